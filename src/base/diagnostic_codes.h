@@ -1,0 +1,53 @@
+// Every diagnostic code a user can meet, in one list.
+//
+// Ranges: E01xx text, E02xx types, E03xx passes, E04xx lowering and code generation, E05xx front
+// ends, E06xx runtime, artifacts and run-time inputs, E07xx driver, options and command line, E08xx
+// operator attributes. A code never changes its meaning; each has a must-fail test.
+#pragma once
+
+#include "base/diagnostic.h"
+
+namespace relay::codes {
+
+// E01xx: text.
+inline constexpr DiagnosticCode text_unexpected_token{"E0101", "unexpected token"};
+inline constexpr DiagnosticCode text_bad_literal{"E0102", "bad literal"};
+inline constexpr DiagnosticCode text_unbound_name{"E0103", "unbound name"};
+inline constexpr DiagnosticCode text_duplicate_name{"E0104", "duplicate definition"};
+inline constexpr DiagnosticCode text_unknown_operator{"E0105", "unknown operator"};
+inline constexpr DiagnosticCode text_bad_attribute{"E0106", "bad attribute"};
+inline constexpr DiagnosticCode text_bad_version{"E0107", "missing or unsupported version header"};
+inline constexpr DiagnosticCode text_bad_metadata{"E0108", "bad metadata section"};
+inline constexpr DiagnosticCode text_too_deep{"E0109", "nesting too deep"};
+
+// E02xx: types.
+inline constexpr DiagnosticCode type_mismatch{"E0201", "type mismatch"};
+inline constexpr DiagnosticCode type_arity{"E0202", "wrong number of arguments"};
+inline constexpr DiagnosticCode type_shape{"E0203", "shapes do not fit"};
+inline constexpr DiagnosticCode type_dtype{"E0204", "dtype not allowed"};
+inline constexpr DiagnosticCode type_rank{"E0205", "wrong rank"};
+inline constexpr DiagnosticCode type_not_callable{"E0206", "not a function"};
+inline constexpr DiagnosticCode type_not_tuple{"E0207", "not a tuple, or no such field"};
+inline constexpr DiagnosticCode type_unsolved{"E0208", "type could not be inferred"};
+inline constexpr DiagnosticCode type_infinite{"E0209", "infinite type"};
+inline constexpr DiagnosticCode type_kind{"E0210", "wrong kind"};
+inline constexpr DiagnosticCode type_match{"E0211",
+                                           "match is not exhaustive or has a redundant clause"};
+inline constexpr DiagnosticCode type_ill_formed{"E0212", "ill-formed program"};
+inline constexpr DiagnosticCode type_overflow{"E0213", "dimension overflow"};
+
+// E03xx: passes.
+inline constexpr DiagnosticCode pass_unknown{"E0301", "unknown pass"};
+inline constexpr DiagnosticCode pass_broke_invariant{"E0302", "a pass broke an invariant"};
+inline constexpr DiagnosticCode pass_cancelled{"E0303", "compilation was cancelled"};
+
+// E04xx: lowering and code generation.
+inline constexpr DiagnosticCode lower_unsupported{"E0401", "not supported by the compiler"};
+inline constexpr DiagnosticCode schedule_illegal{"E0402", "illegal schedule step"};
+inline constexpr DiagnosticCode codegen_target{"E0403", "unknown target or feature"};
+inline constexpr DiagnosticCode codegen_failed{"E0404", "code generation failed"};
+
+// E08xx: operator attributes.
+inline constexpr DiagnosticCode op_bad_attribute{"E0801", "operator attribute out of range"};
+
+}  // namespace relay::codes
