@@ -1,0 +1,60 @@
+# A room is one folder of src/, one static library relay_<room> and one test program <room>_test.
+#
+#   relay_room(<room> [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...])
+#
+# Sources are every .cc below the room except those in a folder named test/, which make up the test program.
+# DEPS are the rooms that its sources include, TEST_DEPS the further ones that its tests include, LIBRARIES
+# outside libraries. A room without sources is skipped; a dependency that is not there is left out, so that
+# a tree with only the lower rooms builds. tools/check_layers.py checks the includes themselves.
+include_guard(GLOBAL)
+
+function(relay_room room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;TEST_DEPS;LIBRARIES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "relay_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(.*/)?test/")
+  list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(.*/)?test/")
+
+  set(target relay_${room})
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    relay_compile_options(${target})
+    target_link_libraries(${target} PUBLIC Threads::Threads ${arg_LIBRARIES})
+    foreach(dep IN LISTS arg_DEPS)
+      target_link_libraries(${target} PUBLIC "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
+    endforeach()
+  endif()
+
+  if(RELAY_TESTS AND tests)
+    add_executable(${room}_test ${tests})
+    relay_compile_options(${room}_test)
+    target_compile_definitions(${room}_test PRIVATE
+      RELAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RELAY_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    foreach(dep IN ITEMS ${room} ${arg_DEPS} ${arg_TEST_DEPS})
+      target_link_libraries(${room}_test PRIVATE "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
+    endforeach()
+    target_link_libraries(${room}_test PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
+    relay_add_tests(${room})
+  endif()
+endfunction()
+
+# What every target of ours is compiled with.
+function(relay_compile_options target)
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/src")
+  target_compile_options(${target} PRIVATE ${RELAY_WARNINGS})
+endfunction()
+
+# Two ctest entries per test program: everything but the deep-graph tests, and the deep-graph tests
+# (GoogleTest suites or tests with "deep" or "Deep" in their name) on a 256 KB stack.
+function(relay_add_tests room)
+  add_test(NAME ${room} COMMAND ${room}_test --gtest_brief=1)
+  set_tests_properties(${room} PROPERTIES LABELS unit TIMEOUT 900)
+  add_test(NAME ${room}_deep
+    COMMAND bash -c "ulimit -s 256 && exec \"$0\" --gtest_brief=1 --gtest_filter='*deep*:*Deep*'"
+      $<TARGET_FILE:${room}_test>)
+  set_tests_properties(${room}_deep PROPERTIES LABELS deep TIMEOUT 900)
+endfunction()
