@@ -1,0 +1,76 @@
+/* The contract between generated kernels and the runtime, in plain C.
+ *
+ * A kernel computes one PrimFunc. It gets the buffers in the order of the PrimFunc's parameters
+ * (inputs, then outputs), the values of the symbolic dimensions, and a context with the services
+ * it may use. It returns 0 or a code of relay_kernel_error, and never throws.
+ *
+ * Buffers are aligned to their element size only (a caller's array may start anywhere); memory
+ * from `scratch` is aligned to 64 bytes. Outputs never overlap inputs, unless the memory plan
+ * gives an input's buffer to an output that the PrimFunc declares as in place.
+ */
+#ifndef RELAY_RUNTIME_CORE_KERNEL_ABI_H_
+#define RELAY_RUNTIME_CORE_KERNEL_ABI_H_
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RELAY_KERNEL_ABI_VERSION 1
+
+enum relay_kernel_error {
+  RELAY_KERNEL_OK = 0,
+  RELAY_KERNEL_INDEX_OUT_OF_BOUNDS = 1, /* gather, scatter, take: an index outside the data */
+  RELAY_KERNEL_DIVISION_BY_ZERO = 2,    /* integer division or modulo */
+  RELAY_KERNEL_OUT_OF_MEMORY = 3,       /* scratch returned a null pointer */
+  RELAY_KERNEL_CHECK_FAILED = 4,        /* an assertion of the PrimFunc does not hold */
+  RELAY_KERNEL_SHAPE_MISMATCH = 5,      /* run-time dimensions do not fit together */
+  RELAY_KERNEL_ERROR_COUNT = 6
+};
+
+struct relay_kernel_context;
+
+/* Runs the iterations [begin, end) of a parallel loop; returns 0 or an error code. */
+typedef int32_t (*relay_parallel_body)(void* env, int64_t begin, int64_t end);
+
+typedef struct relay_kernel_context {
+  int32_t abi_version;
+  /* Threads that parallel_for uses, at least 1. */
+  int32_t num_threads;
+
+  /* Runs `body` over [0, extent), split into num_threads contiguous chunks whose sizes differ by
+   * at most one; chunk t always runs on worker t, so what a worker has in its caches stays
+   * useful from kernel to kernel. Chunks that are empty are not run. Returns when all are done:
+   * 0, or the error code of the lowest failing chunk. Inside a body it runs serially. */
+  int32_t (*parallel_for)(const struct relay_kernel_context* ctx, relay_parallel_body body,
+                          void* env, int64_t extent);
+
+  /* Working memory, 64-byte aligned, uninitialised, valid until the kernel returns; null when
+   * memory is exhausted. May be called from parallel bodies, on any thread. */
+  void* (*scratch)(const struct relay_kernel_context* ctx, int64_t bytes);
+
+  /* Belongs to the runtime. */
+  void* runtime;
+} relay_kernel_context;
+
+typedef int32_t (*relay_kernel)(void* const* buffers, const int64_t* dims,
+                                const relay_kernel_context* ctx);
+
+/* What an artifact's ELF image exports, as the object `relay_artifact_descriptor`. Everything
+ * else about the kernels (names, costs, reasons) is in the artifact's metadata section. */
+typedef struct relay_artifact_descriptor_t {
+  uint32_t magic; /* RELAY_DESCRIPTOR_MAGIC */
+  uint32_t abi_version;
+  uint64_t num_kernels;
+  const relay_kernel* kernels; /* in the order of the program's kernel table */
+} relay_artifact_descriptor_t;
+
+#define RELAY_DESCRIPTOR_MAGIC 0x31594C52u /* "RLY1" */
+#define RELAY_DESCRIPTOR_SYMBOL "relay_artifact_descriptor"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RELAY_RUNTIME_CORE_KERNEL_ABI_H_ */
