@@ -1,0 +1,58 @@
+// The compute column of an operator: what it computes, as tensor expressions.
+//
+// The evaluator interprets the rule and the compiler schedules it; the maths is written once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ir/op.h"
+#include "tir/compute.h"
+
+namespace relay {
+
+// What a rule is given. Tuple arguments are flattened: `inputs` holds every tensor in order.
+// Shapes are those of the checked types, so a rule may rely on the relation having held.
+struct ComputeContext {
+  Attrs attrs_ref;
+  std::vector<tir::Tensor> inputs;
+  // The result's tensors, tuples flattened, with shapes as tensor-IR expressions.
+  struct Output {
+    std::vector<tir::PrimExpr> shape;
+    runtime::DType dtype;
+  };
+  std::vector<Output> outputs;
+  // The arguments' Relay types (not flattened) and the result's, for rules that need more.
+  std::vector<Type> arg_types;
+  Type out_type;
+
+  template <class A>
+  const A& attrs() const {
+    return *static_cast<const A*>(attrs_ref.get());
+  }
+};
+
+// Gives one tensor for each output, in order.
+struct ComputeRule {
+  std::function<std::vector<tir::Tensor>(const ComputeContext&)> build;
+};
+
+// For rules with one result.
+std::shared_ptr<const ComputeRule> compute_rule(
+    std::function<tir::Tensor(const ComputeContext&)> build);
+std::shared_ptr<const ComputeRule> compute_rule_multi(
+    std::function<std::vector<tir::Tensor>(const ComputeContext&)> build);
+
+// Runs the rule of a call: placeholders for its arguments are `inputs` (flattened). Symbolic
+// dimensions become variables through `dims` (TypeVar node -> tir variable), made on first sight.
+struct DimScope {
+  std::vector<std::pair<TypeVar, tir::Var>> dims;
+  tir::PrimExpr lower(const Dim& d);
+  std::vector<tir::PrimExpr> lower(const std::vector<Dim>& shape);
+};
+// Throws UserError E0401 when the operator has no compute rule or a dimension is `?`.
+std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<tir::Tensor>& inputs,
+                                      DimScope& dims);
+
+}  // namespace relay

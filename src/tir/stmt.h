@@ -1,0 +1,223 @@
+// Statements of the tensor IR: buffers, loops, blocks, and the function that holds them.
+//
+// A PrimFunc is a kernel: parameters are buffers (inputs, then outputs), the body is nests of
+// loops around blocks. A block computes part of a buffer for one value of each of its iteration
+// variables; its `reads` and `writes` regions and the kinds of its iteration variables are what
+// makes a schedule step legal or not. After `lower_blocks` no blocks are left: only loops, stores,
+// allocations and conditions, which code generation takes.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tir/expr.h"
+
+namespace relay::tir {
+
+namespace StmtKind {
+enum : int {
+  Store = 0x580,
+  For,
+  Block,
+  Seq,
+  If,
+  Allocate,
+  LetStmt,
+  Check,
+  Evaluate,
+};
+}
+namespace OtherKind {
+enum : int { Buffer = 0x5C0, IterVar, Region, PrimFunc };
+}
+
+// Where a buffer lives: `Global` memory (parameters and intermediates of a kernel), `Local` (a
+// thread's own scratch, on the stack or in scratch memory), `Register` (small, fully unrolled
+// accesses, promoted to registers). `Shared` is for GPUs.
+enum class Scope : int64_t { Global, Local, Register, Shared };
+std::string_view to_string(Scope s);
+
+// A dense row-major array. Identity counts: two buffers are the same when the node is.
+struct BufferNode : Node {
+  static constexpr int kKind = OtherKind::Buffer;
+  std::string name;
+  DType dtype = DType::Float(32);
+  std::vector<PrimExpr> shape;  // constants or symbolic
+  Scope scope = Scope::Global;
+  int64_t alignment = 64;  // of the first element, bytes
+  BufferNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+Buffer buffer(std::string name, DType dtype, std::vector<PrimExpr> shape,
+              Scope scope = Scope::Global);
+
+// min .. min+extent-1.
+struct Range {
+  PrimExpr min;
+  PrimExpr extent;
+};
+
+enum class IterKind : int64_t {
+  DataParallel,  // each value is independent
+  Reduce,        // values are combined
+  Opaque,        // order matters
+};
+
+// An iteration variable of a block or compute body, running over [min, min+extent).
+struct IterVarNode : Node {
+  static constexpr int kKind = OtherKind::IterVar;
+  Var var;
+  PrimExpr min;
+  PrimExpr extent;
+  IterKind kind = IterKind::DataParallel;
+  IterVarNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+IterVar iter_var(Var var, PrimExpr extent, IterKind kind = IterKind::DataParallel,
+                 PrimExpr min = nullptr);
+
+// buffer[min0 : min0+extent0, ...].
+struct RegionNode : Node {
+  static constexpr int kKind = OtherKind::Region;
+  Buffer buffer;
+  std::vector<PrimExpr> mins;
+  std::vector<PrimExpr> extents;
+  RegionNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+using Region = Ref<RegionNode>;
+
+struct StmtNode : Node {
+  static bool classof(const Node& n) { return n.info().family == family::tir_stmt; }
+
+ protected:
+  using Node::Node;
+};
+using Stmt = Ref<StmtNode>;
+
+// buffer[indices] = value; value's lanes are the index's.
+struct StoreNode : StmtNode {
+  static constexpr int kKind = StmtKind::Store;
+  Buffer buffer;
+  std::vector<PrimExpr> indices;
+  PrimExpr value;
+  PrimExpr predicate;  // null, or a bool (vector): lanes that are false are not written
+  StoreNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+
+enum class ForKind : int64_t { Serial, Parallel, Vectorized, Unrolled, ThreadBound };
+std::string_view to_string(ForKind k);
+
+struct ForNode : StmtNode {
+  static constexpr int kKind = StmtKind::For;
+  Var var;
+  PrimExpr min;
+  PrimExpr extent;
+  ForKind loop_kind = ForKind::Serial;
+  std::string thread_tag;  // for ThreadBound: "blockIdx.x", ...
+  Stmt body;
+  // Notes for later stages, such as {"unroll": "4"} (unroll partly) or {"prefetch": "..."}.
+  std::map<std::string, std::string> annotations;
+  ForNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+
+// A unit of computation. `bindings[i]` is the value of `iters[i]` in terms of the enclosing loops'
+// variables. `init` (may be null) runs before the first value of the reduction iterations for each
+// value of the others. `predicate` (null: true) guards both.
+struct BlockNode : StmtNode {
+  static constexpr int kKind = StmtKind::Block;
+  std::string name;
+  std::vector<IterVar> iters;
+  std::vector<PrimExpr> bindings;
+  PrimExpr predicate;
+  std::vector<Region> reads;
+  std::vector<Region> writes;
+  Stmt init;
+  Stmt body;
+  BlockNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+using Block = Ref<BlockNode>;
+
+struct SeqNode : StmtNode {
+  static constexpr int kKind = StmtKind::Seq;
+  std::vector<Stmt> stmts;
+  SeqNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+struct IfNode : StmtNode {
+  static constexpr int kKind = StmtKind::If;
+  PrimExpr cond;
+  Stmt then_body;
+  Stmt else_body;  // may be null
+  IfNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+// The buffer exists inside `body`; contents are undefined at entry.
+struct AllocateNode : StmtNode {
+  static constexpr int kKind = StmtKind::Allocate;
+  Buffer buffer;
+  Stmt body;
+  AllocateNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+struct LetStmtNode : StmtNode {
+  static constexpr int kKind = StmtKind::LetStmt;
+  Var var;
+  PrimExpr value;
+  Stmt body;
+  LetStmtNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+// The kernel returns `error` (runtime/core/kernel_abi.h) when cond is false.
+struct CheckNode : StmtNode {
+  static constexpr int kKind = StmtKind::Check;
+  PrimExpr cond;
+  int64_t error = 1;
+  std::string message;
+  CheckNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+// Evaluates an expression for its effect on the machine (prefetch).
+struct EvaluateNode : StmtNode {
+  static constexpr int kKind = StmtKind::Evaluate;
+  PrimExpr value;
+  EvaluateNode() : StmtNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+
+// A kernel. `dims` are the symbolic dimensions, passed as int64 values in that order.
+struct PrimFuncNode : Node {
+  static constexpr int kKind = OtherKind::PrimFunc;
+  std::string name;
+  std::vector<Buffer> params;
+  int64_t num_inputs = 0;  // params[0 .. num_inputs) are read, the others written
+  std::vector<Var> dims;
+  Stmt body;
+  std::map<std::string, std::string> attrs;
+  PrimFuncNode() : Node(static_info()) {}
+  static const NodeInfo& static_info();
+};
+using PrimFunc = Ref<PrimFuncNode>;
+
+Stmt store(Buffer buffer, std::vector<PrimExpr> indices, PrimExpr value,
+           PrimExpr predicate = nullptr);
+Stmt for_(Var var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind = ForKind::Serial);
+Stmt seq(std::vector<Stmt> stmts);  // flattens nested sequences; one statement stays itself
+Stmt if_(PrimExpr cond, Stmt then_body, Stmt else_body = nullptr);
+Stmt allocate(Buffer buffer, Stmt body);
+Stmt let_stmt(Var var, PrimExpr value, Stmt body);
+Stmt check(PrimExpr cond, int64_t error, std::string message);
+Stmt evaluate(PrimExpr value);
+Region region(Buffer buffer, std::vector<PrimExpr> mins, std::vector<PrimExpr> extents);
+// The region buffer[indices] of one element.
+Region element_region(Buffer buffer, const std::vector<PrimExpr>& indices);
+
+// The function in text form, as tir/text.h prints it.
+std::string to_string(const PrimFunc& f);
+std::string to_string(const Stmt& s);
+
+}  // namespace relay::tir
