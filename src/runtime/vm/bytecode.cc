@@ -1,0 +1,421 @@
+#include "runtime/vm/bytecode.h"
+
+#include "base/diagnostic.h"
+
+namespace relay::runtime {
+
+const char* opcode_name(Opcode op) {
+  static constexpr const char* names[kOpcodeCount] = {
+      "invoke_kernel", "copy",          "alloc_static",   "alloc_tensor", "alloc_from_shape",
+      "reshape",       "shape_of",      "rank_of",        "shape_tensor", "load_const",
+      "load_int",      "int_to_tensor", "tensor_to_int",  "move",         "move_int",
+      "int_op",        "if_false",      "if_zero",        "jump",         "jump_table",
+      "call",          "tail_call",     "invoke_closure", "tail_invoke",  "ret",
+      "ret_outputs",   "alloc_closure", "alloc_adt",      "alloc_tuple",  "get_tag",
+      "get_field",     "ref_new",       "ref_read",       "ref_write",    "kill",
+      "fatal",         "match_fail"};
+  return names[static_cast<int>(op)];
+}
+
+bool TensorSpec::is_static() const {
+  for (int64_t dim : shape) {
+    if (dim < 0) return false;
+  }
+  return true;
+}
+
+int64_t TensorSpec::byte_size() const {
+  return checked_num_elements(dtype, shape) * static_cast<int64_t>(dtype.bytes());
+}
+
+std::string TensorSpec::to_string() const {
+  std::string text = "Tensor[(";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (i > 0) text += ", ";
+    if (shape[i] >= 0) {
+      text += std::to_string(shape[i]);
+    } else {
+      text += i < symbols.size() && !symbols[i].empty() ? symbols[i] : "?";
+    }
+  }
+  if (shape.size() == 1) text += ",";
+  return text + "), " + dtype.to_string() + "]";
+}
+
+int Program::find_function(std::string_view name) const {
+  for (size_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+namespace {
+
+std::string operand_text(const Operand& o) {
+  switch (o.kind) {
+    case Operand::kArena:
+      return "arena[" + std::to_string(o.index) + "+" + std::to_string(o.bytes) + "]";
+    case Operand::kConstant:
+      return "const" + std::to_string(o.index);
+    case Operand::kRegister:
+      return "r" + std::to_string(o.index);
+    case Operand::kOutput:
+      return "out" + std::to_string(o.index);
+    case Operand::kDim:
+      return "i" + std::to_string(o.index);
+  }
+  return "?";
+}
+
+std::string dtype_text(int32_t key) {
+  uint32_t k = static_cast<uint32_t>(key);
+  DType t;
+  t.code = static_cast<DType::Code>(k >> 24);
+  t.bits = static_cast<uint8_t>(k >> 16);
+  t.lanes = static_cast<uint16_t>(k);
+  return t.to_string();
+}
+
+template <typename T>
+std::string name_or_index(const std::vector<T>& table, int32_t index) {
+  if (index >= 0 && static_cast<size_t>(index) < table.size()) return table[index].name;
+  return "#" + std::to_string(index);
+}
+
+class Disassembler {
+ public:
+  Disassembler(const Program& program, const Function& function)
+      : program_(program), function_(function) {}
+
+  std::string line(const Instruction& in) const {
+    std::string text = opcode_name(in.op);
+    auto r = [](int32_t i) { return "r" + std::to_string(i); };
+    auto i = [](int32_t n) { return "i" + std::to_string(n); };
+    auto at = [](int32_t n) { return "@" + std::to_string(n); };
+    switch (in.op) {
+      case Opcode::invoke_kernel:
+        return text + " " + name_or_index(program_.kernels, in.a) + "(" + operands(in) + ")";
+      case Opcode::copy:
+        return text + " " + operands(in);
+      case Opcode::alloc_static:
+        return r(in.dst) + " = " + text + " " + function_.types[in.a].to_string();
+      case Opcode::alloc_tensor:
+        return r(in.dst) + " = " + text + " " + dtype_text(in.a) + "(" + list(in, "i") + ")";
+      case Opcode::alloc_from_shape:
+        return r(in.dst) + " = " + text + " " + dtype_text(in.a) + " " + r(in.b);
+      case Opcode::reshape:
+        return r(in.dst) + " = " + text + " " + r(in.a) + "(" + list(in, "i") + ")";
+      case Opcode::shape_of:
+        return i(in.dst) + " = " + text + " " + r(in.a) + ", " + std::to_string(in.b);
+      case Opcode::rank_of:
+      case Opcode::tensor_to_int:
+      case Opcode::get_tag:
+        return i(in.dst) + " = " + text + " " + r(in.a);
+      case Opcode::shape_tensor:
+        return r(in.dst) + " = " + text + " " + r(in.a) + " " + dtype_text(in.b);
+      case Opcode::load_const:
+        return r(in.dst) + " = const" + std::to_string(in.a);
+      case Opcode::load_int:
+        return i(in.dst) + " = " +
+               std::to_string(
+                   static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(in.a)) |
+                                        static_cast<uint64_t>(static_cast<uint32_t>(in.b)) << 32));
+      case Opcode::int_to_tensor:
+        return r(in.dst) + " = " + text + " " + i(in.a) + " " + dtype_text(in.b);
+      case Opcode::move:
+      case Opcode::ref_new:
+      case Opcode::ref_read:
+        return r(in.dst) + " = " + text + " " + r(in.a);
+      case Opcode::move_int:
+        return i(in.dst) + " = " + i(in.a);
+      case Opcode::int_op: {
+        static constexpr const char* ops[kIntOpCount] = {"+",  "-",  "*", "//", "%",   "min", "max",
+                                                         "==", "!=", "<", "<=", "and", "or"};
+        return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b);
+      }
+      case Opcode::if_false:
+        return text + " " + r(in.a) + " " + at(in.b);
+      case Opcode::if_zero:
+        return text + " " + i(in.a) + " " + at(in.b);
+      case Opcode::jump:
+        return text + " " + at(in.b);
+      case Opcode::jump_table:
+        return text + " " + i(in.a) + " [" + list(in, "@") + "]";
+      case Opcode::call:
+        return r(in.dst) + " = " + text + " " + name_or_index(program_.functions, in.a) + "(" +
+               list(in, "r") + ")";
+      case Opcode::tail_call:
+        return text + " " + name_or_index(program_.functions, in.a) + "(" + list(in, "r") + ")";
+      case Opcode::invoke_closure:
+        return r(in.dst) + " = " + text + " " + r(in.a) + "(" + list(in, "r") + ")";
+      case Opcode::tail_invoke:
+        return text + " " + r(in.a) + "(" + list(in, "r") + ")";
+      case Opcode::ret:
+      case Opcode::kill:
+        return text + " " + r(in.a);
+      case Opcode::ret_outputs:
+        return text;
+      case Opcode::alloc_closure:
+        return r(in.dst) + " = " + text + " " + name_or_index(program_.functions, in.a) + "[" +
+               list(in, "r") + "]";
+      case Opcode::alloc_adt:
+        return r(in.dst) + " = " + text + " " + std::to_string(in.a) + "(" + list(in, "r") + ")";
+      case Opcode::alloc_tuple:
+        return r(in.dst) + " = " + text + " (" + list(in, "r") + ")";
+      case Opcode::get_field:
+        return r(in.dst) + " = " + text + " " + r(in.a) + ", " + std::to_string(in.b);
+      case Opcode::ref_write:
+        return text + " " + r(in.a) + ", " + r(in.b);
+      case Opcode::fatal:
+        return text + " " + string(in.a) + " at " + string(in.b);
+      case Opcode::match_fail:
+        return text + " at " + string(in.a);
+    }
+    return text;
+  }
+
+ private:
+  std::string operands(const Instruction& in) const {
+    std::string text;
+    for (uint32_t n = 0; n < in.count; ++n) {
+      if (n > 0) text += ", ";
+      text += operand_text(function_.operands[static_cast<size_t>(in.b) + n]);
+    }
+    return text;
+  }
+
+  std::string list(const Instruction& in, const char* prefix) const {
+    std::string text;
+    for (uint32_t n = 0; n < in.count; ++n) {
+      if (n > 0) text += ", ";
+      text += prefix + std::to_string(function_.lists[static_cast<size_t>(in.b) + n]);
+    }
+    return text;
+  }
+
+  std::string string(int32_t index) const {
+    if (index < 0 || static_cast<size_t>(index) >= program_.strings.size()) return "?";
+    return "\"" + escape_for_terminal(program_.strings[index], 200) + "\"";
+  }
+
+  const Program& program_;
+  const Function& function_;
+};
+
+std::string slots_text(const std::vector<Slot>& slots) {
+  std::string text;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (i > 0) text += ", ";
+    text += slots[i].name + ": " + slots[i].type_string();
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Program& program, const Function& function) {
+  std::string text = "fn " + function.name + "(" + slots_text(function.params) + ") -> " +
+                     (function.returns_tuple ? "tuple(" : "(") + slots_text(function.results) +
+                     ")  // registers " + std::to_string(function.num_registers) + ", integers " +
+                     std::to_string(function.num_int_registers) + ", arena " +
+                     std::to_string(function.arena_bytes) + "\n";
+  Disassembler disassembler(program, function);
+  for (size_t pc = 0; pc < function.code.size(); ++pc) {
+    text += "  " + std::to_string(pc) + ": " + disassembler.line(function.code[pc]) + "\n";
+  }
+  return text;
+}
+
+std::string to_string(const Program& program) {
+  std::string text;
+  for (const Function& function : program.functions) text += to_string(program, function);
+  return text;
+}
+
+int32_t FunctionBuilder::param(std::string name, TensorSpec type) {
+  RELAY_CHECK(function_.num_registers == static_cast<int32_t>(function_.params.size()),
+              "parameters come before other registers");
+  function_.params.push_back({std::move(name), true, std::move(type), {}});
+  return reg();
+}
+
+int32_t FunctionBuilder::param(std::string name, std::string type_text) {
+  RELAY_CHECK(function_.num_registers == static_cast<int32_t>(function_.params.size()),
+              "parameters come before other registers");
+  function_.params.push_back({std::move(name), false, {}, std::move(type_text)});
+  return reg();
+}
+
+void FunctionBuilder::result(std::string name, TensorSpec type) {
+  function_.results.push_back({std::move(name), true, std::move(type), {}});
+}
+
+void FunctionBuilder::result(std::string name, std::string type_text) {
+  function_.results.push_back({std::move(name), false, {}, std::move(type_text)});
+}
+
+int64_t FunctionBuilder::arena(int64_t bytes) {
+  int64_t offset = function_.arena_bytes;
+  function_.arena_bytes = offset + (bytes + 63) / 64 * 64;
+  return offset;
+}
+
+FunctionBuilder::Label FunctionBuilder::label() {
+  labels_.push_back(-1);
+  return {static_cast<int32_t>(labels_.size()) - 1};
+}
+
+void FunctionBuilder::bind(Label label) {
+  RELAY_CHECK(labels_[label.id] < 0, "label bound twice");
+  labels_[label.id] = static_cast<int32_t>(function_.code.size());
+}
+
+Instruction& FunctionBuilder::emit(Opcode op, int32_t dst, int32_t a, int32_t b) {
+  Instruction in;
+  in.op = op;
+  in.dst = dst;
+  in.a = a;
+  in.b = b;
+  function_.code.push_back(in);
+  return function_.code.back();
+}
+
+void FunctionBuilder::emit_list(Opcode op, int32_t dst, int32_t a,
+                                std::span<const int32_t> entries) {
+  Instruction& in = emit(op, dst, a, static_cast<int32_t>(function_.lists.size()));
+  in.count = static_cast<uint32_t>(entries.size());
+  function_.lists.insert(function_.lists.end(), entries.begin(), entries.end());
+}
+
+void FunctionBuilder::invoke_kernel(int32_t kernel, std::span<const Operand> operands) {
+  Instruction& in =
+      emit(Opcode::invoke_kernel, 0, kernel, static_cast<int32_t>(function_.operands.size()));
+  in.count = static_cast<uint32_t>(operands.size());
+  function_.operands.insert(function_.operands.end(), operands.begin(), operands.end());
+}
+
+void FunctionBuilder::copy(Operand target, Operand source) {
+  Instruction& in = emit(Opcode::copy, 0, 0, static_cast<int32_t>(function_.operands.size()));
+  in.count = 2;
+  function_.operands.push_back(target);
+  function_.operands.push_back(source);
+}
+
+void FunctionBuilder::alloc_static(int32_t dst, TensorSpec type) {
+  int32_t index = static_cast<int32_t>(function_.types.size());
+  function_.types.push_back(std::move(type));
+  emit(Opcode::alloc_static, dst, index);
+}
+
+void FunctionBuilder::alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims) {
+  emit_list(Opcode::alloc_tensor, dst, static_cast<int32_t>(dtype.key()), dims);
+}
+void FunctionBuilder::alloc_from_shape(int32_t dst, DType dtype, int32_t shape) {
+  emit(Opcode::alloc_from_shape, dst, static_cast<int32_t>(dtype.key()), shape);
+}
+void FunctionBuilder::reshape(int32_t dst, int32_t src, std::span<const int32_t> dims) {
+  emit_list(Opcode::reshape, dst, src, dims);
+}
+void FunctionBuilder::shape_of(int32_t int_dst, int32_t src, int32_t axis) {
+  emit(Opcode::shape_of, int_dst, src, axis);
+}
+void FunctionBuilder::rank_of(int32_t int_dst, int32_t src) { emit(Opcode::rank_of, int_dst, src); }
+void FunctionBuilder::shape_tensor(int32_t dst, int32_t src, DType dtype) {
+  emit(Opcode::shape_tensor, dst, src, static_cast<int32_t>(dtype.key()));
+}
+void FunctionBuilder::load_const(int32_t dst, int32_t constant) {
+  emit(Opcode::load_const, dst, constant);
+}
+void FunctionBuilder::load_int(int32_t int_dst, int64_t value) {
+  uint64_t bits = static_cast<uint64_t>(value);
+  emit(Opcode::load_int, int_dst, static_cast<int32_t>(bits), static_cast<int32_t>(bits >> 32));
+}
+void FunctionBuilder::int_to_tensor(int32_t dst, int32_t int_src, DType dtype) {
+  emit(Opcode::int_to_tensor, dst, int_src, static_cast<int32_t>(dtype.key()));
+}
+void FunctionBuilder::tensor_to_int(int32_t int_dst, int32_t src) {
+  emit(Opcode::tensor_to_int, int_dst, src);
+}
+void FunctionBuilder::move(int32_t dst, int32_t src) { emit(Opcode::move, dst, src); }
+void FunctionBuilder::move_int(int32_t int_dst, int32_t int_src) {
+  emit(Opcode::move_int, int_dst, int_src);
+}
+void FunctionBuilder::int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b) {
+  emit(Opcode::int_op, int_dst, a, b).sub = static_cast<uint8_t>(op);
+}
+void FunctionBuilder::if_false(int32_t reg, Label target) {
+  label_uses_.push_back(function_.code.size());
+  emit(Opcode::if_false, 0, reg, target.id);
+}
+void FunctionBuilder::if_zero(int32_t int_reg, Label target) {
+  label_uses_.push_back(function_.code.size());
+  emit(Opcode::if_zero, 0, int_reg, target.id);
+}
+void FunctionBuilder::jump(Label target) {
+  label_uses_.push_back(function_.code.size());
+  emit(Opcode::jump, 0, 0, target.id);
+}
+void FunctionBuilder::jump_table(int32_t int_reg, std::span<const Label> targets) {
+  Instruction& in =
+      emit(Opcode::jump_table, 0, int_reg, static_cast<int32_t>(function_.lists.size()));
+  in.count = static_cast<uint32_t>(targets.size());
+  for (Label target : targets) {
+    label_list_uses_.push_back(function_.lists.size());
+    function_.lists.push_back(target.id);
+  }
+}
+void FunctionBuilder::call(int32_t dst, int32_t function, std::span<const int32_t> args) {
+  emit_list(Opcode::call, dst, function, args);
+}
+void FunctionBuilder::tail_call(int32_t function, std::span<const int32_t> args) {
+  emit_list(Opcode::tail_call, 0, function, args);
+}
+void FunctionBuilder::invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args) {
+  emit_list(Opcode::invoke_closure, dst, closure, args);
+}
+void FunctionBuilder::tail_invoke(int32_t closure, std::span<const int32_t> args) {
+  emit_list(Opcode::tail_invoke, 0, closure, args);
+}
+void FunctionBuilder::ret(int32_t reg) { emit(Opcode::ret, 0, reg); }
+void FunctionBuilder::ret_outputs() {
+  function_.writes_outputs = true;
+  emit(Opcode::ret_outputs);
+}
+void FunctionBuilder::alloc_closure(int32_t dst, int32_t function,
+                                    std::span<const int32_t> captured) {
+  emit_list(Opcode::alloc_closure, dst, function, captured);
+}
+void FunctionBuilder::alloc_adt(int32_t dst, int32_t tag, std::span<const int32_t> fields) {
+  emit_list(Opcode::alloc_adt, dst, tag, fields);
+}
+void FunctionBuilder::alloc_tuple(int32_t dst, std::span<const int32_t> fields) {
+  emit_list(Opcode::alloc_tuple, dst, 0, fields);
+}
+void FunctionBuilder::get_tag(int32_t int_dst, int32_t src) { emit(Opcode::get_tag, int_dst, src); }
+void FunctionBuilder::get_field(int32_t dst, int32_t src, int32_t index) {
+  emit(Opcode::get_field, dst, src, index);
+}
+void FunctionBuilder::ref_new(int32_t dst, int32_t value) { emit(Opcode::ref_new, dst, value); }
+void FunctionBuilder::ref_read(int32_t dst, int32_t ref) { emit(Opcode::ref_read, dst, ref); }
+void FunctionBuilder::ref_write(int32_t ref, int32_t value) {
+  emit(Opcode::ref_write, 0, ref, value);
+}
+void FunctionBuilder::kill(int32_t reg) { emit(Opcode::kill, 0, reg); }
+void FunctionBuilder::fatal(int32_t message_string, int32_t place_string) {
+  emit(Opcode::fatal, 0, message_string, place_string);
+}
+void FunctionBuilder::match_fail(int32_t place_string) {
+  emit(Opcode::match_fail, 0, place_string);
+}
+
+Function FunctionBuilder::finish() && {
+  auto resolve = [this](int32_t id) {
+    RELAY_CHECK(labels_[id] >= 0, "label not bound");
+    return labels_[id];
+  };
+  for (size_t use : label_uses_) function_.code[use].b = resolve(function_.code[use].b);
+  for (size_t use : label_list_uses_) function_.lists[use] = resolve(function_.lists[use]);
+  return std::move(function_);
+}
+
+}  // namespace relay::runtime

@@ -1,0 +1,338 @@
+// Bytecode: what the virtual machine runs, as plain data.
+//
+// A program is functions, constants, kernels and strings. A function has two register files, fixed
+// in size: object registers, which hold tensors, ADT values, tuples, closures and references (or
+// null), and integer registers for shape computation and control. Parameter i arrives in object
+// register i. There is no operand stack, and calls do not use the C stack.
+//
+// A static region is a row of `invoke_kernel` whose operands are places known ahead: an offset of
+// the frame's arena, a constant, a parameter's register, an output buffer. Nothing is allocated or
+// counted between such kernels.
+//
+//   FunctionBuilder f("main");
+//   f.param("x", TensorSpec{DType::Float(32), {1, 16}});
+//   f.result("y", TensorSpec{DType::Float(32), {1, 4}});
+//   int64_t hidden = f.arena(64 * 4);
+//   f.invoke_kernel(k0, {Operand::reg(0), Operand::constant(0), Operand::arena(hidden, 256)});
+//   f.invoke_kernel(k1, {Operand::arena(hidden, 256), Operand::output(0)});
+//   f.ret_outputs();
+//   program.functions.push_back(std::move(f).finish());
+//
+// Instruction table (r = object register, i = integer register, L[b..b+count) = entries of lists,
+// O[b..b+count) = entries of operands):
+//
+//   invoke_kernel       kernels[a](O...)                     buffers first, then the dims
+//   copy                O[b] := O[b+1], bytes of equal size
+//   alloc_static        r[dst] := tensor of types[a]
+//   alloc_tensor        r[dst] := tensor of dtype key a, dims i[L...]
+//   alloc_from_shape    r[dst] := tensor of dtype key a, shape read from the integer vector r[b]
+//   reshape             r[dst] := view of r[a] with dims i[L...]
+//   shape_of            i[dst] := dimension b of r[a]
+//   rank_of             i[dst] := rank of r[a]
+//   shape_tensor        r[dst] := the shape of r[a] as a vector of dtype key b
+//   load_const          r[dst] := constants[a]
+//   load_int            i[dst] := a | b << 32
+//   int_to_tensor       r[dst] := rank-0 tensor of dtype key b holding i[a]
+//   tensor_to_int       i[dst] := the one element of r[a]
+//   move                r[dst] := r[a]
+//   move_int            i[dst] := i[a]
+//   int_op              i[dst] := i[a] <sub> i[b]            comparisons give 0 or 1
+//   if_false            goto b when the one element of r[a] is false
+//   if_zero             goto b when i[a] is 0
+//   jump                goto b
+//   jump_table          goto L[i[a]] when 0 <= i[a] < count, else the next instruction
+//   call                r[dst] := functions[a](r[L...])
+//   tail_call           return functions[a](r[L...]), in this frame
+//   invoke_closure      r[dst] := closure r[a] (captured ++ r[L...])
+//   tail_invoke         return closure r[a] (captured ++ r[L...]), in this frame
+//   ret                 return r[a]
+//   ret_outputs         return the output buffers
+//   alloc_closure       r[dst] := closure of functions[a] with captured r[L...]
+//   alloc_adt           r[dst] := ADT value of tag a with fields r[L...]
+//   alloc_tuple         r[dst] := tuple of r[L...]
+//   get_tag             i[dst] := tag of the ADT value r[a]
+//   get_field           r[dst] := field b of the ADT value or tuple r[a]
+//   ref_new             r[dst] := reference to r[a]
+//   ref_read            r[dst] := content of the reference r[a]
+//   ref_write           content of the reference r[a] := r[b]
+//   kill                r[a] := null, so that what it held can be freed early
+//   fatal               stop with strings[a] at the place strings[b] (b = -1: none)
+//   match_fail          stop: no pattern matches, at the place strings[a] (a = -1: none)
+//
+// Loading verifies all indices, jumps, arities and arena ranges (vm/verify.h); the interpreter
+// checks what depends on values: null registers, object kinds, sizes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/tensor.h"
+
+namespace relay::runtime {
+
+enum class Opcode : uint8_t {
+  invoke_kernel,
+  copy,
+  alloc_static,
+  alloc_tensor,
+  alloc_from_shape,
+  reshape,
+  shape_of,
+  rank_of,
+  shape_tensor,
+  load_const,
+  load_int,
+  int_to_tensor,
+  tensor_to_int,
+  move,
+  move_int,
+  int_op,
+  if_false,
+  if_zero,
+  jump,
+  jump_table,
+  call,
+  tail_call,
+  invoke_closure,
+  tail_invoke,
+  ret,
+  ret_outputs,
+  alloc_closure,
+  alloc_adt,
+  alloc_tuple,
+  get_tag,
+  get_field,
+  ref_new,
+  ref_read,
+  ref_write,
+  kill,
+  fatal,
+  match_fail,
+};
+inline constexpr int kOpcodeCount = static_cast<int>(Opcode::match_fail) + 1;
+
+// "invoke_kernel", ...
+const char* opcode_name(Opcode op);
+
+// Integer operations of `int_op`. Add, subtract and multiply wrap; floor_div and floor_mod round
+// towards minus infinity and fail on a zero divisor.
+enum class IntOp : uint8_t {
+  add,
+  sub,
+  mul,
+  floor_div,
+  floor_mod,
+  min,
+  max,
+  eq,
+  ne,
+  lt,
+  le,
+  both,
+  either
+};
+inline constexpr int kIntOpCount = static_cast<int>(IntOp::either) + 1;
+
+struct Instruction {
+  Opcode op = Opcode::ret_outputs;
+  uint8_t sub = 0;
+  uint16_t unused = 0;
+  uint32_t count = 0;
+  int32_t dst = 0;
+  int32_t a = 0;
+  int32_t b = 0;
+
+  friend bool operator==(const Instruction&, const Instruction&) = default;
+};
+static_assert(sizeof(Instruction) == 20);
+
+// A place that a kernel reads or writes, or the value of a symbolic dimension.
+struct Operand {
+  enum Kind : uint8_t { kArena, kConstant, kRegister, kOutput, kDim };
+  Kind kind = kArena;
+  // Arena offset in bytes (a multiple of 64), or the index of a constant, object register,
+  // output, or integer register.
+  int64_t index = 0;
+  // Size of an arena range; unused otherwise.
+  int64_t bytes = 0;
+
+  static Operand arena(int64_t offset, int64_t bytes) { return {kArena, offset, bytes}; }
+  static Operand constant(int64_t index) { return {kConstant, index, 0}; }
+  static Operand reg(int64_t index) { return {kRegister, index, 0}; }
+  static Operand output(int64_t index) { return {kOutput, index, 0}; }
+  static Operand dim(int64_t int_register) { return {kDim, int_register, 0}; }
+
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+
+// The type of a tensor; a dimension of -1 is known only at run time, and then its entry in
+// `symbols` may name it ("" or an empty list: no name).
+struct TensorSpec {
+  DType dtype;
+  std::vector<int64_t> shape;
+  std::vector<std::string> symbols;
+
+  bool is_static() const;
+  // Bytes of a static type; UserError E0601 when they overflow.
+  int64_t byte_size() const;
+  // "Tensor[(n, 768), float32]".
+  std::string to_string() const;
+
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+// A parameter or result: its name and type. A type other than a tensor's is kept as text.
+struct Slot {
+  std::string name;
+  bool is_tensor = true;
+  TensorSpec tensor;
+  std::string type_text;
+
+  std::string type_string() const { return is_tensor ? tensor.to_string() : type_text; }
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+struct Function {
+  std::string name;
+  std::vector<Slot> params;
+  // The tensors of the result, a tuple's leaves in order; one non-tensor slot when the result
+  // holds anything else.
+  std::vector<Slot> results;
+  // The result is a tuple (of any number of tensors) and not a single tensor.
+  bool returns_tuple = false;
+  // Every result is a static tensor written into an output buffer, and the function ends in
+  // ret_outputs; otherwise it ends in ret.
+  bool writes_outputs = false;
+  // Not offered to callers of the module: a lifted closure or a local function.
+  bool internal = false;
+  int64_t arena_bytes = 0;
+  int32_t num_registers = 0;
+  int32_t num_int_registers = 0;
+  std::vector<Instruction> code;
+  std::vector<int32_t> lists;
+  std::vector<Operand> operands;
+  std::vector<TensorSpec> types;
+
+  friend bool operator==(const Function&, const Function&) = default;
+};
+
+struct KernelInfo {
+  std::string name;
+  // Model nodes or source places that the kernel computes, for messages: "conv1 + relu1".
+  std::string origin;
+  // Bytes of each buffer, -1 where they depend on dimensions; inputs first, then outputs.
+  std::vector<int64_t> buffer_bytes;
+  uint32_t num_outputs = 1;
+  uint32_t num_dims = 0;
+  // Work of one call, for the profiler; 0 when unknown or depending on dimensions.
+  int64_t flops = 0;
+  int64_t bytes = 0;
+
+  friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
+};
+
+struct Program {
+  std::vector<Function> functions;
+  std::vector<Tensor> constants;
+  std::vector<KernelInfo> kernels;
+  std::vector<std::string> strings;
+
+  // The function's index, -1 when there is none.
+  int find_function(std::string_view name) const;
+};
+
+// One instruction per line, for people and for golden tests.
+std::string to_string(const Program& program, const Function& function);
+std::string to_string(const Program& program);
+
+// Serialised functions, kernels and strings (not the constants' data). The form is little-endian,
+// versioned by the artifact, and equal for equal programs. Reading checks every length and raises
+// UserError E0608; the result still has to be verified.
+std::string write_program(const Program& program);
+Program read_program(std::string_view bytes);
+
+// Writes a function: registers, labels and operand lists are allocated as they are needed.
+class FunctionBuilder {
+ public:
+  struct Label {
+    int32_t id;
+  };
+
+  explicit FunctionBuilder(std::string name) { function_.name = std::move(name); }
+
+  // Declares the next parameter and returns its register. All before any other register.
+  int32_t param(std::string name, TensorSpec type);
+  int32_t param(std::string name, std::string type_text);
+  void result(std::string name, TensorSpec type);
+  void result(std::string name, std::string type_text);
+  void returns_tuple() { function_.returns_tuple = true; }
+  void internal() { function_.internal = true; }
+
+  int32_t reg() { return function_.num_registers++; }
+  int32_t int_reg() { return function_.num_int_registers++; }
+  // Appends a fresh range to the arena and returns its offset; for planners, `arena_size` sets the
+  // size of a layout computed elsewhere.
+  int64_t arena(int64_t bytes);
+  void arena_size(int64_t bytes) { function_.arena_bytes = bytes; }
+
+  Label label();
+  void bind(Label label);
+
+  void invoke_kernel(int32_t kernel, std::span<const Operand> operands);
+  void invoke_kernel(int32_t kernel, std::initializer_list<Operand> operands) {
+    invoke_kernel(kernel, std::span(operands.begin(), operands.size()));
+  }
+  void copy(Operand target, Operand source);
+  void alloc_static(int32_t dst, TensorSpec type);
+  void alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims);
+  void alloc_from_shape(int32_t dst, DType dtype, int32_t shape);
+  void reshape(int32_t dst, int32_t src, std::span<const int32_t> dims);
+  void shape_of(int32_t int_dst, int32_t src, int32_t axis);
+  void rank_of(int32_t int_dst, int32_t src);
+  void shape_tensor(int32_t dst, int32_t src, DType dtype);
+  void load_const(int32_t dst, int32_t constant);
+  void load_int(int32_t int_dst, int64_t value);
+  void int_to_tensor(int32_t dst, int32_t int_src, DType dtype);
+  void tensor_to_int(int32_t int_dst, int32_t src);
+  void move(int32_t dst, int32_t src);
+  void move_int(int32_t int_dst, int32_t int_src);
+  void int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b);
+  void if_false(int32_t reg, Label target);
+  void if_zero(int32_t int_reg, Label target);
+  void jump(Label target);
+  void jump_table(int32_t int_reg, std::span<const Label> targets);
+  void call(int32_t dst, int32_t function, std::span<const int32_t> args);
+  void tail_call(int32_t function, std::span<const int32_t> args);
+  void invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args);
+  void tail_invoke(int32_t closure, std::span<const int32_t> args);
+  void ret(int32_t reg);
+  void ret_outputs();
+  void alloc_closure(int32_t dst, int32_t function, std::span<const int32_t> captured);
+  void alloc_adt(int32_t dst, int32_t tag, std::span<const int32_t> fields);
+  void alloc_tuple(int32_t dst, std::span<const int32_t> fields);
+  void get_tag(int32_t int_dst, int32_t src);
+  void get_field(int32_t dst, int32_t src, int32_t index);
+  void ref_new(int32_t dst, int32_t value);
+  void ref_read(int32_t dst, int32_t ref);
+  void ref_write(int32_t ref, int32_t value);
+  void kill(int32_t reg);
+  void fatal(int32_t message_string, int32_t place_string = -1);
+  void match_fail(int32_t place_string = -1);
+
+  // The finished function: every label must be bound.
+  Function finish() &&;
+
+ private:
+  Instruction& emit(Opcode op, int32_t dst = 0, int32_t a = 0, int32_t b = 0);
+  void emit_list(Opcode op, int32_t dst, int32_t a, std::span<const int32_t> entries);
+
+  Function function_;
+  std::vector<int32_t> labels_;  // instruction index, -1 while unbound
+  // Places that hold a label's id until `finish`: instructions (their b) and list entries.
+  std::vector<size_t> label_uses_;
+  std::vector<size_t> label_list_uses_;
+};
+
+}  // namespace relay::runtime
