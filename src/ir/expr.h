@@ -278,7 +278,8 @@ struct MatchNode : ExprNode {
 };
 using Match = Ref<MatchNode>;
 
-// ---- Builders (they deduce types; see the head of this file) ---------------------------------------
+// ---- Builders (they deduce types; see the head of this file)
+// ---------------------------------------
 
 Constant constant(Tensor data, Span span = {}, std::string name_hint = {});
 // A scalar constant.
@@ -287,8 +288,8 @@ Var var(std::string name, Type type_annotation = nullptr, Span span = {});
 GlobalVar global_var(std::string name, Type type = nullptr);
 Function function(std::vector<Var> params, Expr body, Type ret_type = nullptr,
                   std::vector<TypeVar> type_params = {}, Dict attrs = {}, Span span = {});
-// `callee` is an operator, a function-valued expression, a global or a constructor. Null `attrs` for
-// an operator with attributes means all defaults.
+// `callee` is an operator, a function-valued expression, a global or a constructor. Null `attrs`
+// for an operator with attributes means all defaults.
 Call call(Expr callee, std::vector<Expr> args, Attrs attrs = nullptr, Span span = {},
           std::vector<Type> type_args = {});
 // The same by operator name, "nn.dense".

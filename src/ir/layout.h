@@ -39,7 +39,9 @@ class Layout {
   // Primal axes in the order in which they appear.
   std::string primal_axes() const;
   std::string to_string() const;
-  friend bool operator==(const Layout& a, const Layout& b) { return a.to_string() == b.to_string(); }
+  friend bool operator==(const Layout& a, const Layout& b) {
+    return a.to_string() == b.to_string();
+  }
 
   // The shape in this layout of a tensor whose shape in `from` (same primal axes) is `shape`.
   std::vector<Dim> convert_shape(const std::vector<Dim>& shape, const Layout& from) const;

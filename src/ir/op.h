@@ -124,7 +124,7 @@ struct ArgInfo {
 // A row of the registry.
 struct OpInfo {
   std::string_view name;
-  std::string_view doc;           // one sentence or more
+  std::string_view doc;  // one sentence or more
   std::vector<ArgInfo> args;
   const NodeInfo* attrs = nullptr;  // null: no attributes
   int support_level = 1;
@@ -132,6 +132,9 @@ struct OpInfo {
   TypeRelation relation = nullptr;
   std::shared_ptr<const ComputeRule> compute;
   Effect effect = Effect::Pure;
+  // The result has the elements of the first argument in the same order (reshape, squeeze): it can
+  // be the same memory.
+  bool reshape_only = false;
   LayoutRule layout = nullptr;
   CostRule cost = nullptr;
   GradientRule gradient = nullptr;

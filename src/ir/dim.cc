@@ -1,0 +1,253 @@
+// Arithmetic on dimensions.
+//
+// Sums, differences and products are kept as polynomials: a sorted list of (coefficient, sorted
+// factors) terms, where a factor is a named dimension or an indivisible expression (a quotient, a
+// maximum). So `2*n + n` and `3*n` are the same dimension, structurally.
+#include <algorithm>
+#include <limits>
+
+#include "base/diagnostic_codes.h"
+#include "ir/type.h"
+#include "node/structural.h"
+
+namespace relay {
+namespace {
+
+[[noreturn]] void overflow(const char* what) {
+  throw UserError(Diagnostic(codes::type_overflow, {},
+                             std::string("a dimension overflows 64 bits in a ") + what)
+                      .help("check the model for absurd sizes"));
+}
+
+int64_t checked_add(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_add_overflow(a, b, &r)) overflow("sum");
+  return r;
+}
+int64_t checked_mul(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r)) overflow("product");
+  return r;
+}
+
+// Floor division; the divisor is positive.
+int64_t floor_div_int(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return a % b < 0 ? q - 1 : q;
+}
+
+struct Term {
+  int64_t coefficient;
+  std::vector<Dim> factors;  // sorted by `before`
+};
+
+// A total order on factors that does not depend on addresses where names differ.
+bool before(const Dim& a, const Dim& b) {
+  std::string x = to_string(a), y = to_string(b);
+  if (x != y) return x < y;
+  return !dim_equal(a, b) && a.get() < b.get();
+}
+
+bool same_factors(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), dim_equal);
+}
+
+Dim make_op(DimOpKind op, Dim a, Dim b) {
+  return make<DimOpNode>([&](DimOpNode& n) {
+    n.op = op;
+    n.a = std::move(a);
+    n.b = std::move(b);
+  });
+}
+
+void add_term(std::vector<Term>& terms, Term term) {
+  for (Term& t : terms) {
+    if (same_factors(t.factors, term.factors)) {
+      t.coefficient = checked_add(t.coefficient, term.coefficient);
+      return;
+    }
+  }
+  terms.push_back(std::move(term));
+}
+
+// The terms of a dimension. Sums and products are left-nested chains built by `from_terms`.
+std::vector<Term> terms_of(const Dim& d) {
+  std::vector<Term> out;
+  std::vector<Dim> sums{d};
+  while (!sums.empty()) {
+    Dim at = std::move(sums.back());
+    sums.pop_back();
+    if (auto* op = as<DimOpNode>(at); op != nullptr && op->op == DimOpKind::Add) {
+      sums.push_back(op->b);
+      sums.push_back(op->a);
+      continue;
+    }
+    Term term{1, {}};
+    std::vector<Dim> products{at};
+    while (!products.empty()) {
+      Dim p = std::move(products.back());
+      products.pop_back();
+      if (auto* op = as<DimOpNode>(p); op != nullptr && op->op == DimOpKind::Mul) {
+        products.push_back(op->b);
+        products.push_back(op->a);
+      } else if (auto value = as_const(p)) {
+        term.coefficient = checked_mul(term.coefficient, *value);
+      } else {
+        term.factors.push_back(p);
+      }
+    }
+    std::sort(term.factors.begin(), term.factors.end(), before);
+    add_term(out, std::move(term));
+  }
+  return out;
+}
+
+Dim from_terms(std::vector<Term> terms) {
+  std::erase_if(terms, [](const Term& t) { return t.coefficient == 0; });
+  // The constant term goes last; the others are sorted by their text.
+  auto text = [](const Term& t) {
+    std::string s;
+    for (const Dim& f : t.factors) s += to_string(f) + "*";
+    return s;
+  };
+  std::stable_sort(terms.begin(), terms.end(), [&](const Term& x, const Term& y) {
+    if (x.factors.empty() != y.factors.empty()) return y.factors.empty();
+    return text(x) < text(y);
+  });
+  Dim sum;
+  for (const Term& t : terms) {
+    Dim product;
+    for (const Dim& f : t.factors) product = product ? make_op(DimOpKind::Mul, product, f) : f;
+    if (!product) {
+      product = dim(t.coefficient);
+    } else if (t.coefficient != 1) {
+      product = make_op(DimOpKind::Mul, dim(t.coefficient), product);
+    }
+    sum = sum ? make_op(DimOpKind::Add, sum, product) : product;
+  }
+  return sum ? sum : dim(0);
+}
+
+bool any_of(const Dim& a, const Dim& b) { return is_any(a) || is_any(b); }
+
+}  // namespace
+
+Dim dim(int64_t value) {
+  return make<DimConstNode>([&](DimConstNode& n) { n.value = value; });
+}
+Dim dim(TypeVar var) {
+  RELAY_CHECK(var->kind == Kind::Dim);
+  return make<DimVarNode>([&](DimVarNode& n) { n.var = std::move(var); });
+}
+Dim dim_any() {
+  static const Dim any = make<DimAnyNode>();
+  return any;
+}
+
+std::optional<int64_t> as_const(const Dim& d) {
+  if (auto* c = as<DimConstNode>(d)) return c->value;
+  return std::nullopt;
+}
+bool is_any(const Dim& d) { return isa<DimAnyNode>(d); }
+
+bool dim_equal(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return false;
+  if (a == b) return true;
+  if (a->kind() != b->kind()) return false;
+  if (auto* c = as<DimConstNode>(a)) return c->value == as<DimConstNode>(b)->value;
+  return structural_equal(a, b);
+}
+
+bool dim_differs(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return false;
+  auto x = as_const(a), y = as_const(b);
+  if (x && y) return *x != *y;
+  auto difference = as_const(a - b);
+  return difference && *difference != 0;
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto x = as_const(a), y = as_const(b);
+  if (x && y) return dim(checked_add(*x, *y));
+  std::vector<Term> terms = terms_of(a);
+  for (Term& t : terms_of(b)) add_term(terms, std::move(t));
+  return from_terms(std::move(terms));
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  return a + b * dim(-1);
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto x = as_const(a), y = as_const(b);
+  if (x && y) return dim(checked_mul(*x, *y));
+  std::vector<Term> terms;
+  for (const Term& s : terms_of(a)) {
+    for (const Term& t : terms_of(b)) {
+      Term product{checked_mul(s.coefficient, t.coefficient), s.factors};
+      product.factors.insert(product.factors.end(), t.factors.begin(), t.factors.end());
+      std::sort(product.factors.begin(), product.factors.end(), before);
+      add_term(terms, std::move(product));
+    }
+  }
+  return from_terms(std::move(terms));
+}
+
+Dim floor_div(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto x = as_const(a), y = as_const(b);
+  if (y) RELAY_CHECK(*y > 0, "division of a dimension by a non-positive number");
+  if (x && y) return dim(floor_div_int(*x, *y));
+  if (y && *y == 1) return a;
+  if (dim_equal(a, b)) return dim(1);
+  if (y) {
+    // c*k divides termwise when every coefficient is a multiple.
+    std::vector<Term> terms = terms_of(a);
+    bool divides = std::all_of(terms.begin(), terms.end(),
+                               [&](const Term& t) { return t.coefficient % *y == 0; });
+    if (divides) {
+      for (Term& t : terms) t.coefficient /= *y;
+      return from_terms(std::move(terms));
+    }
+  }
+  return make_op(DimOpKind::FloorDiv, a, b);
+}
+
+Dim ceil_div(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto x = as_const(a), y = as_const(b);
+  if (x && y) return dim(-floor_div_int(-*x, *y));
+  Dim quotient = floor_div(a, b);
+  if (auto* op = as<DimOpNode>(quotient); op == nullptr || op->op != DimOpKind::FloorDiv) {
+    return quotient;
+  }
+  return make_op(DimOpKind::CeilDiv, a, b);
+}
+
+Dim mod(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto x = as_const(a), y = as_const(b);
+  if (y) RELAY_CHECK(*y > 0, "remainder of a dimension by a non-positive number");
+  if (x && y) return dim(*x - floor_div_int(*x, *y) * *y);
+  if (dim_equal(a, b) || (y && *y == 1)) return dim(0);
+  return make_op(DimOpKind::Mod, a, b);
+}
+
+Dim max(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto difference = as_const(a - b);
+  if (difference) return *difference >= 0 ? a : b;
+  return before(a, b) ? make_op(DimOpKind::Max, a, b) : make_op(DimOpKind::Max, b, a);
+}
+
+Dim min(const Dim& a, const Dim& b) {
+  if (any_of(a, b)) return dim_any();
+  auto difference = as_const(a - b);
+  if (difference) return *difference <= 0 ? a : b;
+  return before(a, b) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
+}
+
+}  // namespace relay

@@ -1,0 +1,177 @@
+#include "ir/op.h"
+
+#include <algorithm>
+
+#include "base/diagnostic_codes.h"
+
+namespace relay {
+
+std::string_view to_string(FusionClass c) {
+  switch (c) {
+    case FusionClass::ElemWise:
+      return "ElemWise";
+    case FusionClass::Broadcast:
+      return "Broadcast";
+    case FusionClass::Injective:
+      return "Injective";
+    case FusionClass::CommReduce:
+      return "CommReduce";
+    case FusionClass::OutEWiseFusable:
+      return "OutEWiseFusable";
+    case FusionClass::Opaque:
+      return "Opaque";
+  }
+  return "?";
+}
+
+const TensorTypeNode* RelationContext::tensor(size_t i) {
+  const Type& t = args_[i];
+  if (auto* tensor = as<TensorTypeNode>(t)) return tensor;
+  if (!t || isa<IncompleteTypeNode>(t)) return nullptr;
+  return fail(codes::type_mismatch,
+              "argument '" + std::string(op_.args[i].name) + "' must be a tensor", "a tensor",
+              to_string(t));
+}
+
+std::optional<std::vector<TensorType>> RelationContext::tensors(size_t i) {
+  const Type& t = args_[i];
+  if (!t || isa<IncompleteTypeNode>(t)) return std::nullopt;
+  auto* tuple = as<TupleTypeNode>(t);
+  if (tuple == nullptr) {
+    fail(codes::type_mismatch,
+         "argument '" + std::string(op_.args[i].name) + "' must be a tuple of tensors",
+         "a tuple of tensors", to_string(t), "wrap the tensors in a tuple: (a, b)");
+    return std::nullopt;
+  }
+  std::vector<TensorType> out;
+  for (const Type& f : tuple->fields) {
+    if (isa<TensorTypeNode>(f)) {
+      out.push_back(cast<TensorTypeNode>(f));
+      continue;
+    }
+    if (f && !isa<IncompleteTypeNode>(f)) {
+      fail(codes::type_mismatch,
+           "argument '" + std::string(op_.args[i].name) + "' must hold tensors only",
+           "a tuple of tensors", to_string(t));
+    }
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::nullptr_t RelationContext::fail(const DiagnosticCode& code, std::string message,
+                                     std::string expected, std::string found, std::string help) {
+  if (!failure_) {
+    failure_ = Diagnostic(code, span_, std::string(op_.name) + ": " + std::move(message));
+    failure_->expected(std::move(expected)).found(std::move(found)).help(std::move(help));
+  }
+  return nullptr;
+}
+
+Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs& attrs,
+                    const Span& span) {
+  if (args.size() != op.args.size()) {
+    std::string names;
+    for (const ArgInfo& a : op.args) names += (names.empty() ? "" : ", ") + std::string(a.name);
+    throw UserError(
+        Diagnostic(codes::type_arity, span,
+                   std::string(op.name) + " is called with the wrong number of arguments")
+            .expected(std::to_string(op.args.size()) + " (" + names + ")")
+            .found(std::to_string(args.size())));
+  }
+  if (op.attrs != nullptr && (!attrs || &attrs->info() != op.attrs)) {
+    throw UserError(Diagnostic(codes::op_bad_attribute, span,
+                               std::string(op.name) + " is called with attributes of another kind")
+                        .expected(std::string(op.attrs->name))
+                        .found(attrs ? std::string(attrs->info().name) : "none"));
+  }
+  RELAY_CHECK(op.relation != nullptr, std::string(op.name));
+  RelationContext ctx(op, args, attrs, span);
+  Type result = op.relation(ctx);
+  if (ctx.failure()) throw UserError(*ctx.failure());
+  return result;
+}
+
+OpRegistry& OpRegistry::global() {
+  static OpRegistry registry;
+  return registry;
+}
+
+Op OpRegistry::add(OpInfo row) {
+  std::string name(row.name);
+  RELAY_CHECK(!ops_.contains(name), name + " is registered twice");
+  rows_.push_back(std::make_unique<OpInfo>(std::move(row)));
+  const OpInfo* info = rows_.back().get();
+  Op op = make<OpNode>([&](OpNode& n) {
+    n.name = name;
+    n.row = info;
+  });
+  ops_.emplace(std::move(name), op);
+  return op;
+}
+
+Op OpRegistry::find(std::string_view name) const {
+  auto it = ops_.find(name);
+  return it == ops_.end() ? nullptr : it->second;
+}
+
+Op OpRegistry::get(std::string_view name, const Span& span) const {
+  if (Op op = find(name)) return op;
+  std::vector<std::string_view> known;
+  for (const auto& [n, op] : ops_) known.push_back(n);
+  throw UserError(Diagnostic(codes::text_unknown_operator, span,
+                             "there is no operator '" + std::string(name) + "'")
+                      .help(suggest(name, known)));
+}
+
+std::vector<Op> OpRegistry::all() const {
+  std::vector<Op> out;
+  for (const auto& [name, op] : ops_) out.push_back(op);
+  return out;
+}
+
+namespace {
+
+// Levenshtein distance, cut off above `limit`.
+size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
+  if (a.size() > b.size()) std::swap(a, b);
+  if (b.size() - a.size() > limit) return limit + 1;
+  std::vector<size_t> row(a.size() + 1);
+  for (size_t i = 0; i <= a.size(); ++i) row[i] = i;
+  for (size_t j = 1; j <= b.size(); ++j) {
+    size_t diagonal = row[0];
+    row[0] = j;
+    for (size_t i = 1; i <= a.size(); ++i) {
+      size_t above = row[i];
+      row[i] = std::min({row[i] + 1, row[i - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[a.size()];
+}
+
+}  // namespace
+
+std::string suggest(std::string_view name, const std::vector<std::string_view>& known) {
+  if (name.size() > 100) return {};
+  size_t limit = std::max<size_t>(1, name.size() / 3);
+  std::vector<std::pair<size_t, std::string_view>> near;
+  for (std::string_view k : known) {
+    size_t d = edit_distance(name, k, limit);
+    // "conv2d" for "nn.conv2d": the same name in another namespace is near.
+    bool suffix =
+        k.size() > name.size() && k.ends_with(name) && k[k.size() - name.size() - 1] == '.';
+    if (suffix) d = 0;
+    if (d <= limit) near.emplace_back(d, k);
+  }
+  std::sort(near.begin(), near.end());
+  if (near.empty()) return {};
+  std::string out = "did you mean ";
+  for (size_t i = 0; i < near.size() && i < 3; ++i) {
+    if (i > 0) out += ", ";
+    out += near[i].second;
+  }
+  return out + "?";
+}
+
+}  // namespace relay
