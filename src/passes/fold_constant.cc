@@ -1,0 +1,227 @@
+#include "passes/fold_constant.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
+constexpr int64_t kFreeGrowthBytes = 64 * 1024;
+constexpr int64_t kMaxGrowth = 16;
+
+// The bytes of a type of static tensors; nullopt when unknown or absurd.
+std::optional<int64_t> bytes_of(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  if (!tensors) return std::nullopt;
+  int64_t total = 0;
+  for (const TensorType& t : *tensors) {
+    auto shape = t->const_shape();
+    if (!shape) return std::nullopt;
+    int64_t bytes = static_cast<int64_t>(t->dtype.bytes());
+    for (int64_t d : *shape) {
+      if (__builtin_mul_overflow(bytes, d, &bytes)) return std::nullopt;
+    }
+    if (__builtin_add_overflow(total, bytes, &total)) return std::nullopt;
+  }
+  return total;
+}
+
+class Folder : public Rewriter {
+ public:
+  Folder(const PassContext& ctx, int64_t max_bytes)
+      : Rewriter(family::expr | family::pattern), ctx_(ctx), max_bytes_(max_bytes) {}
+
+  // Fused kernels are folded as a whole or not at all.
+  NodeRef pre(const NodeRef& node) override {
+    auto* f = as<FunctionNode>(node);
+    return f != nullptr && f->is_primitive() ? node : nullptr;
+  }
+
+  NodeRef post(const NodeRef&, NodeRef rebuilt) override {
+    switch (rebuilt.get()->kind()) {
+      case ExprKind::Call:
+        note_call(*as<CallNode>(rebuilt));
+        return rebuilt;
+      case ExprKind::Tuple: {
+        bool constant = true;
+        for (const Expr& e : as<TupleNode>(rebuilt)->fields) constant &= is_constant(e.get());
+        if (constant) mark(*as<ExprNode>(rebuilt));
+        return rebuilt;
+      }
+      case ExprKind::TupleGetItem: {
+        auto* g = as<TupleGetItemNode>(rebuilt);
+        if (auto* t = as<TupleNode>(g->tuple)) return t->fields[static_cast<size_t>(g->index)];
+        if (is_constant(g->tuple.get())) mark(*g);
+        return rebuilt;
+      }
+      case ExprKind::If: {
+        auto* n = as<IfNode>(rebuilt);
+        auto* c = as<ConstantNode>(n->cond);
+        if (c == nullptr) return rebuilt;
+        return c->data.get_as_int(0) != 0 ? n->true_branch : n->false_branch;
+      }
+      default:
+        return rebuilt;
+    }
+  }
+
+  // Evaluates the maximal constant expressions of a rewritten function.
+  Function fold(const Function& f) {
+    Function marked = apply(f);
+    if (constant_.empty() || !ctx_.evaluate) return marked;
+    std::unordered_set<const Node*> roots;
+    post_order(
+        marked,
+        [&](const Node& n) {
+          if (constant_.contains(&n)) return;
+          for_each_child(n, [&](const NodeRef& child) {
+            if (constant_.contains(child.get()) && !isa<TupleNode>(child)) {
+              roots.insert(child.get());
+            } else if (constant_.contains(child.get())) {
+              for_each_child(*child.get(), [&](const NodeRef& field) {
+                if (constant_.contains(field.get())) roots.insert(field.get());
+              });
+            }
+          });
+        },
+        family::expr | family::pattern);
+    std::unordered_map<const Node*, NodeRef> values;
+    post_order(
+        marked,
+        [&](const Node& n) {
+          if (roots.contains(&n)) values.emplace(&n, evaluate(static_cast<const ExprNode&>(n)));
+        },
+        family::expr | family::pattern);
+    return cast<FunctionNode>(substitute(marked, values, family::expr | family::pattern));
+  }
+
+ private:
+  bool is_constant(const Node* n) const { return isa<ConstantNode>(n) || constant_.contains(n); }
+  void mark(const ExprNode& e) {
+    constant_.insert(&e);
+    keep_.push_back(NodeRef(&e));
+  }
+
+  void note_call(const CallNode& c) {
+    auto* op = as<OpNode>(c.op);
+    if (op == nullptr || op->row->effect != Effect::Pure || op->row->compute == nullptr) return;
+    int64_t arg_bytes = 0;
+    for (const Expr& a : c.args) {
+      if (!is_constant(a.get())) return;
+      auto bytes = bytes_of(a->type);
+      if (!bytes) return;
+      arg_bytes += *bytes;
+    }
+    auto bytes = bytes_of(c.type);
+    if (!bytes || *bytes > max_bytes_) return;
+    if (*bytes > kFreeGrowthBytes && *bytes / kMaxGrowth > arg_bytes) return;
+    mark(c);
+  }
+
+  // The value of a constant expression: its leaves become parameters of one function.
+  NodeRef evaluate(const ExprNode& root) {
+    std::unordered_map<const Node*, NodeRef> params_of;
+    std::vector<Var> params;
+    std::vector<Tensor> args;
+    post_order(
+        NodeRef(&root),
+        [&](const Node& n) {
+          auto* c = as<ConstantNode>(&n);
+          // Scalars stay: kernels hold them as immediates.
+          if (c == nullptr || c->data.rank() == 0) return;
+          Var p = var("p" + std::to_string(params.size()), c->type, c->span);
+          params_of.emplace(c, p);
+          params.push_back(p);
+          args.push_back(c->data);
+        },
+        family::expr);
+    Expr body = cast<ExprNode>(substitute(NodeRef(&root), params_of, family::expr));
+    Function f = function(std::move(params), body, body->type, {}, {}, root.span);
+    std::vector<Tensor> results = ctx_.evaluate(f, args);
+    if (isa<TensorTypeNode>(root.type)) return constant(results.at(0), root.span, name_of(root));
+    std::vector<Expr> fields;
+    for (Tensor& t : results) fields.push_back(constant(std::move(t), root.span));
+    return tuple(std::move(fields), root.span);
+  }
+
+  // The weight's own name, when there is one big leaf.
+  static std::string name_of(const ExprNode& root) {
+    std::string name;
+    size_t biggest = 0;
+    post_order(
+        NodeRef(&root),
+        [&](const Node& n) {
+          auto* c = as<ConstantNode>(&n);
+          if (c != nullptr && c->data.byte_size() > biggest && !c->name_hint.empty()) {
+            biggest = c->data.byte_size();
+            name = c->name_hint;
+          }
+        },
+        family::expr);
+    return name;
+  }
+
+  const PassContext& ctx_;
+  int64_t max_bytes_;
+  std::unordered_set<const Node*> constant_;
+  std::vector<NodeRef> keep_;
+};
+
+// Variables bound to constants are replaced by them.
+Function propagate_bound_constants(const Function& f) {
+  std::unordered_map<const Node*, NodeRef> values;
+  post_order(
+      f,
+      [&](const Node& n) {
+        auto* l = as<LetNode>(&n);
+        if (l != nullptr && isa<ConstantNode>(l->value)) values.emplace(l->var.get(), l->value);
+      },
+      family::expr | family::pattern);
+  if (values.empty()) return f;
+  class Propagate : public Rewriter {
+   public:
+    explicit Propagate(const std::unordered_map<const Node*, NodeRef>& values)
+        : Rewriter(family::expr | family::pattern), values_(values) {
+      for (const auto& [var, value] : values) set(NodeRef(var), value);
+    }
+    // The Let itself goes with its variable.
+    NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+      auto* l = as<LetNode>(original);
+      if (l == nullptr || !values_.contains(l->var.get())) return rebuilt;
+      NodeRef body = lookup(l->body.get());
+      return body ? body : NodeRef(l->body);
+    }
+
+   private:
+    const std::unordered_map<const Node*, NodeRef>& values_;
+  };
+  // A bound variable stands in its Let's binder field too, where a constant has no place; the Let
+  // is dropped before anybody looks.
+  return Propagate(values).apply(f);
+}
+
+Module run(const Module& mod, PassContext& ctx) {
+  int64_t max_bytes = kDefaultMaxBytes;
+  auto it = ctx.config.find("relay.FoldConstant.max_bytes");
+  if (it != ctx.config.end()) {
+    if (auto* v = it->second.get_if<int64_t>()) max_bytes = *v;
+  }
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    return Folder(ctx, max_bytes).fold(propagate_bound_constants(f));
+  });
+}
+
+}  // namespace
+
+const Pass kFoldConstant{"FoldConstant",
+                         2,
+                         Form::any,
+                         Form::any,
+                         "Computes at compile time what depends on constants only.",
+                         run};
+
+}  // namespace relay

@@ -1,0 +1,368 @@
+#include "passes/fuse_ops.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "ir/op.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "passes/scope.h"
+
+namespace relay {
+namespace {
+
+// A fused kernel with more operators than this costs more registers and compile time than the
+// saved memory traffic is worth.
+constexpr size_t kDefaultMaxDepth = 64;
+
+struct GraphNode {
+  const CallNode* call = nullptr;  // null: not an operator call (an opaque user)
+  FusionClass fusion = FusionClass::Opaque;
+  int scope = 0;
+  std::vector<int> users;  // indices of nodes that use the result; -1 for an unfusable use
+  int ipdom = -1;          // immediate post-dominator, -1: leaves the dataflow region
+  int depth = 0;           // in the post-dominator tree
+  FusionClass edge = FusionClass::ElemWise;  // widest class on the way to ipdom
+};
+
+FusionClass wider(FusionClass a, FusionClass b) { return std::max(a, b); }
+
+class Fuser {
+ public:
+  Fuser(const Function& f, size_t max_depth) : f_(f), max_depth_(max_depth) {}
+
+  Function run() {
+    build_graph();
+    if (nodes_.empty()) return f_;
+    build_post_dominators();
+    group_.resize(nodes_.size());
+    size_.assign(nodes_.size(), 1);
+    reason_.resize(nodes_.size());
+    heavy_.assign(nodes_.size(), false);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      group_[i] = static_cast<int>(i);
+      heavy_[i] = nodes_[i].fusion == FusionClass::OutEWiseFusable;
+    }
+    for (int phase = 0; phase < 2; ++phase) {
+      for (size_t i = 0; i < nodes_.size(); ++i) try_fuse(static_cast<int>(i), phase);
+    }
+    return rewrite_function();
+  }
+
+ private:
+  // ---- The graph of operator calls -------------------------------------------------------------
+
+  static FusionClass class_of(const CallNode& call) {
+    const OpInfo& row = *as<OpNode>(call.op)->row;
+    if (row.effect != Effect::Pure) return FusionClass::Opaque;
+    if (!isa<TensorTypeNode>(call.type)) {
+      // Several results leave a kernel together; followers read them through memory.
+      return row.fusion == FusionClass::OutEWiseFusable ? FusionClass::Opaque
+                                                        : wider(row.fusion, FusionClass::Injective);
+    }
+    return row.fusion;
+  }
+
+  void build_graph() {
+    scopes_ = analyze_scopes(*f_.get());
+    for (const ExprNode* e : scopes_.order) {
+      auto* call = as<CallNode>(e);
+      if (call == nullptr || !isa<OpNode>(call->op)) continue;
+      if (inside_primitive(scopes_.scope_of.at(e))) continue;
+      index_[e] = static_cast<int>(nodes_.size());
+      GraphNode n;
+      n.call = call;
+      n.fusion = class_of(*call);
+      n.scope = scopes_.scope_of.at(e);
+      nodes_.push_back(std::move(n));
+    }
+    for (const ExprNode* e : scopes_.order) {
+      auto user = index_.find(e);
+      for_each_child(*e, [&](const NodeRef& child) { add_use(child.get(), user); });
+    }
+    add_use(f_->body.get(), index_.end());
+  }
+
+  bool inside_primitive(int scope) const {
+    for (; scope > 0; scope = scopes_.scopes[scope].parent) {
+      auto* f = as<FunctionNode>(scopes_.scopes[scope].opener);
+      if (f != nullptr && f->is_primitive()) return true;
+    }
+    return f_->is_primitive();
+  }
+
+  void add_use(const Node* operand, std::unordered_map<const Node*, int>::const_iterator user) {
+    auto it = index_.find(operand);
+    if (it == index_.end()) return;
+    nodes_[it->second].users.push_back(user == index_.end() ? -1 : user->second);
+  }
+
+  // Users come after operands in nodes_, so one backward sweep finds all post-dominators.
+  void build_post_dominators() {
+    for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
+      GraphNode& n = nodes_[i];
+      int dom = -2;  // none seen yet
+      FusionClass edge = FusionClass::ElemWise;
+      for (int u : n.users) {
+        if (u >= 0 && nodes_[u].scope != n.scope) u = -1;
+        if (u < 0) {
+          dom = -1;
+          break;
+        }
+        edge = wider(edge, nodes_[u].fusion);
+        dom = dom == -2 ? u : common_post_dominator(dom, u, edge);
+        if (dom == -1) break;
+      }
+      n.ipdom = dom == -2 ? -1 : dom;
+      n.edge = n.ipdom < 0 ? FusionClass::Opaque : edge;
+      n.depth = n.ipdom < 0 ? 0 : nodes_[n.ipdom].depth + 1;
+    }
+  }
+
+  int common_post_dominator(int a, int b, FusionClass& edge) const {
+    while (a != b) {
+      if (a < 0 || b < 0) return -1;
+      int& deeper = nodes_[a].depth >= nodes_[b].depth ? a : b;
+      edge = wider(edge, nodes_[deeper].edge);
+      deeper = nodes_[deeper].ipdom;
+    }
+    return a;
+  }
+
+  // ---- Grouping
+  // ----------------------------------------------------------------------------------
+
+  int root(int i) {
+    while (group_[i] != i) i = group_[i] = group_[group_[i]];
+    return i;
+  }
+
+  static bool same_shape(const Type& a, const Type& b) {
+    auto *x = as<TensorTypeNode>(a), *y = as<TensorTypeNode>(b);
+    if (x == nullptr || y == nullptr || x->shape.size() != y->shape.size()) return false;
+    for (size_t i = 0; i < x->shape.size(); ++i) {
+      if (!dim_equal(x->shape[i], y->shape[i])) return false;
+    }
+    return true;
+  }
+
+  // Calls `visit` for every node strictly between `from` and `to`; false stops.
+  bool all_between(int from, int to, const std::function<bool(int)>& visit) const {
+    std::vector<int> stack(nodes_[from].users.begin(), nodes_[from].users.end());
+    std::vector<int> seen;
+    while (!stack.empty()) {
+      int at = stack.back();
+      stack.pop_back();
+      if (at == to || std::find(seen.begin(), seen.end(), at) != seen.end()) continue;
+      if (at < 0 || !visit(at)) return false;
+      seen.push_back(at);
+      stack.insert(stack.end(), nodes_[at].users.begin(), nodes_[at].users.end());
+    }
+    return true;
+  }
+
+  // The widest class in the node's group so far.
+  FusionClass group_class(int i) {
+    int r = root(i);
+    return heavy_[r] ? FusionClass::OutEWiseFusable : wider(nodes_[i].fusion, nodes_[r].fusion);
+  }
+
+  void try_fuse(int i, int phase) {
+    const GraphNode& n = nodes_[i];
+    if (n.fusion == FusionClass::Opaque || n.ipdom < 0) return;
+    if (root(i) == root(n.ipdom)) return;
+    FusionClass mine = group_class(i);
+    auto all_at_most = [&](FusionClass limit, bool keep_shape) {
+      auto fits = [&](int at) {
+        return nodes_[at].fusion <= limit &&
+               (!keep_shape || same_shape(nodes_[at].call->type, n.call->type));
+      };
+      return fits(n.ipdom) && all_between(i, n.ipdom, fits);
+    };
+    bool fuse = false;
+    if (mine == FusionClass::OutEWiseFusable) {
+      // The epilogue keeps the tile's shape.
+      fuse = phase == 0 && all_at_most(FusionClass::Broadcast, true);
+      if (!fuse && phase == 0)
+        reason_[root(i)] = "the next operator is no element-wise epilogue of the same shape";
+    } else if (mine <= FusionClass::Broadcast) {
+      fuse = phase == 0 ? all_at_most(FusionClass::Broadcast, false)
+                        : all_at_most(FusionClass::Injective, false) || reduces_into(i);
+    } else if (mine == FusionClass::Injective) {
+      fuse = phase == 1 && (all_at_most(FusionClass::Injective, false) || reduces_into(i));
+    }
+    if (!fuse) return;
+    std::vector<int> members{i};
+    all_between(i, n.ipdom, [&](int at) { return members.push_back(at), true; });
+    // A kernel is built around one heavy operator at most.
+    std::vector<int> groups{root(n.ipdom)};
+    for (int m : members) {
+      if (std::find(groups.begin(), groups.end(), root(m)) == groups.end())
+        groups.push_back(root(m));
+    }
+    int total = 0, heavy = 0;
+    for (int g : groups) {
+      total += size_[g];
+      heavy += heavy_[g];
+    }
+    if (heavy > 1) {
+      reason_[root(i)] = "the kernel would hold two heavy operators";
+      return;
+    }
+    if (static_cast<size_t>(total) > max_depth_) {
+      reason_[root(i)] = "the kernel holds the most operators allowed";
+      return;
+    }
+    for (int m : members) join(m, n.ipdom);
+  }
+
+  // Element-wise producers of a plain reduction are computed inside it.
+  bool reduces_into(int i) {
+    const GraphNode& n = nodes_[i];
+    return nodes_[n.ipdom].fusion == FusionClass::CommReduce && n.users.size() == 1;
+  }
+
+  void join(int from, int to) {
+    int a = root(from), b = root(to);
+    if (a == b) return;
+    group_[a] = b;
+    size_[b] += size_[a];
+    heavy_[b] = heavy_[b] || heavy_[a];
+  }
+
+  // ---- Rewriting
+  // -----------------------------------------------------------------------------------
+
+  // One kernel as it is being put together.
+  struct Kernel {
+    std::vector<int> members;
+    int last = -1;  // the member whose value leaves
+  };
+
+  Function rewrite_function() {
+    std::unordered_map<int, Kernel> kernels;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      Kernel& k = kernels[root(static_cast<int>(i))];
+      k.members.push_back(static_cast<int>(i));
+      k.last = std::max(k.last, static_cast<int>(i));
+    }
+    class Rewrite : public Rewriter {
+     public:
+      Rewrite(Fuser& fuser, const std::unordered_map<int, Kernel>& kernels)
+          : Rewriter(family::expr | family::pattern), fuser_(fuser), kernels_(kernels) {}
+      NodeRef pre(const NodeRef& node) override {
+        auto* f = as<FunctionNode>(node);
+        return f != nullptr && f->is_primitive() ? node : nullptr;
+      }
+      NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+        auto it = fuser_.index_.find(original.get());
+        if (it == fuser_.index_.end()) return rebuilt;
+        const Kernel& k = kernels_.at(fuser_.root(it->second));
+        // Members before the last stay as they are: only the last one's kernel refers to them.
+        if (it->second != k.last) return original;
+        return fuser_.make_kernel(k, *this);
+      }
+
+     private:
+      Fuser& fuser_;
+      const std::unordered_map<int, Kernel>& kernels_;
+    };
+    return Rewrite(*this, kernels).apply(f_);
+  }
+
+  // Scalars are worth more as immediates than as arguments.
+  static bool is_immediate(const Expr& e) {
+    auto* c = as<ConstantNode>(e);
+    return c != nullptr && c->data.rank() == 0;
+  }
+
+  Expr make_kernel(const Kernel& k, Rewriter& outer) {
+    std::unordered_map<const Node*, Expr> inside;
+    std::vector<Var> params;
+    std::vector<Expr> args;
+    std::vector<std::pair<Expr, Var>> by_arg;
+    auto param_for = [&](const Expr& original) -> Expr {
+      NodeRef rewritten = outer.lookup(original.get());
+      Expr arg = rewritten ? Expr::unchecked(rewritten) : original;
+      if (is_immediate(arg)) return arg;
+      for (auto& [known, p] : by_arg) {
+        if (known == arg) return p;
+      }
+      Var p = var("p" + std::to_string(params.size()), original->type, original->span);
+      by_arg.emplace_back(arg, p);
+      params.push_back(p);
+      args.push_back(arg);
+      return p;
+    };
+    std::function<Expr(const Expr&)> operand = [&](const Expr& e) -> Expr {
+      auto it = inside.find(e.get());
+      if (it != inside.end()) return it->second;
+      // A tuple of operands (concatenate) is taken apart so that the kernel gets tensors; operands
+      // nest one level only, by the operators' signatures.
+      if (auto* t = as<TupleNode>(e)) {
+        std::vector<Expr> fields;
+        for (const Expr& field : t->fields) {
+          auto known = inside.find(field.get());
+          fields.push_back(known != inside.end() ? known->second : param_for(field));
+        }
+        Expr made = tuple(std::move(fields), e->span);
+        inside.emplace(e.get(), made);
+        return made;
+      }
+      Expr p = param_for(e);
+      inside.emplace(e.get(), p);
+      return p;
+    };
+    std::vector<Span> spans;
+    Expr body;
+    for (int m : k.members) {
+      const CallNode& c = *nodes_[m].call;
+      std::vector<Expr> operands;
+      for (const Expr& a : c.args) operands.push_back(operand(a));
+      body = call(c.op, std::move(operands), c.attrs, c.span, c.type_args);
+      inside[&c] = body;
+      spans.push_back(c.span);
+    }
+    Dict attrs{{attr::kPrimitive, Value(int64_t{1})}};
+    const std::string& reason = reason_[root(k.last)];
+    if (!reason.empty()) attrs[attr::kFusionReason] = Value(reason);
+    Span span = Span::join(spans);
+    Function f = function(std::move(params), body, body->type, {}, std::move(attrs), span);
+    return call(f, std::move(args), nullptr, span);
+  }
+
+  Function f_;
+  size_t max_depth_;
+  ScopeTree scopes_;
+  std::vector<GraphNode> nodes_;
+  std::unordered_map<const Node*, int> index_;
+  std::vector<int> group_;
+  std::vector<int> size_;
+  std::vector<bool> heavy_;
+  std::vector<std::string> reason_;
+};
+
+Module fuse_ops(const Module& mod, PassContext& ctx) {
+  size_t max_depth = kDefaultMaxDepth;
+  auto it = ctx.config.find("relay.FuseOps.max_depth");
+  if (it != ctx.config.end()) {
+    if (auto* v = it->second.get_if<int64_t>(); v != nullptr && *v > 0) {
+      max_depth = static_cast<size_t>(*v);
+    }
+  }
+  if (ctx.opt_level < 1) max_depth = 1;
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    return f->is_primitive() ? f : Fuser(f, max_depth).run();
+  });
+}
+
+}  // namespace
+
+const Pass kFuseOps{"FuseOps",
+                    0,
+                    Form::graph,
+                    Form::graph,
+                    "Groups operator calls into primitive functions, one kernel each.",
+                    fuse_ops};
+
+}  // namespace relay

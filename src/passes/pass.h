@@ -1,0 +1,103 @@
+// Passes are values, run through one choke point.
+//
+// A pass is {name, levels, forms, what it does, run}. Pipelines (pipelines.h) are literal lists of
+// passes. `run_passes` is the only thing that runs one: it asks whether the pass is enabled, checks
+// for cancellation, times it, runs it, verifies the result and tells the instruments.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace relay {
+
+class PassContext;
+
+// The shape of a program at a boundary between passes.
+enum class Form {
+  any,    // no demand
+  graph,  // sharing means "computed once"
+  anf,    // every value is let-bound
+};
+
+struct Pass {
+  std::string_view name;  // "FuseOps": command line, timing table and dumps use it
+  int opt_level;          // runs when the context's level is at least this
+  Form in;
+  Form out;
+  std::string_view doc;  // one sentence
+  Module (*run)(const Module& mod, PassContext& ctx);
+};
+
+// Told before and after each pass.
+class PassInstrument {
+ public:
+  virtual ~PassInstrument() = default;
+  // False skips the pass.
+  virtual bool should_run(const Pass&, const Module&) { return true; }
+  virtual void before(const Pass&, const Module&) {}
+  virtual void after(const Pass&, const Module& /*before*/, const Module& /*after*/,
+                     std::chrono::nanoseconds) {}
+};
+
+// Computes a function without free variables on constants; the driver gives a fast one.
+using ConstantEvaluator =
+    std::function<std::vector<Tensor>(const Function& f, const std::vector<Tensor>& args)>;
+
+// What passes need to know of the machine (a summary of the target's description).
+struct TargetTraits {
+  int64_t vector_lanes_f32 = 4;
+  int64_t num_vector_registers = 16;
+  bool layouts = true;  // the target has blocked kernels; false: keep the model's layouts
+};
+
+class PassContext {
+ public:
+  int opt_level = 3;
+  std::set<std::string, std::less<>> required_pass;
+  std::set<std::string, std::less<>> disabled_pass;
+  Dict config;
+  TargetTraits target;
+  // Null: passes that need values of constants leave the program alone.
+  ConstantEvaluator evaluate;
+  // Asked before each pass; true stops with UserError E0303.
+  std::function<bool()> cancelled;
+  // Checks well-formedness and types after each pass.
+  bool verify = false;
+  std::vector<PassInstrument*> instruments;
+
+  bool enabled(const Pass& pass) const;
+};
+
+// Runs the passes in order. Throws UserError E0302 (naming the pass) when verification fails.
+Module run_passes(Module mod, std::span<const Pass* const> passes, PassContext& ctx);
+Module run_pass(const Module& mod, const Pass& pass, PassContext& ctx);
+
+// Every pass there is, by name.
+std::span<const Pass* const> all_passes();
+// Throws UserError E0301, with near names, for an unknown one.
+const Pass& find_pass(std::string_view name);
+
+// Collects the time of each pass run.
+class PassTiming : public PassInstrument {
+ public:
+  struct Row {
+    std::string_view name;
+    double seconds;
+    bool changed;
+  };
+  void after(const Pass& pass, const Module& before, const Module& after,
+             std::chrono::nanoseconds time) override;
+  const std::vector<Row>& rows() const { return rows_; }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+}  // namespace relay

@@ -1,0 +1,72 @@
+#include "passes/simplify_inference.h"
+
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+double float_attr(const CallNode& c, std::string_view name) {
+  return *attr_value(c.attrs, name).get_if<double>();
+}
+
+// A vector of length C as a tensor that broadcasts against axis `axis` of a rank-`rank` tensor.
+Expr along_axis(const Expr& vector, int64_t axis, int64_t rank, const Span& span) {
+  int64_t behind = rank - axis - 1;
+  if (behind == 0) return vector;
+  const OpInfo& row = *OpRegistry::global().get("expand_dims")->row;
+  return call("expand_dims", {vector},
+              make_attrs(*row.attrs, {{"axis", Value(int64_t{1})}, {"num_newaxis", Value(behind)}},
+                         row.name, span),
+              span);
+}
+
+Expr simplify_batch_norm(const CallNode& c) {
+  auto* data_type = as<TensorTypeNode>(c.args[0]->type);
+  int64_t rank = data_type->rank();
+  int64_t axis = *attr_value(c.attrs, "axis").get_if<int64_t>();
+  if (axis < 0) axis += rank;
+  const Span& at = c.span;
+  const Expr &gamma = c.args[1], &beta = c.args[2], &mean = c.args[3], &variance = c.args[4];
+  DType dtype = as<TensorTypeNode>(variance->type)->dtype;
+  Expr scale =
+      call("rsqrt",
+           {call("add", {variance, constant(float_attr(c, "epsilon"), dtype, at)}, nullptr, at)},
+           nullptr, at);
+  if (*attr_value(c.attrs, "scale").get_if<bool>()) {
+    scale = call("multiply", {scale, gamma}, nullptr, at);
+  }
+  Expr shift = call("negative", {call("multiply", {mean, scale}, nullptr, at)}, nullptr, at);
+  if (*attr_value(c.attrs, "center").get_if<bool>())
+    shift = call("add", {shift, beta}, nullptr, at);
+  Expr scaled = call("multiply", {c.args[0], along_axis(scale, axis, rank, at)}, nullptr, at);
+  return call("add", {scaled, along_axis(shift, axis, rank, at)}, nullptr, at);
+}
+
+Module run(const Module& mod, PassContext&) {
+  return map_functions(mod, [](const GlobalVar&, const Function& f) {
+    return cast<FunctionNode>(rewrite(
+        f,
+        [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          auto* get = as<TupleGetItemNode>(rebuilt);
+          if (get == nullptr || get->index != 0) return rebuilt;
+          if (is_call_to(get->tuple, "nn.batch_norm")) {
+            return simplify_batch_norm(*as<CallNode>(get->tuple));
+          }
+          if (is_call_to(get->tuple, "nn.dropout")) return as<CallNode>(get->tuple)->args[0];
+          return rebuilt;
+        },
+        family::expr | family::pattern));
+  });
+}
+
+}  // namespace
+
+const Pass kSimplifyInference{"SimplifyInference",
+                              0,
+                              Form::any,
+                              Form::any,
+                              "Replaces operators that only training needs.",
+                              run};
+
+}  // namespace relay

@@ -1,0 +1,97 @@
+#include "types/verify.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/diagnostic_codes.h"
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+Diagnostic ill_formed(const Span& span, std::string message) {
+  return Diagnostic(codes::type_ill_formed, span, std::move(message));
+}
+
+// Variables bound by a node, for the scope of that node.
+void each_binder(const Node& n, const std::function<void(const Node*)>& visit) {
+  for (const Field& f : n.info().fields) {
+    if (f.role != Role::binder) continue;
+    const void* at = f.in(n);
+    for (size_t i = 0; i < f.ops->count(at); ++i) visit(f.ops->get_child(at, i).get());
+  }
+}
+
+std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
+  std::optional<Diagnostic> problem;
+  std::unordered_map<const Node*, const Node*> binder_of;
+  // First all binders, then uses: a variable is used only below what binds it; since every use is
+  // reached from the function, it is enough that the binder is reached, and once.
+  post_order(
+      f,
+      [&](const Node& n) {
+        if (n.info().family != family::expr && n.info().family != family::pattern) return;
+        each_binder(n, [&](const Node* v) {
+          if (v == nullptr || v->kind() != ExprKind::Var || problem) return;
+          auto [it, fresh] = binder_of.emplace(v, &n);
+          if (!fresh && it->second != &n) {
+            problem = ill_formed(
+                static_cast<const VarNode*>(v)->span,
+                "variable %" + static_cast<const VarNode*>(v)->name_hint + " is bound twice");
+          }
+        });
+      },
+      family::expr | family::pattern);
+  if (problem) return problem;
+  post_order(
+      f,
+      [&](const Node& n) {
+        if (problem || n.info().family != family::expr) return;
+        auto& e = static_cast<const ExprNode&>(n);
+        if (auto* v = as<VarNode>(&n)) {
+          if (!binder_of.contains(v)) {
+            problem = ill_formed(v->span, "variable %" + v->name_hint + " is not bound");
+          } else if (!v->type) {
+            problem = ill_formed(v->span, "variable %" + v->name_hint + " has no type");
+          }
+          return;
+        }
+        if (auto* g = as<GlobalVarNode>(&n)) {
+          if (!mod->find(g->name_hint)) {
+            problem = ill_formed(g->span, "there is no function @" + g->name_hint);
+          }
+          return;
+        }
+        if (isa<OpNode>(&n) || isa<ConstructorNode>(&n)) return;
+        if (!e.type) {
+          problem = ill_formed(e.span, std::string(n.info().name) + " has no type");
+          return;
+        }
+        Type again;
+        try {
+          again = deduce_type(e);
+        } catch (const UserError& error) {
+          problem = error.diagnostics().front();
+          return;
+        }
+        // Where only inference can tell (polymorphic calls), the kept type stands.
+        if (again && !(again == e.type) && !structural_equal(again, e.type)) {
+          problem = ill_formed(e.span, std::string(n.info().name) + " carries a wrong type");
+          problem->expected(to_string(again)).found(to_string(e.type));
+        }
+      },
+      family::expr | family::pattern);
+  return problem;
+}
+
+}  // namespace
+
+std::optional<Diagnostic> find_ill_formed(const Module& mod) {
+  for (const Function& f : mod->functions) {
+    if (auto problem = check_function(mod, f)) return problem;
+  }
+  return std::nullopt;
+}
+
+}  // namespace relay
