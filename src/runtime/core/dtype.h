@@ -54,6 +54,11 @@ struct DType {
     return uint32_t{code} << 24 | uint32_t{bits} << 16 | uint32_t{lanes};
   }
 
+  // The inverse of key; any number gives a dtype, `valid` tells whether it is a real one.
+  static constexpr DType from_key(uint32_t key) {
+    return make(static_cast<Code>(key >> 24), (key >> 16) & 0xFF, key & 0xFFFF);
+  }
+
   // "float32", "int64", "uint8", "bool", "bfloat16"; with lanes "float32x16".
   std::string to_string() const;
 

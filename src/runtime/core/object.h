@@ -16,13 +16,28 @@ enum class ObjectKind : uint8_t { tensor, adt, tuple, closure, ref };
 struct Object {
   std::atomic<uint32_t> refs{1};
   ObjectKind kind;
-  // Pool size class of VM objects; unused by tensors.
-  uint8_t size_class = 0;
-  // Constructor tag of an ADT value, function index of a closure.
-  uint16_t reserved = 0;
 
   explicit Object(ObjectKind k) : kind(k) {}
 };
+
+// Every kind but the tensor: a number and fields. The fields are owned and may be null.
+struct Cell : Object {
+  // The constructor's tag of an ADT value, the function's index of a closure.
+  int32_t tag = 0;
+  uint32_t count = 0;
+  Object* fields[1] = {nullptr};  // `count` entries
+
+  // A cell with `count` null fields.
+  static Cell* make(ObjectKind kind, int32_t tag, uint32_t count);
+
+ private:
+  explicit Cell(ObjectKind k) : Object(k) {}
+};
+
+// Bytes of objects that this thread has allocated, minus what it has freed: the difference over a
+// run is what the run keeps alive.
+int64_t thread_object_bytes();
+void add_thread_object_bytes(int64_t bytes);
 
 inline void retain(Object* object) {
   if (object != nullptr) object->refs.fetch_add(1, std::memory_order_relaxed);

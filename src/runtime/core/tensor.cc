@@ -155,33 +155,40 @@ std::string type_string(DType dtype, Shape shape) {
   return "Tensor[" + shape_to_string(shape) + ", " + dtype.to_string() + "]";
 }
 
-Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape) {
+namespace {
+
+// Bytes of a tensor's header with its shape, rounded so that data may follow it aligned.
+size_t header_bytes(size_t rank) {
+  size_t bytes = sizeof(Tensor::Rep) + rank * sizeof(int64_t);
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape, bool with_data) {
   RELAY_CHECK(dtype.lanes == 1 && dtype.valid(), dtype.to_string());
   int64_t elements = checked_num_elements(dtype, shape);
-  size_t bytes = sizeof(Rep) + shape.size() * sizeof(int64_t);
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
+  size_t header = header_bytes(shape.size());
+  size_t data = with_data ? static_cast<size_t>(elements) * dtype.bytes() : 0;
+  size_t rounded = header + std::max(kAlignment, (data + kAlignment - 1) / kAlignment * kAlignment);
+  void* memory = std::aligned_alloc(kAlignment, rounded);
+  if (memory == nullptr) {
+    throw RuntimeError(Diagnostic(
+        codes::run_out_of_memory, {},
+        "no memory for " + type_string(dtype, shape) + " of " + std::to_string(data) + " bytes"));
+  }
   Rep* rep = new (memory) Rep;
   rep->dtype = dtype;
   rep->rank = static_cast<int32_t>(shape.size());
   rep->num_elements = elements;
+  rep->own_bytes = static_cast<int64_t>(rounded);
+  rep->data = static_cast<char*>(memory) + header;
   std::copy(shape.begin(), shape.end(), rep->shape);
+  add_thread_object_bytes(rep->own_bytes);
   return rep;
 }
 
-Tensor Tensor::empty(DType dtype, Shape shape) {
-  Tensor tensor = adopt(make_rep(dtype, shape));
-  size_t bytes = tensor.byte_size();
-  size_t rounded = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  void* data = std::aligned_alloc(kAlignment, rounded);
-  if (data == nullptr) {
-    throw RuntimeError(Diagnostic(
-        codes::run_out_of_memory, {},
-        "no memory for " + type_string(dtype, shape) + " of " + std::to_string(bytes) + " bytes"));
-  }
-  tensor.rep_->data = data;
-  return tensor;
-}
+Tensor Tensor::empty(DType dtype, Shape shape) { return adopt(make_rep(dtype, shape, true)); }
 
 Tensor Tensor::zeros(DType dtype, Shape shape) {
   Tensor tensor = empty(dtype, shape);
@@ -191,22 +198,19 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
 
 Tensor Tensor::from_external(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner,
                              bool read_only) {
-  alignas(kAlignment) static char nothing[kAlignment];
-  Tensor tensor = adopt(make_rep(dtype, shape));
-  if (tensor.num_elements() == 0 && data == nullptr) data = nothing;
-  RELAY_CHECK(data != nullptr);
-  tensor.rep_->data = data;
+  Tensor tensor = adopt(make_rep(dtype, shape, false));
+  RELAY_CHECK(data != nullptr || tensor.num_elements() == 0);
+  // Without data, what follows the header is as good an address as any.
+  if (data != nullptr) tensor.rep_->data = data;
   tensor.rep_->read_only = read_only;
-  // A non-null owner is what tells foreign data from our own.
-  tensor.rep_->owner =
-      owner != nullptr ? std::move(owner) : std::shared_ptr<void>(nothing, [](void*) {});
+  tensor.rep_->owner = std::move(owner);
   return tensor;
 }
 
 // Called by destroy_object for ObjectKind::tensor.
 void destroy_tensor(Object* object) noexcept {
   auto* rep = static_cast<Tensor::Rep*>(object);
-  if (rep->owner == nullptr) std::free(rep->data);
+  add_thread_object_bytes(-rep->own_bytes);
   rep->~Rep();
   std::free(rep);
 }
@@ -270,7 +274,7 @@ Tensor Tensor::copy() const {
 }
 
 Tensor Tensor::reshape(Shape shape) const {
-  Rep* rep = make_rep(dtype(), shape);
+  Rep* rep = make_rep(dtype(), shape, false);
   Tensor view = adopt(rep);
   RELAY_CHECK(
       rep->num_elements == num_elements(),

@@ -103,14 +103,15 @@ class Tensor {
   // How many handles and views of this very tensor object exist.
   uint32_t use_count() const { return rep_->refs.load(std::memory_order_acquire); }
 
-  // The header, the shape behind it in the same allocation. Used by the virtual machine, which
-  // holds tensors among other objects.
+  // The header; the shape and the tensor's own data follow it in the same allocation. Used by the
+  // virtual machine, which holds tensors among other objects.
   struct Rep : Object {
     Rep() : Object(ObjectKind::tensor) {}
     DType dtype;
     int32_t rank = 0;
     bool read_only = false;
     int64_t num_elements = 0;
+    int64_t own_bytes = 0;  // of this allocation
     void* data = nullptr;
     std::shared_ptr<void> owner;
     int64_t shape[1] = {0};  // `rank` entries
@@ -128,7 +129,7 @@ class Tensor {
   Rep* take() && { return std::exchange(rep_, nullptr); }
 
  private:
-  static Rep* make_rep(DType dtype, Shape shape);
+  static Rep* make_rep(DType dtype, Shape shape, bool with_data);
   Rep* rep_ = nullptr;
 };
 

@@ -68,12 +68,7 @@ std::string operand_text(const Operand& o) {
 }
 
 std::string dtype_text(int32_t key) {
-  uint32_t k = static_cast<uint32_t>(key);
-  DType t;
-  t.code = static_cast<DType::Code>(k >> 24);
-  t.bits = static_cast<uint8_t>(k >> 16);
-  t.lanes = static_cast<uint16_t>(k);
-  return t.to_string();
+  return DType::from_key(static_cast<uint32_t>(key)).to_string();
 }
 
 template <typename T>

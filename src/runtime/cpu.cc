@@ -1,0 +1,250 @@
+#include "runtime/cpu.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <xmmintrin.h>
+#endif
+
+namespace relay::runtime {
+
+std::string_view host_arch() {
+#if defined(__x86_64__)
+  return "x86_64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#elif defined(__riscv) && __riscv_xlen == 64
+  return "riscv64";
+#else
+  return "unknown";
+#endif
+}
+
+#if defined(__x86_64__)
+
+namespace {
+
+enum Register { eax, ebx, ecx, edx };
+// The registers that the operating system must save for the feature: bits of XCR0.
+enum State : uint64_t { none = 0, ymm = 0x6, zmm = 0xE6, tile = 0x60000 };
+
+struct Feature {
+  std::string_view name;
+  uint32_t leaf, subleaf;
+  Register reg;
+  int bit;
+  State state;
+};
+
+constexpr Feature kFeatures[] = {
+    {"sse", 1, 0, edx, 25, none},
+    {"sse2", 1, 0, edx, 26, none},
+    {"cx8", 1, 0, edx, 8, none},
+    {"cmov", 1, 0, edx, 15, none},
+    {"mmx", 1, 0, edx, 23, none},
+    {"fxsr", 1, 0, edx, 24, none},
+    {"x87", 1, 0, edx, 0, none},
+    {"sse3", 1, 0, ecx, 0, none},
+    {"pclmul", 1, 0, ecx, 1, none},
+    {"ssse3", 1, 0, ecx, 9, none},
+    {"fma", 1, 0, ecx, 12, ymm},
+    {"cx16", 1, 0, ecx, 13, none},
+    {"sse4.1", 1, 0, ecx, 19, none},
+    {"sse4.2", 1, 0, ecx, 20, none},
+    {"crc32", 1, 0, ecx, 20, none},
+    {"movbe", 1, 0, ecx, 22, none},
+    {"popcnt", 1, 0, ecx, 23, none},
+    {"aes", 1, 0, ecx, 25, none},
+    {"xsave", 1, 0, ecx, 26, none},
+    {"avx", 1, 0, ecx, 28, ymm},
+    {"f16c", 1, 0, ecx, 29, ymm},
+    {"rdrnd", 1, 0, ecx, 30, none},
+    {"fsgsbase", 7, 0, ebx, 0, none},
+    {"bmi", 7, 0, ebx, 3, none},
+    {"avx2", 7, 0, ebx, 5, ymm},
+    {"bmi2", 7, 0, ebx, 8, none},
+    {"avx512f", 7, 0, ebx, 16, zmm},
+    {"avx512dq", 7, 0, ebx, 17, zmm},
+    {"rdseed", 7, 0, ebx, 18, none},
+    {"adx", 7, 0, ebx, 19, none},
+    {"avx512ifma", 7, 0, ebx, 21, zmm},
+    {"clflushopt", 7, 0, ebx, 23, none},
+    {"clwb", 7, 0, ebx, 24, none},
+    {"avx512cd", 7, 0, ebx, 28, zmm},
+    {"sha", 7, 0, ebx, 29, none},
+    {"avx512bw", 7, 0, ebx, 30, zmm},
+    {"avx512vl", 7, 0, ebx, 31, zmm},
+    {"avx512vbmi", 7, 0, ecx, 1, zmm},
+    {"avx512vbmi2", 7, 0, ecx, 6, zmm},
+    {"gfni", 7, 0, ecx, 8, none},
+    {"vaes", 7, 0, ecx, 9, ymm},
+    {"vpclmulqdq", 7, 0, ecx, 10, ymm},
+    {"avx512vnni", 7, 0, ecx, 11, zmm},
+    {"avx512bitalg", 7, 0, ecx, 12, zmm},
+    {"avx512vpopcntdq", 7, 0, ecx, 14, zmm},
+    {"avx512vp2intersect", 7, 0, edx, 8, zmm},
+    {"amx-bf16", 7, 0, edx, 22, tile},
+    {"avx512fp16", 7, 0, edx, 23, zmm},
+    {"amx-tile", 7, 0, edx, 24, tile},
+    {"amx-int8", 7, 0, edx, 25, tile},
+    {"avxvnni", 7, 1, eax, 4, ymm},
+    {"avx512bf16", 7, 1, eax, 5, zmm},
+    {"amx-fp16", 7, 1, eax, 21, tile},
+    {"avxifma", 7, 1, eax, 23, ymm},
+    {"xsaveopt", 0xD, 1, eax, 0, none},
+    {"xsavec", 0xD, 1, eax, 1, none},
+    {"xsaves", 0xD, 1, eax, 3, none},
+    {"sahf", 0x80000001, 0, ecx, 0, none},
+    {"lzcnt", 0x80000001, 0, ecx, 5, none},
+    {"sse4a", 0x80000001, 0, ecx, 6, none},
+    {"prfchw", 0x80000001, 0, ecx, 8, none},
+    {"64bit", 0x80000001, 0, edx, 29, none},
+};
+
+uint64_t saved_state() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & (1u << 27)) == 0) return 0;
+  uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low | static_cast<uint64_t>(high) << 32;
+}
+
+}  // namespace
+
+bool host_has_feature(std::string_view name) {
+  for (const Feature& feature : kFeatures) {
+    if (feature.name != name) continue;
+    uint32_t regs[4] = {};
+    if (__get_cpuid_count(feature.leaf, feature.subleaf, &regs[eax], &regs[ebx], &regs[ecx],
+                          &regs[edx]) == 0) {
+      return false;
+    }
+    return (regs[feature.reg] >> feature.bit & 1u) != 0 &&
+           (saved_state() & feature.state) == feature.state;
+  }
+  return false;
+}
+
+#else
+
+bool host_has_feature(std::string_view name) {
+#if defined(__aarch64__)
+  return name == "neon" || name == "fp-armv8";
+#else
+  return name.empty();
+#endif
+}
+
+#endif
+
+std::vector<std::string> missing_features(std::span<const std::string> required) {
+  std::vector<std::string> missing;
+  for (const std::string& feature : required) {
+    if (!host_has_feature(feature)) missing.push_back(feature);
+  }
+  return missing;
+}
+
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The quota in cores of one control group folder, 0 for none.
+double quota_of(const std::string& folder) {
+  double quota = 0;
+  double period = 0;
+  std::istringstream v2(first_line(folder + "/cpu.max"));
+  if (v2 >> quota >> period && period > 0) return quota / period;
+  std::istringstream v1_quota(first_line(folder + "/cpu.cfs_quota_us"));
+  std::istringstream v1_period(first_line(folder + "/cpu.cfs_period_us"));
+  if (v1_quota >> quota && v1_period >> period && quota > 0 && period > 0) return quota / period;
+  return 0;
+}
+
+}  // namespace
+
+double cgroup_cpu_quota(const std::string& root) {
+  double quota = 0;
+  auto apply = [&quota](double found) {
+    if (found > 0 && (quota == 0 || found < quota)) quota = found;
+  };
+  // Lines "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1). Inside a container the
+  // path may not exist below the mount; the mount's root is then the container's own group.
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    size_t first = line.find(':');
+    size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    std::string controllers = line.substr(first + 1, second - first - 1);
+    std::string path = line.substr(second + 1);
+    std::string mount = root + "/sys/fs/cgroup";
+    if (!controllers.empty()) {
+      if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+      std::ifstream joint(mount + "/" + controllers + "/cpu.cfs_quota_us");
+      mount += joint ? "/" + controllers : "/cpu";
+    }
+    // A parent's quota limits its children.
+    for (; !path.empty() && path != "/"; path.erase(path.rfind('/'))) {
+      if (path.front() != '/' || path.find("..") != std::string::npos) break;
+      apply(quota_of(mount + path));
+    }
+    apply(quota_of(mount));
+  }
+  return quota;
+}
+
+int available_threads(const std::string& root) {
+  int cores = 1;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
+    // Two hardware threads of one core share its arithmetic units: they count once.
+    std::set<std::string> distinct;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &mask)) continue;
+      std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                                        "/topology/thread_siblings_list");
+      distinct.insert(siblings.empty() ? "cpu" + std::to_string(cpu) : siblings);
+    }
+    cores = static_cast<int>(distinct.size());
+  }
+  double quota = cgroup_cpu_quota(root);
+  if (quota > 0 && quota < cores) cores = static_cast<int>(std::floor(quota));
+  return std::max(cores, 1);
+}
+
+#if defined(__x86_64__)
+FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
+  _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040u);
+}
+FlushDenormals::~FlushDenormals() {
+  // The exception flags raised meanwhile stay raised.
+  constexpr unsigned kFlags = 0x3F;
+  _mm_setcsr((static_cast<unsigned>(saved_) & ~kFlags) | (_mm_getcsr() & kFlags));
+}
+#elif defined(__aarch64__)
+FlushDenormals::FlushDenormals() {
+  __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
+  uint64_t mode = saved_ | (uint64_t{1} << 24);
+  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+}
+FlushDenormals::~FlushDenormals() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_)); }
+#else
+FlushDenormals::FlushDenormals() : saved_(0) {}
+FlushDenormals::~FlushDenormals() = default;
+#endif
+
+}  // namespace relay::runtime

@@ -1,0 +1,45 @@
+// What the machine offers to a run: instruction sets, usable cores, and the floating-point mode of
+// a thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace relay::runtime {
+
+// "x86_64", "aarch64", "riscv64": the architecture that this runtime was built for.
+std::string_view host_arch();
+
+// True when the processor and the operating system offer a feature, by its LLVM name ("avx2",
+// "avx512bw", "amx-int8"). False for a name that this runtime does not know.
+bool host_has_feature(std::string_view feature);
+
+// Those of `required` that the machine lacks, in order.
+std::vector<std::string> missing_features(std::span<const std::string> required);
+
+// How many threads a run should use: the physical cores in the affinity mask, limited by the
+// control group's processor quota (rounded down, at least 1). `root` is prepended to the paths
+// that are read, for tests.
+int available_threads(const std::string& root = "");
+
+// The part of available_threads that comes from the control group: the quota in cores, or 0 for
+// none.
+double cgroup_cpu_quota(const std::string& root = "");
+
+// While it lives, this thread treats denormal numbers as zero (they cost up to 100 times the
+// time of others); afterwards the mode is as before.
+class FlushDenormals {
+ public:
+  FlushDenormals();
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+}  // namespace relay::runtime

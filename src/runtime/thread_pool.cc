@@ -1,0 +1,225 @@
+#include "runtime/thread_pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <system_error>
+
+#include "runtime/cpu.h"
+
+namespace relay::runtime {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a worker spins after the last session before it parks: calls in a tight loop find it
+// awake, and an idle program does not burn a core.
+constexpr auto kSpinAfterSession = std::chrono::microseconds(200);
+// Inside a session: a section of an inference that runs serially for so long does not need a
+// spinning worker.
+constexpr auto kSpinInSession = std::chrono::milliseconds(10);
+// Rounds that a waiting caller spins before it offers its core to others.
+constexpr int kSpinsBeforeYield = 1 << 14;
+
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Rises in a child process after fork.
+std::atomic<uint64_t> process_generation{0};
+
+void note_fork() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pthread_atfork(nullptr, nullptr,
+                   [] { process_generation.fetch_add(1, std::memory_order_relaxed); });
+  });
+}
+
+int32_t run_body(relay_parallel_body body, void* env, int64_t begin, int64_t end) noexcept {
+  try {
+    return body(env, begin, end);
+  } catch (...) {
+    return RELAY_KERNEL_CHECK_FAILED;
+  }
+}
+
+// Chunk t of `chunks`: the first extent % chunks chunks have one iteration more.
+struct Split {
+  int64_t quotient, remainder;
+  Split(int64_t extent, int chunks) : quotient(extent / chunks), remainder(extent % chunks) {}
+  int64_t begin(int64_t t) const { return t * quotient + std::min(t, remainder); }
+};
+
+}  // namespace
+
+// The caller writes the task, then raises `go`; the worker runs it and raises `done` to the same
+// number. Each side writes its own cache line.
+struct ThreadPool::Worker {
+  alignas(64) std::atomic<uint32_t> go{0};
+  relay_parallel_body body = nullptr;
+  void* env = nullptr;
+  int64_t begin = 0;
+  int64_t end = 0;
+  alignas(64) std::atomic<uint32_t> done{0};
+  int32_t code = 0;
+  // 1 while the worker sleeps, or is about to, on this word.
+  alignas(64) std::atomic<uint32_t> parked{0};
+  std::thread thread;
+
+  void wake() {
+    if (parked.load(std::memory_order_seq_cst) == 0) return;
+    parked.store(0, std::memory_order_seq_cst);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&parked), FUTEX_WAKE_PRIVATE, 1, nullptr,
+            nullptr, 0);
+  }
+};
+
+ThreadPool::ThreadPool(int num_threads) {
+  note_fork();
+  process_ = process_generation.load(std::memory_order_relaxed);
+  for (int t = 1; t < num_threads; ++t) {
+    auto worker = std::make_unique<Worker>();
+    Worker& ref = *worker;
+    try {
+      worker->thread = std::thread([this, &ref] { work(ref); });
+    } catch (const std::system_error&) {
+      break;
+    }
+    workers_.push_back(std::move(worker));
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  if (!usable()) {
+    // The threads exist in the parent process only; there is nothing to join.
+    for (auto& worker : workers_) {
+      worker->thread.detach();
+      worker.release();
+    }
+    return;
+  }
+  stop_.store(true, std::memory_order_seq_cst);
+  wake_all();
+  for (auto& worker : workers_) worker->thread.join();
+}
+
+std::shared_ptr<ThreadPool> ThreadPool::shared(int num_threads) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  if (num_threads <= 0) num_threads = available_threads();
+  num_threads = std::min(num_threads, 1024);
+  std::lock_guard lock(mutex);
+  std::weak_ptr<ThreadPool>& slot = pools[num_threads];
+  std::shared_ptr<ThreadPool> pool = slot.lock();
+  if (pool == nullptr || !pool->usable()) {
+    pool = std::make_shared<ThreadPool>(num_threads);
+    slot = pool;
+  }
+  return pool;
+}
+
+bool ThreadPool::usable() const {
+  return process_ == process_generation.load(std::memory_order_relaxed);
+}
+
+void ThreadPool::wake_all() {
+  for (auto& worker : workers_) worker->wake();
+}
+
+ThreadPool::Session::Session(ThreadPool& pool, bool wake) : pool_(pool) {
+  pool_.sessions_.fetch_add(1, std::memory_order_seq_cst);
+  if (wake && pool_.usable()) pool_.wake_all();
+}
+
+ThreadPool::Session::~Session() { pool_.sessions_.fetch_sub(1, std::memory_order_relaxed); }
+
+int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks) {
+  if (extent <= 0) return 0;
+  chunks = std::clamp(chunks, 1, num_threads());
+  if (extent < chunks) chunks = static_cast<int>(extent);
+  if (chunks == 1) return run_body(body, env, 0, extent);
+  Split split(extent, chunks);
+  if (!usable() || busy_.exchange(true, std::memory_order_acquire)) {
+    for (int t = 0; t < chunks; ++t) {
+      int32_t code = run_body(body, env, split.begin(t), split.begin(t + 1));
+      if (code != 0) return code;
+    }
+    return 0;
+  }
+  for (int t = 1; t < chunks; ++t) {
+    Worker& worker = *workers_[t - 1];
+    worker.body = body;
+    worker.env = env;
+    worker.begin = split.begin(t);
+    worker.end = split.begin(t + 1);
+    // Sequentially consistent, as are the worker's operations around parking: either the worker
+    // sees the new number, or this thread sees that it is parked.
+    worker.go.fetch_add(1, std::memory_order_seq_cst);
+    worker.wake();
+  }
+  int32_t result = run_body(body, env, 0, split.begin(1));
+  for (int t = 1; t < chunks; ++t) {
+    Worker& worker = *workers_[t - 1];
+    uint32_t number = worker.go.load(std::memory_order_relaxed);
+    for (int spins = 0; worker.done.load(std::memory_order_acquire) != number; ++spins) {
+      if (spins < kSpinsBeforeYield) {
+        pause();
+      } else {
+        sched_yield();
+      }
+    }
+    if (result == 0) result = worker.code;
+  }
+  busy_.store(false, std::memory_order_release);
+  return result;
+}
+
+void ThreadPool::work(Worker& worker) {
+  FlushDenormals flush;
+  uint32_t finished = 0;
+  Clock::time_point idle_since;
+  for (uint32_t round = 1;; ++round) {
+    uint32_t number = worker.go.load(std::memory_order_acquire);
+    if (number != finished) {
+      worker.code = run_body(worker.body, worker.env, worker.begin, worker.end);
+      finished = number;
+      worker.done.store(number, std::memory_order_release);
+      round = 0;
+      continue;
+    }
+    pause();
+    if (round % 256 != 0) continue;
+    if (round == 256) idle_since = Clock::now();
+    if (stop_.load(std::memory_order_relaxed)) return;
+    auto idle = Clock::now() - idle_since;
+    bool in_session = sessions_.load(std::memory_order_relaxed) > 0;
+    if (idle <
+        (in_session ? Clock::duration(kSpinInSession) : Clock::duration(kSpinAfterSession))) {
+      continue;
+    }
+    worker.parked.store(1, std::memory_order_seq_cst);
+    if (worker.go.load(std::memory_order_seq_cst) == finished &&
+        !stop_.load(std::memory_order_seq_cst)) {
+      // Returns at once when the word is no longer 1, that is when it has been woken already.
+      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&worker.parked), FUTEX_WAIT_PRIVATE, 1,
+              nullptr, nullptr, 0);
+    }
+    worker.parked.store(0, std::memory_order_relaxed);
+    round = 0;
+  }
+}
+
+}  // namespace relay::runtime

@@ -1,0 +1,73 @@
+// A fork-join thread pool for kernels.
+//
+//   auto pool = ThreadPool::shared();
+//   ThreadPool::Session session(*pool);        // an inference: workers spin, ready at once
+//   pool->parallel_for(body, env, extent, 2);  // [0, extent) in 2 contiguous chunks
+//
+// Chunk 0 runs on the caller and chunk t on worker t, always, so that what a worker has in its
+// caches is used again by the next kernel. Workers spin while a session is open and a little after
+// it, then park. A caller that finds the pool busy (another thread's region, or its own: nested)
+// runs its chunks itself, one after another, with the same results. Worker threads flush
+// denormals. Nothing is pinned to cores; the operating system places the threads within the
+// process's affinity mask.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/core/kernel_abi.h"
+
+namespace relay::runtime {
+
+class ThreadPool {
+ public:
+  // A pool for regions of up to `num_threads` chunks, with num_threads - 1 workers. When the
+  // system refuses a thread the pool is smaller; it never fails.
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // The process's pool of that size, made on first use and kept while somebody holds it; 0 means
+  // available_threads().
+  static std::shared_ptr<ThreadPool> shared(int num_threads = 0);
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Runs `body` over [0, extent) in `chunks` contiguous chunks (at least 1, at most
+  // num_threads()) whose sizes differ by at most one; returns 0 or the lowest failing chunk's
+  // code. A body that throws counts as RELAY_KERNEL_CHECK_FAILED.
+  int32_t parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks);
+
+  // False in a child process after fork: the workers did not come along, and regions run
+  // serially.
+  bool usable() const;
+
+  // Marks an inference. Opening wakes the workers when `wake` is set.
+  class Session {
+   public:
+    explicit Session(ThreadPool& pool, bool wake = true);
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+   private:
+    ThreadPool& pool_;
+  };
+
+ private:
+  struct Worker;
+  void work(Worker& worker);
+  void wake_all();
+
+  std::vector<std::unique_ptr<Worker>> workers_;
+  alignas(64) std::atomic<bool> busy_{false};
+  alignas(64) std::atomic<int> sessions_{0};
+  std::atomic<bool> stop_{false};
+  uint64_t process_ = 0;
+};
+
+}  // namespace relay::runtime
