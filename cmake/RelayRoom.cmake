@@ -1,6 +1,6 @@
 # A room is one folder of src/, one static library relay_<room> and one test program <room>_test.
 #
-#   relay_room(<room> [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...])
+#   relay_room(<room> [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...] [PROGRAM <name>])
 #
 # Sources are every .cc below the room except those in a folder named test/, which make up the test program.
 # DEPS are the rooms that its sources include, TEST_DEPS the further ones that its tests include, LIBRARIES
@@ -9,7 +9,7 @@
 include_guard(GLOBAL)
 
 function(relay_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPS;TEST_DEPS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM" "DEPS;TEST_DEPS;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "relay_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -18,6 +18,10 @@ function(relay_room room)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(.*/)?test/")
   list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/(.*/)?test/")
+  set(program_source "${CMAKE_CURRENT_SOURCE_DIR}/main.cc")
+  if(arg_PROGRAM)
+    list(REMOVE_ITEM sources "${program_source}")
+  endif()
 
   set(target relay_${room})
   if(sources)
@@ -26,6 +30,14 @@ function(relay_room room)
     target_link_libraries(${target} PUBLIC Threads::Threads ${arg_LIBRARIES})
     foreach(dep IN LISTS arg_DEPS)
       target_link_libraries(${target} PUBLIC "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
+    endforeach()
+  endif()
+
+  if(arg_PROGRAM AND EXISTS "${program_source}")
+    add_executable(${arg_PROGRAM} "${program_source}")
+    relay_compile_options(${arg_PROGRAM})
+    foreach(dep IN ITEMS ${room} ${arg_DEPS})
+      target_link_libraries(${arg_PROGRAM} PRIVATE "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
     endforeach()
   endif()
 

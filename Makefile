@@ -1,0 +1,43 @@
+# The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test pytest asan bench fuzz lint tidy format clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup:  ## system packages and the virtual environment .venv
+	@tools/setup.sh
+
+build: setup  ## build the command and the Python package, and install both into .venv
+	@tools/build.sh
+
+demo: build  ## compile a real ONNX model and run it on the files of this repository
+	@.venv/bin/python examples/demo.py
+
+test: setup  ## every check that a change must pass
+	@tools/test.sh
+
+pytest: build  ## the Python tests alone
+	@.venv/bin/python -m pytest
+
+asan: setup  ## the C++ tests under the address and undefined-behaviour sanitizers
+	@tools/test.sh asan
+
+bench: build  ## the benchmark models: Relay and the installed peers side by side
+	@.venv/bin/python benchmarks/compare.py
+
+fuzz: build  ## the slow tests: random programs and broken files
+	@.venv/bin/python -m pytest -m slow
+
+lint: setup  ## layers, formatting, ruff
+	@tools/lint.sh
+
+tidy: setup  ## clang-tidy on the whole tree
+	@tools/tidy.sh --all
+
+format: setup  ## format the C++ and Python sources in place
+	@tools/format.sh
+
+clean:  ## remove what was built; .venv stays
+	@rm -rf build

@@ -1,0 +1,25 @@
+# The component "python" is the wheel: the extension module, its stub and the runtime library go into the package,
+# the relay command beside the Python of the environment.
+include_guard(GLOBAL)
+
+if(SKBUILD)
+  set(relay_package_dir relay)
+  set(relay_command_dir "${SKBUILD_SCRIPTS_DIR}")
+else()
+  include(GNUInstallDirs)
+  set(relay_package_dir "${CMAKE_INSTALL_LIBDIR}/python/relay")
+  set(relay_command_dir "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+if(TARGET relay)
+  install(TARGETS relay RUNTIME DESTINATION "${relay_command_dir}" COMPONENT python)
+endif()
+if(TARGET relay_python)
+  install(TARGETS relay_python LIBRARY DESTINATION "${relay_package_dir}" COMPONENT python)
+  install(FILES "${RELAY_PYTHON_STUB}" DESTINATION "${relay_package_dir}" COMPONENT python)
+endif()
+if(TARGET relay_runtime_shared)
+  install(TARGETS relay_runtime_shared LIBRARY DESTINATION "${relay_package_dir}/lib" COMPONENT python)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/runtime/include/" DESTINATION "${relay_package_dir}/include"
+          COMPONENT python OPTIONAL)
+endif()

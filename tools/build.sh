@@ -1,0 +1,39 @@
+#!/bin/bash
+# Builds the release preset and installs the wheel into .venv when what it holds has changed.
+#
+#   tools/build.sh          the command, the extension module, the runtime library
+#   tools/build.sh --tests  and the test programs of all rooms
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=build/release
+targets=()
+# Without sources for them these targets are absent; the others are built all the same.
+add_target() {
+  if ninja -C "$build" -t query "$1" >/dev/null 2>&1; then targets+=("$1"); fi
+}
+
+if [[ ! -f $build/build.ninja ]]; then
+  cmake --preset release --log-level=WARNING
+fi
+if [[ "${1:-}" == --tests ]]; then
+  targets=(all)
+else
+  for target in relay relay_python relay_runtime_shared; do add_target "$target"; done
+fi
+ninja -C "$build" "${targets[@]}"
+
+[[ -f $build/src/cli/relay ]] || exit 0
+
+stamp=$build/.installed
+if [[ -f $stamp && -x .venv/bin/relay ]] &&
+   [[ -z "$(find pyproject.toml python "$build"/src/cli/relay "$build"/src/bind/_core* \
+            "$build"/src/runtime/librelay_runtime.so -newer "$stamp" -not -path '*/__pycache__*' -print -quit)" ]]; then
+  exit 0
+fi
+echo "build: installing into .venv"
+# The wheel is made of this build: the same folder and the same definitions, so that nothing is compiled again.
+.venv/bin/python -m pip install -q --disable-pip-version-check --no-input --no-deps --force-reinstall \
+  --no-build-isolation --no-index \
+  -C build-dir="$build" -C cmake.define.RELAY_TESTS=ON -C cmake.define.RELAY_WERROR=ON .
+touch "$stamp"

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Compares every #include below src/ with the allowed directions in layers.toml.
+
+tools/check_layers.py              check the tree; one line per violation, exit code 1 if there is any
+tools/check_layers.py --self-test  check the checker on small trees with planted violations
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SOURCES = (".h", ".cc", ".c")
+
+
+def within(path: str, entry: str) -> bool:
+    """Whether an include path lies in a room, or in the folder of a room, that a row names."""
+    return path.startswith(entry + "/")
+
+
+def reach(rows: dict[str, list[str]], start: str) -> set[str]:
+    """The rooms that `start` can get at through any number of rows."""
+    seen: set[str] = set()
+    work = [start]
+    while work:
+        for entry in rows.get(work.pop(), []):
+            room = entry.split("/")[0]
+            if room not in seen:
+                seen.add(room)
+                work.append(room)
+    return seen
+
+
+def check_rules(rules: dict) -> list[str]:
+    """Faults of layers.toml itself: unknown rooms, circles, and hard lines that its rows would cross."""
+    rows = rules["rooms"]
+    faults = []
+    for table in ("rooms", "tests", "never"):
+        for room, entries in rules.get(table, {}).items():
+            for name in [room, *(entry.split("/")[0] for entry in entries)]:
+                if name not in rows:
+                    faults.append(f"layers.toml: [{table}] {room}: there is no room {name}")
+    for room in rows:
+        reached = reach(rows, room)
+        # A folder of a room stands for the room here, so ops -> lower/interface counts as ops -> lower.
+        if room in reached:
+            faults.append(f"layers.toml: {room} reaches itself")
+        for forbidden in rules.get("never", {}).get(room, []):
+            if forbidden in reached:
+                faults.append(f"layers.toml: {room} reaches {forbidden}, which it never may")
+    return faults
+
+
+def check_include(rules: dict, file: Path, quote: str, path: str) -> str | None:
+    """Why `file` (relative to src/) may not include `path`, or None."""
+    room = file.parts[0]
+    is_test = "test" in file.parts[1:-1]
+    if quote == "<":
+        for prefix, owners in rules.get("libraries", {}).items():
+            if path.startswith(prefix) and room not in owners:
+                return f"<{path}> stays in {', '.join(owners)}"
+        return None
+    if path.split("/")[0] not in rules["rooms"] or "/" not in path:
+        return f'"{path}" does not start with a room; outside headers are included with <>'
+    allowed = [room, "base", *rules["rooms"][room]]
+    if is_test:
+        allowed += rules.get("tests", {}).get(room, [])
+    if any(within(path, entry) for entry in allowed):
+        return None
+    return f'{room} may not include "{path}" (allowed: {", ".join(allowed)})'
+
+
+def check_tree(root: Path, rules: dict) -> tuple[list[str], int]:
+    """All violations below root/src, and the number of includes looked at."""
+    faults = check_rules(rules)
+    count = 0
+    source_root = root / "src"
+    for file in sorted(source_root.rglob("*")):
+        if file.suffix not in SOURCES or not file.is_file():
+            continue
+        relative = file.relative_to(source_root)
+        if relative.parts[0] not in rules["rooms"]:
+            faults.append(f"src/{relative}: {relative.parts[0]} is not a room of layers.toml")
+            continue
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            count += 1
+            fault = check_include(rules, relative, match[1], match[2])
+            if fault:
+                faults.append(f"src/{relative}:{number}: {fault}")
+    return faults, count
+
+
+def self_test(rules: dict) -> list[str]:
+    """Plants one violation of each sort; returns what was not noticed, and what was noticed wrongly."""
+    allowed = {
+        "ir/a.h": '#include "node/node.h"\n#include "runtime/core/tensor.h"\n#include <vector>',
+        "codegen/llvm/b.cc": '#include <llvm/IR/IRBuilder.h>\n#include "tir/stmt.h"',
+        "passes/test/c.cc": '#include "ops/all.h"',
+        "ops/d.cc": '#include "lower/interface/topi.h"',
+        "runtime/e.cc": '#include "base/diagnostic.h"\n  #  include "runtime/vm/vm.h"',
+        "runtime/f.cc": '// #include "ir/expr.h"',
+    }
+    planted = {
+        "runtime/x.cc": '#include "ir/expr.h"',
+        "tir/x.h": '#include "ir/expr.h"',
+        "passes/x.cc": '#include "ops/nn.h"',
+        "ir/x.h": '#include "runtime/vm/vm.h"',
+        "ir/test/y.cc": '#include "ops/nn.h"',
+        "ops/x.cc": '#include "lower/lower.h"',
+        "driver/x.cc": "#include <llvm/IR/Module.h>",
+        "base/x.cc": '#include "diagnostic.h"',
+        "nowhere/x.cc": "#include <vector>",
+    }
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, text in {**allowed, **planted}.items():
+            file = root / "src" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text + "\n", encoding="utf-8")
+        faults, _ = check_tree(root, rules)
+        for name in planted:
+            if not any(fault.startswith(f"src/{name}:") for fault in faults):
+                problems.append(f"self-test: the violation planted in {name} is not noticed")
+        for name in allowed:
+            if any(fault.startswith(f"src/{name}:") for fault in faults):
+                problems.append(f"self-test: {name} is refused: {faults}")
+    crossed = {**rules, "rooms": {**rules["rooms"], "node": ["ir"]}}
+    if not any("never" in fault for fault in check_rules(crossed)):
+        problems.append("self-test: a crossed hard line in layers.toml is not noticed")
+    return problems
+
+
+def main(arguments: list[str]) -> int:
+    root = Path(__file__).resolve().parent.parent
+    rules = tomllib.loads((root / "layers.toml").read_text(encoding="utf-8"))
+    if arguments == ["--self-test"]:
+        faults = self_test(rules)
+        print("\n".join(faults) if faults else "check_layers: the self-test passes")
+        return 1 if faults else 0
+    if arguments:
+        print(__doc__)
+        return 2
+    faults, count = check_tree(root, rules)
+    print("\n".join(faults) if faults else f"check_layers: {count} includes keep their direction")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

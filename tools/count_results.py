@@ -1,0 +1,21 @@
+"""Adds up JUnit files to the line `N passed, N failed, N skipped`; fails if a test failed or none ran."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def main(files: list[str]) -> int:
+    total = failed = skipped = 0
+    for file in files:
+        for suite in ElementTree.parse(file).getroot().iter("testsuite"):
+            total += int(suite.get("tests", 0))
+            failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+            skipped += int(suite.get("skipped", 0)) + int(suite.get("disabled", 0))
+    print(f"{total - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 0 if total and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

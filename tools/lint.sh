@@ -1,0 +1,11 @@
+#!/bin/bash
+# The checks that need no build: directions between rooms, formatting, Python style.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=.venv/bin/python
+"$python" tools/check_layers.py --self-test
+"$python" tools/check_layers.py
+tools/format.sh --check
+.venv/bin/ruff check -q .
+echo "lint: clean"

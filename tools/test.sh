@@ -1,0 +1,57 @@
+#!/bin/bash
+# Every check that a change must pass, each named with its time; the first that fails ends the run. The last line
+# counts the tests of all test programs.
+#
+#   tools/test.sh       everything
+#   tools/test.sh asan  the C++ tests under the sanitizers only
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$(nproc)}"
+results=build/results
+mkdir -p "$results"
+rm -f "$results"/*.xml
+
+# Runs one step: its output goes to the terminal, then its name and seconds.
+step() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  echo "== $name: $((SECONDS - start)) s"
+}
+
+unit_tests() {
+  ctest --preset release --output-junit "$PWD/$results/unit.xml" --no-tests=error --progress
+}
+
+asan_build() {
+  [[ -f build/asan/build.ninja ]] || cmake --preset asan --log-level=WARNING
+  local tests
+  mapfile -t tests < <(ninja -C build/asan -t targets all | sed -nE 's/^([a-z]+_test): phony$/\1/p')
+  ninja -C build/asan "${tests[@]}"
+}
+
+asan_tests() {
+  # Frames are several times larger under the sanitizers, so the 256 KB stack is left to the release build.
+  # LeakSanitizer cannot run where ptrace is taken away, as in many containers.
+  ASAN_OPTIONS=detect_leaks=${RELAY_DETECT_LEAKS:-0}:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+    ctest --preset asan -L unit --output-junit "$PWD/$results/asan.xml" --no-tests=error --progress
+}
+
+python_tests() {
+  .venv/bin/python -m pytest -m "not slow" --junit-xml "$results/python.xml"
+}
+
+if [[ "${1:-}" != asan ]]; then
+  step "lint" tools/lint.sh
+  step "build" tools/build.sh --tests
+  step "unit tests" unit_tests
+  step "clang-tidy" tools/tidy.sh
+fi
+step "sanitizer build" asan_build
+step "sanitizer tests" asan_tests
+if [[ "${1:-}" != asan ]]; then
+  step "Python tests" python_tests
+fi
+.venv/bin/python tools/count_results.py "$results"/*.xml
