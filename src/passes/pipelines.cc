@@ -1,11 +1,11 @@
 #include "passes/pipelines.h"
 
-#include <algorithm>
 #include <array>
 
 #include "passes/fold_constant.h"
 #include "passes/fuse_ops.h"
 #include "passes/simplify_inference.h"
+#include "passes/to_a_normal_form.h"
 
 namespace relay {
 namespace {
@@ -14,12 +14,14 @@ constexpr std::array kAll{
     &kFoldConstant,
     &kFuseOps,
     &kSimplifyInference,
+    &kToANormalForm,
 };
 
 constexpr std::array kOptimize{
-    &kSimplifyInference,  // from here on no operator that only training needs
+    &kSimplifyInference,  // no operator that only training needs is left
     &kFoldConstant,
-    &kFuseOps,  // from here on every operator call is inside a primitive function
+    &kFuseOps,        // from here on every operator call is inside a primitive function
+    &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
 };
 
 }  // namespace

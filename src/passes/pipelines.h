@@ -5,7 +5,7 @@
 
 namespace relay {
 
-// From a checked module to fused primitive functions in graph form.
+// From a checked module to fused primitive functions in A-normal form.
 std::span<const Pass* const> optimize_pipeline();
 
 }  // namespace relay

@@ -20,6 +20,20 @@ int ScopeTree::common(int a, int b) const {
 
 namespace {
 
+// Leaves are at hand everywhere; they belong to no scope.
+bool is_leaf(const Node* n) {
+  switch (n->kind()) {
+    case ExprKind::Var:
+    case ExprKind::Constant:
+    case ExprKind::GlobalVar:
+    case ExprKind::Op:
+    case ExprKind::Constructor:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The children of an expression that open a scope of their own.
 void for_each_operand(const ExprNode& e,
                       const std::function<void(const Expr& operand, bool opens_scope)>& visit) {
@@ -66,18 +80,20 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
       family::expr | family::pattern);
   tree.scopes.push_back({-1, 0, &f, f.body.get()});
   tree.scope_of[f.body.get()] = 0;
-  for (const Var& p : f.params) tree.scope_of[p.get()] = 0;
   // Users before operands: when an expression is reached all its uses have been seen.
   for (auto it = tree.order.rbegin(); it != tree.order.rend(); ++it) {
     const ExprNode* e = *it;
     auto found = tree.scope_of.find(e);
-    if (found == tree.scope_of.end()) continue;  // a binder's variable
+    if (found == tree.scope_of.end()) continue;
     int scope = found->second;
     for_each_operand(*e, [&](const Expr& operand, bool opens) {
       int use = scope;
       if (opens) {
         tree.scopes.push_back({scope, tree.scopes[scope].depth + 1, e, operand.get()});
         use = static_cast<int>(tree.scopes.size()) - 1;
+        tree.opened[{e, operand.get()}] = use;
+      } else if (is_leaf(operand.get())) {
+        return;
       }
       auto [at, fresh] = tree.scope_of.emplace(operand.get(), use);
       if (!fresh) at->second = tree.common(at->second, use);

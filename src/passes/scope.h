@@ -5,6 +5,7 @@
 // ancestor).
 #pragma once
 
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -22,9 +23,11 @@ struct ScopeTree {
     const ExprNode* root;
   };
   std::vector<Scope> scopes;
-  // Every expression below the function (patterns' and let variables included with their binder's
-  // scope), by node.
+  // The scope of every expression below the function that is no leaf (variables, constants,
+  // globals, operators and constructors are at hand everywhere).
   std::unordered_map<const Node*, int> scope_of;
+  // The scope that an expression opens for one of its operands.
+  std::map<std::pair<const Node*, const Node*>, int> opened;
   // Expressions in an order where operands come before their users.
   std::vector<const ExprNode*> order;
 

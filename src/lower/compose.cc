@@ -1,0 +1,171 @@
+#include "lower/compose.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/diagnostic_codes.h"
+#include "lower/interface/compute_rule.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+std::vector<TensorType> tensors_of(const Type& type, const Span& span) {
+  auto tensors = flatten_tensor_types(type);
+  if (!tensors) {
+    throw UserError(Diagnostic(codes::lower_unsupported, span,
+                               "only tensors and tuples of tensors go in and out of a kernel")
+                        .found(to_string(type)));
+  }
+  return *tensors;
+}
+
+double bytes_of(const std::vector<TensorType>& types) {
+  double total = 0;
+  for (const TensorType& t : types) {
+    auto shape = t->const_shape();
+    if (!shape) return -1;
+    double bytes = static_cast<double>(t->dtype.bytes());
+    for (int64_t d : *shape) bytes *= static_cast<double>(d);
+    total += bytes;
+  }
+  return total;
+}
+
+tir::Tensor copy_of(const tir::Tensor& t) {
+  return tir::compute(t->name + "_copy", t->shape(), [&](const tir::Indices& i) { return t(i); });
+}
+
+// A scalar constant as an immediate.
+tir::Tensor immediate(const ConstantNode& c) {
+  tir::DType dtype = c.data.dtype();
+  tir::PrimExpr value = dtype.is_floating() ? tir::imm_float(dtype, c.data.get_as_double(0))
+                                            : tir::imm(dtype, c.data.get_as_int(0));
+  return tir::compute("c", {}, [&](const tir::Indices&) { return value; });
+}
+
+}  // namespace
+
+ComposedKernel compose(const FunctionNode& primitive, const std::string& name) {
+  ComposedKernel out;
+  DimScope dims;
+  std::unordered_map<const Node*, std::vector<tir::Tensor>> values;
+  std::vector<tir::Tensor> inputs;
+  double bytes = 0;
+  auto count = [&](const std::vector<TensorType>& types) {
+    double b = bytes_of(types);
+    bytes = b < 0 || bytes < 0 ? -1 : bytes + b;
+  };
+  for (const Var& p : primitive.params) {
+    std::vector<TensorType> types = tensors_of(p->type, p->span);
+    count(types);
+    std::vector<tir::Tensor>& mine = values[p.get()];
+    for (const TensorType& t : types) {
+      mine.push_back(
+          tir::placeholder("p" + std::to_string(inputs.size()), t->dtype, dims.lower(t->shape)));
+      inputs.push_back(mine.back());
+    }
+  }
+  post_order(
+      primitive.body,
+      [&](const Node& n) {
+        switch (n.kind()) {
+          case ExprKind::Var:
+            RELAY_CHECK(values.contains(&n), "a kernel with a free variable");
+            return;
+          case ExprKind::Constant: {
+            auto& c = static_cast<const ConstantNode&>(n);
+            RELAY_CHECK(c.data.rank() == 0, "a kernel holds scalar constants only");
+            values[&n] = {immediate(c)};
+            return;
+          }
+          case ExprKind::Op:
+            return;
+          case ExprKind::Call: {
+            auto& c = static_cast<const CallNode&>(n);
+            std::vector<tir::Tensor> args;
+            for (const Expr& a : c.args) {
+              const std::vector<tir::Tensor>& v = values.at(a.get());
+              args.insert(args.end(), v.begin(), v.end());
+            }
+            values[&n] = compute_call(c, args, dims);
+            const OpInfo& row = *as<OpNode>(c.op)->row;
+            if (row.cost != nullptr) {
+              out.flops += row.cost(c);
+            } else if (!row.reshape_only && isa<TensorTypeNode>(c.type)) {
+              double b = bytes_of({cast<TensorTypeNode>(c.type)});
+              if (b > 0 && row.fusion <= FusionClass::Broadcast) {
+                out.flops += b / static_cast<double>(as<TensorTypeNode>(c.type)->dtype.bytes());
+              }
+            }
+            return;
+          }
+          case ExprKind::Tuple: {
+            std::vector<tir::Tensor> all;
+            for (const Expr& f : static_cast<const TupleNode&>(n).fields) {
+              const std::vector<tir::Tensor>& v = values.at(f.get());
+              all.insert(all.end(), v.begin(), v.end());
+            }
+            values[&n] = std::move(all);
+            return;
+          }
+          case ExprKind::TupleGetItem: {
+            auto& g = static_cast<const TupleGetItemNode&>(n);
+            auto* type = as<TupleTypeNode>(g.tuple->type);
+            size_t begin = 0;
+            for (int64_t i = 0; i < g.index; ++i) {
+              begin += tensors_of(type->fields[static_cast<size_t>(i)], g.span).size();
+            }
+            size_t size = tensors_of(g.type, g.span).size();
+            const std::vector<tir::Tensor>& v = values.at(g.tuple.get());
+            values[&n] = {v.begin() + static_cast<std::ptrdiff_t>(begin),
+                          v.begin() + static_cast<std::ptrdiff_t>(begin + size)};
+            return;
+          }
+          default:
+            throw UserError(Diagnostic(codes::lower_unsupported,
+                                       static_cast<const ExprNode&>(n).span,
+                                       "a primitive function may hold operator calls only")
+                                .found(std::string(n.info().name)));
+        }
+      },
+      family::expr);
+  std::vector<tir::Tensor> outputs;
+  for (const tir::Tensor& t : values.at(primitive.body.get())) {
+    bool taken = std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
+                 std::find(outputs.begin(), outputs.end(), t) != outputs.end();
+    outputs.push_back(taken ? copy_of(t) : t);
+  }
+  count(tensors_of(primitive.body->type, primitive.span));
+  out.bytes = std::max(bytes, 0.0);
+  std::vector<tir::Var> dim_vars;
+  for (const auto& [type_var, tir_var] : dims.dims) {
+    out.dims.push_back(type_var);
+    dim_vars.push_back(tir_var);
+  }
+  out.func = tir::create_prim_func(name, inputs, outputs, dim_vars);
+  return out;
+}
+
+std::string kernel_name(const FunctionNode& primitive) {
+  constexpr size_t kLimit = 60;
+  std::string name = "fused";
+  bool cut = false;
+  post_order(
+      primitive.body,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        if (op == nullptr || cut) return;
+        if (name.size() + op->name.size() + 1 > kLimit) {
+          cut = true;
+          return;
+        }
+        name += "_";
+        for (char ch : op->name) name += ch == '.' ? '_' : ch;
+      },
+      family::expr);
+  return name;
+}
+
+}  // namespace relay

@@ -1,0 +1,32 @@
+// Composes the compute rules of a primitive function's operators into one kernel.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "tir/stmt.h"
+
+namespace relay {
+
+// A primitive function as a kernel that is not scheduled yet.
+struct ComposedKernel {
+  tir::PrimFunc func;
+  // The named dimensions behind func->dims, in that order.
+  std::vector<TypeVar> dims;
+  // Floating point operations of a call with static types, 0 when unknown.
+  double flops = 0;
+  // Bytes read and written once each, 0 when a size is symbolic.
+  double bytes = 0;
+};
+
+// One buffer for each tensor of each parameter (tuples flattened), then one for each tensor of the
+// result. A result that is a parameter, or the same as another result, is a copy. The body must be
+// operator calls, tuples, projections and scalar constants over the parameters. Throws UserError
+// E0401 for an operator without a compute rule and for `?` dimensions.
+ComposedKernel compose(const FunctionNode& primitive, const std::string& name);
+
+// A readable kernel name from the operators, "fused_nn_conv2d_add_nn_relu", at most 60 characters.
+std::string kernel_name(const FunctionNode& primitive);
+
+}  // namespace relay

@@ -1,0 +1,43 @@
+// Relay in A-normal form to bytecode.
+//
+// Every primitive function becomes a kernel; what is between kernels becomes instructions. Tensors
+// of static shape that do not leave their function live in its arena at offsets fixed here, so a
+// static model is a straight list of kernel calls. Views (reshape) cost nothing. Tensors that are
+// put into a data value, captured, passed on or chosen by a branch are objects of their own.
+#pragma once
+
+#include <vector>
+
+#include "ir/module.h"
+#include "lower/compose.h"
+#include "runtime/vm/bytecode.h"
+
+namespace relay {
+
+// A kernel of the program: the primitive function and its composed body. Equal primitive functions
+// are one kernel.
+struct ProgramKernel {
+  std::string name;  // unique, a C identifier
+  Function primitive;
+  ComposedKernel composed;
+};
+
+// What the memory plan came to, for one function.
+struct ArenaReport {
+  std::string function;
+  int64_t arena_bytes = 0;
+  int64_t lower_bound = 0;  // most bytes alive at once
+};
+
+struct Bytecode {
+  runtime::Program program;
+  std::vector<ProgramKernel> kernels;  // parallel to program.kernels
+  std::vector<ArenaReport> arenas;
+};
+
+// `mod` is checked and in A-normal form, all operator calls inside primitive functions. Throws
+// UserError E0401, with the place, for what the machine cannot do yet (operators as values, sizes
+// that only data decides). Names of the results of a function are its attribute "output_names".
+Bytecode compile_to_bytecode(const Module& mod);
+
+}  // namespace relay
