@@ -35,5 +35,6 @@ echo "build: installing into .venv"
 # The wheel is made of this build: the same folder and the same definitions, so that nothing is compiled again.
 .venv/bin/python -m pip install -q --disable-pip-version-check --no-input --no-deps --force-reinstall \
   --no-build-isolation --no-index \
-  -C build-dir="$build" -C cmake.define.RELAY_TESTS=ON -C cmake.define.RELAY_WERROR=ON .
+  --config-settings=build-dir="$build" --config-settings=cmake.define.RELAY_TESTS=ON \
+  --config-settings=cmake.define.RELAY_WERROR=ON .
 touch "$stamp"
