@@ -2,7 +2,10 @@
 
 #include <array>
 
+#include "passes/alter_op_layout.h"
+#include "passes/convert_layout.h"
 #include "passes/fold_constant.h"
+#include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
 #include "passes/simplify_inference.h"
 #include "passes/to_a_normal_form.h"
@@ -11,15 +14,14 @@ namespace relay {
 namespace {
 
 constexpr std::array kAll{
-    &kFoldConstant,
-    &kFuseOps,
-    &kSimplifyInference,
-    &kToANormalForm,
+    &kAlterOpLayout, &kConvertLayout,     &kFoldConstant,  &kFoldScaleAxis,
+    &kFuseOps,       &kSimplifyInference, &kToANormalForm,
 };
 
 constexpr std::array kOptimize{
     &kSimplifyInference,  // no operator that only training needs is left
-    &kFoldConstant,
+    &kFoldConstant,      &kFoldScaleAxis, &kConvertLayout, &kAlterOpLayout,
+    &kFoldConstant,   // constant weights are in the layout in which kernels read them
     &kFuseOps,        // from here on every operator call is inside a primitive function
     &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
 };

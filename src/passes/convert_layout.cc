@@ -1,0 +1,203 @@
+#include "passes/convert_layout.h"
+
+#include <map>
+#include <unordered_map>
+
+#include "ir/layout.h"
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+using Desired = std::map<std::string, Layout, std::less<>>;
+
+Desired desired_layouts(const PassContext& ctx) {
+  Desired out;
+  const std::string prefix = "relay.ConvertLayout.";
+  for (const auto& [key, value] : ctx.config) {
+    auto* text = value.get_if<std::string>();
+    if (!key.starts_with(prefix) || text == nullptr) continue;
+    if (auto layout = Layout::parse(*text)) out[key.substr(prefix.size())] = *layout;
+  }
+  if (!out.empty() || !ctx.target.layouts) return out;
+  // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
+  // count, and a 1x1 convolution is a matrix product.
+  out["nn.conv1d"] = out["nn.conv1d_transpose"] = Layout::of("NWC");
+  out["nn.conv2d"] = out["nn.conv2d_transpose"] = Layout::of("NHWC");
+  out["nn.conv3d"] = out["nn.conv3d_transpose"] = Layout::of("NDHWC");
+  return out;
+}
+
+Expr transform(const Expr& e, const Layout& from, const Layout& to) {
+  if (from == to) return e;
+  const OpInfo& row = *OpRegistry::global().get("layout_transform")->row;
+  return call(
+      "layout_transform", {e},
+      make_attrs(*row.attrs,
+                 {{"src_layout", Value(from.to_string())}, {"dst_layout", Value(to.to_string())}},
+                 row.name, e->span),
+      e->span);
+}
+
+class Converter : public Rewriter {
+ public:
+  explicit Converter(const Desired& desired)
+      : Rewriter(family::expr | family::pattern), desired_(desired) {}
+
+  NodeRef pre(const NodeRef& node) override {
+    auto* f = as<FunctionNode>(node);
+    return f != nullptr && f->is_primitive() ? node : nullptr;
+  }
+
+  // Every node becomes a value in its original layout; values that exist in another layout too are
+  // remembered, and whoever can use that does. What nobody refers to never gets into the program.
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    auto* call_node = as<CallNode>(original);
+    auto* op = call_node == nullptr ? nullptr : as<OpNode>(call_node->op);
+    if (op == nullptr || op->row->layout == nullptr) return rebuilt;
+    NodeRef converted = convert(original, *call_node, *op->row);
+    return converted ? converted : rebuilt;
+  }
+
+ private:
+  // A value that is at hand in another layout.
+  struct Converted {
+    Expr value;
+    Layout from;  // of the original
+    Layout to;
+  };
+
+  struct Argument {
+    Expr original;
+    Expr rewritten;
+    const Converted* converted = nullptr;
+  };
+
+  Argument argument(const Expr& original) {
+    NodeRef r = lookup(original.get());
+    auto it = converted_.find(original.get());
+    return {original, r ? Expr::unchecked(r) : original,
+            it == converted_.end() ? nullptr : &it->second};
+  }
+
+  static const TensorTypeNode* tensor(const Expr& e) { return as<TensorTypeNode>(e->type); }
+
+  NodeRef convert(const NodeRef& original, const CallNode& c, const OpInfo& row) {
+    if (!isa<TensorTypeNode>(c.type)) return nullptr;
+    // Tuples flattened; nested ones take no part.
+    std::vector<Argument> args;
+    for (const Expr& a : c.args) {
+      if (auto* t = as<TupleNode>(a)) {
+        for (const Expr& f : t->fields) args.push_back(argument(f));
+      } else {
+        args.push_back(argument(a));
+      }
+    }
+    std::vector<Layout> offered;
+    Layout from;
+    for (const Argument& a : args) {
+      if (tensor(a.original) == nullptr) return nullptr;
+      offered.push_back(a.converted ? a.converted->to : Layout());
+      if (a.converted) from = a.converted->from;
+    }
+    auto desired = desired_.find(row.name);
+    if (desired == desired_.end() && !from.defined()) return nullptr;
+    bool broadcasts = row.fusion <= FusionClass::Broadcast;
+    CallNode const* call_node = &c;
+    Call expanded;
+    if (broadcasts) {
+      expanded = with_equal_ranks(c, args);
+      if (!expanded) return nullptr;
+      call_node = expanded.get();
+    }
+    // What the operator's layouts are as it stands, and what they would be.
+    auto now = row.layout(*call_node, std::vector<Layout>(args.size()), Layout());
+    auto then =
+        row.layout(*call_node, offered, desired == desired_.end() ? Layout() : desired->second);
+    if (!then || then->outputs.empty() || !then->outputs[0].defined()) return nullptr;
+    std::vector<Expr> new_args;
+    bool any = false;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Argument& a = args[i];
+      const Layout& want = then->inputs[i];
+      if (!want.defined()) {
+        new_args.push_back(a.rewritten);
+        continue;
+      }
+      if (a.converted && a.converted->to == want) {
+        new_args.push_back(a.converted->value);
+        any = true;
+        continue;
+      }
+      Layout have = a.converted                       ? a.converted->from
+                    : now && now->inputs[i].defined() ? now->inputs[i]
+                                                      : from;
+      if (!have.defined() || have.rank() != tensor(a.rewritten)->rank()) return nullptr;
+      any |= !(have == want);
+      new_args.push_back(transform(a.rewritten, have, want));
+    }
+    if (!any) return nullptr;
+    Layout original_out = now && now->outputs[0].defined() ? now->outputs[0] : from;
+    if (!original_out.defined()) return nullptr;
+    std::vector<Expr> operands;
+    size_t next = 0;
+    for (const Expr& a : c.args) {
+      if (auto* t = as<TupleNode>(a)) {
+        std::vector<Expr> fields(
+            new_args.begin() + static_cast<std::ptrdiff_t>(next),
+            new_args.begin() + static_cast<std::ptrdiff_t>(next + t->fields.size()));
+        next += t->fields.size();
+        operands.push_back(tuple(std::move(fields), a->span));
+      } else {
+        operands.push_back(new_args[next++]);
+      }
+    }
+    Call made = call(c.op, std::move(operands), then->attrs ? then->attrs : c.attrs, c.span);
+    if (then->outputs[0] == original_out) return made;
+    converted_[original.get()] = {made, original_out, then->outputs[0]};
+    return transform(made, then->outputs[0], original_out);
+  }
+
+  // Broadcasting aligns at the last axis, which a layout moves: operands of lower rank get leading
+  // axes of size one first. Null when an operand's rank exceeds the result's.
+  Call with_equal_ranks(const CallNode& c, std::vector<Argument>& args) {
+    int64_t rank = as<TensorTypeNode>(c.type)->rank();
+    std::vector<Expr> operands = c.args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      auto* t = tensor(args[i].original);
+      int64_t missing = rank - t->rank();
+      if (t->rank() == 0 || missing == 0) continue;
+      if (missing < 0 || isa<TupleNode>(c.args[0])) return nullptr;
+      const OpInfo& row = *OpRegistry::global().get("expand_dims")->row;
+      Attrs attrs =
+          make_attrs(*row.attrs, {{"axis", Value(int64_t{0})}, {"num_newaxis", Value(missing)}},
+                     row.name, c.span);
+      Expr wide = call("expand_dims", {args[i].rewritten}, attrs, c.span);
+      args[i] = {wide, wide, nullptr};
+      operands[i] = wide;
+    }
+    return call(c.op, std::move(operands), c.attrs, c.span, c.type_args);
+  }
+
+  const Desired& desired_;
+  std::unordered_map<const Node*, Converted> converted_;
+};
+
+Module run(const Module& mod, PassContext& ctx) {
+  Desired desired = desired_layouts(ctx);
+  if (desired.empty()) return mod;
+  return map_functions(
+      mod, [&](const GlobalVar&, const Function& f) { return Converter(desired).apply(f); });
+}
+
+}  // namespace
+
+const Pass kConvertLayout{"ConvertLayout",
+                          3,
+                          Form::graph,
+                          Form::graph,
+                          "Computes convolutions, and what is between them, in another layout.",
+                          run};
+
+}  // namespace relay
