@@ -46,6 +46,10 @@ class ArenaStack {
     current_ = mark.block;
     used_ = mark.used;
   }
+  // Gives back all but the first block; nothing may be pushed.
+  void trim() {
+    if (blocks_.size() > 1) blocks_.resize(1);
+  }
   // Bytes that live frames occupy.
   size_t in_use() const;
 

@@ -1,0 +1,192 @@
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/diagnostic_codes.h"
+#include "runtime/artifact.h"
+#include "runtime/checksum.h"
+
+namespace relay::runtime {
+
+using namespace artifact_format;
+
+namespace {
+
+using Sink = std::function<void(const void* data, size_t size)>;
+
+// Passes bytes to a sink, counts them, and sums the current section's.
+class SectionWriter {
+ public:
+  explicit SectionWriter(Sink sink) : sink_(std::move(sink)) {}
+
+  void align(uint64_t unit) {
+    static constexpr char zeros[kPage] = {};
+    uint64_t gap = (unit - offset_ % unit) % unit;
+    put(zeros, gap);
+  }
+  void begin() {
+    begin_ = offset_;
+    sum_ = std::make_unique<Checksum>();
+  }
+  void put(const void* data, uint64_t size) {
+    if (size == 0) return;
+    sink_(data, size);
+    if (sum_ != nullptr) sum_->add(data, size);
+    offset_ += size;
+  }
+  Section end() {
+    Section section{begin_, offset_ - begin_, sum_->value()};
+    sum_.reset();
+    return section;
+  }
+  uint64_t offset() const { return offset_; }
+
+ private:
+  Sink sink_;
+  uint64_t offset_ = 0;
+  uint64_t begin_ = 0;
+  std::unique_ptr<Checksum> sum_;
+};
+
+void put_number(std::string& out, uint64_t value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+void put_string(std::string& out, std::string_view text) {
+  put_number(out, text.size());
+  out += text;
+}
+
+uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::string index_bytes(const ArtifactContents& contents) {
+  std::string out;
+  put_string(out, contents.info.arch);
+  put_string(out, contents.info.compiler_version);
+  put_number(out, contents.info.features.size());
+  for (const std::string& feature : contents.info.features) put_string(out, feature);
+  put_number(out, contents.program->constants.size());
+  uint64_t offset = 0;
+  for (const Tensor& constant : contents.program->constants) {
+    put_number(out, offset);
+    put_number(out, constant.dtype().key());
+    put_number(out, constant.shape().size());
+    for (int64_t dim : constant.shape()) put_number(out, static_cast<uint64_t>(dim));
+    offset = round_up(offset + constant.byte_size(), kConstantAlignment);
+  }
+  return out;
+}
+
+void emit(const ArtifactContents& contents, const Sink& sink) {
+  Footer footer{};
+  SectionWriter writer(sink);
+  auto section = [&](SectionKind kind, uint64_t alignment, std::string_view bytes) {
+    writer.align(alignment);
+    writer.begin();
+    writer.put(bytes.data(), bytes.size());
+    footer.sections[kind] = writer.end();
+  };
+  section(kElf, kPage, contents.elf);
+  writer.align(kPage);
+  writer.begin();
+  for (const Tensor& constant : contents.program->constants) {
+    writer.align(kConstantAlignment);
+    writer.put(constant.data(), constant.byte_size());
+  }
+  footer.sections[kConstants] = writer.end();
+  section(kIndex, kConstantAlignment, index_bytes(contents));
+  section(kProgram, kConstantAlignment, write_program(*contents.program));
+  section(kMetadata, kConstantAlignment, contents.metadata);
+  writer.align(kConstantAlignment);
+  footer.version = kArtifactVersion;
+  footer.footer_bytes = sizeof(Footer);
+  footer.file_size = writer.offset() + sizeof(Footer);
+  footer.checksum = checksum({reinterpret_cast<const char*>(&footer), offsetof(Footer, checksum)});
+  std::memcpy(footer.magic, kMagic, sizeof(footer.magic));
+  writer.put(&footer, sizeof(footer));
+}
+
+[[noreturn]] void cannot_write(const std::string& path, int error) {
+  throw UserError(
+      Diagnostic(codes::artifact_io, {},
+                 "cannot write '" + escape_for_terminal(path, 300) + "': " + std::strerror(error)));
+}
+
+// A file beside the target that is removed unless it is renamed into place.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) : target_(target) {
+    static std::atomic<uint32_t> counter{0};
+    for (int attempt = 0; attempt < 100 && fd_ < 0; ++attempt) {
+      path_ = target + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter++);
+      fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+      if (fd_ < 0 && errno != EEXIST) break;
+    }
+    if (fd_ < 0) cannot_write(target, errno);
+  }
+  ~TemporaryFile() {
+    if (fd_ >= 0) close(fd_);
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(const void* data, size_t size) {
+    const char* bytes = static_cast<const char*>(data);
+    while (size > 0) {
+      ssize_t written = ::write(fd_, bytes, size);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) cannot_write(target_, errno);
+      bytes += written;
+      size -= static_cast<size_t>(written);
+    }
+  }
+
+  void rename_to_target(bool overwrite) {
+    if (close(std::exchange(fd_, -1)) != 0) cannot_write(target_, errno);
+    if (overwrite) {
+      if (rename(path_.c_str(), target_.c_str()) != 0) cannot_write(target_, errno);
+      path_.clear();
+    } else if (link(path_.c_str(), target_.c_str()) != 0) {
+      // A hard link fails when the target exists, also when it has appeared just now.
+      if (errno == EEXIST) exists();
+      // Some file systems have no hard links.
+      if (access(target_.c_str(), F_OK) == 0) exists();
+      if (rename(path_.c_str(), target_.c_str()) != 0) cannot_write(target_, errno);
+      path_.clear();
+    }
+  }
+
+  [[noreturn]] void exists() const {
+    throw UserError(Diagnostic(codes::artifact_io, {},
+                               "'" + escape_for_terminal(target_, 300) + "' exists already")
+                        .help("choose another name, or ask for it to be overwritten"));
+  }
+
+ private:
+  std::string target_;
+  std::string path_;
+  int fd_ = -1;
+};
+
+}  // namespace
+
+std::string write_artifact(const ArtifactContents& contents) {
+  std::string out;
+  emit(contents,
+       [&out](const void* data, size_t size) { out.append(static_cast<const char*>(data), size); });
+  return out;
+}
+
+void write_artifact_file(const ArtifactContents& contents, const std::string& path,
+                         bool overwrite) {
+  TemporaryFile file(path);
+  emit(contents, [&file](const void* data, size_t size) { file.write(data, size); });
+  file.rename_to_target(overwrite);
+}
+
+}  // namespace relay::runtime

@@ -1,0 +1,443 @@
+#include "runtime/module.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/diagnostic_codes.h"
+#include "runtime/cpu.h"
+#include "runtime/vm/verify.h"
+
+namespace relay::runtime {
+
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+[[noreturn]] void load_failed(std::string what) {
+  throw UserError(Diagnostic(codes::artifact_io, {}, std::move(what)));
+}
+
+// The kernels of an ELF image, mapped executable. The descriptor stays open: the dynamic loader
+// knows the image by the descriptor's name in /proc, which must not be used again meanwhile.
+class KernelLibrary {
+ public:
+  explicit KernelLibrary(std::shared_ptr<FileDescriptor> file) : file_(std::move(file)) {
+    std::string path = "/proc/self/fd/" + std::to_string(file_->get());
+    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) {
+      const char* why = dlerror();
+      load_failed("cannot load the kernels of the artifact: " +
+                  escape_for_terminal(why != nullptr ? why : "unknown reason", 300));
+    }
+  }
+  ~KernelLibrary() {
+    if (handle_ != nullptr) dlclose(handle_);
+  }
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
+
+  std::vector<relay_kernel> kernels(size_t expected) const {
+    auto* descriptor =
+        static_cast<const relay_artifact_descriptor_t*>(dlsym(handle_, RELAY_DESCRIPTOR_SYMBOL));
+    if (descriptor == nullptr || descriptor->magic != RELAY_DESCRIPTOR_MAGIC) {
+      throw UserError(Diagnostic(codes::artifact_corrupt, {},
+                                 "the artifact's code does not describe its kernels"));
+    }
+    if (descriptor->abi_version != RELAY_KERNEL_ABI_VERSION) {
+      throw UserError(Diagnostic(codes::artifact_version, {},
+                                 "the artifact's kernels have interface version " +
+                                     std::to_string(descriptor->abi_version))
+                          .expected(std::to_string(RELAY_KERNEL_ABI_VERSION))
+                          .help("compile the model again with this version of Relay"));
+    }
+    if (descriptor->num_kernels != expected) {
+      throw UserError(Diagnostic(codes::artifact_corrupt, {},
+                                 "the artifact's code has " +
+                                     std::to_string(descriptor->num_kernels) + " kernels")
+                          .expected(std::to_string(expected)));
+    }
+    return {descriptor->kernels, descriptor->kernels + expected};
+  }
+
+ private:
+  std::shared_ptr<FileDescriptor> file_;
+  void* handle_ = nullptr;
+};
+
+// A file without a name that holds `bytes`.
+std::shared_ptr<FileDescriptor> memory_file(std::string_view bytes) {
+  int fd = memfd_create("relay", MFD_CLOEXEC);
+  if (fd < 0) {
+    const char* folder = std::getenv("TMPDIR");
+    std::string pattern = std::string(folder != nullptr ? folder : "/tmp") + "/relayXXXXXX";
+    fd = mkostemp(pattern.data(), 02000000 /* O_CLOEXEC */);
+    if (fd >= 0) unlink(pattern.c_str());
+  }
+  if (fd < 0) load_failed(std::string("no temporary file: ") + std::strerror(errno));
+  auto file = std::make_shared<FileDescriptor>(fd);
+  while (!bytes.empty()) {
+    ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) load_failed(std::string("no temporary file: ") + std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return file;
+}
+
+std::string value_text(const Value& value) {
+  if (!value) return "nothing";
+  switch (value.kind()) {
+    case ObjectKind::tensor: {
+      Tensor t = value.tensor();
+      return type_string(t.dtype(), t.shape());
+    }
+    case ObjectKind::adt:
+      return "a value of a data type";
+    case ObjectKind::tuple:
+      return "a tuple of " + std::to_string(value.num_fields());
+    case ObjectKind::closure:
+      return "a function";
+    case ObjectKind::ref:
+      return "a reference";
+  }
+  return "?";
+}
+
+// Checks tensors against a function's parameters or results; symbolic dimensions of one name have
+// to agree.
+class SignatureCheck {
+ public:
+  SignatureCheck(const Function& function, const char* what) : function_(function), what_(what) {}
+
+  void count(size_t got, size_t expected) {
+    if (got == expected) return;
+    add("function '" + function_.name + "' is called with " + std::to_string(got) + " " + what_ +
+            "s",
+        std::to_string(expected), std::to_string(got), signature());
+  }
+
+  void value(const Slot& slot, const Value& value) {
+    if (!slot.is_tensor) {
+      if (!value || value.is_tensor()) mismatch(slot, value_text(value));
+    } else if (!value.is_tensor()) {
+      mismatch(slot, value_text(value));
+    } else {
+      tensor(slot, value.tensor());
+    }
+  }
+
+  void tensor(const Slot& slot, const Tensor& tensor) {
+    if (!tensor) return mismatch(slot, "nothing");
+    const TensorSpec& spec = slot.tensor;
+    bool fits = tensor.dtype() == spec.dtype && tensor.shape().size() == spec.shape.size();
+    for (size_t axis = 0; fits && axis < spec.shape.size(); ++axis) {
+      fits = spec.shape[axis] < 0 || spec.shape[axis] == tensor.dim(axis);
+    }
+    if (!fits) return mismatch(slot, type_string(tensor.dtype(), tensor.shape()));
+    for (size_t axis = 0; axis < spec.symbols.size(); ++axis) {
+      if (spec.shape[axis] < 0 && !spec.symbols[axis].empty()) symbol(slot, tensor, axis);
+    }
+  }
+
+  void raise() {
+    if (!errors_.empty()) throw UserError(std::move(errors_));
+  }
+
+  void add(std::string message, std::string expected, std::string found, std::string help = {}) {
+    errors_.push_back(Diagnostic(codes::run_input, {}, std::move(message))
+                          .expected(std::move(expected))
+                          .found(std::move(found))
+                          .help(std::move(help)));
+  }
+
+ private:
+  void mismatch(const Slot& slot, std::string found) {
+    add(std::string(what_) + " '" + escape_for_terminal(slot.name, 200) + "' of function '" +
+            function_.name + "' has the wrong type",
+        slot.type_string(), std::move(found));
+  }
+
+  void symbol(const Slot& slot, const Tensor& tensor, size_t axis) {
+    const std::string& name = slot.tensor.symbols[axis];
+    auto [it, fresh] = symbols_.try_emplace(name, Bound{tensor.dim(axis), slot.name});
+    if (fresh || it->second.value == tensor.dim(axis)) return;
+    add(std::string(what_) + " '" + escape_for_terminal(slot.name, 200) +
+            "' disagrees about dimension '" + name + "'",
+        name + " = " + std::to_string(it->second.value) + ", as in '" + it->second.slot + "'",
+        name + " = " + std::to_string(tensor.dim(axis)));
+  }
+
+  std::string signature() const {
+    std::string text = "the " + std::string(what_) + "s are ";
+    const std::vector<Slot>& slots =
+        std::string_view(what_) == "input" ? function_.params : function_.results;
+    for (size_t n = 0; n < slots.size(); ++n) {
+      text += (n > 0 ? ", " : "") + escape_for_terminal(slots[n].name, 200) + ": " +
+              slots[n].type_string();
+    }
+    return text;
+  }
+
+  struct Bound {
+    int64_t value;
+    std::string slot;
+  };
+
+  const Function& function_;
+  const char* what_;
+  std::map<std::string, Bound> symbols_;
+  std::vector<Diagnostic> errors_;
+};
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  auto a_begin = reinterpret_cast<uintptr_t>(a.data());
+  auto b_begin = reinterpret_cast<uintptr_t>(b.data());
+  return a_begin < b_begin + b.byte_size() && b_begin < a_begin + a.byte_size();
+}
+
+}  // namespace
+
+struct Module::Impl {
+  Program program;
+  std::string metadata;
+  ArtifactInfo info;
+  // Declared before the kernels that point into it.
+  std::unique_ptr<KernelLibrary> library;
+  std::shared_ptr<void> keep_alive;
+  std::vector<relay_kernel> kernels;
+  int num_threads = 1;
+
+  std::mutex mutex;
+  std::shared_ptr<ThreadPool> pool;
+  std::vector<std::unique_ptr<ExecutionContext>> idle;
+
+  // A context that no other run uses; made when all are in use. After a fork the pool of the
+  // parent process is replaced.
+  std::unique_ptr<ExecutionContext> borrow() {
+    std::lock_guard lock(mutex);
+    if (!pool->usable()) pool = ThreadPool::shared(num_threads);
+    if (idle.empty()) return std::make_unique<ExecutionContext>(pool);
+    std::unique_ptr<ExecutionContext> context = std::move(idle.back());
+    idle.pop_back();
+    if (context->pool() != pool) context->set_pool(pool);
+    return context;
+  }
+  void give_back(std::unique_ptr<ExecutionContext> context) {
+    std::lock_guard lock(mutex);
+    idle.push_back(std::move(context));
+  }
+
+  Value execute(const Function& function, std::span<const Value> inputs,
+                std::span<const Tensor> outputs, const RunOptions& options) {
+    struct Borrowed {
+      Impl& impl;
+      std::unique_ptr<ExecutionContext> context;
+      ~Borrowed() { impl.give_back(std::move(context)); }
+    } borrowed{*this, borrow()};
+    size_t index = static_cast<size_t>(&function - program.functions.data());
+    return borrowed.context->run(program, kernels, index, inputs, outputs, options);
+  }
+
+  static std::shared_ptr<Impl> make(const LoadOptions& options) {
+    auto impl = std::make_shared<Impl>();
+    impl->pool = ThreadPool::shared(options.num_threads);
+    impl->num_threads = impl->pool->num_threads();
+    return impl;
+  }
+  void load_kernels(std::shared_ptr<FileDescriptor> file) {
+    library = std::make_unique<KernelLibrary>(std::move(file));
+    kernels = library->kernels(program.kernels.size());
+  }
+};
+
+namespace {
+
+void move_artifact(Artifact artifact, Program& program, std::string& metadata, ArtifactInfo& info) {
+  program = std::move(artifact.program);
+  metadata = std::move(artifact.metadata);
+  info = std::move(artifact.info);
+}
+
+}  // namespace
+
+Module Module::load(const std::string& path, const LoadOptions& options) {
+  auto file = std::make_shared<FileDescriptor>(open_artifact_file(path));
+  auto impl = Impl::make(options);
+  move_artifact(Artifact::read(file->get(), path, options.verify_constants), impl->program,
+                impl->metadata, impl->info);
+  impl->load_kernels(std::move(file));
+  return Module(std::move(impl));
+}
+
+Module Module::from_bytes(std::string_view artifact, const LoadOptions& options) {
+  auto file = memory_file(artifact);
+  auto impl = Impl::make(options);
+  move_artifact(Artifact::read(file->get(), "(memory)", options.verify_constants), impl->program,
+                impl->metadata, impl->info);
+  impl->load_kernels(std::move(file));
+  return Module(std::move(impl));
+}
+
+Module Module::from_elf(std::string_view elf, Program program, std::string metadata,
+                        ArtifactInfo info, const LoadOptions& options) {
+  verify_program(program);
+  auto impl = Impl::make(options);
+  impl->program = std::move(program);
+  impl->metadata = std::move(metadata);
+  impl->info = std::move(info);
+  impl->load_kernels(memory_file(elf));
+  return Module(std::move(impl));
+}
+
+Module Module::from_kernels(Program program, std::vector<relay_kernel> kernels,
+                            std::string metadata, std::shared_ptr<void> keep_alive,
+                            const LoadOptions& options) {
+  RELAY_CHECK(kernels.size() == program.kernels.size());
+  verify_program(program);
+  auto impl = Impl::make(options);
+  impl->program = std::move(program);
+  impl->metadata = std::move(metadata);
+  impl->info.arch = host_arch();
+  impl->keep_alive = std::move(keep_alive);
+  impl->kernels = std::move(kernels);
+  return Module(std::move(impl));
+}
+
+const Program& Module::program() const { return impl_->program; }
+const std::string& Module::metadata() const { return impl_->metadata; }
+const ArtifactInfo& Module::info() const { return impl_->info; }
+int Module::num_threads() const { return impl_->num_threads; }
+
+std::vector<std::string> Module::function_names() const {
+  std::vector<std::string> names;
+  for (const Function& f : impl_->program.functions) {
+    if (!f.internal) names.push_back(f.name);
+  }
+  return names;
+}
+
+const Function& Module::function(std::string_view name) const {
+  for (const Function& f : impl_->program.functions) {
+    if (!f.internal && f.name == name) return f;
+  }
+  std::string names;
+  for (const std::string& known : function_names()) names += (names.empty() ? "" : ", ") + known;
+  throw UserError(Diagnostic(codes::run_no_function, {},
+                             "the module has no function '" + escape_for_terminal(name, 200) + "'")
+                      .expected(names.empty() ? "the module has no functions" : "one of " + names));
+}
+
+Value Module::run_values(std::string_view name, std::span<const Value> inputs,
+                         const RunOptions& options) const {
+  const Function& f = function(name);
+  SignatureCheck check(f, "input");
+  check.count(inputs.size(), f.params.size());
+  for (size_t n = 0; n < std::min(inputs.size(), f.params.size()); ++n) {
+    check.value(f.params[n], inputs[n]);
+  }
+  check.raise();
+  return impl_->execute(f, inputs, {}, options);
+}
+
+std::vector<Tensor> Module::run(std::string_view name, std::span<const Tensor> inputs,
+                                const RunOptions& options) const {
+  std::vector<Value> values(inputs.begin(), inputs.end());
+  Value result = run_values(name, values, options);
+  std::vector<Tensor> outputs;
+  if (!flatten_tensors(result, outputs)) {
+    throw UserError(
+        Diagnostic(codes::run_input, {},
+                   "the result of function '" + std::string(name) + "' is not made of tensors only")
+            .found(value_text(result))
+            .help("run it through the interface for general values"));
+  }
+  return outputs;
+}
+
+void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
+                      std::span<const Tensor> outputs, const RunOptions& options) const {
+  const Function& f = function(name);
+  SignatureCheck check(f, "input");
+  check.count(inputs.size(), f.params.size());
+  std::vector<Value> values(inputs.begin(), inputs.end());
+  for (size_t n = 0; n < std::min(inputs.size(), f.params.size()); ++n) {
+    check.value(f.params[n], values[n]);
+  }
+  check.raise();
+  SignatureCheck output_check(f, "output");
+  output_check.count(outputs.size(), f.results.size());
+  for (size_t n = 0; n < std::min(outputs.size(), f.results.size()); ++n) {
+    output_check.tensor(f.results[n], outputs[n]);
+    if (!outputs[n]) continue;
+    bool bad = outputs[n].read_only();
+    for (const Tensor& input : inputs) bad = bad || overlap(outputs[n], input);
+    for (size_t m = 0; m < n; ++m) bad = bad || (outputs[m] && overlap(outputs[n], outputs[m]));
+    if (bad) {
+      output_check.add("output '" + f.results[n].name + "' cannot be written into the given tensor",
+                       "writable memory that no input and no other output uses",
+                       outputs[n].read_only() ? "a read-only tensor" : "shared memory");
+    }
+  }
+  output_check.raise();
+  if (f.writes_outputs) {
+    impl_->execute(f, values, outputs, options);
+    return;
+  }
+  std::vector<Tensor> results;
+  bool tensors = flatten_tensors(impl_->execute(f, values, {}, options), results);
+  SignatureCheck result_check(f, "output");
+  if (!tensors || results.size() != outputs.size()) {
+    result_check.add("the result of function '" + f.name + "' is not made of tensors only",
+                     std::to_string(outputs.size()) + " tensors", "something else");
+  }
+  for (size_t n = 0; n < std::min(results.size(), outputs.size()); ++n) {
+    if (!std::ranges::equal(results[n].shape(), outputs[n].shape()) ||
+        results[n].dtype() != outputs[n].dtype()) {
+      result_check.add("output '" + f.results[n].name + "' does not fit the given tensor",
+                       type_string(results[n].dtype(), results[n].shape()),
+                       type_string(outputs[n].dtype(), outputs[n].shape()));
+    }
+  }
+  result_check.raise();
+  for (size_t n = 0; n < results.size(); ++n) {
+    std::memcpy(outputs[n].data(), results[n].data(), results[n].byte_size());
+  }
+}
+
+bool flatten_tensors(const Value& value, std::vector<Tensor>& out) {
+  std::vector<Value> stack = {value};
+  while (!stack.empty()) {
+    Value top = std::move(stack.back());
+    stack.pop_back();
+    if (top.is_tensor()) {
+      out.push_back(top.tensor());
+    } else if (top.is_tuple()) {
+      for (size_t n = top.num_fields(); n-- > 0;) stack.push_back(top.field(n));
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace relay::runtime

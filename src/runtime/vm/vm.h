@@ -1,0 +1,85 @@
+// The interpreter: the one executor of compiled programs.
+//
+// An ExecutionContext owns everything that a run changes: registers, call frames, arena, scratch.
+// It is kept from run to run, so that a run in steady state allocates only its results. One run at
+// a time uses a context; several threads use a context each.
+//
+// Bytecode calls do not use the C stack: a program may recurse as deep as its memory limit allows.
+// A run that fails leaves the context ready for the next.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/core/kernel_abi.h"
+#include "runtime/memory.h"
+#include "runtime/thread_pool.h"
+#include "runtime/vm/bytecode.h"
+#include "runtime/vm/value.h"
+
+namespace relay::runtime {
+
+class Profiler;
+
+struct RunOptions {
+  // Instructions that the run may execute; -1: no limit. RuntimeError E0606.
+  int64_t fuel = -1;
+  // Bytes that the run may hold at once (values, frames, arena); -1: no limit but that of the call
+  // stack, which is 1 GiB. RuntimeError E0604.
+  int64_t memory_limit = -1;
+  // Threads for kernels; 0: all of the pool. Results do not depend on it.
+  int num_threads = 0;
+  Profiler* profiler = nullptr;
+  // For tests: fills outputs and working memory with this byte before a kernel gets them.
+  std::optional<uint8_t> poison;
+};
+
+class ExecutionContext {
+ public:
+  explicit ExecutionContext(std::shared_ptr<ThreadPool> pool);
+  ~ExecutionContext();
+  ExecutionContext(const ExecutionContext&) = delete;
+  ExecutionContext& operator=(const ExecutionContext&) = delete;
+
+  // Runs a function of a verified program on arguments that fit its parameters' types, which the
+  // caller has checked. `kernels` are the entry points in the order of program.kernels. `outputs`
+  // are the buffers for a function that writes outputs: tensors of the results' types, or empty to
+  // have them allocated. Errors: RuntimeError E0604 to E0607, UserError E0613.
+  Value run(const Program& program, std::span<const relay_kernel> kernels, size_t function,
+            std::span<const Value> args, std::span<const Tensor> outputs,
+            const RunOptions& options = {});
+
+  const std::shared_ptr<ThreadPool>& pool() const { return pool_; }
+  void set_pool(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }
+
+ private:
+  friend class Interpreter;
+
+  struct Frame {
+    const Function* function;
+    uint32_t return_pc;  // where the caller goes on
+    int32_t return_reg;  // in the caller's frame
+    size_t registers;    // first object register, index into registers_
+    size_t int_registers;
+    ArenaStack::Mark mark;  // the arena before this frame
+    char* arena;
+  };
+
+  std::shared_ptr<ThreadPool> pool_;
+  std::vector<Object*> registers_;
+  std::vector<int64_t> int_registers_;
+  std::vector<Frame> frames_;
+  ArenaStack arena_;
+  Scratch scratch_;
+  std::vector<void*> buffers_;
+  std::vector<int64_t> dims_;
+  std::vector<Object*> args_;
+  // Whether the last run had a parallel kernel: then the next one wakes the workers early.
+  std::atomic<bool> parallel_{false};
+};
+
+}  // namespace relay::runtime
