@@ -1,5 +1,5 @@
-# The component "python" is the wheel: the extension module, its stub and the runtime library go into the package,
-# the relay command beside the Python of the environment.
+# The component "python" is the wheel: the extension module, its stub, and the runtime library with its C header go
+# into the package, the relay command beside the Python of the environment.
 include_guard(GLOBAL)
 
 if(SKBUILD)
@@ -20,6 +20,5 @@ if(TARGET relay_python)
 endif()
 if(TARGET relay_runtime_shared)
   install(TARGETS relay_runtime_shared LIBRARY DESTINATION "${relay_package_dir}/lib" COMPONENT python)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/runtime/include/" DESTINATION "${relay_package_dir}/include"
-          COMPONENT python OPTIONAL)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${relay_package_dir}/include" COMPONENT python)
 endif()

@@ -56,7 +56,7 @@ endfunction()
 
 # What every target of ours is compiled with.
 function(relay_compile_options target)
-  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/src")
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   target_compile_options(${target} PRIVATE ${RELAY_WARNINGS})
 endfunction()
 

@@ -59,10 +59,10 @@ def check_include(rules: dict, file: Path, quote: str, path: str) -> str | None:
     """Why `file` (relative to src/) may not include `path`, or None."""
     room = file.parts[0]
     is_test = "test" in file.parts[1:-1]
+    for prefix, owners in rules.get("libraries", {}).items():
+        if path.startswith(prefix):
+            return None if room in owners else f"{path} stays in {', '.join(owners)}"
     if quote == "<":
-        for prefix, owners in rules.get("libraries", {}).items():
-            if path.startswith(prefix) and room not in owners:
-                return f"<{path}> stays in {', '.join(owners)}"
         return None
     if path.split("/")[0] not in rules["rooms"] or "/" not in path:
         return f'"{path}" does not start with a room; outside headers are included with <>'

@@ -9,6 +9,6 @@ if [[ "${1:-}" == --check ]]; then
   mode=(--dry-run -Werror)
   ruff_mode=(--check)
 fi
-find src examples tests -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) -print0 2>/dev/null |
+find src include examples tests -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) -print0 2>/dev/null |
   xargs -0 -r -n 32 -P 2 clang-format-14 "${mode[@]}"
 .venv/bin/ruff format -q "${ruff_mode[@]}" .
