@@ -6,7 +6,7 @@
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/scope.h"
+#include "ir/scope.h"
 
 namespace relay {
 namespace {

@@ -3,7 +3,7 @@
 #include <list>
 
 #include "node/walk.h"
-#include "passes/scope.h"
+#include "ir/scope.h"
 
 namespace relay {
 namespace {

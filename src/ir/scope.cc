@@ -1,4 +1,4 @@
-#include "passes/scope.h"
+#include "ir/scope.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,0 +1,116 @@
+#include "ir/text/metadata.h"
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/diagnostic_codes.h"
+
+namespace relay::text {
+namespace {
+
+constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+std::string encode(const unsigned char* data, size_t size) {
+  std::string out;
+  out.reserve((size + 2) / 3 * 4);
+  for (size_t i = 0; i < size; i += 3) {
+    uint32_t word = data[i] << 16;
+    if (i + 1 < size) word |= data[i + 1] << 8;
+    if (i + 2 < size) word |= data[i + 2];
+    out += kDigits[word >> 18];
+    out += kDigits[word >> 12 & 63];
+    out += i + 1 < size ? kDigits[word >> 6 & 63] : '=';
+    out += i + 2 < size ? kDigits[word & 63] : '=';
+  }
+  return out;
+}
+
+bool decode(const std::string& text, unsigned char* data, size_t size) {
+  if (text.size() != (size + 2) / 3 * 4) return false;
+  int8_t value[256];
+  std::memset(value, -1, sizeof value);
+  for (int i = 0; i < 64; ++i)
+    value[static_cast<unsigned char>(kDigits[i])] = static_cast<int8_t>(i);
+  size_t at = 0;
+  for (size_t i = 0; i < text.size(); i += 4) {
+    uint32_t word = 0;
+    for (size_t j = 0; j < 4; ++j) {
+      char c = text[i + j];
+      int v = c == '=' && i + j >= text.size() - 2 ? 0 : value[static_cast<unsigned char>(c)];
+      if (v < 0) return false;
+      word = word << 6 | static_cast<uint32_t>(v);
+    }
+    for (int shift = 16; shift >= 0 && at < size; shift -= 8) {
+      data[at++] = static_cast<unsigned char>(word >> shift);
+    }
+  }
+  return true;
+}
+
+[[noreturn]] void bad(const Span& span, std::string what) {
+  throw UserError(Diagnostic(codes::text_bad_metadata, span, "the metadata section is damaged")
+                      .expected("what `relay show --format text` writes")
+                      .found(std::move(what)));
+}
+
+}  // namespace
+
+std::string write_metadata(const std::vector<Constant>& constants) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Constant& c : constants) {
+    nlohmann::ordered_json item;
+    item["dtype"] = c->data.dtype().to_string();
+    item["shape"] = std::vector<int64_t>(c->data.shape().begin(), c->data.shape().end());
+    if (!c->name_hint.empty()) item["name"] = c->name_hint;
+    item["data"] = encode(c->data.data<unsigned char>(), c->data.byte_size());
+    list.push_back(std::move(item));
+  }
+  nlohmann::ordered_json root;
+  root["relay.Constant"] = std::move(list);
+  return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::vector<Constant> read_metadata(std::string_view json, const Span& span) {
+  // The parser of the JSON library recurses over arrays only as deep as the text nests; the depth
+  // is checked first.
+  int depth = 0;
+  for (char c : json) {
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (depth > 16) bad(span, "JSON nested deeper than any metadata");
+  }
+  nlohmann::json root = nlohmann::json::parse(json, nullptr, false);
+  if (root.is_discarded() || !root.is_object()) bad(span, "no JSON object");
+  std::vector<Constant> out;
+  auto list = root.find("relay.Constant");
+  if (list == root.end() || !list->is_array()) bad(span, "no list \"relay.Constant\"");
+  for (const auto& item : *list) {
+    std::string where = "entry " + std::to_string(out.size());
+    if (!item.is_object() || !item.contains("dtype") || !item["dtype"].is_string() ||
+        !item.contains("shape") || !item["shape"].is_array() || !item.contains("data") ||
+        !item["data"].is_string()) {
+      bad(span, where + " lacks dtype, shape or data");
+    }
+    auto dtype = DType::parse(item["dtype"].get<std::string>());
+    if (!dtype || dtype->lanes != 1 || !dtype->valid()) bad(span, where + " has no such dtype");
+    std::vector<int64_t> shape;
+    int64_t bytes = static_cast<int64_t>(dtype->bytes());
+    const std::string& data = item["data"].get_ref<const std::string&>();
+    for (const auto& d : item["shape"]) {
+      if (!d.is_number_integer() || d.get<int64_t>() < 0) bad(span, where + " has a bad shape");
+      shape.push_back(d.get<int64_t>());
+      if (__builtin_mul_overflow(bytes, shape.back(), &bytes)) bad(span, where + " is too large");
+    }
+    if (static_cast<size_t>(bytes) > data.size()) bad(span, where + " has too little data");
+    Tensor t = Tensor::empty(*dtype, shape);
+    if (!decode(data, t.data<unsigned char>(), t.byte_size())) {
+      bad(span, where + " has data that does not fit its shape");
+    }
+    std::string name = item.contains("name") && item["name"].is_string()
+                           ? item["name"].get<std::string>()
+                           : std::string();
+    out.push_back(constant(std::move(t), span, std::move(name)));
+  }
+  return out;
+}
+
+}  // namespace relay::text

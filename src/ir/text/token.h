@@ -1,0 +1,45 @@
+// The tokens of the text format.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace relay::text {
+
+enum class TokenKind : uint8_t {
+  end,
+  identifier,  // nn.conv2d, List, let
+  local,       // %x
+  global,      // @f
+  graph,       // %0
+  integer,     // 1, 2i64
+  floating,    // 1f, 2.5f16
+  string,
+  symbol,  // ( ) [ ] { } , : ; . = -> => + - * / // % < <= > >= == != ? # _
+};
+
+struct Token {
+  TokenKind kind = TokenKind::end;
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  std::string_view text;  // of the source; without the leading % or @ for names
+};
+
+struct TokenStream {
+  std::vector<Token> tokens;  // the last one is `end`
+  // Byte offset of the JSON behind `#[metadata]`, or npos.
+  size_t metadata = std::string_view::npos;
+};
+
+// Cuts the text into tokens; comments `//` and nested `/* */` are left out. What is no token is
+// reported and passed over.
+TokenStream tokenize(const std::shared_ptr<const SourceFile>& source, Diagnostics& diags);
+
+// The contents of a string token, escapes resolved; false when an escape is unknown.
+bool unescape(std::string_view quoted, std::string& out);
+
+}  // namespace relay::text
