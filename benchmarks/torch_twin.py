@@ -127,7 +127,12 @@ class _Translation:
         return self.call(torch.reshape, self.value(node.input[0]), self.ints(node.input[1]))
 
     def on_Transpose(self, node, attrs):
-        return self.call(torch.permute, self.value(node.input[0]), attrs["perm"])
+        x, perm = self.value(node.input[0]), attrs["perm"]
+        if perm == [0, 2, 3, 1]:
+            # In two steps, as attention is written in PyTorch: inductor takes the one-step form
+            # for another of its attention patterns and fails.
+            return self.call(torch.transpose, self.call(torch.permute, x, [0, 2, 1, 3]), -1, -2)
+        return self.call(torch.permute, x, perm)
 
     def on_Unsqueeze(self, node, attrs):
         x = self.value(node.input[0])
