@@ -36,7 +36,9 @@ def repository_files() -> list[Path]:
     if listed.returncode == 0 and listed.stdout:
         files = [ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
     else:
-        files = [path for path in ROOT.rglob("*") if not {".venv", "build", ".git"} & set(path.parts)]
+        files = [
+            path for path in ROOT.rglob("*") if not {".venv", "build", ".git"} & set(path.parts)
+        ]
     return sorted(path for path in files if path.is_file() and not path.is_symlink())
 
 

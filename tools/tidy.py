@@ -47,7 +47,14 @@ def state(files: list[Path]) -> str:
 def tidy(source: str) -> tuple[str, bool, str]:
     done = subprocess.run(
         # The compile commands are GCC's: clang does not know all of its warning options.
-        ["clang-tidy-14", "--quiet", "-p", str(BUILD), "--extra-arg=-Wno-unknown-warning-option", source],
+        [
+            "clang-tidy-14",
+            "--quiet",
+            "-p",
+            str(BUILD),
+            "--extra-arg=-Wno-unknown-warning-option",
+            source,
+        ],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -56,18 +63,24 @@ def tidy(source: str) -> tuple[str, bool, str]:
 
 
 def main(arguments: list[str]) -> int:
-    budget = float("inf") if "--all" in arguments else float(os.environ.get("RELAY_TIDY_SECONDS", "240"))
+    budget = (
+        float("inf") if "--all" in arguments else float(os.environ.get("RELAY_TIDY_SECONDS", "240"))
+    )
     only = [str((ROOT / name).resolve()) for name in arguments if not name.startswith("--")]
     CLEAN.mkdir(parents=True, exist_ok=True)
     recorded = dependencies()
     commands = json.loads((BUILD / "compile_commands.json").read_text())
-    sources = {entry["file"] for entry in commands if Path(entry["file"]).is_relative_to(ROOT / "src")}
+    sources = {
+        entry["file"] for entry in commands if Path(entry["file"]).is_relative_to(ROOT / "src")
+    }
     sources = {source for source in sources if "/test/" not in source}
     if only:
         sources &= set(only)
     states = {source: state(recorded.get(source, [Path(source)])) for source in sources}
     waiting = sorted(source for source in sources if not (CLEAN / states[source]).exists())
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT
+    ).stdout
     random.Random(commit).shuffle(waiting)
 
     deadline = time.monotonic() + budget
