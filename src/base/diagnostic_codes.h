@@ -47,6 +47,19 @@ inline constexpr DiagnosticCode schedule_illegal{"E0402", "illegal schedule step
 inline constexpr DiagnosticCode codegen_target{"E0403", "unknown target or feature"};
 inline constexpr DiagnosticCode codegen_failed{"E0404", "code generation failed"};
 
+// E05xx: front ends.
+inline constexpr DiagnosticCode frontend_unsupported{"E0501", "operator that cannot be imported"};
+inline constexpr DiagnosticCode frontend_damaged{"E0502", "damaged model file"};
+inline constexpr DiagnosticCode frontend_version{"E0503", "model of an unsupported version"};
+inline constexpr DiagnosticCode frontend_attribute{"E0504", "unsupported attribute or input"};
+inline constexpr DiagnosticCode frontend_dynamic{"E0505", "shape that depends on data"};
+inline constexpr DiagnosticCode frontend_limit{"E0506", "model exceeds a limit"};
+inline constexpr DiagnosticCode frontend_graph{"E0507", "ill-formed model graph"};
+inline constexpr DiagnosticCode frontend_tensor{"E0508", "bad tensor in a model"};
+inline constexpr DiagnosticCode frontend_external_data{"E0509", "unusable external data"};
+inline constexpr DiagnosticCode frontend_input{"E0510", "wrong option for a model input"};
+inline constexpr DiagnosticCode frontend_file{"E0511", "model file cannot be read"};
+
 // E06xx: runtime, artifacts and run-time inputs.
 inline constexpr DiagnosticCode tensor_size{"E0601", "tensor size out of range"};
 inline constexpr DiagnosticCode tensor_dlpack{"E0602", "unusable DLPack tensor"};
