@@ -194,12 +194,13 @@ inline Node::Node(const NodeInfo& info) : info_(&info), kind_(info.kind) {}
 template <class T>
 bool isa(const Node* node) {
   if (node == nullptr) return false;
-  if constexpr (requires { T::classof(*node); }) {
-    return T::classof(*node);
-  } else if constexpr (requires { T::kKind; }) {
+  // A leaf inherits its family's classof, so that what only leaves have is asked first.
+  if constexpr (requires { T::kKind; }) {
     return node->kind() == T::kKind;
-  } else {
+  } else if constexpr (requires { T::static_info(); }) {
     return &node->info() == &T::static_info();
+  } else {
+    return T::classof(*node);
   }
 }
 template <class T>
