@@ -4,8 +4,8 @@
 // arithmetic is int64 (`kIndex`) and never overflows in a checked program. FloorDiv and FloorMod
 // round towards minus infinity, Div and Mod towards zero. Division by zero is undefined unless the
 // operator's rule guards it. Float arithmetic is IEEE in the given dtype; no reassociation is done
-// except where a schedule asks for it. An expression has no effects: a Load reads a buffer, Calls
-// are to pure intrinsics.
+// except where a schedule asks for it. Min and Max give NaN when either side is NaN. An expression
+// has no effects: a Load reads a buffer, Calls are to pure intrinsics.
 #pragma once
 
 #include <optional>
@@ -139,6 +139,8 @@ struct LoadNode : PrimExprNode {
   Buffer buffer;
   std::vector<PrimExpr> indices;
   PrimExpr predicate;  // null, or a bool vector: lanes that are false give zero and are not read
+  // In a compute body, the tensor that is read (tir/compute.h); null in statements. No field.
+  NodeRef source;
   LoadNode() : PrimExprNode(static_info()) {}
   static const NodeInfo& static_info();
 };
