@@ -1,0 +1,125 @@
+/* The C interface of Relay's runtime: load a compiled model, run it, read the results.
+ *
+ *   relay_module* module;
+ *   relay_session* session;
+ *   if (relay_module_load("model.so", 0, &module) != RELAY_OK) puts(relay_last_error());
+ *   relay_session_create(module, "main", &session);
+ *   relay_session_set_input(session, 0, data, &type);   // data stays the caller's, no copy
+ *   relay_session_run(session);
+ *   relay_session_output(session, 0, &result);
+ *   relay_session_free(session);
+ *   relay_module_free(module);
+ *
+ * Every function returns RELAY_OK or another status; then relay_last_error() is a paragraph for a
+ * person, valid until the next call of the same thread. Nothing is thrown and nothing aborts. A
+ * module may be used by several threads; a session belongs to one thread at a time, and keeps its
+ * module loaded.
+ */
+#ifndef RELAY_C_API_H_
+#define RELAY_C_API_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define RELAY_API __attribute__((visibility("default")))
+#else
+#define RELAY_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RELAY_C_API_VERSION 1
+
+typedef enum relay_status {
+  RELAY_OK = 0,
+  RELAY_USER_ERROR = 1,    /* a wrong file, name, input or argument */
+  RELAY_RUNTIME_ERROR = 2, /* the run failed on its data, or ran out of memory */
+  RELAY_INTERNAL_ERROR = 3 /* a defect of Relay */
+} relay_status;
+
+typedef enum relay_dtype_code {
+  RELAY_INT = 0,
+  RELAY_UINT = 1,
+  RELAY_FLOAT = 2,
+  RELAY_BFLOAT = 3,
+  RELAY_BOOL = 4 /* 8 bits, 0 or 1 */
+} relay_dtype_code;
+
+/* A tensor's type. `shape` has `rank` entries and belongs to whoever filled in the structure; an
+ * entry of -1, in the type of a parameter or result only, is known at run time. */
+typedef struct relay_tensor_type {
+  int32_t dtype_code; /* a relay_dtype_code */
+  int32_t dtype_bits;
+  int32_t rank;
+  const int64_t* shape;
+} relay_tensor_type;
+
+/* A tensor: contiguous, row-major, in the memory of the CPU. */
+typedef struct relay_tensor {
+  relay_tensor_type type;
+  const void* data;
+  size_t bytes;
+} relay_tensor;
+
+typedef struct relay_module relay_module;
+typedef struct relay_session relay_session;
+
+/* RELAY_C_API_VERSION of the library. */
+RELAY_API int32_t relay_api_version(void);
+/* The message of this thread's last failing call; "" when there was none. */
+RELAY_API const char* relay_last_error(void);
+
+/* Loads an artifact. `num_threads` 0 means as many as the machine offers. */
+RELAY_API relay_status relay_module_load(const char* path, int32_t num_threads,
+                                         relay_module** module);
+RELAY_API void relay_module_free(relay_module* module);
+/* JSON text: compiler version, target, options, kernels. Valid as long as the module. */
+RELAY_API relay_status relay_module_metadata(const relay_module* module, const char** text);
+
+/* The module's functions. Names are valid as long as the module. */
+RELAY_API relay_status relay_module_num_functions(const relay_module* module, size_t* count);
+RELAY_API relay_status relay_module_function_name(const relay_module* module, size_t index,
+                                                  const char** name);
+
+/* A session holds the inputs and outputs of one function. */
+RELAY_API relay_status relay_session_create(relay_module* module, const char* function,
+                                            relay_session** session);
+RELAY_API void relay_session_free(relay_session* session);
+
+/* Parameters and results of the session's function; what is returned is valid as long as the
+ * session. A parameter or result that is not a tensor is a user error here. */
+RELAY_API relay_status relay_session_num_inputs(const relay_session* session, size_t* count);
+RELAY_API relay_status relay_session_input_info(const relay_session* session, size_t index,
+                                                const char** name, relay_tensor_type* type);
+RELAY_API relay_status relay_session_input_index(const relay_session* session, const char* name,
+                                                 size_t* index);
+RELAY_API relay_status relay_session_num_outputs(const relay_session* session, size_t* count);
+RELAY_API relay_status relay_session_output_info(const relay_session* session, size_t index,
+                                                 const char** name, relay_tensor_type* type);
+
+/* Gives an input. The data is not copied: it must stay valid and unchanged until the session's
+ * next run has ended; it must be aligned to its element. */
+RELAY_API relay_status relay_session_set_input(relay_session* session, size_t index,
+                                               const void* data, const relay_tensor_type* type);
+/* The same from a DLManagedTensor, which the session takes over, also on failure. */
+RELAY_API relay_status relay_session_set_input_dlpack(relay_session* session, size_t index,
+                                                      void* dl_managed_tensor);
+
+/* Runs the function. All inputs must have been set; they stay set. */
+RELAY_API relay_status relay_session_run(relay_session* session);
+
+/* An output of the last run; valid until the next run or the end of the session. */
+RELAY_API relay_status relay_session_output(const relay_session* session, size_t index,
+                                            relay_tensor* tensor);
+/* The same as a DLManagedTensor of its own lifetime: the caller calls its deleter. */
+RELAY_API relay_status relay_session_output_dlpack(const relay_session* session, size_t index,
+                                                   void** dl_managed_tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RELAY_C_API_H_ */

@@ -1,0 +1,271 @@
+// The C interface on top of Module: status codes for exceptions, indices checked.
+#include "relay/c_api.h"
+
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic_codes.h"
+#include "runtime/module.h"
+
+using relay::Diagnostic;
+using relay::UserError;
+using relay::runtime::DType;
+using relay::runtime::Module;
+using relay::runtime::Shape;
+using relay::runtime::Slot;
+using relay::runtime::Tensor;
+
+struct relay_module {
+  Module module;
+  std::vector<std::string> names;
+};
+
+struct relay_session {
+  Module module;
+  const relay::runtime::Function* function;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> outputs;
+};
+
+namespace {
+
+thread_local std::string last_error;
+
+relay_status failed(relay_status status, const char* text) noexcept {
+  try {
+    last_error = text;
+  } catch (...) {
+    last_error.clear();
+  }
+  return status;
+}
+
+// Runs `f`; what it throws becomes a status and the message.
+template <typename F>
+relay_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return RELAY_OK;
+  } catch (const UserError& error) {
+    return failed(RELAY_USER_ERROR, error.what());
+  } catch (const relay::RuntimeError& error) {
+    return failed(RELAY_RUNTIME_ERROR, error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(RELAY_RUNTIME_ERROR, "out of memory");
+  } catch (const std::exception& error) {
+    return failed(RELAY_INTERNAL_ERROR, error.what());
+  } catch (...) {
+    return failed(RELAY_INTERNAL_ERROR, "unknown error");
+  }
+}
+
+[[noreturn]] void wrong(std::string message) {
+  throw UserError(Diagnostic(relay::codes::run_input, {}, std::move(message)));
+}
+
+void need(const void* pointer, const char* name) {
+  if (pointer == nullptr) wrong(std::string("argument '") + name + "' is null");
+}
+
+template <typename T>
+const T& at(const std::vector<T>& items, size_t index, const char* what) {
+  if (index >= items.size()) {
+    wrong(std::string("there is no ") + what + " " + std::to_string(index) + ", only " +
+          std::to_string(items.size()));
+  }
+  return items[index];
+}
+
+relay_tensor_type c_type(DType dtype, Shape shape) {
+  return {dtype.code, dtype.bits, static_cast<int32_t>(shape.size()), shape.data()};
+}
+
+void slot_info(const Slot& slot, const char** name, relay_tensor_type* type) {
+  if (name != nullptr) *name = slot.name.c_str();
+  if (type == nullptr) return;
+  if (!slot.is_tensor) wrong("'" + slot.name + "' is not a tensor but a " + slot.type_text);
+  *type = c_type(slot.tensor.dtype, slot.tensor.shape);
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t relay_api_version(void) { return RELAY_C_API_VERSION; }
+
+const char* relay_last_error(void) { return last_error.c_str(); }
+
+relay_status relay_module_load(const char* path, int32_t num_threads, relay_module** module) {
+  return guarded([&] {
+    need(path, "path");
+    need(module, "module");
+    *module = nullptr;
+    relay::runtime::LoadOptions options;
+    options.num_threads = num_threads;
+    Module loaded = Module::load(path, options);
+    std::vector<std::string> names = loaded.function_names();
+    *module = new relay_module{std::move(loaded), std::move(names)};
+  });
+}
+
+void relay_module_free(relay_module* module) { delete module; }
+
+relay_status relay_module_metadata(const relay_module* module, const char** text) {
+  return guarded([&] {
+    need(module, "module");
+    need(text, "text");
+    *text = module->module.metadata().c_str();
+  });
+}
+
+relay_status relay_module_num_functions(const relay_module* module, size_t* count) {
+  return guarded([&] {
+    need(module, "module");
+    need(count, "count");
+    *count = module->names.size();
+  });
+}
+
+relay_status relay_module_function_name(const relay_module* module, size_t index,
+                                        const char** name) {
+  return guarded([&] {
+    need(module, "module");
+    need(name, "name");
+    *name = at(module->names, index, "function").c_str();
+  });
+}
+
+relay_status relay_session_create(relay_module* module, const char* function,
+                                  relay_session** session) {
+  return guarded([&] {
+    need(module, "module");
+    need(function, "function");
+    need(session, "session");
+    *session = nullptr;
+    const relay::runtime::Function& f = module->module.function(function);
+    *session = new relay_session{module->module, &f, std::vector<Tensor>(f.params.size()), {}};
+  });
+}
+
+void relay_session_free(relay_session* session) { delete session; }
+
+relay_status relay_session_num_inputs(const relay_session* session, size_t* count) {
+  return guarded([&] {
+    need(session, "session");
+    need(count, "count");
+    *count = session->function->params.size();
+  });
+}
+
+relay_status relay_session_input_info(const relay_session* session, size_t index, const char** name,
+                                      relay_tensor_type* type) {
+  return guarded([&] {
+    need(session, "session");
+    slot_info(at(session->function->params, index, "input"), name, type);
+  });
+}
+
+relay_status relay_session_input_index(const relay_session* session, const char* name,
+                                       size_t* index) {
+  return guarded([&] {
+    need(session, "session");
+    need(name, "name");
+    need(index, "index");
+    const std::vector<Slot>& params = session->function->params;
+    for (size_t n = 0; n < params.size(); ++n) {
+      if (params[n].name == name) {
+        *index = n;
+        return;
+      }
+    }
+    std::string names;
+    for (const Slot& slot : params) names += (names.empty() ? "" : ", ") + slot.name;
+    throw UserError(Diagnostic(relay::codes::run_input, {},
+                               "function '" + session->function->name + "' has no input '" +
+                                   relay::escape_for_terminal(name, 200) + "'")
+                        .expected("one of " + names));
+  });
+}
+
+relay_status relay_session_num_outputs(const relay_session* session, size_t* count) {
+  return guarded([&] {
+    need(session, "session");
+    need(count, "count");
+    *count = session->function->results.size();
+  });
+}
+
+relay_status relay_session_output_info(const relay_session* session, size_t index,
+                                       const char** name, relay_tensor_type* type) {
+  return guarded([&] {
+    need(session, "session");
+    slot_info(at(session->function->results, index, "output"), name, type);
+  });
+}
+
+relay_status relay_session_set_input(relay_session* session, size_t index, const void* data,
+                                     const relay_tensor_type* type) {
+  return guarded([&] {
+    need(session, "session");
+    need(type, "type");
+    at(session->function->params, index, "input");
+    if (type->rank < 0) wrong("the rank is negative");
+    if (type->rank > 0) need(type->shape, "type->shape");
+    DType dtype;
+    dtype.code = static_cast<DType::Code>(type->dtype_code);
+    dtype.bits = static_cast<uint8_t>(type->dtype_bits);
+    if (type->dtype_code < 0 || type->dtype_code > RELAY_BOOL || type->dtype_bits < 0 ||
+        type->dtype_bits > 64 || !dtype.valid()) {
+      wrong("the dtype (code " + std::to_string(type->dtype_code) + ", " +
+            std::to_string(type->dtype_bits) + " bits) does not exist");
+    }
+    Shape shape(type->shape, static_cast<size_t>(type->rank));
+    if (relay::runtime::checked_num_elements(dtype, shape) > 0) need(data, "data");
+    if (reinterpret_cast<uintptr_t>(data) % dtype.bytes() != 0) {
+      wrong("the data is not aligned to its element");
+    }
+    session->inputs[index] =
+        Tensor::from_external(const_cast<void*>(data), dtype, shape, nullptr, /*read_only=*/true);
+  });
+}
+
+relay_status relay_session_set_input_dlpack(relay_session* session, size_t index,
+                                            void* dl_managed_tensor) {
+  return guarded([&] {
+    need(dl_managed_tensor, "dl_managed_tensor");
+    Tensor tensor = relay::runtime::from_dlpack(static_cast<DLManagedTensor*>(dl_managed_tensor));
+    need(session, "session");
+    at(session->function->params, index, "input");
+    session->inputs[index] = std::move(tensor);
+  });
+}
+
+relay_status relay_session_run(relay_session* session) {
+  return guarded([&] {
+    need(session, "session");
+    session->outputs.clear();
+    session->outputs = session->module.run(session->function->name, session->inputs);
+  });
+}
+
+relay_status relay_session_output(const relay_session* session, size_t index,
+                                  relay_tensor* tensor) {
+  return guarded([&] {
+    need(session, "session");
+    need(tensor, "tensor");
+    const Tensor& output = at(session->outputs, index, "output of a run");
+    *tensor = {c_type(output.dtype(), output.shape()), output.data(), output.byte_size()};
+  });
+}
+
+relay_status relay_session_output_dlpack(const relay_session* session, size_t index,
+                                         void** dl_managed_tensor) {
+  return guarded([&] {
+    need(session, "session");
+    need(dl_managed_tensor, "dl_managed_tensor");
+    *dl_managed_tensor = relay::runtime::to_dlpack(at(session->outputs, index, "output of a run"));
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,398 @@
+// Artifacts: round trip, damage, other versions and processors, files; the C interface.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/diagnostic_codes.h"
+#include "relay/c_api.h"
+#include "runtime/artifact.h"
+#include "runtime/checksum.h"
+#include "runtime/cpu.h"
+#include "runtime/module.h"
+
+namespace relay::runtime {
+namespace {
+
+using namespace artifact_format;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<long>(bytes.size()));
+}
+
+// main(x) = twice(x) + c, on the kernels of test/kernels.c.
+class ArtifactTest : public testing::Test {
+ protected:
+  ArtifactTest() {
+    folder = std::filesystem::temp_directory_path() /
+             ("relay_artifact_" + std::to_string(getpid()) + "_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder);
+    elf = read_file(RELAY_TEST_KERNELS);
+    program.kernels = {{"twice", "double1", {32, 32}, 1, 0, 8, 64},
+                       {"add", "add1", {32, 32, 32}, 1, 0, 8, 96}};
+    Tensor c = Tensor::empty(DType::Float(32), {8});
+    for (int i = 0; i < 8; ++i) c.set_from_int(i, 100);
+    // Constants of odd sizes around it, so that alignment matters.
+    program.constants = {Tensor::zeros(DType::Int(8), {13}), c, Tensor::empty(DType::Bool(), {0}),
+                         Tensor::scalar(3, DType::BFloat16())};
+    FunctionBuilder f("main");
+    TensorSpec type{DType::Float(32), {8}, {}};
+    f.param("x", type);
+    f.result("y", type);
+    int64_t hidden = f.arena(32);
+    f.invoke_kernel(0, {Operand::reg(0), Operand::arena(hidden, 32)});
+    f.invoke_kernel(1, {Operand::arena(hidden, 32), Operand::constant(1), Operand::output(0)});
+    f.ret_outputs();
+    program.functions.push_back(std::move(f).finish());
+    info.arch = host_arch();
+    info.compiler_version = "0.1.0";
+  }
+  ~ArtifactTest() override { std::filesystem::remove_all(folder); }
+
+  ArtifactContents contents() const { return {elf, &program, "{\"model\": \"test\"}", info}; }
+  std::string path(const char* name) const { return (folder / name).string(); }
+
+  static void expect_works(const Module& m) {
+    Tensor x = Tensor::zeros(DType::Float(32), {8});
+    x.set_from_int(3, 21);
+    EXPECT_EQ(m.run("main", {x})[0].get_as_double(3), 142);
+  }
+  // The code of the error that loading these bytes ends in; "" when they load.
+  static std::string load_error(std::string_view bytes) {
+    try {
+      Module::from_bytes(bytes);
+    } catch (const Error& error) {
+      last_text = error.what();
+      return error.diagnostics().empty() ? "internal" : std::string(error.diagnostics()[0].code);
+    }
+    return "";
+  }
+  static Footer footer(const std::string& bytes) {
+    Footer f;
+    std::memcpy(&f, bytes.data() + bytes.size() - sizeof(f), sizeof(f));
+    return f;
+  }
+  // Puts a changed footer in place, its own checksum made right again.
+  static std::string with_footer(std::string bytes, Footer f) {
+    f.checksum = checksum({reinterpret_cast<const char*>(&f), offsetof(Footer, checksum)});
+    std::memcpy(bytes.data() + bytes.size() - sizeof(f), &f, sizeof(f));
+    return bytes;
+  }
+
+  std::filesystem::path folder;
+  std::string elf;
+  Program program;
+  ArtifactInfo info;
+  static inline std::string last_text;
+};
+
+TEST_F(ArtifactTest, round_trip_through_a_file_and_memory) {
+  write_artifact_file(contents(), path("m.so"));
+  std::string bytes = write_artifact(contents());
+  EXPECT_EQ(read_file(path("m.so")), bytes);
+  EXPECT_EQ(write_artifact(contents()), bytes);
+  for (const Module& m : {Module::load(path("m.so")), Module::from_bytes(bytes),
+                          Module::from_elf(elf, program, "{}", info)}) {
+    expect_works(m);
+  }
+  Module m = Module::load(path("m.so"));
+  EXPECT_EQ(m.metadata(), "{\"model\": \"test\"}");
+  EXPECT_EQ(m.info().compiler_version, "0.1.0");
+  ASSERT_EQ(m.program().constants.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const Tensor& t = m.program().constants[i];
+    EXPECT_TRUE(bit_equal(t, program.constants[i])) << i;
+    EXPECT_TRUE(t.read_only());
+    if (t.num_elements() > 0) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(t.data()) % 64, 0u);
+    }
+  }
+}
+
+TEST_F(ArtifactTest, constants_outlive_their_module) {
+  Tensor constant = Module::from_bytes(write_artifact(contents())).program().constants[1];
+  EXPECT_EQ(constant.get_as_double(7), 100);
+}
+
+TEST_F(ArtifactTest, many_modules_at_once_are_kept_apart) {
+  // Each is loaded through a descriptor; a number used again must not give an older image.
+  std::vector<Module> modules;
+  for (int i = 0; i < 10; ++i) {
+    modules.push_back(Module::from_bytes(write_artifact(contents())));
+    if (i % 3 == 2) modules.erase(modules.begin());
+    for (const Module& m : modules) expect_works(m);
+  }
+}
+
+TEST_F(ArtifactTest, must_fail_E0608_every_truncation) {
+  std::string bytes = write_artifact(contents());
+  std::vector<size_t> sizes = {
+      0, 1, 100, bytes.size() - 1, bytes.size() - 8, bytes.size() - sizeof(Footer)};
+  for (const Section& s : footer(bytes).sections) {
+    for (size_t at : {s.offset, s.offset + s.size / 2, s.offset + s.size}) sizes.push_back(at);
+  }
+  for (size_t size : sizes) EXPECT_EQ(load_error(bytes.substr(0, size)), "E0608") << size;
+  EXPECT_EQ(load_error(bytes + "x"), "E0608");
+  // The footer alone, and the file without its middle.
+  EXPECT_EQ(load_error(bytes.substr(bytes.size() - sizeof(Footer))), "E0608");
+  EXPECT_EQ(load_error(bytes.substr(0, 4096) + bytes.substr(8192)), "E0608");
+  EXPECT_EQ(load_error(elf), "E0608");
+}
+
+TEST_F(ArtifactTest, must_fail_every_bit_flip) {
+  std::string bytes = write_artifact(contents());
+  Footer f = footer(bytes);
+  auto flip = [&](size_t at) {
+    std::string changed = bytes;
+    changed[at] = static_cast<char>(changed[at] ^ 0x10);
+    return load_error(changed);
+  };
+  for (int kind = 0; kind < kSectionCount; ++kind) {
+    const Section& s = f.sections[kind];
+    size_t step = std::max<size_t>(1, s.size / 40);
+    for (size_t at = 0; at < s.size; at += step) {
+      EXPECT_EQ(flip(s.offset + at), "E0608") << kSectionNames[kind] << " + " << at;
+    }
+  }
+  for (size_t at = bytes.size() - sizeof(Footer); at < bytes.size(); ++at) {
+    std::string code = flip(at);
+    EXPECT_TRUE(code == "E0608" || code == "E0609") << at << " " << code;
+  }
+}
+
+TEST_F(ArtifactTest, must_fail_E0608_sections_out_of_place) {
+  std::string bytes = write_artifact(contents());
+  Footer good = footer(bytes);
+  auto changed = [&](auto&& change) {
+    Footer f = good;
+    change(f);
+    return load_error(with_footer(bytes, f));
+  };
+  EXPECT_EQ(changed([](Footer&) {}), "");
+  for (int kind = 0; kind < kSectionCount; ++kind) {
+    for (uint64_t value : {uint64_t{1}, uint64_t{1} << 63, ~uint64_t{0}, uint64_t{1} << 40}) {
+      EXPECT_EQ(changed([&](Footer& f) { f.sections[kind].offset = value; }), "E0608");
+      EXPECT_EQ(changed([&](Footer& f) { f.sections[kind].size = value; }), "E0608");
+      EXPECT_EQ(changed([&](Footer& f) { f.sections[kind].checksum = value; }), "E0608");
+    }
+  }
+  // Overlap: the bytecode section grows into the metadata.
+  EXPECT_EQ(changed([](Footer& f) { f.sections[kProgram].size += 4096; }), "E0608");
+  EXPECT_EQ(changed([](Footer& f) { f.sections[kMetadata] = f.sections[kProgram]; }), "E0608");
+  EXPECT_EQ(changed([](Footer& f) { f.file_size += 1; }), "E0608");
+  EXPECT_EQ(changed([](Footer& f) { f.footer_bytes = 64; }), "E0608");
+}
+
+TEST_F(ArtifactTest, must_fail_E0609_version) {
+  std::string bytes = write_artifact(contents());
+  Footer f = footer(bytes);
+  f.version = kArtifactVersion + 1;
+  EXPECT_EQ(load_error(with_footer(bytes, f)), "E0609");
+  EXPECT_NE(last_text.find("compile the model again"), std::string::npos) << last_text;
+}
+
+TEST_F(ArtifactTest, must_fail_E0610_cpu) {
+  info.features = {"avx1024", "quantum"};
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0610");
+  EXPECT_NE(last_text.find("avx1024, quantum"), std::string::npos) << last_text;
+  info.features = {};
+  info.arch = "vax";
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0610");
+}
+
+TEST_F(ArtifactTest, must_fail_E0608_other_code) {
+  // A kernel table that does not fit the program, and an image without a descriptor.
+  program.kernels.push_back(program.kernels[0]);
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0608");
+  program.kernels.pop_back();
+  elf = read_file(RELAY_RUNTIME_LIBRARY);
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0608");
+}
+
+TEST_F(ArtifactTest, must_fail_E0613_bytecode_is_verified_before_loading) {
+  program.functions[0].operands[1].index = 1 << 20;
+  elf = "not an image: it must not get as far as the dynamic loader";
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0613");
+}
+
+TEST_F(ArtifactTest, must_fail_E0611_code_that_is_no_image) {
+  elf = "not an image";
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0611");
+}
+
+TEST_F(ArtifactTest, must_fail_E0611_files) {
+  auto code = [](const std::string& file) {
+    try {
+      Module::load(file);
+    } catch (const UserError& error) {
+      return std::string(error.diagnostics()[0].code);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(code(path("missing.so")), "E0611");
+  EXPECT_EQ(code(folder.string()), "E0611");
+  EXPECT_EQ(code("/dev/zero"), "E0611");
+  EXPECT_EQ(code(std::string("a\0b", 3)), "E0611");
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(code(path("fifo")), "E0611");
+}
+
+TEST_F(ArtifactTest, must_fail_E0611_writing_leaves_nothing_behind) {
+  write_file(path("m.so"), "precious");
+  EXPECT_THROW(write_artifact_file(contents(), path("m.so")), UserError);
+  EXPECT_EQ(read_file(path("m.so")), "precious");
+  EXPECT_THROW(write_artifact_file(contents(), path("no/such/folder/m.so")), UserError);
+  write_artifact_file(contents(), path("m.so"), /*overwrite=*/true);
+  expect_works(Module::load(path("m.so")));
+  write_artifact_file(contents(), path("n.so"));
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files += entry.is_regular_file();
+  }
+  EXPECT_EQ(files, 2u);
+}
+
+TEST_F(ArtifactTest, a_module_survives_the_replacement_of_its_file) {
+  write_artifact_file(contents(), path("m.so"));
+  Module m = Module::load(path("m.so"));
+  program.constants[1].set_from_int(3, 0);
+  write_artifact_file(contents(), path("m.so"), /*overwrite=*/true);
+  expect_works(m);
+}
+
+TEST_F(ArtifactTest, large_constants_load_fast) {
+  program.constants.push_back(Tensor::zeros(DType::Float(32), {64 << 20}));
+  write_artifact_file(contents(), path("m.so"));
+  program.constants.pop_back();
+  auto begin = std::chrono::steady_clock::now();
+  Module m = Module::load(path("m.so"));
+  auto ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin);
+  expect_works(m);
+  RecordProperty("load_ms", std::to_string(ms.count()));
+  EXPECT_LT(ms.count(), 500);
+}
+
+// --- The C interface ---------------------------------------------------------------------------
+
+TEST_F(ArtifactTest, c_api_runs_a_model) {
+  write_artifact_file(contents(), path("m.so"));
+  relay_module* module = nullptr;
+  relay_session* session = nullptr;
+  ASSERT_EQ(relay_module_load(path("m.so").c_str(), 0, &module), RELAY_OK) << relay_last_error();
+  size_t count = 0;
+  const char* text = nullptr;
+  EXPECT_EQ(relay_module_num_functions(module, &count), RELAY_OK);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(relay_module_function_name(module, 0, &text), RELAY_OK);
+  EXPECT_STREQ(text, "main");
+  EXPECT_EQ(relay_module_metadata(module, &text), RELAY_OK);
+  EXPECT_STREQ(text, "{\"model\": \"test\"}");
+  ASSERT_EQ(relay_session_create(module, "main", &session), RELAY_OK);
+  relay_module_free(module);  // the session keeps what it needs
+
+  relay_tensor_type type;
+  EXPECT_EQ(relay_session_num_inputs(session, &count), RELAY_OK);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(relay_session_input_info(session, 0, &text, &type), RELAY_OK);
+  EXPECT_STREQ(text, "x");
+  EXPECT_EQ(type.dtype_code, RELAY_FLOAT);
+  EXPECT_EQ(type.rank, 1);
+  EXPECT_EQ(type.shape[0], 8);
+  EXPECT_EQ(relay_session_input_index(session, "x", &count), RELAY_OK);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(relay_session_num_outputs(session, &count), RELAY_OK);
+  EXPECT_EQ(count, 1u);
+  EXPECT_EQ(relay_session_output_info(session, 0, &text, nullptr), RELAY_OK);
+  EXPECT_STREQ(text, "y");
+
+  float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_OK) << relay_last_error();
+  relay_tensor y;
+  EXPECT_EQ(relay_session_output(session, 0, &y), RELAY_OK);
+  EXPECT_EQ(y.bytes, 32u);
+  EXPECT_EQ(static_cast<const float*>(y.data)[7], 116);
+
+  // The input is not copied: new data, same session.
+  x[7] = 0;
+  void* dlpack = nullptr;
+  EXPECT_EQ(relay_session_run(session), RELAY_OK);
+  EXPECT_EQ(relay_session_output_dlpack(session, 0, &dlpack), RELAY_OK);
+  EXPECT_EQ(relay_session_set_input_dlpack(session, 0, dlpack), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_OK) << relay_last_error();
+  EXPECT_EQ(relay_session_output(session, 0, &y), RELAY_OK);
+  EXPECT_EQ(static_cast<const float*>(y.data)[7], 300);
+  relay_session_free(session);
+}
+
+TEST_F(ArtifactTest, must_fail_c_api_errors_are_statuses) {
+  write_artifact_file(contents(), path("m.so"));
+  relay_module* module = nullptr;
+  relay_session* session = nullptr;
+  EXPECT_EQ(relay_module_load(path("none").c_str(), 0, &module), RELAY_USER_ERROR);
+  EXPECT_NE(std::string(relay_last_error()).find("E0611"), std::string::npos);
+  EXPECT_EQ(module, nullptr);
+  EXPECT_EQ(relay_module_load(nullptr, 0, &module), RELAY_USER_ERROR);
+  ASSERT_EQ(relay_module_load(path("m.so").c_str(), 1, &module), RELAY_OK);
+  EXPECT_EQ(relay_session_create(module, "nothing", &session), RELAY_USER_ERROR);
+  EXPECT_NE(std::string(relay_last_error()).find("E0612"), std::string::npos);
+  ASSERT_EQ(relay_session_create(module, "main", &session), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_USER_ERROR);
+  EXPECT_NE(std::string(relay_last_error()).find("'x'"), std::string::npos);
+  relay_tensor y;
+  EXPECT_EQ(relay_session_output(session, 0, &y), RELAY_USER_ERROR);
+  size_t index;
+  EXPECT_EQ(relay_session_input_index(session, "z", &index), RELAY_USER_ERROR);
+  float x[9] = {};
+  int64_t shape[1] = {8};
+  relay_tensor_type type{RELAY_FLOAT, 32, 1, shape};
+  EXPECT_EQ(relay_session_set_input(session, 1, x, &type), RELAY_USER_ERROR);
+  EXPECT_EQ(relay_session_set_input(session, 0, nullptr, &type), RELAY_USER_ERROR);
+  EXPECT_EQ(relay_session_set_input(session, 0, reinterpret_cast<char*>(x) + 1, &type),
+            RELAY_USER_ERROR);
+  type.dtype_bits = 31;
+  EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_USER_ERROR);
+  type.dtype_bits = 32;
+  shape[0] = -1;
+  EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_USER_ERROR);
+  shape[0] = 7;
+  EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_USER_ERROR);
+  relay_session_free(session);
+  relay_module_free(module);
+  relay_session_free(nullptr);
+  relay_module_free(nullptr);
+}
+
+TEST_F(ArtifactTest, c_example_runs) {
+  write_artifact_file(contents(), path("m.so"));
+  std::string command = std::string(RELAY_RUN_MODEL) + " " + path("m.so");
+  FILE* pipe = popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  char line[200] = {};
+  EXPECT_NE(fgets(line, sizeof(line), pipe), nullptr);
+  EXPECT_EQ(pclose(pipe), 0);
+  EXPECT_STREQ(line, "y: rank 1, 32 bytes, first 100\n");
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+TEST_F(ArtifactTest, runtime_library_is_small) {
+  EXPECT_LT(std::filesystem::file_size(RELAY_RUNTIME_LIBRARY), size_t{1} << 20);
+}
+#endif
+
+}  // namespace
+}  // namespace relay::runtime

@@ -1,0 +1,29 @@
+/* Hand-made kernels in the form of an artifact's code, for the tests. */
+#include "runtime/core/kernel_abi.h"
+
+/* y[i] = 2 * x[i] for 8 floats */
+static int32_t twice(void* const* buffers, const int64_t* dims, const relay_kernel_context* ctx) {
+  const float* x = buffers[0];
+  float* y = buffers[1];
+  (void)dims;
+  (void)ctx;
+  for (int i = 0; i < 8; ++i) y[i] = 2 * x[i];
+  return RELAY_KERNEL_OK;
+}
+
+/* z[i] = x[i] + y[i] for 8 floats */
+static int32_t add(void* const* buffers, const int64_t* dims, const relay_kernel_context* ctx) {
+  const float* x = buffers[0];
+  const float* y = buffers[1];
+  float* z = buffers[2];
+  (void)dims;
+  (void)ctx;
+  for (int i = 0; i < 8; ++i) z[i] = x[i] + y[i];
+  return RELAY_KERNEL_OK;
+}
+
+static const relay_kernel kernels[] = {twice, add};
+
+__attribute__((visibility("default")))
+const relay_artifact_descriptor_t relay_artifact_descriptor = {
+    RELAY_DESCRIPTOR_MAGIC, RELAY_KERNEL_ABI_VERSION, 2, kernels};

@@ -1,0 +1,271 @@
+// Thread pool, processor features, quota, workspaces.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/cpu.h"
+#include "runtime/memory.h"
+#include "runtime/thread_pool.h"
+
+namespace relay::runtime {
+namespace {
+
+struct Marks {
+  std::vector<std::atomic<int>> seen;
+  std::vector<std::pair<int64_t, int64_t>> chunks;
+  std::mutex mutex;
+  explicit Marks(size_t n) : seen(n) {}
+  static int32_t body(void* env, int64_t begin, int64_t end) {
+    auto* self = static_cast<Marks*>(env);
+    for (int64_t i = begin; i < end; ++i) self->seen[static_cast<size_t>(i)]++;
+    std::lock_guard lock(self->mutex);
+    self->chunks.emplace_back(begin, end);
+    return 0;
+  }
+};
+
+TEST(thread_pool, covers_every_iteration_once_in_balanced_chunks) {
+  ThreadPool pool(3);
+  for (int64_t extent : {0, 1, 2, 3, 4, 7, 100, 1001}) {
+    for (int chunks : {1, 2, 3, 9}) {
+      Marks marks(static_cast<size_t>(extent));
+      EXPECT_EQ(pool.parallel_for(Marks::body, &marks, extent, chunks), 0);
+      for (auto& seen : marks.seen) ASSERT_EQ(seen.load(), 1);
+      int64_t smallest = extent, largest = 0;
+      for (auto [begin, end] : marks.chunks) {
+        smallest = std::min(smallest, end - begin);
+        largest = std::max(largest, end - begin);
+      }
+      EXPECT_LE(largest - (extent > 0 ? smallest : 0), 1);
+      EXPECT_EQ(marks.chunks.size(), static_cast<size_t>(std::min<int64_t>({extent, chunks, 3})));
+    }
+  }
+}
+
+TEST(thread_pool, extents_near_the_limit_do_not_overflow) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> sum{0};
+  auto body = [](void* env, int64_t begin, int64_t end) -> int32_t {
+    static_cast<std::atomic<int64_t>*>(env)->fetch_add(end - begin);
+    return 0;
+  };
+  EXPECT_EQ(pool.parallel_for(body, &sum, std::numeric_limits<int64_t>::max(), 2), 0);
+  EXPECT_EQ(sum.load(), std::numeric_limits<int64_t>::max());
+}
+
+TEST(thread_pool, returns_the_lowest_failing_chunks_code) {
+  ThreadPool pool(3);
+  auto body = [](void*, int64_t begin, int64_t) -> int32_t {
+    return begin == 0 ? 0 : static_cast<int32_t>(begin);
+  };
+  EXPECT_EQ(pool.parallel_for(body, nullptr, 3, 3), 1);
+  auto thrower = [](void*, int64_t begin, int64_t) -> int32_t {
+    if (begin > 0) throw 1;
+    return 0;
+  };
+  EXPECT_EQ(pool.parallel_for(thrower, nullptr, 2, 2), RELAY_KERNEL_CHECK_FAILED);
+}
+
+TEST(thread_pool, chunks_stay_on_their_worker) {
+  ThreadPool pool(2);
+  struct Env {
+    std::thread::id ids[2];
+  } first, again;
+  auto body = [](void* env, int64_t begin, int64_t) -> int32_t {
+    static_cast<Env*>(env)->ids[begin] = std::this_thread::get_id();
+    return 0;
+  };
+  pool.parallel_for(body, &first, 2, 2);
+  EXPECT_EQ(first.ids[0], std::this_thread::get_id());
+  for (int i = 0; i < 100; ++i) {
+    pool.parallel_for(body, &again, 2, 2);
+    ASSERT_EQ(first.ids[1], again.ids[1]);
+  }
+}
+
+TEST(thread_pool, nested_and_concurrent_regions_are_complete) {
+  ThreadPool pool(2);
+  struct Env {
+    ThreadPool* pool;
+    std::atomic<int64_t> count{0};
+  };
+  auto outer = [](void* env, int64_t begin, int64_t end) -> int32_t {
+    auto inner = [](void* e, int64_t b, int64_t n) -> int32_t {
+      static_cast<Env*>(e)->count += n - b;
+      return 0;
+    };
+    for (int64_t i = begin; i < end; ++i)
+      static_cast<Env*>(env)->pool->parallel_for(inner, env, 10, 2);
+    return 0;
+  };
+  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<Env>> envs;
+  for (int t = 0; t < 3; ++t) {
+    envs.push_back(std::make_unique<Env>());
+    envs.back()->pool = &pool;
+    threads.emplace_back([&pool, env = envs.back().get(), outer] {
+      ThreadPool::Session session(pool);
+      for (int i = 0; i < 200; ++i) pool.parallel_for(outer, env, 8, 2);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (auto& env : envs) EXPECT_EQ(env->count.load(), 200 * 8 * 10);
+}
+
+TEST(thread_pool, wakes_after_parking) {
+  ThreadPool pool(2);
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    Marks marks(10);
+    EXPECT_EQ(pool.parallel_for(Marks::body, &marks, 10, 2), 0);
+    EXPECT_EQ(marks.chunks.size(), 2u);
+  }
+}
+
+TEST(thread_pool, is_shared_and_goes_away) {
+  auto a = ThreadPool::shared(2);
+  EXPECT_EQ(a, ThreadPool::shared(2));
+  EXPECT_EQ(a->num_threads(), 2);
+  EXPECT_GE(ThreadPool::shared()->num_threads(), 1);
+}
+
+TEST(thread_pool, a_forked_child_runs_serially) {
+  auto pool = ThreadPool::shared(2);
+  pid_t child = fork();
+  if (child == 0) {
+    Marks marks(10);
+    bool right = !pool->usable() && pool->parallel_for(Marks::body, &marks, 10, 2) == 0 &&
+                 marks.chunks.size() == 2;
+    pool.reset();
+    auto fresh = ThreadPool::shared(2);
+    right = right && fresh->usable() && fresh->parallel_for(Marks::body, &marks, 10, 2) == 0;
+    _exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(cpu, denormals_are_flushed_and_the_mode_is_restored) {
+#if defined(__x86_64__)
+  volatile float tiny = std::numeric_limits<float>::min();
+  {
+    FlushDenormals flush;
+    EXPECT_EQ(tiny * 0.5f, 0.0f);
+    ThreadPool pool(2);
+    float results[2] = {1, 1};
+    pool.parallel_for(
+        [](void* env, int64_t begin, int64_t) -> int32_t {
+          volatile float small = std::numeric_limits<float>::min();
+          static_cast<float*>(env)[begin] = small * 0.5f;
+          return 0;
+        },
+        results, 2, 2);
+    EXPECT_EQ(results[0], 0.0f);
+    EXPECT_EQ(results[1], 0.0f);
+  }
+  EXPECT_NE(tiny * 0.5f, 0.0f);
+#endif
+}
+
+TEST(cpu, features_are_named) {
+#if defined(__x86_64__)
+  EXPECT_TRUE(host_has_feature("sse2"));
+  EXPECT_EQ(host_has_feature("avx2"), __builtin_cpu_supports("avx2") != 0);
+  EXPECT_EQ(host_has_feature("avx512f"), __builtin_cpu_supports("avx512f") != 0);
+#endif
+  EXPECT_FALSE(host_has_feature("made-up"));
+  std::vector<std::string> wanted = {"made-up", "other"};
+  EXPECT_EQ(missing_features(wanted), wanted);
+}
+
+class QuotaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = std::filesystem::temp_directory_path() / ("relay_quota_" + std::to_string(getpid()));
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void put(const std::string& path, const std::string& text) {
+    std::filesystem::path file = root_.string() + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(QuotaTest, version_2_takes_the_smallest_of_the_parents) {
+  put("/proc/self/cgroup", "0::/a/b\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_), 0);
+  put("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_), 0);
+  put("/sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_), 1.5);
+  put("/sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_), 0.5);
+  EXPECT_EQ(available_threads(root_), 1);
+}
+
+TEST_F(QuotaTest, version_1) {
+  put("/proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/docker/1\n");
+  put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n");
+  put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_), 3);
+  put("/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_), 0);
+  EXPECT_GE(available_threads(root_), 1);
+}
+
+TEST(memory, arena_stack_keeps_what_is_pushed) {
+  ArenaStack arena;
+  std::vector<std::pair<char*, ArenaStack::Mark>> pushed;
+  for (size_t n = 0; n < 200; ++n) {
+    ArenaStack::Mark mark = arena.mark();
+    char* memory = arena.push(n * 1000);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    std::memset(memory, static_cast<int>(n), n * 1000);
+    pushed.emplace_back(memory, mark);
+  }
+  for (size_t n = 200; n-- > 0;) {
+    for (size_t i = 0; i < n * 1000; ++i) {
+      ASSERT_EQ(static_cast<unsigned char>(pushed[n].first[i]), n);
+    }
+    arena.pop(pushed[n].second);
+  }
+  EXPECT_EQ(arena.in_use(), 0u);
+}
+
+TEST(memory, scratch_is_safe_from_several_threads) {
+  Scratch scratch;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&scratch, t] {
+        for (int i = 0; i < 20; ++i) {
+          char* memory = static_cast<char*>(scratch.allocate(1000));
+          ASSERT_NE(memory, nullptr);
+          std::memset(memory, t, 1000);
+          for (int k = 0; k < 1000; ++k) ASSERT_EQ(memory[k], t);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    scratch.reset();
+  }
+  EXPECT_EQ(scratch.allocate(-1), nullptr);
+  EXPECT_EQ(scratch.allocate(INT64_MAX), nullptr);
+}
+
+}  // namespace
+}  // namespace relay::runtime
