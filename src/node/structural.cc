@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "node/walk.h"
 
@@ -55,22 +56,21 @@ class Comparison {
     }
     const NodeInfo& info = s.a->info();
     if (&info != &s.b->info()) return fail(name_of(s.a) + " against " + name_of(s.b));
-    auto forward = forward_.find(s.a);
-    if (forward != forward_.end()) {
-      return forward->second == s.b || fail("different sharing or another variable");
-    }
     if (info.is_variable || info.sharing_matters) {
-      auto backward = backward_.find(s.b);
-      if (backward != backward_.end() && backward->second != s.a) {
-        return fail("different sharing or another variable");
+      auto forward = forward_.find(s.a);
+      if (forward != forward_.end()) {
+        return forward->second == s.b || fail("different sharing or another variable");
       }
+      auto backward = backward_.find(s.b);
+      if (backward != backward_.end()) return fail("different sharing or another variable");
+      if (info.is_variable && !s.binds && !map_free_vars_) {
+        return s.a == s.b || fail("different free variables");
+      }
+      forward_.emplace(s.a, s.b);
+      backward_.emplace(s.b, s.a);
+    } else if (!compared_.insert({s.a, s.b}).second) {
+      return true;
     }
-    if (info.is_variable && !s.binds && !map_free_vars_) {
-      return s.a == s.b || fail("different free variables");
-    }
-    if (s.a == s.b && info.fields.empty()) return true;
-    forward_.emplace(s.a, s.b);
-    backward_.emplace(s.b, s.a);
     size_t first_pushed = work_.size();
     for (const Field& f : info.fields) {
       if (f.role == Role::ignored) continue;
@@ -120,7 +120,16 @@ class Comparison {
     return out;
   }
 
+  struct PairHash {
+    size_t operator()(const std::pair<const Node*, const Node*>& p) const {
+      return hash_combine(reinterpret_cast<uintptr_t>(p.first),
+                          reinterpret_cast<uintptr_t>(p.second));
+    }
+  };
+
   bool map_free_vars_;
+  // Pairs met before; a pair met again is equal, or its first comparison has failed or will.
+  std::unordered_set<std::pair<const Node*, const Node*>, PairHash> compared_;
   std::vector<Step> steps_;
   std::vector<size_t> work_;
   std::unordered_map<const Node*, const Node*> forward_;
