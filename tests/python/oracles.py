@@ -1,0 +1,102 @@
+"""What the Python tests compare Relay with, and how.
+
+An oracle returns NumPy arrays in the order of the model's outputs; `assert_agree` is the one place
+that knows the tolerance.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import onnx
+import onnxruntime
+
+# The promise for float32: the largest error, against the largest value of the output.
+SCALED_TOLERANCE = 1e-4
+
+
+def as_arrays(result: object) -> list[np.ndarray]:
+    """Returns a result of Relay, nested tuples flattened, as NumPy arrays."""
+    arrays: list[np.ndarray] = []
+    pending = [result]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, (tuple, list)):
+            pending.extend(reversed(value))
+        elif hasattr(value, "numpy"):
+            arrays.append(value.numpy())
+        elif hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
+            arrays.append(np.from_dlpack(value))
+        else:
+            arrays.append(np.asarray(value))
+    return arrays
+
+
+def run_onnxruntime(
+    model: onnx.ModelProto | str, inputs: dict[str, np.ndarray]
+) -> list[np.ndarray]:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 2
+    source = model if isinstance(model, str) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)
+
+
+def scaled_error(got: np.ndarray, want: np.ndarray) -> float:
+    """Returns the largest absolute difference over the largest finite magnitude of `want`.
+
+    NaN and infinities must stand at the same places with the same sign: anything else is infinite.
+    """
+    if want.size == 0:
+        return 0.0
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(want)
+    if not np.array_equal(got[~finite], want[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    worst = np.abs(got[finite] - want[finite]).max()
+    scale = np.abs(want[finite]).max()
+    return float("inf") if np.isnan(worst) else float(worst / scale if scale > 0 else worst)
+
+
+def assert_agree(
+    got: list[np.ndarray],
+    want: list[np.ndarray],
+    what: str = "output",
+    tolerance: float = SCALED_TOLERANCE,
+) -> None:
+    """Fails unless shapes and dtypes are equal, integers too, and floats within the tolerance."""
+    assert len(got) == len(want), f"{what}: {len(got)} outputs, expected {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        b = np.asarray(b)
+        where = f"{what} {i}"
+        assert a.shape == b.shape, f"{where}: shape {a.shape}, expected {b.shape}"
+        assert a.dtype == b.dtype, f"{where}: dtype {a.dtype}, expected {b.dtype}"
+        if not np.issubdtype(b.dtype, np.inexact):
+            np.testing.assert_array_equal(a, b, err_msg=where)
+            continue
+        error = scaled_error(a, b)
+        assert error <= tolerance, f"{where}: error {error:.2e} of its scale, allowed {tolerance}"
+
+
+def assert_same_bits(got: list[np.ndarray], want: list[np.ndarray], what: str = "output") -> None:
+    """Fails unless both are the same arrays to the last bit, NaN payloads included."""
+    assert len(got) == len(want), f"{what}: {len(got)} outputs, expected {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype), f"{what} {i}: another type"
+        if a.tobytes() != b.tobytes():
+            differ = np.flatnonzero(np.ravel(a) != np.ravel(b))
+            raise AssertionError(f"{what} {i}: {differ.size} of {a.size} elements differ, "
+                                 f"the first at {differ[:1]}")  # fmt: skip
+
+
+def diagnostic_code(error: BaseException) -> str | None:
+    """Returns the code of a diagnostic of Relay, "E0501", or None when the error carries none."""
+    code = getattr(error, "code", None)
+    if isinstance(code, str) and re.fullmatch(r"E0\d{3}", code):
+        return code
+    found = re.search(r"\bE0\d{3}\b", str(error))
+    return found.group() if found else None
