@@ -1,14 +1,15 @@
-"""Adds up JUnit files to the line `N passed, N failed, N skipped`; fails if a test failed or none ran."""
+"""Adds up the JUnit files of a folder to `N passed, N failed, N skipped`; fails if a test failed or none ran."""
 
 from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 
-def main(files: list[str]) -> int:
+def main(folder: str) -> int:
     total = failed = skipped = 0
-    for file in files:
+    for file in sorted(Path(folder).rglob("*.xml")):
         for suite in ElementTree.parse(file).getroot().iter("testsuite"):
             total += int(suite.get("tests", 0))
             failed += int(suite.get("failures", 0)) + int(suite.get("errors", 0))
@@ -18,4 +19,4 @@ def main(files: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1]))
