@@ -1,4 +1,4 @@
-"""Adds up the JUnit files of a folder to `N passed, N failed, N skipped`; fails if a test failed or none ran."""
+"""Adds up the JUnit files of a folder to `N passed, N failed, N skipped`; fails if one failed or none ran."""
 
 from __future__ import annotations
 
