@@ -75,6 +75,11 @@ inline constexpr DiagnosticCode artifact_io{"E0611", "artifact cannot be read or
 inline constexpr DiagnosticCode run_no_function{"E0612", "no such function"};
 inline constexpr DiagnosticCode bytecode_invalid{"E0613", "invalid bytecode"};
 
+// E07xx: driver, options and command line.
+inline constexpr DiagnosticCode driver_file{"E0701", "file cannot be read"};
+inline constexpr DiagnosticCode driver_option{"E0702", "bad option"};
+inline constexpr DiagnosticCode driver_output_exists{"E0703", "output file exists"};
+
 // E08xx: operator attributes.
 inline constexpr DiagnosticCode op_bad_attribute{"E0801", "operator attribute out of range"};
 

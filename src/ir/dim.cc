@@ -250,4 +250,26 @@ Dim min(const Dim& a, const Dim& b) {
   return before(a, b) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }
 
+Dim dim_op(DimOpKind op, const Dim& a, const Dim& b) {
+  switch (op) {
+    case DimOpKind::Add:
+      return a + b;
+    case DimOpKind::Sub:
+      return a - b;
+    case DimOpKind::Mul:
+      return a * b;
+    case DimOpKind::FloorDiv:
+      return floor_div(a, b);
+    case DimOpKind::CeilDiv:
+      return ceil_div(a, b);
+    case DimOpKind::Mod:
+      return mod(a, b);
+    case DimOpKind::Max:
+      return max(a, b);
+    case DimOpKind::Min:
+      return min(a, b);
+  }
+  return nullptr;
+}
+
 }  // namespace relay

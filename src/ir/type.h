@@ -104,6 +104,9 @@ Dim mod(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
 
+// The operation by kind; `mod`, `max`, ... by another name.
+Dim dim_op(DimOpKind op, const Dim& a, const Dim& b);
+
 // The value of a constant dimension.
 std::optional<int64_t> as_const(const Dim& d);
 bool is_any(const Dim& d);

@@ -41,27 +41,8 @@ Type Unifier::resolve(const Type& t) {
     Type next = Type::unchecked(rewrite(at, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
       if (isa<IncompleteTypeNode>(rebuilt)) return shallow(Type::unchecked(rebuilt));
       if (isa<DimVarNode>(rebuilt)) return shallow(Dim::unchecked(rebuilt));
-      if (auto* op = as<DimOpNode>(rebuilt)) {
-        // A filled hole may let the expression fold.
-        switch (op->op) {
-          case DimOpKind::Add:
-            return op->a + op->b;
-          case DimOpKind::Sub:
-            return op->a - op->b;
-          case DimOpKind::Mul:
-            return op->a * op->b;
-          case DimOpKind::FloorDiv:
-            return floor_div(op->a, op->b);
-          case DimOpKind::CeilDiv:
-            return ceil_div(op->a, op->b);
-          case DimOpKind::Mod:
-            return mod(op->a, op->b);
-          case DimOpKind::Max:
-            return max(op->a, op->b);
-          case DimOpKind::Min:
-            return min(op->a, op->b);
-        }
-      }
+      // A filled hole may let the expression fold.
+      if (auto* op = as<DimOpNode>(rebuilt)) return dim_op(op->op, op->a, op->b);
       auto* tensor = as<TensorTypeNode>(rebuilt);
       if (tensor == nullptr) return rebuilt;
       auto shape = shapes_.find(tensor->shape_var.get());

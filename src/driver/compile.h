@@ -1,0 +1,109 @@
+// The whole compiler behind one call: a checked module in, a loadable program out.
+//
+//   LoadedModel model = load_model("resnet50.onnx");
+//   CompiledModule compiled = compile(model.module, options);
+//   compiled.write("resnet50.so", /*overwrite=*/false);
+//   runtime::Module ready = compiled.load();
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+#include "lower/compose.h"
+#include "passes/pass.h"
+#include "runtime/module.h"
+#include "vm/compile.h"
+
+namespace relay {
+
+// How far a long compilation is: a phase's name, and how much of it is done (total 0: unknown).
+using Progress = std::function<void(std::string_view phase, int64_t done, int64_t total)>;
+
+struct CompileOptions {
+  // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see codegen/target.h.
+  std::string target = "native";
+  int opt_level = 3;
+  // Threads that kernels are split over; 0: the target's cores.
+  int num_threads = 0;
+  std::set<std::string, std::less<>> required_pass;
+  std::set<std::string, std::less<>> disabled_pass;
+  Dict config;
+  // Checks the program after every pass.
+  bool verify = false;
+  std::vector<PassInstrument*> instruments;
+  Progress progress;
+  std::function<bool()> cancelled;
+  // Where the program came from, for the artifact's provenance.
+  std::string source_name;
+  std::string source_hash;
+};
+
+struct Phase {
+  std::string name;
+  double seconds = 0;
+};
+
+// A kernel at the stages of its way to machine code.
+struct CompiledKernel {
+  std::string name;
+  Function primitive;
+  tir::PrimFunc composed;   // blocks as the operators' rules gave them
+  tir::PrimFunc scheduled;  // blocks in the loops of a schedule rule
+  tir::PrimFunc lowered;    // loops and stores, what code generation sees
+  std::string schedule;     // what the rule did, in a sentence
+  std::string fusion;       // why the kernel ends where it ends; empty when nothing stopped it
+};
+
+struct CompiledModule {
+  Module optimized;  // after the passes
+  std::vector<CompiledKernel> kernels;
+  runtime::Program program;
+  std::vector<ArenaReport> arenas;
+  std::string elf;
+  std::string metadata;  // JSON: provenance and kernels
+  runtime::ArtifactInfo info;
+  std::string target;  // the resolved description, for people
+  std::vector<Phase> phases;
+  std::vector<PassTiming::Row> passes;
+
+  int64_t constant_bytes() const;
+  int64_t arena_bytes() const;
+  // The program in this process; constants are shared, not copied.
+  runtime::Module load(const runtime::LoadOptions& options = {}) const;
+  // One deployable file. UserError E0611 when it cannot be written, or exists and `overwrite` is
+  // false.
+  void write(const std::string& path, bool overwrite) const;
+};
+
+// Makes operators and everything else that is registered once known; every entry point calls it.
+void initialize();
+
+// The program after the optimisation pipeline for the target.
+Module optimize(const Module& mod, const CompileOptions& options);
+
+// `mod` is typed (a front end's result, or infer_types'). Throws UserError.
+CompiledModule compile(const Module& mod, const CompileOptions& options);
+
+// The kernels of an optimised module, up to and including lowering, without code generation.
+std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options);
+
+// LLVM IR or assembly of lowered kernels, as text.
+std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options);
+std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options);
+
+// Evaluates constant expressions with compiled kernels where that pays, with the evaluator where
+// they are small.
+ConstantEvaluator constant_evaluator(const CompileOptions& options);
+
+// A pass context for the options, as `optimize` uses it (for running single passes).
+PassContext pass_context(const CompileOptions& options);
+
+// The machine's peak of float32 multiply-adds in GFLOP/s on `threads` threads, measured with a loop
+// that only touches registers (about 20 ms).
+double measure_peak_gflops(int threads);
+
+}  // namespace relay

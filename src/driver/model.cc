@@ -1,0 +1,184 @@
+#include "driver/model.h"
+
+#include <cctype>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "base/diagnostic_codes.h"
+#include "driver/compile.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/text/text.h"
+#include "node/walk.h"
+#include "types/infer.h"
+
+namespace relay {
+namespace {
+
+[[noreturn]] void unreadable(const std::string& path, const std::string& why) {
+  throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"), why)
+                      .help("give the path of an ONNX model, of Relay text or of a compiled .so"));
+}
+
+// The first bytes of a file, enough to tell text from a model.
+std::string first_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) unreadable(path, "the file cannot be opened");
+  std::string head(4096, '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  if (in.bad() || (in.gcount() == 0 && !in.eof())) unreadable(path, "the file cannot be read");
+  head.resize(static_cast<size_t>(in.gcount()));
+  return head;
+}
+
+// Relay text starts, behind blanks and comments, with its version or a definition.
+bool looks_like_text(const std::string& path, const std::string& head) {
+  if (path.ends_with(".relay")) return true;
+  size_t at = head.find_first_not_of(" \t\r\n");
+  if (at == std::string::npos) return false;
+  std::string_view rest = std::string_view(head).substr(at);
+  return rest.starts_with("#[version") || rest.starts_with("def @") || rest.starts_with("//") ||
+         rest.starts_with("/*");
+}
+
+std::string hash_text(const std::string& bytes) {
+  char buffer[17];
+  std::snprintf(buffer, sizeof buffer, "%016llx",
+                static_cast<unsigned long long>(hash_bytes(bytes.data(), bytes.size())));
+  return buffer;
+}
+
+LoadedModel load_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) unreadable(path, "the file cannot be read");
+  LoadedModel out;
+  out.format = "relay";
+  out.source_name = path;
+  out.source_hash = hash_text(text.str());
+  out.module = infer_types(parse_module(path, text.str()));
+  if (Function main = out.module->find("main")) {
+    for (const Var& p : main->params) out.input_names.push_back(p->name_hint);
+  }
+  return out;
+}
+
+// @main with its named dimensions replaced by a size.
+Module bind_symbols(const Module& mod, int64_t size, std::vector<std::string>* bound) {
+  Function main = mod->find("main");
+  if (!main || main->type_params.empty()) return mod;
+  std::unordered_map<const Node*, NodeRef> sizes;
+  std::vector<TypeVar> kept;
+  for (const TypeVar& v : main->type_params) {
+    if (v->kind != Kind::Dim) {
+      kept.push_back(v);
+      continue;
+    }
+    sizes[v.get()] = dim(size);
+    if (bound != nullptr) bound->push_back(v->name_hint);
+  }
+  if (sizes.empty()) return mod;
+  // Variables carry their types in annotations, expressions deduce theirs again.
+  class Bind : public Rewriter {
+   public:
+    explicit Bind(const std::unordered_map<const Node*, NodeRef>& sizes)
+        : Rewriter(family::expr | family::pattern), sizes_(sizes) {}
+    NodeRef post(const NodeRef&, NodeRef rebuilt) override {
+      auto* v = as<VarNode>(rebuilt);
+      if (v == nullptr || !v->type) return rebuilt;
+      Type t = bind(v->type);
+      return t == v->type ? rebuilt : NodeRef(var(v->name_hint, t, v->span));
+    }
+
+   private:
+    Type bind(const Type& t) {
+      return Type::unchecked(rewrite(t, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        if (auto* d = as<DimVarNode>(rebuilt)) {
+          auto it = sizes_.find(d->var.get());
+          return it == sizes_.end() ? rebuilt : it->second;
+        }
+        if (auto* op = as<DimOpNode>(rebuilt)) return dim_op(op->op, op->a, op->b);
+        return rebuilt;
+      }));
+    }
+    const std::unordered_map<const Node*, NodeRef>& sizes_;
+  };
+  Bind bind(sizes);
+  Expr body = bind.apply(main->body);
+  std::vector<Var> params;
+  for (const Var& p : main->params) params.push_back(bind.apply(p));
+  Function made =
+      function(std::move(params), body, body->type, std::move(kept), main->attrs, main->span);
+  return with_function(mod, global_var("main", made->type), made);
+}
+
+}  // namespace
+
+LoadedModel load_model(const std::string& path, const ModelOptions& options) {
+  initialize();
+  LoadedModel out;
+  if (looks_like_text(path, first_bytes(path))) {
+    out = load_text(path);
+  } else {
+    OnnxOptions onnx;
+    onnx.shapes = options.shapes;
+    onnx.dtypes = options.dtypes;
+    ImportedModel imported = import_onnx_file(path, onnx);
+    out.format = "onnx";
+    out.module = imported.module;
+    out.input_names = imported.input_names;
+    out.output_names = imported.output_names;
+    out.source_name = path;
+    out.source_hash = imported.source_hash;
+  }
+  if (options.bind_symbols_to > 0) {
+    out.module = bind_symbols(out.module, options.bind_symbols_to, options.bound_symbols);
+  }
+  return out;
+}
+
+void parse_input_option(const std::string& text, ModelOptions& options) {
+  auto bad = [&](const std::string& why) {
+    throw UserError(
+        Diagnostic(codes::driver_option, {}, "--input " + text + " cannot be read: " + why)
+            .expected("NAME=SHAPE or NAME=SHAPE:DTYPE")
+            .help("for example --input data=1,3,224,224:float32"));
+  };
+  size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) bad("there is no NAME=");
+  std::string name = text.substr(0, equals), shape = text.substr(equals + 1);
+  size_t colon = shape.find(':');
+  if (colon != std::string::npos) {
+    auto dtype = DType::parse(shape.substr(colon + 1));
+    if (!dtype || dtype->lanes != 1) bad("there is no dtype " + shape.substr(colon + 1));
+    options.dtypes[name] = *dtype;
+    shape.resize(colon);
+  }
+  std::vector<int64_t> dims;
+  std::string number;
+  auto flush = [&] {
+    if (number.empty()) bad("a dimension is missing");
+    char* end = nullptr;
+    errno = 0;
+    long long v = std::strtoll(number.c_str(), &end, 10);
+    if (*end != '\0' || errno != 0 || v < -1) bad("'" + number + "' is no dimension");
+    dims.push_back(v);
+    number.clear();
+  };
+  for (char c : shape) {
+    if (c == ',' || c == 'x') {
+      flush();
+    } else if (!std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != ')' && c != '[' &&
+               c != ']') {
+      number += c;
+    }
+  }
+  if (!number.empty() ||
+      (!shape.empty() && !dims.empty() && shape.back() != ')' && shape.back() != ',')) {
+    flush();
+  }
+  options.shapes[name] = std::move(dims);
+}
+
+}  // namespace relay

@@ -1,0 +1,37 @@
+// Reading programs: ONNX models and `.relay` text by one name.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace relay {
+
+struct LoadedModel {
+  Module module;  // typed
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  std::string source_name;
+  std::string source_hash;  // 16 hexadecimal digits
+  std::string format;       // "onnx" or "relay"
+};
+
+struct ModelOptions {
+  // Shapes and dtypes of inputs by name; -1 keeps a dimension symbolic.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  std::map<std::string, DType> dtypes;
+  // Sets named dimensions that are left to this size and tells which (0: leaves them symbolic).
+  int64_t bind_symbols_to = 0;
+  std::vector<std::string>* bound_symbols = nullptr;
+};
+
+// By what the file holds, not by its name: text that starts like a Relay program, else ONNX. Throws
+// UserError E0701 for a file that cannot be read, and the front end's errors.
+LoadedModel load_model(const std::string& path, const ModelOptions& options = {});
+
+// Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702.
+void parse_input_option(const std::string& text, ModelOptions& options);
+
+}  // namespace relay
