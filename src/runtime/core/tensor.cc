@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kAlignment = 64;
 constexpr int64_t kMaxBytes = int64_t{1} << 62;
 constexpr size_t kMaxRank = 1024;
+// No allocation beyond this is tried: it would be granted by overcommitment at best.
+constexpr size_t kMaxAllocation = size_t{1} << 39;
 
 // True when a float is inside the range where the conversion to int64 is defined.
 int64_t saturate_to_int64(double value) {
@@ -171,7 +173,7 @@ Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape, bool with_data) {
   size_t header = header_bytes(shape.size());
   size_t data = with_data ? static_cast<size_t>(elements) * dtype.bytes() : 0;
   size_t rounded = header + std::max(kAlignment, (data + kAlignment - 1) / kAlignment * kAlignment);
-  void* memory = std::aligned_alloc(kAlignment, rounded);
+  void* memory = rounded <= kMaxAllocation ? std::aligned_alloc(kAlignment, rounded) : nullptr;
   if (memory == nullptr) {
     throw RuntimeError(Diagnostic(
         codes::run_out_of_memory, {},

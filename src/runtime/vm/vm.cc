@@ -12,7 +12,7 @@ namespace relay::runtime {
 
 namespace {
 
-constexpr size_t kMaxStackBytes = size_t{1} << 30;
+constexpr size_t kMaxStackBytes = size_t{512} << 20;
 
 const char* kernel_error_text(int32_t code) {
   static constexpr const char* texts[RELAY_KERNEL_ERROR_COUNT] = {
@@ -180,7 +180,7 @@ class Interpreter {
   Value collect_outputs() {
     const Frame& frame = c_.frames_.back();
     size_t first = frame.registers + static_cast<size_t>(frame.function->num_registers);
-    std::span<Object*> buffers(&c_.registers_[first], frame.function->results.size());
+    std::span<Object*> buffers(c_.registers_.data() + first, frame.function->results.size());
     if (!frame.function->returns_tuple) return Value::share(buffers[0]);
     Cell* tuple = Cell::make(ObjectKind::tuple, 0, static_cast<uint32_t>(buffers.size()));
     for (size_t n = 0; n < buffers.size(); ++n) {
@@ -270,7 +270,7 @@ class Interpreter {
   void invoke_kernel(const Instruction& in, const Function& function, Object** r,
                      const int64_t* ints, char* arena) {
     const KernelInfo& kernel = program_.kernels[static_cast<size_t>(in.a)];
-    const Operand* operands = &function.operands[static_cast<size_t>(in.b)];
+    const Operand* operands = function.operands.data() + in.b;
     size_t buffers = kernel.buffer_bytes.size();
     if (c_.buffers_.size() < buffers) c_.buffers_.resize(buffers);
     for (size_t n = 0; n < buffers; ++n) {
@@ -325,7 +325,7 @@ class Interpreter {
   }
 
   void copy(const Instruction& in, const Function& function, Object** r, char* arena) const {
-    const Operand* operands = &function.operands[static_cast<size_t>(in.b)];
+    const Operand* operands = function.operands.data() + in.b;
     Place to = resolve(operands[0], r, function, arena);
     Place from = resolve(operands[1], r, function, arena);
     if (to.bytes != from.bytes) misuse("a copy of unequal sizes");
@@ -623,10 +623,12 @@ Value Interpreter::execute() {
         set(r[in.dst], content);
         break;
       }
-      case Opcode::ref_write:
+      case Opcode::ref_write: {
+        Cell* ref = cell(r[in.a], ObjectKind::ref);
         retain(r[in.b]);
-        set(cell(r[in.a], ObjectKind::ref)->fields[0], r[in.b]);
+        set(ref->fields[0], r[in.b]);
         break;
+      }
       case Opcode::kill:
         set(r[in.a], nullptr);
         break;

@@ -29,7 +29,7 @@ struct RunOptions {
   // Instructions that the run may execute; -1: no limit. RuntimeError E0606.
   int64_t fuel = -1;
   // Bytes that the run may hold at once (values, frames, arena); -1: no limit but that of the call
-  // stack, which is 1 GiB. RuntimeError E0604.
+  // stack, which is 512 MiB. RuntimeError E0604.
   int64_t memory_limit = -1;
   // Threads for kernels; 0: all of the pool. Results do not depend on it.
   int num_threads = 0;
