@@ -57,7 +57,9 @@ endfunction()
 # What every target of ours is compiled with.
 function(relay_compile_options target)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
-  target_compile_options(${target} PRIVATE ${RELAY_WARNINGS})
+  target_compile_options(${target} PRIVATE ${RELAY_WARNINGS}
+    "$<$<CONFIG:Release>:-ffunction-sections;-fdata-sections>")
+  target_link_options(${target} PRIVATE "$<$<CONFIG:Release>:-Wl,--gc-sections>")
 endfunction()
 
 # The tests of a room run on a 256 KB stack: no service, pass or printer may recurse over a program, and the tests that
