@@ -1,0 +1,498 @@
+// Operators that treat each element alone: arithmetic, comparison, logic, activations, casts.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "frontend/onnx/converters.h"
+
+namespace relay::importer {
+namespace {
+
+struct Name {
+  std::string_view onnx;
+  const char* relay;
+};
+
+constexpr Name kUnary[] = {
+    {"Abs", "abs"},         {"Acos", "acos"},
+    {"Acosh", "acosh"},     {"Asin", "asin"},
+    {"Asinh", "asinh"},     {"Atan", "atan"},
+    {"Atanh", "atanh"},     {"BitwiseNot", "bitwise_not"},
+    {"Ceil", "ceil"},       {"Cos", "cos"},
+    {"Cosh", "cosh"},       {"Erf", "erf"},
+    {"Exp", "exp"},         {"Floor", "floor"},
+    {"IsNaN", "isnan"},     {"Log", "log"},
+    {"Neg", "negative"},    {"Not", "logical_not"},
+    {"Relu", "nn.relu"},    {"Round", "round"},
+    {"Sigmoid", "sigmoid"}, {"Sign", "sign"},
+    {"Sin", "sin"},         {"Sinh", "sinh"},
+    {"Sqrt", "sqrt"},       {"Tan", "tan"},
+    {"Tanh", "tanh"},
+};
+constexpr Name kBinary[] = {
+    {"Add", "add"},
+    {"And", "logical_and"},
+    {"BitwiseAnd", "bitwise_and"},
+    {"BitwiseOr", "bitwise_or"},
+    {"BitwiseXor", "bitwise_xor"},
+    {"Div", "divide"},
+    {"Equal", "equal"},
+    {"Greater", "greater"},
+    {"GreaterOrEqual", "greater_equal"},
+    {"Less", "less"},
+    {"LessOrEqual", "less_equal"},
+    {"Max", "maximum"},
+    {"Mean", "add"},
+    {"Min", "minimum"},
+    {"Mul", "multiply"},
+    {"Or", "logical_or"},
+    {"Sub", "subtract"},
+    {"Sum", "add"},
+    {"Xor", "logical_xor"},
+};
+
+template <size_t N>
+const char* relay_name(const Name (&names)[N], std::string_view onnx) {
+  for (const Name& n : names) {
+    if (n.onnx == onnx) return n.relay;
+  }
+  RELAY_CHECK(false, std::string(onnx));
+  return nullptr;
+}
+
+// ---- Evaluation at import ----------------------------------------------------------------------
+
+std::optional<Dim> fold_ints(std::string_view op, const Dim& a, const Dim& b) {
+  auto x = as_const(a), y = as_const(b);
+  auto truth = [](bool v) { return dim(static_cast<int64_t>(v)); };
+  if (x && y) {
+    int64_t r = 0;
+    if (op == "Add")
+      return __builtin_add_overflow(*x, *y, &r) ? std::nullopt : std::optional(dim(r));
+    if (op == "Sub")
+      return __builtin_sub_overflow(*x, *y, &r) ? std::nullopt : std::optional(dim(r));
+    if (op == "Mul")
+      return __builtin_mul_overflow(*x, *y, &r) ? std::nullopt : std::optional(dim(r));
+    bool divides = *y != 0 && !(*x == std::numeric_limits<int64_t>::min() && *y == -1);
+    if (op == "Div") return divides ? std::optional(dim(*x / *y)) : std::nullopt;
+    if (op == "Mod") {
+      if (!divides) return std::nullopt;
+      r = *x % *y;
+      return dim(r != 0 && (r < 0) != (*y < 0) ? r + *y : r);
+    }
+    if (op == "Max") return dim(std::max(*x, *y));
+    if (op == "Min") return dim(std::min(*x, *y));
+    if (op == "Equal") return truth(*x == *y);
+    if (op == "Greater") return truth(*x > *y);
+    if (op == "GreaterOrEqual") return truth(*x >= *y);
+    if (op == "Less") return truth(*x < *y);
+    if (op == "LessOrEqual") return truth(*x <= *y);
+    if (op == "And") return truth(*x != 0 && *y != 0);
+    if (op == "Or") return truth(*x != 0 || *y != 0);
+    if (op == "Xor") return truth((*x != 0) != (*y != 0));
+    return std::nullopt;
+  }
+  if (op == "Add") return a + b;
+  if (op == "Sub") return a - b;
+  if (op == "Mul") return a * b;
+  if (op == "Max") return max(a, b);
+  if (op == "Min") return min(a, b);
+  // Sizes are not negative, so that truncating and flooring division agree.
+  if (op == "Div" && y && *y > 0) return floor_div(a, b);
+  if (op == "Mod" && y && *y > 0) return mod(a, b);
+  if (op == "Equal") {
+    if (dim_equal(a, b)) return truth(true);
+    bool never = dim_differs(a, b) || (isa<DimVarNode>(a) && y && *y < 0) ||
+                 (isa<DimVarNode>(b) && x && *x < 0);
+    if (never) return truth(false);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> fold_floats(std::string_view op, double a, double b) {
+  if (op == "Add") return a + b;
+  if (op == "Sub") return a - b;
+  if (op == "Mul") return a * b;
+  if (op == "Div") return a / b;
+  if (op == "Max") return std::max(a, b);
+  if (op == "Min") return std::min(a, b);
+  return std::nullopt;
+}
+
+// Rounds to what the dtype can hold.
+double rounded(double v, DType dtype) {
+  return dtype.bits == 32 ? static_cast<double>(static_cast<float>(v)) : v;
+}
+
+bool is_comparison(std::string_view op) {
+  return op == "Equal" || op == "Greater" || op == "GreaterOrEqual" || op == "Less" ||
+         op == "LessOrEqual";
+}
+
+// ---- Building blocks ---------------------------------------------------------------------------
+
+Expr where(NodeContext& ctx, Expr c, Expr a, Expr b) {
+  return ctx.call("where", {std::move(c), std::move(a), std::move(b)});
+}
+Expr clip(NodeContext& ctx, Expr e, double low, double high) {
+  return ctx.call("clip", {std::move(e)}, {{"a_min", low}, {"a_max", high}});
+}
+Expr maximum(NodeContext& ctx, Expr a, Expr b) {
+  return ctx.call("maximum", {std::move(a), std::move(b)});
+}
+Expr minimum(NodeContext& ctx, Expr a, Expr b) {
+  return ctx.call("minimum", {std::move(a), std::move(b)});
+}
+
+// log(1 + exp(x)) without overflow.
+Expr softplus(NodeContext& ctx, const Expr& x) {
+  Expr small = ctx.call("exp", {ctx.call("negative", {ctx.call("abs", {x})})});
+  Expr log = ctx.call("log", {ctx.add(small, ctx.scalar_like(1, x))});
+  return ctx.add(maximum(ctx, x, ctx.scalar_like(0, x)), log);
+}
+
+// max(x, 0) + alpha * (exp(min(x, 0) / beta) - 1)
+Expr elu(NodeContext& ctx, const Expr& x, double alpha, double beta) {
+  Expr zero = ctx.scalar_like(0, x);
+  Expr low = minimum(ctx, x, zero);
+  if (beta != 1) low = ctx.div(low, ctx.scalar_like(beta, x));
+  Expr e = ctx.sub(ctx.call("exp", {low}), ctx.scalar_like(1, x));
+  if (alpha != 1) e = ctx.mul(e, ctx.scalar_like(alpha, x));
+  return ctx.add(maximum(ctx, x, zero), e);
+}
+
+}  // namespace
+
+std::optional<double> constant_scalar(const NodeContext& ctx, size_t input) {
+  auto k = ctx.known(input);
+  if (!k || k->size() != 1 || !k->is_constant()) return std::nullopt;
+  return k->float_at(0);
+}
+
+std::optional<Known> fold_unary(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k) return std::nullopt;
+  const std::string& op = ctx.op_type();
+  if (k->is_int()) {
+    for (Dim& d : k->ints) {
+      if (op == "Neg") {
+        d = dim(0) - d;
+      } else if (op == "Not" && as_const(d)) {
+        d = dim(static_cast<int64_t>(*as_const(d) == 0));
+      } else if (op == "Abs" && as_const(d) && *as_const(d) > std::numeric_limits<int64_t>::min()) {
+        d = dim(std::abs(*as_const(d)));
+      } else {
+        return std::nullopt;
+      }
+    }
+    return k;
+  }
+  for (double& v : k->floats) {
+    if (op == "Neg") {
+      v = -v;
+    } else if (op == "Floor") {
+      v = std::floor(v);
+    } else if (op == "Ceil") {
+      v = std::ceil(v);
+    } else if (op == "Round") {
+      v = std::nearbyint(v);
+    } else if (op == "Abs") {
+      v = std::fabs(v);
+    } else if (op == "Sqrt") {
+      v = rounded(std::sqrt(v), k->dtype);
+    } else if (op == "Reciprocal") {
+      v = rounded(1 / v, k->dtype);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return k;
+}
+
+std::optional<Known> fold_binary(NodeContext& ctx) {
+  if (ctx.num_inputs() != 2) return std::nullopt;
+  auto a = ctx.foldable(0), b = ctx.foldable(1);
+  if (!a || !b || a->dtype != b->dtype) return std::nullopt;
+  bool half = a->dtype.bits == 16;
+  if (!a->is_int() && half) return std::nullopt;
+  auto shape = broadcast_shape(a->shape, b->shape);
+  if (!shape) return std::nullopt;
+  int64_t count = 1;
+  for (int64_t d : *shape) count *= d;
+  if (count > kMaxKnownElements) return std::nullopt;
+  const std::string& op = ctx.op_type();
+  bool compares = is_comparison(op);
+  if (compares && !a->is_int()) return std::nullopt;
+  Known out{compares ? DType::Bool() : a->dtype, *shape, {}, {}};
+  for (int64_t i = 0; i < count; ++i) {
+    auto x = static_cast<size_t>(broadcast_index(i, *shape, a->shape));
+    auto y = static_cast<size_t>(broadcast_index(i, *shape, b->shape));
+    if (a->is_int()) {
+      auto r = fold_ints(op, a->ints[x], b->ints[y]);
+      if (!r || is_any(*r)) return std::nullopt;
+      out.ints.push_back(*r);
+    } else {
+      auto r = fold_floats(op, a->floats[x], b->floats[y]);
+      if (!r) return std::nullopt;
+      out.floats.push_back(rounded(*r, a->dtype));
+    }
+  }
+  return out;
+}
+
+std::optional<Known> fold_where(NodeContext& ctx) {
+  auto c = ctx.foldable(0), a = ctx.foldable(1), b = ctx.foldable(2);
+  if (!c || !a || !b || a->dtype != b->dtype || !c->is_constant() || !a->is_int()) {
+    return std::nullopt;
+  }
+  auto shape = broadcast_shape(a->shape, b->shape);
+  if (shape) shape = broadcast_shape(*shape, c->shape);
+  if (!shape) return std::nullopt;
+  int64_t count = 1;
+  for (int64_t d : *shape) count *= d;
+  if (count > kMaxKnownElements) return std::nullopt;
+  Known out{a->dtype, *shape, {}, {}};
+  for (int64_t i = 0; i < count; ++i) {
+    const Known& from = c->int_at(broadcast_index(i, *shape, c->shape)) != 0 ? *a : *b;
+    out.ints.push_back(from.ints[static_cast<size_t>(broadcast_index(i, *shape, from.shape))]);
+  }
+  return out;
+}
+
+std::optional<Known> fold_cast(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k) return std::nullopt;
+  DType to = ctx.attr_dtype("to", DType::Float(32));
+  bool to_int = !to.is_floating();
+  if (to.is_floating() && to.bits == 16) return std::nullopt;
+  if (to_int && k->is_int() && !to.is_bool() && !k->is_constant() && to.bits >= 32) {
+    // A symbolic size is taken to fit the type that the model computes it in.
+    return Known{to, k->shape, k->ints, {}};
+  }
+  if (!k->is_constant()) return std::nullopt;
+  if (k->is_int() && to_int) return known_from(tensor_from(Known{to, k->shape, k->ints, {}}));
+  Known out{to, k->shape, {}, {}};
+  for (int64_t i = 0; i < k->size(); ++i) {
+    double v = k->float_at(i);
+    if (!to_int) {
+      out.floats.push_back(rounded(v, to));
+    } else if (to.is_bool()) {
+      out.ints.push_back(dim(static_cast<int64_t>(v != 0)));
+    } else {
+      if (!(std::fabs(v) < 1e9)) return std::nullopt;
+      out.ints.push_back(dim(static_cast<int64_t>(v)));
+    }
+  }
+  return to_int && !to.is_bool() ? known_from(tensor_from(out)) : std::optional(out);
+}
+
+Values convert_unary(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  if (ctx.op_type() == "Reciprocal") return {value_of(ctx.div(ctx.scalar_like(1, x), x))};
+  DType dtype = NodeContext::dtype_of(x);
+  bool rounds = ctx.op_type() == "Ceil" || ctx.op_type() == "Floor" || ctx.op_type() == "Round";
+  if (rounds && !dtype.is_floating()) return {value_of(x)};
+  return {value_of(ctx.call(relay_name(kUnary, ctx.op_type()), {x}))};
+}
+
+Values convert_binary(NodeContext& ctx) {
+  Expr a = ctx.in(0), b = ctx.in(1);
+  const char* name = relay_name(kBinary, ctx.op_type());
+  // Integers are divided towards zero.
+  if (ctx.op_type() == "Div" && !NodeContext::dtype_of(a).is_floating()) name = "trunc_divide";
+  return {value_of(ctx.call(name, {a, b}))};
+}
+
+Values convert_variadic(NodeContext& ctx) {
+  std::vector<Expr> xs = ctx.all();
+  const char* name = relay_name(kBinary, ctx.op_type());
+  Expr out = xs[0];
+  for (size_t i = 1; i < xs.size(); ++i) out = ctx.call(name, {out, xs[i]});
+  if (ctx.op_type() == "Mean" && xs.size() > 1) {
+    out = ctx.div(out, ctx.scalar_like(static_cast<double>(xs.size()), out));
+  }
+  return {value_of(out)};
+}
+
+Values convert_pow(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  DType dtype = NodeContext::dtype_of(x);
+  // Small whole exponents are products; what else is asked for needs the general operator.
+  auto exponent = constant_scalar(ctx, 1);
+  bool keeps_shape =
+      ctx.known(1) && static_cast<int64_t>(ctx.known(1)->shape.size()) <= NodeContext::rank_of(x);
+  if (exponent && keeps_shape) {
+    if (*exponent == 1) return {value_of(x)};
+    if (*exponent == 2) return {value_of(ctx.mul(x, x))};
+    if (*exponent == 3) return {value_of(ctx.mul(ctx.mul(x, x), x))};
+    if (*exponent == 0.5 && dtype.is_floating()) return {value_of(ctx.call("sqrt", {x}))};
+    if (*exponent == -1 && dtype.is_floating()) {
+      return {value_of(ctx.div(ctx.scalar_like(1, x), x))};
+    }
+  }
+  Expr y = ctx.in(1);
+  DType other = NodeContext::dtype_of(y);
+  if (!dtype.is_floating() && other.is_floating()) {
+    return {value_of(ctx.cast(ctx.call("power", {ctx.cast(x, other), y}), dtype))};
+  }
+  return {value_of(ctx.call("power", {x, ctx.cast(y, dtype)}))};
+}
+
+Values convert_mod(NodeContext& ctx) {
+  Expr a = ctx.in(0), b = ctx.in(1);
+  bool like_c = ctx.attr("fmod", 0) != 0;
+  if (!like_c && NodeContext::dtype_of(a).is_floating()) {
+    ctx.fail(codes::frontend_attribute, "a remainder of floats needs fmod=1", "fmod=1", "fmod=0");
+  }
+  return {value_of(ctx.call(like_c ? "trunc_mod" : "floor_mod", {a, b}))};
+}
+
+Values convert_bit_shift(NodeContext& ctx) {
+  std::string direction = ctx.attr_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") {
+    ctx.fail(codes::frontend_attribute, "attribute 'direction' has an unknown value",
+             "LEFT or RIGHT", direction);
+  }
+  const char* name = direction == "LEFT" ? "left_shift" : "right_shift";
+  return {value_of(ctx.call(name, {ctx.in(0), ctx.in(1)}))};
+}
+
+Values convert_activation(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const std::string& op = ctx.op_type();
+  auto c = [&](double v) { return ctx.scalar_like(v, x); };
+  Expr y;
+  if (op == "LeakyRelu") {
+    y = ctx.call("nn.leaky_relu", {x}, {{"alpha", ctx.attr_float("alpha", 0.01)}});
+  } else if (op == "Elu") {
+    y = elu(ctx, x, ctx.attr_float("alpha", 1.0), 1);
+  } else if (op == "Selu") {
+    double alpha = ctx.attr_float("alpha", 1.67326319217681884765625);
+    double gamma = ctx.attr_float("gamma", 1.05070102214813232421875);
+    y = ctx.mul(elu(ctx, x, alpha, 1), c(gamma));
+  } else if (op == "Celu") {
+    double alpha = ctx.attr_float("alpha", 1.0);
+    if (alpha == 0) ctx.fail(codes::frontend_attribute, "alpha must not be zero");
+    y = elu(ctx, x, alpha, alpha);
+  } else if (op == "HardSigmoid") {
+    double alpha = ctx.attr_float("alpha", 0.2), beta = ctx.attr_float("beta", 0.5);
+    y = clip(ctx, ctx.add(ctx.mul(x, c(alpha)), c(beta)), 0, 1);
+  } else if (op == "HardSwish") {
+    y = ctx.mul(x, clip(ctx, ctx.add(ctx.mul(x, c(1.0 / 6)), c(0.5)), 0, 1));
+  } else if (op == "Softplus") {
+    y = softplus(ctx, x);
+  } else if (op == "Mish") {
+    y = ctx.mul(x, ctx.call("tanh", {softplus(ctx, x)}));
+  } else if (op == "Softsign") {
+    y = ctx.div(x, ctx.add(ctx.call("abs", {x}), c(1)));
+  } else if (op == "ThresholdedRelu") {
+    Expr above = ctx.call("greater", {x, c(ctx.attr_float("alpha", 1.0))});
+    y = where(ctx, above, x, c(0));
+  } else if (op == "Shrink") {
+    double bias = ctx.attr_float("bias", 0.0), lambd = ctx.attr_float("lambd", 0.5);
+    Expr high = where(ctx, ctx.call("greater", {x, c(lambd)}), ctx.sub(x, c(bias)), c(0));
+    y = where(ctx, ctx.call("less", {x, c(-lambd)}), ctx.add(x, c(bias)), high);
+  } else if (op == "Swish" || op == "QuickGelu") {
+    double alpha = ctx.attr_float("alpha", op == "Swish" ? 1.0 : 1.702);
+    Expr scaled = alpha == 1 ? x : ctx.mul(x, c(alpha));
+    y = ctx.mul(x, ctx.call("sigmoid", {scaled}));
+  }
+  RELAY_CHECK(y != nullptr, op);
+  return {value_of(y)};
+}
+
+Values convert_prelu(NodeContext& ctx) {
+  Expr x = ctx.in(0), slope = ctx.in(1);
+  Expr negative = ctx.call("less", {x, ctx.scalar_like(0, x)});
+  return {value_of(where(ctx, negative, ctx.mul(x, slope), x))};
+}
+
+Values convert_gelu(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  auto c = [&](double v) { return ctx.scalar_like(v, x); };
+  std::string approximate = ctx.attr_string("approximate", "none");
+  Expr inner;
+  if (approximate == "tanh") {
+    // tanh(sqrt(2 / pi) * (x + 0.044715 x^3))
+    Expr cubic = ctx.mul(ctx.mul(ctx.mul(x, x), x), c(0.044715));
+    inner = ctx.call("tanh", {ctx.mul(ctx.add(x, cubic), c(0.7978845608028654))});
+  } else if (approximate == "none") {
+    inner = ctx.call("erf", {ctx.mul(x, c(0.7071067811865476))});
+  } else {
+    ctx.fail(codes::frontend_attribute, "attribute 'approximate' has an unknown value",
+             "none or tanh", approximate);
+  }
+  return {value_of(ctx.mul(ctx.mul(x, c(0.5)), ctx.add(inner, c(1))))};
+}
+
+Values convert_clip_attrs(NodeContext& ctx) {
+  constexpr double kMax = 3.4028234663852886e38;
+  double low = ctx.attr_float("min", -kMax), high = ctx.attr_float("max", kMax);
+  return {value_of(clip(ctx, ctx.in(0), low, high))};
+}
+
+Values convert_clip(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  auto low = constant_scalar(ctx, 1), high = constant_scalar(ctx, 2);
+  if (NodeContext::dtype_of(x).is_floating() && low && high) {
+    return {value_of(clip(ctx, x, *low, *high))};
+  }
+  if (ctx.has(1)) x = maximum(ctx, x, ctx.in(1));
+  if (ctx.has(2)) x = minimum(ctx, x, ctx.in(2));
+  return {value_of(x)};
+}
+
+Values convert_cast(NodeContext& ctx) {
+  return {value_of(ctx.cast(ctx.in(0), ctx.attr_dtype("to", DType::Float(32))))};
+}
+
+Values convert_cast_like(NodeContext& ctx) {
+  return {value_of(ctx.cast(ctx.in(0), NodeContext::dtype_of(ctx.in(1))))};
+}
+
+Values convert_bit_cast(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  DType to = ctx.attr_dtype("to", DType::Float(32));
+  DType from = NodeContext::dtype_of(x);
+  if (to == from) return {value_of(x)};
+  if (to.bytes() != from.bytes()) {
+    ctx.fail(codes::frontend_attribute, "the two types must have the same width", from.to_string(),
+             to.to_string());
+  }
+  return {value_of(ctx.call("reinterpret", {x}, {{"dtype", to_value(to)}}))};
+}
+
+Values convert_where(NodeContext& ctx) {
+  return {value_of(where(ctx, ctx.in(0), ctx.in(1), ctx.in(2)))};
+}
+
+Values convert_is_inf(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  bool negative = ctx.attr("detect_negative", 1) != 0;
+  bool positive = ctx.attr("detect_positive", 1) != 0;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  if (negative && positive) return {value_of(ctx.call("isinf", {x}))};
+  if (!negative && !positive) {
+    return {value_of(ctx.full(0, NodeContext::shape_of(x), DType::Bool()))};
+  }
+  return {value_of(ctx.call("equal", {x, ctx.scalar_like(negative ? -kInf : kInf, x)}))};
+}
+
+Values convert_identity(NodeContext& ctx) { return {ctx.value(0)}; }
+
+Values convert_dropout(NodeContext& ctx) {
+  if (ctx.has(2)) {
+    auto training = constant_scalar(ctx, 2);
+    if (!training || *training != 0)
+      ctx.unsupported("dropout in training mode", "export the model for inference");
+  }
+  Values out{ctx.value(0)};
+  if (ctx.num_outputs() > 1) {
+    out.push_back(ctx.output_used(1)
+                      ? value_of(ctx.full(1, NodeContext::shape_of(ctx.in(0)), DType::Bool()))
+                      : nullptr);
+  }
+  return out;
+}
+
+}  // namespace relay::importer

@@ -1,0 +1,155 @@
+// Quantised operators, spelt out in exact integer arithmetic and float scales.
+#include <algorithm>
+#include <limits>
+
+#include "frontend/onnx/converters.h"
+
+namespace relay::importer {
+namespace {
+
+struct Range {
+  double low, high;
+};
+
+Range range_of(NodeContext& ctx, DType dtype) {
+  if (!dtype.is_integer() || dtype.bits > 16) {
+    ctx.fail(codes::type_dtype, "the quantised type is not supported",
+             "int8, uint8, int16 or uint16", dtype.to_string());
+  }
+  double n = dtype.bits == 8 ? 256 : 65536;
+  return dtype.is_int() ? Range{-n / 2, n / 2 - 1} : Range{0, n - 1};
+}
+
+// A scale or zero point with one entry per line of `axis`, shaped to broadcast against `x`. One
+// number broadcasts as it is; blocks are repeated.
+Expr along(NodeContext& ctx, Expr p, const Expr& x, int64_t axis, int64_t block) {
+  int64_t rank = NodeContext::rank_of(x);
+  int64_t own = NodeContext::rank_of(p);
+  if (own == 0) return p;
+  if (own == 1) {
+    if (as_const(NodeContext::shape_of(p)[0]) == 1) return ctx.reshape(p, std::vector<int64_t>{});
+    axis = ctx.axis(axis, rank);
+    return ctx.expand_dims(p, 1, rank - axis - 1);
+  }
+  if (own != rank || block < 1) {
+    ctx.fail(codes::type_rank, "a scale has an unsuitable rank", "rank 0, 1, or blocks",
+             to_string(p->type));
+  }
+  axis = ctx.axis(axis, rank);
+  Expr wide = ctx.call("repeat", {p}, {{"repeats", block}, {"axis", axis}});
+  int64_t size = ctx.const_dim(x, axis, "the size of a blocked axis");
+  return ctx.slice(wide, axis, 0, size);
+}
+
+Expr quantize(NodeContext& ctx, const Expr& scaled, const Expr& zero, DType to) {
+  DType dtype = NodeContext::dtype_of(scaled);
+  Range r = range_of(ctx, to);
+  Expr q = ctx.call("round", {scaled});
+  if (zero) q = ctx.add(q, ctx.cast(zero, dtype));
+  return ctx.cast(ctx.call("clip", {q}, {{"a_min", r.low}, {"a_max", r.high}}), to);
+}
+
+// Integers less their zero point, in int32.
+Expr centred(NodeContext& ctx, size_t value, size_t zero, int64_t axis) {
+  Expr x = ctx.in(value);
+  DType i32 = DType::Int(32);
+  Expr wide = ctx.cast(x, i32);
+  if (!ctx.has(zero)) return wide;
+  if (auto k = ctx.known(zero); k && k->is_constant()) {
+    bool none = true;
+    for (int64_t i = 0; i < k->size(); ++i) none &= k->int_at(i) == 0;
+    if (none) return wide;
+  }
+  return ctx.sub(wide, along(ctx, ctx.cast(ctx.in(zero), i32), x, axis, 0));
+}
+
+}  // namespace
+
+Values convert_quantize_linear(NodeContext& ctx) {
+  Expr x = ctx.in(0), scale = ctx.in(1);
+  int64_t axis = ctx.attr("axis", 1), block = ctx.attr("block_size", 0);
+  DType to = ctx.has(2) ? NodeContext::dtype_of(ctx.in(2))
+                        : ctx.attr_dtype("output_dtype", DType::UInt(8));
+  if (!NodeContext::dtype_of(x).is_floating()) x = ctx.cast(x, NodeContext::dtype_of(scale));
+  scale = ctx.cast(scale, NodeContext::dtype_of(x));
+  Expr zero = ctx.has(2) ? along(ctx, ctx.in(2), x, axis, block) : nullptr;
+  return {value_of(quantize(ctx, ctx.div(x, along(ctx, scale, x, axis, block)), zero, to))};
+}
+
+Values convert_dequantize_linear(NodeContext& ctx) {
+  Expr x = ctx.in(0), scale = ctx.in(1);
+  int64_t axis = ctx.attr("axis", 1), block = ctx.attr("block_size", 0);
+  DType dtype = NodeContext::dtype_of(scale);
+  if (!NodeContext::dtype_of(x).is_integer()) {
+    ctx.fail(codes::type_dtype, "the quantised type is not supported", "an integer type",
+             NodeContext::dtype_of(x).to_string());
+  }
+  Expr wide = ctx.cast(x, DType::Int(32));
+  if (ctx.has(2)) {
+    wide = ctx.sub(wide, along(ctx, ctx.cast(ctx.in(2), DType::Int(32)), x, axis, block));
+  }
+  return {value_of(ctx.mul(ctx.cast(wide, dtype), along(ctx, scale, x, axis, block)))};
+}
+
+Values convert_dynamic_quantize_linear(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<int64_t> axes;
+  for (int64_t a = 0; a < NodeContext::rank_of(x); ++a) axes.push_back(a);
+  auto c = [&](double v) { return ctx.scalar_like(v, x); };
+  // The range always holds zero.
+  Expr low = ctx.call("minimum", {ctx.reduce("min", x, axes, false), c(0)});
+  Expr high = ctx.call("maximum", {ctx.reduce("max", x, axes, false), c(0)});
+  Expr scale = ctx.div(ctx.sub(high, low), c(255));
+  Expr empty = ctx.call("equal", {scale, c(0)});
+  scale = ctx.call("where", {empty, c(1), scale});
+  Expr zero = ctx.call("clip", {ctx.call("round", {ctx.div(ctx.call("negative", {low}), scale)})},
+                       {{"a_min", 0.0}, {"a_max", 255.0}});
+  Expr zero_point = ctx.cast(zero, DType::UInt(8));
+  Expr y = quantize(ctx, ctx.div(x, scale), zero_point, DType::UInt(8));
+  return {value_of(y), value_of(scale), value_of(zero_point)};
+}
+
+Values convert_matmul_integer(NodeContext& ctx) {
+  // A zero point per row of the left and per column of the right operand.
+  Expr a = centred(ctx, 0, 2, NodeContext::rank_of(ctx.in(0)) - 2);
+  Expr b = centred(ctx, 1, 3, NodeContext::rank_of(ctx.in(1)) - 1);
+  return {value_of(ctx.matmul(a, b))};
+}
+
+Values convert_conv_integer(NodeContext& ctx) {
+  Expr x = centred(ctx, 0, 2, 1), w = centred(ctx, 1, 3, 0);
+  return {value_of(convolution(ctx, x, w, DType::Int(32)))};
+}
+
+namespace {
+
+Expr requantize(NodeContext& ctx, const Expr& sum, Expr scale, size_t out_scale, size_t out_zero) {
+  Expr y = ctx.mul(ctx.cast(sum, DType::Float(32)), scale);
+  Expr zero = ctx.in(out_zero);
+  DType to = NodeContext::dtype_of(zero);
+  Expr by = along(ctx, ctx.cast(ctx.in(out_scale), DType::Float(32)), y, 1, 0);
+  return quantize(ctx, ctx.div(y, by), along(ctx, zero, y, 1, 0), to);
+}
+
+}  // namespace
+
+Values convert_qlinear_matmul(NodeContext& ctx) {
+  Expr a = centred(ctx, 0, 2, NodeContext::rank_of(ctx.in(0)) - 2);
+  Expr b = centred(ctx, 3, 5, NodeContext::rank_of(ctx.in(3)) - 1);
+  Expr sum = ctx.matmul(a, b);
+  DType f32 = DType::Float(32);
+  int64_t rank = NodeContext::rank_of(sum);
+  Expr scale = ctx.mul(along(ctx, ctx.cast(ctx.in(1), f32), sum, rank - 2, 0),
+                       along(ctx, ctx.cast(ctx.in(4), f32), sum, rank - 1, 0));
+  return {value_of(requantize(ctx, sum, scale, 6, 7))};
+}
+
+Values convert_qlinear_conv(NodeContext& ctx) {
+  Expr x = centred(ctx, 0, 2, 1), w = centred(ctx, 3, 5, 0);
+  Expr sum = convolution(ctx, x, w, DType::Int(32));
+  if (ctx.has(8)) sum = ctx.call("nn.bias_add", {sum, ctx.in(8)}, {{"axis", int64_t{1}}});
+  Expr scale = ctx.mul(along(ctx, ctx.in(1), sum, 1, 0), along(ctx, ctx.in(4), sum, 1, 0));
+  return {value_of(requantize(ctx, sum, scale, 6, 7))};
+}
+
+}  // namespace relay::importer

@@ -1,0 +1,146 @@
+// Reductions, arg-reductions, sorting and running sums.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "frontend/onnx/converters.h"
+
+namespace relay::importer {
+namespace {
+
+std::vector<int64_t> all_axes(int64_t rank) {
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+Values reduce(NodeContext& ctx, std::vector<int64_t> axes) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  bool keepdims = ctx.attr("keepdims", 1) != 0;
+  bool noop = ctx.attr("noop_with_empty_axes", 0) != 0;
+  if (axes.empty() && !noop) axes = all_axes(rank);
+  axes = ctx.axes(axes, rank);
+  std::sort(axes.begin(), axes.end());
+  const std::string& op = ctx.op_type();
+  auto run = [&](const char* name, const Expr& e) { return ctx.reduce(name, e, axes, keepdims); };
+  Expr y;
+  if (op == "ReduceSum") {
+    y = run("sum", x);
+  } else if (op == "ReduceMean") {
+    y = run("mean", x);
+  } else if (op == "ReduceMax" || op == "ReduceMin") {
+    bool maximum = op == "ReduceMax";
+    bool logic = NodeContext::dtype_of(x).is_bool();
+    y = run(logic ? (maximum ? "any" : "all") : (maximum ? "max" : "min"), x);
+  } else if (op == "ReduceProd") {
+    y = run("prod", x);
+  } else if (op == "ReduceL1") {
+    y = run("sum", ctx.call("abs", {x}));
+  } else if (op == "ReduceL2") {
+    Expr squares = run("sum", ctx.mul(x, x));
+    DType dtype = NodeContext::dtype_of(x);
+    y = dtype.is_floating()
+            ? ctx.call("sqrt", {squares})
+            : ctx.cast(ctx.call("sqrt", {ctx.cast(squares, DType::Float(64))}), dtype);
+  } else if (op == "ReduceSumSquare") {
+    y = run("sum", ctx.mul(x, x));
+  } else if (op == "ReduceLogSum") {
+    y = ctx.call("log", {run("sum", x)});
+  } else if (op == "ReduceLogSumExp") {
+    // Shifted by the maximum, so that exp does not overflow.
+    Expr top = ctx.reduce("max", x, axes, true);
+    Expr sum = ctx.reduce("sum", ctx.call("exp", {ctx.sub(x, top)}), axes, true);
+    y = ctx.add(ctx.call("log", {sum}), top);
+    if (!keepdims) y = ctx.squeeze(y, axes);
+  }
+  RELAY_CHECK(y != nullptr, op);
+  return {value_of(y)};
+}
+
+}  // namespace
+
+Values convert_reduce_attr(NodeContext& ctx) { return reduce(ctx, ctx.attr_ints("axes")); }
+
+Values convert_reduce_input(NodeContext& ctx) {
+  std::vector<int64_t> axes;
+  if (ctx.has(1)) axes = ctx.const_ints(1, "the list of axes");
+  return reduce(ctx, std::move(axes));
+}
+
+std::optional<Known> fold_reduce(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k || !k->is_int() || k->shape.size() != 1 || k->size() == 0) return std::nullopt;
+  if (ctx.has(1) || ctx.attr("noop_with_empty_axes", 0) != 0) {
+    auto axes = ctx.known(1);
+    if (!axes || axes->size() != 1) return std::nullopt;
+  }
+  const std::string& op = ctx.op_type();
+  Dim out = k->ints[0];
+  for (size_t i = 1; i < k->ints.size(); ++i) {
+    const Dim& d = k->ints[i];
+    if (op == "ReduceProd") {
+      out = out * d;
+    } else if (op == "ReduceSum") {
+      out = out + d;
+    } else if (op == "ReduceMax") {
+      out = max(out, d);
+    } else if (op == "ReduceMin") {
+      out = min(out, d);
+    } else {
+      return std::nullopt;
+    }
+  }
+  bool keepdims = ctx.attr("keepdims", 1) != 0;
+  return keepdims ? known_ints(std::vector<Dim>{out}, k->dtype) : known_scalar(out, k->dtype);
+}
+
+Values convert_arg_reduce(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<int64_t> axis{ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x))};
+  Expr y = ctx.call(ctx.op_type() == "ArgMax" ? "argmax" : "argmin", {x},
+                    {{"axis", to_value(axis)},
+                     {"keepdims", ctx.attr("keepdims", 1) != 0},
+                     {"select_last_index", ctx.attr("select_last_index", 0) != 0}});
+  return {value_of(ctx.cast(y, DType::Int(64)))};
+}
+
+namespace {
+
+Values top_k(NodeContext& ctx, int64_t k) {
+  Expr x = ctx.in(0);
+  int64_t axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(x));
+  int64_t size = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])
+                     .value_or(std::numeric_limits<int64_t>::max());
+  if (k < 0 || k > size) {
+    ctx.fail(codes::frontend_attribute, "k is out of range", "0 to " + std::to_string(size),
+             std::to_string(k));
+  }
+  Expr both = ctx.call("topk", {x},
+                       {{"k", k},
+                        {"axis", axis},
+                        {"ret_type", std::string("both")},
+                        {"is_ascend", ctx.attr("largest", 1) == 0},
+                        {"dtype", to_value(DType::Int(64))}});
+  return {value_of(ctx.item(both, 0)), value_of(ctx.item(both, 1))};
+}
+
+}  // namespace
+
+Values convert_top_k_attr(NodeContext& ctx) { return top_k(ctx, ctx.attr("k", -1)); }
+Values convert_top_k(NodeContext& ctx) { return top_k(ctx, ctx.const_int(1, "k")); }
+
+Values convert_cumulative(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t axis = ctx.axis(ctx.const_int(1, "the axis"), NodeContext::rank_of(x));
+  bool reverse = ctx.attr("reverse", 0) != 0;
+  auto flip = [&](Expr e) { return ctx.call("reverse", {std::move(e)}, {{"axis", axis}}); };
+  if (reverse) x = flip(x);
+  Expr y = ctx.call(ctx.op_type() == "CumSum" ? "cumsum" : "cumprod", {x},
+                    {{"axis", axis},
+                     {"dtype", to_value(NodeContext::dtype_of(x))},
+                     {"exclusive", ctx.attr("exclusive", 0) != 0}});
+  return {value_of(reverse ? flip(y) : y)};
+}
+
+}  // namespace relay::importer

@@ -1,0 +1,450 @@
+// Resize, Upsample and other sampling of images.
+//
+// Resize is linear and separable. Where Relay's image.resize operators mean the same they are used;
+// every other combination (scales that do not divide, antialiasing, several axes, ...) is written
+// out as one gather or one matrix product per axis, with weights computed here.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "frontend/onnx/converters.h"
+
+namespace relay::importer {
+namespace {
+
+struct ResizeSpec {
+  std::string mode = "nearest";
+  std::string coordinates = "half_pixel";
+  std::string nearest = "round_prefer_floor";
+  double cubic_alpha = -0.75;
+  bool exclude_outside = false;
+  bool antialias = false;
+  double extrapolation = 0;
+};
+
+struct AxisResize {
+  int64_t in = 1, out = 1;
+  double scale = 1;
+  double roi_begin = 0, roi_end = 1;
+};
+
+// Where output position `o` lies in the input.
+double source_of(NodeContext& ctx, const ResizeSpec& s, const AxisResize& a, int64_t o) {
+  auto x = static_cast<double>(o), n = static_cast<double>(a.in), m = static_cast<double>(a.out);
+  const std::string& c = s.coordinates;
+  if (c == "half_pixel") return (x + 0.5) / a.scale - 0.5;
+  if (c == "half_pixel_symmetric") {
+    double adjustment = m / (a.scale * n);
+    return n / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
+  }
+  if (c == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
+  if (c == "align_corners") return a.out > 1 ? x * (n - 1) / (m - 1) : 0;
+  if (c == "asymmetric") return x / a.scale;
+  if (c == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
+  if (c == "tf_crop_and_resize") {
+    if (a.out == 1) return 0.5 * (a.roi_begin + a.roi_end) * (n - 1);
+    return a.roi_begin * (n - 1) + x * (a.roi_end - a.roi_begin) * (n - 1) / (m - 1);
+  }
+  ctx.fail(codes::frontend_attribute,
+           "attribute 'coordinate_transformation_mode' has an unknown value",
+           "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
+           "tf_half_pixel_for_nn or tf_crop_and_resize",
+           c.substr(0, 100));
+}
+
+double round_nearest(NodeContext& ctx, const std::string& mode, double x) {
+  if (mode == "round_prefer_floor") return std::ceil(x - 0.5);
+  if (mode == "round_prefer_ceil") return std::floor(x + 0.5);
+  if (mode == "floor") return std::floor(x);
+  if (mode == "ceil") return std::ceil(x);
+  ctx.fail(codes::frontend_attribute, "attribute 'nearest_mode' has an unknown value",
+           "round_prefer_floor, round_prefer_ceil, floor or ceil", mode.substr(0, 100));
+}
+
+double cubic_weight(double x, double a) {
+  x = std::fabs(x);
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+  return 0;
+}
+
+// One axis as a list of source positions.
+Expr nearest_axis(NodeContext& ctx, const Expr& e, int64_t axis, const ResizeSpec& s,
+                  const AxisResize& a) {
+  std::vector<int64_t> index;
+  for (int64_t o = 0; o < a.out; ++o) {
+    double x = round_nearest(ctx, s.nearest, source_of(ctx, s, a, o));
+    index.push_back(static_cast<int64_t>(std::clamp(x, 0.0, static_cast<double>(a.in - 1))));
+  }
+  ctx.charge_bytes(a.out, DType::Int(64));
+  Tensor t = Tensor::empty(DType::Int(64), {a.out});
+  std::copy(index.begin(), index.end(), t.data<int64_t>());
+  return ctx.call("take", {e, ctx.constant(std::move(t))}, {{"axis", axis}});
+}
+
+// One axis as a product with its weights, linear or cubic.
+Expr weighted_axis(NodeContext& ctx, const Expr& e, int64_t axis, const ResizeSpec& s,
+                   const AxisResize& a) {
+  DType dtype = NodeContext::dtype_of(e);
+  ctx.charge_bytes(a.in * a.out, dtype);
+  bool cubic = s.mode == "cubic";
+  double reach = cubic ? 2 : 1;
+  // Antialiasing widens the filter when shrinking.
+  double stretch = s.antialias && a.scale < 1 ? a.scale : 1;
+  Tensor weights = Tensor::zeros(dtype, {a.in, a.out});
+  for (int64_t o = 0; o < a.out; ++o) {
+    double x = source_of(ctx, s, a, o);
+    double limit = static_cast<double>(a.in - 1);
+    // A crop that reaches outside takes the extrapolation value, added by the caller.
+    if (s.coordinates == "tf_crop_and_resize" && (x < 0 || x > limit)) continue;
+    if (!cubic && !s.antialias) x = std::clamp(x, 0.0, limit);
+    auto first = static_cast<int64_t>(std::floor(x - reach / stretch)) + 1;
+    auto last = static_cast<int64_t>(std::ceil(x + reach / stretch)) - 1;
+    std::vector<std::pair<int64_t, double>> taps;
+    double sum = 0;
+    for (int64_t i = first; i <= last; ++i) {
+      double distance = (static_cast<double>(i) - x) * stretch;
+      double w =
+          cubic ? cubic_weight(distance, s.cubic_alpha) : std::max(0.0, 1 - std::fabs(distance));
+      bool outside = i < 0 || i >= a.in;
+      if (outside && s.exclude_outside) continue;
+      taps.emplace_back(std::clamp<int64_t>(i, 0, a.in - 1), w);
+      sum += w;
+    }
+    for (auto [i, w] : taps) {
+      int64_t at = i * a.out + o;
+      weights.set_from_double(at, weights.get_as_double(at) + (sum != 0 ? w / sum : w));
+    }
+  }
+  int64_t rank = NodeContext::rank_of(e);
+  std::vector<int64_t> to_last, back;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != axis) to_last.push_back(i);
+  }
+  to_last.push_back(axis);
+  for (int64_t i = 0; i < rank; ++i) back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
+  Expr product = ctx.matmul(ctx.transpose(e, to_last), ctx.constant(std::move(weights)));
+  return ctx.transpose(product, back);
+}
+
+// Whether image.resize means exactly this: spatial axes only, and scales that are the ratio of
+// sizes.
+bool is_image_resize(const ResizeSpec& s, const std::vector<AxisResize>& axes, int64_t rank) {
+  if (rank < 3 || rank > 5 || s.antialias || s.exclude_outside) return false;
+  if (axes[0].in != axes[0].out || axes[1].in != axes[1].out) return false;
+  static constexpr std::string_view kModes[] = {"half_pixel", "align_corners", "asymmetric"};
+  if (std::find(std::begin(kModes), std::end(kModes), s.coordinates) == std::end(kModes)) {
+    return false;
+  }
+  for (const AxisResize& a : axes) {
+    double ratio = static_cast<double>(a.out) / static_cast<double>(a.in);
+    if (std::fabs(ratio - a.scale) > 1e-6 * ratio) return false;
+  }
+  return s.mode != "cubic";
+}
+
+Expr image_resize(NodeContext& ctx, const Expr& x, const ResizeSpec& s,
+                  const std::vector<AxisResize>& axes) {
+  std::vector<int64_t> size;
+  for (size_t i = 2; i < axes.size(); ++i) size.push_back(axes[i].out);
+  static const char* const layouts[] = {"NCW", "NCHW", "NCDHW"};
+  std::string name = "image.resize" + std::to_string(size.size()) + "d";
+  bool nearest = s.mode == "nearest";
+  AttrList attrs{{"size", to_value(size)},
+                 {"layout", std::string(layouts[size.size() - 1])},
+                 {"method", std::string(nearest ? "nearest_neighbor" : "linear")},
+                 {"coordinate_transformation_mode", s.coordinates}};
+  if (nearest) attrs.emplace_back("rounding_method", s.nearest);
+  return ctx.call(name, {x}, attrs);
+}
+
+Expr resize(NodeContext& ctx, Expr x, const ResizeSpec& s, const std::vector<AxisResize>& axes) {
+  if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic") {
+    ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value",
+             "nearest, linear or cubic", s.mode.substr(0, 100));
+  }
+  for (const AxisResize& a : axes) {
+    if (a.in < 1 || a.out < 1 || !(a.scale > 0) || a.out > (int64_t{1} << 31)) {
+      ctx.fail(codes::frontend_attribute, "a size or scale is out of range",
+               "sizes of 1 or more, scales above 0",
+               std::to_string(a.in) + " to " + std::to_string(a.out));
+    }
+  }
+  int64_t rank = NodeContext::rank_of(x);
+  bool changes = std::any_of(axes.begin(), axes.end(), [](const AxisResize& a) {
+    return a.in != a.out || a.scale != 1 || a.roi_begin != 0 || a.roi_end != 1;
+  });
+  if (!changes) return x;
+  DType dtype = NodeContext::dtype_of(x);
+  if (is_image_resize(s, axes, rank) && dtype.is_floating()) return image_resize(ctx, x, s, axes);
+  bool whole = dtype.is_integer();
+  if (s.mode != "nearest" && whole) x = ctx.cast(x, DType::Float(32));
+  Expr outside;
+  for (int64_t i = 0; i < rank; ++i) {
+    const AxisResize& a = axes[static_cast<size_t>(i)];
+    if (a.in == a.out && a.scale == 1 && a.roi_begin == 0 && a.roi_end == 1) continue;
+    x = s.mode == "nearest" ? nearest_axis(ctx, x, i, s, a) : weighted_axis(ctx, x, i, s, a);
+    if (s.coordinates != "tf_crop_and_resize") continue;
+    Tensor mask = Tensor::zeros(DType::Bool(), {a.out});
+    for (int64_t o = 0; o < a.out; ++o) {
+      double at = source_of(ctx, s, a, o);
+      mask.data<uint8_t>()[o] = at < 0 || at > static_cast<double>(a.in - 1);
+    }
+    Expr m = ctx.expand_dims(ctx.constant(std::move(mask)), 1, rank - i - 1);
+    outside = outside ? ctx.call("logical_or", {outside, m}) : m;
+  }
+  if (outside) x = ctx.call("where", {outside, ctx.scalar_like(s.extrapolation, x), x});
+  if (s.mode != "nearest" && whole) x = ctx.cast(ctx.call("round", {x}), dtype);
+  return x;
+}
+
+std::vector<AxisResize> axes_from_shape(NodeContext& ctx, const Expr& x,
+                                        const std::vector<int64_t>& resized) {
+  std::vector<AxisResize> axes(static_cast<size_t>(NodeContext::rank_of(x)));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    bool used = std::find(resized.begin(), resized.end(), static_cast<int64_t>(i)) != resized.end();
+    auto known = as_const(NodeContext::shape_of(x)[i]);
+    // An open dimension that is not resized stays as it is.
+    if (used || known) {
+      axes[i].in = axes[i].out =
+          used && !known ? ctx.const_dim(x, static_cast<int64_t>(i), "a resized dimension")
+                         : *known;
+    }
+  }
+  return axes;
+}
+
+void apply_scale(NodeContext& ctx, AxisResize& a, double scale) {
+  double out = std::floor(static_cast<double>(a.in) * scale);
+  if (!(scale > 0) || !(out < 2147483648.0)) {
+    ctx.fail(codes::frontend_attribute, "a scale is out of range", "a positive number",
+             std::to_string(scale));
+  }
+  a.scale = scale;
+  a.out = static_cast<int64_t>(out);
+}
+
+std::vector<double> scales_of(NodeContext& ctx, size_t input) {
+  Known k = ctx.must_know(input, "the list of scales");
+  std::vector<double> out;
+  if (!k.is_constant()) ctx.fail(codes::frontend_dynamic, "the scales depend on an open dimension");
+  for (int64_t i = 0; i < k.size(); ++i) out.push_back(k.float_at(i));
+  return out;
+}
+
+std::vector<int64_t> every_axis(int64_t rank) {
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+// Scales for all axes. Those of 1 leave their axis alone, so it may be open.
+Values scale_all(NodeContext& ctx, const ResizeSpec& s, const std::vector<double>& scales) {
+  Expr x = ctx.in(0);
+  if (static_cast<int64_t>(scales.size()) != NodeContext::rank_of(x)) {
+    ctx.fail(codes::frontend_attribute, "the list of scales has the wrong length",
+             std::to_string(NodeContext::rank_of(x)), std::to_string(scales.size()));
+  }
+  std::vector<int64_t> resized;
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (scales[i] != 1) resized.push_back(static_cast<int64_t>(i));
+  }
+  std::vector<AxisResize> axes = axes_from_shape(ctx, x, resized);
+  for (int64_t i : resized)
+    apply_scale(ctx, axes[static_cast<size_t>(i)], scales[static_cast<size_t>(i)]);
+  return {value_of(resize(ctx, x, s, axes))};
+}
+
+ResizeSpec upsample_spec(NodeContext& ctx) {
+  ResizeSpec s;
+  s.mode = ctx.attr_string("mode", "nearest");
+  if (s.mode == "bilinear") s.mode = "linear";
+  s.coordinates = "asymmetric";
+  s.nearest = "floor";
+  return s;
+}
+
+}  // namespace
+
+Values convert_upsample_attr(NodeContext& ctx) {
+  return scale_all(ctx, upsample_spec(ctx), ctx.attr_floats("scales"));
+}
+Values convert_upsample(NodeContext& ctx) {
+  return scale_all(ctx, upsample_spec(ctx), scales_of(ctx, 1));
+}
+Values convert_resize_10(NodeContext& ctx) {
+  return scale_all(ctx, upsample_spec(ctx), scales_of(ctx, 1));
+}
+
+Values convert_resize(NodeContext& ctx) {
+  ResizeSpec s;
+  s.mode = ctx.attr_string("mode", s.mode);
+  s.coordinates = ctx.attr_string("coordinate_transformation_mode", s.coordinates);
+  s.nearest = ctx.attr_string("nearest_mode", s.nearest);
+  s.cubic_alpha = ctx.attr_float("cubic_coeff_a", s.cubic_alpha);
+  s.exclude_outside = ctx.attr("exclude_outside", 0) != 0;
+  s.antialias = ctx.attr("antialias", 0) != 0;
+  s.extrapolation = ctx.attr_float("extrapolation_value", 0);
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> which = every_axis(rank);
+  if (ctx.has_attr("axes")) which = ctx.axes(ctx.attr_ints("axes"), rank);
+
+  bool by_size = ctx.has(3) && (!ctx.known(3) || ctx.known(3)->size() > 0);
+  std::vector<double> scales;
+  std::vector<Dim> sizes;
+  if (by_size) {
+    sizes = ctx.must_know(3, "the list of sizes").ints;
+  } else {
+    scales = scales_of(ctx, 2);
+  }
+  size_t given = by_size ? sizes.size() : scales.size();
+  if (given != which.size()) {
+    ctx.fail(codes::frontend_attribute, "the list of sizes or scales has the wrong length",
+             std::to_string(which.size()), std::to_string(given));
+  }
+  std::vector<int64_t> resized;
+  for (size_t i = 0; i < which.size(); ++i) {
+    const Dim& own = NodeContext::shape_of(x)[static_cast<size_t>(which[i])];
+    bool same = by_size ? dim_equal(own, sizes[i]) : scales[i] == 1;
+    if (!same || s.coordinates == "tf_crop_and_resize") resized.push_back(which[i]);
+  }
+  std::vector<AxisResize> axes = axes_from_shape(ctx, x, resized);
+  std::string policy = ctx.attr_string("keep_aspect_ratio_policy", "stretch");
+  if (by_size) {
+    std::vector<int64_t> wanted(which.size());
+    double common = policy == "not_larger" ? 1e300 : 0;
+    for (size_t i = 0; i < which.size(); ++i) {
+      AxisResize& a = axes[static_cast<size_t>(which[i])];
+      bool open = !as_const(sizes[i]) &&
+                  dim_equal(sizes[i], NodeContext::shape_of(x)[static_cast<size_t>(which[i])]);
+      if (!open && !as_const(sizes[i])) {
+        ctx.fail(codes::frontend_dynamic, "a size depends on an input's open dimension", "a number",
+                 to_string(sizes[i]));
+      }
+      wanted[i] = open ? a.in : *as_const(sizes[i]);
+      double scale =
+          static_cast<double>(wanted[i]) / static_cast<double>(std::max<int64_t>(a.in, 1));
+      common = policy == "not_larger" ? std::min(common, scale) : std::max(common, scale);
+    }
+    for (size_t i = 0; i < which.size(); ++i) {
+      AxisResize& a = axes[static_cast<size_t>(which[i])];
+      if (policy == "stretch") {
+        a.out = wanted[i];
+        a.scale = static_cast<double>(a.out) / static_cast<double>(std::max<int64_t>(a.in, 1));
+      } else if (policy == "not_larger" || policy == "not_smaller") {
+        a.out = static_cast<int64_t>(std::floor(common * static_cast<double>(a.in) + 0.5));
+        a.scale = common;
+      } else {
+        ctx.fail(codes::frontend_attribute,
+                 "attribute 'keep_aspect_ratio_policy' has an unknown value",
+                 "stretch, not_larger or not_smaller", policy.substr(0, 100));
+      }
+    }
+  } else {
+    for (size_t i = 0; i < which.size(); ++i) {
+      if (scales[i] != 1) apply_scale(ctx, axes[static_cast<size_t>(which[i])], scales[i]);
+    }
+  }
+  if (s.coordinates == "tf_crop_and_resize") {
+    std::vector<double> roi = scales_of(ctx, 1);
+    if (roi.size() != 2 * which.size()) {
+      ctx.fail(codes::frontend_attribute, "the region has the wrong length",
+               std::to_string(2 * which.size()), std::to_string(roi.size()));
+    }
+    for (size_t i = 0; i < which.size(); ++i) {
+      axes[static_cast<size_t>(which[i])].roi_begin = roi[i];
+      axes[static_cast<size_t>(which[i])].roi_end = roi[i + which.size()];
+    }
+  }
+  return {value_of(resize(ctx, x, s, axes))};
+}
+
+Values convert_grid_sample(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::string mode = ctx.attr_string("mode", ctx.opset() >= 20 ? "linear" : "bilinear");
+  if (mode == "linear") mode = "bilinear";
+  if (mode == "cubic") mode = "bicubic";
+  int64_t rank = NodeContext::rank_of(x);
+  if (rank != 4 && rank != 5) {
+    ctx.fail(codes::type_rank, "the input must be an image or a volume", "rank 4 or 5",
+             to_string(x->type));
+  }
+  // Relay's grid has its coordinates in the second dimension.
+  std::vector<int64_t> axes{0, rank - 1};
+  for (int64_t a = 1; a + 1 < rank; ++a) axes.push_back(a);
+  return {value_of(ctx.call("image.grid_sample", {x, ctx.transpose(ctx.in(1), axes)},
+                            {{"method", mode},
+                             {"layout", std::string(rank == 4 ? "NCHW" : "NCDHW")},
+                             {"padding_mode", ctx.attr_string("padding_mode", "zeros")},
+                             {"align_corners", ctx.attr("align_corners", 0) != 0}}))};
+}
+
+// The grid is the product of theta with the homogeneous coordinates of every place.
+Values convert_affine_grid(NodeContext& ctx) {
+  Expr theta = ctx.in(0);
+  std::vector<int64_t> size = ctx.const_ints(1, "the size");
+  auto nd = static_cast<int64_t>(size.size()) - 2;
+  if (nd != 2 && nd != 3) {
+    ctx.fail(codes::frontend_attribute, "the size must have 4 or 5 entries", "4 or 5",
+             std::to_string(size.size()));
+  }
+  bool corners = ctx.attr("align_corners", 0) != 0;
+  DType dtype = NodeContext::dtype_of(theta);
+  int64_t places = 1;
+  for (int64_t i = 0; i < nd; ++i) {
+    int64_t n = size[static_cast<size_t>(i + 2)];
+    if (n < 1 || n > (1 << 24)) ctx.fail(codes::frontend_attribute, "a size is out of range");
+    places *= n;
+    ctx.charge_bytes(places, dtype);
+  }
+  ctx.charge_bytes(places * (nd + 1), dtype);
+  // Columns x, y, (z,) 1; x runs along the last dimension.
+  Tensor base = Tensor::empty(dtype, {nd + 1, places});
+  for (int64_t p = 0; p < places; ++p) {
+    int64_t rest = p;
+    for (int64_t c = 0; c < nd; ++c) {
+      int64_t n = size[size.size() - 1 - static_cast<size_t>(c)];
+      auto at = static_cast<double>(rest % n), m = static_cast<double>(n);
+      rest /= n;
+      double v = corners ? (n > 1 ? 2 * at / (m - 1) - 1 : 0) : (2 * at + 1) / m - 1;
+      base.set_from_double(c * places + p, v);
+    }
+    base.set_from_double(nd * places + p, 1);
+  }
+  Expr grid = ctx.transpose(ctx.matmul(theta, ctx.constant(std::move(base))), {0, 2, 1});
+  std::vector<Dim> shape{NodeContext::shape_of(theta)[0]};
+  for (size_t i = 2; i < size.size(); ++i) shape.push_back(dim(size[i]));
+  shape.push_back(dim(nd));
+  return {value_of(ctx.reshape(grid, shape))};
+}
+
+Values convert_roi_align(NodeContext& ctx) {
+  Expr rois = ctx.in(1);
+  DType dtype = NodeContext::dtype_of(rois);
+  std::string mode = ctx.attr_string("coordinate_transformation_mode",
+                                     ctx.opset() >= 16 ? "half_pixel" : "output_half_pixel");
+  double scale = ctx.attr_float("spatial_scale", 1.0);
+  if (mode == "half_pixel") {
+    if (scale == 0) ctx.fail(codes::frontend_attribute, "attribute 'spatial_scale' is zero");
+    rois = ctx.sub(rois, ctx.scalar(0.5 / scale, dtype));
+  }
+  Expr batch = ctx.expand_dims(ctx.cast(ctx.in(2), dtype), 1);
+  int64_t ratio = ctx.attr("sampling_ratio", 0);
+  return {value_of(ctx.call(
+      "vision.roi_align", {ctx.in(0), ctx.concat({batch, rois}, 1)},
+      {{"pooled_size", to_value({ctx.attr("output_height", 1), ctx.attr("output_width", 1)})},
+       {"spatial_scale", scale},
+       {"sample_ratio", ratio > 0 ? ratio : int64_t{-1}},
+       {"layout", std::string("NCHW")},
+       {"mode", ctx.attr_string("mode", "avg")}}))};
+}
+
+Values convert_max_roi_pool(NodeContext& ctx) {
+  return {value_of(ctx.call("vision.roi_pool", {ctx.in(0), ctx.in(1)},
+                            {{"pooled_size", to_value(ctx.attr_ints("pooled_shape"))},
+                             {"spatial_scale", ctx.attr_float("spatial_scale", 1.0)},
+                             {"layout", std::string("NCHW")}}))};
+}
+
+}  // namespace relay::importer

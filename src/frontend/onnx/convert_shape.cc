@@ -1,0 +1,906 @@
+// Operators that move, join and cut tensors, and those that make shapes and constants.
+#include <onnx/onnx-ml.pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "frontend/onnx/converters.h"
+#include "frontend/onnx/graph_importer.h"
+
+namespace relay::importer {
+namespace {
+
+constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
+
+int64_t count_of(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+Dim product(const std::vector<Dim>& dims, size_t begin, size_t end) {
+  Dim p = dim(1);
+  for (size_t i = begin; i < end; ++i) p = p * dims[i];
+  return p;
+}
+
+// The type of an input without making an expression of what is only known.
+std::optional<std::vector<Dim>> shape_of_input(NodeContext& ctx, size_t i) {
+  const ModelValue& v = *ctx.value(i);
+  std::vector<Dim> out;
+  if (v.expr) return NodeContext::shape_of(v.expr);
+  if (v.data) {
+    for (int64_t d : v.data.shape()) out.push_back(dim(d));
+    return out;
+  }
+  if (v.known) {
+    for (int64_t d : v.known->shape) out.push_back(dim(d));
+    return out;
+  }
+  return std::nullopt;
+}
+
+std::vector<Dim> shape_elements(NodeContext& ctx, size_t input, const char* what) {
+  Known k = ctx.must_know(input, what);
+  if (!k.is_int() || k.shape.size() > 1) {
+    ctx.fail(codes::frontend_attribute, std::string(what) + " must be a list of integers",
+             "a list of integers", runtime::type_string(k.dtype, k.shape));
+  }
+  if (k.size() > kMaxRank) {
+    ctx.fail(codes::frontend_limit, std::string(what) + " has too many dimensions",
+             "at most " + std::to_string(kMaxRank), std::to_string(k.size()));
+  }
+  return k.ints;
+}
+
+void check_sizes(NodeContext& ctx, const std::vector<Dim>& shape) {
+  int64_t n = 1;
+  for (const Dim& d : shape) {
+    auto c = as_const(d);
+    if (!c) continue;
+    if (*c < 0) {
+      ctx.fail(codes::frontend_attribute, "a dimension is negative", "sizes of 0 or more",
+               std::to_string(*c));
+    }
+    if (__builtin_mul_overflow(n, std::max<int64_t>(*c, 1), &n) || n > (int64_t{1} << 59)) {
+      ctx.fail(codes::frontend_limit, "the size of the result overflows", "a product below 2^59",
+               to_string(tensor_type(shape, DType::Float(32))));
+    }
+  }
+}
+
+}  // namespace
+
+// ---- Shape, Size, constants --------------------------------------------------------------------
+
+std::optional<Known> fold_shape(NodeContext& ctx) {
+  auto shape = shape_of_input(ctx, 0);
+  if (!shape) return std::nullopt;
+  auto rank = static_cast<int64_t>(shape->size());
+  int64_t start = ctx.attr("start", 0), end = ctx.attr("end", rank);
+  auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
+  start = clamp(start);
+  end = std::max(start, clamp(end));
+  std::vector<Dim> dims(shape->begin() + start, shape->begin() + end);
+  if (std::any_of(dims.begin(), dims.end(), is_any)) return std::nullopt;
+  return known_ints(std::move(dims));
+}
+
+Values convert_shape(NodeContext& ctx) {
+  Expr s = ctx.call("shape_of", {ctx.in(0)}, {{"dtype", to_value(DType::Int(64))}});
+  int64_t rank = NodeContext::rank_of(ctx.in(0));
+  int64_t start = ctx.attr("start", 0), end = ctx.attr("end", rank);
+  auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
+  return {value_of(ctx.slice(s, 0, clamp(start), std::max(clamp(start), clamp(end))))};
+}
+
+std::optional<Known> fold_size(NodeContext& ctx) {
+  auto shape = shape_of_input(ctx, 0);
+  if (!shape || std::any_of(shape->begin(), shape->end(), is_any)) return std::nullopt;
+  return known_scalar(product(*shape, 0, shape->size()));
+}
+
+Values convert_size(NodeContext& ctx) {
+  return {value_of(ctx.call("ndarray_size", {ctx.in(0)}, {{"dtype", to_value(DType::Int(64))}}))};
+}
+
+Values convert_constant(NodeContext& ctx) {
+  Tensor t;
+  if (ctx.has_attr("value")) {
+    t = ctx.attr_tensor("value");
+  } else if (ctx.has_attr("value_float")) {
+    t = Tensor::scalar(ctx.attr_float("value_float", 0), DType::Float(32));
+  } else if (ctx.has_attr("value_int")) {
+    t = Tensor::scalar(ctx.attr("value_int", 0), DType::Int(64));
+  } else if (ctx.has_attr("value_floats")) {
+    std::vector<double> v = ctx.attr_floats("value_floats");
+    t = Tensor::empty(DType::Float(32), {static_cast<int64_t>(v.size())});
+    for (size_t i = 0; i < v.size(); ++i) t.set_from_double(static_cast<int64_t>(i), v[i]);
+  } else if (ctx.has_attr("value_ints")) {
+    std::vector<int64_t> v = ctx.attr_ints("value_ints");
+    t = Tensor::empty(DType::Int(64), {static_cast<int64_t>(v.size())});
+    std::copy(v.begin(), v.end(), t.data<int64_t>());
+  } else if (auto* sparse = ctx.find_attr("sparse_value")) {
+    if (!sparse->has_sparse_tensor()) ctx.fail(codes::frontend_attribute, "sparse_value is empty");
+    t = read_sparse_tensor(sparse->sparse_tensor(), ctx.importer().tensors(),
+                           ctx.importer().options().max_constant_bytes, ctx.span());
+  } else {
+    ctx.unsupported("a constant without a number", "strings cannot be imported");
+  }
+  return {value_of(std::move(t))};
+}
+
+std::optional<Known> fold_constant_of_shape(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k || !k->is_int() || !k->is_constant() || k->size() > 1) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (int64_t i = 0; i < k->size(); ++i) shape.push_back(k->int_at(i));
+  int64_t n = shape.empty() ? 1 : shape[0];
+  if (n < 0 || n > 64) return std::nullopt;
+  Tensor value = ctx.attr_tensor("value");
+  auto element = value ? known_from(value) : std::optional(Known{DType::Float(32), {1}, {}, {0.0}});
+  if (!element || element->size() != 1) return std::nullopt;
+  Known out{element->dtype, shape, {}, {}};
+  for (int64_t i = 0; i < n; ++i) {
+    if (out.is_int()) {
+      out.ints.push_back(element->ints[0]);
+    } else {
+      out.floats.push_back(element->floats[0]);
+    }
+  }
+  return out;
+}
+
+Values convert_constant_of_shape(NodeContext& ctx) {
+  std::vector<Dim> shape = shape_elements(ctx, 0, "the shape");
+  check_sizes(ctx, shape);
+  Tensor value = ctx.attr_tensor("value");
+  if (value && value.num_elements() != 1) {
+    ctx.fail(codes::frontend_attribute, "attribute 'value' must have one element", "1",
+             std::to_string(value.num_elements()));
+  }
+  DType dtype = value ? value.dtype() : DType::Float(32);
+  Expr fill = ctx.constant(value ? value.reshape({}) : Tensor::scalar(0.0, dtype));
+  std::vector<int64_t> sizes;
+  for (const Dim& d : shape) {
+    if (auto c = as_const(d)) sizes.push_back(*c);
+  }
+  if (sizes.size() != shape.size()) return {value_of(ctx.broadcast_to(fill, shape))};
+  return {
+      value_of(ctx.call("full", {fill}, {{"shape", to_value(sizes)}, {"dtype", to_value(dtype)}}))};
+}
+
+Values convert_eye_like(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  if (NodeContext::rank_of(x) != 2) {
+    ctx.fail(codes::type_rank, "the input must be a matrix", "rank 2", to_string(x->type));
+  }
+  int64_t rows = ctx.const_dim(x, 0, "the number of rows");
+  int64_t columns = ctx.const_dim(x, 1, "the number of columns");
+  int64_t k = ctx.attr("k", 0);
+  DType dtype = ctx.attr_dtype("dtype", NodeContext::dtype_of(x));
+  ctx.charge_bytes(rows * columns, dtype);
+  Tensor t = Tensor::zeros(dtype, {rows, columns});
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t c = 0;
+    if (!__builtin_add_overflow(r, k, &c) && c >= 0 && c < columns) {
+      t.set_from_double(r * columns + c, 1);
+    }
+  }
+  return {value_of(std::move(t))};
+}
+
+std::optional<Known> fold_range(NodeContext& ctx) {
+  auto a = ctx.foldable(0), b = ctx.foldable(1), s = ctx.foldable(2);
+  if (!a || !b || !s || !a->is_constant() || !b->is_constant() || !s->is_constant()) {
+    return std::nullopt;
+  }
+  if (a->size() != 1 || b->size() != 1 || s->size() != 1 || !a->is_int()) return std::nullopt;
+  int64_t step = s->int_at(0), span = 0;
+  if (step == 0 || __builtin_sub_overflow(b->int_at(0), a->int_at(0), &span)) return std::nullopt;
+  if (step == std::numeric_limits<int64_t>::min()) return std::nullopt;
+  int64_t whole = step > 0 ? span : -span, stride = std::abs(step);
+  int64_t n = whole <= 0 ? 0 : (whole - 1) / stride + 1;
+  if (n > kMaxKnownElements) return std::nullopt;
+  std::vector<Dim> out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(dim(a->int_at(0) + i * step));
+  return known_ints(std::move(out), a->dtype);
+}
+
+Values convert_range(NodeContext& ctx) {
+  Known a = ctx.must_know(0, "the start"), b = ctx.must_know(1, "the limit"),
+        s = ctx.must_know(2, "the step");
+  if (a.size() != 1 || b.size() != 1 || s.size() != 1) {
+    ctx.fail(codes::frontend_attribute, "start, limit and step must be one number each");
+  }
+  if (!a.is_constant() || !b.is_constant() || !s.is_constant()) {
+    ctx.fail(codes::frontend_dynamic, "the length depends on an input's open dimension", {}, {},
+             "give the input's shape, as in --input NAME=1x128");
+  }
+  double start = a.float_at(0), step = s.float_at(0);
+  if (step == 0) ctx.fail(codes::frontend_attribute, "the step is zero", "a step of not 0", "0");
+  double count = std::ceil((b.float_at(0) - start) / step);
+  if (!(count < 1e15)) ctx.fail(codes::frontend_limit, "the range is too long");
+  auto n = static_cast<int64_t>(std::max(count, 0.0));
+  ctx.charge_bytes(n, a.dtype);
+  Tensor t = Tensor::empty(a.dtype, {n});
+  for (int64_t i = 0; i < n; ++i) {
+    if (a.is_int()) {
+      t.set_from_int(i, a.int_at(0) + i * s.int_at(0));
+    } else {
+      t.set_from_double(i, start + static_cast<double>(i) * step);
+    }
+  }
+  return {value_of(std::move(t))};
+}
+
+// ---- Reshape and friends -----------------------------------------------------------------------
+
+namespace {
+
+// The shape that a Reshape gives; nullopt when its target is not known.
+std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
+                                std::vector<Dim> target, bool allowzero) {
+  std::optional<size_t> inferred;
+  for (size_t i = 0; i < target.size(); ++i) {
+    auto c = as_const(target[i]);
+    if (!c) continue;
+    if (*c == 0 && !allowzero) {
+      if (i >= from.size()) {
+        ctx.fail(codes::type_shape, "the new shape copies a dimension that the input lacks",
+                 "at least " + std::to_string(i + 1) + " dimensions", std::to_string(from.size()));
+      }
+      target[i] = from[i];
+    } else if (*c == -1) {
+      if (inferred) ctx.fail(codes::frontend_attribute, "the new shape has two dimensions of -1");
+      inferred = i;
+    } else if (*c < 0) {
+      ctx.fail(codes::frontend_attribute, "the new shape has a negative dimension",
+               "sizes of 0 or more, or -1 once", std::to_string(*c));
+    }
+  }
+  auto mismatch = [&]() {
+    std::vector<Dim> shown = target;
+    if (inferred) shown[*inferred] = dim_any();
+    ctx.fail(codes::type_shape, "the new shape does not hold as many elements",
+             to_string(tensor_type(from, DType::Float(32))),
+             to_string(tensor_type(shown, DType::Float(32))));
+  };
+  if (!inferred) {
+    check_sizes(ctx, target);
+    if (dim_differs(product(from, 0, from.size()), product(target, 0, target.size()))) mismatch();
+    return target;
+  }
+  // Dimensions that are on both sides cancel; what is left over is the inferred one.
+  std::vector<Dim> above = from;
+  Dim below = dim(1);
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (i == *inferred) continue;
+    auto same = std::find_if(above.begin(), above.end(),
+                             [&](const Dim& d) { return !as_const(d) && dim_equal(d, target[i]); });
+    if (same != above.end()) {
+      above.erase(same);
+    } else {
+      below = below * target[i];
+    }
+  }
+  Dim total = product(above, 0, above.size());
+  if (auto divisor = as_const(below)) {
+    if (*divisor == 0) {
+      ctx.fail(codes::type_shape, "a dimension of -1 cannot be found for a shape without elements");
+    }
+    if (auto t = as_const(total); t && *t % *divisor != 0) mismatch();
+    target[*inferred] = floor_div(total, below);
+  } else {
+    if (!dim_equal(total, below)) {
+      ctx.fail(codes::frontend_dynamic, "the dimension of -1 cannot be found from open dimensions",
+               {}, to_string(total) + " / " + to_string(below),
+               "give the input's shape, as in --input NAME=1x3x224x224");
+    }
+    target[*inferred] = dim(1);
+  }
+  return target;
+}
+
+// `known` with another shape of as many elements, given by an expression-free description.
+std::optional<Known> with_shape(Known k, std::vector<int64_t> shape) {
+  if (count_of(shape) != k.size()) return std::nullopt;
+  k.shape = std::move(shape);
+  return k;
+}
+
+// The axes of Squeeze and Unsqueeze: attribute before opset 13, input since.
+std::optional<std::vector<int64_t>> given_axes(NodeContext& ctx) {
+  if (ctx.has_attr("axes")) return ctx.attr_ints("axes");
+  if (ctx.has(1)) return ctx.const_ints(1, "the list of axes");
+  return std::nullopt;
+}
+
+std::vector<int64_t> squeezed_axes(NodeContext& ctx, const std::vector<Dim>& shape) {
+  auto rank = static_cast<int64_t>(shape.size());
+  std::vector<int64_t> axes;
+  if (auto given = given_axes(ctx)) {
+    axes = ctx.axes(*given, rank);
+  } else {
+    for (int64_t a = 0; a < rank; ++a) {
+      if (as_const(shape[static_cast<size_t>(a)]) == 1) axes.push_back(a);
+    }
+  }
+  for (int64_t a : axes) {
+    auto c = as_const(shape[static_cast<size_t>(a)]);
+    if (c && *c != 1) {
+      ctx.fail(codes::type_shape, "only a dimension of 1 can be removed", "1", std::to_string(*c));
+    }
+  }
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+std::vector<int64_t> unsqueezed_axes(NodeContext& ctx, int64_t rank) {
+  auto given = given_axes(ctx);
+  if (!given) ctx.fail(codes::frontend_graph, "the axes are missing");
+  if (static_cast<int64_t>(given->size()) + rank > kMaxRank) {
+    ctx.fail(codes::frontend_limit, "the result has too many dimensions",
+             "at most " + std::to_string(kMaxRank));
+  }
+  std::vector<int64_t> axes = ctx.axes(*given, rank + static_cast<int64_t>(given->size()));
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+}  // namespace
+
+std::optional<Known> fold_reshaped(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k) return std::nullopt;
+  std::vector<Dim> from;
+  for (int64_t d : k->shape) from.push_back(dim(d));
+  const std::string& op = ctx.op_type();
+  std::vector<int64_t> shape;
+  if (op == "Unsqueeze") {
+    shape = k->shape;
+    for (int64_t a : unsqueezed_axes(ctx, static_cast<int64_t>(from.size()))) {
+      shape.insert(shape.begin() + a, 1);
+    }
+  } else if (op == "Squeeze") {
+    std::vector<int64_t> axes = squeezed_axes(ctx, from);
+    for (size_t a = 0; a < from.size(); ++a) {
+      if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(a)) == axes.end()) {
+        shape.push_back(k->shape[a]);
+      }
+    }
+  } else {
+    auto target = ctx.known(1);
+    if (!target || !target->is_int() || !target->is_constant()) return std::nullopt;
+    for (const Dim& d : reshape_target(ctx, from, target->ints, ctx.attr("allowzero", 0) != 0)) {
+      shape.push_back(*as_const(d));
+    }
+  }
+  return with_shape(std::move(*k), std::move(shape));
+}
+
+Values convert_reshape(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
+  bool allowzero = ctx.attr("allowzero", 0) != 0;
+  return {
+      value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, allowzero)))};
+}
+
+Values convert_flatten(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const std::vector<Dim>& shape = NodeContext::shape_of(x);
+  auto rank = static_cast<int64_t>(shape.size());
+  int64_t axis = ctx.attr("axis", 1);
+  if (axis != rank) axis = ctx.axis(axis, rank);
+  auto at = static_cast<size_t>(axis);
+  return {value_of(ctx.reshape(x, {product(shape, 0, at), product(shape, at, shape.size())}))};
+}
+
+Values convert_squeeze(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  return {value_of(ctx.squeeze(x, squeezed_axes(ctx, NodeContext::shape_of(x))))};
+}
+Values convert_squeeze_attr(NodeContext& ctx) { return convert_squeeze(ctx); }
+
+Values convert_unsqueeze(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<int64_t> axes = unsqueezed_axes(ctx, NodeContext::rank_of(x));
+  for (size_t i = 0; i < axes.size();) {
+    size_t end = i + 1;
+    while (end < axes.size() && axes[end] == axes[end - 1] + 1) ++end;
+    x = ctx.expand_dims(x, axes[i], static_cast<int64_t>(end - i));
+    i = end;
+  }
+  return {value_of(x)};
+}
+Values convert_unsqueeze_attr(NodeContext& ctx) { return convert_unsqueeze(ctx); }
+
+Values convert_transpose(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> perm = ctx.attr_ints("perm");
+  if (perm.empty()) {
+    for (int64_t a = rank; a-- > 0;) perm.push_back(a);
+  }
+  perm = ctx.axes(perm, rank);
+  if (static_cast<int64_t>(perm.size()) != rank) {
+    ctx.fail(codes::frontend_attribute, "attribute 'perm' has the wrong length",
+             std::to_string(rank), std::to_string(perm.size()));
+  }
+  return {value_of(ctx.transpose(x, perm))};
+}
+
+// ---- Concat, Split, Slice ----------------------------------------------------------------------
+
+std::optional<Known> fold_concat(NodeContext& ctx) {
+  std::optional<Known> out;
+  for (size_t i = 0; i < ctx.num_inputs(); ++i) {
+    auto k = ctx.foldable(i);
+    if (!k || k->shape.size() != 1) return std::nullopt;
+    if (!out) {
+      out = std::move(k);
+      continue;
+    }
+    if (k->dtype != out->dtype) return std::nullopt;
+    out->ints.insert(out->ints.end(), k->ints.begin(), k->ints.end());
+    out->floats.insert(out->floats.end(), k->floats.begin(), k->floats.end());
+    out->shape[0] += k->shape[0];
+    if (out->size() > kMaxKnownElements) return std::nullopt;
+  }
+  if (out) ctx.axis(ctx.attr("axis", 0), 1);
+  return out;
+}
+
+Values convert_concat(NodeContext& ctx) {
+  std::vector<Expr> parts = ctx.all();
+  int64_t axis = ctx.axis(ctx.attr("axis", 1), NodeContext::rank_of(parts[0]));
+  return {value_of(ctx.concat(std::move(parts), axis))};
+}
+
+namespace {
+
+Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t axis) {
+  auto k = ctx.foldable(0);
+  Values out;
+  if (k && k->shape.size() == 1) {
+    size_t at = 0;
+    for (int64_t n : sizes) {
+      Known part{k->dtype, {n}, {}, {}};
+      for (int64_t i = 0; i < n; ++i, ++at) {
+        if (k->is_int()) {
+          part.ints.push_back(k->ints.at(at));
+        } else {
+          part.floats.push_back(k->floats.at(at));
+        }
+      }
+      out.push_back(value_of(std::move(part)));
+    }
+    return out;
+  }
+  Expr x = ctx.in(0);
+  if (sizes.size() == 1) return {value_of(x)};
+  std::vector<int64_t> indices;
+  int64_t at = 0;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) indices.push_back(at += sizes[i]);
+  bool equal = std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
+  relay::Value parts =
+      equal && sizes[0] > 0 ? relay::Value(static_cast<int64_t>(sizes.size())) : to_value(indices);
+  Expr all = ctx.call("split", {x}, {{"indices_or_sections", parts}, {"axis", axis}});
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    out.push_back(value_of(ctx.item(all, static_cast<int64_t>(i))));
+  }
+  return out;
+}
+
+}  // namespace
+
+Values convert_split(NodeContext& ctx) {
+  auto shape = shape_of_input(ctx, 0);
+  if (!shape) shape = NodeContext::shape_of(ctx.in(0));
+  int64_t axis = ctx.axis(ctx.attr("axis", 0), static_cast<int64_t>(shape->size()));
+  const Dim& whole = (*shape)[static_cast<size_t>(axis)];
+  auto outputs = static_cast<int64_t>(ctx.num_outputs());
+  std::vector<int64_t> sizes;
+  if (ctx.has_attr("split")) {
+    sizes = ctx.attr_ints("split");
+  } else if (ctx.has(1)) {
+    sizes = ctx.const_ints(1, "the list of sizes");
+  } else {
+    int64_t parts = ctx.attr("num_outputs", outputs);
+    if (parts != outputs || parts < 1) {
+      ctx.fail(codes::frontend_attribute, "the number of outputs does not fit",
+               std::to_string(parts), std::to_string(outputs));
+    }
+    auto n = as_const(whole);
+    if (!n) {
+      if (as_const(mod(whole, dim(parts))) != 0) {
+        ctx.fail(codes::frontend_dynamic, "an open dimension is split into equal parts", "a number",
+                 to_string(whole), "give the input's shape, as in --input NAME=1x3x224x224");
+      }
+      Values out;
+      for (const Expr& e : ctx.split(ctx.in(0), axis, parts)) out.push_back(value_of(e));
+      return out;
+    }
+    // The last part is smaller when the size does not divide.
+    int64_t each = (*n + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) {
+      sizes.push_back(std::clamp<int64_t>(*n - i * each, 0, each));
+    }
+  }
+  int64_t sum = 0;
+  for (int64_t s : sizes) {
+    if (s < 0 || __builtin_add_overflow(sum, s, &sum)) {
+      ctx.fail(codes::frontend_attribute, "a part has an impossible size", "sizes of 0 or more",
+               std::to_string(s));
+    }
+  }
+  auto n = as_const(whole);
+  if (static_cast<int64_t>(sizes.size()) != outputs || (n && *n != sum)) {
+    ctx.fail(codes::type_shape, "the parts do not add up",
+             std::to_string(outputs) + " parts of " + to_string(whole) + " together",
+             std::to_string(sizes.size()) + " parts of " + std::to_string(sum) + " together");
+  }
+  return split_into(ctx, sizes, axis);
+}
+Values convert_split_attr(NodeContext& ctx) { return convert_split(ctx); }
+
+namespace {
+
+struct SliceSpec {
+  std::vector<Dim> starts, ends;
+  std::vector<int64_t> axes, steps;
+};
+
+SliceSpec slice_spec(NodeContext& ctx, int64_t rank) {
+  SliceSpec s;
+  if (ctx.has_attr("starts")) {
+    for (int64_t v : ctx.attr_ints("starts")) s.starts.push_back(dim(v));
+    for (int64_t v : ctx.attr_ints("ends")) s.ends.push_back(dim(v));
+    s.axes = ctx.attr_ints("axes");
+  } else {
+    s.starts = shape_elements(ctx, 1, "the list of starts");
+    s.ends = shape_elements(ctx, 2, "the list of ends");
+    if (ctx.has(3)) s.axes = ctx.const_ints(3, "the list of axes");
+    if (ctx.has(4)) s.steps = ctx.const_ints(4, "the list of steps");
+  }
+  size_t n = s.starts.size();
+  if (s.axes.empty()) {
+    for (size_t i = 0; i < n; ++i) s.axes.push_back(static_cast<int64_t>(i));
+  }
+  if (s.steps.empty()) s.steps.assign(n, 1);
+  if (s.ends.size() != n || s.axes.size() != n || s.steps.size() != n) {
+    ctx.fail(codes::frontend_attribute, "starts, ends, axes and steps differ in length",
+             std::to_string(n) + " each");
+  }
+  s.axes = ctx.axes(s.axes, rank);
+  for (int64_t step : s.steps) {
+    if (step == 0 || step == std::numeric_limits<int64_t>::min()) {
+      ctx.fail(codes::frontend_attribute, "a step is impossible", "a step of not 0",
+               std::to_string(step));
+    }
+  }
+  return s;
+}
+
+// Start and end within a dimension of known size, as Python's slice.indices gives them.
+std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step, int64_t size) {
+  auto fix = [&](int64_t v) {
+    if (v < 0) v = v < -size ? -1 : v + size;
+    return step > 0 ? std::clamp<int64_t>(v, 0, size) : std::clamp<int64_t>(v, -1, size - 1);
+  };
+  // Before the first element means 0 when going up.
+  int64_t low = step > 0 ? std::max<int64_t>(fix(start), 0) : fix(start);
+  int64_t high = step > 0 ? std::max<int64_t>(fix(end), 0) : fix(end);
+  return {low, high};
+}
+
+}  // namespace
+
+std::optional<Known> fold_slice(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k || k->shape.size() != 1) return std::nullopt;
+  for (size_t i = 1; i < ctx.num_inputs(); ++i) {
+    if (!ctx.has(i)) continue;
+    auto bound = ctx.known(i);
+    if (!bound || !bound->is_int() || !bound->is_constant()) return std::nullopt;
+  }
+  SliceSpec s = slice_spec(ctx, 1);
+  if (s.starts.size() != 1) return std::nullopt;
+  int64_t size = k->shape[0], step = s.steps[0];
+  auto [at, end] = clamp_slice(*as_const(s.starts[0]), *as_const(s.ends[0]), step, size);
+  Known out{k->dtype, {}, {}, {}};
+  for (; step > 0 ? at < end : at > end; at += step) {
+    if (k->is_int()) {
+      out.ints.push_back(k->ints[static_cast<size_t>(at)]);
+    } else {
+      out.floats.push_back(k->floats[static_cast<size_t>(at)]);
+    }
+    if (step > size || step < -size) break;
+  }
+  out.shape = {out.size()};
+  return out;
+}
+
+Values convert_slice(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const std::vector<Dim>& shape = NodeContext::shape_of(x);
+  SliceSpec s = slice_spec(ctx, static_cast<int64_t>(shape.size()));
+  std::vector<int64_t> begin, end, strides, axes;
+  for (size_t i = 0; i < s.axes.size(); ++i) {
+    const Dim& size = shape[static_cast<size_t>(s.axes[i])];
+    auto from = as_const(s.starts[i]), to = as_const(s.ends[i]);
+    int64_t step = s.steps[i];
+    if (to == std::nullopt && dim_equal(s.ends[i], size)) to = kMaxInt;
+    // "The end minus a few" of an open dimension counts from its end.
+    if (!to) {
+      if (auto less = as_const(s.ends[i] - size); less && *less < 0) to = *less;
+    }
+    if (!from) {
+      if (auto less = as_const(s.starts[i] - size); less && *less < 0) from = *less;
+    }
+    if (!from || !to) {
+      ctx.fail(codes::frontend_dynamic, "a bound depends on an input's open dimension", "a number",
+               to_string(from ? s.ends[i] : s.starts[i]),
+               "give the input's shape, as in --input NAME=1x3x224x224");
+    }
+    if (auto n = as_const(size)) {
+      auto [low, high] = clamp_slice(*from, *to, step, *n);
+      if (low == 0 && high == *n && step == 1) continue;
+      begin.push_back(low);
+      // -1 would count from the end; so much below zero is before the first element.
+      end.push_back(high < 0 ? -*n - 1 : high);
+    } else {
+      if (*from == 0 && *to >= std::numeric_limits<int32_t>::max() && step == 1) continue;
+      begin.push_back(*from);
+      end.push_back(*to);
+    }
+    strides.push_back(step);
+    axes.push_back(s.axes[i]);
+  }
+  if (axes.empty()) return {value_of(x)};
+  return {value_of(ctx.call("strided_slice", {x},
+                            {{"begin", to_value(begin)},
+                             {"end", to_value(end)},
+                             {"strides", to_value(strides)},
+                             {"axes", to_value(axes)}}))};
+}
+Values convert_slice_attr(NodeContext& ctx) { return convert_slice(ctx); }
+
+// ---- Expand, Tile, Pad -------------------------------------------------------------------------
+
+std::optional<Known> fold_expand(NodeContext& ctx) {
+  auto k = ctx.foldable(0), target = ctx.foldable(1);
+  if (!k || !k->is_int() || !target || !target->is_int() || !target->is_constant()) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> sizes;
+  int64_t n = 1;
+  for (int64_t i = 0; i < target->size(); ++i) {
+    sizes.push_back(target->int_at(i));
+    if (sizes.back() < 0 || sizes.back() > kMaxKnownElements) return std::nullopt;
+    n *= std::max<int64_t>(sizes.back(), 1);
+    if (n > kMaxKnownElements) return std::nullopt;
+  }
+  auto shape = broadcast_shape(k->shape, sizes);
+  if (!shape || count_of(*shape) > kMaxKnownElements) return std::nullopt;
+  Known out{k->dtype, *shape, {}, {}};
+  for (int64_t i = 0; i < count_of(*shape); ++i) {
+    out.ints.push_back(k->ints[static_cast<size_t>(broadcast_index(i, *shape, k->shape))]);
+  }
+  return out;
+}
+
+Values convert_expand(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
+  check_sizes(ctx, target);
+  const std::vector<Dim>& from = NodeContext::shape_of(x);
+  // Broadcasting goes both ways: a target of 1 keeps the input's size.
+  while (target.size() < from.size()) target.insert(target.begin(), dim(1));
+  size_t lead = target.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (as_const(target[lead + i]) == 1) target[lead + i] = from[i];
+  }
+  return {value_of(ctx.broadcast_to(x, target))};
+}
+
+Values convert_tile(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<int64_t> reps = ctx.const_ints(1, "the list of repeats");
+  if (static_cast<int64_t>(reps.size()) != NodeContext::rank_of(x)) {
+    ctx.fail(codes::frontend_attribute, "the list of repeats has the wrong length",
+             std::to_string(NodeContext::rank_of(x)), std::to_string(reps.size()));
+  }
+  std::vector<Dim> result;
+  for (size_t i = 0; i < reps.size(); ++i) {
+    if (reps[i] < 0) ctx.fail(codes::frontend_attribute, "a repeat is negative");
+    result.push_back(NodeContext::shape_of(x)[i] * dim(reps[i]));
+  }
+  check_sizes(ctx, result);
+  if (std::all_of(reps.begin(), reps.end(), [](int64_t r) { return r == 1; })) {
+    return {value_of(x)};
+  }
+  return {value_of(ctx.call("tile", {x}, {{"reps", to_value(reps)}}))};
+}
+
+namespace {
+
+// Periodic continuation along one axis.
+Expr pad_wrap(NodeContext& ctx, Expr x, int64_t axis, int64_t before, int64_t after) {
+  int64_t n = ctx.const_dim(x, axis, "the size of a dimension padded by wrapping");
+  if (before > n || after > n) {
+    ctx.unsupported("wrapping by more than the size of a dimension");
+  }
+  std::vector<Expr> parts;
+  if (before > 0) parts.push_back(ctx.slice(x, axis, n - before, n));
+  parts.push_back(x);
+  if (after > 0) parts.push_back(ctx.slice(x, axis, 0, after));
+  return ctx.concat(std::move(parts), axis);
+}
+
+Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::string& mode,
+         Expr fill) {
+  int64_t rank = NodeContext::rank_of(x);
+  if (static_cast<int64_t>(pads.size()) != 2 * rank) {
+    ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length",
+             std::to_string(2 * rank), std::to_string(pads.size()));
+  }
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
+    ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value",
+             "constant, edge, reflect or wrap", mode);
+  }
+  ValueList widths;
+  bool pads_any = false;
+  std::vector<int64_t> crop_begin, crop_end, crop_axes;
+  for (int64_t a = 0; a < rank; ++a) {
+    int64_t before = pads[static_cast<size_t>(a)], after = pads[static_cast<size_t>(a + rank)];
+    constexpr int64_t kMaxPad = int64_t{1} << 40;
+    if (std::max(std::abs(before / 2), std::abs(after / 2)) > kMaxPad) {
+      ctx.fail(codes::frontend_limit, "a pad is too large", "at most 2^40", std::to_string(before));
+    }
+    // Negative pads remove elements.
+    if (before < 0 || after < 0) {
+      crop_axes.push_back(a);
+      crop_begin.push_back(std::max<int64_t>(-before, 0));
+      crop_end.push_back(after < 0 ? after : kMaxInt);
+      before = std::max<int64_t>(before, 0);
+      after = std::max<int64_t>(after, 0);
+    }
+    pads_any |= before > 0 || after > 0;
+    if (mode == "wrap") {
+      if (before > 0 || after > 0) x = pad_wrap(ctx, x, a, before, after);
+      continue;
+    }
+    if (mode == "reflect" && (before > 0 || after > 0)) {
+      auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(a)]);
+      if (n && (before >= *n || after >= *n)) {
+        ctx.unsupported("reflecting by the size of a dimension or more");
+      }
+    }
+    widths.push_back(to_value({before, after}));
+  }
+  if (!crop_axes.empty()) {
+    x = ctx.call("strided_slice", {x},
+                 {{"begin", to_value(crop_begin)},
+                  {"end", to_value(crop_end)},
+                  {"strides", to_value(std::vector<int64_t>(crop_axes.size(), 1))},
+                  {"axes", to_value(crop_axes)}});
+  }
+  if (mode == "wrap" || !pads_any) return x;
+  return ctx.call("nn.pad", {x, std::move(fill)},
+                  {{"pad_width", relay::Value(std::move(widths))}, {"pad_mode", mode}});
+}
+
+}  // namespace
+
+Values convert_pad_attr(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  return {value_of(pad(ctx, x, ctx.attr_ints("pads"), ctx.attr_string("mode", "constant"),
+                       ctx.scalar_like(ctx.attr_float("value", 0), x)))};
+}
+
+Values convert_pad(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> pads = ctx.const_ints(1, "the list of pads");
+  if (ctx.has(3)) {
+    std::vector<int64_t> axes = ctx.axes(ctx.const_ints(3, "the list of axes"), rank);
+    if (pads.size() != 2 * axes.size()) {
+      ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length",
+               std::to_string(2 * axes.size()), std::to_string(pads.size()));
+    }
+    std::vector<int64_t> all(static_cast<size_t>(2 * rank), 0);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      all[static_cast<size_t>(axes[i])] = pads[i];
+      all[static_cast<size_t>(axes[i] + rank)] = pads[i + axes.size()];
+    }
+    pads = std::move(all);
+  }
+  Expr fill = ctx.scalar_like(0, x);
+  if (ctx.has(2)) {
+    fill = ctx.in(2);
+    if (NodeContext::rank_of(fill) > 0) fill = ctx.reshape(fill, std::vector<int64_t>{});
+  }
+  return {value_of(pad(ctx, x, pads, ctx.attr_string("mode", "constant"), fill))};
+}
+
+// ---- Rearrangements ----------------------------------------------------------------------------
+
+Values convert_trilu(NodeContext& ctx) {
+  Expr k = ctx.has(1) ? ctx.in(1) : ctx.scalar(0, DType::Int(64));
+  if (NodeContext::rank_of(k) > 0) k = ctx.reshape(k, std::vector<int64_t>{});
+  return {value_of(ctx.call("trilu", {ctx.in(0), k}, {{"upper", ctx.attr("upper", 1) != 0}}))};
+}
+
+Values convert_depth_to_space(NodeContext& ctx) {
+  int64_t block = ctx.attr("blocksize", 0);
+  if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
+  return {value_of(ctx.call("nn.depth_to_space", {ctx.in(0)},
+                            {{"block_size", block}, {"mode", ctx.attr_string("mode", "DCR")}}))};
+}
+
+Values convert_space_to_depth(NodeContext& ctx) {
+  int64_t block = ctx.attr("blocksize", 0);
+  if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
+  return {value_of(ctx.call("nn.space_to_depth", {ctx.in(0)}, {{"block_size", block}}))};
+}
+
+Values convert_reverse_sequence(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  return {value_of(ctx.call("reverse_sequence", {x, ctx.in(1)},
+                            {{"seq_axis", ctx.axis(ctx.attr("time_axis", 0), rank)},
+                             {"batch_axis", ctx.axis(ctx.attr("batch_axis", 1), rank)}}))};
+}
+
+Values convert_non_zero(NodeContext& ctx) {
+  Tensor t = ctx.constant_data(0);
+  if (!t) convert_data_dependent(ctx);
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    if (t.get_as_double(i) != 0) found.push_back(i);
+  }
+  auto rank = static_cast<int64_t>(t.shape().size());
+  auto n = static_cast<int64_t>(found.size());
+  ctx.charge_bytes(rank * n, DType::Int(64));
+  Tensor out = Tensor::empty(DType::Int(64), {rank, n});
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t at = found[static_cast<size_t>(i)];
+    for (int64_t a = rank; a-- > 0;) {
+      int64_t extent = t.dim(static_cast<size_t>(a));
+      out.data<int64_t>()[a * n + i] = at % extent;
+      at /= extent;
+    }
+  }
+  return {value_of(std::move(out))};
+}
+
+Values convert_compress(NodeContext& ctx) {
+  Tensor condition = ctx.constant_data(1);
+  if (!condition) convert_data_dependent(ctx);
+  Expr x = ctx.in(0);
+  int64_t axis = 0;
+  if (ctx.has_attr("axis")) {
+    axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
+  } else {
+    const std::vector<Dim>& shape = NodeContext::shape_of(x);
+    x = ctx.reshape(x, {product(shape, 0, shape.size())});
+  }
+  int64_t size = ctx.const_dim(x, axis, "the size of the compressed dimension");
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < std::min(condition.num_elements(), size); ++i) {
+    if (condition.get_as_double(i) != 0) kept.push_back(i);
+  }
+  return {value_of(ctx.call("take", {x, ctx.ints(kept)}, {{"axis", axis}}))};
+}
+
+Values convert_data_dependent(NodeContext& ctx) {
+  ctx.fail(codes::frontend_dynamic, "the shape of its result depends on data",
+           "a result whose shape follows from the shapes of the inputs", {},
+           "cut the model before this node, and do this step outside");
+}
+
+}  // namespace relay::importer

@@ -1,0 +1,286 @@
+// Operators of transformers that exporters and optimisers write as one node.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "frontend/onnx/converters.h"
+
+namespace relay::importer {
+namespace {
+
+Expr tanh_gelu(NodeContext& ctx, const Expr& x) {
+  auto c = [&](double v) { return ctx.scalar_like(v, x); };
+  Expr cubic = ctx.mul(ctx.mul(ctx.mul(x, x), x), c(0.044715));
+  Expr t = ctx.call("tanh", {ctx.mul(ctx.add(x, cubic), c(0.7978845608028654))});
+  return ctx.mul(ctx.mul(x, c(0.5)), ctx.add(t, c(1)));
+}
+
+Expr layer_norm(NodeContext& ctx, const Expr& x, const Expr& gamma, const Expr& beta) {
+  Expr b = beta ? beta : ctx.full(0, NodeContext::shape_of(gamma), NodeContext::dtype_of(x));
+  return ctx.call("nn.layer_norm", {x, gamma, b},
+                  {{"axis", int64_t{-1}}, {"epsilon", ctx.attr_float("epsilon", 1e-12)}});
+}
+
+// (batch, sequence, heads * size) as (batch, heads, sequence, size).
+Expr split_heads(NodeContext& ctx, const Expr& x, int64_t heads) {
+  if (NodeContext::rank_of(x) != 3) {
+    ctx.fail(codes::type_rank, "the input must be a batch of sequences", "rank 3",
+             to_string(x->type));
+  }
+  int64_t width = ctx.const_dim(x, 2, "the width of the heads");
+  if (heads < 1 || width % heads != 0) {
+    ctx.fail(codes::frontend_attribute, "the number of heads does not divide the width",
+             "a divisor of " + std::to_string(width), std::to_string(heads));
+  }
+  const std::vector<Dim>& s = NodeContext::shape_of(x);
+  return ctx.transpose(ctx.reshape(x, {s[0], s[1], dim(heads), dim(width / heads)}), {0, 2, 1, 3});
+}
+
+Expr join_heads(NodeContext& ctx, const Expr& x) {
+  Expr y = ctx.transpose(x, {0, 2, 1, 3});
+  const std::vector<Dim>& s = NodeContext::shape_of(y);
+  return ctx.reshape(y, {s[0], s[1], s[2] * s[3]});
+}
+
+// -inf-like entries above the diagonal: query i sees keys up to i + shift.
+Expr causal_bias(NodeContext& ctx, const Expr& scores, int64_t shift) {
+  DType dtype = NodeContext::dtype_of(scores);
+  int64_t rows = ctx.const_dim(scores, 2, "the length of a causal sequence");
+  int64_t columns = ctx.const_dim(scores, 3, "the length of a causal sequence");
+  ctx.charge_bytes(rows * columns, dtype);
+  Tensor t = Tensor::zeros(dtype, {rows, columns});
+  double low = dtype.bits == 16 ? -65504.0 : -3.4028234663852886e38;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = std::max<int64_t>(r + shift + 1, 0); c < columns; ++c) {
+      t.set_from_double(r * columns + c, low);
+    }
+  }
+  return ctx.constant(std::move(t));
+}
+
+Expr swap_last(NodeContext& ctx, const Expr& x) {
+  std::vector<int64_t> axes(static_cast<size_t>(NodeContext::rank_of(x)));
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+  return ctx.transpose(x, axes);
+}
+
+}  // namespace
+
+Values convert_fast_gelu(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  if (ctx.has(1)) x = ctx.add(x, ctx.in(1));
+  return {value_of(tanh_gelu(ctx, x))};
+}
+
+Values convert_bias_gelu(NodeContext& ctx) {
+  Expr x = ctx.add(ctx.in(0), ctx.in(1));
+  Expr e = ctx.call("erf", {ctx.mul(x, ctx.scalar_like(0.7071067811865476, x))});
+  Expr half = ctx.mul(x, ctx.scalar_like(0.5, x));
+  return {value_of(ctx.mul(half, ctx.add(e, ctx.scalar_like(1, x))))};
+}
+
+Values convert_skip_layer_norm(NodeContext& ctx) {
+  Expr sum = ctx.add(ctx.in(0), ctx.in(1));
+  if (ctx.has(4)) sum = ctx.add(sum, ctx.in(4));
+  Expr y = layer_norm(ctx, sum, ctx.in(2), ctx.has(3) ? ctx.in(3) : nullptr);
+  return {value_of(y), nullptr, nullptr, value_of(sum)};
+}
+
+Values convert_skip_rms_norm(NodeContext& ctx) {
+  Expr sum = ctx.add(ctx.in(0), ctx.in(1));
+  if (ctx.has(3)) sum = ctx.add(sum, ctx.in(3));
+  std::vector<int64_t> last{NodeContext::rank_of(sum) - 1};
+  Expr square = ctx.reduce("mean", ctx.mul(sum, sum), last, true);
+  Expr root =
+      ctx.call("sqrt", {ctx.add(square, ctx.scalar_like(ctx.attr_float("epsilon", 1e-5), sum))});
+  return {value_of(ctx.mul(ctx.div(sum, root), ctx.in(2))), nullptr, nullptr, value_of(sum)};
+}
+
+Values convert_embed_layer_norm(NodeContext& ctx) {
+  Expr ids = ctx.in(0);
+  auto rows = [&](size_t table, const Expr& index) {
+    return ctx.call("take", {ctx.in(table), index}, {{"axis", int64_t{0}}});
+  };
+  Expr sum = rows(2, ids);
+  Expr positions;
+  if (ctx.has(8)) {
+    positions = rows(3, ctx.in(8));
+  } else {
+    positions = ctx.slice(ctx.in(3), 0, 0, ctx.const_dim(ids, 1, "the length of the sequence"));
+  }
+  sum = ctx.add(sum, positions);
+  if (ctx.has(1) && ctx.has(4)) sum = ctx.add(sum, rows(4, ctx.in(1)));
+  Expr y = layer_norm(ctx, sum, ctx.in(5), ctx.in(6));
+  // The number of tokens of each sequence.
+  Expr lengths;
+  if (ctx.has(7)) {
+    lengths = ctx.reduce("sum", ctx.cast(ctx.in(7), DType::Int(32)), {1}, false);
+  } else {
+    lengths = ctx.full(0, {NodeContext::shape_of(ids)[0]}, DType::Int(32));
+  }
+  return {value_of(y), value_of(lengths), value_of(sum)};
+}
+
+// com.microsoft.Attention: one packed product makes queries, keys and values.
+Values convert_packed_attention(NodeContext& ctx) {
+  if (ctx.has(4) || ctx.output_used(1)) ctx.unsupported("attention with a cache of past keys");
+  if (ctx.has_attr("qkv_hidden_sizes")) ctx.unsupported("attention with unequal hidden sizes");
+  if (ctx.attr("do_rotary", 0) != 0) ctx.unsupported("attention with rotary positions");
+  Expr packed = ctx.matmul(ctx.in(0), ctx.in(1));
+  if (ctx.has(2)) packed = ctx.add(packed, ctx.in(2));
+  int64_t heads = ctx.attr("num_heads", 0);
+  std::vector<Expr> qkv = ctx.split(packed, 2, 3);
+  Expr q = split_heads(ctx, qkv[0], heads), k = split_heads(ctx, qkv[1], heads),
+       v = split_heads(ctx, qkv[2], heads);
+  int64_t size = ctx.const_dim(q, 3, "the size of a head");
+  double scale = ctx.attr_float("scale", 0);
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(size));
+  Expr scores = ctx.matmul(q, swap_last(ctx, k));
+  scores = ctx.mul(scores, ctx.scalar_like(scale, scores));
+  if (ctx.has(3)) {
+    Expr mask = ctx.in(3);
+    if (NodeContext::rank_of(mask) != 2 ||
+        !dim_equal(NodeContext::shape_of(mask)[1], NodeContext::shape_of(scores)[3])) {
+      ctx.unsupported("attention with a mask that is not (batch, sequence)");
+    }
+    // 1 sees, 0 does not.
+    DType dtype = NodeContext::dtype_of(scores);
+    Expr hidden = ctx.sub(ctx.scalar(1, dtype), ctx.cast(mask, dtype));
+    Expr bias = ctx.mul(hidden, ctx.scalar(ctx.attr_float("mask_filter_value", -10000), dtype));
+    scores = ctx.add(scores, ctx.expand_dims(bias, 1, 2));
+  }
+  if (ctx.has(5)) scores = ctx.add(scores, ctx.in(5));
+  if (ctx.attr("unidirectional", 0) != 0) scores = ctx.add(scores, causal_bias(ctx, scores, 0));
+  Expr weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
+  return {value_of(join_heads(ctx, ctx.matmul(weights, v)))};
+}
+
+Values convert_attention(NodeContext& ctx) {
+  if (ctx.has(6)) ctx.unsupported("attention with lengths per batch entry (nonpad_kv_seqlen)");
+  if (ctx.output_used(3)) ctx.unsupported("the output qk_matmul_output");
+  if (ctx.attr("left_window_size", -1) >= 0 || ctx.attr("right_window_size", -1) >= 0) {
+    ctx.unsupported("attention with a sliding window");
+  }
+  Expr q = ctx.in(0), k = ctx.in(1), v = ctx.in(2);
+  bool flat = NodeContext::rank_of(q) == 3;
+  if (flat) {
+    int64_t q_heads = ctx.attr("q_num_heads", 0), kv_heads = ctx.attr("kv_num_heads", 0);
+    q = split_heads(ctx, q, q_heads);
+    k = split_heads(ctx, k, kv_heads);
+    v = split_heads(ctx, v, kv_heads);
+  }
+  for (const Expr& e : {q, k, v}) {
+    if (NodeContext::rank_of(e) != 4) {
+      ctx.fail(codes::type_rank, "queries, keys and values must have the same rank", "rank 3 or 4",
+               to_string(e->type));
+    }
+  }
+  int64_t past = 0;
+  if (ctx.has(4) && ctx.has(5)) {
+    past = ctx.const_dim(ctx.in(4), 2, "the length of the past");
+    k = ctx.concat({ctx.in(4), k}, 2);
+    v = ctx.concat({ctx.in(5), v}, 2);
+  }
+  Expr present_key = k, present_value = v;
+  // Groups of query heads share a key head.
+  int64_t q_heads = ctx.const_dim(q, 1, "the number of heads");
+  int64_t kv_heads = ctx.const_dim(k, 1, "the number of heads");
+  if (kv_heads < 1 || q_heads % kv_heads != 0) {
+    ctx.fail(codes::type_shape, "the number of key heads does not divide that of query heads",
+             "a divisor of " + std::to_string(q_heads), std::to_string(kv_heads));
+  }
+  if (q_heads != kv_heads) {
+    auto widen = [&](const Expr& e) {
+      return ctx.call("repeat", {e}, {{"repeats", q_heads / kv_heads}, {"axis", int64_t{1}}});
+    };
+    k = widen(k);
+    v = widen(v);
+  }
+  int64_t size = ctx.const_dim(q, 3, "the size of a head");
+  double scale = ctx.attr_float("scale", 1 / std::sqrt(static_cast<double>(size)));
+  Expr scores = ctx.matmul(q, swap_last(ctx, k));
+  scores = ctx.mul(scores, ctx.scalar_like(scale, scores));
+  double softcap = ctx.attr_float("softcap", 0);
+  if (softcap > 0) {
+    Expr cap = ctx.scalar_like(softcap, scores);
+    scores = ctx.mul(ctx.call("tanh", {ctx.div(scores, cap)}), cap);
+  }
+  if (ctx.attr("is_causal", 0) != 0) scores = ctx.add(scores, causal_bias(ctx, scores, past));
+  if (ctx.has(3)) {
+    Expr mask = ctx.in(3);
+    if (NodeContext::dtype_of(mask).is_bool()) {
+      Expr low = ctx.scalar_like(
+          NodeContext::dtype_of(scores).bits == 16 ? -65504.0 : -3.4028234663852886e38, scores);
+      scores = ctx.call("where", {mask, scores, low});
+    } else {
+      scores = ctx.add(scores, ctx.cast(mask, NodeContext::dtype_of(scores)));
+    }
+  }
+  Expr weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
+  Expr y = ctx.matmul(weights, v);
+  return {value_of(flat ? join_heads(ctx, y) : y), value_of(present_key), value_of(present_value)};
+}
+
+Values convert_rotary_embedding(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  bool flat = NodeContext::rank_of(x) == 3;
+  if (flat) x = split_heads(ctx, x, ctx.attr("num_heads", 0));
+  int64_t size = ctx.const_dim(x, 3, "the size of a head");
+  int64_t rotated = ctx.attr("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = size;
+  if (rotated < 2 || rotated > size || rotated % 2 != 0) {
+    ctx.fail(codes::frontend_attribute, "attribute 'rotary_embedding_dim' is out of range",
+             "an even number up to " + std::to_string(size), std::to_string(rotated));
+  }
+  Expr cos = ctx.in(1), sin = ctx.in(2);
+  if (ctx.has(3)) {
+    cos = ctx.call("take", {cos, ctx.in(3)}, {{"axis", int64_t{0}}});
+    sin = ctx.call("take", {sin, ctx.in(3)}, {{"axis", int64_t{0}}});
+  }
+  // (batch, sequence, rotated / 2) against all heads.
+  cos = ctx.expand_dims(cos, 1);
+  sin = ctx.expand_dims(sin, 1);
+  Expr turning = ctx.slice(x, 3, 0, rotated);
+  const std::vector<Dim> shape = NodeContext::shape_of(turning);
+  Expr a, b;
+  bool interleaved = ctx.attr("interleaved", 0) != 0;
+  if (interleaved) {
+    // Pairs are split off as a further axis.
+    std::vector<Dim> pairs(shape.begin(), shape.end() - 1);
+    pairs.push_back(dim(rotated / 2));
+    pairs.push_back(dim(2));
+    Expr p = ctx.reshape(turning, pairs);
+    a = ctx.select(p, 4, 0);
+    b = ctx.select(p, 4, 1);
+  } else {
+    std::vector<Expr> halves = ctx.split(turning, 3, 2);
+    a = halves[0];
+    b = halves[1];
+  }
+  Expr real = ctx.sub(ctx.mul(a, cos), ctx.mul(b, sin));
+  Expr imaginary = ctx.add(ctx.mul(a, sin), ctx.mul(b, cos));
+  Expr y;
+  if (interleaved) {
+    Expr p = ctx.concat({ctx.expand_dims(real, 4), ctx.expand_dims(imaginary, 4)}, 4);
+    y = ctx.reshape(p, shape);
+  } else {
+    y = ctx.concat({real, imaginary}, 3);
+  }
+  if (rotated < size) y = ctx.concat({y, ctx.slice(x, 3, rotated, size)}, 3);
+  return {value_of(flat ? join_heads(ctx, y) : y)};
+}
+
+Values convert_fused_matmul(NodeContext& ctx) {
+  if (ctx.attr("transBatchA", 0) != 0 || ctx.attr("transBatchB", 0) != 0) {
+    ctx.unsupported("transposed batch dimensions");
+  }
+  Expr a = ctx.in(0), b = ctx.in(1);
+  if (ctx.attr("transA", 0) != 0 && NodeContext::rank_of(a) > 1) a = swap_last(ctx, a);
+  if (ctx.attr("transB", 0) != 0 && NodeContext::rank_of(b) > 1) b = swap_last(ctx, b);
+  Expr y = ctx.matmul(a, b);
+  double alpha = ctx.attr_float("alpha", 1);
+  return {value_of(alpha == 1 ? y : ctx.mul(y, ctx.scalar_like(alpha, y)))};
+}
+
+}  // namespace relay::importer

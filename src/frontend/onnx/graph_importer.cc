@@ -1,0 +1,891 @@
+#include "frontend/onnx/graph_importer.h"
+
+#include <onnx/onnx-ml.pb.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay::importer {
+namespace {
+
+constexpr int kOldestOpset = 7;
+// The newest version of the default operator set that the table was checked against.
+constexpr int kNewestOpset = 28;
+constexpr size_t kMaxLabel = 160;
+
+bool is_default_domain(std::string_view domain) { return domain.empty() || domain == "ai.onnx"; }
+
+std::string_view canonical_domain(std::string_view domain) {
+  return is_default_domain(domain) ? std::string_view() : domain;
+}
+
+std::string shown_domain(std::string_view domain) {
+  return is_default_domain(domain) ? "ai.onnx" : escape_for_terminal(domain, 100);
+}
+
+std::string shorten(const std::string& s) {
+  return s.size() <= kMaxLabel ? s : s.substr(0, kMaxLabel) + "...";
+}
+
+OpsetImports opsets_of(
+    const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports) {
+  OpsetImports out;
+  for (const auto& i : imports) {
+    out.versions.emplace_back(std::string(canonical_domain(i.domain())), i.version());
+  }
+  return out;
+}
+
+std::string function_key(const std::string& domain, const std::string& name,
+                         const std::string& overload) {
+  return std::string(canonical_domain(domain)) + '\0' + name + '\0' + overload;
+}
+
+// The types of a node's inputs, as far as they are known.
+std::string describe_inputs(const ::onnx::NodeProto& node, const Values& inputs) {
+  std::string out;
+  for (size_t i = 0; i < inputs.size() && i < 8; ++i) {
+    const ValuePtr& v = inputs[i];
+    if (v == nullptr) continue;
+    Type type = v->expr ? v->expr->type : Type();
+    std::string text;
+    if (type) {
+      text = to_string(type);
+    } else if (v->data) {
+      text = runtime::type_string(v->data.dtype(), v->data.shape());
+    } else if (v->known) {
+      text = runtime::type_string(v->known->dtype, v->known->shape);
+    } else {
+      continue;
+    }
+    out += (out.empty() ? "" : ", ") + shorten(node.input(static_cast<int>(i))) + ": " + text;
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t OpsetImports::of(std::string_view domain) const {
+  int64_t version = 0;
+  for (const auto& [d, v] : versions) {
+    if (d == canonical_domain(domain)) version = std::max(version, v);
+  }
+  return version;
+}
+
+std::string node_label(const ::onnx::NodeProto& node, int index) {
+  std::string op = "(" + shorten(node.op_type()) + ")";
+  if (!node.name().empty()) return "node " + shorten(node.name()) + " " + op;
+  std::string out = node.output_size() > 0 ? shorten(node.output(0)) : "nothing";
+  return "node #" + std::to_string(index) + " " + op + " -> " + out;
+}
+
+ValuePtr value_of(Expr expr) {
+  auto v = std::make_shared<ModelValue>();
+  v->expr = std::move(expr);
+  return v;
+}
+ValuePtr value_of(Known known) {
+  auto v = std::make_shared<ModelValue>();
+  v->known = std::move(known);
+  return v;
+}
+ValuePtr value_of(Tensor data) {
+  auto v = std::make_shared<ModelValue>();
+  v->known = known_from(data);
+  v->data = std::move(data);
+  return v;
+}
+
+Importer::Importer(std::shared_ptr<const SourceFile> file, const OnnxOptions& options,
+                   TensorSource tensors)
+    : file_(std::move(file)), options_(options), tensors_(std::move(tensors)) {
+  deadline_ = std::chrono::steady_clock::now() +
+              std::chrono::milliseconds(static_cast<int64_t>(options.max_seconds * 1000));
+}
+Importer::~Importer() = default;
+
+ValuePtr Importer::Scope::find(const std::string& name) const {
+  for (const Scope* s = this; s != nullptr; s = s->parent) {
+    if (auto it = s->values.find(name); it != s->values.end()) return it->second;
+  }
+  return nullptr;
+}
+
+// ---- Budget and errors -------------------------------------------------------------------------
+
+void Importer::exceed(const Span& span, std::string message, std::string expected) {
+  exceeded_ = true;
+  throw UserError(Diagnostic(codes::frontend_limit, span, std::move(message))
+                      .expected(std::move(expected))
+                      .help("raise the limit in the options if the model is trusted"));
+}
+
+void Importer::check_budget(const Span& span) {
+  if (++nodes_ > options_.max_nodes) {
+    exceed(span, "the model has too many nodes once functions and loops are expanded",
+           "at most " + std::to_string(options_.max_nodes));
+  }
+  if (nodes_ % 64 == 0 && std::chrono::steady_clock::now() > deadline_) {
+    exceed(span, "importing the model takes too long",
+           "at most " + std::to_string(static_cast<int64_t>(options_.max_seconds)) + " seconds");
+  }
+}
+
+void Importer::charge_bytes(int64_t bytes, const Span& span) {
+  if (bytes > options_.max_constant_bytes - constant_bytes_) {
+    exceed(span, "the constants that this model makes are too large",
+           "at most " + std::to_string(options_.max_constant_bytes) + " bytes together");
+  }
+  constant_bytes_ += bytes;
+}
+
+void Importer::report(Diagnostic diagnostic) { diagnostics_.add(std::move(diagnostic)); }
+
+// ---- The whole model ---------------------------------------------------------------------------
+
+void Importer::check_versions(const ::onnx::ModelProto& model) {
+  Span span = place("opset_import");
+  for (const auto& i : model.opset_import()) {
+    if (!is_default_domain(i.domain())) continue;
+    if (i.version() < kOldestOpset || i.version() > kNewestOpset) {
+      throw UserError(
+          Diagnostic(codes::frontend_version, span,
+                     "the model uses a version of the ONNX operators that cannot be imported")
+              .expected("opset " + std::to_string(kOldestOpset) + " to " +
+                        std::to_string(kNewestOpset))
+              .found("opset " + std::to_string(i.version()))
+              .help(i.version() < kOldestOpset
+                        ? "convert it with onnx.version_converter.convert_version(model, 13)"
+                        : "export the model with an older opset, or use a newer Relay"));
+    }
+  }
+  if (opsets_of(model.opset_import()).of("") == 0) {
+    for (const auto& n : model.graph().node()) {
+      if (!is_default_domain(n.domain())) continue;
+      throw UserError(Diagnostic(codes::frontend_version, span,
+                                 "the model does not say which ONNX operators it uses")
+                          .expected("an opset_import for the domain ai.onnx")
+                          .found("none")
+                          .help("the file is damaged, or is not an ONNX model"));
+    }
+  }
+}
+
+// Reports every operator of the model that cannot be imported, each with all of its nodes.
+void Importer::check_operators(const ::onnx::ModelProto& model) {
+  struct Missing {
+    std::string domain, op;
+    int64_t opset = 0;
+    Span first;
+    std::vector<std::string> nodes;
+    int64_t count = 0;
+    std::set<std::string> dtypes;
+  };
+  std::map<std::string, Missing> missing;
+  std::map<std::string, std::string> dtype_of_value;
+  auto note_type = [&](const ::onnx::ValueInfoProto& v) {
+    if (v.type().has_tensor_type()) {
+      dtype_of_value[v.name()] = onnx_type_name(v.type().tensor_type().elem_type());
+    }
+  };
+
+  struct Work {
+    const ::onnx::GraphProto* graph;
+    const ::onnx::FunctionProto* function;
+    OpsetImports opsets;
+  };
+  std::vector<Work> work{{&model.graph(), nullptr, opsets_of(model.opset_import())}};
+  for (const auto& f : model.functions()) {
+    work.push_back({nullptr, &f, opsets_of(f.opset_import())});
+  }
+  while (!work.empty()) {
+    Work w = std::move(work.back());
+    work.pop_back();
+    if (w.graph != nullptr) {
+      for (const auto& v : w.graph->input()) note_type(v);
+      for (const auto& v : w.graph->value_info()) note_type(v);
+      for (const auto& t : w.graph->initializer()) {
+        dtype_of_value[t.name()] = onnx_type_name(t.data_type());
+      }
+    }
+    const auto& nodes = w.graph != nullptr ? w.graph->node() : w.function->node();
+    int index = 0;
+    for (const auto& n : nodes) {
+      for (const auto& a : n.attribute()) {
+        if (a.has_g()) work.push_back({&a.g(), nullptr, w.opsets});
+        for (const auto& g : a.graphs()) work.push_back({&g, nullptr, w.opsets});
+      }
+      int at = index++;
+      if (find_function(n) != nullptr) continue;
+      // A domain without a declared version: contributed operators have only one in practice.
+      int64_t opset = w.opsets.of(n.domain());
+      if (opset == 0 && !is_default_domain(n.domain())) opset = 1;
+      if (find_converter(canonical_domain(n.domain()), n.op_type(), opset) != nullptr) continue;
+      Missing& m = missing[function_key(n.domain(), n.op_type(), "")];
+      if (m.count++ == 0) {
+        m.domain = n.domain();
+        m.op = n.op_type();
+        m.opset = opset;
+        m.first = place(node_label(n, at));
+      }
+      if (m.nodes.size() < 10) m.nodes.push_back(node_label(n, at));
+      for (const auto& in : n.input()) {
+        if (auto it = dtype_of_value.find(in); it != dtype_of_value.end()) {
+          m.dtypes.insert(it->second);
+        }
+      }
+    }
+  }
+
+  for (auto& [key, m] : missing) {
+    std::vector<std::string_view> known;
+    int since = 0;
+    for (const ConverterRow& row : converter_table()) {
+      known.push_back(row.op);
+      if (row.domain == canonical_domain(m.domain) && row.op == m.op) since = row.since;
+    }
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+    std::string nodes;
+    for (const std::string& n : m.nodes) nodes += (nodes.empty() ? "" : "; ") + n;
+    if (m.count > static_cast<int64_t>(m.nodes.size())) {
+      nodes += "; and " + std::to_string(m.count - static_cast<int64_t>(m.nodes.size())) + " more";
+    }
+    std::string found = shown_domain(m.domain) + " opset " + std::to_string(m.opset);
+    if (!m.dtypes.empty()) {
+      found += ", input types";
+      for (const std::string& t : m.dtypes) found += " " + t;
+    }
+    found += ", used by " + nodes;
+    Diagnostic d(codes::frontend_unsupported, m.first,
+                 "operator " + shorten(m.op) + " cannot be imported");
+    d.expected(since > 0 ? m.op + " of opset " + std::to_string(since) + " or newer"
+                         : "one of the " + std::to_string(known.size()) +
+                               " operators that Relay imports from ONNX");
+    d.found(std::move(found));
+    std::string near = suggest(m.op, known);
+    d.help((near.empty() ? "" : near + " ") +
+           std::string("rewrite the model without it, or give it as a model-local function"));
+    report(std::move(d));
+  }
+  diagnostics_.throw_if_errors();
+}
+
+ImportedModel Importer::run(const ::onnx::ModelProto& model) {
+  if (!model.has_graph()) {
+    throw UserError(Diagnostic(codes::frontend_damaged, place("model"),
+                               "this is not an ONNX model, or it is damaged: it has no graph")
+                        .help("check that the file was copied or downloaded completely"));
+  }
+  check_versions(model);
+  for (const auto& f : model.functions()) {
+    functions_[function_key(f.domain(), f.name(), f.overload())] = &f;
+  }
+  check_operators(model);
+
+  result_.opset = opsets_of(model.opset_import()).of("");
+  result_.producer = model.producer_name();
+  if (!model.producer_version().empty()) result_.producer += " " + model.producer_version();
+
+  const auto& graph = model.graph();
+  frames_.push_back({opsets_of(model.opset_import()), {}});
+  scope_ = &main_scope_;
+  import_initializers(graph, main_scope_);
+  declare_inputs(graph);
+  diagnostics_.throw_if_errors();
+  import_nodes(graph.node(), main_scope_);
+
+  std::vector<Expr> outputs;
+  for (const auto& o : graph.output()) {
+    Span span = place("output " + shorten(o.name()));
+    result_.output_names.push_back(o.name());
+    ValuePtr v = main_scope_.find(o.name());
+    if (v == nullptr) {
+      report(Diagnostic(codes::frontend_graph, span,
+                        "output '" + shorten(o.name()) + "' is not computed by any node"));
+      continue;
+    }
+    if (v->failed) continue;
+    try {
+      outputs.push_back(expr_of(v));
+    } catch (const UserError& e) {
+      for (const Diagnostic& d : e.diagnostics()) report(d);
+    }
+  }
+  if (graph.output_size() == 0) {
+    report(Diagnostic(codes::frontend_graph, place("graph"), "the model has no outputs"));
+  }
+  diagnostics_.throw_if_errors();
+  RELAY_CHECK(static_cast<int>(outputs.size()) == graph.output_size(),
+              "an output failed without a message");
+
+  Expr body = outputs.size() == 1 ? outputs[0] : Expr(tuple(outputs, place("outputs")));
+  Function main = function(params_, body, nullptr, type_params_, {}, place("graph"));
+  result_.module = make_module({global_var("main", main->type)}, {main});
+  return std::move(result_);
+}
+
+std::string Importer::unique_name(const std::string& name) {
+  std::string out;
+  for (char c : name.substr(0, kMaxLabel)) {
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out += plain ? c : '_';
+  }
+  bool letter =
+      !out.empty() && ((out[0] >= 'a' && out[0] <= 'z') || (out[0] >= 'A' && out[0] <= 'Z'));
+  if (!letter) out = "v" + out;
+  int& used = names_[out];
+  std::string candidate = out;
+  while (used > 0 && names_.contains(candidate)) candidate = out + "_" + std::to_string(used++);
+  if (used == 0) used = 1;
+  names_[candidate] = std::max(names_[candidate], 1);
+  return candidate;
+}
+
+// ---- Inputs and weights ------------------------------------------------------------------------
+
+void Importer::import_initializers(const ::onnx::GraphProto& graph, Scope& scope) {
+  auto add = [&](const std::string& name, auto&& read) {
+    Span span = place("initializer " + shorten(name));
+    ValuePtr v;
+    try {
+      v = value_of(read(span));
+    } catch (const UserError& e) {
+      for (const Diagnostic& d : e.diagnostics()) report(d);
+      v = std::make_shared<ModelValue>();
+      v->failed = true;
+    }
+    v->name = name;
+    v->span = span;
+    v->is_parameter = !options_.freeze_params;
+    define(scope, name, std::move(v), span);
+  };
+  for (const auto& t : graph.initializer()) {
+    add(t.name(), [&](const Span& span) { return read_tensor(t, tensors_, span); });
+  }
+  for (const auto& t : graph.sparse_initializer()) {
+    add(t.values().name(), [&](const Span& span) {
+      return read_sparse_tensor(t, tensors_, options_.max_constant_bytes, span);
+    });
+  }
+}
+
+Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span) {
+  const auto& d = input.type().tensor_type().shape().dim(axis);
+  int64_t wanted = -1;
+  if (auto it = options_.shapes.find(input.name()); it != options_.shapes.end()) {
+    wanted = it->second[static_cast<size_t>(axis)];
+  }
+  auto contradiction = [&](int64_t declared) {
+    throw UserError(Diagnostic(codes::frontend_input, span,
+                               "dimension " + std::to_string(axis) + " of input '" +
+                                   shorten(input.name()) + "' is fixed by the model")
+                        .expected(std::to_string(declared))
+                        .found(std::to_string(wanted)));
+  };
+  // Some exporters write -1 for an open dimension.
+  if (d.has_dim_value() && d.dim_value() != -1) {
+    if (d.dim_value() < 0) {
+      throw UserError(Diagnostic(codes::frontend_tensor, span,
+                                 "input '" + shorten(input.name()) + "' has a negative dimension")
+                          .expected("sizes of 0 or more")
+                          .found(std::to_string(d.dim_value())));
+    }
+    if (wanted >= 0 && wanted != d.dim_value()) contradiction(d.dim_value());
+    return dim(d.dim_value());
+  }
+  std::string name = d.dim_param();
+  if (name.empty()) name = input.name() + "_" + std::to_string(axis);
+  Dim& known = dims_by_name_[name];
+  if (wanted >= 0) {
+    if (known && as_const(known) && *as_const(known) != wanted) contradiction(*as_const(known));
+    known = dim(wanted);
+  }
+  if (!known) {
+    TypeVar var = type_var(unique_name(name), Kind::Dim);
+    type_params_.push_back(var);
+    known = dim(var);
+  }
+  return known;
+}
+
+void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
+  std::vector<std::string_view> names;
+  for (const auto& i : graph.input()) names.push_back(i.name());
+  auto check_option = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    std::string known;
+    for (auto n : names) known += (known.empty() ? "" : ", ") + shorten(std::string(n));
+    report(Diagnostic(codes::frontend_input, place("inputs"),
+                      "the model has no input '" + shorten(name) + "'")
+               .expected(known)
+               .help(suggest(name, names)));
+  };
+  for (const auto& [name, shape] : options_.shapes) check_option(name);
+  for (const auto& [name, dtype] : options_.dtypes) check_option(name);
+
+  // Sizes given for named dimensions hold for every input, also for earlier ones.
+  for (const auto& i : graph.input()) {
+    auto it = options_.shapes.find(i.name());
+    if (it == options_.shapes.end()) continue;
+    const auto& shape = i.type().tensor_type().shape();
+    for (int a = 0; a < shape.dim_size() && a < static_cast<int>(it->second.size()); ++a) {
+      int64_t size = it->second[static_cast<size_t>(a)];
+      if (size >= 0 && !shape.dim(a).dim_param().empty()) {
+        dims_by_name_.try_emplace(shape.dim(a).dim_param(), dim(size));
+      }
+    }
+  }
+
+  for (const auto& i : graph.input()) {
+    Span span = place("input " + shorten(i.name()));
+    if (main_scope_.values.contains(i.name())) continue;  // a weight with a default
+    try {
+      if (!i.type().has_tensor_type()) {
+        throw UserError(Diagnostic(codes::frontend_attribute, span,
+                                   "input '" + shorten(i.name()) + "' is not a tensor")
+                            .expected("a tensor")
+                            .found("a sequence, map, optional or sparse tensor"));
+      }
+      const auto& tensor = i.type().tensor_type();
+      auto dtype = dtype_of(tensor.elem_type());
+      if (auto it = options_.dtypes.find(i.name()); it != options_.dtypes.end()) {
+        dtype = it->second;
+      }
+      if (!dtype) {
+        throw UserError(
+            Diagnostic(codes::frontend_tensor, span,
+                       "input '" + shorten(i.name()) + "' has an element type that Relay lacks")
+                .expected("a float, integer or bool type of 8 to 64 bits")
+                .found(onnx_type_name(tensor.elem_type())));
+      }
+      auto wanted = options_.shapes.find(i.name());
+      if (!tensor.has_shape() && wanted == options_.shapes.end()) {
+        throw UserError(
+            Diagnostic(codes::frontend_input, span,
+                       "the model does not say which shape input '" + shorten(i.name()) + "' has")
+                .help("give its shape, as in --input NAME=1x3x224x224"));
+      }
+      std::vector<Dim> shape;
+      if (!tensor.has_shape()) {
+        for (size_t a = 0; a < wanted->second.size(); ++a) {
+          int64_t size = wanted->second[a];
+          if (size >= 0) {
+            shape.push_back(dim(size));
+            continue;
+          }
+          TypeVar var = type_var(unique_name(i.name() + "_" + std::to_string(a)), Kind::Dim);
+          type_params_.push_back(var);
+          shape.push_back(dim(var));
+        }
+      } else {
+        int rank = tensor.shape().dim_size();
+        if (rank > kMaxRank) {
+          throw UserError(Diagnostic(codes::frontend_tensor, span,
+                                     "input '" + shorten(i.name()) + "' has too many dimensions")
+                              .expected("at most " + std::to_string(kMaxRank))
+                              .found(std::to_string(rank)));
+        }
+        if (wanted != options_.shapes.end() && static_cast<int>(wanted->second.size()) != rank) {
+          throw UserError(
+              Diagnostic(codes::frontend_input, span,
+                         "the shape given for input '" + shorten(i.name()) + "' has the wrong rank")
+                  .expected("rank " + std::to_string(rank))
+                  .found(runtime::shape_to_string(wanted->second)));
+        }
+        for (int a = 0; a < rank; ++a) shape.push_back(input_dim(i, a, span));
+      }
+      int64_t bytes = static_cast<int64_t>(dtype->bytes());
+      for (const Dim& d : shape) {
+        auto size = as_const(d);
+        if (size && (__builtin_mul_overflow(bytes, std::max<int64_t>(*size, 1), &bytes) ||
+                     bytes > (int64_t{1} << 62))) {
+          throw UserError(Diagnostic(codes::frontend_tensor, span,
+                                     "the size of input '" + shorten(i.name()) + "' overflows")
+                              .expected("a product below 2^62")
+                              .found(to_string(tensor_type(shape, *dtype))));
+        }
+      }
+      Var v = var(unique_name(i.name()), tensor_type(shape, *dtype), span);
+      for (size_t a = 0; a < shape.size(); ++a) {
+        if (auto* named = as<DimVarNode>(shape[a])) {
+          dim_sources_.try_emplace(named->var.get(), v, static_cast<int64_t>(a));
+        }
+      }
+      params_.push_back(v);
+      result_.input_names.push_back(i.name());
+      ValuePtr value = value_of(Expr(v));
+      value->name = i.name();
+      value->span = span;
+      define(main_scope_, i.name(), std::move(value), span);
+    } catch (const UserError& e) {
+      for (const Diagnostic& d : e.diagnostics()) report(d);
+    }
+  }
+}
+
+// ---- Nodes -------------------------------------------------------------------------------------
+
+void Importer::define(Scope& scope, const std::string& name, ValuePtr value, const Span& span) {
+  if (name.empty()) return;
+  auto [it, inserted] = scope.values.try_emplace(name, std::move(value));
+  if (!inserted) {
+    report(Diagnostic(codes::frontend_graph, span, "value '" + shorten(name) + "' is defined twice")
+               .expected("one definition of each name")
+               .help("the exporter wrote a graph that is not in single-assignment form"));
+  }
+}
+
+template <class Nodes>
+void Importer::import_nodes(const Nodes& nodes, Scope& scope) {
+  int index = 0;
+  for (const auto& n : nodes) import_node(n, index++, scope);
+}
+
+const ::onnx::FunctionProto* Importer::find_function(const ::onnx::NodeProto& node) const {
+  if (functions_.empty()) return nullptr;
+  auto it = functions_.find(function_key(node.domain(), node.op_type(), node.overload()));
+  return it == functions_.end() ? nullptr : it->second;
+}
+
+void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scope) {
+  Span span = place(node_label(node, index));
+  check_budget(span);
+  Values inputs;
+  bool usable = true;
+  for (const auto& name : node.input()) {
+    if (name.empty()) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    ValuePtr v = scope.find(name);
+    if (v == nullptr) {
+      report(Diagnostic(codes::frontend_graph, span,
+                        "input '" + shorten(name) + "' is not defined before this node")
+                 .expected("a model input, an initializer, or the output of an earlier node")
+                 .help("the nodes are not in order, form a cycle, or one is missing"));
+      usable = false;
+    } else if (v->failed) {
+      usable = false;
+    } else if (v->absent) {
+      v = nullptr;
+    }
+    inputs.push_back(std::move(v));
+  }
+
+  Values outputs;
+  if (usable) {
+    Scope* outer = std::exchange(scope_, &scope);
+    try {
+      outputs = convert(node, inputs, span);
+    } catch (const Poisoned&) {
+      outputs.clear();
+    } catch (const UserError& e) {
+      scope_ = outer;
+      if (exceeded_) throw;
+      std::string types = describe_inputs(node, inputs);
+      for (Diagnostic d : e.diagnostics()) {
+        if (!d.span) d.span = span;
+        if (d.code == codes::text_unknown_operator.id) {
+          d.help_text = "this operator of Relay is not built in; " + d.help_text;
+          d.code = codes::frontend_unsupported.id;
+        }
+        if (!types.empty()) d.note(span, "its inputs are " + types);
+        report(std::move(d));
+      }
+      outputs.clear();
+    }
+    scope_ = outer;
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    auto at = static_cast<size_t>(i);
+    ValuePtr v = at < outputs.size() ? outputs[at] : nullptr;
+    if (v == nullptr) {
+      if (!outputs.empty()) {
+        report(Diagnostic(codes::frontend_unsupported, span,
+                          "output " + std::to_string(i) + " of operator " +
+                              shorten(node.op_type()) + " cannot be imported")
+                   .help("export the model without it"));
+      }
+      v = std::make_shared<ModelValue>();
+      v->failed = true;
+    }
+    if (v->name.empty()) {
+      v->name = node.output(i);
+      v->span = span;
+    }
+    define(scope, node.output(i), std::move(v), span);
+  }
+}
+
+Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Span& span) {
+  if (const auto* f = find_function(node)) return inline_function(*f, node, inputs, span);
+  int64_t opset = frames_.back().opsets.of(node.domain());
+  if (opset == 0) opset = frames_.front().opsets.of(node.domain());
+  if (opset == 0) opset = 1;
+  const ConverterRow* row = find_converter(canonical_domain(node.domain()), node.op_type(), opset);
+  if (row == nullptr) {
+    throw UserError(Diagnostic(codes::frontend_unsupported, span,
+                               "operator " + shorten(node.op_type()) + " cannot be imported"));
+  }
+  NodeContext ctx(*this, node, std::move(inputs), opset, span);
+  if (row->fold != nullptr) {
+    if (auto known = row->fold(ctx)) return {value_of(std::move(*known))};
+  }
+  return row->convert(ctx);
+}
+
+Values Importer::inline_function(const ::onnx::FunctionProto& function,
+                                 const ::onnx::NodeProto& node, const Values& inputs,
+                                 const Span& span) {
+  if (frames_.size() > kMaxFunctionDepth) {
+    throw UserError(Diagnostic(codes::frontend_limit, span,
+                               "model-local functions are nested too deeply, or call themselves")
+                        .expected("at most " + std::to_string(kMaxFunctionDepth) + " levels"));
+  }
+  if (node.input_size() > function.input_size()) {
+    throw UserError(Diagnostic(codes::frontend_graph, span,
+                               "a model-local function is called with too many inputs")
+                        .expected(std::to_string(function.input_size()))
+                        .found(std::to_string(node.input_size())));
+  }
+  Frame frame{opsets_of(function.opset_import()), {}};
+  for (const auto& a : function.attribute_proto()) frame.attrs[a.name()] = &a;
+  for (const auto& a : node.attribute()) {
+    frame.attrs[a.name()] = a.ref_attr_name().empty() ? &a : function_attr(a.ref_attr_name());
+  }
+  Scope scope;
+  auto absent = [] {
+    auto v = std::make_shared<ModelValue>();
+    v->absent = true;
+    return v;
+  };
+  for (int i = 0; i < function.input_size(); ++i) {
+    auto at = static_cast<size_t>(i);
+    ValuePtr v = at < inputs.size() ? inputs[at] : nullptr;
+    // An input that is not given counts as left out inside, too.
+    define(scope, function.input(i), v != nullptr ? v : absent(), span);
+  }
+  frames_.push_back(std::move(frame));
+  try {
+    import_nodes(function.node(), scope);
+  } catch (...) {
+    frames_.pop_back();
+    throw;
+  }
+  frames_.pop_back();
+  Values outputs;
+  for (const auto& name : function.output()) {
+    ValuePtr v = scope.find(name);
+    if (v == nullptr) {
+      throw UserError(
+          Diagnostic(codes::frontend_graph, span,
+                     "output '" + shorten(name) + "' of a model-local function is not computed"));
+    }
+    outputs.push_back(std::move(v));
+  }
+  return outputs;
+}
+
+const ::onnx::AttributeProto* Importer::function_attr(const std::string& name) const {
+  const auto& attrs = frames_.back().attrs;
+  auto it = attrs.find(name);
+  return it == attrs.end() ? nullptr : it->second;
+}
+
+Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inputs,
+                              const Span& span) {
+  if (graph.input_size() != static_cast<int>(inputs.size())) {
+    throw UserError(
+        Diagnostic(codes::frontend_graph, span, "a subgraph has the wrong number of inputs")
+            .expected(std::to_string(inputs.size()))
+            .found(std::to_string(graph.input_size())));
+  }
+  Scope scope;
+  scope.parent = scope_;
+  import_initializers(graph, scope);
+  for (int i = 0; i < graph.input_size(); ++i) {
+    define(scope, graph.input(i).name(), inputs[static_cast<size_t>(i)], span);
+  }
+  import_nodes(graph.node(), scope);
+  Values outputs;
+  for (const auto& o : graph.output()) {
+    ValuePtr v = scope.find(o.name());
+    if (v == nullptr) {
+      throw UserError(
+          Diagnostic(codes::frontend_graph, span,
+                     "output '" + shorten(o.name()) + "' of a subgraph is not computed"));
+    }
+    if (v->failed) throw Poisoned{};
+    outputs.push_back(std::move(v));
+  }
+  return outputs;
+}
+
+// ---- Expressions of values ---------------------------------------------------------------------
+
+Expr Importer::expr_of(const ValuePtr& v) {
+  if (v->failed) throw Poisoned{};
+  if (v->expr) return v->expr;
+  if (v->is_list) {
+    std::vector<Expr> fields;
+    for (const ValuePtr& f : v->list) fields.push_back(expr_of(f));
+    return v->expr = tuple(std::move(fields), v->span);
+  }
+  if (v->data && v->is_parameter) {
+    std::vector<int64_t> shape(v->data.shape().begin(), v->data.shape().end());
+    Var p = var(unique_name(v->name), tensor_type(shape, v->data.dtype()), v->span);
+    params_.push_back(p);
+    result_.input_names.push_back(v->name);
+    result_.params[p->name_hint] = v->data;
+    return v->expr = p;
+  }
+  if (v->data) return v->expr = constant(v->data, v->span, v->name);
+  if (v->known) return v->expr = known_expr(*v->known, v->span);
+  throw UserError(Diagnostic(codes::frontend_attribute, v->span,
+                             "an input that is absent is used as a tensor"));
+}
+
+Expr Importer::known_expr(const Known& known, const Span& span) {
+  if (known.is_constant()) return constant(tensor_from(known), span);
+  std::vector<Expr> elements;
+  for (const Dim& d : known.ints) {
+    Expr e = dim_expr(d, span);
+    if (known.dtype != DType::Int(64)) {
+      AttrList attrs{{"dtype", to_value(known.dtype)}};
+      Op op = OpRegistry::global().get("cast", span);
+      e = call(op, {e}, make_attrs(*op->row->attrs, attrs, "cast", span), span);
+    }
+    elements.push_back(std::move(e));
+  }
+  if (known.shape.empty()) return elements[0];
+  Op stack = OpRegistry::global().get("stack", span);
+  Expr flat = call(stack, {tuple(std::move(elements), span)},
+                   make_attrs(*stack->row->attrs, {{"axis", int64_t{0}}}, "stack", span), span);
+  if (known.shape.size() == 1) return flat;
+  Op op = OpRegistry::global().get("reshape", span);
+  return call(op, {flat},
+              make_attrs(*op->row->attrs, {{"newshape", to_value(known.shape)}}, "reshape", span),
+              span);
+}
+
+Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
+  auto make_call = [&](std::string_view name, Expr arg, const AttrList& attrs) -> Expr {
+    Op op = OpRegistry::global().get(name, span);
+    Attrs a = op->row->attrs != nullptr ? make_attrs(*op->row->attrs, attrs, name, span) : nullptr;
+    return call(op, {std::move(arg)}, std::move(a), span);
+  };
+  std::vector<int64_t> sizes;
+  Expr sum;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    sizes.push_back(as_const(shape[a]).value_or(1));
+    if (as_const(shape[a])) continue;
+    auto* named = as<DimVarNode>(shape[a]);
+    if (named == nullptr) {
+      throw UserError(Diagnostic(codes::frontend_dynamic, span,
+                                 "a tensor is expanded to a dimension that is not one of an input")
+                          .expected("an input's dimension, or a number")
+                          .found(to_string(shape[a]))
+                          .help("give fixed input shapes, as in --input NAME=1x3x224x224"));
+    }
+    const auto& [param, axis] = dim_sources_.at(named->var.get());
+    // The first line of the input along that axis, as a row of zeros in the right place.
+    int64_t rank = as<TensorTypeNode>(param->type)->rank();
+    std::vector<int64_t> others;
+    for (int64_t i = 0; i < rank; ++i) {
+      if (i != axis) others.push_back(i);
+    }
+    Expr line = param;
+    if (!others.empty()) {
+      std::vector<int64_t> zeros(others.size(), 0), ones(others.size(), 1);
+      line = make_call("strided_slice", line,
+                       {{"begin", to_value(zeros)},
+                        {"end", to_value(ones)},
+                        {"strides", to_value(ones)},
+                        {"axes", to_value(others)}});
+      line = make_call("squeeze", line, {{"axis", to_value(others)}});
+    }
+    line = make_call("zeros_like", line, {});
+    line = make_call("cast", line, {{"dtype", to_value(DType::Int(32))}});
+    auto after = static_cast<int64_t>(shape.size() - a) - 1;
+    if (after > 0)
+      line = make_call("expand_dims", line, {{"axis", int64_t{1}}, {"num_newaxis", after}});
+    sum = sum ? Expr(call("add", {sum, line}, nullptr, span)) : line;
+  }
+  Op full = OpRegistry::global().get("full", span);
+  Expr zeros = call(
+      full, {constant(0.0, DType::Int(32), span)},
+      make_attrs(*full->row->attrs,
+                 {{"shape", to_value(sizes)}, {"dtype", to_value(DType::Int(32))}}, "full", span),
+      span);
+  return call("add", {sum, zeros}, nullptr, span);
+}
+
+// The value of a dimension at run time, an int64 scalar.
+Expr Importer::dim_expr(const Dim& d, const Span& span) {
+  std::unordered_map<const Node*, Expr> done;
+  auto get = [&](const Dim& part) { return done.at(part.get()); };
+  auto attrs = [&](const Op& op, const AttrList& values) {
+    return make_attrs(*op->row->attrs, values, op->name, span);
+  };
+  post_order(
+      d,
+      [&](const Node& n) {
+        Expr e;
+        if (auto* c = as<DimConstNode>(&n)) {
+          e = constant(Tensor::scalar(c->value, DType::Int(64)), span);
+        } else if (auto* v = as<DimVarNode>(&n)) {
+          const auto& [param, axis] = dim_sources_.at(v->var.get());
+          Op shape_of = OpRegistry::global().get("shape_of", span);
+          Op take = OpRegistry::global().get("take", span);
+          Expr shape =
+              call(shape_of, {param}, attrs(shape_of, {{"dtype", to_value(DType::Int(64))}}), span);
+          e = call(take, {shape, constant(Tensor::scalar(axis, DType::Int(64)), span)},
+                   attrs(take, {{"axis", int64_t{0}}}), span);
+        } else if (auto* op = as<DimOpNode>(&n)) {
+          Expr a = get(op->a), b = get(op->b);
+          switch (op->op) {
+            case DimOpKind::Add:
+              e = call("add", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Sub:
+              e = call("subtract", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Mul:
+              e = call("multiply", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::FloorDiv:
+              e = call("floor_divide", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::CeilDiv: {
+              // ceil(a / b) = -floor(-a / b).
+              Expr minus = call("negative", {a}, nullptr, span);
+              e = call("negative", {call("floor_divide", {minus, b}, nullptr, span)}, nullptr,
+                       span);
+              break;
+            }
+            case DimOpKind::Mod:
+              e = call("floor_mod", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Max:
+              e = call("maximum", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Min:
+              e = call("minimum", {a, b}, nullptr, span);
+              break;
+          }
+        } else {
+          throw UserError(Diagnostic(codes::frontend_dynamic, span,
+                                     "the value of an unknown dimension is needed"));
+        }
+        done.emplace(&n, std::move(e));
+      },
+      family::dim);
+  return done.at(d.get());
+}
+
+}  // namespace relay::importer

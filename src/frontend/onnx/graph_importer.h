@@ -1,0 +1,105 @@
+// Walks a model's graph and builds @main.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/tensor_data.h"
+
+namespace onnx {
+class FunctionProto;
+class ModelProto;
+class ValueInfoProto;
+}  // namespace onnx
+
+namespace relay::importer {
+
+inline constexpr size_t kMaxFunctionDepth = 24;
+
+class Importer {
+ public:
+  Importer(std::shared_ptr<const SourceFile> file, const OnnxOptions& options,
+           TensorSource tensors);
+  ~Importer();
+
+  // Builds the module. Errors of independent nodes are thrown together.
+  ImportedModel run(const ::onnx::ModelProto& model);
+
+  // ---- For NodeContext
+  Values import_graph(const ::onnx::GraphProto& graph, const Values& inputs, const Span& span);
+  Expr expr_of(const ValuePtr& v);
+  // Some tensor with these dimensions, of which some are open.
+  Expr witness(const std::vector<Dim>& shape, const Span& span);
+  // The attribute a reference inside a model-local function stands for; null when not given.
+  const ::onnx::AttributeProto* function_attr(const std::string& name) const;
+  void charge_bytes(int64_t bytes, const Span& span);
+  TensorSource& tensors() { return tensors_; }
+  const OnnxOptions& options() const { return options_; }
+
+ private:
+  // Names in sight: those of a graph, then those of the graph around it.
+  struct Scope {
+    std::unordered_map<std::string, ValuePtr> values;
+    const Scope* parent = nullptr;
+    ValuePtr find(const std::string& name) const;
+  };
+  // The body of a model-local function being inlined, or the main graph.
+  struct Frame {
+    OpsetImports opsets;
+    std::map<std::string, const ::onnx::AttributeProto*> attrs;
+  };
+
+  void check_versions(const ::onnx::ModelProto& model);
+  void check_operators(const ::onnx::ModelProto& model);
+  void declare_inputs(const ::onnx::GraphProto& graph);
+  Dim input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span);
+  void import_initializers(const ::onnx::GraphProto& graph, Scope& scope);
+  template <class Nodes>
+  void import_nodes(const Nodes& nodes, Scope& scope);
+  void import_node(const ::onnx::NodeProto& node, int index, Scope& scope);
+  Values convert(const ::onnx::NodeProto& node, Values inputs, const Span& span);
+  Values inline_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& node,
+                         const Values& inputs, const Span& span);
+  const ::onnx::FunctionProto* find_function(const ::onnx::NodeProto& node) const;
+  void define(Scope& scope, const std::string& name, ValuePtr value, const Span& span);
+  void report(Diagnostic diagnostic);
+  void check_budget(const Span& span);
+  [[noreturn]] void exceed(const Span& span, std::string message, std::string expected);
+  Span place(std::string label) const { return Span::place(file_, std::move(label)); }
+  std::string unique_name(const std::string& name);
+  Expr known_expr(const Known& known, const Span& span);
+  Expr dim_expr(const Dim& d, const Span& span);
+
+  std::shared_ptr<const SourceFile> file_;
+  const OnnxOptions& options_;
+  TensorSource tensors_;
+  Diagnostics diagnostics_;
+  std::vector<Frame> frames_;
+  Scope* scope_ = nullptr;
+  int graph_depth_ = 0;
+  bool exceeded_ = false;
+  std::map<std::string, const ::onnx::FunctionProto*> functions_;  // by domain, name, overload
+  int64_t nodes_ = 0;
+  int64_t constant_bytes_ = 0;
+  std::chrono::steady_clock::time_point deadline_;
+
+  // The signature of @main.
+  Scope main_scope_;
+  std::vector<Var> params_;
+  std::vector<TypeVar> type_params_;
+  std::map<std::string, Dim> dims_by_name_;
+  // Where the size of a named dimension is found at run time: a parameter and an axis.
+  std::unordered_map<const Node*, std::pair<Var, int64_t>> dim_sources_;
+  std::map<std::string, int> names_;
+  ImportedModel result_;
+};
+
+// "node conv1 (Conv)", or "node #12 (Conv) -> output".
+std::string node_label(const ::onnx::NodeProto& node, int index);
+
+}  // namespace relay::importer

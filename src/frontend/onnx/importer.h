@@ -1,0 +1,199 @@
+// The importer's inside: values of a model on their way to Relay, and what a converter sees.
+//
+// A converter is a function from one ONNX node to Relay values. It is found in one table
+// (converter_table.cc) by domain, operator and version, and sees the node only through NodeContext.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/diagnostic_codes.h"
+#include "frontend/onnx/known.h"
+#include "ir/expr.h"
+
+namespace onnx {
+class AttributeProto;
+class GraphProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace relay::importer {
+
+class Importer;
+struct ModelValue;
+using ValuePtr = std::shared_ptr<ModelValue>;
+using Values = std::vector<ValuePtr>;
+
+// A value of the model. What is known about it is kept beside its expression, which is made only
+// when somebody asks for it; so shape arithmetic leaves no trace in the program.
+struct ModelValue {
+  std::string name;
+  Span span;
+  Expr expr;                   // null until asked for
+  Tensor data;                 // a constant's data
+  std::optional<Known> known;  // small known elements
+  bool is_parameter = false;   // a weight that becomes a parameter when its expression is needed
+  bool is_list = false;        // an ONNX sequence: a list of values at import time
+  Values list;
+  bool absent = false;  // an optional input of a function that the call leaves out
+  bool failed = false;  // its node was reported; what depends on it is skipped
+};
+
+ValuePtr value_of(Expr expr);
+ValuePtr value_of(Known known);
+ValuePtr value_of(Tensor data);
+
+using AttrList = std::vector<std::pair<std::string, relay::Value>>;
+relay::Value to_value(const std::vector<int64_t>& v);
+relay::Value to_value(DType dtype);
+
+// Thrown to leave a node of which an input or a part of its subgraph has been reported already.
+struct Poisoned {};
+
+// One node during its conversion: inputs, attributes, and builders that put the node's span on
+// everything they make.
+class NodeContext {
+ public:
+  NodeContext(Importer& importer, const ::onnx::NodeProto& node, Values inputs, int64_t opset,
+              Span span);
+
+  const std::string& op_type() const;
+  int64_t opset() const { return opset_; }
+  const Span& span() const { return span_; }
+  Importer& importer() const { return importer_; }
+  const ::onnx::NodeProto& node() const { return node_; }
+
+  // ---- Inputs
+  size_t num_inputs() const { return inputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  const ValuePtr& value(size_t i) const;
+  Expr in(size_t i) const;
+  // All inputs as expressions.
+  std::vector<Expr> all() const;
+  size_t num_outputs() const;
+  bool output_used(size_t i) const;
+  // What is known about an input's elements.
+  std::optional<Known> known(size_t i) const;
+  // The same for evaluating the node at import: empty for long lists of floats, which are data
+  // rather than shape arithmetic, and for weights that stay parameters.
+  std::optional<Known> foldable(size_t i) const;
+  // The same when the operator cannot do without: E0505 otherwise. `what` is "the shape".
+  Known must_know(size_t i, const char* what) const;
+  std::vector<int64_t> const_ints(size_t i, const char* what) const;
+  int64_t const_int(size_t i, const char* what) const;
+  // The data of a constant input, or null.
+  Tensor constant_data(size_t i) const;
+
+  // ---- Attributes; E0504 when one has another type than asked for.
+  bool has_attr(const char* name) const;
+  int64_t attr(const char* name, int64_t otherwise) const;
+  double attr_float(const char* name, double otherwise) const;
+  std::string attr_string(const char* name, const std::string& otherwise) const;
+  std::vector<int64_t> attr_ints(const char* name, std::vector<int64_t> otherwise = {}) const;
+  std::vector<double> attr_floats(const char* name, std::vector<double> otherwise = {}) const;
+  std::vector<std::string> attr_strings(const char* name,
+                                        std::vector<std::string> otherwise = {}) const;
+  Tensor attr_tensor(const char* name) const;  // null when absent
+  DType attr_dtype(const char* name, DType otherwise) const;
+  const ::onnx::GraphProto& attr_graph(const char* name) const;
+  const ::onnx::AttributeProto* find_attr(const char* name) const;
+
+  // ---- Types
+  static const TensorTypeNode& type_of(const Expr& e);
+  static int64_t rank_of(const Expr& e) { return type_of(e).rank(); }
+  static DType dtype_of(const Expr& e) { return type_of(e).dtype; }
+  static const std::vector<Dim>& shape_of(const Expr& e) { return type_of(e).shape; }
+  // A dimension that must be a number: E0505 when it is symbolic.
+  int64_t const_dim(const Expr& e, int64_t axis, const char* what) const;
+  // An axis in [-rank, rank) as one in [0, rank); E0504 when it is outside.
+  int64_t axis(int64_t value, int64_t rank) const;
+  std::vector<int64_t> axes(std::vector<int64_t> values, int64_t rank) const;
+
+  // ---- Builders
+  Expr call(std::string_view op, std::vector<Expr> args, const AttrList& attrs = {}) const;
+  Expr add(Expr a, Expr b) const { return call("add", {std::move(a), std::move(b)}); }
+  Expr sub(Expr a, Expr b) const { return call("subtract", {std::move(a), std::move(b)}); }
+  Expr mul(Expr a, Expr b) const { return call("multiply", {std::move(a), std::move(b)}); }
+  Expr div(Expr a, Expr b) const { return call("divide", {std::move(a), std::move(b)}); }
+  // A scalar of the dtype, or of the dtype of another expression.
+  Expr scalar(double value, DType dtype) const;
+  Expr scalar_like(double value, const Expr& like) const { return scalar(value, dtype_of(like)); }
+  Expr constant(Tensor data) const { return relay::constant(std::move(data), span_); }
+  Expr ints(const std::vector<int64_t>& values, DType dtype = DType::Int(64)) const;
+  Expr item(const Expr& tuple, int64_t index) const { return tuple_get_item(tuple, index, span_); }
+  Expr tuple_of(std::vector<Expr> fields) const { return relay::tuple(std::move(fields), span_); }
+  Expr cast(Expr e, DType dtype) const;  // the identical expression when it has the dtype
+  Expr transpose(Expr e, const std::vector<int64_t>& axes) const;  // identity gives `e`
+  Expr expand_dims(Expr e, int64_t axis, int64_t count = 1) const;
+  Expr squeeze(Expr e, const std::vector<int64_t>& axes) const;
+  // `e` with the given dimensions, which must hold as many elements.
+  Expr reshape(Expr e, const std::vector<Dim>& shape) const;
+  Expr reshape(Expr e, const std::vector<int64_t>& shape) const;
+  // numpy broadcasting to exactly `shape`.
+  Expr broadcast_to(Expr e, const std::vector<Dim>& shape) const;
+  // Elements [begin, end) of an axis.
+  Expr slice(Expr e, int64_t axis, int64_t begin, int64_t end) const;
+  // The i-th part along an axis, which is removed.
+  Expr select(Expr e, int64_t axis, int64_t index) const;
+  Expr concat(std::vector<Expr> parts, int64_t axis) const;
+  // Equal parts along an axis.
+  std::vector<Expr> split(Expr e, int64_t axis, int64_t parts) const;
+  Expr reduce(const char* op, Expr e, std::vector<int64_t> axes, bool keepdims) const;
+  // A tensor filled with a value.
+  Expr full(double value, const std::vector<Dim>& shape, DType dtype) const;
+  // The matrix product of ONNX's MatMul: any ranks, batch dimensions broadcast.
+  Expr matmul(Expr a, Expr b) const;
+
+  // ---- Subgraphs
+  // Imports a subgraph of this node; `inputs` are bound to its inputs in order.
+  Values import_graph(const ::onnx::GraphProto& graph, const Values& inputs) const;
+  // The expression of a value of this model.
+  Expr expr_of(const ValuePtr& v) const;
+  // Counts constants that the importer makes; E0506 when they exceed their bound.
+  void charge_bytes(int64_t elements, DType dtype) const;
+
+  [[noreturn]] void fail(const DiagnosticCode& code, std::string message, std::string expected = {},
+                         std::string found = {}, std::string help = {}) const;
+  // E0504: this variant of the operator cannot be imported.
+  [[noreturn]] void unsupported(const std::string& what, std::string help = {}) const;
+
+ private:
+  Importer& importer_;
+  const ::onnx::NodeProto& node_;
+  Values inputs_;
+  int64_t opset_;
+  Span span_;
+};
+
+// Converts a node into its outputs, as many as the node has (null for unused ones).
+using Converter = Values (*)(NodeContext& ctx);
+// Evaluates a node whose result is known at import; nullopt when it is not.
+using Folder = std::optional<Known> (*)(NodeContext& ctx);
+
+// A row of the table of operators: valid from `since` until the next row of the same name.
+struct ConverterRow {
+  std::string_view domain;
+  std::string_view op;
+  int since;
+  Converter convert;
+  Folder fold = nullptr;
+};
+
+// The row for a node, or null when the operator is unknown at that version.
+const ConverterRow* find_converter(std::string_view domain, std::string_view op, int64_t opset);
+// Sorted by domain, operator and version.
+const std::vector<ConverterRow>& converter_table();
+
+// The versions of the operator sets that a model (or model-local function) is written in.
+struct OpsetImports {
+  std::vector<std::pair<std::string, int64_t>> versions;
+  // The version of a domain, 0 when the model does not import it.
+  int64_t of(std::string_view domain) const;
+};
+
+}  // namespace relay::importer

@@ -1,0 +1,541 @@
+#include <onnx/onnx-ml.pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/importer.h"
+#include "ir/op.h"
+
+namespace relay::importer {
+
+using ::onnx::AttributeProto;
+
+relay::Value to_value(const std::vector<int64_t>& v) {
+  ValueList out;
+  out.reserve(v.size());
+  for (int64_t x : v) out.emplace_back(x);
+  return relay::Value(std::move(out));
+}
+relay::Value to_value(DType dtype) { return relay::Value(dtype.to_string()); }
+
+NodeContext::NodeContext(Importer& importer, const ::onnx::NodeProto& node, Values inputs,
+                         int64_t opset, Span span)
+    : importer_(importer),
+      node_(node),
+      inputs_(std::move(inputs)),
+      opset_(opset),
+      span_(std::move(span)) {}
+
+const std::string& NodeContext::op_type() const { return node_.op_type(); }
+
+void NodeContext::fail(const DiagnosticCode& code, std::string message, std::string expected,
+                       std::string found, std::string help) const {
+  throw UserError(Diagnostic(code, span_, op_type() + ": " + std::move(message))
+                      .expected(std::move(expected))
+                      .found(std::move(found))
+                      .help(std::move(help)));
+}
+
+void NodeContext::unsupported(const std::string& what, std::string help) const {
+  fail(codes::frontend_attribute, what + " is not supported", {}, {}, std::move(help));
+}
+
+// ---- Inputs ------------------------------------------------------------------------------------
+
+const ValuePtr& NodeContext::value(size_t i) const {
+  if (!has(i)) {
+    fail(codes::frontend_graph, "input " + std::to_string(i) + " is missing",
+         "at least " + std::to_string(i + 1) + " inputs", std::to_string(inputs_.size()));
+  }
+  return inputs_[i];
+}
+Expr NodeContext::in(size_t i) const {
+  const ValuePtr& v = value(i);
+  if (v->is_list) fail(codes::frontend_attribute, "a sequence is given for a tensor");
+  return importer_.expr_of(v);
+}
+std::vector<Expr> NodeContext::all() const {
+  std::vector<Expr> out;
+  for (size_t i = 0; i < inputs_.size(); ++i) out.push_back(in(i));
+  if (out.empty()) value(0);
+  return out;
+}
+size_t NodeContext::num_outputs() const { return static_cast<size_t>(node_.output_size()); }
+bool NodeContext::output_used(size_t i) const {
+  return i < num_outputs() && !node_.output(static_cast<int>(i)).empty();
+}
+std::optional<Known> NodeContext::known(size_t i) const {
+  return has(i) ? inputs_[i]->known : std::nullopt;
+}
+std::optional<Known> NodeContext::foldable(size_t i) const {
+  constexpr int64_t kMaxFoldedFloats = 64;
+  if (!has(i) || !inputs_[i]->known) return std::nullopt;
+  const Known& k = *inputs_[i]->known;
+  if (!k.is_int() && (inputs_[i]->is_parameter || k.size() > kMaxFoldedFloats)) return std::nullopt;
+  return k;
+}
+Known NodeContext::must_know(size_t i, const char* what) const {
+  const ValuePtr& v = value(i);
+  if (v->known) return *v->known;
+  if (v->data) {
+    fail(codes::frontend_limit, std::string(what) + " has too many elements",
+         "at most " + std::to_string(kMaxKnownElements), std::to_string(v->data.num_elements()));
+  }
+  fail(codes::frontend_dynamic, std::string(what) + " is known only when the model runs",
+       std::string(what) + " computed from constants and input shapes",
+       "the value '" + v->name.substr(0, 200) + "'",
+       "give fixed input shapes, or simplify the model so that this becomes a constant");
+}
+std::vector<int64_t> NodeContext::const_ints(size_t i, const char* what) const {
+  Known k = must_know(i, what);
+  std::vector<int64_t> out;
+  for (int64_t e = 0; e < k.size(); ++e) {
+    if (k.is_int() && !as_const(k.ints[static_cast<size_t>(e)])) {
+      fail(codes::frontend_dynamic, std::string(what) + " depends on an input's open dimension",
+           "a number", to_string(k.ints[static_cast<size_t>(e)]),
+           "give the input's shape, as in --input NAME=1x3x224x224");
+    }
+    if (!k.is_int()) {
+      fail(codes::frontend_attribute, std::string(what) + " must hold integers", "integers",
+           k.dtype.to_string());
+    }
+    out.push_back(k.int_at(e));
+  }
+  return out;
+}
+int64_t NodeContext::const_int(size_t i, const char* what) const {
+  std::vector<int64_t> v = const_ints(i, what);
+  if (v.size() != 1) {
+    fail(codes::frontend_attribute, std::string(what) + " must be one number", "1 element",
+         std::to_string(v.size()));
+  }
+  return v[0];
+}
+Tensor NodeContext::constant_data(size_t i) const {
+  if (!has(i)) return nullptr;
+  const ModelValue& v = *inputs_[i];
+  if (v.data) return v.data;
+  if (v.known && v.known->is_constant()) return tensor_from(*v.known);
+  return nullptr;
+}
+
+// ---- Attributes --------------------------------------------------------------------------------
+
+const AttributeProto* NodeContext::find_attr(const char* name) const {
+  for (const auto& a : node_.attribute()) {
+    if (a.name() != name) continue;
+    return a.ref_attr_name().empty() ? &a : importer_.function_attr(a.ref_attr_name());
+  }
+  return nullptr;
+}
+bool NodeContext::has_attr(const char* name) const { return find_attr(name) != nullptr; }
+
+namespace {
+
+// Old writers leave the type out; then the field that is set tells.
+bool has_type(const AttributeProto& a, AttributeProto::AttributeType type) {
+  return a.type() == type || a.type() == AttributeProto::UNDEFINED;
+}
+
+void check_type(const NodeContext& ctx, const AttributeProto& a, AttributeProto::AttributeType type,
+                const char* expected) {
+  if (has_type(a, type)) return;
+  std::string found = AttributeProto::AttributeType_IsValid(a.type())
+                          ? AttributeProto::AttributeType_Name(a.type())
+                          : "type " + std::to_string(a.type());
+  ctx.fail(codes::frontend_attribute, "attribute '" + a.name() + "' has the wrong type", expected,
+           found);
+}
+
+constexpr int kMaxAttributeElements = 1 << 20;
+
+void check_count(const NodeContext& ctx, const AttributeProto& a, int count) {
+  if (count > kMaxAttributeElements) {
+    ctx.fail(codes::frontend_limit, "attribute '" + a.name() + "' has too many elements",
+             "at most " + std::to_string(kMaxAttributeElements), std::to_string(count));
+  }
+}
+
+}  // namespace
+
+int64_t NodeContext::attr(const char* name, int64_t otherwise) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return otherwise;
+  check_type(*this, *a, AttributeProto::INT, "an integer");
+  return a->i();
+}
+double NodeContext::attr_float(const char* name, double otherwise) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return otherwise;
+  check_type(*this, *a, AttributeProto::FLOAT, "a float");
+  return a->f();
+}
+std::string NodeContext::attr_string(const char* name, const std::string& otherwise) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return otherwise;
+  check_type(*this, *a, AttributeProto::STRING, "a string");
+  return a->s();
+}
+std::vector<int64_t> NodeContext::attr_ints(const char* name,
+                                            std::vector<int64_t> otherwise) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return otherwise;
+  check_type(*this, *a, AttributeProto::INTS, "a list of integers");
+  check_count(*this, *a, a->ints_size());
+  return {a->ints().begin(), a->ints().end()};
+}
+std::vector<double> NodeContext::attr_floats(const char* name,
+                                             std::vector<double> otherwise) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return otherwise;
+  check_type(*this, *a, AttributeProto::FLOATS, "a list of floats");
+  check_count(*this, *a, a->floats_size());
+  return {a->floats().begin(), a->floats().end()};
+}
+std::vector<std::string> NodeContext::attr_strings(const char* name,
+                                                   std::vector<std::string> otherwise) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return otherwise;
+  check_type(*this, *a, AttributeProto::STRINGS, "a list of strings");
+  check_count(*this, *a, a->strings_size());
+  return {a->strings().begin(), a->strings().end()};
+}
+Tensor NodeContext::attr_tensor(const char* name) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return nullptr;
+  check_type(*this, *a, AttributeProto::TENSOR, "a tensor");
+  return read_tensor(a->t(), importer_.tensors(), span_);
+}
+DType NodeContext::attr_dtype(const char* name, DType otherwise) const {
+  if (!has_attr(name)) return otherwise;
+  auto type = attr(name, 0);
+  auto dtype = importer::dtype_of(type > 0 && type < 1000 ? static_cast<int>(type) : 0);
+  if (!dtype) {
+    fail(codes::frontend_attribute,
+         std::string("attribute '") + name + "' names a type that Relay lacks",
+         "a float, integer or bool type of 8 to 64 bits",
+         onnx_type_name(static_cast<int>(std::clamp<int64_t>(type, -1, 1000))));
+  }
+  return *dtype;
+}
+const ::onnx::GraphProto& NodeContext::attr_graph(const char* name) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr || !a->has_g()) {
+    fail(codes::frontend_graph, std::string("the subgraph '") + name + "' is missing");
+  }
+  return a->g();
+}
+
+// ---- Types -------------------------------------------------------------------------------------
+
+const TensorTypeNode& NodeContext::type_of(const Expr& e) {
+  auto* t = as<TensorTypeNode>(e->type);
+  if (t == nullptr) {
+    throw UserError(Diagnostic(codes::type_mismatch, e->span, "a tensor is needed here")
+                        .expected("a tensor")
+                        .found(e->type ? to_string(e->type) : "a value of unknown type"));
+  }
+  return *t;
+}
+
+int64_t NodeContext::const_dim(const Expr& e, int64_t axis, const char* what) const {
+  const Dim& d = shape_of(e)[static_cast<size_t>(axis)];
+  if (auto c = as_const(d)) return *c;
+  fail(codes::frontend_dynamic, std::string(what) + " must be a fixed number", "a number",
+       to_string(d), "give the input's shape, as in --input NAME=1x3x224x224");
+}
+
+int64_t NodeContext::axis(int64_t value, int64_t rank) const {
+  if (value < -rank || value >= rank) {
+    fail(codes::frontend_attribute, "an axis is out of range",
+         "between " + std::to_string(-rank) + " and " + std::to_string(rank - 1),
+         std::to_string(value));
+  }
+  return value < 0 ? value + rank : value;
+}
+
+std::vector<int64_t> NodeContext::axes(std::vector<int64_t> values, int64_t rank) const {
+  for (int64_t& v : values) v = axis(v, rank);
+  std::vector<int64_t> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    fail(codes::frontend_attribute, "an axis is given twice");
+  }
+  return values;
+}
+
+// ---- Builders ----------------------------------------------------------------------------------
+
+Expr NodeContext::call(std::string_view op, std::vector<Expr> args, const AttrList& attrs) const {
+  Op o = OpRegistry::global().get(op, span_);
+  Attrs a;
+  if (o->row->attrs != nullptr) a = make_attrs(*o->row->attrs, attrs, op, span_);
+  RELAY_CHECK(o->row->attrs != nullptr || attrs.empty(), std::string(op));
+  return relay::call(o, std::move(args), std::move(a), span_);
+}
+
+Expr NodeContext::scalar(double value, DType dtype) const {
+  return relay::constant(value, dtype, span_);
+}
+
+Expr NodeContext::ints(const std::vector<int64_t>& values, DType dtype) const {
+  return constant(tensor_from(known_ints(values, dtype)));
+}
+
+Expr NodeContext::cast(Expr e, DType dtype) const {
+  if (dtype_of(e) == dtype) return e;
+  return call("cast", {std::move(e)}, {{"dtype", to_value(dtype)}});
+}
+
+Expr NodeContext::transpose(Expr e, const std::vector<int64_t>& axes) const {
+  if (std::is_sorted(axes.begin(), axes.end())) return e;
+  return call("transpose", {std::move(e)}, {{"axes", to_value(axes)}});
+}
+
+Expr NodeContext::expand_dims(Expr e, int64_t axis, int64_t count) const {
+  if (count == 0) return e;
+  return call("expand_dims", {std::move(e)}, {{"axis", axis}, {"num_newaxis", count}});
+}
+
+Expr NodeContext::squeeze(Expr e, const std::vector<int64_t>& axes) const {
+  if (axes.empty()) return e;
+  return call("squeeze", {std::move(e)}, {{"axis", to_value(axes)}});
+}
+
+Expr NodeContext::reshape(Expr e, const std::vector<int64_t>& shape) const {
+  std::vector<Dim> dims;
+  for (int64_t d : shape) dims.push_back(dim(d));
+  return reshape(std::move(e), dims);
+}
+
+// The reshape operator speaks in codes: 0 copies a dimension, -1 is inferred, -2 copies the rest,
+// -3 joins two, -4 splits one into the two that follow.
+Expr NodeContext::reshape(Expr e, const std::vector<Dim>& shape) const {
+  const std::vector<Dim>& from = shape_of(e);
+  bool same =
+      from.size() == shape.size() && std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
+  if (same) return e;
+  auto emit = [&](const std::vector<int64_t>& codes, bool allowzero) {
+    AttrList attrs{{"newshape", to_value(codes)}};
+    if (allowzero) attrs.emplace_back("allowzero", true);
+    return call("reshape", {e}, attrs);
+  };
+
+  std::vector<int64_t> numbers;
+  for (const Dim& d : shape) {
+    if (auto c = as_const(d)) numbers.push_back(*c);
+  }
+  if (numbers.size() == shape.size()) {
+    return emit(numbers, std::count(numbers.begin(), numbers.end(), 0) > 0);
+  }
+
+  // Symbolic dimensions in their place are copied, one other can be inferred.
+  std::vector<int64_t> codes;
+  bool inferred = false, possible = true;
+  for (size_t i = 0; i < shape.size() && possible; ++i) {
+    if (auto c = as_const(shape[i])) {
+      possible = *c > 0;
+      codes.push_back(*c);
+    } else if (i < from.size() && dim_equal(from[i], shape[i])) {
+      codes.push_back(0);
+    } else {
+      possible = !inferred;
+      inferred = true;
+      codes.push_back(-1);
+    }
+  }
+  if (possible) return emit(codes, false);
+
+  // Otherwise dimensions are copied, joined and split in order.
+  codes.clear();
+  size_t i = 0, o = 0;
+  while (o < shape.size()) {
+    if (i < from.size() && dim_equal(from[i], shape[o])) {
+      codes.push_back(0);
+      ++i;
+      ++o;
+    } else if (i + 1 < from.size() && dim_equal(from[i] * from[i + 1], shape[o])) {
+      codes.push_back(-3);
+      i += 2;
+      ++o;
+    } else if (i < from.size() && o + 1 < shape.size() &&
+               dim_equal(shape[o] * shape[o + 1], from[i]) &&
+               (as_const(shape[o]) || as_const(shape[o + 1]))) {
+      codes.push_back(-4);
+      codes.push_back(as_const(shape[o]).value_or(-1));
+      codes.push_back(as_const(shape[o + 1]).value_or(-1));
+      ++i;
+      o += 2;
+    } else {
+      break;
+    }
+  }
+  if (o == shape.size() && i == from.size()) return emit(codes, false);
+  fail(codes::frontend_dynamic, "this reshape of open dimensions cannot be expressed",
+       to_string(tensor_type(shape, dtype_of(e))), to_string(e->type),
+       "give fixed input shapes, as in --input NAME=1x3x224x224");
+}
+
+Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
+  int64_t rank = static_cast<int64_t>(shape.size());
+  if (rank_of(e) > rank) {
+    fail(codes::type_shape, "a tensor does not broadcast to a smaller rank",
+         to_string(tensor_type(shape, dtype_of(e))), to_string(e->type));
+  }
+  e = expand_dims(std::move(e), 0, rank - rank_of(e));
+  const std::vector<Dim>& from = shape_of(e);
+  bool same = std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
+  if (same) return e;
+  std::vector<int64_t> sizes, repeats;
+  bool repeatable = true;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    auto size = as_const(shape[a]);
+    auto own = as_const(from[a]);
+    if (size) sizes.push_back(*size);
+    if (dim_equal(from[a], shape[a])) {
+      repeats.push_back(1);
+    } else if (size && own && *own == 1) {
+      repeats.push_back(*size);
+    } else if (own && *own == 1) {
+      repeatable = false;
+    } else {
+      fail(codes::type_shape, "a tensor does not broadcast to this shape",
+           to_string(tensor_type(shape, dtype_of(e))), to_string(e->type));
+    }
+  }
+  if (sizes.size() == shape.size()) {
+    return call("broadcast_to", {e}, {{"shape", to_value(sizes)}});
+  }
+  if (repeatable) return call("tile", {e}, {{"reps", to_value(repeats)}});
+  // A new open dimension comes from a tensor that has it.
+  return call("broadcast_to_like", {e, importer_.witness(shape, span_)});
+}
+
+Expr NodeContext::slice(Expr e, int64_t axis, int64_t begin, int64_t end) const {
+  if (begin == 0 && as_const(shape_of(e)[static_cast<size_t>(axis)]) == end) return e;
+  return call("strided_slice", {std::move(e)},
+              {{"begin", to_value(std::vector<int64_t>{begin})},
+               {"end", to_value(std::vector<int64_t>{end})},
+               {"strides", to_value(std::vector<int64_t>{1})},
+               {"axes", to_value(std::vector<int64_t>{axis})}});
+}
+
+Expr NodeContext::select(Expr e, int64_t axis, int64_t index) const {
+  return squeeze(slice(std::move(e), axis, index, index + 1), {axis});
+}
+
+Expr NodeContext::concat(std::vector<Expr> parts, int64_t axis) const {
+  if (parts.size() == 1) return parts[0];
+  return call("concatenate", {tuple_of(std::move(parts))}, {{"axis", axis}});
+}
+
+std::vector<Expr> NodeContext::split(Expr e, int64_t axis, int64_t parts) const {
+  if (parts == 1) return {e};
+  Expr all = call("split", {std::move(e)}, {{"indices_or_sections", parts}, {"axis", axis}});
+  std::vector<Expr> out;
+  for (int64_t i = 0; i < parts; ++i) out.push_back(item(all, i));
+  return out;
+}
+
+Expr NodeContext::reduce(const char* op, Expr e, std::vector<int64_t> axes, bool keepdims) const {
+  if (axes.empty()) return e;
+  return call(op, {std::move(e)}, {{"axis", to_value(axes)}, {"keepdims", keepdims}});
+}
+
+Expr NodeContext::full(double value, const std::vector<Dim>& shape, DType dtype) const {
+  std::vector<int64_t> sizes;
+  for (const Dim& d : shape) {
+    if (auto c = as_const(d)) sizes.push_back(*c);
+  }
+  if (sizes.size() != shape.size()) return broadcast_to(scalar(value, dtype), shape);
+  if (sizes.empty()) return scalar(value, dtype);
+  return call("full", {scalar(value, dtype)},
+              {{"shape", to_value(sizes)}, {"dtype", to_value(dtype)}});
+}
+
+Expr NodeContext::matmul(Expr a, Expr b) const {
+  auto product = [](const std::vector<Dim>& dims) {
+    Dim p = dim(1);
+    for (const Dim& d : dims) p = p * d;
+    return p;
+  };
+  // A vector is a matrix with one row (left) or column (right), which is dropped again.
+  bool left_vector = rank_of(a) == 1;
+  bool right_vector = rank_of(b) == 1;
+  if (rank_of(a) == 0 || rank_of(b) == 0) {
+    fail(codes::type_rank, "a matrix product needs at least one dimension", "rank 1 or more",
+         to_string(a->type) + " and " + to_string(b->type));
+  }
+  if (left_vector) a = expand_dims(a, 0);
+  if (right_vector) b = expand_dims(b, 1);
+  const std::vector<Dim> sa = shape_of(a), sb = shape_of(b);
+  size_t ra = sa.size(), rb = sb.size();
+  if (dim_differs(sa[ra - 1], sb[rb - 2])) {
+    fail(codes::type_shape, "the inner dimensions differ",
+         to_string(sa[ra - 1]) + " rows in the second matrix", to_string(b->type),
+         "the first operand is " + to_string(a->type));
+  }
+  Expr out;
+  std::vector<Dim> result;
+  if (rb == 2) {
+    // All leading dimensions of the left side are rows of one product.
+    result.assign(sa.begin(), sa.end() - 1);
+    result.push_back(sb[1]);
+    if (ra == 2) {
+      out = call("nn.matmul", {a, b});
+    } else {
+      Dim rows = product({sa.begin(), sa.end() - 1});
+      out = call("nn.matmul", {reshape(a, {rows, sa[ra - 1]}), b});
+      out = reshape(out, result);
+    }
+  } else {
+    size_t batch = std::max(ra, rb) - 2;
+    std::vector<Dim> dims;
+    for (size_t i = 0; i < batch; ++i) {
+      auto at = [&](const std::vector<Dim>& s) {
+        size_t lead = batch - (s.size() - 2);
+        return i < lead ? dim(1) : s[i - lead];
+      };
+      Dim x = at(sa), y = at(sb);
+      if (dim_differs(x, y) && as_const(x) != 1 && as_const(y) != 1) {
+        fail(codes::type_shape, "the batch dimensions do not broadcast", to_string(a->type),
+             to_string(b->type));
+      }
+      dims.push_back(as_const(x) == 1 ? y : x);
+    }
+    auto flat = [&](const Expr& e, const std::vector<Dim>& s) {
+      std::vector<Dim> wide = dims;
+      wide.insert(wide.end(), s.end() - 2, s.end());
+      // A batch of one need not be repeated: batch_matmul broadcasts it.
+      bool single =
+          std::all_of(s.begin(), s.end() - 2, [](const Dim& d) { return as_const(d) == 1; });
+      if (single) return reshape(e, {dim(1), s[s.size() - 2], s[s.size() - 1]});
+      return reshape(broadcast_to(e, wide), {product(dims), s[s.size() - 2], s[s.size() - 1]});
+    };
+    result = dims;
+    result.push_back(sa[ra - 2]);
+    result.push_back(sb[rb - 1]);
+    out = reshape(call("nn.batch_matmul", {flat(a, sa), flat(b, sb)},
+                       {{"transpose_a", false}, {"transpose_b", false}}),
+                  result);
+  }
+  if (left_vector) out = squeeze(out, {rank_of(out) - 2});
+  if (right_vector) out = squeeze(out, {rank_of(out) - 1});
+  return out;
+}
+
+Values NodeContext::import_graph(const ::onnx::GraphProto& graph, const Values& inputs) const {
+  return importer_.import_graph(graph, inputs, span_);
+}
+
+Expr NodeContext::expr_of(const ValuePtr& v) const { return importer_.expr_of(v); }
+
+void NodeContext::charge_bytes(int64_t elements, DType dtype) const {
+  auto width = static_cast<int64_t>(dtype.bytes());
+  if (elements < 0 || elements > (int64_t{1} << 62) / width) elements = int64_t{1} << 40;
+  importer_.charge_bytes(elements * width, span_);
+}
+
+}  // namespace relay::importer

@@ -1,0 +1,76 @@
+#include "frontend/onnx/onnx.h"
+
+#include <onnx/onnx-ml.pb.h>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/wire.h"
+#include "node/node.h"
+
+namespace relay {
+namespace {
+
+using importer::MappedFile;
+using importer::ModelFolder;
+
+ImportedModel import_bytes(std::string_view bytes, const std::string& name,
+                           std::shared_ptr<const MappedFile> mapped,
+                           std::shared_ptr<const ModelFolder> folder, const OnnxOptions& options) {
+  auto file = SourceFile::make(name);
+  auto damaged = [&](const std::string& why) {
+    throw UserError(Diagnostic(codes::frontend_damaged, Span::place(file, "model"),
+                               "this is not an ONNX model, or it is damaged: " + why)
+                        .help("check that the file was copied or downloaded completely"));
+  };
+  if (bytes.empty()) damaged("it is empty");
+  importer::StrippedModel stripped = importer::strip_payloads(bytes, file);
+  if (stripped.skeleton.size() > (size_t{1} << 30)) damaged("its graph is larger than 1 GiB");
+
+  google::protobuf::io::ArrayInputStream array(stripped.skeleton.data(),
+                                               static_cast<int>(stripped.skeleton.size()));
+  google::protobuf::io::CodedInputStream coded(&array);
+  coded.SetTotalBytesLimit(1 << 30);
+  coded.SetRecursionLimit(100);
+  ::onnx::ModelProto model;
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    damaged("its fields do not have the types of the ONNX format");
+  }
+  importer::TensorSource source{
+      std::move(stripped.payloads), std::move(mapped), std::move(folder), {}};
+  stripped.skeleton = {};
+  importer::Importer run(file, options, std::move(source));
+  ImportedModel out = run.run(model);
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016" PRIx64, hash_bytes(bytes.data(), bytes.size()));
+  out.source_hash = hash;
+  return out;
+}
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+ImportedModel import_onnx_file(const std::string& path, const OnnxOptions& options) {
+  auto mapped = MappedFile::open(path, options.max_file_bytes);
+  auto folder = std::make_shared<const ModelFolder>(folder_of(path));
+  ImportedModel out = import_bytes(mapped->bytes(), path, mapped, folder, options);
+  mapped->check_unchanged();
+  return out;
+}
+
+ImportedModel import_onnx_bytes(std::string_view data, const std::string& source_name,
+                                const std::string& folder, const OnnxOptions& options) {
+  return import_bytes(data, source_name, nullptr, std::make_shared<const ModelFolder>(folder),
+                      options);
+}
+
+}  // namespace relay

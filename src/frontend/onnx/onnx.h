@@ -1,0 +1,74 @@
+// ONNX models as Relay programs.
+//
+//   ImportedModel m = import_onnx_file("resnet50.onnx", {});
+//   m.module->find("main");   // fn (%data: Tensor[(1, 3, 224, 224), float32]) -> ...
+//
+// @main takes the model's inputs in their order and gives its output (a tuple when there are
+// several). A dimension that the model leaves open becomes a named dimension of @main. Every
+// expression carries the model's node as its span. Types are deduced while the program is built.
+//
+// Models are hostile input: everything that a file says is checked before it is used, and what a
+// model may cost is bounded by OnnxOptions. All errors are UserErrors with codes E05xx (or the
+// E02xx of an operator that does not accept its inputs); independent ones are reported together.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace relay {
+
+struct OnnxOptions {
+  // Shapes of inputs by name; -1 keeps a dimension symbolic. A size given for one input is used
+  // for every input that names the same dimension.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  // Element types of inputs that differ from the model's.
+  std::map<std::string, DType> dtypes;
+  // Weights become constants; otherwise they become further parameters of @main, in `params`.
+  bool freeze_params = true;
+
+  // Bounds on what one model may cost.
+  int64_t max_file_bytes = int64_t{64} << 30;
+  int64_t max_nodes = 2'000'000;                    // after inlining and unrolling
+  int64_t max_constant_bytes = int64_t{256} << 20;  // made by the importer, not read
+  int64_t max_unrolled_steps = 4096;                // of a recurrence or loop
+  double max_seconds = 60;
+};
+
+struct ImportedModel {
+  Module module;
+  // With freeze_params = false, the weights by parameter name; empty otherwise.
+  std::map<std::string, Tensor> params;
+  // The model's own names, in the order of @main's parameters and results.
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  // The version of the default operator set.
+  int64_t opset = 0;
+  std::string producer;
+  // A hash of the file's bytes, 16 hexadecimal digits.
+  std::string source_hash;
+};
+
+// Reads a model file. Weights stay in the file and are mapped where their alignment allows. Weights
+// in other files ("external data") are read from the folder of the model and nowhere else.
+ImportedModel import_onnx_file(const std::string& path, const OnnxOptions& options = {});
+
+// Reads a model from memory, which is not kept. `source_name` appears in messages; `folder` is
+// where external data may lie, empty for nowhere.
+ImportedModel import_onnx_bytes(std::string_view data, const std::string& source_name,
+                                const std::string& folder = {}, const OnnxOptions& options = {});
+
+// One operator that can be imported, from that version of its domain's operator set on.
+struct OnnxOperator {
+  std::string_view domain;  // "" is the default domain, ai.onnx
+  std::string_view name;
+  int since_version;
+};
+// All of them, sorted by domain, name and version.
+std::vector<OnnxOperator> supported_onnx_operators();
+
+}  // namespace relay
