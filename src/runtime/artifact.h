@@ -14,6 +14,10 @@
 // All numbers are little-endian. The dynamic loader ignores what follows the ELF image. Equal
 // contents give equal bytes: gaps are zero and nothing depends on time, addresses or paths.
 //
+// The metadata is for people and tools; running does not read it. Its keys: "compiler" (version),
+// "target", "options" (object), "source" (object: name, hash), "kernels" (array in the order of the
+// kernel table: name, nodes, flops, bytes, fusion and schedule with their reasons).
+//
 // Loading reads and checks everything but the constants (a few megabytes, milliseconds) before the
 // ELF image is mapped executable: magic, version, section bounds and order, checksums, CPU,
 // bytecode. The constants are mapped; their checksum is verified as well when they are small (below

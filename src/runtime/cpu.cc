@@ -1,6 +1,8 @@
 #include "runtime/cpu.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -119,6 +121,12 @@ uint64_t saved_state() {
 
 }  // namespace
 
+bool request_amx() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 bool host_has_feature(std::string_view name) {
   for (const Feature& feature : kFeatures) {
     if (feature.name != name) continue;
@@ -134,6 +142,8 @@ bool host_has_feature(std::string_view name) {
 }
 
 #else
+
+bool request_amx() { return false; }
 
 bool host_has_feature(std::string_view name) {
 #if defined(__aarch64__)

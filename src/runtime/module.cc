@@ -265,6 +265,13 @@ struct Module::Impl {
     return impl;
   }
   void load_kernels(std::shared_ptr<FileDescriptor> file) {
+    bool amx = std::ranges::any_of(
+        info.features, [](const std::string& feature) { return feature.starts_with("amx"); });
+    if (amx && !request_amx()) {
+      throw UserError(
+          Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
+              .help("compile the model with a --target without AMX"));
+    }
     library = std::make_unique<KernelLibrary>(std::move(file));
     kernels = library->kernels(program.kernels.size());
   }

@@ -1,5 +1,7 @@
 #include "runtime/core/tensor.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -159,6 +161,17 @@ std::string type_string(DType dtype, Shape shape) {
 
 namespace {
 
+// Large tensors are mostly weights, which are streamed: huge pages spare misses in the translation
+// buffer. Only a hint.
+void advise_huge_pages(void* memory, size_t bytes) {
+  constexpr size_t kPage = 4096;
+  constexpr size_t kLarge = size_t{4} << 20;
+  if (bytes < kLarge) return;
+  auto begin = (reinterpret_cast<uintptr_t>(memory) + kPage - 1) / kPage * kPage;
+  auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) / kPage * kPage;
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 // Bytes of a tensor's header with its shape, rounded so that data may follow it aligned.
 size_t header_bytes(size_t rank) {
   size_t bytes = sizeof(Tensor::Rep) + rank * sizeof(int64_t);
@@ -179,6 +192,7 @@ Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape, bool with_data) {
         codes::run_out_of_memory, {},
         "no memory for " + type_string(dtype, shape) + " of " + std::to_string(data) + " bytes"));
   }
+  advise_huge_pages(memory, rounded);
   Rep* rep = new (memory) Rep;
   rep->dtype = dtype;
   rep->rank = static_cast<int32_t>(shape.size());

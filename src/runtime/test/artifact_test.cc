@@ -388,6 +388,19 @@ TEST_F(ArtifactTest, c_example_runs) {
   EXPECT_STREQ(line, "y: rank 1, 32 bytes, first 100\n");
 }
 
+TEST_F(ArtifactTest, runtime_library_opens_no_sockets) {
+  // The names of imported functions stand in the library, each between zero bytes.
+  std::string library = read_file(RELAY_RUNTIME_LIBRARY);
+  auto imports = [&library](const std::string& name) {
+    return library.find(std::string(1, '\0') + name + std::string(1, '\0')) != std::string::npos;
+  };
+  EXPECT_TRUE(imports("dlopen"));
+  for (const char* name : {"socket", "connect", "bind", "listen", "send", "sendto", "getaddrinfo",
+                           "gethostbyname", "socketpair"}) {
+    EXPECT_FALSE(imports(name)) << name;
+  }
+}
+
 #if !defined(__SANITIZE_ADDRESS__)
 TEST_F(ArtifactTest, runtime_library_is_small) {
   EXPECT_LT(std::filesystem::file_size(RELAY_RUNTIME_LIBRARY), size_t{1} << 20);

@@ -141,6 +141,8 @@ TEST(thread_pool, is_shared_and_goes_away) {
   EXPECT_GE(ThreadPool::shared()->num_threads(), 1);
 }
 
+// ThreadSanitizer does not support threads in a forked child.
+#if !defined(__SANITIZE_THREAD__)
 TEST(thread_pool, a_forked_child_runs_serially) {
   auto pool = ThreadPool::shared(2);
   pid_t child = fork();
@@ -157,6 +159,7 @@ TEST(thread_pool, a_forked_child_runs_serially) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
 }
+#endif
 
 TEST(cpu, denormals_are_flushed_and_the_mode_is_restored) {
 #if defined(__x86_64__)
