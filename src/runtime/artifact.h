@@ -105,7 +105,7 @@ inline constexpr char kMagic[9] = "RELAYART";
 inline constexpr uint64_t kPage = 4096;
 inline constexpr uint64_t kConstantAlignment = 64;
 inline constexpr uint64_t kMaxSmallSection = uint64_t{1} << 31;
-inline constexpr uint64_t kAlwaysVerifiedConstants = uint64_t{64} << 20;
+inline constexpr uint64_t kAlwaysVerifiedConstants = uint64_t{128} << 20;
 
 }  // namespace artifact_format
 
