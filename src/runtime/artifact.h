@@ -21,7 +21,7 @@
 // Loading reads and checks everything but the constants (a few megabytes, milliseconds) before the
 // ELF image is mapped executable: magic, version, section bounds and order, checksums, CPU,
 // bytecode. The constants are mapped; their checksum is verified as well when they are small (below
-// 64 MB, about 10 ms) or when asked for, so that a large model loads in the time of its code.
+// 128 MB, about 15 ms) or when asked for, so that a large model loads in the time of its code.
 //
 // The file is used through one opened descriptor, so what has been checked is what is loaded. As
 // with any shared library, a file in use must be replaced by a rename and not be overwritten or
