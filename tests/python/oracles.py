@@ -44,10 +44,11 @@ def run_onnxruntime(
     return session.run(None, inputs)
 
 
-def scaled_error(got: np.ndarray, want: np.ndarray) -> float:
-    """Returns the largest absolute difference over the largest finite magnitude of `want`.
+def scaled_error(got: np.ndarray, want: np.ndarray, floor: float = 1e-30) -> float:
+    """Returns the largest absolute difference over the scale: the largest finite |want|.
 
-    NaN and infinities must stand at the same places with the same sign: anything else is infinite.
+    Scales below `floor` count as `floor`: by default what kernels may flush to zero. NaN and
+    infinities must stand at the same places with the same sign: anything else is infinite.
     """
     if want.size == 0:
         return 0.0
@@ -58,8 +59,8 @@ def scaled_error(got: np.ndarray, want: np.ndarray) -> float:
     if not finite.any():
         return 0.0
     worst = np.abs(got[finite] - want[finite]).max()
-    scale = np.abs(want[finite]).max()
-    return float("inf") if np.isnan(worst) else float(worst / scale if scale > 0 else worst)
+    scale = max(np.abs(want[finite]).max(), floor)
+    return float("inf") if np.isnan(worst) else float(worst / scale)
 
 
 def assert_agree(
@@ -67,6 +68,7 @@ def assert_agree(
     want: list[np.ndarray],
     what: str = "output",
     tolerance: float = SCALED_TOLERANCE,
+    floor: float = 1e-30,
 ) -> None:
     """Fails unless shapes and dtypes are equal, integers too, and floats within the tolerance."""
     assert len(got) == len(want), f"{what}: {len(got)} outputs, expected {len(want)}"
@@ -78,7 +80,7 @@ def assert_agree(
         if not np.issubdtype(b.dtype, np.inexact):
             np.testing.assert_array_equal(a, b, err_msg=where)
             continue
-        error = scaled_error(a, b)
+        error = scaled_error(a, b, floor)
         assert error <= tolerance, f"{where}: error {error:.2e} of its scale, allowed {tolerance}"
 
 
