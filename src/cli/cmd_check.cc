@@ -1,0 +1,72 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "types/verify.h"
+
+namespace relay::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  bool json = false;
+  std::vector<std::string> inputs;
+};
+
+nlohmann::ordered_json as_json(const Diagnostic& d) {
+  nlohmann::ordered_json j;
+  j["severity"] = d.severity == Severity::error     ? "error"
+                  : d.severity == Severity::warning ? "warning"
+                                                    : "note";
+  j["code"] = d.code;
+  j["message"] = d.message;
+  j["place"] = d.span.describe();
+  if (!d.expected_text.empty()) j["expected"] = d.expected_text;
+  if (!d.found_text.empty()) j["found"] = d.found_text;
+  if (!d.help_text.empty()) j["help"] = d.help_text;
+  return j;
+}
+
+void run(const Options& o) {
+  ModelOptions options;
+  for (const std::string& text : o.inputs) parse_input_option(text, options);
+  std::vector<Diagnostic> found;
+  LoadedModel model;
+  try {
+    model = load_model(o.file, options);
+    if (auto problem = find_ill_formed(model.module)) found.push_back(*problem);
+  } catch (const UserError& e) {
+    if (!o.json) throw;
+    found = e.diagnostics();
+  }
+  if (o.json) {
+    nlohmann::ordered_json root;
+    root["ok"] = found.empty();
+    root["diagnostics"] = nlohmann::ordered_json::array();
+    for (const Diagnostic& d : found) root["diagnostics"].push_back(as_json(d));
+    std::printf("%s\n",
+                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    if (!found.empty()) throw CLI::RuntimeError(1);
+    return;
+  }
+  if (!found.empty()) throw UserError(found);
+  std::printf("%s is well-typed\n", escape_for_terminal(o.file).c_str());
+  for (size_t i = 0; i < model.module->functions.size(); ++i) {
+    std::printf("  @%s: %s\n", escape_for_terminal(model.module->global_vars[i]->name_hint).c_str(),
+                to_string(model.module->functions[i]->type).c_str());
+  }
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("check", "Parse and type-check a model");
+  sub->add_option("FILE", o->file, "ONNX model or Relay text")->required();
+  sub->add_option("--input", o->inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
+  sub->add_flag("--json", o->json, "Print the diagnostics as JSON");
+  sub->callback([o] { run(*o); });
+}
+
+}  // namespace relay::cli

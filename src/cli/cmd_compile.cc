@@ -1,0 +1,89 @@
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/diagnostic_codes.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace relay::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string output;
+  bool force = false;
+  bool json = false;
+  CompileFlags flags;
+};
+
+void run(const Options& o) {
+  refuse_existing(o.output, o.force);
+  ModelOptions model_options;
+  for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  ProgressLine line(!o.flags.quiet && !o.json);
+  auto start = std::chrono::steady_clock::now();
+  line.update("import", 0, 0);
+  LoadedModel model = load_model(o.model, model_options);
+  double import_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  CompileOptions options = o.flags.options();
+  options.source_name = model.source_name;
+  options.source_hash = model.source_hash;
+  options.progress = [&](std::string_view phase, int64_t done, int64_t total) {
+    line.update(phase, done, total);
+  };
+  CompiledModule compiled = compile(model.module, options);
+  line.update("write", 0, 0);
+  compiled.write(o.output, o.force);
+  line.clear();
+  compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
+  double total = 0;
+  for (const Phase& p : compiled.phases) total += p.seconds;
+  if (o.json) {
+    nlohmann::ordered_json root;
+    root["target"] = compiled.target;
+    root["output"] = o.output;
+    root["functions"] = compiled.program.functions.size();
+    root["kernels"] = compiled.kernels.size();
+    root["constants"] = compiled.program.constants.size();
+    root["constant_bytes"] = compiled.constant_bytes();
+    root["arena_bytes"] = compiled.arena_bytes();
+    for (const Phase& p : compiled.phases) root["seconds"][p.name] = p.seconds;
+    root["total_seconds"] = total;
+    std::printf("%s\n", root.dump(2).c_str());
+    return;
+  }
+  std::printf("target     %s\n", compiled.target.c_str());
+  std::printf("functions  %zu\n", compiled.program.functions.size());
+  std::printf("kernels    %zu\n", compiled.kernels.size());
+  std::printf("constants  %zu, %s\n", compiled.program.constants.size(),
+              format_bytes(static_cast<double>(compiled.constant_bytes())).c_str());
+  int64_t bound = 0;
+  for (const ArenaReport& a : compiled.arenas) bound += a.lower_bound;
+  std::printf("arena      %s (lower bound %s)\n",
+              format_bytes(static_cast<double>(compiled.arena_bytes())).c_str(),
+              format_bytes(static_cast<double>(bound)).c_str());
+  std::string phases;
+  for (const Phase& p : compiled.phases) {
+    phases += (phases.empty() ? "" : ", ") + p.name + " " + format_seconds(p.seconds);
+  }
+  std::printf("time       %s (%s)\n", format_seconds(total).c_str(), phases.c_str());
+  std::printf("wrote      %s\n", o.output.c_str());
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("compile", "Compile a model to one deployable file");
+  sub->add_option("MODEL", o->model, "ONNX model or Relay text")->required();
+  sub->add_option("-o,--output", o->output, "The shared object to write")->required();
+  sub->add_option("--input", o->flags.inputs,
+                  "NAME=SHAPE[:DTYPE] of an input, such as data=1,3,224,224; may be repeated");
+  o->flags.add_to(*sub);
+  sub->add_flag("--force", o->force, "Overwrite the output file");
+  sub->add_flag("--json", o->json, "Print the summary as JSON");
+  sub->callback([o] { run(*o); });
+}
+
+}  // namespace relay::cli

@@ -1,0 +1,100 @@
+#include <cstdio>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "ir/text/text.h"
+#include "passes/pipelines.h"
+
+namespace relay::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string passes;
+  std::string output;
+  bool time_passes = false;
+  bool print_after_all = false;
+  bool types = false;
+  bool list = false;
+  bool force = false;
+  CompileFlags flags;
+};
+
+class PrintAfter : public PassInstrument {
+ public:
+  explicit PrintAfter(PrintOptions options) : options_(options) {}
+  void after(const Pass& pass, const Module& before, const Module& after,
+             std::chrono::nanoseconds) override {
+    std::printf("// after %.*s%s\n", static_cast<int>(pass.name.size()), pass.name.data(),
+                before == after ? ": unchanged" : "");
+    if (!(before == after)) std::printf("%s\n", print_module(after, options_).c_str());
+  }
+
+ private:
+  PrintOptions options_;
+};
+
+void run(const Options& o) {
+  if (o.list) {
+    Table table({"pass", "level", "what it does"});
+    for (const Pass* p : all_passes()) {
+      table.row({std::string(p->name), std::to_string(p->opt_level), std::string(p->doc)});
+    }
+    std::printf("%s", table.text().c_str());
+    return;
+  }
+  if (o.file.empty()) throw CLI::RequiredError("FILE");
+  std::vector<const Pass*> passes;
+  if (o.passes.empty()) {
+    passes.assign(optimize_pipeline().begin(), optimize_pipeline().end());
+  } else {
+    std::stringstream names(o.passes);
+    for (std::string name; std::getline(names, name, ',');) passes.push_back(&find_pass(name));
+  }
+  ModelOptions model_options;
+  for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  LoadedModel model = load_model(o.file, model_options);
+  PassContext ctx = pass_context(o.flags.options());
+  // A pass that is asked for by name runs whatever the level.
+  if (!o.passes.empty()) {
+    for (const Pass* p : passes) ctx.required_pass.insert(std::string(p->name));
+  }
+  PrintOptions print;
+  print.show_types = o.types;
+  PassTiming timing;
+  PrintAfter print_after(print);
+  if (o.time_passes) ctx.instruments.push_back(&timing);
+  if (o.print_after_all) ctx.instruments.push_back(&print_after);
+  Module out = run_passes(model.module, passes, ctx);
+  if (!o.print_after_all) write_text(o.output, print_module(out, print), o.force);
+  if (o.time_passes) {
+    Table table({"pass", "time", "changed"});
+    for (const auto& row : timing.rows()) {
+      table.row({std::string(row.name), format_seconds(row.seconds), row.changed ? "yes" : ""});
+    }
+    std::fprintf(stderr, "%s", table.text().c_str());
+  }
+}
+
+}  // namespace
+
+void add_opt(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("opt", "Run passes: text in, text out");
+  sub->add_option("FILE", o->file, "Relay text or ONNX model");
+  sub->add_option("--passes", o->passes,
+                  "Names of passes, separated by commas; without, the whole pipeline");
+  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
+  sub->add_option("-o,--output", o->output, "Where to write the text; without, standard output");
+  sub->add_flag("--time-passes", o->time_passes, "Show how long each pass took");
+  sub->add_flag("--print-after-all", o->print_after_all,
+                "Show the program after every pass that changed it");
+  sub->add_flag("--types", o->types, "Show types in comments");
+  sub->add_flag("--list", o->list, "List the passes");
+  o->flags.add_to(*sub);
+  sub->add_flag("--force", o->force, "Overwrite the output file");
+  sub->callback([o] { run(*o); });
+}
+
+}  // namespace relay::cli

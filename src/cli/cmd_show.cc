@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/diagnostic_codes.h"
+#include "cli/commands.h"
+#include "cli/graph.h"
+#include "cli/terminal.h"
+#include "ir/text/text.h"
+#include "passes/pipelines.h"
+
+namespace relay::cli {
+namespace {
+
+struct Options {
+  std::string file;
+  std::string format = "text";
+  std::string after;
+  std::string output;
+  bool tir = false;
+  bool llvm = false;
+  bool assembly = false;
+  bool bytecode = false;
+  bool types = false;
+  bool force = false;
+  CompileFlags flags;
+};
+
+// Stops the pipeline behind one pass.
+class StopAfter : public PassInstrument {
+ public:
+  explicit StopAfter(std::string name) : name_(std::move(name)) {}
+  bool should_run(const Pass&, const Module&) override { return !done_; }
+  void after(const Pass& pass, const Module&, const Module&, std::chrono::nanoseconds) override {
+    done_ |= pass.name == name_;
+  }
+
+ private:
+  std::string name_;
+  bool done_ = false;
+};
+
+std::string json_of(const Module& mod) {
+  nlohmann::ordered_json root;
+  PrintOptions print;
+  print.show_metadata = false;
+  for (size_t i = 0; i < mod->functions.size(); ++i) {
+    const Function& f = mod->functions[i];
+    nlohmann::ordered_json item;
+    item["name"] = mod->global_vars[i]->name_hint;
+    if (f->type) item["type"] = to_string(f->type);
+    for (const Var& p : f->params) {
+      item["params"].push_back(
+          {{"name", p->name_hint}, {"type", p->type ? to_string(p->type) : ""}});
+    }
+    item["text"] = print_expr(f, print);
+    root["functions"].push_back(std::move(item));
+  }
+  return root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string show_artifact(const Options& o) {
+  runtime::Module module = runtime::Module::load(o.file);
+  if (o.format == "json") return module.metadata() + "\n";
+  std::string out;
+  nlohmann::json meta = nlohmann::json::parse(module.metadata(), nullptr, false);
+  for (const char* key : {"compiler", "target", "source", "source_hash"}) {
+    if (meta.is_object() && meta.contains(key) && meta[key].is_string()) {
+      out += std::string(key) + ": " + escape_for_terminal(meta[key].get<std::string>()) + "\n";
+    }
+  }
+  if (meta.is_object() && meta.contains("opt_level"))
+    out += "opt_level: " + meta["opt_level"].dump() + "\n";
+  std::string features;
+  for (const std::string& f : module.info().features) features += " " + f;
+  out += "needs: " + module.info().arch + features + "\n\n";
+  for (const std::string& name : module.function_names()) {
+    const runtime::Function& f = module.function(name);
+    out += "@" + escape_for_terminal(name) + "\n";
+    for (const auto& p : f.params)
+      out += "  in   " + escape_for_terminal(p.name) + ": " + p.type_string() + "\n";
+    for (const auto& r : f.results)
+      out += "  out  " + escape_for_terminal(r.name) + ": " + r.type_string() + "\n";
+  }
+  if (o.bytecode) out += "\n" + runtime::to_string(module.program());
+  return out;
+}
+
+void run(const Options& o) {
+  refuse_existing(o.output, o.force);
+  if (is_artifact(o.file)) {
+    write_text(o.output, show_artifact(o), o.force);
+    return;
+  }
+  ModelOptions model_options;
+  for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  LoadedModel model = load_model(o.file, model_options);
+  CompileOptions options = o.flags.options();
+  options.source_name = model.source_name;
+  options.source_hash = model.source_hash;
+  std::string out;
+  if (o.tir || o.llvm || o.assembly || o.bytecode) {
+    CompiledModule compiled = compile(model.module, options);
+    if (o.tir) {
+      for (const CompiledKernel& k : compiled.kernels) {
+        out += "# " + k.name + (k.schedule.empty() ? "" : ": " + k.schedule) + "\n" +
+               tir::to_string(k.scheduled) + "\n";
+      }
+    }
+    if (o.llvm) out += llvm_ir_text(compiled, options);
+    if (o.assembly) out += assembly_text(compiled, options);
+    if (o.bytecode) out += runtime::to_string(compiled.program);
+    write_text(o.output, out, o.force);
+    return;
+  }
+  Module mod = model.module;
+  if (!o.after.empty()) {
+    const Pass& last = find_pass(o.after);
+    auto pipeline = optimize_pipeline();
+    if (std::find(pipeline.begin(), pipeline.end(), &last) == pipeline.end()) {
+      throw UserError(Diagnostic(codes::pass_unknown, {}, o.after + " is no pass of the pipeline")
+                          .help("relay opt --passes " + o.after + " runs it by itself"));
+    }
+    StopAfter stop(o.after);
+    options.instruments.push_back(&stop);
+    mod = optimize(mod, options);
+  }
+  if (o.format == "json") {
+    out = json_of(mod);
+  } else if (o.format == "dot") {
+    out = graph_dot(mod);
+  } else if (o.format == "html") {
+    CompiledModule compiled = compile(model.module, options);
+    out = graph_html(o.after.empty() ? compiled.optimized : mod, &compiled,
+                     o.file.substr(o.file.find_last_of('/') + 1));
+  } else {
+    PrintOptions print;
+    print.show_types = o.types;
+    // The text of a large model is for people; its weights are left out unless it is written to a
+    // file.
+    print.show_metadata = !o.output.empty();
+    out = print_module(mod, print);
+  }
+  write_text(o.output, out, o.force);
+}
+
+}  // namespace
+
+void add_show(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub =
+      app.add_subcommand("show", "Show a program at any stage, or what an artifact holds");
+  sub->add_option("FILE", o->file, "ONNX model, Relay text or compiled .so")->required();
+  sub->add_option("--format", o->format, "text, json, dot or html")
+      ->check(CLI::IsMember({"text", "json", "dot", "html"}))
+      ->capture_default_str();
+  sub->add_option("--after", o->after, "After this pass of the pipeline; without, as imported");
+  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
+  sub->add_option("-o,--output", o->output, "Where to write; without, standard output");
+  sub->add_flag("--tir", o->tir, "The scheduled tensor IR of every kernel");
+  sub->add_flag("--llvm", o->llvm, "LLVM IR");
+  sub->add_flag("--asm", o->assembly, "Assembly");
+  sub->add_flag("--bytecode", o->bytecode, "The instructions of the virtual machine");
+  sub->add_flag("--types", o->types, "Show types in comments");
+  o->flags.add_to(*sub);
+  sub->add_flag("--force", o->force, "Overwrite the output file");
+  sub->callback([o] { run(*o); });
+}
+
+}  // namespace relay::cli

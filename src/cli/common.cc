@@ -1,0 +1,104 @@
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "base/diagnostic_codes.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+
+namespace relay::cli {
+
+void CompileFlags::add_to(CLI::App& app) {
+  app.add_option(
+         "--target", target,
+         "What to compile for: native, x86-64-v2, x86-64-v3, x86-64-v4, with -num-threads=N")
+      ->capture_default_str();
+  app.add_option("--opt-level", opt_level, "0 (as written) to 3 (everything)")
+      ->check(CLI::Range(0, 3))
+      ->capture_default_str();
+  app.add_option("--threads", threads, "Threads to run kernels on; 0: all that the machine offers")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  app.add_option("--disable-pass", disabled, "Leave a pass out; may be repeated");
+  app.add_flag("--verify", verify, "Check the program after every pass");
+  app.add_flag("-q,--quiet", quiet, "Print no progress");
+}
+
+CompileOptions CompileFlags::options() const {
+  CompileOptions out;
+  out.target = target;
+  out.opt_level = opt_level;
+  out.num_threads = threads;
+  out.verify = verify;
+  for (const std::string& name : disabled) {
+    find_pass(name);  // a misspelt name is an error, not a silent nothing
+    out.disabled_pass.insert(name);
+  }
+  return out;
+}
+
+bool is_artifact(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  char magic[4] = {};
+  in.read(magic, 4);
+  return in && std::string_view(magic, 4) ==
+                   "\x7f"
+                   "ELF";
+}
+
+Ready prepare(const std::string& path, const CompileFlags& flags) {
+  using Clock = std::chrono::steady_clock;
+  auto seconds = [](Clock::time_point from) {
+    return std::chrono::duration<double>(Clock::now() - from).count();
+  };
+  runtime::LoadOptions load;
+  load.num_threads = flags.threads;
+  if (is_artifact(path)) {
+    auto start = Clock::now();
+    runtime::Module module = runtime::Module::load(path, load);
+    return {module, "", {}, 0, seconds(start)};
+  }
+  ModelOptions model_options;
+  model_options.bind_symbols_to = 1;
+  std::vector<std::string> bound;
+  model_options.bound_symbols = &bound;
+  for (const std::string& text : flags.inputs) parse_input_option(text, model_options);
+  auto start = Clock::now();
+  LoadedModel model = load_model(path, model_options);
+  CompileOptions options = flags.options();
+  options.source_name = model.source_name;
+  options.source_hash = model.source_hash;
+  ProgressLine line(!flags.quiet);
+  options.progress = [&](std::string_view phase, int64_t done, int64_t total) {
+    line.update(phase, done, total);
+  };
+  CompiledModule compiled = compile(model.module, options);
+  line.clear();
+  double compile_seconds = seconds(start);
+  start = Clock::now();
+  runtime::Module module = compiled.load(load);
+  return {module, compiled.target, bound, compile_seconds, seconds(start)};
+}
+
+void refuse_existing(const std::string& path, bool force) {
+  if (force || path.empty() || path == "-" || !std::filesystem::exists(path)) return;
+  throw UserError(Diagnostic(codes::driver_output_exists, {}, "'" + path + "' exists already")
+                      .help("give another name, or --force to overwrite it"));
+}
+
+void write_text(const std::string& path, const std::string& text, bool force) {
+  if (path.empty() || path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return;
+  }
+  refuse_existing(path, force);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.flush();
+  if (!out) {
+    throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
+                               "the file cannot be written"));
+  }
+}
+
+}  // namespace relay::cli

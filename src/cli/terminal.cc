@@ -1,0 +1,138 @@
+#include "cli/terminal.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+namespace relay::cli {
+namespace {
+
+bool plain() {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return (no_color != nullptr && *no_color != '\0') ||
+         (term != nullptr && std::string_view(term) == "dumb");
+}
+
+bool is_number(const std::string& cell) {
+  return !cell.empty() && (cell[0] == '-' || (cell[0] >= '0' && cell[0] <= '9'));
+}
+
+// Code points, for alignment of names that are not ASCII.
+size_t width_of(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+std::string cut(const std::string& text, size_t width) {
+  if (width_of(text) <= width) return text;
+  std::string out;
+  size_t count = 0;
+  for (char c : text) {
+    if ((static_cast<unsigned char>(c) & 0xC0) != 0x80 && ++count > width - 1) break;
+    out += c;
+  }
+  return out + "\u2026";
+}
+
+}  // namespace
+
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0 && !plain(); }
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0 && !plain(); }
+
+std::string Table::text() const {
+  std::vector<std::vector<std::string>> all{header_};
+  all.insert(all.end(), rows_.begin(), rows_.end());
+  for (auto& row : all) {
+    row.resize(header_.size());
+    for (const auto& [column, width] : limits_) row[column] = cut(row[column], width);
+  }
+  std::vector<size_t> width(header_.size(), 0);
+  std::vector<bool> right(header_.size(), !rows_.empty());
+  for (size_t r = 0; r < all.size(); ++r) {
+    for (size_t c = 0; c < width.size(); ++c) {
+      width[c] = std::max(width[c], width_of(all[r][c]));
+      if (r > 0 && !all[r][c].empty()) right[c] = right[c] && is_number(all[r][c]);
+    }
+  }
+  bool color = stdout_is_terminal();
+  std::string out;
+  for (size_t r = 0; r < all.size(); ++r) {
+    std::string line;
+    for (size_t c = 0; c < width.size(); ++c) {
+      std::string pad(width[c] - width_of(all[r][c]), ' ');
+      if (c > 0) line += "  ";
+      line += right[c] ? pad + all[r][c] : all[r][c] + pad;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += (r == 0 && color ? "\x1b[1m" + line + "\x1b[0m" : line) + "\n";
+  }
+  return out;
+}
+
+std::string format_number(double value, int digits) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
+  return buffer;
+}
+
+std::string format_seconds(double s) {
+  if (s >= 1) return format_number(s, 2) + " s";
+  if (s >= 1e-3) return format_number(s * 1e3, s >= 0.1 ? 0 : s >= 0.01 ? 1 : 2) + " ms";
+  return format_number(s * 1e6, s >= 1e-4 ? 0 : 1) + " us";
+}
+
+std::string format_bytes(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < std::size(units)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return format_number(bytes, unit == 0 ? 0 : 1) + " " + units[unit];
+}
+
+ProgressLine::ProgressLine(bool enabled) : enabled_(enabled && stderr_is_terminal()) {}
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::clear() {
+  if (drawn_) std::fputs("\r\x1b[K", stderr);
+  drawn_ = false;
+}
+
+void ProgressLine::update(std::string_view phase, int64_t done, int64_t total) {
+  if (!enabled_) return;
+  auto now = std::chrono::steady_clock::now();
+  if (phase != phase_) {
+    phase_ = std::string(phase);
+    phase_start_ = now;
+  } else if (now - last_ < std::chrono::milliseconds(80)) {
+    return;
+  }
+  last_ = now;
+  std::string line = phase_;
+  if (total > 0) {
+    constexpr int kWidth = 30;
+    int filled = static_cast<int>(kWidth * done / total);
+    line += " [" + std::string(static_cast<size_t>(filled), '#') +
+            std::string(static_cast<size_t>(kWidth - filled), '.') + "] " + std::to_string(done) +
+            "/" + std::to_string(total);
+    double elapsed = std::chrono::duration<double>(now - phase_start_).count();
+    if (done > 0 && elapsed > 0.5) {
+      line +=
+          ", " +
+          format_seconds(elapsed * static_cast<double>(total - done) / static_cast<double>(done)) +
+          " left";
+    }
+  } else {
+    line += " ...";
+  }
+  std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace relay::cli

@@ -1,0 +1,54 @@
+// What the command prints: tables, progress, colours, JSON. Colours and progress only on a
+// terminal.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace relay::cli {
+
+// True when the stream is a terminal and the user did not ask for plain output (NO_COLOR).
+bool stdout_is_terminal();
+bool stderr_is_terminal();
+
+// An aligned table. Columns whose cells are all numbers are aligned right.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // The longest cell shown of a column; longer ones are cut with an ellipsis.
+  void limit(size_t column, size_t width) { limits_.emplace_back(column, width); }
+  std::string text() const;
+
+ private:
+  std::vector<std::string> header_;
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::pair<size_t, size_t>> limits_;
+};
+
+// "1.3 ms", "12.0 us", "2.4 s".
+std::string format_seconds(double seconds);
+// "98.2 MiB", "512 B".
+std::string format_bytes(double bytes);
+std::string format_number(double value, int digits);
+
+// One line on stderr that is redrawn, with an estimate of what is left; silent in a pipe or with
+// --quiet.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool enabled);
+  ~ProgressLine();
+  void update(std::string_view phase, int64_t done, int64_t total);
+  void clear();
+
+ private:
+  bool enabled_;
+  bool drawn_ = false;
+  std::string phase_;
+  std::chrono::steady_clock::time_point phase_start_;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace relay::cli
