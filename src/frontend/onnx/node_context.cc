@@ -479,7 +479,9 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
   }
   Expr out;
   std::vector<Dim> result;
-  if (rb == 2) {
+  // Several open dimensions that were joined into rows could not be told apart again.
+  auto open = std::count_if(sa.begin(), sa.end() - 1, [](const Dim& d) { return !as_const(d); });
+  if (rb == 2 && (ra == 2 || open < 2)) {
     // All leading dimensions of the left side are rows of one product.
     result.assign(sa.begin(), sa.end() - 1);
     result.push_back(sb[1]);

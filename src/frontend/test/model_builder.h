@@ -133,7 +133,12 @@ class GraphBuilder {
   ::onnx::NodeProto* node_ = nullptr;
 };
 
-class ModelBuilder : public GraphBuilder {
+// A base, so that it is there before GraphBuilder.
+struct ModelHolder {
+  ::onnx::ModelProto model_;
+};
+
+class ModelBuilder : private ModelHolder, public GraphBuilder {
  public:
   explicit ModelBuilder(int64_t opset = 17) : GraphBuilder(model_.mutable_graph()) {
     model_.set_ir_version(8);
@@ -149,9 +154,6 @@ class ModelBuilder : public GraphBuilder {
   }
   ::onnx::ModelProto& model() { return model_; }
   std::string bytes() const { return model_.SerializeAsString(); }
-
- private:
-  ::onnx::ModelProto model_;
 };
 
 }  // namespace relay::test

@@ -244,8 +244,8 @@ TEST_F(OnnxImport, matmul_of_every_rank) {
     std::vector<D> a, b;
     const char* type;
   };
-  for (const Case& c : {Case{{3}, {3}, "float32"}, Case{{2, 3}, {3}, "Tensor[(2), float32]"},
-                        Case{{3}, {3, 4}, "Tensor[(4), float32]"},
+  for (const Case& c : {Case{{3}, {3}, "float32"}, Case{{2, 3}, {3}, "Tensor[(2,), float32]"},
+                        Case{{3}, {3, 4}, "Tensor[(4,), float32]"},
                         Case{{5, 2, 3}, {3, 4}, "Tensor[(5, 2, 4), float32]"},
                         Case{{5, 2, 3}, {5, 3, 4}, "Tensor[(5, 2, 4), float32]"},
                         Case{{7, 1, 2, 3}, {5, 3, 4}, "Tensor[(7, 5, 2, 4), float32]"},
@@ -254,9 +254,7 @@ TEST_F(OnnxImport, matmul_of_every_rank) {
                         Case{{"n", "s", 3}, {3, 4}, "Tensor[(n, s, 4), float32]"}}) {
     ModelBuilder b;
     b.input("a", c.a).input("b", c.b).node("MatMul", {"a", "b"}, {"y"}).output("y");
-    std::string type = result_type(import(b));
-    EXPECT_TRUE(type == c.type || type == std::string("Tensor[(), float32]"))
-        << type << " " << c.type;
+    EXPECT_EQ(result_type(import(b)), c.type);
   }
 }
 
@@ -276,15 +274,15 @@ TEST_F(OnnxImport, axes_are_attributes_or_inputs) {
   ModelBuilder b(13);
   b.input("x", {2, 1, 3}).ints("one", {1}).ints("zero", {0}).node("Squeeze", {"x", "one"}, {"s"});
   b.node("ReduceSum", {"s", "zero"}, {"y"}).attr("keepdims", 0).output("y");
-  EXPECT_EQ(result_type(import(a)), "Tensor[(3), float32]");
-  EXPECT_EQ(result_type(import(b)), "Tensor[(3), float32]");
+  EXPECT_EQ(result_type(import(a)), "Tensor[(3,), float32]");
+  EXPECT_EQ(result_type(import(b)), "Tensor[(3,), float32]");
 }
 
 TEST_F(OnnxImport, slices_backwards) {
   ModelBuilder b;
   b.input("x", {5}).ints("start", {-1}).ints("end", {-100}).ints("axes", {0}).ints("steps", {-2});
   b.node("Slice", {"x", "start", "end", "axes", "steps"}, {"y"}).output("y");
-  EXPECT_EQ(result_type(import(b)), "Tensor[(3), float32]");
+  EXPECT_EQ(result_type(import(b)), "Tensor[(3,), float32]");
 }
 
 TEST_F(OnnxImport, einsum_is_a_matrix_product) {
@@ -380,7 +378,7 @@ TEST_F(OnnxImport, counted_loop_is_unrolled) {
   b.output("y").output("scan");
   ImportedModel m = import(b);
   EXPECT_EQ(calls(m)["add"], 3);
-  EXPECT_EQ(result_type(m), "(Tensor[(2), float32], Tensor[(3, 2), float32])");
+  EXPECT_EQ(result_type(m), "(Tensor[(2,), float32], Tensor[(3, 2), float32])");
 }
 
 TEST_F(OnnxImport, loop_of_unknown_length_is_a_recursive_function) {
@@ -390,7 +388,7 @@ TEST_F(OnnxImport, loop_of_unknown_length_is_a_recursive_function) {
   loop_body(b.attr_graph("body"), false);
   b.output("y");
   ImportedModel m = import(b);
-  EXPECT_EQ(result_type(m), "Tensor[(2), float32]");
+  EXPECT_EQ(result_type(m), "Tensor[(2,), float32]");
   EXPECT_TRUE(isa<LetNode>(main_of(m)->body));
 }
 
@@ -402,7 +400,7 @@ TEST_F(OnnxImport, scan_is_unrolled) {
   body.input("a", {2}).input("e", {2}).node("Add", {"a", "e"}, {"sum"});
   body.node("Identity", {"sum"}, {"copy"}).output("sum").output("copy");
   b.output("last").output("all");
-  EXPECT_EQ(result_type(import(b)), "(Tensor[(2), float32], Tensor[(4, 2), float32])");
+  EXPECT_EQ(result_type(import(b)), "(Tensor[(2,), float32], Tensor[(4, 2), float32])");
 }
 
 TEST_F(OnnxImport, sequences_are_lists_at_import) {
