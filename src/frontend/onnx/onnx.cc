@@ -5,18 +5,36 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/wire.h"
-#include "node/node.h"
 
 namespace relay {
 namespace {
 
 using importer::MappedFile;
 using importer::ModelFolder;
+
+// A hash of the whole file, without keeping it all in memory.
+std::string hash_of(std::string_view bytes, const MappedFile* mapped) {
+  constexpr size_t kChunk = 8u << 20;
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  for (size_t at = 0; at < bytes.size(); at += kChunk) {
+    std::string_view chunk = bytes.substr(at, kChunk);
+    XXH3_64bits_update(&state, chunk.data(), chunk.size());
+    if (mapped != nullptr) mapped->forget(chunk);
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, static_cast<uint64_t>(XXH3_64bits_digest(&state)));
+  return text;
+}
 
 ImportedModel import_bytes(std::string_view bytes, const std::string& name,
                            std::shared_ptr<const MappedFile> mapped,
@@ -40,14 +58,13 @@ ImportedModel import_bytes(std::string_view bytes, const std::string& name,
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
     damaged("its fields do not have the types of the ONNX format");
   }
+  std::string hash = hash_of(bytes, mapped.get());
   importer::TensorSource source{
       std::move(stripped.payloads), std::move(mapped), std::move(folder), {}};
   stripped.skeleton = {};
   importer::Importer run(file, options, std::move(source));
   ImportedModel out = run.run(model);
-  char hash[17];
-  std::snprintf(hash, sizeof hash, "%016" PRIx64, hash_bytes(bytes.data(), bytes.size()));
-  out.source_hash = hash;
+  out.source_hash = std::move(hash);
   return out;
 }
 
