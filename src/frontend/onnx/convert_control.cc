@@ -395,6 +395,13 @@ Values convert_split_to_sequence(NodeContext& ctx) {
   return {list_of(std::move(items))};
 }
 
+Values convert_optional(NodeContext& ctx) {
+  if (ctx.has(0)) return {ctx.value(0)};
+  auto nothing = std::make_shared<ModelValue>();
+  nothing->absent = true;
+  return {nothing};
+}
+
 Values convert_optional_has_element(NodeContext& ctx) {
   return {value_of(Known{DType::Bool(), {}, {dim(static_cast<int64_t>(ctx.has(0)))}, {}})};
 }

@@ -827,6 +827,31 @@ Values convert_pad(NodeContext& ctx) {
   return {value_of(pad(ctx, x, pads, ctx.attr_string("mode", "constant"), fill))};
 }
 
+Values convert_center_crop_pad(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> target = ctx.const_ints(1, "the new shape");
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (ctx.has_attr("axes")) axes = ctx.axes(ctx.attr_ints("axes"), rank);
+  if (axes.size() != target.size()) {
+    ctx.fail(codes::frontend_attribute, "the new shape has the wrong length",
+             std::to_string(axes.size()), std::to_string(target.size()));
+  }
+  std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t have = ctx.const_dim(x, axes[i], "the size of a cropped or padded axis");
+    if (target[i] < 0) ctx.fail(codes::frontend_attribute, "a new size is negative");
+    int64_t more = target[i] - have;
+    if (more < 0) x = ctx.slice(x, axes[i], -more / 2, -more / 2 + target[i]);
+    if (more > 0) {
+      pads[static_cast<size_t>(axes[i])] = more / 2;
+      pads[static_cast<size_t>(axes[i] + rank)] = more - more / 2;
+    }
+  }
+  return {value_of(pad(ctx, x, pads, "constant", ctx.scalar_like(0, x)))};
+}
+
 // ---- Rearrangements ----------------------------------------------------------------------------
 
 Values convert_trilu(NodeContext& ctx) {
@@ -845,7 +870,17 @@ Values convert_depth_to_space(NodeContext& ctx) {
 Values convert_space_to_depth(NodeContext& ctx) {
   int64_t block = ctx.attr("blocksize", 0);
   if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
-  return {value_of(ctx.call("nn.space_to_depth", {ctx.in(0)}, {{"block_size", block}}))};
+  Expr x = ctx.in(0);
+  std::string mode = ctx.attr_string("mode", "DCR");
+  if (mode == "DCR") return {value_of(ctx.call("nn.space_to_depth", {x}, {{"block_size", block}}))};
+  if (mode != "CRD" || NodeContext::rank_of(x) != 4) {
+    ctx.fail(codes::frontend_attribute, "the mode must be DCR or CRD, the input an image");
+  }
+  // Channels stay outside, positions inside a block become the inner part.
+  const std::vector<Dim> s = NodeContext::shape_of(x);
+  Dim b = dim(block), h = floor_div(s[2], b), w = floor_div(s[3], b);
+  Expr blocks = ctx.transpose(ctx.reshape(x, {s[0], s[1], h, b, w, b}), {0, 1, 3, 5, 2, 4});
+  return {value_of(ctx.reshape(blocks, {s[0], s[1] * b * b, h, w}))};
 }
 
 Values convert_reverse_sequence(NodeContext& ctx) {

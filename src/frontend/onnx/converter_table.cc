@@ -147,6 +147,7 @@ std::vector<ConverterRow> make_table() {
       {kOnnx, "TopK", 10, convert_top_k},
 
       // Shapes, constants, rearrangement.
+      {kOnnx, "CenterCropPad", 18, convert_center_crop_pad},
       {kOnnx, "Compress", 9, convert_compress},
       {kOnnx, "Concat", 4, convert_concat, fold_concat},
       {kOnnx, "Constant", 1, convert_constant},
@@ -203,7 +204,7 @@ std::vector<ConverterRow> make_table() {
       {kOnnx, "If", 1, convert_if},
       {kOnnx, "LSTM", 7, convert_lstm},
       {kOnnx, "Loop", 1, convert_loop},
-      {kOnnx, "Optional", 15, convert_identity},
+      {kOnnx, "Optional", 15, convert_optional},
       {kOnnx, "OptionalGetElement", 15, convert_identity},
       {kOnnx, "OptionalHasElement", 15, convert_optional_has_element},
       {kOnnx, "RNN", 7, convert_rnn},
@@ -224,6 +225,14 @@ std::vector<ConverterRow> make_table() {
       {kOnnx, "QLinearConv", 10, convert_qlinear_conv},
       {kOnnx, "QLinearMatMul", 10, convert_qlinear_matmul},
       {kOnnx, "QuantizeLinear", 10, convert_quantize_linear},
+
+      // Signals and losses.
+      {kOnnx, "BlackmanWindow", 17, convert_window},
+      {kOnnx, "DFT", 17, convert_dft},
+      {kOnnx, "HammingWindow", 17, convert_window},
+      {kOnnx, "HannWindow", 17, convert_window},
+      {kOnnx, "NegativeLogLikelihoodLoss", 12, convert_nll_loss},
+      {kOnnx, "SoftmaxCrossEntropyLoss", 12, convert_softmax_cross_entropy},
 
       // Transformers.
       {kOnnx, "Attention", 23, convert_attention},

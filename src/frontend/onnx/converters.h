@@ -81,6 +81,7 @@ Values convert_expand(NodeContext& ctx);
 Values convert_tile(NodeContext& ctx);
 Values convert_pad_attr(NodeContext& ctx);
 Values convert_pad(NodeContext& ctx);
+Values convert_center_crop_pad(NodeContext& ctx);
 Values convert_range(NodeContext& ctx);
 Values convert_trilu(NodeContext& ctx);
 Values convert_eye_like(NodeContext& ctx);
@@ -135,6 +136,7 @@ Values convert_sequence_erase(NodeContext& ctx);
 Values convert_sequence_length(NodeContext& ctx);
 Values convert_concat_from_sequence(NodeContext& ctx);
 Values convert_split_to_sequence(NodeContext& ctx);
+Values convert_optional(NodeContext& ctx);
 Values convert_optional_has_element(NodeContext& ctx);
 
 // convert_quantize.cc
@@ -145,6 +147,12 @@ Values convert_matmul_integer(NodeContext& ctx);
 Values convert_conv_integer(NodeContext& ctx);
 Values convert_qlinear_matmul(NodeContext& ctx);
 Values convert_qlinear_conv(NodeContext& ctx);
+
+// convert_signal.cc
+Values convert_window(NodeContext& ctx);
+Values convert_dft(NodeContext& ctx);
+Values convert_nll_loss(NodeContext& ctx);
+Values convert_softmax_cross_entropy(NodeContext& ctx);
 
 // convert_transformer.cc
 Values convert_fast_gelu(NodeContext& ctx);

@@ -32,7 +32,8 @@ std::string hash_of(std::string_view bytes, const MappedFile* mapped) {
     if (mapped != nullptr) mapped->forget(chunk);
   }
   char text[17];
-  std::snprintf(text, sizeof text, "%016" PRIx64, static_cast<uint64_t>(XXH3_64bits_digest(&state)));
+  std::snprintf(text, sizeof text, "%016" PRIx64,
+                static_cast<uint64_t>(XXH3_64bits_digest(&state)));
   return text;
 }
 
