@@ -72,6 +72,15 @@ Values convert_squeeze(NodeContext& ctx);
 Values convert_unsqueeze_attr(NodeContext& ctx);
 Values convert_unsqueeze(NodeContext& ctx);
 Values convert_transpose(NodeContext& ctx);
+Values convert_range(NodeContext& ctx);
+Values convert_eye_like(NodeContext& ctx);
+std::optional<Known> fold_shape(NodeContext& ctx);
+std::optional<Known> fold_size(NodeContext& ctx);
+std::optional<Known> fold_constant_of_shape(NodeContext& ctx);
+std::optional<Known> fold_reshaped(NodeContext& ctx);
+std::optional<Known> fold_range(NodeContext& ctx);
+
+// convert_move.cc
 Values convert_concat(NodeContext& ctx);
 Values convert_split_attr(NodeContext& ctx);
 Values convert_split(NodeContext& ctx);
@@ -82,23 +91,16 @@ Values convert_tile(NodeContext& ctx);
 Values convert_pad_attr(NodeContext& ctx);
 Values convert_pad(NodeContext& ctx);
 Values convert_center_crop_pad(NodeContext& ctx);
-Values convert_range(NodeContext& ctx);
 Values convert_trilu(NodeContext& ctx);
-Values convert_eye_like(NodeContext& ctx);
 Values convert_depth_to_space(NodeContext& ctx);
 Values convert_space_to_depth(NodeContext& ctx);
 Values convert_reverse_sequence(NodeContext& ctx);
 Values convert_non_zero(NodeContext& ctx);
 Values convert_compress(NodeContext& ctx);
 Values convert_data_dependent(NodeContext& ctx);
-std::optional<Known> fold_shape(NodeContext& ctx);
-std::optional<Known> fold_size(NodeContext& ctx);
-std::optional<Known> fold_constant_of_shape(NodeContext& ctx);
-std::optional<Known> fold_reshaped(NodeContext& ctx);
 std::optional<Known> fold_concat(NodeContext& ctx);
 std::optional<Known> fold_slice(NodeContext& ctx);
 std::optional<Known> fold_expand(NodeContext& ctx);
-std::optional<Known> fold_range(NodeContext& ctx);
 
 // convert_gather.cc
 Values convert_gather(NodeContext& ctx);

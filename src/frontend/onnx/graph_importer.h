@@ -11,9 +11,14 @@
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/tensor_data.h"
 
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}  // namespace google::protobuf
 namespace onnx {
 class FunctionProto;
 class ModelProto;
+class OperatorSetIdProto;
 class ValueInfoProto;
 }  // namespace onnx
 
@@ -98,6 +103,19 @@ class Importer {
   std::map<std::string, int> names_;
   ImportedModel result_;
 };
+
+// ---- Names, in model_check.cc
+
+// Names in messages are cut to this length.
+inline constexpr size_t kMaxLabel = 160;
+std::string shorten(const std::string& name);
+// "" and "ai.onnx" are the same domain.
+bool is_default_domain(std::string_view domain);
+std::string_view canonical_domain(std::string_view domain);
+OpsetImports opsets_of(
+    const google::protobuf::RepeatedPtrField<::onnx::OperatorSetIdProto>& imports);
+std::string function_key(const std::string& domain, const std::string& name,
+                         const std::string& overload);
 
 // "node conv1 (Conv)", or "node #12 (Conv) -> output".
 std::string node_label(const ::onnx::NodeProto& node, int index);

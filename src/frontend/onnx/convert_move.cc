@@ -1,0 +1,521 @@
+// Operators that move, join, cut, repeat and pad tensors.
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "frontend/onnx/converters.h"
+#include "frontend/onnx/shape_args.h"
+
+namespace relay::importer {
+namespace {
+
+constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
+
+}  // namespace
+
+// ---- Concat, Split, Slice ----------------------------------------------------------------------
+
+std::optional<Known> fold_concat(NodeContext& ctx) {
+  std::optional<Known> out;
+  for (size_t i = 0; i < ctx.num_inputs(); ++i) {
+    auto k = ctx.foldable(i);
+    if (!k || k->shape.size() != 1) return std::nullopt;
+    if (!out) {
+      out = std::move(k);
+      continue;
+    }
+    if (k->dtype != out->dtype) return std::nullopt;
+    out->ints.insert(out->ints.end(), k->ints.begin(), k->ints.end());
+    out->floats.insert(out->floats.end(), k->floats.begin(), k->floats.end());
+    out->shape[0] += k->shape[0];
+    if (out->size() > kMaxKnownElements) return std::nullopt;
+  }
+  if (out) ctx.axis(ctx.attr("axis", 0), 1);
+  return out;
+}
+
+Values convert_concat(NodeContext& ctx) {
+  std::vector<Expr> parts = ctx.all();
+  int64_t axis = ctx.axis(ctx.attr("axis", 1), NodeContext::rank_of(parts[0]));
+  return {value_of(ctx.concat(std::move(parts), axis))};
+}
+
+namespace {
+
+Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t axis) {
+  auto k = ctx.foldable(0);
+  Values out;
+  if (k && k->shape.size() == 1) {
+    size_t at = 0;
+    for (int64_t n : sizes) {
+      Known part{k->dtype, {n}, {}, {}};
+      for (int64_t i = 0; i < n; ++i, ++at) {
+        if (k->is_int()) {
+          part.ints.push_back(k->ints.at(at));
+        } else {
+          part.floats.push_back(k->floats.at(at));
+        }
+      }
+      out.push_back(value_of(std::move(part)));
+    }
+    return out;
+  }
+  Expr x = ctx.in(0);
+  if (sizes.size() == 1) return {value_of(x)};
+  std::vector<int64_t> indices;
+  int64_t at = 0;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) indices.push_back(at += sizes[i]);
+  bool equal = std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
+  relay::Value parts =
+      equal && sizes[0] > 0 ? relay::Value(static_cast<int64_t>(sizes.size())) : to_value(indices);
+  Expr all = ctx.call("split", {x}, {{"indices_or_sections", parts}, {"axis", axis}});
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    out.push_back(value_of(ctx.item(all, static_cast<int64_t>(i))));
+  }
+  return out;
+}
+
+}  // namespace
+
+Values convert_split(NodeContext& ctx) {
+  auto shape = shape_of_input(ctx, 0);
+  if (!shape) shape = NodeContext::shape_of(ctx.in(0));
+  int64_t axis = ctx.axis(ctx.attr("axis", 0), static_cast<int64_t>(shape->size()));
+  const Dim& whole = (*shape)[static_cast<size_t>(axis)];
+  auto outputs = static_cast<int64_t>(ctx.num_outputs());
+  std::vector<int64_t> sizes;
+  if (ctx.has_attr("split")) {
+    sizes = ctx.attr_ints("split");
+  } else if (ctx.has(1)) {
+    sizes = ctx.const_ints(1, "the list of sizes");
+  } else {
+    int64_t parts = ctx.attr("num_outputs", outputs);
+    if (parts != outputs || parts < 1) {
+      ctx.fail(codes::frontend_attribute, "the number of outputs does not fit",
+               std::to_string(parts), std::to_string(outputs));
+    }
+    auto n = as_const(whole);
+    if (!n) {
+      if (as_const(mod(whole, dim(parts))) != 0) {
+        ctx.fail(codes::frontend_dynamic, "an open dimension is split into equal parts", "a number",
+                 to_string(whole), "give the input's shape, as in --input NAME=1x3x224x224");
+      }
+      Values out;
+      for (const Expr& e : ctx.split(ctx.in(0), axis, parts)) out.push_back(value_of(e));
+      return out;
+    }
+    // The last part is smaller when the size does not divide.
+    int64_t each = (*n + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i) {
+      sizes.push_back(std::clamp<int64_t>(*n - i * each, 0, each));
+    }
+  }
+  int64_t sum = 0;
+  for (int64_t s : sizes) {
+    if (s < 0 || __builtin_add_overflow(sum, s, &sum)) {
+      ctx.fail(codes::frontend_attribute, "a part has an impossible size", "sizes of 0 or more",
+               std::to_string(s));
+    }
+  }
+  auto n = as_const(whole);
+  if (static_cast<int64_t>(sizes.size()) != outputs || (n && *n != sum)) {
+    ctx.fail(codes::type_shape, "the parts do not add up",
+             std::to_string(outputs) + " parts of " + to_string(whole) + " together",
+             std::to_string(sizes.size()) + " parts of " + std::to_string(sum) + " together");
+  }
+  return split_into(ctx, sizes, axis);
+}
+Values convert_split_attr(NodeContext& ctx) { return convert_split(ctx); }
+
+namespace {
+
+struct SliceSpec {
+  std::vector<Dim> starts, ends;
+  std::vector<int64_t> axes, steps;
+};
+
+SliceSpec slice_spec(NodeContext& ctx, int64_t rank) {
+  SliceSpec s;
+  if (ctx.has_attr("starts")) {
+    for (int64_t v : ctx.attr_ints("starts")) s.starts.push_back(dim(v));
+    for (int64_t v : ctx.attr_ints("ends")) s.ends.push_back(dim(v));
+    s.axes = ctx.attr_ints("axes");
+  } else {
+    s.starts = shape_elements(ctx, 1, "the list of starts");
+    s.ends = shape_elements(ctx, 2, "the list of ends");
+    if (ctx.has(3)) s.axes = ctx.const_ints(3, "the list of axes");
+    if (ctx.has(4)) s.steps = ctx.const_ints(4, "the list of steps");
+  }
+  size_t n = s.starts.size();
+  if (s.axes.empty()) {
+    for (size_t i = 0; i < n; ++i) s.axes.push_back(static_cast<int64_t>(i));
+  }
+  if (s.steps.empty()) s.steps.assign(n, 1);
+  if (s.ends.size() != n || s.axes.size() != n || s.steps.size() != n) {
+    ctx.fail(codes::frontend_attribute, "starts, ends, axes and steps differ in length",
+             std::to_string(n) + " each");
+  }
+  s.axes = ctx.axes(s.axes, rank);
+  for (int64_t step : s.steps) {
+    if (step == 0 || step == std::numeric_limits<int64_t>::min()) {
+      ctx.fail(codes::frontend_attribute, "a step is impossible", "a step of not 0",
+               std::to_string(step));
+    }
+  }
+  return s;
+}
+
+// Start and end within a dimension of known size, as Python's slice.indices gives them.
+std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step, int64_t size) {
+  auto fix = [&](int64_t v) {
+    if (v < 0) v = v < -size ? -1 : v + size;
+    return step > 0 ? std::clamp<int64_t>(v, 0, size) : std::clamp<int64_t>(v, -1, size - 1);
+  };
+  // Before the first element means 0 when going up.
+  int64_t low = step > 0 ? std::max<int64_t>(fix(start), 0) : fix(start);
+  int64_t high = step > 0 ? std::max<int64_t>(fix(end), 0) : fix(end);
+  return {low, high};
+}
+
+}  // namespace
+
+std::optional<Known> fold_slice(NodeContext& ctx) {
+  auto k = ctx.foldable(0);
+  if (!k || k->shape.size() != 1) return std::nullopt;
+  for (size_t i = 1; i < ctx.num_inputs(); ++i) {
+    if (!ctx.has(i)) continue;
+    auto bound = ctx.known(i);
+    if (!bound || !bound->is_int() || !bound->is_constant()) return std::nullopt;
+  }
+  SliceSpec s = slice_spec(ctx, 1);
+  if (s.starts.size() != 1) return std::nullopt;
+  int64_t size = k->shape[0], step = s.steps[0];
+  auto [at, end] = clamp_slice(*as_const(s.starts[0]), *as_const(s.ends[0]), step, size);
+  Known out{k->dtype, {}, {}, {}};
+  for (; step > 0 ? at < end : at > end; at += step) {
+    if (k->is_int()) {
+      out.ints.push_back(k->ints[static_cast<size_t>(at)]);
+    } else {
+      out.floats.push_back(k->floats[static_cast<size_t>(at)]);
+    }
+    if (step > size || step < -size) break;
+  }
+  out.shape = {out.size()};
+  return out;
+}
+
+Values convert_slice(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const std::vector<Dim>& shape = NodeContext::shape_of(x);
+  SliceSpec s = slice_spec(ctx, static_cast<int64_t>(shape.size()));
+  std::vector<int64_t> begin, end, strides, axes;
+  for (size_t i = 0; i < s.axes.size(); ++i) {
+    const Dim& size = shape[static_cast<size_t>(s.axes[i])];
+    auto from = as_const(s.starts[i]), to = as_const(s.ends[i]);
+    int64_t step = s.steps[i];
+    if (to == std::nullopt && dim_equal(s.ends[i], size)) to = kMaxInt;
+    // "The end minus a few" of an open dimension counts from its end.
+    if (!to) {
+      if (auto less = as_const(s.ends[i] - size); less && *less < 0) to = *less;
+    }
+    if (!from) {
+      if (auto less = as_const(s.starts[i] - size); less && *less < 0) from = *less;
+    }
+    if (!from || !to) {
+      ctx.fail(codes::frontend_dynamic, "a bound depends on an input's open dimension", "a number",
+               to_string(from ? s.ends[i] : s.starts[i]),
+               "give the input's shape, as in --input NAME=1x3x224x224");
+    }
+    if (auto n = as_const(size)) {
+      auto [low, high] = clamp_slice(*from, *to, step, *n);
+      if (low == 0 && high == *n && step == 1) continue;
+      begin.push_back(low);
+      // -1 would count from the end; so much below zero is before the first element.
+      end.push_back(high < 0 ? -*n - 1 : high);
+    } else {
+      if (*from == 0 && *to >= std::numeric_limits<int32_t>::max() && step == 1) continue;
+      begin.push_back(*from);
+      end.push_back(*to);
+    }
+    strides.push_back(step);
+    axes.push_back(s.axes[i]);
+  }
+  if (axes.empty()) return {value_of(x)};
+  return {value_of(ctx.call("strided_slice", {x},
+                            {{"begin", to_value(begin)},
+                             {"end", to_value(end)},
+                             {"strides", to_value(strides)},
+                             {"axes", to_value(axes)}}))};
+}
+Values convert_slice_attr(NodeContext& ctx) { return convert_slice(ctx); }
+
+// ---- Expand, Tile, Pad -------------------------------------------------------------------------
+
+std::optional<Known> fold_expand(NodeContext& ctx) {
+  auto k = ctx.foldable(0), target = ctx.foldable(1);
+  if (!k || !k->is_int() || !target || !target->is_int() || !target->is_constant()) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> sizes;
+  int64_t n = 1;
+  for (int64_t i = 0; i < target->size(); ++i) {
+    sizes.push_back(target->int_at(i));
+    if (sizes.back() < 0 || sizes.back() > kMaxKnownElements) return std::nullopt;
+    n *= std::max<int64_t>(sizes.back(), 1);
+    if (n > kMaxKnownElements) return std::nullopt;
+  }
+  auto shape = broadcast_shape(k->shape, sizes);
+  if (!shape || count_of(*shape) > kMaxKnownElements) return std::nullopt;
+  Known out{k->dtype, *shape, {}, {}};
+  for (int64_t i = 0; i < count_of(*shape); ++i) {
+    out.ints.push_back(k->ints[static_cast<size_t>(broadcast_index(i, *shape, k->shape))]);
+  }
+  return out;
+}
+
+Values convert_expand(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
+  check_sizes(ctx, target);
+  const std::vector<Dim>& from = NodeContext::shape_of(x);
+  // Broadcasting goes both ways: a target of 1 keeps the input's size.
+  while (target.size() < from.size()) target.insert(target.begin(), dim(1));
+  size_t lead = target.size() - from.size();
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (as_const(target[lead + i]) == 1) target[lead + i] = from[i];
+  }
+  return {value_of(ctx.broadcast_to(x, target))};
+}
+
+Values convert_tile(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<int64_t> reps = ctx.const_ints(1, "the list of repeats");
+  if (static_cast<int64_t>(reps.size()) != NodeContext::rank_of(x)) {
+    ctx.fail(codes::frontend_attribute, "the list of repeats has the wrong length",
+             std::to_string(NodeContext::rank_of(x)), std::to_string(reps.size()));
+  }
+  std::vector<Dim> result;
+  for (size_t i = 0; i < reps.size(); ++i) {
+    if (reps[i] < 0) ctx.fail(codes::frontend_attribute, "a repeat is negative");
+    result.push_back(NodeContext::shape_of(x)[i] * dim(reps[i]));
+  }
+  check_sizes(ctx, result);
+  if (std::all_of(reps.begin(), reps.end(), [](int64_t r) { return r == 1; })) {
+    return {value_of(x)};
+  }
+  return {value_of(ctx.call("tile", {x}, {{"reps", to_value(reps)}}))};
+}
+
+namespace {
+
+// Periodic continuation along one axis.
+Expr pad_wrap(NodeContext& ctx, Expr x, int64_t axis, int64_t before, int64_t after) {
+  int64_t n = ctx.const_dim(x, axis, "the size of a dimension padded by wrapping");
+  if (before > n || after > n) {
+    ctx.unsupported("wrapping by more than the size of a dimension");
+  }
+  std::vector<Expr> parts;
+  if (before > 0) parts.push_back(ctx.slice(x, axis, n - before, n));
+  parts.push_back(x);
+  if (after > 0) parts.push_back(ctx.slice(x, axis, 0, after));
+  return ctx.concat(std::move(parts), axis);
+}
+
+Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::string& mode,
+         Expr fill) {
+  int64_t rank = NodeContext::rank_of(x);
+  if (static_cast<int64_t>(pads.size()) != 2 * rank) {
+    ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length",
+             std::to_string(2 * rank), std::to_string(pads.size()));
+  }
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap") {
+    ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value",
+             "constant, edge, reflect or wrap", mode);
+  }
+  ValueList widths;
+  bool pads_any = false;
+  std::vector<int64_t> crop_begin, crop_end, crop_axes;
+  for (int64_t a = 0; a < rank; ++a) {
+    int64_t before = pads[static_cast<size_t>(a)], after = pads[static_cast<size_t>(a + rank)];
+    constexpr int64_t kMaxPad = int64_t{1} << 40;
+    if (std::max(std::abs(before / 2), std::abs(after / 2)) > kMaxPad) {
+      ctx.fail(codes::frontend_limit, "a pad is too large", "at most 2^40", std::to_string(before));
+    }
+    // Negative pads remove elements.
+    if (before < 0 || after < 0) {
+      crop_axes.push_back(a);
+      crop_begin.push_back(std::max<int64_t>(-before, 0));
+      crop_end.push_back(after < 0 ? after : kMaxInt);
+      before = std::max<int64_t>(before, 0);
+      after = std::max<int64_t>(after, 0);
+    }
+    pads_any |= before > 0 || after > 0;
+    if (mode == "wrap") {
+      if (before > 0 || after > 0) x = pad_wrap(ctx, x, a, before, after);
+      continue;
+    }
+    if (mode == "reflect" && (before > 0 || after > 0)) {
+      auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(a)]);
+      if (n && (before >= *n || after >= *n)) {
+        ctx.unsupported("reflecting by the size of a dimension or more");
+      }
+    }
+    widths.push_back(to_value({before, after}));
+  }
+  if (!crop_axes.empty()) {
+    x = ctx.call("strided_slice", {x},
+                 {{"begin", to_value(crop_begin)},
+                  {"end", to_value(crop_end)},
+                  {"strides", to_value(std::vector<int64_t>(crop_axes.size(), 1))},
+                  {"axes", to_value(crop_axes)}});
+  }
+  if (mode == "wrap" || !pads_any) return x;
+  return ctx.call("nn.pad", {x, std::move(fill)},
+                  {{"pad_width", relay::Value(std::move(widths))}, {"pad_mode", mode}});
+}
+
+}  // namespace
+
+Values convert_pad_attr(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  return {value_of(pad(ctx, x, ctx.attr_ints("pads"), ctx.attr_string("mode", "constant"),
+                       ctx.scalar_like(ctx.attr_float("value", 0), x)))};
+}
+
+Values convert_pad(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> pads = ctx.const_ints(1, "the list of pads");
+  if (ctx.has(3)) {
+    std::vector<int64_t> axes = ctx.axes(ctx.const_ints(3, "the list of axes"), rank);
+    if (pads.size() != 2 * axes.size()) {
+      ctx.fail(codes::frontend_attribute, "the list of pads has the wrong length",
+               std::to_string(2 * axes.size()), std::to_string(pads.size()));
+    }
+    std::vector<int64_t> all(static_cast<size_t>(2 * rank), 0);
+    for (size_t i = 0; i < axes.size(); ++i) {
+      all[static_cast<size_t>(axes[i])] = pads[i];
+      all[static_cast<size_t>(axes[i] + rank)] = pads[i + axes.size()];
+    }
+    pads = std::move(all);
+  }
+  Expr fill = ctx.scalar_like(0, x);
+  if (ctx.has(2)) {
+    fill = ctx.in(2);
+    if (NodeContext::rank_of(fill) > 0) fill = ctx.reshape(fill, std::vector<int64_t>{});
+  }
+  return {value_of(pad(ctx, x, pads, ctx.attr_string("mode", "constant"), fill))};
+}
+
+Values convert_center_crop_pad(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> target = ctx.const_ints(1, "the new shape");
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (ctx.has_attr("axes")) axes = ctx.axes(ctx.attr_ints("axes"), rank);
+  if (axes.size() != target.size()) {
+    ctx.fail(codes::frontend_attribute, "the new shape has the wrong length",
+             std::to_string(axes.size()), std::to_string(target.size()));
+  }
+  std::vector<int64_t> pads(static_cast<size_t>(2 * rank), 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    int64_t have = ctx.const_dim(x, axes[i], "the size of a cropped or padded axis");
+    if (target[i] < 0) ctx.fail(codes::frontend_attribute, "a new size is negative");
+    int64_t more = target[i] - have;
+    if (more < 0) x = ctx.slice(x, axes[i], -more / 2, -more / 2 + target[i]);
+    if (more > 0) {
+      pads[static_cast<size_t>(axes[i])] = more / 2;
+      pads[static_cast<size_t>(axes[i] + rank)] = more - more / 2;
+    }
+  }
+  return {value_of(pad(ctx, x, pads, "constant", ctx.scalar_like(0, x)))};
+}
+
+// ---- Rearrangements ----------------------------------------------------------------------------
+
+Values convert_trilu(NodeContext& ctx) {
+  Expr k = ctx.has(1) ? ctx.in(1) : ctx.scalar(0, DType::Int(64));
+  if (NodeContext::rank_of(k) > 0) k = ctx.reshape(k, std::vector<int64_t>{});
+  return {value_of(ctx.call("trilu", {ctx.in(0), k}, {{"upper", ctx.attr("upper", 1) != 0}}))};
+}
+
+Values convert_depth_to_space(NodeContext& ctx) {
+  int64_t block = ctx.attr("blocksize", 0);
+  if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
+  return {value_of(ctx.call("nn.depth_to_space", {ctx.in(0)},
+                            {{"block_size", block}, {"mode", ctx.attr_string("mode", "DCR")}}))};
+}
+
+Values convert_space_to_depth(NodeContext& ctx) {
+  int64_t block = ctx.attr("blocksize", 0);
+  if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
+  Expr x = ctx.in(0);
+  std::string mode = ctx.attr_string("mode", "DCR");
+  if (mode == "DCR") return {value_of(ctx.call("nn.space_to_depth", {x}, {{"block_size", block}}))};
+  if (mode != "CRD" || NodeContext::rank_of(x) != 4) {
+    ctx.fail(codes::frontend_attribute, "the mode must be DCR or CRD, the input an image");
+  }
+  // Channels stay outside, positions inside a block become the inner part.
+  const std::vector<Dim> s = NodeContext::shape_of(x);
+  Dim b = dim(block), h = floor_div(s[2], b), w = floor_div(s[3], b);
+  Expr blocks = ctx.transpose(ctx.reshape(x, {s[0], s[1], h, b, w, b}), {0, 1, 3, 5, 2, 4});
+  return {value_of(ctx.reshape(blocks, {s[0], s[1] * b * b, h, w}))};
+}
+
+Values convert_reverse_sequence(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  return {value_of(ctx.call("reverse_sequence", {x, ctx.in(1)},
+                            {{"seq_axis", ctx.axis(ctx.attr("time_axis", 0), rank)},
+                             {"batch_axis", ctx.axis(ctx.attr("batch_axis", 1), rank)}}))};
+}
+
+Values convert_non_zero(NodeContext& ctx) {
+  Tensor t = ctx.constant_data(0);
+  if (!t) convert_data_dependent(ctx);
+  std::vector<int64_t> found;
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    if (t.get_as_double(i) != 0) found.push_back(i);
+  }
+  auto rank = static_cast<int64_t>(t.shape().size());
+  auto n = static_cast<int64_t>(found.size());
+  ctx.charge_bytes(rank * n, DType::Int(64));
+  Tensor out = Tensor::empty(DType::Int(64), {rank, n});
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t at = found[static_cast<size_t>(i)];
+    for (int64_t a = rank; a-- > 0;) {
+      int64_t extent = t.dim(static_cast<size_t>(a));
+      out.data<int64_t>()[a * n + i] = at % extent;
+      at /= extent;
+    }
+  }
+  return {value_of(std::move(out))};
+}
+
+Values convert_compress(NodeContext& ctx) {
+  Tensor condition = ctx.constant_data(1);
+  if (!condition) convert_data_dependent(ctx);
+  Expr x = ctx.in(0);
+  int64_t axis = 0;
+  if (ctx.has_attr("axis")) {
+    axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
+  } else {
+    const std::vector<Dim>& shape = NodeContext::shape_of(x);
+    x = ctx.reshape(x, {product(shape, 0, shape.size())});
+  }
+  int64_t size = ctx.const_dim(x, axis, "the size of the compressed dimension");
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < std::min(condition.num_elements(), size); ++i) {
+    if (condition.get_as_double(i) != 0) kept.push_back(i);
+  }
+  return {value_of(ctx.call("take", {x, ctx.ints(kept)}, {{"axis", axis}}))};
+}
+
+Values convert_data_dependent(NodeContext& ctx) {
+  ctx.fail(codes::frontend_dynamic, "the shape of its result depends on data",
+           "a result whose shape follows from the shapes of the inputs", {},
+           "cut the model before this node, and do this step outside");
+}
+
+}  // namespace relay::importer

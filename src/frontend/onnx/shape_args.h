@@ -1,0 +1,28 @@
+// Shapes as arguments: what converters of shape operators share.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "frontend/onnx/importer.h"
+
+namespace relay::importer {
+
+// The number of elements of a shape that is known to be small.
+int64_t count_of(const std::vector<int64_t>& shape);
+
+// The product of dims[begin, end).
+Dim product(const std::vector<Dim>& dims, size_t begin, size_t end);
+
+// The shape of an input, without making an expression of what is only known; nullopt for what is no
+// tensor.
+std::optional<std::vector<Dim>> shape_of_input(NodeContext& ctx, size_t input);
+
+// The elements of an input that is a list of integers; E0505 when they are not known, E0506 when
+// they are more than a tensor may have dimensions. `what` is "the new shape".
+std::vector<Dim> shape_elements(NodeContext& ctx, size_t input, const char* what);
+
+// Refuses negative dimensions (E0504) and sizes that overflow (E0506).
+void check_sizes(NodeContext& ctx, const std::vector<Dim>& shape);
+
+}  // namespace relay::importer

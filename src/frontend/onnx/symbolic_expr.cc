@@ -1,0 +1,147 @@
+// Expressions for what the importer knows only symbolically: sizes of open dimensions, computed
+// from the shapes of @main's parameters.
+#include "frontend/onnx/graph_importer.h"
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay::importer {
+
+Expr Importer::known_expr(const Known& known, const Span& span) {
+  if (known.is_constant()) return constant(tensor_from(known), span);
+  std::vector<Expr> elements;
+  for (const Dim& d : known.ints) {
+    Expr e = dim_expr(d, span);
+    if (known.dtype != DType::Int(64)) {
+      AttrList attrs{{"dtype", to_value(known.dtype)}};
+      Op op = OpRegistry::global().get("cast", span);
+      e = call(op, {e}, make_attrs(*op->row->attrs, attrs, "cast", span), span);
+    }
+    elements.push_back(std::move(e));
+  }
+  if (known.shape.empty()) return elements[0];
+  Op stack = OpRegistry::global().get("stack", span);
+  Expr flat = call(stack, {tuple(std::move(elements), span)},
+                   make_attrs(*stack->row->attrs, {{"axis", int64_t{0}}}, "stack", span), span);
+  if (known.shape.size() == 1) return flat;
+  Op op = OpRegistry::global().get("reshape", span);
+  return call(op, {flat},
+              make_attrs(*op->row->attrs, {{"newshape", to_value(known.shape)}}, "reshape", span),
+              span);
+}
+
+Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
+  auto make_call = [&](std::string_view name, Expr arg, const AttrList& attrs) -> Expr {
+    Op op = OpRegistry::global().get(name, span);
+    Attrs a = op->row->attrs != nullptr ? make_attrs(*op->row->attrs, attrs, name, span) : nullptr;
+    return call(op, {std::move(arg)}, std::move(a), span);
+  };
+  std::vector<int64_t> sizes;
+  Expr sum;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    sizes.push_back(as_const(shape[a]).value_or(1));
+    if (as_const(shape[a])) continue;
+    auto* named = as<DimVarNode>(shape[a]);
+    if (named == nullptr) {
+      throw UserError(Diagnostic(codes::frontend_dynamic, span,
+                                 "a tensor is expanded to a dimension that is not one of an input")
+                          .expected("an input's dimension, or a number")
+                          .found(to_string(shape[a]))
+                          .help("give fixed input shapes, as in --input NAME=1x3x224x224"));
+    }
+    const auto& [param, axis] = dim_sources_.at(named->var.get());
+    // The first line of the input along that axis, as a row of zeros in the right place.
+    int64_t rank = as<TensorTypeNode>(param->type)->rank();
+    std::vector<int64_t> others;
+    for (int64_t i = 0; i < rank; ++i) {
+      if (i != axis) others.push_back(i);
+    }
+    Expr line = param;
+    if (!others.empty()) {
+      std::vector<int64_t> zeros(others.size(), 0), ones(others.size(), 1);
+      line = make_call("strided_slice", line,
+                       {{"begin", to_value(zeros)},
+                        {"end", to_value(ones)},
+                        {"strides", to_value(ones)},
+                        {"axes", to_value(others)}});
+      line = make_call("squeeze", line, {{"axis", to_value(others)}});
+    }
+    line = make_call("zeros_like", line, {});
+    line = make_call("cast", line, {{"dtype", to_value(DType::Int(32))}});
+    auto after = static_cast<int64_t>(shape.size() - a) - 1;
+    if (after > 0)
+      line = make_call("expand_dims", line, {{"axis", int64_t{1}}, {"num_newaxis", after}});
+    sum = sum ? Expr(call("add", {sum, line}, nullptr, span)) : line;
+  }
+  Op full = OpRegistry::global().get("full", span);
+  Expr zeros = call(
+      full, {constant(0.0, DType::Int(32), span)},
+      make_attrs(*full->row->attrs,
+                 {{"shape", to_value(sizes)}, {"dtype", to_value(DType::Int(32))}}, "full", span),
+      span);
+  return call("add", {sum, zeros}, nullptr, span);
+}
+
+// The value of a dimension at run time, an int64 scalar.
+Expr Importer::dim_expr(const Dim& d, const Span& span) {
+  std::unordered_map<const Node*, Expr> done;
+  auto get = [&](const Dim& part) { return done.at(part.get()); };
+  auto attrs = [&](const Op& op, const AttrList& values) {
+    return make_attrs(*op->row->attrs, values, op->name, span);
+  };
+  post_order(
+      d,
+      [&](const Node& n) {
+        Expr e;
+        if (auto* c = as<DimConstNode>(&n)) {
+          e = constant(Tensor::scalar(c->value, DType::Int(64)), span);
+        } else if (auto* v = as<DimVarNode>(&n)) {
+          const auto& [param, axis] = dim_sources_.at(v->var.get());
+          Op shape_of = OpRegistry::global().get("shape_of", span);
+          Op take = OpRegistry::global().get("take", span);
+          Expr shape =
+              call(shape_of, {param}, attrs(shape_of, {{"dtype", to_value(DType::Int(64))}}), span);
+          e = call(take, {shape, constant(Tensor::scalar(axis, DType::Int(64)), span)},
+                   attrs(take, {{"axis", int64_t{0}}}), span);
+        } else if (auto* op = as<DimOpNode>(&n)) {
+          Expr a = get(op->a), b = get(op->b);
+          switch (op->op) {
+            case DimOpKind::Add:
+              e = call("add", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Sub:
+              e = call("subtract", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Mul:
+              e = call("multiply", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::FloorDiv:
+              e = call("floor_divide", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::CeilDiv: {
+              // ceil(a / b) = -floor(-a / b).
+              Expr minus = call("negative", {a}, nullptr, span);
+              e = call("negative", {call("floor_divide", {minus, b}, nullptr, span)}, nullptr,
+                       span);
+              break;
+            }
+            case DimOpKind::Mod:
+              e = call("floor_mod", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Max:
+              e = call("maximum", {a, b}, nullptr, span);
+              break;
+            case DimOpKind::Min:
+              e = call("minimum", {a, b}, nullptr, span);
+              break;
+          }
+        } else {
+          throw UserError(Diagnostic(codes::frontend_dynamic, span,
+                                     "the value of an unknown dimension is needed"));
+        }
+        done.emplace(&n, std::move(e));
+      },
+      family::dim);
+  return done.at(d.get());
+}
+
+}  // namespace relay::importer
