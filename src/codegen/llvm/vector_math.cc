@@ -1,0 +1,141 @@
+#include "codegen/llvm/vector_math.h"
+
+#include <llvm/IR/Intrinsics.h>
+
+#include <cmath>
+#include <initializer_list>
+
+namespace relay::codegen {
+namespace {
+
+using llvm::Value;
+
+class Math {
+ public:
+  Math(llvm::IRBuilder<>& b, llvm::Type* type) : b_(b), type_(type) {}
+
+  Value* c(double v) const { return llvm::ConstantFP::get(type_, v); }
+  llvm::Type* int_type() const {
+    auto* i32 = b_.getInt32Ty();
+    auto* v = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    return v == nullptr ? static_cast<llvm::Type*>(i32)
+                        : llvm::FixedVectorType::get(i32, v->getNumElements());
+  }
+  Value* i(uint32_t v) const { return llvm::ConstantInt::get(int_type(), v); }
+  Value* intrinsic(llvm::Intrinsic::ID id, std::initializer_list<Value*> args) {
+    return b_.CreateIntrinsic(id, {type_}, llvm::ArrayRef<Value*>(args.begin(), args.size()));
+  }
+  Value* fma(Value* x, Value* y, Value* z) { return b_.CreateFAdd(b_.CreateFMul(x, y), z); }
+  Value* abs(Value* x) { return intrinsic(llvm::Intrinsic::fabs, {x}); }
+  // NaN in x stays NaN.
+  Value* clamp(Value* x, double low, double high) {
+    Value* up = b_.CreateSelect(b_.CreateFCmpOLT(x, c(low)), c(low), x);
+    return b_.CreateSelect(b_.CreateFCmpOGT(up, c(high)), c(high), up);
+  }
+  // Horner's scheme; the first coefficient belongs to the highest power.
+  Value* polynomial(Value* x, std::initializer_list<double> coefficients) {
+    Value* sum = nullptr;
+    for (double k : coefficients) sum = sum == nullptr ? c(k) : fma(sum, x, c(k));
+    return sum;
+  }
+
+  // exp by range reduction to [-ln2/2, ln2/2] and a polynomial of degree 6.
+  Value* exp(Value* x) {
+    Value* clamped = clamp(x, -104.0, 89.0);
+    Value* n = intrinsic(llvm::Intrinsic::rint, {b_.CreateFMul(clamped, c(1.44269504088896341))});
+    Value* r = fma(n, c(-0.693359375), clamped);
+    r = fma(n, c(2.12194440e-4), r);
+    Value* p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
+                              1.6666665459e-1, 5.0000001201e-1});
+    p = fma(b_.CreateFMul(p, r), r, b_.CreateFAdd(r, c(1.0)));
+    // 2^n in two factors, so that n from -150 to 129 stays representable.
+    Value* n_int = b_.CreateFPToSI(b_.CreateSelect(b_.CreateFCmpUNO(x, x), c(0.0), n), int_type());
+    Value* half = b_.CreateAShr(n_int, i(1));
+    Value* rest = b_.CreateSub(n_int, half);
+    return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(rest));
+  }
+
+  Value* power_of_two(Value* n) {
+    return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, i(127)), i(23)), type_);
+  }
+
+  // log by splitting into mantissa in [sqrt(1/2), sqrt(2)) and exponent, and a polynomial of
+  // degree 8.
+  Value* log(Value* x) {
+    // Denormals are scaled into the normal range first.
+    Value* tiny = b_.CreateFCmpOLT(x, c(1.17549435e-38));
+    Value* scaled = b_.CreateSelect(tiny, b_.CreateFMul(x, c(8388608.0)), x);
+    Value* bits = b_.CreateBitCast(scaled, int_type());
+    Value* shifted = b_.CreateSub(bits, i(0x3f3504f3));
+    Value* exponent = b_.CreateAShr(shifted, i(23));
+    Value* mantissa =
+        b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(shifted, i(0x007fffff)), i(0x3f3504f3)), type_);
+    Value* e = b_.CreateSIToFP(exponent, type_);
+    e = b_.CreateFAdd(e, b_.CreateSelect(tiny, c(-23.0), c(0.0)));
+    Value* f = b_.CreateFSub(mantissa, c(1.0));
+    Value* z = b_.CreateFMul(f, f);
+    Value* p = polynomial(
+        f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+            -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+    Value* y = b_.CreateFMul(b_.CreateFMul(p, f), z);
+    y = fma(e, c(-2.12194440e-4), y);
+    y = fma(z, c(-0.5), y);
+    Value* result = b_.CreateFAdd(f, y);
+    result = fma(e, c(0.693359375), result);
+    Value* zero = b_.CreateFCmpOEQ(x, c(0.0));
+    Value* infinite = b_.CreateFCmpOEQ(x, c(HUGE_VAL));
+    Value* negative = b_.CreateFCmpULT(x, c(0.0));  // also NaN
+    result = b_.CreateSelect(zero, c(-HUGE_VAL), result);
+    result = b_.CreateSelect(infinite, c(HUGE_VAL), result);
+    return b_.CreateSelect(negative, c(NAN), result);
+  }
+
+  Value* sigmoid(Value* x) {
+    return b_.CreateFDiv(c(1.0), b_.CreateFAdd(c(1.0), exp(b_.CreateFNeg(x))));
+  }
+
+  // A polynomial near zero, where 1 - 2/(e^2x + 1) would cancel; that elsewhere.
+  Value* tanh(Value* x) {
+    Value* magnitude = abs(x);
+    Value* z = b_.CreateFMul(x, x);
+    Value* p = polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
+                              1.33314422036e-1, -3.33332819422e-1});
+    Value* small = fma(b_.CreateFMul(p, z), x, x);
+    Value* e = exp(b_.CreateFMul(magnitude, c(2.0)));
+    Value* large = b_.CreateFSub(c(1.0), b_.CreateFDiv(c(2.0), b_.CreateFAdd(e, c(1.0))));
+    large = intrinsic(llvm::Intrinsic::copysign, {large, x});
+    return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, c(0.625)), small, large);
+  }
+
+  // erf as x times a rational function on [-4, 4], beyond which it is one in float32.
+  Value* erf(Value* x) {
+    Value* t = clamp(x, -4.0, 4.0);
+    Value* z = b_.CreateFMul(t, t);
+    Value* p = polynomial(z, {-2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
+                              -5.69250639462346e-05, -7.34990630326855e-04, -2.95459980854025e-03,
+                              -1.60960333262415e-02});
+    Value* q = polynomial(z, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
+                              -7.37332916720468e-03, -1.42647390514189e-02});
+    return b_.CreateFDiv(b_.CreateFMul(t, p), q);
+  }
+
+ private:
+  llvm::IRBuilder<>& b_;
+  llvm::Type* type_;
+};
+
+}  // namespace
+
+Value* emit_math(llvm::IRBuilder<>& b, std::string_view name, const std::vector<Value*>& args) {
+  llvm::Type* type = args[0]->getType();
+  if (!type->getScalarType()->isFloatTy()) return nullptr;
+  Math math(b, type);
+  if (name == "exp") return math.exp(args[0]);
+  if (name == "log") return math.log(args[0]);
+  if (name == "tanh") return math.tanh(args[0]);
+  if (name == "sigmoid") return math.sigmoid(args[0]);
+  if (name == "erf") return math.erf(args[0]);
+  return nullptr;
+}
+
+}  // namespace relay::codegen
