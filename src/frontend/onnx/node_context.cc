@@ -384,7 +384,8 @@ Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
     fail(codes::type_shape, "a tensor does not broadcast to a smaller rank",
          to_string(tensor_type(shape, dtype_of(e))), to_string(e->type));
   }
-  e = expand_dims(std::move(e), 0, rank - rank_of(e));
+  const int64_t missing = rank - rank_of(e);
+  e = expand_dims(std::move(e), 0, missing);
   const std::vector<Dim>& from = shape_of(e);
   bool same = std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
   if (same) return e;
