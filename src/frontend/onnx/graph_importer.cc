@@ -78,7 +78,7 @@ void Importer::exceed(const Span& span, std::string message, std::string expecte
   exceeded_ = true;
   throw UserError(Diagnostic(codes::frontend_limit, span, std::move(message))
                       .expected(std::move(expected))
-                      .help("raise the limit in the options if the model is trusted"));
+                      .help("the limits are options of the importer; is the model trusted?"));
 }
 
 void Importer::check_budget(const Span& span) {
@@ -375,6 +375,17 @@ void Importer::import_nodes(const Nodes& nodes, Scope& scope) {
   for (const auto& n : nodes) import_node(n, index++, scope);
 }
 
+template <class Nodes>
+void Importer::import_nested(const Nodes& nodes, Scope& scope, const Span& span) {
+  if (nesting_ == kMaxNesting) {
+    exceed(span, "subgraphs and model-local functions are nested too deeply, or call themselves",
+           "at most " + std::to_string(kMaxNesting) + " levels");
+  }
+  ++nesting_;
+  import_nodes(nodes, scope);
+  --nesting_;
+}
+
 const ::onnx::FunctionProto* Importer::find_function(const ::onnx::NodeProto& node) const {
   if (functions_.empty()) return nullptr;
   auto it = functions_.find(function_key(node.domain(), node.op_type(), node.overload()));
@@ -472,11 +483,6 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
 Values Importer::inline_function(const ::onnx::FunctionProto& function,
                                  const ::onnx::NodeProto& node, const Values& inputs,
                                  const Span& span) {
-  if (frames_.size() > kMaxFunctionDepth) {
-    throw UserError(Diagnostic(codes::frontend_limit, span,
-                               "model-local functions are nested too deeply, or call themselves")
-                        .expected("at most " + std::to_string(kMaxFunctionDepth) + " levels"));
-  }
   if (node.input_size() > function.input_size()) {
     throw UserError(Diagnostic(codes::frontend_graph, span,
                                "a model-local function is called with too many inputs")
@@ -502,7 +508,7 @@ Values Importer::inline_function(const ::onnx::FunctionProto& function,
   }
   frames_.push_back(std::move(frame));
   try {
-    import_nodes(function.node(), scope);
+    import_nested(function.node(), scope, span);
   } catch (...) {
     frames_.pop_back();
     throw;
@@ -541,7 +547,7 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   for (int i = 0; i < graph.input_size(); ++i) {
     define(scope, graph.input(i).name(), inputs[static_cast<size_t>(i)], span);
   }
-  import_nodes(graph.node(), scope);
+  import_nested(graph.node(), scope, span);
   Values outputs;
   for (const auto& o : graph.output()) {
     ValuePtr v = scope.find(o.name());

@@ -24,7 +24,8 @@ class ValueInfoProto;
 
 namespace relay::importer {
 
-inline constexpr size_t kMaxFunctionDepth = 24;
+// Subgraphs and calls of model-local functions inside each other; each level costs C++ stack.
+inline constexpr int kMaxNesting = 20;
 
 class Importer {
  public:
@@ -74,6 +75,9 @@ class Importer {
   void define(Scope& scope, const std::string& name, ValuePtr value, const Span& span);
   void report(Diagnostic diagnostic);
   void check_budget(const Span& span);
+  // Imports a subgraph's or function's nodes one level deeper.
+  template <class Nodes>
+  void import_nested(const Nodes& nodes, Scope& scope, const Span& span);
   [[noreturn]] void exceed(const Span& span, std::string message, std::string expected);
   Span place(std::string label) const { return Span::place(file_, std::move(label)); }
   std::string unique_name(const std::string& name);
@@ -86,7 +90,7 @@ class Importer {
   Diagnostics diagnostics_;
   std::vector<Frame> frames_;
   Scope* scope_ = nullptr;
-  int graph_depth_ = 0;
+  int nesting_ = 0;
   bool exceeded_ = false;
   std::map<std::string, const ::onnx::FunctionProto*> functions_;  // by domain, name, overload
   int64_t nodes_ = 0;

@@ -22,7 +22,7 @@ struct StrippedModel {
 };
 
 inline constexpr size_t kMinPayload = 64;
-inline constexpr int kMaxGraphDepth = 24;
+inline constexpr int kMaxGraphDepth = 12;
 
 // Throws UserError E0502 (with the byte offset) for bytes that are not a model, E0506 for subgraphs
 // nested deeper than kMaxGraphDepth.
