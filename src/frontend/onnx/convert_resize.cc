@@ -116,15 +116,7 @@ Expr weighted_axis(NodeContext& ctx, const Expr& e, int64_t axis, const ResizeSp
       weights.set_from_double(at, weights.get_as_double(at) + (sum != 0 ? w / sum : w));
     }
   }
-  int64_t rank = NodeContext::rank_of(e);
-  std::vector<int64_t> to_last, back;
-  for (int64_t i = 0; i < rank; ++i) {
-    if (i != axis) to_last.push_back(i);
-  }
-  to_last.push_back(axis);
-  for (int64_t i = 0; i < rank; ++i) back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
-  Expr product = ctx.matmul(ctx.transpose(e, to_last), ctx.constant(std::move(weights)));
-  return ctx.transpose(product, back);
+  return ctx.matmul_along(e, axis, ctx.constant(std::move(weights)));
 }
 
 // Whether image.resize means exactly this: spatial axes only, and scales that are the ratio of
@@ -176,7 +168,10 @@ Expr resize(NodeContext& ctx, Expr x, const ResizeSpec& s, const std::vector<Axi
   });
   if (!changes) return x;
   DType dtype = NodeContext::dtype_of(x);
-  if (is_image_resize(s, axes, rank) && dtype.is_floating()) return image_resize(ctx, x, s, axes);
+  bool available = NodeContext::has_op("image.resize" + std::to_string(rank - 2) + "d");
+  if (available && dtype.is_floating() && is_image_resize(s, axes, rank)) {
+    return image_resize(ctx, x, s, axes);
+  }
   bool whole = dtype.is_integer();
   if (s.mode != "nearest" && whole) x = ctx.cast(x, DType::Float(32));
   Expr outside;

@@ -65,16 +65,8 @@ Values convert_dft(NodeContext& ctx) {
     }
   }
   Expr c = ctx.constant(std::move(cosines)), s = ctx.constant(std::move(sines));
-  // The transformed axis goes last for the products, and back.
-  std::vector<int64_t> to_last, back;
-  for (int64_t i = 0; i + 1 < rank; ++i) {
-    if (i != axis) to_last.push_back(i);
-  }
-  to_last.push_back(axis);
-  for (int64_t i = 0; i + 1 < rank; ++i)
-    back.push_back(i < axis ? i : i == axis ? rank - 2 : i - 1);
   auto product = [&](const Expr& signal, const Expr& m) {
-    return ctx.transpose(ctx.matmul(ctx.transpose(signal, to_last), m), back);
+    return ctx.matmul_along(signal, axis, m);
   };
   // (re + i im)(cos - i sin)
   Expr re = ctx.select(x, rank - 1, 0);

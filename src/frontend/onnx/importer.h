@@ -115,6 +115,8 @@ class NodeContext {
   std::vector<int64_t> axes(std::vector<int64_t> values, int64_t rank) const;
 
   // ---- Builders
+  // Whether this build of Relay has an operator; where not, a converter may have another way.
+  static bool has_op(std::string_view op);
   Expr call(std::string_view op, std::vector<Expr> args, const AttrList& attrs = {}) const;
   Expr add(Expr a, Expr b) const { return call("add", {std::move(a), std::move(b)}); }
   Expr sub(Expr a, Expr b) const { return call("subtract", {std::move(a), std::move(b)}); }
@@ -148,6 +150,8 @@ class NodeContext {
   Expr full(double value, const std::vector<Dim>& shape, DType dtype) const;
   // The matrix product of ONNX's MatMul: any ranks, batch dimensions broadcast.
   Expr matmul(Expr a, Expr b) const;
+  // The product of every line along an axis with a matrix (old size, new size).
+  Expr matmul_along(Expr e, int64_t axis, Expr matrix) const;
 
   // ---- Subgraphs
   // Imports a subgraph of this node; `inputs` are bound to its inputs in order.

@@ -276,6 +276,8 @@ Expr NodeContext::call(std::string_view op, std::vector<Expr> args, const AttrLi
   return relay::call(o, std::move(args), std::move(a), span_);
 }
 
+bool NodeContext::has_op(std::string_view op) { return OpRegistry::global().find(op) != nullptr; }
+
 Expr NodeContext::scalar(double value, DType dtype) const {
   return relay::constant(value, dtype, span_);
 }
@@ -410,8 +412,9 @@ Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
     return call("broadcast_to", {e}, {{"shape", to_value(sizes)}});
   }
   if (repeatable) return call("tile", {e}, {{"reps", to_value(repeats)}});
-  // A new open dimension comes from a tensor that has it.
-  return call("broadcast_to_like", {e, importer_.witness(shape, span_)});
+  // A new open dimension comes from a tensor that has it: a condition that broadcasts.
+  Expr zeros = importer_.witness(shape, span_);
+  return call("where", {call("equal", {zeros, scalar(0, DType::Int(32))}), e, e});
 }
 
 Expr NodeContext::slice(Expr e, int64_t axis, int64_t begin, int64_t end) const {
@@ -527,6 +530,17 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
   if (left_vector) out = squeeze(out, {rank_of(out) - 2});
   if (right_vector) out = squeeze(out, {rank_of(out) - 1});
   return out;
+}
+
+Expr NodeContext::matmul_along(Expr e, int64_t axis, Expr matrix) const {
+  int64_t rank = rank_of(e);
+  std::vector<int64_t> to_last, back;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != axis) to_last.push_back(i);
+    back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
+  }
+  to_last.push_back(axis);
+  return transpose(matmul(transpose(std::move(e), to_last), std::move(matrix)), back);
 }
 
 Values NodeContext::import_graph(const ::onnx::GraphProto& graph, const Values& inputs) const {
