@@ -4,9 +4,9 @@
 #include <unordered_map>
 
 #include "ir/op.h"
+#include "ir/scope.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "ir/scope.h"
 
 namespace relay {
 namespace {

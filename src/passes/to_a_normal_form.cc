@@ -2,8 +2,8 @@
 
 #include <list>
 
-#include "node/walk.h"
 #include "ir/scope.h"
+#include "node/walk.h"
 
 namespace relay {
 namespace {
