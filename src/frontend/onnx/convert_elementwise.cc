@@ -341,7 +341,8 @@ Values convert_pow(NodeContext& ctx) {
 Values convert_mod(NodeContext& ctx) {
   Expr a = ctx.in(0), b = ctx.in(1);
   bool like_c = ctx.attr("fmod", 0) != 0;
-  if (!like_c && NodeContext::dtype_of(a).is_floating()) {
+  // Since opset 28 a remainder of floats may have the sign of the divisor, too.
+  if (!like_c && NodeContext::dtype_of(a).is_floating() && ctx.opset() < 28) {
     ctx.fail(codes::frontend_attribute, "a remainder of floats needs fmod=1", "fmod=1", "fmod=0");
   }
   return {value_of(ctx.call(like_c ? "trunc_mod" : "floor_mod", {a, b}))};

@@ -502,16 +502,25 @@ Values convert_hardmax(NodeContext& ctx) { return softmax_axis(ctx); }
 // ---- Matrix products ---------------------------------------------------------------------------
 
 Values convert_gemm(NodeContext& ctx) {
-  Expr a = ctx.in(0), b = ctx.in(1);
-  if (NodeContext::rank_of(a) != 2 || NodeContext::rank_of(b) != 2) {
-    ctx.fail(codes::type_rank, "both operands must be matrices", "rank 2 and 2",
-             to_string(a->type) + " and " + to_string(b->type));
+  auto check = [&](const Type& type, size_t rank, const char* which) {
+    if (rank == 2) return;
+    ctx.fail(codes::type_rank, std::string("the ") + which + " operand must be a matrix", "rank 2",
+             to_string(type));
+  };
+  Expr a = ctx.in(0);
+  check(a->type, NodeContext::shape_of(a).size(), "first");
+  if (ctx.attr("transA", 0) != 0) a = ctx.transpose(a, {1, 0});
+  Expr y;
+  if (ctx.attr("transB", 0) != 0) {
+    // A weight with one row per output is what nn.dense takes.
+    Expr b = ctx.in(1);
+    check(b->type, NodeContext::shape_of(b).size(), "second");
+    y = ctx.call("nn.dense", {a, b});
+  } else {
+    y = ctx.matmul_input(a, 1);
+    check(y->type, NodeContext::shape_of(y).size(), "second");
   }
-  bool transpose_a = ctx.attr("transA", 0) != 0, transpose_b = ctx.attr("transB", 0) != 0;
   double alpha = ctx.attr_float("alpha", 1), beta = ctx.attr_float("beta", 1);
-  if (transpose_a) a = ctx.transpose(a, {1, 0});
-  // A weight with one row per output is what nn.dense takes.
-  Expr y = transpose_b ? ctx.call("nn.dense", {a, b}) : ctx.call("nn.matmul", {a, b});
   if (alpha != 1) y = ctx.mul(y, ctx.scalar_like(alpha, y));
   if (ctx.has(2) && beta != 0) {
     Expr c = ctx.in(2);
@@ -523,7 +532,7 @@ Values convert_gemm(NodeContext& ctx) {
   return {value_of(y)};
 }
 
-Values convert_matmul(NodeContext& ctx) { return {value_of(ctx.matmul(ctx.in(0), ctx.in(1)))}; }
+Values convert_matmul(NodeContext& ctx) { return {value_of(ctx.matmul_input(ctx.in(0), 1))}; }
 
 namespace {
 

@@ -15,7 +15,7 @@ Expr direction_of(NodeContext& ctx, size_t input, int64_t d) {
   const ValuePtr& v = ctx.value(input);
   bool shared = v->data && !v->is_parameter && v->data.shape().size() >= 2;
   if (!shared) return ctx.select(ctx.in(input), 0, d);
-  const Tensor& t = v->data;
+  const Tensor t = ctx.constant_data(input);
   if (d >= t.dim(0)) {
     ctx.fail(codes::type_shape, "a weight has too few directions", std::to_string(d + 1),
              std::to_string(t.dim(0)));

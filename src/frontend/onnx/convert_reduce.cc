@@ -144,7 +144,7 @@ Expr triangular_sum(NodeContext& ctx, const Expr& x, int64_t axis, bool reverse,
       if (counts) ones.set_from_int(i * n + o, 1);
     }
   }
-  return ctx.matmul_along(x, axis, ctx.constant(std::move(ones)));
+  return ctx.matmul_along(x, axis, ones);
 }
 
 }  // namespace

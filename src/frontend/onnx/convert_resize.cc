@@ -116,7 +116,7 @@ Expr weighted_axis(NodeContext& ctx, const Expr& e, int64_t axis, const ResizeSp
       weights.set_from_double(at, weights.get_as_double(at) + (sum != 0 ? w / sum : w));
     }
   }
-  return ctx.matmul_along(e, axis, ctx.constant(std::move(weights)));
+  return ctx.matmul_along(e, axis, weights);
 }
 
 // Whether image.resize means exactly this: spatial axes only, and scales that are the ratio of

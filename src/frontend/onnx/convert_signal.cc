@@ -64,17 +64,16 @@ Values convert_dft(NodeContext& ctx) {
       sines.set_from_double(t * bins + k, scale * (inverse ? -std::sin(angle) : std::sin(angle)));
     }
   }
-  Expr c = ctx.constant(std::move(cosines)), s = ctx.constant(std::move(sines));
-  auto product = [&](const Expr& signal, const Expr& m) {
+  auto product = [&](const Expr& signal, const Tensor& m) {
     return ctx.matmul_along(signal, axis, m);
   };
   // (re + i im)(cos - i sin)
   Expr re = ctx.select(x, rank - 1, 0);
-  Expr out_re = product(re, c), out_im = ctx.call("negative", {product(re, s)});
+  Expr out_re = product(re, cosines), out_im = ctx.call("negative", {product(re, sines)});
   if (parts == 2) {
     Expr im = ctx.select(x, rank - 1, 1);
-    out_re = ctx.add(out_re, product(im, s));
-    out_im = ctx.add(out_im, product(im, c));
+    out_re = ctx.add(out_re, product(im, sines));
+    out_im = ctx.add(out_im, product(im, cosines));
   }
   return {value_of(ctx.concat(
       {ctx.expand_dims(out_re, rank - 1), ctx.expand_dims(out_im, rank - 1)}, rank - 1))};

@@ -127,7 +127,7 @@ Values convert_packed_attention(NodeContext& ctx) {
   if (ctx.has(4) || ctx.output_used(1)) ctx.unsupported("attention with a cache of past keys");
   if (ctx.has_attr("qkv_hidden_sizes")) ctx.unsupported("attention with unequal hidden sizes");
   if (ctx.attr("do_rotary", 0) != 0) ctx.unsupported("attention with rotary positions");
-  Expr packed = ctx.matmul(ctx.in(0), ctx.in(1));
+  Expr packed = ctx.matmul_input(ctx.in(0), 1);
   if (ctx.has(2)) packed = ctx.add(packed, ctx.in(2));
   int64_t heads = ctx.attr("num_heads", 0);
   std::vector<Expr> qkv = ctx.split(packed, 2, 3);

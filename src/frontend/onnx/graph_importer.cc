@@ -562,6 +562,12 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   return outputs;
 }
 
+Expr Importer::transposed(const ValuePtr& v) {
+  if (v->failed || !v->data || v->is_parameter || v->data.shape().size() != 2) return nullptr;
+  if (!v->transposed) v->transposed = constant(transpose_matrix(v->data), v->span, v->name);
+  return v->transposed;
+}
+
 // ---- Expressions of values ---------------------------------------------------------------------
 
 Expr Importer::expr_of(const ValuePtr& v) {
@@ -572,6 +578,7 @@ Expr Importer::expr_of(const ValuePtr& v) {
     for (const ValuePtr& f : v->list) fields.push_back(expr_of(f));
     return v->expr = tuple(std::move(fields), v->span);
   }
+  if (v->data) v->data = aligned(v->data);
   if (v->data && v->is_parameter) {
     std::vector<int64_t> shape(v->data.shape().begin(), v->data.shape().end());
     Var p = var(unique_name(v->name), tensor_type(shape, v->data.dtype()), v->span);

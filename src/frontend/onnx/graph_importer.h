@@ -41,6 +41,9 @@ class Importer {
   Expr expr_of(const ValuePtr& v);
   // Some tensor with these dimensions, of which some are open.
   Expr witness(const std::vector<Dim>& shape, const Span& span);
+  // A constant matrix with rows and columns exchanged, once for each value; null for what is no
+  // constant matrix.
+  Expr transposed(const ValuePtr& v);
   // The attribute a reference inside a model-local function stands for; null when not given.
   const ::onnx::AttributeProto* function_attr(const std::string& name) const;
   void charge_bytes(int64_t bytes, const Span& span);

@@ -35,7 +35,8 @@ struct ModelValue {
   std::string name;
   Span span;
   Expr expr;                   // null until asked for
-  Tensor data;                 // a constant's data
+  Expr transposed;             // of a constant matrix, null until asked for
+  Tensor data;                 // a constant's data, possibly misaligned (tensor_data.h)
   std::optional<Known> known;  // small known elements
   bool is_parameter = false;   // a weight that becomes a parameter when its expression is needed
   bool is_list = false;        // an ONNX sequence: a list of values at import time
@@ -150,8 +151,10 @@ class NodeContext {
   Expr full(double value, const std::vector<Dim>& shape, DType dtype) const;
   // The matrix product of ONNX's MatMul: any ranks, batch dimensions broadcast.
   Expr matmul(Expr a, Expr b) const;
+  // The same with an input on the right; a constant matrix becomes the weight of nn.dense.
+  Expr matmul_input(Expr a, size_t b) const;
   // The product of every line along an axis with a matrix (old size, new size).
-  Expr matmul_along(Expr e, int64_t axis, Expr matrix) const;
+  Expr matmul_along(Expr e, int64_t axis, const Tensor& matrix) const;
 
   // ---- Subgraphs
   // Imports a subgraph of this node; `inputs` are bound to its inputs in order.

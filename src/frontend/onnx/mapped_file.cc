@@ -75,7 +75,7 @@ void MappedFile::check_unchanged() const {
   }
 }
 
-void MappedFile::forget(std::string_view part) const {
+void MappedFile::forget(std::string_view part) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
   auto end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) / page * page;

@@ -24,8 +24,8 @@ class MappedFile {
   std::string_view bytes() const { return {data_, size_}; }
   // Throws E0511 when the file is not as long, or not as old, as when it was mapped.
   void check_unchanged() const;
-  // Tells the system that these bytes are not needed again soon.
-  void forget(std::string_view part) const;
+  // Tells the system that these bytes of a mapping are not needed again soon.
+  static void forget(std::string_view part);
 
  private:
   MappedFile() = default;

@@ -171,7 +171,9 @@ void Importer::check_operators(const ::onnx::ModelProto& model) {
                          : "one of the " + std::to_string(known.size()) +
                                " operators that Relay imports from ONNX");
     d.found(std::move(found));
-    std::string near = suggest(m.op, known);
+    constexpr size_t kMaxSuggestions = 50;
+    std::string near;
+    if (diagnostics_.error_count() < kMaxSuggestions) near = suggest(m.op, known);
     d.help((near.empty() ? "" : near + " ") +
            std::string("rewrite the model without it, or give it as a model-local function"));
     report(std::move(d));

@@ -115,8 +115,8 @@ int64_t NodeContext::const_int(size_t i, const char* what) const {
 }
 Tensor NodeContext::constant_data(size_t i) const {
   if (!has(i)) return nullptr;
-  const ModelValue& v = *inputs_[i];
-  if (v.data) return v.data;
+  ModelValue& v = *inputs_[i];
+  if (v.data) return v.data = aligned(v.data);
   if (v.known && v.known->is_constant()) return tensor_from(*v.known);
   return nullptr;
 }
@@ -459,6 +459,13 @@ Expr NodeContext::full(double value, const std::vector<Dim>& shape, DType dtype)
               {{"shape", to_value(sizes)}, {"dtype", to_value(dtype)}});
 }
 
+Expr NodeContext::matmul_input(Expr a, size_t b) const {
+  Expr weight = importer_.transposed(value(b));
+  if (!weight || rank_of(a) == 0) return matmul(std::move(a), in(b));
+  bool fits = !dim_differs(shape_of(a).back(), shape_of(weight)[1]);
+  return fits ? call("nn.dense", {std::move(a), weight}) : matmul(std::move(a), in(b));
+}
+
 Expr NodeContext::matmul(Expr a, Expr b) const {
   auto product = [](const std::vector<Dim>& dims) {
     Dim p = dim(1);
@@ -483,19 +490,9 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
   }
   Expr out;
   std::vector<Dim> result;
-  // Several open dimensions that were joined into rows could not be told apart again.
-  auto open = std::count_if(sa.begin(), sa.end() - 1, [](const Dim& d) { return !as_const(d); });
-  if (rb == 2 && (ra == 2 || open < 2)) {
+  if (rb == 2) {
     // All leading dimensions of the left side are rows of one product.
-    result.assign(sa.begin(), sa.end() - 1);
-    result.push_back(sb[1]);
-    if (ra == 2) {
-      out = call("nn.matmul", {a, b});
-    } else {
-      Dim rows = product({sa.begin(), sa.end() - 1});
-      out = call("nn.matmul", {reshape(a, {rows, sa[ra - 1]}), b});
-      out = reshape(out, result);
-    }
+    out = call("nn.matmul", {a, b});
   } else {
     size_t batch = std::max(ra, rb) - 2;
     std::vector<Dim> dims;
@@ -532,7 +529,7 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
   return out;
 }
 
-Expr NodeContext::matmul_along(Expr e, int64_t axis, Expr matrix) const {
+Expr NodeContext::matmul_along(Expr e, int64_t axis, const Tensor& matrix) const {
   int64_t rank = rank_of(e);
   std::vector<int64_t> to_last, back;
   for (int64_t i = 0; i < rank; ++i) {
@@ -540,7 +537,9 @@ Expr NodeContext::matmul_along(Expr e, int64_t axis, Expr matrix) const {
     back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
   }
   to_last.push_back(axis);
-  return transpose(matmul(transpose(std::move(e), to_last), std::move(matrix)), back);
+  return transpose(
+      call("nn.dense", {transpose(std::move(e), to_last), constant(transpose_matrix(matrix))}),
+      back);
 }
 
 Values NodeContext::import_graph(const ::onnx::GraphProto& graph, const Values& inputs) const {

@@ -22,14 +22,14 @@ using importer::MappedFile;
 using importer::ModelFolder;
 
 // A hash of the whole file, without keeping it all in memory.
-std::string hash_of(std::string_view bytes, const MappedFile* mapped) {
+std::string hash_of(std::string_view bytes, bool mapped) {
   constexpr size_t kChunk = 8u << 20;
   XXH3_state_t state;
   XXH3_64bits_reset(&state);
   for (size_t at = 0; at < bytes.size(); at += kChunk) {
     std::string_view chunk = bytes.substr(at, kChunk);
     XXH3_64bits_update(&state, chunk.data(), chunk.size());
-    if (mapped != nullptr) mapped->forget(chunk);
+    if (mapped) MappedFile::forget(chunk);
   }
   char text[17];
   std::snprintf(text, sizeof text, "%016" PRIx64,
@@ -59,7 +59,7 @@ ImportedModel import_bytes(std::string_view bytes, const std::string& name,
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
     damaged("its fields do not have the types of the ONNX format");
   }
-  std::string hash = hash_of(bytes, mapped.get());
+  std::string hash = hash_of(bytes, mapped != nullptr);
   importer::TensorSource source{
       std::move(stripped.payloads), std::move(mapped), std::move(folder), {}};
   stripped.skeleton = {};

@@ -2,6 +2,7 @@
 
 #include <onnx/onnx-ml.pb.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -47,23 +48,23 @@ std::vector<int64_t> checked_dims(const google::protobuf::RepeatedField<int64_t>
   return shape;
 }
 
-// Raw bytes as a tensor: a view when they stay mapped and are aligned, a copy otherwise.
+constexpr size_t kMinMapped = 64u << 10;
+
+// Raw bytes as a tensor: a view of large mapped ones, a copy of others.
 Tensor from_bytes(std::string_view bytes, DType dtype, const std::vector<int64_t>& shape,
                   const std::shared_ptr<const MappedFile>& file) {
-  bool aligned = reinterpret_cast<uintptr_t>(bytes.data()) % dtype.bytes() == 0;
-  Tensor t;
-  if (file != nullptr && aligned && !bytes.empty() && !dtype.is_bool()) {
+  bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % dtype.bytes() == 0;
+  if (file != nullptr && !dtype.is_bool() && !bytes.empty() &&
+      (is_aligned || bytes.size() >= kMinMapped)) {
     auto owner = std::const_pointer_cast<MappedFile>(file);
     return Tensor::from_external(const_cast<char*>(bytes.data()), dtype, shape, owner, true);
   }
-  t = Tensor::empty(dtype, shape);
+  Tensor t = Tensor::empty(dtype, shape);
   if (dtype.is_bool()) {
     for (size_t i = 0; i < bytes.size(); ++i) t.data<uint8_t>()[i] = bytes[i] != 0;
   } else if (!bytes.empty()) {
     std::memcpy(t.data(), bytes.data(), bytes.size());
   }
-  // The copy is what is used from now on; a small part shares its pages with others.
-  if (file != nullptr && bytes.size() > (1u << 20)) file->forget(bytes);
   return t;
 }
 
@@ -309,6 +310,55 @@ Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& 
                 values.data<char>() + static_cast<size_t>(i) * bytes, bytes);
   }
   return dense;
+}
+
+namespace {
+
+template <class T>
+void transpose_blocks(const char* from, T* to, int64_t rows, int64_t columns) {
+  // A block of each side stays in the first-level cache.
+  constexpr int64_t kBlock = 32;
+  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
+    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
+      int64_t r1 = std::min(rows, r0 + kBlock), c1 = std::min(columns, c0 + kBlock);
+      for (int64_t c = c0; c < c1; ++c) {
+        for (int64_t r = r0; r < r1; ++r) {
+          std::memcpy(to + c * rows + r, from + static_cast<size_t>(r * columns + c) * sizeof(T),
+                      sizeof(T));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Tensor aligned(const Tensor& t) {
+  if (reinterpret_cast<uintptr_t>(t.data()) % t.dtype().bytes() == 0) return t;
+  Tensor copy = Tensor::empty(t.dtype(), t.shape());
+  std::memcpy(copy.data(), t.data(), t.byte_size());
+  MappedFile::forget({t.data<char>(), t.byte_size()});
+  return copy;
+}
+
+Tensor transpose_matrix(const Tensor& matrix) {
+  int64_t rows = matrix.dim(0), columns = matrix.dim(1);
+  Tensor out = Tensor::empty(matrix.dtype(), {columns, rows});
+  switch (matrix.dtype().bytes()) {
+    case 1:
+      transpose_blocks(matrix.data<char>(), out.data<uint8_t>(), rows, columns);
+      break;
+    case 2:
+      transpose_blocks(matrix.data<char>(), out.data<uint16_t>(), rows, columns);
+      break;
+    case 4:
+      transpose_blocks(matrix.data<char>(), out.data<uint32_t>(), rows, columns);
+      break;
+    default:
+      transpose_blocks(matrix.data<char>(), out.data<uint64_t>(), rows, columns);
+  }
+  if (matrix.read_only()) MappedFile::forget({matrix.data<char>(), matrix.byte_size()});
+  return out;
 }
 
 }  // namespace relay::importer

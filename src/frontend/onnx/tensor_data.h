@@ -38,12 +38,19 @@ struct TensorSource {
   std::map<std::string, std::shared_ptr<const MappedFile>> external;
 };
 
-// The tensor's data, mapped where alignment allows, copied otherwise. Throws UserError E0508 when
-// dims, dtype and data do not fit together, E0509 for external data that may not be used.
+// The tensor's data. Large data stays mapped where it is in the file, whatever its alignment: pass
+// it through `aligned` before anybody uses it as elements. Throws UserError E0508 when dims, dtype
+// and data do not fit together, E0509 for external data that may not be used.
 Tensor read_tensor(const ::onnx::TensorProto& proto, TensorSource& source, const Span& span);
 
 // The same of a sparse tensor, made dense; `max_bytes` bounds the dense size.
 Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& source,
                           int64_t max_bytes, const Span& span);
+
+// The tensor itself when its data has the alignment of its elements, a copy otherwise.
+Tensor aligned(const Tensor& t);
+
+// A matrix with rows and columns exchanged; its data may be misaligned.
+Tensor transpose_matrix(const Tensor& matrix);
 
 }  // namespace relay::importer

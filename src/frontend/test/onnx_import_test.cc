@@ -106,7 +106,7 @@ TEST_F(OnnxImport, weights_are_constants_or_parameters) {
   b.input("x", {2, 3}).weight("w", {3, 5}).node("MatMul", {"x", "w"}, {"y"}).output("y");
   ImportedModel frozen = import(b);
   EXPECT_TRUE(frozen.params.empty());
-  auto* w = as<ConstantNode>(find_call(frozen, "nn.matmul")->args[1]);
+  auto* w = as<ConstantNode>(find_call(frozen, "nn.dense")->args[1]);
   ASSERT_NE(w, nullptr);
   EXPECT_EQ(w->name_hint, "w");
   EXPECT_EQ(w->data.data<float>()[0], 0.5f);
@@ -237,6 +237,22 @@ TEST_F(OnnxImport, gemm_with_a_transposed_weight_is_dense) {
   b.input("x", {2, 3}).weight("w", {5, 3}).weight("c", {5});
   b.node("Gemm", {"x", "w", "c"}, {"y"}).attr("transB", 1).output("y");
   EXPECT_EQ(calls(import(b)), (std::map<std::string, int>{{"nn.bias_add", 1}, {"nn.dense", 1}}));
+}
+
+TEST_F(OnnxImport, constant_right_sides_are_transposed_once) {
+  ModelBuilder b;
+  b.input("x", {4, 2, 3})
+      .floats("w", {3, 2}, {1, 2, 3, 4, 5, 6})
+      .floats("v", {2, 3}, std::vector<float>(6));
+  b.node("MatMul", {"x", "w"}, {"a"}).node("MatMul", {"a", "v"}, {"c"});
+  b.node("MatMul", {"c", "w"}, {"y"}).output("y");
+  ImportedModel m = import(b);
+  EXPECT_EQ(calls(m), (std::map<std::string, int>{{"nn.dense", 3}}));
+  auto* last = as<CallNode>(main_of(m)->body);
+  auto* w = as<ConstantNode>(last->args[1]);
+  EXPECT_EQ(w->data.data<float>()[1], 3.0f);
+  EXPECT_EQ(find_call(m, "nn.dense")->args[1], last->args[1]);
+  EXPECT_EQ(result_type(m), "Tensor[(4, 2, 2), float32]");
 }
 
 TEST_F(OnnxImport, matmul_of_every_rank) {
