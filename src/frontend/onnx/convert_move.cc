@@ -10,6 +10,8 @@ namespace relay::importer {
 namespace {
 
 constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
+// Exporters say "to the end" by an end that no dimension reaches; the smallest in use is 10^9.
+constexpr int64_t kToTheEnd = 1'000'000'000;
 
 }  // namespace
 
@@ -206,7 +208,7 @@ std::optional<Known> fold_slice(NodeContext& ctx) {
 
 Values convert_slice(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  const std::vector<Dim>& shape = NodeContext::shape_of(x);
+  const std::vector<Dim> shape = NodeContext::shape_of(x);
   SliceSpec s = slice_spec(ctx, static_cast<int64_t>(shape.size()));
   std::vector<int64_t> begin, end, strides, axes;
   for (size_t i = 0; i < s.axes.size(); ++i) {
@@ -232,10 +234,15 @@ Values convert_slice(NodeContext& ctx) {
       begin.push_back(low);
       // -1 would count from the end; so much below zero is before the first element.
       end.push_back(high < 0 ? -*n - 1 : high);
+    } else if (*from == 0 && *to >= kToTheEnd && step == 1) {
+      continue;
+    } else if (*from >= 0 && *to == *from + 1 && step == 1) {
+      // One element of an open dimension, kept as a dimension.
+      x = ctx.call("take", {x, ctx.ints({*from})}, {{"axis", s.axes[i]}});
+      continue;
     } else {
-      if (*from == 0 && *to >= std::numeric_limits<int32_t>::max() && step == 1) continue;
-      begin.push_back(*from);
-      end.push_back(*to);
+      ctx.fail(codes::frontend_dynamic, "a part of an open dimension is taken", "a fixed size",
+               to_string(size), "give the input's shape, as in --input NAME=1x3x224x224");
     }
     strides.push_back(step);
     axes.push_back(s.axes[i]);
@@ -440,27 +447,59 @@ Values convert_trilu(NodeContext& ctx) {
   return {value_of(ctx.call("trilu", {ctx.in(0), k}, {{"upper", ctx.attr("upper", 1) != 0}}))};
 }
 
-Values convert_depth_to_space(NodeContext& ctx) {
+namespace {
+
+// The block size of an image that is rearranged, which must be (batch, channels, height, width).
+int64_t block_size(NodeContext& ctx, const Expr& x) {
   int64_t block = ctx.attr("blocksize", 0);
-  if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
-  return {value_of(ctx.call("nn.depth_to_space", {ctx.in(0)},
-                            {{"block_size", block}, {"mode", ctx.attr_string("mode", "DCR")}}))};
+  if (block < 1 || block > (1 << 16)) {
+    ctx.fail(codes::frontend_attribute, "attribute 'blocksize' is out of range", "1 to 65536",
+             std::to_string(block));
+  }
+  std::string mode = ctx.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") {
+    ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value", "DCR or CRD",
+             mode.substr(0, 100));
+  }
+  if (NodeContext::rank_of(x) != 4) {
+    ctx.fail(codes::type_rank, "the input must be a batch of images", "rank 4", to_string(x->type));
+  }
+  return block;
+}
+
+Dim divided(NodeContext& ctx, const Dim& d, int64_t by) {
+  if (auto rest = as_const(mod(d, dim(by))); rest && *rest != 0) {
+    ctx.fail(codes::type_shape, "a dimension is not a multiple of the block", std::to_string(by),
+             to_string(d));
+  }
+  return floor_div(d, dim(by));
+}
+
+}  // namespace
+
+// DCR has the block outside of the channels, CRD inside.
+Values convert_depth_to_space(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t block = block_size(ctx, x);
+  const std::vector<Dim> s = NodeContext::shape_of(x);
+  Dim b = dim(block), c = divided(ctx, s[1], block * block);
+  bool inside = ctx.attr_string("mode", "DCR") == "CRD";
+  Expr parts = inside
+                   ? ctx.transpose(ctx.reshape(x, {s[0], c, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3})
+                   : ctx.transpose(ctx.reshape(x, {s[0], b, b, c, s[2], s[3]}), {0, 3, 4, 1, 5, 2});
+  return {value_of(ctx.reshape(parts, {s[0], c, s[2] * b, s[3] * b}))};
 }
 
 Values convert_space_to_depth(NodeContext& ctx) {
-  int64_t block = ctx.attr("blocksize", 0);
-  if (block < 1) ctx.fail(codes::frontend_attribute, "the block size must be positive");
   Expr x = ctx.in(0);
-  std::string mode = ctx.attr_string("mode", "DCR");
-  if (mode == "DCR") return {value_of(ctx.call("nn.space_to_depth", {x}, {{"block_size", block}}))};
-  if (mode != "CRD" || NodeContext::rank_of(x) != 4) {
-    ctx.fail(codes::frontend_attribute, "the mode must be DCR or CRD, the input an image");
-  }
-  // Channels stay outside, positions inside a block become the inner part.
+  int64_t block = block_size(ctx, x);
   const std::vector<Dim> s = NodeContext::shape_of(x);
-  Dim b = dim(block), h = floor_div(s[2], b), w = floor_div(s[3], b);
-  Expr blocks = ctx.transpose(ctx.reshape(x, {s[0], s[1], h, b, w, b}), {0, 1, 3, 5, 2, 4});
-  return {value_of(ctx.reshape(blocks, {s[0], s[1] * b * b, h, w}))};
+  Dim b = dim(block), h = divided(ctx, s[2], block), w = divided(ctx, s[3], block);
+  bool inside = ctx.attr_string("mode", "DCR") == "CRD";
+  Expr parts = ctx.reshape(x, {s[0], s[1], h, b, w, b});
+  parts = ctx.transpose(parts, inside ? std::vector<int64_t>{0, 1, 3, 5, 2, 4}
+                                      : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
+  return {value_of(ctx.reshape(parts, {s[0], s[1] * b * b, h, w}))};
 }
 
 Values convert_reverse_sequence(NodeContext& ctx) {

@@ -418,7 +418,13 @@ Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
 }
 
 Expr NodeContext::slice(Expr e, int64_t axis, int64_t begin, int64_t end) const {
-  if (begin == 0 && as_const(shape_of(e)[static_cast<size_t>(axis)]) == end) return e;
+  auto size = as_const(shape_of(e)[static_cast<size_t>(axis)]);
+  if (begin == 0 && size == end) return e;
+  if (!size) {
+    std::vector<int64_t> indices(static_cast<size_t>(std::max<int64_t>(end - begin, 0)));
+    std::iota(indices.begin(), indices.end(), begin);
+    return call("take", {std::move(e), ints(indices)}, {{"axis", axis}});
+  }
   return call("strided_slice", {std::move(e)},
               {{"begin", to_value(std::vector<int64_t>{begin})},
                {"end", to_value(std::vector<int64_t>{end})},

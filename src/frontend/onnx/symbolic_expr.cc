@@ -50,20 +50,12 @@ Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
     }
     const auto& [param, axis] = dim_sources_.at(named->var.get());
     // The first line of the input along that axis, as a row of zeros in the right place.
-    int64_t rank = as<TensorTypeNode>(param->type)->rank();
-    std::vector<int64_t> others;
-    for (int64_t i = 0; i < rank; ++i) {
-      if (i != axis) others.push_back(i);
-    }
+    Op take = OpRegistry::global().get("take", span);
     Expr line = param;
-    if (!others.empty()) {
-      std::vector<int64_t> zeros(others.size(), 0), ones(others.size(), 1);
-      line = make_call("strided_slice", line,
-                       {{"begin", to_value(zeros)},
-                        {"end", to_value(ones)},
-                        {"strides", to_value(ones)},
-                        {"axes", to_value(others)}});
-      line = make_call("squeeze", line, {{"axis", to_value(others)}});
+    for (int64_t other = as<TensorTypeNode>(param->type)->rank(); other-- > 0;) {
+      if (other == axis) continue;
+      line = call(take, {line, constant(0.0, DType::Int(64), span)},
+                  make_attrs(*take->row->attrs, {{"axis", other}}, "take", span), span);
     }
     line = make_call("zeros_like", line, {});
     line = make_call("cast", line, {{"dtype", to_value(DType::Int(32))}});
