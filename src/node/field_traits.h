@@ -82,6 +82,18 @@ struct Convert<std::string> {
   static uint64_t hash(const std::string& v) { return hash_bytes(v.data(), v.size()); }
 };
 
+// A field that takes several kinds of value.
+template <>
+struct Convert<Value> {
+  static constexpr const char* name = "value";
+  static Value to(const Value& v) { return v; }
+  static bool from(const Value& v, Value& out) { return out = v, true; }
+  static uint64_t hash(const Value& v) {
+    std::string text = to_string(v);
+    return hash_bytes(text.data(), text.size());
+  }
+};
+
 template <class T>
 struct Convert<std::vector<T>> {
   static constexpr const char* name = std::is_same_v<T, int64_t>       ? "list of int"

@@ -1,0 +1,134 @@
+// Operators of two tensors that broadcast, and `where`.
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT: rows are expressions of the tensor IR
+using relay::CallNode;
+using relay::Type;
+
+using Rule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
+
+struct Row {
+  const char* name;
+  const char* doc;
+  TypeRelation relation;
+  Rule compute;
+  const char* dtype = "float32";
+  double low = -2;
+  double high = 2;
+};
+
+template <BinaryOp kOp>
+PrimExpr op(const PrimExpr& a, const PrimExpr& b) {
+  return binary(kOp, a, b);
+}
+
+const Row kRows[] = {
+    {"add", "Sum.", broadcast, op<BinaryOp::Add>},
+    {"subtract", "Difference.", broadcast, op<BinaryOp::Sub>},
+    {"multiply", "Product.", broadcast, op<BinaryOp::Mul>},
+    {"divide", "Quotient; of integers, rounded towards zero.", broadcast, op<BinaryOp::Div>,
+     "float32", 0.5, 2},
+    {"floor_divide", "Quotient rounded down.", broadcast, op<BinaryOp::FloorDiv>, "float32", 0.5,
+     2},
+    {"trunc_divide", "Quotient rounded towards zero.", broadcast,
+     [](const PrimExpr& a, const PrimExpr& b) {
+       return a->dtype.is_floating() ? tir::call("trunc", a->dtype, {div(a, b)}) : div(a, b);
+     },
+     "int32", 1, 9},
+    {"mod", "Remainder with the sign of the dividend.", broadcast, op<BinaryOp::Mod>, "float32",
+     0.5, 2},
+    {"floor_mod", "Remainder with the sign of the divisor.", broadcast, op<BinaryOp::FloorMod>,
+     "float32", 0.5, 2},
+    {"trunc_mod", "Remainder with the sign of the dividend.", broadcast, op<BinaryOp::Mod>, "int32",
+     1, 9},
+    {"power", "lhs to the power of rhs.", broadcast,
+     [](const PrimExpr& a, const PrimExpr& b) {
+       return a->dtype.is_floating()
+                  ? tir::call("pow", a->dtype, {a, b})
+                  : tir::cast(a->dtype, tir::call("pow", DType::Float(64),
+                                                  {tir::cast(DType::Float(64), a),
+                                                   tir::cast(DType::Float(64), b)}));
+     },
+     "float32", 0.5, 2},
+    {"maximum", "The greater; NaN wins.", broadcast, op<BinaryOp::Max>},
+    {"minimum", "The lesser; NaN wins.", broadcast, op<BinaryOp::Min>},
+    {"equal", "Whether equal.", broadcast_compare, op<BinaryOp::Eq>},
+    {"not_equal", "Whether different.", broadcast_compare, op<BinaryOp::Ne>},
+    {"less", "Whether less.", broadcast_compare, op<BinaryOp::Lt>},
+    {"less_equal", "Whether less or equal.", broadcast_compare, op<BinaryOp::Le>},
+    {"greater", "Whether greater.", broadcast_compare, op<BinaryOp::Gt>},
+    {"greater_equal", "Whether greater or equal.", broadcast_compare, op<BinaryOp::Ge>},
+    {"logical_and", "Both.", broadcast_bool, op<BinaryOp::And>, "bool"},
+    {"logical_or", "Either.", broadcast_bool, op<BinaryOp::Or>, "bool"},
+    {"logical_xor", "One but not both.", broadcast_bool, op<BinaryOp::Ne>, "bool"},
+    {"bitwise_and", "Bits set in both.", broadcast, op<BinaryOp::BitAnd>, "int32"},
+    {"bitwise_or", "Bits set in either.", broadcast, op<BinaryOp::BitOr>, "int32"},
+    {"bitwise_xor", "Bits set in one.", broadcast, op<BinaryOp::BitXor>, "int32"},
+    {"left_shift", "Bits moved up.", broadcast, op<BinaryOp::Shl>, "int32", 0, 8},
+    {"right_shift", "Bits moved down, keeping the sign.", broadcast, op<BinaryOp::Shr>, "int32", 0,
+     8},
+};
+
+}  // namespace
+
+void add_binary(OpRegistry& registry) {
+  for (const Row& row : kRows) {
+    OpInfo op;
+    op.name = row.name;
+    op.doc = row.doc;
+    op.args = {{"lhs", "The left side."}, {"rhs", "The right side."}};
+    op.fusion = FusionClass::Broadcast;
+    op.relation = row.relation;
+    op.layout = follow_layout;
+    op.cost = elementwise_cost;
+    Rule rule = row.compute;
+    op.compute = compute_rule([rule](const ComputeContext& ctx) {
+      TirTensor a = ctx.inputs[0], b = ctx.inputs[1];
+      return tir::compute("T", ctx.outputs[0].shape, [&](const Indices& i) {
+        return rule(broadcast_read(a, i), broadcast_read(b, i));
+      });
+    });
+    auto t = [&](const char* shape) {
+      return "Tensor[" + std::string(shape) + ", " + row.dtype + "]";
+    };
+    op.examples = {{{t("(2, 3)"), t("(2, 3)")}, "", row.low, row.high},
+                   {{t("(2, 1, 4)"), t("(3, 1)")}, "", row.low, row.high},
+                   {{t("()"), t("(5,)")}, "", row.low, row.high},
+                   {{t("(0, 3)"), t("(3,)")}, "", row.low, row.high}};
+    registry.add(std::move(op));
+  }
+  OpInfo op;
+  op.name = "where";
+  op.doc = "x where the condition holds, else y; all three broadcast.";
+  op.args = {{"condition", "bool."}, {"x", "Taken where true."}, {"y", "Taken where false."}};
+  op.fusion = FusionClass::Broadcast;
+  op.layout = follow_layout;
+  op.cost = elementwise_cost;
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *c = ctx.tensor(0), *x = ctx.tensor(1), *y = ctx.tensor(2);
+    if (c == nullptr || x == nullptr || y == nullptr) return nullptr;
+    if (!require(ctx, x->dtype == y->dtype, codes::type_dtype, "x and y have different dtypes",
+                 "one dtype", x->dtype.to_string() + " and " + y->dtype.to_string()))
+      return nullptr;
+    auto shape = broadcast_shapes(ctx, x->shape, y->shape);
+    if (shape) shape = broadcast_shapes(ctx, *shape, c->shape);
+    return shape ? Type(tensor_type(std::move(*shape), x->dtype)) : nullptr;
+  };
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor c = ctx.inputs[0], x = ctx.inputs[1], y = ctx.inputs[2];
+    return tir::compute("T_where", ctx.outputs[0].shape, [&](const Indices& i) {
+      return select(tir::cast(DType::Bool(), broadcast_read(c, i)), broadcast_read(x, i),
+                    broadcast_read(y, i));
+    });
+  });
+  op.examples = {
+      {{"Tensor[(2, 3), bool]", "Tensor[(3,), float32]", "Tensor[(2, 1), float32]"}, ""}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,163 @@
+#include "ops/common.h"
+
+namespace relay::ops {
+
+std::string shape_text(const std::vector<Dim>& shape) {
+  std::string out = "(";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + to_string(shape[i]);
+  return out + (shape.size() == 1 ? ",)" : ")");
+}
+
+bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
+             const std::string& message, const std::string& expected, const std::string& found) {
+  if (!condition) ctx.fail(code, message, expected, found);
+  return condition;
+}
+
+Type identity(RelationContext& ctx) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  return t == nullptr ? nullptr : Type(t);
+}
+
+Type float_identity(RelationContext& ctx) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t == nullptr) return nullptr;
+  if (!require(ctx, t->dtype.is_floating(), codes::type_dtype, "needs a floating dtype",
+               "float16, bfloat16, float32 or float64", t->dtype.to_string())) {
+    return nullptr;
+  }
+  return Type(t);
+}
+
+std::optional<std::vector<Dim>> broadcast_shapes(RelationContext& ctx, const std::vector<Dim>& a,
+                                                 const std::vector<Dim>& b) {
+  std::vector<Dim> out(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    Dim x = i < a.size() ? a[a.size() - 1 - i] : dim(1);
+    Dim y = i < b.size() ? b[b.size() - 1 - i] : dim(1);
+    Dim& result = out[out.size() - 1 - i];
+    if (as_const(x) == 1) {
+      result = y;
+    } else if (as_const(y) == 1 || dim_equal(x, y)) {
+      result = x;
+    } else if (is_any(x) || is_any(y)) {
+      // A known size other than one wins over one that only data decides.
+      result = is_any(x) ? y : x;
+    } else {
+      ctx.fail(codes::type_shape,
+               "the shapes do not broadcast: dimension " + std::to_string(out.size() - 1 - i) +
+                   " is " + to_string(x) + " and " + to_string(y),
+               "equal sizes, or one of them 1", shape_text(a) + " and " + shape_text(b));
+      return std::nullopt;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+Type broadcast_to_dtype(RelationContext& ctx, std::optional<DType> result) {
+  const TensorTypeNode *a = ctx.tensor(0), *b = ctx.tensor(1);
+  if (a == nullptr || b == nullptr) return nullptr;
+  if (!require(ctx, a->dtype == b->dtype, codes::type_dtype, "the arguments have different dtypes",
+               "one dtype", a->dtype.to_string() + " and " + b->dtype.to_string())) {
+    return nullptr;
+  }
+  auto shape = broadcast_shapes(ctx, a->shape, b->shape);
+  if (!shape) return nullptr;
+  return tensor_type(std::move(*shape), result.value_or(a->dtype));
+}
+
+}  // namespace
+
+Type broadcast(RelationContext& ctx) { return broadcast_to_dtype(ctx, std::nullopt); }
+Type broadcast_compare(RelationContext& ctx) { return broadcast_to_dtype(ctx, DType::Bool()); }
+Type broadcast_bool(RelationContext& ctx) {
+  const TensorTypeNode* a = ctx.tensor(0);
+  if (a != nullptr && !require(ctx, a->dtype.is_bool(), codes::type_dtype, "needs bool arguments",
+                               "bool", a->dtype.to_string())) {
+    return nullptr;
+  }
+  return broadcast_to_dtype(ctx, DType::Bool());
+}
+
+std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t rank,
+                                   const char* name) {
+  int64_t out = axis < 0 ? axis + rank : axis;
+  if (axis < -rank || out < 0 || out >= rank) {
+    ctx.fail(codes::op_bad_attribute, std::string(name) + " is out of range",
+             "between " + std::to_string(-rank) + " and " + std::to_string(rank - 1),
+             std::to_string(axis));
+    return std::nullopt;
+  }
+  return out;
+}
+
+bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
+
+PrimExpr broadcast_read(const TirTensor& t, const Indices& i) {
+  Indices at;
+  size_t skip = i.size() - static_cast<size_t>(t->rank());
+  for (size_t d = 0; d < static_cast<size_t>(t->rank()); ++d) {
+    at.push_back(is_one(t->shape()[d]) ? tir::index(0) : i[skip + d]);
+  }
+  return t(at);
+}
+
+std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x)) {
+  return compute_rule([f](const ComputeContext& ctx) {
+    const TirTensor& x = ctx.inputs[0];
+    return tir::compute("T", ctx.outputs[0].shape, [&](const Indices& i) { return f(x(i)); });
+  });
+}
+
+std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,
+                                            const Layout&) {
+  Layout chosen;
+  for (const Layout& l : offered) {
+    if (l.defined() && !chosen.defined()) chosen = l;
+  }
+  if (!chosen.defined()) return std::nullopt;
+  LayoutDecision out;
+  for (const Expr& a : call.args) {
+    std::vector<Expr> parts{a};
+    if (auto* t = as<TupleNode>(a)) parts.assign(t->fields.begin(), t->fields.end());
+    for (const Expr& part : parts) {
+      auto* t = as<TensorTypeNode>(part->type);
+      if (t == nullptr) return std::nullopt;
+      if (t->rank() == 0) {
+        out.inputs.emplace_back();
+      } else if (chosen.primal_axes().size() == static_cast<size_t>(t->rank())) {
+        out.inputs.push_back(chosen);
+      } else {
+        return std::nullopt;
+      }
+    }
+  }
+  // A padded block would be computed on as if it were data only by operators that keep zeros;
+  // blocks are for weights.
+  for (const Layout::Axis& a : chosen.axes()) {
+    if (a.block > 0) return std::nullopt;
+  }
+  out.outputs = {chosen};
+  out.attrs = call.attrs;
+  return out;
+}
+
+double num_elements(const Type& type) {
+  auto tensors = flatten_tensor_types(type);
+  if (!tensors) return 0;
+  double total = 0;
+  for (const TensorType& t : *tensors) {
+    auto shape = t->const_shape();
+    if (!shape) return 0;
+    double n = 1;
+    for (int64_t d : *shape) n *= static_cast<double>(d);
+    total += n;
+  }
+  return total;
+}
+
+double elementwise_cost(const CallNode& call) { return num_elements(call.type); }
+
+}  // namespace relay::ops

@@ -1,0 +1,66 @@
+// What the operator families share: type relations, shape helpers, layout rules.
+#pragma once
+
+#include <string>
+
+#include "base/diagnostic_codes.h"
+#include "ir/op.h"
+#include "lower/interface/compute_rule.h"
+
+namespace relay::ops {
+
+using tir::Indices;
+using tir::PrimExpr;
+using TirTensor = tir::Tensor;
+
+// ---- Relations
+// -----------------------------------------------------------------------------------
+
+// The type of the first argument.
+Type identity(RelationContext& ctx);
+// The same, for floating dtypes only.
+Type float_identity(RelationContext& ctx);
+// NumPy broadcasting of both arguments of one dtype; `bool` result for comparisons.
+Type broadcast(RelationContext& ctx);
+Type broadcast_compare(RelationContext& ctx);
+Type broadcast_bool(RelationContext& ctx);
+
+// The broadcast of two shapes; fails in `ctx` with both shapes when they do not fit.
+std::optional<std::vector<Dim>> broadcast_shapes(RelationContext& ctx, const std::vector<Dim>& a,
+                                                 const std::vector<Dim>& b);
+
+// An axis counted from the front; fails in `ctx` when it is out of range.
+std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t rank,
+                                   const char* name = "axis");
+// For compute rules, where the relation has held.
+inline int64_t from_front(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
+
+bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
+             const std::string& message, const std::string& expected = {},
+             const std::string& found = {});
+
+std::string shape_text(const std::vector<Dim>& shape);
+
+// ---- Computation
+// ---------------------------------------------------------------------------------
+
+// The element of `t` that broadcasts to index `i` of a result of higher or equal rank.
+PrimExpr broadcast_read(const TirTensor& t, const Indices& i);
+// Element-wise over one input.
+std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x));
+
+// True for the constant one.
+bool is_one(const PrimExpr& e);
+
+// ---- Layout rules
+// ----------------------------------------------------------------------------------
+
+// Any layout will do: takes that of the first argument that has one; scalars stay.
+std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,
+                                            const Layout& desired);
+
+// Floating point operations: one for each element of the result.
+double elementwise_cost(const CallNode& call);
+double num_elements(const Type& type);
+
+}  // namespace relay::ops

@@ -1,0 +1,411 @@
+// Convolutions and transposed convolutions in one to three dimensions, any layout.
+#include "ops/families.h"
+#include "ops/window.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// The layouts of a call, checked; fails in `ctx`.
+struct Layouts {
+  Layout data, kernel, out;
+};
+
+std::optional<Layouts> layouts_of(RelationContext& ctx, const ConvAttrs& a, size_t dims) {
+  auto data = Layout::parse(a.data_layout), kernel = Layout::parse(a.kernel_layout),
+       out = Layout::parse(a.out_layout.empty() ? a.data_layout : a.out_layout);
+  auto has = [&](const std::optional<Layout>& l, std::string names) {
+    if (!l) return false;
+    std::string primal = l->primal_axes();
+    std::sort(primal.begin(), primal.end());
+    std::sort(names.begin(), names.end());
+    return primal == names;
+  };
+  std::string spatial(spatial_axes(dims));
+  if (!require(ctx,
+               has(data, "NC" + spatial) && has(out, "NC" + spatial) && has(kernel, "OI" + spatial),
+               codes::op_bad_attribute, "a layout is not supported",
+               "data NC" + spatial + " and kernel OI" + spatial + " in any order",
+               a.data_layout + ", " + a.kernel_layout))
+    return std::nullopt;
+  bool blocked = data->rank() != static_cast<int64_t>(dims) + 2 || out->rank() != data->rank();
+  if (!require(ctx, !blocked, codes::op_bad_attribute, "blocked data layouts are not supported",
+               "NC" + spatial + " in any order", a.data_layout))
+    return std::nullopt;
+  return Layouts{*data, *kernel, *out};
+}
+
+Dim total(const std::vector<Dim>& shape, const Layout& l, char axis) {
+  Dim d = shape[axis_of(l, axis)];
+  return l.block_of(axis) > 1 ? d * dim(l.block_of(axis)) : d;
+}
+
+template <size_t kDims>
+Type conv_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<ConvAttrs>();
+  auto l = layouts_of(ctx, a, kDims);
+  if (!l || !check_list(ctx, a.strides, kDims, 1, "strides") ||
+      !check_list(ctx, a.dilation, kDims, 1, "dilation"))
+    return nullptr;
+  auto pad = full_padding(a.padding, kDims);
+  if (!require(
+          ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range",
+          "1, " + std::to_string(kDims) + " or " + std::to_string(2 * kDims) + " numbers from 0") ||
+      !require(ctx, a.groups >= 1, codes::op_bad_attribute, "groups must be at least 1",
+               "1 or more", std::to_string(a.groups)) ||
+      !require(ctx, x->rank() == l->data.rank(), codes::type_rank,
+               "the data does not have the layout's dimensions", a.data_layout,
+               shape_text(x->shape)))
+    return nullptr;
+  Dim in_channels = x->shape[axis_of(l->data, 'C')];
+  if (w == nullptr) {
+    if (!a.channels || !a.kernel_size || a.kernel_size->size() != kDims ||
+        l->kernel.rank() != static_cast<int64_t>(kDims) + 2)
+      return nullptr;
+    std::vector<Dim> shape(kDims + 2);
+    shape[axis_of(l->kernel, 'O')] = dim(*a.channels);
+    shape[axis_of(l->kernel, 'I')] = floor_div(in_channels, dim(a.groups));
+    for (size_t i = 0; i < kDims; ++i)
+      shape[axis_of(l->kernel, spatial_axes(kDims)[i])] = dim((*a.kernel_size)[i]);
+    ctx.solve(1, tensor_type(std::move(shape), x->dtype));
+    return nullptr;
+  }
+  if (!require(ctx, w->rank() == l->kernel.rank(), codes::type_rank,
+               "the weight does not have the layout's dimensions", a.kernel_layout,
+               shape_text(w->shape)) ||
+      !require(ctx, x->dtype == w->dtype, codes::type_dtype,
+               "data and weight have different dtypes", "one dtype",
+               x->dtype.to_string() + " and " + w->dtype.to_string()))
+    return nullptr;
+  Dim per_group = total(w->shape, l->kernel, 'I');
+  if (!require(ctx,
+               l->kernel.block_of('I') > 1 || !dim_differs(per_group * dim(a.groups), in_channels),
+               codes::type_shape, "the data's channels do not fit the weight's",
+               to_string(per_group * dim(a.groups)) + " channels (" + to_string(per_group) +
+                   " for each of " + std::to_string(a.groups) + " groups)",
+               to_string(in_channels) + " in data " + shape_text(x->shape) + ", weight " +
+                   shape_text(w->shape)))
+    return nullptr;
+  Dim out_channels = a.channels ? dim(*a.channels) : total(w->shape, l->kernel, 'O');
+  if (!require(ctx,
+               l->kernel.block_of('O') > 1 ||
+                   !dim_differs(out_channels, total(w->shape, l->kernel, 'O')),
+               codes::op_bad_attribute, "channels is not the weight's output size",
+               to_string(total(w->shape, l->kernel, 'O')), to_string(out_channels)))
+    return nullptr;
+  auto oc = as_const(out_channels);
+  if (oc && !require(ctx, *oc % a.groups == 0, codes::op_bad_attribute,
+                     "groups does not divide the output channels", "",
+                     std::to_string(*oc) + " channels, " + std::to_string(a.groups) + " groups"))
+    return nullptr;
+  std::vector<Dim> shape(kDims + 2);
+  shape[axis_of(l->out, 'N')] = x->shape[axis_of(l->data, 'N')];
+  shape[axis_of(l->out, 'C')] = out_channels;
+  for (size_t i = 0; i < kDims; ++i) {
+    char axis = spatial_axes(kDims)[i];
+    auto kernel = as_const(w->shape[axis_of(l->kernel, axis)]);
+    if (!kernel)
+      return ctx.fail(codes::type_shape, "the kernel's size must be known", "a constant",
+                      shape_text(w->shape));
+    if (!require(ctx, *kernel >= 1, codes::type_shape, "the kernel is empty", "1 or more",
+                 shape_text(w->shape)))
+      return nullptr;
+    auto size = window_size(ctx, x->shape[axis_of(l->data, axis)], *kernel, a.strides[i],
+                            a.dilation[i], (*pad)[i], (*pad)[kDims + i], false);
+    if (!size) return nullptr;
+    shape[axis_of(l->out, axis)] = *size;
+  }
+  return tensor_type(std::move(shape), is_set(a.out_dtype) ? a.out_dtype : x->dtype);
+}
+
+// The input with zeros around its spatial axes (`lead`, `trail`), `gap` zeros between elements.
+TirTensor pad_spatial(const TirTensor& x, const Layout& l, size_t dims, const Ints& lead,
+                      const Ints& trail, const Ints& gap) {
+  bool plain = true;
+  for (size_t i = 0; i < dims; ++i) plain = plain && lead[i] == 0 && trail[i] == 0 && gap[i] == 1;
+  if (plain) return x;
+  std::vector<PrimExpr> shape = x->shape();
+  for (size_t i = 0; i < dims; ++i) {
+    PrimExpr& s = shape[axis_of(l, spatial_axes(dims)[i])];
+    s = (s - 1) * gap[i] + 1 + lead[i] + trail[i];
+  }
+  return tir::compute("pad", shape, [&](const Indices& i) {
+    Indices at = i;
+    PrimExpr inside = boolean(true);
+    for (size_t d = 0; d < dims; ++d) {
+      size_t axis = axis_of(l, spatial_axes(dims)[d]);
+      PrimExpr p = i[axis] - lead[d];
+      PrimExpr size = (x->shape()[axis] - 1) * gap[d] + 1;
+      if (lead[d] != 0) inside = logical_and(inside, ge(p, index(0)));
+      if (trail[d] != 0 || lead[d] != 0) inside = logical_and(inside, lt(p, size));
+      if (gap[d] != 1) inside = logical_and(inside, eq(floor_mod(p, index(gap[d])), index(0)));
+      at[axis] = gap[d] == 1 ? p : floor_div(p, index(gap[d]));
+    }
+    return select(inside, x(at), imm(x->dtype, 0));
+  });
+}
+
+// out[n, oc, s...] = sum over k..., ic of padded[n, group*I + ic, s*stride + k*dilation] *
+// weight(oc, ic, k).
+TirTensor convolve(const std::string& name, const ComputeContext& ctx, const TirTensor& x,
+                   const Layout& data, const Layout& out, size_t dims, const Ints& strides,
+                   const Ints& dilation, int64_t groups, const std::vector<PrimExpr>& kernel_sizes,
+                   const PrimExpr& in_per_group,
+                   const std::function<PrimExpr(const PrimExpr& oc, const PrimExpr& ic,
+                                                const Indices& k)>& weight) {
+  DType dtype = ctx.outputs[0].dtype;
+  DType acc = dtype.is_floating() && dtype.bits == 16 ? DType::Float(32) : dtype;
+  const std::vector<PrimExpr>& out_shape = ctx.outputs[0].shape;
+  std::vector<PrimExpr> extents = kernel_sizes;
+  extents.push_back(in_per_group);
+  TirTensor r = tir::compute(name, out_shape, [&](const Indices& i) {
+    PrimExpr oc = i[axis_of(out, 'C')];
+    return tir::sum(extents, [&](const Indices& k) {
+      PrimExpr ic = k[dims];
+      Indices at(static_cast<size_t>(data.rank()));
+      at[axis_of(data, 'N')] = i[axis_of(out, 'N')];
+      PrimExpr channel = ic;
+      if (groups > 1) {
+        PrimExpr per_group = floor_div(out_shape[axis_of(out, 'C')], index(groups));
+        PrimExpr group = is_one(per_group) ? oc : floor_div(oc, per_group);
+        channel = group * in_per_group + ic;
+      }
+      at[axis_of(data, 'C')] = channel;
+      Indices offsets;
+      for (size_t d = 0; d < dims; ++d) {
+        char axis = spatial_axes(dims)[d];
+        at[axis_of(data, axis)] = i[axis_of(out, axis)] * strides[d] + k[d] * dilation[d];
+        offsets.push_back(k[d]);
+      }
+      return tir::cast(acc, x(at)) * tir::cast(acc, weight(oc, ic, offsets));
+    });
+  });
+  if (acc == dtype) return r;
+  return tir::compute("T_cast", r->shape(),
+                      [&](const Indices& i) { return tir::cast(dtype, r(i)); });
+}
+
+// The weight's element; blocks of O and I are found by division.
+PrimExpr kernel_element(const TirTensor& w, const Layout& l, size_t dims, const PrimExpr& o,
+                        const PrimExpr& i, const Indices& k) {
+  Indices at;
+  for (const Layout::Axis& a : l.axes()) {
+    char primal = static_cast<char>(std::toupper(a.name));
+    PrimExpr v = primal == 'O' ? o : primal == 'I' ? i : PrimExpr();
+    for (size_t d = 0; d < dims; ++d) {
+      if (spatial_axes(dims)[d] == primal) v = k[d];
+    }
+    int64_t block = l.block_of(primal);
+    if (a.block > 0)
+      v = floor_mod(v, index(a.block));
+    else if (block > 1)
+      v = floor_div(v, index(block));
+    at.push_back(v);
+  }
+  return w(at);
+}
+
+template <size_t kDims>
+std::shared_ptr<const ComputeRule> conv_rule() {
+  return compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ConvAttrs>();
+    Layout data = Layout::of(a.data_layout), kernel = Layout::of(a.kernel_layout),
+           out = Layout::of(a.out_layout.empty() ? a.data_layout : a.out_layout);
+    Ints pad = *full_padding(a.padding, kDims);
+    TirTensor x = pad_spatial(ctx.inputs[0], data, kDims, Ints(pad.begin(), pad.begin() + kDims),
+                              Ints(pad.begin() + kDims, pad.end()), Ints(kDims, 1));
+    TirTensor w = ctx.inputs[1];
+    std::vector<PrimExpr> sizes;
+    for (char axis : spatial_axes(kDims)) sizes.push_back(w->shape()[axis_of(kernel, axis)]);
+    PrimExpr in_per_group = floor_div(x->shape()[axis_of(data, 'C')], index(a.groups));
+    return convolve("conv" + std::to_string(kDims) + "d", ctx, x, data, out, kDims, a.strides,
+                    a.dilation, a.groups, sizes, in_per_group,
+                    [&](const PrimExpr& oc, const PrimExpr& ic, const Indices& k) {
+                      return kernel_element(w, kernel, kDims, oc, ic, k);
+                    });
+  });
+}
+
+template <size_t kDims>
+Type conv_transpose_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
+  if (x == nullptr || w == nullptr) return nullptr;
+  auto& a = ctx.attrs<ConvTransposeAttrs>();
+  auto l = layouts_of(ctx, a, kDims);
+  if (!l || !check_list(ctx, a.strides, kDims, 1, "strides") ||
+      !check_list(ctx, a.dilation, kDims, 1, "dilation") ||
+      !check_list(ctx, a.output_padding, kDims, 0, "output_padding"))
+    return nullptr;
+  auto pad = full_padding(a.padding, kDims);
+  if (!require(ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range") ||
+      !require(ctx, a.groups >= 1, codes::op_bad_attribute, "groups must be at least 1",
+               "1 or more", std::to_string(a.groups)) ||
+      !require(ctx,
+               x->rank() == l->data.rank() && w->rank() == l->kernel.rank() &&
+                   l->kernel.rank() == l->data.rank(),
+               codes::type_rank, "data or weight does not have its layout's dimensions",
+               a.data_layout + " and " + a.kernel_layout,
+               shape_text(x->shape) + " and " + shape_text(w->shape)) ||
+      !require(
+          ctx, !dim_differs(x->shape[axis_of(l->data, 'C')], w->shape[axis_of(l->kernel, 'I')]),
+          codes::type_shape, "the data's channels do not fit the weight's",
+          to_string(w->shape[axis_of(l->kernel, 'I')]), to_string(x->shape[axis_of(l->data, 'C')])))
+    return nullptr;
+  std::vector<Dim> shape(kDims + 2);
+  shape[axis_of(l->out, 'N')] = x->shape[axis_of(l->data, 'N')];
+  shape[axis_of(l->out, 'C')] = w->shape[axis_of(l->kernel, 'O')] * dim(a.groups);
+  for (size_t i = 0; i < kDims; ++i) {
+    char axis = spatial_axes(kDims)[i];
+    auto kernel = as_const(w->shape[axis_of(l->kernel, axis)]);
+    if (!kernel || *kernel < 1)
+      return ctx.fail(codes::type_shape, "the kernel's size must be known and not zero",
+                      "a constant", shape_text(w->shape));
+    Dim size = (x->shape[axis_of(l->data, axis)] - dim(1)) * dim(a.strides[i]) +
+               dim((*kernel - 1) * a.dilation[i] + 1 + a.output_padding[i] - (*pad)[i] -
+                   (*pad)[kDims + i]);
+    auto known = as_const(size);
+    if (known && !require(ctx, *known >= 0, codes::type_shape,
+                          "the padding is larger than the result", "", std::to_string(*known)))
+      return nullptr;
+    shape[axis_of(l->out, axis)] = size;
+  }
+  return tensor_type(std::move(shape), is_set(a.out_dtype) ? a.out_dtype : x->dtype);
+}
+
+// A convolution with the flipped kernel over the input with gaps between its elements.
+template <size_t kDims>
+std::shared_ptr<const ComputeRule> conv_transpose_rule() {
+  return compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ConvTransposeAttrs>();
+    Layout data = Layout::of(a.data_layout), kernel = Layout::of(a.kernel_layout),
+           out = Layout::of(a.out_layout.empty() ? a.data_layout : a.out_layout);
+    TirTensor w = ctx.inputs[1];
+    Ints pad = *full_padding(a.padding, kDims), lead, trail;
+    std::vector<PrimExpr> sizes;
+    for (size_t i = 0; i < kDims; ++i) {
+      sizes.push_back(w->shape()[axis_of(kernel, spatial_axes(kDims)[i])]);
+      int64_t reach = (*as_int(sizes.back()) - 1) * a.dilation[i];
+      lead.push_back(reach - pad[i]);
+      trail.push_back(reach - pad[kDims + i] + a.output_padding[i]);
+    }
+    TirTensor x = pad_spatial(ctx.inputs[0], data, kDims, lead, trail, a.strides);
+    PrimExpr in_per_group = floor_div(x->shape()[axis_of(data, 'C')], index(a.groups));
+    PrimExpr out_per_group = w->shape()[axis_of(kernel, 'O')];
+    return convolve("conv" + std::to_string(kDims) + "d_transpose", ctx, x, data, out, kDims,
+                    Ints(kDims, 1), a.dilation, a.groups, sizes, in_per_group,
+                    [&](const PrimExpr& oc, const PrimExpr& ic, const Indices& k) {
+                      Indices flipped;
+                      for (size_t d = 0; d < kDims; ++d) flipped.push_back(sizes[d] - 1 - k[d]);
+                      PrimExpr o = a.groups == 1 ? oc : floor_mod(oc, out_per_group);
+                      PrimExpr i =
+                          a.groups == 1 ? ic : floor_div(oc, out_per_group) * in_per_group + ic;
+                      return kernel_element(w, kernel, kDims, o, i, flipped);
+                    });
+  });
+}
+
+// Data in the desired layout (or as offered); the weight stays as it is.
+template <class A>
+std::optional<LayoutDecision> conv_layout(const CallNode& call, std::span<const Layout> offered,
+                                          const Layout& desired) {
+  auto& a = static_cast<const A&>(*call.attrs.get());
+  LayoutDecision out;
+  Layout data = Layout::of(a.data_layout);
+  Layout want = desired.defined()                          ? desired
+                : !offered.empty() && offered[0].defined() ? offered[0]
+                                                           : data;
+  std::string x = want.primal_axes(), y = data.primal_axes();
+  std::sort(x.begin(), x.end());
+  std::sort(y.begin(), y.end());
+  if (x != y || !a.out_layout.empty()) return std::nullopt;
+  out.inputs = {want, Layout()};
+  out.outputs = {want};
+  out.attrs = make<A>([&](A& n) {
+    n.strides = a.strides;
+    n.padding = a.padding;
+    n.dilation = a.dilation;
+    n.groups = a.groups;
+    n.channels = a.channels;
+    n.kernel_size = a.kernel_size;
+    n.kernel_layout = a.kernel_layout;
+    n.out_dtype = a.out_dtype;
+    n.data_layout = want.to_string();
+    if constexpr (requires { n.output_padding; }) n.output_padding = a.output_padding;
+  });
+  return out;
+}
+
+double conv_cost(const CallNode& c) {
+  auto& a = static_cast<const ConvAttrs&>(*c.attrs.get());
+  Layout kernel = Layout::of(a.kernel_layout);
+  auto* w = as<TensorTypeNode>(c.args[1]->type);
+  double per_output = 2;
+  bool transposed = as<OpNode>(c.op)->name.find("transpose") != std::string::npos;
+  for (const Layout::Axis& axis : kernel.axes()) {
+    char primal = static_cast<char>(std::toupper(axis.name));
+    if (primal == (transposed ? 'I' : 'O')) continue;
+    auto size = as_const(w->shape[axis_of(kernel, axis.name)]);
+    per_output *= size ? static_cast<double>(*size) : 0;
+  }
+  return per_output * num_elements(transposed ? c.args[0]->type : c.type);
+}
+
+}  // namespace
+
+void add_conv(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::OutEWiseFusable;
+  op.cost = conv_cost;
+  op.precision = Precision::Always;
+  op.support_level = 2;
+  op.args = {{"data", "The input, in data_layout."}, {"weight", "The kernel, in kernel_layout."}};
+  auto add = [&](const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
+                 std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
+                 std::vector<OpExample> examples) {
+    op.name = name;
+    op.doc = doc;
+    op.attrs = &attrs;
+    op.relation = relation;
+    op.compute = std::move(compute);
+    op.layout = layout;
+    op.examples = std::move(examples);
+    registry.add(op);
+  };
+  add("nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
+      conv_relation<1>, conv_rule<1>(), conv_layout<Conv1DAttrs>,
+      {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}});
+  add("nn.conv2d", "Convolution over two spatial axes.", Conv2DAttrs::static_info(),
+      conv_relation<2>, conv_rule<2>(), conv_layout<Conv2DAttrs>,
+      {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"}, "padding=[1, 1]"},
+       {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
+        "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}});
+  add("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
+      conv_relation<3>, conv_rule<3>(), conv_layout<Conv3DAttrs>,
+      {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
+        "padding=[0, 1, 1]"}});
+  add("nn.conv1d_transpose", "The gradient of a convolution over one axis, as an operator.",
+      Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>, conv_transpose_rule<1>(),
+      conv_layout<Conv1DTransposeAttrs>,
+      {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
+        "strides=[2], padding=[1, 1]"}});
+  add("nn.conv2d_transpose", "The gradient of a convolution over two axes, as an operator.",
+      Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>, conv_transpose_rule<2>(),
+      conv_layout<Conv2DTransposeAttrs>,
+      {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
+        "strides=[2, 2], padding=[1, 1]"}});
+  add("nn.conv3d_transpose", "The gradient of a convolution over three axes, as an operator.",
+      Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>, conv_transpose_rule<3>(),
+      conv_layout<Conv3DTransposeAttrs>,
+      {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
+        "strides=[2, 2, 2]"}});
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,21 @@
+// What each family file offers to the list in register_ops.cc.
+#pragma once
+
+#include "ir/op.h"
+
+namespace relay::ops {
+
+void add_elementwise(OpRegistry& registry);
+void add_binary(OpRegistry& registry);
+void add_reduce(OpRegistry& registry);
+void add_matmul(OpRegistry& registry);
+void add_conv(OpRegistry& registry);
+void add_pool(OpRegistry& registry);
+void add_norm(OpRegistry& registry);
+void add_shape(OpRegistry& registry);
+void add_create(OpRegistry& registry);
+void add_index(OpRegistry& registry);
+void add_layout(OpRegistry& registry);
+void add_resize(OpRegistry& registry);
+
+}  // namespace relay::ops

@@ -1,0 +1,207 @@
+// Reading by indices that are data.
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// An index made safe: negative ones count from the end, then it is wrapped or clipped into range.
+PrimExpr safe_index(const PrimExpr& raw, const PrimExpr& size, const std::string& mode) {
+  PrimExpr i = tir::cast(kIndex, raw);
+  if (mode == "wrap") return floor_mod(i, max(size, index(1)));
+  PrimExpr from_end = mode == "clip" ? i : select(lt(i, index(0)), i + size, i);
+  return min(max(from_end, index(0)), size - 1);
+}
+
+bool integer(RelationContext& ctx, const TensorTypeNode& t, const char* name) {
+  return require(ctx, t.dtype.is_integer(), codes::type_dtype,
+                 std::string("argument '") + name + "' must hold integers", "int32 or int64",
+                 t.dtype.to_string());
+}
+
+}  // namespace
+
+void add_index(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::Injective;
+  op.support_level = 3;
+  op.args = {{"data", "The input."}, {"indices", "Integers."}};
+
+  op.name = "take";
+  op.doc = "The slices of data along an axis that the indices name.";
+  op.attrs = &TakeAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
+    if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
+    auto& a = ctx.attrs<TakeAttrs>();
+    if (!require(ctx, a.mode == "clip" || a.mode == "wrap" || a.mode == "fast",
+                 codes::op_bad_attribute, "mode is not known", "clip, wrap or fast", a.mode) ||
+        !require(ctx, a.batch_dims == 0, codes::op_bad_attribute,
+                 "batch_dims other than 0 are not supported", "0", std::to_string(a.batch_dims)))
+      return nullptr;
+    if (!a.axis) return tensor_type(i->shape, x->dtype);
+    auto axis = normal_axis(ctx, *a.axis, x->rank());
+    if (!axis) return nullptr;
+    std::vector<Dim> shape(x->shape.begin(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis));
+    shape.insert(shape.end(), i->shape.begin(), i->shape.end());
+    shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis) + 1,
+                 x->shape.end());
+    return tensor_type(std::move(shape), x->dtype);
+  };
+  op.examples = {{{"Tensor[(5, 3), float32]", "Tensor[(2, 2), int32]"}, "axis=0", 0, 5},
+                 {{"Tensor[(5, 3), float32]", "Tensor[(4,), int64]"}, "mode=\"wrap\"", 0, 15}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<TakeAttrs>();
+    TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
+    return tir::compute("T_take", ctx.outputs[0].shape, [&](const Indices& i) {
+      if (!a.axis) {
+        PrimExpr n = index(1);
+        for (const PrimExpr& d : x->shape()) n = n * d;
+        PrimExpr flat = safe_index(indices(i), n, a.mode);
+        Indices at(x->shape().size());
+        for (size_t d = at.size(); d-- > 0;) {
+          at[d] = floor_mod(flat, x->shape()[d]);
+          flat = floor_div(flat, x->shape()[d]);
+        }
+        return x(at);
+      }
+      size_t axis = static_cast<size_t>(from_front(*a.axis, x->rank())),
+             rank = static_cast<size_t>(indices->rank());
+      auto begin = i.begin() + static_cast<std::ptrdiff_t>(axis);
+      Indices which(begin, begin + static_cast<std::ptrdiff_t>(rank)), at(i.begin(), begin);
+      at.push_back(safe_index(indices(which), x->shape()[axis], a.mode));
+      at.insert(at.end(), begin + static_cast<std::ptrdiff_t>(rank), i.end());
+      return x(at);
+    });
+  });
+  registry.add(op);
+
+  op.name = "gather";
+  op.doc = "Element by element along an axis: out[i][j] = data[indices[i][j]][j].";
+  op.attrs = &GatherAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
+    if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices") ||
+        !normal_axis(ctx, ctx.attrs<GatherAttrs>().axis, x->rank()) ||
+        !require(ctx, x->rank() == i->rank(), codes::type_rank,
+                 "data and indices must have as many dimensions", shape_text(x->shape),
+                 shape_text(i->shape)))
+      return nullptr;
+    return tensor_type(i->shape, x->dtype);
+  };
+  op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 4}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
+    size_t axis = static_cast<size_t>(from_front(ctx.attrs<GatherAttrs>().axis, x->rank()));
+    return tir::compute("T_gather", ctx.outputs[0].shape, [&](const Indices& i) {
+      Indices at = i;
+      at[axis] = safe_index(indices(i), x->shape()[axis], "fast");
+      return x(at);
+    });
+  });
+  registry.add(op);
+
+  op.name = "gather_nd";
+  op.doc = "Slices of data named by index vectors along the first axis of indices.";
+  op.attrs = &GatherNDAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
+    if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
+    int64_t batch = ctx.attrs<GatherNDAttrs>().batch_dims;
+    auto length = i->shape.empty() ? std::nullopt : as_const(i->shape[0]);
+    if (!require(ctx, length && batch >= 0 && batch < i->rank() && *length + batch <= x->rank(),
+                 codes::type_shape, "the first axis of indices does not fit the data",
+                 "at most " + std::to_string(x->rank() - batch), shape_text(i->shape)))
+      return nullptr;
+    std::vector<Dim> shape(i->shape.begin() + 1, i->shape.end());
+    shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*length + batch),
+                 x->shape.end());
+    return tensor_type(std::move(shape), x->dtype);
+  };
+  op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 3}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
+    size_t batch = static_cast<size_t>(ctx.attrs<GatherNDAttrs>().batch_dims);
+    int64_t length = *as_int(indices->shape()[0]);
+    return tir::compute("T_gather_nd", ctx.outputs[0].shape, [&](const Indices& i) {
+      size_t lead = indices->shape().size() - 1;
+      Indices at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(batch));
+      for (int64_t k = 0; k < length; ++k) {
+        Indices which{index(k)};
+        which.insert(which.end(), i.begin(), i.begin() + static_cast<std::ptrdiff_t>(lead));
+        at.push_back(safe_index(indices(which), x->shape()[at.size()], "fast"));
+      }
+      at.insert(at.end(), i.begin() + static_cast<std::ptrdiff_t>(lead), i.end());
+      return x(at);
+    });
+  });
+  registry.add(op);
+
+  op.name = "one_hot";
+  op.doc = "on_value where the new axis equals the index, else off_value.";
+  op.args = {{"indices", "Integers."}, {"on_value", "A scalar."}, {"off_value", "A scalar."}};
+  op.attrs = &OneHotAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *i = ctx.tensor(0), *on = ctx.tensor(1), *off = ctx.tensor(2);
+    if (i == nullptr || on == nullptr || off == nullptr) return nullptr;
+    auto& a = ctx.attrs<OneHotAttrs>();
+    if (!integer(ctx, *i, "indices")) return nullptr;
+    auto axis = normal_axis(ctx, a.axis, i->rank() + 1);
+    if (!axis ||
+        !require(ctx, a.depth >= 0, codes::op_bad_attribute, "depth is negative", "0 or more",
+                 std::to_string(a.depth)) ||
+        !require(ctx, on->rank() == 0 && off->rank() == 0 && on->dtype == off->dtype,
+                 codes::type_rank, "on_value and off_value must be scalars of one dtype"))
+      return nullptr;
+    std::vector<Dim> shape = i->shape;
+    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(*axis), dim(a.depth));
+    return tensor_type(std::move(shape), is_set(a.dtype) ? a.dtype : on->dtype);
+  };
+  op.examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], on = ctx.inputs[1], off = ctx.inputs[2];
+    size_t axis = static_cast<size_t>(from_front(ctx.attrs<OneHotAttrs>().axis, x->rank() + 1));
+    DType out = ctx.outputs[0].dtype;
+    return tir::compute("T_one_hot", ctx.outputs[0].shape, [&](const Indices& i) {
+      Indices at = i;
+      at.erase(at.begin() + static_cast<std::ptrdiff_t>(axis));
+      return select(eq(tir::cast(kIndex, x(at)), i[axis]), tir::cast(out, on(Indices{})),
+                    tir::cast(out, off(Indices{})));
+    });
+  });
+  registry.add(op);
+
+  op.name = "trilu";
+  op.doc = "The upper or lower triangle of each matrix; zeros elsewhere.";
+  op.args = {{"data", "The input."}, {"k", "The diagonal, a scalar."}};
+  op.attrs = &TriluAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *k = ctx.tensor(1);
+    if (x == nullptr || k == nullptr ||
+        !require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions",
+                 "2 or more", shape_text(x->shape)) ||
+        !require(ctx, k->rank() == 0 && k->dtype.is_integer(), codes::type_rank,
+                 "k must be an integer scalar", "int64", to_string(Type(k))))
+      return nullptr;
+    return Type(x);
+  };
+  op.examples = {{{"Tensor[(3, 4), float32]", "int64"}, "upper=False", 0, 2}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], k = ctx.inputs[1];
+    bool upper = ctx.attrs<TriluAttrs>().upper;
+    return tir::compute("T_trilu", x->shape(), [&](const Indices& i) {
+      PrimExpr distance = i[i.size() - 1] - i[i.size() - 2];
+      PrimExpr diagonal = tir::cast(kIndex, k(Indices{}));
+      return select(upper ? ge(distance, diagonal) : le(distance, diagonal), x(i),
+                    imm(x->dtype, 0));
+    });
+  });
+  registry.add(op);
+}
+
+}  // namespace relay::ops

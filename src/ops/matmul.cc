@@ -1,0 +1,263 @@
+// Matrix products.
+#include "ir/layout.h"
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+DType result_dtype(DType out, DType in) { return is_set(out) ? out : in; }
+DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
+
+bool same_inner(RelationContext& ctx, const Dim& a, const Dim& b, const TensorTypeNode& x,
+                const TensorTypeNode& y) {
+  return require(ctx, !dim_differs(a, b), codes::type_shape,
+                 "the inner dimensions differ: " + to_string(a) + " and " + to_string(b),
+                 "equal inner dimensions", shape_text(x.shape) + " and " + shape_text(y.shape)) &&
+         require(ctx, x.dtype == y.dtype, codes::type_dtype, "the arguments have different dtypes",
+                 "one dtype", x.dtype.to_string() + " and " + y.dtype.to_string());
+}
+
+bool at_least(RelationContext& ctx, const TensorTypeNode& t, size_t arg, int64_t rank) {
+  return require(ctx, t.rank() >= rank, codes::type_rank,
+                 "argument '" + std::string(ctx.op().args[arg].name) + "' has too few dimensions",
+                 std::to_string(rank) + " or more", shape_text(t.shape));
+}
+
+Type dense_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<DenseAttrs>();
+  if (!at_least(ctx, *x, 0, 1)) return nullptr;
+  std::vector<Dim> shape = x->shape;
+  if (w == nullptr) {
+    if (!a.units) return nullptr;
+    ctx.solve(1, tensor_type(std::vector<Dim>{dim(*a.units), x->shape.back()}, x->dtype));
+    shape.back() = dim(*a.units);
+    return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
+  }
+  if (!require(ctx, w->rank() == 2, codes::type_rank, "the weight must be a matrix (units, inputs)",
+               "2 dimensions", shape_text(w->shape)))
+    return nullptr;
+  if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
+  if (a.units && !require(ctx, !dim_differs(w->shape[0], dim(*a.units)), codes::op_bad_attribute,
+                          "units is not the weight's first dimension", to_string(w->shape[0]),
+                          std::to_string(*a.units)))
+    return nullptr;
+  shape.back() = w->shape[0];
+  return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
+}
+
+Type dense_pack_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
+  if (x == nullptr || w == nullptr) return nullptr;
+  auto& a = ctx.attrs<DensePackAttrs>();
+  auto layout = Layout::parse(a.weight_layout);
+  if (!require(ctx,
+               layout.has_value() && layout->primal_axes() == "NC" && layout->rank() == 3 &&
+                   layout->block_of('N') > 1 && layout->index_of('n') == 2,
+               codes::op_bad_attribute, "weight_layout is not supported", "NC<block>n",
+               a.weight_layout))
+    return nullptr;
+  if (!require(ctx, w->rank() == 3 && x->rank() >= 1 && a.units.has_value(), codes::type_rank,
+               "the packed weight has three dimensions, and units is given", "3 dimensions",
+               shape_text(w->shape)))
+    return nullptr;
+  if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
+  if (!require(ctx, !dim_differs(w->shape[0], ceil_div(dim(*a.units), dim(layout->block_of('N')))),
+               codes::type_shape, "the packed weight does not hold `units` columns", "",
+               shape_text(w->shape)))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  shape.back() = dim(*a.units);
+  return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
+}
+
+Type matmul_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
+  if (x == nullptr || w == nullptr) return nullptr;
+  auto& a = ctx.attrs<MatmulAttrs>();
+  if (!at_least(ctx, *x, 0, a.transpose_a ? 2 : 1) ||
+      !require(ctx, w->rank() == 2, codes::type_rank, "the second argument must be a matrix",
+               "2 dimensions", shape_text(w->shape)))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  if (a.transpose_a) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  if (!same_inner(ctx, shape.back(), w->shape[a.transpose_b ? 1 : 0], *x, *w)) return nullptr;
+  shape.back() = w->shape[a.transpose_b ? 0 : 1];
+  return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
+}
+
+Type batch_matmul_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+  if (x == nullptr || y == nullptr) return nullptr;
+  auto& a = ctx.attrs<BatchMatmulAttrs>();
+  if (!require(ctx, x->rank() == 3 && y->rank() == 3, codes::type_rank,
+               "both arguments must have a batch and two matrix dimensions", "3 dimensions",
+               shape_text(x->shape) + " and " + shape_text(y->shape)))
+    return nullptr;
+  if (!same_inner(ctx, x->shape[a.transpose_a ? 1 : 2], y->shape[a.transpose_b ? 2 : 1], *x, *y))
+    return nullptr;
+  auto batch = broadcast_shapes(ctx, {x->shape[0]}, {y->shape[0]});
+  if (!batch) return nullptr;
+  return tensor_type(
+      {(*batch)[0], x->shape[a.transpose_a ? 2 : 1], y->shape[a.transpose_b ? 1 : 2]},
+      result_dtype(a.out_dtype, x->dtype));
+}
+
+// sum over k of a(k) * b(k), in the accumulator's dtype.
+PrimExpr product_sum(DType out, const PrimExpr& inner,
+                     const std::function<PrimExpr(const PrimExpr&)>& a,
+                     const std::function<PrimExpr(const PrimExpr&)>& b) {
+  DType acc = accumulator(out);
+  return tir::sum(
+      {inner}, [&](const Indices& k) { return tir::cast(acc, a(k[0])) * tir::cast(acc, b(k[0])); });
+}
+
+TirTensor rounded(const TirTensor& t, DType out) {
+  if (t->dtype == out) return t;
+  return tir::compute("T_cast", t->shape(), [&](const Indices& i) { return tir::cast(out, t(i)); });
+}
+
+double matmul_cost(const CallNode& c) {
+  auto* x = as<TensorTypeNode>(c.args[0]->type);
+  auto* op = as<OpNode>(c.op);
+  bool transposed = op->name == "nn.batch_matmul" &&
+                    static_cast<const BatchMatmulAttrs&>(*c.attrs.get()).transpose_a;
+  transposed |=
+      op->name == "nn.matmul" && static_cast<const MatmulAttrs&>(*c.attrs.get()).transpose_a;
+  auto inner = as_const(x->shape[x->shape.size() - (transposed ? 2 : 1)]);
+  return inner ? 2.0 * num_elements(c.type) * static_cast<double>(*inner) : 0;
+}
+
+}  // namespace
+
+void add_matmul(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::OutEWiseFusable;
+  op.cost = matmul_cost;
+  op.precision = Precision::Always;
+
+  op.name = "nn.dense";
+  op.doc = "data times the transposed weight: (..., inputs) and (units, inputs) give (..., units).";
+  op.args = {{"data", "(..., inputs)."}, {"weight", "(units, inputs)."}};
+  op.attrs = &DenseAttrs::static_info();
+  op.relation = dense_relation;
+  op.examples = {{{"Tensor[(3, 5), float32]", "Tensor[(4, 5), float32]"}, ""},
+                 {{"Tensor[(2, 3, 5), float32]", "Tensor[(4, 5), float32]"}, "units=4"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
+    DType out = ctx.outputs[0].dtype;
+    return rounded(tir::compute("T_dense", ctx.outputs[0].shape,
+                                [&](const Indices& i) {
+                                  return product_sum(
+                                      out, w->shape()[1],
+                                      [&](const PrimExpr& k) {
+                                        Indices at = i;
+                                        at.back() = k;
+                                        return x(at);
+                                      },
+                                      [&](const PrimExpr& k) { return w(i.back(), k); });
+                                }),
+                   out);
+  });
+  registry.add(op);
+
+  op.name = "nn.contrib_dense_pack";
+  op.doc = "nn.dense with the weight in panels of columns: (units/b, inputs, b).";
+  op.args = {{"data", "(..., inputs)."}, {"weight", "(ceil(units/b), inputs, b)."}};
+  op.attrs = &DensePackAttrs::static_info();
+  op.relation = dense_pack_relation;
+  op.examples = {{{"Tensor[(3, 5), float32]", "Tensor[(2, 5, 8), float32]"},
+                  "units=13, weight_layout=\"NC8n\""}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
+    DType out = ctx.outputs[0].dtype;
+    PrimExpr block = w->shape()[2];
+    return rounded(tir::compute("T_dense_pack", ctx.outputs[0].shape,
+                                [&](const Indices& i) {
+                                  return product_sum(
+                                      out, w->shape()[1],
+                                      [&](const PrimExpr& k) {
+                                        Indices at = i;
+                                        at.back() = k;
+                                        return x(at);
+                                      },
+                                      [&](const PrimExpr& k) {
+                                        return w(floor_div(i.back(), block), k,
+                                                 floor_mod(i.back(), block));
+                                      });
+                                }),
+                   out);
+  });
+  registry.add(op);
+
+  op.name = "nn.matmul";
+  op.doc = "Matrix product, either side transposed by attribute.";
+  op.args = {{"tensor_a", "(..., m, k), or (..., k, m) transposed."},
+             {"tensor_b", "(k, n), or (n, k) transposed."}};
+  op.attrs = &MatmulAttrs::static_info();
+  op.relation = matmul_relation;
+  op.examples = {{{"Tensor[(3, 5), float32]", "Tensor[(5, 4), float32]"}, ""},
+                 {{"Tensor[(5, 3), float32]", "Tensor[(4, 5), float32]"},
+                  "transpose_a=True, transpose_b=True"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<MatmulAttrs>();
+    TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
+    DType out = ctx.outputs[0].dtype;
+    return rounded(tir::compute("T_matmul", ctx.outputs[0].shape,
+                                [&](const Indices& i) {
+                                  return product_sum(
+                                      out, w->shape()[a.transpose_b ? 1 : 0],
+                                      [&](const PrimExpr& k) {
+                                        Indices at = i;
+                                        at.back() = k;
+                                        if (a.transpose_a)
+                                          std::swap(at[at.size() - 1], at[at.size() - 2]);
+                                        return x(at);
+                                      },
+                                      [&](const PrimExpr& k) {
+                                        return a.transpose_b ? w(i.back(), k) : w(k, i.back());
+                                      });
+                                }),
+                   out);
+  });
+  registry.add(op);
+
+  op.name = "nn.batch_matmul";
+  op.doc = "A matrix product for each index of the batch; either side transposed by attribute.";
+  op.args = {{"tensor_a", "(b, m, k), or (b, k, m) transposed."},
+             {"tensor_b", "(b, k, n), or (b, n, k) transposed."}};
+  op.attrs = &BatchMatmulAttrs::static_info();
+  op.relation = batch_matmul_relation;
+  op.examples = {
+      {{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5, 4), float32]"}, "transpose_b=False"},
+      {{"Tensor[(2, 3, 5), float32]", "Tensor[(1, 4, 5), float32]"}, "transpose_b=True"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<BatchMatmulAttrs>();
+    TirTensor x = ctx.inputs[0], y = ctx.inputs[1];
+    DType out = ctx.outputs[0].dtype;
+    return rounded(tir::compute("T_batch_matmul", ctx.outputs[0].shape,
+                                [&](const Indices& i) {
+                                  PrimExpr bx = is_one(x->shape()[0]) ? index(0) : i[0],
+                                           by = is_one(y->shape()[0]) ? index(0) : i[0];
+                                  return product_sum(
+                                      out, x->shape()[a.transpose_a ? 1 : 2],
+                                      [&](const PrimExpr& k) {
+                                        return a.transpose_a ? x(bx, k, i[1]) : x(bx, i[1], k);
+                                      },
+                                      [&](const PrimExpr& k) {
+                                        return a.transpose_b ? y(by, i[2], k) : y(by, k, i[2]);
+                                      });
+                                }),
+                   out);
+  });
+  registry.add(op);
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,306 @@
+// Normalisations and softmax.
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
+
+// Indices with one axis replaced.
+Indices with(const Indices& i, size_t axis, const PrimExpr& v) {
+  Indices out = i;
+  out[axis] = v;
+  return out;
+}
+Indices without(const Indices& i, size_t axis) {
+  Indices out = i;
+  out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
+  return out;
+}
+
+template <class A>
+Type norm_relation(RelationContext& ctx, int64_t tensors) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto axis = normal_axis(ctx, ctx.attrs<A>().axis, x->rank());
+  if (!axis || !require(ctx, x->dtype.is_floating(), codes::type_dtype, "needs a floating dtype",
+                        "float32", x->dtype.to_string()))
+    return nullptr;
+  Type vector = tensor_type(std::vector<Dim>{x->shape[static_cast<size_t>(*axis)]}, x->dtype);
+  for (size_t i = 1; i < static_cast<size_t>(tensors); ++i) {
+    const TensorTypeNode* v = ctx.tensor(i);
+    if (v == nullptr) {
+      if (ctx.failure()) return nullptr;
+      ctx.solve(i, vector);
+      continue;
+    }
+    if (!require(
+            ctx, v->rank() == 1 && !dim_differs(v->shape[0], x->shape[static_cast<size_t>(*axis)]),
+            codes::type_shape,
+            "argument '" + std::string(ctx.op().args[i].name) + "' must be a vector along the axis",
+            to_string(vector), to_string(Type(v))))
+      return nullptr;
+  }
+  return Type(x);
+}
+
+Type batch_norm_relation(RelationContext& ctx) {
+  Type x = norm_relation<BatchNormAttrs>(ctx, 5);
+  if (!x) return nullptr;
+  auto* t = as<TensorTypeNode>(x);
+  Type v = tensor_type(
+      std::vector<Dim>{
+          t->shape[static_cast<size_t>(from_front(ctx.attrs<BatchNormAttrs>().axis, t->rank()))]},
+      t->dtype);
+  return tuple_type({x, v, v});
+}
+
+Type softmax_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr || !normal_axis(ctx, ctx.attrs<SoftmaxAttrs>().axis, x->rank())) return nullptr;
+  return float_identity(ctx);
+}
+
+std::shared_ptr<const ComputeRule> softmax_rule(bool log) {
+  return compute_rule([log](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0];
+    size_t axis = static_cast<size_t>(from_front(ctx.attrs<SoftmaxAttrs>().axis, x->rank()));
+    DType acc = accumulator(x->dtype);
+    PrimExpr extent = x->shape()[axis];
+    std::vector<PrimExpr> rows = x->shape();
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(axis));
+    auto full = [&](const Indices& i, const PrimExpr& k) {
+      Indices at = i;
+      at.insert(at.begin() + static_cast<std::ptrdiff_t>(axis), k);
+      return at;
+    };
+    TirTensor top = tir::compute("T_softmax_maxelem", rows, [&](const Indices& i) {
+      return reduce(Combiner::Max, {extent},
+                    [&](const Indices& k) { return tir::cast(acc, x(full(i, k[0]))); });
+    });
+    TirTensor e = tir::compute("T_softmax_exp", x->shape(), [&](const Indices& i) {
+      return tir::call("exp", acc, {tir::cast(acc, x(i)) - top(without(i, axis))});
+    });
+    TirTensor s = tir::compute("T_softmax_expsum", rows, [&](const Indices& i) {
+      return tir::sum({extent}, [&](const Indices& k) { return e(full(i, k[0])); });
+    });
+    return tir::compute("T_softmax_norm", x->shape(), [&](const Indices& i) {
+      if (!log) return tir::cast(x->dtype, div(e(i), s(without(i, axis))));
+      return tir::cast(x->dtype, tir::cast(acc, x(i)) - top(without(i, axis)) -
+                                     tir::call("log", acc, {s(without(i, axis))}));
+    });
+  });
+}
+
+// (x - mean) / sqrt(variance + epsilon) * gamma + beta with mean and variance over `axes` and, for
+// groups, over the channels of one group. `statistics_at` gives the statistics' index of an
+// element.
+TirTensor normalize(const ComputeContext& ctx, const std::vector<PrimExpr>& rows,
+                    const std::vector<PrimExpr>& extents, double epsilon, bool scale, bool center,
+                    size_t channel_axis,
+                    const std::function<Indices(const Indices& row, const Indices& k)>& element,
+                    const std::function<Indices(const Indices& i)>& statistics_at) {
+  TirTensor x = ctx.inputs[0], gamma = ctx.inputs[1], beta = ctx.inputs[2];
+  DType acc = accumulator(x->dtype);
+  PrimExpr n = index(1);
+  for (const PrimExpr& e : extents) n = n * e;
+  n = tir::cast(acc, n);
+  TirTensor total = tir::compute("T_sum", rows, [&](const Indices& r) {
+    return tir::sum(extents, [&](const Indices& k) { return tir::cast(acc, x(element(r, k))); });
+  });
+  TirTensor mean = tir::compute("T_mean", rows, [&](const Indices& r) { return div(total(r), n); });
+  TirTensor squares = tir::compute("T_squares", rows, [&](const Indices& r) {
+    return tir::sum(extents, [&](const Indices& k) {
+      PrimExpr d = tir::cast(acc, x(element(r, k))) - mean(r);
+      return d * d;
+    });
+  });
+  TirTensor factor = tir::compute("T_rsqrt", rows, [&](const Indices& r) {
+    return tir::call("rsqrt", acc, {div(squares(r), n) + imm_float(acc, epsilon)});
+  });
+  return tir::compute("T_norm", x->shape(), [&](const Indices& i) {
+    Indices r = statistics_at(i);
+    PrimExpr v = (tir::cast(acc, x(i)) - mean(r)) * factor(r);
+    if (scale) v = v * tir::cast(acc, gamma(i[channel_axis]));
+    if (center) v = v + tir::cast(acc, beta(i[channel_axis]));
+    return tir::cast(x->dtype, v);
+  });
+}
+
+}  // namespace
+
+void add_norm(OpRegistry& registry) {
+  OpInfo op;
+  op.args = {{"data", "The input."}};
+  op.fusion = FusionClass::OutEWiseFusable;
+  op.attrs = &SoftmaxAttrs::static_info();
+  op.relation = softmax_relation;
+  op.cost = [](const CallNode& c) { return 5 * num_elements(c.type); };
+  op.precision = Precision::Never;
+  for (bool log : {false, true}) {
+    op.name = log ? "nn.log_softmax" : "nn.softmax";
+    op.doc = log ? "Logarithm of softmax." : "exp(x) over its sum along an axis.";
+    op.compute = softmax_rule(log);
+    op.examples = {{{"Tensor[(3, 7), float32]"}, ""}, {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}};
+    registry.add(op);
+  }
+
+  op.name = "nn.layer_norm";
+  op.doc = "Normalises along one axis to mean zero and deviation one, then scales and shifts.";
+  op.args = {{"data", "The input."},
+             {"gamma", "Scale along the axis."},
+             {"beta", "Shift along the axis."}};
+  op.attrs = &LayerNormAttrs::static_info();
+  op.relation = [](RelationContext& ctx) { return norm_relation<LayerNormAttrs>(ctx, 3); };
+  op.examples = {
+      {{"Tensor[(2, 3, 8), float32]", "Tensor[(8,), float32]", "Tensor[(8,), float32]"}, ""}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<LayerNormAttrs>();
+    TirTensor x = ctx.inputs[0];
+    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+    std::vector<PrimExpr> rows = x->shape();
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(axis));
+    return normalize(
+        ctx, rows, {x->shape()[axis]}, a.epsilon, a.scale, a.center, axis,
+        [&](const Indices& r, const Indices& k) {
+          Indices at = r;
+          at.insert(at.begin() + static_cast<std::ptrdiff_t>(axis), k[0]);
+          return at;
+        },
+        [&](const Indices& i) { return without(i, axis); });
+  });
+  registry.add(op);
+
+  op.name = "nn.instance_norm";
+  op.doc = "Normalises each channel of each item over all other axes, then scales and shifts.";
+  op.attrs = &InstanceNormAttrs::static_info();
+  op.relation = [](RelationContext& ctx) { return norm_relation<InstanceNormAttrs>(ctx, 3); };
+  op.examples = {
+      {{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]"}, ""}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<InstanceNormAttrs>();
+    TirTensor x = ctx.inputs[0];
+    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+    std::vector<PrimExpr> extents;
+    for (size_t d = 1; d < x->shape().size(); ++d) {
+      if (d != axis) extents.push_back(x->shape()[d]);
+    }
+    return normalize(
+        ctx, {x->shape()[0], x->shape()[axis]}, extents, a.epsilon, a.scale, a.center, axis,
+        [&](const Indices& r, const Indices& k) {
+          Indices at{r[0]};
+          size_t next = 0;
+          for (size_t d = 1; d < x->shape().size(); ++d) at.push_back(d == axis ? r[1] : k[next++]);
+          return at;
+        },
+        [&](const Indices& i) {
+          return Indices{i[0], i[axis]};
+        });
+  });
+  registry.add(op);
+
+  op.name = "nn.group_norm";
+  op.doc = "Normalises each group of channels of each item, then scales and shifts.";
+  op.attrs = &GroupNormAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    Type t = norm_relation<GroupNormAttrs>(ctx, 3);
+    if (!t) return nullptr;
+    auto& a = ctx.attrs<GroupNormAttrs>();
+    auto* x = as<TensorTypeNode>(t);
+    auto channels = as_const(x->shape[static_cast<size_t>(from_front(a.axis, x->rank()))]);
+    if (!require(ctx,
+                 a.num_groups >= 1 && from_front(a.axis, x->rank()) == 1 &&
+                     (!channels || *channels % a.num_groups == 0),
+                 codes::op_bad_attribute, "num_groups does not divide the channels on axis 1",
+                 "a divisor", std::to_string(a.num_groups)))
+      return nullptr;
+    return t;
+  };
+  op.examples = {
+      {{"Tensor[(2, 6, 4, 4), float32]", "Tensor[(6,), float32]", "Tensor[(6,), float32]"},
+       "num_groups=3"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<GroupNormAttrs>();
+    TirTensor x = ctx.inputs[0];
+    PrimExpr per_group = floor_div(x->shape()[1], index(a.num_groups));
+    std::vector<PrimExpr> extents{per_group};
+    for (size_t d = 2; d < x->shape().size(); ++d) extents.push_back(x->shape()[d]);
+    return normalize(
+        ctx, {x->shape()[0], index(a.num_groups)}, extents, a.epsilon, a.scale, a.center, 1,
+        [&](const Indices& r, const Indices& k) {
+          Indices at{r[0], r[1] * per_group + k[0]};
+          at.insert(at.end(), k.begin() + 1, k.end());
+          return at;
+        },
+        [&](const Indices& i) {
+          return Indices{i[0], floor_div(i[1], per_group)};
+        });
+  });
+  registry.add(op);
+
+  op.name = "nn.lrn";
+  op.doc = "Divides by a power of the mean square over neighbouring channels.";
+  op.args = {{"data", "The input."}};
+  op.attrs = &LRNAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    if (x == nullptr || !normal_axis(ctx, ctx.attrs<LRNAttrs>().axis, x->rank()) ||
+        !require(ctx, ctx.attrs<LRNAttrs>().size >= 1, codes::op_bad_attribute,
+                 "size must be at least 1"))
+      return nullptr;
+    return float_identity(ctx);
+  };
+  op.examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<LRNAttrs>();
+    TirTensor x = ctx.inputs[0];
+    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+    TirTensor squares = tir::compute("T_squares", x->shape(), [&](const Indices& i) {
+      return tir::sum({index(a.size)}, [&](const Indices& k) {
+        PrimExpr at = i[axis] + k[0] - (a.size - 1) / 2;
+        PrimExpr v = x(with(i, axis, at));
+        return select(logical_and(ge(at, index(0)), lt(at, x->shape()[axis])), v * v,
+                      imm(x->dtype, 0));
+      });
+    });
+    return tir::compute("T_lrn", x->shape(), [&](const Indices& i) {
+      PrimExpr base = squares(i) * imm_float(x->dtype, a.alpha / static_cast<double>(a.size)) +
+                      imm_float(x->dtype, a.bias);
+      return div(x(i), tir::call("pow", x->dtype, {base, imm_float(x->dtype, a.beta)}));
+    });
+  });
+  registry.add(op);
+
+  op.name = "nn.batch_norm";
+  op.doc = "Normalises channels by given statistics; gives the result and the statistics.";
+  op.args = {{"data", "The input."},
+             {"gamma", "Scale."},
+             {"beta", "Shift."},
+             {"moving_mean", "Mean of each channel."},
+             {"moving_var", "Variance of each channel."}};
+  op.attrs = &BatchNormAttrs::static_info();
+  op.relation = batch_norm_relation;
+  op.compute = nullptr;
+  op.examples = {};
+  op.absent = {{"compute", "SimplifyInference replaces it by arithmetic"},
+               {"examples", "SimplifyInference replaces it"}};
+  registry.add(op);
+
+  op.name = "nn.dropout";
+  op.doc = "The input and a mask; inference drops nothing.";
+  op.args = {{"data", "The input."}};
+  op.attrs = &DropoutAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    return x == nullptr ? nullptr : Type(tuple_type({Type(x), Type(x)}));
+  };
+  registry.add(op);
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,294 @@
+// Pooling over windows, over everything, and to a given size.
+#include "ops/families.h"
+#include "ops/window.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& text, size_t dims,
+                                     const TensorTypeNode& x) {
+  auto l = Layout::parse(text);
+  std::string primal = l ? l->primal_axes() : "", want = "NC" + std::string(spatial_axes(dims));
+  std::sort(primal.begin(), primal.end());
+  std::sort(want.begin(), want.end());
+  if (!require(ctx, primal == want && l->rank() == static_cast<int64_t>(dims) + 2,
+               codes::op_bad_attribute, "layout is not supported",
+               "NC" + std::string(spatial_axes(dims)) + " in any order", text) ||
+      !require(ctx, x.rank() == l->rank(), codes::type_rank,
+               "the data does not have the layout's dimensions", text, shape_text(x.shape)))
+    return std::nullopt;
+  return l;
+}
+
+template <size_t kDims>
+Type pool_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<PoolAttrs>();
+  auto l = pool_layout_of(ctx, a.layout, kDims, *x);
+  auto pad = full_padding(a.padding, kDims);
+  if (!l || !check_list(ctx, a.pool_size, kDims, 1, "pool_size") ||
+      !check_list(ctx, a.strides, kDims, 1, "strides") ||
+      !check_list(ctx, a.dilation, kDims, 1, "dilation") ||
+      !require(ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range"))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (size_t i = 0; i < kDims; ++i) {
+    Dim& d = shape[axis_of(*l, spatial_axes(kDims)[i])];
+    auto size = window_size(ctx, d, a.pool_size[i], a.strides[i], a.dilation[i], (*pad)[i],
+                            (*pad)[kDims + i], a.ceil_mode);
+    if (!size) return nullptr;
+    d = *size;
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+template <size_t kDims>
+std::shared_ptr<const ComputeRule> pool_rule(bool average) {
+  return compute_rule([average](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<PoolAttrs>();
+    Layout l = Layout::of(a.layout);
+    Ints pad = *full_padding(a.padding, kDims);
+    TirTensor x = ctx.inputs[0];
+    DType acc =
+        x->dtype.is_floating() && x->dtype.bits == 16 && average ? DType::Float(32) : x->dtype;
+    std::vector<PrimExpr> extents;
+    for (int64_t s : a.pool_size) extents.push_back(index(s));
+    // Windows hang over the end only with ceil_mode; then reads are guarded at both ends.
+    auto reads_outside = [&](size_t d) { return pad[d] > 0 || pad[kDims + d] > 0 || a.ceil_mode; };
+    auto position = [&](const Indices& i, const PrimExpr& k, size_t d) {
+      return i[axis_of(l, spatial_axes(kDims)[d])] * a.strides[d] + k * a.dilation[d] - pad[d];
+    };
+    TirTensor r = tir::compute("pool", ctx.outputs[0].shape, [&](const Indices& i) {
+      return tir::reduce(average ? Combiner::Sum : Combiner::Max, extents, [&](const Indices& k) {
+        Indices at = i;
+        PrimExpr inside = boolean(true);
+        for (size_t d = 0; d < kDims; ++d) {
+          size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+          at[axis] = position(i, k[d], d);
+          if (reads_outside(d))
+            inside = logical_and(
+                inside, logical_and(ge(at[axis], index(0)), lt(at[axis], x->shape()[axis])));
+        }
+        PrimExpr v = tir::cast(acc, x(at));
+        return as_int(inside) == 1 ? v : select(inside, v, average ? imm(acc, 0) : min_value(acc));
+      });
+    });
+    if (!average) return r;
+    return tir::compute("pool_avg", r->shape(), [&](const Indices& i) {
+      PrimExpr count = index(1);
+      for (size_t d = 0; d < kDims; ++d) {
+        size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+        if (!reads_outside(d)) {
+          count = count * a.pool_size[d];
+          continue;
+        }
+        // Elements of the window inside the input, or inside the border too.
+        PrimExpr begin = i[axis] * a.strides[d] - pad[d];
+        PrimExpr limit = x->shape()[axis] + (a.count_include_pad ? pad[kDims + d] : 0);
+        PrimExpr low = a.count_include_pad ? begin : max(begin, index(0));
+        if (a.dilation[d] == 1) {
+          count = count * (min(begin + a.pool_size[d], limit) - low);
+        } else {
+          PrimExpr inside = index(0);
+          for (int64_t k = 0; k < a.pool_size[d]; ++k) {
+            PrimExpr p = begin + k * a.dilation[d];
+            PrimExpr ok = lt(p, limit);
+            if (!a.count_include_pad) ok = logical_and(ok, ge(p, index(0)));
+            inside = inside + tir::cast(kIndex, ok);
+          }
+          count = count * inside;
+        }
+      }
+      PrimExpr n = max(count, index(1));
+      return tir::cast(x->dtype, acc.is_floating() ? div(r(i), tir::cast(acc, n))
+                                                   : div(r(i), tir::cast(acc, n)));
+    });
+  });
+}
+
+// The layout attribute follows the data.
+template <class A>
+std::optional<LayoutDecision> follow(const CallNode& call, std::span<const Layout> offered,
+                                     const Layout&) {
+  auto& a = static_cast<const A&>(*call.attrs.get());
+  Layout now = Layout::of(a.layout);
+  Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;
+  std::string x = want.primal_axes(), y = now.primal_axes();
+  std::sort(x.begin(), x.end());
+  std::sort(y.begin(), y.end());
+  if (x != y || want.rank() != now.rank()) return std::nullopt;
+  LayoutDecision out;
+  out.inputs = out.outputs = {want};
+  Node* copy = a.info().clone(a);
+  NodeRef owner(copy);
+  static_cast<A*>(copy)->layout = want.to_string();
+  out.attrs = Attrs::unchecked(owner);
+  return out;
+}
+
+// Window d of an adaptive pool: [floor(i*in/out), ceil((i+1)*in/out)).
+template <size_t kDims>
+Type adaptive_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<AdaptivePoolAttrs>();
+  auto l = pool_layout_of(ctx, a.layout, kDims, *x);
+  if (!l) return nullptr;
+  if (!a.output_size.empty() && a.output_size.size() != 1 &&
+      !check_list(ctx, a.output_size, kDims, 1, "output_size"))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (size_t i = 0; i < kDims && !a.output_size.empty(); ++i) {
+    int64_t n = a.output_size.size() == 1 ? a.output_size[0] : a.output_size[i];
+    if (!require(ctx, n >= 1, codes::op_bad_attribute, "output_size must be at least 1",
+                 "1 or more", std::to_string(n)))
+      return nullptr;
+    shape[axis_of(*l, spatial_axes(kDims)[i])] = dim(n);
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+TirTensor windows(const ComputeContext& ctx, const Layout& l, size_t dims, bool average) {
+  TirTensor x = ctx.inputs[0];
+  const std::vector<PrimExpr>& out = ctx.outputs[0].shape;
+  DType acc =
+      x->dtype.is_floating() && x->dtype.bits == 16 && average ? DType::Float(32) : x->dtype;
+  struct Axis {
+    size_t at;
+    PrimExpr in, out;
+    bool even;
+  };
+  std::vector<Axis> axes;
+  std::vector<PrimExpr> extents;
+  for (size_t d = 0; d < dims; ++d) {
+    Axis a;
+    a.at = axis_of(l, spatial_axes(dims)[d]);
+    a.in = x->shape()[a.at];
+    a.out = out[a.at];
+    auto in = as_int(a.in), n = as_int(a.out);
+    a.even = is_one(a.out) || (in && n && *in % *n == 0);
+    extents.push_back(a.even ? floor_div(a.in, a.out) : floor_div(a.in + a.out - 1, a.out) + 1);
+    axes.push_back(a);
+  }
+  auto begin = [](const Axis& a, const PrimExpr& i) {
+    return is_one(a.out) ? index(0)
+           : a.even      ? i * floor_div(a.in, a.out)
+                         : floor_div(i * a.in, a.out);
+  };
+  auto end = [](const Axis& a, const PrimExpr& i) {
+    return floor_div((i + 1) * a.in + a.out - 1, a.out);
+  };
+  TirTensor r = tir::compute("adaptive_pool", out, [&](const Indices& i) {
+    return tir::reduce(average ? Combiner::Sum : Combiner::Max, extents, [&](const Indices& k) {
+      Indices at = i;
+      PrimExpr inside = boolean(true);
+      for (size_t d = 0; d < dims; ++d) {
+        at[axes[d].at] = begin(axes[d], i[axes[d].at]) + k[d];
+        if (!axes[d].even)
+          inside = logical_and(inside, lt(at[axes[d].at], end(axes[d], i[axes[d].at])));
+      }
+      PrimExpr v = tir::cast(acc, x(at));
+      return as_int(inside) == 1 ? v : select(inside, v, average ? imm(acc, 0) : min_value(acc));
+    });
+  });
+  if (!average) return r;
+  return tir::compute("adaptive_avg", out, [&](const Indices& i) {
+    PrimExpr n = index(1);
+    for (const Axis& a : axes)
+      n = n * (a.even ? floor_div(a.in, a.out) : end(a, i[a.at]) - begin(a, i[a.at]));
+    return tir::cast(x->dtype, div(r(i), tir::cast(acc, n)));
+  });
+}
+
+template <size_t kDims>
+std::shared_ptr<const ComputeRule> adaptive_rule(bool average) {
+  return compute_rule([average](const ComputeContext& ctx) {
+    return windows(ctx, Layout::of(ctx.attrs<AdaptivePoolAttrs>().layout), kDims, average);
+  });
+}
+
+Type global_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto l = pool_layout_of(ctx, ctx.attrs<GlobalPool2DAttrs>().layout, 2, *x);
+  if (!l) return nullptr;
+  std::vector<Dim> shape = x->shape;
+  shape[axis_of(*l, 'H')] = shape[axis_of(*l, 'W')] = dim(1);
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+}  // namespace
+
+void add_pool(OpRegistry& registry) {
+  OpInfo op;
+  op.args = {{"data", "The input, in `layout`."}};
+  op.fusion = FusionClass::OutEWiseFusable;
+  op.support_level = 2;
+  op.cost = [](const CallNode& c) { return num_elements(c.args[0]->type); };
+  auto add = [&](const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
+                 std::shared_ptr<const ComputeRule> compute, LayoutRule layout, const char* type,
+                 const char* text) {
+    op.name = name;
+    op.doc = doc;
+    op.attrs = &attrs;
+    op.relation = relation;
+    op.compute = std::move(compute);
+    op.layout = layout;
+    op.examples = {{{type}, text}};
+    registry.add(op);
+  };
+  const char *one = "Tensor[(1, 2, 9), float32]", *two = "Tensor[(1, 3, 8, 9), float32]",
+             *three = "Tensor[(1, 2, 4, 5, 5), float32]";
+  add("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(), pool_relation<1>,
+      pool_rule<1>(false), follow<MaxPool1DAttrs>, one, "pool_size=[3], strides=[2], padding=[1]");
+  add("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(), pool_relation<2>,
+      pool_rule<2>(false), follow<MaxPool2DAttrs>, two,
+      "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True");
+  add("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(), pool_relation<3>,
+      pool_rule<3>(false), follow<MaxPool3DAttrs>, three, "pool_size=[2, 2, 2]");
+  add("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(), pool_relation<1>,
+      pool_rule<1>(true), follow<AvgPool1DAttrs>, one, "pool_size=[3], padding=[1]");
+  add("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(), pool_relation<2>,
+      pool_rule<2>(true), follow<AvgPool2DAttrs>, two,
+      "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]");
+  add("nn.avg_pool3d", "Mean of each window.", AvgPool3DAttrs::static_info(), pool_relation<3>,
+      pool_rule<3>(true), follow<AvgPool3DAttrs>, three,
+      "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True");
+  add("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
+      AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(false),
+      follow<AdaptivePool1DAttrs>, one, "output_size=[4]");
+  add("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
+      AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(false),
+      follow<AdaptivePool2DAttrs>, two, "output_size=[4, 2]");
+  add("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
+      AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(false),
+      follow<AdaptivePool3DAttrs>, three, "output_size=[2, 1, 3]");
+  add("nn.adaptive_avg_pool1d", "Mean of windows that cover the input evenly.",
+      AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(true),
+      follow<AdaptivePool1DAttrs>, one, "output_size=[3]");
+  add("nn.adaptive_avg_pool2d", "Mean of windows that cover the input evenly.",
+      AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(true),
+      follow<AdaptivePool2DAttrs>, two, "output_size=[3, 3]");
+  add("nn.adaptive_avg_pool3d", "Mean of windows that cover the input evenly.",
+      AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(true),
+      follow<AdaptivePool3DAttrs>, three, "output_size=[2, 2, 2]");
+  for (bool average : {true, false}) {
+    add(average ? "nn.global_avg_pool2d" : "nn.global_max_pool2d",
+        average ? "Mean over height and width." : "Greatest over height and width.",
+        GlobalPool2DAttrs::static_info(), global_relation,
+        compute_rule([average](const ComputeContext& ctx) {
+          return windows(ctx, Layout::of(ctx.attrs<GlobalPool2DAttrs>().layout), 2, average);
+        }),
+        follow<GlobalPool2DAttrs>, two, "");
+  }
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,241 @@
+// Reductions over axes.
+#include <algorithm>
+#include <cctype>
+
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// Which axes are reduced; fails in `ctx` for axes out of range or given twice.
+std::optional<std::vector<bool>> reduced_axes(RelationContext& ctx, int64_t rank,
+                                              const std::optional<Ints>& axis, bool exclude) {
+  std::vector<bool> out(static_cast<size_t>(rank), !axis.has_value() && !exclude);
+  if (!axis) return out;
+  for (int64_t a : *axis) {
+    auto at = normal_axis(ctx, a, rank);
+    if (!at) return std::nullopt;
+    if (!require(ctx, !out[static_cast<size_t>(*at)], codes::op_bad_attribute,
+                 "an axis is given twice", "", std::to_string(a)))
+      return std::nullopt;
+    out[static_cast<size_t>(*at)] = true;
+  }
+  if (exclude) out.flip();
+  return out;
+}
+
+std::vector<bool> mask_of(int64_t rank, const std::optional<Ints>& axis, bool exclude) {
+  std::vector<bool> out(static_cast<size_t>(rank), !axis.has_value() && !exclude);
+  if (axis) {
+    for (int64_t a : *axis) out[static_cast<size_t>(from_front(a, rank))] = true;
+    if (exclude) out.flip();
+  }
+  return out;
+}
+
+template <class A>
+Type reduce_type(RelationContext& ctx, std::optional<DType> dtype) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t == nullptr) return nullptr;
+  auto& a = ctx.attrs<A>();
+  auto axes = reduced_axes(ctx, t->rank(), a.axis, a.exclude);
+  if (!axes) return nullptr;
+  std::vector<Dim> shape;
+  for (size_t i = 0; i < axes->size(); ++i) {
+    if (!(*axes)[i]) shape.push_back(t->shape[i]);
+    if ((*axes)[i] && a.keepdims) shape.push_back(dim(1));
+  }
+  return tensor_type(std::move(shape), dtype.value_or(t->dtype));
+}
+
+// The index into the input from the result's index and the reduction's.
+Indices full_index(const std::vector<bool>& axes, bool keepdims, const Indices& i,
+                   const Indices& k) {
+  Indices out;
+  size_t at = 0, r = 0;
+  for (bool reduced : axes) {
+    if (reduced) {
+      out.push_back(k[r++]);
+      if (keepdims) ++at;
+    } else {
+      out.push_back(i[at++]);
+    }
+  }
+  return out;
+}
+
+std::vector<PrimExpr> extents_of(const TirTensor& x, const std::vector<bool>& axes) {
+  std::vector<PrimExpr> out;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d]) out.push_back(x->shape()[d]);
+  }
+  return out;
+}
+
+PrimExpr count_of(const TirTensor& x, const std::vector<bool>& axes) {
+  PrimExpr n = index(1);
+  for (const PrimExpr& e : extents_of(x, axes)) n = n * e;
+  return n;
+}
+
+// 16-bit floats are summed in float32.
+DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
+
+TirTensor reduce_rule(const ComputeContext& ctx, const TirTensor& x, const std::vector<bool>& axes,
+                      bool keepdims, Combiner c) {
+  DType acc = c == Combiner::Sum || c == Combiner::Prod ? accumulator(x->dtype) : x->dtype;
+  bool any = std::find(axes.begin(), axes.end(), true) != axes.end();
+  if (!any) return tir::compute("T_copy", x->shape(), [&](const Indices& i) { return x(i); });
+  TirTensor r = tir::compute("T_reduce", ctx.outputs[0].shape, [&](const Indices& i) {
+    return tir::reduce(c, extents_of(x, axes), [&](const Indices& k) {
+      return tir::cast(acc, x(full_index(axes, keepdims, i, k)));
+    });
+  });
+  if (acc == x->dtype) return r;
+  return tir::compute("T_cast", r->shape(),
+                      [&](const Indices& i) { return tir::cast(x->dtype, r(i)); });
+}
+
+std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
+  return compute_rule([c, mean](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ReduceAttrs>();
+    TirTensor x = ctx.inputs[0];
+    std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
+    TirTensor r = reduce_rule(ctx, x, axes, a.keepdims, c);
+    if (!mean) return r;
+    PrimExpr n = tir::cast(x->dtype, count_of(x, axes));
+    return tir::compute("T_mean", r->shape(), [&](const Indices& i) { return div(r(i), n); });
+  });
+}
+
+Type same_dtype(RelationContext& ctx) { return reduce_type<ReduceAttrs>(ctx, std::nullopt); }
+Type bool_only(RelationContext& ctx) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t != nullptr && !require(ctx, t->dtype.is_bool(), codes::type_dtype, "needs a bool tensor",
+                               "bool", t->dtype.to_string()))
+    return nullptr;
+  return same_dtype(ctx);
+}
+Type index_type(RelationContext& ctx) { return reduce_type<ArgReduceAttrs>(ctx, DType::Int(32)); }
+
+// Reduced axes move with the layout; the result loses its layout unless all stay in place.
+std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<const Layout> offered,
+                                            const Layout&) {
+  auto& a = static_cast<const ReduceAttrs&>(*call.attrs.get());
+  if (offered.empty() || !offered[0].defined() || !a.keepdims || a.exclude || !a.axis)
+    return std::nullopt;
+  const Layout& l = offered[0];
+  int64_t rank = as<TensorTypeNode>(call.args[0]->type)->rank();
+  std::string original = rank == 4 ? "NCHW" : rank == 3 ? "NCW" : rank == 5 ? "NCDHW" : "";
+  if (original.empty() || l.rank() != rank) return std::nullopt;
+  Ints axes;
+  for (int64_t axis : *a.axis)
+    axes.push_back(l.index_of(original[static_cast<size_t>(from_front(axis, rank))]));
+  LayoutDecision out;
+  out.inputs = out.outputs = {l};
+  out.attrs = make<ReduceAttrs>([&](ReduceAttrs& n) {
+    n.axis = axes;
+    n.keepdims = true;
+  });
+  return out;
+}
+
+}  // namespace
+
+void add_reduce(OpRegistry& registry) {
+  struct Row {
+    const char* name;
+    const char* doc;
+    TypeRelation relation;
+    Combiner combiner;
+    bool mean;
+    const char* dtype;
+  };
+  const Row rows[] = {
+      {"sum", "Sum over axes.", same_dtype, Combiner::Sum, false, "float32"},
+      {"mean", "Mean over axes.", same_dtype, Combiner::Sum, true, "float32"},
+      {"prod", "Product over axes.", same_dtype, Combiner::Prod, false, "float32"},
+      {"max", "Greatest over axes.", same_dtype, Combiner::Max, false, "float32"},
+      {"min", "Least over axes.", same_dtype, Combiner::Min, false, "float32"},
+      {"all", "Whether all hold.", bool_only, Combiner::And, false, "bool"},
+      {"any", "Whether any holds.", bool_only, Combiner::Or, false, "bool"},
+  };
+  OpInfo op;
+  op.args = {{"data", "The input."}};
+  op.fusion = FusionClass::CommReduce;
+  op.cost = [](const CallNode& c) { return num_elements(c.args[0]->type); };
+  for (const Row& row : rows) {
+    op.name = row.name;
+    op.doc = row.doc;
+    op.attrs = &ReduceAttrs::static_info();
+    op.relation = row.relation;
+    op.layout = reduce_layout;
+    op.compute = combine_rule(row.combiner, row.mean);
+    std::string t = "Tensor[(2, 3, 4), " + std::string(row.dtype) + "]";
+    op.examples = {{{t}, "axis=[1]"}, {{t}, "axis=[-1, 0], keepdims=True"}, {{t}, ""}};
+    registry.add(op);
+  }
+  op.layout = nullptr;
+  op.attrs = &ArgReduceAttrs::static_info();
+  op.relation = index_type;
+  for (bool greatest : {true, false}) {
+    op.name = greatest ? "argmax" : "argmin";
+    op.doc = greatest ? "Where the greatest is, as int32." : "Where the least is, as int32.";
+    op.examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
+                   {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}};
+    op.compute = compute_rule([greatest](const ComputeContext& ctx) {
+      auto& a = ctx.attrs<ArgReduceAttrs>();
+      TirTensor x = ctx.inputs[0];
+      std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
+      std::vector<PrimExpr> extents = extents_of(x, axes);
+      // Several axes are searched as one, in row-major order; the last of equals is the first of
+      // the reversed order.
+      PrimExpr total = count_of(x, axes);
+      TirTensor found = tir::compute("T_arg", ctx.outputs[0].shape, [&](const Indices& i) {
+        return arg_reduce(greatest ? Combiner::ArgMax : Combiner::ArgMin, total,
+                          [&](const PrimExpr& flat) {
+                            PrimExpr rest = a.select_last_index ? total - index(1) - flat : flat;
+                            Indices k(extents.size());
+                            for (size_t d = extents.size(); d-- > 0;) {
+                              k[d] = d == 0 ? rest : floor_mod(rest, extents[d]);
+                              rest = floor_div(rest, extents[d]);
+                            }
+                            return x(full_index(axes, a.keepdims, i, k));
+                          });
+      });
+      return tir::compute("T_index", found->shape(), [&](const Indices& i) {
+        PrimExpr at = found(i);
+        return tir::cast(DType::Int(32), a.select_last_index ? total - index(1) - at : at);
+      });
+    });
+    registry.add(op);
+  }
+  op.name = "variance";
+  op.doc = "Mean of squared differences from a given mean.";
+  op.args = {{"data", "The input."}, {"mean", "Its mean, with reduced axes kept."}};
+  op.attrs = &VarianceAttrs::static_info();
+  op.relation = [](RelationContext& ctx) { return reduce_type<VarianceAttrs>(ctx, std::nullopt); };
+  op.examples = {
+      {{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"}, "axis=[1], keepdims=True"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<VarianceAttrs>();
+    TirTensor x = ctx.inputs[0], mean = ctx.inputs[1];
+    std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
+    TirTensor square = tir::compute("T_square", x->shape(), [&](const Indices& i) {
+      PrimExpr d = x(i) - broadcast_read(mean, i);
+      return d * d;
+    });
+    TirTensor s = reduce_rule(ctx, square, axes, a.keepdims, Combiner::Sum);
+    PrimExpr n = tir::cast(x->dtype, count_of(x, axes) - (a.unbiased ? 1 : 0));
+    return tir::compute("T_variance", s->shape(), [&](const Indices& i) { return div(s(i), n); });
+  });
+  registry.add(op);
+}
+
+}  // namespace relay::ops

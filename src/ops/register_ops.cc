@@ -1,0 +1,28 @@
+#include "ops/register_ops.h"
+
+#include <mutex>
+
+#include "ops/families.h"
+
+namespace relay {
+
+void register_ops() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    OpRegistry& registry = OpRegistry::global();
+    ops::add_elementwise(registry);
+    ops::add_binary(registry);
+    ops::add_reduce(registry);
+    ops::add_matmul(registry);
+    ops::add_conv(registry);
+    ops::add_pool(registry);
+    ops::add_norm(registry);
+    ops::add_shape(registry);
+    ops::add_create(registry);
+    ops::add_index(registry);
+    ops::add_layout(registry);
+    ops::add_resize(registry);
+  });
+}
+
+}  // namespace relay
