@@ -133,6 +133,8 @@ class OpenVino(Engine):
         }
         compiled = openvino.Core().compile_model(str(path), "CPU", options)
         self.request = compiled.create_infer_request()
+        # The tensors are views: the arrays must live as long as the request.
+        self.inputs = inputs
         for name, value in inputs.items():
             self.request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
         self.count = len(compiled.outputs)
