@@ -38,12 +38,14 @@ double source_of(NodeContext& ctx, const ResizeSpec& s, const AxisResize& a, int
     return n / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
   }
   if (c == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
-  if (c == "align_corners") return a.out > 1 ? x * (n - 1) / (m - 1) : 0;
+  // The standard counts with the size before it is rounded down.
+  double exact = a.scale * n;
+  if (c == "align_corners") return exact != 1 ? x * (n - 1) / (exact - 1) : 0;
   if (c == "asymmetric") return x / a.scale;
   if (c == "tf_half_pixel_for_nn") return (x + 0.5) / a.scale;
   if (c == "tf_crop_and_resize") {
-    if (a.out == 1) return 0.5 * (a.roi_begin + a.roi_end) * (n - 1);
-    return a.roi_begin * (n - 1) + x * (a.roi_end - a.roi_begin) * (n - 1) / (m - 1);
+    if (exact == 1) return 0.5 * (a.roi_begin + a.roi_end) * (n - 1);
+    return a.roi_begin * (n - 1) + x * (a.roi_end - a.roi_begin) * (n - 1) / (exact - 1);
   }
   ctx.fail(codes::frontend_attribute,
            "attribute 'coordinate_transformation_mode' has an unknown value",

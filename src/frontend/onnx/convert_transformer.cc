@@ -42,6 +42,12 @@ Expr join_heads(NodeContext& ctx, const Expr& x) {
   return ctx.reshape(y, {s[0], s[1], s[2] * s[3]});
 }
 
+// A number so low that softmax gives zero.
+double lowest(DType dtype) { return dtype.is_float(16) ? -65504.0 : -3.3e38; }
+Expr lowest_like(NodeContext& ctx, const Expr& e) {
+  return ctx.scalar_like(lowest(NodeContext::dtype_of(e)), e);
+}
+
 // -inf-like entries above the diagonal: query i sees keys up to i + shift.
 Expr causal_bias(NodeContext& ctx, const Expr& scores, int64_t shift) {
   DType dtype = NodeContext::dtype_of(scores);
@@ -49,7 +55,7 @@ Expr causal_bias(NodeContext& ctx, const Expr& scores, int64_t shift) {
   int64_t columns = ctx.const_dim(scores, 3, "the length of a causal sequence");
   ctx.charge_bytes(rows * columns, dtype);
   Tensor t = Tensor::zeros(dtype, {rows, columns});
-  double low = dtype.bits == 16 ? -65504.0 : -3.4028234663852886e38;
+  double low = lowest(dtype);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = std::max<int64_t>(r + shift + 1, 0); c < columns; ++c) {
       t.set_from_double(r * columns + c, low);
@@ -206,18 +212,26 @@ Values convert_attention(NodeContext& ctx) {
     Expr cap = ctx.scalar_like(softcap, scores);
     scores = ctx.mul(ctx.call("tanh", {ctx.div(scores, cap)}), cap);
   }
-  if (ctx.attr("is_causal", 0) != 0) scores = ctx.add(scores, causal_bias(ctx, scores, past));
-  if (ctx.has(3)) {
-    Expr mask = ctx.in(3);
-    if (NodeContext::dtype_of(mask).is_bool()) {
-      Expr low = ctx.scalar_like(
-          NodeContext::dtype_of(scores).bits == 16 ? -65504.0 : -3.4028234663852886e38, scores);
-      scores = ctx.call("where", {mask, scores, low});
-    } else {
-      scores = ctx.add(scores, ctx.cast(mask, NodeContext::dtype_of(scores)));
-    }
+  bool causal = ctx.attr("is_causal", 0) != 0;
+  bool truth_mask = ctx.has(3) && NodeContext::dtype_of(ctx.in(3)).is_bool();
+  Expr allowed = truth_mask ? ctx.in(3) : nullptr;
+  if (truth_mask && causal) {
+    Expr seen = ctx.call("equal", {causal_bias(ctx, scores, past), ctx.scalar_like(0, scores)});
+    allowed = ctx.call("logical_and", {allowed, seen});
+  } else if (causal) {
+    scores = ctx.add(scores, causal_bias(ctx, scores, past));
+  }
+  if (allowed) {
+    scores = ctx.call("where", {allowed, scores, lowest_like(ctx, scores)});
+  } else if (ctx.has(3)) {
+    scores = ctx.add(scores, ctx.cast(ctx.in(3), NodeContext::dtype_of(scores)));
   }
   Expr weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (allowed) {
+    // A query that may see nothing gets nothing.
+    Expr some = ctx.reduce("any", allowed, {NodeContext::rank_of(allowed) - 1}, true);
+    weights = ctx.call("where", {some, weights, ctx.scalar_like(0, weights)});
+  }
   Expr y = ctx.matmul(weights, v);
   return {value_of(flat ? join_heads(ctx, y) : y), value_of(present_key), value_of(present_value)};
 }
