@@ -95,8 +95,7 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options);
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options);
 
-// Evaluates constant expressions with compiled kernels where that pays, with the evaluator where
-// they are small.
+// Evaluates constant expressions with kernels compiled in this process.
 ConstantEvaluator constant_evaluator(const CompileOptions& options);
 
 // A pass context for the options, as `optimize` uses it (for running single passes).

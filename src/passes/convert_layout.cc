@@ -103,7 +103,8 @@ class Converter : public Rewriter {
     }
     auto desired = desired_.find(row.name);
     if (desired == desired_.end() && !from.defined()) return nullptr;
-    bool broadcasts = row.fusion <= FusionClass::Broadcast;
+    // Operators with attributes (bias_add) say themselves where their operands go.
+    bool broadcasts = row.fusion <= FusionClass::Broadcast && row.attrs == nullptr;
     CallNode const* call_node = &c;
     Call expanded;
     if (broadcasts) {

@@ -1,0 +1,27 @@
+// Schedule rules: which loops a kernel gets, by formula from the target's description.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tir/stmt.h"
+
+namespace relay {
+
+// What rules need to know of the machine.
+struct TargetInfo {
+  int64_t vector_bits = 128;
+  int64_t num_vector_registers = 16;
+  int64_t l1_bytes = 32 << 10;
+  int64_t l2_bytes = 512 << 10;
+  int64_t l3_bytes = 8 << 20;
+  int num_cores = 1;
+  bool has_fma = false;
+};
+
+// The kernel in the loops of the rule that fits it; the rule says what it did in the attribute
+// "schedule". At opt level 0 every block stays as it was composed.
+tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& target,
+                              int opt_level);
+
+}  // namespace relay

@@ -1,0 +1,53 @@
+// What the schedule steps share: the tree of the function as it is, checks and errors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tir/schedule/loop_tree.h"
+#include "tir/schedule/schedule.h"
+
+namespace relay::tir {
+
+class ScheduleEdit {
+ public:
+  ScheduleEdit(const Schedule& s, std::string step);
+
+  [[noreturn]] void fail(const std::string& reason, const std::string& help = {}) const;
+  const BlockNode* block(const BlockRV& rv) const;
+  const ForNode* loop(const LoopRV& rv) const;
+
+  std::vector<const BlockNode*> producers(const BlockNode& b) const;
+  std::vector<const BlockNode*> consumers(const BlockNode& b) const;
+  std::vector<const BlockNode*> writers(const Buffer& buffer) const;
+  std::vector<const BlockNode*> users(const Buffer& buffer) const;
+  // The one buffer that the block writes; fails when there are several.
+  Buffer written_buffer(const BlockNode& b) const;
+  // Fails unless the iterations of the loop may run in any order and at the same time.
+  void check_data_parallel(const ForNode& f) const;
+
+  static bool touches(const std::vector<Region>& regions, const Buffer& buffer);
+  static bool is_reduction(const BlockNode& b);
+  // Whether the loop's variable stands in the binding of an iteration variable of that kind.
+  static bool bound_to(const ForNode& f, const BlockNode& b, IterKind kind);
+  // Moves the buffer's allocation to the innermost statement around all its uses.
+  static Stmt place_allocation(const Stmt& body, const Buffer& buffer);
+
+  // The block in new loops over a part of its iterations, data-parallel ones first; guarded where
+  // the part may reach out of the block's own ranges.
+  static Stmt loops_over_box(Schedule& s, const BlockNode& b, const std::vector<PrimExpr>& mins,
+                             const std::vector<PrimExpr>& extents,
+                             const std::vector<const ForNode*>& around);
+  static std::string fresh_name(Schedule& s, const std::string& base) { return s.fresh_name(base); }
+
+  const Schedule& schedule;
+  LoopTree tree;
+
+ private:
+  std::string step_;
+};
+
+// A string as an argument of a trace line.
+std::string quoted(const std::string& text);
+
+}  // namespace relay::tir

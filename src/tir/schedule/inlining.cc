@@ -1,0 +1,170 @@
+// Schedule steps compute_inline and reverse_compute_inline.
+#include "tir/schedule/edit.h"
+
+namespace relay::tir {
+namespace {
+
+// The iteration variable that an index is, alone; or null.
+const VarNode* plain_iter(const PrimExpr& index, const BlockNode& block) {
+  for (const IterVar& v : block.iters) {
+    if (index == v->var) return v->var.get();
+  }
+  return nullptr;
+}
+
+// Replaces loads of a buffer by an expression of their indices.
+class LoadReplacer : public Rewriter {
+ public:
+  LoadReplacer(Buffer buffer, std::function<PrimExpr(const std::vector<PrimExpr>&)> value)
+      : Rewriter(family::tir_expr | family::tir_stmt),
+        buffer_(std::move(buffer)),
+        value_(std::move(value)) {}
+  NodeRef post(const NodeRef&, NodeRef rebuilt) override {
+    auto* l = as<LoadNode>(rebuilt);
+    return l != nullptr && l->buffer == buffer_ ? NodeRef(value_(l->indices)) : rebuilt;
+  }
+
+ private:
+  Buffer buffer_;
+  std::function<PrimExpr(const std::vector<PrimExpr>&)> value_;
+};
+
+// Checks that the block stores, once for each element, a value at plain iteration variables (or
+// at 0 in dimensions of one element).
+const StoreNode* element_wise_store(const ScheduleEdit& edit, const BlockNode& b) {
+  const StoreNode* s = single_store(b);
+  if (s == nullptr || s->predicate) edit.fail("block " + b.name + " is not a single store");
+  std::vector<const VarNode*> seen;
+  for (size_t d = 0; d < s->indices.size(); ++d) {
+    const VarNode* v = plain_iter(s->indices[d], b);
+    if (v != nullptr && std::find(seen.begin(), seen.end(), v) == seen.end()) {
+      seen.push_back(v);
+    } else if (!(as_int(s->indices[d]) == 0 && as_int(s->buffer->shape[d]) == 1)) {
+      edit.fail("block " + b.name + " does not store at its plain iteration variables");
+    }
+  }
+  return s;
+}
+
+}  // namespace
+
+void Schedule::compute_inline(const BlockRV& rv) {
+  ScheduleEdit edit(*this, "compute_inline");
+  const BlockNode* b = edit.block(rv);
+  Buffer buffer = edit.written_buffer(*b);
+  if (is_output(buffer)) edit.fail("block " + b->name + " writes an output");
+  if (ScheduleEdit::is_reduction(*b) || b->init) {
+    edit.fail("block " + b->name + " is a reduction");
+  }
+  if (edit.writers(buffer).size() != 1) {
+    edit.fail("block " + b->name + " writes only a part of " + buffer->name);
+  }
+  const StoreNode* s = element_wise_store(edit, *b);
+  if (ScheduleEdit::touches(b->reads, buffer)) edit.fail("block " + b->name + " reads its result");
+  if (edit.consumers(*b).empty()) edit.fail("nothing reads the result of block " + b->name);
+  std::unordered_map<const Node*, Stmt> edits{{b, nullptr}};
+  for (const BlockNode* c : edit.consumers(*b)) {
+    LoadReplacer replacer(buffer, [&](const std::vector<PrimExpr>& indices) {
+      VarMap map;
+      for (size_t d = 0; d < indices.size(); ++d) {
+        if (const VarNode* v = plain_iter(s->indices[d], *b)) map[v] = indices[d];
+      }
+      for (const IterVar& v : b->iters) {
+        if (!map.contains(v->var.get())) map[v->var.get()] = v->min;  // a dimension of one
+      }
+      return replace_vars(s->value, map);
+    });
+    edits[c] = with_access_regions(modified(*c, [&](BlockNode& n) {
+      n.body = replacer.apply(n.body);
+      if (n.init) n.init = replacer.apply(n.init);
+    }));
+  }
+  const AllocateNode* a = edit.tree.allocation_of(buffer);
+  Stmt body = replace_stmts(func_->body, edits);
+  if (a != nullptr) {
+    LoopTree tree(body);
+    if (const AllocateNode* left = tree.allocation_of(buffer)) {
+      body = replace_stmts(body, {{left, left->body}});
+    }
+  }
+  set_body(body);
+  record("compute_inline", {b->name});
+}
+
+void Schedule::reverse_compute_inline(const BlockRV& rv) {
+  ScheduleEdit edit(*this, "reverse_compute_inline");
+  const BlockNode* e = edit.block(rv);
+  if (ScheduleEdit::is_reduction(*e) || e->init) edit.fail("block " + e->name + " is a reduction");
+  std::vector<const BlockNode*> producers = edit.producers(*e);
+  if (producers.size() != 1) {
+    edit.fail("block " + e->name + " has not exactly one producer inside the kernel");
+  }
+  const BlockNode* p = producers[0];
+  if (ScheduleEdit::is_reduction(*p) || p->init) {
+    edit.fail("producer " + p->name + " is a reduction, whose result is ready only at its end",
+              "use cache_write on the producer and inline into the copy");
+  }
+  Buffer buffer = edit.written_buffer(*p);
+  if (is_output(buffer)) edit.fail("producer " + p->name + " writes an output");
+  if (edit.consumers(*p).size() != 1) edit.fail("producer " + p->name + " has other consumers");
+  if (edit.writers(buffer).size() != 1) {
+    edit.fail("producer " + p->name + " writes only a part of " + buffer->name);
+  }
+  const StoreNode* ps = element_wise_store(edit, *p);
+  const StoreNode* es = single_store(*e);
+  if (es == nullptr || es->predicate) edit.fail("block " + e->name + " is not a single store");
+  if (e->predicate) edit.fail("block " + e->name + " is guarded by a condition");
+  // All reads of the buffer must be at one place, a permutation of the consumer's iterations.
+  std::vector<const LoadNode*> loads;
+  post_order(es->value, [&](const Node& n) {
+    auto* l = as<LoadNode>(&n);
+    if (l != nullptr && l->buffer == buffer) loads.push_back(l);
+  });
+  VarMap map;
+  if (loads.empty()) edit.fail("block " + e->name + " does not read " + buffer->name);
+  for (const LoadNode* l : loads) {
+    for (size_t d = 0; d < l->indices.size(); ++d) {
+      const VarNode* mine = plain_iter(l->indices[d], *e);
+      bool same = mine == plain_iter(loads[0]->indices[d], *e);
+      if (mine != nullptr && same) {
+        if (l == loads[0] && map.contains(mine)) {
+          edit.fail("block " + e->name + " reads a diagonal of " + buffer->name);
+        }
+        map[mine] = ps->indices[d];
+      } else if (!same || !(as_int(l->indices[d]) == 0 && as_int(buffer->shape[d]) == 1)) {
+        edit.fail("block " + e->name + " does not read " + buffer->name +
+                  " at its own iteration variables");
+      }
+    }
+  }
+  for (const IterVar& v : e->iters) {
+    if (map.contains(v->var.get())) continue;
+    if (as_int(v->extent) != 1) {
+      edit.fail("iteration " + v->var->name + " of block " + e->name + " is not one of " +
+                buffer->name);
+    }
+    map[v->var.get()] = v->min;
+  }
+  // A dimension that the consumer's domain covers only partly would be stored out of bounds.
+  for (size_t d = 0; d < loads[0]->indices.size(); ++d) {
+    for (const IterVar& v : e->iters) {
+      if (!(loads[0]->indices[d] == v->var)) continue;
+      auto have = as_int(v->extent), want = as_int(buffer->shape[d]);
+      if (!(v->extent == buffer->shape[d]) && !(have && want && *have == *want)) {
+        edit.fail("block " + e->name + " reads only a part of " + buffer->name);
+      }
+    }
+  }
+  LoadReplacer replacer(buffer, [&](const std::vector<PrimExpr>&) { return ps->value; });
+  Stmt merged = replacer.apply(replace_vars(Stmt(ref(*es)), map));
+  Block fused = with_access_regions(modified(*p, [&](BlockNode& n) { n.body = merged; }));
+  Stmt body = replace_stmts(func_->body, {{p, fused}, {e, nullptr}});
+  LoopTree tree(body);
+  if (const AllocateNode* left = tree.allocation_of(buffer)) {
+    body = replace_stmts(body, {{left, left->body}});
+  }
+  set_body(body);
+  record("reverse_compute_inline", {e->name});
+}
+
+}  // namespace relay::tir

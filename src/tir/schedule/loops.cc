@@ -1,0 +1,377 @@
+// Schedule steps on loops: split, partition, fuse, reorder and the kinds of loops.
+#include <algorithm>
+
+#include "tir/schedule/edit.h"
+
+namespace relay::tir {
+namespace {
+
+std::string list_text(const std::vector<int64_t>& values) {
+  std::string out = "[";
+  for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
+  return out + "]";
+}
+
+bool inside(const LoopTree& tree, const Node* loop, const BlockNode& b) {
+  const BlockNode* found = tree.find_block(b.name);
+  return found != nullptr && tree.contains(loop, found);
+}
+
+// Simplifies the blocks below the loop over `var`, which is in `body`.
+Stmt simplify_below(const Stmt& body, const std::vector<Var>& vars) {
+  LoopTree tree(body);
+  std::vector<const ForNode*> loops;
+  for (const Var& v : vars) {
+    if (const ForNode* f = tree.find_loop(v)) loops.push_back(f);
+  }
+  return simplify_blocks(body, [&](const BlockNode& b) {
+    return std::any_of(loops.begin(), loops.end(),
+                       [&](const ForNode* f) { return inside(tree, f, b); });
+  });
+}
+
+// Adds a condition to all blocks below `stmt`.
+Stmt guard_blocks(const Stmt& stmt, const PrimExpr& condition) {
+  LoopTree tree(stmt);
+  std::unordered_map<const Node*, Stmt> edits;
+  for (const BlockNode* b : tree.blocks()) {
+    edits[b] = modified(*b, [&](BlockNode& n) { n.predicate = conjoin(n.predicate, condition); });
+  }
+  return replace_stmts(stmt, edits);
+}
+
+}  // namespace
+
+std::vector<LoopRV> Schedule::split(const LoopRV& rv, const std::vector<int64_t>& factors) {
+  ScheduleEdit edit(*this, "split");
+  const ForNode* f = edit.loop(rv);
+  if (factors.size() < 2) edit.fail("at least two factors are needed");
+  if (f->loop_kind != ForKind::Serial) edit.fail("loop " + f->var->name + " is not serial any more");
+  int64_t known = 1;
+  int inferred = -1;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i] == -1 && inferred < 0) {
+      inferred = static_cast<int>(i);
+    } else if (factors[i] <= 0 || known > (int64_t{1} << 40) / factors[i]) {
+      edit.fail("factor " + std::to_string(factors[i]) + " of loop " + f->var->name +
+                " is out of range");
+    } else {
+      known *= factors[i];
+    }
+  }
+  std::optional<int64_t> extent = as_int(f->extent);
+  if (inferred < 0 && (!extent || known < *extent)) {
+    edit.fail("the factors " + list_text(factors) + " do not cover loop " + f->var->name,
+              "let one factor be -1");
+  }
+  Analyzer analyzer;
+  bind_loops(analyzer, edit.tree.loops_around(f));
+  std::vector<PrimExpr> extents;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (static_cast<int>(i) != inferred) {
+      extents.push_back(index(factors[i]));
+    } else if (extent) {
+      extents.push_back(index((*extent + known - 1) / known));
+    } else {
+      extents.push_back(analyzer.simplify(floor_div(f->extent + (known - 1), index(known))));
+    }
+  }
+  std::vector<LoopRV> out;
+  PrimExpr value;
+  PrimExpr total;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    Var v = fresh_var(f->var->name + "_" + std::to_string(i), f->var->dtype);
+    out.push_back({v});
+    value = value ? value * extents[i] + v : PrimExpr(v);
+    total = total ? total * extents[i] : extents[i];
+  }
+  if (as_int(f->min) != 0) value = value + f->min;
+  Stmt body = replace_vars(f->body, {{f->var.get(), value}});
+  std::optional<int64_t> covered = as_int(analyzer.simplify(total));
+  if (!extent || !covered || *covered != *extent) {
+    body = guard_blocks(body, lt(value, f->min + f->extent));
+  }
+  for (size_t i = factors.size(); i-- > 0;) {
+    body = modified(*f, [&](ForNode& n) {
+      n.var = out[i].var;
+      n.min = index(0);
+      n.extent = extents[i];
+      n.body = body;
+      if (i > 0) n.annotations.clear();
+    });
+  }
+  Stmt all = replace_stmts(func_->body, {{f, body}});
+  set_body(simplify_below(all, {out[0].var}));
+  std::vector<std::string> names;
+  for (const LoopRV& l : out) names.push_back(l.var->name);
+  record("split", {f->var->name, list_text(factors)}, names);
+  return out;
+}
+
+Partition Schedule::partition(const LoopRV& rv, int64_t point) {
+  ScheduleEdit edit(*this, "partition");
+  const ForNode* f = edit.loop(rv);
+  std::optional<int64_t> extent = as_int(f->extent);
+  if (!extent || as_int(f->min) != 0) {
+    edit.fail("loop " + f->var->name + " has no constant bounds");
+  }
+  if (point <= 0 || point >= *extent) {
+    edit.fail("point " + std::to_string(point) + " is not inside loop " + f->var->name + " [0, " +
+              std::to_string(*extent) + ")");
+  }
+  for (const BlockNode* b : edit.tree.blocks_in(f)) {
+    if (b->init && ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
+      edit.fail("loop " + f->var->name + " is a reduction loop of block " + b->name +
+                    ", which still has its initialisation inside",
+                "apply decompose_reduction first");
+    }
+  }
+  Partition out;
+  // The copy: own variables, buffers and names.
+  VarMap fresh;
+  std::unordered_map<const Node*, Stmt> renamed;
+  for (const ForNode* l : edit.tree.loops_in(f)) {
+    Var v = fresh_var(l->var);
+    fresh[l->var.get()] = v;
+    out.loops.push_back({LoopRV{l->var}, LoopRV{v}});
+  }
+  for (const BlockNode* b : edit.tree.blocks_in(f)) {
+    std::string name = fresh_name(b->name);
+    out.blocks.push_back({BlockRV{b->name}, BlockRV{name}});
+    renamed[b] = modified(*b, [&](BlockNode& n) {
+      n.name = name;
+      // A block's own variables are never shared between blocks.
+      VarMap own;
+      for (const IterVar& v : n.iters) own[v->var.get()] = var(v->var->name, v->var->dtype);
+      for (IterVar& v : n.iters) v = replace_vars(v, own);
+      for (Region& r : n.reads) r = replace_vars(r, own);
+      for (Region& r : n.writes) r = replace_vars(r, own);
+      if (n.init) n.init = replace_vars(n.init, own);
+      n.body = replace_vars(n.body, own);
+    });
+  }
+  for (const AllocateNode* a : edit.tree.allocations()) {
+    if (!edit.tree.contains(f, a)) continue;
+    fresh[a->buffer.get()] =
+        modified(*a->buffer, [&](BufferNode& n) { n.name = fresh_name(n.name); });
+  }
+  Stmt copy = replace_vars(replace_stmts(ref(*f), renamed), fresh);
+  auto* c = as<ForNode>(copy);
+  Var tail_var = c->var;
+  Stmt tail = modified(*c, [&](ForNode& n) {
+    n.extent = index(*extent - point);
+    n.body = replace_vars(n.body, {{tail_var.get(), PrimExpr(tail_var) + point}});
+  });
+  Stmt head = modified(*f, [&](ForNode& n) { n.extent = index(point); });
+  Stmt all = replace_stmts(func_->body, {{f, seq({head, tail})}});
+  all = simplify_below(all, {f->var, tail_var});
+  set_body(all);
+  LoopTree tree(all);
+  out.head = tree.find_loop(f->var) ? LoopRV{f->var} : LoopRV{};
+  out.tail = tree.find_loop(tail_var) ? LoopRV{tail_var} : LoopRV{};
+  out.loops.erase(out.loops.begin());
+  record("partition", {f->var->name, std::to_string(point)});
+  return out;
+}
+
+LoopRV Schedule::fuse(const std::vector<LoopRV>& rvs) {
+  ScheduleEdit edit(*this, "fuse");
+  if (rvs.empty()) edit.fail("no loop is given");
+  if (rvs.size() == 1) return rvs[0];
+  std::vector<const ForNode*> loops;
+  for (const LoopRV& rv : rvs) loops.push_back(edit.loop(rv));
+  for (size_t i = 0; i < loops.size(); ++i) {
+    if (loops[i]->loop_kind != ForKind::Serial) {
+      edit.fail("loop " + loops[i]->var->name + " is not serial any more");
+    }
+    if (as_int(loops[i]->min) != 0) edit.fail("loop " + loops[i]->var->name + " starts not at 0");
+    if (i > 0 && loops[i - 1]->body.get() != loops[i]) {
+      edit.fail("loop " + loops[i]->var->name + " is not directly inside loop " +
+                loops[i - 1]->var->name);
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (uses_var(loops[i]->extent, loops[j]->var.get())) {
+        edit.fail("the extent of loop " + loops[i]->var->name + " depends on loop " +
+                  loops[j]->var->name);
+      }
+    }
+  }
+  for (const BlockNode* b : edit.tree.blocks_in(loops.back())) {
+    bool reduces = false, spatial = false;
+    for (const ForNode* f : loops) {
+      reduces |= ScheduleEdit::bound_to(*f, *b, IterKind::Reduce);
+      spatial |= ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel);
+    }
+    if (reduces && spatial) {
+      edit.fail("block " + b->name + " has a reduction and a data-parallel loop among them");
+    }
+  }
+  std::string name;
+  PrimExpr total;
+  for (const ForNode* f : loops) {
+    name += (name.empty() ? "" : "_") + f->var->name;
+    total = total ? total * f->extent : f->extent;
+  }
+  if (name.size() > 40) name = loops[0]->var->name + "_fused";
+  Analyzer analyzer;
+  bind_loops(analyzer, edit.tree.loops_around(loops[0]));
+  Var fused = fresh_var(name, loops[0]->var->dtype);
+  VarMap map;
+  PrimExpr rest = fused;
+  for (size_t i = loops.size(); i-- > 0;) {
+    if (i == 0) {
+      map[loops[i]->var.get()] = rest;
+    } else {
+      map[loops[i]->var.get()] = floor_mod(rest, loops[i]->extent);
+      rest = floor_div(rest, loops[i]->extent);
+    }
+  }
+  Stmt body = replace_vars(loops.back()->body, map);
+  Stmt out = modified(*loops[0], [&](ForNode& n) {
+    n.var = fused;
+    n.min = index(0);
+    n.extent = analyzer.simplify(total);
+    n.body = body;
+  });
+  Stmt all = replace_stmts(func_->body, {{loops[0], out}});
+  set_body(simplify_below(all, {fused}));
+  std::string names = "[";
+  for (size_t i = 0; i < loops.size(); ++i) names += (i ? ", " : "") + loops[i]->var->name;
+  record("fuse", {names + "]"}, {fused->name});
+  return {fused};
+}
+
+void Schedule::reorder(const std::vector<LoopRV>& rvs) {
+  ScheduleEdit edit(*this, "reorder");
+  std::vector<const ForNode*> wanted;
+  for (const LoopRV& rv : rvs) {
+    const ForNode* f = edit.loop(rv);
+    if (std::find(wanted.begin(), wanted.end(), f) != wanted.end()) {
+      edit.fail("loop " + f->var->name + " is named twice");
+    }
+    wanted.push_back(f);
+  }
+  if (wanted.size() < 2) return;
+  // The nest from the outermost to the innermost of them.
+  const ForNode* innermost = wanted[0];
+  const ForNode* outermost = wanted[0];
+  for (const ForNode* f : wanted) {
+    if (edit.tree.contains(innermost, f)) innermost = f;
+    if (edit.tree.contains(f, outermost)) outermost = f;
+  }
+  std::vector<const ForNode*> nest;
+  for (const Node* at = innermost;; at = edit.tree.parent(at)) {
+    auto* f = as<ForNode>(at);
+    if (at == nullptr || f == nullptr) {
+      edit.fail("the loops are not directly inside one another",
+                "other statements stand between " + outermost->var->name + " and " +
+                    innermost->var->name);
+    }
+    nest.push_back(f);
+    if (f == outermost) break;
+  }
+  std::reverse(nest.begin(), nest.end());
+  for (const ForNode* f : wanted) {
+    if (std::find(nest.begin(), nest.end(), f) == nest.end()) {
+      edit.fail("loop " + f->var->name + " is not in the nest of loop " + outermost->var->name);
+    }
+  }
+  std::vector<const ForNode*> order;
+  size_t next = 0;
+  for (const ForNode* f : nest) {
+    bool named = std::find(wanted.begin(), wanted.end(), f) != wanted.end();
+    order.push_back(named ? wanted[next++] : f);
+  }
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (size_t j = i; j < order.size(); ++j) {
+      if (uses_var(order[i]->extent, order[j]->var.get()) ||
+          uses_var(order[i]->min, order[j]->var.get())) {
+        edit.fail("the bounds of loop " + order[i]->var->name + " depend on loop " +
+                  order[j]->var->name);
+      }
+    }
+  }
+  for (const BlockNode* b : edit.tree.blocks_in(innermost)) {
+    for (const ForNode* f : nest) {
+      if (ScheduleEdit::bound_to(*f, *b, IterKind::Opaque)) {
+        edit.fail("the order of loop " + f->var->name + " matters to block " + b->name);
+      }
+    }
+  }
+  Stmt body = innermost->body;
+  for (size_t i = order.size(); i-- > 0;) {
+    body = modified(*order[i], [&](ForNode& n) { n.body = body; });
+  }
+  set_body(replace_stmts(func_->body, {{outermost, body}}));
+  std::vector<std::string> names;
+  for (const LoopRV& rv : rvs) names.push_back(rv.var->name);
+  record("reorder", names);
+}
+
+void Schedule::parallel(const LoopRV& rv) {
+  ScheduleEdit edit(*this, "parallel");
+  const ForNode* f = edit.loop(rv);
+  edit.check_data_parallel(*f);
+  for (const ForNode* outer : edit.tree.loops_around(f)) {
+    if (outer->loop_kind == ForKind::Parallel) {
+      edit.fail("loop " + outer->var->name + " around loop " + f->var->name +
+                " is parallel already");
+    }
+  }
+  Stmt out = modified(*f, [&](ForNode& n) { n.loop_kind = ForKind::Parallel; });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("parallel", {f->var->name});
+}
+
+void Schedule::vectorize(const LoopRV& rv) {
+  ScheduleEdit edit(*this, "vectorize");
+  const ForNode* f = edit.loop(rv);
+  if (!as_int(f->extent)) edit.fail("the extent of loop " + f->var->name + " is not a constant");
+  if (edit.tree.loops_in(f).size() > 1) {
+    edit.fail("loop " + f->var->name + " is not an innermost loop");
+  }
+  edit.check_data_parallel(*f);
+  Stmt out = modified(*f, [&](ForNode& n) { n.loop_kind = ForKind::Vectorized; });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("vectorize", {f->var->name});
+}
+
+void Schedule::unroll(const LoopRV& rv, int64_t factor) {
+  ScheduleEdit edit(*this, "unroll");
+  const ForNode* f = edit.loop(rv);
+  if (factor < 0) edit.fail("the factor is negative");
+  if (factor == 0 && !as_int(f->extent)) {
+    edit.fail("the extent of loop " + f->var->name + " is not a constant", "give a factor");
+  }
+  Stmt out = modified(*f, [&](ForNode& n) {
+    if (factor == 0) {
+      n.loop_kind = ForKind::Unrolled;
+    } else {
+      n.annotations["unroll"] = std::to_string(factor);
+    }
+  });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("unroll", {f->var->name, std::to_string(factor)});
+}
+
+void Schedule::bind(const LoopRV& rv, const std::string& thread_tag) {
+  ScheduleEdit edit(*this, "bind");
+  const ForNode* f = edit.loop(rv);
+  edit.check_data_parallel(*f);
+  Stmt out = modified(*f, [&](ForNode& n) {
+    n.loop_kind = ForKind::ThreadBound;
+    n.thread_tag = thread_tag;
+  });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("bind", {f->var->name, quoted(thread_tag)});
+}
+
+void Schedule::annotate(const LoopRV& rv, const std::string& key, const std::string& value) {
+  ScheduleEdit edit(*this, "annotate");
+  const ForNode* f = edit.loop(rv);
+  Stmt out = modified(*f, [&](ForNode& n) { n.annotations[key] = value; });
+  set_body(replace_stmts(func_->body, {{f, out}}));
+  record("annotate", {f->var->name, quoted(key), quoted(value)});
+}
+
+}  // namespace relay::tir

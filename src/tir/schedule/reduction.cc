@@ -1,0 +1,215 @@
+// Schedule steps on reductions: decompose_reduction and rfactor.
+#include <algorithm>
+
+#include "tir/schedule/edit.h"
+
+namespace relay::tir {
+
+BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) {
+  ScheduleEdit edit(*this, "decompose_reduction");
+  const BlockNode* b = edit.block(rv);
+  const ForNode* at = edit.loop(loop_rv);
+  if (!b->init) edit.fail("block " + b->name + " has no initialisation inside");
+  if (!edit.tree.contains(at, b)) {
+    edit.fail("loop " + at->var->name + " is not around block " + b->name);
+  }
+  std::vector<const ForNode*> inner;
+  for (const ForNode* f : edit.tree.loops_around(b)) {
+    if (f == at || edit.tree.contains(at, f)) {
+      inner.push_back(f);
+    } else if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
+      edit.fail("reduction loop " + f->var->name + " of block " + b->name + " is around loop " +
+                at->var->name);
+    }
+  }
+  // The initialisation runs over the data-parallel iterations inside `at`.
+  VarMap own;
+  VarMap fresh;
+  std::vector<const ForNode*> spatial;
+  std::vector<const Node*> reduction_vars;
+  for (const ForNode* f : inner) {
+    if (ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
+      if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
+        edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+      }
+      spatial.push_back(f);
+      fresh[f->var.get()] = fresh_var(f->var);
+    } else {
+      reduction_vars.push_back(f->var.get());
+    }
+  }
+  PrimExpr predicate;
+  for (const PrimExpr& e : conjuncts(b->predicate)) {
+    if (!uses_any_var(e, reduction_vars)) {
+      predicate = conjoin(predicate, e);
+      continue;
+    }
+    for (const ForNode* f : spatial) {
+      if (uses_var(e, f->var.get())) {
+        edit.fail("a guard of block " + b->name + " mixes reduction and result loops");
+      }
+    }
+  }
+  BlockRV out{fresh_name(b->name + "_init")};
+  Stmt init = modified(*b, [&](BlockNode& n) {
+    n.name = out.name;
+    n.iters.clear();
+    n.bindings.clear();
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      const IterVar& v = b->iters[i];
+      if (v->kind == IterKind::Reduce) continue;
+      Var copy = var(v->var->name, v->var->dtype);
+      own[v->var.get()] = copy;
+      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min));
+      n.bindings.push_back(replace_vars(b->bindings[i], fresh));
+    }
+    n.predicate = predicate ? replace_vars(predicate, fresh) : predicate;
+    n.reads.clear();
+    for (Region& r : n.writes) r = replace_vars(r, own);
+    n.body = replace_vars(b->init, own);
+    n.init = nullptr;
+  });
+  for (size_t i = spatial.size(); i-- > 0;) {
+    init = modified(*spatial[i], [&](ForNode& n) {
+      n.var = Var::unchecked(fresh[spatial[i]->var.get()]);
+      n.body = init;
+    });
+  }
+  Stmt update = modified(*b, [&](BlockNode& n) { n.init = nullptr; });
+  Stmt loop_stmt = replace_stmts(ref(*at), {{b, update}});
+  set_body(replace_stmts(func_->body, {{at, seq({init, loop_stmt})}}));
+  record("decompose_reduction", {b->name, at->var->name}, {out.name});
+  return out;
+}
+
+BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
+  ScheduleEdit edit(*this, "rfactor");
+  const BlockNode* b = edit.block(rv);
+  const ForNode* at = edit.loop(loop_rv);
+  if (!b->init) edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
+  Buffer result = edit.written_buffer(*b);
+  const StoreNode* s = single_store(*b);
+  const StoreNode* init = as<StoreNode>(b->init);
+  const BinaryNode* update = s != nullptr ? as<BinaryNode>(s->value) : nullptr;
+  const LoadNode* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
+  if (init == nullptr || old == nullptr || !(old->buffer == result)) {
+    edit.fail("the reduction of block " + b->name + " is not one of sum, product, minimum, maximum");
+  }
+  if (!ScheduleEdit::bound_to(*at, *b, IterKind::Reduce) || !edit.tree.contains(at, b)) {
+    edit.fail("loop " + at->var->name + " is not a reduction loop of block " + b->name);
+  }
+  if (!as_int(at->extent)) edit.fail("the extent of loop " + at->var->name + " is not a constant");
+  std::vector<const ForNode*> around = edit.tree.loops_around(b);
+  // From the outermost reduction loop on, the loops are the block's own.
+  size_t first = 0;
+  while (!ScheduleEdit::bound_to(*around[first], *b, IterKind::Reduce)) ++first;
+  const ForNode* root = around[first];
+  if (edit.tree.blocks_in(root).size() != 1) {
+    edit.fail("other blocks stand in the reduction loops of block " + b->name);
+  }
+  std::vector<const ForNode*> inner(around.begin() + static_cast<std::ptrdiff_t>(first),
+                                    around.end());
+  for (const ForNode* f : inner) {
+    if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce) &&
+        ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
+      edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+    }
+  }
+
+  Buffer partial = buffer(fresh_name(result->name + "_rf"), result->dtype, result->shape);
+  std::vector<PrimExpr> shape = result->shape;
+  shape.push_back(at->extent);
+  partial = modified(*partial, [&](BufferNode& n) { n.shape = shape; });
+
+  // The block that fills `partial`: the factored loop becomes a data-parallel iteration, each
+  // other reduction loop an iteration of its own.
+  BlockRV out{fresh_name(b->name + "_rf")};
+  VarMap own;       // iteration variables of the block to those of the new one
+  VarMap as_iters;  // loop variables to iteration variables
+  Var lane = var(at->var->name, kIndex);
+  Stmt partial_block = modified(*b, [&](BlockNode& n) {
+    n.name = out.name;
+    n.iters.clear();
+    n.bindings.clear();
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      const IterVar& v = b->iters[i];
+      if (v->kind == IterKind::Reduce) continue;
+      Var copy = var(v->var->name, v->var->dtype);
+      own[v->var.get()] = copy;
+      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min));
+      n.bindings.push_back(b->bindings[i]);
+    }
+    n.iters.push_back(iter_var(lane, at->extent));
+    n.bindings.push_back(at->var);
+    as_iters[at->var.get()] = lane;
+    for (const ForNode* f : inner) {
+      if (f == at || !ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) continue;
+      Var k = var(f->var->name, f->var->dtype);
+      as_iters[f->var.get()] = k;
+      n.iters.push_back(iter_var(k, f->extent, IterKind::Reduce));
+      n.bindings.push_back(f->var);
+    }
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      if (b->iters[i]->kind == IterKind::Reduce) {
+        own[b->iters[i]->var.get()] = replace_vars(b->bindings[i], as_iters);
+      }
+    }
+    std::vector<PrimExpr> at_partial;
+    for (const PrimExpr& e : s->indices) at_partial.push_back(replace_vars(e, own));
+    at_partial.push_back(lane);
+    n.init = store(partial, at_partial, init->value);
+    n.body = store(partial, at_partial,
+                   binary(update->op, load(partial, at_partial), replace_vars(update->b, own)));
+    n.writes = {element_region(partial, at_partial)};
+  });
+  partial_block = with_access_regions(Block::unchecked(partial_block));
+  Stmt partial_nest = replace_stmts(ref(*root), {{b, partial_block}});
+
+  // The final reduction over the new dimension keeps the block's name.
+  VarMap fresh;
+  std::vector<const ForNode*> spatial;
+  std::vector<const Node*> gone;
+  for (const ForNode* f : inner) {
+    if (ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
+      spatial.push_back(f);
+      fresh[f->var.get()] = fresh_var(f->var);
+    } else {
+      gone.push_back(f->var.get());
+    }
+  }
+  PrimExpr predicate;
+  for (const PrimExpr& e : conjuncts(b->predicate)) {
+    if (!uses_any_var(e, gone)) predicate = conjoin(predicate, e);
+  }
+  Var final_loop = fresh_var(at->var->name + "_sum", kIndex);
+  Var final_iter = var("r", kIndex);
+  Stmt final_nest = modified(*b, [&](BlockNode& n) {
+    n.iters.clear();
+    n.bindings.clear();
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      if (b->iters[i]->kind == IterKind::Reduce) continue;
+      n.iters.push_back(b->iters[i]);
+      n.bindings.push_back(replace_vars(b->bindings[i], fresh));
+    }
+    n.iters.push_back(iter_var(final_iter, at->extent, IterKind::Reduce));
+    n.bindings.push_back(final_loop);
+    n.predicate = predicate ? replace_vars(predicate, fresh) : predicate;
+    std::vector<PrimExpr> at_partial = s->indices;
+    at_partial.push_back(final_iter);
+    n.body = store(result, s->indices, binary(update->op, update->a, load(partial, at_partial)));
+    n.reads = {element_region(partial, at_partial)};
+  });
+  final_nest = for_(final_loop, index(0), at->extent, final_nest);
+  for (size_t i = spatial.size(); i-- > 0;) {
+    final_nest = modified(*spatial[i], [&](ForNode& n) {
+      n.var = Var::unchecked(fresh[spatial[i]->var.get()]);
+      n.body = final_nest;
+    });
+  }
+  Stmt both = allocate(partial, seq({partial_nest, final_nest}));
+  set_body(replace_stmts(func_->body, {{root, both}}));
+  record("rfactor", {b->name, at->var->name}, {out.name, final_loop->name});
+  return out;
+}
+
+}  // namespace relay::tir

@@ -1,0 +1,161 @@
+// Schedule: rewrites the loops of a PrimFunc, one checked and recorded step at a time.
+//
+// A schedule never changes what a kernel computes (up to the order of floating-point reductions,
+// where a step says so), only when and where. Each step checks that it is legal and otherwise
+// throws UserError E0402 with the reason and the names of the loop and block; the function is then
+// as it was. Steps are recorded as text, and `replay` applies such a text to the same function.
+//
+//   Schedule s(matmul);                         // C[i, j] += A[i, k] * B[k, j]
+//   auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
+//   auto rows = s.split(i, {-1, 14});
+//   s.reorder({rows[0], k, rows[1], j});
+//   s.decompose_reduction(s.get_block("C"), k);
+//   s.vectorize(j);
+//   PrimFunc fast = s.func();
+//
+// Handles stay valid while their block or loop exists. Names of blocks and loop variables are
+// unique within a schedule (the constructor sees to it), which is what makes a trace readable.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "tir/stmt.h"
+
+namespace relay::tir {
+
+struct BlockRV {
+  std::string name;
+  friend bool operator==(const BlockRV&, const BlockRV&) = default;
+};
+struct LoopRV {
+  Var var;
+  friend bool operator==(const LoopRV& a, const LoopRV& b) { return a.var == b.var; }
+};
+
+// One dimension of a new layout: floor(i[dim] / divide) mod `modulo` (0: no modulo).
+struct LayoutAxis {
+  int64_t dim = 0;
+  int64_t divide = 1;
+  int64_t modulo = 0;
+};
+
+// What `partition` made: the two loops, and for each block below the name of its copy.
+struct Partition {
+  LoopRV head;
+  LoopRV tail;
+  std::vector<std::pair<BlockRV, BlockRV>> blocks;  // block under head, its copy under tail
+  // Loops below `head` and their copies below `tail`, outermost first.
+  std::vector<std::pair<LoopRV, LoopRV>> loops;
+  // The copy under `tail` of a block or loop under `head`.
+  BlockRV copy_of(const BlockRV& block) const;
+  LoopRV copy_of(const LoopRV& loop) const;
+};
+
+class Schedule {
+ public:
+  explicit Schedule(PrimFunc func);
+
+  const PrimFunc& func() const { return func_; }
+  // One step a line, such as `split(i, 16, [-1, 14]) -> i_0, i_1`.
+  const std::vector<std::string>& trace() const { return trace_; }
+  std::string trace_text() const;
+  // Applies a recorded text to a function equal to the one it was recorded on.
+  static PrimFunc replay(PrimFunc func, std::string_view trace);
+
+  // ---- Looking around ----------------------------------------------------------------------------
+  BlockRV get_block(std::string_view name) const;
+  bool has_block(std::string_view name) const;
+  // All blocks in program order.
+  std::vector<BlockRV> get_blocks() const;
+  // The loops around a block, outermost first.
+  std::vector<LoopRV> get_loops(const BlockRV& block) const;
+  template <size_t N>
+  std::array<LoopRV, N> get_loops(const BlockRV& block) const {
+    std::vector<LoopRV> all = get_loops(block);
+    RELAY_CHECK(all.size() == N, "the block has another number of loops");
+    std::array<LoopRV, N> out;
+    for (size_t i = 0; i < N; ++i) out[i] = all[i];
+    return out;
+  }
+  Block block(const BlockRV& block) const;
+  Ref<ForNode> loop(const LoopRV& loop) const;
+  // The extent when it is a constant, else -1.
+  int64_t extent(const LoopRV& loop) const;
+  // The blocks that write what `block` reads, and those that read what it writes.
+  std::vector<BlockRV> producers(const BlockRV& block) const;
+  std::vector<BlockRV> consumers(const BlockRV& block) const;
+  bool is_output(const Buffer& buffer) const;
+
+  // ---- Loops -------------------------------------------------------------------------------------
+  // Replaces a loop by a nest of loops with these extents, outermost first; one may be -1 and is
+  // then as large as needed. Factors that do not divide the extent add a predicate to the blocks.
+  std::vector<LoopRV> split(const LoopRV& loop, const std::vector<int64_t>& factors);
+  // Peels: [0, extent) becomes [0, point) and [point, extent), each with its own copy of the body.
+  // Predicates that are decided by the narrower ranges vanish, and so do blocks that never run;
+  // a part without blocks vanishes with its loop (its handle is then null).
+  Partition partition(const LoopRV& loop, int64_t point);
+  // Perfectly nested loops, outermost first, become one.
+  LoopRV fuse(const std::vector<LoopRV>& loops);
+  // Brings loops of one perfect nest into the given order; others keep their places.
+  void reorder(const std::vector<LoopRV>& loops);
+  // Only loops over data-parallel iterations.
+  void parallel(const LoopRV& loop);
+  // The innermost loop becomes vector lanes; data-parallel iterations of constant extent only.
+  void vectorize(const LoopRV& loop);
+  // Fully (factor 0; constant extent only), or by a factor (an annotation, for any extent).
+  void unroll(const LoopRV& loop, int64_t factor = 0);
+  void bind(const LoopRV& loop, const std::string& thread_tag);
+  void annotate(const LoopRV& loop, const std::string& key, const std::string& value);
+  // A note on the function, such as the reason of a rule.
+  void annotate_func(const std::string& key, const std::string& value);
+
+  // ---- Where blocks are computed -------------------------------------------------------------------
+  // The block's value replaces every read of its buffer; for blocks without reduction whose buffer
+  // is no parameter.
+  void compute_inline(const BlockRV& block);
+  // An element-wise consumer of one producer is applied where the producer stores.
+  void reverse_compute_inline(const BlockRV& block);
+  // Moves the computation of a block under a loop that contains all its consumers, shrunk to the
+  // region they need in one iteration. New loops: data-parallel ones in order, then reductions.
+  void compute_at(const BlockRV& block, const LoopRV& loop);
+  // Moves a consumer under a loop that contains all its producers.
+  void reverse_compute_at(const BlockRV& block, const LoopRV& loop);
+
+  // ---- Buffers -----------------------------------------------------------------------------------
+  // The block reads a copy of `buffer` (found by name among its reads) in another scope.
+  BlockRV cache_read(const BlockRV& block, const std::string& buffer, Scope scope);
+  // The block writes into a new buffer of `scope`, which a new block copies to the old one.
+  BlockRV cache_write(const BlockRV& block, Scope scope);
+  // Where the buffer that the block writes lives; not for parameters.
+  void set_scope(const BlockRV& block, Scope scope);
+  // Changes the layout of the buffer that the block writes; not for parameters.
+  void transform_layout(const BlockRV& block, const std::vector<LayoutAxis>& layout);
+
+  // ---- Reductions ----------------------------------------------------------------------------------
+  // The initialisation becomes a block of its own before `loop`, which must contain all loops of
+  // the reduction.
+  BlockRV decompose_reduction(const BlockRV& block, const LoopRV& loop);
+  // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
+  // loop, then over that dimension in a new block. Changes the order of the reduction.
+  // Returns the block that fills the new buffer; the given block becomes the final reduction.
+  BlockRV rfactor(const BlockRV& block, const LoopRV& loop);
+
+ private:
+  friend class ScheduleEdit;
+  std::string fresh_name(const std::string& base);
+  Var fresh_var(const Var& like);
+  Var fresh_var(const std::string& name, DType dtype);
+  void record(std::string step, const std::vector<std::string>& args,
+              const std::vector<std::string>& results = {});
+  void set_body(Stmt body);
+
+  PrimFunc func_;
+  std::vector<std::string> trace_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace relay::tir
