@@ -511,6 +511,30 @@ TEST_F(OnnxFiles, aligned_weights_are_mapped) {
   EXPECT_TRUE(mapped);
 }
 
+TEST_F(OnnxFiles, large_weights_of_any_alignment_are_read) {
+  constexpr int64_t kRows = 300, kColumns = 100;
+  ModelBuilder b;
+  b.input("x", {1, kRows}).input("y", {kRows, kColumns});
+  b.weight("w", {kRows, kColumns}).weight("v", {kRows, kColumns}, 7.0f);
+  // A different value in the corner tells a transposed matrix.
+  auto* w = b.graph()->mutable_initializer(0)->mutable_raw_data();
+  float corner = 9.0f;
+  w->replace((kColumns - 1) * sizeof(float), sizeof corner, reinterpret_cast<const char*>(&corner),
+             sizeof corner);
+  b.node("MatMul", {"x", "w"}, {"p"}).node("Add", {"y", "v"}, {"q"}).output("p").output("q");
+  for (int i = 0; i < 4; ++i) {
+    b.model().set_domain(std::string(static_cast<size_t>(i), 'd'));
+    write("m.onnx", b.bytes());
+    ImportedModel m = import_onnx_file(folder_ + "/m.onnx");
+    auto* transposed = as<ConstantNode>(find_call(m, "nn.dense")->args[1]);
+    auto* added = as<ConstantNode>(find_call(m, "add")->args[1]);
+    EXPECT_EQ(transposed->data.data<float>()[(kColumns - 1) * kRows], 9.0f);
+    EXPECT_EQ(transposed->data.data<float>()[0], 0.5f);
+    EXPECT_EQ(added->data.data<float>()[kRows * kColumns - 1], 7.0f);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(added->data.data()) % sizeof(float), 0u);
+  }
+}
+
 TEST_F(OnnxFiles, external_data_is_read_from_the_folder) {
   float data[4] = {1, 2, 3, 4};
   write("sub/w.bin", std::string(reinterpret_cast<char*>(data), 16));
