@@ -505,9 +505,13 @@ Values convert_space_to_depth(NodeContext& ctx) {
 Values convert_reverse_sequence(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
-  return {value_of(ctx.call("reverse_sequence", {x, ctx.in(1)},
-                            {{"seq_axis", ctx.axis(ctx.attr("time_axis", 0), rank)},
-                             {"batch_axis", ctx.axis(ctx.attr("batch_axis", 1), rank)}}))};
+  int64_t time = ctx.axis(ctx.attr("time_axis", 0), rank);
+  int64_t batch = ctx.axis(ctx.attr("batch_axis", 1), rank);
+  if (!NodeContext::has_op("reverse_sequence")) {
+    return {value_of(select_reverse_sequence(ctx, x, ctx.in(1), time, batch))};
+  }
+  return {value_of(
+      ctx.call("reverse_sequence", {x, ctx.in(1)}, {{"seq_axis", time}, {"batch_axis", batch}}))};
 }
 
 Values convert_non_zero(NodeContext& ctx) {

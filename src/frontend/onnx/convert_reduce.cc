@@ -116,11 +116,13 @@ Values top_k(NodeContext& ctx, int64_t k) {
     ctx.fail(codes::frontend_attribute, "k is out of range", "0 to " + std::to_string(size),
              std::to_string(k));
   }
+  bool ascending = ctx.attr("largest", 1) == 0;
+  if (!NodeContext::has_op("topk")) return select_top_k(ctx, k, axis, ascending);
   Expr both = ctx.call("topk", {x},
                        {{"k", k},
                         {"axis", axis},
                         {"ret_type", std::string("both")},
-                        {"is_ascend", ctx.attr("largest", 1) == 0},
+                        {"is_ascend", ascending},
                         {"dtype", to_value(DType::Int(64))}});
   return {value_of(ctx.item(both, 0)), value_of(ctx.item(both, 1))};
 }
