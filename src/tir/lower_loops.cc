@@ -1,5 +1,6 @@
 #include "tir/lower_loops.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
 
@@ -153,6 +154,136 @@ class BlockLowering {
 
 // ---- Buffers
 // ---------------------------------------------------------------------------------------
+
+// Moves buffers of a thread's own next to where they are used, and shrinks them to what one visit
+// there touches: an accumulator of a whole matrix under the loops over its tiles becomes one tile.
+class Compaction {
+ public:
+  Stmt run(const Stmt& body) {
+    Stmt out = take_allocations(body);
+    for (const Buffer& b : buffers_) out = place(out, b);
+    return out;
+  }
+
+ private:
+  Stmt take_allocations(const Stmt& s) {
+    return Stmt::unchecked(rewrite(
+        s,
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          auto* a = as<AllocateNode>(rebuilt);
+          if (a == nullptr ||
+              (a->buffer->scope != Scope::Register && a->buffer->scope != Scope::Local)) {
+            return rebuilt;
+          }
+          buffers_.push_back(a->buffer);
+          return a->body;
+        },
+        family::tir_stmt));
+  }
+
+  // The innermost statement that holds every access of the buffer, wrapped.
+  Stmt place(const Stmt& s, const Buffer& b) {
+    auto again = [&](const Stmt& inner) { return place(inner, b); };
+    switch (s->kind()) {
+      case StmtKind::For: {
+        auto* f = as<ForNode>(s);
+        if (uses(f->min, b.get()) || uses(f->extent, b.get())) break;
+        return with_body(*f, again(f->body));
+      }
+      case StmtKind::Seq: {
+        std::vector<Stmt> parts = as<SeqNode>(s)->stmts;
+        int holders = 0;
+        size_t last = 0;
+        for (size_t i = 0; i < parts.size(); ++i) {
+          if (!uses(parts[i], b.get())) continue;
+          ++holders;
+          last = i;
+        }
+        if (holders == 0) return s;
+        if (holders > 1) break;
+        parts[last] = again(parts[last]);
+        return seq(std::move(parts));
+      }
+      case StmtKind::If: {
+        auto* i = as<IfNode>(s);
+        if (i->else_body || uses(i->cond, b.get())) break;
+        return if_(i->cond, again(i->then_body));
+      }
+      case StmtKind::Allocate: {
+        auto* a = as<AllocateNode>(s);
+        return allocate(a->buffer, again(a->body));
+      }
+      default:
+        break;
+    }
+    return shrink(s, b);
+  }
+
+  Stmt shrink(const Stmt& s, const Buffer& b) {
+    // Loops inside this statement vary during one visit; all other variables are fixed.
+    Analyzer analyzer;
+    Map at_start;
+    post_order(
+        s,
+        [&](const Node& n) {
+          auto* f = as<ForNode>(&n);
+          if (f == nullptr) return;
+          analyzer.bind(f->var, f->min, f->extent);
+          at_start[f->var.get()] = f->min;
+        },
+        kAll);
+    std::vector<PrimExpr> base;
+    std::vector<int64_t> size;
+    bool fits = true;
+    auto access = [&](const std::vector<PrimExpr>& indices) {
+      if (base.empty()) {
+        for (const PrimExpr& i : indices) base.push_back(analyzer.simplify(replace(i, at_start)));
+        size.assign(indices.size(), 0);
+      }
+      for (size_t d = 0; d < indices.size(); ++d) {
+        Bounds range = analyzer.bounds(analyzer.simplify(indices[d] - base[d]));
+        fits = fits && range.has_max() && range.min >= 0;
+        if (fits) size[d] = std::max(size[d], range.max + 1);
+      }
+    };
+    post_order(
+        s,
+        [&](const Node& n) {
+          if (auto* l = as<LoadNode>(&n); l != nullptr && l->buffer == b) access(l->indices);
+          if (auto* t = as<StoreNode>(&n); t != nullptr && t->buffer == b) access(t->indices);
+        },
+        kAll);
+    if (!fits || base.empty()) return allocate(b, s);
+    Buffer small = make<BufferNode>([&](BufferNode& n) {
+      n.name = b->name;
+      n.dtype = b->dtype;
+      n.scope = b->scope;
+      n.alignment = b->alignment;
+      for (int64_t d : size) n.shape.push_back(index(d));
+    });
+    auto moved = [&](const std::vector<PrimExpr>& indices) {
+      std::vector<PrimExpr> out;
+      for (size_t d = 0; d < indices.size(); ++d)
+        out.push_back(analyzer.simplify(indices[d] - base[d]));
+      return out;
+    };
+    Stmt body = Stmt::unchecked(rewrite(
+        s,
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          if (auto* l = as<LoadNode>(rebuilt); l != nullptr && l->buffer == b) {
+            return load(small, moved(l->indices), l->predicate);
+          }
+          if (auto* t = as<StoreNode>(rebuilt); t != nullptr && t->buffer == b) {
+            return store(small, moved(t->indices), t->value, t->predicate);
+          }
+          return rebuilt;
+        },
+        kExprs | family::tir_stmt));
+    return allocate(small, body);
+  }
+
+  std::vector<Buffer> buffers_;
+};
 
 class Flattening : public Rewriter {
  public:
@@ -459,6 +590,7 @@ PrimFunc with_body(const PrimFunc& f, Stmt body) {
 
 PrimFunc lower_loops(const PrimFunc& f) {
   Stmt body = BlockLowering().lower(f->body);  // no blocks are left
+  body = Compaction().run(body);               // scratch is as large as one tile
   body = Flattening().apply(body);             // every access has one index
   body = Simplification(f).run(body);
   body = expand(body);  // only serial and parallel loops are left

@@ -986,7 +986,11 @@ class Parser {
     }
     if (t.text == "meta") return meta_constant(t);
     auto c = constructors_.find(std::string(t.text));
-    if (c != constructors_.end()) return c->second;
+    if (c != constructors_.end()) {
+      // A constructor without fields is its value, each time anew.
+      if (c->second->inputs.empty() && !is("(")) return call(c->second, {}, nullptr, span(t));
+      return c->second;
+    }
     std::vector<std::string_view> known;
     for (const auto& [name, made] : constructors_) known.push_back(name);
     if (Op op = OpRegistry::global().find(t.text)) return op;

@@ -343,6 +343,10 @@ class Printer {
     switch (e.kind()) {
       case ExprKind::Call: {
         auto& c = static_cast<const CallNode&>(e);
+        if (isa<ConstructorNode>(c.op) && c.args.empty()) {
+          items.emplace_back(atom(c.op) + note(e));
+          return;
+        }
         std::string text = atom(c.op) + "(";
         bool first = true;
         for (const Expr& a : c.args) {
