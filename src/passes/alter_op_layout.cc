@@ -3,6 +3,7 @@
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/constant_expressions.h"
 
 namespace relay {
 namespace {
@@ -35,20 +36,10 @@ std::optional<std::vector<int64_t>> static_shape(const Expr& e) {
   return t == nullptr ? std::nullopt : t->const_shape();
 }
 
-// A weight that FoldConstant can pack: a constant, or a chain of views and transposes of one.
-bool is_constant_weight(const Expr& e) {
-  const Node* at = e.get();
-  while (auto* c = as<CallNode>(at)) {
-    if (!isa<OpNode>(c->op) || c->args.size() != 1) return false;
-    at = c->args[0].get();
-  }
-  return isa<ConstantNode>(at);
-}
-
-Expr pack_dense(const CallNode& c, const TargetTraits& target) {
+Expr pack_dense(const CallNode& c, const TargetTraits& target, ConstantExpressions& constants) {
   auto* type = as<TensorTypeNode>(c.args[1]->type);
   auto shape = static_shape(c.args[1]);
-  if (!shape || !type->dtype.is_float(32) || !is_constant_weight(c.args[1])) return nullptr;
+  if (!shape || !type->dtype.is_float(32) || !constants.contains(c.args[1])) return nullptr;
   std::string layout = "NC" + std::to_string(2 * target.vector_lanes_f32) + "n";
   const OpInfo& row = *OpRegistry::global().get("nn.contrib_dense_pack")->row;
   Attrs attrs = make_attrs(*row.attrs,
@@ -60,11 +51,11 @@ Expr pack_dense(const CallNode& c, const TargetTraits& target) {
               c.span);
 }
 
-Expr pack_conv2d(const CallNode& c, const TargetTraits& target) {
+Expr pack_conv2d(const CallNode& c, const TargetTraits& target, ConstantExpressions& constants) {
   auto* type = as<TensorTypeNode>(c.args[1]->type);
   auto data = static_shape(c.args[0]);
   auto shape = static_shape(c.args[1]);
-  if (!data || !shape || !type->dtype.is_float(32) || !is_constant_weight(c.args[1])) {
+  if (!data || !shape || !type->dtype.is_float(32) || !constants.contains(c.args[1])) {
     return nullptr;
   }
   std::string layout = text_attr(c, "kernel_layout");
@@ -94,6 +85,7 @@ Expr pack_conv2d(const CallNode& c, const TargetTraits& target) {
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.layouts || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    ConstantExpressions constants;
     return cast<FunctionNode>(rewrite(
         f,
         [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
@@ -101,8 +93,8 @@ Module run(const Module& mod, PassContext& ctx) {
           if (c == nullptr) return rebuilt;
           Expr e = Expr::unchecked(rebuilt);
           Expr packed;
-          if (is_call_to(e, "nn.dense")) packed = pack_dense(*c, ctx.target);
-          if (is_call_to(e, "nn.conv2d")) packed = pack_conv2d(*c, ctx.target);
+          if (is_call_to(e, "nn.dense")) packed = pack_dense(*c, ctx.target, constants);
+          if (is_call_to(e, "nn.conv2d")) packed = pack_conv2d(*c, ctx.target, constants);
           return packed ? NodeRef(packed) : rebuilt;
         },
         family::expr | family::pattern));

@@ -5,35 +5,10 @@
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/constant_expressions.h"
 
 namespace relay {
 namespace {
-
-// Constants and pure operators on constants.
-class ConstantExpressions {
- public:
-  bool contains(const Expr& e) {
-    auto it = known_.find(e.get());
-    if (it != known_.end()) return it->second;
-    post_order(
-        e,
-        [&](const Node& n) {
-          if (known_.contains(&n)) return;
-          bool constant = isa<ConstantNode>(&n);
-          if (auto* c = as<CallNode>(&n)) {
-            auto* op = as<OpNode>(c->op);
-            constant = op != nullptr && op->row->effect == Effect::Pure;
-            for (const Expr& a : c->args) constant = constant && known_[a.get()];
-          }
-          known_[&n] = constant;
-        },
-        family::expr);
-    return known_[e.get()];
-  }
-
- private:
-  std::unordered_map<const Node*, bool> known_;
-};
 
 std::optional<std::vector<int64_t>> static_shape(const Expr& e) {
   auto* t = as<TensorTypeNode>(e->type);

@@ -1,0 +1,27 @@
+#include "passes/constant_expressions.h"
+
+#include "ir/op.h"
+#include "node/walk.h"
+
+namespace relay {
+
+bool ConstantExpressions::contains(const Expr& e) {
+  auto it = known_.find(e.get());
+  if (it != known_.end()) return it->second;
+  post_order(
+      e,
+      [&](const Node& n) {
+        if (known_.contains(&n)) return;
+        bool constant = isa<ConstantNode>(&n);
+        if (auto* c = as<CallNode>(&n)) {
+          auto* op = as<OpNode>(c->op);
+          constant = op != nullptr && op->row->effect == Effect::Pure;
+          for (const Expr& a : c->args) constant = constant && known_[a.get()];
+        }
+        known_[&n] = constant;
+      },
+      family::expr);
+  return known_[e.get()];
+}
+
+}  // namespace relay
