@@ -2,7 +2,7 @@
 //
 // A row holds from its version until the next row of the same operator; a node uses the row with
 // the highest version that its model's opset reaches. Versions in which only types were added have
-// no row of their own. Opsets before 7 are not read, so rows from before it say 1.
+// no row of their own. Of opsets before 7 only the operators are read that mean the same since.
 #include <algorithm>
 
 #include "frontend/onnx/converters.h"

@@ -140,6 +140,12 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
     }
     if (v->failed) continue;
     try {
+      if (v->is_list) {
+        throw UserError(Diagnostic(codes::frontend_attribute, span,
+                                   "output '" + shorten(o.name()) + "' is a sequence")
+                            .expected("a tensor")
+                            .help("make its tensors outputs of the model"));
+      }
       outputs.push_back(expr_of(v));
     } catch (const UserError& e) {
       for (const Diagnostic& d : e.diagnostics()) report(d);

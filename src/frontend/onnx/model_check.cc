@@ -10,7 +10,7 @@
 namespace relay::importer {
 namespace {
 
-constexpr int kOldestOpset = 7;
+constexpr int kOldestOpset = 1;
 // The newest version of the default operator set that the table was checked against.
 constexpr int kNewestOpset = 28;
 

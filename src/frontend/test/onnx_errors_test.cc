@@ -69,6 +69,20 @@ TEST_F(OnnxErrors, operator_newer_than_the_opset_E0501) {
   EXPECT_EQ(code(b), "E0501");
 }
 
+TEST_F(OnnxErrors, operator_older_than_its_oldest_row_E0501) {
+  ModelBuilder b(6);
+  b.input("x", {2}).node("Relu", {"x"}, {"r"}).node("Add", {"r", "x"}, {"y"}).output("y");
+  auto all = errors(b);
+  EXPECT_EQ(all[0].code, "E0501");
+  EXPECT_NE(all[0].render().find("opset 7 or newer"), std::string::npos) << all[0].render();
+}
+
+TEST_F(OnnxErrors, sequence_as_an_output_E0504) {
+  ModelBuilder b;
+  b.input("x", {4, 2}).node("SplitToSequence", {"x"}, {"s"}).output("s");
+  EXPECT_EQ(code(b), "E0504");
+}
+
 TEST_F(OnnxErrors, truncated_models_E0502) {
   ModelBuilder b;
   b.input("x", {64}).weight("w", {64}).node("Add", {"x", "w"}, {"y"}).output("y");
@@ -85,7 +99,7 @@ TEST_F(OnnxErrors, truncated_models_E0502) {
 }
 
 TEST_F(OnnxErrors, opset_out_of_range_E0503) {
-  for (int64_t opset : {int64_t{6}, int64_t{999}, int64_t{-1}}) {
+  for (int64_t opset : {int64_t{0}, int64_t{999}, int64_t{-1}}) {
     ModelBuilder b(opset);
     b.input("x", {2}).node("Relu", {"x"}, {"y"}).output("y");
     EXPECT_EQ(code(b), "E0503");
