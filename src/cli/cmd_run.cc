@@ -64,9 +64,11 @@ void run(Options& o) {
     ready.module.run_into(o.function, inputs, outputs);
     best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
   }
+  // Of the function's own straight code; what it calls is not counted.
   double flops = 0;
-  for (const runtime::KernelInfo& k : ready.module.program().kernels) {
-    flops += static_cast<double>(k.flops);
+  for (const runtime::Instruction& i : f.code) {
+    if (i.op != runtime::Opcode::invoke_kernel) continue;
+    flops += static_cast<double>(ready.module.program().kernels[static_cast<size_t>(i.a)].flops);
   }
   int threads = ready.module.num_threads();
   double gflops = flops / best / 1e9;

@@ -69,7 +69,7 @@ Expr pack_conv2d(const CallNode& c, const TargetTraits& target, ConstantExpressi
   if (groups == 1) {
     packed = "OHWI" + std::to_string(2 * target.vector_lanes_f32) + "o";
   } else if (axis('I') == 1 && groups == data->back() && axis('O') == groups) {
-    packed = "HWOI";
+    packed = "HWIO";
   } else {
     return nullptr;
   }
@@ -80,6 +80,18 @@ Expr pack_conv2d(const CallNode& c, const TargetTraits& target, ConstantExpressi
                             {"channels", Value(axis('O'))},
                             {"kernel_size", Value(std::move(kernel_size))}});
   return call(c.op, {c.args[0], transform(c.args[1], layout, packed)}, attrs, c.span);
+}
+
+// Output channels last, so that lanes over them read neighbouring weights.
+Expr pack_conv2d_transpose(const CallNode& c, ConstantExpressions& constants) {
+  std::string layout = text_attr(c, "kernel_layout");
+  if (text_attr(c, "data_layout") != "NHWC" || layout == "HWIO" ||
+      *attr_value(c.attrs, "groups").get_if<int64_t>() != 1 || !constants.contains(c.args[1])) {
+    return nullptr;
+  }
+  Attrs attrs =
+      with_attrs(c, *as<OpNode>(c.op)->row->attrs, {{"kernel_layout", Value(std::string("HWIO"))}});
+  return call(c.op, {c.args[0], transform(c.args[1], layout, "HWIO")}, attrs, c.span);
 }
 
 Module run(const Module& mod, PassContext& ctx) {
@@ -95,6 +107,7 @@ Module run(const Module& mod, PassContext& ctx) {
           Expr packed;
           if (is_call_to(e, "nn.dense")) packed = pack_dense(*c, ctx.target, constants);
           if (is_call_to(e, "nn.conv2d")) packed = pack_conv2d(*c, ctx.target, constants);
+          if (is_call_to(e, "nn.conv2d_transpose")) packed = pack_conv2d_transpose(*c, constants);
           return packed ? NodeRef(packed) : rebuilt;
         },
         family::expr | family::pattern));

@@ -5,7 +5,8 @@
 //                                                     layout_transform(const, NC -> NC32n))
 //   nn.conv2d(%x, const[O, I, h, w],              nn.conv2d(%x, layout_transform(const, OIHW ->
 //       data_layout="NHWC")                           OHWI32o), kernel_layout="OHWI32o")
-//   depthwise nn.conv2d(%x, const[C, 1, h, w])    kernel_layout="HWOI"
+//   depthwise nn.conv2d(%x, const[C, 1, h, w])    kernel_layout="HWIO"
+//   nn.conv2d_transpose(%x, const[I, O, h, w])    kernel_layout="HWIO"
 //
 // FoldConstant computes the layout_transform, so the packed weights are what the artifact holds.
 // Legal when the weight is a constant expression: packing at run time would cost a pass over it for
