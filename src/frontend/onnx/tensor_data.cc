@@ -314,18 +314,23 @@ Tensor read_sparse_tensor(const ::onnx::SparseTensorProto& proto, TensorSource& 
 
 namespace {
 
+// A tile at a time: each side is touched in whole cache lines, so that lines of the same cache set
+// (row lengths are often powers of two) do not push each other out.
 template <class T>
 void transpose_blocks(const char* from, T* to, int64_t rows, int64_t columns) {
-  // A block of each side stays in the first-level cache.
-  constexpr int64_t kBlock = 32;
-  for (int64_t r0 = 0; r0 < rows; r0 += kBlock) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
-      int64_t r1 = std::min(rows, r0 + kBlock), c1 = std::min(columns, c0 + kBlock);
-      for (int64_t c = c0; c < c1; ++c) {
-        for (int64_t r = r0; r < r1; ++r) {
-          std::memcpy(to + c * rows + r, from + static_cast<size_t>(r * columns + c) * sizeof(T),
-                      sizeof(T));
-        }
+  constexpr int64_t kTile = 16;
+  T tile[kTile][kTile];
+  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
+    int64_t height = std::min(kTile, rows - r0);
+    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
+      int64_t width = std::min(kTile, columns - c0);
+      for (int64_t r = 0; r < height; ++r) {
+        std::memcpy(tile[r], from + static_cast<size_t>((r0 + r) * columns + c0) * sizeof(T),
+                    static_cast<size_t>(width) * sizeof(T));
+      }
+      for (int64_t c = 0; c < width; ++c) {
+        T* line = to + (c0 + c) * rows + r0;
+        for (int64_t r = 0; r < height; ++r) line[r] = tile[r][c];
       }
     }
   }
