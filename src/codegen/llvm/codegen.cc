@@ -176,8 +176,8 @@ std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const T
   auto* kernel_type = llvm::FunctionType::get(i32, {pointer, pointer, pointer}, false);
   std::vector<llvm::Constant*> entries;
   for (const tir::PrimFunc& f : kernels) {
-    auto* declared =
-        llvm::cast<llvm::Function>(module.getOrInsertFunction(f->name, kernel_type).getCallee());
+    auto* declared = llvm::cast<llvm::Function>(
+        module.getOrInsertFunction(codegen::kernel_symbol(*f.get()), kernel_type).getCallee());
     entries.push_back(declared);
   }
   auto* table_type = llvm::ArrayType::get(pointer, entries.size());

@@ -5,6 +5,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "codegen/llvm/codegen.h"
+#include "codegen/llvm/kernel_builder.h"
 
 namespace relay {
 namespace {
@@ -39,7 +40,8 @@ JitModule::JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& ta
     check(impl_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(o)));
   }
   for (const tir::PrimFunc& f : kernels) {
-    functions_.push_back(check(impl_->jit->lookup(f->name)).toPtr<relay_kernel>());
+    functions_.push_back(
+        check(impl_->jit->lookup(codegen::kernel_symbol(*f.get()))).toPtr<relay_kernel>());
   }
 }
 

@@ -4,9 +4,11 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -22,7 +24,8 @@ using llvm::BasicBlock;
 using llvm::Value;
 using namespace tir;  // NOLINT: this file is about nothing else
 
-// Larger buffers of a kernel come from the runtime's scratch memory.
+// What a function keeps on the stack, at most; further buffers come from the runtime's scratch
+// memory. Threads of the pool may have stacks as small as 256 KB.
 constexpr int64_t kMaxStackBytes = 32 * 1024;
 
 [[noreturn]] void unsupported(const std::string& kernel, const std::string& what) {
@@ -64,7 +67,6 @@ class KernelBuilder {
 
  private:
   // ---- Functions
-  // ---------------------------------------------------------------------------------------
 
   llvm::Function* make_function(const std::string& name, const std::vector<llvm::Type*>& types,
                                 bool internal) {
@@ -83,6 +85,9 @@ class KernelBuilder {
 
   void begin_function(llvm::Function* f) {
     function_ = f;
+    stack_bytes_ = 0;
+    cache_.clear();
+    cached_.clear();
     entry_ = BasicBlock::Create(context_, "entry", f);
     auto* start = BasicBlock::Create(context_, "start", f);
     exit_ = BasicBlock::Create(context_, "exit");
@@ -116,7 +121,8 @@ class KernelBuilder {
 
   void build_entry(llvm::Function* body) {
     llvm::Function* f =
-        make_function(f_.name, {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()}, /*internal=*/false);
+        make_function(kernel_symbol(f_), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy()},
+                      /*internal=*/false);
     b_.SetInsertPoint(BasicBlock::Create(context_, "entry", f));
     std::vector<Value*> args;
     for (size_t i = 0; i < f_.params.size(); ++i) {
@@ -132,7 +138,6 @@ class KernelBuilder {
   }
 
   // ---- Types
-  // -------------------------------------------------------------------------------------------
 
   static bool is_half(DType d) { return d.is_bfloat16() || d.is_float(16); }
 
@@ -239,7 +244,6 @@ class KernelBuilder {
   }
 
   // ---- Memory
-  // ------------------------------------------------------------------------------------------
 
   Value* buffer(const Buffer& buf) {
     auto it = buffers_.find(buf.get());
@@ -273,45 +277,79 @@ class KernelBuilder {
                                          : b_.CreateVectorSplat(static_cast<unsigned>(lanes), mask);
   }
 
+  // The lanes in which a load reads: its predicate's, within those of the enclosing Select's side.
+  // Null: all.
+  Value* load_mask(const PrimExpr& predicate, int lanes) {
+    Value* mask = nullptr;
+    if (predicate) mask = lanes == 1 ? expr(predicate) : lane_mask(predicate, lanes);
+    if (side_mask_ == nullptr) return mask;
+    Value* side = side_mask_;
+    auto* type = llvm::cast<llvm::FixedVectorType>(side->getType());
+    if (static_cast<int>(type->getNumElements()) != lanes) {
+      side = b_.CreateOrReduce(side);
+      if (lanes > 1) side = b_.CreateVectorSplat(static_cast<unsigned>(lanes), side);
+    }
+    return mask == nullptr ? side : b_.CreateAnd(mask, side);
+  }
+
   Value* load(const LoadNode& l) {
     const PrimExpr& at = flat_index(l.indices, l.buffer);
     DType element = l.buffer->dtype.element();
     int lanes = l.dtype.lanes;
     llvm::Align align = align_of(l.buffer);
+    auto read = [&](Value* index) {
+      Value* p = address(l.buffer, index);
+      return from_memory(element, b_.CreateAlignedLoad(memory_type(element), p, align));
+    };
+    Value* mask = load_mask(l.predicate, lanes);
     if (lanes == 1) {
-      Value* p = address(l.buffer, expr(at));
-      if (!l.predicate)
-        return from_memory(element, b_.CreateAlignedLoad(memory_type(element), p, align));
-      return guarded(expr(l.predicate), value_type(element), [&] {
-        return from_memory(element, b_.CreateAlignedLoad(memory_type(element), p, align));
-      });
+      Value* index = expr(at);
+      if (mask == nullptr) return read(index);
+      return guarded(mask, value_type(element), [&] { return read(index); });
     }
     llvm::Type* type = memory_type(element.with_lanes(lanes));
     if (auto* r = unit_ramp(at)) {
       Value* p = address(l.buffer, expr(r->base));
-      if (!l.predicate) return from_memory(element, b_.CreateAlignedLoad(type, p, align));
-      return from_memory(element, b_.CreateMaskedLoad(type, p, align, lane_mask(l.predicate, lanes),
-                                                      llvm::Constant::getNullValue(type)));
+      if (mask == nullptr) return from_memory(element, b_.CreateAlignedLoad(type, p, align));
+      return from_memory(
+          element, b_.CreateMaskedLoad(type, p, align, mask, llvm::Constant::getNullValue(type)));
     }
-    if (auto* s = as<BroadcastNode>(at); s != nullptr && !l.predicate) {
-      Value* v = from_memory(
-          element,
-          b_.CreateAlignedLoad(memory_type(element), address(l.buffer, expr(s->value)), align));
-      return b_.CreateVectorSplat(static_cast<unsigned>(lanes), v);
+    auto* r = as<RampNode>(at);
+    if (r != nullptr && mask == nullptr && as_int(r->stride) == -1) {
+      Value* first = b_.CreateSub(expr(r->base), b_.getInt64(static_cast<uint64_t>(lanes - 1)));
+      return b_.CreateVectorReverse(
+          from_memory(element, b_.CreateAlignedLoad(type, address(l.buffer, first), align)));
+    }
+    if (auto* s = as<BroadcastNode>(at); s != nullptr && mask == nullptr) {
+      return b_.CreateVectorSplat(static_cast<unsigned>(lanes), read(expr(s->value)));
     }
     // Lane by lane: gathers are no faster on the machines at hand and need a mask of their own.
-    Value* indices = expr(at);
-    Value* mask = l.predicate ? lane_mask(l.predicate, lanes) : nullptr;
+    std::vector<Value*> indices = lane_indices(at, lanes);
     Value* out = llvm::PoisonValue::get(value_type(element.with_lanes(lanes)));
     for (int i = 0; i < lanes; ++i) {
-      auto one = [&] {
-        Value* p = address(l.buffer, b_.CreateExtractElement(indices, static_cast<uint64_t>(i)));
-        return from_memory(element, b_.CreateAlignedLoad(memory_type(element), p, align));
-      };
+      auto one = [&] { return read(indices[static_cast<size_t>(i)]); };
       Value* v = mask == nullptr ? one()
                                  : guarded(b_.CreateExtractElement(mask, static_cast<uint64_t>(i)),
                                            value_type(element), one);
       out = b_.CreateInsertElement(out, v, static_cast<uint64_t>(i));
+    }
+    return out;
+  }
+
+  // The index of each lane, as scalars.
+  std::vector<Value*> lane_indices(const PrimExpr& at, int lanes) {
+    std::vector<Value*> out;
+    auto* r = as<RampNode>(at);
+    Value* base = r != nullptr ? expr(r->base) : expr(at);
+    Value* stride = r != nullptr ? expr(r->stride) : nullptr;
+    for (int i = 0; i < lanes; ++i) {
+      if (r != nullptr) {
+        out.push_back(b_.CreateAdd(base, b_.CreateMul(stride, constant_int(base->getType(), i))));
+      } else if (base->getType()->isVectorTy()) {
+        out.push_back(b_.CreateExtractElement(base, static_cast<uint64_t>(i)));
+      } else {
+        out.push_back(base);
+      }
     }
     return out;
   }
@@ -343,15 +381,13 @@ class KernelBuilder {
       }
       return;
     }
-    Value* indices = expr(at);
-    if (!indices->getType()->isVectorTy())
-      indices = b_.CreateVectorSplat(static_cast<unsigned>(lanes), indices);
+    std::vector<Value*> indices = lane_indices(at, lanes);
     Value* mask = s.predicate ? lane_mask(s.predicate, lanes) : nullptr;
     for (int i = 0; i < lanes; ++i) {
       uint64_t lane = static_cast<uint64_t>(i);
       auto write = [&] {
-        b_.CreateAlignedStore(b_.CreateExtractElement(v, lane),
-                              address(s.buffer, b_.CreateExtractElement(indices, lane)), align);
+        b_.CreateAlignedStore(b_.CreateExtractElement(v, lane), address(s.buffer, indices[lane]),
+                              align);
       };
       if (mask != nullptr) {
         when(b_.CreateExtractElement(mask, lane), write);
@@ -361,8 +397,16 @@ class KernelBuilder {
     }
   }
 
+  // ---- Values computed so far
+  // A node that occurs several times in one statement is computed once, so that a chain of n
+  // operators that use their operand twice costs n and not 2^n. What is computed in a conditional
+  // part is forgotten at its end; all is forgotten between statements, because memory changes.
+
+  void forget(size_t mark) {
+    for (; cached_.size() > mark; cached_.pop_back()) cache_.erase(cached_.back());
+  }
+
   // ---- Control
-  // -----------------------------------------------------------------------------------------
 
   template <class F>
   void when(Value* cond, F&& body) {
@@ -370,7 +414,9 @@ class KernelBuilder {
     auto* next = BasicBlock::Create(context_, "next", function_);
     b_.CreateCondBr(cond, then_block, next);
     b_.SetInsertPoint(then_block);
+    size_t mark = cached_.size();
     body();
+    forget(mark);
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
   }
@@ -383,7 +429,9 @@ class KernelBuilder {
     auto* next = BasicBlock::Create(context_, "next", function_);
     b_.CreateCondBr(cond, then_block, next);
     b_.SetInsertPoint(then_block);
+    size_t mark = cached_.size();
     Value* v = body();
+    forget(mark);
     auto* end = b_.GetInsertBlock();
     b_.CreateBr(next);
     b_.SetInsertPoint(next);
@@ -395,6 +443,7 @@ class KernelBuilder {
 
   // The other statements of a sequence come after one that nests, so sequences are loops.
   void statement(const StmtNode* s) {
+    forget(0);
     switch (s->kind()) {
       case StmtKind::Seq:
         for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts) statement(inner.get());
@@ -430,6 +479,7 @@ class KernelBuilder {
         auto& l = *static_cast<const LetStmtNode*>(s);
         vars_[l.var.get()] = expr(l.value);
         statement(l.body.get());
+        vars_.erase(l.var.get());
         return;
       }
       case StmtKind::Check: {
@@ -467,6 +517,7 @@ class KernelBuilder {
     i->addIncoming(begin, before);
     vars_[var.get()] = i;
     body();
+    vars_.erase(var.get());
     Value* step = b_.CreateNSWAdd(i, llvm::ConstantInt::get(i->getType(), 1));
     i->addIncoming(step, b_.GetInsertBlock());
     b_.CreateCondBr(b_.CreateICmpSLT(step, end), header, next);
@@ -481,6 +532,7 @@ class KernelBuilder {
     std::vector<llvm::Type*> types;
     for (const Node* p : pointers) types.push_back(buffers_.at(p)->getType());
     for (const Node* v : scalars) types.push_back(vars_.at(v)->getType());
+    types.push_back(b_.getInt64Ty());
     types.push_back(b_.getPtrTy());
     std::vector<llvm::Type*> env_types = types;
     types.push_back(b_.getInt64Ty());
@@ -498,8 +550,9 @@ class KernelBuilder {
       b_.CreateStore(buffers_.at(p), b_.CreateStructGEP(env_type, env, field++));
     for (const Node* v : scalars)
       b_.CreateStore(vars_.at(v), b_.CreateStructGEP(env_type, env, field++));
-    b_.CreateStore(ctx_, b_.CreateStructGEP(env_type, env, field));
     Value* min = expr(l.min);
+    b_.CreateStore(min, b_.CreateStructGEP(env_type, env, field++));
+    b_.CreateStore(ctx_, b_.CreateStructGEP(env_type, env, field));
     Value* extent = expr(l.extent);
     auto* callback_type = llvm::FunctionType::get(
         b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
@@ -508,13 +561,10 @@ class KernelBuilder {
         b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, parallel_for)));
     Value* code = b_.CreateCall(callback_type, callback, {ctx_, outer, env, extent});
     require(b_.CreateICmpEQ(code, b_.getInt32(0)), code);
-    bool min_is_zero = as_int(l.min) == 0;
-    RELAY_CHECK(min_is_zero, "a parallel loop starts at zero");
-    (void)min;
 
     // The functions, with this one's state put aside.
     auto saved = std::make_tuple(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_,
-                                 b_.saveIP());
+                                 stack_bytes_, b_.saveIP());
     b_.SetInsertPoint(BasicBlock::Create(context_, "entry", outer));
     std::vector<Value*> args;
     for (unsigned i = 0; i < env_types.size(); ++i) {
@@ -531,16 +581,19 @@ class KernelBuilder {
       buffers_[p] = inner->getArg(arg++);
     }
     for (const Node* v : scalars) vars_[v] = inner->getArg(arg++);
+    Value* first = inner->getArg(arg++);
     ctx_ = inner->getArg(arg++);
-    Value* begin = inner->getArg(arg++);
-    Value* end = inner->getArg(arg);
     in_parallel_ = true;
     begin_function(inner);
+    Value* begin = b_.CreateNSWAdd(first, inner->getArg(arg++));
+    Value* end = b_.CreateNSWAdd(first, inner->getArg(arg));
     counted_loop(l.var, begin, end, [&] { statement(l.body.get()); });
     finish_function();
+    forget(0);
     in_parallel_ = false;
-    std::tie(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_, std::ignore) = saved;
-    b_.restoreIP(std::get<8>(saved));
+    std::tie(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_, stack_bytes_,
+             std::ignore) = saved;
+    b_.restoreIP(std::get<9>(saved));
   }
 
   // Buffers and variables that a loop uses and does not define, in order of first use.
@@ -565,6 +618,16 @@ class KernelBuilder {
     return slot;
   }
 
+  Value* scratch(llvm::IRBuilder<>& at, Value* bytes) {
+    auto* type = llvm::FunctionType::get(at.getPtrTy(), {at.getPtrTy(), at.getInt64Ty()}, false);
+    Value* callback = at.CreateLoad(
+        at.getPtrTy(),
+        at.CreateConstGEP1_64(at.getInt8Ty(), ctx_, offsetof(relay_kernel_context, scratch)));
+    auto* call = at.CreateCall(type, callback, {ctx_, bytes});
+    call->addRetAttr(llvm::Attribute::NoAlias);
+    return call;
+  }
+
   void allocate(const AllocateNode& a) {
     int64_t elements = 1;
     bool constant = true;
@@ -575,32 +638,51 @@ class KernelBuilder {
     }
     llvm::Type* element = memory_type(a.buffer->dtype.element());
     int64_t bytes = elements * static_cast<int64_t>(a.buffer->dtype.element().bytes());
-    bool on_stack = constant && (a.buffer->scope == Scope::Register || bytes <= kMaxStackBytes);
+    bool on_stack =
+        constant && (a.buffer->scope == Scope::Register || stack_bytes_ + bytes <= kMaxStackBytes);
     if (on_stack) {
+      stack_bytes_ += bytes;
       buffers_[a.buffer.get()] = stack_slot(
           llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))), 64);
     } else {
-      Value* size = b_.getInt64(a.buffer->dtype.element().bytes());
-      for (const PrimExpr& d : a.buffer->shape) size = b_.CreateMul(size, expr(d));
-      auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
-      Value* scratch = b_.CreateLoad(
-          b_.getPtrTy(),
-          b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, scratch)));
-      auto* call = b_.CreateCall(type, scratch, {ctx_, size});
-      call->addRetAttr(llvm::Attribute::NoAlias);
-      require(b_.CreateIsNotNull(call), b_.getInt32(RELAY_KERNEL_OUT_OF_MEMORY));
-      buffers_[a.buffer.get()] = call;
+      Value* memory = nullptr;
+      if (constant) {
+        // In the entry block, so that a loop around the allocation asks once.
+        llvm::IRBuilder<> at(entry_, entry_->end());
+        memory = scratch(at, at.getInt64(static_cast<uint64_t>(bytes)));
+      } else {
+        Value* size = b_.getInt64(a.buffer->dtype.element().bytes());
+        for (const PrimExpr& d : a.buffer->shape) size = b_.CreateMul(size, expr(d));
+        memory = scratch(b_, size);
+      }
+      require(b_.CreateIsNotNull(memory), b_.getInt32(RELAY_KERNEL_OUT_OF_MEMORY));
+      buffers_[a.buffer.get()] = memory;
     }
     alignment_[a.buffer.get()] = a.buffer->dtype.element().bytes();
     statement(a.body.get());
+    buffers_.erase(a.buffer.get());
   }
 
   // ---- Expressions
-  // ---------------------------------------------------------------------------------------
 
   Value* expr(const PrimExpr& e) { return expr(*e.get()); }
 
   Value* expr(const PrimExprNode& e) {
+    switch (e.kind()) {
+      case tir::ExprKind::Var:
+      case tir::ExprKind::IntImm:
+      case tir::ExprKind::FloatImm:
+        return compute(e);
+      default:
+        break;
+    }
+    if (auto it = cache_.find(&e); it != cache_.end()) return it->second;
+    Value* v = compute(e);
+    if (cache_.emplace(&e, v).second) cached_.push_back(&e);
+    return v;
+  }
+
+  Value* compute(const PrimExprNode& e) {
     switch (e.kind()) {
       case tir::ExprKind::Var: {
         auto it = vars_.find(&e);
@@ -642,7 +724,9 @@ class KernelBuilder {
       case tir::ExprKind::Let: {
         auto& l = static_cast<const tir::LetNode&>(e);
         vars_[l.var.get()] = expr(l.value);
-        return expr(l.body);
+        Value* v = expr(l.body);
+        vars_.erase(l.var.get());
+        return v;
       }
       default:
         unsupported(f_.name, "expression " + std::string(e.info().name) + " is not lowered");
@@ -668,23 +752,29 @@ class KernelBuilder {
       case BinaryOp::Div:
         return is_float    ? rounded(d, b_.CreateFDiv(a, b))
                : is_signed ? safe_div(a, b)
-                           : b_.CreateUDiv(a, b);
+                           : b_.CreateUDiv(a, tame_divisor(a, b));
       case BinaryOp::Mod:
         return is_float    ? rounded(d, float_call("fmod", d, {a, b}))
                : is_signed ? safe_rem(a, b)
-                           : b_.CreateURem(a, b);
+                           : b_.CreateURem(a, tame_divisor(a, b));
       case BinaryOp::FloorDiv: {
         if (is_float) return rounded(d, unary(llvm::Intrinsic::floor, b_.CreateFDiv(a, b)));
-        if (!is_signed) return b_.CreateUDiv(a, b);
+        if (!is_signed) return b_.CreateUDiv(a, tame_divisor(a, b));
+        if (auto power = log2_of(n.b)) return b_.CreateAShr(a, constant_int(a->getType(), *power));
         Value* q = safe_div(a, b);
         return b_.CreateSub(q, b_.CreateZExt(rounds_down(a, b), a->getType()));
       }
       case BinaryOp::FloorMod: {
         if (is_float) {
-          Value* q = unary(llvm::Intrinsic::floor, b_.CreateFDiv(a, b));
-          return rounded(d, b_.CreateFSub(a, b_.CreateFMul(q, b)));
+          Value* r = float_call("fmod", d, {a, b});
+          Value* zero = llvm::Constant::getNullValue(r->getType());
+          Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(r, zero), b_.CreateFCmpOLT(b, zero));
+          Value* up = b_.CreateAnd(b_.CreateFCmpONE(r, zero), other_sign);
+          return rounded(d, b_.CreateSelect(up, b_.CreateFAdd(r, b), r));
         }
-        if (!is_signed) return b_.CreateURem(a, b);
+        if (!is_signed) return b_.CreateURem(a, tame_divisor(a, b));
+        if (auto power = log2_of(n.b))
+          return b_.CreateAnd(a, constant_int(a->getType(), (int64_t{1} << *power) - 1));
         Value* r = safe_rem(a, b);
         return b_.CreateAdd(
             r, b_.CreateSelect(rounds_down(a, b), b, llvm::Constant::getNullValue(b->getType())));
@@ -727,18 +817,16 @@ class KernelBuilder {
       case BinaryOp::BitXor:
         return b_.CreateXor(a, b);
       case BinaryOp::Shl:
-        return shift(a, b, d, [&](Value* x, Value* y) { return b_.CreateShl(x, y); });
+        return shift(n.op, is_signed, a, b);
       case BinaryOp::Shr:
-        return shift(a, b, d, [&](Value* x, Value* y) {
-          return is_signed ? b_.CreateAShr(x, y) : b_.CreateLShr(x, y);
-        });
+        return shift(n.op, is_signed, a, b);
     }
     return nullptr;
   }
 
   static bool is_index(DType d) { return d.is_int() && d.bits == 64; }
 
-  // INT_MIN / -1 and division by zero stop the processor; they give the wrapped quotient and zero.
+  // INT_MIN / -1 and division by zero stop the processor; such divisors are taken as one.
   // Divisors that are constants need no care.
   Value* tame_divisor(Value* a, Value* b) {
     if (llvm::isa<llvm::Constant>(b)) return b;
@@ -760,12 +848,22 @@ class KernelBuilder {
     return b_.CreateAnd(b_.CreateICmpNE(r, zero), signs);
   }
 
-  template <class F>
-  Value* shift(Value* a, Value* b, DType d, F&& op) {
+  // The exponent when the divisor is a positive power of two.
+  static std::optional<int64_t> log2_of(const PrimExpr& divisor) {
+    auto v = as_int(divisor);
+    if (!v || *v <= 0 || (*v & (*v - 1)) != 0) return std::nullopt;
+    return std::countr_zero(static_cast<uint64_t>(*v));
+  }
+
+  // Shifting by the width or more gives what is left of the number: its sign, or zero.
+  Value* shift(BinaryOp op, bool is_signed, Value* a, Value* b) {
     llvm::Type* t = a->getType();
-    Value* small = b_.CreateICmpULT(b, constant_int(t, d.bits));
-    Value* amount = b_.CreateSelect(small, b, constant_int(t, d.bits - 1));
-    return op(a, amount);
+    unsigned bits = t->getScalarSizeInBits();
+    Value* in_range = b_.CreateICmpULT(b, constant_int(t, bits));
+    Value* amount = b_.CreateSelect(in_range, b, constant_int(t, bits - 1));
+    if (op == BinaryOp::Shr && is_signed) return b_.CreateAShr(a, amount);
+    Value* v = op == BinaryOp::Shl ? b_.CreateShl(a, amount) : b_.CreateLShr(a, amount);
+    return b_.CreateSelect(in_range, v, llvm::Constant::getNullValue(t));
   }
 
   Value* select(const SelectNode& n) {
@@ -781,11 +879,14 @@ class KernelBuilder {
       auto* next = BasicBlock::Create(context_, "next", function_);
       b_.CreateCondBr(cond, then_block, else_block);
       b_.SetInsertPoint(then_block);
+      size_t mark = cached_.size();
       Value* t = expr(n.true_value);
+      forget(mark);
       auto* then_end = b_.GetInsertBlock();
       b_.CreateBr(next);
       b_.SetInsertPoint(else_block);
       Value* f = expr(n.false_value);
+      forget(mark);
       auto* else_end = b_.GetInsertBlock();
       b_.CreateBr(next);
       b_.SetInsertPoint(next);
@@ -795,23 +896,21 @@ class KernelBuilder {
       return phi;
     }
     // Each side reads only in its own lanes.
-    Value* t = masked(n.true_value, n.cond);
-    Value* f = masked(n.false_value, logical_not(n.cond));
+    Value* t = masked(n.true_value, cond);
+    Value* f = masked(n.false_value, b_.CreateNot(cond));
     return b_.CreateSelect(cond, t, f);
   }
 
   // The expression with its loads limited to the lanes of `mask`.
-  Value* masked(const PrimExpr& e, const PrimExpr& mask) {
-    NodeRef limited = rewrite(
-        e,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* l = as<LoadNode>(rebuilt);
-          if (l == nullptr || l->dtype.lanes != mask->dtype.lanes) return rebuilt;
-          return tir::load(l->buffer, l->indices,
-                           l->predicate ? logical_and(l->predicate, mask) : mask);
-        },
-        family::tir_expr);
-    return expr(PrimExpr::unchecked(limited));
+  Value* masked(const PrimExpr& e, Value* mask) {
+    Value* outer = side_mask_;
+    if (outer != nullptr && outer->getType() == mask->getType()) mask = b_.CreateAnd(outer, mask);
+    side_mask_ = mask;
+    size_t mark = cached_.size();
+    Value* v = expr(e);
+    forget(mark);
+    side_mask_ = outer;
+    return v;
   }
 
   Value* cast_value(const CastNode& n) {
@@ -946,12 +1045,18 @@ class KernelBuilder {
   Value* ctx_ = nullptr;
   bool in_parallel_ = false;
   int parallel_count_ = 0;
+  int64_t stack_bytes_ = 0;
+  Value* side_mask_ = nullptr;  // the lanes that the enclosing vector Select's side is for
+  std::unordered_map<const Node*, Value*> cache_;
+  std::vector<const Node*> cached_;  // the keys of cache_, in order
   std::unordered_map<const Node*, Value*> buffers_;
   std::unordered_map<const Node*, uint64_t> alignment_;
   std::unordered_map<const Node*, Value*> vars_;
 };
 
 }  // namespace
+
+std::string kernel_symbol(const PrimFuncNode& func) { return "relay_kernel_" + func.name; }
 
 void build_kernel(llvm::Module& module, const PrimFunc& func, const Target& target) {
   KernelBuilder(module, *func.get(), target).build();

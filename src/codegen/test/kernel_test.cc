@@ -1,0 +1,349 @@
+// Kernels compiled for each target that this machine runs, against the meaning of the tensor IR.
+#include <dlfcn.h>
+
+#include <bit>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "base/diagnostic.h"
+#include "codegen/test/kernel_harness.h"
+#include "tir/scalar.h"
+
+namespace relay::codegen_test {
+namespace {
+
+const DType f32 = DType::Float(32);
+using Side = GuardedMemory::Side;
+
+PrimExpr zero() { return index(0); }
+
+// out[i] = body(in0[i], in1[i]) for n elements: vectors of `lanes`, then one predicated vector.
+PrimFunc elementwise(const std::string& name, DType in, DType out, int64_t n, int lanes,
+                     const std::function<PrimExpr(PrimExpr, PrimExpr)>& body) {
+  Buffer a = buffer("a", in, {index(n)}), b = buffer("b", in, {index(n)});
+  Buffer c = buffer("c", out, {index(n)});
+  Var i = var("i");
+  auto at = [&](PrimExpr base, const PrimExpr& mask) {
+    PrimExpr r = lanes == 1 ? base : ramp(base, index(1), lanes);
+    return store(c, {r}, body(load(a, {r}, mask), load(b, {r}, mask)), mask);
+  };
+  Stmt main = for_(i, zero(), index(n / lanes), at(i * lanes, nullptr));
+  int64_t rest = n % lanes;
+  if (rest == 0) return kernel(name, {a, b}, {c}, main);
+  PrimExpr base = index(n - rest);
+  PrimExpr mask = lt(ramp(base, index(1), lanes), broadcast(index(n), lanes));
+  return kernel(name, {a, b}, {c}, seq({main, at(base, mask)}));
+}
+
+template <class T, class R>
+std::vector<R> run_elementwise(const PrimFunc& f, const Target& target, const std::vector<T>& a,
+                               const std::vector<T>& b, Side side) {
+  JitModule jit({f}, target);
+  size_t n = a.size();
+  GuardedMemory ma(n * sizeof(T), side), mb(n * sizeof(T), side), mc(n * sizeof(R), side);
+  std::memcpy(ma.data(), a.data(), n * sizeof(T));
+  std::memcpy(mb.data(), b.data(), n * sizeof(T));
+  void* buffers[] = {ma.data(), mb.data(), mc.data()};
+  TestContext context;
+  EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+  std::vector<R> out(n);
+  std::memcpy(out.data(), mc.data(), n * sizeof(R));
+  return out;
+}
+
+template <class T>
+std::vector<T> interesting_integers(size_t n, uint64_t seed) {
+  std::vector<T> out;
+  for (size_t i = 0; i < n; ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    switch ((seed >> 60) & 3) {
+      case 0:
+        out.push_back(std::numeric_limits<T>::min());
+        break;
+      case 1:
+        out.push_back(static_cast<T>(static_cast<int64_t>((seed >> 33) % 7) - 3));
+        break;
+      default:
+        out.push_back(static_cast<T>(seed >> 20));
+    }
+  }
+  return out;
+}
+
+template <class T>
+void check_integer_operators(DType d) {
+  using enum BinaryOp;
+  std::vector<T> a = interesting_integers<T>(37, 1), b = interesting_integers<T>(37, 2);
+  for (const Target& target : runnable_targets()) {
+    for (BinaryOp op :
+         {Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max, BitAnd, BitOr, BitXor}) {
+      PrimFunc f = elementwise("ints", d, d, 37, 8,
+                               [&](PrimExpr x, PrimExpr y) { return binary(op, x, y); });
+      std::vector<T> c = run_elementwise<T, T>(f, target, a, b, Side::Right);
+      for (size_t i = 0; i < a.size(); ++i) {
+        auto want = fold_int(op, d, static_cast<int64_t>(a[i]), static_cast<int64_t>(b[i]));
+        if (!want) continue;  // undefined
+        EXPECT_EQ(c[i], static_cast<T>(*want))
+            << to_string(op) << " of " << +a[i] << " and " << +b[i] << " for " << target.name;
+      }
+    }
+  }
+}
+
+TEST(Kernel, integer_operators_wrap_and_round_as_the_tensor_ir_says) {
+  check_integer_operators<int8_t>(DType::Int(8));
+  check_integer_operators<uint16_t>(DType::UInt(16));
+  check_integer_operators<int32_t>(DType::Int(32));
+  check_integer_operators<int64_t>(DType::Int(64));
+}
+
+TEST(Kernel, floor_division_by_powers_of_two) {
+  std::vector<int32_t> a = interesting_integers<int32_t>(40, 3);
+  for (bool modulo : {false, true}) {
+    PrimFunc f =
+        elementwise("pow2", DType::Int(32), DType::Int(32), 40, 8, [&](PrimExpr x, PrimExpr) {
+          PrimExpr eight = broadcast(imm(DType::Int(32), 8), x->dtype.lanes);
+          return modulo ? floor_mod(x, eight) : floor_div(x, eight);
+        });
+    auto c = run_elementwise<int32_t, int32_t>(f, Target::native(), a, a, Side::Left);
+    for (size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(c[i], modulo ? floor_mod_int(a[i], 8) : floor_div_int(a[i], 8));
+    }
+  }
+}
+
+TEST(Kernel, vectors_and_their_predicated_rest_stay_inside_their_buffers) {
+  for (const Target& target : runnable_targets()) {
+    for (int lanes : {1, 4, 8, 16}) {
+      for (Side side : {Side::Left, Side::Right}) {
+        int64_t n = 16 * 5 + 3;
+        std::vector<float> a, b;
+        for (int64_t i = 0; i < n; ++i) {
+          a.push_back(static_cast<float>(i) * 0.5f);
+          b.push_back(static_cast<float>(i % 7) - 3.0f);
+        }
+        PrimFunc f = elementwise("add_mul", f32, f32, n, lanes,
+                                 [](PrimExpr x, PrimExpr y) { return x * y - max(x, y); });
+        auto c = run_elementwise<float, float>(f, target, a, b, side);
+        for (size_t i = 0; i < a.size(); ++i)
+          EXPECT_FLOAT_EQ(c[i], a[i] * b[i] - std::max(a[i], b[i])) << i << target.name;
+      }
+    }
+  }
+}
+
+TEST(Kernel, minimum_and_maximum_keep_nan) {
+  float nan = std::nanf("");
+  std::vector<float> a{nan, 1, 2, nan}, b{1, nan, 3, nan};
+  PrimFunc f =
+      elementwise("nan_min", f32, f32, 4, 4, [](PrimExpr x, PrimExpr y) { return min(x, y); });
+  auto c = run_elementwise<float, float>(f, Target::native(), a, b, Side::Left);
+  EXPECT_TRUE(std::isnan(c[0]) && std::isnan(c[1]) && std::isnan(c[3]));
+  EXPECT_EQ(c[2], 2);
+}
+
+TEST(Kernel, float_to_integer_saturates_and_nan_is_zero) {
+  std::vector<float> a{1e20f, -1e20f, std::nanf(""), -1.9f, 1.9f, 300.0f, -300.0f, 127.5f};
+  for (const Target& target : runnable_targets()) {
+    for (DType to : {DType::Int(8), DType::UInt(8), DType::Int(32), DType::Int(64)}) {
+      PrimFunc f = elementwise("saturate", f32, DType::Int(64), 8, 8, [&](PrimExpr x, PrimExpr) {
+        return cast(DType::Int(64, x->dtype.lanes), cast(to.with_lanes(x->dtype.lanes), x));
+      });
+      auto c = run_elementwise<float, int64_t>(f, target, a, a, Side::Right);
+      for (size_t i = 0; i < a.size(); ++i)
+        EXPECT_EQ(c[i], float_to_int(to, a[i])) << to.to_string() << " " << a[i] << target.name;
+    }
+  }
+}
+
+TEST(Kernel, half_precision_rounds_to_even_on_every_target) {
+  std::vector<float> a;
+  for (int i = 0; i < 64; ++i) {
+    a.push_back(std::ldexp(1.0f + static_cast<float>(i) / 4096.0f, i % 40 - 26));
+    a.push_back(-a.back());
+  }
+  for (float special : {0.0f, -0.0f, HUGE_VALF, -HUGE_VALF, 65504.0f, 65519.9f, 65520.0f, 1e-8f})
+    a.push_back(special);
+  for (const Target& target : runnable_targets()) {
+    for (DType half : {DType::Float(16), DType::BFloat16()}) {
+      int64_t n = static_cast<int64_t>(a.size());
+      Buffer in = buffer("in", f32, {index(n)}), mid = buffer("mid", half, {index(n)});
+      Buffer out = buffer("out", f32, {index(n)});
+      Var i = var("i"), j = var("j");
+      Stmt body = allocate(
+          mid, seq({for_(i, zero(), index(n / 8),
+                         store(mid, {ramp(i * 8, index(1), 8)},
+                               cast(half.with_lanes(8), load(in, {ramp(i * 8, index(1), 8)})))),
+                    for_(j, zero(), index(n), store(out, {j}, cast(f32, load(mid, {j}))))}));
+      JitModule jit({kernel("half", {in}, {out}, body)}, target);
+      std::vector<float> c(a.size());
+      void* buffers[] = {a.data(), c.data()};
+      TestContext context;
+      ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+      for (size_t k = 0; k < a.size(); ++k)
+        EXPECT_EQ(c[k], static_cast<float>(round_to(half, a[k]))) << half.to_string() << a[k];
+    }
+  }
+}
+
+TEST(Kernel, a_select_reads_only_the_chosen_side) {
+  // out[i] = i < 5 ? in[i] : -1, where in has five elements and ends at an unmapped page.
+  for (const Target& target : runnable_targets()) {
+    for (int lanes : {1, 8}) {
+      Buffer in = buffer("in", f32, {index(5)}), out = buffer("out", f32, {index(16)});
+      Var i = var("i");
+      PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
+      auto wide = [&](PrimExpr e) { return lanes == 1 ? e : broadcast(e, lanes); };
+      PrimExpr value = select(lt(at, wide(index(5))), load(in, {at}), wide(imm_float(f32, -1)));
+      Stmt body = for_(i, zero(), index(16 / lanes), store(out, {at}, value));
+      JitModule jit({kernel("pad", {in}, {out}, body)}, target);
+      GuardedMemory memory(5 * sizeof(float), Side::Right);
+      for (int k = 0; k < 5; ++k) static_cast<float*>(memory.data())[k] = static_cast<float>(k);
+      std::vector<float> c(16);
+      void* buffers[] = {memory.data(), c.data()};
+      TestContext context;
+      ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+      for (int k = 0; k < 16; ++k)
+        EXPECT_EQ(c[static_cast<size_t>(k)], k < 5 ? static_cast<float>(k) : -1.0f);
+    }
+  }
+}
+
+TEST(Kernel, strided_and_reversed_vectors) {
+  Buffer in = buffer("in", f32, {index(32)}), out = buffer("out", f32, {index(32)});
+  PrimExpr back = load(in, {ramp(index(31), index(-1), 16)});
+  PrimExpr even = load(in, {ramp(index(0), index(2), 16)});
+  Stmt body = seq({store(out, {ramp(index(0), index(2), 16)}, back),
+                   store(out, {ramp(index(1), index(2), 16)}, even)});
+  for (const Target& target : runnable_targets()) {
+    JitModule jit({kernel("strides", {in}, {out}, body)}, target);
+    GuardedMemory a(32 * sizeof(float), Side::Left), c(32 * sizeof(float), Side::Right);
+    for (int k = 0; k < 32; ++k) static_cast<float*>(a.data())[k] = static_cast<float>(k);
+    void* buffers[] = {a.data(), c.data()};
+    TestContext context;
+    ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+    for (int k = 0; k < 16; ++k) {
+      EXPECT_EQ(static_cast<float*>(c.data())[2 * k], static_cast<float>(31 - k));
+      EXPECT_EQ(static_cast<float*>(c.data())[2 * k + 1], static_cast<float>(2 * k));
+    }
+  }
+}
+
+TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
+  // out[i] = sum of a scratch row that holds i * j, rows split over chunks.
+  Var n = var("n"), i = var("i"), j = var("j"), k = var("k");
+  DType i64 = DType::Int(64);
+  Buffer out = buffer("out", i64, {n});
+  Buffer row = buffer("row", i64, {index(20000)}, Scope::Local);
+  Stmt body = for_(
+      i, zero(), n,
+      allocate(
+          row,
+          seq({for_(j, zero(), index(20000), store(row, {j}, i * j)), store(out, {i}, index(0)),
+               for_(k, zero(), index(20000), store(out, {i}, load(out, {i}) + load(row, {k})))})),
+      ForKind::Parallel);
+  JitModule jit({kernel("rows", {}, {out}, body, {n})}, Target::native());
+  std::vector<int64_t> c(7);
+  void* buffers[] = {c.data()};
+  int64_t dims[] = {7};
+  TestContext context;
+  ASSERT_EQ(jit.functions()[0](buffers, dims, &context.context), 0);
+  for (int64_t r = 0; r < 7; ++r) EXPECT_EQ(c[static_cast<size_t>(r)], r * 19999 * 10000);
+  EXPECT_EQ(context.scratch_calls, 2);  // once for each chunk, not for each row
+}
+
+TEST(Kernel, a_loop_variable_used_in_two_loops_is_not_carried_into_a_parallel_one) {
+  Var i = var("i"), p = var("p");
+  Buffer out = buffer("out", DType::Int(64), {index(8)});
+  Stmt first = for_(i, zero(), index(8), store(out, {i}, i));
+  Stmt second =
+      for_(p, index(2), index(2), for_(i, zero(), index(2), store(out, {p * 2 + i}, p * 100 + i)),
+           ForKind::Parallel);
+  JitModule jit({kernel("twice", {}, {out}, seq({first, second}))}, Target::native());
+  std::vector<int64_t> c(8);
+  void* buffers[] = {c.data()};
+  TestContext context;
+  ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+  EXPECT_EQ(c, (std::vector<int64_t>{0, 1, 2, 3, 200, 201, 300, 301}));
+}
+
+TEST(Kernel, a_failed_check_is_the_return_code_also_from_parallel_bodies) {
+  Buffer in = buffer("in", DType::Int(64), {index(4)}),
+         out = buffer("out", DType::Int(64), {index(4)});
+  for (ForKind kind : {ForKind::Serial, ForKind::Parallel}) {
+    Var i = var("i");
+    Stmt body = for_(i, zero(), index(4),
+                     seq({check(lt(load(in, {i}), index(10)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, ""),
+                          store(out, {i}, load(in, {i}))}),
+                     kind);
+    JitModule jit({kernel("checked", {in}, {out}, body)}, Target::native());
+    TestContext context;
+    std::vector<int64_t> good{1, 2, 3, 4}, bad{1, 2, 3, 40}, c(4);
+    void* buffers[] = {good.data(), c.data()};
+    EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+    buffers[0] = bad.data();
+    EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context),
+              RELAY_KERNEL_INDEX_OUT_OF_BOUNDS);
+  }
+}
+
+TEST(Kernel, shared_expressions_are_computed_once) {
+  // Sixty doublings of a shared operand would be 2^60 additions if it were not so.
+  PrimFunc f = elementwise("chain", f32, f32, 16, 16, [](PrimExpr x, PrimExpr) {
+    for (int i = 0; i < 60; ++i) x = x + x;
+    return x;
+  });
+  std::vector<float> a(16, 1.0f);
+  EXPECT_EQ((run_elementwise<float, float>(f, Target::native(), a, a, Side::Left)[3]), 0x1p60f);
+}
+
+TEST(Kernel, a_shared_object_is_reproducible_and_loads) {
+  std::vector<PrimFunc> kernels;
+  for (int i = 0; i < 9; ++i) {
+    // Named like a function of libm, which such a kernel calls.
+    kernels.push_back(elementwise(i == 0 ? "sinf" : "k" + std::to_string(i), f32, f32, 8, 8,
+                                  [&](PrimExpr x, PrimExpr y) {
+                                    return call("asinh", x->dtype, {x}) + y * imm_float(f32, i);
+                                  }));
+  }
+  Target target = Target::native();
+  std::string one = link_shared(generate_objects(kernels, target, 1), kernels, target);
+  std::string two = link_shared(generate_objects(kernels, target, 2), kernels, target);
+  EXPECT_EQ(one, two);
+
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("relay_codegen_test_" + std::to_string(getpid()) + ".so"))
+                         .string();
+  std::ofstream(path, std::ios::binary) << one;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::filesystem::remove(path);
+  ASSERT_NE(library, nullptr) << dlerror();
+  auto* descriptor =
+      static_cast<relay_artifact_descriptor_t*>(dlsym(library, RELAY_DESCRIPTOR_SYMBOL));
+  ASSERT_NE(descriptor, nullptr);
+  EXPECT_EQ(descriptor->magic, RELAY_DESCRIPTOR_MAGIC);
+  EXPECT_EQ(descriptor->num_kernels, 9u);
+  std::vector<float> a(8, 0.5f), b(8, 1.0f), c(8);
+  void* buffers[] = {a.data(), b.data(), c.data()};
+  TestContext context;
+  ASSERT_EQ(descriptor->kernels[7](buffers, nullptr, &context.context), 0);
+  EXPECT_NEAR(c[0], std::asinh(0.5f) + 7.0f, 1e-6);
+  dlclose(library);
+}
+
+TEST(TargetText, levels_options_and_errors) {
+  EXPECT_EQ(Target::parse("x86-64-v2").vector_bits, 128);
+  EXPECT_EQ(Target::parse("x86-64-v3").vector_bits, 256);
+  EXPECT_EQ(Target::parse("x86-64-v4").num_vector_registers, 32);
+  EXPECT_EQ(Target::parse("native -num-threads=3").num_cores, 3);
+  EXPECT_EQ(Target::parse("llvm -mcpu=znver4").vector_bits, 512);
+  for (const char* wrong :
+       {"", "x86-64-v9", "native -mcpu=nonsense", "native -num-threads=0", "llvm -unknown=1"}) {
+    EXPECT_THROW(Target::parse(wrong), UserError) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace relay::codegen_test
