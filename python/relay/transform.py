@@ -1,0 +1,107 @@
+"""Passes: each is a class whose objects map a module to a module."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from relay import _core
+
+_active = threading.local()
+
+
+class PassContext:
+    """Settings for the passes and builds inside a `with` block."""
+
+    def __init__(
+        self,
+        opt_level: int = 3,
+        required_pass: Iterable[str] = (),
+        disabled_pass: Iterable[str] = (),
+        config: dict | None = None,
+        target: str = "native",
+        verify: bool = False,
+    ) -> None:
+        self.opt_level = opt_level
+        self.required_pass = set(required_pass)
+        self.disabled_pass = set(disabled_pass)
+        self.config = dict(config or {})
+        self.target = target
+        self.verify = verify
+
+    def settings(self) -> dict:
+        """Returns the settings by name, for the compiler."""
+        return dict(vars(self))
+
+    def __enter__(self) -> PassContext:
+        if not hasattr(_active, "stack"):
+            _active.stack = []
+        _active.stack.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _active.stack.pop()
+
+    @staticmethod
+    def current() -> PassContext:
+        """Returns the innermost active context, or the defaults."""
+        stack = getattr(_active, "stack", None)
+        return stack[-1] if stack else PassContext()
+
+
+class Pass:
+    """A transformation of modules; `name` is what the compiler calls it."""
+
+    name = ""
+    opt_level = 0
+
+    def __call__(self, mod: _core.IRModule) -> _core.IRModule:
+        """Returns the transformed module, whatever the optimisation level is."""
+        settings = PassContext.current().settings()
+        settings["opt_level"] = max(settings["opt_level"], self.opt_level)
+        return _core.run_pass(self.name, mod, settings)
+
+    def __repr__(self) -> str:
+        return f"relay.transform.{self.name}()"
+
+
+class Sequential(Pass):
+    """Passes in order; those above the level of the PassContext are left out."""
+
+    name = "Sequential"
+
+    def __init__(self, passes: Sequence[Pass], opt_level: int | None = None) -> None:
+        self.passes = list(passes)
+        self.level = opt_level
+
+    def __call__(self, mod: _core.IRModule) -> _core.IRModule:
+        settings = PassContext.current().settings()
+        if self.level is not None:
+            settings["opt_level"] = self.level
+        for step in self.passes:
+            if isinstance(step, Sequential):
+                mod = step(mod)
+            else:
+                mod = _core.run_pass(step.name, mod, settings)
+        return mod
+
+    def __repr__(self) -> str:
+        return f"relay.transform.Sequential({self.passes!r})"
+
+
+class InferType(Pass):
+    """Completes the types of a program."""
+
+    name = "InferType"
+
+
+def _install() -> list[str]:
+    names = []
+    for name, level, doc in _core.pass_rows():
+        members = {"name": name, "opt_level": level, "__doc__": doc, "__module__": __name__}
+        globals().setdefault(name, type(name, (Pass,), members))
+        names.append(name)
+    return names
+
+
+__all__ = ["InferType", "Pass", "PassContext", "Sequential", *_install()]

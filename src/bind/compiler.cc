@@ -1,0 +1,289 @@
+// What compiles and runs: front ends, passes, build, executables.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/diagnostic_codes.h"
+#include "bind/convert.h"
+#include "driver/compile.h"
+#include "frontend/onnx/onnx.h"
+#include "ir/text/text.h"
+#include "node/walk.h"
+#include "passes/pass.h"
+#include "types/infer.h"
+
+namespace relay::bind {
+namespace {
+
+struct Executable {
+  runtime::Module module;
+  std::shared_ptr<const CompiledModule> compiled;  // null when loaded from `path`
+  std::string path;
+};
+
+// @main with parameters replaced by constants; names without a parameter are refused.
+Module bind_params(const Module& mod, const std::map<std::string, Tensor>& params) {
+  if (params.empty()) return mod;
+  Function main = mod->find("main");
+  std::unordered_map<const Node*, NodeRef> constants;
+  std::vector<Var> kept;
+  std::set<std::string> unused;
+  for (const auto& [name, tensor] : params) unused.insert(name);
+  for (const Var& p : main ? main->params : std::vector<Var>()) {
+    auto it = params.find(p->name_hint);
+    if (it == params.end()) {
+      kept.push_back(p);
+      continue;
+    }
+    constants[p.get()] = constant(it->second, p->span, p->name_hint);
+    unused.erase(it->first);
+  }
+  if (!unused.empty()) {
+    throw UserError(Diagnostic(
+        codes::driver_option, main ? main->span : Span(),
+        "@main has no parameter '" + *unused.begin() + "' that `params` could give a value"));
+  }
+  Expr body = Expr::unchecked(substitute(main->body, constants, family::expr | family::pattern));
+  Function made =
+      function(std::move(kept), body, nullptr, main->type_params, main->attrs, main->span);
+  return with_function(mod, global_var("main", made->type), made);
+}
+
+CompileOptions make_options(nb::handle settings) {
+  CompileOptions out;
+  nb::dict given = nb::cast<nb::dict>(settings);
+  auto text_set = [](nb::handle names) {
+    std::set<std::string, std::less<>> set;
+    for (nb::handle name : nb::iter(names)) set.insert(nb::cast<std::string>(name));
+    return set;
+  };
+  for (auto [key, value] : given) {
+    std::string name = nb::cast<std::string>(key);
+    if (name == "target") out.target = nb::cast<std::string>(value);
+    if (name == "opt_level") out.opt_level = nb::cast<int>(value);
+    if (name == "num_threads") out.num_threads = nb::cast<int>(value);
+    if (name == "verify") out.verify = nb::cast<bool>(value);
+    if (name == "required_pass") out.required_pass = text_set(value);
+    if (name == "disabled_pass") out.disabled_pass = text_set(value);
+    if (name == "config") out.config = to_dict(value);
+  }
+  // Ctrl-C stops a compilation between passes.
+  out.cancelled = [] {
+    nb::gil_scoped_acquire gil;
+    return PyErr_CheckSignals() != 0;
+  };
+  return out;
+}
+
+// Runs `work` without the GIL; a pending KeyboardInterrupt wins over the error of the stopped work.
+template <class F>
+auto unlocked(F work) {
+  try {
+    nb::gil_scoped_release release;
+    return work();
+  } catch (const UserError&) {
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    throw;
+  }
+}
+
+std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
+                                          bool freeze_params, const std::string& folder) {
+  OnnxOptions options;
+  options.freeze_params = freeze_params;
+  for (auto [name, shape] : shapes) {
+    options.shapes[nb::cast<std::string>(name)] = nb::cast<std::vector<int64_t>>(shape);
+  }
+  for (auto [name, dtype] : dtypes) options.dtypes[nb::cast<std::string>(name)] = to_dtype(dtype);
+  bool is_path = PyUnicode_Check(model.ptr()) != 0;
+  std::string path = is_path ? nb::cast<std::string>(model) : "<memory>";
+  std::string_view bytes;
+  if (!is_path) {
+    auto data = nb::cast<nb::bytes>(model);
+    bytes = std::string_view(data.c_str(), data.size());
+  }
+  ImportedModel imported = unlocked([&] {
+    return is_path ? import_onnx_file(path, options)
+                   : import_onnx_bytes(bytes, path, folder, options);
+  });
+  nb::dict params;
+  for (const auto& [name, tensor] : imported.params) params[name.c_str()] = to_numpy(tensor);
+  return {PyModule{imported.module, path, imported.source_hash}, params};
+}
+
+Executable build(const PyModule& mod, nb::dict params, nb::dict settings) {
+  CompileOptions options = make_options(settings);
+  options.source_name = mod.source_name;
+  options.source_hash = mod.source_hash;
+  std::map<std::string, Tensor> tensors;
+  for (auto [name, value] : params) {
+    // A later change of the array must not change the program.
+    tensors[nb::cast<std::string>(name)] = to_tensor(value).copy();
+  }
+  return unlocked([&] {
+    Module typed = infer_types(bind_params(infer_types(mod.module), tensors));
+    auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
+    runtime::LoadOptions load;
+    load.num_threads = options.num_threads;
+    return Executable{compiled->load(load), compiled, ""};
+  });
+}
+
+[[noreturn]] void bad_argument(const std::string& message) {
+  throw UserError(Diagnostic(codes::driver_option, Span(), message));
+}
+
+nb::object run(const Executable& exe, const std::string& name, nb::tuple args, nb::dict kwargs) {
+  const runtime::Function& f = exe.module.function(name);
+  std::vector<runtime::Value> values;
+  values.reserve(f.params.size());
+  if (args.size() > f.params.size()) {
+    bad_argument("@" + name + " takes " + std::to_string(f.params.size()) + " inputs, " +
+                 std::to_string(args.size()) + " are given");
+  }
+  size_t by_name = 0;
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const runtime::Slot& slot = f.params[i];
+    bool named = kwargs.size() != 0 && kwargs.contains(slot.name.c_str());
+    if (i < args.size()) {
+      if (named) bad_argument("input '" + slot.name + "' is given twice");
+      values.push_back(to_run_value(args[i], slot));
+    } else if (named) {
+      values.push_back(to_run_value(kwargs[slot.name.c_str()], slot));
+      ++by_name;
+    } else {
+      bad_argument("@" + name + " needs input '" + slot.name + "' of type " + slot.type_string());
+    }
+  }
+  if (by_name != kwargs.size()) {
+    for (auto [key, value] : kwargs) {
+      std::string given = nb::cast<std::string>(key);
+      bool known = false;
+      for (const runtime::Slot& slot : f.params) known = known || slot.name == given;
+      if (!known) bad_argument("@" + name + " has no input '" + given + "'");
+    }
+  }
+  runtime::Value result;
+  {
+    nb::gil_scoped_release release;
+    result = exe.module.run_values(name, values);
+    values.clear();
+  }
+  return from_run_value(result);
+}
+
+// (name, type, shape, dtype) of each parameter or result; shape and dtype are None for a
+// non-tensor.
+nb::list describe(const std::vector<runtime::Slot>& slots) {
+  nb::list out;
+  for (const runtime::Slot& slot : slots) {
+    nb::object shape = nb::none();
+    nb::object dtype = nb::none();
+    if (slot.is_tensor) {
+      nb::list dims;
+      for (size_t i = 0; i < slot.tensor.shape.size(); ++i) {
+        int64_t size = slot.tensor.shape[i];
+        bool has_name = i < slot.tensor.symbols.size() && !slot.tensor.symbols[i].empty();
+        if (size >= 0)
+          dims.append(size);
+        else if (has_name)
+          dims.append(nb::str(slot.tensor.symbols[i].c_str()));
+        else
+          dims.append(nb::none());
+      }
+      shape = nb::tuple(dims);
+      dtype = nb::cast(slot.tensor.dtype.to_string());
+    }
+    out.append(nb::make_tuple(slot.name, slot.type_string(), shape, dtype));
+  }
+  return out;
+}
+
+void export_library(const Executable& exe, const std::string& path, bool overwrite) {
+  nb::gil_scoped_release release;
+  if (exe.compiled) return exe.compiled->write(path, overwrite);
+  std::error_code failed;
+  auto how = overwrite ? std::filesystem::copy_options::overwrite_existing
+                       : std::filesystem::copy_options::none;
+  std::filesystem::copy_file(exe.path, path, how, failed);
+  if (failed) {
+    throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
+                               "the artifact cannot be written: " + failed.message()));
+  }
+}
+
+PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::dict settings) {
+  CompileOptions options = make_options(settings);
+  Module out = unlocked([&] {
+    Module typed = infer_types(mod.module);
+    if (name == "InferType") return typed;
+    PassContext ctx = pass_context(options);
+    return run_pass(typed, find_pass(name), ctx);
+  });
+  return {out, mod.source_name, mod.source_hash};
+}
+
+}  // namespace
+
+void bind_compiler(nb::module_& m) {
+  nb::class_<Executable>(m, "Module", "A compiled program.")
+      .def("run", &run, nb::arg("function"), nb::arg("args"), nb::arg("kwargs"))
+      .def("export_library", &export_library, nb::arg("path"), nb::arg("overwrite"))
+      .def_prop_ro("function_names", [](const Executable& e) { return e.module.function_names(); })
+      .def_prop_ro("num_threads", [](const Executable& e) { return e.module.num_threads(); })
+      .def_prop_ro("metadata", [](const Executable& e) { return e.module.metadata(); })
+      .def("params", [](const Executable& e,
+                        const std::string& f) { return describe(e.module.function(f).params); })
+      .def("results", [](const Executable& e, const std::string& f) {
+        return describe(e.module.function(f).results);
+      });
+
+  m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"));
+  m.def("optimize", [](const PyModule& mod, nb::dict settings) {
+    CompileOptions options = make_options(settings);
+    Module out = unlocked([&] { return optimize(infer_types(mod.module), options); });
+    return PyModule{out, mod.source_name, mod.source_hash};
+  });
+  m.def("load_module", [](const std::string& path, int num_threads) {
+    runtime::LoadOptions options;
+    options.num_threads = num_threads;
+    nb::gil_scoped_release release;
+    return Executable{runtime::Module::load(path, options), nullptr, path};
+  });
+  m.def("import_onnx", &import_onnx);
+  m.def("bind_params", [](const PyModule& mod, nb::dict params) {
+    std::map<std::string, Tensor> tensors;
+    for (auto [name, value] : params) {
+      tensors[nb::cast<std::string>(name)] = to_tensor(value).copy();
+    }
+    Module out =
+        unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
+    return PyModule{out, mod.source_name, mod.source_hash};
+  });
+  m.def("pass_rows", [] {
+    nb::list out;
+    for (const Pass* pass : all_passes()) {
+      out.append(nb::make_tuple(std::string(pass->name), pass->opt_level, std::string(pass->doc)));
+    }
+    return out;
+  });
+  m.def("run_pass", &run_pass_by_name);
+}
+
+}  // namespace relay::bind
+
+NB_MODULE(_core, m) {
+  namespace bind = relay::bind;
+  m.doc() = "Relay's compiler and runtime; the package relay gives it its shape.";
+  relay::initialize();
+  m.attr("__version__") = RELAY_VERSION;
+  bind::bind_errors(m);
+  bind::bind_nodes(m);
+  bind::bind_compiler(m);
+}

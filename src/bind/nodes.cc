@@ -1,0 +1,452 @@
+// The program's nodes: one Python class per kind, attributes from the field lists.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bind/convert.h"
+#include "ir/op.h"
+#include "ir/text/text.h"
+#include "node/structural.h"
+#include "types/infer.h"
+
+namespace relay::bind {
+namespace {
+
+template <class N>
+nb::object wrap_expr(const NodeRef& ref) {
+  PyExprOf<N> out;
+  out.ref = ref;
+  return nb::cast(std::move(out));
+}
+template <class N>
+nb::object wrap_type(const NodeRef& ref) {
+  PyTypeOf<N> out;
+  out.ref = ref;
+  return nb::cast(std::move(out));
+}
+
+// Null where Python gives None.
+Type optional_type(nb::handle object) {
+  return object.is_none() ? Type() : nb::cast<const PyType&>(object).type();
+}
+
+// An argument of an expression: a node; an array or number is a constant, a tuple or list a tuple.
+Expr to_expr(nb::handle object, std::optional<DType> dtype = std::nullopt) {
+  if (nb::isinstance<PyExpr>(object)) return nb::cast<const PyExpr&>(object).expr();
+  PyObject* raw = object.ptr();
+  if (PyTuple_Check(raw) || PyList_Check(raw)) {
+    std::vector<Expr> fields;
+    for (nb::handle field : nb::iter(object)) fields.push_back(to_expr(field, dtype));
+    return tuple(std::move(fields));
+  }
+  if (!dtype && PyFloat_Check(raw)) dtype = DType::Float(32);
+  if (!dtype && PyLong_Check(raw) && !PyBool_Check(raw)) dtype = DType::Int(32);
+  return constant(to_tensor(object, dtype).copy());
+}
+
+std::vector<Expr> to_exprs(nb::handle list) {
+  // Plain numbers take the element type of the first tensor beside them.
+  std::optional<DType> dtype;
+  for (nb::handle item : nb::iter(list)) {
+    if (dtype || !nb::isinstance<PyExpr>(item)) continue;
+    Expr e = nb::cast<const PyExpr&>(item).expr();
+    if (auto* t = e->type ? as<TensorTypeNode>(e->type) : nullptr) dtype = t->dtype;
+  }
+  std::vector<Expr> out;
+  for (nb::handle item : nb::iter(list)) out.push_back(to_expr(item, dtype));
+  return out;
+}
+
+Attrs to_attrs(const OpInfo& op, nb::handle values) {
+  std::vector<std::pair<std::string, Value>> named;
+  for (auto [key, value] : nb::cast<nb::dict>(values)) {
+    named.emplace_back(nb::cast<std::string>(key), to_value(value));
+  }
+  if (op.attrs == nullptr) {
+    if (!named.empty()) {
+      throw nb::type_error((std::string(op.name) + " has no attributes").c_str());
+    }
+    return nullptr;
+  }
+  return make_attrs(*op.attrs, named, op.name, Span());
+}
+
+Dim to_dim(nb::handle object) {
+  if (object.is_none()) return dim_any();
+  if (nb::isinstance<PyTypeOf<TypeVarNode>>(object)) {
+    return dim(TypeVar::unchecked(nb::cast<const PyNode&>(object).ref));
+  }
+  if (nb::isinstance<PyNode>(object)) return Dim::unchecked(nb::cast<const PyNode&>(object).ref);
+  return dim(nb::cast<int64_t>(nb::int_(nb::borrow(object))));
+}
+
+nb::object from_dim(const Dim& d) {
+  if (auto value = as_const(d)) return nb::int_(*value);
+  return wrap(d);
+}
+
+nb::object get_field(const PyNode& self, const std::string& name) {
+  const Node& node = *self.ref.get();
+  auto is_expr = [&] { return node.info().family == family::expr; };
+  if (name == "checked_type" && is_expr()) return wrap(static_cast<const ExprNode&>(node).type);
+  if (auto* c = as<ConstantNode>(self.ref); c != nullptr && name == "data") {
+    return to_numpy(c->data.copy());
+  }
+  if (auto* t = as<TensorTypeNode>(self.ref); t != nullptr && name == "shape") {
+    nb::list dims;
+    for (const Dim& d : t->shape) dims.append(from_dim(d));
+    return nb::tuple(dims);
+  }
+  const Field* field = node.info().find(name);
+  if (field == nullptr) {
+    throw nb::attribute_error(
+        (std::string(node.info().name) + " has no attribute '" + name + "'").c_str());
+  }
+  const void* at = field->in(node);
+  if (field->ops->get_child == nullptr) return from_value(field->ops->get(at));
+  if (std::string_view(field->ops->type_name) == "node") return wrap(field->ops->get_child(at, 0));
+  nb::list out;
+  for (size_t i = 0; i < field->ops->count(at); ++i) {
+    out.append(wrap(field->ops->get_child(at, i)));
+  }
+  return out;
+}
+
+std::string node_text(const PyNode& self) {
+  uint32_t kind = self.ref.get()->info().family;
+  if (kind == family::expr) {
+    PrintOptions options;
+    options.show_metadata = false;
+    return print_expr(Expr::unchecked(self.ref), options);
+  }
+  if (kind == family::type) return to_string(Type::unchecked(self.ref));
+  if (kind == family::dim) return to_string(Dim::unchecked(self.ref));
+  return "<" + std::string(self.ref.get()->info().name) + ">";
+}
+
+template <class P>
+void set_ref(P* self, NodeRef ref) {
+  new (self) P;
+  self->ref = std::move(ref);
+}
+
+nb::object op_row(const OpInfo& row) {
+  nb::list args;
+  for (const ArgInfo& a : row.args) {
+    args.append(nb::make_tuple(std::string(a.name), std::string(a.doc)));
+  }
+  nb::list attrs;
+  if (row.attrs != nullptr) {
+    Attrs defaults = make_attrs(*row.attrs, {}, row.name, Span());
+    for (const Field& f : row.attrs->fields) {
+      attrs.append(nb::make_tuple(std::string(f.name), f.ops->type_name,
+                                  from_value(f.ops->get(f.in(*defaults))), std::string(f.doc)));
+    }
+  }
+  nb::list examples;
+  for (const OpExample& e : row.examples) {
+    examples.append(nb::make_tuple(e.args, e.attrs, e.low, e.high));
+  }
+  return nb::make_tuple(std::string(row.name), std::string(row.doc), args, attrs, examples,
+                        row.support_level);
+}
+
+void bind_exprs(nb::module_& m) {
+  using PyVar = PyExprOf<VarNode>;
+  nb::class_<PyVar, PyExpr>(m, "Var", "A local variable; identity is what counts.")
+      .def(
+          "__init__",
+          [](PyVar* self, const std::string& name, nb::handle type) {
+            set_ref(self, var(name, optional_type(type)));
+          },
+          nb::arg("name"), nb::arg("type_annotation") = nb::none());
+  using PyConstant = PyExprOf<ConstantNode>;
+  nb::class_<PyConstant, PyExpr>(m, "Constant", "A tensor known at compile time.")
+      .def(
+          "__init__",
+          [](PyConstant* self, nb::handle data, nb::handle dtype) {
+            std::optional<DType> wanted;
+            if (!dtype.is_none()) wanted = to_dtype(dtype);
+            set_ref(self, constant(to_tensor(data, wanted).copy()));
+          },
+          nb::arg("data"), nb::arg("dtype") = nb::none());
+  using PyGlobalVar = PyExprOf<GlobalVarNode>;
+  nb::class_<PyGlobalVar, PyExpr>(m, "GlobalVar", "A function of the module, equal by name.")
+      .def(
+          "__init__",
+          [](PyGlobalVar* self, const std::string& name, nb::handle type) {
+            set_ref(self, global_var(name, optional_type(type)));
+          },
+          nb::arg("name"), nb::arg("type") = nb::none());
+  nb::class_<PyExprOf<OpNode>, PyExpr>(m, "Op", "A primitive operator.");
+  nb::class_<PyExprOf<ConstructorNode>, PyExpr>(m, "Constructor", "Of an algebraic data type.");
+  using PyFunction = PyExprOf<FunctionNode>;
+  nb::class_<PyFunction, PyExpr>(m, "Function", "A function with parameters and a body.")
+      .def(
+          "__init__",
+          [](PyFunction* self, const std::vector<PyVar>& params, nb::handle body,
+             nb::handle ret_type, const std::vector<PyTypeOf<TypeVarNode>>& type_params,
+             nb::dict attrs) {
+            std::vector<Var> vars;
+            for (const PyVar& p : params) vars.push_back(p.get());
+            std::vector<TypeVar> bound;
+            for (const auto& t : type_params) bound.push_back(TypeVar::unchecked(t.ref));
+            set_ref(self, function(std::move(vars), to_expr(body), optional_type(ret_type),
+                                   std::move(bound), to_dict(attrs)));
+          },
+          nb::arg("params"), nb::arg("body"), nb::arg("ret_type") = nb::none(),
+          nb::arg("type_params") = std::vector<PyTypeOf<TypeVarNode>>(),
+          nb::arg("attrs") = nb::dict());
+  using PyCall = PyExprOf<CallNode>;
+  nb::class_<PyCall, PyExpr>(m, "Call", "An operator or function applied to arguments.")
+      .def(
+          "__init__",
+          [](PyCall* self, const PyExpr& op, nb::handle args, nb::dict attrs) {
+            Attrs made;
+            if (auto* primitive = as<OpNode>(op.ref)) made = to_attrs(*primitive->row, attrs);
+            set_ref(self, call(op.expr(), to_exprs(args), std::move(made)));
+          },
+          nb::arg("op"), nb::arg("args"), nb::arg("attrs") = nb::dict());
+  using PyLet = PyExprOf<LetNode>;
+  nb::class_<PyLet, PyExpr>(m, "Let", "Names a value in a body.")
+      .def(
+          "__init__",
+          [](PyLet* self, const PyVar& v, nb::handle value, nb::handle body) {
+            set_ref(self, let(v.get(), to_expr(value), to_expr(body)));
+          },
+          nb::arg("var"), nb::arg("value"), nb::arg("body"));
+  using PyIf = PyExprOf<IfNode>;
+  nb::class_<PyIf, PyExpr>(m, "If", "A choice by a scalar bool.")
+      .def(
+          "__init__",
+          [](PyIf* self, nb::handle cond, nb::handle yes, nb::handle no) {
+            set_ref(self, if_(to_expr(cond), to_expr(yes), to_expr(no)));
+          },
+          nb::arg("cond"), nb::arg("true_branch"), nb::arg("false_branch"));
+  using PyTuple = PyExprOf<TupleNode>;
+  nb::class_<PyTuple, PyExpr>(m, "Tuple", "Several values.")
+      .def(
+          "__init__",
+          [](PyTuple* self, nb::handle fields) { set_ref(self, tuple(to_exprs(fields))); },
+          nb::arg("fields"));
+  using PyGet = PyExprOf<TupleGetItemNode>;
+  nb::class_<PyGet, PyExpr>(m, "TupleGetItem", "One field of a tuple.")
+      .def(
+          "__init__",
+          [](PyGet* self, const PyExpr& of, int64_t index) {
+            set_ref(self, tuple_get_item(of.expr(), index));
+          },
+          nb::arg("tuple_value"), nb::arg("index"));
+  nb::class_<PyExprOf<MatchNode>, PyExpr>(m, "Match", "A choice by patterns.");
+  nb::class_<PyExprOf<RefCreateNode>, PyExpr>(m, "RefCreate", "A new reference.");
+  nb::class_<PyExprOf<RefReadNode>, PyExpr>(m, "RefRead", "The content of a reference.");
+  nb::class_<PyExprOf<RefWriteNode>, PyExpr>(m, "RefWrite", "Changes a reference.");
+}
+
+void bind_modules(nb::module_& m) {
+  nb::class_<PyModule>(m, "IRModule", "Functions and data types by name; immutable.")
+      .def_static(
+          "from_expr",
+          [](const PyExpr& e) {
+            return PyModule{infer_types(module_from_expr(e.expr())), "", ""};
+          },
+          nb::arg("expr"), "The typed module whose @main is the expression.")
+      .def(
+          "astext",
+          [](const PyModule& self, bool show_meta_data, bool show_types) {
+            PrintOptions options;
+            options.show_metadata = show_meta_data;
+            options.show_types = show_types;
+            return print_module(self.module, options);
+          },
+          nb::arg("show_meta_data") = true, nb::arg("show_types") = false,
+          "The text form; with the metadata it parses back to an equal module.")
+      .def("__getitem__",
+           [](const PyModule& self, nb::handle name) {
+             std::string text = nb::isinstance<PyNode>(name)
+                                    ? nb::cast<std::string>(name.attr("name_hint"))
+                                    : nb::cast<std::string>(name);
+             Function f = self.module->find(text);
+             if (!f) throw nb::key_error(text.c_str());
+             return wrap(f);
+           })
+      .def("__contains__",
+           [](const PyModule& self, const std::string& name) {
+             return static_cast<bool>(self.module->find(name));
+           })
+      .def(
+          "with_function",
+          [](const PyModule& self, const std::string& name, const PyExprOf<FunctionNode>& f) {
+            Module out = with_function(self.module, global_var(name, f.get()->type), f.get());
+            return PyModule{infer_types(out), self.source_name, self.source_hash};
+          },
+          nb::arg("name"), nb::arg("function"), "The module with one function added or replaced.")
+      .def_prop_ro("functions",
+                   [](const PyModule& self) {
+                     nb::dict out;
+                     for (size_t i = 0; i < self.module->functions.size(); ++i) {
+                       out[self.module->global_vars[i]->name_hint.c_str()] =
+                           wrap(self.module->functions[i]);
+                     }
+                     return out;
+                   })
+      .def("__eq__",
+           [](const PyModule& a, nb::handle b) {
+             return nb::isinstance<PyModule>(b) &&
+                    structural_equal(a.module, nb::cast<const PyModule&>(b).module);
+           })
+      .def("__hash__",
+           [](const PyModule& a) { return static_cast<int64_t>(structural_hash(a.module) >> 1); })
+      .def("__str__", [](const PyModule& self) {
+        PrintOptions options;
+        options.show_metadata = false;
+        return print_module(self.module, options);
+      });
+  m.def("parse", [](const std::string& text, const std::string& name) {
+    nb::gil_scoped_release release;
+    return PyModule{infer_types(parse_module(name, text)), name, ""};
+  });
+  m.def("infer_type", [](const PyExpr& e) { return wrap(infer_type(e.expr())); });
+  m.def("parse_type", [](const std::string& text) { return wrap(parse_type(text)); });
+  m.def("structural_equal", [](nb::handle a, nb::handle b, bool map_free_vars) {
+    auto ref = [](nb::handle h) {
+      return nb::isinstance<PyModule>(h) ? NodeRef(nb::cast<const PyModule&>(h).module)
+                                         : nb::cast<const PyNode&>(h).ref;
+    };
+    return structural_equal(ref(a), ref(b), map_free_vars);
+  });
+  m.def("op_names", [] {
+    std::vector<std::string> out;
+    for (const Op& op : OpRegistry::global().all()) out.push_back(op->name);
+    return out;
+  });
+  m.def("op_row",
+        [](const std::string& name) { return op_row(*OpRegistry::global().get(name)->row); });
+  m.def("op_node", [](const std::string& name) { return wrap(OpRegistry::global().get(name)); });
+}
+
+}  // namespace
+
+nb::object wrap(const NodeRef& ref) {
+  if (!ref) return nb::none();
+  switch (ref.get()->kind()) {
+    case ExprKind::Constant:
+      return wrap_expr<ConstantNode>(ref);
+    case ExprKind::Var:
+      return wrap_expr<VarNode>(ref);
+    case ExprKind::GlobalVar:
+      return wrap_expr<GlobalVarNode>(ref);
+    case ExprKind::Op:
+      return wrap_expr<OpNode>(ref);
+    case ExprKind::Constructor:
+      return wrap_expr<ConstructorNode>(ref);
+    case ExprKind::Function:
+      return wrap_expr<FunctionNode>(ref);
+    case ExprKind::Call:
+      return wrap_expr<CallNode>(ref);
+    case ExprKind::Let:
+      return wrap_expr<LetNode>(ref);
+    case ExprKind::If:
+      return wrap_expr<IfNode>(ref);
+    case ExprKind::Tuple:
+      return wrap_expr<TupleNode>(ref);
+    case ExprKind::TupleGetItem:
+      return wrap_expr<TupleGetItemNode>(ref);
+    case ExprKind::Match:
+      return wrap_expr<MatchNode>(ref);
+    case ExprKind::RefCreate:
+      return wrap_expr<RefCreateNode>(ref);
+    case ExprKind::RefRead:
+      return wrap_expr<RefReadNode>(ref);
+    case ExprKind::RefWrite:
+      return wrap_expr<RefWriteNode>(ref);
+    case TypeKind::TensorType:
+      return wrap_type<TensorTypeNode>(ref);
+    case TypeKind::TupleType:
+      return wrap_type<TupleTypeNode>(ref);
+    case TypeKind::FuncType:
+      return wrap_type<FuncTypeNode>(ref);
+    case TypeKind::TypeVar:
+      return wrap_type<TypeVarNode>(ref);
+    default:
+      break;
+  }
+  if (ref.get()->info().family == family::type) {
+    PyType out;
+    out.ref = ref;
+    return nb::cast(std::move(out));
+  }
+  return nb::cast(PyNode{ref});
+}
+
+void bind_nodes(nb::module_& m) {
+  nb::class_<PyNode>(m, "Node", "A part of a program: immutable; == is identity.")
+      .def("__getattr__", &get_field)
+      .def("__dir__",
+           [](const PyNode& self) {
+             std::vector<std::string> names;
+             for (const Field& f : self.ref.get()->info().fields) names.emplace_back(f.name);
+             return names;
+           })
+      .def("__eq__",
+           [](const PyNode& a, nb::handle b) {
+             return nb::isinstance<PyNode>(b) && a.ref == nb::cast<const PyNode&>(b).ref;
+           })
+      .def("__hash__", [](const PyNode& a) { return reinterpret_cast<intptr_t>(a.ref.get()) >> 4; })
+      .def("__str__", &node_text)
+      .def("__repr__", &node_text);
+
+  nb::class_<PyType, PyNode>(m, "Type", "A type; == compares structure.")
+      .def("__eq__",
+           [](const PyType& a, nb::handle b) {
+             return nb::isinstance<PyType>(b) &&
+                    structural_equal(a.ref, nb::cast<const PyType&>(b).ref);
+           })
+      .def("__hash__",
+           [](const PyType& a) { return static_cast<int64_t>(structural_hash(a.ref) >> 1); });
+  using PyTensorType = PyTypeOf<TensorTypeNode>;
+  nb::class_<PyTensorType, PyType>(m, "TensorType", "A dense tensor's type.")
+      .def(
+          "__init__",
+          [](PyTensorType* self, nb::iterable shape, nb::handle dtype) {
+            std::vector<Dim> dims;
+            for (nb::handle d : shape) dims.push_back(to_dim(d));
+            set_ref(self, tensor_type(std::move(dims), to_dtype(dtype)));
+          },
+          nb::arg("shape"), nb::arg("dtype") = "float32");
+  using PyTupleType = PyTypeOf<TupleTypeNode>;
+  nb::class_<PyTupleType, PyType>(m, "TupleType", "A tuple's type.")
+      .def(
+          "__init__",
+          [](PyTupleType* self, const std::vector<PyType>& fields) {
+            std::vector<Type> types;
+            for (const PyType& f : fields) types.push_back(f.type());
+            set_ref(self, tuple_type(std::move(types)));
+          },
+          nb::arg("fields"));
+  using PyFuncType = PyTypeOf<FuncTypeNode>;
+  nb::class_<PyFuncType, PyType>(m, "FuncType", "A function's type.")
+      .def(
+          "__init__",
+          [](PyFuncType* self, const std::vector<PyType>& args, const PyType& ret) {
+            std::vector<Type> types;
+            for (const PyType& a : args) types.push_back(a.type());
+            set_ref(self, func_type(std::move(types), ret.type()));
+          },
+          nb::arg("arg_types"), nb::arg("ret_type"));
+  using PyDimVar = PyTypeOf<TypeVarNode>;
+  nb::class_<PyDimVar, PyType>(m, "TypeVar", "A type variable; by default a named dimension.")
+      .def(
+          "__init__",
+          [](PyDimVar* self, const std::string& name, bool is_dim) {
+            set_ref(self, type_var(name, is_dim ? Kind::Dim : Kind::Type));
+          },
+          nb::arg("name"), nb::arg("is_dim") = true);
+
+  nb::class_<PyExpr, PyNode>(m, "Expr", "An expression.");
+  bind_exprs(m);
+  bind_modules(m);
+}
+
+}  // namespace relay::bind
