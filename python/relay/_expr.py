@@ -50,10 +50,9 @@ def parse_type(text: str) -> _core.Type:
 
 
 def _binary(name: str, swapped: bool = False):
-    node = op.get(name).node
-
+    # The class outlives the interpreter's clean-up and must hold no node.
     def method(self, other):
-        return _core.Call(node, [other, self] if swapped else [self, other])
+        return _core.Call(_core.op_node(name), [other, self] if swapped else [self, other])
 
     return method
 
@@ -75,8 +74,7 @@ def _install_operators() -> None:
         if name in known:
             setattr(_core.Expr, f"__{python}__", _binary(name))
     if "negative" in known:
-        negative = op.get("negative").node
-        _core.Expr.__neg__ = lambda self: _core.Call(negative, [self])
+        _core.Expr.__neg__ = lambda self: _core.Call(_core.op_node("negative"), [self])
     _core.Expr.__call__ = lambda self, *args: _core.Call(self, args)
     _core.Tuple.__getitem__ = lambda self, index: self.fields[index]
     _core.Tuple.__len__ = lambda self: len(self.fields)
