@@ -20,7 +20,7 @@ long double sigmoid(long double x) { return 1.0L / (1.0L + expl(-x)); }
 const Function kFunctions[] = {
     {"exp", expl, 1.25, -87.0f, 88.7f},  {"log", logl, 1.0, 1e-37f, 1e30f},
     {"tanh", tanhl, 4.0, -20.0f, 20.0f}, {"sigmoid", sigmoid, 3.0, -80.0f, 80.0f},
-    {"erf", erfl, 7.0, -5.0f, 5.0f},     {"sin", sinl, 1.0, -1000.0f, 1000.0f},
+    {"erf", erfl, 2.0, -5.0f, 5.0f},     {"sin", sinl, 1.0, -1000.0f, 1000.0f},
     {"asinh", asinhl, 2.0, -9.0f, 9.0f},
 };
 
