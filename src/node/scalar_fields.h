@@ -34,7 +34,7 @@ struct Convert<runtime::DType> {
 };
 
 template <class E>
-  requires std::is_enum_v<E>
+requires std::is_enum_v<E>
 struct Convert<E> {
   static constexpr const char* name = "enum";
   static Value to(E v) { return Value(static_cast<int64_t>(v)); }

@@ -30,8 +30,8 @@ class Tensor : public Ref<TensorNode> {
   // The element at the indices (as many as the rank).
   PrimExpr operator()(const Indices& indices) const;
   template <class... I>
-    requires(sizeof...(I) > 0 && (std::is_convertible_v<I, PrimExpr> && ...))
-  PrimExpr operator()(I... indices) const {
+  requires(sizeof...(I) > 0 && (std::is_convertible_v<I, PrimExpr> && ...)) PrimExpr operator()(
+      I... indices) const {
     return (*this)(Indices{PrimExpr(indices)...});
   }
 };

@@ -73,10 +73,28 @@ struct FloatImmNode : PrimExprNode {
 };
 
 enum class BinaryOp : int64_t {
-  Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max,
-  Eq, Ne, Lt, Le, Gt, Ge,  // result bool
-  And, Or,                 // on bool; both sides may be evaluated
-  BitAnd, BitOr, BitXor, Shl, Shr,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  Mod,
+  FloorDiv,
+  FloorMod,
+  Min,
+  Max,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,  // result bool
+  And,
+  Or,  // on bool; both sides may be evaluated
+  BitAnd,
+  BitOr,
+  BitXor,
+  Shl,
+  Shr,
 };
 std::string_view to_string(BinaryOp op);
 bool is_comparison(BinaryOp op);
@@ -190,12 +208,13 @@ struct ReduceNode : PrimExprNode {
   static const NodeInfo& static_info();
 };
 
-// ---- Builders: fold constants, check dtypes (a mismatch is a defect), broadcast scalars to lanes ---
+// ---- Builders: fold constants, check dtypes (a mismatch is a defect), broadcast scalars to lanes
+// ---
 
 Var var(std::string name, DType dtype = kIndex);
-PrimExpr imm(DType dtype, int64_t value);   // any dtype: an integer constant converted
+PrimExpr imm(DType dtype, int64_t value);  // any dtype: an integer constant converted
 PrimExpr imm_float(DType dtype, double value);
-PrimExpr index(int64_t value);              // int64
+PrimExpr index(int64_t value);  // int64
 PrimExpr boolean(bool value);
 PrimExpr binary(BinaryOp op, PrimExpr a, PrimExpr b);
 PrimExpr operator+(PrimExpr a, PrimExpr b);
@@ -204,7 +223,7 @@ PrimExpr operator*(PrimExpr a, PrimExpr b);
 PrimExpr operator+(PrimExpr a, int64_t b);
 PrimExpr operator-(PrimExpr a, int64_t b);
 PrimExpr operator*(PrimExpr a, int64_t b);
-PrimExpr div(PrimExpr a, PrimExpr b);        // ints: towards zero; floats: IEEE
+PrimExpr div(PrimExpr a, PrimExpr b);  // ints: towards zero; floats: IEEE
 PrimExpr mod(PrimExpr a, PrimExpr b);
 PrimExpr floor_div(PrimExpr a, PrimExpr b);
 PrimExpr floor_mod(PrimExpr a, PrimExpr b);

@@ -171,8 +171,9 @@ void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>
                 axis.divide >= 1 && axis.modulo >= 0;
     if (!fits) edit.fail("an axis of the layout is out of range");
     std::optional<int64_t> extent = as_int(old->shape[static_cast<size_t>(axis.dim)]);
-    if (!extent) edit.fail("dimension " + std::to_string(axis.dim) + " of " + old->name +
-                           " is not a constant");
+    if (!extent)
+      edit.fail("dimension " + std::to_string(axis.dim) + " of " + old->name +
+                " is not a constant");
     int64_t count = (*extent + axis.divide - 1) / axis.divide;
     if (axis.modulo > 0) count = std::min(count, axis.modulo);
     shape.push_back(index(count));

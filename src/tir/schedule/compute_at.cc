@@ -212,10 +212,12 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   for (const BlockNode* p : producers) {
     if (edit.tree.contains(at, p)) inside.push_back(p);
   }
-  if (inside.empty()) edit.fail("no producer of block " + b->name + " is inside loop " + at->var->name);
+  if (inside.empty())
+    edit.fail("no producer of block " + b->name + " is inside loop " + at->var->name);
   for (const BlockNode* c : edit.consumers(*b)) {
     if (edit.tree.contains(at, c)) {
-      edit.fail("consumer " + c->name + " of block " + b->name + " is inside loop " + at->var->name);
+      edit.fail("consumer " + c->name + " of block " + b->name + " is inside loop " +
+                at->var->name);
     }
   }
   std::vector<const ForNode*> outer = edit.tree.loops_around(at);

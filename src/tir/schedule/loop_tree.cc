@@ -109,8 +109,8 @@ std::vector<const ForNode*> LoopTree::loops_in(const Node* stmt) const {
 const StmtNode* LoopTree::common_ancestor(const std::vector<const Node*>& stmts) const {
   RELAY_CHECK(!stmts.empty());
   const Node* at = stmts[0];
-  while (at != nullptr && !std::all_of(stmts.begin(), stmts.end(),
-                                       [&](const Node* s) { return contains(at, s); })) {
+  while (at != nullptr &&
+         !std::all_of(stmts.begin(), stmts.end(), [&](const Node* s) { return contains(at, s); })) {
     at = parent(at);
   }
   return static_cast<const StmtNode*>(at);
@@ -215,9 +215,8 @@ bool uses_var(const PrimExpr& e, const Node* var) { return uses_any_var(e, {var}
 
 bool uses_any_var(const PrimExpr& e, const std::vector<const Node*>& vars) {
   bool found = false;
-  post_order(e, [&](const Node& n) {
-    found |= std::find(vars.begin(), vars.end(), &n) != vars.end();
-  });
+  post_order(
+      e, [&](const Node& n) { found |= std::find(vars.begin(), vars.end(), &n) != vars.end(); });
   return found;
 }
 
@@ -305,9 +304,8 @@ Block with_access_regions(const Block& block) {
   for (const StoreNode* s : stores) add(writes, region_of(s->buffer, s->indices));
   for (const LoadNode* l : loads) {
     // A reduction's reads of its own result are no dependence on another block.
-    bool own = block->init && std::any_of(writes.begin(), writes.end(), [&](const Region& w) {
-      return w->buffer == l->buffer;
-    });
+    bool own = block->init && std::any_of(writes.begin(), writes.end(),
+                                          [&](const Region& w) { return w->buffer == l->buffer; });
     if (!own) add(reads, region_of(l->buffer, l->indices));
   }
   return modified(*block, [&](BlockNode& n) {
@@ -327,8 +325,8 @@ Box relaxed_box(const Buffer& buffer, const std::vector<Box>& regions,
   Box out;
   size_t rank = buffer->shape.size();
   for (size_t d = 0; d < rank; ++d) {
-    PrimExpr base;       // least index of the first region when all inner loops are at their start
-    int64_t low = 0;     // least and greatest index relative to base
+    PrimExpr base;    // least index of the first region when all inner loops are at their start
+    int64_t low = 0;  // least and greatest index relative to base
     int64_t high = 0;
     bool known = true;
     for (const Box& r : regions) {

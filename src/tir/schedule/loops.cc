@@ -46,7 +46,8 @@ std::vector<LoopRV> Schedule::split(const LoopRV& rv, const std::vector<int64_t>
   ScheduleEdit edit(*this, "split");
   const ForNode* f = edit.loop(rv);
   if (factors.size() < 2) edit.fail("at least two factors are needed");
-  if (f->loop_kind != ForKind::Serial) edit.fail("loop " + f->var->name + " is not serial any more");
+  if (f->loop_kind != ForKind::Serial)
+    edit.fail("loop " + f->var->name + " is not serial any more");
   int64_t known = 1;
   int inferred = -1;
   for (size_t i = 0; i < factors.size(); ++i) {

@@ -86,14 +86,16 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "rfactor");
   const BlockNode* b = edit.block(rv);
   const ForNode* at = edit.loop(loop_rv);
-  if (!b->init) edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
+  if (!b->init)
+    edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
   Buffer result = edit.written_buffer(*b);
   const StoreNode* s = single_store(*b);
   const StoreNode* init = as<StoreNode>(b->init);
   const BinaryNode* update = s != nullptr ? as<BinaryNode>(s->value) : nullptr;
   const LoadNode* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
   if (init == nullptr || old == nullptr || !(old->buffer == result)) {
-    edit.fail("the reduction of block " + b->name + " is not one of sum, product, minimum, maximum");
+    edit.fail("the reduction of block " + b->name +
+              " is not one of sum, product, minimum, maximum");
   }
   if (!ScheduleEdit::bound_to(*at, *b, IterKind::Reduce) || !edit.tree.contains(at, b)) {
     edit.fail("loop " + at->var->name + " is not a reduction loop of block " + b->name);

@@ -15,9 +15,9 @@ struct Step {
 };
 
 [[noreturn]] void bad_line(std::string_view line, const std::string& why) {
-  throw UserError(Diagnostic(codes::schedule_illegal, Span{},
-                             "the schedule trace cannot be read: " + why)
-                      .found(std::string(line)));
+  throw UserError(
+      Diagnostic(codes::schedule_illegal, Span{}, "the schedule trace cannot be read: " + why)
+          .found(std::string(line)));
 }
 
 Step parse_step(std::string_view line) {

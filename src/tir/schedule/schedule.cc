@@ -76,7 +76,8 @@ void Schedule::record(std::string step, const std::vector<std::string>& args,
   trace_.push_back(std::move(line));
 }
 
-// ---- Looking around ------------------------------------------------------------------------------
+// ---- Looking around
+// ------------------------------------------------------------------------------
 
 bool Schedule::has_block(std::string_view name) const {
   return LoopTree(func_->body).find_block(name) != nullptr;
@@ -134,7 +135,8 @@ void Schedule::annotate_func(const std::string& key, const std::string& value) {
   record("annotate_func", {quoted(key), quoted(value)});
 }
 
-// ---- Shared by the steps -------------------------------------------------------------------------
+// ---- Shared by the steps
+// -------------------------------------------------------------------------
 
 ScheduleEdit::ScheduleEdit(const Schedule& s, std::string step)
     : schedule(s), tree(s.func()->body), step_(std::move(step)) {}
@@ -168,9 +170,8 @@ std::vector<const BlockNode*> ScheduleEdit::producers(const BlockNode& b) const 
   std::vector<const BlockNode*> out;
   for (const BlockNode* other : tree.blocks()) {
     if (other == &b) continue;
-    bool feeds = std::any_of(b.reads.begin(), b.reads.end(), [&](const Region& r) {
-      return touches(other->writes, r->buffer);
-    });
+    bool feeds = std::any_of(b.reads.begin(), b.reads.end(),
+                             [&](const Region& r) { return touches(other->writes, r->buffer); });
     if (feeds) out.push_back(other);
   }
   return out;
@@ -180,9 +181,8 @@ std::vector<const BlockNode*> ScheduleEdit::consumers(const BlockNode& b) const 
   std::vector<const BlockNode*> out;
   for (const BlockNode* other : tree.blocks()) {
     if (other == &b) continue;
-    bool feeds = std::any_of(b.writes.begin(), b.writes.end(), [&](const Region& w) {
-      return touches(other->reads, w->buffer);
-    });
+    bool feeds = std::any_of(b.writes.begin(), b.writes.end(),
+                             [&](const Region& w) { return touches(other->reads, w->buffer); });
     if (feeds) out.push_back(other);
   }
   return out;

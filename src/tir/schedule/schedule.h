@@ -66,7 +66,8 @@ class Schedule {
   // Applies a recorded text to a function equal to the one it was recorded on.
   static PrimFunc replay(PrimFunc func, std::string_view trace);
 
-  // ---- Looking around ----------------------------------------------------------------------------
+  // ---- Looking around
+  // ----------------------------------------------------------------------------
   BlockRV get_block(std::string_view name) const;
   bool has_block(std::string_view name) const;
   // All blocks in program order.
@@ -90,9 +91,10 @@ class Schedule {
   std::vector<BlockRV> consumers(const BlockRV& block) const;
   bool is_output(const Buffer& buffer) const;
 
-  // ---- Loops -------------------------------------------------------------------------------------
-  // Replaces a loop by a nest of loops with these extents, outermost first; one may be -1 and is
-  // then as large as needed. Factors that do not divide the extent add a predicate to the blocks.
+  // ---- Loops
+  // ------------------------------------------------------------------------------------- Replaces
+  // a loop by a nest of loops with these extents, outermost first; one may be -1 and is then as
+  // large as needed. Factors that do not divide the extent add a predicate to the blocks.
   std::vector<LoopRV> split(const LoopRV& loop, const std::vector<int64_t>& factors);
   // Peels: [0, extent) becomes [0, point) and [point, extent), each with its own copy of the body.
   // Predicates that are decided by the narrower ranges vanish, and so do blocks that never run;
@@ -113,9 +115,9 @@ class Schedule {
   // A note on the function, such as the reason of a rule.
   void annotate_func(const std::string& key, const std::string& value);
 
-  // ---- Where blocks are computed -------------------------------------------------------------------
-  // The block's value replaces every read of its buffer; for blocks without reduction whose buffer
-  // is no parameter.
+  // ---- Where blocks are computed
+  // ------------------------------------------------------------------- The block's value replaces
+  // every read of its buffer; for blocks without reduction whose buffer is no parameter.
   void compute_inline(const BlockRV& block);
   // An element-wise consumer of one producer is applied where the producer stores.
   void reverse_compute_inline(const BlockRV& block);
@@ -125,8 +127,9 @@ class Schedule {
   // Moves a consumer under a loop that contains all its producers.
   void reverse_compute_at(const BlockRV& block, const LoopRV& loop);
 
-  // ---- Buffers -----------------------------------------------------------------------------------
-  // The block reads a copy of `buffer` (found by name among its reads) in another scope.
+  // ---- Buffers
+  // ----------------------------------------------------------------------------------- The block
+  // reads a copy of `buffer` (found by name among its reads) in another scope.
   BlockRV cache_read(const BlockRV& block, const std::string& buffer, Scope scope);
   // The block writes into a new buffer of `scope`, which a new block copies to the old one.
   BlockRV cache_write(const BlockRV& block, Scope scope);
@@ -135,9 +138,10 @@ class Schedule {
   // Changes the layout of the buffer that the block writes; not for parameters.
   void transform_layout(const BlockRV& block, const std::vector<LayoutAxis>& layout);
 
-  // ---- Reductions ----------------------------------------------------------------------------------
-  // The initialisation becomes a block of its own before `loop`, which must contain all loops of
-  // the reduction.
+  // ---- Reductions
+  // ---------------------------------------------------------------------------------- The
+  // initialisation becomes a block of its own before `loop`, which must contain all loops of the
+  // reduction.
   BlockRV decompose_reduction(const BlockRV& block, const LoopRV& loop);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.
