@@ -25,17 +25,19 @@ unit_tests() {
   GTEST_OUTPUT="xml:$PWD/$results/unit/" ctest --preset release --no-tests=error
 }
 
+# Rooms whose tests run under the sanitizers: those that read what others wrote. The rooms behind them
+# build on LLVM and take too long for one run.
+asan_rooms=(base ir runtime)
+
 asan_build() {
   [[ -f build/asan/build.ninja ]] || cmake --preset asan --log-level=WARNING
-  local tests
-  mapfile -t tests < <(ninja -C build/asan -t targets all | sed -nE 's/^([a-z]+_test): phony$/\1/p')
-  ninja -C build/asan "${tests[@]}"
+  ninja -C build/asan "${asan_rooms[@]/%/_test}"
 }
 
 asan_tests() {
   # RELAY_DETECT_LEAKS=0 is for containers that take ptrace away, which the leak check needs.
   ASAN_OPTIONS=detect_leaks=${RELAY_DETECT_LEAKS:-1}:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    GTEST_OUTPUT="xml:$PWD/$results/asan/" ctest --preset asan --no-tests=error
+    GTEST_OUTPUT="xml:$PWD/$results/asan/" ctest --preset asan --no-tests=error -R "^(base|ir|runtime)"
 }
 
 python_tests() {
@@ -46,7 +48,6 @@ if [[ "${1:-}" != asan ]]; then
   step "lint" tools/lint.sh
   step "build" tools/build.sh --tests
   step "unit tests" unit_tests
-  step "clang-tidy" tools/tidy.sh
 fi
 step "sanitizer build" asan_build
 step "sanitizer tests" asan_tests

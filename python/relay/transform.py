@@ -79,10 +79,11 @@ class Sequential(Pass):
         if self.level is not None:
             settings["opt_level"] = self.level
         for step in self.passes:
-            if isinstance(step, Sequential):
-                mod = step(mod)
-            else:
-                mod = _core.run_pass(step.name, mod, settings)
+            mod = (
+                step(mod)
+                if isinstance(step, Sequential)
+                else _core.run_pass(step.name, mod, settings)
+            )
         return mod
 
     def __repr__(self) -> str:
