@@ -4,6 +4,24 @@
 #include "tir/schedule/edit.h"
 
 namespace relay::tir {
+namespace {
+
+// Whether the condition is true for every iteration of the other loops when the loops over `vars`
+// are at their start. Only then is every element initialised whose reduction is guarded by it.
+bool holds_at_start(const ScheduleEdit& edit, const BlockNode& b, const PrimExpr& condition,
+                    const std::vector<const Node*>& vars) {
+  Analyzer analyzer;
+  VarMap start;
+  for (const ForNode* f : edit.tree.loops_around(&b)) {
+    analyzer.bind(f->var, f->min, f->extent);
+    if (std::find(vars.begin(), vars.end(), f->var.get()) != vars.end()) {
+      start[f->var.get()] = f->min;
+    }
+  }
+  return as_int(analyzer.simplify(replace_vars(condition, start))) == 1;
+}
+
+}  // namespace
 
 BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "decompose_reduction");
@@ -44,10 +62,9 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
       predicate = conjoin(predicate, e);
       continue;
     }
-    for (const ForNode* f : spatial) {
-      if (uses_var(e, f->var.get())) {
-        edit.fail("a guard of block " + b->name + " mixes reduction and result loops");
-      }
+    if (!holds_at_start(edit, *b, e, reduction_vars)) {
+      edit.fail("the first iteration of the reduction of block " + b->name +
+                " is not known to run for every element of the result");
     }
   }
   BlockRV out{fresh_name(b->name + "_init")};
@@ -115,6 +132,17 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
     if (ScheduleEdit::bound_to(*f, *b, IterKind::Reduce) &&
         ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
       edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+    }
+  }
+
+  std::vector<const Node*> rest;  // what is left to the first reduction
+  for (const ForNode* f : inner) {
+    if (f != at && ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) rest.push_back(f->var.get());
+  }
+  for (const PrimExpr& e : conjuncts(b->predicate)) {
+    if (uses_var(e, at->var.get()) && !holds_at_start(edit, *b, e, rest)) {
+      edit.fail("some iterations of loop " + at->var->name + " may run for no element of the " +
+                "reduction of block " + b->name);
     }
   }
 
