@@ -41,7 +41,7 @@ PrimExpr nearest(const PrimExpr& p, const std::string& rounding) {
   // A little is added against positions that rounding has put just below a border.
   PrimExpr r = rounding == "floor"                ? call("floor", p + imm_float(f, 1e-5))
                : rounding == "ceil"               ? call("ceil", p - imm_float(f, 1e-5))
-               : rounding == "round_prefer_floor" ? call("ceil", p - imm_float(f, 0.5))
+               : rounding == "round_prefer_floor" ? call("ceil", p - imm_float(f, 0.50001))
                : rounding == "round"              ? call("round", p)
                                                   : call("floor", p + imm_float(f, 0.5));
   return tir::cast(kIndex, r);

@@ -33,7 +33,7 @@ LIST = Path(__file__).with_name("onnx_node_cases.toml")
 CASE_LIMIT_S = 120.0
 # The codes for "the front end or the compiler has no such thing", E05xx and E04xx, and for a dtype
 # or rank that an operator does not take, E02xx and E08xx. Everything else is a defect.
-REFUSALS = ("E0501", "E0504", "E0505", "E0401", "E02", "E08")
+REFUSALS = ("E0501", "E0504", "E0505", "E0508", "E0401", "E02", "E08")
 
 
 @dataclass(frozen=True)
