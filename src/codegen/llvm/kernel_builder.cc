@@ -638,8 +638,9 @@ class KernelBuilder {
     }
     llvm::Type* element = memory_type(a.buffer->dtype.element());
     int64_t bytes = elements * static_cast<int64_t>(a.buffer->dtype.element().bytes());
-    bool on_stack =
-        constant && (a.buffer->scope == Scope::Register || stack_bytes_ + bytes <= kMaxStackBytes);
+    // A register tile is a few kilobytes; one that could not be shrunk is memory like any other.
+    bool tile = a.buffer->scope == Scope::Register && bytes <= kMaxStackBytes;
+    bool on_stack = constant && (tile || stack_bytes_ + bytes <= kMaxStackBytes);
     if (on_stack) {
       stack_bytes_ += bytes;
       buffers_[a.buffer.get()] = stack_slot(
