@@ -33,7 +33,9 @@ LIST = Path(__file__).with_name("onnx_node_cases.toml")
 CASE_LIMIT_S = 120.0
 # The codes for "the front end or the compiler has no such thing", E05xx and E04xx, and for a dtype
 # or rank that an operator does not take, E02xx and E08xx. Everything else is a defect.
-REFUSALS = ("E0501", "E0504", "E0505", "E0508", "E0401", "E02", "E08")
+# A damaged tensor shares E0508 with an element type that Relay lacks; only the latter is a refusal.
+LACKS_DTYPE = "has an element type that Relay lacks"
+REFUSALS = ("E0501", "E0504", "E0505", "E0401", "E02", "E08")
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,8 @@ class Judge:
             if kind == "refused" and result[0] == "E0505" and len(inputs) > 1:
                 kind, result = self._ask(*frozen(case.model, inputs))
             if kind != "ran":
-                if kind == "refused" and not result[0].startswith(REFUSALS):
+                lacks = result[0] == "E0508" and LACKS_DTYPE in result[1]
+                if kind == "refused" and not lacks and not result[0].startswith(REFUSALS):
                     kind = "failed"
                 return Outcome(kind, *result)
             complaint = _difference(result, oracles.as_arrays(outputs), case)
