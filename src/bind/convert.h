@@ -7,8 +7,8 @@
 #include <string>
 
 #include "ir/module.h"
+#include "runtime/core/value.h"
 #include "runtime/vm/bytecode.h"
-#include "runtime/vm/value.h"
 
 namespace relay::bind {
 

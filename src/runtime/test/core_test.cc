@@ -9,7 +9,7 @@
 #include "base/diagnostic_codes.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/tensor.h"
-#include "runtime/vm/value.h"
+#include "runtime/core/value.h"
 
 namespace relay::runtime {
 namespace {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/value.h"
 #include "runtime/memory.h"
 #include "runtime/thread_pool.h"
 #include "runtime/vm/bytecode.h"
-#include "runtime/vm/value.h"
 
 namespace relay::runtime {
 
