@@ -65,19 +65,28 @@ struct Split {
 
 }  // namespace
 
-// The caller writes the task, then raises `go`; the worker runs it and raises `done` to the same
-// number. Each side writes its own cache line.
+// The caller writes the task, then raises `go`. Whoever raises `claimed` to the same number runs
+// the task: the worker, or the caller when it is done with its own part and the worker has not
+// begun (its core is taken by another process, or it has yet to wake up). The worker raises `done`.
+// Between the caller's claim and the next task the worker reads none of the fields.
 struct ThreadPool::Worker {
   alignas(64) std::atomic<uint32_t> go{0};
   relay_parallel_body body = nullptr;
   void* env = nullptr;
   int64_t begin = 0;
   int64_t end = 0;
-  alignas(64) std::atomic<uint32_t> done{0};
+  alignas(64) std::atomic<uint32_t> claimed{0};
+  std::atomic<uint32_t> done{0};
   int32_t code = 0;
   // 1 while the worker sleeps, or is about to, on this word.
   alignas(64) std::atomic<uint32_t> parked{0};
   std::thread thread;
+
+  bool claim(uint32_t number) {
+    uint32_t before = number - 1;
+    return claimed.compare_exchange_strong(before, number, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed);
+  }
 
   void wake() {
     if (parked.load(std::memory_order_seq_cst) == 0) return;
@@ -174,6 +183,11 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
   for (int t = 1; t < chunks; ++t) {
     Worker& worker = *workers_[t - 1];
     uint32_t number = worker.go.load(std::memory_order_relaxed);
+    if (worker.claim(number)) {
+      int32_t code = run_body(body, env, worker.begin, worker.end);
+      if (result == 0) result = code;
+      continue;
+    }
     for (int spins = 0; worker.done.load(std::memory_order_acquire) != number; ++spins) {
       if (spins < kSpinsBeforeYield) {
         pause();
@@ -194,9 +208,11 @@ void ThreadPool::work(Worker& worker) {
   for (uint32_t round = 1;; ++round) {
     uint32_t number = worker.go.load(std::memory_order_acquire);
     if (number != finished) {
-      worker.code = run_body(worker.body, worker.env, worker.begin, worker.end);
+      if (worker.claim(number)) {
+        worker.code = run_body(worker.body, worker.env, worker.begin, worker.end);
+        worker.done.store(number, std::memory_order_release);
+      }
       finished = number;
-      worker.done.store(number, std::memory_order_release);
       round = 0;
       continue;
     }

@@ -4,12 +4,13 @@
 //   ThreadPool::Session session(*pool);        // an inference: workers spin, ready at once
 //   pool->parallel_for(body, env, extent, 2);  // [0, extent) in 2 contiguous chunks
 //
-// Chunk 0 runs on the caller and chunk t on worker t, always, so that what a worker has in its
-// caches is used again by the next kernel. Workers spin while a session is open and a little after
-// it, then park. A caller that finds the pool busy (another thread's region, or its own: nested)
-// runs its chunks itself, one after another, with the same results. Worker threads flush
-// denormals. Nothing is pinned to cores; the operating system places the threads within the
-// process's affinity mask.
+// Chunk 0 runs on the caller and chunk t on worker t, so that what a worker has in its caches is
+// used again by the next kernel; only a chunk that its worker has not begun when the caller is done
+// with its own is run by the caller, so a busy machine delays nothing. Workers spin while a session
+// is open and a little after it, then park. A caller that finds the pool busy (another thread's
+// region, or its own: nested) runs its chunks itself, one after another, with the same results.
+// Worker threads flush denormals. Nothing is pinned to cores; the operating system places the
+// threads within the process's affinity mask.
 #pragma once
 
 #include <atomic>

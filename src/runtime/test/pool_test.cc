@@ -1,5 +1,6 @@
 // Thread pool, processor features, quota, workspaces.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -78,21 +80,52 @@ TEST(thread_pool, returns_the_lowest_failing_chunks_code) {
   EXPECT_EQ(pool.parallel_for(thrower, nullptr, 2, 2), RELAY_KERNEL_CHECK_FAILED);
 }
 
-TEST(thread_pool, chunks_stay_on_their_worker) {
-  ThreadPool pool(2);
+TEST(thread_pool, a_chunk_runs_on_its_worker_unless_that_is_late) {
+  ThreadPool pool(3);
   struct Env {
-    std::thread::id ids[2];
-  } first, again;
+    std::thread::id ids[3];
+  };
   auto body = [](void* env, int64_t begin, int64_t) -> int32_t {
     static_cast<Env*>(env)->ids[begin] = std::this_thread::get_id();
     return 0;
   };
-  pool.parallel_for(body, &first, 2, 2);
-  EXPECT_EQ(first.ids[0], std::this_thread::get_id());
-  for (int i = 0; i < 100; ++i) {
-    pool.parallel_for(body, &again, 2, 2);
-    ASSERT_EQ(first.ids[1], again.ids[1]);
+  std::set<std::thread::id> seen[3];
+  for (int i = 0; i < 1000; ++i) {
+    Env env;
+    pool.parallel_for(body, &env, 3, 3);
+    for (int t = 0; t < 3; ++t) seen[t].insert(env.ids[t]);
   }
+  std::thread::id caller = std::this_thread::get_id();
+  EXPECT_EQ(seen[0], std::set{caller});
+  for (int t = 1; t < 3; ++t) {
+    seen[t].erase(caller);
+    EXPECT_LE(seen[t].size(), 1u);
+  }
+}
+
+TEST(thread_pool, the_caller_does_not_wait_for_a_worker_that_has_not_begun) {
+  // Both threads on one core: the worker can only begin when the caller is preempted or sleeps.
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  ThreadPool pool(2);
+  struct Env {
+    std::thread::id caller;
+    std::atomic<int64_t> by_caller{0}, count{0};
+  } env;
+  env.caller = std::this_thread::get_id();
+  auto body = [](void* env, int64_t begin, int64_t end) -> int32_t {
+    auto& e = *static_cast<Env*>(env);
+    e.count += end - begin;
+    if (std::this_thread::get_id() == e.caller) e.by_caller += end - begin;
+    return 0;
+  };
+  for (int i = 0; i < 1000; ++i) pool.parallel_for(body, &env, 2, 2);
+  EXPECT_EQ(env.count, 2000);
+  EXPECT_GT(env.by_caller, 1000);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(thread_pool, nested_and_concurrent_regions_are_complete) {
