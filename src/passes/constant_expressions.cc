@@ -1,7 +1,7 @@
 #include "passes/constant_expressions.h"
 
-#include "ir/op.h"
 #include "node/walk.h"
+#include "passes/purity.h"
 
 namespace relay {
 
@@ -14,8 +14,7 @@ bool ConstantExpressions::contains(const Expr& e) {
         if (known_.contains(&n)) return;
         bool constant = isa<ConstantNode>(&n);
         if (auto* c = as<CallNode>(&n)) {
-          auto* op = as<OpNode>(c->op);
-          constant = op != nullptr && op->row->effect == Effect::Pure;
+          constant = is_pure_op_call(*c);
           for (const Expr& a : c->args) constant = constant && known_[a.get()];
         }
         known_[&n] = constant;

@@ -1,10 +1,12 @@
 #include "passes/fold_constant.h"
 
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/purity.h"
 
 namespace relay {
 namespace {
@@ -30,10 +32,27 @@ std::optional<int64_t> bytes_of(const Type& type) {
   return total;
 }
 
+// The effects of a module's expressions, found out when they are first asked for.
+class LazyPurity {
+ public:
+  explicit LazyPurity(const Module& mod) : mod_(mod) {}
+  Effects of(const Expr& e) {
+    if (!purity_) purity_.emplace(mod_);
+    return purity_->of(e);
+  }
+
+ private:
+  const Module& mod_;
+  std::optional<Purity> purity_;
+};
+
 class Folder : public Rewriter {
  public:
-  Folder(const PassContext& ctx, int64_t max_bytes)
-      : Rewriter(family::expr | family::pattern), ctx_(ctx), max_bytes_(max_bytes) {}
+  Folder(const PassContext& ctx, int64_t max_bytes, LazyPurity& purity)
+      : Rewriter(family::expr | family::pattern),
+        ctx_(ctx),
+        max_bytes_(max_bytes),
+        purity_(purity) {}
 
   // Fused kernels are folded as a whole or not at all.
   NodeRef pre(const NodeRef& node) override {
@@ -41,7 +60,7 @@ class Folder : public Rewriter {
     return f != nullptr && f->is_primitive() ? node : nullptr;
   }
 
-  NodeRef post(const NodeRef&, NodeRef rebuilt) override {
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     switch (rebuilt.get()->kind()) {
       case ExprKind::Call:
         note_call(*as<CallNode>(rebuilt));
@@ -54,7 +73,10 @@ class Folder : public Rewriter {
       }
       case ExprKind::TupleGetItem: {
         auto* g = as<TupleGetItemNode>(rebuilt);
-        if (auto* t = as<TupleNode>(g->tuple)) return t->fields[static_cast<size_t>(g->index)];
+        if (auto* t = as<TupleNode>(g->tuple);
+            t != nullptr && others_droppable(*as<TupleGetItemNode>(original))) {
+          return t->fields[static_cast<size_t>(g->index)];
+        }
         if (is_constant(g->tuple.get())) mark(*g);
         return rebuilt;
       }
@@ -106,9 +128,18 @@ class Folder : public Rewriter {
     keep_.push_back(NodeRef(&e));
   }
 
+  // Whether the fields that a projection does not take may be left out.
+  bool others_droppable(const TupleGetItemNode& g) {
+    auto* t = as<TupleNode>(g.tuple);
+    if (t == nullptr) return purity_.of(g.tuple).droppable();
+    for (size_t i = 0; i < t->fields.size(); ++i) {
+      if (static_cast<int64_t>(i) != g.index && !purity_.of(t->fields[i]).droppable()) return false;
+    }
+    return true;
+  }
+
   void note_call(const CallNode& c) {
-    auto* op = as<OpNode>(c.op);
-    if (op == nullptr || op->row->effect != Effect::Pure || op->row->compute == nullptr) return;
+    if (!is_pure_op_call(c) || as<OpNode>(c.op)->row->compute == nullptr) return;
     int64_t arg_bytes = 0;
     for (const Expr& a : c.args) {
       if (!is_constant(a.get())) return;
@@ -167,6 +198,7 @@ class Folder : public Rewriter {
 
   const PassContext& ctx_;
   int64_t max_bytes_;
+  LazyPurity& purity_;
   std::unordered_set<const Node*> constant_;
   std::vector<NodeRef> keep_;
 };
@@ -210,8 +242,11 @@ Module run(const Module& mod, PassContext& ctx) {
   if (it != ctx.config.end()) {
     if (auto* v = it->second.get_if<int64_t>()) max_bytes = *v;
   }
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    return Folder(ctx, max_bytes).fold(propagate_bound_constants(f));
+  Module propagated = map_functions(
+      mod, [](const GlobalVar&, const Function& f) { return propagate_bound_constants(f); });
+  LazyPurity purity(propagated);
+  return map_functions(propagated, [&](const GlobalVar&, const Function& f) {
+    return Folder(ctx, max_bytes, purity).fold(f);
   });
 }
 

@@ -4,9 +4,12 @@
 
 #include "passes/alter_op_layout.h"
 #include "passes/convert_layout.h"
+#include "passes/dead_code_elimination.h"
+#include "passes/eliminate_common_subexpr.h"
 #include "passes/fold_constant.h"
 #include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
+#include "passes/remove_unused_functions.h"
 #include "passes/simplify_inference.h"
 #include "passes/to_a_normal_form.h"
 
@@ -14,8 +17,16 @@ namespace relay {
 namespace {
 
 constexpr std::array kAll{
-    &kAlterOpLayout, &kConvertLayout,     &kFoldConstant,  &kFoldScaleAxis,
-    &kFuseOps,       &kSimplifyInference, &kToANormalForm,
+    &kAlterOpLayout,
+    &kConvertLayout,
+    &kDeadCodeElimination,
+    &kEliminateCommonSubexpr,
+    &kFoldConstant,
+    &kFoldScaleAxis,
+    &kFuseOps,
+    &kRemoveUnusedFunctions,
+    &kSimplifyInference,
+    &kToANormalForm,
 };
 
 constexpr std::array kOptimize{

@@ -1,0 +1,54 @@
+// Text in, text out: what the tests of this room share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/text/text.h"
+#include "node/structural.h"
+#include "ops/register_ops.h"
+#include "passes/pass.h"
+#include "types/infer.h"
+#include "types/verify.h"
+
+namespace relay::pass_test {
+
+inline Module parse(const std::string& text) {
+  register_ops();
+  return infer_types(parse_module("test.relay", "#[version = \"0.0.5\"]\n" + text));
+}
+
+// Runs a pass whatever its level and verifies the result.
+inline Module apply(const Pass& pass, const Module& mod, PassContext ctx = {}) {
+  ctx.verify = true;
+  return run_pass(mod, pass, ctx);
+}
+
+// The pass turns `before` into `after` (up to names), and leaves its own result alone.
+inline void expect_becomes(const Pass& pass, const std::string& before, const std::string& after,
+                           const PassContext& ctx = {}) {
+  Module out = apply(pass, parse(before), ctx);
+  Module want = parse(after);
+  std::string difference = first_structural_mismatch(out, want);
+  EXPECT_TRUE(difference.empty()) << pass.name << ": " << difference << "\nbefore:\n"
+                                  << before << "\nbecame:\n"
+                                  << print_module(out);
+  Module again = apply(pass, out, ctx);
+  EXPECT_TRUE(again == out || structural_equal(again, out))
+      << pass.name << " changes its own result:\n"
+      << print_module(out) << "into:\n"
+      << print_module(again);
+}
+
+// The pass returns the very same program.
+inline void expect_unchanged(const Pass& pass, const std::string& text,
+                             const PassContext& ctx = {}) {
+  Module mod = parse(text);
+  Module out = apply(pass, mod, ctx);
+  EXPECT_TRUE(out == mod) << pass.name << " changed:\n"
+                          << print_module(mod) << "into:\n"
+                          << print_module(out);
+}
+
+}  // namespace relay::pass_test
