@@ -8,12 +8,15 @@
 namespace relay {
 
 int ScopeTree::common(int a, int b) const {
+  auto at = [&](int i) -> const Scope& { return scopes[static_cast<size_t>(i)]; };
+  if (at(a).depth < at(b).depth) std::swap(a, b);
+  while (at(a).depth > at(b).depth) {
+    a = at(at(a).jump).depth >= at(b).depth ? at(a).jump : at(a).parent;
+  }
   while (a != b) {
-    if (scopes[a].depth >= scopes[b].depth) {
-      a = scopes[a].parent;
-    } else {
-      b = scopes[b].parent;
-    }
+    bool far = at(a).jump != at(b).jump;
+    a = far ? at(a).jump : at(a).parent;
+    b = far ? at(b).jump : at(b).parent;
   }
   return a;
 }
@@ -67,6 +70,16 @@ void for_each_operand(const ExprNode& e,
   }
 }
 
+// A scope inside `parent`. Jumps are those of a skew binary list: as far as the parent's last two
+// together when these are equally far, else one step (Myers, "An applicative random-access stack").
+int open_scope(ScopeTree& tree, int parent, const ExprNode& opener, const Expr& root) {
+  auto at = [&](int i) -> const ScopeTree::Scope& { return tree.scopes[static_cast<size_t>(i)]; };
+  int jump = at(parent).jump, next = at(jump).jump;
+  bool equal = at(parent).depth - at(jump).depth == at(jump).depth - at(next).depth;
+  tree.scopes.push_back({parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get()});
+  return static_cast<int>(tree.scopes.size()) - 1;
+}
+
 }  // namespace
 
 ScopeTree analyze_scopes(const FunctionNode& f) {
@@ -78,7 +91,7 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
         if (isa<ExprNode>(&n) && &n != &f) tree.order.push_back(static_cast<const ExprNode*>(&n));
       },
       family::expr | family::pattern);
-  tree.scopes.push_back({-1, 0, &f, f.body.get()});
+  tree.scopes.push_back({-1, 0, 0, &f, f.body.get()});
   tree.scope_of[f.body.get()] = 0;
   // Users before operands: when an expression is reached all its uses have been seen.
   for (auto it = tree.order.rbegin(); it != tree.order.rend(); ++it) {
@@ -89,12 +102,10 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
     for_each_operand(*e, [&](const Expr& operand, bool opens) {
       int use = scope;
       if (opens) {
-        tree.scopes.push_back({scope, tree.scopes[scope].depth + 1, e, operand.get()});
-        use = static_cast<int>(tree.scopes.size()) - 1;
+        use = open_scope(tree, scope, *e, operand);
         tree.opened[{e, operand.get()}] = use;
-      } else if (is_leaf(operand.get())) {
-        return;
       }
+      if (is_leaf(operand.get())) return;
       auto [at, fresh] = tree.scope_of.emplace(operand.get(), use);
       if (!fresh) at->second = tree.common(at->second, use);
     });

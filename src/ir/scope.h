@@ -18,6 +18,8 @@ struct ScopeTree {
   struct Scope {
     int parent;
     int depth;
+    // An ancestor further up, such that any ancestor is a logarithm of jumps away.
+    int jump;
     // The expression whose evaluation opens the scope, and the root expression inside it.
     const ExprNode* opener;
     const ExprNode* root;
@@ -31,10 +33,11 @@ struct ScopeTree {
   // Expressions in an order where operands come before their users.
   std::vector<const ExprNode*> order;
 
+  // The innermost scope that encloses both.
   int common(int a, int b) const;
 };
 
-// Iterative and linear but for the ancestor walks.
+// Iterative; linear but for a logarithm for each further use of a shared expression.
 ScopeTree analyze_scopes(const FunctionNode& f);
 
 }  // namespace relay
