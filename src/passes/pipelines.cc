@@ -10,6 +10,7 @@
 #include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
 #include "passes/remove_unused_functions.h"
+#include "passes/simplify_expr.h"
 #include "passes/simplify_inference.h"
 #include "passes/to_a_normal_form.h"
 
@@ -25,6 +26,7 @@ constexpr std::array kAll{
     &kFoldScaleAxis,
     &kFuseOps,
     &kRemoveUnusedFunctions,
+    &kSimplifyExpr,
     &kSimplifyInference,
     &kToANormalForm,
 };

@@ -1,0 +1,60 @@
+#include "passes/simplify/rule.h"
+
+#include "ir/op.h"
+
+namespace relay::simplify {
+
+Expr make_call(std::string_view op, std::vector<Expr> args,
+               const std::vector<std::pair<std::string, Value>>& attrs, const CallNode& at) {
+  Op found = OpRegistry::global().get(op);
+  const OpInfo& row = *found->row;
+  Attrs made = row.attrs == nullptr ? Attrs() : make_attrs(*row.attrs, attrs, row.name, at.span);
+  return call(found, std::move(args), std::move(made), at.span);
+}
+
+const TensorTypeNode* tensor_of(const Expr& e) { return as<TensorTypeNode>(e->type); }
+
+std::optional<std::vector<int64_t>> static_shape(const Expr& e) {
+  auto* t = tensor_of(e);
+  return t == nullptr ? std::nullopt : t->const_shape();
+}
+
+bool same_shape(const Expr& a, const Expr& b) {
+  auto *x = tensor_of(a), *y = tensor_of(b);
+  if (x == nullptr || y == nullptr || x->shape.size() != y->shape.size()) return false;
+  for (size_t i = 0; i < x->shape.size(); ++i) {
+    if (!dim_equal(x->shape[i], y->shape[i])) return false;
+  }
+  return true;
+}
+
+Value to_value(const std::vector<int64_t>& list) {
+  ValueList out;
+  for (int64_t v : list) out.push_back(Value(v));
+  return Value(std::move(out));
+}
+
+std::optional<std::vector<int64_t>> ints_attr(const CallNode& c, std::string_view name) {
+  Value value = attr_value(c.attrs, name);
+  auto* list = value.get_if<ValueList>();
+  if (list == nullptr) return std::nullopt;
+  std::vector<int64_t> out;
+  for (const Value& v : *list) {
+    auto* i = v.get_if<int64_t>();
+    if (i == nullptr) return std::nullopt;
+    out.push_back(*i);
+  }
+  return out;
+}
+
+int64_t int_attr(const CallNode& c, std::string_view name) {
+  return *attr_value(c.attrs, name).get_if<int64_t>();
+}
+double float_attr(const CallNode& c, std::string_view name) {
+  return *attr_value(c.attrs, name).get_if<double>();
+}
+std::string text_attr(const CallNode& c, std::string_view name) {
+  return *attr_value(c.attrs, name).get_if<std::string>();
+}
+
+}  // namespace relay::simplify

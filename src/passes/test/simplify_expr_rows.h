@@ -1,0 +1,131 @@
+// The rules of SimplifyExpr with a program each on which they fire, and one on which they must not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace relay::pass_test {
+
+// A rule with a program on which it fires, what becomes of it, and a program that stays as it is.
+struct Row {
+  std::string rule;
+  std::string fires;
+  std::string becomes;
+  std::string stays;
+};
+
+inline const char* const kF = "%x: Tensor[(2, 3), float32]";
+inline const char* const kI = "%x: Tensor[(2, 3), int32]";
+
+inline std::string program(const std::string& params, const std::string& body) {
+  return "def @main(" + params + ") { " + body + " }";
+}
+inline std::string f(const std::string& body) { return program(kF, body); }
+inline std::string i(const std::string& body) { return program(kI, body); }
+inline std::string b(const std::string& body) { return program("%x: Tensor[(2, 3), bool]", body); }
+
+inline const std::vector<Row>& rows() {
+  static const std::vector<Row> table{
+      {"add_zero", i("add(0, %x)"), i("%x"), f("add(%x, 0f)")},
+      {"add_negative_zero", f("add(%x, -0f)"), f("%x"), f("add(0f, %x)")},
+      {"subtract_zero", f("subtract(%x, 0f)"), f("%x"), f("(subtract(%x, -0f), subtract(0f, %x))")},
+      {"multiply_one", f("multiply(1f, %x)"), f("%x"), f("multiply(%x, 1.5f)")},
+      {"divide_one", f("divide(%x, 1f)"), f("%x"), f("divide(1f, %x)")},
+      {"floor_divide_one", i("floor_divide(%x, 1)"), i("%x"), f("floor_divide(%x, 1f)")},
+      {"trunc_divide_one", i("trunc_divide(%x, 1)"), i("%x"), f("trunc_divide(%x, 1f)")},
+      {"power_one", f("power(%x, 1f)"), f("%x"), f("power(1f, %x)")},
+      {"left_shift_zero", i("left_shift(%x, 0)"), i("%x"), i("left_shift(0, %x)")},
+      {"right_shift_zero", i("right_shift(%x, 0)"), i("%x"), i("right_shift(%x, 1)")},
+      {"bitwise_or_zero", i("bitwise_or(%x, 0)"), i("%x"), i("bitwise_or(%x, 1)")},
+      {"bitwise_xor_zero", i("bitwise_xor(0, %x)"), i("%x"), i("bitwise_xor(%x, -1)")},
+      {"logical_and_true", b("logical_and(%x, True)"), b("%x"), b("logical_and(%x, False)")},
+      {"logical_or_false", b("logical_or(%x, False)"), b("%x"), b("logical_or(%x, True)")},
+      {"negative_negative", f("negative(negative(%x))"), f("%x"), f("negative(abs(%x))")},
+      {"logical_not_not", b("logical_not(logical_not(%x))"), b("%x"), b("logical_not(%x)")},
+      {"bitwise_not_not", i("bitwise_not(bitwise_not(%x))"), i("%x"), i("bitwise_not(%x)")},
+      {"abs_abs", f("abs(abs(%x))"), f("abs(%x)"), f("abs(nn.relu(%x))")},
+      {"relu_relu", f("nn.relu(nn.relu(%x))"), f("nn.relu(%x)"), f("nn.relu(abs(%x))")},
+      {"sign_sign", f("sign(sign(%x))"), f("sign(%x)"), f("sign(abs(%x))")},
+      {"abs_negative", f("abs(negative(%x))"), f("abs(%x)"), f("negative(abs(%x))")},
+      {"round_rounded", f("ceil(floor(%x))"), f("floor(%x)"), f("ceil(sqrt(%x))")},
+      {"round_integer", i("round(%x)"), i("%x"), f("round(%x)")},
+      {"same_operands", f("maximum(%x, %x)"), f("%x"), f("(add(%x, %x), maximum(%x, exp(%x)))")},
+      {"copy", f("copy(%x)"), f("%x"), f("exp(%x)")},
+      {"not_equal", f("logical_not(equal(%x, 1f))"), f("not_equal(%x, 1f)"),
+       f("logical_not(less(%x, 1f))")},
+      {"equal", f("logical_not(not_equal(%x, 1f))"), f("equal(%x, 1f)"),
+       f("logical_not(greater_equal(%x, 1f))")},
+      {"clip_clip", f("clip(clip(%x, a_min=0f, a_max=6f), a_min=-1f, a_max=4f)"),
+       f("clip(%x, a_min=0f, a_max=4f)"),
+       f("clip(clip(%x, a_min=0f, a_max=1f), a_min=2f, a_max=4f)")},
+      {"clip_relu", f("clip(nn.relu(%x), a_min=0f, a_max=6f)"), f("clip(%x, a_min=0f, a_max=6f)"),
+       f("clip(nn.relu(%x), a_min=-1f, a_max=6f)")},
+      {"add_add_constants", i("add(add(%x, 3), 4)"), i("add(%x, 7)"), f("add(add(%x, 3f), 4f)")},
+      {"multiply_multiply_constants", i("multiply(2147483647, multiply(2, %x))"),
+       i("multiply(%x, -2)"), f("multiply(multiply(%x, 3f), 0.1f)")},
+      {"multiply_zero", i("multiply(%x, 0)"), i("zeros(shape=[2, 3], dtype=\"int32\")"),
+       f("multiply(%x, 0f)")},
+      {"divide_power_of_two", f("divide(%x, 8f)"), f("multiply(%x, 0.125f)"), f("divide(%x, 3f)")},
+      {"power_two", f("power(%x, 2f)"), f("multiply(%x, %x)"), f("power(%x, 3f)")},
+      {"where_constant", f("where(True, %x, exp(%x))"), f("%x"),
+       f("where(greater(%x, 0f), %x, exp(%x))")},
+      {"where_same", f("where(greater(%x, 0f), %x, %x)"), f("%x"),
+       program("%x: float32, %c: Tensor[(2,), bool]", "where(%c, %x, %x)")},
+      {"reshape_same", f("reshape(%x, newshape=[2, 3])"), f("%x"),
+       f("reshape(%x, newshape=[3, 2])")},
+      {"reshape_reshape", f("squeeze(expand_dims(nn.batch_flatten(%x), axis=0), axis=[0])"),
+       f("%x"),
+       program("%x: Tensor[(?, 2, 3), float32]",
+               "reshape(reshape(%x, newshape=[-1, 6]), newshape=[-1, 3, 2])")},
+      {"transpose_same", f("transpose(%x, axes=[0, 1])"), f("%x"), f("transpose(%x)")},
+      {"transpose_transpose", f("transpose(transpose(%x), axes=[1, 0])"), f("%x"),
+       f("transpose(exp(transpose(%x)))")},
+      {"layout_transform_same", f("layout_transform(%x, src_layout=\"NC\", dst_layout=\"NC\")"),
+       f("%x"), f("layout_transform(%x, src_layout=\"NC\", dst_layout=\"CN\")")},
+      {"layout_transform_pair",
+       f("layout_transform(layout_transform(%x, src_layout=\"NC\", dst_layout=\"NC3c\"), "
+         "src_layout=\"NC3c\", dst_layout=\"NC\")"),
+       f("%x"),
+       f("layout_transform(layout_transform(%x, src_layout=\"NC\", dst_layout=\"NC2c\"), "
+         "src_layout=\"NC2c\", dst_layout=\"NC\")")},
+      {"cast_same", f("cast(%x, dtype=\"float32\")"), f("%x"), f("cast(%x, dtype=\"float64\")")},
+      {"cast_cast", i("cast(cast(%x, dtype=\"int64\"), dtype=\"int8\")"),
+       i("cast(%x, dtype=\"int8\")"), i("cast(cast(%x, dtype=\"int8\"), dtype=\"int64\")")},
+      {"cast_like", f("cast_like(%x, 1)"), f("cast(%x, dtype=\"int32\")"),
+       program("%x: float32, %r: ref(float32)",
+               "let %w = ref_write(%r, %x); cast_like(%x, ref_read(%r))")},
+      {"broadcast_to_same", f("broadcast_to(%x, shape=[2, 3])"), f("%x"),
+       f("broadcast_to(%x, shape=[4, 2, 3])")},
+      {"tile_once", f("repeat(tile(%x, reps=[1, 1]), repeats=1, axis=0)"), f("%x"),
+       f("tile(%x, reps=[1, 2])")},
+      {"slice_whole", f("strided_slice(%x, begin=[0, 0], end=[2, 3])"), f("%x"),
+       f("strided_slice(%x, begin=[-1], end=[-3], strides=[-1], axes=[0])")},
+      {"pad_nothing", f("nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0]])"), f("%x"),
+       f("nn.pad(%x, 0f, pad_width=[[0, 0], [1, -1]])")},
+      {"concatenate_one", f("concatenate((%x,))"), f("%x"), f("concatenate((%x, %x))")},
+      {"stack_one", f("stack((%x,), axis=1)"), f("expand_dims(%x, axis=1)"), f("stack((%x, %x))")},
+      {"reverse_reverse", f("reverse(reverse(%x, axis=1), axis=1)"), f("%x"),
+       f("reverse(reverse(%x, axis=1), axis=0)")},
+      {"broadcast_broadcast", f("broadcast_to(broadcast_to(%x, shape=[1, 2, 3]), shape=[4, 2, 3])"),
+       f("broadcast_to(%x, shape=[4, 2, 3])"), f("broadcast_to(exp(%x), shape=[4, 2, 3])")},
+      {"broadcast_operand",
+       program("%x: Tensor[(2, 3), float32], %y: Tensor[(3,), float32]",
+               "add(broadcast_to(%y, shape=[2, 3]), %x)"),
+       program("%x: Tensor[(2, 3), float32], %y: Tensor[(3,), float32]", "add(%y, %x)"),
+       program("%x: Tensor[(2, 1), float32]", "add(broadcast_to(%x, shape=[2, 3]), %x)")},
+      {"reshape_like", f("reshape_like(%x, ones(shape=[3, 2], dtype=\"float32\"))"),
+       f("reshape(%x, newshape=[3, 2])"),
+       program("%x: Tensor[(?, 3), float32], %y: Tensor[(?), float32]", "reshape_like(%x, %y)")},
+      {"broadcast_to_like", f("broadcast_to_like(1f, %x)"), f("broadcast_to(1f, shape=[2, 3])"),
+       program("%x: Tensor[(?, 3), float32]", "broadcast_to_like(1f, %x)")},
+      {"zeros_like", f("zeros_like(%x)"), f("zeros(shape=[2, 3], dtype=\"float32\")"),
+       program("%x: Tensor[(?, 3), float32]", "zeros_like(%x)")},
+      {"ones_like", i("ones_like(%x)"), i("ones(shape=[2, 3], dtype=\"int32\")"),
+       program("%x: Tensor[(?, 3), float32]", "ones_like(%x)")},
+      {"full_like", f("full_like(%x, 7f)"), f("full(7f, shape=[2, 3], dtype=\"float32\")"),
+       program("%x: Tensor[(?, 3), float32]", "full_like(%x, 7f)")},
+  };
+  return table;
+}
+
+}  // namespace relay::pass_test
