@@ -1,0 +1,175 @@
+#include "ir/text/print_value.h"
+
+#include <charconv>
+#include <cmath>
+#include <unordered_map>
+#include <variant>
+
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+using runtime::Cell;
+using runtime::Object;
+using runtime::ObjectKind;
+
+// The fewest digits that give the number back in its own precision.
+std::string float_text(const Tensor& t, int64_t i) {
+  double value = t.get_as_double(i);
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[64];
+  auto end = t.dtype().bits == 64
+                 ? std::to_chars(buffer, buffer + sizeof(buffer), value)
+                 : std::to_chars(buffer, buffer + sizeof(buffer), static_cast<float>(value));
+  return std::string(buffer, end.ptr);
+}
+
+std::string element_text(const Tensor& t, int64_t i) {
+  DType dtype = t.dtype();
+  if (dtype.is_bool()) return t.get_as_int(i) != 0 ? "True" : "False";
+  if (dtype.is_floating()) return float_text(t, i);
+  if (dtype == DType::UInt(64)) return std::to_string(static_cast<uint64_t>(t.get_as_int(i)));
+  return std::to_string(t.get_as_int(i));
+}
+
+// Nested brackets, one pair for each dimension.
+std::string tensor_text(const Tensor& t, int64_t max_elements) {
+  if (t.rank() == 0) return element_text(t, 0);
+  if (t.num_elements() > max_elements || t.num_elements() == 0) {
+    return runtime::type_string(t.dtype(), t.shape());
+  }
+  std::string out;
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    // Brackets open and close where the index of an axis starts over.
+    int64_t stride = 1;
+    int opened = 0;
+    for (int axis = t.rank(); axis-- > 0;) {
+      stride *= t.dim(static_cast<size_t>(axis));
+      opened += i % stride == 0;
+    }
+    if (i > 0) out += std::string(static_cast<size_t>(opened), ']') + ", ";
+    out += std::string(static_cast<size_t>(opened), '[') + element_text(t, i);
+  }
+  return out + std::string(static_cast<size_t>(t.rank()), ']');
+}
+
+class ValuePrinter {
+ public:
+  ValuePrinter(const Module& mod, const PrintValueOptions& options)
+      : mod_(mod), options_(options) {}
+
+  std::string run(const Object* value, const Type& type) {
+    stack_.push_back(Part{value, type});
+    while (!stack_.empty()) {
+      auto piece = std::move(stack_.back());
+      stack_.pop_back();
+      if (auto* text = std::get_if<std::string>(&piece)) {
+        out_ += *text;
+      } else {
+        print(std::get<Part>(piece));
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Part {
+    const Object* value;
+    Type type;
+  };
+
+  void print(const Part& p) {
+    if (p.value == nullptr || ++shown_ > options_.max_values) {
+      out_ += "...";
+      return;
+    }
+    switch (p.value->kind) {
+      case ObjectKind::tensor: {
+        auto* rep = const_cast<Object*>(p.value);  // to count one more handle
+        out_ += tensor_text(Tensor::share(static_cast<Tensor::Rep*>(rep)), options_.max_elements);
+        return;
+      }
+      case ObjectKind::closure: {
+        std::string name;
+        if (options_.closure_name) name = options_.closure_name(cell(p).tag);
+        out_ += "<" + (name.empty() ? "fn" : "@" + name);
+        out_ += (p.type ? ": " + to_string(p.type) : "") + ">";
+        return;
+      }
+      case ObjectKind::ref: {
+        auto* t = as<RefTypeNode>(p.type);
+        out_ += "ref(";
+        stack_.push_back(")");
+        stack_.push_back(Part{cell(p).fields[0], t != nullptr ? t->value : nullptr});
+        return;
+      }
+      case ObjectKind::tuple: {
+        auto* t = as<TupleTypeNode>(p.type);
+        bool typed = t != nullptr && t->fields.size() == cell(p).count;
+        out_ += "(";
+        push_fields(cell(p), typed ? t->fields : std::vector<Type>(),
+                    cell(p).count == 1 ? ",)" : ")");
+        return;
+      }
+      case ObjectKind::adt:
+        return print_data(p);
+    }
+  }
+
+  void print_data(const Part& p) {
+    auto* call = as<TypeCallNode>(p.type);
+    auto* header = as<GlobalTypeVarNode>(call != nullptr ? call->func : p.type);
+    TypeData data = mod_ && header != nullptr ? mod_->find_type(header->name_hint) : nullptr;
+    auto tag = static_cast<size_t>(cell(p).tag);
+    std::vector<Type> types;
+    if (data && tag < data->constructors.size()) {
+      out_ += data->constructors[tag]->name_hint;
+      types = field_types(data, tag, call);
+    } else {
+      out_ += "<constructor " + std::to_string(tag) + ">";
+    }
+    if (cell(p).count == 0) return;
+    out_ += "(";
+    push_fields(cell(p), types, ")");
+  }
+
+  // The constructor's fields with the type's parameters filled in.
+  std::vector<Type> field_types(const TypeData& data, size_t tag, const TypeCallNode* call) {
+    std::vector<Type> types = data->constructors[tag]->inputs;
+    if (call == nullptr || call->args.size() != data->type_vars.size()) return types;
+    std::unordered_map<const Node*, NodeRef> arguments;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      arguments[data->type_vars[i].get()] = call->args[i];
+    }
+    for (Type& t : types) t = Type::unchecked(substitute(t, arguments));
+    return types;
+  }
+
+  // Puts the fields on the stack, the first on top.
+  void push_fields(const Cell& c, const std::vector<Type>& types, const char* end) {
+    stack_.push_back(std::string(end));
+    for (uint32_t i = c.count; i-- > 0;) {
+      stack_.push_back(Part{c.fields[i], i < types.size() ? types[i] : nullptr});
+      if (i > 0) stack_.push_back(std::string(", "));
+    }
+  }
+
+  static const Cell& cell(const Part& p) { return *static_cast<const Cell*>(p.value); }
+
+  const Module& mod_;
+  const PrintValueOptions& options_;
+  std::vector<std::variant<std::string, Part>> stack_;
+  std::string out_;
+  int64_t shown_ = 0;
+};
+
+}  // namespace
+
+std::string print_value(const runtime::Value& value, const Type& type, const Module& mod,
+                        const PrintValueOptions& options) {
+  return ValuePrinter(mod, options).run(value.object(), type);
+}
+
+}  // namespace relay
