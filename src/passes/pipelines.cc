@@ -12,6 +12,7 @@
 #include "passes/remove_unused_functions.h"
 #include "passes/simplify_expr.h"
 #include "passes/simplify_inference.h"
+#include "passes/sub_pixel_convolution.h"
 #include "passes/to_a_normal_form.h"
 
 namespace relay {
@@ -28,12 +29,13 @@ constexpr std::array kAll{
     &kRemoveUnusedFunctions,
     &kSimplifyExpr,
     &kSimplifyInference,
+    &kSubPixelConvolution,
     &kToANormalForm,
 };
 
 constexpr std::array kOptimize{
     &kSimplifyInference,  // no operator that only training needs is left
-    &kFoldConstant,      &kFoldScaleAxis, &kConvertLayout, &kAlterOpLayout,
+    &kFoldConstant,      &kFoldScaleAxis, &kConvertLayout, &kSubPixelConvolution, &kAlterOpLayout,
     &kFoldConstant,   // constant weights are in the layout in which kernels read them
     &kFuseOps,        // from here on every operator call is inside a primitive function
     &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning

@@ -1,12 +1,11 @@
-// One row of SimplifyExpr's table, and what rows share.
+// One row of SimplifyExpr's table.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "passes/calls.h"
 #include "passes/pattern/dataflow_pattern.h"
 
 namespace relay::simplify {
@@ -25,20 +24,5 @@ struct Rule {
 std::vector<Rule> arithmetic_rules();
 // Shapes, layouts and dtypes.
 std::vector<Rule> shape_rules();
-
-// A call of an operator with some attributes, at the place of another call.
-Expr make_call(std::string_view op, std::vector<Expr> args,
-               const std::vector<std::pair<std::string, Value>>& attrs, const CallNode& at);
-
-const TensorTypeNode* tensor_of(const Expr& e);
-std::optional<std::vector<int64_t>> static_shape(const Expr& e);
-// Certainly the same shape, symbolic sizes included; never with `?`.
-bool same_shape(const Expr& a, const Expr& b);
-Value to_value(const std::vector<int64_t>& list);
-// A list of integers; nullopt for None.
-std::optional<std::vector<int64_t>> ints_attr(const CallNode& c, std::string_view name);
-int64_t int_attr(const CallNode& c, std::string_view name);
-double float_attr(const CallNode& c, std::string_view name);
-std::string text_attr(const CallNode& c, std::string_view name);
 
 }  // namespace relay::simplify

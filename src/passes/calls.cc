@@ -1,8 +1,8 @@
-#include "passes/simplify/rule.h"
+#include "passes/calls.h"
 
 #include "ir/op.h"
 
-namespace relay::simplify {
+namespace relay {
 
 Expr make_call(std::string_view op, std::vector<Expr> args,
                const std::vector<std::pair<std::string, Value>>& attrs, const CallNode& at) {
@@ -10,6 +10,17 @@ Expr make_call(std::string_view op, std::vector<Expr> args,
   const OpInfo& row = *found->row;
   Attrs made = row.attrs == nullptr ? Attrs() : make_attrs(*row.attrs, attrs, row.name, at.span);
   return call(found, std::move(args), std::move(made), at.span);
+}
+
+Expr with_attrs(const CallNode& c, std::vector<Expr> args,
+                std::vector<std::pair<std::string, Value>> changes) {
+  const OpInfo& row = *as<OpNode>(c.op)->row;
+  std::vector<std::pair<std::string, Value>> values;
+  for (auto& [name, value] : attr_values(c.attrs)) {
+    if (row.attrs->find(name) != nullptr) values.emplace_back(name, value);
+  }
+  for (auto& change : changes) values.push_back(std::move(change));
+  return call(c.op, std::move(args), make_attrs(*row.attrs, values, row.name, c.span), c.span);
 }
 
 const TensorTypeNode* tensor_of(const Expr& e) { return as<TensorTypeNode>(e->type); }
@@ -57,4 +68,4 @@ std::string text_attr(const CallNode& c, std::string_view name) {
   return *attr_value(c.attrs, name).get_if<std::string>();
 }
 
-}  // namespace relay::simplify
+}  // namespace relay

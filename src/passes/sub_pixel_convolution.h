@@ -1,0 +1,25 @@
+// SubPixelConvolution: computes a transposed convolution as a convolution with more channels, whose
+// results are then spread out.
+//
+// before (channels last, stride s)               after
+//   nn.conv2d_transpose(%x, const[I, O, K, K])     %0 = nn.conv2d(%x, const[s*s*O, I, K/s, K/s]);
+//                                                  spread(%0)   [h, w, (s s O)] -> [h*s, w*s, O],
+//                                                               cut to the result's size
+//
+// A transposed convolution that is computed as written multiplies each weight with the zeros
+// between the pixels: s*s times the work. Here each of the s*s places between two pixels is an
+// output channel of its own with its share of the weights. (Shi et al., "Is the deconvolution layer
+// the same as a convolutional layer?", 2016.) A picture of one pixel takes the kernel's size as its
+// stride, and so becomes one matrix product.
+// Legal for constant weights, one group, no dilation and static shapes; kernels that the stride
+// does not divide are filled up with zeros. Sums are added in another order.
+// Loses nothing but the copy that spreads the results, into which what follows is fused.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace relay {
+
+extern const Pass kSubPixelConvolution;
+
+}  // namespace relay
