@@ -1,0 +1,44 @@
+// Runs a kernel by its text's meaning: the oracle for schedules, lowering and code generation, and
+// how the evaluator computes an operator.
+//
+//   PrimFunc f = create_prim_func("matmul", {a, b}, {c});
+//   int64_t error = interpret(f, {a_data, b_data, c_data}, {});
+//
+// Any stage will do: blocks as composed, blocks as scheduled, or lowered loops. Loops run one
+// iteration after the other, whatever their kind. The function is translated once to a flat program
+// of typed operations on 64-bit slots, so that an element of a buffer costs tens of nanoseconds and
+// expressions may be of any depth.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "runtime/core/tensor.h"
+#include "tir/stmt.h"
+
+namespace relay::tir {
+
+struct InterpretOptions {
+  // float16, bfloat16 and float32 are computed in double, and buffers of them that are no parameter
+  // hold doubles; values are rounded when a parameter is written. Otherwise each operation rounds
+  // to its dtype.
+  bool wide_floats = false;
+  // How many Stores may be executed, vectors counted once; 0: any number. Passing it raises
+  // UserError E0606.
+  int64_t max_steps = 0;
+  // Asked now and then; the run ends with UserError E0607 when it says true.
+  std::function<bool()> cancelled;
+};
+
+// `buffers`: a tensor for each parameter, in order, of its dtype and shape; those of outputs are
+// written. `dims`: the values of f->dims, in order. Returns the error number of a Check that fails
+// (nothing after it is run), 0 otherwise. Memory of an Allocate starts out as NaN, or as 0xCB bytes
+// for integers, so that a read of undefined data shows.
+//
+// InternalError, with what was done and to which buffer, when an access is out of bounds, a tensor
+// does not fit its parameter, or the function is no well-formed program (tir/verify.h).
+int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
+                  const std::vector<int64_t>& dims, const InterpretOptions& options = {});
+
+}  // namespace relay::tir
