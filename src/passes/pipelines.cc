@@ -9,11 +9,13 @@
 #include "passes/fold_constant.h"
 #include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
+#include "passes/inline.h"
 #include "passes/remove_unused_functions.h"
 #include "passes/simplify_expr.h"
 #include "passes/simplify_inference.h"
 #include "passes/sub_pixel_convolution.h"
 #include "passes/to_a_normal_form.h"
+#include "passes/to_graph_normal_form.h"
 
 namespace relay {
 namespace {
@@ -26,11 +28,13 @@ constexpr std::array kAll{
     &kFoldConstant,
     &kFoldScaleAxis,
     &kFuseOps,
+    &kInline,
     &kRemoveUnusedFunctions,
     &kSimplifyExpr,
     &kSimplifyInference,
     &kSubPixelConvolution,
     &kToANormalForm,
+    &kToGraphNormalForm,
 };
 
 constexpr std::array kOptimize{

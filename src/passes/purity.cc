@@ -1,10 +1,10 @@
 #include "passes/purity.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/components.h"
 
 namespace relay {
 
@@ -16,8 +16,7 @@ bool is_pure_op_call(const CallNode& call) {
 namespace {
 
 // Expressions as vertices; an edge to everything that an evaluation evaluates. Only calls close
-// cycles, so a cycle is a recursion. Tarjan's algorithm with an explicit stack gives the components
-// callees first.
+// cycles, so a cycle is a recursion.
 class EvaluationGraph {
  public:
   explicit EvaluationGraph(const Module& mod) : mod_(mod) {
@@ -26,12 +25,9 @@ class EvaluationGraph {
   }
 
   void solve() {
-    low_.assign(nodes_.size(), 0);
-    number_.assign(nodes_.size(), 0);
-    total_ = own_;
-    for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (number_[i] == 0) visit(i);
-    }
+    total_.resize(nodes_.size());
+    own_alone_ = own_;
+    for (const std::vector<size_t>& group : strong_components(edges_)) join(group);
   }
 
   size_t size() const { return nodes_.size(); }
@@ -110,68 +106,25 @@ class EvaluationGraph {
     }
     edges_.push_back(std::move(edges));
     own_.push_back(own);
-    own_alone_.push_back(own);
   }
 
-  struct Frame {
-    size_t at;
-    size_t next_edge;
-  };
-
-  void visit(size_t root) {
-    std::vector<Frame> frames{{root, 0}};
-    open(root);
-    while (!frames.empty()) {
-      Frame& f = frames.back();
-      size_t at = f.at;
-      if (f.next_edge < edges_[at].size()) {
-        size_t to = edges_[at][f.next_edge++];
-        if (number_[to] == 0) {
-          open(to);
-          frames.push_back({to, 0});
-        } else if (number_[to] != kClosed) {
-          low_[at] = std::min(low_[at], number_[to]);
-        }
-        continue;
-      }
-      frames.pop_back();
-      for (size_t to : edges_[at]) {
-        if (number_[to] != kClosed) low_[at] = std::min(low_[at], low_[to]);
-      }
-      if (low_[at] == number_[at]) close(at);
-    }
-  }
-
-  void open(size_t at) {
-    number_[at] = low_[at] = ++counter_;
-    stack_.push_back(at);
-  }
-
-  void close(size_t root) {
-    auto first = std::find(stack_.rbegin(), stack_.rend(), root).base() - 1;
-    Effects joined;
-    if (stack_.end() - first > 1) joined = Effects::partial();
-    for (auto it = first; it != stack_.end(); ++it) {
-      joined = joined | own_[*it];
-      for (size_t to : edges_[*it]) {
-        if (to == *it) joined = joined | Effects::partial();
-        joined = joined | total_[to];
+  // What is recursive may not end.
+  void join(const std::vector<size_t>& group) {
+    Effects joined = group.size() > 1 ? Effects::partial() : Effects::none();
+    for (size_t v : group) {
+      joined = joined | own_[v];
+      for (size_t to : edges_[v]) {
+        joined = joined | (to == v ? Effects::partial() : total_[to]);
       }
     }
-    for (auto it = first; it != stack_.end(); ++it) {
-      total_[*it] = joined;
-      number_[*it] = kClosed;
-    }
+    for (size_t v : group) total_[v] = joined;
     // What a call adds besides its arguments is what its callee does.
-    for (auto it = first; it != stack_.end(); ++it) {
-      auto* c = as<CallNode>(nodes_[*it]);
-      if (c == nullptr) continue;
-      if (auto* f = target(c->op)) own_alone_[*it] = own_[*it] | total_[index_.at(f->body.get())];
+    for (size_t v : group) {
+      auto* c = as<CallNode>(nodes_[v]);
+      auto* f = c == nullptr ? nullptr : target(c->op);
+      if (f != nullptr) own_alone_[v] = own_[v] | total_[index_.at(f->body.get())];
     }
-    stack_.erase(first, stack_.end());
   }
-
-  static constexpr size_t kClosed = ~size_t{0};
 
   const Module& mod_;
   std::vector<const Node*> nodes_;
@@ -181,10 +134,6 @@ class EvaluationGraph {
   std::vector<Effects> own_;
   std::vector<Effects> own_alone_;
   std::vector<Effects> total_;
-  std::vector<size_t> low_;
-  std::vector<size_t> number_;
-  std::vector<size_t> stack_;
-  size_t counter_ = 0;
 };
 
 }  // namespace

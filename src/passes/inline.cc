@@ -1,0 +1,160 @@
+#include "passes/inline.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include "ir/op.h"
+#include "node/walk.h"
+#include "passes/components.h"
+#include "passes/purity.h"
+
+namespace relay {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+
+// A copy with variables of its own. What has effects is copied even where nothing in it changes:
+// two places that share an effect would have it once.
+class FreshCopy : public Rewriter {
+ public:
+  explicit FreshCopy(const Function& f) : Rewriter(kFamilies) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          for (const Field& field : n.info().fields) {
+            if (field.role != Role::binder) continue;
+            const void* at = field.in(n);
+            for (size_t i = 0; i < field.ops->count(at); ++i) {
+              const NodeRef& v = field.ops->get_child(at, i);
+              if (isa<VarNode>(v)) set(v, copy(*v.get()));
+            }
+          }
+        },
+        kFamilies);
+  }
+
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    return rebuilt == original && may_have_effects(*original.get()) ? copy(*original.get())
+                                                                    : rebuilt;
+  }
+
+ private:
+  static NodeRef copy(const Node& n) { return NodeRef(n.info().clone(n)); }
+
+  static bool may_have_effects(const Node& n) {
+    if (auto* c = as<CallNode>(&n)) return !is_pure_op_call(*c);
+    return isa<RefCreateNode>(&n) || isa<RefReadNode>(&n) || isa<RefWriteNode>(&n);
+  }
+};
+
+class Inliner {
+ public:
+  explicit Inliner(const Module& mod) : mod_(mod) {}
+
+  Module run() {
+    const size_t n = mod_->functions.size();
+    for (size_t i = 0; i < n; ++i) index_.emplace(mod_->global_vars[i]->name_hint, i);
+    edges_.resize(n);
+    uses_.resize(n);
+    calls_.resize(n);
+    for (size_t i = 0; i < n; ++i) count_uses(i);
+    done_ = mod_->functions;
+    put_in_place_.assign(n, false);
+    bool any = false;
+    for (const std::vector<size_t>& group : strong_components(edges_)) {
+      // Callees come first, so that what is put in place is finished.
+      for (size_t i : group) {
+        if (any) done_[i] = inline_into(mod_->functions[i]);
+        put_in_place_[i] = group.size() == 1 && wanted(i);
+        any |= put_in_place_[i];
+      }
+    }
+    if (!any) return mod_;
+    std::vector<GlobalVar> names;
+    std::vector<Function> functions;
+    for (size_t i = 0; i < n; ++i) {
+      if (put_in_place_[i] && is_named_once(i)) continue;
+      names.push_back(mod_->global_vars[i]);
+      functions.push_back(done_[i]);
+    }
+    return make_module(std::move(names), std::move(functions), mod_->type_definitions, mod_->attrs);
+  }
+
+ private:
+  size_t index_of(const Node* n) const {
+    auto* g = as<GlobalVarNode>(n);
+    auto it = g == nullptr ? index_.end() : index_.find(g->name_hint);
+    return it == index_.end() ? ~size_t{0} : it->second;
+  }
+
+  void count_uses(size_t i) {
+    post_order(
+        mod_->functions[i],
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          for_each_child(n, [&](const NodeRef& child) {
+            size_t to = index_of(child.get());
+            if (to == ~size_t{0}) return;
+            edges_[i].push_back(to);
+            ++uses_[to];
+            if (c != nullptr && child == c->op) ++calls_[to];
+          });
+        },
+        kFamilies);
+  }
+
+  // Nobody else can name the function: neither this module nor, when it has a @main, who runs it.
+  bool is_named_once(size_t i) const {
+    return has_main_ && uses_[i] == 1 && calls_[i] == 1 &&
+           mod_->global_vars[i]->name_hint != "main" &&
+           !mod_->functions[i]->has_attr(attr::kGlobalSymbol);
+  }
+
+  bool wanted(size_t i) const {
+    const Function& f = mod_->functions[i];
+    for (size_t to : edges_[i]) {
+      if (to == i) return false;
+    }
+    for (const char* key : {attr::kPrimitive, attr::kCompiler, attr::kExtern}) {
+      if (f->has_attr(key)) return false;
+    }
+    if (!f->type_params.empty() || calls_[i] == 0) return false;
+    return f->has_attr(attr::kInline) || is_named_once(i);
+  }
+
+  Function inline_into(const Function& f) {
+    return cast<FunctionNode>(rewrite(
+        f,
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          auto* c = as<CallNode>(rebuilt);
+          size_t callee = c == nullptr ? ~size_t{0} : index_of(c->op.get());
+          if (callee == ~size_t{0} || !put_in_place_[callee]) return rebuilt;
+          Function body =
+              uses_[callee] == 1 ? done_[callee] : FreshCopy(done_[callee]).apply(done_[callee]);
+          Expr result = body->body;
+          for (size_t i = c->args.size(); i-- > 0;) {
+            result = let(body->params[i], c->args[i], result, c->args[i]->span);
+          }
+          return result;
+        },
+        kFamilies));
+  }
+
+  const Module& mod_;
+  bool has_main_ = static_cast<bool>(mod_->find("main"));
+  std::unordered_map<std::string, size_t> index_;
+  std::vector<std::vector<size_t>> edges_;
+  std::vector<int> uses_;   // how often a function is named
+  std::vector<int> calls_;  // ... as what is called
+  std::vector<bool> put_in_place_;
+  std::vector<Function> done_;
+};
+
+Module run(const Module& mod, PassContext&) { return Inliner(mod).run(); }
+
+}  // namespace
+
+const Pass kInline{
+    "Inline", 1, Form::any, Form::any, "Puts the bodies of functions where they are called.", run};
+
+}  // namespace relay
