@@ -76,7 +76,10 @@ int open_scope(ScopeTree& tree, int parent, const ExprNode& opener, const Expr& 
   auto at = [&](int i) -> const ScopeTree::Scope& { return tree.scopes[static_cast<size_t>(i)]; };
   int jump = at(parent).jump, next = at(jump).jump;
   bool equal = at(parent).depth - at(jump).depth == at(jump).depth - at(next).depth;
-  tree.scopes.push_back({parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get()});
+  auto* f = as<FunctionNode>(&opener);
+  bool primitive = at(parent).primitive || (f != nullptr && f->is_primitive());
+  tree.scopes.push_back(
+      {parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get(), primitive});
   return static_cast<int>(tree.scopes.size()) - 1;
 }
 
@@ -91,7 +94,7 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
         if (isa<ExprNode>(&n) && &n != &f) tree.order.push_back(static_cast<const ExprNode*>(&n));
       },
       family::expr | family::pattern);
-  tree.scopes.push_back({-1, 0, 0, &f, f.body.get()});
+  tree.scopes.push_back({-1, 0, 0, &f, f.body.get(), f.is_primitive()});
   tree.scope_of[f.body.get()] = 0;
   // Users before operands: when an expression is reached all its uses have been seen.
   for (auto it = tree.order.rbegin(); it != tree.order.rend(); ++it) {

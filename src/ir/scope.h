@@ -23,6 +23,7 @@ struct ScopeTree {
     // The expression whose evaluation opens the scope, and the root expression inside it.
     const ExprNode* opener;
     const ExprNode* root;
+    bool primitive;  // inside a fused kernel
   };
   std::vector<Scope> scopes;
   // The scope of every expression below the function that is no leaf (variables, constants,

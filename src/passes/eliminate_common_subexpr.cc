@@ -105,19 +105,10 @@ class Eliminator {
     }
   }
 
-  bool inside_primitive(const ExprNode& e) {
+  bool inside_primitive(const ExprNode& e) const {
     auto it = scopes_.scope_of.find(&e);
-    if (it == scopes_.scope_of.end()) return false;
-    if (primitive_.empty()) {
-      primitive_.resize(scopes_.scopes.size());
-      for (size_t i = 0; i < primitive_.size(); ++i) {
-        const auto& s = scopes_.scopes[i];
-        auto* f = as<FunctionNode>(s.opener);
-        primitive_[i] = (f != nullptr && f->is_primitive()) ||
-                        (s.parent >= 0 && primitive_[static_cast<size_t>(s.parent)]);
-      }
-    }
-    return primitive_[static_cast<size_t>(it->second)];
+    return it != scopes_.scope_of.end() &&
+           scopes_.scopes[static_cast<size_t>(it->second)].primitive;
   }
 
   // What stands for an operand in a key: the first of its class, or itself.
@@ -271,7 +262,6 @@ class Eliminator {
   const Purity& purity_;
   ScopeTree scopes_;
   Nesting nesting_;
-  std::vector<bool> primitive_;
   std::unordered_map<const Node*, const Node*> bound_;  // a Let's variable to its value
   mutable std::unordered_map<std::string, const Node*> globals_;
   std::unordered_multimap<uint64_t, size_t> by_key_;

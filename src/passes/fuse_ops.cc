@@ -68,7 +68,7 @@ class Fuser {
     for (const ExprNode* e : scopes_.order) {
       auto* call = as<CallNode>(e);
       if (call == nullptr || !isa<OpNode>(call->op)) continue;
-      if (inside_primitive(scopes_.scope_of.at(e))) continue;
+      if (scopes_.scopes[scopes_.scope_of.at(e)].primitive) continue;
       index_[e] = static_cast<int>(nodes_.size());
       GraphNode n;
       n.call = call;
@@ -81,14 +81,6 @@ class Fuser {
       for_each_child(*e, [&](const NodeRef& child) { add_use(child.get(), user); });
     }
     add_use(f_->body.get(), index_.end());
-  }
-
-  bool inside_primitive(int scope) const {
-    for (; scope > 0; scope = scopes_.scopes[scope].parent) {
-      auto* f = as<FunctionNode>(scopes_.scopes[scope].opener);
-      if (f != nullptr && f->is_primitive()) return true;
-    }
-    return f_->is_primitive();
   }
 
   void add_use(const Node* operand, std::unordered_map<const Node*, int>::const_iterator user) {

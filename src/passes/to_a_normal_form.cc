@@ -67,7 +67,7 @@ class Converter {
   void convert(const ExprNode& e, int scope) {
     if (isa<VarNode>(&e) || isa<ConstantNode>(&e) || isa<GlobalVarNode>(&e)) return;
     if (stays_inline(e)) return;
-    if (inside_primitive(scope)) return;
+    if (scopes_.scopes[static_cast<size_t>(scope)].primitive) return;
     std::list<Binding>& list = bindings_[static_cast<size_t>(scope)];
     if (auto* l = as<LetNode>(&e)) {
       Expr value = atom(l->value);
@@ -102,24 +102,10 @@ class Converter {
     atoms_[&e] = name;
   }
 
-  bool inside_primitive(int scope) {
-    if (primitive_.size() < scopes_.scopes.size()) {
-      primitive_.resize(scopes_.scopes.size());
-      for (size_t i = 0; i < primitive_.size(); ++i) {
-        const auto& s = scopes_.scopes[i];
-        auto* f = as<FunctionNode>(s.opener);
-        primitive_[i] = (f != nullptr && f->is_primitive()) ||
-                        (s.parent >= 0 && primitive_[static_cast<size_t>(s.parent)]);
-      }
-    }
-    return primitive_[static_cast<size_t>(scope)];
-  }
-
   Function f_;
   ScopeTree scopes_;
   std::vector<std::list<Binding>> bindings_;
   std::unordered_map<const Node*, int> uses_;
-  std::vector<bool> primitive_;
   std::unordered_map<const Node*, Expr> atoms_;
   int next_ = 1;
 };

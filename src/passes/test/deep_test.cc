@@ -1,0 +1,85 @@
+// Every pass on programs of 100,000 nested expressions. The tests of this room run on a 256 KB
+// stack, so a pass that descends by recursion, or takes quadratic time, does not get through.
+#include <chrono>
+
+#include "passes/test/pass_test.h"
+
+namespace relay {
+namespace {
+
+constexpr int kDepth = 100000;
+
+Type vector_type() { return tensor_type(std::vector<int64_t>{4}, DType::Float(32)); }
+
+Module operators() {
+  Var x = var("x", vector_type());
+  Expr e = x;
+  for (int i = 0; i < kDepth; ++i) e = i % 2 ? call("add", {e, x}) : call("nn.relu", {e});
+  return module_from_expr(function({x}, e));
+}
+
+Module shared_operators() {
+  Var x = var("x", vector_type());
+  Expr e = x;
+  for (int i = 0; i < kDepth; ++i) e = call("add", {e, e});
+  return module_from_expr(function({x}, e));
+}
+
+Module simplifiable() {
+  Var x = var("x", scalar_type(DType::Int(32)));
+  Expr e = x, one = constant(1, DType::Int(32));
+  for (int i = 0; i < kDepth; ++i) e = call("add", {e, one});
+  return module_from_expr(function({x}, e));
+}
+
+Module projections() {
+  Var x = var("x", vector_type());
+  Expr e = x;
+  for (int i = 0; i < kDepth; ++i) e = tuple_get_item(tuple({e, x}), 0);
+  return module_from_expr(function({x}, e));
+}
+
+Module lets() {
+  Var x = var("x", vector_type());
+  std::vector<Var> names{x};
+  for (int i = 0; i < kDepth; ++i) names.push_back(var("v", vector_type()));
+  Expr e = names.back();
+  for (size_t i = names.size(); i-- > 1;) e = let(names[i], call("nn.relu", {names[i - 1]}), e);
+  return module_from_expr(function({x}, e));
+}
+
+Module branches() {
+  Var x = var("x", vector_type()), c = var("c", scalar_type(DType::Bool()));
+  Expr e = x;
+  for (int i = 0; i < kDepth; ++i) e = if_(c, call("nn.relu", {e}), x);
+  return module_from_expr(function({x, c}, e));
+}
+
+class DeepPrograms : public testing::TestWithParam<const Pass*> {};
+
+TEST_P(DeepPrograms, go_through) {
+  PassContext ctx;
+  // No constant expression of these programs is worth a tensor.
+  ctx.evaluate = [](const Function&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+    return {Tensor::scalar(1, DType::Int(32))};
+  };
+  register_ops();
+  static const Module programs[] = {operators(), shared_operators(), simplifiable(), projections(),
+                                    lets(),      branches()};
+  for (const Module& mod : programs) {
+    auto start = std::chrono::steady_clock::now();
+    Module out = run_pass(mod, *GetParam(), ctx);
+    double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    // Far from what it takes, even on a loaded machine, and far from a quadratic pass.
+    EXPECT_LT(seconds, 60) << GetParam()->name;
+    EXPECT_TRUE(out->find("main"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllPasses, DeepPrograms,
+                         testing::ValuesIn(all_passes().begin(), all_passes().end()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
+}  // namespace
+}  // namespace relay
