@@ -441,6 +441,20 @@ PrimExpr call(std::string name, DType dtype, std::vector<PrimExpr> args) {
   });
 }
 
+PrimExpr reduce_lanes(BinaryOp op, PrimExpr vector) {
+  const char* name = op == BinaryOp::Add   ? "reduce_add"
+                     : op == BinaryOp::Mul ? "reduce_mul"
+                     : op == BinaryOp::Min ? "reduce_min"
+                     : op == BinaryOp::Max ? "reduce_max"
+                     : op == BinaryOp::And ? "reduce_and"
+                                           : "reduce_or";
+  return make<CallNode>([&](CallNode& n) {
+    n.dtype = vector->dtype.element();
+    n.name = name;
+    n.args = {std::move(vector)};
+  });
+}
+
 PrimExpr load(Buffer buffer, std::vector<PrimExpr> indices, PrimExpr predicate) {
   RELAY_CHECK(buffer, "load without a buffer");
   int lanes = 1;

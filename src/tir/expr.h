@@ -138,7 +138,8 @@ struct CastNode : PrimExprNode {
 // A pure intrinsic, by name: exp, log, log2, log10, sqrt, rsqrt, tanh, sigmoid, erf, sin, cos, tan,
 // asin, acos, atan, sinh, cosh, asinh, acosh, atanh, pow, atan2, fmod, floor, ceil, trunc,
 // round (half to even), abs, fma(a,b,c), isnan, isinf, isfinite, popcount, bitcast (reinterpret),
-// likely(cond), shift and saturating helpers. tir/intrinsics.h lists each with arity and meaning.
+// likely(cond), shift and saturating helpers; reduce_add, _mul, _min, _max, _and, _or: the lanes of
+// a vector (a power of two of them) combined to a scalar.
 struct CallNode : PrimExprNode {
   static constexpr int kKind = ExprKind::Call;
   std::string name;
@@ -240,6 +241,8 @@ PrimExpr logical_or(PrimExpr a, PrimExpr b);
 PrimExpr logical_not(PrimExpr a);
 PrimExpr select(PrimExpr cond, PrimExpr true_value, PrimExpr false_value);
 PrimExpr cast(DType dtype, PrimExpr value);
+// The lanes of `vector` combined by `op` (Add, Mul, Min, Max, And, Or), in any order.
+PrimExpr reduce_lanes(BinaryOp op, PrimExpr vector);
 PrimExpr call(std::string name, DType dtype, std::vector<PrimExpr> args);
 PrimExpr load(Buffer buffer, std::vector<PrimExpr> indices, PrimExpr predicate = nullptr);
 PrimExpr ramp(PrimExpr base, PrimExpr stride, int lanes);

@@ -30,6 +30,14 @@ class ScheduleEdit {
   static bool is_reduction(const BlockNode& b);
   // Whether the loop's variable stands in the binding of an iteration variable of that kind.
   static bool bound_to(const ForNode& f, const BlockNode& b, IterKind kind);
+  // The update `result = result op value` of a reduction that is a single store; fails for others.
+  struct Update {
+    const StoreNode* store;
+    BinaryOp op;
+    PrimExpr old;  // a load of the result
+    PrimExpr value;
+  };
+  Update update_of(const BlockNode& b) const;
   // Moves the buffer's allocation to the innermost statement around all its uses.
   static Stmt place_allocation(const Stmt& body, const Buffer& buffer);
 

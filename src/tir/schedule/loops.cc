@@ -331,7 +331,21 @@ void Schedule::vectorize(const LoopRV& rv) {
   if (edit.tree.loops_in(f).size() > 1) {
     edit.fail("loop " + f->var->name + " is not an innermost loop");
   }
-  edit.check_data_parallel(*f);
+  std::vector<const BlockNode*> blocks = edit.tree.blocks_in(f);
+  if (blocks.size() == 1 && ScheduleEdit::bound_to(*f, *blocks[0], IterKind::Reduce)) {
+    const BlockNode& b = *blocks[0];
+    ScheduleEdit::Update update = edit.update_of(b);
+    if (ScheduleEdit::bound_to(*f, b, IterKind::DataParallel)) {
+      edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+    }
+    if (b.predicate) edit.fail("block " + b.name + " is guarded", "apply mask_reduction first");
+    DType d = update.value->dtype;
+    if (d.is_floating() && d.bits == 16) {
+      edit.fail("values of " + d.to_string() + " are not combined in lanes");
+    }
+  } else {
+    edit.check_data_parallel(*f);
+  }
   Stmt out = modified(*f, [&](ForNode& n) { n.loop_kind = ForKind::Vectorized; });
   set_body(replace_stmts(func_->body, {{f, out}}));
   record("vectorize", {f->var->name});

@@ -1,6 +1,7 @@
-// Schedule steps on reductions: decompose_reduction and rfactor.
+// Schedule steps on reductions: decompose_reduction, mask_reduction and rfactor.
 #include <algorithm>
 
+#include "node/structural.h"
 #include "tir/schedule/edit.h"
 
 namespace relay::tir {
@@ -99,6 +100,138 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
   return out;
 }
 
+ScheduleEdit::Update ScheduleEdit::update_of(const BlockNode& b) const {
+  const StoreNode* s = single_store(b);
+  const BinaryNode* update = s != nullptr && !s->predicate ? as<BinaryNode>(s->value) : nullptr;
+  const LoadNode* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
+  bool same = old != nullptr && old->buffer == s->buffer && !old->predicate;
+  for (size_t d = 0; same && d < s->indices.size(); ++d) {
+    same = structural_equal(old->indices[d], s->indices[d]);
+  }
+  bool known = false;
+  if (same) {
+    switch (update->op) {
+      case BinaryOp::Add:
+      case BinaryOp::Mul:
+      case BinaryOp::Min:
+      case BinaryOp::Max:
+      case BinaryOp::And:
+      case BinaryOp::Or:
+        known = true;
+        break;
+      default:
+        break;
+    }
+  }
+  if (!known) {
+    fail("the reduction of block " + b.name + " is not one of sum, product, minimum, maximum");
+  }
+  return {s, update->op, update->a, update->b};
+}
+
+void Schedule::mask_reduction(const BlockRV& rv) {
+  ScheduleEdit edit(*this, "mask_reduction");
+  const BlockNode* b = edit.block(rv);
+  if (!b->init)
+    edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
+  ScheduleEdit::Update update = edit.update_of(*b);
+  Buffer result = edit.written_buffer(*b);
+  auto* init = as<StoreNode>(b->init);
+  bool constant =
+      init != nullptr && (isa<IntImmNode>(init->value) || isa<FloatImmNode>(init->value));
+  double start = 0;
+  if (constant) {
+    auto* f = as<FloatImmNode>(init->value);
+    start = f != nullptr ? f->value : static_cast<double>(*as_int(init->value));
+  }
+  bool identity = constant && (update.op == BinaryOp::Add   ? start == 0
+                               : update.op == BinaryOp::Mul ? start == 1
+                                                            : true);
+  if (!identity) edit.fail("block " + b->name + " does not start from the identity");
+  // Each reduction loop becomes an iteration of its own, so that the guard can be said in the
+  // block's iterations.
+  VarMap as_iters, own;
+  std::vector<const Node*> reduction_loops;
+  std::vector<IterVar> iters;
+  std::vector<PrimExpr> bindings;
+  for (size_t i = 0; i < b->iters.size(); ++i) {
+    if (b->iters[i]->kind == IterKind::Reduce) continue;
+    iters.push_back(b->iters[i]);
+    bindings.push_back(b->bindings[i]);
+  }
+  for (const ForNode* f : edit.tree.loops_around(b)) {
+    if (!ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) continue;
+    if (ScheduleEdit::bound_to(*f, *b, IterKind::DataParallel)) {
+      edit.fail("loop " + f->var->name + " belongs to the reduction and to the result");
+    }
+    Var k = var(f->var->name, f->var->dtype);
+    as_iters[f->var.get()] = k;
+    reduction_loops.push_back(f->var.get());
+    iters.push_back(iter_var(k, f->extent, IterKind::Reduce, f->min));
+    bindings.push_back(f->var);
+  }
+  for (size_t i = 0; i < b->iters.size(); ++i) {
+    if (b->iters[i]->kind != IterKind::Reduce) continue;
+    own[b->iters[i]->var.get()] = replace_vars(b->bindings[i], as_iters);
+  }
+  Analyzer analyzer;
+  bind_loops(analyzer, edit.tree.loops_around(b));
+  std::vector<PrimExpr> shape = result->shape;
+  PrimExpr condition;
+  for (const PrimExpr& e : conjuncts(b->predicate)) {
+    std::vector<const Node*> others;
+    post_order(e, [&](const Node& n) {
+      bool ours =
+          std::find(reduction_loops.begin(), reduction_loops.end(), &n) != reduction_loops.end();
+      if (isa<VarNode>(&n) && !ours) others.push_back(&n);
+    });
+    if (others.empty()) {
+      condition = conjoin(condition, replace_vars(e, as_iters));
+      continue;
+    }
+    size_t at = 0;
+    for (; at < iters.size(); ++at) {
+      if (iters[at]->kind != IterKind::DataParallel) continue;
+      PrimExpr end = iters[at]->min + iters[at]->extent;
+      if (structural_equal(analyzer.simplify(lt(bindings[at], end)), analyzer.simplify(e))) break;
+    }
+    Bounds reach = at < iters.size() ? analyzer.bounds(bindings[at]) : Bounds{};
+    if (at == iters.size() || !reach.has_max() || is_output(result)) {
+      edit.fail("the guard " + to_string(e) + " of block " + b->name + " cannot become a choice");
+    }
+    const IterVar old = iters[at];
+    condition = conjoin(condition, lt(old->var, old->min + old->extent));
+    iters[at] = iter_var(old->var, index(reach.max + 1) - old->min, old->kind, old->min);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const PrimExpr& stored = update.store->indices[d];
+      if (stored == old->var) {
+        shape[d] = index(reach.max + 1);
+      } else if (uses_var(stored, old->var.get())) {
+        edit.fail("block " + b->name + " does not store at its plain iteration variable " +
+                  old->var->name);
+      }
+    }
+  }
+  if (!condition) return;
+  PrimExpr value = replace_vars(update.value, own);
+  Block masked = Block::unchecked(modified(*b, [&](BlockNode& n) {
+    n.iters = iters;
+    n.bindings = bindings;
+    n.predicate = nullptr;
+    n.body = store(result, update.store->indices,
+                   binary(update.op, update.old, select(condition, value, init->value)));
+  }));
+  Stmt all = replace_stmts(func_->body, {{b, with_access_regions(masked)}});
+  bool grows = false;
+  for (size_t d = 0; d < shape.size(); ++d) grows |= !structural_equal(shape[d], result->shape[d]);
+  if (grows) {
+    Buffer larger = modified(*result, [&](BufferNode& n) { n.shape = shape; });
+    all = replace_vars(all, {{result.get(), larger}});
+  }
+  set_body(all);
+  record("mask_reduction", {b->name});
+}
+
 BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "rfactor");
   const BlockNode* b = edit.block(rv);
@@ -106,14 +239,10 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   if (!b->init)
     edit.fail("block " + b->name + " is not a reduction with its initialisation inside");
   Buffer result = edit.written_buffer(*b);
-  const StoreNode* s = single_store(*b);
+  ScheduleEdit::Update update = edit.update_of(*b);
+  const StoreNode* s = update.store;
   const StoreNode* init = as<StoreNode>(b->init);
-  const BinaryNode* update = s != nullptr ? as<BinaryNode>(s->value) : nullptr;
-  const LoadNode* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
-  if (init == nullptr || old == nullptr || !(old->buffer == result)) {
-    edit.fail("the reduction of block " + b->name +
-              " is not one of sum, product, minimum, maximum");
-  }
+  if (init == nullptr) edit.fail("the initialisation of block " + b->name + " is no single store");
   if (!ScheduleEdit::bound_to(*at, *b, IterKind::Reduce) || !edit.tree.contains(at, b)) {
     edit.fail("loop " + at->var->name + " is not a reduction loop of block " + b->name);
   }
@@ -189,7 +318,7 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
     at_partial.push_back(lane);
     n.init = store(partial, at_partial, init->value);
     n.body = store(partial, at_partial,
-                   binary(update->op, load(partial, at_partial), replace_vars(update->b, own)));
+                   binary(update.op, load(partial, at_partial), replace_vars(update.value, own)));
     n.writes = {element_region(partial, at_partial)};
   });
   partial_block = with_access_regions(Block::unchecked(partial_block));
@@ -226,7 +355,7 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
     n.predicate = predicate ? replace_vars(predicate, fresh) : predicate;
     std::vector<PrimExpr> at_partial = s->indices;
     at_partial.push_back(final_iter);
-    n.body = store(result, s->indices, binary(update->op, update->a, load(partial, at_partial)));
+    n.body = store(result, s->indices, binary(update.op, update.old, load(partial, at_partial)));
     n.reads = {element_region(partial, at_partial)};
   });
   final_nest = for_(final_loop, index(0), at->extent, final_nest);

@@ -120,6 +120,8 @@ class Replayer {
       s_.transform_layout(block(0), layout);
     } else if (n == "decompose_reduction") {
       s_.decompose_reduction(block(0), loop(1));
+    } else if (n == "mask_reduction") {
+      s_.mask_reduction(block(0));
     } else if (n == "rfactor") {
       s_.rfactor(block(0), loop(1));
     } else {

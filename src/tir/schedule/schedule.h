@@ -106,7 +106,9 @@ class Schedule {
   void reorder(const std::vector<LoopRV>& loops);
   // Only loops over data-parallel iterations.
   void parallel(const LoopRV& loop);
-  // The innermost loop becomes vector lanes; data-parallel iterations of constant extent only.
+  // The innermost loop becomes vector lanes; its extent is a constant. A reduction loop needs a
+  // block that only adds, multiplies, or takes the least or greatest: the lanes are combined
+  // pairwise and then with the result, which changes the order of the reduction.
   void vectorize(const LoopRV& loop);
   // Fully (factor 0; constant extent only), or by a factor (an annotation, for any extent).
   void unroll(const LoopRV& loop, int64_t factor = 0);
@@ -143,6 +145,11 @@ class Schedule {
   // initialisation becomes a block of its own before `loop`, which must contain all loops of the
   // reduction.
   BlockRV decompose_reduction(const BlockRV& block, const LoopRV& loop);
+  // Iterations that the block's guard leaves out combine the reduction's identity instead, so that
+  // all iterations run and none needs a branch; what they would read is not read. Guards on the
+  // reduction's own loops, and on data-parallel iterations that reach over their end: the buffer,
+  // which is no parameter, then grows by what they reach.
+  void mask_reduction(const BlockRV& block);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.
   // Returns the block that fills the new buffer; the given block becomes the final reduction.

@@ -327,6 +327,41 @@ TEST(Schedule, rfactor_splits_a_reduction_into_lanes) {
   expect_refused([&] { s.rfactor(s.get_block("S"), parts[1]); }, "may run for no element");
 }
 
+TEST(Schedule, masked_reductions_run_for_all_lanes) {
+  for (int64_t n : {3, 8, 21}) {
+    PrimFunc f = row_sum(5, n);
+    Schedule s(f);
+    auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8});
+    s.mask_reduction(s.get_block("S"));
+    EXPECT_FALSE(s.block(s.get_block("S"))->predicate);
+    BlockRV partial = s.rfactor(s.get_block("S"), parts[1]);
+    s.decompose_reduction(partial, parts[0]);
+    s.vectorize(parts[1]);
+    s.vectorize(s.get_loops(s.get_block("S")).back());
+    expect_same(f, s);
+  }
+}
+
+TEST(Schedule, masked_tiles_reach_over_the_edge_of_a_larger_buffer) {
+  PrimFunc f = matmul(6, 7, 4);
+  Schedule s(f);
+  BlockRV c = s.get_block("C");
+  s.compute_inline(s.get_block("D"));
+  auto columns = s.split(s.get_loops(s.get_block("E"))[1], {-1, 4});
+  s.compute_at(c, columns[0]);
+  EXPECT_TRUE(s.block(c)->predicate);
+  s.mask_reduction(c);
+  EXPECT_FALSE(s.block(c)->predicate);
+  EXPECT_EQ(as_int(s.block(c)->writes[0]->buffer->shape[1]), 8);
+  expect_same(f, s);
+}
+
+TEST(Schedule, a_guarded_reduction_is_not_vectorised_before_it_is_masked) {
+  Schedule s(row_sum(5, 21));
+  auto parts = s.split(s.get_loops(s.get_block("S"))[1], {-1, 8});
+  expect_refused([&] { s.vectorize(parts[1]); }, "is guarded");
+}
+
 TEST(Schedule, golden_text_of_a_tiled_row_sum) {
   Schedule s(row_sum(4, 8));
   auto [i, k] = s.get_loops<2>(s.get_block("S"));
@@ -360,7 +395,7 @@ TEST(Schedule, illegal_steps_say_why_and_change_nothing) {
   auto [x, y] = s.get_loops<2>(e);
   PrimFunc before = s.func();
   expect_refused([&, k = k] { s.parallel(k); }, "reduction loop of block C");
-  expect_refused([&, k = k] { s.vectorize(k); }, "reduction loop of block C");
+  expect_refused([&] { s.mask_reduction(e); }, "not a reduction");
   expect_refused([&, i = i] { s.vectorize(i); }, "not an innermost loop");
   expect_refused([&, i = i] { s.split(i, {2, 2}); }, "do not cover");
   expect_refused([&, i = i] { s.split(i, {-1, 0}); }, "out of range");
