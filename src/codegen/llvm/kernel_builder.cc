@@ -780,15 +780,9 @@ class KernelBuilder {
         return b_.CreateAdd(
             r, b_.CreateSelect(rounds_down(a, b), b, llvm::Constant::getNullValue(b->getType())));
       }
-      // NaN on either side wins, as in NumPy.
       case BinaryOp::Min:
-        if (is_float)
-          return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOLT(a, b), b_.CreateFCmpUNO(a, a)), a, b);
-        return b_.CreateSelect(is_signed ? b_.CreateICmpSLT(a, b) : b_.CreateICmpULT(a, b), a, b);
       case BinaryOp::Max:
-        if (is_float)
-          return b_.CreateSelect(b_.CreateOr(b_.CreateFCmpOGT(a, b), b_.CreateFCmpUNO(a, a)), a, b);
-        return b_.CreateSelect(is_signed ? b_.CreateICmpSGT(a, b) : b_.CreateICmpUGT(a, b), a, b);
+        return extreme(n.op == BinaryOp::Min, d, a, b);
       case BinaryOp::Eq:
         return is_float ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
       case BinaryOp::Ne:
@@ -823,6 +817,18 @@ class KernelBuilder {
         return shift(n.op, is_signed, a, b);
     }
     return nullptr;
+  }
+
+  // NaN on either side wins, as in NumPy.
+  Value* extreme(bool least, DType d, Value* a, Value* b) {
+    if (d.is_floating()) {
+      auto* v = llvm::cast<llvm::Instruction>(b_.CreateIntrinsic(
+          least ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, {a->getType()}, {b, a}));
+      v->setHasNoSignedZeros(true);
+      return v;
+    }
+    Value* less = d.is_int() ? b_.CreateICmpSLT(a, b) : b_.CreateICmpULT(a, b);
+    return least ? b_.CreateSelect(less, a, b) : b_.CreateSelect(less, b, a);
   }
 
   static bool is_index(DType d) { return d.is_int() && d.bits == 64; }
@@ -961,6 +967,7 @@ class KernelBuilder {
       return name == "isinf" ? b_.CreateFCmpOEQ(magnitude, infinity)
                              : b_.CreateFCmpONE(magnitude, infinity);
     }
+    if (name.starts_with("reduce_")) return reduce_lanes(name, n.args[0]->dtype, args[0]);
     if (name == "popcount") return unary(llvm::Intrinsic::ctpop, args[0]);
     if (name == "abs" && d.is_int())
       return b_.CreateIntrinsic(llvm::Intrinsic::abs, {args[0]->getType()},
@@ -983,13 +990,38 @@ class KernelBuilder {
       return b_.CreateFDiv(llvm::ConstantFP::get(args[0]->getType(), 1.0),
                            unary(llvm::Intrinsic::sqrt, args[0]));
     }
-    if (Value* v = emit_math(b_, name, args)) return v;
+    if (Value* v = emit_math(b_, target_, name, args)) return v;
     if (name == "sigmoid") {
       Value* e = float_call("exp", d, {b_.CreateFNeg(args[0])});
       Value* one = llvm::ConstantFP::get(e->getType(), 1.0);
       return b_.CreateFDiv(one, b_.CreateFAdd(one, e));
     }
     return per_lane(name, args);
+  }
+
+  // All lanes combined into one value, halves first.
+  Value* reduce_lanes(const std::string& name, DType d, Value* v) {
+    for (unsigned lanes = d.lanes; lanes > 1; lanes /= 2) {
+      RELAY_CHECK(lanes % 2 == 0, "lanes to combine are no power of two");
+      llvm::SmallVector<int, 32> low, high;
+      for (unsigned i = 0; i < lanes / 2; ++i) {
+        low.push_back(static_cast<int>(i));
+        high.push_back(static_cast<int>(i + lanes / 2));
+      }
+      Value* a = b_.CreateShuffleVector(v, low);
+      Value* b = b_.CreateShuffleVector(v, high);
+      bool is_float = d.is_floating();
+      if (name == "reduce_add") {
+        v = is_float ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+      } else if (name == "reduce_mul") {
+        v = is_float ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+      } else if (name == "reduce_min" || name == "reduce_max") {
+        v = extreme(name == "reduce_min", d, a, b);
+      } else {
+        v = name == "reduce_and" ? b_.CreateAnd(a, b) : b_.CreateOr(a, b);
+      }
+    }
+    return b_.CreateExtractElement(v, uint64_t{0});
   }
 
   // x to a small constant power.

@@ -1,6 +1,7 @@
 #include "codegen/llvm/vector_math.h"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
 #include <initializer_list>
@@ -12,7 +13,8 @@ using llvm::Value;
 
 class Math {
  public:
-  Math(llvm::IRBuilder<>& b, llvm::Type* type) : b_(b), type_(type) {}
+  Math(llvm::IRBuilder<>& b, const Target& target, llvm::Type* type)
+      : b_(b), type_(type), scales_(target.features.find("+avx512vl") != std::string::npos) {}
 
   Value* c(double v) const { return llvm::ConstantFP::get(type_, v); }
   llvm::Type* int_type() const {
@@ -42,14 +44,17 @@ class Math {
   // exp by range reduction to [-ln2/2, ln2/2] and a polynomial of degree 6.
   Value* exp(Value* x) {
     Value* clamped = clamp(x, -104.0, 89.0);
-    Value* n = intrinsic(llvm::Intrinsic::rint, {b_.CreateFMul(clamped, c(1.44269504088896341))});
+    // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
+    Value* shifted = fma(clamped, c(1.44269504088896341), c(12582912.0));
+    Value* n = b_.CreateFSub(shifted, c(12582912.0));
     Value* r = fma(n, c(-0.693359375), clamped);
     r = fma(n, c(2.12194440e-4), r);
     Value* p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
                               1.6666665459e-1, 5.0000001201e-1});
     p = fma(b_.CreateFMul(p, r), r, b_.CreateFAdd(r, c(1.0)));
+    if (Value* v = scaled(p, n)) return v;
     // 2^n in two factors, so that n from -150 to 129 stays representable.
-    Value* n_int = b_.CreateFPToSI(b_.CreateSelect(b_.CreateFCmpUNO(x, x), c(0.0), n), int_type());
+    Value* n_int = b_.CreateSub(b_.CreateBitCast(shifted, int_type()), i(0x4b400000));
     Value* half = b_.CreateAShr(n_int, i(1));
     Value* rest = b_.CreateSub(n_int, half);
     return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(rest));
@@ -57,6 +62,37 @@ class Math {
 
   Value* power_of_two(Value* n) {
     return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, i(127)), i(23)), type_);
+  }
+
+  // x * 2^n by the instruction for it; null when there is none for this vector.
+  Value* scaled(Value* x, Value* n) {
+    if (!scales_) return nullptr;
+    auto* v = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    unsigned lanes = v == nullptr ? 1 : v->getNumElements();
+    if (lanes == 1) {
+      auto* four = llvm::FixedVectorType::get(b_.getFloatTy(), 4);
+      auto widen = [&](Value* s) {
+        return b_.CreateInsertElement(llvm::Constant::getNullValue(four), s, uint64_t{0});
+      };
+      Math vector(b_, four, scales_);
+      return b_.CreateExtractElement(vector.scaled(widen(x), widen(n)), uint64_t{0});
+    }
+    Value* all = b_.getIntN(lanes == 16 ? 16 : 8, lanes == 4 ? 15 : lanes == 8 ? 255 : 65535);
+    switch (lanes) {
+      case 4:
+        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_128, {},
+                                  {x, n, x, all});
+      case 8:
+        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_256, {},
+                                  {x, n, x, all});
+      case 16: {
+        Value* current_rounding = b_.getInt32(4);
+        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
+                                  {x, n, x, all, current_rounding});
+      }
+      default:
+        return nullptr;
+    }
   }
 
   // log by splitting into mantissa in [sqrt(1/2), sqrt(2)) and exponent, and a polynomial of
@@ -125,16 +161,20 @@ class Math {
   }
 
  private:
+  Math(llvm::IRBuilder<>& b, llvm::Type* type, bool scales) : b_(b), type_(type), scales_(scales) {}
+
   llvm::IRBuilder<>& b_;
   llvm::Type* type_;
+  bool scales_;  // AVX-512's vscalefps is there
 };
 
 }  // namespace
 
-Value* emit_math(llvm::IRBuilder<>& b, std::string_view name, const std::vector<Value*>& args) {
+Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view name,
+                 const std::vector<Value*>& args) {
   llvm::Type* type = args[0]->getType();
   if (!type->getScalarType()->isFloatTy()) return nullptr;
-  Math math(b, type);
+  Math math(b, target, type);
   if (name == "exp") return math.exp(args[0]);
   if (name == "log") return math.log(args[0]);
   if (name == "tanh") return math.tanh(args[0]);

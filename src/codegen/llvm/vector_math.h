@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/target.h"
+
 namespace relay::codegen {
 
 // The function applied lane by lane, or null when there is no inline form (the caller then calls
@@ -13,7 +15,7 @@ namespace relay::codegen {
 // in the last place: exp 1.2, log 1, tanh 4, sigmoid 3, erf 2. NaN gives NaN; infinities give
 // the limits; results that would be denormal may be flushed to zero. A lane's result does not
 // depend on the number of lanes.
-llvm::Value* emit_math(llvm::IRBuilder<>& b, std::string_view name,
+llvm::Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view name,
                        const std::vector<llvm::Value*>& args);
 
 }  // namespace relay::codegen
