@@ -1,0 +1,131 @@
+#include "passes/fuse_ops.h"
+
+#include "node/walk.h"
+#include "passes/test/pass_test.h"
+
+namespace relay {
+namespace {
+
+// The kernels of @main as lists of operators, in order: "nn.dense nn.relu | exp".
+std::string kernels(const std::string& text, PassContext ctx = {}) {
+  Module out = pass_test::apply(kFuseOps, pass_test::parse(text), std::move(ctx));
+  std::string list;
+  post_order(
+      out->find("main"),
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        if (c == nullptr) return;
+        auto* f = as<FunctionNode>(c->op);
+        if (f == nullptr) return;
+        EXPECT_TRUE(f->is_primitive());
+        if (!list.empty()) list += " | ";
+        std::string ops;
+        post_order(
+            f->body,
+            [&](const Node& inner) {
+              auto* op = called_op(Expr(static_cast<const ExprNode*>(&inner)));
+              if (op != nullptr) ops += (ops.empty() ? "" : " ") + op->name;
+            },
+            family::expr);
+        list += ops;
+      },
+      family::expr | family::pattern);
+  return list;
+}
+
+std::string on(const std::string& params, const std::string& body) {
+  return "def @main(" + params + ") { " + body + " }";
+}
+const char* const kXW = "%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32]";
+
+TEST(FuseOps, header_example) {
+  pass_test::expect_becomes(
+      kFuseOps,
+      "def @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32], %b: Tensor[(8,), "
+      "float32]) { nn.relu(nn.bias_add(nn.dense(%x, %w), %b)) }",
+      "def @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32], %b: Tensor[(8,), "
+      "float32]) {\n"
+      "  (fn (%p0: Tensor[(4, 8), float32], %p1: Tensor[(8, 8), float32], %p2: Tensor[(8,), "
+      "float32], Primitive=1) { nn.relu(nn.bias_add(nn.dense(%p0, %p1), %p2)) })(%x, %w, %b) }");
+}
+
+TEST(FuseOps, elementwise_chains_and_diamonds_are_one_kernel) {
+  EXPECT_EQ(kernels(on(kXW, "exp(sqrt(nn.relu(%x)))")), "nn.relu sqrt exp");
+  EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); add(sqrt(%0), tanh(%0))")), "exp sqrt tanh add");
+}
+
+TEST(FuseOps, scalars_become_immediates) {
+  pass_test::expect_becomes(
+      kFuseOps, "def @main(%x: Tensor[(4,), float32]) { add(%x, 2f) }",
+      "def @main(%x: Tensor[(4,), float32]) {\n"
+      "  (fn (%p0: Tensor[(4,), float32], Primitive=1) { add(%p0, 2f) })(%x) }");
+}
+
+TEST(FuseOps, a_heavy_operator_takes_its_epilogue_but_not_its_inputs) {
+  EXPECT_EQ(kernels(on(kXW, "nn.relu(add(nn.dense(exp(%x), %w), 1f))")),
+            "exp | nn.dense add nn.relu");
+}
+
+TEST(FuseOps, one_heavy_operator_a_kernel) {
+  EXPECT_EQ(kernels(on(kXW, "nn.dense(nn.dense(%x, %w), %w)")), "nn.dense | nn.dense");
+  EXPECT_EQ(kernels(on(kXW, "add(nn.dense(%x, %w), nn.dense(exp(%x), %w))")),
+            "exp | nn.dense | nn.dense add");
+}
+
+TEST(FuseOps, an_epilogue_keeps_the_shape) {
+  EXPECT_EQ(kernels(on(kXW, "add(nn.dense(%x, %w), broadcast_to(1f, shape=[2, 4, 8]))")),
+            "nn.dense | broadcast_to add");
+}
+
+TEST(FuseOps, injective_operators_join_what_is_computed_by_index) {
+  EXPECT_EQ(kernels(on(kXW, "exp(transpose(sqrt(%x)))")), "sqrt transpose exp");
+  EXPECT_EQ(kernels(on(kXW, "concatenate((exp(%x), sqrt(%x)))")), "exp | sqrt | concatenate");
+}
+
+TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
+  EXPECT_EQ(kernels(on(kXW, "sum(exp(%x), axis=[1])")), "exp sum");
+  EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (sum(%0, axis=[1]), %0)")), "exp | sum");
+}
+
+TEST(FuseOps, a_value_with_two_ways_out_is_computed_once) {
+  EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (%0, sqrt(%0))")), "exp | sqrt");
+}
+
+TEST(FuseOps, not_across_scopes_or_effects) {
+  EXPECT_EQ(
+      kernels(on("%x: float32, %c: bool", "%0 = exp(%x); if (%c) { sqrt(%0) } else { tanh(%0) }")),
+      "exp | sqrt | tanh");
+  EXPECT_EQ(kernels(on("%x: float32", "let %f = fn () { exp(%x) }; sqrt(%f())")), "exp | sqrt");
+  EXPECT_EQ(kernels(on("%r: ref(float32)", "exp(ref_read(%r))")), "exp");
+}
+
+TEST(FuseOps, kernels_stay_as_they_are) {
+  pass_test::expect_unchanged(
+      kFuseOps, "def @main(%x: float32) { (fn (%p: float32, Primitive=1) { exp(exp(%p)) })(%x) }");
+}
+
+TEST(FuseOps, level_zero_and_max_depth_limit_a_kernel) {
+  PassContext ctx;
+  ctx.opt_level = 0;
+  EXPECT_EQ(kernels(on(kXW, "exp(sqrt(%x))"), ctx), "sqrt | exp");
+  ctx.opt_level = 3;
+  ctx.config["relay.FuseOps.max_depth"] = Value(int64_t{2});
+  EXPECT_EQ(kernels(on(kXW, "exp(sqrt(tanh(nn.relu(%x))))"), ctx), "nn.relu tanh | sqrt exp");
+}
+
+TEST(FuseOps, says_why_a_kernel_ends) {
+  Module out =
+      pass_test::apply(kFuseOps, pass_test::parse(on(kXW, "sum(nn.dense(%x, %w), axis=[1])")));
+  bool said = false;
+  post_order(
+      out->find("main"),
+      [&](const Node& n) {
+        auto* f = as<FunctionNode>(&n);
+        said |= f != nullptr && f->has_attr(attr::kFusionReason);
+      },
+      family::expr);
+  EXPECT_TRUE(said);
+}
+
+}  // namespace
+}  // namespace relay
