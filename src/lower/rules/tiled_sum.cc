@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "node/walk.h"
+#include "tir/arith/analyzer.h"
 
 namespace relay {
 
@@ -136,12 +138,17 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
   int64_t before = sum.extents.size() > 2 ? sum.extents[sum.extents.size() - 3] : 1;
   Tile best;
   double least = 0;
+  auto step = [&](int64_t r, int64_t c) {
+    if (!sum.depthwise) return step_cost(r, c, lanes);
+    // A vector of weights for each step, and of elements for each row and the rows beside it.
+    return r == 0 ? 0 : static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
+  };
   auto consider = [&](const Tile& t) {
     int64_t height = t.outer * t.height;
     double all = 0;
     auto over_columns = [&](int64_t r) {
-      return static_cast<double>(columns / t.columns) * step_cost(r, t.columns, lanes) +
-             step_cost(r, columns % t.columns, lanes);
+      return static_cast<double>(columns / t.columns) * step(r, t.columns) +
+             step(r, columns % t.columns);
     };
     all = static_cast<double>((before / t.outer) * (rows / t.height)) * over_columns(height);
     all += static_cast<double>(before / t.outer) * over_columns(t.outer * (rows % t.height));
@@ -160,6 +167,8 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
       continue;
     }
     int64_t most = (target.num_vector_registers - vectors - 1) / vectors;
+    // What neighbouring results share stays in registers too: as many elements as results.
+    if (sum.depthwise) most = std::max<int64_t>(1, most / 2);
     for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width});
     if (sum.rows_span_two_axes) {
       for (int64_t o = 2; o <= std::min(before, most / std::max<int64_t>(rows, 1)); ++o) {
@@ -170,58 +179,160 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
   return best;
 }
 
-// An axis of the tile in one nest: the loop over tiles and the loop inside a tile.
+// Where a select that fills the border of an operand decides, for one spatial iteration: values in
+// [low, high) read no border, whatever the reduction does.
+struct Interior {
+  int64_t low = 0;
+  int64_t high = 0;
+  std::vector<tir::Var> sums;  // the reduction's iterations in the same conditions
+};
+
+// Parts of a condition that must all hold.
+std::vector<tir::PrimExpr> conjuncts(const tir::PrimExpr& e) {
+  std::vector<tir::PrimExpr> out, todo{e};
+  while (!todo.empty()) {
+    tir::PrimExpr at = todo.back();
+    todo.pop_back();
+    auto* b = as<tir::BinaryNode>(at);
+    if (b != nullptr && b->op == tir::BinaryOp::And) {
+      todo.push_back(b->b);
+      todo.push_back(b->a);
+    } else {
+      out.push_back(at);
+    }
+  }
+  return out;
+}
+
+// For conditions that are linear in the iterations; they hold at all values if at the extreme ones.
+Interior interior_of(const Block& b, const tir::IterVar& axis) {
+  std::vector<tir::PrimExpr> conditions;
+  post_order(b->body, [&](const Node& n) {
+    auto* select = as<tir::SelectNode>(&n);
+    if (select == nullptr) return;
+    for (const tir::PrimExpr& e : conjuncts(select->cond)) {
+      if (uses(e, axis->var)) conditions.push_back(e);
+    }
+  });
+  Interior out;
+  out.high = *tir::as_int(axis->extent);
+  std::vector<tir::IterVar> sums;
+  for (const tir::IterVar& i : b->iters) {
+    bool used = std::any_of(conditions.begin(), conditions.end(),
+                            [&](const tir::PrimExpr& e) { return uses(e, i->var); });
+    if (used && i->kind == IterKind::Reduce) {
+      sums.push_back(i);
+      out.sums.push_back(i->var);
+    }
+  }
+  tir::Analyzer analyzer;
+  for (const tir::IterVar& i : sums) analyzer.bind(i->var, i->min, i->extent);
+  auto holds = [&](int64_t value) {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const tir::PrimExpr& e) {
+      return analyzer.can_prove(tir::PrimExpr::unchecked(
+          substitute(e, {{axis->var.get(), tir::index(value)}}, family::tir_expr)));
+    });
+  };
+  while (out.low < out.high && !holds(out.low)) ++out.low;
+  while (out.high > out.low && !holds(out.high - 1)) --out.high;
+  return out;
+}
+
+// An axis of the tile in one nest: the loop over tiles and the loop inside a tile (none for tiles
+// of one value).
 struct Axis {
   LoopRV outer;
   LoopRV inner;
   int64_t extent;
   int64_t tile;
+  // Tiles before which the loop is cut, in order: code on both sides differs.
+  std::vector<int64_t> cuts;
+  // Tiles in [low, high) read no border; the others decide for each element.
+  int64_t low = 0;
+  int64_t high = 0;
+  std::vector<tir::Var> sums;
+  int64_t begin = 0;  // the first tile of this nest
+
+  int64_t tiles() const { return (extent + tile - 1) / tile; }
 };
+
+Axis make_axis(const LoopRV& outer, const LoopRV& inner, int64_t extent, int64_t tile,
+               const Interior& interior) {
+  Axis out{outer, inner, extent, tile, {}, 0, 0, interior.sums, 0};
+  out.low = (interior.low + tile - 1) / tile;
+  out.high = interior.high == extent ? out.tiles() : interior.high / tile;
+  if (out.high <= out.low) out.low = out.high = out.tiles();
+  std::set<int64_t> cuts;
+  // Each tile at the border is on its own, so that its conditions are known.
+  for (int64_t t = 1; t <= out.low; ++t) cuts.insert(t);
+  for (int64_t t = out.high; t < out.tiles(); ++t) cuts.insert(t);
+  if (extent % tile != 0) cuts.insert(extent / tile);
+  for (int64_t t : cuts) {
+    if (t > 0 && t < out.tiles()) out.cuts.push_back(t);
+  }
+  return out;
+}
 
 // A block of a tile, with its loops over the tile's axes in order (rows, then columns); an axis of
 // one value has none.
 struct Part {
   BlockRV block;
   std::vector<LoopRV> loops;
+  std::vector<std::pair<tir::Var, LoopRV>> sums;  // loops over the reduction
 };
 
 class Tiling {
  public:
-  Tiling(Schedule& s, const TargetInfo& target) : s_(s), lanes_(target.vector_bits / 32) {}
+  Tiling(Schedule& s, const TargetInfo& target, bool reuse_along_sums)
+      : s_(s), lanes_(target.vector_bits / 32), reuse_along_sums_(reuse_along_sums) {}
 
-  // Peels the tiles at the end of each axis that are smaller than the others, from axis `a` on.
+  // Cuts the loops over tiles, from axis `a` on, and finishes each kind of tile.
   void peel(std::vector<Axis> axes, std::vector<Part> parts, size_t a) {
-    while (a < axes.size() && axes[a].extent % axes[a].tile == 0) ++a;
+    while (a < axes.size() && axes[a].cuts.empty()) ++a;
     if (a == axes.size()) {
-      for (const Part& p : parts) finish(p);
+      for (const Part& p : parts) finish(axes, p);
       return;
     }
-    int64_t whole = axes[a].extent / axes[a].tile, rest = axes[a].extent % axes[a].tile;
-    RELAY_CHECK(whole > 0, "a tile is no larger than its axis");
-    tir::Partition cut = s_.partition(axes[a].outer, whole);
+    tir::Partition cut = s_.partition(axes[a].outer, axes[a].cuts[0] - axes[a].begin);
     auto copied = [&](const LoopRV& l) {
       for (const auto& [head, tail] : cut.loops) {
         if (head == l) return tail;
       }
-      return l == axes[a].outer ? cut.tail : l;
+      return l;
     };
     std::vector<Axis> tail_axes = axes;
     for (Axis& x : tail_axes) x.outer = copied(x.outer);
+    tail_axes[a].outer = cut.tail;
+    tail_axes[a].begin = axes[a].cuts[0];
+    tail_axes[a].cuts.erase(tail_axes[a].cuts.begin());
+    axes[a].cuts.clear();
     std::vector<Part> tail_parts = parts;
     for (Part& p : tail_parts) {
       p.block = cut.copy_of(p.block);
       for (LoopRV& l : p.loops) {
         if (l.var) l = copied(l);
       }
-      s_.partition(p.loops[a], rest);
+      for (auto& [var, loop] : p.sums) loop = copied(loop);
+    }
+    int64_t rest = axes[a].extent % axes[a].tile;
+    if (rest != 0 && tail_axes[a].begin == axes[a].extent / axes[a].tile) {
+      for (const Part& p : tail_parts) s_.partition(p.loops[a], rest);
     }
     peel(std::move(axes), std::move(parts), a + 1);
-    peel(std::move(tail_axes), std::move(tail_parts), a + 1);
+    peel(std::move(tail_axes), std::move(tail_parts), a);
   }
 
  private:
   // Rows are copies, columns are lanes: whole vectors, then one shorter vector.
-  void finish(const Part& p) {
+  void finish(const std::vector<Axis>& axes, const Part& p) {
+    for (const auto& [var, loop] : p.sums) {
+      bool border = std::any_of(axes.begin(), axes.end(), [&](const Axis& x) {
+        bool inside = x.begin >= x.low && x.begin < x.high;
+        return !inside && std::find(x.sums.begin(), x.sums.end(), var) != x.sums.end();
+      });
+      bool last = &var == &p.sums.back().first;
+      if (border || (last && reuse_along_sums_)) s_.unroll(loop);
+    }
     for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
       if (p.loops[i].var) s_.unroll(p.loops[i]);
     }
@@ -242,15 +353,32 @@ class Tiling {
 
   Schedule& s_;
   int64_t lanes_;
+  bool reuse_along_sums_;  // neighbouring results read the same elements at other places of the sum
 };
+
+// The producers that only put a border around an operand disappear: tiles inside read the operand
+// itself.
+void inline_borders(Schedule& s, const BlockRV& sum) {
+  for (const BlockRV& rv : s.producers(sum)) {
+    Block b = s.block(rv);
+    auto* store = as<tir::StoreNode>(b->body);
+    auto* select = store == nullptr ? nullptr : as<tir::SelectNode>(store->value);
+    if (b->init || select == nullptr || s.consumers(rv).size() != 1 ||
+        !isa<tir::LoadNode>(select->true_value) || !tir::as_float(select->false_value)) {
+      continue;
+    }
+    s.compute_inline(rv);
+  }
+}
 
 }  // namespace
 
 std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
   std::optional<Sum> found = find_sum(s);
-  if (!found) return "";
+  if (!found || found->columns() == 1) return "";
   const Sum& sum = *found;
-  if (sum.columns() == 1) return "";
+  // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
+  if (sum.depthwise && sum.reduction <= 9) inline_borders(s, sum.block);
   std::vector<BlockRV> consumers = s.consumers(sum.block);
   if (consumers.size() > 1) return "";
   BlockRV out;
@@ -264,37 +392,45 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
   std::vector<LoopRV> loops = s.get_loops(out);
   if (loops.size() != sum.spatial.size()) return "";
 
-  // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short.
+  // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short or
+  // its ends read a border.
   Tile tile = choose_tile(sum, target);
+  Block b = s.block(sum.block);
   std::vector<int64_t> sizes{tile.height, tile.columns};
-  if (tile.outer > 1) sizes.insert(sizes.begin(), tile.outer);
+  if (sum.spatial.size() > 2) sizes.insert(sizes.begin(), tile.outer);
   size_t first = loops.size() - sizes.size();
   std::vector<Axis> axes;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    std::vector<LoopRV> parts = s.split(loops[first + i], {-1, sizes[i]});
-    axes.push_back({parts[0], parts[1], sum.extents[first + i], sizes[i]});
+    const tir::IterVar& iter = sum.spatial[first + i];
+    std::vector<LoopRV> parts{loops[first + i], LoopRV{}};
+    if (sizes[i] > 1 || i > 0) parts = s.split(loops[first + i], {-1, sizes[i]});
+    axes.push_back(
+        make_axis(parts[0], parts[1], sum.extents[first + i], sizes[i], interior_of(b, iter)));
   }
   // One panel of weights serves all rows before the next is read, unless all weights stay in half
-  // of the second cache: then a row is read once.
+  // of the second cache: then a row is read once. Few rows leave the threads the columns.
   int64_t weights = sum.depthwise ? 0 : sum.reduction * sum.columns() * 4;
   bool rows_outside = weights <= target.l2_bytes / 2;
+  bool few_rows = axes.size() > 2 && axes[0].extent < 14;
   std::vector<LoopRV> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(first));
-  if (sum.depthwise || (rows_outside && order.empty())) {
-    for (const Axis& a : axes) order.push_back(a.outer);
-  } else {
-    order.insert(rows_outside ? order.end() : order.begin(), axes.back().outer);
-    for (size_t i = 0; i + 1 < axes.size(); ++i) order.push_back(axes[i].outer);
-  }
+  LoopRV columns = axes.back().outer;
+  if (!rows_outside || few_rows) order.insert(order.begin(), columns);
+  if (axes.size() > 2) order.push_back(axes[0].outer);
+  if (rows_outside && !few_rows && !sum.depthwise && axes.size() > 2) order.push_back(columns);
+  order.push_back(axes[axes.size() - 2].outer);
+  if (std::find(order.begin(), order.end(), columns) == order.end()) order.push_back(columns);
   size_t outside = order.size();
-  for (const Axis& a : axes) order.push_back(a.inner);
+  for (const Axis& a : axes) {
+    if (a.inner.var) order.push_back(a.inner);
+  }
   s.reorder(order);
   s.compute_at(sum.block, order[outside - 1]);
 
   // The sum's own loops: reduction outside, the tile inside, and zeros before them.
-  Block b = s.block(sum.block);
+  b = s.block(sum.block);
   std::vector<LoopRV> all = s.get_loops(sum.block);
   std::vector<LoopRV> reduction;
-  Part update{sum.block, std::vector<LoopRV>(axes.size())};
+  Part update{sum.block, std::vector<LoopRV>(axes.size()), {}};
   size_t spatial = 0;
   for (size_t i = 0; i < b->iters.size(); ++i) {
     bool sums = b->iters[i]->kind == IterKind::Reduce;
@@ -302,6 +438,7 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
       if (!uses(b->bindings[i], all[l].var)) continue;
       if (sums) {
         reduction.push_back(all[l]);
+        update.sums.emplace_back(b->iters[i]->var, all[l]);
       } else if (spatial >= first) {
         update.loops[spatial - first] = all[l];
       }
@@ -314,34 +451,40 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
     if (l.var) nest.push_back(l);
   }
   s.reorder(nest);
-  Part zeros{s.decompose_reduction(sum.block, reduction[0]), std::vector<LoopRV>(axes.size())};
+  Part zeros{s.decompose_reduction(sum.block, reduction[0]), std::vector<LoopRV>(axes.size()), {}};
   std::vector<LoopRV> zero_loops = s.get_loops(zeros.block);
   for (size_t i = axes.size(), at = zero_loops.size(); i-- > 0;) {
     if (update.loops[i].var) zeros.loops[i] = zero_loops[--at];
   }
-  Part epilogue{out, {}};
+  Part epilogue{out, {}, {}};
   for (const Axis& a : axes) epilogue.loops.push_back(a.inner);
 
   double work = static_cast<double>(sum.reduction);
   for (int64_t e : sum.extents) work *= static_cast<double>(e);
+  bool bordered = std::any_of(axes.begin(), axes.end(),
+                              [](const Axis& a) { return a.low > 0 || a.high < a.tiles(); });
   std::string text = "sum: " + std::to_string(tile.outer * tile.height) + "x" +
                      std::to_string(tile.columns) + " register tile, " +
                      (order[0] == axes.back().outer ? "columns" : "rows") + " outside";
+  if (bordered) text += ", border in tiles of its own";
   if (target.num_cores > 1 && work >= 4 * kMinParallelWork) {
-    // Loops that are not peeled share the work in fine portions.
+    // Loops that are not cut share the work in fine portions; pieces of one that is are shared
+    // each.
     std::vector<LoopRV> shared;
+    int64_t portions = 1;
     for (size_t i = 0; i < outside; ++i) {
-      bool peeled = std::any_of(axes.begin(), axes.end(), [&](const Axis& a) {
-        return a.outer == order[i] && a.extent % a.tile != 0;
-      });
-      if (peeled) break;
+      bool cut = std::any_of(axes.begin(), axes.end(),
+                             [&](const Axis& a) { return a.outer == order[i] && !a.cuts.empty(); });
+      if (cut && portions > 1) break;
+      if (cut) shared.clear();
       shared.push_back(order[i]);
+      portions *= s.extent(order[i]);
+      if (cut) break;
     }
-    if (shared.empty()) shared.push_back(order[0]);
     s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
     text += ", threads over tiles";
   }
-  Tiling(s, target).peel(axes, {zeros, update, epilogue}, 0);
+  Tiling(s, target, sum.depthwise).peel(axes, {zeros, update, epilogue}, 0);
   // What else there is (a padded input) gets plain loops.
   for (const BlockRV& rv : s.get_blocks()) {
     Block other = s.block(rv);
