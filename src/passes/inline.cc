@@ -1,11 +1,13 @@
 #include "passes/inline.h"
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/op.h"
 #include "node/walk.h"
 #include "passes/components.h"
+#include "passes/entry_functions.h"
 #include "passes/purity.h"
 
 namespace relay {
@@ -49,7 +51,9 @@ class FreshCopy : public Rewriter {
 
 class Inliner {
  public:
-  explicit Inliner(const Module& mod) : mod_(mod) {}
+  Inliner(const Module& mod, const PassContext& ctx) : mod_(mod) {
+    for (const Function& f : entry_functions(mod, ctx)) entries_.insert(f.get());
+  }
 
   Module run() {
     const size_t n = mod_->functions.size();
@@ -103,11 +107,9 @@ class Inliner {
         kFamilies);
   }
 
-  // Nobody else can name the function: neither this module nor, when it has a @main, who runs it.
+  // Nobody else can name the function, neither in this module nor outside.
   bool is_named_once(size_t i) const {
-    return has_main_ && uses_[i] == 1 && calls_[i] == 1 &&
-           mod_->global_vars[i]->name_hint != "main" &&
-           !mod_->functions[i]->has_attr(attr::kGlobalSymbol);
+    return uses_[i] == 1 && calls_[i] == 1 && !entries_.contains(mod_->functions[i].get());
   }
 
   bool wanted(size_t i) const {
@@ -141,7 +143,7 @@ class Inliner {
   }
 
   const Module& mod_;
-  bool has_main_ = static_cast<bool>(mod_->find("main"));
+  std::unordered_set<const Node*> entries_;
   std::unordered_map<std::string, size_t> index_;
   std::vector<std::vector<size_t>> edges_;
   std::vector<int> uses_;   // how often a function is named
@@ -150,7 +152,7 @@ class Inliner {
   std::vector<Function> done_;
 };
 
-Module run(const Module& mod, PassContext&) { return Inliner(mod).run(); }
+Module run(const Module& mod, PassContext& ctx) { return Inliner(mod, ctx).run(); }
 
 }  // namespace
 

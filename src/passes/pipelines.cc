@@ -5,7 +5,9 @@
 #include "passes/alter_op_layout.h"
 #include "passes/convert_layout.h"
 #include "passes/dead_code_elimination.h"
+#include "passes/defuse_ops.h"
 #include "passes/eliminate_common_subexpr.h"
+#include "passes/eta_expand.h"
 #include "passes/fold_constant.h"
 #include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
@@ -24,7 +26,9 @@ constexpr std::array kAll{
     &kAlterOpLayout,
     &kConvertLayout,
     &kDeadCodeElimination,
+    &kDefuseOps,
     &kEliminateCommonSubexpr,
+    &kEtaExpand,
     &kFoldConstant,
     &kFoldScaleAxis,
     &kFuseOps,

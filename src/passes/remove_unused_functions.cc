@@ -4,36 +4,13 @@
 #include <vector>
 
 #include "node/walk.h"
+#include "passes/entry_functions.h"
 
 namespace relay {
 namespace {
 
-constexpr const char* kEntries = "relay.RemoveUnusedFunctions.entry_functions";
-
-std::vector<Function> entries(const Module& mod, const PassContext& ctx) {
-  std::vector<Function> out;
-  auto it = ctx.config.find(kEntries);
-  auto* names = it == ctx.config.end() ? nullptr : it->second.get_if<ValueList>();
-  if (names != nullptr) {
-    for (const Value& name : *names) {
-      auto* text = name.get_if<std::string>();
-      Function f = text == nullptr ? nullptr : mod->find(*text);
-      if (f) out.push_back(f);
-    }
-    return out;
-  }
-  for (size_t i = 0; i < mod->functions.size(); ++i) {
-    const Function& f = mod->functions[i];
-    if (mod->global_vars[i]->name_hint == "main" || f->has_attr(attr::kGlobalSymbol)) {
-      out.push_back(f);
-    }
-  }
-  return out;
-}
-
 Module run(const Module& mod, PassContext& ctx) {
-  std::vector<Function> work = entries(mod, ctx);
-  if (work.empty()) return mod;
+  std::vector<Function> work = entry_functions(mod, ctx);
   std::unordered_set<const Node*> kept;
   for (const Function& f : work) kept.insert(f.get());
   while (!work.empty()) {

@@ -5,9 +5,8 @@
 //   def @g() { 1 }                           def @main() { @g() }
 //   def @main() { @g() }
 //
-// The entries are those named in `relay.RemoveUnusedFunctions.entry_functions` (a list of names) of
-// the context's config; without it @main and every function that carries a global_symbol. A module
-// without entries is a library: everything stays. Legal always; never loses.
+// The entries (entry_functions.h) are @main and what is exported, unless the config names others; a
+// module without entries is a library: everything stays. Legal always; never loses.
 // Does not drop data types.
 #pragma once
 

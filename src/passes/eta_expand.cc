@@ -1,0 +1,95 @@
+#include "passes/eta_expand.h"
+
+#include <unordered_map>
+
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+
+bool option(const PassContext& ctx, const char* key, bool fallback) {
+  auto it = ctx.config.find(key);
+  auto* value = it == ctx.config.end() ? nullptr : it->second.get_if<bool>();
+  return value == nullptr ? fallback : *value;
+}
+
+// fn [A, ...](%p0, ...) { callee[A, ...](%p0, ...) }
+Expr expanded(const Expr& callee) {
+  auto* type = as<FuncTypeNode>(callee->type);
+  std::unordered_map<const Node*, NodeRef> fresh;
+  std::vector<TypeVar> type_params;
+  std::vector<Type> type_args;
+  for (const TypeVar& t : type->type_params) {
+    type_params.push_back(type_var(t->name_hint, t->kind));
+    type_args.push_back(type_params.back());
+    fresh.emplace(t.get(), type_params.back());
+  }
+  std::vector<Var> params;
+  std::vector<Expr> args;
+  for (const Type& t : type->arg_types) {
+    Type own = fresh.empty() ? t : cast<TypeNode>(substitute(t, fresh));
+    params.push_back(var("p" + std::to_string(params.size()), own, callee->span));
+    args.push_back(params.back());
+  }
+  Expr body = call(callee, std::move(args), nullptr, callee->span, std::move(type_args));
+  return function(std::move(params), body, body->type, std::move(type_params), {}, callee->span);
+}
+
+class Expander : public Rewriter {
+ public:
+  Expander(bool constructors, bool globals)
+      : Rewriter(kFamilies), constructors_(constructors), globals_(globals) {}
+
+  // Looks from the parent, which knows a callee from a value.
+  NodeRef post(const NodeRef&, NodeRef rebuilt) override {
+    bool clause = isa<ClauseNode>(rebuilt);
+    if (!clause && !isa<ExprNode>(rebuilt)) return rebuilt;
+    auto* c = as<CallNode>(rebuilt);
+    std::vector<NodeRef> children = children_of(*rebuilt.get());
+    for (NodeRef& child : children) {
+      if (!wanted(child) || (c != nullptr && child == c->op && &child == &children.front())) {
+        continue;
+      }
+      child = expanded_once(child);
+    }
+    return with_children(rebuilt, children);
+  }
+
+ private:
+  bool wanted(const NodeRef& n) const {
+    bool kind = (constructors_ && isa<ConstructorNode>(n)) || (globals_ && isa<GlobalVarNode>(n));
+    return kind && isa<FuncTypeNode>(static_cast<const ExprNode*>(n.get())->type);
+  }
+
+  // One value for all uses in a function.
+  NodeRef expanded_once(const NodeRef& n) {
+    NodeRef& known = made_[n.get()];
+    if (!known) known = expanded(Expr::unchecked(n));
+    return known;
+  }
+
+  bool constructors_;
+  bool globals_;
+  std::unordered_map<const Node*, NodeRef> made_;
+};
+
+Module run(const Module& mod, PassContext& ctx) {
+  bool constructors = option(ctx, "relay.EtaExpand.expand_constructor", true);
+  bool globals = option(ctx, "relay.EtaExpand.expand_global_var", false);
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    return Expander(constructors, globals).apply(f);
+  });
+}
+
+}  // namespace
+
+const Pass kEtaExpand{"EtaExpand",
+                      1,
+                      Form::any,
+                      Form::any,
+                      "Makes functions of constructors and global functions used as values.",
+                      run};
+
+}  // namespace relay
