@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "lower/rules/column_reduction.h"
 #include "lower/rules/common.h"
+#include "lower/rules/row_reduction.h"
 #include "lower/rules/tiled_sum.h"
 #include "node/walk.h"
 
@@ -51,6 +53,8 @@ int inline_producers(Schedule& s) {
 // The rules for whole kernels, the most special first; the first that fits takes the kernel.
 using Rule = std::string (*)(Schedule& s, const TargetInfo& target);
 constexpr Rule kRules[] = {
+    schedule_row_reduction,
+    schedule_column_reduction,
     schedule_tiled_sum,
 };
 

@@ -1,0 +1,249 @@
+#include "lower/rules/column_reduction.h"
+
+#include <algorithm>
+
+#include "lower/rules/lanes.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::IterKind;
+using tir::LoopRV;
+using tir::PrimExpr;
+using tir::Schedule;
+
+namespace {
+
+// Windows of at most this many elements become copies.
+constexpr int64_t kSmallWindow = 16;
+// Rows of a border that are peeled, at most.
+constexpr int64_t kMaxBorder = 8;
+
+// Vectors of accumulators for `count` vectors of results: few enough for the registers, and so that
+// the last group is as full as can be.
+int64_t group_of(int64_t count, const TargetInfo& target) {
+  int64_t most = std::min<int64_t>(count, target.num_vector_registers / 4), best = most;
+  auto waste = [&](int64_t v) { return (count + v - 1) / v * v - count; };
+  for (int64_t v = most; v > most / 2 && v > 0; --v) {
+    if (waste(v) < waste(best)) best = v;
+  }
+  return best;
+}
+
+// How many iterations at the start and the end of the loop have to be peeled so that for the others
+// every condition on it alone, of those that the block's values are chosen by, holds.
+std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const LoopRV& loop,
+                                   const std::vector<LoopRV>& others) {
+  Block b = s.block(rv);
+  std::unordered_map<const Node*, NodeRef> values;
+  for (size_t i = 0; i < b->iters.size(); ++i) values[b->iters[i]->var.get()] = b->bindings[i];
+  std::vector<PrimExpr> conditions;
+  post_order(b->body, [&](const Node& n) {
+    auto* choice = as<tir::SelectNode>(&n);
+    if (choice == nullptr) return;
+    std::vector<PrimExpr> work{PrimExpr::unchecked(substitute(choice->cond, values))};
+    while (!work.empty()) {
+      PrimExpr e = work.back();
+      work.pop_back();
+      auto* both = as<tir::BinaryNode>(e);
+      if (both != nullptr && both->op == tir::BinaryOp::And) {
+        work.push_back(both->a);
+        work.push_back(both->b);
+        continue;
+      }
+      bool about = false, about_others = false;
+      post_order(e, [&](const Node& x) {
+        about |= &x == loop.var.get();
+        for (const LoopRV& other : others) {
+          about_others |= &x == other.var.get() && !(other == loop);
+        }
+      });
+      if (about && !about_others) conditions.push_back(e);
+    }
+  });
+  int64_t extent = s.extent(loop);
+  auto all_hold = [&](int64_t low, int64_t high) {
+    tir::Analyzer analyzer;
+    for (const LoopRV& l : s.get_loops(rv)) {
+      if (!(l == loop)) analyzer.bind(l.var, s.loop(l)->min, s.loop(l)->extent);
+    }
+    analyzer.bind(loop.var, tir::Bounds{low, extent - high - 1});
+    return std::all_of(conditions.begin(), conditions.end(),
+                       [&](const PrimExpr& e) { return analyzer.can_prove(e); });
+  };
+  if (conditions.empty()) return {0, 0};
+  for (int64_t total = 0; total <= 2 * kMaxBorder && total < extent; ++total) {
+    for (int64_t low = std::min(total, kMaxBorder); low >= 0; --low) {
+      if (total - low <= kMaxBorder && all_hold(low, total - low)) return {low, total - low};
+    }
+  }
+  return {0, 0};
+}
+
+// The loop over the last axis in groups of `chunk`, outside the loops that the reductions do not
+// have; `outer` are those that they have. Empty handle when the output is of another shape.
+struct Columns {
+  LoopRV groups;
+  LoopRV group;
+  std::vector<LoopRV> outer;
+};
+std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
+                                  const std::vector<PrimExpr>& wanted, int64_t chunk) {
+  std::vector<LoopRV> loops = s.get_loops(out), inner;
+  if (loops.empty() || !structural_equal(s.loop(loops.back())->extent, wanted.back())) {
+    return std::nullopt;
+  }
+  Columns out_loops;
+  size_t at = 0;
+  for (size_t i = 0; i + 1 < loops.size(); ++i) {
+    PrimExpr extent = s.loop(loops[i])->extent;
+    bool mine = at + 1 < wanted.size() && structural_equal(extent, wanted[at]);
+    at += mine;
+    (mine || tir::as_int(extent) == 1 ? out_loops.outer : inner).push_back(loops[i]);
+  }
+  if (at + 1 != wanted.size()) return std::nullopt;
+  std::vector<LoopRV> parts = s.split(loops.back(), {-1, chunk});
+  out_loops.groups = parts[0];
+  out_loops.group = parts[1];
+  std::vector<LoopRV> order = out_loops.outer;
+  order.push_back(parts[0]);
+  order.insert(order.end(), inner.begin(), inner.end());
+  order.push_back(parts[1]);
+  s.reorder(order);
+  return out_loops;
+}
+
+// The accumulators of one group: the reduction's loops outside, its vectors inside.
+bool in_registers(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t lanes) {
+  s.mask_reduction(rv);
+  Block b = s.block(rv);
+  std::vector<LoopRV> sums, columns;
+  int64_t window = 1;
+  for (const LoopRV& loop : loops_below(s, rv, groups)) {
+    bool sums_over = false;
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      if (b->iters[i]->kind != IterKind::Reduce) continue;
+      post_order(b->bindings[i], [&](const Node& n) { sums_over |= &n == loop.var.get(); });
+    }
+    (sums_over ? sums : columns).push_back(loop);
+    if (sums_over) window *= s.extent(loop) > 0 ? s.extent(loop) : kSmallWindow;
+  }
+  if (columns.size() != 1 || sums.empty()) return false;
+  std::vector<LoopRV> order = sums;
+  order.push_back(columns[0]);
+  s.reorder(order);
+  if (window <= kSmallWindow) {
+    for (const LoopRV& loop : sums) s.unroll(loop);
+  } else {
+    int64_t n = s.extent(sums.back());
+    if (n > 0 && n <= kSmallWindow / 2) {
+      s.unroll(sums.back());
+    } else {
+      s.unroll(sums.back(), kSmallWindow / 4);
+    }
+  }
+  vectors(s, columns[0], lanes);
+  return true;
+}
+
+}  // namespace
+
+std::string schedule_column_reduction(Schedule& s, const TargetInfo& target) {
+  std::vector<PrimExpr> wanted;
+  std::vector<BlockRV> reductions, others;
+  for (const BlockRV& rv : s.get_blocks()) {
+    Block b = s.block(rv);
+    if (!reduces(b)) continue;
+    std::vector<LoopRV> loops = s.get_loops(rv);
+    if (loops.size() != b->iters.size() || sums_products(b)) return "";
+    std::vector<PrimExpr> mine;
+    LoopRV last;
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (b->iters[i]->kind == IterKind::Opaque) return "";
+      if (b->iters[i]->kind != IterKind::DataParallel || s.extent(loops[i]) == 1) continue;
+      mine.push_back(b->iters[i]->extent);
+      last = loops[i];
+    }
+    if (mine.empty() || !is_contiguous(s, rv, last)) return "";
+    bool same = mine.size() == wanted.size();
+    for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], wanted[i]);
+    if (!reductions.empty() && !same) return "";
+    wanted = mine;
+    reductions.push_back(rv);
+  }
+  if (reductions.empty()) return "";
+  auto channels = tir::as_int(wanted.back());
+  BlockRV out;
+  if (!channels || !split_output(s, out, others)) return "";
+  int64_t lanes = lanes_of(s.block(reductions[0]), target);
+  int64_t count = (*channels + lanes - 1) / lanes;
+  int64_t chunk = lanes * group_of(count, target);
+  std::optional<Columns> columns = columns_of(s, out, wanted, chunk);
+  if (!columns) return "";
+  for (size_t i = others.size(); i-- > 0;) s.compute_at(others[i], columns->groups);
+
+  double work = static_cast<double>(*channels);
+  for (const LoopRV& l : columns->outer) {
+    work *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
+  }
+  double elements = 0;
+  for (const BlockRV& rv : others) {
+    bool sums = reduces(s.block(rv));
+    double each = 1;
+    std::vector<LoopRV> below = loops_below(s, rv, columns->groups);
+    for (const LoopRV& l : below) {
+      each *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : 64;
+    }
+    elements += each / static_cast<double>(chunk);
+    s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local);
+    if (sums) {
+      if (!in_registers(s, rv, columns->groups, lanes)) return "";
+    } else if (!below.empty()) {
+      vectors(s, below.back(), lanes);
+    }
+  }
+  vectors(s, columns->group, lanes);
+  work *= std::max(elements, 1.0);
+
+  std::string text = "columns: " + std::to_string(chunk / lanes) + "x" + std::to_string(lanes) +
+                     " lanes in registers";
+  LoopRV groups = columns->groups;
+  BlockRV windows = reductions[0];
+  if (*channels % chunk != 0 && *channels > chunk) {
+    groups = s.partition(groups, *channels / chunk).head;
+  }
+  // Borders, outermost first; inside the outer border all is as it was.
+  std::vector<LoopRV>& outer = columns->outer;
+  bool peeled = false;
+  for (size_t i = 0; i < outer.size(); ++i) {
+    if (s.extent(outer[i]) <= 0) continue;
+    auto [low, high] = border(s, windows, outer[i], outer);
+    if (low > 0) {
+      tir::Partition p = s.partition(outer[i], low);
+      windows = p.copy_of(windows);
+      groups = p.copy_of(groups);
+      for (size_t j = i + 1; j < outer.size(); ++j) outer[j] = p.copy_of(outer[j]);
+      outer[i] = p.tail;
+    }
+    if (high > 0) outer[i] = s.partition(outer[i], s.extent(outer[i]) - high).head;
+    peeled |= low + high > 0;
+  }
+  if (peeled) text += ", borders peeled";
+  if (target.num_cores > 1 && work >= kMinParallelWork) {
+    auto wide = std::find_if(outer.begin(), outer.end(), [&](const LoopRV& l) {
+      return s.extent(l) < 0 || s.extent(l) >= 2 * target.num_cores;
+    });
+    LoopRV shared = wide != outer.end() ? *wide : groups;
+    if (s.extent(shared) != 1) {
+      s.parallel(shared);
+      text += ", threads over " + shared.var->name;
+    }
+  }
+  return text;
+}
+
+}  // namespace relay

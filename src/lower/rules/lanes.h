@@ -1,0 +1,31 @@
+// How rules put vector lanes on loops.
+#pragma once
+
+#include <vector>
+
+#include "lower/rules/common.h"
+
+namespace relay {
+
+// Elements of the block's result in one vector, at least 2.
+int64_t lanes_of(const tir::Block& b, const TargetInfo& target);
+
+// Whether neighbouring iterations of the loop read neighbouring elements, or the same one.
+bool is_contiguous(const tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop);
+
+// Whether the block sums products of two tensors that both move with the reduction, as matrix
+// products and convolutions do.
+bool sums_products(const tir::Block& b);
+
+// The loops of the block below `at`, outermost first; all when `at` is null or not around it.
+std::vector<tir::LoopRV> loops_below(const tir::Schedule& s, const tir::BlockRV& block,
+                                     const tir::LoopRV& at);
+
+// The block that writes the kernel's only output, last, and the others in program order. An output
+// that is a reduction is written from a register copy. False when the kernel is not of that kind.
+bool split_output(tir::Schedule& s, tir::BlockRV& out, std::vector<tir::BlockRV>& others);
+
+// The loop as copies of one vector; a rest is masked.
+void vectors(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
+
+}  // namespace relay

@@ -1,0 +1,208 @@
+#include "lower/rules/row_reduction.h"
+
+#include <algorithm>
+
+#include "lower/rules/lanes.h"
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::IterKind;
+using tir::LoopRV;
+using tir::PrimExpr;
+using tir::Schedule;
+
+namespace {
+
+// Vectors of partial results: as many additions as an addition takes cycles on either machine.
+constexpr int64_t kAccumulators = 4;
+// Loops of at most this many iterations become copies.
+constexpr int64_t kSmallLoop = 8;
+
+bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
+
+// Whether some load of the block moves with every one of its iterations, so that nothing is read
+// twice: sums of products do so, and are better tiled.
+bool reads_each_element_once(const Block& b) {
+  bool found = false;
+  post_order(b->body, [&](const Node& n) {
+    auto* l = as<tir::LoadNode>(&n);
+    if (l == nullptr || l->buffer == b->writes[0]->buffer) return;
+    found |= std::all_of(b->iters.begin(), b->iters.end(), [&](const tir::IterVar& i) {
+      if (is_one(i->extent)) return true;
+      bool used = false;
+      for (const PrimExpr& e : l->indices) {
+        post_order(e, [&](const Node& x) { used |= &x == i->var.get(); });
+      }
+      return used;
+    });
+  });
+  return found;
+}
+
+// The loops as one where that keeps neighbours, else the innermost.
+LoopRV innermost(Schedule& s, const BlockRV& rv, const std::vector<LoopRV>& loops) {
+  if (loops.size() > 1) {
+    Schedule attempt = s;
+    LoopRV fused = attempt.fuse(loops);
+    if (is_contiguous(attempt, rv, fused)) {
+      s = attempt;
+      return fused;
+    }
+  }
+  return loops.back();
+}
+
+void few_copies(Schedule& s, const LoopRV& loop) {
+  int64_t n = s.extent(loop);
+  if (n <= kSmallLoop) {
+    s.unroll(loop);
+  } else {
+    s.unroll(loop, kAccumulators);
+  }
+}
+
+// Whole vectors, then one that is masked.
+void vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
+  int64_t n = s.extent(loop);
+  std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
+  LoopRV chunks = parts[0], lane = parts[1];
+  if (n % lanes != 0 && n > lanes) {
+    tir::Partition p = s.partition(chunks, n / lanes);
+    s.vectorize(p.copy_of(lane));
+    chunks = p.head;
+  }
+  s.vectorize(lane);
+  few_copies(s, chunks);
+}
+
+// Partial results in several vectors, then the vectors, then their lanes.
+void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t lanes) {
+  int64_t n = s.extent(loop);
+  int64_t chunk = lanes * std::min(kAccumulators, (n + lanes - 1) / lanes);
+  std::vector<LoopRV> parts = s.split(loop, {-1, chunk});
+  s.mask_reduction(rv);
+  BlockRV partial = s.rfactor(rv, parts[1]);
+  s.set_scope(partial, tir::Scope::Register);
+  if (chunk > lanes) {
+    LoopRV all = s.get_loops(rv).back();
+    std::vector<LoopRV> vector = s.split(all, {-1, lanes});
+    BlockRV one = s.rfactor(rv, vector[1]);
+    s.set_scope(one, tir::Scope::Register);
+    s.unroll(vector[0]);
+    s.vectorize(vector[1]);
+  }
+  s.vectorize(s.get_loops(rv).back());
+  BlockRV init = s.decompose_reduction(partial, parts[0]);
+  vectors(s, s.get_loops(init).back(), lanes);
+  LoopRV chunks = parts[0];
+  if (n % chunk != 0 && n > chunk) {
+    tir::Partition p = s.partition(chunks, n / chunk);
+    vectors(s, p.copy_of(parts[1]), lanes);
+    chunks = p.head;
+  }
+  vectors(s, parts[1], lanes);
+  if (s.extent(chunks) <= kSmallLoop) s.unroll(chunks);
+}
+
+// The leading loops of the output that count the rows, as one loop; a null handle when there is a
+// single row and no loop for it. Nothing when the output is not made of such rows.
+std::optional<LoopRV> row_loop(Schedule& s, const BlockRV& out, const std::vector<PrimExpr>& rows) {
+  std::vector<LoopRV> loops = s.get_loops(out), taken;
+  size_t at = 0;
+  for (const PrimExpr& extent : rows) {
+    while (at < loops.size() && s.extent(loops[at]) == 1) taken.push_back(loops[at++]);
+    if (at == loops.size()) return std::nullopt;
+    PrimExpr have = s.loop(loops[at])->extent;
+    auto n = tir::as_int(extent), m = tir::as_int(have);
+    if (n && m && *m > *n && *m % *n == 0) {
+      // Groups of an axis.
+      std::vector<LoopRV> parts = s.split(loops[at], {*n, -1});
+      loops[at] = parts[1];
+      taken.push_back(parts[0]);
+      continue;
+    }
+    if (!structural_equal(have, extent) && !(n && n == m)) return std::nullopt;
+    taken.push_back(loops[at++]);
+  }
+  if (rows.empty() && !loops.empty() && s.extent(loops[0]) == 1) taken.push_back(loops[0]);
+  if (taken.empty()) return LoopRV{};
+  return s.fuse(taken);
+}
+
+}  // namespace
+
+std::string schedule_row_reduction(Schedule& s, const TargetInfo& target) {
+  std::vector<BlockRV> blocks = s.get_blocks(), reductions;
+  std::vector<PrimExpr> rows;
+  for (const BlockRV& rv : blocks) {
+    Block b = s.block(rv);
+    if (!reduces(b)) continue;
+    std::vector<PrimExpr> mine;
+    for (const tir::IterVar& i : b->iters) {
+      if (i->kind == IterKind::Opaque) return "";
+      if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
+      if (i->kind == IterKind::Reduce && !tir::as_int(i->extent)) return "";
+    }
+    if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back())) return "";
+    bool same = mine.size() == rows.size();
+    for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);
+    if (!reductions.empty() && !same) return "";
+    rows = mine;
+    reductions.push_back(rv);
+  }
+  if (reductions.empty()) return "";
+  BlockRV out;
+  if (!split_output(s, out, blocks)) return "";
+  std::optional<LoopRV> row = row_loop(s, out, rows);
+  if (!row) return "";
+  if (row->var) {
+    for (size_t i = blocks.size(); i-- > 0;) s.compute_at(blocks[i], *row);
+  }
+
+  double work = 0;
+  blocks.push_back(out);
+  for (const BlockRV& rv : blocks) {
+    Block b = s.block(rv);
+    std::vector<LoopRV> loops = loops_below(s, rv, *row);
+    double elements = 1;
+    for (const LoopRV& l : loops) {
+      if (s.extent(l) < 0) return "";
+      elements *= static_cast<double>(s.extent(l));
+    }
+    work += elements;
+    bool sums = reduces(b);
+    auto reduced = std::count_if(b->iters.begin(), b->iters.end(), [](const tir::IterVar& i) {
+      return i->kind == IterKind::Reduce && !is_one(i->extent);
+    });
+    // The statistics of more than one row: the leading loops were not the rows.
+    if (sums && static_cast<std::ptrdiff_t>(loops.size()) != reduced) return "";
+    if (!(rv == out)) {
+      bool one = sums || elements == 1;
+      s.set_scope(rv, one ? tir::Scope::Register : tir::Scope::Local);
+    }
+    if (loops.empty() || elements == 1) continue;
+    LoopRV inner = innermost(s, rv, loops);
+    if (sums) {
+      vectorize_reduction(s, rv, inner, lanes_of(b, target));
+    } else {
+      vectorize_elements(s, inner, lanes_of(b, target));
+    }
+  }
+  std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +
+                     std::to_string(lanes_of(s.block(reductions[0]), target)) + " lanes";
+  if (row->var) {
+    int64_t n = s.extent(*row);
+    work *= n > 0 ? static_cast<double>(n) : 64;
+    if (target.num_cores > 1 && n != 1 && work >= kMinParallelWork) {
+      s.parallel(*row);
+      text += ", threads over rows";
+    }
+  }
+  return text;
+}
+
+}  // namespace relay

@@ -1,0 +1,140 @@
+// Kernels over columns: what their schedule computes, on each target, against plain loops.
+#include "lower/test/kernel_case.h"
+
+namespace relay::lower_test {
+namespace {
+
+void expect_columns(const Case& c) { expect_right(c, "columns:"); }
+
+// Windows of `size` x `size` over [1, height, width, channels], with the border not counted.
+Case pool(bool average, int64_t height, int64_t width, int64_t channels, int64_t size,
+          int64_t stride, int64_t pad) {
+  Tensor x = placeholder("x", f32, {index(1), index(height), index(width), index(channels)});
+  int64_t oh = (height + 2 * pad - size) / stride + 1, ow = (width + 2 * pad - size) / stride + 1;
+  std::vector<PrimExpr> shape{index(1), index(oh), index(ow), index(channels)};
+  auto inside = [&](const PrimExpr& at, int64_t n) {
+    return logical_and(ge(at, index(0)), lt(at, index(n)));
+  };
+  double none = average ? 0 : -std::numeric_limits<double>::infinity();
+  Tensor r = compute("r", shape, [&](const Indices& i) {
+    Combiner c = average ? Combiner::Sum : Combiner::Max;
+    return reduce(c, {index(size), index(size)}, [&](const Indices& k) {
+      PrimExpr h = i[1] * stride + k[0] - pad, w = i[2] * stride + k[1] - pad;
+      PrimExpr v = x(i[0], h, w, i[3]);
+      if (pad == 0) return v;
+      return select(logical_and(inside(h, height), inside(w, width)), v, imm_float(f32, none));
+    });
+  });
+  Tensor y = compute("y", shape, [&](const Indices& i) {
+    auto covered = [&](const PrimExpr& at, int64_t n) {
+      PrimExpr begin = at * stride - pad;
+      return min(begin + size, index(n)) - max(begin, index(0));
+    };
+    return div(r(i), cast(f32, covered(i[1], height) * covered(i[2], width)));
+  });
+  Case c{create_prim_func("pool", {x}, {average ? y : r}),
+         {random_floats(static_cast<size_t>(height * width * channels), 9)},
+         {}};
+  for (int64_t i = 0; i < oh; ++i) {
+    for (int64_t j = 0; j < ow; ++j) {
+      for (int64_t ch = 0; ch < channels; ++ch) {
+        double v = none, count = 0;
+        for (int64_t h = i * stride - pad; h < i * stride - pad + size; ++h) {
+          for (int64_t w = j * stride - pad; w < j * stride - pad + size; ++w) {
+            if (h < 0 || h >= height || w < 0 || w >= width) continue;
+            double e = c.inputs[0][static_cast<size_t>((h * width + w) * channels + ch)];
+            v = average ? v + e : std::max(v, e);
+            count += 1;
+          }
+        }
+        c.expected.push_back(static_cast<float>(average ? v / count : v));
+      }
+    }
+  }
+  return c;
+}
+
+// Means over the first `rows` of [items, rows, channels]; with `subtract`, what is left without.
+Case means(int64_t items, int64_t rows, int64_t channels, bool subtract) {
+  Tensor x = placeholder("x", f32, {index(items), index(rows), index(channels)});
+  Tensor sum = compute("sum", {index(items), index(channels)}, [&](const Indices& i) {
+    return tir::sum({index(rows)}, [&](const Indices& k) { return x(i[0], k[0], i[1]); });
+  });
+  Tensor mean = compute("mean", sum->shape(), [&](const Indices& i) {
+    return div(sum(i), imm_float(f32, static_cast<double>(rows)));
+  });
+  Tensor rest =
+      compute("rest", x->shape(), [&](const Indices& i) { return x(i) - mean(i[0], i[2]); });
+  Case c{create_prim_func("means", {x}, {subtract ? rest : mean}),
+         {random_floats(static_cast<size_t>(items * rows * channels), 11)},
+         {}};
+  std::vector<double> m(static_cast<size_t>(items * channels));
+  auto at = [&](int64_t n, int64_t r, int64_t ch) {
+    return static_cast<double>(c.inputs[0][static_cast<size_t>((n * rows + r) * channels + ch)]);
+  };
+  for (int64_t n = 0; n < items; ++n) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t ch = 0; ch < channels; ++ch)
+        m[static_cast<size_t>(n * channels + ch)] += at(n, r, ch) / static_cast<double>(rows);
+    }
+  }
+  if (!subtract) {
+    c.expected.assign(m.begin(), m.end());
+    return c;
+  }
+  for (int64_t n = 0; n < items; ++n) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t ch = 0; ch < channels; ++ch)
+        c.expected.push_back(
+            static_cast<float>(at(n, r, ch) - m[static_cast<size_t>(n * channels + ch)]));
+    }
+  }
+  return c;
+}
+
+constexpr int64_t kChannels[] = {3, 16, 20, 100, 320};
+
+TEST(ColumnReduction, windows_with_and_without_a_border) {
+  for (bool average : {false, true}) {
+    for (int64_t channels : kChannels) {
+      SCOPED_TRACE(channels);
+      expect_columns(pool(average, 9, 7, channels, 3, 2, 1));
+      expect_columns(pool(average, 6, 6, channels, 2, 2, 0));
+    }
+    expect_columns(pool(average, 12, 11, 20, 5, 1, 2));
+    expect_columns(pool(average, 3, 3, 20, 3, 1, 1));  // no window without a border
+    expect_columns(pool(average, 40, 40, 32, 3, 2, 1));
+  }
+}
+
+TEST(ColumnReduction, means_over_leading_axes) {
+  for (int64_t channels : kChannels) {
+    SCOPED_TRACE(channels);
+    expect_columns(means(1, 49, channels, false));
+    expect_columns(means(3, 5, channels, false));
+    expect_columns(means(2, 21, channels, true));
+  }
+  expect_columns(means(1, 1000, 300, false));
+}
+
+TEST(ColumnReduction, inner_windows_test_no_border) {
+  Target target = codegen_test::runnable_targets().back();
+  Case c = pool(false, 40, 40, 32, 3, 2, 1);
+  std::string text = to_string(lower_loops(scheduled(c.func, target)));
+  // The last loop nest is the inside.
+  size_t inside = text.rfind("for ");
+  EXPECT_EQ(text.find("select", inside), std::string::npos) << text;
+  EXPECT_NE(text.find("select"), std::string::npos) << text;
+}
+
+TEST(ColumnReduction, not_for_matrix_products) {
+  Tensor a = placeholder("a", f32, {index(8), index(64)});
+  Tensor b = placeholder("b", f32, {index(64), index(32)});
+  Tensor product = compute("y", {index(8), index(32)}, [&](const Indices& i) {
+    return tir::sum({index(64)}, [&](const Indices& k) { return a(i[0], k[0]) * b(k[0], i[1]); });
+  });
+  EXPECT_FALSE(rule_of(create_prim_func("product", {a, b}, {product})).starts_with("columns:"));
+}
+
+}  // namespace
+}  // namespace relay::lower_test

@@ -1,0 +1,169 @@
+// Kernels over rows: what their schedule computes, on each target, against plain loops.
+#include "lower/test/kernel_case.h"
+
+namespace relay::lower_test {
+namespace {
+
+void expect_rows(const Case& c) { expect_right(c, "rows:"); }
+
+// exp(x - max) / sum over the last axis of [rows, n].
+Case softmax(int64_t rows, int64_t n) {
+  Tensor x = placeholder("x", f32, {index(rows), index(n)});
+  Tensor top = compute("top", {index(rows)}, [&](const Indices& i) {
+    return reduce(Combiner::Max, {index(n)}, [&](const Indices& k) { return x(i[0], k[0]); });
+  });
+  Tensor e = compute("e", x->shape(),
+                     [&](const Indices& i) { return call("exp", f32, {x(i) - top(i[0])}); });
+  Tensor sum = compute("sum", {index(rows)}, [&](const Indices& i) {
+    return tir::sum({index(n)}, [&](const Indices& k) { return e(i[0], k[0]); });
+  });
+  Tensor y = compute("y", x->shape(), [&](const Indices& i) { return div(e(i), sum(i[0])); });
+  Case c{create_prim_func("softmax", {x}, {y}), {random_floats(rows * n, 7)}, {}};
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = c.inputs[0].data() + r * n;
+    double most = *std::max_element(row, row + n), total = 0;
+    for (int64_t k = 0; k < n; ++k) total += std::exp(row[k] - most);
+    for (int64_t k = 0; k < n; ++k)
+      c.expected.push_back(static_cast<float>(std::exp(row[k] - most) / total));
+  }
+  return c;
+}
+
+// Normalisation of `groups` groups of the channels of [items, channels, pixels], scaled by channel,
+// with a residual added before; one group and one pixel are layer normalisation.
+Case normalisation(int64_t items, int64_t groups, int64_t channels, int64_t pixels) {
+  int64_t per_group = channels / groups;
+  Tensor a = placeholder("a", f32, {index(items), index(channels), index(pixels)});
+  Tensor b = placeholder("b", f32, a->shape());
+  Tensor gamma = placeholder("gamma", f32, {index(channels)});
+  Tensor x = compute("x", a->shape(), [&](const Indices& i) { return a(i) + b(i); });
+  std::vector<PrimExpr> rows{index(items), index(groups)};
+  std::vector<PrimExpr> extents{index(per_group), index(pixels)};
+  auto element = [&](const Indices& r, const Indices& k) {
+    return x(r[0], r[1] * per_group + k[0], k[1]);
+  };
+  PrimExpr n = imm_float(f32, static_cast<double>(per_group * pixels));
+  Tensor total = compute("total", rows, [&](const Indices& r) {
+    return tir::sum(extents, [&](const Indices& k) { return element(r, k); });
+  });
+  Tensor mean = compute("mean", rows, [&](const Indices& r) { return div(total(r), n); });
+  Tensor squares = compute("squares", rows, [&](const Indices& r) {
+    return tir::sum(extents, [&](const Indices& k) {
+      PrimExpr d = element(r, k) - mean(r);
+      return d * d;
+    });
+  });
+  Tensor factor = compute("factor", rows, [&](const Indices& r) {
+    return call("rsqrt", f32, {div(squares(r), n) + imm_float(f32, 1e-5)});
+  });
+  Tensor y = compute("y", x->shape(), [&](const Indices& i) {
+    Indices r{i[0], floor_div(i[1], index(per_group))};
+    return (x(i) - mean(r)) * factor(r) * gamma(i[1]);
+  });
+  size_t size = static_cast<size_t>(items * channels * pixels);
+  Case c{create_prim_func("norm", {a, b, gamma}, {y}),
+         {random_floats(size, 1), random_floats(size, 2), random_floats(channels, 3)},
+         {}};
+  int64_t row = per_group * pixels;
+  for (int64_t r = 0; r < items * groups; ++r) {
+    auto at = [&](int64_t k) {
+      size_t i = static_cast<size_t>(r * row + k);
+      return static_cast<double>(c.inputs[0][i]) + c.inputs[1][i];
+    };
+    double m = 0, v = 0;
+    for (int64_t k = 0; k < row; ++k) m += at(k) / static_cast<double>(row);
+    for (int64_t k = 0; k < row; ++k) v += (at(k) - m) * (at(k) - m) / static_cast<double>(row);
+    for (int64_t k = 0; k < row; ++k) {
+      double scale = c.inputs[2][static_cast<size_t>((r % groups) * per_group + k / pixels)];
+      c.expected.push_back(static_cast<float>((at(k) - m) / std::sqrt(v + 1e-5) * scale));
+    }
+  }
+  return c;
+}
+
+// A reduction of the last axis of [rows, n].
+Case reduction(Combiner combiner, int64_t rows, int64_t n, bool keepdims) {
+  Tensor x = placeholder("x", f32, {index(rows), index(n)});
+  std::vector<PrimExpr> shape{index(rows)};
+  if (keepdims) shape.push_back(index(1));
+  Tensor y = compute("y", shape, [&](const Indices& i) {
+    return reduce(combiner, {index(n)}, [&](const Indices& k) { return x(i[0], k[0]); });
+  });
+  Case c{create_prim_func("reduction", {x}, {y}), {random_floats(rows * n, 5)}, {}};
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = c.inputs[0].data() + r * n;
+    double v = row[0];
+    for (int64_t k = 1; k < n; ++k) {
+      v = combiner == Combiner::Sum    ? v + row[k]
+          : combiner == Combiner::Prod ? v * row[k]
+          : combiner == Combiner::Min  ? std::min<double>(v, row[k])
+                                       : std::max<double>(v, row[k]);
+    }
+    c.expected.push_back(static_cast<float>(v));
+  }
+  return c;
+}
+
+constexpr int64_t kLengths[] = {2, 7, 16, 49, 64, 65, 197, 768, 1000};
+
+TEST(RowReduction, softmax_of_rows_of_any_length) {
+  for (int64_t n : kLengths) {
+    SCOPED_TRACE(n);
+    expect_rows(softmax(3, n));
+  }
+  expect_rows(softmax(1, 1000));
+  expect_rows(softmax(300, 200));  // enough for two threads
+}
+
+TEST(RowReduction, rows_larger_than_the_stack_live_in_scratch_memory) {
+  expect_rows(softmax(2, 20000));
+}
+
+TEST(RowReduction, normalisation_with_what_is_added_before) {
+  for (int64_t n : kLengths) {
+    SCOPED_TRACE(n);
+    expect_rows(normalisation(3, 1, n, 1));
+  }
+  expect_rows(normalisation(2, 1, 5, 49));  // one row an item
+  expect_rows(normalisation(2, 5, 5, 49));  // instance normalisation
+  expect_rows(normalisation(2, 3, 6, 49));  // groups
+  expect_rows(normalisation(40, 3, 96, 10));
+}
+
+TEST(RowReduction, every_combiner) {
+  for (Combiner c : {Combiner::Sum, Combiner::Prod, Combiner::Min, Combiner::Max}) {
+    for (int64_t n : kLengths) {
+      SCOPED_TRACE(n);
+      expect_rows(reduction(c, 3, n, false));
+    }
+    expect_rows(reduction(c, 1, 77, true));
+    expect_rows(reduction(c, 500, 77, true));
+  }
+}
+
+TEST(RowReduction, greatest_and_least_give_nan_for_a_row_with_nan) {
+  for (Combiner combiner : {Combiner::Min, Combiner::Max}) {
+    for (size_t where : {0, 15, 48, 70}) {
+      Case c = reduction(combiner, 3, 71, false);
+      c.inputs[0][71 + where] = std::numeric_limits<float>::quiet_NaN();
+      c.expected[1] = std::numeric_limits<float>::quiet_NaN();
+      expect_rows(c);
+    }
+  }
+}
+
+TEST(RowReduction, not_for_matrix_products_nor_for_reductions_over_leading_axes) {
+  Tensor a = placeholder("a", f32, {index(8), index(64)});
+  Tensor b = placeholder("b", f32, {index(32), index(64)});
+  Tensor product = compute("y", {index(8), index(32)}, [&](const Indices& i) {
+    return tir::sum({index(64)}, [&](const Indices& k) { return a(i[0], k[0]) * b(i[1], k[0]); });
+  });
+  EXPECT_FALSE(rule_of(create_prim_func("product", {a, b}, {product})).starts_with("rows:"));
+  Tensor columns = compute("y", {index(64)}, [&](const Indices& i) {
+    return tir::sum({index(8)}, [&](const Indices& k) { return a(k[0], i[0]); });
+  });
+  EXPECT_FALSE(rule_of(create_prim_func("columns", {a}, {columns})).starts_with("rows:"));
+}
+
+}  // namespace
+}  // namespace relay::lower_test
