@@ -28,7 +28,7 @@ struct InterpretOptions {
   // UserError E0606.
   int64_t max_steps = 0;
   // Asked now and then; the run ends with UserError E0607 when it says true.
-  std::function<bool()> cancelled;
+  std::function<bool()> cancelled = {};
 };
 
 // `buffers`: a tensor for each parameter, in order, of its dtype and shape; those of outputs are

@@ -1,0 +1,114 @@
+#include "tir/intrinsics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace relay::tir {
+namespace {
+
+// Both precisions of one formula of a, b and c.
+#define RELAY_FORMULA(formula)                                          \
+  [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) {  \
+    using T [[maybe_unused]] = double;                                  \
+    return static_cast<double>(formula);                                \
+  },                                                                    \
+      [](float a, [[maybe_unused]] float b, [[maybe_unused]] float c) { \
+        using T [[maybe_unused]] = float;                               \
+        return static_cast<float>(formula);                             \
+      }
+
+constexpr auto kFloat = IntrinsicRule::Float;
+
+// Sorted by name.
+constexpr Intrinsic kIntrinsics[] = {
+    {"abs", 1, IntrinsicRule::Number, "magnitude; of the least integer, itself",
+     RELAY_FORMULA(std::fabs(a))},
+    {"acos", 1, kFloat, "arc cosine", RELAY_FORMULA(std::acos(a))},
+    {"acosh", 1, kFloat, "inverse hyperbolic cosine", RELAY_FORMULA(std::acosh(a))},
+    {"asin", 1, kFloat, "arc sine", RELAY_FORMULA(std::asin(a))},
+    {"asinh", 1, kFloat, "inverse hyperbolic sine", RELAY_FORMULA(std::asinh(a))},
+    {"atan", 1, kFloat, "arc tangent", RELAY_FORMULA(std::atan(a))},
+    {"atan2", 2, kFloat, "angle of the point (b, a)", RELAY_FORMULA(std::atan2(a, b))},
+    {"atanh", 1, kFloat, "inverse hyperbolic tangent", RELAY_FORMULA(std::atanh(a))},
+    {"bitcast", 1, IntrinsicRule::Bits, "the same bits as another dtype", nullptr, nullptr},
+    {"ceil", 1, kFloat, "least integer not below", RELAY_FORMULA(std::ceil(a))},
+    {"cos", 1, kFloat, "cosine", RELAY_FORMULA(std::cos(a))},
+    {"cosh", 1, kFloat, "hyperbolic cosine", RELAY_FORMULA(std::cosh(a))},
+    {"erf", 1, kFloat, "error function", RELAY_FORMULA(std::erf(a))},
+    {"exp", 1, kFloat, "e to the power a", RELAY_FORMULA(std::exp(a))},
+    {"floor", 1, kFloat, "greatest integer not above", RELAY_FORMULA(std::floor(a))},
+    {"fma", 3, kFloat, "a * b + c, rounded once", RELAY_FORMULA(std::fma(a, b, c))},
+    {"fmod", 2, kFloat, "rest of a / b with the sign of a", RELAY_FORMULA(std::fmod(a, b))},
+    {"isfinite", 1, IntrinsicRule::Test, "neither infinite nor NaN",
+     RELAY_FORMULA(std::isfinite(a))},
+    {"isinf", 1, IntrinsicRule::Test, "an infinity", RELAY_FORMULA(std::isinf(a))},
+    {"isnan", 1, IntrinsicRule::Test, "not a number", RELAY_FORMULA(std::isnan(a))},
+    {"likely", 1, IntrinsicRule::Any, "the argument, which is expected to be true", nullptr,
+     nullptr},
+    {"log", 1, kFloat, "natural logarithm", RELAY_FORMULA(std::log(a))},
+    {"log10", 1, kFloat, "logarithm to base 10", RELAY_FORMULA(std::log10(a))},
+    {"log2", 1, kFloat, "logarithm to base 2", RELAY_FORMULA(std::log2(a))},
+    {"popcount", 1, IntrinsicRule::Integer, "number of bits that are one", nullptr, nullptr},
+    {"pow", 2, kFloat, "a to the power b", RELAY_FORMULA(std::pow(a, b))},
+    {"prefetch", 1, IntrinsicRule::Effect, "brings what the Load names into the cache", nullptr,
+     nullptr},
+    {"round", 1, kFloat, "nearest integer, halves to even", RELAY_FORMULA(std::nearbyint(a))},
+    {"rsqrt", 1, kFloat, "1 / sqrt(a)", RELAY_FORMULA(T{1} / std::sqrt(a))},
+    {"sigmoid", 1, kFloat, "1 / (1 + exp(-a))", RELAY_FORMULA(T{1} / (T{1} + std::exp(-a)))},
+    {"sin", 1, kFloat, "sine", RELAY_FORMULA(std::sin(a))},
+    {"sinh", 1, kFloat, "hyperbolic sine", RELAY_FORMULA(std::sinh(a))},
+    {"sqrt", 1, kFloat, "square root", RELAY_FORMULA(std::sqrt(a))},
+    {"tan", 1, kFloat, "tangent", RELAY_FORMULA(std::tan(a))},
+    {"tanh", 1, kFloat, "hyperbolic tangent", RELAY_FORMULA(std::tanh(a))},
+    {"trunc", 1, kFloat, "integer next to a towards zero", RELAY_FORMULA(std::trunc(a))},
+};
+#undef RELAY_FORMULA
+
+static_assert(std::ranges::is_sorted(kIntrinsics, {}, &Intrinsic::name));
+
+bool fits(IntrinsicRule rule, DType arg, DType result) {
+  switch (rule) {
+    case IntrinsicRule::Float:
+      return arg.is_floating() && result == arg;
+    case IntrinsicRule::Number:
+      return !arg.is_bool() && result == arg;
+    case IntrinsicRule::Integer:
+      return arg.is_integer() && result == arg;
+    case IntrinsicRule::Test:
+      return arg.is_floating() && result.is_bool();
+    case IntrinsicRule::Bits:
+      return arg.bits == result.bits;
+    case IntrinsicRule::Any:
+      return result == arg;
+    case IntrinsicRule::Effect:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::span<const Intrinsic> intrinsics() { return kIntrinsics; }
+
+const Intrinsic* find_intrinsic(std::string_view name) {
+  const Intrinsic* it = std::ranges::lower_bound(kIntrinsics, name, {}, &Intrinsic::name);
+  return it != std::end(kIntrinsics) && it->name == name ? it : nullptr;
+}
+
+std::optional<std::string> intrinsic_defect(std::string_view name, DType result,
+                                            const std::vector<PrimExpr>& args) {
+  const Intrinsic* i = find_intrinsic(name);
+  std::string what = "call of " + std::string(name);
+  if (i == nullptr) return what + ", which is no intrinsic";
+  if (static_cast<int>(args.size()) != i->arity) {
+    return what + " with " + std::to_string(args.size()) + " arguments";
+  }
+  for (const PrimExpr& a : args) {
+    if (!fits(i->rule, a->dtype.element(), result.element())) {
+      return what + " of " + a->dtype.to_string() + " as " + result.to_string();
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace relay::tir

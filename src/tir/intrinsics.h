@@ -1,0 +1,47 @@
+// The functions that a Call may name: the one list of them.
+//
+// The builder `call` checks name, number of arguments and dtypes against it, the interpreter
+// computes what it says, and code generation takes its own inline form or libm's function of the
+// same name.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "tir/expr.h"
+
+namespace relay::tir {
+
+// What dtypes an intrinsic takes and gives, lane by lane.
+enum class IntrinsicRule {
+  Float,    // floats of one dtype; gives that dtype
+  Number,   // a float or an integer; gives its dtype
+  Integer,  // an integer; gives its dtype
+  Test,     // a float; gives bool
+  Bits,     // anything; gives any dtype of as many bits
+  Any,      // anything; gives its dtype
+  Effect,   // a Load that is not carried out; the result means nothing
+};
+
+struct Intrinsic {
+  std::string_view name;
+  int arity;
+  IntrinsicRule rule;
+  std::string_view doc;
+  // The value for floats; arguments above the arity are ignored. Null for Integer, Bits, Any and
+  // Effect; for Test the result is 0 or 1.
+  double (*wide)(double a, double b, double c);
+  float (*narrow)(float a, float b, float c);
+};
+
+std::span<const Intrinsic> intrinsics();
+
+// The row of that name, or null.
+const Intrinsic* find_intrinsic(std::string_view name);
+
+// What is wrong with a call (unknown name, arguments that do not fit), or nothing.
+std::optional<std::string> intrinsic_defect(std::string_view name, DType result,
+                                            const std::vector<PrimExpr>& args);
+
+}  // namespace relay::tir

@@ -1,0 +1,430 @@
+// The interpreter: closed formulas, every stage of a kernel alike, and random schedules.
+#include "tir/interpret.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "runtime/core/float16.h"
+#include "runtime/core/kernel_abi.h"
+#include "tir/compute.h"
+#include "tir/intrinsics.h"
+#include "tir/lower_loops.h"
+#include "tir/scalar.h"
+#include "tir/schedule/schedule.h"
+
+namespace relay::tir {
+namespace {
+
+using Data = runtime::Tensor;
+const DType f32 = DType::Float(32);
+const DType f64 = DType::Float(64);
+const DType i64 = DType::Int(64);
+
+// ---- Running kernels ---------------------------------------------------------------------------
+
+// Small numbers of either sign, some of them equal; halves for floats.
+void fill(const Data& t, uint32_t seed) {
+  std::mt19937 random(seed);
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    auto v = static_cast<int>(random() % 17) - 8;
+    if (t.dtype().is_floating()) {
+      t.set_from_double(i, v * 0.5);
+    } else {
+      t.set_from_int(i, v);
+    }
+  }
+}
+
+std::vector<int64_t> shape_of(const PrimFunc& f, const Buffer& b,
+                              const std::vector<int64_t>& dims) {
+  std::vector<int64_t> shape;
+  for (const PrimExpr& e : b->shape) {
+    if (auto v = as_int(e)) {
+      shape.push_back(*v);
+      continue;
+    }
+    size_t d = 0;
+    while (PrimExpr(f->dims[d]) != e) ++d;
+    shape.push_back(dims[d]);
+  }
+  return shape;
+}
+
+// The outputs of the kernel for invented inputs.
+[[maybe_unused]] std::vector<Data> run(const PrimFunc& f, uint32_t seed = 1,
+                                       const std::vector<int64_t>& dims = {},
+                                       const InterpretOptions& options = {}) {
+  std::vector<Data> buffers;
+  for (const Buffer& p : f->params) {
+    buffers.push_back(Data::zeros(p->dtype, runtime::Shape(shape_of(f, p, dims))));
+    if (static_cast<int64_t>(buffers.size()) <= f->num_inputs) {
+      fill(buffers.back(), seed++);
+    } else {
+      std::memset(buffers.back().data(), 0xCB, buffers.back().byte_size());
+    }
+  }
+  EXPECT_EQ(interpret(f, buffers, dims, options), 0);
+  buffers.erase(buffers.begin(), buffers.begin() + f->num_inputs);
+  return buffers;
+}
+
+[[maybe_unused]] void expect_equal(const std::vector<Data>& a, const std::vector<Data>& b,
+                                   const std::string& what) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (runtime::bit_equal(a[i], b[i])) continue;
+    for (int64_t k = 0; k < a[i].num_elements(); ++k) {
+      if (a[i].get_as_double(k) == b[i].get_as_double(k)) continue;
+      FAIL() << what << ": output " << i << " at " << k << " is " << b[i].get_as_double(k)
+             << ", not " << a[i].get_as_double(k);
+    }
+  }
+}
+
+// The values of one output as doubles.
+std::vector<double> values(const Data& t) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < t.num_elements(); ++i) out.push_back(t.get_as_double(i));
+  return out;
+}
+
+// A kernel of statements.
+PrimFunc kernel(std::vector<Buffer> inputs, std::vector<Buffer> outputs, Stmt body,
+                std::vector<Var> dims = {}) {
+  return make<PrimFuncNode>([&](PrimFuncNode& n) {
+    n.name = "k";
+    n.num_inputs = static_cast<int64_t>(inputs.size());
+    n.params = std::move(inputs);
+    n.params.insert(n.params.end(), outputs.begin(), outputs.end());
+    n.dims = std::move(dims);
+    n.body = std::move(body);
+  });
+}
+
+// out[0] = value, of the value's dtype.
+Data evaluate_scalar(const PrimExpr& value, const InterpretOptions& options = {}) {
+  Buffer out = buffer("out", value->dtype, {index(1)});
+  Data t = Data::zeros(value->dtype, {1});
+  EXPECT_EQ(interpret(kernel({}, {out}, store(out, {index(0)}, value)), {t}, {}, options), 0);
+  return t;
+}
+
+// A number that the builders cannot see through.
+class Opaque {
+ public:
+  // The value as an expression of the dtype, read from an input.
+  PrimExpr operator()(DType dtype, double v) {
+    Buffer b = buffer("in" + std::to_string(buffers_.size()), dtype, {index(1)});
+    Data t = Data::zeros(dtype, {1});
+    t.set_from_double(0, v);
+    buffers_.push_back(b);
+    tensors_.push_back(t);
+    return load(b, {index(0)});
+  }
+  PrimExpr integer(DType dtype, int64_t v) {
+    PrimExpr e = (*this)(dtype, 0);
+    tensors_.back().set_from_int(0, v);
+    return e;
+  }
+  Data run(const PrimExpr& value, const InterpretOptions& options = {}) {
+    Buffer out = buffer("out", value->dtype, {index(1)});
+    std::vector<Data> tensors = tensors_;
+    tensors.push_back(Data::zeros(value->dtype, {1}));
+    EXPECT_EQ(
+        interpret(kernel(buffers_, {out}, store(out, {index(0)}, value)), tensors, {}, options), 0);
+    return tensors.back();
+  }
+
+ private:
+  std::vector<Buffer> buffers_;
+  std::vector<Data> tensors_;
+};
+
+// ---- Expressions -------------------------------------------------------------------------------
+
+const DType kIntegers[] = {DType::Int(8),  DType::Int(16),  DType::Int(32),  DType::Int(64),
+                           DType::UInt(8), DType::UInt(16), DType::UInt(32), DType::UInt(64)};
+
+TEST(Interpret, integers_of_every_width_wrap_and_round_as_the_scalar_rules_say) {
+  using enum BinaryOp;
+  for (DType d : kIntegers) {
+    std::vector<int64_t> numbers{
+        0, 1, 2, 3, 5, 7, -1, -2, -7, 100, *as_int(min_value(d)), *as_int(max_value(d))};
+    for (BinaryOp op : {Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min,    Max, Eq,
+                        Ne,  Lt,  Le,  Gt,  Ge,  BitAnd,   BitOr,    BitXor, Shl, Shr}) {
+      for (int64_t a : numbers) {
+        for (int64_t b : numbers) {
+          int64_t x = wrap_to(d, a), y = wrap_to(d, b);
+          auto want = fold_int(op, d, x, y);
+          if (!want) continue;  // undefined
+          Opaque in;
+          PrimExpr left = in.integer(d, x), right = in.integer(d, y);
+          Data got = in.run(binary(op, left, right));
+          ASSERT_EQ(got.get_as_int(0), *want)
+              << d.to_string() << ": " << x << " " << to_string(op) << " " << y;
+        }
+      }
+    }
+  }
+}
+
+TEST(Interpret, floats_of_every_width_round_after_each_operation) {
+  using enum BinaryOp;
+  double nan = std::nan("");
+  std::vector<double> numbers{0, -0.0, 1, -1, 0.1, -2.5, 3, 1e4, 6e4, 1e-7, HUGE_VAL, nan};
+  for (DType d : {DType::Float(16), DType::BFloat16(), f32, f64}) {
+    for (BinaryOp op : {Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max}) {
+      for (double a : numbers) {
+        for (double b : numbers) {
+          Opaque in;
+          PrimExpr left = in(d, a), right = in(d, b);
+          double x = round_to(d, a), y = round_to(d, b);
+          double got = in.run(binary(op, left, right)).get_as_double(0);
+          // Single operations on floats agree with rounded operations on doubles.
+          double want = *fold_float(op, d, x, y);
+          if (op == FloorDiv && d != f64) {
+            want = round_to(d, std::floor(static_cast<float>(x) / static_cast<float>(y)));
+          }
+          if (std::isnan(want)) {
+            EXPECT_TRUE(std::isnan(got)) << d.to_string() << a << to_string(op) << b;
+          } else {
+            EXPECT_EQ(got, want) << d.to_string() << " " << a << " " << to_string(op) << " " << b;
+          }
+        }
+      }
+    }
+    for (BinaryOp op : {Eq, Ne, Lt, Le, Gt, Ge}) {
+      for (double a : numbers) {
+        for (double b : numbers) {
+          Opaque in;
+          PrimExpr left = in(d, a), right = in(d, b);
+          EXPECT_EQ(in.run(binary(op, left, right)).get_as_int(0),
+                    *fold_float_compare(op, round_to(d, a), round_to(d, b)));
+        }
+      }
+    }
+  }
+}
+
+TEST(Interpret, casts_between_all_dtypes) {
+  std::vector<DType> dtypes(std::begin(kIntegers), std::end(kIntegers));
+  for (DType d : {DType::Bool(), DType::Float(16), DType::BFloat16(), f32, f64})
+    dtypes.push_back(d);
+  for (DType from : dtypes) {
+    for (double v : {0.0, 1.0, 1.9, -1.9, 300.0, -300.0, 40000.0, 1e20, -1e20, std::nan("")}) {
+      Opaque probe;
+      PrimExpr x = probe(from, v);
+      // The builder folds the same cast of a constant.
+      Data held = probe.run(x);
+      PrimExpr constant = from.is_floating() ? imm_float(from, held.get_as_double(0))
+                                             : imm(from, held.get_as_int(0));
+      for (DType to : dtypes) {
+        Data got = probe.run(cast(to, x));
+        Data want = evaluate_scalar(cast(to, constant));
+        if (to.is_floating() && std::isnan(want.get_as_double(0))) {
+          EXPECT_TRUE(std::isnan(got.get_as_double(0)));
+        } else {
+          EXPECT_TRUE(runtime::bit_equal(got, want))
+              << from.to_string() << " " << v << " to " << to.to_string() << ": "
+              << got.get_as_double(0) << " and " << want.get_as_double(0);
+        }
+      }
+    }
+  }
+}
+
+TEST(Interpret, wide_floats_round_only_where_a_parameter_is_written) {
+  // (1 + 2^-30) - 1 vanishes in float32.
+  Opaque in;
+  PrimExpr one = in(f32, 1), tiny = in(f32, 0x1p-30);
+  PrimExpr e = (one + tiny) - one;
+  EXPECT_EQ(in.run(e).get_as_double(0), 0);
+  EXPECT_EQ(in.run(e, {.wide_floats = true}).get_as_double(0), 0x1p-30);
+  // Also through an intermediate buffer of 16-bit floats.
+  DType half = DType::Float(16);
+  Buffer mid = buffer("mid", half, {}), out = buffer("out", f32, {});
+  Stmt body =
+      allocate(mid, seq({store(mid, {}, imm_float(half, 1) + cast(half, cast(f32, load(mid, {})))),
+                         store(out, {}, cast(f32, load(mid, {})))}));
+  Data t = Data::zeros(f32, {});
+  EXPECT_EQ(interpret(kernel({}, {out}, body), {t}, {}, {.wide_floats = true}), 0);
+  EXPECT_TRUE(std::isnan(t.get_as_double(0))) << "memory starts as NaN";
+  Opaque halves;
+  PrimExpr third = div(halves(half, 1), halves(half, 3));
+  EXPECT_EQ(halves.run(cast(f64, third)).get_as_double(0), round_to(half, 1.0 / 3));
+  EXPECT_EQ(halves.run(cast(f64, third), {.wide_floats = true}).get_as_double(0), 1.0 / 3);
+}
+
+TEST(Interpret, intrinsics_in_both_precisions) {
+  for (const Intrinsic& i : intrinsics()) {
+    EXPECT_FALSE(i.doc.empty());
+    if (i.wide == nullptr) continue;
+    for (DType d : {DType::Float(16), f32, f64}) {
+      std::vector<double> numbers{0.5, 0.25, 2.0};
+      Opaque in;
+      std::vector<PrimExpr> args;
+      for (int k = 0; k < i.arity; ++k) args.push_back(in(d, numbers[static_cast<size_t>(k)]));
+      bool test = i.rule == IntrinsicRule::Test;
+      PrimExpr e = call(std::string(i.name), test ? DType::Bool() : d, args);
+      double got = in.run(e).get_as_double(0), want = i.wide(0.5, 0.25, 2.0);
+      if (std::isnan(want)) {
+        EXPECT_TRUE(std::isnan(got)) << i.name;
+      } else {
+        EXPECT_NEAR(got, want, d == f64 ? 1e-15 : d == f32 ? 1e-6 : 2e-3) << i.name;
+      }
+    }
+  }
+  Opaque in;
+  DType i8 = DType::Int(8);
+  EXPECT_EQ(in.run(call("popcount", i8, {in.integer(i8, -1)})).get_as_int(0), 8);
+  EXPECT_EQ(in.run(call("abs", i8, {in.integer(i8, -128)})).get_as_int(0), -128);
+  EXPECT_EQ(in.run(call("abs", i64, {in.integer(i64, -5)})).get_as_int(0), 5);
+  EXPECT_EQ(in.run(call("bitcast", DType::Int(32), {in(f32, 1)})).get_as_int(0), 0x3F800000);
+  EXPECT_EQ(in.run(call("bitcast", DType::BFloat16(), {in.integer(DType::Int(16), 0x3F80)}))
+                .get_as_double(0),
+            1);
+  EXPECT_EQ(in.run(call("likely", DType::Bool(), {lt(in(f32, 1), in(f32, 2))})).get_as_int(0), 1);
+}
+
+TEST(Interpret, expressions_a_hundred_thousand_deep) {
+  Opaque in;
+  PrimExpr x = in(f64, 1), y = in(f64, 2);
+  PrimExpr sum = x, lets = x, choices = x;
+  for (int i = 0; i < 100000; ++i) {
+    sum = sum * y - sum;
+    Var v = var("v", f64);
+    lets = let(v, lets, v + y);
+    choices = select(lt(choices, y), choices + x, x);
+  }
+  EXPECT_EQ(in.run(sum).get_as_double(0), 1);
+  EXPECT_EQ(in.run(lets).get_as_double(0), 200001);
+  EXPECT_EQ(in.run(choices).get_as_double(0), 1);
+}
+
+TEST(Interpret, a_select_reads_only_the_chosen_side) {
+  Buffer in = buffer("in", f32, {index(5)}), out = buffer("out", f32, {index(16)});
+  for (int lanes : {1, 8}) {
+    Var i = var("i");
+    PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
+    PrimExpr inside = lt(at, broadcast(index(5), lanes));
+    // Nested: of the lanes inside, the even ones once more.
+    PrimExpr even = eq(floor_mod(at, broadcast(index(2), lanes)), broadcast(index(0), lanes));
+    PrimExpr value = select(inside, select(even, load(in, {at}), load(in, {at}) * load(in, {at})),
+                            broadcast(imm_float(f32, -1), lanes));
+    Stmt body = for_(i, index(0), index(16 / lanes), store(out, {at}, value));
+    Data a = Data::zeros(f32, {5}), c = Data::zeros(f32, {16});
+    for (int k = 0; k < 5; ++k) a.set_from_double(k, k);
+    ASSERT_EQ(interpret(kernel({in}, {out}, body), {a, c}, {}), 0);
+    for (int k = 0; k < 16; ++k) {
+      EXPECT_EQ(c.get_as_double(k), k >= 5 ? -1 : k % 2 == 0 ? k : k * k) << k;
+    }
+  }
+}
+
+// ---- Statements --------------------------------------------------------------------------------
+
+TEST(Interpret, vectors_with_strides_and_predicates) {
+  Buffer in = buffer("in", f32, {index(32)}), out = buffer("out", f32, {index(32)});
+  PrimExpr back = load(in, {ramp(index(31), index(-1), 16)});
+  PrimExpr mask = lt(ramp(index(20), index(1), 16), broadcast(index(32), 16));
+  PrimExpr some = load(in, {ramp(index(20), index(1), 16)}, mask);
+  Stmt body = seq({store(out, {ramp(index(0), index(2), 16)}, back),
+                   store(out, {ramp(index(1), index(2), 16)}, some),
+                   store(out, {ramp(index(30), index(1), 16)}, broadcast(imm_float(f32, 7), 16),
+                         lt(ramp(index(0), index(1), 16), broadcast(index(2), 16)))});
+  Data a = Data::zeros(f32, {32}), c = Data::zeros(f32, {32});
+  for (int k = 0; k < 32; ++k) a.set_from_double(k, k);
+  ASSERT_EQ(interpret(kernel({in}, {out}, body), {a, c}, {}), 0);
+  for (int k = 0; k < 15; ++k) {
+    EXPECT_EQ(c.get_as_double(2 * k), 31 - k);
+    EXPECT_EQ(c.get_as_double(2 * k + 1), k < 12 ? 20 + k : 0);
+  }
+  EXPECT_EQ(c.get_as_double(30), 7);
+  EXPECT_EQ(c.get_as_double(31), 7);
+}
+
+TEST(Interpret, a_load_is_not_remembered_across_a_store) {
+  Buffer out = buffer("out", i64, {index(1)});
+  PrimExpr old = load(out, {index(0)});
+  Var i = var("i"), x = var("x");
+  Stmt twice = store(out, {index(0)}, old + old);
+  Stmt body = seq({store(out, {index(0)}, index(1)), twice, twice,
+                   let_stmt(x, old, seq({twice, store(out, {index(0)}, old * 10 + x)})),
+                   for_(i, index(0), index(3), twice)});
+  Data t = Data::zeros(i64, {1});
+  ASSERT_EQ(interpret(kernel({}, {out}, body), {t}, {}), 0);
+  EXPECT_EQ(t.get_as_int(0), (8 * 10 + 4) * 8);
+}
+
+TEST(Interpret, a_variable_of_two_loops_has_the_value_of_each) {
+  Var i = var("i");
+  Buffer out = buffer("out", i64, {index(6)});
+  PrimExpr shared = i * 3;
+  Stmt body = seq({for_(i, index(0), index(3), store(out, {i}, shared)),
+                   for_(i, index(3), index(3), store(out, {i}, shared), ForKind::Parallel),
+                   for_(i, index(0), index(0), store(out, {index(100)}, shared)),
+                   for_(i, index(0), index(-2), store(out, {index(100)}, shared))});
+  Data t = Data::zeros(i64, {6});
+  ASSERT_EQ(interpret(kernel({}, {out}, body), {t}, {}), 0);
+  for (int k = 0; k < 6; ++k) EXPECT_EQ(t.get_as_int(k), k * 3);
+}
+
+TEST(Interpret, a_failed_check_ends_the_kernel_with_its_number) {
+  Buffer out = buffer("out", i64, {index(8)});
+  Var i = var("i");
+  Stmt body = for_(i, index(0), index(8),
+                   seq({check(lt(i, index(5)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, "too far"),
+                        if_(lt(i, index(2)), store(out, {i}, i), store(out, {i}, index(9)))}));
+  Data t = Data::zeros(i64, {8});
+  EXPECT_EQ(interpret(kernel({}, {out}, body), {t}, {}), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS);
+  EXPECT_EQ(values(t), (std::vector<double>{0, 1, 9, 9, 9, 0, 0, 0}));
+}
+
+TEST(Interpret, an_access_out_of_bounds_names_buffer_index_and_shape) {
+  Buffer in = buffer("in", f32, {index(4), index(8)}), out = buffer("out", f32, {index(4)});
+  Var i = var("i");
+  Stmt body = for_(i, index(0), index(4), store(out, {i}, load(in, {i + 1, i * 2})));
+  try {
+    interpret(kernel({in}, {out}, body), {Data::zeros(f32, {4, 8}), Data::zeros(f32, {4})}, {});
+    FAIL();
+  } catch (const InternalError& e) {
+    EXPECT_NE(std::string(e.what()).find("in[4, 6] out of bounds of its shape [4, 8]"),
+              std::string::npos)
+        << e.what();
+  }
+  Stmt before = store(out, {index(-1)}, imm_float(f32, 1));
+  EXPECT_THROW(interpret(kernel({}, {out}, before), {Data::zeros(f32, {4})}, {}), InternalError);
+  Stmt run = store(out, {ramp(index(0), index(1), 4)}, load(in, {ramp(index(29), index(1), 4)}));
+  EXPECT_THROW(
+      interpret(kernel({in}, {out}, run), {Data::zeros(f32, {4, 8}), Data::zeros(f32, {4})}, {}),
+      InternalError);
+  EXPECT_THROW(
+      interpret(kernel({in}, {out}, run), {Data::zeros(f32, {4, 9}), Data::zeros(f32, {4})}, {}),
+      InternalError);
+}
+
+TEST(Interpret, limits_and_cancellation) {
+  Buffer out = buffer("out", i64, {index(1)});
+  Var i = var("i");
+  Stmt body = for_(i, index(0), index(1000000), store(out, {index(0)}, i));
+  PrimFunc f = kernel({}, {out}, body);
+  Data t = Data::zeros(i64, {1});
+  EXPECT_EQ(interpret(f, {t}, {}, {.max_steps = 1000000}), 0);
+  EXPECT_THROW(interpret(f, {t}, {}, {.max_steps = 999999}), UserError);
+  int asked = 0;
+  EXPECT_THROW(interpret(f, {t}, {}, {.cancelled = [&] { return ++asked > 3; }}), UserError);
+  EXPECT_EQ(asked, 4);
+  EXPECT_EQ(
+      interpret(kernel({}, {out},
+                       allocate(buffer("big", i64, {index(1), index(int64_t{1} << 60)}), body)),
+                {t}, {}),
+      RELAY_KERNEL_OUT_OF_MEMORY);
+}
+
+}  // namespace
+}  // namespace relay::tir
