@@ -831,21 +831,52 @@ class Translator {
 
 }  // namespace
 
-int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
-                  const std::vector<int64_t>& dims, const InterpretOptions& options) {
-  RELAY_CHECK(buffers.size() == f->params.size(), "tensors for the parameters of " + f->name);
-  Machine m;
+struct Interpreter::Impl {
+  PrimFunc func;
+  InterpretOptions options;
+  Machine machine;
   std::vector<Instr> code;
-  Translator(*f, options).translate(m, code, dims);
+};
+
+Interpreter::Interpreter(const PrimFunc& f, const std::vector<int64_t>& dims,
+                         InterpretOptions options)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->func = f;
+  impl_->options = std::move(options);
+  Translator(*f, impl_->options).translate(impl_->machine, impl_->code, dims);
+  impl_->machine.cancelled = &impl_->options.cancelled;
+}
+Interpreter::~Interpreter() = default;
+Interpreter::Interpreter(Interpreter&&) noexcept = default;
+Interpreter& Interpreter::operator=(Interpreter&&) noexcept = default;
+
+int64_t Interpreter::run(const std::vector<runtime::Tensor>& buffers) {
+  const PrimFuncNode& f = *impl_->func;
+  Machine& m = impl_->machine;
+  RELAY_CHECK(buffers.size() == f.params.size(), "tensors for the parameters of " + f.name);
+  struct LetGo {
+    Machine& m;
+    ~LetGo() {
+      for (Memory& memory : m.memories) {
+        memory.tensor = {};
+        memory.own = {};
+      }
+    }
+  } let_go{m};
   for (size_t i = 0; i < buffers.size(); ++i) {
-    RELAY_CHECK(buffers[i] && buffers[i].dtype() == f->params[i]->dtype,
-                "parameter " + f->params[i]->name + " is given another dtype");
+    RELAY_CHECK(buffers[i] && buffers[i].dtype() == f.params[i]->dtype,
+                "parameter " + f.params[i]->name + " is given another dtype");
     m.memories[i].tensor = buffers[i];
   }
-  if (options.max_steps > 0) m.steps_left = options.max_steps;
-  m.cancelled = &options.cancelled;
-  for (const Instr* pc = code.data(); pc != nullptr;) pc = pc->run(pc, m);
+  m.result = 0;
+  m.steps_left = impl_->options.max_steps > 0 ? impl_->options.max_steps : INT64_MAX;
+  for (const Instr* pc = impl_->code.data(); pc != nullptr;) pc = pc->run(pc, m);
   return m.result;
+}
+
+int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
+                  const std::vector<int64_t>& dims, const InterpretOptions& options) {
+  return Interpreter(f, dims, options).run(buffers);
 }
 
 }  // namespace relay::tir

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "runtime/core/tensor.h"
@@ -40,5 +41,22 @@ struct InterpretOptions {
 // does not fit its parameter, or the function is no well-formed program (tir/verify.h).
 int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
                   const std::vector<int64_t>& dims, const InterpretOptions& options = {});
+
+// A kernel translated once and run many times, with the same values of its dims. One run at a time.
+class Interpreter {
+ public:
+  explicit Interpreter(const PrimFunc& f, const std::vector<int64_t>& dims = {},
+                       InterpretOptions options = {});
+  ~Interpreter();
+  Interpreter(Interpreter&&) noexcept;
+  Interpreter& operator=(Interpreter&&) noexcept;
+
+  // As `interpret`. The tensors are let go at the end.
+  int64_t run(const std::vector<runtime::Tensor>& buffers);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace relay::tir
