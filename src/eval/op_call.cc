@@ -1,0 +1,247 @@
+#include "eval/op_call.h"
+
+#include <algorithm>
+
+#include "base/diagnostic_codes.h"
+#include "ir/op.h"
+#include "lower/interface/compute_rule.h"
+#include "node/structural.h"
+#include "runtime/core/kernel_abi.h"
+#include "tir/compute.h"
+
+namespace relay {
+namespace {
+
+using runtime::Object;
+using runtime::ObjectKind;
+
+// A program with endless many shapes does not fill the memory with kernels.
+constexpr size_t kMaxKernels = 4096;
+
+[[noreturn]] void fail(const DiagnosticCode& code, const Span& span, std::string message,
+                       std::string help = {}) {
+  throw RuntimeError(Diagnostic(code, span, std::move(message)).help(std::move(help)));
+}
+
+// Calls `visit` for each object of a value in pre-order: tuples, then what they hold.
+template <class Visit>
+void for_each_part(const Object* value, const Visit& visit) {
+  std::vector<const Object*> stack{value};
+  while (!stack.empty()) {
+    const Object* at = stack.back();
+    stack.pop_back();
+    visit(at);
+    if (at->kind != ObjectKind::tuple) continue;
+    auto* cell = static_cast<const runtime::Cell*>(at);
+    for (uint32_t i = cell->count; i-- > 0;) stack.push_back(cell->fields[i]);
+  }
+}
+
+// Dtypes and shapes as numbers; equal for arguments that the same kernel takes.
+std::vector<int64_t> signature_of(const OpNode& op, std::span<const runtime::Value> args,
+                                  const Span& span) {
+  std::vector<int64_t> out;
+  for (const runtime::Value& arg : args) {
+    for_each_part(arg.object(), [&](const Object* part) {
+      if (part->kind == ObjectKind::tuple) {
+        out.push_back(-1 - int64_t{static_cast<const runtime::Cell*>(part)->count});
+      } else if (part->kind == ObjectKind::tensor) {
+        auto* tensor = static_cast<const Tensor::Rep*>(part);
+        out.push_back(tensor->dtype.key());
+        out.push_back(tensor->rank);
+        out.insert(out.end(), tensor->shape, tensor->shape + tensor->rank);
+      } else {
+        fail(codes::run_failed, span, op.name + " is applied to something that is no tensor");
+      }
+    });
+  }
+  return out;
+}
+
+std::vector<Tensor> tensors_of(std::span<const runtime::Value> values) {
+  std::vector<Tensor> out;
+  for (const runtime::Value& value : values) {
+    for_each_part(value.object(), [&](const Object* part) {
+      if (part->kind != ObjectKind::tensor) return;
+      // The header is counted, whoever refers to it.
+      out.push_back(Tensor::share(const_cast<Tensor::Rep*>(static_cast<const Tensor::Rep*>(part))));
+    });
+  }
+  return out;
+}
+
+Type type_of_tensor(const Tensor::Rep& t) {
+  return tensor_type(std::vector<int64_t>(t.shape, t.shape + t.rank), t.dtype);
+}
+
+// The type of a tensor or of a tuple, from the inside out.
+Type type_of(const runtime::Value& value) {
+  std::vector<const Object*> order;
+  for_each_part(value.object(), [&](const Object* part) { order.push_back(part); });
+  // Backwards in pre-order a tuple comes after its fields, the first field last.
+  std::vector<Type> done;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    if ((*it)->kind == ObjectKind::tensor) {
+      done.push_back(type_of_tensor(*static_cast<const Tensor::Rep*>(*it)));
+      continue;
+    }
+    size_t count = static_cast<const runtime::Cell*>(*it)->count;
+    std::vector<Type> fields(done.rbegin(), done.rbegin() + static_cast<std::ptrdiff_t>(count));
+    done.resize(done.size() - count);
+    done.push_back(tuple_type(std::move(fields)));
+  }
+  return done.back();
+}
+
+// The value of a type whose tensors are given in order; the inverse of flattening.
+runtime::Value value_of(const Type& type, std::vector<Tensor> tensors) {
+  std::vector<const TypeNode*> order, stack{type.get()};
+  while (!stack.empty()) {
+    const TypeNode* t = stack.back();
+    stack.pop_back();
+    order.push_back(t);
+    if (auto* tuple = as<TupleTypeNode>(t)) {
+      for (auto f = tuple->fields.rbegin(); f != tuple->fields.rend(); ++f) {
+        stack.push_back(f->get());
+      }
+    }
+  }
+  std::vector<runtime::Value> done;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    auto* tuple = as<TupleTypeNode>(*it);
+    if (tuple == nullptr) {
+      done.emplace_back(std::move(tensors.back()));
+      tensors.pop_back();
+      continue;
+    }
+    auto count = static_cast<std::ptrdiff_t>(tuple->fields.size());
+    std::vector<runtime::Value> fields(done.rbegin(), done.rbegin() + count);
+    done.resize(done.size() - static_cast<size_t>(count));
+    done.push_back(runtime::Value::tuple(fields));
+  }
+  return std::move(done.back());
+}
+
+const char* reason(int64_t error) {
+  switch (error) {
+    case RELAY_KERNEL_INDEX_OUT_OF_BOUNDS:
+      return "an index lies outside the tensor";
+    case RELAY_KERNEL_DIVISION_BY_ZERO:
+      return "an integer is divided by zero";
+    case RELAY_KERNEL_OUT_OF_MEMORY:
+      return "there is not enough memory";
+    case RELAY_KERNEL_SHAPE_MISMATCH:
+      return "shapes do not fit together";
+    default:
+      return "a condition on the data does not hold";
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& attrs,
+                                                 std::span<const runtime::Value> args,
+                                                 const Span& span) {
+  std::vector<int64_t> signature = signature_of(op, args, span);
+  uint64_t hash = reinterpret_cast<uintptr_t>(&op) ^ (attrs ? structural_hash(attrs) : 0);
+  for (int64_t n : signature) hash = (hash ^ static_cast<uint64_t>(n)) * 0x9E3779B97F4A7C15u;
+  for (const auto& k : kernels_[hash]) {
+    if (k->op == &op && k->signature == signature &&
+        (k->attrs == attrs || (k->attrs && attrs && structural_equal(k->attrs, attrs)))) {
+      return k;
+    }
+  }
+  auto made = std::make_shared<Kernel>();
+  made->op = &op;
+  made->attrs = attrs;
+  made->signature = std::move(signature);
+  Attrs complete = attrs;
+  if (!complete && op.row->attrs != nullptr)
+    complete = make_attrs(*op.row->attrs, {}, op.name, span);
+  std::vector<Type> types;
+  std::vector<Expr> params;
+  std::vector<tir::Tensor> inputs;
+  DimScope dims;
+  for (const runtime::Value& arg : args) {
+    types.push_back(type_of(arg));
+    params.push_back(var("p", types.back()));
+    const std::vector<TensorType> parts = *flatten_tensor_types(types.back());
+    for (const TensorType& t : parts) {
+      inputs.push_back(
+          tir::placeholder("p" + std::to_string(inputs.size()), t->dtype, dims.lower(t->shape)));
+    }
+  }
+  made->result = apply_relation(*op.row, types, complete, span);
+  auto outputs = made->result ? flatten_tensor_types(made->result) : std::nullopt;
+  bool is_static = outputs.has_value();
+  for (size_t i = 0; is_static && i < outputs->size(); ++i) {
+    auto shape = (*outputs)[i]->const_shape();
+    is_static = shape.has_value();
+    if (is_static) made->outputs.emplace_back((*outputs)[i]->dtype, *shape);
+  }
+  if (!is_static) {
+    fail(codes::lower_unsupported, span,
+         "the shape of the result of " + op.name + " is not known before it is computed",
+         made->result ? "its type is " + to_string(made->result) : "");
+  }
+  Call call = make<CallNode>([&](CallNode& c) {
+    c.op = ref(op);
+    c.args = params;
+    c.attrs = complete;
+    c.span = span;
+    c.type = made->result;
+  });
+  std::vector<tir::Tensor> results;
+  for (const tir::Tensor& t : compute_call(*call.get(), inputs, dims)) {
+    bool taken = std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
+                 std::find(results.begin(), results.end(), t) != results.end();
+    results.push_back(
+        taken ? tir::compute("copy", t->shape(), [&](const tir::Indices& i) { return t(i); }) : t);
+  }
+  tir::InterpretOptions options;
+  options.wide_floats = options_.wide_floats;
+  options.cancelled = options_.cancelled;
+  made->interpreter.emplace(tir::create_prim_func(op.name, inputs, results), std::vector<int64_t>(),
+                            options);
+  if (++num_kernels_ > kMaxKernels) {
+    kernels_.clear();
+    num_kernels_ = 1;
+  }
+  kernels_[hash].push_back(made);
+  return made;
+}
+
+int64_t OpCaller::run(Kernel& kernel, const std::vector<Tensor>& buffers, const Span& span) {
+  try {
+    return kernel.interpreter->run(buffers);
+  } catch (const UserError& e) {
+    Diagnostic d = e.diagnostics().front();
+    d.span = span;
+    throw RuntimeError(std::move(d));
+  }
+}
+
+runtime::Value OpCaller::call(const OpNode& op, const Attrs& attrs,
+                              std::span<const runtime::Value> args, const Span& span) {
+  std::shared_ptr<Kernel> kernel;
+  try {
+    kernel = find(op, attrs, args, span);
+  } catch (const UserError& e) {
+    // That shapes do not fit is found out in a run: it is the run's failure.
+    throw RuntimeError(e.diagnostics().front());
+  }
+  std::vector<Tensor> buffers = tensors_of(args);
+  size_t num_inputs = buffers.size();
+  for (const auto& [dtype, shape] : kernel->outputs) {
+    int64_t elements = runtime::checked_num_elements(dtype, shape);
+    if (options_.reserve) options_.reserve(elements * static_cast<int64_t>(dtype.bytes()));
+    buffers.push_back(Tensor::empty(dtype, shape));
+  }
+  if (int64_t error = run(*kernel, buffers, span)) {
+    fail(codes::run_kernel_failed, span, op.name + " fails: " + reason(error));
+  }
+  return value_of(kernel->result,
+                  {buffers.begin() + static_cast<std::ptrdiff_t>(num_inputs), buffers.end()});
+}
+
+}  // namespace relay

@@ -1,0 +1,58 @@
+// Operators applied to tensors: the compute rule at the shapes that are there, interpreted.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/expr.h"
+#include "runtime/core/value.h"
+#include "tir/interpret.h"
+
+namespace relay {
+
+struct OpCallOptions {
+  // Floats are computed as float64 and rounded when they are stored.
+  bool wide_floats = false;
+  // Asked now and then during a long kernel; true stops it with RuntimeError E0607.
+  std::function<bool()> cancelled;
+  // Asked for the memory of results before they are made; may throw.
+  std::function<void(int64_t bytes)> reserve;
+};
+
+// Applies operators; keeps the kernel of each operator, attributes and argument shapes.
+class OpCaller {
+ public:
+  explicit OpCaller(OpCallOptions options) : options_(std::move(options)) {}
+
+  // The operator's result on tensors and (nested) tuples of them; null `attrs` are the defaults.
+  // Throws RuntimeError: what the type relation says when shapes do not fit (E02xx), E0401 for an
+  // operator that cannot be evaluated, E0605 when the kernel finds an index out of range, say.
+  runtime::Value call(const OpNode& op, const Attrs& attrs, std::span<const runtime::Value> args,
+                      const Span& span);
+
+ private:
+  struct Kernel {
+    const OpNode* op;
+    Attrs attrs;
+    std::vector<int64_t> signature;  // of the arguments
+    Type result;
+    // The tensors of the result, as numbers.
+    std::vector<std::pair<DType, std::vector<int64_t>>> outputs;
+    std::optional<tir::Interpreter> interpreter;
+  };
+  std::shared_ptr<Kernel> find(const OpNode& op, const Attrs& attrs,
+                               std::span<const runtime::Value> args, const Span& span);
+  // The error of a Check that fails, or 0.
+  int64_t run(Kernel& kernel, const std::vector<Tensor>& buffers, const Span& span);
+
+  OpCallOptions options_;
+  std::unordered_map<uint64_t, std::vector<std::shared_ptr<Kernel>>> kernels_;
+  size_t num_kernels_ = 0;
+};
+
+}  // namespace relay
