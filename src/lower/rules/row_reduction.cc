@@ -22,6 +22,9 @@ constexpr int64_t kAccumulators = 4;
 // Loops of at most this many iterations become copies.
 constexpr int64_t kSmallLoop = 8;
 
+// What a symbolic extent counts for when work is estimated.
+constexpr int64_t kUnknownExtent = 64;
+
 bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
 
 // Whether some load of the block moves with every one of its iterations, so that nothing is read
@@ -58,7 +61,7 @@ LoopRV innermost(Schedule& s, const BlockRV& rv, const std::vector<LoopRV>& loop
 
 void few_copies(Schedule& s, const LoopRV& loop) {
   int64_t n = s.extent(loop);
-  if (n <= kSmallLoop) {
+  if (n > 0 && n <= kSmallLoop) {
     s.unroll(loop);
   } else {
     s.unroll(loop, kAccumulators);
@@ -70,7 +73,7 @@ void vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
   int64_t n = s.extent(loop);
   std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
   LoopRV chunks = parts[0], lane = parts[1];
-  if (n % lanes != 0 && n > lanes) {
+  if (n > lanes && n % lanes != 0) {
     tir::Partition p = s.partition(chunks, n / lanes);
     s.vectorize(p.copy_of(lane));
     chunks = p.head;
@@ -82,7 +85,8 @@ void vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
 // Partial results in several vectors, then the vectors, then their lanes.
 void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t lanes) {
   int64_t n = s.extent(loop);
-  int64_t chunk = lanes * std::min(kAccumulators, (n + lanes - 1) / lanes);
+  int64_t count = n > 0 ? (n + lanes - 1) / lanes : kAccumulators;
+  int64_t chunk = lanes * std::min(kAccumulators, count);
   std::vector<LoopRV> parts = s.split(loop, {-1, chunk});
   s.mask_reduction(rv);
   BlockRV partial = s.rfactor(rv, parts[1]);
@@ -99,18 +103,23 @@ void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int
   BlockRV init = s.decompose_reduction(partial, parts[0]);
   vectors(s, s.get_loops(init).back(), lanes);
   LoopRV chunks = parts[0];
-  if (n % chunk != 0 && n > chunk) {
+  if (n > chunk && n % chunk != 0) {
     tir::Partition p = s.partition(chunks, n / chunk);
     vectors(s, p.copy_of(parts[1]), lanes);
     chunks = p.head;
   }
   vectors(s, parts[1], lanes);
-  if (s.extent(chunks) <= kSmallLoop) s.unroll(chunks);
+  if (n > 0 && s.extent(chunks) <= kSmallLoop) s.unroll(chunks);
 }
 
-// The leading loops of the output that count the rows, as one loop; a null handle when there is a
-// single row and no loop for it. Nothing when the output is not made of such rows.
-std::optional<LoopRV> row_loop(Schedule& s, const BlockRV& out, const std::vector<PrimExpr>& rows) {
+// The leading loops of the output that count the rows, as one loop where their extents are
+// constants; threads share `outer`, and `inner` holds one row. Null handles when there is a single
+// row and no loop for it. Nothing when the output is not made of such rows.
+struct Rows {
+  LoopRV outer;
+  LoopRV inner;
+};
+std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector<PrimExpr>& rows) {
   std::vector<LoopRV> loops = s.get_loops(out), taken;
   size_t at = 0;
   for (const PrimExpr& extent : rows) {
@@ -129,8 +138,12 @@ std::optional<LoopRV> row_loop(Schedule& s, const BlockRV& out, const std::vecto
     taken.push_back(loops[at++]);
   }
   if (rows.empty() && !loops.empty() && s.extent(loops[0]) == 1) taken.push_back(loops[0]);
-  if (taken.empty()) return LoopRV{};
-  return s.fuse(taken);
+  if (taken.empty()) return Rows{};
+  bool constant =
+      std::all_of(taken.begin(), taken.end(), [&](const LoopRV& l) { return s.extent(l) >= 0; });
+  if (!constant) return Rows{taken.front(), taken.back()};
+  LoopRV row = s.fuse(taken);
+  return Rows{row, row};
 }
 
 }  // namespace
@@ -145,7 +158,6 @@ std::string schedule_row_reduction(Schedule& s, const TargetInfo& target) {
     for (const tir::IterVar& i : b->iters) {
       if (i->kind == IterKind::Opaque) return "";
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
-      if (i->kind == IterKind::Reduce && !tir::as_int(i->extent)) return "";
     }
     if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back())) return "";
     bool same = mine.size() == rows.size();
@@ -157,21 +169,21 @@ std::string schedule_row_reduction(Schedule& s, const TargetInfo& target) {
   if (reductions.empty()) return "";
   BlockRV out;
   if (!split_output(s, out, blocks)) return "";
-  std::optional<LoopRV> row = row_loop(s, out, rows);
-  if (!row) return "";
-  if (row->var) {
-    for (size_t i = blocks.size(); i-- > 0;) s.compute_at(blocks[i], *row);
+  std::optional<Rows> loops_of_rows = row_loops(s, out, rows);
+  if (!loops_of_rows) return "";
+  auto [shared, row] = *loops_of_rows;
+  if (row.var) {
+    for (size_t i = blocks.size(); i-- > 0;) s.compute_at(blocks[i], row);
   }
 
   double work = 0;
   blocks.push_back(out);
   for (const BlockRV& rv : blocks) {
     Block b = s.block(rv);
-    std::vector<LoopRV> loops = loops_below(s, rv, *row);
+    std::vector<LoopRV> loops = loops_below(s, rv, row);
     double elements = 1;
     for (const LoopRV& l : loops) {
-      if (s.extent(l) < 0) return "";
-      elements *= static_cast<double>(s.extent(l));
+      elements *= s.extent(l) > 0 ? static_cast<double>(s.extent(l)) : kUnknownExtent;
     }
     work += elements;
     bool sums = reduces(b);
@@ -194,11 +206,12 @@ std::string schedule_row_reduction(Schedule& s, const TargetInfo& target) {
   }
   std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +
                      std::to_string(lanes_of(s.block(reductions[0]), target)) + " lanes";
-  if (row->var) {
-    int64_t n = s.extent(*row);
-    work *= n > 0 ? static_cast<double>(n) : 64;
-    if (target.num_cores > 1 && n != 1 && work >= kMinParallelWork) {
-      s.parallel(*row);
+  if (row.var) {
+    for (const PrimExpr& extent : rows) {
+      work *= static_cast<double>(tir::as_int(extent).value_or(kUnknownExtent));
+    }
+    if (target.num_cores > 1 && s.extent(shared) != 1 && work >= kMinParallelWork) {
+      s.parallel(shared);
       text += ", threads over rows";
     }
   }

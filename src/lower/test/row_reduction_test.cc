@@ -6,19 +6,25 @@ namespace {
 
 void expect_rows(const Case& c) { expect_right(c, "rows:"); }
 
-// exp(x - max) / sum over the last axis of [rows, n].
-Case softmax(int64_t rows, int64_t n) {
-  Tensor x = placeholder("x", f32, {index(rows), index(n)});
-  Tensor top = compute("top", {index(rows)}, [&](const Indices& i) {
-    return reduce(Combiner::Max, {index(n)}, [&](const Indices& k) { return x(i[0], k[0]); });
+// exp(x - max) / sum over the last axis of [rows, n], with the sizes known to the kernel or not.
+Case softmax(int64_t rows, int64_t n, bool symbolic = false) {
+  Var dims[] = {var("rows"), var("n")};
+  PrimExpr count = symbolic ? PrimExpr(dims[0]) : index(rows);
+  PrimExpr length = symbolic ? PrimExpr(dims[1]) : index(n);
+  Tensor x = placeholder("x", f32, {count, length});
+  Tensor top = compute("top", {count}, [&](const Indices& i) {
+    return reduce(Combiner::Max, {length}, [&](const Indices& k) { return x(i[0], k[0]); });
   });
   Tensor e = compute("e", x->shape(),
                      [&](const Indices& i) { return call("exp", f32, {x(i) - top(i[0])}); });
-  Tensor sum = compute("sum", {index(rows)}, [&](const Indices& i) {
-    return tir::sum({index(n)}, [&](const Indices& k) { return e(i[0], k[0]); });
+  Tensor sum = compute("sum", {count}, [&](const Indices& i) {
+    return tir::sum({length}, [&](const Indices& k) { return e(i[0], k[0]); });
   });
   Tensor y = compute("y", x->shape(), [&](const Indices& i) { return div(e(i), sum(i[0])); });
-  Case c{create_prim_func("softmax", {x}, {y}), {random_floats(rows * n, 7)}, {}};
+  Case c{create_prim_func("softmax", {x}, {y}, {dims[0], dims[1]}),
+         {random_floats(static_cast<size_t>(rows * n), 7)},
+         {},
+         {rows, n}};
   for (int64_t r = 0; r < rows; ++r) {
     const float* row = c.inputs[0].data() + r * n;
     double most = *std::max_element(row, row + n), total = 0;
@@ -113,6 +119,10 @@ TEST(RowReduction, softmax_of_rows_of_any_length) {
   }
   expect_rows(softmax(1, 1000));
   expect_rows(softmax(300, 200));  // enough for two threads
+}
+
+TEST(RowReduction, softmax_of_sizes_known_when_it_runs) {
+  for (int64_t n : {1, 5, 64, 70, 129}) expect_rows(softmax(7, n, /*symbolic=*/true));
 }
 
 TEST(RowReduction, rows_larger_than_the_stack_live_in_scratch_memory) {

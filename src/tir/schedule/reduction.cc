@@ -151,7 +151,6 @@ void Schedule::mask_reduction(const BlockRV& rv) {
   // Each reduction loop becomes an iteration of its own, so that the guard can be said in the
   // block's iterations.
   VarMap as_iters, own;
-  std::vector<const Node*> reduction_loops;
   std::vector<IterVar> iters;
   std::vector<PrimExpr> bindings;
   for (size_t i = 0; i < b->iters.size(); ++i) {
@@ -166,7 +165,6 @@ void Schedule::mask_reduction(const BlockRV& rv) {
     }
     Var k = var(f->var->name, f->var->dtype);
     as_iters[f->var.get()] = k;
-    reduction_loops.push_back(f->var.get());
     iters.push_back(iter_var(k, f->extent, IterKind::Reduce, f->min));
     bindings.push_back(f->var);
   }
@@ -179,13 +177,11 @@ void Schedule::mask_reduction(const BlockRV& rv) {
   std::vector<PrimExpr> shape = result->shape;
   PrimExpr condition;
   for (const PrimExpr& e : conjuncts(b->predicate)) {
-    std::vector<const Node*> others;
-    post_order(e, [&](const Node& n) {
-      bool ours =
-          std::find(reduction_loops.begin(), reduction_loops.end(), &n) != reduction_loops.end();
-      if (isa<VarNode>(&n) && !ours) others.push_back(&n);
-    });
-    if (others.empty()) {
+    bool reduction_only = true;
+    for (const ForNode* f : edit.tree.loops_around(b)) {
+      reduction_only &= as_iters.contains(f->var.get()) || !uses_var(e, f->var.get());
+    }
+    if (reduction_only) {
       condition = conjoin(condition, replace_vars(e, as_iters));
       continue;
     }
