@@ -1,13 +1,22 @@
-// From blocks to the loops that code generation takes.
+// From a schedule's blocks to the loops that code generation takes.
 #pragma once
+
+#include <span>
+#include <string_view>
 
 #include "tir/stmt.h"
 
 namespace relay::tir {
 
-// Blocks become plain statements (a reduction's initialisation before its outermost loop), buffers
-// one-dimensional, vectorised loops vector expressions, unrolled loops copies; index arithmetic is
-// simplified. The result computes the same. Loops nest as deep as the schedule made them, so
+// A step of the lowering; each header in passes/ says what it does and when it is legal.
+struct LoweringPass {
+  std::string_view name;
+  PrimFunc (*run)(const PrimFunc& f);
+};
+std::span<const LoweringPass> lowering_passes();
+
+// Runs all of them. The result computes the same in serial and parallel loops around stores and
+// conditions, each access with one index. Loops nest as deep as the schedule made them, so
 // statements are walked by recursion.
 PrimFunc lower_loops(const PrimFunc& f);
 

@@ -1,0 +1,215 @@
+#include "tir/passes/compact_buffers.h"
+
+#include <algorithm>
+
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+#include "tir/passes/statements.h"
+
+namespace relay::tir {
+namespace {
+
+constexpr uint32_t kStmts = family::tir_expr | family::tir_stmt;
+constexpr uint32_t kAll = kStmts | family::tir_other;
+
+bool is_own(const Buffer& b) { return b->scope == Scope::Register || b->scope == Scope::Local; }
+
+class Compaction {
+ public:
+  explicit Compaction(const PrimFunc& f) : f_(f) {}
+
+  Stmt run() {
+    Stmt out = take_allocations(f_->body);
+    for (const Buffer& b : buffers_) {
+      around_.clear();
+      out = place(out, b);
+    }
+    return out;
+  }
+
+ private:
+  Stmt take_allocations(const Stmt& s) {
+    auto* a = as<AllocateNode>(s);
+    if (a == nullptr || !is_own(a->buffer)) {
+      return map_inner(s, [&](const Stmt& inner) { return take_allocations(inner); });
+    }
+    Stmt body = take_allocations(a->body);
+    if (uses(body, a->buffer.get())) buffers_.push_back(a->buffer);
+    return body;
+  }
+
+  // The innermost statement that holds every access of the buffer, wrapped.
+  Stmt place(const Stmt& s, const Buffer& b) {
+    if (!can_enter(*s.get(), b)) return shrink(s, b);
+    if (auto* f = as<ForNode>(s)) around_.push_back(f);
+    return map_inner(
+        s, [&](const Stmt& inner) { return uses(inner, b.get()) ? place(inner, b) : inner; });
+  }
+
+  // Whether all accesses lie in one of the statements inside, which then holds the allocation.
+  static bool can_enter(const StmtNode& s, const Buffer& b) {
+    size_t holders = 0;
+    for_each_inner(s, [&](const Stmt& inner) { holders += uses(inner, b.get()); });
+    if (holders != 1) return false;
+    switch (s.kind()) {
+      case StmtKind::For: {
+        auto& f = static_cast<const ForNode&>(s);
+        return !uses(f.min, b.get()) && !uses(f.extent, b.get()) && !starts_once(f, b);
+      }
+      case StmtKind::If:
+        return !uses(static_cast<const IfNode&>(s).cond, b.get());
+      case StmtKind::LetStmt:
+        return !uses(static_cast<const LetStmtNode&>(s).value, b.get());
+      default:
+        return true;
+    }
+  }
+
+  // Whether only one iteration of the loop initialises the buffer: `if (k == 0) acc = 0` is how a
+  // block starts a reduction, and what it starts lives through the whole loop.
+  static bool starts_once(const ForNode& f, const Buffer& b) {
+    bool once = false;
+    post_order(
+        f.body,
+        [&](const Node& n) {
+          auto* i = as<IfNode>(&n);
+          if (i == nullptr || once || !uses(i->then_body, b.get())) return;
+          post_order(i->cond, [&](const Node& c) {
+            auto* e = as<BinaryNode>(&c);
+            once |= e != nullptr && e->op == BinaryOp::Eq && uses(relay::ref(*e), f.var.get());
+          });
+        },
+        family::tir_stmt);
+    return once;
+  }
+
+  // What one visit of a statement touches of a buffer's dimension: [base, base + size), or all of
+  // it when base is null.
+  struct Part {
+    PrimExpr base;
+    int64_t low = 0;
+    int64_t high = 0;
+  };
+
+  // Loops inside the statement vary during one visit; variables around it are fixed, but what is
+  // known of them holds: a loop of one iteration is a constant.
+  class Touched {
+   public:
+    Touched(const PrimFunc& f, const Stmt& s, const std::vector<const ForNode*>& around) {
+      analyzer_.bind_dims(f);
+      for (const ForNode* l : around) analyzer_.bind(l->var, l->min, l->extent);
+      bind_inside(s);
+    }
+
+    void add(const Buffer& b, const std::vector<PrimExpr>& indices) {
+      if (parts_.empty()) {
+        for (const PrimExpr& i : indices) parts_.push_back({first_value(i)});
+      }
+      for (size_t d = 0; d < indices.size(); ++d) {
+        Part& p = parts_[d];
+        if (!p.base) continue;
+        Bounds range = analyzer_.bounds(indices[d] - p.base);
+        bool known = range.has_min() && range.has_max();
+        if (known) {
+          p.low = std::min(p.low, range.min);
+          p.high = std::max(p.high, range.max);
+        }
+        auto whole = as_int(b->shape[d]);
+        if (!known || (whole && p.high - p.low + 1 >= *whole)) p.base = nullptr;
+      }
+    }
+
+    Buffer smaller(const Buffer& b) const {
+      return make<BufferNode>([&](BufferNode& n) {
+        n.name = b->name;
+        n.dtype = b->dtype;
+        n.scope = b->scope;
+        n.alignment = b->alignment;
+        for (size_t d = 0; d < parts_.size(); ++d) {
+          const Part& p = parts_[d];
+          n.shape.push_back(p.base ? index(p.high - p.low + 1) : b->shape[d]);
+        }
+      });
+    }
+
+    std::vector<PrimExpr> moved(const std::vector<PrimExpr>& indices) {
+      std::vector<PrimExpr> out;
+      for (size_t d = 0; d < indices.size(); ++d) {
+        const Part& p = parts_[d];
+        out.push_back(p.base ? analyzer_.simplify(indices[d] - (p.base + p.low)) : indices[d]);
+      }
+      return out;
+    }
+
+    bool shrinks() const {
+      return std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return !!p.base; });
+    }
+
+   private:
+    void bind_inside(const Stmt& s) {
+      if (auto* f = as<ForNode>(s)) {
+        PrimExpr min = replace(f->min, at_start_);
+        analyzer_.bind(f->var, f->min, f->extent);
+        at_start_[f->var.get()] = min;
+      } else if (auto* l = as<LetStmtNode>(s)) {
+        fixed_nowhere_.push_back(l->var.get());
+      }
+      for_each_inner(*s.get(), [&](const Stmt& inner) { bind_inside(inner); });
+    }
+
+    // The index in the first iteration of the loops inside; null when it has no value outside.
+    PrimExpr first_value(const PrimExpr& i) {
+      PrimExpr e = analyzer_.simplify(replace(i, at_start_));
+      bool varies = false;
+      post_order(e, [&](const Node& n) {
+        varies |= n.kind() == ExprKind::Load || n.kind() == ExprKind::Let ||
+                  std::count(fixed_nowhere_.begin(), fixed_nowhere_.end(), &n) != 0;
+      });
+      return varies ? nullptr : e;
+    }
+
+    Analyzer analyzer_;
+    NodeMap at_start_;
+    std::vector<const Node*> fixed_nowhere_;
+    std::vector<Part> parts_;
+  };
+
+  Stmt shrink(const Stmt& s, const Buffer& b) {
+    Touched touched(f_, s, around_);
+    post_order(
+        s,
+        [&](const Node& n) {
+          if (auto* l = as<LoadNode>(&n); l != nullptr && l->buffer == b)
+            touched.add(b, l->indices);
+          if (auto* t = as<StoreNode>(&n); t != nullptr && t->buffer == b) {
+            touched.add(b, t->indices);
+          }
+        },
+        kAll);
+    if (!touched.shrinks()) return allocate(b, s);
+    Buffer small = touched.smaller(b);
+    NodeRef body = rewrite(
+        s,
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          if (auto* l = as<LoadNode>(rebuilt); l != nullptr && l->buffer == b) {
+            return load(small, touched.moved(l->indices), l->predicate);
+          }
+          if (auto* t = as<StoreNode>(rebuilt); t != nullptr && t->buffer == b) {
+            return store(small, touched.moved(t->indices), t->value, t->predicate);
+          }
+          return rebuilt;
+        },
+        kStmts);
+    return allocate(small, Stmt::unchecked(std::move(body)));
+  }
+
+  const PrimFunc& f_;
+  std::vector<Buffer> buffers_;
+  std::vector<const ForNode*> around_;  // loops around the statement at hand
+};
+
+}  // namespace
+
+PrimFunc compact_buffers(const PrimFunc& f) { return with_body(f, Compaction(f).run()); }
+
+}  // namespace relay::tir

@@ -1,0 +1,72 @@
+#include "tir/passes/simplify.h"
+
+#include "tir/arith/analyzer.h"
+#include "tir/passes/statements.h"
+
+namespace relay::tir {
+namespace {
+
+class Simplification {
+ public:
+  explicit Simplification(const PrimFunc& f) { analyzer_.bind_dims(f); }
+
+  Stmt run(const Stmt& s) {
+    switch (s->kind()) {
+      case StmtKind::For: {
+        auto* f = as<ForNode>(s);
+        PrimExpr min = expr(f->min), extent = expr(f->extent);
+        auto n = as_int(extent);
+        if (n && *n <= 0) return seq({});
+        if (n && *n == 1 && f->loop_kind != ForKind::Parallel)
+          return run(replace(f->body, {{f->var.get(), min}}));
+        analyzer_.bind(f->var, min, extent);
+        Stmt body = run(f->body);
+        if (body == f->body && min == f->min && extent == f->extent) return s;
+        return make<ForNode>([&](ForNode& out) {
+          out.var = f->var;
+          out.min = min;
+          out.extent = extent;
+          out.loop_kind = f->loop_kind;
+          out.thread_tag = f->thread_tag;
+          out.annotations = f->annotations;
+          out.body = body;
+        });
+      }
+      case StmtKind::If: {
+        auto* i = as<IfNode>(s);
+        PrimExpr cond = expr(i->cond);
+        if (as_int(cond) == 1) return run(i->then_body);
+        if (as_int(cond) == 0) return i->else_body ? run(i->else_body) : seq({});
+        Stmt then_body;
+        {
+          auto scope = analyzer_.assume(cond);
+          then_body = run(i->then_body);
+        }
+        return if_(cond, then_body, i->else_body ? run(i->else_body) : nullptr);
+      }
+      case StmtKind::LetStmt: {
+        auto* l = as<LetStmtNode>(s);
+        return let_stmt(l->var, expr(l->value), run(l->body));
+      }
+      case StmtKind::Store: {
+        auto* n = as<StoreNode>(s);
+        std::vector<PrimExpr> at;
+        for (const PrimExpr& i : n->indices) at.push_back(expr(i));
+        return store(n->buffer, std::move(at), expr(n->value),
+                     n->predicate ? expr(n->predicate) : nullptr);
+      }
+      default:
+        return map_inner(s, [&](const Stmt& inner) { return run(inner); });
+    }
+  }
+
+ private:
+  PrimExpr expr(const PrimExpr& e) { return analyzer_.simplify(e); }
+  Analyzer analyzer_;
+};
+
+}  // namespace
+
+PrimFunc simplify(const PrimFunc& f) { return with_body(f, Simplification(f).run(f->body)); }
+
+}  // namespace relay::tir

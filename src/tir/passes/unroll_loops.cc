@@ -1,0 +1,51 @@
+#include "tir/passes/unroll_loops.h"
+
+#include <cstdlib>
+
+#include "tir/passes/statements.h"
+
+namespace relay::tir {
+namespace {
+
+constexpr int64_t kMaxCopies = 1024;
+
+Stmt copy_of(const ForNode& f, const Stmt& body, const PrimExpr& at) {
+  return replace(body, {{f.var.get(), f.min + at}});
+}
+
+Stmt copies(const ForNode& f, const Stmt& body, const PrimExpr& from, int64_t count) {
+  std::vector<Stmt> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(copy_of(f, body, from + i));
+  return seq(std::move(out));
+}
+
+// How many iterations one turn of the loop is to hold; 1: no wish.
+int64_t wanted_factor(const ForNode& f) {
+  auto it = f.annotations.find("unroll");
+  return it == f.annotations.end() ? 1 : std::atoll(it->second.c_str());
+}
+
+Stmt unroll(const Stmt& s) {
+  Stmt rebuilt = map_inner(s, unroll);
+  auto* f = as<ForNode>(rebuilt);
+  if (f == nullptr || f->loop_kind == ForKind::ThreadBound) return rebuilt;
+  auto extent = as_int(f->extent);
+  if (f->loop_kind == ForKind::Unrolled && extent && *extent <= kMaxCopies) {
+    return copies(*f, f->body, index(0), *extent);
+  }
+  ForKind kind = f->loop_kind == ForKind::Parallel ? ForKind::Parallel : ForKind::Serial;
+  int64_t factor = wanted_factor(*f);
+  if (!extent || factor <= 1 || factor > *extent) {
+    return for_(f->var, f->min, f->extent, f->body, kind);
+  }
+  int64_t groups = *extent / factor;
+  Var v = var(f->var->name, f->var->dtype);
+  Stmt whole = for_(v, index(0), index(groups), copies(*f, f->body, v * factor, factor), kind);
+  return seq({whole, copies(*f, f->body, index(groups * factor), *extent % factor)});
+}
+
+}  // namespace
+
+PrimFunc unroll_loops(const PrimFunc& f) { return with_body(f, unroll(f->body)); }
+
+}  // namespace relay::tir

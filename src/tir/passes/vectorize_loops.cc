@@ -1,0 +1,215 @@
+#include "tir/passes/vectorize_loops.h"
+
+#include "node/structural.h"
+#include "node/walk.h"
+#include "tir/passes/statements.h"
+
+namespace relay::tir {
+namespace {
+
+constexpr int64_t kMaxLanes = 64;
+
+class Vectorizer {
+ public:
+  Vectorizer(Var var, PrimExpr lanes_of_var, int lanes)
+      : var_(std::move(var)), ramp_(std::move(lanes_of_var)), lanes_(lanes) {}
+
+  // The statement for all values of the variable at once; null when it is not made of stores.
+  Stmt run(const Stmt& s) {
+    switch (s->kind()) {
+      case StmtKind::Store: {
+        auto* n = as<StoreNode>(s);
+        std::vector<PrimExpr> at;
+        for (const PrimExpr& i : n->indices) at.push_back(expr(i));
+        if (PrimExpr combined = combine_lanes(*n, at)) return store(n->buffer, at, combined);
+        PrimExpr v = expr(n->value);
+        bool vector = v->dtype.lanes > 1;
+        for (const PrimExpr& i : at) vector |= i->dtype.lanes > 1;
+        if (!vector) return s;
+        // Every lane to one place has no meaning here.
+        if (at[0]->dtype.lanes == 1) return nullptr;
+        return store(n->buffer, std::move(at), widen(v),
+                     n->predicate ? widen(expr(n->predicate)) : nullptr);
+      }
+      case StmtKind::Seq: {
+        std::vector<Stmt> out;
+        for (const Stmt& inner : as<SeqNode>(s)->stmts) {
+          out.push_back(run(inner));
+          if (!out.back()) return nullptr;
+        }
+        return seq(std::move(out));
+      }
+      case StmtKind::For: {
+        auto* f = as<ForNode>(s);
+        if (uses(f->min, var_.get()) || uses(f->extent, var_.get())) return nullptr;
+        Stmt body = run(f->body);
+        return body ? with_body(*f, body) : nullptr;
+      }
+      case StmtKind::If: {
+        auto* i = as<IfNode>(s);
+        if (uses(i->cond, var_.get())) return masked(*i);
+        Stmt a = run(i->then_body), b = i->else_body ? run(i->else_body) : nullptr;
+        if (!a || (i->else_body && !b)) return nullptr;
+        return if_(i->cond, a, b);
+      }
+      default:
+        return uses(s, var_.get()) ? nullptr : s;
+    }
+  }
+
+ private:
+  // The new value of `x = x op v` where only v differs between the lanes; null for other stores.
+  PrimExpr combine_lanes(const StoreNode& n, const std::vector<PrimExpr>& at) {
+    auto* update = as<BinaryNode>(n.value);
+    auto* old = update != nullptr ? as<LoadNode>(update->a) : nullptr;
+    bool halves = (lanes_ & (lanes_ - 1)) == 0;
+    if (!halves || n.predicate || old == nullptr || !(old->buffer == n.buffer) || old->predicate ||
+        uses(update->a, var_.get()) || !uses(update->b, var_.get())) {
+      return nullptr;
+    }
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (at[d]->dtype.lanes > 1 || !structural_equal(at[d], old->indices[d])) return nullptr;
+    }
+    switch (update->op) {
+      case BinaryOp::Add:
+      case BinaryOp::Mul:
+      case BinaryOp::Min:
+      case BinaryOp::Max:
+      case BinaryOp::And:
+      case BinaryOp::Or:
+        return binary(update->op, update->a, reduce_lanes(update->op, widen(expr(update->b))));
+      default:
+        return nullptr;
+    }
+  }
+
+  // Stores under a condition that holds in the first lanes and not in the others: none when it
+  // fails in the first, else those of its lanes.
+  Stmt masked(const IfNode& i) {
+    auto* s = as<StoreNode>(i.then_body);
+    auto* c = as<BinaryNode>(i.cond);
+    if (i.else_body || s == nullptr || s->predicate || c == nullptr) return nullptr;
+    PrimExpr grows = expr(c->a);
+    auto* r = as<RampNode>(grows);
+    bool first_lanes = (c->op == BinaryOp::Lt || c->op == BinaryOp::Le) && r != nullptr &&
+                       as_int(r->stride) > 0 && !uses(c->b, var_.get());
+    if (!first_lanes || combine_lanes(*s, s->indices)) return nullptr;
+    Stmt all = run(i.then_body);
+    auto* wide = as<StoreNode>(all);
+    if (wide == nullptr || wide->value->dtype.lanes == 1) return nullptr;
+    PrimExpr mask = binary(c->op, grows, broadcast(c->b, lanes_));
+    // Lanes that are not stored are not read either; what all lanes share is.
+    PrimExpr value = PrimExpr::unchecked(rewrite(
+        wide->value,
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          auto* l = as<LoadNode>(rebuilt);
+          if (l == nullptr || l->dtype.lanes == 1) return rebuilt;
+          return load(l->buffer, l->indices, l->predicate ? logical_and(l->predicate, mask) : mask);
+        },
+        family::tir_expr));
+    return if_(binary(c->op, r->base, c->b), store(wide->buffer, wide->indices, value, mask));
+  }
+
+  PrimExpr widen(const PrimExpr& e) { return e->dtype.lanes > 1 ? e : broadcast(e, lanes_); }
+
+  PrimExpr expr(const PrimExpr& root) {
+    class Rewrite : public Rewriter {
+     public:
+      explicit Rewrite(Vectorizer& v) : Rewriter(family::tir_expr), v_(v) {}
+      NodeRef pre(const NodeRef& node) override {
+        return node.get() == v_.var_.get() ? NodeRef(v_.ramp_) : nullptr;
+      }
+      NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+        if (rebuilt == original) return rebuilt;
+        return v_.rebuild(PrimExpr::unchecked(std::move(rebuilt)));
+      }
+
+     private:
+      Vectorizer& v_;
+    };
+    return Rewrite(*this).apply(root);
+  }
+
+  // A node some of whose operands became vectors.
+  PrimExpr rebuild(const PrimExpr& self) {
+    const PrimExprNode& n = *self.get();
+    switch (n.kind()) {
+      case ExprKind::Binary: {
+        auto& b = static_cast<const BinaryNode&>(n);
+        // A ramp stays a ramp under an offset or a factor.
+        if (b.op == BinaryOp::Add || b.op == BinaryOp::Sub || b.op == BinaryOp::Mul) {
+          auto *x = as<RampNode>(b.a), *y = as<RampNode>(b.b);
+          if (x != nullptr && y == nullptr && b.b->dtype.lanes == 1) {
+            return ramp(binary(b.op, x->base, b.b),
+                        b.op == BinaryOp::Mul ? x->stride * b.b : x->stride, lanes_);
+          }
+          if (y != nullptr && x == nullptr && b.a->dtype.lanes == 1) {
+            if (b.op == BinaryOp::Add) return ramp(b.a + y->base, y->stride, lanes_);
+            if (b.op == BinaryOp::Mul) return ramp(b.a * y->base, b.a * y->stride, lanes_);
+            return ramp(b.a - y->base, index(0) - y->stride, lanes_);
+          }
+          if (x != nullptr && y != nullptr && b.op != BinaryOp::Mul) {
+            return ramp(binary(b.op, x->base, y->base), binary(b.op, x->stride, y->stride), lanes_);
+          }
+        }
+        return binary(b.op, widen(b.a), widen(b.b));
+      }
+      case ExprKind::Not:
+        return logical_not(static_cast<const NotNode&>(n).a);
+      case ExprKind::Select: {
+        auto& s = static_cast<const SelectNode&>(n);
+        if (s.cond->dtype.lanes == 1) {
+          // One choice for all lanes.
+          return make<SelectNode>([&](SelectNode& out) {
+            out.cond = s.cond;
+            out.true_value = widen(s.true_value);
+            out.false_value = widen(s.false_value);
+            out.dtype = out.true_value->dtype;
+          });
+        }
+        return select(s.cond, widen(s.true_value), widen(s.false_value));
+      }
+      case ExprKind::Cast: {
+        auto& c = static_cast<const CastNode&>(n);
+        return cast(n.dtype.element().with_lanes(c.value->dtype.lanes), c.value);
+      }
+      case ExprKind::Call: {
+        auto& c = static_cast<const CallNode&>(n);
+        std::vector<PrimExpr> args;
+        for (const PrimExpr& a : c.args) args.push_back(widen(a));
+        return call(c.name, n.dtype.element().with_lanes(lanes_), std::move(args));
+      }
+      case ExprKind::Load: {
+        auto& l = static_cast<const LoadNode&>(n);
+        return load(l.buffer, l.indices, l.predicate ? widen(l.predicate) : nullptr);
+      }
+      default:
+        return self;
+    }
+  }
+
+  Var var_;
+  PrimExpr ramp_;
+  int lanes_;
+};
+
+Stmt vectorize(const Stmt& s) {
+  Stmt rebuilt = map_inner(s, vectorize);
+  auto* f = as<ForNode>(rebuilt);
+  if (f == nullptr || f->loop_kind != ForKind::Vectorized) return rebuilt;
+  auto extent = as_int(f->extent);
+  if (extent == 1) return replace(f->body, {{f->var.get(), f->min}});
+  if (extent && *extent > 1 && *extent <= kMaxLanes) {
+    int lanes = static_cast<int>(*extent);
+    if (Stmt vector = Vectorizer(f->var, ramp(f->min, index(1), lanes), lanes).run(f->body)) {
+      return vector;
+    }
+  }
+  return for_(f->var, f->min, f->extent, f->body);
+}
+
+}  // namespace
+
+PrimFunc vectorize_loops(const PrimFunc& f) { return with_body(f, vectorize(f->body)); }
+
+}  // namespace relay::tir

@@ -1,0 +1,288 @@
+// Lowering passes: a program before and after each, and one that each must leave alone.
+#include <gtest/gtest.h>
+
+#include "tir/compute.h"
+#include "tir/lower_loops.h"
+#include "tir/passes/compact_buffers.h"
+#include "tir/passes/flatten_buffers.h"
+#include "tir/passes/lower_blocks.h"
+#include "tir/passes/simplify.h"
+#include "tir/passes/unroll_loops.h"
+#include "tir/passes/vectorize_loops.h"
+#include "tir/schedule/schedule.h"
+#include "tir/text.h"
+
+namespace relay::tir {
+namespace {
+
+const DType f32 = DType::Float(32);
+
+PrimFunc func(std::vector<Buffer> params, size_t inputs, Stmt body, std::vector<Var> dims = {}) {
+  return make<PrimFuncNode>([&](PrimFuncNode& n) {
+    n.name = "f";
+    n.params = std::move(params);
+    n.num_inputs = static_cast<int64_t>(inputs);
+    n.dims = std::move(dims);
+    n.body = std::move(body);
+  });
+}
+
+// The body's text, from its first line on.
+std::string body_of(const PrimFunc& f) {
+  std::string text = text_of(f);
+  return text.substr(text.find('\n'));
+}
+
+struct Loops {
+  Var i = var("i"), j = var("j"), k = var("k");
+  Buffer a = buffer("a", f32, {index(64)});
+  Buffer out = buffer("out", f32, {index(64)});
+};
+
+// The row sums of a 4 x 8 matrix.
+PrimFunc row_sums() {
+  Tensor a = placeholder("a", f32, {index(4), index(8)});
+  Tensor s = compute("s", {index(4)}, [&](const Indices& i) {
+    return sum({index(8)}, [&](const Indices& k) { return a(i[0], k[0]); });
+  });
+  return create_prim_func("f", {a}, {s});
+}
+
+TEST(TirLowerBlocks, initialisation_stands_before_the_reduction) {
+  EXPECT_EQ(body_of(lower_blocks(row_sums())), R"(
+  for i in range(4):
+    s[i] = 0f
+    for r in range(8):
+      s[i] = s[i] + a[i, r]
+)");
+}
+
+TEST(TirLowerBlocks, a_predicate_guards_the_initialisation_too) {
+  Schedule s(row_sums());
+  std::vector<LoopRV> loops = s.get_loops(s.get_block("s"));
+  s.split(loops[0], {-1, 3});
+  EXPECT_EQ(body_of(lower_blocks(s.func())), R"(
+  for i_0 in range(2):
+    for i_1 in range(3):
+      if i_0 * 3 + i_1 < 4:
+        s[i_0 * 3 + i_1] = 0f
+      for r in range(8):
+        if i_0 * 3 + i_1 < 4:
+          s[i_0 * 3 + i_1] = s[i_0 * 3 + i_1] + a[i_0 * 3 + i_1, r]
+)");
+}
+
+TEST(TirLowerBlocks, an_initialisation_that_depends_on_the_reduction_stays) {
+  Schedule s(row_sums());
+  std::vector<LoopRV> loops = s.get_loops(s.get_block("s"));
+  s.split(loops[1], {-1, 3});
+  EXPECT_EQ(body_of(lower_blocks(s.func())), R"(
+  for i in range(4):
+    for r_0 in range(3):
+      for r_1 in range(3):
+        if r_0 * 3 + r_1 < 8:
+          if r_0 * 3 + r_1 == 0:
+            s[i] = 0f
+          s[i] = s[i] + a[i, r_0 * 3 + r_1]
+)");
+}
+
+TEST(TirCompactBuffers, a_tile_is_as_large_as_one_visit) {
+  Loops l;
+  Buffer acc = buffer("acc", f32, {index(8), index(8)}, Scope::Register);
+  Var t = var("t");
+  Stmt body = allocate(acc, for_(l.i, index(0), index(8),
+                                 for_(l.j, index(0), index(2),
+                                      seq({for_(l.k, index(0), index(4),
+                                                store(acc, {l.i, l.j * 4 + l.k}, load(l.a, {l.k}))),
+                                           for_(t, index(0), index(4),
+                                                store(l.out, {l.i * 8 + l.j * 4 + t},
+                                                      load(acc, {l.i, l.j * 4 + t})))}))));
+  EXPECT_EQ(body_of(compact_buffers(func({l.a, l.out}, 1, body))), R"(
+  for i in range(8):
+    for j in range(2):
+      allocate acc: float32[1, 4] in register
+      for k in range(4):
+        acc[0, k] = a[k]
+      for t in range(4):
+        out[i * 8 + j * 4 + t] = acc[0, t]
+)");
+}
+
+// A batch of one leaves loops of one iteration in the consumer, and constants in the producer.
+TEST(TirCompactBuffers, loops_of_one_iteration_are_constants) {
+  Loops l;
+  Buffer acc = buffer("acc", f32, {index(1), index(64)}, Scope::Register);
+  Stmt body = allocate(acc, for_(l.i, index(0), index(1),
+                                 for_(l.j, index(0), index(64),
+                                      seq({store(acc, {index(0), l.j}, load(l.a, {l.j})),
+                                           store(l.out, {l.j}, load(acc, {l.i, l.j}))}))));
+  EXPECT_EQ(body_of(compact_buffers(func({l.a, l.out}, 1, body))), R"(
+  for i in range(1):
+    for j in range(64):
+      allocate acc: float32[1, 1] in register
+      acc[0, 0] = a[j]
+      out[j] = acc[i, 0]
+)");
+}
+
+TEST(TirCompactBuffers, what_is_touched_below_the_first_access_counts) {
+  Loops l;
+  Buffer window = buffer("window", f32, {index(64)}, Scope::Local);
+  Stmt body = allocate(
+      window,
+      for_(l.i, index(0), index(32),
+           seq({store(window, {l.i + 2}, load(l.a, {l.i})), store(window, {l.i}, load(l.a, {l.i})),
+                store(l.out, {l.i}, load(window, {l.i + 2}) + load(window, {l.i}))})));
+  EXPECT_EQ(body_of(compact_buffers(func({l.a, l.out}, 1, body))), R"(
+  for i in range(32):
+    allocate window: float32[3] in local
+    window[2] = a[i]
+    window[0] = a[i]
+    out[i] = window[2] + window[0]
+)");
+}
+
+TEST(TirCompactBuffers, what_lives_through_a_loop_stays_outside) {
+  Loops l;
+  Buffer acc = buffer("acc", f32, {index(1)}, Scope::Register);
+  Stmt body =
+      allocate(acc, for_(l.i, index(0), index(8),
+                         seq({if_(eq(l.i, index(0)), store(acc, {index(0)}, imm_float(f32, 0))),
+                              store(acc, {index(0)}, load(acc, {index(0)}) + load(l.a, {l.i})),
+                              store(l.out, {l.i}, load(acc, {index(0)}))})));
+  PrimFunc f = func({l.a, l.out}, 1, body);
+  EXPECT_EQ(body_of(compact_buffers(f)), body_of(f));
+}
+
+TEST(TirCompactBuffers, indices_from_memory_keep_the_dimension_whole) {
+  Loops l;
+  Buffer table = buffer("table", f32, {index(64)}, Scope::Local);
+  Buffer at = buffer("at", kIndex, {index(64)});
+  Stmt body = allocate(table, for_(l.i, index(0), index(8),
+                                   seq({store(table, {load(at, {l.i})}, load(l.a, {l.i})),
+                                        store(l.out, {l.i}, load(table, {load(at, {l.i})}))})));
+  EXPECT_EQ(body_of(compact_buffers(func({l.a, at, l.out}, 2, body))), R"(
+  for i in range(8):
+    allocate table: float32[64] in local
+    table[at[i]] = a[i]
+    out[i] = table[at[i]]
+)");
+}
+
+TEST(TirFlattenBuffers, accesses_have_one_index) {
+  Loops l;
+  Buffer in = buffer("in", f32, {index(4), index(8)});
+  Buffer out = buffer("out", f32, {index(8), index(4)});
+  Stmt body = for_(l.i, index(0), index(8),
+                   for_(l.j, index(0), index(4), store(out, {l.i, l.j}, load(in, {l.j, l.i}))));
+  EXPECT_EQ(body_of(flatten_buffers(func({in, out}, 1, body))), R"(
+  for i in range(8):
+    for j in range(4):
+      out[i * 4 + j] = in[j * 8 + i]
+)");
+}
+
+TEST(TirFlattenBuffers, one_index_stays_as_it_is) {
+  Loops l;
+  PrimFunc f =
+      func({l.a, l.out}, 1, for_(l.i, index(0), index(8), store(l.out, {l.i}, load(l.a, {l.i}))));
+  EXPECT_EQ(flatten_buffers(f), f);
+}
+
+TEST(TirSimplify, loops_of_one_iteration_and_decided_conditions_vanish) {
+  Loops l;
+  Stmt body =
+      for_(l.i, index(0), index(8),
+           for_(l.j, index(0), index(1),
+                if_(lt(l.i + l.j, index(8)),
+                    store(l.out, {l.i + l.j}, load(l.a, {floor_div(l.i * 4 + l.j, index(4))})))));
+  EXPECT_EQ(body_of(simplify(func({l.a, l.out}, 1, body))), R"(
+  for i in range(8):
+    out[i] = a[i]
+)");
+}
+
+TEST(TirSimplify, a_condition_holds_in_its_body_only) {
+  Loops l;
+  Stmt inner = if_(lt(l.i, index(6)), store(l.out, {l.i}, load(l.a, {l.i})));
+  Stmt body = for_(l.i, index(0), index(8), seq({if_(lt(l.i, index(4)), inner), inner}));
+  EXPECT_EQ(body_of(simplify(func({l.a, l.out}, 1, body))), R"(
+  for i in range(8):
+    if i < 4:
+      out[i] = a[i]
+    if i < 6:
+      out[i] = a[i]
+)");
+}
+
+TEST(TirVectorizeLoops, the_variable_becomes_lanes) {
+  Loops l;
+  Stmt body =
+      for_(l.j, index(0), index(8),
+           for_(l.i, index(0), index(8),
+                store(l.out, {l.j * 8 + l.i}, load(l.a, {l.j * 8 + l.i}) * load(l.a, {l.j})),
+                ForKind::Vectorized));
+  EXPECT_EQ(body_of(vectorize_loops(func({l.a, l.out}, 1, body))), R"(
+  for j in range(8):
+    out[j * 8:1:x8] = a[j * 8:1:x8] * x8(a[j])
+)");
+}
+
+TEST(TirVectorizeLoops, lanes_that_meet_stay_a_loop) {
+  Loops l;
+  Stmt body = for_(l.i, index(0), index(8), store(l.out, {index(0)}, load(l.a, {l.i})),
+                   ForKind::Vectorized);
+  EXPECT_EQ(body_of(vectorize_loops(func({l.a, l.out}, 1, body))), R"(
+  for i in range(8):
+    out[0] = a[i]
+)");
+}
+
+TEST(TirVectorizeLoops, a_condition_on_the_lane_stays_a_loop) {
+  Loops l;
+  Stmt body =
+      for_(l.i, index(0), index(8),
+           if_(lt(load(l.a, {l.i}), imm_float(f32, 0)), store(l.out, {l.i}, load(l.a, {l.i}))),
+           ForKind::Vectorized);
+  EXPECT_EQ(body_of(vectorize_loops(func({l.a, l.out}, 1, body))), R"(
+  for i in range(8):
+    if a[i] < 0f:
+      out[i] = a[i]
+)");
+}
+
+TEST(TirUnrollLoops, copies_and_groups_of_copies) {
+  Loops l;
+  Stmt grouped = make<ForNode>([&](ForNode& n) {
+    n.var = l.j;
+    n.min = index(1);
+    n.extent = index(5);
+    n.annotations = {{"unroll", "2"}};
+    n.body = store(l.out, {l.j}, load(l.a, {l.j}));
+  });
+  Stmt body =
+      seq({for_(l.i, index(0), index(2), store(l.out, {l.i}, load(l.a, {l.i})), ForKind::Unrolled),
+           grouped});
+  EXPECT_EQ(body_of(simplify(unroll_loops(func({l.a, l.out}, 1, body)))), R"(
+  out[0] = a[0]
+  out[1] = a[1]
+  for j in range(2):
+    out[j * 2 + 1] = a[j * 2 + 1]
+    out[j * 2 + 2] = a[j * 2 + 2]
+  out[5] = a[5]
+)");
+}
+
+TEST(TirUnrollLoops, long_loops_stay) {
+  Loops l;
+  Stmt body = for_(l.i, index(0), index(5000), store(l.out, {index(0)}, load(l.a, {index(0)})),
+                   ForKind::Unrolled);
+  EXPECT_EQ(body_of(unroll_loops(func({l.a, l.out}, 1, body))), R"(
+  for i in range(5000):
+    out[0] = a[0]
+)");
+}
+
+}  // namespace
+}  // namespace relay::tir
