@@ -18,6 +18,7 @@ namespace {
       }
 
 constexpr auto kFloat = IntrinsicRule::Float;
+constexpr auto kLanes = IntrinsicRule::Lanes;
 
 // Sorted by name.
 constexpr Intrinsic kIntrinsics[] = {
@@ -52,6 +53,12 @@ constexpr Intrinsic kIntrinsics[] = {
     {"pow", 2, kFloat, "a to the power b", RELAY_FORMULA(std::pow(a, b))},
     {"prefetch", 1, IntrinsicRule::Effect, "brings what the Load names into the cache", nullptr,
      nullptr},
+    {"reduce_add", 1, kLanes, "sum of all lanes, in any order", nullptr, nullptr},
+    {"reduce_and", 1, kLanes, "whether all lanes hold", nullptr, nullptr},
+    {"reduce_max", 1, kLanes, "greatest lane", nullptr, nullptr},
+    {"reduce_min", 1, kLanes, "least lane", nullptr, nullptr},
+    {"reduce_mul", 1, kLanes, "product of all lanes, in any order", nullptr, nullptr},
+    {"reduce_or", 1, kLanes, "whether any lane holds", nullptr, nullptr},
     {"round", 1, kFloat, "nearest integer, halves to even", RELAY_FORMULA(std::nearbyint(a))},
     {"rsqrt", 1, kFloat, "1 / sqrt(a)", RELAY_FORMULA(T{1} / std::sqrt(a))},
     {"sigmoid", 1, kFloat, "1 / (1 + exp(-a))", RELAY_FORMULA(T{1} / (T{1} + std::exp(-a)))},
@@ -79,6 +86,8 @@ bool fits(IntrinsicRule rule, DType arg, DType result) {
     case IntrinsicRule::Bits:
       return arg.bits == result.bits;
     case IntrinsicRule::Any:
+      return result == arg;
+    case IntrinsicRule::Lanes:
       return result == arg;
     case IntrinsicRule::Effect:
       return true;

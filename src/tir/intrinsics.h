@@ -21,6 +21,7 @@ enum class IntrinsicRule {
   Test,     // a float; gives bool
   Bits,     // anything; gives any dtype of as many bits
   Any,      // anything; gives its dtype
+  Lanes,    // a vector; gives one element of its dtype
   Effect,   // a Load that is not carried out; the result means nothing
 };
 
@@ -29,8 +30,8 @@ struct Intrinsic {
   int arity;
   IntrinsicRule rule;
   std::string_view doc;
-  // The value for floats; arguments above the arity are ignored. Null for Integer, Bits, Any and
-  // Effect; for Test the result is 0 or 1.
+  // The value for floats; arguments above the arity are ignored. Null for Integer, Bits, Any,
+  // Lanes and Effect; for Test the result is 0 or 1.
   double (*wide)(double a, double b, double c);
   float (*narrow)(float a, float b, float c);
 };
