@@ -16,6 +16,7 @@ LLD_HAS_DRIVER(elf)
 
 namespace relay {
 namespace codegen {
+void leave_out_other_targets();
 std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 }
 
@@ -54,6 +55,7 @@ void write_file(const std::string& path, const std::string& bytes) {
 
 std::string link_shared(const std::vector<ObjectCode>& objects,
                         const std::vector<tir::PrimFunc>& kernels, const Target& target) {
+  codegen::leave_out_other_targets();
   TemporaryFolder folder;
   std::vector<std::string> args{"ld.lld",
                                 "-shared",
