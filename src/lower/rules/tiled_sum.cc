@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
@@ -286,13 +287,15 @@ class Tiling {
   Tiling(Schedule& s, const TargetInfo& target, bool reuse_along_sums)
       : s_(s), lanes_(target.vector_bits / 32), reuse_along_sums_(reuse_along_sums) {}
 
-  // Cuts the loops over tiles, from axis `a` on, and finishes each kind of tile.
-  void peel(std::vector<Axis> axes, std::vector<Part> parts, size_t a) {
-    while (a < axes.size() && axes[a].cuts.empty()) ++a;
-    if (a == axes.size()) {
+  // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
+  // of their loops, outermost first: what is inside a loop is copied with it.
+  void peel(std::vector<Axis> axes, std::vector<Part> parts, std::span<const size_t> nesting) {
+    while (!nesting.empty() && axes[nesting[0]].cuts.empty()) nesting = nesting.subspan(1);
+    if (nesting.empty()) {
       for (const Part& p : parts) finish(axes, p);
       return;
     }
+    size_t a = nesting[0];
     tir::Partition cut = s_.partition(axes[a].outer, axes[a].cuts[0] - axes[a].begin);
     auto copied = [&](const LoopRV& l) {
       for (const auto& [head, tail] : cut.loops) {
@@ -318,8 +321,8 @@ class Tiling {
     if (rest != 0 && tail_axes[a].begin == axes[a].extent / axes[a].tile) {
       for (const Part& p : tail_parts) s_.partition(p.loops[a], rest);
     }
-    peel(std::move(axes), std::move(parts), a + 1);
-    peel(std::move(tail_axes), std::move(tail_parts), a);
+    peel(std::move(axes), std::move(parts), nesting.subspan(1));
+    peel(std::move(tail_axes), std::move(tail_parts), nesting);
   }
 
  private:
@@ -420,6 +423,12 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
   order.push_back(axes[axes.size() - 2].outer);
   if (std::find(order.begin(), order.end(), columns) == order.end()) order.push_back(columns);
   size_t outside = order.size();
+  std::vector<size_t> nesting;
+  for (const LoopRV& l : order) {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].outer == l) nesting.push_back(i);
+    }
+  }
   for (const Axis& a : axes) {
     if (a.inner.var) order.push_back(a.inner);
   }
@@ -484,7 +493,7 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
     s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
     text += ", threads over tiles";
   }
-  Tiling(s, target, sum.depthwise).peel(axes, {zeros, update, epilogue}, 0);
+  Tiling(s, target, sum.depthwise).peel(axes, {zeros, update, epilogue}, nesting);
   // What else there is (a padded input) gets plain loops.
   for (const BlockRV& rv : s.get_blocks()) {
     Block other = s.block(rv);
