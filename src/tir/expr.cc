@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tir/intrinsics.h"
 #include "tir/scalar.h"
 #include "tir/stmt.h"
 
@@ -433,6 +434,9 @@ PrimExpr call(std::string name, DType dtype, std::vector<PrimExpr> args) {
   for (PrimExpr& a : args) {
     RELAY_CHECK(is_scalar_or(a->dtype, lanes), name + " of vectors of different lengths");
     if (a->dtype.lanes != lanes) a = broadcast(a, lanes);
+  }
+  if (auto defect = intrinsic_defect(name, dtype, args)) {
+    internal_error(__FILE__, __LINE__, *defect);
   }
   return make<CallNode>([&](CallNode& n) {
     n.dtype = dtype.with_lanes(lanes);

@@ -135,11 +135,8 @@ struct CastNode : PrimExprNode {
   static const NodeInfo& static_info();
 };
 
-// A pure intrinsic, by name: exp, log, log2, log10, sqrt, rsqrt, tanh, sigmoid, erf, sin, cos, tan,
-// asin, acos, atan, sinh, cosh, asinh, acosh, atanh, pow, atan2, fmod, floor, ceil, trunc,
-// round (half to even), abs, fma(a,b,c), isnan, isinf, isfinite, popcount, bitcast (reinterpret),
-// likely(cond), shift and saturating helpers; reduce_add, _mul, _min, _max, _and, _or: the lanes of
-// a vector (a power of two of them) combined to a scalar.
+// A pure function by name: exp, sqrt, fma, isnan, bitcast, ... tir/intrinsics.h lists them all with
+// arity, dtypes and meaning.
 struct CallNode : PrimExprNode {
   static constexpr int kKind = ExprKind::Call;
   std::string name;

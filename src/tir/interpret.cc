@@ -8,6 +8,7 @@
 #include "node/walk.h"
 #include "tir/interpret_machine.h"
 #include "tir/intrinsics.h"
+#include "tir/passes/statements.h"
 
 namespace relay::tir {
 namespace {
@@ -394,6 +395,7 @@ class Translator {
     DType from = n.args[0]->dtype;
     const Value a = at(n.args[0]);
     if (f.rule == IntrinsicRule::Any || (n.name == "abs" && from.is_uint())) return finish(n, a);
+    if (f.rule == IntrinsicRule::Lanes) return finish(n, combined(n, a));
     const Value b = n.args.size() > 1 ? at(n.args[1]) : a;
     const Value c = n.args.size() > 2 ? at(n.args[2]) : a;
     Value v = result_of({&a, &b, &c}, n.dtype.lanes);
@@ -424,6 +426,24 @@ class Translator {
       round(v, from, n.dtype.lanes);
     }
     finish(n, v);
+  }
+
+  // The lanes of `a`, one after the other.
+  Value combined(const CallNode& n, const Value& a) {
+    BinaryOp op = n.name == "reduce_add"   ? BinaryOp::Add
+                  : n.name == "reduce_mul" ? BinaryOp::Mul
+                  : n.name == "reduce_min" ? BinaryOp::Min
+                  : n.name == "reduce_max" ? BinaryOp::Max
+                  : n.name == "reduce_and" ? BinaryOp::And
+                                           : BinaryOp::Or;
+    Value all{a.slot, 0, a.level, a.scope};
+    for (int l = 1; l < n.args[0]->dtype.lanes; ++l) {
+      Value lane{a.lane(l), 0, a.level, a.scope};
+      all = operation({&all, &lane}, 1,
+                      [&](int one) { return binary_handler(op, n.dtype, wide(), one); });
+      round(all, n.dtype, 1);
+    }
+    return all;
   }
 
   void step_let(const LetNode& n) {
@@ -642,8 +662,7 @@ class Translator {
   struct StmtFrame {
     const StmtNode* node;
     size_t state = 0;
-    bool guarded = false;  // a Block with a predicate, a Store with a scalar one
-    bool has_first = false;
+    bool guarded = false;  // a Block with a predicate; a For that has looked for empty reductions
     int piece = 0;
     int32_t extent = 0;
     Value value{};
@@ -733,6 +752,13 @@ class Translator {
   }
 
   void step_for(const ForNode& s, StmtFrame& f) {
+    if (f.state == 0 && !f.guarded) {
+      f.guarded = true;
+      if (Stmt init = init_of_empty(s)) {
+        kept_.push_back(init);
+        return enter(init);
+      }
+    }
     if (f.state++ == 0) {
       f.value = once(s.min);
       f.extent = once(s.extent).slot;
@@ -753,6 +779,56 @@ class Translator {
     emit_numbered({.run = &loop_next, .dst = f.var.slot, .c = stop}, body);
     emit_label(after);
     leave();
+  }
+
+  // A reduction over nothing gives its initial value: where the block directly inside a nest of
+  // loops reduces over extents that may be zero, and `outer` is the outermost loop of the
+  // reduction, the statement that then initialises. Null where there is none.
+  Stmt init_of_empty(const ForNode& outer) {
+    std::vector<const ForNode*> loops{&outer};
+    while (auto* inner = as<ForNode>(loops.back()->body)) loops.push_back(inner);
+    auto* b = as<BlockNode>(loops.back()->body);
+    if (b == nullptr || !b->init || initialised_.contains(b)) return nullptr;
+    PrimExpr empty = boolean(false);
+    std::unordered_map<const Node*, NodeRef> replaced;
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      const IterVar& iter = b->iters[i];
+      replaced[iter->var.get()] = b->bindings[i];
+      if (iter->kind == IterKind::Reduce) empty = logical_or(empty, le(iter->extent, index(0)));
+    }
+    auto reduces = [&](const ForNode& loop) {
+      for (size_t i = 0; i < b->iters.size(); ++i) {
+        if (b->iters[i]->kind == IterKind::Reduce && uses(b->bindings[i], loop.var.get()))
+          return true;
+      }
+      return false;
+    };
+    if (as_int(empty) == 0 || !reduces(outer)) return nullptr;
+    initialised_.insert(b);
+    // Conditions on the reduction's own loops say nothing about the others.
+    Stmt init = replace(b->init, replaced);
+    std::vector<PrimExpr> conditions;
+    if (b->predicate) conditions.push_back(replace(b->predicate, replaced));
+    while (!conditions.empty()) {
+      PrimExpr c = conditions.back();
+      conditions.pop_back();
+      if (auto* both = as<BinaryNode>(c); both != nullptr && both->op == BinaryOp::And) {
+        conditions.push_back(both->a);
+        conditions.push_back(both->b);
+        continue;
+      }
+      bool about_reduction = false, about_others = false;
+      for (const ForNode* l : loops) {
+        if (uses(c, l->var.get())) (reduces(*l) ? about_reduction : about_others) = true;
+      }
+      if (about_reduction && about_others) return nullptr;
+      if (!about_reduction) init = if_(c, init);
+    }
+    for (size_t i = loops.size(); i-- > 0;) {
+      const ForNode& l = *loops[i];
+      if (!reduces(l)) init = for_(l.var, l.min, l.extent, init);
+    }
+    return if_(empty, init);
   }
 
   void step_if(const IfNode& s, StmtFrame& f) {
@@ -814,7 +890,8 @@ class Translator {
   const InterpretOptions& options_;
   std::unordered_set<const Node*> reads_;
   std::unordered_map<const Node*, Value> values_;
-  std::vector<PrimExpr> kept_;  // made here; keys of values_ must not be reused
+  std::vector<NodeRef> kept_;                    // made here; keys of values_ must not be reused
+  std::unordered_set<const Node*> initialised_;  // blocks whose empty reductions are taken care of
   std::vector<Region> regions_;
   std::vector<int> region_of_level_;  // the innermost open region with code of its own
   std::vector<Piece> pieces_;

@@ -67,13 +67,23 @@ class BlockLowering {
     NodeMap map = bindings_of(*b);
     Stmt init = replace(b->init, map);
     if (b->predicate && as_int(b->predicate) != 1) {
-      PrimExpr p = replace(b->predicate, map);
-      // A predicate over the reduction's loops says nothing about the initialisation.
-      bool about_reduction = false;
-      for (const ForNode* loop : loops)
-        about_reduction |= reduces(*loop) && uses(p, loop->var.get());
-      if (about_reduction) return nullptr;
-      init = if_(p, init);
+      // Conditions on the reduction's loops alone say nothing about the initialisation.
+      std::vector<PrimExpr> conditions{replace(b->predicate, map)};
+      while (!conditions.empty()) {
+        PrimExpr c = std::move(conditions.back());
+        conditions.pop_back();
+        if (auto* both = as<BinaryNode>(c); both != nullptr && both->op == BinaryOp::And) {
+          conditions.push_back(both->a);
+          conditions.push_back(both->b);
+          continue;
+        }
+        bool about_reduction = false, about_others = false;
+        for (const ForNode* loop : loops) {
+          if (uses(c, loop->var.get())) (reduces(*loop) ? about_reduction : about_others) = true;
+        }
+        if (about_reduction && about_others) return nullptr;
+        if (!about_reduction) init = if_(c, init);
+      }
     }
     NodeMap fresh;
     std::vector<std::pair<const ForNode*, Var>> kept;

@@ -7,8 +7,8 @@ namespace relay::tir {
 
 // A block becomes its body, with the bindings in place of its iteration variables, under an If on
 // its predicate. The initialisation of a reduction goes into loops of its own before the outermost
-// loop of the reduction; where the predicate depends on that loop, it stays with the body, under
-// an If on the first iteration.
+// loop of the reduction, under what the predicate says of the other loops; where a condition is
+// about both, it stays with the body, under an If on the first iteration.
 //
 //   before:  for i in range(4):                 after:  for i in range(4):
 //              for k in range(8):                         s[i] = 0f
