@@ -2,15 +2,17 @@
 //
 // before                                    after
 //   %x * (const(2f) + const(3f))              %x * const(5f)
-//   let %c = const(1f); add(%x, %c)           add(%x, const(1f))       (variables bound to
-//   constants) if (True) { a } else { b }                a (a, b).0 a
+//   let %c = const(1f); add(%x, %c)           add(%x, const(1f))
+//   if (True) { %a } else { %b }              %a
+//   (%a, %b).0                                %a
 //
 // Legal for pure operators whose arguments are all constants (or tuples of them). A whole connected
 // constant expression is evaluated as one function, so intermediate tensors are not kept.
 // Loses when the result is much larger than what it is made of: results above
 // `relay.FoldConstant.max_bytes` (default 1 GiB), or above 64 KiB and more than 16 times the bytes
 // of the arguments (zeros, arange, broadcast_to), are left to run time.
-// Does not fold through function calls; PartialEvaluate does.
+// Does not fold through function calls; PartialEvaluate does. An If whose condition is computed here
+// is for the next run to choose from.
 #pragma once
 
 #include "passes/pass.h"

@@ -1,0 +1,84 @@
+#include "passes/fold_constant.h"
+
+#include "passes/test/evaluate.h"
+#include "passes/test/pass_test.h"
+
+namespace relay {
+namespace {
+
+void becomes(const std::string& before, const std::string& after) {
+  pass_test::expect_becomes(kFoldConstant, before, after, pass_test::folding_context());
+}
+void unchanged(const std::string& text, PassContext ctx = pass_test::folding_context()) {
+  pass_test::expect_unchanged(kFoldConstant, text, ctx);
+}
+
+TEST(FoldConstant, header_examples) {
+  becomes("def @main(%x: float32) { multiply(%x, add(2f, 3f)) }",
+          "def @main(%x: float32) { multiply(%x, 5f) }");
+  becomes("def @main(%x: float32) { let %c = 1f; add(%x, %c) }",
+          "def @main(%x: float32) { add(%x, 1f) }");
+  becomes("def @main(%a: float32, %b: float32) { if (True) { %a } else { %b } }",
+          "def @main(%a: float32, %b: float32) { %a }");
+  becomes("def @main(%a: float32, %b: float32) { (%a, %b).0 }",
+          "def @main(%a: float32, %b: float32) { %a }");
+}
+
+TEST(FoldConstant, a_connected_expression_is_folded_whole) {
+  becomes("def @main(%x: int32) { add(%x, multiply(add(2, 3), subtract(10, 4))) }",
+          "def @main(%x: int32) { add(%x, 30) }");
+}
+
+TEST(FoldConstant, tuples_of_constants_and_several_results) {
+  Module out = pass_test::apply(
+      kFoldConstant,
+      pass_test::parse("def @main(%x: Tensor[(2,), float32]) {\n"
+                       "  %0 = split(ones(shape=[4], dtype=\"float32\"), indices_or_sections=2);\n"
+                       "  (add(%x, %0.1), concatenate((%0.0, %0.1))) }"),
+      pass_test::folding_context());
+  auto* t = as<TupleNode>(out->find("main")->body);
+  ASSERT_NE(t, nullptr);
+  EXPECT_TRUE(isa<ConstantNode>(as<CallNode>(t->fields[0])->args[1]));
+  auto* joined = as<ConstantNode>(t->fields[1]);
+  ASSERT_NE(joined, nullptr);
+  EXPECT_EQ(joined->data.num_elements(), 4);
+}
+
+TEST(FoldConstant, a_condition_that_is_computed_here_is_chosen_by_the_next_run) {
+  PassContext ctx = pass_test::folding_context();
+  Module mod =
+      pass_test::parse("def @main(%x: float32) { if (less(1f, 2f)) { exp(%x) } else { %x } }");
+  Module once = pass_test::apply(kFoldConstant, mod, ctx);
+  auto* choice = as<IfNode>(once->find("main")->body);
+  ASSERT_NE(choice, nullptr);
+  EXPECT_TRUE(isa<ConstantNode>(choice->cond));
+  EXPECT_TRUE(is_call_to(pass_test::apply(kFoldConstant, once, ctx)->find("main")->body, "exp"));
+}
+
+TEST(FoldConstant, what_depends_on_a_parameter_stays) {
+  unchanged("def @main(%x: float32) { add(add(%x, 2f), 3f) }");
+  unchanged("def @f(%x: float32) { exp(%x) } def @main() { @f(1f) }");
+}
+
+TEST(FoldConstant, what_would_grow_stays) {
+  unchanged("def @main() { zeros(shape=[1000, 1000], dtype=\"float32\") }");
+  PassContext ctx = pass_test::folding_context();
+  ctx.config["relay.FoldConstant.max_bytes"] = Value(int64_t{64});
+  unchanged("def @main() { zeros(shape=[17], dtype=\"float32\") }", ctx);
+}
+
+TEST(FoldConstant, effects_stay) {
+  unchanged("def @main(%x: float32, %r: ref(float32)) { (%x, ref_write(%r, %x)).0 }");
+  unchanged("def @main() { ref_read(ref(1f)) }");
+}
+
+TEST(FoldConstant, kernels_stay_as_they_are) {
+  unchanged("def @main() { (fn (Primitive=1) { add(1f, 2f) })() }");
+}
+
+TEST(FoldConstant, without_an_evaluator_values_are_left_alone) {
+  unchanged("def @main() { add(1f, 2f) }", PassContext());
+}
+
+}  // namespace
+}  // namespace relay

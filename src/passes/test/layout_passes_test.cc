@@ -1,0 +1,147 @@
+// FoldScaleAxis, ConvertLayout and AlterOpLayout.
+#include "node/walk.h"
+#include "passes/alter_op_layout.h"
+#include "passes/convert_layout.h"
+#include "passes/fold_constant.h"
+#include "passes/fold_scale_axis.h"
+#include "passes/test/evaluate.h"
+#include "passes/test/pass_test.h"
+
+namespace relay {
+namespace {
+
+using pass_test::expect_becomes;
+using pass_test::expect_unchanged;
+using pass_test::folding_context;
+
+// Weights are constant expressions, which is what these passes ask for.
+const std::string kConv =
+    "nn.conv2d(%x, ones(shape=[8, 3, 3, 3], dtype=\"float32\"), padding=[1, 1, 1, 1])";
+const std::string kParam = "%x: Tensor[(1, 3, 8, 8), float32]";
+
+std::string conv(const std::string& body) { return "def @main(" + kParam + ") { " + body + " }"; }
+std::string dense(const std::string& body) {
+  return "def @main(%x: Tensor[(4, 6), float32], %p: Tensor[(8, 6), float32]) { " + body + " }";
+}
+const std::string kScale = "full(2f, shape=[8, 1, 1], dtype=\"float32\")";
+const std::string kWeight = "ones(shape=[8, 6], dtype=\"float32\")";
+
+TEST(FoldScaleAxis, into_a_convolution) {
+  expect_becomes(kFoldScaleAxis, conv("multiply(" + kConv + ", " + kScale + ")"),
+                 conv("nn.conv2d(%x, multiply(ones(shape=[8, 3, 3, 3], dtype=\"float32\"), "
+                      "reshape(" +
+                      kScale + ", newshape=[8, 1, 1, 1])), padding=[1, 1, 1, 1])"),
+                 folding_context());
+}
+
+TEST(FoldScaleAxis, through_a_bias) {
+  expect_becomes(kFoldScaleAxis,
+                 dense("multiply(add(nn.dense(%x, " + kWeight +
+                       "), 3f), full(2f, shape=[8], "
+                       "dtype=\"float32\"))"),
+                 dense("%0 = full(2f, shape=[8], dtype=\"float32\");\n"
+                       "add(nn.dense(%x, multiply(" +
+                       kWeight +
+                       ", reshape(%0, newshape=[8, 1]))), "
+                       "multiply(3f, %0))"),
+                 folding_context());
+}
+
+TEST(FoldScaleAxis, not_where_it_must_not) {
+  // No constant weight; a scale along another axis; a scale that is no constant; a second user.
+  expect_unchanged(kFoldScaleAxis,
+                   dense("multiply(nn.dense(%x, %p), full(2f, shape=[8], dtype=\"float32\"))"),
+                   folding_context());
+  expect_unchanged(kFoldScaleAxis,
+                   conv("multiply(" + kConv + ", full(2f, shape=[8, 1], dtype=\"float32\"))"),
+                   folding_context());
+  expect_unchanged(kFoldScaleAxis, conv("multiply(" + kConv + ", sum(%x))"), folding_context());
+  expect_unchanged(kFoldScaleAxis,
+                   conv("%0 = " + kConv + "; (multiply(%0, " + kScale + "), nn.relu(%0))"),
+                   folding_context());
+  expect_unchanged(kFoldScaleAxis, conv("multiply(" + kConv + ", " + kScale + ")"));
+}
+
+// The layout_transforms and the operators' data layouts, in order.
+std::string layouts(const Module& mod) {
+  std::string out;
+  post_order(
+      mod->find("main"),
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        if (op == nullptr) return;
+        auto text = [&](const char* key) {
+          return *attr_value(c->attrs, key).get_if<std::string>();
+        };
+        if (!out.empty()) out += " ";
+        if (op->name == "layout_transform") {
+          out += text("src_layout") + ">" + text("dst_layout");
+        } else if (op->name.starts_with("nn.conv2d")) {
+          out += op->name + ":" + text("data_layout") + "/" + text("kernel_layout");
+        } else {
+          out += op->name;
+        }
+      },
+      family::expr | family::pattern);
+  return out;
+}
+
+std::string converted(const std::string& text, const PassContext& ctx = {}) {
+  return layouts(pass_test::apply(kConvertLayout, pass_test::parse(text), ctx));
+}
+
+TEST(ConvertLayout, a_region_of_convolutions_is_converted_at_its_border) {
+  EXPECT_EQ(converted("def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), "
+                      "float32], %v: Tensor[(4, 8, 1, 1), float32]) {\n"
+                      "  nn.conv2d(nn.relu(nn.conv2d(%x, %w)), %v) }"),
+            "NCHW>NHWC nn.conv2d:NHWC/OIHW nn.relu nn.conv2d:NHWC/OIHW NHWC>NCHW");
+}
+
+TEST(ConvertLayout, operands_of_lower_rank_follow) {
+  EXPECT_EQ(converted("def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), "
+                      "float32], %b: Tensor[(8, 1, 1), float32]) {\n"
+                      "  add(nn.conv2d(%x, %w), %b) }"),
+            "NCHW>NHWC nn.conv2d:NHWC/OIHW expand_dims NCHW>NHWC add NHWC>NCHW");
+}
+
+TEST(ConvertLayout, what_declines_gets_the_original_back) {
+  EXPECT_EQ(converted("def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), "
+                      "float32]) { reshape(nn.conv2d(%x, %w), newshape=[8, 36]) }"),
+            "NCHW>NHWC nn.conv2d:NHWC/OIHW NHWC>NCHW reshape");
+}
+
+TEST(ConvertLayout, desired_layouts_are_named_in_the_config) {
+  PassContext ctx;
+  ctx.config["relay.ConvertLayout.nn.conv2d"] = Value(std::string("NCHW"));
+  expect_unchanged(kConvertLayout,
+                   "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), "
+                   "float32]) { nn.conv2d(%x, %w) }",
+                   ctx);
+}
+
+TEST(ConvertLayout, not_without_a_convolution_or_a_target_that_asks) {
+  expect_unchanged(kConvertLayout, conv("nn.relu(%x)"));
+  PassContext ctx;
+  ctx.target.layouts = false;
+  expect_unchanged(kConvertLayout, conv(kConv), ctx);
+}
+
+std::string altered(const std::string& text) {
+  PassContext ctx = folding_context();
+  ctx.target.vector_lanes_f32 = 16;
+  return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
+}
+
+TEST(AlterOpLayout, a_constant_matrix_is_packed) {
+  EXPECT_EQ(altered(dense("nn.dense(%x, " + kWeight + ")")), "ones NC>NC32n nn.contrib_dense_pack");
+}
+
+TEST(AlterOpLayout, not_a_parameter_or_without_an_evaluator) {
+  expect_unchanged(kAlterOpLayout, dense("nn.dense(%x, %p)"), folding_context());
+  expect_unchanged(kAlterOpLayout, dense("nn.dense(%x, " + kWeight + ")"));
+  expect_unchanged(kAlterOpLayout, conv(kConv), folding_context());
+}
+
+}  // namespace
+}  // namespace relay
