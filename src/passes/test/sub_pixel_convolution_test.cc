@@ -1,0 +1,104 @@
+#include "passes/sub_pixel_convolution.h"
+
+#include <cmath>
+
+#include "eval/evaluator.h"
+#include "node/walk.h"
+#include "passes/test/pass_test.h"
+
+namespace relay::pass_test {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Case {
+  Ints data;
+  Ints weight;  // I O H W
+  std::string attrs;
+};
+
+std::string type_text(const Ints& shape) {
+  std::string out;
+  for (int64_t d : shape) out += (out.empty() ? "(" : ", ") + std::to_string(d);
+  return "Tensor[" + out + "), float32]";
+}
+
+// No two elements the same.
+Tensor filled(const Ints& shape, float step) {
+  Tensor out = Tensor::empty(DType::Float(32), shape);
+  for (int64_t i = 0; i < out.num_elements(); ++i) {
+    out.data<float>()[i] = std::sin(static_cast<float>(i) * step);
+  }
+  return out;
+}
+
+// A transposed convolution by constant weights.
+Module program(const Case& c) {
+  Module mod =
+      parse("def @main(%x: " + type_text(c.data) + ", %w: " + type_text(c.weight) + ") {\n" +
+            "  nn.conv2d_transpose(%x, %w, data_layout=\"NHWC\", " + c.attrs + ")\n}\n");
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    NodeRef body =
+        substitute(f->body, {{f->params[1].get(), constant(filled(c.weight, 0.7f))}}, family::expr);
+    return function({f->params[0]}, Expr::unchecked(body), f->ret_type);
+  });
+}
+
+PassContext context() {
+  PassContext ctx;
+  ctx.evaluate = [](const Function&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+    return {};
+  };
+  return ctx;
+}
+
+bool mentions(const Module& mod, const std::string& op) {
+  return print_module(mod).find(op + "(") != std::string::npos;
+}
+
+Tensor run(const Module& mod, const Ints& shape) {
+  return Evaluator(mod).call("main", {filled(shape, 0.3f)}).tensor();
+}
+
+TEST(sub_pixel_convolution, computes_the_same) {
+  const std::vector<Case> cases{
+      {{1, 7, 6, 5}, {5, 3, 4, 4}, "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1]"},
+      {{1, 7, 6, 5},
+       {5, 3, 3, 3},
+       "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], output_padding=[1, 1]"},
+      {{1, 7, 6, 5}, {5, 2, 2, 3}, "kernel_size=[2, 3], strides=[3, 1], padding=[0, 2, 1, 0]"},
+      {{2, 5, 7, 3}, {3, 4, 5, 5}, "kernel_size=[5, 5], strides=[1, 1], padding=[3, 0, 1, 4]"},
+      {{210, 1, 1, 1}, {1, 2, 4, 4}, "kernel_size=[4, 4], strides=[1, 1], padding=[0, 0, 0, 0]"},
+      {{1, 7, 6, 5}, {5, 1, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], padding=[3, 3, 3, 3]"},
+  };
+  for (const Case& c : cases) {
+    Module before = program(c);
+    Module after = apply(kSubPixelConvolution, before, context());
+    EXPECT_FALSE(mentions(after, "nn.conv2d_transpose")) << print_module(after);
+    Tensor want = run(before, c.data), got = run(after, c.data);
+    ASSERT_EQ(want.num_elements(), got.num_elements());
+    for (int64_t i = 0; i < want.num_elements(); ++i) {
+      ASSERT_NEAR(want.data<float>()[i], got.data<float>()[i], 2e-5) << c.attrs << " element " << i;
+    }
+  }
+}
+
+TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
+  // Weights that are no constant.
+  expect_unchanged(
+      kSubPixelConvolution,
+      "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 2, 2), float32]) {\n"
+      "  nn.conv2d_transpose(%x, %w, kernel_size=[2, 2], strides=[2, 2], data_layout=\"NHWC\")\n}",
+      context());
+  for (const Case& c : {
+           Case{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], dilation=[2, 2]"},
+           // One tap at each place of each pixel: it is a product by pixel already.
+           Case{{1, 7, 6, 5}, {5, 3, 1, 1}, "kernel_size=[1, 1], strides=[1, 1]"},
+       }) {
+    Module mod = program(c);
+    EXPECT_TRUE(apply(kSubPixelConvolution, mod, context()) == mod) << c.attrs;
+  }
+}
+
+}  // namespace
+}  // namespace relay::pass_test
