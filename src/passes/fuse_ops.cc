@@ -1,6 +1,7 @@
 #include "passes/fuse_ops.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "ir/op.h"
@@ -39,11 +40,13 @@ class Fuser {
     size_.assign(nodes_.size(), 1);
     reason_.resize(nodes_.size());
     heavy_.assign(nodes_.size(), false);
+    reduction_.assign(nodes_.size(), nullptr);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       group_[i] = static_cast<int>(i);
       heavy_[i] = nodes_[i].fusion == FusionClass::OutEWiseFusable;
+      if (nodes_[i].fusion == FusionClass::CommReduce) reduction_[i] = nodes_[i].call;
     }
-    for (int phase = 0; phase < 2; ++phase) {
+    for (int phase = 0; phase < 3; ++phase) {
       for (size_t i = 0; i < nodes_.size(); ++i) try_fuse(static_cast<int>(i), phase);
     }
     return rewrite_function();
@@ -156,7 +159,9 @@ class Fuser {
   // The widest class in the node's group so far.
   FusionClass group_class(int i) {
     int r = root(i);
-    return heavy_[r] ? FusionClass::OutEWiseFusable : wider(nodes_[i].fusion, nodes_[r].fusion);
+    if (heavy_[r]) return FusionClass::OutEWiseFusable;
+    FusionClass own = wider(nodes_[i].fusion, nodes_[r].fusion);
+    return reduction_[r] != nullptr ? wider(own, FusionClass::CommReduce) : own;
   }
 
   void try_fuse(int i, int phase) {
@@ -172,14 +177,17 @@ class Fuser {
       return fits(n.ipdom) && all_between(i, n.ipdom, fits);
     };
     bool fuse = false;
-    if (mine == FusionClass::OutEWiseFusable) {
+    if (phase == 2) {
+      fuse = mine <= FusionClass::CommReduce && works_by_rows(i);
+    } else if (mine == FusionClass::OutEWiseFusable || mine == FusionClass::CommReduce) {
       // The epilogue keeps the tile's shape.
       fuse = phase == 0 && all_at_most(FusionClass::Broadcast, true);
       if (!fuse && phase == 0)
         reason_[root(i)] = "the next operator is no element-wise epilogue of the same shape";
     } else if (mine <= FusionClass::Broadcast) {
       fuse = phase == 0 ? all_at_most(FusionClass::Broadcast, false)
-                        : all_at_most(FusionClass::Injective, false) || reduces_into(i);
+                        : all_at_most(FusionClass::Injective, false) || reduces_into(i) ||
+                              normalised_by(i);
     } else if (mine == FusionClass::Injective) {
       fuse = phase == 1 && (all_at_most(FusionClass::Injective, false) || reduces_into(i));
     }
@@ -192,10 +200,15 @@ class Fuser {
       if (std::find(groups.begin(), groups.end(), root(m)) == groups.end())
         groups.push_back(root(m));
     }
-    int total = 0, heavy = 0;
+    int total = 0, heavy = 0, reductions = 0;
     for (int g : groups) {
       total += size_[g];
       heavy += heavy_[g];
+      reductions += reduction_[g] != nullptr;
+    }
+    if (phase < 2 && heavy + reductions > 1 && heavy < 2) {
+      reason_[root(i)] = "the kernel would hold two reductions of different kinds";
+      return;
     }
     if (heavy > 1) {
       reason_[root(i)] = "the kernel would hold two heavy operators";
@@ -214,12 +227,71 @@ class Fuser {
     return nodes_[n.ipdom].fusion == FusionClass::CommReduce && n.users.size() == 1;
   }
 
+  // Element-wise producers of what computes each element of its first operand from a few others,
+  // such as a softmax or a normalisation: of that operand's shape, all other operands vectors.
+  bool normalised_by(int i) {
+    const GraphNode& n = nodes_[i];
+    const CallNode& user = *nodes_[n.ipdom].call;
+    if (nodes_[n.ipdom].fusion != FusionClass::OutEWiseFusable || n.users.size() != 1 ||
+        user.args.empty() || user.args[0].get() != n.call || !same_shape(user.type, n.call->type)) {
+      return false;
+    }
+    return std::all_of(user.args.begin() + 1, user.args.end(), [](const Expr& a) {
+      auto* t = as<TensorTypeNode>(a->type);
+      return t != nullptr && t->shape.size() <= 1;
+    });
+  }
+
+  // How many axes at the end a reduction makes one long, if it is such a reduction: of rows.
+  static std::optional<size_t> row_axes(const CallNode& call) {
+    auto* from = as<TensorTypeNode>(call.args[0]->type);
+    auto* to = as<TensorTypeNode>(call.type);
+    if (from == nullptr || to == nullptr || from->shape.size() != to->shape.size()) {
+      return std::nullopt;
+    }
+    size_t kept = from->shape.size();
+    while (kept > 0 && dim_equal(to->shape[kept - 1], dim(1))) --kept;
+    for (size_t d = 0; d < kept; ++d) {
+      if (!dim_equal(from->shape[d], to->shape[d])) return std::nullopt;
+    }
+    return from->shape.size() - kept;
+  }
+
+  // Whether what lies between node i and its post-dominator are reductions of the same rows and
+  // element-wise operators on whole rows or on one value a row: then a kernel computes them row
+  // after row, and nothing but the last result leaves the caches.
+  bool works_by_rows(int i) {
+    const GraphNode& n = nodes_[i];
+    std::vector<int> members{i};
+    if (!all_between(i, n.ipdom, [&](int at) { return members.push_back(at), true; })) return false;
+    members.push_back(n.ipdom);
+    const CallNode* rows = nullptr;
+    for (int m : members) {
+      FusionClass c = group_class(m);
+      if (c > FusionClass::CommReduce || c == FusionClass::Injective) return false;
+      const CallNode* mine = reduction_[root(m)];
+      if (mine == nullptr) continue;
+      if (rows == nullptr) rows = mine;
+      auto axes = row_axes(*mine);
+      if (!axes || *axes == 0 || axes != row_axes(*rows) ||
+          !same_shape(mine->args[0]->type, rows->args[0]->type)) {
+        return false;
+      }
+    }
+    if (rows == nullptr) return false;
+    return std::all_of(members.begin(), members.end(), [&](int m) {
+      const Type& type = nodes_[m].call->type;
+      return same_shape(type, rows->type) || same_shape(type, rows->args[0]->type);
+    });
+  }
+
   void join(int from, int to) {
     int a = root(from), b = root(to);
     if (a == b) return;
     group_[a] = b;
     size_[b] += size_[a];
     heavy_[b] = heavy_[b] || heavy_[a];
+    if (reduction_[b] == nullptr) reduction_[b] = reduction_[a];
   }
 
   // ---- Rewriting
@@ -331,6 +403,7 @@ class Fuser {
   std::vector<int> group_;
   std::vector<int> size_;
   std::vector<bool> heavy_;
+  std::vector<const CallNode*> reduction_;  // by group: its first reduction, if it holds one
   std::vector<std::string> reason_;
 };
 

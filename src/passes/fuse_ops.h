@@ -10,8 +10,11 @@
 // and only a set of calls through which no value leaves but the last one's (each fused call other
 // than the group's root is used inside the group only; post-dominators in the sense of "Relay: A
 // High-Level Compiler for Deep Learning", section 4.4). Scalars become immediates of the kernel.
-// Does not: compute a value twice to fuse it into two consumers; fuse into the inputs of a heavy
-// operator; cross a tuple.
+// A reduction takes what is element-wise before and after it. Reductions of the same rows (the last
+// axes made one long) and the element-wise operators between them are one kernel, which works row
+// after row; a softmax or normalisation takes what is element-wise before it, too.
+// Does not: compute a value twice to fuse it into two consumers; fuse into the inputs of another
+// heavy operator; cross a tuple.
 // Every operator call ends in exactly one primitive function; why a group ends where it does is in
 // its attribute `fusion_reason`.
 #pragma once

@@ -87,6 +87,40 @@ TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (sum(%0, axis=[1]), %0)")), "exp | sum");
 }
 
+TEST(FuseOps, a_reduction_takes_its_epilogue) {
+  EXPECT_EQ(kernels(on(kXW, "sqrt(mean(exp(%x), axis=[1]))")), "exp mean sqrt");
+  EXPECT_EQ(kernels(on(kXW, "transpose(mean(%x, axis=[1], keepdims=True))")), "mean | transpose");
+}
+
+TEST(FuseOps, what_works_by_rows_is_one_kernel) {
+  EXPECT_EQ(kernels(on(kXW,
+                       "%0 = mean(%x, axis=[-1], keepdims=True); %1 = subtract(%x, %0);"
+                       "%2 = mean(multiply(%1, %1), axis=[-1], keepdims=True);"
+                       "divide(%1, sqrt(add(%2, 1f)))")),
+            "mean subtract multiply mean add sqrt divide");
+  EXPECT_EQ(kernels(on(kXW,
+                       "%0 = exp(subtract(%x, max(%x, axis=[1], keepdims=True)));"
+                       "divide(%0, sum(%0, axis=[1], keepdims=True))")),
+            "max subtract exp sum divide");
+}
+
+TEST(FuseOps, not_rows_of_two_kinds_nor_columns) {
+  EXPECT_EQ(kernels(on(kXW, "subtract(%x, mean(%x, axis=[0], keepdims=True))")), "mean | subtract");
+  EXPECT_EQ(kernels(on("%x: Tensor[(2, 3, 4), float32]",
+                       "%0 = subtract(%x, mean(%x, axis=[2], keepdims=True));"
+                       "subtract(%0, mean(%0, axis=[1, 2], keepdims=True))")),
+            "mean subtract | mean subtract");
+}
+
+TEST(FuseOps, a_normalisation_takes_what_is_added_before_it) {
+  EXPECT_EQ(kernels(on(kXW, "nn.relu(nn.softmax(add(%x, %x)))")), "add nn.softmax nn.relu");
+  EXPECT_EQ(kernels(on("%x: Tensor[(4, 8), float32], %g: Tensor[(8,), float32]",
+                       "nn.layer_norm(add(%x, %x), %g, %g)")),
+            "add nn.layer_norm");
+  EXPECT_EQ(kernels(on(kXW, "nn.softmax(add(nn.dense(%x, %w), %x))")), "nn.dense add | nn.softmax");
+  EXPECT_EQ(kernels(on(kXW, "%0 = add(%x, %x); add(nn.softmax(%0), %0)")), "add | nn.softmax add");
+}
+
 TEST(FuseOps, a_value_with_two_ways_out_is_computed_once) {
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (%0, sqrt(%0))")), "exp | sqrt");
 }
