@@ -19,6 +19,8 @@ class Vectorizer {
     switch (s->kind()) {
       case StmtKind::Store: {
         auto* n = as<StoreNode>(s);
+        // An inner loop's vectors have lanes of their own.
+        if (has_vectors(s)) return uses(s, var_.get()) ? nullptr : s;
         std::vector<PrimExpr> at;
         for (const PrimExpr& i : n->indices) at.push_back(expr(i));
         if (PrimExpr combined = combine_lanes(*n, at)) return store(n->buffer, at, combined);
@@ -58,6 +60,18 @@ class Vectorizer {
   }
 
  private:
+  static bool has_vectors(const Stmt& s) {
+    bool found = false;
+    post_order(
+        s,
+        [&](const Node& n) {
+          found |= n.info().family == family::tir_expr &&
+                   static_cast<const PrimExprNode&>(n).dtype.lanes > 1;
+        },
+        family::tir_expr | family::tir_stmt);
+    return found;
+  }
+
   // The new value of `x = x op v` where only v differs between the lanes; null for other stores.
   PrimExpr combine_lanes(const StoreNode& n, const std::vector<PrimExpr>& at) {
     auto* update = as<BinaryNode>(n.value);

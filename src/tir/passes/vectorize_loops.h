@@ -16,8 +16,8 @@ namespace relay::tir {
 //
 // Legal for data-parallel loops and reductions, which the schedule step has checked. A loop of more
 // than 64 iterations or of an extent that is not constant, one whose body has another condition or
-// an inner loop that depends on the lane, and one that stores all lanes to one place becomes a
-// serial loop.
+// an inner loop that depends on the lane, one around vectors of another loop that depend on it, and
+// one that stores all lanes to one place becomes a serial loop.
 PrimFunc vectorize_loops(const PrimFunc& f);
 
 }  // namespace relay::tir

@@ -64,6 +64,12 @@ void Schedule::compute_inline(const BlockRV& rv) {
   if (edit.consumers(*b).empty()) edit.fail("nothing reads the result of block " + b->name);
   std::unordered_map<const Node*, Stmt> edits{{b, nullptr}};
   for (const BlockNode* c : edit.consumers(*b)) {
+    for (const Region& r : b->reads) {
+      const AllocateNode* a = edit.tree.allocation_of(r->buffer);
+      if (a == nullptr || edit.tree.contains(a, c)) continue;
+      edit.fail("block " + b->name + " reads " + r->buffer->name +
+                ", which does not exist where its consumer " + c->name + " is");
+    }
     LoadReplacer replacer(buffer, [&](const std::vector<PrimExpr>& indices) {
       VarMap map;
       for (size_t d = 0; d < indices.size(); ++d) {
