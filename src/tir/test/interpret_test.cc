@@ -692,5 +692,184 @@ TEST(Stages, statements_of_an_imperative_tensor) {
   }
 }
 
+// ---- Random schedules of random kernels --------------------------------------------------------
+
+class RandomKernel {
+ public:
+  explicit RandomKernel(uint32_t seed) : random_(seed) {}
+  int64_t pick(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  template <class T>
+  const T& one_of(const std::vector<T>& list) {
+    return list[static_cast<size_t>(pick(static_cast<int64_t>(list.size())))];
+  }
+
+  // Two to five tensors, each from one or two of those before it; the last is the output.
+  PrimFunc kernel() {
+    std::vector<Tensor> inputs, all;
+    for (int k = 0; k < 2; ++k) {
+      inputs.push_back(placeholder("in" + std::to_string(k), f32, sizes({size(), size()})));
+    }
+    all = inputs;
+    int64_t count = 1 + pick(4);
+    for (int64_t k = 0; k < count; ++k) {
+      // A chain most of the time, so that there is something to move.
+      Tensor from = pick(4) == 0 ? one_of(all) : all.back();
+      all.push_back(tensor("t" + std::to_string(k), from, one_of(all)));
+    }
+    return create_prim_func("random", inputs, {all.back()});
+  }
+
+ private:
+  int64_t size() { return 1 + pick(9); }
+  static int64_t extent(const Tensor& t, size_t d) { return *as_int(t->shape()[d]); }
+
+  Tensor tensor(const std::string& name, const Tensor& a, const Tensor& b) {
+    int64_t rows = extent(a, 0), columns = extent(a, 1);
+    // The other operand at any index: its size is another.
+    auto other = [&](PrimExpr i, PrimExpr j) {
+      return b(floor_mod(i, index(extent(b, 0))), min(j, index(extent(b, 1) - 1)));
+    };
+    switch (pick(7)) {
+      case 0:
+        return compute(name, sizes({rows, columns}), [&](const Indices& i) {
+          return max(a(i) - other(i[0], i[1]), imm_float(f32, -4));
+        });
+      case 1:
+        return compute(name, sizes({columns, rows}),
+                       [&](const Indices& i) { return a(i[1], i[0]) + imm_float(f32, 0.5); });
+      case 2: {  // zeros around
+        int64_t p = pick(3);
+        return compute(name, sizes({rows + 2 * p, columns + p}), [&](const Indices& i) {
+          PrimExpr inside = logical_and(logical_and(ge(i[0], index(p)), lt(i[0], index(rows + p))),
+                                        lt(i[1], index(columns)));
+          return select(inside, a(i[0] - p, i[1]), imm_float(f32, 0));
+        });
+      }
+      case 3: {  // a window
+        int64_t w = 1 + pick(std::min<int64_t>(rows, 3)), stride = 1 + pick(2);
+        Combiner c = pick(2) == 0 ? Combiner::Max : Combiner::Sum;
+        return compute(name, sizes({(rows - w) / stride + 1, columns}), [&](const Indices& i) {
+          return reduce(c, sizes({w}),
+                        [&](const Indices& k) { return a(i[0] * stride + k[0], i[1]); });
+        });
+      }
+      case 4:  // a product, kept small
+        return compute(name, sizes({rows, extent(b, 0)}), [&](const Indices& i) {
+          return sum({index(columns)}, [&](const Indices& k) {
+            return max(min(a(i[0], k[0]), imm_float(f32, 2)), imm_float(f32, -2)) *
+                   select(lt(k[0], index(extent(b, 1))), other(i[1], k[0]), imm_float(f32, 1));
+          });
+        });
+      case 5:  // each row's sum, as a column
+        return compute(name, sizes({rows, 1}), [&](const Indices& i) {
+          return sum({index(columns)}, [&](const Indices& k) { return a(i[0], k[0]); });
+        });
+      default:  // broadcast
+        return compute(name, sizes({rows, size()}),
+                       [&](const Indices& i) { return a(i[0], index(0)) + other(i[0], i[1]); });
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+// One step of a schedule; most are refused.
+void random_step(Schedule& s, RandomKernel& r) {
+  BlockRV block = r.one_of(s.get_blocks()), other = r.one_of(s.get_blocks());
+  std::vector<LoopRV> loops = s.get_loops(block), others = s.get_loops(other);
+  if (loops.empty() || others.empty()) return;
+  LoopRV loop = r.one_of(loops);
+  switch (r.pick(17)) {
+    case 0:
+    case 1:
+      s.split(loop, {-1, 1 + r.pick(5)});
+      return;
+    case 2:
+      s.split(loop, {-1, 1 + r.pick(3), 1 + r.pick(3)});
+      return;
+    case 3:
+      s.partition(loop, 1 + r.pick(4));
+      return;
+    case 4: {
+      size_t at = static_cast<size_t>(r.pick(static_cast<int64_t>(loops.size())));
+      if (at + 1 < loops.size()) s.fuse({loops[at], loops[at + 1]});
+      return;
+    }
+    case 5:
+    case 6:
+      s.reorder({loop, r.one_of(loops)});
+      return;
+    case 7:
+      return s.parallel(loop);
+    case 8:
+      return s.vectorize(loops.back());
+    case 9:
+      return s.unroll(loop, r.pick(3));
+    case 10:
+      return s.compute_inline(block);
+    case 11:
+      return s.reverse_compute_inline(block);
+    case 12:
+      return s.compute_at(block, r.one_of(others));
+    case 13:
+      return s.reverse_compute_at(block, r.one_of(others));
+    case 14: {
+      std::vector<Region> reads = s.block(block)->reads;
+      if (!reads.empty()) s.cache_read(block, r.one_of(reads)->buffer->name, Scope::Local);
+      return;
+    }
+    case 15:
+      if (r.pick(2) == 0) {
+        s.cache_write(block, Scope::Local);
+      } else {
+        s.decompose_reduction(block, loop);
+      }
+      return;
+    default:
+      if (r.pick(2) == 0) {
+        s.rfactor(block, loop);
+      } else {
+        s.mask_reduction(block);
+      }
+  }
+}
+
+// Sums of halves within these bounds are exact, so the order of a reduction does not show.
+TEST(Stages, random_schedules_of_random_kernels_compute_the_same) {
+  int steps = 0, taken = 0;
+  const char* from = std::getenv("RELAY_TEST_SEED");
+  const char* count = std::getenv("RELAY_TEST_COUNT");
+  uint32_t first = from != nullptr ? static_cast<uint32_t>(std::stoul(from)) : 1;
+  uint32_t last = first + (count != nullptr ? static_cast<uint32_t>(std::stoul(count)) : 300);
+  for (uint32_t seed = first; seed < last; ++seed) {
+    RandomKernel r(seed);
+    PrimFunc f = r.kernel();
+    std::vector<Data> want = run(f);
+    Schedule s(f);
+    try {
+      for (int k = 0; k < 14; ++k, ++steps) {
+        try {
+          random_step(s, r);
+          ++taken;
+        } catch (const UserError&) {
+          // refused
+        }
+      }
+      expect_equal(want, run(s.func()), "scheduled");
+      PrimFunc stage = s.func();
+      for (const LoweringPass& pass : lowering_passes()) {
+        if (HasFailure()) break;
+        stage = pass.run(stage);
+        expect_equal(want, run(stage), std::string(pass.name));
+      }
+    } catch (const InternalError& e) {
+      ADD_FAILURE() << e.what();
+    }
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n"
+                               << to_string(f) << s.trace_text() << to_string(s.func());
+  }
+  EXPECT_GT(taken * 4, steps) << "steps are refused too often to show anything";
+}
+
 }  // namespace
 }  // namespace relay::tir
