@@ -68,6 +68,77 @@ std::nullptr_t RelationContext::fail(const DiagnosticCode& code, std::string mes
   return nullptr;
 }
 
+bool RelationContext::equal(const Dim& a, const Dim& b) {
+  if (dim_differs(a, b)) return false;
+  if (!dim_equal(a, b) && !is_any(a) && !is_any(b)) {
+    assumptions_.push_back({DimAssumption::kEqual, a, b});
+  }
+  return true;
+}
+
+bool RelationContext::at_least(const Dim& a, const Dim& b) {
+  Dim difference = a - b;
+  if (auto known = as_const(difference)) return *known >= 0;
+  if (!is_any(difference)) assumptions_.push_back({DimAssumption::kAtLeast, a, b});
+  return true;
+}
+
+namespace {
+
+// Far beyond any memory, far below where sizes in bytes overflow 64 bits.
+constexpr int64_t kMaxElements = int64_t{1} << 48;
+constexpr int64_t kMaxRank = 64;
+
+void check_result(RelationContext& ctx, const Type& result) {
+  auto tensors = flatten_tensor_types(result);
+  if (!tensors) return;
+  for (const TensorType& t : *tensors) {
+    if (t->rank() > kMaxRank) {
+      ctx.fail(codes::type_overflow, "the result has too many dimensions",
+               "at most " + std::to_string(kMaxRank), std::to_string(t->rank()));
+      return;
+    }
+    int64_t total = 1;
+    bool huge = false;
+    for (const Dim& d : t->shape) {
+      auto size = as_const(d);
+      if (!size) continue;
+      if (*size < 0) {
+        ctx.fail(codes::type_shape, "a size of the result would be negative", "0 or more",
+                 to_string(Type(t)));
+        return;
+      }
+      // Strides are products too, so an empty axis excuses nothing.
+      int64_t factor = std::max<int64_t>(*size, 1);
+      huge |= total >= kMaxElements / factor;
+      if (!huge) total *= factor;
+    }
+    if (huge) {
+      ctx.fail(codes::type_overflow, "the result is absurdly large", "fewer than 2^48 elements",
+               to_string(Type(t)));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Type run_relation(RelationContext& ctx) {
+  Type result = ctx.op().relation(ctx);
+  if (result && !ctx.failure()) check_result(ctx, result);
+  return ctx.failure() ? nullptr : result;
+}
+
+std::vector<DimAssumption> assumptions_of(const CallNode& call) {
+  auto* op = as<OpNode>(call.op);
+  if (op == nullptr) return {};
+  std::vector<Type> args;
+  for (const Expr& a : call.args) args.push_back(a->type);
+  RelationContext ctx(*op->row, std::move(args), call.attrs, call.span);
+  run_relation(ctx);
+  return ctx.assumptions();
+}
+
 Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs& attrs,
                     const Span& span) {
   if (args.size() != op.args.size()) {
@@ -87,7 +158,7 @@ Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs
   }
   RELAY_CHECK(op.relation != nullptr, std::string(op.name));
   RelationContext ctx(op, args, attrs, span);
-  Type result = op.relation(ctx);
+  Type result = run_relation(ctx);
   if (ctx.failure()) throw UserError(*ctx.failure());
   return result;
 }

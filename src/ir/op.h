@@ -36,6 +36,13 @@ enum class Effect { Pure, Random, Io };
 
 // ---- Type relation -----------------------------------------------------------------------------
 
+// What a relation takes for granted about sizes that are known only at run time.
+struct DimAssumption {
+  enum Kind { kEqual, kAtLeast } kind = kEqual;
+  Dim a;
+  Dim b;
+};
+
 // Given to a type relation: the argument types as far as they are known, the attributes, and ways
 // to fail with a reason or to solve an unknown argument.
 class RelationContext {
@@ -62,6 +69,13 @@ class RelationContext {
   void solve(size_t i, Type type) { solved_.emplace_back(i, std::move(type)); }
   const std::vector<std::pair<size_t, Type>>& solved() const { return solved_; }
 
+  // Whether two sizes can be equal. When only a run can tell (`n` and `m`, `n` and 3) the relation
+  // holds on the assumption that they are, and the compiled program checks it.
+  bool equal(const Dim& a, const Dim& b);
+  // The same for a >= b.
+  bool at_least(const Dim& a, const Dim& b);
+  const std::vector<DimAssumption>& assumptions() const { return assumptions_; }
+
   // Reports why the relation cannot hold; always returns null so that relations can
   // `return ctx.fail(...)`. The message names the argument, the diagnostic adds operator and span.
   std::nullptr_t fail(const DiagnosticCode& code, std::string message, std::string expected = {},
@@ -74,6 +88,7 @@ class RelationContext {
   Attrs attrs_;
   Span span_;
   std::vector<std::pair<size_t, Type>> solved_;
+  std::vector<DimAssumption> assumptions_;
   std::optional<Diagnostic> failure_;
 };
 
@@ -166,6 +181,13 @@ class OpRegistry {
 
 // Up to three known names close to a misspelt one, as "did you mean a, b?"; empty when none is.
 std::string suggest(std::string_view name, const std::vector<std::string_view>& known);
+
+// Runs the relation of `ctx`'s operator and refuses results that no machine can hold: a negative
+// size (E0203), a rank over 64 or 2^48 elements and more (E0213).
+Type run_relation(RelationContext& ctx);
+
+// What an operator call with known argument types assumes about sizes.
+std::vector<DimAssumption> assumptions_of(const CallNode& call);
 
 // Runs an operator's relation; throws UserError when it fails, null when an argument is unknown.
 Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs& attrs,
