@@ -181,7 +181,6 @@ RELAY_INFO(RepeatAttrs,
 RELAY_INFO(ReverseAttrs, {attribute("axis", &ReverseAttrs::axis, "Axis to reverse.")})
 RELAY_INFO(InitOpAttrs, {attribute("shape", &InitOpAttrs::shape, "Shape of the result."),
                          attribute("dtype", &InitOpAttrs::dtype, "dtype of the result.")})
-RELAY_INFO(ArangeAttrs, {attribute("dtype", &ArangeAttrs::dtype, "dtype of the result.")})
 RELAY_INFO(TakeAttrs, {attribute("batch_dims", &TakeAttrs::batch_dims,
                                  "Leading axes shared by data and indices."),
                        attribute("axis", &TakeAttrs::axis, "Axis to take from; None: flattened."),

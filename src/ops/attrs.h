@@ -280,10 +280,6 @@ struct InitOpAttrs : AttrsNode {
   DType dtype = kUnsetDType;
   RELAY_ATTRS(InitOpAttrs);
 };
-struct ArangeAttrs : AttrsNode {
-  DType dtype = kUnsetDType;
-  RELAY_ATTRS(ArangeAttrs);
-};
 struct TakeAttrs : AttrsNode {
   int64_t batch_dims = 0;
   std::optional<int64_t> axis;

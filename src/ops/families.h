@@ -17,5 +17,14 @@ void add_create(OpRegistry& registry);
 void add_index(OpRegistry& registry);
 void add_layout(OpRegistry& registry);
 void add_resize(OpRegistry& registry);
+void add_sort(OpRegistry& registry);
+void add_scan(OpRegistry& registry);
+void add_scatter(OpRegistry& registry);
+void add_generate(OpRegistry& registry);
+void add_sequence(OpRegistry& registry);
+void add_einsum(OpRegistry& registry);
+void add_spatial(OpRegistry& registry);
+void add_advanced_index(OpRegistry& registry);
+void add_l2_normalize(OpRegistry& registry);
 
 }  // namespace relay::ops

@@ -22,6 +22,15 @@ void register_ops() {
     ops::add_index(registry);
     ops::add_layout(registry);
     ops::add_resize(registry);
+    ops::add_sort(registry);
+    ops::add_scan(registry);
+    ops::add_scatter(registry);
+    ops::add_generate(registry);
+    ops::add_sequence(registry);
+    ops::add_einsum(registry);
+    ops::add_spatial(registry);
+    ops::add_advanced_index(registry);
+    ops::add_l2_normalize(registry);
   });
 }
 

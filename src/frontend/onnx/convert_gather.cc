@@ -163,9 +163,6 @@ Values convert_scatter_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
   Expr indices = positive_indices(ctx, 1, size_along(data, axis));
-  if (!NodeContext::has_op("scatter_elements")) {
-    return {value_of(select_scatter_elements(ctx, data, indices, ctx.in(2), axis, reduction(ctx)))};
-  }
   return {value_of(ctx.call("scatter_elements", {data, indices, ctx.in(2)},
                             {{"axis", axis}, {"reduction", reduction(ctx)}}))};
 }
@@ -173,9 +170,6 @@ Values convert_scatter_elements(NodeContext& ctx) {
 Values convert_scatter_nd(NodeContext& ctx) {
   Expr data = ctx.in(0);
   Expr indices = positive_coordinates(ctx, 1, data, 0);
-  if (!NodeContext::has_op("scatter_nd")) {
-    return {value_of(select_scatter_nd(ctx, data, indices, ctx.in(2), reduction(ctx)))};
-  }
   return {value_of(ctx.call("scatter_nd", {data, coordinates_first(ctx, indices), ctx.in(2)},
                             {{"mode", reduction(ctx)}}))};
 }

@@ -467,49 +467,24 @@ int64_t block_size(NodeContext& ctx, const Expr& x) {
   return block;
 }
 
-Dim divided(NodeContext& ctx, const Dim& d, int64_t by) {
-  if (auto rest = as_const(mod(d, dim(by))); rest && *rest != 0) {
-    ctx.fail(codes::type_shape, "a dimension is not a multiple of the block", std::to_string(by),
-             to_string(d));
-  }
-  return floor_div(d, dim(by));
+// DCR has the block outside of the channels, CRD inside.
+Values sub_pixel(NodeContext& ctx, const char* op) {
+  Expr x = ctx.in(0);
+  int64_t block = block_size(ctx, x);
+  std::string mode = ctx.attr_string("mode", "DCR") == "CRD" ? "CDR" : "DCR";
+  return {value_of(ctx.call(op, {x}, {{"block_size", block}, {"mode", mode}}))};
 }
 
 }  // namespace
 
-// DCR has the block outside of the channels, CRD inside.
-Values convert_depth_to_space(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  int64_t block = block_size(ctx, x);
-  const std::vector<Dim> s = NodeContext::shape_of(x);
-  Dim b = dim(block), c = divided(ctx, s[1], block * block);
-  bool inside = ctx.attr_string("mode", "DCR") == "CRD";
-  Expr parts = inside
-                   ? ctx.transpose(ctx.reshape(x, {s[0], c, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3})
-                   : ctx.transpose(ctx.reshape(x, {s[0], b, b, c, s[2], s[3]}), {0, 3, 4, 1, 5, 2});
-  return {value_of(ctx.reshape(parts, {s[0], c, s[2] * b, s[3] * b}))};
-}
-
-Values convert_space_to_depth(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  int64_t block = block_size(ctx, x);
-  const std::vector<Dim> s = NodeContext::shape_of(x);
-  Dim b = dim(block), h = divided(ctx, s[2], block), w = divided(ctx, s[3], block);
-  bool inside = ctx.attr_string("mode", "DCR") == "CRD";
-  Expr parts = ctx.reshape(x, {s[0], s[1], h, b, w, b});
-  parts = ctx.transpose(parts, inside ? std::vector<int64_t>{0, 1, 3, 5, 2, 4}
-                                      : std::vector<int64_t>{0, 3, 5, 1, 2, 4});
-  return {value_of(ctx.reshape(parts, {s[0], s[1] * b * b, h, w}))};
-}
+Values convert_depth_to_space(NodeContext& ctx) { return sub_pixel(ctx, "nn.depth_to_space"); }
+Values convert_space_to_depth(NodeContext& ctx) { return sub_pixel(ctx, "nn.space_to_depth"); }
 
 Values convert_reverse_sequence(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   int64_t time = ctx.axis(ctx.attr("time_axis", 0), rank);
   int64_t batch = ctx.axis(ctx.attr("batch_axis", 1), rank);
-  if (!NodeContext::has_op("reverse_sequence")) {
-    return {value_of(select_reverse_sequence(ctx, x, ctx.in(1), time, batch))};
-  }
   return {value_of(
       ctx.call("reverse_sequence", {x, ctx.in(1)}, {{"seq_axis", time}, {"batch_axis", batch}}))};
 }

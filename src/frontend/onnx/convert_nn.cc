@@ -652,7 +652,8 @@ Values convert_einsum(NodeContext& ctx) {
     std::string sorted = labels;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-      ctx.unsupported("an index that occurs twice in one operand");
+      // A diagonal is no matrix product.
+      return {value_of(ctx.call("einsum", {ctx.tuple_of(operands)}, {{"equation", equation}}))};
     }
     for (char c : inputs[i]) {
       if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) bad("an index is no letter");

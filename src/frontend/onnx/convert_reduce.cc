@@ -117,14 +117,18 @@ Values top_k(NodeContext& ctx, int64_t k) {
              std::to_string(k));
   }
   bool ascending = ctx.attr("largest", 1) == 0;
-  if (!NodeContext::has_op("topk")) return select_top_k(ctx, k, axis, ascending);
   Expr both = ctx.call("topk", {x},
                        {{"k", k},
                         {"axis", axis},
                         {"ret_type", std::string("both")},
                         {"is_ascend", ascending},
                         {"dtype", to_value(DType::Int(64))}});
-  return {value_of(ctx.item(both, 0)), value_of(ctx.item(both, 1))};
+  // The operator takes a k of 0 for all.
+  auto part = [&](int64_t i) {
+    Expr e = ctx.item(both, i);
+    return value_of(k == 0 ? ctx.slice(e, axis, 0, 0) : e);
+  };
+  return {part(0), part(1)};
 }
 
 }  // namespace
@@ -132,33 +136,10 @@ Values top_k(NodeContext& ctx, int64_t k) {
 Values convert_top_k_attr(NodeContext& ctx) { return top_k(ctx, ctx.attr("k", -1)); }
 Values convert_top_k(NodeContext& ctx) { return top_k(ctx, ctx.const_int(1, "k")); }
 
-namespace {
-
-// A running sum as a product with a triangle of ones.
-Expr triangular_sum(NodeContext& ctx, const Expr& x, int64_t axis, bool reverse, bool exclusive) {
-  DType dtype = NodeContext::dtype_of(x);
-  int64_t n = ctx.const_dim(x, axis, "the length of a running sum");
-  ctx.charge_bytes(n * n, dtype);
-  Tensor ones = Tensor::zeros(dtype, {n, n});
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t o = 0; o < n; ++o) {
-      bool counts = i == o ? !exclusive : (i < o) != reverse;
-      if (counts) ones.set_from_int(i * n + o, 1);
-    }
-  }
-  return ctx.matmul_along(x, axis, ones);
-}
-
-}  // namespace
-
 Values convert_cumulative(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t axis = ctx.axis(ctx.const_int(1, "the axis"), NodeContext::rank_of(x));
   bool reverse = ctx.attr("reverse", 0) != 0;
-  if (ctx.op_type() == "CumSum" && !NodeContext::has_op("cumsum")) {
-    bool exclusive = ctx.attr("exclusive", 0) != 0;
-    return {value_of(triangular_sum(ctx, x, axis, reverse, exclusive))};
-  }
   auto flip = [&](Expr e) { return ctx.call("reverse", {std::move(e)}, {{"axis", axis}}); };
   if (reverse) x = flip(x);
   Expr y = ctx.call(ctx.op_type() == "CumSum" ? "cumsum" : "cumprod", {x},

@@ -167,16 +167,6 @@ Values convert_attention(NodeContext& ctx);
 Values convert_rotary_embedding(NodeContext& ctx);
 Values convert_fused_matmul(NodeContext& ctx);
 
-// convert_select.cc: what stands in for operators that a build of Relay may lack.
-Values select_top_k(NodeContext& ctx, int64_t k, int64_t axis, bool ascending);
-Expr select_scatter_elements(NodeContext& ctx, const Expr& data, const Expr& indices,
-                             const Expr& updates, int64_t axis, const std::string& reduction);
-// `indices` hold coordinates in their last dimension.
-Expr select_scatter_nd(NodeContext& ctx, const Expr& data, const Expr& indices, const Expr& updates,
-                       const std::string& reduction);
-Expr select_reverse_sequence(NodeContext& ctx, const Expr& x, const Expr& lengths, int64_t time,
-                             int64_t batch);
-
 // A convolution with symmetric semantics for float and integer operands; shared by Conv and its
 // quantised forms.
 Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype);

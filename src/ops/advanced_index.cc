@@ -1,0 +1,72 @@
+// NumPy's indexing by several index tensors at once.
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::Type;
+
+Type adv_index_type(RelationContext& ctx) {
+  auto list = ctx.tensors(0);
+  if (!list) return nullptr;
+  if (!require(ctx, list->size() >= 2, codes::type_arity, "needs data and index tensors",
+               "2 tensors or more", std::to_string(list->size())))
+    return nullptr;
+  const TensorType& x = list->front();
+  size_t indexed = list->size() - 1;
+  if (!require(ctx, static_cast<int64_t>(indexed) <= x->rank(), codes::type_rank,
+               "there are more index tensors than dimensions of data",
+               "at most " + std::to_string(x->rank()), std::to_string(indexed)))
+    return nullptr;
+  std::vector<Dim> shape;
+  for (size_t k = 1; k < list->size(); ++k) {
+    const TensorType& i = (*list)[k];
+    if (!require(ctx, i->dtype.is_integer(), codes::type_dtype, "an index tensor holds no integers",
+                 "int32 or int64", i->dtype.to_string()))
+      return nullptr;
+    auto both = broadcast_shapes(ctx, shape, i->shape);
+    if (!both) return nullptr;
+    shape = std::move(*both);
+  }
+  shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(indexed),
+               x->shape.end());
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+}  // namespace
+
+void add_advanced_index(OpRegistry& registry) {
+  OpInfo op;
+  op.name = "adv_index";
+  op.doc =
+      "data[i, j, ...] for index tensors that broadcast to one shape; negative indices count "
+      "from the end, those outside the data are moved to its border.";
+  op.args = {{"inputs", "A tuple of the data and the index tensors of its first axes."}};
+  op.fusion = FusionClass::Injective;
+  op.support_level = 3;
+  op.relation = adv_index_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0];
+    size_t indexed = ctx.inputs.size() - 1;
+    size_t lead = ctx.outputs[0].shape.size() - (x->shape().size() - indexed);
+    return tir::compute("T_adv_index", ctx.outputs[0].shape, [&](const Indices& i) {
+      auto split = i.begin() + static_cast<std::ptrdiff_t>(lead);
+      Indices at, which(i.begin(), split);
+      for (size_t k = 0; k < indexed; ++k) {
+        PrimExpr size = x->shape()[k];
+        PrimExpr place = index_from_end(broadcast_read(ctx.inputs[k + 1], which), size);
+        at.push_back(min(max(place, index(0)), size - 1));
+      }
+      at.insert(at.end(), split, i.end());
+      return x(at);
+    });
+  });
+  op.examples = {
+      {{"(Tensor[(5, 4, 3), float32], Tensor[(2, 1), int64], Tensor[(6,), int64])"}, "", 0, 3}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,322 @@
+// Sums of products in index notation, and the sums that undo a broadcast.
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// An equation with its labels numbered: those of the result first, then those summed over.
+struct Equation {
+  std::vector<std::vector<size_t>> operands;
+  size_t result = 0;  // labels of the result, in order
+  size_t labels = 0;
+};
+
+// What is wrong with an equation, in `problem`, or how it reads for operands of these ranks. The
+// axes of an ellipsis have labels of their own, counted from the last.
+std::optional<Equation> parse_equation(const std::string& text, const std::vector<int64_t>& ranks,
+                                       std::string& problem) {
+  constexpr int kEllipsis = 1000;  // labels above letters
+  constexpr int64_t kMaxRank = 64;
+  auto wrong = [&](const std::string& why) {
+    problem = why;
+    return std::nullopt;
+  };
+  std::string equation = text;
+  std::erase(equation, ' ');
+  size_t arrow = equation.find("->");
+  std::vector<std::string> terms(1);
+  for (char c : equation.substr(0, arrow)) {
+    if (c == ',')
+      terms.emplace_back();
+    else
+      terms.back() += c;
+  }
+  if (terms.size() != ranks.size())
+    return wrong("it has " + std::to_string(terms.size()) + " operands, and " +
+                 std::to_string(ranks.size()) + " are given");
+  // The labels of a term, the ellipsis replaced by those of its `hidden` axes.
+  auto labels_of = [&](const std::string& term, int64_t hidden) -> std::optional<std::vector<int>> {
+    std::vector<int> out;
+    bool dots = false;
+    for (size_t i = 0; i < term.size(); ++i) {
+      if (term.compare(i, 3, "...") == 0 && !dots) {
+        dots = true;
+        for (int64_t d = hidden; d-- > 0;) out.push_back(kEllipsis + static_cast<int>(d));
+        i += 2;
+      } else if (std::isalpha(static_cast<unsigned char>(term[i])) != 0) {
+        out.push_back(term[i]);
+      } else {
+        problem = "\"" + term + "\" is not made of letters and one ellipsis";
+        return std::nullopt;
+      }
+    }
+    return out;
+  };
+  std::vector<std::vector<int>> operands;
+  int64_t widest = 0;
+  std::map<int, int> uses;
+  for (size_t k = 0; k < terms.size(); ++k) {
+    auto letters = labels_of(terms[k], 0);
+    if (!letters) return std::nullopt;
+    bool dots = terms[k].find("...") != std::string::npos;
+    int64_t hidden = ranks[k] - static_cast<int64_t>(letters->size());
+    if (hidden < 0 || (hidden > 0 && !dots) || ranks[k] > kMaxRank)
+      return wrong("\"" + terms[k] + "\" does not label an operand of " + std::to_string(ranks[k]) +
+                   " dimensions");
+    widest = std::max(widest, hidden);
+    operands.push_back(*labels_of(terms[k], hidden));
+    for (int l : operands.back()) ++uses[l];
+  }
+  std::vector<int> result;
+  if (arrow != std::string::npos) {
+    auto labels = labels_of(equation.substr(arrow + 2), widest);
+    if (!labels) return std::nullopt;
+    result = *labels;
+  } else {
+    // The ellipsis, then the labels that occur once, in alphabetical order.
+    for (int64_t d = widest; d-- > 0;) result.push_back(kEllipsis + static_cast<int>(d));
+    for (auto [label, n] : uses) {
+      if (n == 1 && label < kEllipsis) result.push_back(label);
+    }
+  }
+  std::map<int, size_t> numbers;
+  for (int label : result) {
+    if (!uses.contains(label)) return wrong("the result has a label that no operand has");
+    if (!numbers.emplace(label, numbers.size()).second)
+      return wrong("a label is in the result twice");
+  }
+  Equation out;
+  out.result = numbers.size();
+  for (const std::vector<int>& operand : operands) {
+    out.operands.emplace_back();
+    for (int label : operand)
+      out.operands.back().push_back(numbers.emplace(label, numbers.size()).first->second);
+  }
+  out.labels = numbers.size();
+  return out;
+}
+
+// The sizes of the labels; an axis of size one is broadcast.
+std::optional<std::vector<Dim>> label_sizes(RelationContext& ctx, const Equation& equation,
+                                            const std::vector<TensorType>& operands) {
+  std::vector<Dim> sizes(equation.labels, dim(1));
+  for (size_t k = 0; k < operands.size(); ++k) {
+    for (size_t d = 0; d < operands[k]->shape.size(); ++d) {
+      Dim& size = sizes[equation.operands[k][d]];
+      auto both = broadcast_shapes(ctx, {size}, {operands[k]->shape[d]});
+      if (!both) return std::nullopt;
+      size = both->front();
+    }
+  }
+  return sizes;
+}
+
+Type einsum_type(RelationContext& ctx) {
+  auto operands = ctx.tensors(0);
+  if (!operands) return nullptr;
+  std::vector<int64_t> ranks;
+  for (const TensorType& t : *operands) {
+    if (!require(ctx, t->dtype == operands->front()->dtype && !t->dtype.is_bool(),
+                 codes::type_dtype, "the operands must be numbers of one dtype",
+                 operands->front()->dtype.to_string(), t->dtype.to_string()))
+      return nullptr;
+    ranks.push_back(t->rank());
+  }
+  std::string problem;
+  const std::string& text = ctx.attrs<EinsumAttrs>().equation;
+  auto equation = parse_equation(text, ranks, problem);
+  if (!require(ctx, equation.has_value(), codes::op_bad_attribute,
+               "the equation cannot be used: " + problem, "such as \"ij,jk->ik\"",
+               "\"" + text + "\""))
+    return nullptr;
+  auto sizes = label_sizes(ctx, *equation, *operands);
+  if (!sizes) return nullptr;
+  sizes->resize(equation->result);
+  return tensor_type(std::move(*sizes), operands->front()->dtype);
+}
+
+Equation equation_of(const EinsumAttrs& attrs, const std::vector<int64_t>& ranks) {
+  std::string problem;
+  auto equation = parse_equation(attrs.equation, ranks, problem);
+  RELAY_CHECK(equation.has_value(), problem);
+  return *equation;
+}
+
+TirTensor einsum_rule(const ComputeContext& ctx) {
+  std::vector<int64_t> ranks;
+  for (const TirTensor& t : ctx.inputs) ranks.push_back(t->rank());
+  Equation equation = equation_of(ctx.attrs<EinsumAttrs>(), ranks);
+  std::vector<PrimExpr> sizes(equation.labels, index(1));
+  for (size_t k = 0; k < ctx.inputs.size(); ++k) {
+    for (size_t d = 0; d < equation.operands[k].size(); ++d) {
+      PrimExpr& size = sizes[equation.operands[k][d]];
+      if (is_one(size)) size = ctx.inputs[k]->shape()[d];
+    }
+  }
+  DType dtype = ctx.outputs[0].dtype, acc = working_dtype(dtype);
+  // The product of the operands' elements at the labels' values.
+  auto term = [&](const Indices& labels) {
+    PrimExpr product;
+    for (size_t k = 0; k < ctx.inputs.size(); ++k) {
+      Indices at;
+      for (size_t d = 0; d < equation.operands[k].size(); ++d)
+        at.push_back(is_one(ctx.inputs[k]->shape()[d]) ? index(0)
+                                                       : labels[equation.operands[k][d]]);
+      PrimExpr factor = tir::cast(acc, ctx.inputs[k](at));
+      product = product ? product * factor : factor;
+    }
+    return product;
+  };
+  std::vector<PrimExpr> summed(sizes.begin() + static_cast<std::ptrdiff_t>(equation.result),
+                               sizes.end());
+  TirTensor sums = tir::compute("T_einsum", ctx.outputs[0].shape, [&](const Indices& i) {
+    if (summed.empty()) return tir::cast(dtype, term(i));
+    return tir::sum(summed, [&](const Indices& k) {
+      Indices labels = i;
+      labels.insert(labels.end(), k.begin(), k.end());
+      return term(labels);
+    });
+  });
+  if (sums->dtype == dtype) return sums;
+  return tir::compute("T_cast", sums->shape(),
+                      [&](const Indices& i) { return tir::cast(dtype, sums(i)); });
+}
+
+double einsum_cost(const CallNode& call) {
+  auto operands = flatten_tensor_types(call.args[0]->type);
+  if (!operands) return 0;
+  std::vector<int64_t> ranks;
+  for (const TensorType& t : *operands) ranks.push_back(t->rank());
+  Equation equation = equation_of(static_cast<const EinsumAttrs&>(*call.attrs.get()), ranks);
+  std::vector<int64_t> sizes(equation.labels, 1);
+  for (size_t k = 0; k < operands->size(); ++k) {
+    for (size_t d = 0; d < equation.operands[k].size(); ++d) {
+      auto size = as_const((*operands)[k]->shape[d]);
+      if (!size) return 0;
+      int64_t& label = sizes[equation.operands[k][d]];
+      label = std::max(label, *size);
+    }
+  }
+  double total = static_cast<double>(operands->size());
+  for (int64_t n : sizes) total *= static_cast<double>(n);
+  return total;
+}
+
+// ---- Undoing a broadcast
+
+// The shape that broadcasts to that of the data.
+Type collapse_type(RelationContext& ctx, const TensorTypeNode& x, std::vector<Dim> shape) {
+  auto both = broadcast_shapes(ctx, x.shape, shape);
+  if (!both) return nullptr;
+  bool fits = both->size() == x.shape.size();
+  for (size_t d = 0; fits && d < x.shape.size(); ++d) fits = ctx.equal((*both)[d], x.shape[d]);
+  if (!require(ctx, fits, codes::type_shape, "the shape does not broadcast to that of data",
+               shape_text(x.shape), shape_text(shape)))
+    return nullptr;
+  return tensor_type(std::move(shape), x.dtype);
+}
+
+TirTensor collapse_rule(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  size_t skip = x->shape().size() - shape.size();
+  auto collapsed = [&](size_t d) {
+    return d < skip || (is_one(shape[d - skip]) && !is_one(x->shape()[d]));
+  };
+  std::vector<PrimExpr> extents;
+  for (size_t d = 0; d < x->shape().size(); ++d) {
+    if (collapsed(d)) extents.push_back(x->shape()[d]);
+  }
+  DType acc = working_dtype(x->dtype);
+  auto element = [&](const Indices& i, const Indices& k) {
+    Indices at;
+    size_t r = 0;
+    for (size_t d = 0; d < x->shape().size(); ++d)
+      at.push_back(collapsed(d) ? k[r++] : i[d - skip]);
+    return tir::cast(acc, x(at));
+  };
+  TirTensor sums = tir::compute("T_collapse_sum", shape, [&](const Indices& i) {
+    if (extents.empty()) return tir::cast(x->dtype, element(i, {}));
+    return tir::sum(extents, [&](const Indices& k) { return element(i, k); });
+  });
+  if (sums->dtype == x->dtype) return sums;
+  return tir::compute("T_cast", shape,
+                      [&](const Indices& i) { return tir::cast(x->dtype, sums(i)); });
+}
+
+bool numbers(RelationContext& ctx, const TensorTypeNode& x) {
+  return require(ctx, !x.dtype.is_bool(), codes::type_dtype, "bool values cannot be summed",
+                 "a dtype of numbers", x.dtype.to_string());
+}
+
+}  // namespace
+
+void add_einsum(OpRegistry& registry) {
+  OpInfo op;
+  op.name = "einsum";
+  op.doc = "Products of the operands' elements, summed over the labels that the result lacks.";
+  op.args = {{"data", "A tuple of tensors."}};
+  op.attrs = &EinsumAttrs::static_info();
+  op.support_level = 11;
+  op.fusion = FusionClass::OutEWiseFusable;
+  op.relation = einsum_type;
+  op.compute = compute_rule(einsum_rule);
+  op.cost = einsum_cost;
+  op.examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"}, "equation=\"ij,jk->ik\""},
+                 {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},
+                 {{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "equation=\"ij,ij\""},
+                 {{"(Tensor[(2, 1, 3, 4), float32], Tensor[(5, 4, 2), float32])"},
+                  "equation=\"...ij,...jk->...ik\""}};
+  registry.add(op);
+
+  op.fusion = FusionClass::CommReduce;
+  op.compute = compute_rule(collapse_rule);
+  op.cost = [](const CallNode& c) { return num_elements(c.args[0]->type); };
+  op.name = "collapse_sum_like";
+  op.doc = "Sums over the axes that a broadcast of collapse_type to data has repeated.";
+  op.args = {{"data", "The input."}, {"collapse_type", "Gives the shape."}};
+  op.attrs = nullptr;
+  op.support_level = 10;
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+    if (x == nullptr || y == nullptr || !numbers(ctx, *x)) return nullptr;
+    return collapse_type(ctx, *x, y->shape);
+  };
+  op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3, 1), float32]"}, ""},
+                 {{"Tensor[(2, 3), float32]", "float32"}, ""}};
+  registry.add(op);
+
+  op.name = "collapse_sum_to";
+  op.doc = "Sums over the axes that a broadcast from a shape to that of data has repeated.";
+  op.args = {{"data", "The input."}};
+  op.attrs = &InitOpAttrs::static_info();
+  op.support_level = 4;
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    if (x == nullptr || !numbers(ctx, *x)) return nullptr;
+    std::vector<Dim> shape;
+    for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
+      if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
+                   std::to_string(d)))
+        return nullptr;
+      shape.push_back(dim(d));
+    }
+    return collapse_type(ctx, *x, std::move(shape));
+  };
+  op.examples = {{{"Tensor[(2, 3, 4), float32]"}, "shape=[1, 4]"},
+                 {{"Tensor[(2, 3), int32]"}, "shape=[2, 3]"}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,216 @@
+// Tensors made of numbers, of shapes, and of coordinates.
+#include <cmath>
+
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+std::optional<double> number(const Value& v) {
+  if (auto* i = v.get_if<int64_t>()) return static_cast<double>(*i);
+  if (auto* f = v.get_if<double>()) return *f;
+  return std::nullopt;
+}
+
+// A number of arange as a constant of the dtype; integers stay exact.
+PrimExpr constant_of(const Value& v, int64_t otherwise, DType dtype) {
+  if (auto* f = v.get_if<double>()) return tir::cast(dtype, imm_float(DType::Float(64), *f));
+  auto* i = v.get_if<int64_t>();
+  return imm(dtype, i != nullptr ? *i : otherwise);
+}
+
+// ceil((stop - start) / step), at least 0; nullopt when step is 0 or a number is not finite.
+std::optional<double> length_of(const ArangeAttrs& a) {
+  auto *start = a.start.get_if<int64_t>(), *stop = a.stop.get_if<int64_t>(),
+       *step = a.step.get_if<int64_t>();
+  bool whole = stop != nullptr && (start != nullptr || a.start.is_none()) &&
+               (step != nullptr || a.step.is_none());
+  int64_t from = start != nullptr ? *start : 0, by = step != nullptr ? *step : 1, distance = 0;
+  if (whole && by != 0 && by != INT64_MIN && !__builtin_sub_overflow(*stop, from, &distance) &&
+      distance != INT64_MIN) {
+    if ((distance < 0) != (by < 0)) return 0;
+    int64_t d = std::abs(distance), s = std::abs(by);
+    return static_cast<double>(d / s + (d % s != 0 ? 1 : 0));
+  }
+  double n =
+      std::ceil((*number(a.stop) - number(a.start).value_or(0)) / number(a.step).value_or(1));
+  if (!std::isfinite(n)) return std::nullopt;
+  return std::max(n, 0.0);
+}
+
+Type arange_type(RelationContext& ctx) {
+  auto& a = ctx.attrs<ArangeAttrs>();
+  for (const Value* v : {&a.start, &a.stop, &a.step}) {
+    if (!require(ctx, number(*v) || (v->is_none() && v != &a.stop), codes::op_bad_attribute,
+                 "start, stop and step must be numbers", "a number, or None but for stop",
+                 to_string(*v)))
+      return nullptr;
+  }
+  auto n = length_of(a);
+  if (!require(ctx, n.has_value(), codes::op_bad_attribute, "step leads nowhere",
+               "finite numbers and a step other than 0", to_string(a.step)) ||
+      !require(ctx, *n < 0x1p48, codes::type_overflow, "the range is absurdly long"))
+    return nullptr;
+  return tensor_type(std::vector<Dim>{dim(static_cast<int64_t>(*n))},
+                     is_set(a.dtype) ? a.dtype : DType::Float(32));
+}
+
+Type meshgrid_type(RelationContext& ctx) {
+  auto list = ctx.tensors(0);
+  if (!list) return nullptr;
+  auto& a = ctx.attrs<MeshgridAttrs>();
+  if (!require(ctx, a.indexing == "ij" || a.indexing == "xy", codes::op_bad_attribute,
+               "indexing is not known", "ij or xy", a.indexing) ||
+      !require(ctx, !list->empty(), codes::type_arity, "needs at least one tensor"))
+    return nullptr;
+  std::vector<Dim> shape;
+  for (const TensorType& t : *list) {
+    if (!require(ctx, t->rank() <= 1, codes::type_rank, "needs scalars and vectors",
+                 "at most 1 dimension", shape_text(t->shape)) ||
+        !require(ctx, t->dtype == list->front()->dtype, codes::type_dtype,
+                 "the tensors have different dtypes", list->front()->dtype.to_string(),
+                 t->dtype.to_string()))
+      return nullptr;
+    shape.push_back(t->rank() == 0 ? dim(1) : t->shape[0]);
+  }
+  if (a.indexing == "xy" && shape.size() >= 2) std::swap(shape[0], shape[1]);
+  return tuple_type(
+      std::vector<Type>(list->size(), Type(tensor_type(std::move(shape), list->front()->dtype))));
+}
+
+Type unravel_type(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *s = ctx.tensor(1);
+  if (x == nullptr || s == nullptr) return nullptr;
+  if (!require(ctx, x->dtype.is_integer() && s->dtype.is_integer(), codes::type_dtype,
+               "data and shape must hold integers", "int32 or int64",
+               x->dtype.to_string() + " and " + s->dtype.to_string()) ||
+      !require(ctx, s->rank() == 1 && as_const(s->shape[0]), codes::type_rank,
+               "shape must be a vector of known length", "1 dimension", shape_text(s->shape)) ||
+      !require(ctx, *as_const(s->shape[0]) <= 64, codes::type_rank, "shape has too many sizes",
+               "64 at most", shape_text(s->shape)))
+    return nullptr;
+  std::vector<Dim> shape{s->shape[0]};
+  shape.insert(shape.end(), x->shape.begin(), x->shape.end());
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+}  // namespace
+
+void add_generate(OpRegistry& registry) {
+  OpInfo op;
+  op.name = "arange";
+  op.doc = "start, start + step, ... up to stop, which is left out.";
+  op.attrs = &ArangeAttrs::static_info();
+  op.support_level = 3;
+  op.fusion = FusionClass::Injective;
+  op.relation = arange_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ArangeAttrs>();
+    DType dtype = ctx.outputs[0].dtype;
+    // In int64 or float64, so that a long range does not drift.
+    bool whole = a.start.get_if<double>() == nullptr && a.step.get_if<double>() == nullptr;
+    DType wide = whole ? kIndex : DType::Float(64);
+    return tir::compute("T_arange", ctx.outputs[0].shape, [&](const Indices& i) {
+      return tir::cast(dtype, constant_of(a.start, 0, wide) +
+                                  tir::cast(wide, i[0]) * constant_of(a.step, 1, wide));
+    });
+  });
+  op.examples = {{{}, "start=2, stop=11, step=3, dtype=\"int32\""},
+                 {{}, "start=1.0f, stop=0.0f, step=-0.25f"}};
+  registry.add(op);
+
+  op.name = "meshgrid";
+  op.doc = "The coordinates of a grid: each vector repeated along the axes of the others.";
+  op.args = {{"data", "A tuple of vectors and scalars."}};
+  op.attrs = &MeshgridAttrs::static_info();
+  op.relation = meshgrid_type;
+  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
+    bool swapped = ctx.attrs<MeshgridAttrs>().indexing == "xy" && ctx.inputs.size() >= 2;
+    std::vector<TirTensor> out;
+    for (size_t k = 0; k < ctx.inputs.size(); ++k) {
+      size_t axis = swapped && k < 2 ? 1 - k : k;
+      TirTensor x = ctx.inputs[k];
+      out.push_back(tir::compute(
+          "T_meshgrid" + std::to_string(k), ctx.outputs[k].shape,
+          [&](const Indices& i) { return x->rank() == 0 ? x(Indices{}) : x(Indices{i[axis]}); }));
+    }
+    return out;
+  });
+  op.examples = {
+      {{"(Tensor[(3,), float32], Tensor[(2,), float32])"}, ""},
+      {{"(Tensor[(3,), int32], Tensor[(2,), int32], Tensor[(4,), int32])"}, "indexing=\"xy\""}};
+  registry.add(op);
+
+  op.name = "unravel_index";
+  op.doc = "The coordinates of flat indices in a tensor of the given shape, along a first axis.";
+  op.args = {{"data", "Flat indices."}, {"shape", "The sizes, a vector."}};
+  op.attrs = nullptr;
+  op.relation = unravel_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], s = ctx.inputs[1];
+    int64_t rank = *as_int(s->shape()[0]);
+    DType dtype = ctx.outputs[0].dtype;
+    return tir::compute("T_unravel_index", ctx.outputs[0].shape, [&](const Indices& i) {
+      PrimExpr rest = tir::cast(kIndex, x(Indices(i.begin() + 1, i.end())));
+      PrimExpr out = index(0);
+      for (int64_t k = rank; k-- > 0;) {
+        // A size of zero holds no index; nothing is divided by it.
+        PrimExpr size = max(tir::cast(kIndex, s(Indices{index(k)})), index(1));
+        out = select(eq(i[0], index(k)), floor_mod(rest, size), out);
+        rest = floor_div(rest, size);
+      }
+      return tir::cast(dtype, out);
+    });
+  });
+  op.examples = {{{"Tensor[(6,), int64]", "Tensor[(3,), int64]"}, "", 1, 9},
+                 {{"int32", "Tensor[(2,), int32]"}, "", 1, 9}};
+  registry.add(op);
+
+  op.args = {{"data", "The input."}};
+  op.support_level = 10;
+  op.attrs = &ShapeOfAttrs::static_info();
+  op.name = "shape_of";
+  op.doc = "The sizes of a tensor, as a vector.";
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    if (x == nullptr) return nullptr;
+    DType dtype = ctx.attrs<ShapeOfAttrs>().dtype;
+    return tensor_type(std::vector<Dim>{dim(x->rank())}, is_set(dtype) ? dtype : DType::Int(32));
+  };
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0];
+    return tir::compute("T_shape_of", ctx.outputs[0].shape, [&](const Indices& i) {
+      PrimExpr out = index(0);
+      for (size_t d = x->shape().size(); d-- > 0;)
+        out = select(eq(i[0], index(static_cast<int64_t>(d))), x->shape()[d], out);
+      return tir::cast(ctx.outputs[0].dtype, out);
+    });
+  });
+  op.examples = {{{"Tensor[(2, 3, 5), float32]"}, ""},
+                 {{"Tensor[(2, 3), float32]"}, "dtype=\"int64\""}};
+  registry.add(op);
+
+  op.attrs = &NdarraySizeAttrs::static_info();
+  op.name = "ndarray_size";
+  op.doc = "The number of elements of a tensor.";
+  op.relation = [](RelationContext& ctx) -> Type {
+    if (ctx.tensor(0) == nullptr) return nullptr;
+    DType dtype = ctx.attrs<NdarraySizeAttrs>().dtype;
+    return tensor_type(std::vector<Dim>{}, is_set(dtype) ? dtype : DType::Int(32));
+  };
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    return tir::compute("T_ndarray_size", {}, [&](const Indices&) {
+      return tir::cast(ctx.outputs[0].dtype, count_elements(ctx.inputs[0]->shape()));
+    });
+  });
+  registry.add(op);
+}
+
+}  // namespace relay::ops

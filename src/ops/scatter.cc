@@ -1,0 +1,236 @@
+// Writing at indices that are data.
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+bool integers(RelationContext& ctx, const TensorTypeNode& t) {
+  return require(ctx, t.dtype.is_integer(), codes::type_dtype,
+                 "argument 'indices' must hold integers", "int32 or int64", t.dtype.to_string());
+}
+
+bool same_dtype(RelationContext& ctx, const TensorTypeNode& data, const TensorTypeNode& updates) {
+  return require(ctx, data.dtype == updates.dtype, codes::type_dtype,
+                 "data and updates have different dtypes", data.dtype.to_string(),
+                 updates.dtype.to_string());
+}
+
+bool known_reduction(RelationContext& ctx, const std::string& name, const std::string& reduction,
+                     bool mean, DType dtype) {
+  bool known = reduction == "update" || reduction == "add" || reduction == "mul" ||
+               reduction == "min" || reduction == "max" || (mean && reduction == "mean");
+  return require(ctx, known, codes::op_bad_attribute, name + " is not known",
+                 mean ? "update, add, mul, mean, min or max" : "update, add, mul, min or max",
+                 reduction) &&
+         require(ctx, reduction == "update" || !dtype.is_bool(), codes::type_dtype,
+                 "bool values can only be replaced", "reduction \"update\"", reduction);
+}
+
+PrimExpr reduced(const std::string& reduction, const PrimExpr& old, const PrimExpr& update) {
+  if (reduction == "add" || reduction == "mean") return old + update;
+  if (reduction == "mul") return old * update;
+  if (reduction == "min") return min(old, update);
+  if (reduction == "max") return max(old, update);
+  return update;
+}
+
+Stmt copy_of(const Buffer& from, const Buffer& to) {
+  return each_element(to->shape, [&](const Indices& i) { return store(to, i, load(from, i)); });
+}
+
+// out = data, then for every element of the updates: out[.., indices[i], ..] meets updates[i].
+Stmt scatter_elements(const Buffer& data, const Buffer& indices, const Buffer& updates,
+                      const Buffer& out, size_t axis, const std::string& reduction) {
+  Buffer counts = buffer("counts", kIndex, out->shape);
+  bool mean = reduction == "mean";
+  Stmt write = each_element(indices->shape, [&](const Indices& i) {
+    PrimExpr size = out->shape[axis];
+    return named("at", index_from_end(load(indices, i), size), [&](const PrimExpr& place) {
+      Indices at = i;
+      at[axis] = place;
+      Stmt put = store(out, at, reduced(reduction, load(out, at), load(updates, i)));
+      if (mean) put = seq({put, store(counts, at, load(counts, at) + 1)});
+      return seq({check_index(place, size), put});
+    });
+  });
+  if (!mean) return seq({copy_of(data, out), write});
+  // The element that was there counts as well.
+  Stmt ones =
+      each_element(out->shape, [&](const Indices& i) { return store(counts, i, index(1)); });
+  Stmt divide = each_element(out->shape, [&](const Indices& i) {
+    PrimExpr n = tir::cast(out->dtype, load(counts, i));
+    PrimExpr sum = load(out, i);
+    return store(out, i, out->dtype.is_floating() ? div(sum, n) : floor_div(sum, n));
+  });
+  return allocate(counts, seq({copy_of(data, out), ones, write, divide}));
+}
+
+// out = data, then for every index vector indices[:, i]: the slice out[vector] meets updates[i].
+Stmt scatter_nd(const Buffer& data, const Buffer& indices, const Buffer& updates, const Buffer& out,
+                const std::string& mode) {
+  size_t length = static_cast<size_t>(*as_int(indices->shape[0]));
+  std::vector<PrimExpr> vectors(indices->shape.begin() + 1, indices->shape.end());
+  std::vector<PrimExpr> slice(out->shape.begin() + static_cast<std::ptrdiff_t>(length),
+                              out->shape.end());
+  Stmt write = each_element(vectors, [&](const Indices& i) {
+    std::vector<tir::Var> places;
+    std::vector<Stmt> checks;
+    for (size_t k = 0; k < length; ++k) {
+      places.push_back(tir::var("at" + std::to_string(k)));
+      checks.push_back(check_index(places[k], out->shape[k]));
+    }
+    Stmt body = each_element(slice, [&](const Indices& j) {
+      Indices to(places.begin(), places.end()), from = i;
+      to.insert(to.end(), j.begin(), j.end());
+      from.insert(from.end(), j.begin(), j.end());
+      return store(out, to, reduced(mode, load(out, to), load(updates, from)));
+    });
+    checks.push_back(body);
+    body = seq(std::move(checks));
+    for (size_t k = length; k-- > 0;) {
+      Indices which{index(static_cast<int64_t>(k))};
+      which.insert(which.end(), i.begin(), i.end());
+      body = let_stmt(places[k], index_from_end(load(indices, which), out->shape[k]), body);
+    }
+    return body;
+  });
+  return seq({copy_of(data, out), write});
+}
+
+Type scatter_elements_type(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1), *u = ctx.tensor(2);
+  if (x == nullptr || i == nullptr || u == nullptr) return nullptr;
+  auto& a = ctx.attrs<ScatterElementsAttrs>();
+  auto axis = normal_axis(ctx, a.axis, x->rank());
+  if (!axis || !integers(ctx, *i) || !same_dtype(ctx, *x, *u) ||
+      !known_reduction(ctx, "reduction", a.reduction, true, x->dtype))
+    return nullptr;
+  bool fits = i->rank() == x->rank() && u->rank() == x->rank();
+  for (size_t d = 0; fits && d < x->shape.size(); ++d)
+    fits = ctx.equal(i->shape[d], u->shape[d]) &&
+           (d == static_cast<size_t>(*axis) || ctx.at_least(x->shape[d], i->shape[d]));
+  if (!require(ctx, fits, codes::type_shape,
+               "indices and updates must have one shape, within that of data but for the axis",
+               shape_text(x->shape), shape_text(i->shape) + " and " + shape_text(u->shape)))
+    return nullptr;
+  return Type(x);
+}
+
+Type scatter_nd_type(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1), *u = ctx.tensor(2);
+  if (x == nullptr || i == nullptr || u == nullptr) return nullptr;
+  if (!integers(ctx, *i) || !same_dtype(ctx, *x, *u) ||
+      !known_reduction(ctx, "mode", ctx.attrs<ScatterNDAttrs>().mode, false, x->dtype))
+    return nullptr;
+  auto length = i->shape.empty() ? std::nullopt : as_const(i->shape[0]);
+  if (!require(ctx, length && *length <= x->rank(), codes::type_shape,
+               "the first axis of indices does not fit the data",
+               "at most " + std::to_string(x->rank()), shape_text(i->shape)))
+    return nullptr;
+  std::vector<Dim> want(i->shape.begin() + 1, i->shape.end());
+  want.insert(want.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*length), x->shape.end());
+  bool fits = u->shape.size() == want.size();
+  for (size_t d = 0; fits && d < want.size(); ++d) fits = ctx.equal(u->shape[d], want[d]);
+  if (!require(ctx, fits, codes::type_shape, "updates do not fit indices and data",
+               shape_text(want), shape_text(u->shape)))
+    return nullptr;
+  return Type(x);
+}
+
+}  // namespace
+
+void add_scatter(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::Opaque;
+  op.support_level = 3;
+  op.args = {{"data", "What is written over."},
+             {"indices", "Integers; negative ones count from the end."},
+             {"updates", "What is written."}};
+
+  op.name = "scatter_elements";
+  op.doc =
+      "data with updates written element by element along an axis: "
+      "out[indices[i][j]][j] = updates[i][j]; a later update meets an earlier one.";
+  op.attrs = &ScatterElementsAttrs::static_info();
+  op.relation = scatter_elements_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ScatterElementsAttrs>();
+    size_t axis = static_cast<size_t>(from_front(a.axis, ctx.inputs[0]->rank()));
+    return tir::imperative(
+        "T_scatter_elements", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+        [axis, reduction = a.reduction](const std::vector<Buffer>& in, const Buffer& out) {
+          return scatter_elements(in[0], in[1], in[2], out, axis, reduction);
+        });
+  });
+  op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 3), int64]", "Tensor[(2, 3), float32]"},
+                  "axis=0",
+                  0,
+                  2},
+                 {{"Tensor[(3, 4), float32]", "Tensor[(3, 6), int32]", "Tensor[(3, 6), float32]"},
+                  "axis=-1, reduction=\"mean\"",
+                  0,
+                  3}};
+  registry.add(op);
+
+  op.name = "scatter_nd";
+  op.doc =
+      "data with slices written at index vectors along the first axis of indices; "
+      "a later update meets an earlier one.";
+  op.attrs = &ScatterNDAttrs::static_info();
+  op.relation = scatter_nd_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    return tir::imperative("T_scatter_nd", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+                           [mode = ctx.attrs<ScatterNDAttrs>().mode](const std::vector<Buffer>& in,
+                                                                     const Buffer& out) {
+                             return scatter_nd(in[0], in[1], in[2], out, mode);
+                           });
+  });
+  op.examples = {
+      {{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]", "Tensor[(5,), float32]"},
+       "mode=\"add\"",
+       0,
+       2},
+      {{"Tensor[(3, 4), float32]", "Tensor[(1, 2), int32]", "Tensor[(2, 4), float32]"}, "", 0, 2}};
+  registry.add(op);
+
+  op.name = "invert_permutation";
+  op.doc = "The permutation that undoes another: out[data[i]] = i.";
+  op.args = {{"data", "A vector that holds each of 0 .. n - 1 once."}};
+  op.attrs = nullptr;
+  op.support_level = 1;
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    if (x == nullptr ||
+        !require(ctx, x->rank() == 1 && x->dtype.is_integer(), codes::type_rank,
+                 "needs a vector of integers", "Tensor[(n,), int32]", to_string(Type(x))))
+      return nullptr;
+    return Type(x);
+  };
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    return tir::imperative(
+        "T_invert_permutation", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+        [](const std::vector<Buffer>& in, const Buffer& out) {
+          PrimExpr n = out->shape[0];
+          // What is no permutation leaves zeros.
+          Stmt clear =
+              each("i", n, [&](const PrimExpr& i) { return store(out, {i}, imm(out->dtype, 0)); });
+          Stmt write = each("i", n, [&](const PrimExpr& i) {
+            return named("at", tir::cast(kIndex, load(in[0], {i})), [&](const PrimExpr& at) {
+              return seq({check_index(at, n), store(out, {at}, tir::cast(out->dtype, i))});
+            });
+          });
+          return seq({clear, write});
+        });
+  });
+  op.examples = {{{"Tensor[(5,), int32]"}, "", 0, 4}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

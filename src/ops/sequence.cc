@@ -1,0 +1,99 @@
+// Batches of sequences of different lengths.
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// Whether `lengths` is a vector with an entry for each index of the batch axis.
+bool lengths_fit(RelationContext& ctx, const TensorTypeNode& lengths, const Dim& batch) {
+  return require(
+      ctx, lengths.rank() == 1 && lengths.dtype.is_integer() && ctx.equal(lengths.shape[0], batch),
+      codes::type_shape,
+      "argument '" + std::string(ctx.op().args[1].name) +
+          "' must be a vector of integers with an entry for each sequence",
+      "Tensor[(" + to_string(batch) + ",), int32]", to_string(Type(&lengths)));
+}
+
+}  // namespace
+
+void add_sequence(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::Injective;
+  op.support_level = 3;
+
+  op.name = "reverse_sequence";
+  op.doc = "Reverses the first seq_lengths[b] elements of each sequence b.";
+  op.args = {{"data", "The sequences."}, {"seq_lengths", "How many elements to reverse."}};
+  op.attrs = &ReverseSequenceAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *n = ctx.tensor(1);
+    if (x == nullptr || n == nullptr) return nullptr;
+    auto& a = ctx.attrs<ReverseSequenceAttrs>();
+    auto seq = normal_axis(ctx, a.seq_axis, x->rank(), "seq_axis");
+    auto batch = seq ? normal_axis(ctx, a.batch_axis, x->rank(), "batch_axis") : std::nullopt;
+    if (!batch ||
+        !require(ctx, *seq != *batch, codes::op_bad_attribute,
+                 "seq_axis and batch_axis must differ", "two axes", std::to_string(a.seq_axis)) ||
+        !lengths_fit(ctx, *n, x->shape[static_cast<size_t>(*batch)]))
+      return nullptr;
+    return Type(x);
+  };
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ReverseSequenceAttrs>();
+    TirTensor x = ctx.inputs[0], lengths = ctx.inputs[1];
+    size_t seq = static_cast<size_t>(from_front(a.seq_axis, x->rank())),
+           batch = static_cast<size_t>(from_front(a.batch_axis, x->rank()));
+    return tir::compute("T_reverse_sequence", x->shape(), [&](const Indices& i) {
+      // A length beyond the sequence is the whole of it.
+      PrimExpr n = min(tir::cast(kIndex, lengths(Indices{i[batch]})), x->shape()[seq]);
+      Indices at = i;
+      at[seq] = select(lt(i[seq], n), n - 1 - i[seq], i[seq]);
+      return x(at);
+    });
+  });
+  op.examples = {
+      {{"Tensor[(3, 5), float32]", "Tensor[(3,), int32]"}, "", 0, 5},
+      {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"}, "seq_axis=0, batch_axis=-2", 0, 4}};
+  registry.add(op);
+
+  op.name = "sequence_mask";
+  op.doc =
+      "Replaces what is behind the end of each sequence; one of the first two axes is time, "
+      "the other one the batch.";
+  op.args = {{"data", "The sequences."}, {"valid_length", "Their lengths."}};
+  op.attrs = &SequenceMaskAttrs::static_info();
+  op.support_level = 10;
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode *x = ctx.tensor(0), *n = ctx.tensor(1);
+    if (x == nullptr || n == nullptr) return nullptr;
+    int64_t axis = ctx.attrs<SequenceMaskAttrs>().axis;
+    if (!require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions",
+                 "2 or more", shape_text(x->shape)) ||
+        !require(ctx, axis == 0 || axis == 1, codes::op_bad_attribute, "axis is out of range",
+                 "0 or 1", std::to_string(axis)) ||
+        !lengths_fit(ctx, *n, x->shape[static_cast<size_t>(1 - axis)]))
+      return nullptr;
+    return Type(x);
+  };
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<SequenceMaskAttrs>();
+    TirTensor x = ctx.inputs[0], lengths = ctx.inputs[1];
+    size_t time = static_cast<size_t>(a.axis);
+    PrimExpr mask = tir::cast(x->dtype, imm_float(DType::Float(64), a.mask_value));
+    return tir::compute("T_sequence_mask", x->shape(), [&](const Indices& i) {
+      return select(lt(i[time], tir::cast(kIndex, lengths(Indices{i[1 - time]}))), x(i), mask);
+    });
+  });
+  op.examples = {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
+                 {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

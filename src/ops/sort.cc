@@ -1,0 +1,262 @@
+// Sorting, and searching in what is sorted.
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// Whether `a` comes strictly before `b`. NaN comes last in either direction.
+PrimExpr comes_before(const PrimExpr& a, const PrimExpr& b, bool ascending) {
+  PrimExpr before = ascending ? lt(a, b) : gt(a, b);
+  if (!a->dtype.is_floating()) return before;
+  return logical_or(before, logical_and(eq(a, a), ne(b, b)));
+}
+
+PrimExpr shifted(const PrimExpr& count) { return binary(BinaryOp::Shl, index(1), count); }
+
+// Merges neighbouring runs of `width` indices of a line from one buffer into the other. Of equal
+// elements that of the left run comes first, so the order is stable.
+Stmt merge_runs(const Buffer& data, const Buffer& from, const Buffer& to, const LineIndex& at,
+                const PrimExpr& n, const PrimExpr& width, bool ascending) {
+  DType key = working_dtype(data->dtype);
+  auto index_at = [&](const PrimExpr& place) {
+    return tir::cast(kIndex, load(from, at(min(place, n - 1))));
+  };
+  auto key_of = [&](const PrimExpr& i) { return tir::cast(key, load(data, at(i))); };
+  PrimExpr pair = width * 2;
+  Cell left("left", kIndex), right("right", kIndex);
+  return left.in(right.in(each("run", floor_div(n + pair - 1, pair), [&](const PrimExpr& run) {
+    return named("begin", run * pair, [&](const PrimExpr& begin) {
+      return named("middle", min(begin + width, n), [&](const PrimExpr& middle) {
+        return named("end", min(begin + pair, n), [&](const PrimExpr& end) {
+          Stmt step = each("k", end - begin, [&](const PrimExpr& k) {
+            return named("i", left.get(), [&](const PrimExpr& i) {
+              return named("j", right.get(), [&](const PrimExpr& j) {
+                return named("a", index_at(i), [&](const PrimExpr& a) {
+                  return named("b", index_at(j), [&](const PrimExpr& b) {
+                    PrimExpr smaller = comes_before(key_of(b), key_of(a), ascending);
+                    PrimExpr second = logical_or(ge(i, middle), logical_and(lt(j, end), smaller));
+                    return named("second", second, [&](const PrimExpr& take) {
+                      return seq(
+                          {store(to, at(begin + k), tir::cast(to->dtype, select(take, b, a))),
+                           left.set(select(take, i, i + 1)), right.set(select(take, j + 1, j))});
+                    });
+                  });
+                });
+              });
+            });
+          });
+          return seq({left.set(begin), right.set(middle), step});
+        });
+      });
+    });
+  })));
+}
+
+// The indices that sort `x` along `axis`: a bottom-up merge sort of each line, O(n log n). Two
+// passes at a time, so that the indices end in the buffer in which they began.
+TirTensor sorted_order(const TirTensor& x, size_t axis, bool ascending, DType dtype) {
+  PrimExpr n = x->shape()[axis];
+  int64_t rounds = 24;  // lengths below 2^48
+  if (auto size = as_int(n)) {
+    for (rounds = 0; (int64_t{1} << (2 * rounds)) < *size;) ++rounds;
+  }
+  return tir::imperative(
+      "T_argsort", dtype, x->shape(), {x},
+      [=](const std::vector<Buffer>& in, const Buffer& order) -> Stmt {
+        Buffer other = buffer("other", dtype, order->shape);
+        Stmt lines = each_line(order->shape, axis, 64, [&](const LineIndex& at) {
+          Stmt start = each(
+              "k", n, [&](const PrimExpr& k) { return store(order, at(k), tir::cast(dtype, k)); });
+          Stmt sort = each("round", index(rounds), [&](const PrimExpr& round) {
+            return named("width", shifted(round * 2), [&](const PrimExpr& width) {
+              return if_(lt(width, n),
+                         seq({merge_runs(in[0], order, other, at, n, width, ascending),
+                              merge_runs(in[0], other, order, at, n, width * 2, ascending)}));
+            });
+          });
+          return seq({start, sort});
+        });
+        return allocate(other, lines);
+      });
+}
+
+DType index_dtype(DType wanted) { return is_set(wanted) ? wanted : DType::Int(32); }
+
+bool valid_index_dtype(RelationContext& ctx, DType dtype) {
+  return require(ctx, !is_set(dtype) || (dtype.is_integer() && dtype.bits >= 32),
+                 codes::op_bad_attribute, "dtype cannot hold an index", "int32 or int64",
+                 dtype.to_string());
+}
+
+Type topk_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<TopKAttrs>();
+  auto axis = normal_axis(ctx, a.axis, x->rank());
+  bool both = a.ret_type == "both";
+  if (!axis || !valid_index_dtype(ctx, a.dtype) ||
+      !require(ctx, both || a.ret_type == "values" || a.ret_type == "indices",
+               codes::op_bad_attribute, "ret_type is not known", "both, values or indices",
+               a.ret_type))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  Dim& along = shape[static_cast<size_t>(*axis)];
+  int64_t k = a.k.value_or(1);
+  if (k >= 1) {
+    if (!require(ctx, ctx.at_least(along, dim(k)), codes::op_bad_attribute,
+                 "k is more than there is along the axis", "at most " + to_string(along),
+                 std::to_string(k)))
+      return nullptr;
+    along = dim(k);
+  }
+  Type values = tensor_type(shape, x->dtype), indices = tensor_type(shape, index_dtype(a.dtype));
+  return both ? Type(tuple_type({values, indices})) : a.ret_type == "values" ? values : indices;
+}
+
+std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<TopKAttrs>();
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  DType dtype = index_dtype(a.dtype);
+  TirTensor order = sorted_order(x, axis, a.is_ascend, dtype);
+  std::vector<TirTensor> out;
+  if (a.ret_type != "indices")
+    out.push_back(tir::compute("T_values", ctx.outputs[0].shape, [&](const Indices& i) {
+      Indices at = i;
+      at[axis] = tir::cast(kIndex, order(i));
+      return x(at);
+    }));
+  if (a.ret_type != "values")
+    out.push_back(tir::compute("T_indices", ctx.outputs.back().shape,
+                               [&](const Indices& i) { return order(i); }));
+  return out;
+}
+
+// A binary search for each value: how many elements of its line come before it.
+Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool right) {
+  DType key = working_dtype(values->dtype);
+  size_t rank = sorted->shape.size();
+  PrimExpr n = sorted->shape.back();
+  int64_t rounds = 48;
+  if (auto size = as_int(n)) {
+    for (rounds = 0; (int64_t{1} << rounds) <= *size;) ++rounds;
+  }
+  auto one = [&](const Indices& i) {
+    Cell low("low", kIndex), high("high", kIndex);
+    auto element = [&](const PrimExpr& place) {
+      Indices at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(rank - 1));
+      at.push_back(place);
+      return tir::cast(key, load(sorted, at));
+    };
+    Stmt halve = each("round", index(rounds), [&](const PrimExpr&) {
+      return if_(
+          lt(low.get(), high.get()),
+          named("middle", floor_div(low.get() + high.get(), index(2)), [&](const PrimExpr& middle) {
+            PrimExpr v = tir::cast(key, load(values, i)), e = element(middle);
+            PrimExpr behind =
+                right ? logical_not(comes_before(v, e, true)) : comes_before(e, v, true);
+            return if_(behind, low.set(middle + 1), high.set(middle));
+          }));
+    });
+    return low.in(high.in(seq(
+        {low.set(index(0)), high.set(n), halve, store(out, i, tir::cast(out->dtype, low.get()))})));
+  };
+  if (out->shape.empty()) return one({});
+  size_t last = out->shape.size() - 1;
+  return each_line(out->shape, last, 32, [&](const LineIndex& at) {
+    return each("k", out->shape[last], [&](const PrimExpr& k) { return one(at(k)); });
+  });
+}
+
+Type search_type(RelationContext& ctx) {
+  const TensorTypeNode *s = ctx.tensor(0), *v = ctx.tensor(1);
+  if (s == nullptr || v == nullptr) return nullptr;
+  auto& a = ctx.attrs<SearchSortedAttrs>();
+  if (!valid_index_dtype(ctx, a.dtype) ||
+      !require(ctx, s->dtype == v->dtype, codes::type_dtype, "the arguments have different dtypes",
+               "one dtype", s->dtype.to_string() + " and " + v->dtype.to_string()))
+    return nullptr;
+  bool fits = s->rank() == 1 || (s->rank() > 1 && s->rank() == v->rank());
+  for (size_t d = 0; fits && d + 1 < s->shape.size(); ++d)
+    fits = ctx.equal(s->shape[d], v->shape[d]);
+  if (!require(
+          ctx, fits, codes::type_shape,
+          "sorted_sequence must be a vector, or have the shape of values but for the last axis", "",
+          shape_text(s->shape) + " and " + shape_text(v->shape)))
+    return nullptr;
+  return tensor_type(v->shape, index_dtype(a.dtype));
+}
+
+}  // namespace
+
+void add_sort(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::Opaque;
+  op.support_level = 6;
+  op.args = {{"data", "The input."}};
+  op.attrs = &ArgsortAttrs::static_info();
+  for (bool indices : {true, false}) {
+    op.name = indices ? "argsort" : "sort";
+    op.doc = indices
+                 ? "The indices that sort an axis; equal elements keep their order, NaN is last."
+                 : "Sorts along an axis; equal elements keep their order, NaN is last.";
+    op.relation = [](RelationContext& ctx) -> Type {
+      const TensorTypeNode* x = ctx.tensor(0);
+      auto& a = ctx.attrs<ArgsortAttrs>();
+      if (x == nullptr || !normal_axis(ctx, a.axis, x->rank()) || !valid_index_dtype(ctx, a.dtype))
+        return nullptr;
+      return ctx.op().name == "sort" ? Type(x) : tensor_type(x->shape, index_dtype(a.dtype));
+    };
+    op.compute = compute_rule([indices](const ComputeContext& ctx) {
+      auto& a = ctx.attrs<ArgsortAttrs>();
+      TirTensor x = ctx.inputs[0];
+      size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+      TirTensor order = sorted_order(x, axis, a.is_ascend, index_dtype(a.dtype));
+      if (indices) return order;
+      return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
+        Indices at = i;
+        at[axis] = tir::cast(kIndex, order(i));
+        return x(at);
+      });
+    });
+    op.examples = {{{"Tensor[(3, 7), float32]"}, ""},
+                   {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}};
+    registry.add(op);
+  }
+
+  op.name = "topk";
+  op.doc = "The k greatest (or least) elements along an axis in order, and their indices.";
+  op.attrs = &TopKAttrs::static_info();
+  op.relation = topk_type;
+  op.compute = compute_rule_multi(topk_rule);
+  op.examples = {{{"Tensor[(2, 9), float32]"}, "k=3"},
+                 {{"Tensor[(5, 2), int64]"}, "k=2, axis=0, ret_type=\"values\", is_ascend=True"},
+                 {{"Tensor[(6,), float32]"}, "k=0, ret_type=\"indices\", dtype=\"int64\""}};
+  registry.add(op);
+
+  op.name = "searchsorted";
+  op.doc = "Where to insert values into a sorted sequence so that it stays sorted.";
+  op.args = {{"sorted_sequence", "Sorted along its last axis."}, {"values", "What to search."}};
+  op.attrs = &SearchSortedAttrs::static_info();
+  op.relation = search_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    bool right = ctx.attrs<SearchSortedAttrs>().right;
+    return tir::imperative("T_searchsorted", ctx.outputs[0].dtype, ctx.outputs[0].shape,
+                           {ctx.inputs[0], ctx.inputs[1]},
+                           [right](const std::vector<Buffer>& in, const Buffer& out) {
+                             return search(in[0], in[1], out, right);
+                           });
+  });
+  op.examples = {{{"Tensor[(5,), float32]", "Tensor[(2, 3), float32]"}, ""},
+                 {{"Tensor[(2, 5), int32]", "Tensor[(2, 3), int32]"}, "right=True"}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

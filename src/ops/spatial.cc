@@ -1,0 +1,245 @@
+// Operators that move pixels: between space and channels, apart from each other, into larger
+// images.
+#include <cmath>
+
+#include "ir/layout.h"
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// Where the channels and the pixels of an image are.
+struct ImageAxes {
+  size_t channel, height, width;
+};
+
+std::optional<ImageAxes> image_axes(const std::string& layout) {
+  if (layout == "NCHW") return ImageAxes{1, 2, 3};
+  if (layout == "NHWC") return ImageAxes{3, 1, 2};
+  return std::nullopt;
+}
+
+std::optional<ImageAxes> checked_axes(RelationContext& ctx, const TensorTypeNode& x,
+                                      const std::string& layout) {
+  auto axes = image_axes(layout);
+  if (!require(ctx, axes.has_value(), codes::op_bad_attribute, "layout is not supported",
+               "NCHW or NHWC", layout) ||
+      !require(ctx, x.rank() == 4, codes::type_rank, "needs an image", "4 dimensions",
+               shape_text(x.shape)))
+    return std::nullopt;
+  return axes;
+}
+
+// `size` divided by a factor that must divide it.
+std::optional<Dim> divided(RelationContext& ctx, const Dim& size, int64_t by, const char* what) {
+  if (!require(ctx, ctx.equal(relay::mod(size, dim(by)), dim(0)), codes::type_shape,
+               std::string(what) + " is not a multiple of " + std::to_string(by), "",
+               to_string(size)))
+    return std::nullopt;
+  return floor_div(size, dim(by));
+}
+
+// Space to depth when `down`, else depth to space.
+template <bool down>
+Type sub_pixel_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<SubPixelAttrs>();
+  auto axes = checked_axes(ctx, *x, a.layout);
+  int64_t b = a.block_size;
+  if (!axes ||
+      !require(ctx, b >= 1 && b < (int64_t{1} << 20), codes::op_bad_attribute,
+               "block_size is out of range", "1 or more", std::to_string(b)) ||
+      !require(ctx, a.mode == "DCR" || a.mode == "CDR", codes::op_bad_attribute,
+               "mode is not known", "DCR or CDR", a.mode))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  Dim &c = shape[axes->channel], &h = shape[axes->height], &w = shape[axes->width];
+  if (down) {
+    auto rows = divided(ctx, h, b, "the height");
+    auto columns = rows ? divided(ctx, w, b, "the width") : std::nullopt;
+    if (!columns) return nullptr;
+    h = *rows;
+    w = *columns;
+    c = c * dim(b * b);
+  } else {
+    auto channels = divided(ctx, c, b * b, "the number of channels");
+    if (!channels) return nullptr;
+    c = *channels;
+    h = h * dim(b);
+    w = w * dim(b);
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+// Channels of the deep image are (block row, block column, channel) in DCR mode, the pixel order of
+// depth-to-space, and (channel, block row, block column) in CDR mode.
+std::shared_ptr<const ComputeRule> sub_pixel_rule(bool down) {
+  return compute_rule([down](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<SubPixelAttrs>();
+    ImageAxes axes = *image_axes(a.layout);
+    TirTensor x = ctx.inputs[0];
+    bool inside = a.mode == "CDR";
+    PrimExpr b = index(a.block_size);
+    const std::vector<PrimExpr>& flat_shape = down ? x->shape() : ctx.outputs[0].shape;
+    PrimExpr channels = flat_shape[axes.channel];
+    return tir::compute(
+        down ? "T_space_to_depth" : "T_depth_to_space", ctx.outputs[0].shape,
+        [&](const Indices& i) {
+          Indices at = i;
+          const PrimExpr &c = i[axes.channel], &h = i[axes.height], &w = i[axes.width];
+          if (down) {
+            PrimExpr block = inside ? floor_mod(c, b * b) : floor_div(c, channels);
+            at[axes.channel] = inside ? floor_div(c, b * b) : floor_mod(c, channels);
+            at[axes.height] = h * b + floor_div(block, b);
+            at[axes.width] = w * b + floor_mod(block, b);
+          } else {
+            PrimExpr block = floor_mod(h, b) * b + floor_mod(w, b);
+            at[axes.channel] = inside ? c * b * b + block : block * channels + c;
+            at[axes.height] = floor_div(h, b);
+            at[axes.width] = floor_div(w, b);
+          }
+          return x(at);
+        });
+  });
+}
+
+Type dilate_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  const Ints& strides = ctx.attrs<DilateAttrs>().strides;
+  if (!require(ctx, static_cast<int64_t>(strides.size()) == x->rank(), codes::op_bad_attribute,
+               "strides must have an entry for each axis", std::to_string(x->rank()),
+               std::to_string(strides.size())))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!require(ctx, strides[d] >= 1 && strides[d] < (int64_t{1} << 40), codes::op_bad_attribute,
+                 "a stride is out of range", "1 or more", std::to_string(strides[d])))
+      return nullptr;
+    // Nothing stays nothing.
+    if (as_const(shape[d]) != 0 && strides[d] > 1)
+      shape[d] = (shape[d] - dim(1)) * dim(strides[d]) + dim(1);
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+// The attributes of nn.upsampling as the resize that it is.
+Attrs resize_attrs(const OpInfo& resize, const UpSamplingAttrs& a, int64_t height, int64_t width) {
+  return make_attrs(*resize.attrs,
+                    {{"size", ValueList{height, width}},
+                     {"layout", a.layout},
+                     {"method", a.method == "bilinear" ? std::string("linear") : a.method},
+                     {"coordinate_transformation_mode",
+                      std::string(a.align_corners ? "align_corners" : "asymmetric")},
+                     {"rounding_method", std::string(a.align_corners ? "round" : "floor")}},
+                    resize.name, {});
+}
+
+Type upsampling_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<UpSamplingAttrs>();
+  auto axes = checked_axes(ctx, *x, a.layout);
+  auto sensible = [](double scale) { return scale > 0 && scale < 0x1p20; };
+  if (!axes ||
+      !require(ctx, sensible(a.scale_h) && sensible(a.scale_w), codes::op_bad_attribute,
+               "a scale is out of range", "more than 0",
+               std::to_string(a.scale_h) + " and " + std::to_string(a.scale_w)) ||
+      !require(ctx, a.method == "nearest_neighbor" || a.method == "bilinear",
+               codes::op_bad_attribute, "method is not supported", "nearest_neighbor or bilinear",
+               a.method))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (bool rows : {true, false}) {
+    Dim& size = shape[rows ? axes->height : axes->width];
+    auto known = as_const(size);
+    double scaled =
+        known ? std::round(static_cast<double>(*known) * (rows ? a.scale_h : a.scale_w)) : 0;
+    if (!require(ctx, scaled >= 1 && scaled < 0x1p40, codes::type_shape,
+                 "height and width must be known and not zero", "constants", shape_text(x->shape)))
+      return nullptr;
+    size = dim(static_cast<int64_t>(scaled));
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+}  // namespace
+
+void add_spatial(OpRegistry& registry) {
+  OpInfo op;
+  op.args = {{"data", "The image, in `layout`."}};
+  op.fusion = FusionClass::Injective;
+  op.support_level = 5;
+  op.attrs = &SubPixelAttrs::static_info();
+  op.name = "nn.depth_to_space";
+  op.doc = "Spreads blocks of channels over squares of pixels.";
+  op.relation = sub_pixel_type<false>;
+  op.compute = sub_pixel_rule(false);
+  op.examples = {
+      {{"Tensor[(1, 8, 2, 3), float32]"}, "block_size=2"},
+      {{"Tensor[(1, 2, 3, 12), float32]"}, "block_size=2, layout=\"NHWC\", mode=\"CDR\""}};
+  registry.add(op);
+  op.name = "nn.space_to_depth";
+  op.doc = "Collects squares of pixels into channels.";
+  op.relation = sub_pixel_type<true>;
+  op.compute = sub_pixel_rule(true);
+  op.examples = {
+      {{"Tensor[(1, 2, 4, 6), float32]"}, "block_size=2"},
+      {{"Tensor[(1, 4, 6, 3), float32]"}, "block_size=2, layout=\"NHWC\", mode=\"CDR\""}};
+  registry.add(op);
+
+  op.name = "nn.upsampling";
+  op.doc = "An image enlarged by factors.";
+  op.attrs = &UpSamplingAttrs::static_info();
+  op.support_level = 2;
+  op.relation = upsampling_type;
+  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<UpSamplingAttrs>();
+    ImageAxes axes = *image_axes(a.layout);
+    const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+    const OpInfo& resize = *OpRegistry::global().get("image.resize2d")->row;
+    ComputeContext resized = ctx;
+    resized.attrs_ref =
+        resize_attrs(resize, a, *as_int(shape[axes.height]), *as_int(shape[axes.width]));
+    return resize.compute->build(resized);
+  });
+  op.examples = {{{"Tensor[(1, 2, 3, 4), float32]"}, "scale_h=2.0f, scale_w=3.0f"},
+                 {{"Tensor[(1, 3, 4, 2), float32]"},
+                  "scale_h=2.0f, scale_w=1.5f, layout=\"NHWC\", method=\"bilinear\", "
+                  "align_corners=True"}};
+  registry.add(op);
+
+  op.name = "nn.dilate";
+  op.doc = "Puts a value between the elements: they become strides apart.";
+  op.args = {{"data", "The input."}};
+  op.attrs = &DilateAttrs::static_info();
+  op.support_level = 10;
+  op.relation = dilate_type;
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<DilateAttrs>();
+    TirTensor x = ctx.inputs[0];
+    PrimExpr between = tir::cast(x->dtype, imm_float(DType::Float(64), a.dilation_value));
+    return tir::compute("T_dilate", ctx.outputs[0].shape, [&](const Indices& i) {
+      Indices at = i;
+      PrimExpr is_element = boolean(true);
+      for (size_t d = 0; d < i.size(); ++d) {
+        if (a.strides[d] == 1) continue;
+        at[d] = floor_div(i[d], index(a.strides[d]));
+        is_element = logical_and(is_element, eq(floor_mod(i[d], index(a.strides[d])), index(0)));
+      }
+      return select(is_element, x(at), between);
+    });
+  });
+  op.examples = {{{"Tensor[(3, 4), float32]"}, "strides=[2, 3], dilation_value=-1.0f"}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops

@@ -1,0 +1,155 @@
+// What the relations of operators on indices refuse, and that their rules take open dimensions.
+#include <gtest/gtest.h>
+
+#include "lower/interface/compute_rule.h"
+#include "ops/test/programs.h"
+
+namespace relay {
+namespace {
+
+struct Refusal {
+  const char* op;
+  std::vector<std::string> args;
+  const char* attrs;
+  const char* says;  // part of the message
+};
+
+const std::string kMatrix = "Tensor[(2, 3), float32]";
+const std::string kVector = "Tensor[(4,), float32]";
+const std::string kIndices = "Tensor[(2, 3), int64]";
+const std::string kScalar = "float32";
+const std::string kImage = "Tensor[(1, 4, 6, 6), float32]";
+const std::string kFlags = "Tensor[(2, 3), bool]";
+
+const Refusal kRefusals[] = {
+    {"argsort", {kMatrix}, "axis=2", "axis"},
+    {"argsort", {kMatrix}, "axis=-9223372036854775808", "axis"},
+    {"argsort", {kScalar}, "", "axis"},
+    {"argsort", {kMatrix}, "dtype=\"float32\"", "index"},
+    {"argsort", {kMatrix}, "dtype=\"int8\"", "index"},
+    {"topk", {kMatrix}, "k=4", "k is more"},
+    {"topk", {kMatrix}, "axis=3", "axis"},
+    {"topk", {kMatrix}, "ret_type=\"all\"", "ret_type"},
+    {"searchsorted", {kMatrix, "Tensor[(3, 3), float32]"}, "", "sorted_sequence"},
+    {"searchsorted", {kScalar, kVector}, "", "sorted_sequence"},
+    {"searchsorted", {kVector, kIndices}, "", "dtypes"},
+    {"searchsorted", {kVector, kVector}, "dtype=\"bool\"", "index"},
+    {"cumsum", {kMatrix}, "axis=2", "axis"},
+    {"cumprod", {kFlags}, "axis=0", "bool"},
+    {"scatter_elements", {kMatrix, kIndices, kMatrix}, "axis=2", "axis"},
+    {"scatter_elements", {kMatrix, kMatrix, kMatrix}, "", "integers"},
+    {"scatter_elements", {kMatrix, kIndices, kMatrix}, "reduction=\"sub\"", "reduction"},
+    {"scatter_elements", {kMatrix, kIndices, kIndices}, "", "dtypes"},
+    {"scatter_elements", {kMatrix, kIndices, "Tensor[(2, 2), float32]"}, "", "one shape"},
+    {"scatter_elements",
+     {kMatrix, "Tensor[(2, 4), int32]", "Tensor[(2, 4), float32]"},
+     "",
+     "shape"},
+    {"scatter_elements", {kFlags, kIndices, kFlags}, "reduction=\"add\"", "bool"},
+    {"scatter_nd", {kMatrix, "Tensor[(3, 4), int64]", kVector}, "", "first axis"},
+    {"scatter_nd", {kMatrix, "int64", kVector}, "", "first axis"},
+    {"scatter_nd", {kMatrix, "Tensor[(1, 4), int64]", kMatrix}, "", "updates do not fit"},
+    {"scatter_nd", {kMatrix, kIndices, "Tensor[(3,), float32]"}, "mode=\"mean\"", "mode"},
+    {"invert_permutation", {kVector}, "", "integers"},
+    {"invert_permutation", {kIndices}, "", "vector"},
+    {"arange", {}, "", "numbers"},
+    {"arange", {}, "start=0, stop=\"x\"", "numbers"},
+    {"arange", {}, "stop=4, step=0", "step"},
+    {"arange", {}, "stop=4, step=0.0f", "step"},
+    {"arange", {}, "stop=9223372036854775807", "absurdly"},
+    {"meshgrid", {"(" + kVector + ", " + kMatrix + ")"}, "", "vectors"},
+    {"meshgrid", {"(" + kVector + ", Tensor[(2,), int32])"}, "", "dtypes"},
+    {"meshgrid", {"(" + kVector + ",)"}, "indexing=\"ik\"", "indexing"},
+    {"unravel_index", {kMatrix, "Tensor[(3,), int64]"}, "", "integers"},
+    {"unravel_index", {kIndices, kIndices}, "", "vector"},
+    {"unravel_index", {kIndices, "Tensor[(1000,), int64]"}, "", "too many"},
+    {"reverse_sequence", {kMatrix, "Tensor[(2,), int64]"}, "seq_axis=2", "seq_axis"},
+    {"reverse_sequence", {kMatrix, "Tensor[(2,), int64]"}, "seq_axis=0", "differ"},
+    {"reverse_sequence", {kMatrix, "Tensor[(3,), int64]"}, "", "for each sequence"},
+    {"reverse_sequence", {kMatrix, "Tensor[(2,), float32]"}, "", "integers"},
+    {"sequence_mask", {kMatrix, "Tensor[(3,), int32]"}, "axis=2", "axis"},
+    {"sequence_mask", {kMatrix, "Tensor[(2,), int32]"}, "axis=0", "for each sequence"},
+    {"sequence_mask", {kVector, "Tensor[(4,), int32]"}, "", "two dimensions"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"ij,jk->ik\"", "operands"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"ijk->i\"", "does not label"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"i->i\"", "does not label"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"i1->i\"", "letters"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"......ij\"", "letters"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"ij->k\"", "no operand"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"ij->ii\"", "twice"},
+    {"einsum", {"(" + kMatrix + ",)"}, "equation=\"ii\"", "broadcast"},
+    {"einsum", {"(" + kMatrix + ", " + kIndices + ")"}, "equation=\"ij,ij\"", "dtype"},
+    {"collapse_sum_like", {kMatrix, kVector}, "", "broadcast"},
+    {"collapse_sum_like", {kMatrix, "Tensor[(1, 2, 3), float32]"}, "", "broadcast"},
+    {"collapse_sum_like", {kFlags, kFlags}, "", "bool"},
+    {"collapse_sum_to", {kMatrix}, "shape=[-1]", "negative"},
+    {"collapse_sum_to", {"Tensor[(1, 3), float32]"}, "shape=[2, 3]", "broadcast"},
+    {"nn.depth_to_space", {kImage}, "block_size=3", "channels"},
+    {"nn.depth_to_space", {kImage}, "block_size=0", "block_size"},
+    {"nn.depth_to_space", {kImage}, "block_size=2, mode=\"CRD\"", "mode"},
+    {"nn.space_to_depth", {kImage}, "block_size=4", "height"},
+    {"nn.space_to_depth", {kImage}, "block_size=2, layout=\"CHWN\"", "layout"},
+    {"nn.space_to_depth", {kMatrix}, "block_size=2", "image"},
+    {"nn.upsampling", {kImage}, "scale_h=0.0f", "scale"},
+    {"nn.upsampling", {kImage}, "method=\"magic\"", "method"},
+    {"nn.upsampling", {"Tensor[(1, 4, 0, 6), float32]"}, "", "known and not zero"},
+    {"adv_index", {"(" + kMatrix + ",)"}, "", "2 tensors"},
+    {"adv_index", {"(" + kVector + ", " + kIndices + ", " + kIndices + ")"}, "", "more index"},
+    {"adv_index", {"(" + kVector + ", " + kMatrix + ")"}, "", "integers"},
+    {"nn.l2_normalize", {kMatrix}, "axis=[2]", "axis"},
+    {"nn.l2_normalize", {kMatrix}, "axis=[1, -1]", "twice"},
+    {"nn.l2_normalize", {kMatrix}, "eps=-1.0f", "eps"},
+    {"nn.l2_normalize", {kIndices}, "", "floating"},
+    {"nn.dilate", {kMatrix}, "strides=[2]", "each axis"},
+    {"nn.dilate", {kMatrix}, "strides=[0, 1]", "stride"},
+};
+
+TEST(Indexing, relations_refuse_what_does_not_fit) {
+  for (const Refusal& c : kRefusals) {
+    std::string error = error_of(c.op, c.args, c.attrs);
+    EXPECT_TRUE(error.find("E02") != std::string::npos || error.find("E08") != std::string::npos)
+        << program_of(c.op, c.args, c.attrs) << error;
+    EXPECT_NE(error.find(c.says), std::string::npos) << program_of(c.op, c.args, c.attrs) << error;
+  }
+}
+
+TEST(Indexing, rules_take_open_dimensions) {
+  const std::string n = "Tensor[(n, 3), float32]", m = "Tensor[(m, 3), int64]",
+                    u = "Tensor[(m, 3), float32]";
+  const Refusal cases[] = {
+      {"argsort", {n}, "axis=0", ""},
+      {"topk", {n}, "axis=0, k=2", ""},
+      {"searchsorted", {"Tensor[(n,), float32]", "Tensor[(m,), float32]"}, "", ""},
+      {"cumsum", {n}, "axis=0", ""},
+      {"cumsum", {n}, "", ""},
+      {"scatter_elements", {n, m, u}, "", ""},
+      {"scatter_nd", {n, "Tensor[(1, m), int64]", u}, "", ""},
+      {"shape_of", {n}, "", ""},
+      {"reverse_sequence", {n, "Tensor[(n,), int32]"}, "", ""},
+      {"einsum", {"(" + n + ", " + u + ")"}, "equation=\"ik,jk->ij\"", ""},
+      {"nn.dilate", {n}, "strides=[2, 2]", ""},
+  };
+  for (const Refusal& c : cases) {
+    SCOPED_TRACE(program_of(c.op, c.args, c.attrs, "n: Dim, m: Dim"));
+    try {
+      Module mod = infer(c.op, c.args, c.attrs, "n: Dim, m: Dim");
+      auto* call = as<CallNode>(as<FunctionNode>(mod->find("main"))->body);
+      ASSERT_NE(call, nullptr);
+      std::vector<tir::Tensor> inputs;
+      DimScope dims;
+      for (const Expr& arg : call->args) {
+        auto tensors = flatten_tensor_types(arg->type);
+        ASSERT_TRUE(tensors.has_value());
+        for (const TensorType& t : *tensors)
+          inputs.push_back(tir::placeholder("x" + std::to_string(inputs.size()), t->dtype,
+                                            dims.lower(t->shape)));
+      }
+      EXPECT_TRUE(tir::create_prim_func("main", inputs, compute_call(*call, inputs, dims)));
+    } catch (const UserError& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace relay

@@ -1,0 +1,47 @@
+// Programs of one operator call, as text.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "ir/text/text.h"
+#include "ops/register_ops.h"
+#include "types/infer.h"
+
+namespace relay {
+
+// A function that applies an operator to parameters of the given types; `dims` names dimensions,
+// "n, m".
+inline std::string program_of(std::string_view op, const std::vector<std::string>& args,
+                              const std::string& attrs, const std::string& dims = {}) {
+  std::string params, call;
+  for (size_t i = 0; i < args.size(); ++i) {
+    std::string name = "%a" + std::to_string(i);
+    params += (i > 0 ? ", " : "") + name + ": " + args[i];
+    call += (i > 0 ? ", " : "") + name;
+  }
+  if (!attrs.empty()) call += (call.empty() ? "" : ", ") + attrs;
+  return "#[version = \"0.0.5\"]\ndef @main" + (dims.empty() ? "" : "[" + dims + "]") + "(" +
+         params + ") { " + std::string(op) + "(" + call + ") }\n";
+}
+
+inline Module infer(std::string_view op, const std::vector<std::string>& args,
+                    const std::string& attrs, const std::string& dims = {}) {
+  register_ops();
+  return infer_types(parse_module("a.relay", program_of(op, args, attrs, dims)));
+}
+
+// What the compiler says about the call, or "no error".
+inline std::string error_of(std::string_view op, const std::vector<std::string>& args,
+                            const std::string& attrs, const std::string& dims = {}) {
+  try {
+    infer(op, args, attrs, dims);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+}  // namespace relay
