@@ -42,8 +42,19 @@ constexpr std::array kAll{
 };
 
 constexpr std::array kOptimize{
+    &kRemoveUnusedFunctions,
+    &kInline,             // from here on a function that is left is called often, or recursive
     &kSimplifyInference,  // no operator that only training needs is left
-    &kFoldConstant,      &kFoldScaleAxis, &kConvertLayout, &kSubPixelConvolution, &kAlterOpLayout,
+    &kDeadCodeElimination,
+    &kToGraphNormalForm,  // pure values have no names: the next passes see along operands
+    &kFoldConstant,
+    &kSimplifyExpr,
+    &kEliminateCommonSubexpr,  // equal operators with equal operands are one
+    &kFoldScaleAxis,
+    &kConvertLayout,
+    &kSubPixelConvolution,
+    &kAlterOpLayout,
+    &kSimplifyExpr,   // no layout is changed there and back
     &kFoldConstant,   // constant weights are in the layout in which kernels read them
     &kFuseOps,        // from here on every operator call is inside a primitive function
     &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
