@@ -67,33 +67,24 @@ struct Analyzer::Impl {
     int64_t max;
   };
 
-  class Simplifier : public Rewriter {
-   public:
-    explicit Simplifier(Impl& impl) : Rewriter(family::tir_expr), impl_(impl) {}
-    NodeRef pre(const NodeRef& node) override {
-      if (node.get()->kind() == ExprKind::Var || node.get()->kind() == ExprKind::IntImm) {
-        return impl_.intern(PrimExpr::unchecked(node));
-      }
-      return nullptr;
-    }
-    NodeRef post(const NodeRef&, NodeRef rebuilt) override {
-      return impl_.simplify_node(PrimExpr::unchecked(std::move(rebuilt)));
-    }
-
-   private:
-    Impl& impl_;
+  // What an expression became. A sum is built only where something other than a sum uses it: a
+  // chain of additions is one linear form, not one expression for each of its parts.
+  struct Simplified {
+    PrimExpr original;  // keeps the key alive
+    PrimExpr expr;      // null while only `sum` is known
+    Linear sum;
   };
 
   std::unordered_map<const Node*, Bounds> ranges;
   std::vector<Fact> facts;
-  std::unique_ptr<Simplifier> simplifier = std::make_unique<Simplifier>(*this);
+  std::unordered_map<const Node*, Simplified> simplified;
   std::unordered_multimap<uint64_t, PrimExpr> interned;
   std::unordered_map<const Node*, size_t> order;
   std::unordered_map<const Node*, Linear> linear_forms;
   std::unordered_map<const Node*, Bounds> known_bounds;
 
   void forget() {
-    simplifier = std::make_unique<Simplifier>(*this);
+    simplified.clear();
     known_bounds.clear();
   }
 
@@ -812,7 +803,82 @@ struct Analyzer::Impl {
     if (b.op == BinaryOp::Ge || b.op == BinaryOp::Eq) add_fact(*ba, 0);
   }
 
-  PrimExpr simplify(const PrimExpr& e) { return simplifier->apply(e); }
+  // ---- Whole expressions
+  // --------------------------------------------------------------------------------
+
+  PrimExpr simplify(const PrimExpr& root) {
+    std::vector<std::pair<PrimExpr, bool>> stack{{root, false}};
+    while (!stack.empty()) {
+      auto [e, entered] = stack.back();
+      if (simplified.contains(e.get())) {
+        stack.pop_back();
+      } else if (isa<VarNode>(e) || isa<IntImmNode>(e)) {
+        stack.pop_back();
+        simplified.emplace(e.get(), Simplified{e, intern(e), {}});
+      } else if (!entered) {
+        stack.back().second = true;
+        push_children(e, stack);
+      } else {
+        stack.pop_back();
+        Simplified result = simplify_parts(e);
+        simplified.emplace(e.get(), std::move(result));
+      }
+    }
+    return built(simplified.at(root.get()));
+  }
+
+  static void push_children(const PrimExpr& e, std::vector<std::pair<PrimExpr, bool>>& stack) {
+    if (auto* b = as<BinaryNode>(e)) {
+      stack.emplace_back(b->b, false);
+      stack.emplace_back(b->a, false);
+      return;
+    }
+    std::vector<NodeRef> children = children_of(*e.get());
+    for (size_t i = children.size(); i-- > 0;) {
+      if (children[i] && PrimExprNode::classof(*children[i].get())) {
+        stack.emplace_back(PrimExpr::unchecked(std::move(children[i])), false);
+      }
+    }
+  }
+
+  const PrimExpr& built(Simplified& s) {
+    if (!s.expr) s.expr = from_linear(join_div_mod(std::move(s.sum)));
+    return s.expr;
+  }
+  const Linear& linear(Simplified& s) { return s.expr ? linear(s.expr) : s.sum; }
+
+  // The children are simplified.
+  Simplified simplify_parts(const PrimExpr& e) {
+    if (auto* b = as<BinaryNode>(e)) {
+      Simplified& x = simplified.at(b->a.get());
+      Simplified& y = simplified.at(b->b.get());
+      if (e->dtype == kIndex) {
+        if (auto sum = linear_binary(b->op, x, y)) return {e, nullptr, std::move(*sum)};
+      }
+      return {e, simplify_binary(b->op, built(x), built(y)), {}};
+    }
+    std::vector<NodeRef> children = children_of(*e.get());
+    for (NodeRef& c : children) {
+      auto it = c ? simplified.find(c.get()) : simplified.end();
+      if (it != simplified.end()) c = built(it->second);
+    }
+    return {e, simplify_node(PrimExpr::unchecked(with_children(e, children))), {}};
+  }
+
+  std::optional<Linear> linear_binary(BinaryOp op, Simplified& x, Simplified& y) {
+    switch (op) {
+      case BinaryOp::Add:
+        return add_scaled(linear(x), linear(y), 1, order);
+      case BinaryOp::Sub:
+        return add_scaled(linear(x), linear(y), -1, order);
+      case BinaryOp::Mul:
+        if (linear(y).terms.empty()) return add_scaled({}, linear(x), linear(y).constant, order);
+        if (linear(x).terms.empty()) return add_scaled({}, linear(y), linear(x).constant, order);
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
+  }
 };
 
 Analyzer::Analyzer() : impl_(std::make_unique<Impl>()) {}
