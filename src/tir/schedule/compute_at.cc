@@ -196,7 +196,7 @@ void Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   Stmt moved = modified(*at, [&](ForNode& n) { n.body = new_body; });
   Stmt all = replace_stmts(func_->body, {{at, moved}, {b, nullptr}});
   all = ScheduleEdit::place_allocation(all, buffer);
-  set_body(all);
+  set_body(ScheduleEdit::reach_moved(all, *b));
   record("compute_at", {b->name, at->var->name});
 }
 
@@ -266,6 +266,13 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
           edit.fail("block " + b->name + " does not read " + buffer->name +
                     " at its plain iteration variables");
         }
+        // Iterations beyond the buffer are nobody's.
+        for (const IterVar& v : b->iters) {
+          if (!(r->mins[d] == v->var) || v->extent == buffer->shape[d]) continue;
+          auto runs = as_int(v->extent), stored = as_int(buffer->shape[d]);
+          if (runs && stored && *runs <= *stored) continue;
+          edit.fail("block " + b->name + " runs over more than " + buffer->name);
+        }
       }
       narrow(*b, r->mins, box, analyzer, iters);
     }
@@ -284,7 +291,7 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   Stmt moved = modified(*at, [&](ForNode& n) { n.body = body.build(); });
   Stmt all = replace_stmts(func_->body, {{at, moved}, {b, nullptr}});
   for (const Buffer& buffer : buffers) all = ScheduleEdit::place_allocation(all, buffer);
-  set_body(all);
+  set_body(ScheduleEdit::reach_moved(all, *b));
   record("reverse_compute_at", {b->name, at->var->name});
 }
 

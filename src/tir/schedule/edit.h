@@ -40,6 +40,8 @@ class ScheduleEdit {
   Update update_of(const BlockNode& b) const;
   // Moves the buffer's allocation to the innermost statement around all its uses.
   static Stmt place_allocation(const Stmt& body, const Buffer& buffer);
+  // The same for the buffers of a block that has moved, where it left an allocation.
+  static Stmt reach_moved(Stmt body, const BlockNode& moved);
 
   // The block in new loops over a part of its iterations, data-parallel ones first; guarded where
   // the part may reach out of the block's own ranges.

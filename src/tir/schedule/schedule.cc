@@ -261,6 +261,18 @@ Stmt ScheduleEdit::place_allocation(const Stmt& body, const Buffer& buffer) {
   return replace_stmts(bare, {{home, allocate(buffer, inner)}});
 }
 
+Stmt ScheduleEdit::reach_moved(Stmt body, const BlockNode& moved) {
+  std::vector<Region> regions = moved.reads;
+  regions.insert(regions.end(), moved.writes.begin(), moved.writes.end());
+  for (const Region& r : regions) {
+    LoopTree tree(body);
+    const AllocateNode* a = tree.allocation_of(r->buffer);
+    const BlockNode* now = tree.find_block(moved.name);
+    if (a != nullptr && !tree.contains(a, now)) body = place_allocation(body, r->buffer);
+  }
+  return body;
+}
+
 std::string quoted(const std::string& text) {
   std::string out = "\"";
   for (char c : text) {
