@@ -41,8 +41,20 @@ PrimExpr reduced(const std::string& reduction, const PrimExpr& old, const PrimEx
   return update;
 }
 
+// to = from, in vectors where lines are whole numbers of them.
 Stmt copy_of(const Buffer& from, const Buffer& to) {
-  return each_element(to->shape, [&](const Indices& i) { return store(to, i, load(from, i)); });
+  constexpr int64_t kLanes = 16;
+  if (to->shape.empty()) return store(to, {}, load(from, {}));
+  size_t last = to->shape.size() - 1;
+  PrimExpr n = to->shape[last];
+  return each_line(to->shape, last, 1, [&](const LineIndex& at) {
+    auto copy = [&](const PrimExpr& k) { return store(to, at(k), load(from, at(k))); };
+    if (to->dtype.is_bool() || !as_int(n) || *as_int(n) % kLanes != 0) return each("k", n, copy);
+    return each("k", floor_div(n, index(kLanes)), [&](const PrimExpr& k) {
+      auto lane = [&](const PrimExpr& l) { return copy(k * kLanes + l); };
+      return each("lane", index(kLanes), lane, ForKind::Vectorized);
+    });
+  });
 }
 
 // out = data, then for every element of the updates: out[.., indices[i], ..] meets updates[i].
