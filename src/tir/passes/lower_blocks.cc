@@ -1,5 +1,7 @@
 #include "tir/passes/lower_blocks.h"
 
+#include <unordered_set>
+
 #include "tir/passes/statements.h"
 
 namespace relay::tir {
@@ -55,7 +57,7 @@ class BlockLowering {
       at = inner->body.get();
     }
     auto* b = as<BlockNode>(at);
-    if (b == nullptr || !b->init || done_.contains(b)) return nullptr;
+    if (b == nullptr || !b->init || done_.contains(b) || stays_.contains(b)) return nullptr;
     auto reduces = [&](const ForNode& loop) {
       for (size_t i = 0; i < b->iters.size(); ++i) {
         if (b->iters[i]->kind == IterKind::Reduce && uses(b->bindings[i], loop.var.get()))
@@ -81,7 +83,10 @@ class BlockLowering {
         for (const ForNode* loop : loops) {
           if (uses(c, loop->var.get())) (reduces(*loop) ? about_reduction : about_others) = true;
         }
-        if (about_reduction && about_others) return nullptr;
+        if (about_reduction && about_others) {
+          stays_.insert(b);  // before an inner loop it would come again and again
+          return nullptr;
+        }
         if (!about_reduction) init = if_(c, init);
       }
     }
@@ -104,6 +109,7 @@ class BlockLowering {
   }
 
   NodeMap done_;  // blocks whose initialisation stands elsewhere
+  std::unordered_set<const Node*> stays_;
 };
 
 }  // namespace

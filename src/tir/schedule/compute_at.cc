@@ -135,6 +135,7 @@ void Schedule::compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   }
   const StoreNode* s = single_store(*b);
   if (s == nullptr) edit.fail("block " + b->name + " is not a single store");
+  edit.check_guarded_by_ranges(*b);
   for (const IterVar& v : b->iters) {
     if (v->kind == IterKind::Opaque) edit.fail("the order of block " + b->name + " matters");
     if (v->kind != IterKind::DataParallel || as_int(v->extent) == 1) continue;
@@ -207,6 +208,7 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   if (ScheduleEdit::is_reduction(*b)) edit.fail("block " + b->name + " is a reduction");
   const StoreNode* s = single_store(*b);
   if (s == nullptr) edit.fail("block " + b->name + " is not a single store");
+  edit.check_guarded_by_ranges(*b);
   std::vector<const BlockNode*> producers = edit.producers(*b);
   std::vector<const BlockNode*> inside;
   for (const BlockNode* p : producers) {

@@ -26,6 +26,9 @@ class ScheduleEdit {
   // Fails unless the iterations of the loop may run in any order and at the same time.
   void check_data_parallel(const ForNode& f) const;
 
+  // Fails when the block's predicate says more than that its iterations are in their ranges.
+  void check_guarded_by_ranges(const BlockNode& b) const;
+
   static bool touches(const std::vector<Region>& regions, const Buffer& buffer);
   static bool is_reduction(const BlockNode& b);
   // Whether the loop's variable stands in the binding of an iteration variable of that kind.

@@ -54,6 +54,9 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
       spatial.push_back(f);
       fresh[f->var.get()] = fresh_var(f->var);
     } else {
+      if (!ScheduleEdit::bound_to(*f, *b, IterKind::Reduce) && as_int(f->extent) != 1) {
+        edit.fail("block " + b->name + " reduces again in every iteration of loop " + f->var->name);
+      }
       reduction_vars.push_back(f->var.get());
     }
   }
@@ -69,7 +72,7 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
     }
   }
   BlockRV out{fresh_name(b->name + "_init")};
-  Stmt init = modified(*b, [&](BlockNode& n) {
+  Block first = modified(*b, [&](BlockNode& n) {
     n.name = out.name;
     n.iters.clear();
     n.bindings.clear();
@@ -87,6 +90,7 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
     n.body = replace_vars(b->init, own);
     n.init = nullptr;
   });
+  Stmt init = first;
   for (size_t i = spatial.size(); i-- > 0;) {
     init = modified(*spatial[i], [&](ForNode& n) {
       n.var = Var::unchecked(fresh[spatial[i]->var.get()]);
@@ -95,7 +99,8 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
   }
   Stmt update = modified(*b, [&](BlockNode& n) { n.init = nullptr; });
   Stmt loop_stmt = replace_stmts(ref(*at), {{b, update}});
-  set_body(replace_stmts(func_->body, {{at, seq({init, loop_stmt})}}));
+  Stmt body = replace_stmts(func_->body, {{at, seq({init, loop_stmt})}});
+  set_body(ScheduleEdit::reach_moved(body, *first));
   record("decompose_reduction", {b->name, at->var->name}, {out.name});
   return out;
 }

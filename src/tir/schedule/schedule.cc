@@ -244,6 +244,21 @@ void ScheduleEdit::check_data_parallel(const ForNode& f) const {
   }
 }
 
+void ScheduleEdit::check_guarded_by_ranges(const BlockNode& b) const {
+  Analyzer analyzer;
+  bind_loops(analyzer, tree.loops_around(&b));
+  std::vector<Analyzer::Scope> ranges;
+  for (size_t i = 0; i < b.iters.size(); ++i) {
+    const IterVar& v = b.iters[i];
+    ranges.push_back(analyzer.assume(ge(b.bindings[i], v->min)));
+    ranges.push_back(analyzer.assume(lt(b.bindings[i], v->min + v->extent)));
+  }
+  bool implied = true;
+  for (const PrimExpr& c : conjuncts(b.predicate)) implied = implied && analyzer.can_prove(c);
+  while (!ranges.empty()) ranges.pop_back();  // facts are let go of in reverse
+  if (!implied) fail("block " + b.name + " is guarded by more than the ranges of its iterations");
+}
+
 Stmt ScheduleEdit::place_allocation(const Stmt& body, const Buffer& buffer) {
   LoopTree before(body);
   const AllocateNode* a = before.allocation_of(buffer);
