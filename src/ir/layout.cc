@@ -17,7 +17,7 @@ std::optional<Layout> Layout::parse(std::string_view text) {
       if (has_number || out.index_of(c) >= 0) return std::nullopt;
       out.axes_.push_back({c, 0});
     } else if (c >= 'a' && c <= 'z') {
-      if (!has_number || number == 0) return std::nullopt;
+      if (!has_number || number == 0 || out.index_of(c) >= 0) return std::nullopt;
       out.axes_.push_back({c, number});
       number = 0;
       has_number = false;

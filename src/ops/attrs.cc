@@ -145,6 +145,9 @@ RELAY_INFO(LRNAttrs, {attribute("size", &LRNAttrs::size, "Channels in a window, 
 RELAY_INFO(DropoutAttrs,
            {attribute("rate", &DropoutAttrs::rate, "Share of elements that training drops.")})
 RELAY_INFO(SoftmaxAttrs, {attribute("axis", &SoftmaxAttrs::axis, "The axis that sums to one.")})
+RELAY_INFO(NLLLossAttrs, {attribute("reduction", &NLLLossAttrs::reduction, "none, sum or mean."),
+                          attribute("ignore_index", &NLLLossAttrs::ignore_index,
+                                    "A target that counts nothing.")})
 RELAY_INFO(ExpandDimsAttrs, {attribute("axis", &ExpandDimsAttrs::axis, "Where the new axes go."),
                              attribute("num_newaxis", &ExpandDimsAttrs::num_newaxis, "How many.")})
 RELAY_INFO(SqueezeAttrs,
@@ -201,21 +204,6 @@ RELAY_INFO(LayoutTransformAttrs,
 RELAY_INFO(SubPixelAttrs, {attribute("block_size", &SubPixelAttrs::block_size, "Size of a block."),
                            attribute("layout", &SubPixelAttrs::layout, "Layout."),
                            attribute("mode", &SubPixelAttrs::mode, "DCR or CDR.")})
-RELAY_INFO(
-    Resize2DAttrs,
-    {attribute("size", &Resize2DAttrs::size, "Height and width of the result."),
-     attribute("roi", &Resize2DAttrs::roi, "Region, for tf_crop_and_resize."),
-     attribute("layout", &Resize2DAttrs::layout, "Layout."),
-     attribute("method", &Resize2DAttrs::method, "nearest_neighbor, linear or cubic."),
-     attribute("coordinate_transformation_mode", &Resize2DAttrs::coordinate_transformation_mode,
-               "half_pixel, align_corners, asymmetric or pytorch_half_pixel."),
-     attribute("rounding_method", &Resize2DAttrs::rounding_method,
-               "round, floor, ceil, round_prefer_floor or round_prefer_ceil."),
-     attribute("cubic_alpha", &Resize2DAttrs::cubic_alpha, "Coefficient of the cubic kernel."),
-     attribute("cubic_exclude", &Resize2DAttrs::cubic_exclude, "Leave out samples outside."),
-     attribute("extrapolation_value", &Resize2DAttrs::extrapolation_value,
-               "Value outside, for tf_crop_and_resize."),
-     attribute("out_dtype", &Resize2DAttrs::out_dtype, "dtype of the result.")})
 
 #undef RELAY_INFO
 

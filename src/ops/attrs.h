@@ -217,6 +217,11 @@ struct SoftmaxAttrs : AttrsNode {
   int64_t axis = -1;
   RELAY_ATTRS(SoftmaxAttrs);
 };
+struct NLLLossAttrs : AttrsNode {
+  std::string reduction = "mean";
+  int64_t ignore_index = -100;
+  RELAY_ATTRS(NLLLossAttrs);
+};
 struct ExpandDimsAttrs : AttrsNode {
   int64_t axis = 0, num_newaxis = 1;
   RELAY_ATTRS(ExpandDimsAttrs);
@@ -312,17 +317,6 @@ struct SubPixelAttrs : AttrsNode {
   int64_t block_size = 1;
   std::string layout = "NCHW", mode = "DCR";
   RELAY_ATTRS(SubPixelAttrs);
-};
-struct Resize2DAttrs : AttrsNode {
-  Ints size;
-  std::vector<double> roi;
-  std::string layout = "NCHW", method = "linear", coordinate_transformation_mode = "half_pixel",
-              rounding_method = "round";
-  double cubic_alpha = -0.5;
-  int64_t cubic_exclude = 0;
-  double extrapolation_value = 0;
-  DType out_dtype = kUnsetDType;
-  RELAY_ATTRS(Resize2DAttrs);
 };
 
 #undef RELAY_ATTRS

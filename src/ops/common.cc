@@ -40,9 +40,10 @@ std::optional<std::vector<Dim>> broadcast_shapes(RelationContext& ctx, const std
       result = y;
     } else if (as_const(y) == 1 || dim_equal(x, y)) {
       result = x;
-    } else if (is_any(x) || is_any(y)) {
-      // A known size other than one wins over one that only data decides.
-      result = is_any(x) ? y : x;
+    } else if (ctx.equal(x, y)) {
+      // A size other than one wins over one that only a run decides, and that must then be the
+      // same: a dimension that may or may not be one is not broadcast.
+      result = is_any(x) || (as_const(y) && !is_any(x)) ? y : x;
     } else {
       ctx.fail(codes::type_shape,
                "the shapes do not broadcast: dimension " + std::to_string(out.size() - 1 - i) +
@@ -84,6 +85,11 @@ Type broadcast_bool(RelationContext& ctx) {
 std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t rank,
                                    const char* name) {
   int64_t out = axis < 0 ? axis + rank : axis;
+  if (rank == 0) {
+    ctx.fail(codes::op_bad_attribute, std::string(name) + " names an axis of a scalar",
+             "one dimension or more", std::to_string(axis));
+    return std::nullopt;
+  }
   if (axis < -rank || out < 0 || out >= rank) {
     ctx.fail(codes::op_bad_attribute, std::string(name) + " is out of range",
              "between " + std::to_string(-rank) + " and " + std::to_string(rank - 1),

@@ -36,14 +36,64 @@ std::optional<Layouts> layouts_of(RelationContext& ctx, const ConvAttrs& a, size
     return std::nullopt;
   bool blocked = data->rank() != static_cast<int64_t>(dims) + 2 || out->rank() != data->rank();
   if (!require(ctx, !blocked, codes::op_bad_attribute, "blocked data layouts are not supported",
-               "NC" + spatial + " in any order", a.data_layout))
+               "NC" + spatial + " in any order", a.data_layout + ", " + a.out_layout))
     return std::nullopt;
+  for (char axis : spatial_axes(dims)) {
+    if (!require(ctx, kernel->block_of(axis) == 1, codes::op_bad_attribute,
+                 "blocks of a kernel's spatial axes are not supported", "blocks of O and I",
+                 a.kernel_layout))
+      return std::nullopt;
+  }
   return Layouts{*data, *kernel, *out};
 }
 
-Dim total(const std::vector<Dim>& shape, const Layout& l, char axis) {
-  Dim d = shape[axis_of(l, axis)];
-  return l.block_of(axis) > 1 ? d * dim(l.block_of(axis)) : d;
+// Whether `axis` of a weight holds `size` entries; with blocks the last one may be part full.
+bool holds(RelationContext& ctx, const TensorTypeNode& w, const Layout& l, char axis,
+           const Dim& size) {
+  return ctx.equal(w.shape[axis_of(l, axis)], ceil_div(size, dim(l.block_of(axis))));
+}
+
+// The attributes that repeat what the weight's shape says must agree with it.
+bool check_kernel(RelationContext& ctx, const ConvAttrs& a, const TensorTypeNode& w,
+                  const Layout& kernel, size_t dims, const Dim& out_channels) {
+  if (a.channels && !require(ctx, *a.channels >= 1 && ctx.equal(dim(*a.channels), out_channels),
+                             codes::op_bad_attribute, "channels contradicts the weight",
+                             "channels=" + to_string(out_channels) + " for weight " +
+                                 shape_text(w.shape) + " in " + kernel.to_string(),
+                             "channels=" + std::to_string(*a.channels)))
+    return false;
+  if (a.kernel_size && !check_list(ctx, *a.kernel_size, dims, 1, "kernel_size")) return false;
+  for (size_t i = 0; i < dims; ++i) {
+    const Dim& size = w.shape[axis_of(kernel, spatial_axes(dims)[i])];
+    if (a.kernel_size &&
+        !require(ctx, ctx.equal(dim((*a.kernel_size)[i]), size), codes::op_bad_attribute,
+                 "kernel_size contradicts the weight",
+                 std::to_string((*a.kernel_size)[i]) + " along " + spatial_axes(dims)[i],
+                 to_string(size) + " in weight " + shape_text(w.shape) + ", " + kernel.to_string()))
+      return false;
+    auto known = as_const(size);
+    if (!require(ctx, known && *known >= 1 && *known <= int64_t{1} << 31, codes::type_shape,
+                 "the kernel's size must be known and not zero", "a constant from 1",
+                 shape_text(w.shape)))
+      return false;
+  }
+  return true;
+}
+
+// The type of a weight that nobody has written down, from the attributes.
+void solve_weight(RelationContext& ctx, const ConvAttrs& a, const Layout& kernel, size_t dims,
+                  std::optional<int64_t> out, const Dim& in, DType dtype) {
+  if (!out || !a.kernel_size || kernel.rank() != static_cast<int64_t>(dims) + 2 ||
+      !check_list(ctx, *a.kernel_size, dims, 1, "kernel_size") ||
+      !require(ctx, *out >= 1, codes::op_bad_attribute, "channels must be at least 1", "1 or more",
+               std::to_string(*out)))
+    return;
+  std::vector<Dim> shape(dims + 2);
+  shape[axis_of(kernel, 'O')] = dim(*out);
+  shape[axis_of(kernel, 'I')] = in;
+  for (size_t i = 0; i < dims; ++i)
+    shape[axis_of(kernel, spatial_axes(dims)[i])] = dim((*a.kernel_size)[i]);
+  ctx.solve(1, tensor_type(std::move(shape), dtype));
 }
 
 template <size_t kDims>
@@ -66,16 +116,9 @@ Type conv_relation(RelationContext& ctx) {
                shape_text(x->shape)))
     return nullptr;
   Dim in_channels = x->shape[axis_of(l->data, 'C')];
+  Dim per_group = floor_div(in_channels, dim(a.groups));
   if (w == nullptr) {
-    if (!a.channels || !a.kernel_size || a.kernel_size->size() != kDims ||
-        l->kernel.rank() != static_cast<int64_t>(kDims) + 2)
-      return nullptr;
-    std::vector<Dim> shape(kDims + 2);
-    shape[axis_of(l->kernel, 'O')] = dim(*a.channels);
-    shape[axis_of(l->kernel, 'I')] = floor_div(in_channels, dim(a.groups));
-    for (size_t i = 0; i < kDims; ++i)
-      shape[axis_of(l->kernel, spatial_axes(kDims)[i])] = dim((*a.kernel_size)[i]);
-    ctx.solve(1, tensor_type(std::move(shape), x->dtype));
+    if (!ctx.failure()) solve_weight(ctx, a, l->kernel, kDims, a.channels, per_group, x->dtype);
     return nullptr;
   }
   if (!require(ctx, w->rank() == l->kernel.rank(), codes::type_rank,
@@ -85,40 +128,32 @@ Type conv_relation(RelationContext& ctx) {
                "data and weight have different dtypes", "one dtype",
                x->dtype.to_string() + " and " + w->dtype.to_string()))
     return nullptr;
-  Dim per_group = total(w->shape, l->kernel, 'I');
   if (!require(ctx,
-               l->kernel.block_of('I') > 1 || !dim_differs(per_group * dim(a.groups), in_channels),
+               ctx.equal(per_group * dim(a.groups), in_channels) &&
+                   holds(ctx, *w, l->kernel, 'I', per_group),
                codes::type_shape, "the data's channels do not fit the weight's",
-               to_string(per_group * dim(a.groups)) + " channels (" + to_string(per_group) +
-                   " for each of " + std::to_string(a.groups) + " groups)",
+               to_string(w->shape[axis_of(l->kernel, 'I')] * dim(l->kernel.block_of('I'))) +
+                   " for each of " + std::to_string(a.groups) + " groups",
                to_string(in_channels) + " in data " + shape_text(x->shape) + ", weight " +
                    shape_text(w->shape)))
     return nullptr;
-  Dim out_channels = a.channels ? dim(*a.channels) : total(w->shape, l->kernel, 'O');
-  if (!require(ctx,
-               l->kernel.block_of('O') > 1 ||
-                   !dim_differs(out_channels, total(w->shape, l->kernel, 'O')),
-               codes::op_bad_attribute, "channels is not the weight's output size",
-               to_string(total(w->shape, l->kernel, 'O')), to_string(out_channels)))
-    return nullptr;
-  auto oc = as_const(out_channels);
-  if (oc && !require(ctx, *oc % a.groups == 0, codes::op_bad_attribute,
-                     "groups does not divide the output channels", "",
-                     std::to_string(*oc) + " channels, " + std::to_string(a.groups) + " groups"))
+  // A block of O may be part full; `channels` then says how far.
+  Dim out_channels = w->shape[axis_of(l->kernel, 'O')] * dim(l->kernel.block_of('O'));
+  if (l->kernel.block_of('O') > 1 && a.channels && *a.channels >= 1 &&
+      holds(ctx, *w, l->kernel, 'O', dim(*a.channels)))
+    out_channels = dim(*a.channels);
+  if (!check_kernel(ctx, a, *w, l->kernel, kDims, out_channels) ||
+      !require(ctx, ctx.equal(floor_div(out_channels, dim(a.groups)) * dim(a.groups), out_channels),
+               codes::op_bad_attribute, "groups does not divide the output channels",
+               "a divisor of " + to_string(out_channels), std::to_string(a.groups)))
     return nullptr;
   std::vector<Dim> shape(kDims + 2);
   shape[axis_of(l->out, 'N')] = x->shape[axis_of(l->data, 'N')];
   shape[axis_of(l->out, 'C')] = out_channels;
   for (size_t i = 0; i < kDims; ++i) {
     char axis = spatial_axes(kDims)[i];
-    auto kernel = as_const(w->shape[axis_of(l->kernel, axis)]);
-    if (!kernel)
-      return ctx.fail(codes::type_shape, "the kernel's size must be known", "a constant",
-                      shape_text(w->shape));
-    if (!require(ctx, *kernel >= 1, codes::type_shape, "the kernel is empty", "1 or more",
-                 shape_text(w->shape)))
-      return nullptr;
-    auto size = window_size(ctx, x->shape[axis_of(l->data, axis)], *kernel, a.strides[i],
+    int64_t kernel = *as_const(w->shape[axis_of(l->kernel, axis)]);
+    auto size = window_size(ctx, x->shape[axis_of(l->data, axis)], kernel, a.strides[i],
                             a.dilation[i], (*pad)[i], (*pad)[kDims + i], false);
     if (!size) return nullptr;
     shape[axis_of(l->out, axis)] = *size;
@@ -237,45 +272,71 @@ std::shared_ptr<const ComputeRule> conv_rule() {
 template <size_t kDims>
 Type conv_transpose_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
-  if (x == nullptr || w == nullptr) return nullptr;
+  if (x == nullptr) return nullptr;
   auto& a = ctx.attrs<ConvTransposeAttrs>();
   auto l = layouts_of(ctx, a, kDims);
   if (!l || !check_list(ctx, a.strides, kDims, 1, "strides") ||
       !check_list(ctx, a.dilation, kDims, 1, "dilation") ||
       !check_list(ctx, a.output_padding, kDims, 0, "output_padding"))
     return nullptr;
+  for (size_t i = 0; i < kDims; ++i) {
+    if (!require(ctx, a.output_padding[i] < std::max(a.strides[i], a.dilation[i]),
+                 codes::op_bad_attribute, "output_padding is too large",
+                 "less than strides or dilation, " +
+                     std::to_string(std::max(a.strides[i], a.dilation[i])) + " along " +
+                     spatial_axes(kDims)[i],
+                 std::to_string(a.output_padding[i])))
+      return nullptr;
+  }
   auto pad = full_padding(a.padding, kDims);
-  if (!require(ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range") ||
+  if (!require(
+          ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range",
+          "1, " + std::to_string(kDims) + " or " + std::to_string(2 * kDims) + " numbers from 0") ||
       !require(ctx, a.groups >= 1, codes::op_bad_attribute, "groups must be at least 1",
                "1 or more", std::to_string(a.groups)) ||
-      !require(ctx,
-               x->rank() == l->data.rank() && w->rank() == l->kernel.rank() &&
-                   l->kernel.rank() == l->data.rank(),
-               codes::type_rank, "data or weight does not have its layout's dimensions",
-               a.data_layout + " and " + a.kernel_layout,
-               shape_text(x->shape) + " and " + shape_text(w->shape)) ||
-      !require(
-          ctx, !dim_differs(x->shape[axis_of(l->data, 'C')], w->shape[axis_of(l->kernel, 'I')]),
-          codes::type_shape, "the data's channels do not fit the weight's",
-          to_string(w->shape[axis_of(l->kernel, 'I')]), to_string(x->shape[axis_of(l->data, 'C')])))
+      !require(ctx, x->rank() == l->data.rank() && l->kernel.rank() == l->data.rank(),
+               codes::type_rank, "the data does not have the layout's dimensions", a.data_layout,
+               shape_text(x->shape)))
     return nullptr;
+  const Dim& in_channels = x->shape[axis_of(l->data, 'C')];
+  if (w == nullptr) {
+    std::optional<int64_t> per_group;
+    if (a.channels && *a.channels % a.groups == 0) per_group = *a.channels / a.groups;
+    if (!ctx.failure()) solve_weight(ctx, a, l->kernel, kDims, per_group, in_channels, x->dtype);
+    return nullptr;
+  }
+  if (!require(ctx, w->rank() == l->kernel.rank(), codes::type_rank,
+               "the weight does not have the layout's dimensions", a.kernel_layout,
+               shape_text(w->shape)) ||
+      !require(ctx, x->dtype == w->dtype, codes::type_dtype,
+               "data and weight have different dtypes", "one dtype",
+               x->dtype.to_string() + " and " + w->dtype.to_string()) ||
+      !require(ctx, ctx.equal(in_channels, w->shape[axis_of(l->kernel, 'I')]), codes::type_shape,
+               "the data's channels do not fit the weight's",
+               to_string(w->shape[axis_of(l->kernel, 'I')]), to_string(in_channels)) ||
+      !require(ctx, ctx.equal(floor_div(in_channels, dim(a.groups)) * dim(a.groups), in_channels),
+               codes::op_bad_attribute, "groups does not divide the data's channels",
+               "a divisor of " + to_string(in_channels), std::to_string(a.groups)))
+    return nullptr;
+  Dim out_channels = w->shape[axis_of(l->kernel, 'O')] * dim(a.groups);
+  if (!check_kernel(ctx, a, *w, l->kernel, kDims, out_channels)) return nullptr;
   std::vector<Dim> shape(kDims + 2);
   shape[axis_of(l->out, 'N')] = x->shape[axis_of(l->data, 'N')];
-  shape[axis_of(l->out, 'C')] = w->shape[axis_of(l->kernel, 'O')] * dim(a.groups);
+  shape[axis_of(l->out, 'C')] = out_channels;
   for (size_t i = 0; i < kDims; ++i) {
     char axis = spatial_axes(kDims)[i];
-    auto kernel = as_const(w->shape[axis_of(l->kernel, axis)]);
-    if (!kernel || *kernel < 1)
-      return ctx.fail(codes::type_shape, "the kernel's size must be known and not zero",
-                      "a constant", shape_text(w->shape));
-    Dim size = (x->shape[axis_of(l->data, axis)] - dim(1)) * dim(a.strides[i]) +
-               dim((*kernel - 1) * a.dilation[i] + 1 + a.output_padding[i] - (*pad)[i] -
-                   (*pad)[kDims + i]);
-    auto known = as_const(size);
-    if (known && !require(ctx, *known >= 0, codes::type_shape,
-                          "the padding is larger than the result", "", std::to_string(*known)))
+    const Dim& in = x->shape[axis_of(l->data, axis)];
+    Dim reach = (w->shape[axis_of(l->kernel, axis)] - dim(1)) * dim(a.dilation[i]) + dim(1);
+    Dim whole = (in - dim(1)) * dim(a.strides[i]) + reach + dim(a.output_padding[i]);
+    Dim cut = dim((*pad)[i] + (*pad)[kDims + i]);
+    if (!require(ctx, ctx.at_least(in, dim(1)), codes::type_shape,
+                 "the data is empty along " + std::string(1, axis), "1 or more",
+                 shape_text(x->shape)) ||
+        !require(ctx, ctx.at_least(whole, cut), codes::type_shape,
+                 "padding cuts off more than the result has",
+                 "at most " + to_string(whole) + " along " + std::string(1, axis), to_string(cut)))
       return nullptr;
-    shape[axis_of(l->out, axis)] = size;
+    shape[axis_of(l->out, axis)] = whole - cut;
   }
   return tensor_type(std::move(shape), is_set(a.out_dtype) ? a.out_dtype : x->dtype);
 }

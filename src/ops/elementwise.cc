@@ -1,4 +1,6 @@
 // Element-wise operators of one tensor, and activations.
+#include <cmath>
+
 #include "ops/attrs.h"
 #include "ops/common.h"
 #include "ops/families.h"
@@ -52,6 +54,12 @@ const Row kRows[] = {
     {"cosh", "Hyperbolic cosine.", float_identity, [](const PrimExpr& x) { return f("cosh", x); }},
     {"erf", "Error function.", float_identity, [](const PrimExpr& x) { return f("erf", x); }},
     {"exp", "Exponential.", float_identity, [](const PrimExpr& x) { return f("exp", x); }},
+    {"fast_erf", "erf by another name: the plain one is vectorised already.", float_identity,
+     [](const PrimExpr& x) { return f("erf", x); }},
+    {"fast_exp", "exp by another name: the plain one is vectorised already.", float_identity,
+     [](const PrimExpr& x) { return f("exp", x); }},
+    {"fast_tanh", "tanh by another name: the plain one is vectorised already.", float_identity,
+     [](const PrimExpr& x) { return f("tanh", x); }},
     {"floor", "Greatest integer not above.", identity,
      [](const PrimExpr& x) { return x->dtype.is_floating() ? f("floor", x) : x; }},
     {"isfinite", "Neither infinite nor NaN.", to_bool,
@@ -113,10 +121,11 @@ Type per_channel_relation(RelationContext& ctx, int64_t axis) {
   if (!at) return nullptr;
   const Dim& channels = x->shape[static_cast<size_t>(*at)];
   if (v == nullptr) {
+    if (ctx.failure()) return nullptr;
     ctx.solve(1, tensor_type(std::vector<Dim>{channels}, x->dtype));
     return Type(x);
   }
-  if (!require(ctx, v->rank() == 1 && !dim_differs(v->shape[0], channels) && v->dtype == x->dtype,
+  if (!require(ctx, v->rank() == 1 && ctx.equal(v->shape[0], channels) && v->dtype == x->dtype,
                codes::type_shape,
                "argument '" + std::string(ctx.op().args[1].name) +
                    "' must be a vector with an entry for each channel",
@@ -186,7 +195,14 @@ void add_elementwise(OpRegistry& registry) {
   op.fusion = FusionClass::ElemWise;
   op.layout = follow_layout;
   op.cost = elementwise_cost;
-  op.relation = identity;
+  op.relation = [](RelationContext& ctx) -> Type {
+    auto& a = ctx.attrs<ClipAttrs>();
+    return require(ctx, !std::isnan(a.a_min) && !std::isnan(a.a_max), codes::op_bad_attribute,
+                   "a bound is not a number", "two numbers",
+                   std::to_string(a.a_min) + " and " + std::to_string(a.a_max))
+               ? identity(ctx)
+               : nullptr;
+  };
 
   op.name = "clip";
   op.doc = "Limits every element to [a_min, a_max].";
@@ -200,13 +216,17 @@ void add_elementwise(OpRegistry& registry) {
       auto bound = [&](double b) {
         if (v->dtype.is_floating()) return imm_float(v->dtype, b);
         // Bounds beyond the dtype's range do not limit.
-        double low = *as_int(min_value(v->dtype)),
-               high = static_cast<double>(*as_int(max_value(v->dtype)));
+        double low = v->dtype.is_int() ? -std::ldexp(1.0, v->dtype.bits - 1) : 0,
+               high = std::ldexp(1.0, v->dtype.bits - (v->dtype.is_int() ? 1 : 0));
         if (b <= low) return min_value(v->dtype);
         if (b >= high) return max_value(v->dtype);
-        return imm(v->dtype, static_cast<int64_t>(b));
+        return b < 0x1p63 ? imm(v->dtype, static_cast<int64_t>(b))
+                          : imm(v->dtype, static_cast<int64_t>(static_cast<uint64_t>(b)));
       };
-      return max(min(v, bound(a.a_max)), bound(a.a_min));
+      // Between whole numbers the nearest one inside; an upper bound below the lower one wins.
+      bool whole = !v->dtype.is_floating();
+      return min(max(v, bound(whole ? std::ceil(a.a_min) : a.a_min)),
+                 bound(whole ? std::floor(a.a_max) : a.a_max));
     });
   });
   registry.add(op);

@@ -18,6 +18,15 @@ PrimExpr safe_index(const PrimExpr& raw, const PrimExpr& size, const std::string
   return min(max(from_end, index(0)), size - 1);
 }
 
+// Something can be read for every index: an axis is empty only where there is no index.
+bool readable(RelationContext& ctx, const Dim& size, const std::vector<Dim>& indices) {
+  Dim count = dim(1);
+  for (const Dim& d : indices) count = count * d;
+  return require(ctx, ctx.at_least(size, min(dim(1), count)), codes::type_shape,
+                 "there is nothing to take from an empty axis", "1 element or more",
+                 to_string(size));
+}
+
 bool integer(RelationContext& ctx, const TensorTypeNode& t, const char* name) {
   return require(ctx, t.dtype.is_integer(), codes::type_dtype,
                  std::string("argument '") + name + "' must hold integers", "int32 or int64",
@@ -44,9 +53,13 @@ void add_index(OpRegistry& registry) {
         !require(ctx, a.batch_dims == 0, codes::op_bad_attribute,
                  "batch_dims other than 0 are not supported", "0", std::to_string(a.batch_dims)))
       return nullptr;
-    if (!a.axis) return tensor_type(i->shape, x->dtype);
+    if (!a.axis) {
+      Dim count = dim(1);
+      for (const Dim& d : x->shape) count = count * d;
+      return readable(ctx, count, i->shape) ? Type(tensor_type(i->shape, x->dtype)) : nullptr;
+    }
     auto axis = normal_axis(ctx, *a.axis, x->rank());
-    if (!axis) return nullptr;
+    if (!axis || !readable(ctx, x->shape[static_cast<size_t>(*axis)], i->shape)) return nullptr;
     std::vector<Dim> shape(x->shape.begin(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis));
     shape.insert(shape.end(), i->shape.begin(), i->shape.end());
     shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis) + 1,
@@ -87,11 +100,19 @@ void add_index(OpRegistry& registry) {
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
     if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices") ||
-        !normal_axis(ctx, ctx.attrs<GatherAttrs>().axis, x->rank()) ||
         !require(ctx, x->rank() == i->rank(), codes::type_rank,
                  "data and indices must have as many dimensions", shape_text(x->shape),
                  shape_text(i->shape)))
       return nullptr;
+    auto axis = normal_axis(ctx, ctx.attrs<GatherAttrs>().axis, x->rank());
+    if (!axis || !readable(ctx, x->shape[static_cast<size_t>(*axis)], i->shape)) return nullptr;
+    for (size_t d = 0; d < x->shape.size(); ++d) {
+      if (!require(ctx, d == static_cast<size_t>(*axis) || ctx.at_least(x->shape[d], i->shape[d]),
+                   codes::type_shape, "indices are longer than the data beside the axis",
+                   "at most " + shape_text(x->shape) + " but for axis " + std::to_string(*axis),
+                   shape_text(i->shape)))
+        return nullptr;
+    }
     return tensor_type(i->shape, x->dtype);
   };
   op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 4}};
@@ -119,6 +140,14 @@ void add_index(OpRegistry& registry) {
                  "at most " + std::to_string(x->rank() - batch), shape_text(i->shape)))
       return nullptr;
     std::vector<Dim> shape(i->shape.begin() + 1, i->shape.end());
+    for (size_t d = 0; d < static_cast<size_t>(*length + batch); ++d) {
+      bool shared = d < static_cast<size_t>(batch);
+      if (shared ? !require(ctx, ctx.equal(x->shape[d], i->shape[d + 1]), codes::type_shape,
+                            "data and indices have different batch dimensions",
+                            shape_text(x->shape), shape_text(i->shape))
+                 : !readable(ctx, x->shape[d], shape))
+        return nullptr;
+    }
     shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*length + batch),
                  x->shape.end());
     return tensor_type(std::move(shape), x->dtype);

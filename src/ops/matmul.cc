@@ -16,7 +16,7 @@ DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Flo
 
 bool same_inner(RelationContext& ctx, const Dim& a, const Dim& b, const TensorTypeNode& x,
                 const TensorTypeNode& y) {
-  return require(ctx, !dim_differs(a, b), codes::type_shape,
+  return require(ctx, ctx.equal(a, b), codes::type_shape,
                  "the inner dimensions differ: " + to_string(a) + " and " + to_string(b),
                  "equal inner dimensions", shape_text(x.shape) + " and " + shape_text(y.shape)) &&
          require(ctx, x.dtype == y.dtype, codes::type_dtype, "the arguments have different dtypes",
@@ -29,6 +29,16 @@ bool at_least(RelationContext& ctx, const TensorTypeNode& t, size_t arg, int64_t
                  std::to_string(rank) + " or more", shape_text(t.shape));
 }
 
+// `units` repeats what the weight's shape says and must agree with it.
+bool check_units(RelationContext& ctx, std::optional<int64_t> units, const Dim& columns,
+                 const TensorTypeNode& weight) {
+  return !units ||
+         require(ctx, *units >= 0 && ctx.equal(columns, dim(*units)), codes::op_bad_attribute,
+                 "units contradicts the weight",
+                 "units=" + to_string(columns) + " for weight " + shape_text(weight.shape),
+                 "units=" + std::to_string(*units));
+}
+
 Type dense_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
   if (x == nullptr) return nullptr;
@@ -36,7 +46,7 @@ Type dense_relation(RelationContext& ctx) {
   if (!at_least(ctx, *x, 0, 1)) return nullptr;
   std::vector<Dim> shape = x->shape;
   if (w == nullptr) {
-    if (!a.units) return nullptr;
+    if (!a.units || ctx.failure()) return nullptr;
     ctx.solve(1, tensor_type(std::vector<Dim>{dim(*a.units), x->shape.back()}, x->dtype));
     shape.back() = dim(*a.units);
     return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
@@ -45,10 +55,7 @@ Type dense_relation(RelationContext& ctx) {
                "2 dimensions", shape_text(w->shape)))
     return nullptr;
   if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
-  if (a.units && !require(ctx, !dim_differs(w->shape[0], dim(*a.units)), codes::op_bad_attribute,
-                          "units is not the weight's first dimension", to_string(w->shape[0]),
-                          std::to_string(*a.units)))
-    return nullptr;
+  if (!check_units(ctx, a.units, w->shape[0], *w)) return nullptr;
   shape.back() = w->shape[0];
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
@@ -64,12 +71,12 @@ Type dense_pack_relation(RelationContext& ctx) {
                codes::op_bad_attribute, "weight_layout is not supported", "NC<block>n",
                a.weight_layout))
     return nullptr;
-  if (!require(ctx, w->rank() == 3 && x->rank() >= 1 && a.units.has_value(), codes::type_rank,
+  if (!require(ctx, w->rank() == 3 && x->rank() >= 1 && a.units && *a.units >= 0, codes::type_rank,
                "the packed weight has three dimensions, and units is given", "3 dimensions",
                shape_text(w->shape)))
     return nullptr;
   if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
-  if (!require(ctx, !dim_differs(w->shape[0], ceil_div(dim(*a.units), dim(layout->block_of('N')))),
+  if (!require(ctx, ctx.equal(w->shape[0], ceil_div(dim(*a.units), dim(layout->block_of('N')))),
                codes::type_shape, "the packed weight does not hold `units` columns", "",
                shape_text(w->shape)))
     return nullptr;
@@ -90,6 +97,7 @@ Type matmul_relation(RelationContext& ctx) {
   if (a.transpose_a) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   if (!same_inner(ctx, shape.back(), w->shape[a.transpose_b ? 1 : 0], *x, *w)) return nullptr;
   shape.back() = w->shape[a.transpose_b ? 0 : 1];
+  if (!check_units(ctx, a.units, shape.back(), *w)) return nullptr;
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
 

@@ -41,7 +41,9 @@ Type norm_relation(RelationContext& ctx, int64_t tensors) {
       continue;
     }
     if (!require(
-            ctx, v->rank() == 1 && !dim_differs(v->shape[0], x->shape[static_cast<size_t>(*axis)]),
+            ctx,
+            v->rank() == 1 && v->dtype == x->dtype &&
+                ctx.equal(v->shape[0], x->shape[static_cast<size_t>(*axis)]),
             codes::type_shape,
             "argument '" + std::string(ctx.op().args[i].name) + "' must be a vector along the axis",
             to_string(vector), to_string(Type(v))))
@@ -150,6 +152,10 @@ void add_norm(OpRegistry& registry) {
     op.examples = {{{"Tensor[(3, 7), float32]"}, ""}, {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}};
     registry.add(op);
   }
+  op.name = "nn.fast_softmax";
+  op.doc = "nn.softmax by another name: the plain one is vectorised already.";
+  op.compute = softmax_rule(false);
+  registry.add(op);
 
   op.name = "nn.layer_norm";
   op.doc = "Normalises along one axis to mean zero and deviation one, then scales and shifts.";
@@ -180,7 +186,18 @@ void add_norm(OpRegistry& registry) {
   op.name = "nn.instance_norm";
   op.doc = "Normalises each channel of each item over all other axes, then scales and shifts.";
   op.attrs = &InstanceNormAttrs::static_info();
-  op.relation = [](RelationContext& ctx) { return norm_relation<InstanceNormAttrs>(ctx, 3); };
+  op.relation = [](RelationContext& ctx) -> Type {
+    Type t = norm_relation<InstanceNormAttrs>(ctx, 3);
+    if (!t) return nullptr;
+    auto* x = as<TensorTypeNode>(t);
+    if (!require(ctx, x->rank() >= 3, codes::type_rank, "needs spatial axes",
+                 "3 dimensions or more", shape_text(x->shape)) ||
+        !require(ctx, from_front(ctx.attrs<InstanceNormAttrs>().axis, x->rank()) != 0,
+                 codes::op_bad_attribute, "axis 0 holds the items, not the channels",
+                 "between 1 and " + std::to_string(x->rank() - 1), "0"))
+      return nullptr;
+    return t;
+  };
   op.examples = {
       {{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]"}, ""}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
@@ -213,12 +230,14 @@ void add_norm(OpRegistry& registry) {
     if (!t) return nullptr;
     auto& a = ctx.attrs<GroupNormAttrs>();
     auto* x = as<TensorTypeNode>(t);
-    auto channels = as_const(x->shape[static_cast<size_t>(from_front(a.axis, x->rank()))]);
-    if (!require(ctx,
-                 a.num_groups >= 1 && from_front(a.axis, x->rank()) == 1 &&
-                     (!channels || *channels % a.num_groups == 0),
-                 codes::op_bad_attribute, "num_groups does not divide the channels on axis 1",
-                 "a divisor", std::to_string(a.num_groups)))
+    if (!require(ctx, from_front(a.axis, x->rank()) == 1, codes::op_bad_attribute,
+                 "the channels must be on axis 1", "1", std::to_string(a.axis)) ||
+        !require(ctx,
+                 a.num_groups >= 1 &&
+                     ctx.equal(floor_div(x->shape[1], dim(a.num_groups)) * dim(a.num_groups),
+                               x->shape[1]),
+                 codes::op_bad_attribute, "num_groups does not divide the channels",
+                 "a divisor of " + to_string(x->shape[1]), std::to_string(a.num_groups)))
       return nullptr;
     return t;
   };
@@ -251,8 +270,10 @@ void add_norm(OpRegistry& registry) {
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode* x = ctx.tensor(0);
     if (x == nullptr || !normal_axis(ctx, ctx.attrs<LRNAttrs>().axis, x->rank()) ||
-        !require(ctx, ctx.attrs<LRNAttrs>().size >= 1, codes::op_bad_attribute,
-                 "size must be at least 1"))
+        !require(ctx,
+                 ctx.attrs<LRNAttrs>().size >= 1 && ctx.attrs<LRNAttrs>().size <= int64_t{1} << 20,
+                 codes::op_bad_attribute, "size is out of range", "1 to 2^20",
+                 std::to_string(ctx.attrs<LRNAttrs>().size)))
       return nullptr;
     return float_identity(ctx);
   };
@@ -261,18 +282,19 @@ void add_norm(OpRegistry& registry) {
     auto& a = ctx.attrs<LRNAttrs>();
     TirTensor x = ctx.inputs[0];
     size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+    DType acc = accumulator(x->dtype);
     TirTensor squares = tir::compute("T_squares", x->shape(), [&](const Indices& i) {
       return tir::sum({index(a.size)}, [&](const Indices& k) {
         PrimExpr at = i[axis] + k[0] - (a.size - 1) / 2;
-        PrimExpr v = x(with(i, axis, at));
-        return select(logical_and(ge(at, index(0)), lt(at, x->shape()[axis])), v * v,
-                      imm(x->dtype, 0));
+        PrimExpr v = tir::cast(acc, x(with(i, axis, at)));
+        return select(logical_and(ge(at, index(0)), lt(at, x->shape()[axis])), v * v, imm(acc, 0));
       });
     });
     return tir::compute("T_lrn", x->shape(), [&](const Indices& i) {
-      PrimExpr base = squares(i) * imm_float(x->dtype, a.alpha / static_cast<double>(a.size)) +
-                      imm_float(x->dtype, a.bias);
-      return div(x(i), tir::call("pow", x->dtype, {base, imm_float(x->dtype, a.beta)}));
+      PrimExpr base = squares(i) * imm_float(acc, a.alpha / static_cast<double>(a.size)) +
+                      imm_float(acc, a.bias);
+      return tir::cast(x->dtype, div(tir::cast(acc, x(i)),
+                                     tir::call("pow", acc, {base, imm_float(acc, a.beta)})));
     });
   });
   registry.add(op);

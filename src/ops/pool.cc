@@ -27,6 +27,18 @@ std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& te
   return l;
 }
 
+// What a pool is computed in: sums of integers must not wrap before they are divided.
+DType accumulator(DType d, bool average) {
+  if (!average) return d;
+  if (d.is_floating()) return d.bits == 16 ? DType::Float(32) : d;
+  return d.bits <= 16 ? DType::Int(32) : DType::Int(64);
+}
+
+bool check_dtype(RelationContext& ctx, const TensorTypeNode& x) {
+  return require(ctx, !x.dtype.is_bool(), codes::type_dtype, "needs numbers",
+                 "an integer or floating dtype", "bool");
+}
+
 template <size_t kDims>
 Type pool_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -36,12 +48,23 @@ Type pool_relation(RelationContext& ctx) {
   auto pad = full_padding(a.padding, kDims);
   if (!l || !check_list(ctx, a.pool_size, kDims, 1, "pool_size") ||
       !check_list(ctx, a.strides, kDims, 1, "strides") ||
-      !check_list(ctx, a.dilation, kDims, 1, "dilation") ||
-      !require(ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range"))
+      !check_list(ctx, a.dilation, kDims, 1, "dilation") || !check_dtype(ctx, *x) ||
+      !require(
+          ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range",
+          "1, " + std::to_string(kDims) + " or " + std::to_string(2 * kDims) + " numbers from 0") ||
+      !require(ctx, a.out_layout.empty() || a.out_layout == a.layout, codes::op_bad_attribute,
+               "out_layout other than layout is not supported", a.layout, a.out_layout))
     return nullptr;
   std::vector<Dim> shape = x->shape;
   for (size_t i = 0; i < kDims; ++i) {
     Dim& d = shape[axis_of(*l, spatial_axes(kDims)[i])];
+    // Every window sees the input, so that a border is nobody's result.
+    Dim reach = dim(a.pool_size[i] - 1) * dim(a.dilation[i]) + dim(1);
+    if (!require(ctx, *as_const(reach) > std::max((*pad)[i], (*pad)[kDims + i]),
+                 codes::op_bad_attribute, "padding is as large as the window or larger",
+                 "less than " + to_string(reach),
+                 to_string(field_detail::Convert<Ints>::to(a.padding))))
+      return nullptr;
     auto size = window_size(ctx, d, a.pool_size[i], a.strides[i], a.dilation[i], (*pad)[i],
                             (*pad)[kDims + i], a.ceil_mode);
     if (!size) return nullptr;
@@ -57,8 +80,7 @@ std::shared_ptr<const ComputeRule> pool_rule(bool average) {
     Layout l = Layout::of(a.layout);
     Ints pad = *full_padding(a.padding, kDims);
     TirTensor x = ctx.inputs[0];
-    DType acc =
-        x->dtype.is_floating() && x->dtype.bits == 16 && average ? DType::Float(32) : x->dtype;
+    DType acc = accumulator(x->dtype, average);
     std::vector<PrimExpr> extents;
     for (int64_t s : a.pool_size) extents.push_back(index(s));
     // Windows hang over the end only with ceil_mode; then reads are guarded at both ends.
@@ -108,8 +130,7 @@ std::shared_ptr<const ComputeRule> pool_rule(bool average) {
         }
       }
       PrimExpr n = max(count, index(1));
-      return tir::cast(x->dtype, acc.is_floating() ? div(r(i), tir::cast(acc, n))
-                                                   : div(r(i), tir::cast(acc, n)));
+      return tir::cast(x->dtype, div(r(i), tir::cast(acc, n)));
     });
   });
 }
@@ -134,14 +155,29 @@ std::optional<LayoutDecision> follow(const CallNode& call, std::span<const Layou
   return out;
 }
 
-// Window d of an adaptive pool: [floor(i*in/out), ceil((i+1)*in/out)).
+// For pools over the whole input: there must be some.
+bool check_whole(RelationContext& ctx, const std::string& out_layout, const std::string& layout,
+                 const TensorTypeNode& x, const Layout& l, size_t dims) {
+  if (!check_dtype(ctx, x) ||
+      !require(ctx, out_layout.empty() || out_layout == layout, codes::op_bad_attribute,
+               "out_layout other than layout is not supported", layout, out_layout))
+    return false;
+  for (char axis : spatial_axes(dims)) {
+    if (!require(ctx, ctx.at_least(x.shape[axis_of(l, axis)], dim(1)), codes::type_shape,
+                 "the data is empty along " + std::string(1, axis), "1 or more",
+                 shape_text(x.shape)))
+      return false;
+  }
+  return true;
+}
+
 template <size_t kDims>
 Type adaptive_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
   auto& a = ctx.attrs<AdaptivePoolAttrs>();
   auto l = pool_layout_of(ctx, a.layout, kDims, *x);
-  if (!l) return nullptr;
+  if (!l || !check_whole(ctx, a.out_layout, a.layout, *x, *l, kDims)) return nullptr;
   if (!a.output_size.empty() && a.output_size.size() != 1 &&
       !check_list(ctx, a.output_size, kDims, 1, "output_size"))
     return nullptr;
@@ -156,11 +192,11 @@ Type adaptive_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
+// Window i of an adaptive pool: [floor(i*in/out), ceil((i+1)*in/out)).
 TirTensor windows(const ComputeContext& ctx, const Layout& l, size_t dims, bool average) {
   TirTensor x = ctx.inputs[0];
   const std::vector<PrimExpr>& out = ctx.outputs[0].shape;
-  DType acc =
-      x->dtype.is_floating() && x->dtype.bits == 16 && average ? DType::Float(32) : x->dtype;
+  DType acc = accumulator(x->dtype, average);
   struct Axis {
     size_t at;
     PrimExpr in, out;
@@ -218,8 +254,9 @@ std::shared_ptr<const ComputeRule> adaptive_rule(bool average) {
 Type global_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
-  auto l = pool_layout_of(ctx, ctx.attrs<GlobalPool2DAttrs>().layout, 2, *x);
-  if (!l) return nullptr;
+  auto& a = ctx.attrs<GlobalPool2DAttrs>();
+  auto l = pool_layout_of(ctx, a.layout, 2, *x);
+  if (!l || !check_whole(ctx, a.out_layout, a.layout, *x, *l, 2)) return nullptr;
   std::vector<Dim> shape = x->shape;
   shape[axis_of(*l, 'H')] = shape[axis_of(*l, 'W')] = dim(1);
   return tensor_type(std::move(shape), x->dtype);

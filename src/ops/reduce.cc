@@ -54,6 +54,15 @@ Type reduce_type(RelationContext& ctx, std::optional<DType> dtype) {
   return tensor_type(std::move(shape), dtype.value_or(t->dtype));
 }
 
+// The number of elements that are reduced to one.
+Dim reduced_count(const TensorTypeNode& t, const std::vector<bool>& axes) {
+  Dim n = dim(1);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i]) n = n * t.shape[i];
+  }
+  return n;
+}
+
 // The index into the input from the result's index and the reduction's.
 Indices full_index(const std::vector<bool>& axes, bool keepdims, const Indices& i,
                    const Indices& k) {
@@ -87,19 +96,28 @@ PrimExpr count_of(const TirTensor& x, const std::vector<bool>& axes) {
 // 16-bit floats are summed in float32.
 DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
 
-TirTensor reduce_rule(const ComputeContext& ctx, const TirTensor& x, const std::vector<bool>& axes,
-                      bool keepdims, Combiner c) {
-  DType acc = c == Combiner::Sum || c == Combiner::Prod ? accumulator(x->dtype) : x->dtype;
+// The reduction in dtype `acc`; of no axes, the elements themselves.
+TirTensor reduce_in(DType acc, const ComputeContext& ctx, const TirTensor& x,
+                    const std::vector<bool>& axes, bool keepdims, Combiner c) {
   bool any = std::find(axes.begin(), axes.end(), true) != axes.end();
-  if (!any) return tir::compute("T_copy", x->shape(), [&](const Indices& i) { return x(i); });
-  TirTensor r = tir::compute("T_reduce", ctx.outputs[0].shape, [&](const Indices& i) {
+  if (!any)
+    return tir::compute("T_copy", x->shape(),
+                        [&](const Indices& i) { return tir::cast(acc, x(i)); });
+  return tir::compute("T_reduce", ctx.outputs[0].shape, [&](const Indices& i) {
     return tir::reduce(c, extents_of(x, axes), [&](const Indices& k) {
       return tir::cast(acc, x(full_index(axes, keepdims, i, k)));
     });
   });
-  if (acc == x->dtype) return r;
-  return tir::compute("T_cast", r->shape(),
-                      [&](const Indices& i) { return tir::cast(x->dtype, r(i)); });
+}
+
+// What a mean is computed in: wide enough that neither the sum nor the count overflows.
+DType mean_accumulator(DType d) { return d.is_floating() ? accumulator(d) : DType::Int(64); }
+
+// A sum over its count, in the result's dtype.
+TirTensor averaged(const TirTensor& total, const PrimExpr& count, DType out) {
+  PrimExpr n = tir::cast(total->dtype, count);
+  return tir::compute("T_mean", total->shape(),
+                      [&](const Indices& i) { return tir::cast(out, div(total(i), n)); });
 }
 
 std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
@@ -107,10 +125,14 @@ std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
     auto& a = ctx.attrs<ReduceAttrs>();
     TirTensor x = ctx.inputs[0];
     std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
-    TirTensor r = reduce_rule(ctx, x, axes, a.keepdims, c);
-    if (!mean) return r;
-    PrimExpr n = tir::cast(x->dtype, count_of(x, axes));
-    return tir::compute("T_mean", r->shape(), [&](const Indices& i) { return div(r(i), n); });
+    DType acc = mean                                        ? mean_accumulator(x->dtype)
+                : c == Combiner::Sum || c == Combiner::Prod ? accumulator(x->dtype)
+                                                            : x->dtype;
+    TirTensor r = reduce_in(acc, ctx, x, axes, a.keepdims, c);
+    if (mean) return averaged(r, count_of(x, axes), x->dtype);
+    if (acc == x->dtype) return r;
+    return tir::compute("T_cast", r->shape(),
+                        [&](const Indices& i) { return tir::cast(x->dtype, r(i)); });
   });
 }
 
@@ -122,7 +144,56 @@ Type bool_only(RelationContext& ctx) {
     return nullptr;
   return same_dtype(ctx);
 }
-Type index_type(RelationContext& ctx) { return reduce_type<ArgReduceAttrs>(ctx, DType::Int(32)); }
+// bool has no sums; whole numbers have no mean of nothing.
+Type number_only(RelationContext& ctx) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t != nullptr && t->dtype.is_bool())
+    return ctx.fail(codes::type_dtype, "needs numbers", "an integer or floating dtype", "bool",
+                    "cast to int32 to count, or use any or all");
+  return same_dtype(ctx);
+}
+Type mean_type(RelationContext& ctx) {
+  Type result = number_only(ctx);
+  if (!result) return nullptr;
+  auto& a = ctx.attrs<ReduceAttrs>();
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t->dtype.is_floating()) return result;
+  Dim count = reduced_count(*t, mask_of(t->rank(), a.axis, a.exclude));
+  return require(ctx, ctx.at_least(count, dim(1)), codes::type_shape,
+                 "integers have no mean over nothing", "1 element or more", shape_text(t->shape))
+             ? result
+             : nullptr;
+}
+// Where the greatest is: there must be one, and its index must fit int32.
+Type index_type(RelationContext& ctx) {
+  Type result = reduce_type<ArgReduceAttrs>(ctx, DType::Int(32));
+  if (!result) return nullptr;
+  auto& a = ctx.attrs<ArgReduceAttrs>();
+  const TensorTypeNode* t = ctx.tensor(0);
+  Dim count = reduced_count(*t, mask_of(t->rank(), a.axis, a.exclude));
+  if (!require(ctx, ctx.at_least(count, dim(1)), codes::type_shape,
+               "no element is the greatest or least of none", "1 element or more",
+               shape_text(t->shape)) ||
+      !require(ctx, ctx.at_least(dim((int64_t{1} << 31) - 1), count), codes::type_overflow,
+               "the index does not fit int32", "fewer than 2^31 elements", to_string(count)))
+    return nullptr;
+  return result;
+}
+Type variance_type(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *mean = ctx.tensor(1);
+  if (x == nullptr || mean == nullptr) return nullptr;
+  if (!require(ctx, x->dtype.is_floating() && x->dtype == mean->dtype, codes::type_dtype,
+               "needs data and mean of one floating dtype", "float32",
+               x->dtype.to_string() + " and " + mean->dtype.to_string()))
+    return nullptr;
+  auto both = broadcast_shapes(ctx, x->shape, mean->shape);
+  bool fits = both && both->size() == x->shape.size();
+  for (size_t d = 0; fits && d < both->size(); ++d) fits = ctx.equal((*both)[d], x->shape[d]);
+  if (!require(ctx, fits, codes::type_shape, "the mean does not broadcast to the data",
+               shape_text(x->shape), shape_text(mean->shape)))
+    return nullptr;
+  return reduce_type<VarianceAttrs>(ctx, std::nullopt);
+}
 
 // Reduced axes move with the layout; the result loses its layout unless all stay in place.
 std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<const Layout> offered,
@@ -158,9 +229,9 @@ void add_reduce(OpRegistry& registry) {
     const char* dtype;
   };
   const Row rows[] = {
-      {"sum", "Sum over axes.", same_dtype, Combiner::Sum, false, "float32"},
-      {"mean", "Mean over axes.", same_dtype, Combiner::Sum, true, "float32"},
-      {"prod", "Product over axes.", same_dtype, Combiner::Prod, false, "float32"},
+      {"sum", "Sum over axes.", number_only, Combiner::Sum, false, "float32"},
+      {"mean", "Mean over axes.", mean_type, Combiner::Sum, true, "float32"},
+      {"prod", "Product over axes.", number_only, Combiner::Prod, false, "float32"},
       {"max", "Greatest over axes.", same_dtype, Combiner::Max, false, "float32"},
       {"min", "Least over axes.", same_dtype, Combiner::Min, false, "float32"},
       {"all", "Whether all hold.", bool_only, Combiner::And, false, "bool"},
@@ -220,20 +291,20 @@ void add_reduce(OpRegistry& registry) {
   op.doc = "Mean of squared differences from a given mean.";
   op.args = {{"data", "The input."}, {"mean", "Its mean, with reduced axes kept."}};
   op.attrs = &VarianceAttrs::static_info();
-  op.relation = [](RelationContext& ctx) { return reduce_type<VarianceAttrs>(ctx, std::nullopt); };
+  op.relation = variance_type;
   op.examples = {
       {{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"}, "axis=[1], keepdims=True"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
     auto& a = ctx.attrs<VarianceAttrs>();
     TirTensor x = ctx.inputs[0], mean = ctx.inputs[1];
     std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
+    DType acc = accumulator(x->dtype);
     TirTensor square = tir::compute("T_square", x->shape(), [&](const Indices& i) {
-      PrimExpr d = x(i) - broadcast_read(mean, i);
+      PrimExpr d = tir::cast(acc, x(i)) - tir::cast(acc, broadcast_read(mean, i));
       return d * d;
     });
-    TirTensor s = reduce_rule(ctx, square, axes, a.keepdims, Combiner::Sum);
-    PrimExpr n = tir::cast(x->dtype, count_of(x, axes) - (a.unbiased ? 1 : 0));
-    return tir::compute("T_variance", s->shape(), [&](const Indices& i) { return div(s(i), n); });
+    TirTensor s = reduce_in(acc, ctx, square, axes, a.keepdims, Combiner::Sum);
+    return averaged(s, count_of(x, axes) - (a.unbiased ? 1 : 0), x->dtype);
   });
   registry.add(op);
 }

@@ -22,6 +22,8 @@ void register_ops() {
     ops::add_index(registry);
     ops::add_layout(registry);
     ops::add_resize(registry);
+    ops::add_sample(registry);
+    ops::add_loss(registry);
     ops::add_sort(registry);
     ops::add_scan(registry);
     ops::add_scatter(registry);

@@ -1,11 +1,11 @@
-// Resizing images.
+// Resizing along one to three spatial axes, one axis after the other.
 #include <algorithm>
-#include <cctype>
-#include "ir/layout.h"
+#include <numeric>
 
-#include "ops/attrs.h"
-#include "ops/common.h"
 #include "ops/families.h"
+#include "ops/image_attrs.h"
+#include "ops/sampling.h"
+#include "ops/window.h"
 
 namespace relay::ops {
 namespace {
@@ -14,145 +14,238 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-std::optional<Layout> image_layout(const std::string& text) {
-  auto l = Layout::parse(text);
-  if (!l || l->rank() != 4) return std::nullopt;
-  std::string p = l->primal_axes();
-  std::sort(p.begin(), p.end());
-  return p == "CHNW" ? l : std::nullopt;
+template <size_t kDims>
+Type resize_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<ResizeAttrs>();
+  auto l = sampling_layout(ctx, a.layout, kDims, *x);
+  if (!l || !check_target(ctx, "size", a.size, kDims) ||
+      !one_of(ctx, "method", a.method, {"nearest_neighbor", "linear", "cubic"}) ||
+      !one_of(ctx, "coordinate_transformation_mode", a.coordinate_transformation_mode,
+              {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+               "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}) ||
+      !one_of(ctx, "rounding_method", a.rounding_method,
+              {"round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil", ""}) ||
+      !require(
+          ctx,
+          a.coordinate_transformation_mode != "tf_crop_and_resize" || a.roi.size() == 2 * kDims,
+          codes::op_bad_attribute, "roi does not fit tf_crop_and_resize",
+          std::to_string(kDims) + " begins, then " + std::to_string(kDims) + " ends",
+          std::to_string(a.roi.size()) + " numbers"))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (size_t d = 0; d < kDims; ++d) shape[axis_of(*l, spatial_axes(kDims)[d])] = dim(a.size[d]);
+  return tensor_type(std::move(shape), is_set(a.out_dtype) ? a.out_dtype : x->dtype);
 }
 
-// Where an output position lies in the input, in float32.
-PrimExpr source_position(const PrimExpr& i, const PrimExpr& in, const PrimExpr& out,
-                         const std::string& mode) {
-  DType f = DType::Float(32);
-  PrimExpr x = tir::cast(f, i);
-  double size = static_cast<double>(*as_int(in)), target = static_cast<double>(*as_int(out));
-  double scale = size / target;
-  if (mode == "align_corners") return x * imm_float(f, target > 1 ? (size - 1) / (target - 1) : 0);
-  if (mode == "asymmetric") return x * imm_float(f, scale);
-  if (mode == "pytorch_half_pixel" && target <= 1) return imm_float(f, 0);
-  return (x + imm_float(f, 0.5)) * imm_float(f, scale) - imm_float(f, 0.5);
+// Where an output index lies in the input: at low + part, 0 <= part < 1. All modes but the crop
+// give a quotient of whole numbers, so `low` is exact however large the image is.
+struct Position {
+  PrimExpr numerator, denominator;  // whole numbers; null for a crop
+  PrimExpr real;                    // float64; only for a crop
+};
+
+Position position_of(const ResizeAttrs& a, size_t axis, const PrimExpr& i, PrimExpr in,
+                     PrimExpr out) {
+  const std::string& mode = a.coordinate_transformation_mode;
+  auto n = as_int(in), m = as_int(out);
+  if (mode == "tf_crop_and_resize") {
+    DType f = DType::Float(64);
+    double begin = a.roi[axis], end = a.roi[axis + a.roi.size() / 2];
+    PrimExpr last = tir::cast(f, in - 1);
+    if (*m == 1) return {nullptr, nullptr, imm_float(f, 0.5 * (begin + end)) * last};
+    double step = (end - begin) / static_cast<double>(*m - 1);
+    return {nullptr, nullptr, (imm_float(f, begin) + tir::cast(f, i) * imm_float(f, step)) * last};
+  }
+  if (mode == "align_corners") {
+    if (*m == 1) return {index(0), index(1), nullptr};
+    in = in - 1;
+    out = out - 1;
+  } else if (mode == "pytorch_half_pixel" && *m == 1) {
+    return {index(0), index(1), nullptr};
+  }
+  // Small numbers make small divisions: 2/4 is 1/2.
+  if (n && *n > (mode == "align_corners" ? 1 : 0)) {
+    int64_t by = std::gcd(*as_int(in), *as_int(out));
+    in = index(*as_int(in) / by);
+    out = index(*as_int(out) / by);
+  }
+  if (mode == "align_corners" || mode == "asymmetric") return {i * in, out, nullptr};
+  PrimExpr middle = (i * 2 + 1) * in;
+  return {mode == "tf_half_pixel_for_nn" ? middle : middle - out, out * 2, nullptr};
 }
 
-PrimExpr nearest(const PrimExpr& p, const std::string& rounding) {
-  DType f = p->dtype;
-  auto call = [&](const char* name, const PrimExpr& v) { return tir::call(name, f, {v}); };
-  // A little is added against positions that rounding has put just below a border.
-  PrimExpr r = rounding == "floor"                ? call("floor", p + imm_float(f, 1e-5))
-               : rounding == "ceil"               ? call("ceil", p - imm_float(f, 1e-5))
-               : rounding == "round_prefer_floor" ? call("ceil", p - imm_float(f, 0.50001))
-               : rounding == "round"              ? call("round", p)
-                                                  : call("floor", p + imm_float(f, 0.5));
-  return tir::cast(kIndex, r);
+// The nearest whole number by `rounding`.
+PrimExpr nearest(const Position& p, const std::string& rounding) {
+  if (p.real) {
+    DType f = p.real->dtype;
+    auto call = [&](const char* name, const PrimExpr& v) { return tir::call(name, f, {v}); };
+    PrimExpr half = imm_float(f, 0.5);
+    return tir::cast(kIndex, rounding == "floor"                ? call("floor", p.real)
+                             : rounding == "ceil"               ? call("ceil", p.real)
+                             : rounding == "round_prefer_floor" ? call("ceil", p.real - half)
+                                                                : call("floor", p.real + half));
+  }
+  const PrimExpr &n = p.numerator, &d = p.denominator;
+  if (rounding == "floor") return floor_div(n, d);
+  if (rounding == "ceil") return floor_div(n + d - 1, d);
+  // ceil(p - 1/2) and floor(p + 1/2)
+  if (rounding == "round_prefer_floor") return floor_div(n * 2 + d - 1, d * 2);
+  return floor_div(n * 2 + d, d * 2);
+}
+
+// `x` resized along one axis, in dtype `acc` (nearest: in its own).
+TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const PrimExpr& target,
+                      const ResizeAttrs& a, DType acc) {
+  PrimExpr in = x->shape()[axis];
+  std::vector<PrimExpr> shape = x->shape();
+  shape[axis] = target;
+  return tir::compute("T_resize", shape, [&](const Indices& i) {
+    auto read = [&](const PrimExpr& p) {
+      Indices at = i;
+      at[axis] = clamp_index(p, in);
+      return x(at);
+    };
+    Position p = position_of(a, spatial, i[axis], in, target);
+    if (a.method == "nearest_neighbor") {
+      std::string rounding = !a.rounding_method.empty() ? a.rounding_method
+                             : a.coordinate_transformation_mode == "align_corners" ? "round"
+                                                                                   : "floor";
+      return read(nearest(p, rounding));
+    }
+    PrimExpr low = nearest(p, "floor");
+    PrimExpr part = p.real ? tir::cast(acc, p.real - tir::call("floor", p.real->dtype, {p.real}))
+                           : div(tir::cast(acc, p.numerator - low * p.denominator),
+                                 tir::cast(acc, p.denominator));
+    auto value = [&](int64_t offset) { return tir::cast(acc, read(low + offset)); };
+    if (a.method == "linear") {
+      PrimExpr first = value(0);
+      return first + (value(1) - first) * part;
+    }
+    std::vector<PrimExpr> weights = cubic_weights(part, a.cubic_alpha);
+    PrimExpr sum, total;
+    for (int64_t k = 0; k < 4; ++k) {
+      PrimExpr w = weights[static_cast<size_t>(k)];
+      if (a.cubic_exclude != 0) w = select(is_inside(low + (k - 1), in), w, imm_float(acc, 0));
+      sum = k == 0 ? w * value(k - 1) : sum + w * value(k - 1);
+      total = k == 0 ? w : total + w;
+    }
+    return a.cubic_exclude != 0 ? div(sum, total) : sum;
+  });
+}
+
+// Nothing to do along an axis that keeps its size: every position is whole.
+bool keeps_axis(const ResizeAttrs& a, const PrimExpr& in, const PrimExpr& out) {
+  auto n = as_int(in);
+  return n && n == as_int(out) && a.coordinate_transformation_mode != "tf_crop_and_resize" &&
+         a.coordinate_transformation_mode != "tf_half_pixel_for_nn";
+}
+
+template <size_t kDims>
+std::shared_ptr<const ComputeRule> resize_rule() {
+  return compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ResizeAttrs>();
+    Layout l = Layout::of(a.layout);
+    TirTensor data = ctx.inputs[0], x = data;
+    const std::vector<PrimExpr>& out_shape = ctx.outputs[0].shape;
+    DType out = ctx.outputs[0].dtype;
+    bool exact = a.method == "nearest_neighbor";
+    DType acc = exact ? data->dtype : sampling_dtype(data->dtype);
+    for (size_t d = kDims; d-- > 0;) {
+      size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+      if (!keeps_axis(a, x->shape()[axis], out_shape[axis]))
+        x = resize_axis(x, axis, d, out_shape[axis], a, acc);
+    }
+    if (x->dtype == out && a.coordinate_transformation_mode != "tf_crop_and_resize" && x != data)
+      return x;
+    return tir::compute("T_resized", out_shape, [&](const Indices& i) {
+      PrimExpr v = exact || x == data ? tir::cast(out, x(i)) : from_sampling(out, x(i));
+      if (a.coordinate_transformation_mode != "tf_crop_and_resize") return v;
+      PrimExpr inside = boolean(true);
+      for (size_t d = 0; d < kDims; ++d) {
+        size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+        PrimExpr p = position_of(a, d, i[axis], data->shape()[axis], out_shape[axis]).real;
+        inside =
+            logical_and(inside, logical_and(ge(p, imm_float(p->dtype, 0)),
+                                            le(p, tir::cast(p->dtype, data->shape()[axis] - 1))));
+      }
+      PrimExpr outside = imm_float(DType::Float(64), a.extrapolation_value);
+      return select(inside, v, from_sampling(out, outside));
+    });
+  });
+}
+
+// The layout attribute follows the data.
+template <class A>
+std::optional<LayoutDecision> resize_layout(const CallNode& call, std::span<const Layout> offered,
+                                            const Layout&) {
+  auto& a = static_cast<const A&>(*call.attrs.get());
+  Layout now = Layout::of(a.layout);
+  Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;
+  std::string x = want.primal_axes(), y = now.primal_axes();
+  std::sort(x.begin(), x.end());
+  std::sort(y.begin(), y.end());
+  if (x != y || want.rank() != now.rank()) return std::nullopt;
+  LayoutDecision out;
+  out.inputs = out.outputs = {want};
+  Node* copy = a.info().clone(a);
+  NodeRef owner(copy);
+  static_cast<A*>(copy)->layout = want.to_string();
+  out.attrs = Attrs::unchecked(owner);
+  return out;
 }
 
 }  // namespace
 
 void add_resize(OpRegistry& registry) {
   OpInfo op;
-  op.name = "image.resize2d";
-  op.doc = "An image at another size, by nearest neighbour or linear interpolation.";
-  op.args = {{"data", "The image, in `layout`."}};
-  op.attrs = &Resize2DAttrs::static_info();
+  op.args = {{"data", "The input, in `layout`."}};
   op.fusion = FusionClass::Injective;
   op.support_level = 5;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto& a = ctx.attrs<Resize2DAttrs>();
-    auto l = image_layout(a.layout);
-    auto known = [](const std::string& v, std::initializer_list<const char*> list) {
-      return std::find(list.begin(), list.end(), v) != list.end();
-    };
-    if (!require(ctx, l && x->rank() == 4, codes::op_bad_attribute, "layout is not supported",
-                 "NCHW or NHWC", a.layout) ||
-        !require(ctx, a.size.size() == 2 && a.size[0] >= 1 && a.size[1] >= 1,
-                 codes::op_bad_attribute, "size must be a height and a width") ||
-        !require(ctx, known(a.method, {"nearest_neighbor", "linear"}), codes::op_bad_attribute,
-                 "method is not supported", "nearest_neighbor or linear", a.method) ||
-        !require(ctx,
-                 known(a.coordinate_transformation_mode,
-                       {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}),
-                 codes::op_bad_attribute, "coordinate_transformation_mode is not supported",
-                 "half_pixel, align_corners, asymmetric or pytorch_half_pixel",
-                 a.coordinate_transformation_mode) ||
-        !require(ctx,
-                 known(a.rounding_method,
-                       {"", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}),
-                 codes::op_bad_attribute, "rounding_method is not supported",
-                 "round, floor, ceil, round_prefer_floor or round_prefer_ceil", a.rounding_method))
-      return nullptr;
-    std::vector<Dim> shape = x->shape;
-    for (size_t k = 0; k < 2; ++k) {
-      size_t axis = static_cast<size_t>(l->index_of(k == 0 ? 'H' : 'W'));
-      if (!require(ctx, as_const(shape[axis]).value_or(0) >= 1, codes::type_shape,
-                   "height and width must be known and not zero", "constants",
-                   shape_text(x->shape)))
-        return nullptr;
-      shape[axis] = dim(a.size[k]);
-    }
-    return tensor_type(std::move(shape), is_set(a.out_dtype) ? a.out_dtype : x->dtype);
+  op.cost = [](const CallNode& c) {
+    auto& a = static_cast<const ResizeAttrs&>(*c.attrs.get());
+    return (a.method == "nearest_neighbor" ? 0
+            : a.method == "linear"         ? 4
+                                           : 24) *
+           num_elements(c.type);
   };
-  op.examples = {{{"Tensor[(1, 2, 4, 5), float32]"}, "size=[8, 7], method=\"linear\""},
-                 {{"Tensor[(1, 2, 4, 5), float32]"},
-                  "size=[8, 10], method=\"nearest_neighbor\", "
-                  "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\""}};
-  op.layout = [](const CallNode& call, std::span<const Layout> offered,
-                 const Layout&) -> std::optional<LayoutDecision> {
-    auto& a = static_cast<const Resize2DAttrs&>(*call.attrs.get());
-    Layout now = Layout::of(a.layout);
-    Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;
-    if (!image_layout(want.to_string())) return std::nullopt;
-    LayoutDecision out;
-    out.inputs = out.outputs = {want};
-    Node* copy = a.info().clone(a);
-    NodeRef owner(copy);
-    static_cast<Resize2DAttrs*>(copy)->layout = want.to_string();
-    out.attrs = Attrs::unchecked(owner);
-    return out;
+  auto add = [&](const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
+                 std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
+                 std::vector<OpExample> examples) {
+    op.name = name;
+    op.doc = doc;
+    op.attrs = &attrs;
+    op.relation = relation;
+    op.compute = std::move(compute);
+    op.layout = layout;
+    op.examples = std::move(examples);
+    registry.add(op);
   };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<Resize2DAttrs>();
-    Layout l = Layout::of(a.layout);
-    TirTensor x = ctx.inputs[0];
-    size_t axes[2] = {static_cast<size_t>(l.index_of('H')), static_cast<size_t>(l.index_of('W'))};
-    DType out = ctx.outputs[0].dtype, f = DType::Float(32);
-    return tir::compute("T_resize", ctx.outputs[0].shape, [&](const Indices& i) {
-      auto clamp = [&](const PrimExpr& p, size_t axis) {
-        return min(max(p, index(0)), x->shape()[axis] - 1);
-      };
-      PrimExpr p[2];
-      for (size_t k = 0; k < 2; ++k)
-        p[k] = source_position(i[axes[k]], x->shape()[axes[k]], ctx.outputs[0].shape[axes[k]],
-                               a.coordinate_transformation_mode);
-      auto read = [&](const PrimExpr& y, const PrimExpr& z) {
-        Indices at = i;
-        at[axes[0]] = clamp(y, axes[0]);
-        at[axes[1]] = clamp(z, axes[1]);
-        return x(at);
-      };
-      if (a.method == "nearest_neighbor")
-        return tir::cast(out,
-                         read(nearest(p[0], a.rounding_method), nearest(p[1], a.rounding_method)));
-      PrimExpr low[2], part[2];
-      for (size_t k = 0; k < 2; ++k) {
-        PrimExpr floor = tir::call("floor", f, {p[k]});
-        low[k] = tir::cast(kIndex, floor);
-        part[k] = p[k] - floor;
-      }
-      auto blend = [&](const PrimExpr& u, const PrimExpr& v, const PrimExpr& t) {
-        return u + (v - u) * t;
-      };
-      auto value = [&](int64_t dy, int64_t dx) {
-        return tir::cast(f, read(low[0] + dy, low[1] + dx));
-      };
-      PrimExpr top = blend(value(0, 0), value(0, 1), part[1]),
-               bottom = blend(value(1, 0), value(1, 1), part[1]);
-      return tir::cast(out, blend(top, bottom, part[0]));
-    });
-  });
-  registry.add(op);
+  add("image.resize1d", "A sequence at another length, by nearest neighbour, linear or cubic.",
+      Resize1DAttrs::static_info(), resize_relation<1>, resize_rule<1>(),
+      resize_layout<Resize1DAttrs>,
+      {{{"Tensor[(1, 2, 5), float32]"}, "size=[8]"},
+       {{"Tensor[(1, 2, 5), float32]"}, "size=[3], method=\"cubic\""}});
+  add("image.resize2d", "An image at another size, by nearest neighbour, linear or cubic.",
+      Resize2DAttrs::static_info(), resize_relation<2>, resize_rule<2>(),
+      resize_layout<Resize2DAttrs>,
+      {{{"Tensor[(1, 2, 4, 5), float32]"}, "size=[8, 7], method=\"linear\""},
+       {{"Tensor[(1, 4, 5, 2), float32]"},
+        "size=[3, 7], method=\"cubic\", layout=\"NHWC\", cubic_exclude=1"},
+       {{"Tensor[(1, 2, 4, 5), float32]"},
+        "size=[3, 3], coordinate_transformation_mode=\"tf_crop_and_resize\", roi=[-0.2f, 0.1f, "
+        "1f, 0.9f], extrapolation_value=7f"},
+       {{"Tensor[(1, 2, 4, 5), int32]"},
+        "size=[8, 10], method=\"nearest_neighbor\", "
+        "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\""}});
+  add("image.resize3d", "A volume at another size, by nearest neighbour, linear or cubic.",
+      Resize3DAttrs::static_info(), resize_relation<3>, resize_rule<3>(),
+      resize_layout<Resize3DAttrs>,
+      {{{"Tensor[(1, 2, 3, 4, 5), float32]"}, "size=[4, 3, 9]"},
+       {{"Tensor[(1, 1, 3, 4, 2), float32]"},
+        "size=[2, 4, 3], method=\"nearest_neighbor\", "
+        "coordinate_transformation_mode=\"align_corners\""}});
 }
 
 }  // namespace relay::ops

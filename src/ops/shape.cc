@@ -92,11 +92,19 @@ Type reshape_relation(RelationContext& ctx) {
         return nullptr;
       int64_t p = a.newshape[k + 1], q = a.newshape[k + 2];
       k += 2;
-      if (!require(ctx, p != 0 && q != 0 && (p > 0 || q > 0), codes::op_bad_attribute,
-                   "-4 must be followed by two sizes, one of them -1 at most"))
+      if (!require(ctx, p >= -1 && q >= -1 && p != 0 && q != 0 && (p > 0 || q > 0),
+                   codes::op_bad_attribute,
+                   "-4 must be followed by two sizes above 0, one of them -1 at most",
+                   "-4, then such as 2, -1", std::to_string(p) + ", " + std::to_string(q)))
         return nullptr;
-      out.push_back(p > 0 ? dim(p) : floor_div(*d, dim(q)));
-      out.push_back(q > 0 ? dim(q) : floor_div(*d, dim(p)));
+      Dim first = p > 0 ? dim(p) : floor_div(*d, dim(q));
+      Dim second = q > 0 ? dim(q) : floor_div(*d, dim(p));
+      if (!require(ctx, ctx.equal(first * second, *d), codes::type_shape,
+                   "the sizes behind -4 do not split the axis", "factors of " + to_string(*d),
+                   std::to_string(p) + ", " + std::to_string(q)))
+        return nullptr;
+      out.push_back(std::move(first));
+      out.push_back(std::move(second));
     } else {
       return ctx.fail(codes::op_bad_attribute, "newshape holds an unknown code",
                       "sizes, 0, -1, -2, -3 or -4", std::to_string(v));
@@ -113,7 +121,8 @@ Type reshape_relation(RelationContext& ctx) {
     out[*inferred] = m && *m == 0                   ? dim(0)
                      : is_any(have) || is_any(want) ? dim_any()
                                                     : floor_div(have, want);
-  } else if (!require(ctx, !dim_differs(have, want), codes::type_shape,
+    if (!m || *m != 0) ctx.equal(out[*inferred] * want, have);
+  } else if (!require(ctx, ctx.equal(have, want), codes::type_shape,
                       "the new shape holds another number of elements",
                       to_string(have) + " elements of " + shape_text(x->shape),
                       to_string(want) + " of " + shape_text(out))) {
@@ -191,12 +200,15 @@ std::optional<Slice> slice_of(int64_t size, std::optional<int64_t> begin,
 std::optional<std::vector<std::optional<Slice>>> slices_of(
     const StridedSliceAttrs& a, const std::vector<std::optional<int64_t>>& sizes) {
   std::vector<std::optional<Slice>> out(sizes.size());
+  std::vector<bool> seen(sizes.size(), false);
   size_t n = std::max(a.begin ? a.begin->size() : 0, a.end ? a.end->size() : 0);
   for (size_t k = 0; k < n; ++k) {
-    int64_t axis = a.axes ? (k < a.axes->size() ? (*a.axes)[k] : -1000) : static_cast<int64_t>(k);
-    axis = from_front(axis, static_cast<int64_t>(sizes.size()));
-    if (axis < 0 || axis >= static_cast<int64_t>(sizes.size()) || !sizes[static_cast<size_t>(axis)])
-      return std::nullopt;
+    if (a.axes && k >= a.axes->size()) return std::nullopt;
+    int64_t axis = from_front(a.axes ? (*a.axes)[k] : static_cast<int64_t>(k),
+                              static_cast<int64_t>(sizes.size()));
+    if (axis < 0 || axis >= static_cast<int64_t>(sizes.size())) return std::nullopt;
+    if (!sizes[static_cast<size_t>(axis)] || seen[static_cast<size_t>(axis)]) return std::nullopt;
+    seen[static_cast<size_t>(axis)] = true;
     std::optional<int64_t> begin, end;
     if (a.begin && k < a.begin->size()) begin = (*a.begin)[k];
     if (a.end && k < a.end->size()) end = (*a.end)[k];
@@ -218,20 +230,44 @@ std::optional<std::vector<Dim>> padded_shape(RelationContext& ctx, const TensorT
                "pad_width must have an entry for each axis", std::to_string(x.shape.size()),
                std::to_string(widths.size())))
     return std::nullopt;
+  constexpr int64_t kMost = int64_t{1} << 40;
   std::vector<Dim> shape = x.shape;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!require(ctx,
-                 widths[d].size() == 2 && widths[d][0] >= -(int64_t{1} << 40) &&
-                     widths[d][1] >= -(int64_t{1} << 40),
-                 codes::op_bad_attribute, "an entry of pad_width must be a begin and an end"))
+                 widths[d].size() == 2 &&
+                     std::all_of(widths[d].begin(), widths[d].end(),
+                                 [](int64_t w) { return w >= -kMost && w <= kMost; }),
+                 codes::op_bad_attribute, "an entry of pad_width must be a begin and an end",
+                 "two numbers below 2^40", to_string(field_detail::Convert<Ints>::to(widths[d]))))
+      return std::nullopt;
+    // What is cut off must be there, at each end and together.
+    int64_t cut = -std::min<int64_t>(widths[d][0], 0) - std::min<int64_t>(widths[d][1], 0);
+    if (!require(ctx, cut == 0 || ctx.at_least(shape[d], dim(cut)), codes::type_shape,
+                 "pad_width removes more than there is on axis " + std::to_string(d),
+                 "at most " + to_string(shape[d]), std::to_string(cut)))
       return std::nullopt;
     shape[d] = shape[d] + dim(widths[d][0]) + dim(widths[d][1]);
-    auto known = as_const(shape[d]);
-    if (known && !require(ctx, *known >= 0, codes::type_shape,
-                          "pad_width removes more than there is", "", std::to_string(*known)))
-      return std::nullopt;
   }
   return shape;
+}
+
+// A border takes its values from inside: of an axis of n elements the nearest one (n >= 1), or
+// mirrored ones, of which there are n, or n - 1 without the edge itself.
+bool border_fits(RelationContext& ctx, const TensorTypeNode& x, const std::vector<Ints>& widths,
+                 const std::string& mode) {
+  for (size_t d = 0; d < widths.size(); ++d) {
+    int64_t widest = std::max(widths[d][0], widths[d][1]);
+    if (widest <= 0) continue;
+    int64_t need = mode == "edge" ? 1 : mode == "REFLECT" ? widest + 1 : widest;
+    if (ctx.at_least(x.shape[d], dim(need))) continue;
+    ctx.fail(codes::type_shape,
+             "the border on axis " + std::to_string(d) + " is wider than what it repeats",
+             "an axis of at least " + std::to_string(need), shape_text(x.shape),
+             mode == "edge" ? "pad an empty axis with a constant"
+                            : "use a narrower border, or pad in several steps");
+    return false;
+  }
+  return true;
 }
 
 // Reads beyond the border: the nearest element, or mirrored with or without the border itself.
@@ -306,7 +342,7 @@ void add_shape(OpRegistry& registry) {
     for (size_t d = 0; d < drop.size() && !a.axis; ++d) drop[d] = as_const(x->shape[d]) == 1;
     for (int64_t v : a.axis.value_or(Ints{})) {
       auto axis = normal_axis(ctx, v, x->rank());
-      if (!axis || !require(ctx, !dim_differs(x->shape[static_cast<size_t>(*axis)], dim(1)),
+      if (!axis || !require(ctx, ctx.equal(x->shape[static_cast<size_t>(*axis)], dim(1)),
                             codes::type_shape, "a squeezed axis must have size one", "1",
                             to_string(x->shape[static_cast<size_t>(*axis)])))
         return nullptr;
@@ -340,7 +376,7 @@ void add_shape(OpRegistry& registry) {
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
     if (x == nullptr || y == nullptr ||
-        !require(ctx, !dim_differs(product(x->shape), product(y->shape)), codes::type_shape,
+        !require(ctx, ctx.equal(product(x->shape), product(y->shape)), codes::type_shape,
                  "the shapes hold different numbers of elements", shape_text(x->shape),
                  shape_text(y->shape)))
       return nullptr;
@@ -406,7 +442,7 @@ void add_shape(OpRegistry& registry) {
       const TensorType& t = (*list)[k];
       bool fits = t->rank() == first->rank() && t->dtype == first->dtype;
       for (size_t d = 0; fits && d < shape.size(); ++d)
-        fits = d == static_cast<size_t>(*axis) || !dim_differs(shape[d], t->shape[d]);
+        fits = d == static_cast<size_t>(*axis) || ctx.equal(shape[d], t->shape[d]);
       if (!require(ctx, fits, codes::type_shape,
                    "tensor " + std::to_string(k) + " does not fit the first one",
                    to_string(Type(first)) + " but for axis " + std::to_string(*axis),
@@ -450,7 +486,7 @@ void add_shape(OpRegistry& registry) {
     std::vector<Dim> shape = (*list)[0]->shape;
     for (const TensorType& t : *list) {
       bool fits = t->rank() == (*list)[0]->rank() && t->dtype == (*list)[0]->dtype;
-      for (size_t d = 0; fits && d < shape.size(); ++d) fits = !dim_differs(shape[d], t->shape[d]);
+      for (size_t d = 0; fits && d < shape.size(); ++d) fits = ctx.equal(shape[d], t->shape[d]);
       if (!require(ctx, fits, codes::type_shape, "all tensors must have one type",
                    to_string(Type((*list)[0])), to_string(Type(t))))
         return nullptr;
@@ -496,7 +532,9 @@ void add_shape(OpRegistry& registry) {
                    "the axis does not divide into equal parts",
                    "a multiple of " + std::to_string(*n), to_string(size)))
         return nullptr;
-      sizes.assign(static_cast<size_t>(*n), floor_div(size, dim(*n)));
+      Dim part = floor_div(size, dim(*n));
+      ctx.equal(part * dim(*n), size);
+      sizes.assign(static_cast<size_t>(*n), part);
     } else {
       Ints starts;
       if (!require(ctx, field_detail::Convert<Ints>::from(a.indices_or_sections, starts),
@@ -512,9 +550,8 @@ void add_shape(OpRegistry& registry) {
         at = dim(s);
       }
       sizes.push_back(size - at);
-      auto last = as_const(sizes.back());
-      if (last && !require(ctx, *last >= 0, codes::op_bad_attribute, "a part begins behind the end",
-                           to_string(size), to_string(at)))
+      if (!require(ctx, ctx.at_least(size, at), codes::op_bad_attribute,
+                   "a part begins behind the end", to_string(size), to_string(at)))
         return nullptr;
     }
     std::vector<Type> parts;
@@ -559,9 +596,9 @@ void add_shape(OpRegistry& registry) {
     std::vector<std::optional<int64_t>> sizes;
     for (const Dim& d : x->shape) sizes.push_back(as_const(d));
     auto slices = slices_of(a, sizes);
-    if (!require(ctx, slices.has_value(), codes::op_bad_attribute,
-                 "the slice does not fit the input",
-                 "axes within " + shape_text(x->shape) + " of known size, steps other than 0"))
+    if (!require(
+            ctx, slices.has_value(), codes::op_bad_attribute, "the slice does not fit the input",
+            "different axes within " + shape_text(x->shape) + " of known size, steps other than 0"))
       return nullptr;
     std::vector<Dim> shape = x->shape;
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -598,8 +635,23 @@ void add_shape(OpRegistry& registry) {
                  codes::op_bad_attribute, "pad_mode is not known", "constant, edge or reflect",
                  a.pad_mode))
       return nullptr;
+    const TensorTypeNode* value = ctx.tensor(1);
+    if (value != nullptr) {
+      auto sizes = value->const_shape();
+      bool one = sizes && std::all_of(sizes->begin(), sizes->end(), [](auto n) { return n == 1; });
+      if (!require(ctx, one, codes::type_shape, "pad_value must be one element", "a scalar",
+                   to_string(Type(value))))
+        return nullptr;
+    } else if (ctx.failure()) {
+      return nullptr;
+    } else {
+      ctx.solve(1, scalar_type(x->dtype));
+    }
     auto shape = padded_shape(ctx, *x, a.pad_width);
-    return shape ? Type(tensor_type(std::move(*shape), x->dtype)) : nullptr;
+    if (!shape || (a.pad_mode != "constant" &&
+                   !border_fits(ctx, *x, a.pad_width, a.pad_mode == "edge" ? "edge" : "REFLECT")))
+      return nullptr;
+    return tensor_type(std::move(*shape), x->dtype);
   };
   op.examples = {
       {{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
@@ -638,7 +690,8 @@ void add_shape(OpRegistry& registry) {
                  "mode is not known", "SYMMETRIC or REFLECT", a.mode))
       return nullptr;
     auto shape = padded_shape(ctx, *x, a.pad_width);
-    return shape ? Type(tensor_type(std::move(*shape), x->dtype)) : nullptr;
+    if (!shape || !border_fits(ctx, *x, a.pad_width, a.mode)) return nullptr;
+    return tensor_type(std::move(*shape), x->dtype);
   };
   op.examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
@@ -748,7 +801,7 @@ void add_shape(OpRegistry& registry) {
     auto both = broadcast_shapes(ctx, x.shape, want);
     if (!both) return nullptr;
     bool fits = both->size() == want.size();
-    for (size_t d = 0; fits && d < want.size(); ++d) fits = !dim_differs((*both)[d], want[d]);
+    for (size_t d = 0; fits && d < want.size(); ++d) fits = ctx.equal((*both)[d], want[d]);
     if (!require(ctx, fits, codes::type_shape, "the input does not broadcast to the shape",
                  shape_text(want), shape_text(x.shape)))
       return nullptr;

@@ -26,20 +26,18 @@ bool check_list(RelationContext& ctx, const Ints& list, size_t dims, int64_t lea
 std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kernel, int64_t stride,
                                int64_t dilation, int64_t pad_begin, int64_t pad_end,
                                bool ceil_mode) {
-  int64_t reach = (kernel - 1) * dilation + 1;
-  Dim room = in + dim(pad_begin + pad_end - reach);
-  auto known = as_const(room);
-  if (known && *known < 0) {
+  Dim reach = dim(kernel - 1) * dim(dilation) + dim(1);
+  Dim least = reach - dim(pad_begin + pad_end);
+  if (!ctx.at_least(in, least)) {
     ctx.fail(codes::type_shape, "the window is larger than the padded input",
-             "an input of at least " + std::to_string(reach - pad_begin - pad_end), to_string(in));
+             "an input of at least " + to_string(least), to_string(in));
     return std::nullopt;
   }
+  Dim room = in - least;
   if (!ceil_mode) return floor_div(room, dim(stride)) + dim(1);
-  Dim out = ceil_div(room, dim(stride)) + dim(1);
   // A window that would start behind the input and its leading border is dropped.
-  auto n = as_const(out), size = as_const(in);
-  if (n && size && (*n - 1) * stride >= *size + pad_begin) return dim(*n - 1);
-  return out;
+  Dim last_start = floor_div(in + dim(pad_begin - 1), dim(stride));
+  return min(ceil_div(room, dim(stride)), last_start) + dim(1);
 }
 
 }  // namespace relay::ops

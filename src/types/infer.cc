@@ -337,7 +337,7 @@ class Inference {
     std::vector<Type> args;
     for (const Type& a : p.args) args.push_back(unifier_.resolve(a));
     RelationContext ctx(row, args, p.call->attrs, p.call->span);
-    Type result = row.relation(ctx);
+    Type result = run_relation(ctx);
     if (ctx.failure()) {
       diags_.add(*ctx.failure());
       return true;

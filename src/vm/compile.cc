@@ -840,7 +840,34 @@ class FunctionCompiler {
     return Place{Place::kRegister, r, {}};
   }
 
+  // What the kernel's operators assume about sizes is checked before it runs.
+  void emit_assumptions(const FunctionNode& f) {
+    post_order(
+        f.body,
+        [&](const Node& n) {
+          auto* call = as<CallNode>(&n);
+          if (call == nullptr || !isa<OpNode>(call->op)) return;
+          for (const DimAssumption& s : assumptions_of(*call)) {
+            bool equal = s.kind == DimAssumption::kEqual;
+            int32_t a = dim_value(s.a, call->span), b = dim_value(s.b, call->span);
+            int32_t holds = b_.int_reg();
+            b_.int_op(equal ? IntOp::eq : IntOp::le, holds, equal ? a : b, equal ? b : a);
+            FunctionBuilder::Label broken = b_.label(), end = b_.label();
+            b_.if_zero(holds, broken);
+            b_.jump(end);
+            b_.bind(broken);
+            b_.fatal(program_.string(
+                         as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s.a) +
+                         (equal ? " must equal " : " must be at least ") + to_string(s.b)),
+                     call->span ? program_.string(call->span.describe()) : -1);
+            b_.bind(end);
+          }
+        },
+        family::expr);
+  }
+
   Place emit_kernel(const LetNode& l, const CallNode& c, const FunctionNode& f) {
+    emit_assumptions(f);
     bool as_object = escapes_.contains(l.var.get());
     if (is_view(f)) {
       Place source = place_of(c.args[0]);

@@ -1,7 +1,7 @@
 // Resize, Upsample and other sampling of images.
 //
 // Resize is linear and separable. Where Relay's image.resize operators mean the same they are used;
-// every other combination (scales that do not divide, antialiasing, several axes, ...) is written
+// what they have no attributes for (scales that do not divide, antialiasing, other axes) is written
 // out as one gather or one matrix product per axis, with weights computed here.
 #include <algorithm>
 #include <cmath>
@@ -124,9 +124,11 @@ Expr weighted_axis(NodeContext& ctx, const Expr& e, int64_t axis, const ResizeSp
 // Whether image.resize means exactly this: spatial axes only, and scales that are the ratio of
 // sizes.
 bool is_image_resize(const ResizeSpec& s, const std::vector<AxisResize>& axes, int64_t rank) {
-  if (rank < 3 || rank > 5 || s.antialias || s.exclude_outside) return false;
+  if (rank < 3 || rank > 5 || s.antialias) return false;
   if (axes[0].in != axes[0].out || axes[1].in != axes[1].out) return false;
-  static constexpr std::string_view kModes[] = {"half_pixel", "align_corners", "asymmetric"};
+  static constexpr std::string_view kModes[] = {"half_pixel",         "half_pixel_symmetric",
+                                                "pytorch_half_pixel", "align_corners",
+                                                "asymmetric",         "tf_half_pixel_for_nn"};
   if (std::find(std::begin(kModes), std::end(kModes), s.coordinates) == std::end(kModes)) {
     return false;
   }
@@ -134,7 +136,7 @@ bool is_image_resize(const ResizeSpec& s, const std::vector<AxisResize>& axes, i
     double ratio = static_cast<double>(a.out) / static_cast<double>(a.in);
     if (std::fabs(ratio - a.scale) > 1e-6 * ratio) return false;
   }
-  return s.mode != "cubic";
+  return true;
 }
 
 Expr image_resize(NodeContext& ctx, const Expr& x, const ResizeSpec& s,
@@ -146,9 +148,13 @@ Expr image_resize(NodeContext& ctx, const Expr& x, const ResizeSpec& s,
   bool nearest = s.mode == "nearest";
   AttrList attrs{{"size", to_value(size)},
                  {"layout", std::string(layouts[size.size() - 1])},
-                 {"method", std::string(nearest ? "nearest_neighbor" : "linear")},
+                 {"method", nearest ? std::string("nearest_neighbor") : s.mode},
                  {"coordinate_transformation_mode", s.coordinates}};
   if (nearest) attrs.emplace_back("rounding_method", s.nearest);
+  if (s.mode == "cubic") {
+    attrs.emplace_back("cubic_alpha", s.cubic_alpha);
+    attrs.emplace_back("cubic_exclude", int64_t{s.exclude_outside});
+  }
   return ctx.call(name, {x}, attrs);
 }
 
@@ -170,10 +176,7 @@ Expr resize(NodeContext& ctx, Expr x, const ResizeSpec& s, const std::vector<Axi
   });
   if (!changes) return x;
   DType dtype = NodeContext::dtype_of(x);
-  bool available = NodeContext::has_op("image.resize" + std::to_string(rank - 2) + "d");
-  if (available && dtype.is_floating() && is_image_resize(s, axes, rank)) {
-    return image_resize(ctx, x, s, axes);
-  }
+  if (!dtype.is_bool() && is_image_resize(s, axes, rank)) return image_resize(ctx, x, s, axes);
   bool whole = dtype.is_integer();
   if (s.mode != "nearest" && whole) x = ctx.cast(x, DType::Float(32));
   Expr outside;

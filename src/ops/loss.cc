@@ -1,0 +1,140 @@
+// Losses of classifiers.
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+DType accumulator(DType d) { return d.bits == 16 ? DType::Float(32) : d; }
+
+Type cross_entropy_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+  if (x == nullptr || y == nullptr) return nullptr;
+  if (!require(ctx, x->dtype == y->dtype && x->dtype.is_floating(), codes::type_dtype,
+               "needs predictions and targets of one floating dtype", "float32",
+               x->dtype.to_string() + " and " + y->dtype.to_string()) ||
+      !require(ctx,
+               x->rank() == 2 && y->rank() == 2 && ctx.equal(x->shape[0], y->shape[0]) &&
+                   ctx.equal(x->shape[1], y->shape[1]),
+               codes::type_shape, "predictions and targets must be matrices of one shape",
+               "(items, classes)", shape_text(x->shape) + " and " + shape_text(y->shape)))
+    return nullptr;
+  return scalar_type(x->dtype);
+}
+
+// -sum(f(x) * y) / items, where f is the logarithm unless the predictions are logarithms already.
+std::shared_ptr<const ComputeRule> cross_entropy_rule(bool logits) {
+  return compute_rule([logits](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0], y = ctx.inputs[1];
+    DType acc = accumulator(x->dtype);
+    TirTensor total = tir::compute("T_sum", {}, [&](const Indices&) {
+      return tir::sum(x->shape(), [&](const Indices& k) {
+        PrimExpr p = tir::cast(acc, x(k));
+        return (logits ? p : tir::call("log", acc, {p})) * tir::cast(acc, y(k));
+      });
+    });
+    return tir::compute("T_cross_entropy", {}, [&](const Indices&) {
+      PrimExpr mean = div(total(Indices{}), tir::cast(acc, x->shape()[0]));
+      return tir::cast(x->dtype, mean * imm_float(acc, -1));
+    });
+  });
+}
+
+Type nll_loss_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *t = ctx.tensor(1), *w = ctx.tensor(2);
+  if (x == nullptr || t == nullptr || w == nullptr) return nullptr;
+  auto& a = ctx.attrs<NLLLossAttrs>();
+  std::vector<Dim> items;
+  for (size_t d = 0; d < x->shape.size(); ++d) {
+    if (d != 1) items.push_back(x->shape[d]);
+  }
+  bool fits = x->rank() >= 2 && t->shape.size() == items.size() && w->rank() == 1 &&
+              ctx.equal(w->shape[0], x->shape[1]);
+  for (size_t d = 0; fits && d < items.size(); ++d) fits = ctx.equal(t->shape[d], items[d]);
+  if (!require(
+          ctx, fits, codes::type_shape, "predictions, targets and weights do not fit",
+          "(n, classes, ...), (n, ...) and (classes,)",
+          shape_text(x->shape) + ", " + shape_text(t->shape) + " and " + shape_text(w->shape)) ||
+      !require(
+          ctx, x->dtype.is_floating() && w->dtype == x->dtype && t->dtype.is_integer(),
+          codes::type_dtype, "needs floating predictions and weights, and integer targets",
+          "float32, int32 and float32",
+          x->dtype.to_string() + ", " + t->dtype.to_string() + " and " + w->dtype.to_string()) ||
+      !require(ctx, ctx.at_least(x->shape[1], dim(1)), codes::type_shape, "there is no class",
+               "1 or more", shape_text(x->shape)) ||
+      !require(ctx, a.reduction == "none" || a.reduction == "sum" || a.reduction == "mean",
+               codes::op_bad_attribute, "reduction is not known", "none, sum or mean", a.reduction))
+    return nullptr;
+  return a.reduction == "none" ? tensor_type(std::move(items), x->dtype) : scalar_type(x->dtype);
+}
+
+TirTensor nll_loss(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<NLLLossAttrs>();
+  TirTensor x = ctx.inputs[0], target = ctx.inputs[1], weight = ctx.inputs[2];
+  DType acc = accumulator(x->dtype);
+  // A target that names no class reads the nearest one, never outside of the tensor.
+  auto class_of = [&](const Indices& i) {
+    return min(max(tir::cast(kIndex, target(i)), index(0)), x->shape()[1] - 1);
+  };
+  auto weight_of = [&](const Indices& i) {
+    return select(eq(tir::cast(kIndex, target(i)), index(a.ignore_index)), imm_float(acc, 0),
+                  tir::cast(acc, weight(class_of(i))));
+  };
+  auto loss_of = [&](const Indices& i) {
+    Indices at = i;
+    at.insert(at.begin() + 1, class_of(i));
+    return tir::cast(acc, x(at)) * weight_of(i) * imm_float(acc, -1);
+  };
+  if (a.reduction == "none")
+    return tir::compute("T_nll_loss", ctx.outputs[0].shape,
+                        [&](const Indices& i) { return tir::cast(x->dtype, loss_of(i)); });
+  TirTensor total = tir::compute(
+      "T_loss", {}, [&](const Indices&) { return tir::sum(target->shape(), loss_of); });
+  TirTensor weights = tir::compute(
+      "T_weight", {}, [&](const Indices&) { return tir::sum(target->shape(), weight_of); });
+  return tir::compute("T_nll_loss", {}, [&](const Indices& i) {
+    return tir::cast(x->dtype, a.reduction == "sum" ? total(i) : div(total(i), weights(i)));
+  });
+}
+
+}  // namespace
+
+void add_loss(OpRegistry& registry) {
+  OpInfo op;
+  op.support_level = 10;
+  op.precision = Precision::Never;
+  op.cost = [](const CallNode& c) { return 3 * num_elements(c.args[0]->type); };
+  op.args = {{"predictions", "(items, classes): probabilities."},
+             {"targets", "(items, classes): what they should be."}};
+  op.relation = cross_entropy_relation;
+  for (bool logits : {false, true}) {
+    op.name = logits ? "nn.cross_entropy_with_logits" : "nn.cross_entropy";
+    op.doc = logits ? "Cross entropy of logarithms of probabilities, -sum(x * y) over the items."
+                    : "Cross entropy of probabilities, -sum(log(x) * y) over the items.";
+    op.compute = cross_entropy_rule(logits);
+    op.examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}};
+    registry.add(op);
+  }
+  op.name = "nn.nll_loss";
+  op.doc = "Negative log likelihood: minus the prediction for the target class, weighted.";
+  op.args = {{"predictions", "(n, classes, ...): logarithms of probabilities."},
+             {"targets", "(n, ...): class numbers."},
+             {"weights", "(classes,): weight of each class."}};
+  op.attrs = &NLLLossAttrs::static_info();
+  op.relation = nll_loss_relation;
+  op.compute = compute_rule(nll_loss);
+  op.examples = {
+      {{"Tensor[(4, 3), float32]", "Tensor[(4,), int32]", "Tensor[(3,), float32]"}, "", 0.1, 2},
+      {{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5), int64]", "Tensor[(3,), float32]"},
+       "reduction=\"none\", ignore_index=1",
+       0.1,
+       2}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops
