@@ -24,6 +24,10 @@ Indices without(const Indices& i, size_t axis) {
   return out;
 }
 
+TirTensor same_elements(const TirTensor& t) {
+  return tir::compute("T_same", t->shape(), [&](const Indices& i) { return t(i); });
+}
+
 template <class A>
 Type norm_relation(RelationContext& ctx, int64_t tensors) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -308,10 +312,27 @@ void add_norm(OpRegistry& registry) {
              {"moving_var", "Variance of each channel."}};
   op.attrs = &BatchNormAttrs::static_info();
   op.relation = batch_norm_relation;
-  op.compute = nullptr;
-  op.examples = {};
-  op.absent = {{"compute", "SimplifyInference replaces it by arithmetic"},
-               {"examples", "SimplifyInference replaces it"}};
+  op.fusion = FusionClass::Opaque;
+  op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]",
+                   "Tensor[(3,), float32]", "Tensor[(3,), float32]"},
+                  "epsilon=0.001f",
+                  0.5,
+                  2.0}};
+  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<BatchNormAttrs>();
+    TirTensor x = ctx.inputs[0], gamma = ctx.inputs[1], beta = ctx.inputs[2];
+    TirTensor mean = ctx.inputs[3], variance = ctx.inputs[4];
+    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+    DType acc = accumulator(x->dtype);
+    TirTensor y = tir::compute("T_batch_norm", x->shape(), [&](const Indices& i) {
+      auto of = [&](const TirTensor& t) { return tir::cast(acc, t(i[axis])); };
+      PrimExpr deviation = tir::call("sqrt", acc, {of(variance) + imm_float(acc, a.epsilon)});
+      PrimExpr scale = div(a.scale ? of(gamma) : imm_float(acc, 1), deviation);
+      PrimExpr v = (tir::cast(acc, x(i)) - of(mean)) * scale;
+      return tir::cast(x->dtype, a.center ? v + of(beta) : v);
+    });
+    return std::vector<TirTensor>{y, same_elements(mean), same_elements(variance)};
+  });
   registry.add(op);
 
   op.name = "nn.dropout";
@@ -322,6 +343,14 @@ void add_norm(OpRegistry& registry) {
     const TensorTypeNode* x = ctx.tensor(0);
     return x == nullptr ? nullptr : Type(tuple_type({Type(x), Type(x)}));
   };
+  op.examples = {{{"Tensor[(2, 3), float32]"}, ""}};
+  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
+    TirTensor x = ctx.inputs[0];
+    TirTensor mask = tir::compute("T_mask", x->shape(), [&](const Indices&) {
+      return x->dtype.is_floating() ? imm_float(x->dtype, 1) : imm(x->dtype, 1);
+    });
+    return std::vector<TirTensor>{same_elements(x), mask};
+  });
   registry.add(op);
 }
 
