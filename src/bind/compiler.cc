@@ -8,10 +8,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 
 #include "base/diagnostic_codes.h"
 #include "bind/convert.h"
 #include "driver/compile.h"
+#include "driver/evaluate.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -25,6 +27,13 @@ struct Executable {
   runtime::Module module;
   std::shared_ptr<const CompiledModule> compiled;  // null when loaded from `path`
   std::string path;
+};
+
+// A module on the reference evaluator, which serves one thread at a time.
+struct Evaluation {
+  Module module;
+  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<std::mutex> turn = std::make_unique<std::mutex>();
 };
 
 // @main with parameters replaced by constants; names without a parameter are refused.
@@ -55,6 +64,12 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
   return with_function(mod, global_var("main", made->type), made);
 }
 
+// Whether Ctrl-C was pressed.
+bool interrupted() {
+  nb::gil_scoped_acquire gil;
+  return PyErr_CheckSignals() != 0;
+}
+
 CompileOptions make_options(nb::handle settings) {
   CompileOptions out;
   nb::dict given = nb::cast<nb::dict>(settings);
@@ -74,10 +89,7 @@ CompileOptions make_options(nb::handle settings) {
     if (name == "config") out.config = to_dict(value);
   }
   // Ctrl-C stops a compilation between passes.
-  out.cancelled = [] {
-    nb::gil_scoped_acquire gil;
-    return PyErr_CheckSignals() != 0;
-  };
+  out.cancelled = interrupted;
   return out;
 }
 
@@ -87,7 +99,7 @@ auto unlocked(F work) {
   try {
     nb::gil_scoped_release release;
     return work();
-  } catch (const UserError&) {
+  } catch (const Error&) {
     if (PyErr_Occurred() != nullptr) throw nb::python_error();
     throw;
   }
@@ -139,8 +151,10 @@ Executable build(const PyModule& mod, nb::dict params, nb::dict settings) {
   throw UserError(Diagnostic(codes::driver_option, Span(), message));
 }
 
-nb::object run(const Executable& exe, const std::string& name, nb::tuple args, nb::dict kwargs) {
-  const runtime::Function& f = exe.module.function(name);
+// The values of a function's parameters, in order, by position or name.
+std::vector<runtime::Value> collect_arguments(const runtime::Function& f, nb::tuple args,
+                                              nb::dict kwargs) {
+  const std::string& name = f.name;
   std::vector<runtime::Value> values;
   values.reserve(f.params.size());
   if (args.size() > f.params.size()) {
@@ -169,6 +183,11 @@ nb::object run(const Executable& exe, const std::string& name, nb::tuple args, n
       if (!known) bad_argument("@" + name + " has no input '" + given + "'");
     }
   }
+  return values;
+}
+
+nb::object run(const Executable& exe, const std::string& name, nb::tuple args, nb::dict kwargs) {
+  std::vector<runtime::Value> values = collect_arguments(exe.module.function(name), args, kwargs);
   runtime::Value result;
   {
     nb::gil_scoped_release release;
@@ -176,6 +195,25 @@ nb::object run(const Executable& exe, const std::string& name, nb::tuple args, n
     values.clear();
   }
   return from_run_value(result);
+}
+
+Evaluation make_evaluator(const PyModule& mod, nb::dict params) {
+  std::map<std::string, Tensor> tensors;
+  for (auto [name, value] : params) tensors[nb::cast<std::string>(name)] = to_tensor(value).copy();
+  Module typed =
+      unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
+  EvalOptions options;
+  options.cancelled = interrupted;
+  return {typed, std::make_unique<Evaluator>(typed, options)};
+}
+
+nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args, nb::dict kwargs) {
+  std::vector<runtime::Value> values =
+      collect_arguments(signature_of(e.module, name), args, kwargs);
+  return from_run_value(unlocked([&] {
+    std::lock_guard<std::mutex> lock(*e.turn);
+    return e.evaluator->call(name, std::move(values));
+  }));
 }
 
 // (name, type, shape, dtype) of each parameter or result; shape and dtype are None for a
@@ -243,6 +281,17 @@ void bind_compiler(nb::module_& m) {
       .def("results", [](const Executable& e, const std::string& f) {
         return describe(e.module.function(f).results);
       });
+
+  nb::class_<Evaluation>(m, "Evaluator", "A program on the reference evaluator.")
+      .def("run", &evaluate, nb::arg("function"), nb::arg("args"), nb::arg("kwargs"))
+      .def("params",
+           [](const Evaluation& e, const std::string& f) {
+             return describe(signature_of(e.module, f).params);
+           })
+      .def("results", [](const Evaluation& e, const std::string& f) {
+        return describe(signature_of(e.module, f).results);
+      });
+  m.def("evaluator", &make_evaluator, nb::arg("mod"), nb::arg("params"));
 
   m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"));
   m.def("optimize", [](const PyModule& mod, nb::dict settings) {

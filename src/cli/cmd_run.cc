@@ -8,15 +8,20 @@
 #include "cli/inputs.h"
 #include "cli/npy.h"
 #include "cli/terminal.h"
+#include "driver/evaluate.h"
 
 namespace relay::cli {
 namespace {
 
 using runtime::Tensor;
 
+// Results of more elements are shown by a digest.
+constexpr int64_t kSmallTensor = 64;
+
 struct Options {
   std::string model;
   std::string function = "main";
+  std::string executor = "vm";
   std::string output;
   uint64_t seed = 0;
   bool random = false;
@@ -42,92 +47,208 @@ std::string file_name(const std::string& name) {
   return (out.empty() ? "output" : out) + ".npy";
 }
 
+// What was run, and what came out.
+struct Outcome {
+  runtime::Function signature;
+  runtime::Value value;
+  std::string text;  // the value in text form, where the types are known
+  double seconds = 0;
+  size_t given = 0;  // inputs that are no inventions
+  // Of compiled programs only.
+  std::string target;
+  std::vector<std::string> bound;
+  double flops = 0;
+  int threads = 1;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<runtime::Value> input_values(const runtime::Function& f, const Files& files,
+                                         const Options& o) {
+  std::vector<Tensor> inputs = make_inputs(f, files, o.seed);
+  return {inputs.begin(), inputs.end()};
+}
+
+// Whether the value itself is the output: a program without inputs is run for what it gives.
+bool shows_value(const Options& o, const Outcome& out) {
+  std::vector<Tensor> tensors;
+  runtime::flatten_tensors(out.value, tensors);
+  bool small = !out.text.empty();
+  for (const Tensor& t : tensors) small = small && t.num_elements() <= kSmallTensor;
+  return small && out.signature.params.empty() && o.output.empty() && !o.json;
+}
+
+Outcome run_evaluator(const Options& o, const Files& files) {
+  if (is_artifact(o.model)) {
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "the evaluator runs programs, '" + o.model + "' is compiled")
+                        .help("give the model that it was compiled from"));
+  }
+  Outcome out;
+  LoadedModel model = read_model(o.model, o.flags, out.bound);
+  out.signature = signature_of(model.module, o.function);
+  out.given = files.size();
+  Evaluator evaluator(model.module);
+  auto start = Clock::now();
+  out.value = evaluator.call(o.function, input_values(out.signature, files, o));
+  out.seconds = seconds_since(start);
+  out.text = result_text(model.module, o.function, out.value,
+                         [&](int32_t tag) { return evaluator.closure_name(tag); });
+  return out;
+}
+
+Outcome run_compiled(const Options& o, const Files& files) {
+  Outcome out;
+  Ready ready = prepare(o.model, o.flags);
+  out.signature = ready.module.function(o.function);
+  out.given = files.size();
+  out.target = ready.target;
+  out.bound = ready.bound;
+  out.threads = ready.module.num_threads();
+  std::vector<runtime::Value> inputs = input_values(out.signature, files, o);
+  out.value = ready.module.run_values(o.function, inputs);
+  std::vector<Tensor> outputs;
+  bool tensors = runtime::flatten_tensors(out.value, outputs);
+  if (ready.source) {
+    const auto& functions = ready.module.program().functions;
+    out.text = result_text(ready.source, o.function, out.value, [&](int32_t tag) {
+      auto i = static_cast<size_t>(tag);
+      return i < functions.size() && !functions[i].internal ? functions[i].name : "";
+    });
+  }
+  if (shows_value(o, out)) return out;
+  // The first run pays for cold caches and pages; the time shown is the best of a few more.
+  std::vector<Tensor> arguments;
+  for (const runtime::Value& v : inputs) arguments.push_back(v.tensor());
+  out.seconds = 1e30;
+  auto begin = Clock::now();
+  for (int i = 0; i < 5 && Clock::now() - begin < std::chrono::seconds(2); ++i) {
+    auto start = Clock::now();
+    if (tensors) {
+      ready.module.run_into(o.function, arguments, outputs);
+    } else {
+      ready.module.run_values(o.function, inputs);
+    }
+    out.seconds = std::min(out.seconds, seconds_since(start));
+  }
+  // Of the function's own straight code; what it calls is not counted.
+  for (const runtime::Instruction& i : out.signature.code) {
+    if (i.op != runtime::Opcode::invoke_kernel) continue;
+    out.flops +=
+        static_cast<double>(ready.module.program().kernels[static_cast<size_t>(i.a)].flops);
+  }
+  return out;
+}
+
+std::string result_name(const Outcome& out, size_t i) {
+  const auto& results = out.signature.results;
+  return i < results.size() && !results[i].name.empty() ? results[i].name
+                                                        : "output" + std::to_string(i);
+}
+
+void write_outputs(const Options& o, const Outcome& out, const std::vector<Tensor>& outputs) {
+  std::filesystem::create_directories(o.output);
+  auto path = [&](size_t i) { return o.output + "/" + file_name(result_name(out, i)); };
+  for (size_t i = 0; i < outputs.size(); ++i) refuse_existing(path(i), o.force);
+  for (size_t i = 0; i < outputs.size(); ++i) write_npy(path(i), outputs[i]);
+}
+
+void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool tensors,
+                double peak_gflops) {
+  nlohmann::ordered_json root;
+  if (!out.target.empty()) root["target"] = out.target;
+  if (tensors) {
+    root["outputs"] = nlohmann::ordered_json::array();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      root["outputs"].push_back(
+          {{"name", result_name(out, i)},
+           {"dtype", outputs[i].dtype().to_string()},
+           {"shape", std::vector<int64_t>(outputs[i].shape().begin(), outputs[i].shape().end())},
+           {"digest", digest(outputs[i])}});
+    }
+  } else {
+    root["value"] = out.text;
+  }
+  root["seconds"] = out.seconds;
+  if (peak_gflops > 0) {
+    root["gflops"] = out.flops / out.seconds / 1e9;
+    root["peak_gflops"] = peak_gflops;
+  }
+  std::printf("%s\n",
+              root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+void print_notes(const Options& o, const Outcome& out) {
+  if (!out.target.empty()) std::printf("target  %s\n", out.target.c_str());
+  for (const std::string& name : out.bound) {
+    std::printf("note    dimension %s is set to 1; --input NAME=SHAPE sets another size\n",
+                name.c_str());
+  }
+  size_t params = out.signature.params.size();
+  if (out.given < params) {
+    std::printf("note    %zu input%s invented (seed %llu)\n", params - out.given,
+                params - out.given == 1 ? " is" : "s are", static_cast<unsigned long long>(o.seed));
+  }
+}
+
+void print_time(const Outcome& out, double peak_gflops) {
+  std::printf("time    %s", format_seconds(out.seconds).c_str());
+  if (peak_gflops > 0) {
+    std::printf(" on %d thread%s", out.threads, out.threads == 1 ? "" : "s");
+    if (out.flops > 0) {
+      double gflops = out.flops / out.seconds / 1e9;
+      std::printf(", %s GFLOP/s, %s %% of the machine's peak", format_number(gflops, 1).c_str(),
+                  format_number(100 * gflops / peak_gflops, 0).c_str());
+    }
+  }
+  std::printf("\n");
+}
+
 void run(Options& o) {
   // --input NAME=FILE.npy gives a value, NAME=SHAPE a shape.
-  std::vector<std::pair<std::string, std::string>> files;
+  Files files;
   std::erase_if(o.flags.inputs, [&](const std::string& text) {
     size_t equals = text.find('=');
     if (equals == std::string::npos || !text.ends_with(".npy")) return false;
     files.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     return true;
   });
-  Ready ready = prepare(o.model, o.flags);
-  const runtime::Function& f = ready.module.function(o.function);
-  std::vector<Tensor> inputs = make_inputs(f, files, o.seed);
-  using Clock = std::chrono::steady_clock;
-  std::vector<Tensor> outputs = ready.module.run(o.function, inputs);
-  // The first run pays for cold caches and pages; the time shown is the best of a few more.
-  double best = 1e30;
-  auto begin = Clock::now();
-  for (int i = 0; i < 5 && Clock::now() - begin < std::chrono::seconds(2); ++i) {
-    auto start = Clock::now();
-    ready.module.run_into(o.function, inputs, outputs);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+  bool compiled = o.executor == "vm";
+  Outcome out = compiled ? run_compiled(o, files) : run_evaluator(o, files);
+  std::vector<Tensor> outputs;
+  bool tensors = runtime::flatten_tensors(out.value, outputs);
+  if (!tensors && !o.output.empty()) {
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "the result of @" + o.function + " is not made of tensors only")
+                        .help("leave out --output: the value is printed"));
   }
-  // Of the function's own straight code; what it calls is not counted.
-  double flops = 0;
-  for (const runtime::Instruction& i : f.code) {
-    if (i.op != runtime::Opcode::invoke_kernel) continue;
-    flops += static_cast<double>(ready.module.program().kernels[static_cast<size_t>(i.a)].flops);
-  }
-  int threads = ready.module.num_threads();
-  double gflops = flops / best / 1e9;
-  double peak = measure_peak_gflops(threads);
-  auto result_name = [&](size_t i) {
-    return i < f.results.size() && !f.results[i].name.empty() ? f.results[i].name
-                                                              : "output" + std::to_string(i);
-  };
-  if (!o.output.empty()) {
-    std::filesystem::create_directories(o.output);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      refuse_existing(o.output + "/" + file_name(result_name(i)), o.force);
-    }
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      write_npy(o.output + "/" + file_name(result_name(i)), outputs[i]);
-    }
-  }
+  if (!o.output.empty()) write_outputs(o, out, outputs);
   if (o.json) {
-    nlohmann::ordered_json root;
-    if (!ready.target.empty()) root["target"] = ready.target;
-    root["outputs"] = nlohmann::ordered_json::array();
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      root["outputs"].push_back(
-          {{"name", result_name(i)},
-           {"dtype", outputs[i].dtype().to_string()},
-           {"shape", std::vector<int64_t>(outputs[i].shape().begin(), outputs[i].shape().end())},
-           {"digest", digest(outputs[i])}});
-    }
-    root["seconds"] = best;
-    root["gflops"] = gflops;
-    root["peak_gflops"] = peak;
-    std::printf("%s\n",
-                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    return print_json(out, outputs, tensors, compiled ? measure_peak_gflops(out.threads) : 0);
+  }
+  if (shows_value(o, out)) {
+    std::printf("%s\n", out.text.c_str());
     return;
   }
-  if (!ready.target.empty()) std::printf("target  %s\n", ready.target.c_str());
-  for (const std::string& name : ready.bound) {
-    std::printf("note    dimension %s is set to 1; --input NAME=SHAPE sets another size\n",
-                name.c_str());
+  print_notes(o, out);
+  if (tensors) {
+    Table table({"output", "shape", "dtype", "digest", "values"});
+    table.limit(0, 48);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      table.row({escape_for_terminal(result_name(out, i)), shape_text(outputs[i]),
+                 outputs[i].dtype().to_string(), digest(outputs[i]), summary(outputs[i])});
+    }
+    std::printf("%s", table.text().c_str());
+  } else {
+    std::printf("value   %s\n", out.text.c_str());
   }
-  if (files.size() < f.params.size()) {
-    std::printf("note    %zu input%s invented (seed %llu)\n", f.params.size() - files.size(),
-                f.params.size() - files.size() == 1 ? " is" : "s are",
-                static_cast<unsigned long long>(o.seed));
-  }
-  Table table({"output", "shape", "dtype", "digest", "values"});
-  table.limit(0, 48);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    table.row({escape_for_terminal(result_name(i)), shape_text(outputs[i]),
-               outputs[i].dtype().to_string(), digest(outputs[i]), summary(outputs[i])});
-  }
-  std::printf("%s", table.text().c_str());
-  std::printf("time    %s on %d thread%s", format_seconds(best).c_str(), threads,
-              threads == 1 ? "" : "s");
-  if (flops > 0) {
-    std::printf(", %s GFLOP/s, %s %% of the machine's peak", format_number(gflops, 1).c_str(),
-                format_number(100 * gflops / peak, 0).c_str());
-  }
-  std::printf("\n");
+  print_time(out, compiled ? measure_peak_gflops(out.threads) : 0);
   if (!o.output.empty()) std::printf("wrote   %zu files to %s\n", outputs.size(), o.output.c_str());
 }
 
@@ -140,6 +261,10 @@ void add_run(CLI::App& app) {
   sub->add_option("--input", o->flags.inputs,
                   "NAME=FILE.npy gives a value, NAME=SHAPE[:DTYPE] a shape; may be repeated");
   sub->add_option("--random-inputs", o->seed, "Seed for the inputs that are not given");
+  sub->add_option("--executor", o->executor,
+                  "vm compiles the model, eval is the reference evaluator: slow, and right")
+      ->check(CLI::IsMember({"vm", "eval"}))
+      ->capture_default_str();
   sub->add_option("--function", o->function, "The function to run")->capture_default_str();
   sub->add_option("--output", o->output, "A folder for the outputs as .npy files");
   o->flags.add_to(*sub);

@@ -42,12 +42,16 @@ bool is_artifact(const std::string& path);
 // A model compiled, or an artifact loaded, whichever the file is.
 struct Ready {
   runtime::Module module;
+  Module source;                   // the program as written; null for an artifact
   std::string target;              // the target's description
   std::vector<std::string> bound;  // named dimensions that were set to 1
   double compile_seconds = 0;      // 0 for an artifact
   double load_seconds = 0;
 };
 Ready prepare(const std::string& path, const CompileFlags& flags);
+// The model as `prepare` reads it: shapes as the flags say, other named dimensions set to 1.
+LoadedModel read_model(const std::string& path, const CompileFlags& flags,
+                       std::vector<std::string>& bound);
 
 // Writes `text` to `path`, or to stdout when the path is empty or "-". UserError E0703 when the
 // file exists and `force` is false.

@@ -46,6 +46,15 @@ bool is_artifact(const std::string& path) {
                    "ELF";
 }
 
+LoadedModel read_model(const std::string& path, const CompileFlags& flags,
+                       std::vector<std::string>& bound) {
+  ModelOptions options;
+  options.bind_symbols_to = 1;
+  options.bound_symbols = &bound;
+  for (const std::string& text : flags.inputs) parse_input_option(text, options);
+  return load_model(path, options);
+}
+
 Ready prepare(const std::string& path, const CompileFlags& flags) {
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::time_point from) {
@@ -56,15 +65,11 @@ Ready prepare(const std::string& path, const CompileFlags& flags) {
   if (is_artifact(path)) {
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
-    return {module, "", {}, 0, seconds(start)};
+    return {module, nullptr, "", {}, 0, seconds(start)};
   }
-  ModelOptions model_options;
-  model_options.bind_symbols_to = 1;
   std::vector<std::string> bound;
-  model_options.bound_symbols = &bound;
-  for (const std::string& text : flags.inputs) parse_input_option(text, model_options);
   auto start = Clock::now();
-  LoadedModel model = load_model(path, model_options);
+  LoadedModel model = read_model(path, flags, bound);
   CompileOptions options = flags.options();
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;
@@ -77,7 +82,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags) {
   double compile_seconds = seconds(start);
   start = Clock::now();
   runtime::Module module = compiled.load(load);
-  return {module, compiled.target, bound, compile_seconds, seconds(start)};
+  return {module, model.module, compiled.target, bound, compile_seconds, seconds(start)};
 }
 
 void refuse_existing(const std::string& path, bool force) {

@@ -13,20 +13,9 @@
 #include "node/walk.h"
 
 namespace relay {
-namespace {
 
-using runtime::FunctionBuilder;
-using runtime::IntOp;
-using runtime::Operand;
-using runtime::TensorSpec;
-
-[[noreturn]] void unsupported(const Span& span, std::string what, std::string help = {}) {
-  throw UserError(
-      Diagnostic(codes::lower_unsupported, span, std::move(what)).help(std::move(help)));
-}
-
-TensorSpec spec_of(const TensorTypeNode& t) {
-  TensorSpec spec;
+runtime::TensorSpec spec_of(const TensorTypeNode& t) {
+  runtime::TensorSpec spec;
   spec.dtype = t.dtype;
   bool named = false;
   for (const Dim& d : t.shape) {
@@ -37,6 +26,28 @@ TensorSpec spec_of(const TensorTypeNode& t) {
   }
   if (!named) spec.symbols.clear();
   return spec;
+}
+
+std::string result_name(const FunctionNode& f, size_t i) {
+  auto it = f.attrs.find("output_names");
+  if (it != f.attrs.end()) {
+    auto* names = it->second.get_if<ValueList>();
+    auto* name = names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
+    if (name != nullptr) return *name;
+  }
+  return "output" + std::to_string(i);
+}
+
+namespace {
+
+using runtime::FunctionBuilder;
+using runtime::IntOp;
+using runtime::Operand;
+using runtime::TensorSpec;
+
+[[noreturn]] void unsupported(const Span& span, std::string what, std::string help = {}) {
+  throw UserError(
+      Diagnostic(codes::lower_unsupported, span, std::move(what)).help(std::move(help)));
 }
 
 bool is_static_tensor(const Type& t) {
@@ -356,17 +367,7 @@ class FunctionCompiler {
   }
 
   void declare_results() {
-    ValueList names;
-    auto it = f_->attrs.find("output_names");
-    if (it != f_->attrs.end()) {
-      if (auto* list = it->second.get_if<ValueList>()) names = *list;
-    }
-    auto name = [&](size_t i) {
-      if (i < names.size()) {
-        if (auto* s = names[i].get_if<std::string>()) return *s;
-      }
-      return "output" + std::to_string(i);
-    };
+    auto name = [&](size_t i) { return result_name(*f_.get(), i); };
     auto leaves = flatten_tensor_types(f_->body->type);
     if (!leaves) {
       b_.result(name(0), to_string(f_->body->type));

@@ -40,4 +40,10 @@ struct Bytecode {
 // that only data decides). Names of the results of a function are its attribute "output_names".
 Bytecode compile_to_bytecode(const Module& mod);
 
+// A tensor type as the run time knows it.
+runtime::TensorSpec spec_of(const TensorTypeNode& t);
+// What the i-th tensor of a function's result is called: by its attribute "output_names", or
+// "output" and the number.
+std::string result_name(const FunctionNode& f, size_t i);
+
 }  // namespace relay
