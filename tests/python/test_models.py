@@ -1,4 +1,4 @@
-"""Real architectures through the whole compiler, against ONNX Runtime.
+"""Real architectures through the whole compiler, against ONNX Runtime and the evaluator.
 
 The small variants have every operator and attribute of the full ones and run in every test run; the
 full sizes, where schedules and memory plans differ, are marked slow.
@@ -47,6 +47,17 @@ def run(exe, name: str, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", NAMES)
 def test_matches_onnxruntime(name, opt_level):
     oracles.assert_agree(run(executable(name, opt_level), name), reference(name), name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_matches_evaluator(name):
+    mod, params = imported(name)
+    evaluate = relay.create_executor("debug", mod, params=params).evaluate()
+    want = run(evaluate, name)
+    oracles.assert_agree(want, reference(name), f"{name}, evaluator")
+    for opt_level in OPT_LEVELS:
+        what = f"{name}, opt_level {opt_level}"
+        oracles.assert_agree(run(executable(name, opt_level), name), want, what)
 
 
 @pytest.mark.parametrize("name", NAMES)

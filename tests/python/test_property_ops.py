@@ -1,6 +1,6 @@
 """Operators on invented shapes against NumPy: rank 0, dimensions 0 and 1, broadcasting, odd sizes.
 
-The program as written and the optimised one must both give NumPy's answer. Hypothesis prints what is
+The evaluator and the compiled program must both give NumPy's answer. Hypothesis prints what is
 needed to repeat a failure; RELAY_EXAMPLES sets how many shapes each operator sees.
 """
 
@@ -62,7 +62,7 @@ def widened(value: np.ndarray) -> np.ndarray:
 
 def check(text: str, inputs, want: np.ndarray, tolerance: float = 1e-5) -> None:
     results = op_programs.run_both(text, inputs)
-    for who, got in zip(("opt level 0", "optimised"), results, strict=True):
+    for who, got in zip(("evaluator", "compiled"), results, strict=True):
         # Near a zero of the function an error counts against 0.1, not against the tiny value.
         oracles.assert_agree(got, [np.asarray(want)], f"{who}: {text}", tolerance, floor=0.1)
 
@@ -156,7 +156,7 @@ def test_operator_is_in_the_registry(name):
 
 @pytest.mark.parametrize("name", relay.op.list_op_names())
 def test_examples_of_the_registry(name):
-    """Each operator's own examples: the optimised program agrees with the plain one."""
+    """Each operator's own examples: the compiled program agrees with the evaluator."""
     examples = relay.op.get(name).examples
     if not examples:
         pytest.skip("the operator has no example to compile")
