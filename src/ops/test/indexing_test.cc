@@ -1,6 +1,8 @@
-// What the relations of operators on indices refuse, and that their rules take open dimensions.
+// What the relations of operators on indices refuse, what their rules compute when they are
+// interpreted, and that they take open dimensions.
 #include <gtest/gtest.h>
 
+#include "eval/evaluator.h"
 #include "lower/interface/compute_rule.h"
 #include "ops/test/programs.h"
 
@@ -147,6 +149,70 @@ TEST(Indexing, rules_take_open_dimensions) {
       EXPECT_TRUE(tir::create_prim_func("main", inputs, compute_call(*call, inputs, dims)));
     } catch (const UserError& e) {
       ADD_FAILURE() << e.what();
+    }
+  }
+}
+
+runtime::Tensor integers(const std::vector<int64_t>& shape, const std::vector<int64_t>& values) {
+  runtime::Tensor t = runtime::Tensor::empty(runtime::DType::Int(32), runtime::Shape(shape));
+  for (size_t i = 0; i < values.size(); ++i) t.set_from_int(static_cast<int64_t>(i), values[i]);
+  return t;
+}
+
+struct Line {
+  const char* op;
+  const char* attrs;
+  std::vector<std::vector<int64_t>> args;  // vectors of int32
+  std::vector<int64_t> result;
+};
+
+runtime::Tensor evaluate(const Line& line) {
+  std::vector<std::string> types;
+  std::vector<runtime::Value> args;
+  for (const std::vector<int64_t>& values : line.args) {
+    auto n = static_cast<int64_t>(values.size());
+    types.push_back("Tensor[(" + std::to_string(n) + ",), int32]");
+    args.emplace_back(integers({n}, values));
+  }
+  return Evaluator(infer(line.op, types, line.attrs)).call("main", args).tensor();
+}
+
+TEST(Indexing, rules_written_as_statements_are_interpreted) {
+  const Line lines[] = {
+      {"argsort", "", {{3, 1, 2, 1, 3}}, {1, 3, 2, 0, 4}},
+      {"argsort", "is_ascend=False", {{3, 1, 2, 1, 3}}, {0, 4, 2, 1, 3}},
+      {"sort", "", {{5, -1, 7, 0, 0, 9, -3}}, {-3, -1, 0, 0, 5, 7, 9}},
+      {"sort", "", {{}}, {}},
+      {"topk", "k=2, ret_type=\"values\"", {{5, 9, 7}}, {9, 7}},
+      {"topk", "k=2, ret_type=\"indices\", is_ascend=True", {{5, 9, 7}}, {0, 2}},
+      {"searchsorted", "", {{1, 3, 3, 5}, {0, 3, 6}}, {0, 1, 4}},
+      {"searchsorted", "right=True", {{1, 3, 3, 5}, {0, 3, 6}}, {0, 3, 4}},
+      {"cumsum", "axis=0", {{1, 2, 3}}, {1, 3, 6}},
+      {"cumprod", "exclusive=True", {{4, 2, 3}}, {1, 4, 8}},
+      {"scatter_elements", "", {{1, 2, 3}, {-1, 0}, {8, 9}}, {9, 2, 8}},
+      {"scatter_elements", "reduction=\"mean\"", {{1, 2, 3}, {1, 1}, {3, 4}}, {1, 3, 3}},
+      {"invert_permutation", "", {{2, 0, 1}}, {1, 2, 0}},
+  };
+  for (const Line& line : lines) {
+    SCOPED_TRACE(std::string(line.op) + " " + line.attrs);
+    runtime::Tensor got = evaluate(line);
+    ASSERT_EQ(got.num_elements(), static_cast<int64_t>(line.result.size()));
+    for (size_t i = 0; i < line.result.size(); ++i)
+      EXPECT_EQ(got.get_as_int(static_cast<int64_t>(i)), line.result[i]) << i;
+  }
+}
+
+TEST(Indexing, an_index_outside_the_data_is_an_error_at_run_time) {
+  const Line lines[] = {{"scatter_elements", "", {{1, 2, 3}, {0, 3}, {8, 9}}, {}},
+                        {"scatter_elements", "", {{1, 2, 3}, {0, -4}, {8, 9}}, {}},
+                        {"invert_permutation", "", {{0, 3, 1}}, {}}};
+  for (const Line& line : lines) {
+    SCOPED_TRACE(line.op);
+    try {
+      evaluate(line);
+      ADD_FAILURE() << "no error";
+    } catch (const RuntimeError& e) {
+      EXPECT_NE(std::string(e.what()).find("E0605"), std::string::npos) << e.what();
     }
   }
 }
