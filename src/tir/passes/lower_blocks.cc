@@ -1,6 +1,6 @@
 #include "tir/passes/lower_blocks.h"
 
-#include <unordered_set>
+#include <vector>
 
 #include "tir/passes/statements.h"
 
@@ -14,7 +14,9 @@ class BlockLowering {
       case StmtKind::For: {
         auto* f = as<ForNode>(s);
         Stmt init = init_before(*f);
+        around_.push_back(f);
         Stmt body = with_body(*f, lower(f->body));
+        around_.pop_back();
         return init ? seq({init, body}) : body;
       }
       case StmtKind::Block:
@@ -57,7 +59,7 @@ class BlockLowering {
       at = inner->body.get();
     }
     auto* b = as<BlockNode>(at);
-    if (b == nullptr || !b->init || done_.contains(b) || stays_.contains(b)) return nullptr;
+    if (b == nullptr || !b->init || done_.contains(b)) return nullptr;
     auto reduces = [&](const ForNode& loop) {
       for (size_t i = 0; i < b->iters.size(); ++i) {
         if (b->iters[i]->kind == IterKind::Reduce && uses(b->bindings[i], loop.var.get()))
@@ -66,6 +68,9 @@ class BlockLowering {
       return false;
     };
     if (!reduces(f)) return nullptr;
+    for (const ForNode* outer : around_) {
+      if (reduces(*outer)) return nullptr;  // f starts again in each of its iterations
+    }
     NodeMap map = bindings_of(*b);
     Stmt init = replace(b->init, map);
     if (b->predicate && as_int(b->predicate) != 1) {
@@ -83,10 +88,7 @@ class BlockLowering {
         for (const ForNode* loop : loops) {
           if (uses(c, loop->var.get())) (reduces(*loop) ? about_reduction : about_others) = true;
         }
-        if (about_reduction && about_others) {
-          stays_.insert(b);  // before an inner loop it would come again and again
-          return nullptr;
-        }
+        if (about_reduction && about_others) return nullptr;
         if (!about_reduction) init = if_(c, init);
       }
     }
@@ -109,7 +111,7 @@ class BlockLowering {
   }
 
   NodeMap done_;  // blocks whose initialisation stands elsewhere
-  std::unordered_set<const Node*> stays_;
+  std::vector<const ForNode*> around_;
 };
 
 }  // namespace

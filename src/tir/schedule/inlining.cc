@@ -169,7 +169,7 @@ void Schedule::reverse_compute_inline(const BlockRV& rv) {
   if (const AllocateNode* left = tree.allocation_of(buffer)) {
     body = replace_stmts(body, {{left, left->body}});
   }
-  set_body(body);
+  set_body(ScheduleEdit::reach_moved(body, *fused));
   record("reverse_compute_inline", {e->name});
 }
 
