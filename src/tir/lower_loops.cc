@@ -3,6 +3,7 @@
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/lower_blocks.h"
+#include "tir/passes/partition_loops.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/unroll_loops.h"
 #include "tir/passes/vectorize_loops.h"
@@ -15,6 +16,7 @@ constexpr LoweringPass kPasses[] = {
     {"CompactBuffers", compact_buffers},  // scratch is as large as one tile
     {"FlattenBuffers", flatten_buffers},  // every access has one index
     {"Simplify", simplify},               // no loops of one iteration
+    {"PartitionLoops", partition_loops},  // steady parts stand apart
     {"VectorizeLoops", vectorize_loops},  // no vectorised loops
     {"UnrollLoops", unroll_loops},        // only serial and parallel loops
     {"Simplify", simplify},

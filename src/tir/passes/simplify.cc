@@ -6,6 +6,11 @@
 namespace relay::tir {
 namespace {
 
+bool is_empty(const Stmt& s) {
+  auto* q = as<SeqNode>(s);
+  return q != nullptr && q->stmts.empty();
+}
+
 class Simplification {
  public:
   explicit Simplification(const PrimFunc& f) { analyzer_.bind_dims(f); }
@@ -21,6 +26,7 @@ class Simplification {
           return run(replace(f->body, {{f->var.get(), min}}));
         analyzer_.bind(f->var, min, extent);
         Stmt body = run(f->body);
+        if (is_empty(body)) return body;
         if (body == f->body && min == f->min && extent == f->extent) return s;
         return make<ForNode>([&](ForNode& out) {
           out.var = f->var;
@@ -42,7 +48,9 @@ class Simplification {
           auto scope = analyzer_.assume(cond);
           then_body = run(i->then_body);
         }
-        return if_(cond, then_body, i->else_body ? run(i->else_body) : nullptr);
+        Stmt else_body = i->else_body ? run(i->else_body) : nullptr;
+        if (is_empty(then_body) && (!else_body || is_empty(else_body))) return seq({});
+        return if_(cond, then_body, else_body);
       }
       case StmtKind::LetStmt: {
         auto* l = as<LetStmtNode>(s);

@@ -6,7 +6,8 @@
 namespace relay::tir {
 
 // Each expression is simplified by what is known of the loops, conditions and dimensions around it
-// (arith/analyzer.h). Loops of one iteration, loops of none and decided conditions vanish.
+// (arith/analyzer.h). Loops of one iteration, loops of none or around nothing, and decided
+// conditions vanish.
 //
 //   before:  for i in range(8):                        after:  for i in range(8):
 //              for j in range(1):                                out[i] = a[i]

@@ -27,7 +27,8 @@ class Vectorizer {
         PrimExpr v = expr(n->value);
         bool vector = v->dtype.lanes > 1;
         for (const PrimExpr& i : at) vector |= i->dtype.lanes > 1;
-        if (!vector) return s;
+        // What every lane does alike is done once, unless each adds to it.
+        if (!vector) return reads(n->value, n->buffer) ? nullptr : s;
         // Every lane to one place has no meaning here.
         if (at[0]->dtype.lanes == 1) return nullptr;
         return store(n->buffer, std::move(at), widen(v),
@@ -69,6 +70,18 @@ class Vectorizer {
                    static_cast<const PrimExprNode&>(n).dtype.lanes > 1;
         },
         family::tir_expr | family::tir_stmt);
+    return found;
+  }
+
+  static bool reads(const PrimExpr& value, const Buffer& buffer) {
+    bool found = false;
+    post_order(
+        value,
+        [&](const Node& n) {
+          auto* l = as<LoadNode>(&n);
+          found |= l != nullptr && l->buffer == buffer;
+        },
+        family::tir_expr);
     return found;
   }
 

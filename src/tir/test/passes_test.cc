@@ -6,6 +6,7 @@
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/lower_blocks.h"
+#include "tir/passes/partition_loops.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/unroll_loops.h"
 #include "tir/passes/vectorize_loops.h"
@@ -213,6 +214,97 @@ TEST(TirSimplify, a_condition_holds_in_its_body_only) {
     if i < 6:
       out[i] = a[i]
 )");
+}
+
+// The body after the pass and what Simplify makes of it.
+std::string partitioned(std::vector<Buffer> params, Stmt body) {
+  size_t inputs = params.size() - 1;
+  return body_of(simplify(partition_loops(func(std::move(params), inputs, std::move(body)))));
+}
+
+PrimExpr inside(const PrimExpr& i, int64_t from, int64_t to) {
+  return logical_and(ge(i, index(from)), lt(i, index(to)));
+}
+
+TEST(TirPartitionLoops, the_border_stands_apart) {
+  Loops l;
+  Stmt body =
+      for_(l.i, index(0), index(10),
+           store(l.out, {l.i}, select(inside(l.i, 1, 9), load(l.a, {l.i - 1}), imm_float(f32, 0))));
+  EXPECT_EQ(partitioned({l.a, l.out}, body), R"(
+  out[0] = 0f
+  for i in range(1, 9):
+    out[i] = a[i - 1]
+  out[9] = 0f
+)");
+}
+
+TEST(TirPartitionLoops, an_inner_variable_counts_with_all_its_values) {
+  Loops l;
+  PrimExpr at = l.i * 2 + l.j - 1;
+  Stmt body = for_(l.i, index(0), index(8),
+                   for_(l.j, index(0), index(3),
+                        store(l.out, {l.i * 3 + l.j},
+                              select(inside(at, 0, 14), load(l.a, {at}), imm_float(f32, 0)))));
+  EXPECT_EQ(partitioned({l.a, l.out}, body), R"(
+  for j in range(3):
+    out[j] = select(j >= 1, a[j - 1], 0f)
+  for i in range(1, 7):
+    for j in range(3):
+      out[j + i * 3] = a[j + i * 2 - 1]
+  for j in range(3):
+    out[j + 21] = select(j < 1, a[j + 13], 0f)
+)");
+}
+
+TEST(TirPartitionLoops, both_dimensions_of_a_border_and_falling_conditions) {
+  Loops l;
+  PrimExpr in = logical_and(ge(index(6), l.i), inside(l.j, 1, 8));
+  Stmt body = for_(l.i, index(0), index(8),
+                   for_(l.j, index(0), index(8),
+                        store(l.out, {l.i * 8 + l.j},
+                              select(in, load(l.a, {l.i * 8 + l.j - 1}), imm_float(f32, 0)))));
+  EXPECT_EQ(partitioned({l.a, l.out}, body), R"(
+  for i in range(7):
+    out[i * 8] = 0f
+    for j in range(1, 8):
+      out[i * 8 + j] = a[i * 8 + j - 1]
+  for j_1 in range(8):
+    out[j_1 + 56] = 0f
+)");
+}
+
+TEST(TirPartitionLoops, an_if_over_a_part_of_a_tile) {
+  Loops l;
+  Stmt body = for_(
+      l.i, index(0), index(5),
+      for_(l.j, index(0), index(4),
+           if_(lt(l.i * 4 + l.j, index(18)), store(l.out, {l.i * 4 + l.j}, load(l.a, {l.i})))));
+  EXPECT_EQ(partitioned({l.a, l.out}, body), R"(
+  for i in range(4):
+    for j in range(4):
+      out[i * 4 + j] = a[i]
+  for j_1 in range(2):
+    out[j_1 + 16] = a[4]
+)");
+}
+
+TEST(TirPartitionLoops, no_cut_where_it_does_not_pay_or_is_not_known) {
+  Loops l;
+  auto copy = [&](const PrimExpr& cond, ForKind kind = ForKind::Serial, int64_t copies = 1) {
+    Stmt s = store(l.out, {l.i}, select(cond, load(l.a, {l.i}), imm_float(f32, 0)));
+    s = for_(l.k, index(0), index(copies), s, ForKind::Unrolled);
+    PrimFunc f = func({l.a, l.out}, 1, for_(l.i, index(0), index(32), s, kind));
+    return partition_loops(f) == f;
+  };
+  EXPECT_TRUE(copy(ge(l.i, index(20)))) << "holds in less than half";
+  EXPECT_TRUE(copy(ge(l.i, index(40)))) << "never holds";
+  EXPECT_TRUE(copy(eq(floor_mod(l.i, index(3)), index(0)))) << "no comparison of sizes";
+  EXPECT_TRUE(copy(ge(floor_mod(l.i * 5, index(32)), index(1)))) << "not affine";
+  EXPECT_TRUE(copy(lt(load(l.a, {l.i}), imm_float(f32, 0)))) << "depends on data";
+  EXPECT_TRUE(copy(ge(l.i, index(1)), ForKind::Parallel)) << "a parallel loop";
+  EXPECT_TRUE(copy(ge(l.i, index(1)), ForKind::Serial, 1000)) << "too much code";
+  EXPECT_FALSE(copy(ge(l.i, index(1)))) << "the rest is no reason";
 }
 
 TEST(TirVectorizeLoops, the_variable_becomes_lanes) {

@@ -1,0 +1,163 @@
+#include "tir/passes/partition_loops.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+#include "tir/passes/statements.h"
+#include "tir/scalar.h"
+
+namespace relay::tir {
+namespace {
+
+// Stores that copies may add to a function: about 16 KB of vector code.
+constexpr int64_t kMaxCopiedStores = 512;
+constexpr int64_t kMinIterations = 4;
+constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
+
+// [from, to).
+struct Interval {
+  int64_t from;
+  int64_t to;
+  int64_t size() const { return std::max<int64_t>(0, to - from); }
+};
+
+Interval intersect(const Interval& a, const Interval& b) {
+  return {std::max(a.from, b.from), std::min(a.to, b.to)};
+}
+
+// How many stores the statement becomes when its loops are unrolled as they are marked.
+int64_t stores_of(const Stmt& s) {
+  if (s->kind() == StmtKind::Store) return 1;
+  int64_t count = 0;
+  for_each_inner(*s.get(), [&](const Stmt& inner) { count += stores_of(inner); });
+  auto* f = as<ForNode>(s);
+  if (f == nullptr) return count;
+  int64_t copies = 1;
+  if (f->loop_kind == ForKind::Unrolled) copies = as_int(f->extent).value_or(1);
+  if (auto it = f->annotations.find("unroll"); it != f->annotations.end()) {
+    copies = std::max<int64_t>(1, std::atoll(it->second.c_str()));
+  }
+  return std::min<int64_t>(count, kMaxCopiedStores + 1) * std::min(copies, kMaxCopiedStores + 1);
+}
+
+class LoopPartition {
+ public:
+  explicit LoopPartition(const PrimFunc& f) { analyzer_.bind_dims(f); }
+
+  Stmt run(const Stmt& s) {
+    auto* f = as<ForNode>(s);
+    if (f == nullptr) {
+      return map_inner(s, [&](const Stmt& inner) { return run(inner); });
+    }
+    auto min = as_int(f->min), extent = as_int(f->extent);
+    bool plain = f->loop_kind == ForKind::Serial && f->var->dtype == kIndex;
+    if (plain && min && extent && *extent >= kMinIterations) {
+      Interval whole{*min, *min + *extent};
+      Interval steady = steady_part(*f, whole);
+      int64_t parts = (steady.from > whole.from) + (steady.to < whole.to);
+      int64_t copied = parts == 0 ? 0 : parts * stores_of(f->body);
+      if (parts > 0 && copied <= budget_) {
+        budget_ -= copied;
+        return seq({part(*f, {whole.from, steady.from}, "_head"), part(*f, steady, ""),
+                    part(*f, {steady.to, whole.to}, "_tail")});
+      }
+    }
+    analyzer_.bind(f->var, f->min, f->extent);
+    return map_inner(s, [&](const Stmt& inner) { return run(inner); });
+  }
+
+ private:
+  // The loop over some of its iterations, cut further inside; null for none.
+  Stmt part(const ForNode& f, const Interval& over, const std::string& suffix) {
+    if (over.size() == 0) return nullptr;
+    Var v = var(f.var->name + suffix);
+    analyzer_.bind(v, index(over.from), index(over.size()));
+    Stmt body = run(replace(f.body, {{f.var.get(), v}}));
+    return make<ForNode>([&](ForNode& n) {
+      n.var = v;
+      n.min = index(over.from);
+      n.extent = index(over.size());
+      n.loop_kind = f.loop_kind;
+      n.annotations = f.annotations;
+      n.body = body;
+    });
+  }
+
+  // Where most of the conditions in the body hold; all of the loop when there are none.
+  Interval steady_part(const ForNode& f, const Interval& whole) {
+    std::vector<PrimExpr> conditions;
+    post_order(
+        f.body,
+        [&](const Node& n) {
+          if (auto* s = as<SelectNode>(&n)) conditions.push_back(s->cond);
+          if (auto* i = as<IfNode>(&n)) conditions.push_back(i->cond);
+        },
+        kCode);
+    if (conditions.empty()) return whole;
+    analyzer_.bind(f.var, f.min, f.extent);
+    bind_inside(f.body);
+    Interval steady = whole;
+    while (!conditions.empty()) {
+      PrimExpr c = analyzer_.simplify(conditions.back());
+      conditions.pop_back();
+      auto* b = as<BinaryNode>(c);
+      if (b == nullptr) continue;
+      if (b->op == BinaryOp::And) {
+        conditions.push_back(b->a);
+        conditions.push_back(b->b);
+        continue;
+      }
+      Interval holds = intersect(steady, where_true(*b, f.var, whole));
+      if (holds.size() * 2 >= whole.size()) steady = holds;
+    }
+    return steady;
+  }
+
+  void bind_inside(const Stmt& s) {
+    if (auto* f = as<ForNode>(s)) analyzer_.bind(f->var, f->min, f->extent);
+    for_each_inner(*s.get(), [&](const Stmt& inner) { bind_inside(inner); });
+  }
+
+  // The values of the variable for which the comparison holds whatever the other variables are;
+  // all of them when that cannot be told.
+  Interval where_true(const BinaryNode& b, const Var& v, const Interval& whole) {
+    bool less = b.op == BinaryOp::Lt || b.op == BinaryOp::Le;
+    bool greater = b.op == BinaryOp::Gt || b.op == BinaryOp::Ge;
+    if ((!less && !greater) || !(b.a->dtype == kIndex) || !uses(relay::ref(b), v.get())) {
+      return whole;
+    }
+    // difference >= 0, affine in v.
+    PrimExpr difference = less ? b.b - b.a : b.a - b.b;
+    if (b.op == BinaryOp::Lt || b.op == BinaryOp::Gt) difference = difference - 1;
+    auto slope = analyzer_.constant_difference(replace(difference, {{v.get(), v + 1}}), difference);
+    Bounds rest = analyzer_.bounds(replace(difference, {{v.get(), index(0)}}));
+    if (!slope || *slope == 0 || !rest.has_min() || rest.min == -Bounds::kNoMax) return whole;
+    // A slope that holds between neighbours holds everywhere only for a sum of products.
+    if (!is_affine(difference, v)) return whole;
+    if (*slope > 0) return {-floor_div_int(rest.min, *slope), whole.to};
+    return {whole.from, floor_div_int(rest.min, -*slope) + 1};
+  }
+
+  bool is_affine(const PrimExpr& e, const Var& v) {
+    bool affine = true;
+    post_order(analyzer_.simplify(e), [&](const Node& n) {
+      auto* b = as<BinaryNode>(&n);
+      bool linear = b != nullptr &&
+                    (b->op == BinaryOp::Add || b->op == BinaryOp::Sub || b->op == BinaryOp::Mul);
+      bool leaf = n.kind() == ExprKind::Var || n.kind() == ExprKind::IntImm;
+      affine &= linear || leaf || !uses(NodeRef(&n), v.get());
+    });
+    return affine;
+  }
+
+  Analyzer analyzer_;
+  int64_t budget_ = kMaxCopiedStores;
+};
+
+}  // namespace
+
+PrimFunc partition_loops(const PrimFunc& f) { return with_body(f, LoopPartition(f).run(f->body)); }
+
+}  // namespace relay::tir
