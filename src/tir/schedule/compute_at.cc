@@ -216,6 +216,15 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
   }
   if (inside.empty())
     edit.fail("no producer of block " + b->name + " is inside loop " + at->var->name);
+  const std::vector<const BlockNode*>& order = edit.tree.blocks();
+  auto last = std::find_if(order.rbegin(), order.rend(),
+                           [&](const BlockNode* x) { return edit.tree.contains(at, x); });
+  for (const BlockNode* p : producers) {
+    if (std::find(order.rbegin(), last, p) != last) {
+      edit.fail("producer " + p->name + " of block " + b->name + " comes after loop " +
+                at->var->name);
+    }
+  }
   for (const BlockNode* c : edit.consumers(*b)) {
     if (edit.tree.contains(at, c)) {
       edit.fail("consumer " + c->name + " of block " + b->name + " is inside loop " +

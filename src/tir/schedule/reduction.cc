@@ -22,6 +22,34 @@ bool holds_at_start(const ScheduleEdit& edit, const BlockNode& b, const PrimExpr
   return as_int(analyzer.simplify(replace_vars(condition, start))) == 1;
 }
 
+// Whether two iterations of `loops` may compute the same element, as windows that overlap do:
+// `binding` is a sum of the loops' variables in which a step of one is within reach of the others.
+bool overlaps(const PrimExpr& binding, const std::vector<const ForNode*>& loops) {
+  struct Term {
+    int64_t step;
+    std::optional<int64_t> extent;
+  };
+  Analyzer analyzer;
+  std::vector<Term> terms;
+  for (const ForNode* f : loops) {
+    if (!uses_var(binding, f->var.get())) continue;
+    PrimExpr next = replace_vars(binding, {{f->var.get(), f->var + 1}});
+    auto step = analyzer.constant_difference(next, binding);
+    if (!step) return false;  // a quotient or rest of a fused loop
+    terms.push_back({std::abs(*step), as_int(f->extent)});
+  }
+  std::sort(terms.begin(), terms.end(),
+            [](const Term& a, const Term& b) { return a.step < b.step; });
+  int64_t reach = 0;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms[i].extent == 1) continue;
+    if (terms[i].step <= reach) return true;
+    if (!terms[i].extent) return i + 1 < terms.size();
+    reach += terms[i].step * (*terms[i].extent - 1);
+  }
+  return false;
+}
+
 }  // namespace
 
 BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) {
@@ -58,6 +86,12 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
         edit.fail("block " + b->name + " reduces again in every iteration of loop " + f->var->name);
       }
       reduction_vars.push_back(f->var.get());
+    }
+  }
+  for (size_t i = 0; i < b->iters.size(); ++i) {
+    if (b->iters[i]->kind != IterKind::Reduce && overlaps(b->bindings[i], spatial)) {
+      edit.fail("block " + b->name +
+                " reduces the same elements in several iterations inside loop " + at->var->name);
     }
   }
   PrimExpr predicate;
