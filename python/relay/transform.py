@@ -59,7 +59,7 @@ class Pass:
         """Returns the transformed module, whatever the optimisation level is."""
         settings = PassContext.current().settings()
         settings["opt_level"] = max(settings["opt_level"], self.opt_level)
-        return _core.run_pass(self.name, mod, settings)
+        return _core.run_pass(self.name, mod, settings, True)
 
     def __repr__(self) -> str:
         return f"relay.transform.{self.name}()"
@@ -82,7 +82,7 @@ class Sequential(Pass):
             mod = (
                 step(mod)
                 if isinstance(step, Sequential)
-                else _core.run_pass(step.name, mod, settings)
+                else _core.run_pass(step.name, mod, settings, False)
             )
         return mod
 

@@ -256,13 +256,16 @@ void export_library(const Executable& exe, const std::string& path, bool overwri
   }
 }
 
-PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::dict settings) {
+// `always`: whatever the context says; otherwise a pass that it leaves out changes nothing.
+PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::dict settings,
+                          bool always) {
   CompileOptions options = make_options(settings);
   Module out = unlocked([&] {
     Module typed = infer_types(mod.module);
     if (name == "InferType") return typed;
     PassContext ctx = pass_context(options);
-    return run_pass(typed, find_pass(name), ctx);
+    const Pass& pass = find_pass(name);
+    return always || ctx.enabled(pass) ? run_pass(typed, pass, ctx) : typed;
   });
   return {out, mod.source_name, mod.source_hash};
 }

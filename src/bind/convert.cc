@@ -6,6 +6,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/diagnostic_codes.h"
+
 namespace relay::bind {
 namespace {
 
@@ -191,7 +193,17 @@ nb::object to_numpy(const Tensor& given) {
 }
 
 runtime::Value to_run_value(nb::handle object, const runtime::Slot& slot) {
-  if (slot.is_tensor) return to_tensor(object, slot.tensor.dtype);
+  if (slot.is_tensor) {
+    try {
+      return to_tensor(object, slot.tensor.dtype);
+    } catch (nb::python_error& e) {
+      throw UserError(
+          Diagnostic(codes::run_input, {}, "input '" + slot.name + "' is no array")
+              .expected(slot.type_string())
+              .found(nb::cast<std::string>(nb::str(e.value())))
+              .help("give a NumPy array, a DLPack tensor, a number or a list of numbers"));
+    }
+  }
   if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return to_tensor(object);
   std::vector<runtime::Value> fields;
   runtime::Slot any;

@@ -309,13 +309,17 @@ void bind_modules(nb::module_& m) {
   });
   m.def("infer_type", [](const PyExpr& e) { return wrap(infer_type(e.expr())); });
   m.def("parse_type", [](const std::string& text) { return wrap(parse_type(text)); });
-  m.def("structural_equal", [](nb::handle a, nb::handle b, bool map_free_vars) {
-    auto ref = [](nb::handle h) {
-      return nb::isinstance<PyModule>(h) ? NodeRef(nb::cast<const PyModule&>(h).module)
-                                         : nb::cast<const PyNode&>(h).ref;
-    };
-    return structural_equal(ref(a), ref(b), map_free_vars);
-  });
+  m.def(
+      "structural_equal",
+      [](nb::handle a, nb::handle b, bool map_free_vars) {
+        auto ref = [](nb::handle h) {
+          return nb::isinstance<PyModule>(h) ? NodeRef(nb::cast<const PyModule&>(h).module)
+                                             : nb::cast<const PyNode&>(h).ref;
+        };
+        return structural_equal(ref(a), ref(b), map_free_vars);
+      },
+      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false,
+      "Equal up to the names of bound variables; with `map_free_vars` of free ones too.");
   m.def("op_names", [] {
     std::vector<std::string> out;
     for (const Op& op : OpRegistry::global().all()) out.push_back(op->name);
