@@ -8,6 +8,7 @@
 
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/schedule/loop_tree.h"
 
 namespace relay {
 
@@ -19,11 +20,7 @@ using tir::Schedule;
 
 namespace {
 
-bool uses(const NodeRef& e, const tir::Var& v) {
-  bool found = false;
-  post_order(e, [&](const Node& n) { found |= &n == v.get(); });
-  return found;
-}
+bool uses(const tir::PrimExpr& e, const tir::Var& v) { return tir::uses_var(e, v.get()); }
 
 // What the rule has to know of a sum.
 struct Sum {
@@ -188,30 +185,13 @@ struct Interior {
   std::vector<tir::Var> sums;  // the reduction's iterations in the same conditions
 };
 
-// Parts of a condition that must all hold.
-std::vector<tir::PrimExpr> conjuncts(const tir::PrimExpr& e) {
-  std::vector<tir::PrimExpr> out, todo{e};
-  while (!todo.empty()) {
-    tir::PrimExpr at = todo.back();
-    todo.pop_back();
-    auto* b = as<tir::BinaryNode>(at);
-    if (b != nullptr && b->op == tir::BinaryOp::And) {
-      todo.push_back(b->b);
-      todo.push_back(b->a);
-    } else {
-      out.push_back(at);
-    }
-  }
-  return out;
-}
-
 // For conditions that are linear in the iterations; they hold at all values if at the extreme ones.
 Interior interior_of(const Block& b, const tir::IterVar& axis) {
   std::vector<tir::PrimExpr> conditions;
   post_order(b->body, [&](const Node& n) {
     auto* select = as<tir::SelectNode>(&n);
     if (select == nullptr) return;
-    for (const tir::PrimExpr& e : conjuncts(select->cond)) {
+    for (const tir::PrimExpr& e : tir::conjuncts(select->cond)) {
       if (uses(e, axis->var)) conditions.push_back(e);
     }
   });
