@@ -212,7 +212,7 @@ struct Analyzer::Impl {
         if (mod == nullptr) continue;
         auto c = as_int(mod->b);
         int64_t wanted;
-        if (!c || __builtin_mul_overflow(*c, k, &wanted)) continue;
+        if (!c || *c <= 0 || __builtin_mul_overflow(*c, k, &wanted)) continue;
         // Either x // c itself stands beside it, or its quotient is a sum of several terms.
         PrimExpr quotient = floor_div_of(mod->a, *c);
         auto joined =

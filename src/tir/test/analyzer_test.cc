@@ -229,6 +229,15 @@ TEST(TirAnalyzer, random_expressions_keep_their_values) {
   }
 }
 
+// Shapes with a zero dimension divide by it, in code that is never run.
+TEST(TirAnalyzer, a_division_by_zero_is_left_alone) {
+  Var i = var("i");
+  Analyzer a;
+  PrimExpr e = i + floor_mod(i, index(0)) + floor_div(i, index(0)) * 0;
+  EXPECT_TRUE(a.simplify(e - floor_mod(i, index(0))));
+  EXPECT_TRUE(a.simplify(floor_div(i + 1, index(0)) - floor_mod(i * 2, index(0))));
+}
+
 TEST(TirAnalyzer, deep_expressions_need_no_stack) {
   Var i = var("i");
   Var j = var("j");
