@@ -32,7 +32,8 @@ std::string result_name(const FunctionNode& f, size_t i) {
   auto it = f.attrs.find("output_names");
   if (it != f.attrs.end()) {
     auto* names = it->second.get_if<ValueList>();
-    auto* name = names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
+    auto* name =
+        names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
     if (name != nullptr) return *name;
   }
   return "output" + std::to_string(i);
@@ -150,9 +151,33 @@ class ProgramBuilder {
     return index;
   }
 
+  // A function that makes a value with the constructor, for where the constructor is a value.
+  int32_t constructor_function(const ConstructorNode& c) {
+    auto [it, fresh] = constructor_functions_.emplace(&c, next_function_);
+    if (!fresh) return it->second;
+    runtime::FunctionBuilder b(c.name_hint);
+    std::vector<int32_t> fields;
+    for (const Type& t : c.inputs) {
+      fields.push_back(b.param("p" + std::to_string(fields.size()), to_string(t)));
+    }
+    b.result(c.name_hint, c.name_hint);
+    b.internal();
+    int32_t r = b.reg();
+    b.alloc_adt(r, static_cast<int32_t>(c.tag), fields);
+    b.ret(r);
+    place(next_function_, std::move(b).finish());
+    return next_function_++;
+  }
+
   Bytecode out;
 
  private:
+  void place(int32_t index, runtime::Function f) {
+    auto at = static_cast<size_t>(index);
+    if (out.program.functions.size() <= at) out.program.functions.resize(at + 1);
+    out.program.functions[at] = std::move(f);
+  }
+
   struct Job {
     Function f;
     std::string name;
@@ -166,6 +191,7 @@ class ProgramBuilder {
   std::unordered_map<uint64_t, std::vector<int32_t>> kernels_by_hash_;
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, int32_t> globals_;
+  std::unordered_map<const Node*, int32_t> constructor_functions_;
   int32_t next_function_ = 0;
   std::deque<Job> queue_;
 };
@@ -226,14 +252,13 @@ class FunctionCompiler {
     return *at;
   }
 
-  // Results are written in place when they are static tensors made by this function's own kernels;
-  // a function that ends in a call or a branch returns that value.
+  // Results are written in place when they are static tensors, or one tuple of such, made by this
+  // function's own kernels. A function that ends in a call or a branch returns that value, and so
+  // does one whose tuple has tuples inside: output buffers are a flat list.
   void choose_return() {
-    auto leaves = flatten_tensor_types(f_->body->type);
-    writes_outputs_ = leaves.has_value();
-    if (leaves) {
-      for (const TensorType& t : *leaves) writes_outputs_ &= is_static_tensor(t);
-    }
+    auto* fields = as<TupleTypeNode>(f_->body->type);
+    writes_outputs_ = fields != nullptr ? std::ranges::all_of(fields->fields, is_static_tensor)
+                                        : is_static_tensor(f_->body->type);
     auto* result = as<VarNode>(result_of(f_->body));
     const Expr* at = &f_->body;
     while (auto* l = as<LetNode>(*at)) {
@@ -256,6 +281,13 @@ class FunctionCompiler {
     post_order_if(
         f_->body,
         [&](const Node& n) {
+          // Before what is inside the branches is asked about.
+          if (auto* i = as<IfNode>(&n)) {
+            escape(result_of(i->true_branch));
+            escape(result_of(i->false_branch));
+          } else if (auto* c = as<ClauseNode>(&n)) {
+            escape(result_of(c->rhs));
+          }
           auto* inner = as<FunctionNode>(&n);
           if (inner == nullptr) return true;
           if (!inner->is_primitive()) {
@@ -295,19 +327,12 @@ class FunctionCompiler {
         escape(c.op);
         break;
       }
-      case ExprKind::If: {
-        auto& i = *as<IfNode>(l.value);
-        escape(i.cond);
-        escape(result_of(i.true_branch));
-        escape(result_of(i.false_branch));
+      case ExprKind::If:
+        escape(as<IfNode>(l.value)->cond);
         return;
-      }
-      case ExprKind::Match: {
-        auto& m = *as<MatchNode>(l.value);
-        escape(m.data);
-        for (const Clause& c : m.clauses) escape(result_of(c->rhs));
+      case ExprKind::Match:
+        escape(as<MatchNode>(l.value)->data);
         return;
-      }
       case ExprKind::Function:
         return;
       default:
@@ -404,8 +429,10 @@ class FunctionCompiler {
           } else if (auto* o = as<DimOpNode>(&n)) {
             done[&n] = dim_op(o->op, done.at(o->a.get()), done.at(o->b.get()));
           } else {
-            unsupported(span, "a size that only data decides is not compiled yet",
-                        "give the shape of the inputs, or use the evaluator");
+            unsupported(
+                span, "the size of %" + now_->var->name_hint + " is known only when it is computed",
+                "a size that only data decides is not compiled yet: give the shape of the "
+                "inputs, or use the evaluator");
           }
         },
         family::dim);
@@ -549,8 +576,9 @@ class FunctionCompiler {
         b_.alloc_adt(r, static_cast<int32_t>(c->tag), {});
         return r;
       }
-      unsupported(e->span, "a constructor with arguments is not a value",
-                  "run EtaExpand, or wrap it: fn (%x) { " + c->name_hint + "(%x) }");
+      int32_t r = b_.reg();
+      b_.alloc_closure(r, program_.constructor_function(*c), {});
+      return r;
     }
     return object(place_of(e), e->type, e->span);
   }
@@ -649,6 +677,7 @@ class FunctionCompiler {
     Expr at = body;
     while (auto* l = as<LetNode>(at)) {
       ++step_;
+      now_ = l;
       bool tail = target.kind == Target::kReturn && !writes_outputs_ && l->body == l->var;
       if (isa<IfNode>(l->value) || isa<MatchNode>(l->value)) {
         Target inner = target;
@@ -722,9 +751,12 @@ class FunctionCompiler {
     for (size_t c = m.clauses.size(); c-- > 0;) {
       tasks_.push_back([this, keep, c, data, target, end] {
         auto next = b_.label();
+        // Dimensions that this clause's pattern names are known in this clause only.
+        auto dims = dim_regs_;
         emit_pattern(keep->clauses[c]->lhs, data, next);
         // What follows the clause's body, which may queue tasks of its own.
-        tasks_.push_back([this, next, end, target] {
+        tasks_.push_back([this, next, end, target, dims = std::move(dims)] {
+          dim_regs_ = dims;
           if (target.kind == Target::kRegister) b_.jump(end);
           b_.bind(next);
         });
@@ -905,6 +937,7 @@ class FunctionCompiler {
   FunctionBuilder b_;
   ArenaReport report_;
   bool writes_outputs_ = false;
+  const LetNode* now_ = nullptr;  // what is being compiled
   int64_t step_ = 0;
   std::unordered_set<const Node*> escapes_;
   std::unordered_map<const Node*, Place> places_;
@@ -928,9 +961,7 @@ Bytecode ProgramBuilder::run() {
     size_t index = static_cast<size_t>(job.index);
     FunctionCompiler compiler(*this, job.f, job.name, std::move(job.captured), job.self, job.index,
                               index >= globals);
-    runtime::Function f = compiler.run();
-    if (out.program.functions.size() <= index) out.program.functions.resize(index + 1);
-    out.program.functions[index] = std::move(f);
+    place(job.index, compiler.run());
     if (compiler.report().arena_bytes > 0) out.arenas.push_back(compiler.report());
   }
   return std::move(out);
