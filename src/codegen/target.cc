@@ -134,8 +134,16 @@ std::string Target::describe() const {
 
 std::vector<std::string> Target::required_features() const {
   std::vector<std::string> out;
-  for (const char* f : {"sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq",
-                        "avx512vl", "avx512vnni", "avx512bf16"}) {
+  // Whatever LLVM emits for plain arithmetic, bit tricks included, not only what is asked for.
+  for (const char* f :
+       {"sse3",       "ssse3",       "sse4.1",       "sse4.2",       "popcnt",
+        "sse4a",      "movbe",       "lzcnt",        "bmi",          "bmi2",
+        "tbm",        "adx",         "xop",          "fma4",         "avx",
+        "avx2",       "fma",         "f16c",         "gfni",         "avxvnni",
+        "avxifma",    "avxvnniint8", "avxvnniint16", "avxneconvert", "avx512f",
+        "avx512bw",   "avx512cd",    "avx512dq",     "avx512vl",     "avx512ifma",
+        "avx512vbmi", "avx512vbmi2", "avx512vnni",   "avx512bitalg", "avx512vpopcntdq",
+        "avx512bf16", "avx512fp16"}) {
     if (has(features, f)) out.emplace_back(f);
   }
   return out;

@@ -101,6 +101,9 @@ constexpr Feature kFeatures[] = {
     {"avx512bf16", 7, 1, eax, 5, zmm},
     {"amx-fp16", 7, 1, eax, 21, tile},
     {"avxifma", 7, 1, eax, 23, ymm},
+    {"avxvnniint8", 7, 1, edx, 4, ymm},
+    {"avxneconvert", 7, 1, edx, 5, ymm},
+    {"avxvnniint16", 7, 1, edx, 10, ymm},
     {"xsaveopt", 0xD, 1, eax, 0, none},
     {"xsavec", 0xD, 1, eax, 1, none},
     {"xsaves", 0xD, 1, eax, 3, none},
@@ -108,6 +111,9 @@ constexpr Feature kFeatures[] = {
     {"lzcnt", 0x80000001, 0, ecx, 5, none},
     {"sse4a", 0x80000001, 0, ecx, 6, none},
     {"prfchw", 0x80000001, 0, ecx, 8, none},
+    {"xop", 0x80000001, 0, ecx, 11, ymm},
+    {"fma4", 0x80000001, 0, ecx, 16, ymm},
+    {"tbm", 0x80000001, 0, ecx, 21, none},
     {"64bit", 0x80000001, 0, edx, 29, none},
 };
 
