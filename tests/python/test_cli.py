@@ -1,0 +1,247 @@
+"""What every command of `relay` does when it is used as it should be."""
+
+import json
+import os
+import re
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from command_line import PROGRAM, RELAY, relay, relay_json, small_model
+
+COMMANDS = ("compile", "run", "bench", "show", "check", "opt")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with program.relay, model.onnx and what they compile to, which no test changes."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "program.relay").write_text(PROGRAM)
+    onnx.save(small_model(), folder / "model.onnx")
+    for name in ("program.relay", "model.onnx"):
+        relay("compile", folder / name, "-o", folder / (name.split(".")[0] + ".so"))
+    return folder
+
+
+def test_help_and_version():
+    assert relay("--version").stdout.startswith("relay ")
+    text = relay("--help").stdout
+    for command in COMMANDS:
+        assert command in text
+        assert command in relay(command, "--help").stdout
+    assert "--random-inputs" in relay("--help-all").stdout
+
+
+@pytest.mark.parametrize(
+    "args", [(), ("fly",), ("run",), ("run", "a.relay", "--opt-level", "9"), ("show", "--no-such")]
+)
+def test_wrong_usage_is_exit_code_2(args):
+    done = relay(*args, check=False)
+    assert done.returncode == 2
+    assert done.stderr and not done.stdout
+
+
+def test_compile_summary_names_the_target_first(files, tmp_path):
+    out = relay("compile", files / "model.onnx", "-o", tmp_path / "m.so").stdout
+    assert out.startswith("target ")
+    for word in ("functions", "kernels", "constants", "arena", "optimize", "generate", "link"):
+        assert word in out
+    assert (tmp_path / "m.so").read_bytes()[:4] == b"\x7fELF"
+
+
+def test_compile_json(files, tmp_path):
+    report = relay_json("compile", files / "model.onnx", "-o", tmp_path / "m.so")
+    assert report["kernels"] >= 2 and report["arena_bytes"] > 0 and report["constants"] >= 2
+    assert abs(sum(report["seconds"].values()) - report["total_seconds"]) < 1e-6
+
+
+def test_same_input_gives_the_same_bytes(files, tmp_path):
+    for name in ("a.so", "b.so"):
+        relay("compile", files / "model.onnx", "-o", tmp_path / name)
+    assert (tmp_path / "a.so").read_bytes() == (tmp_path / "b.so").read_bytes()
+
+
+def test_output_is_overwritten_only_by_force(files, tmp_path):
+    out = tmp_path / "m.so"
+    out.write_text("precious")
+    done = relay("compile", files / "model.onnx", "-o", out, check=False)
+    assert done.returncode == 1 and "--force" in done.stderr
+    assert out.read_text() == "precious"
+    relay("compile", files / "model.onnx", "-o", out, "--force")
+    assert out.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_silence_in_a_pipe(files, tmp_path):
+    for args in (
+        ("compile", files / "model.onnx", "-o", tmp_path / "m.so"),
+        ("run", files / "model.onnx"),
+    ):
+        done = relay(*args)
+        assert done.stderr == ""
+        assert "\r" not in done.stdout and "\x1b" not in done.stdout
+
+
+def test_progress_on_a_terminal(files, tmp_path):
+    ours, theirs = os.openpty()
+    done = subprocess.Popen(
+        [RELAY, "compile", files / "model.onnx", "-o", tmp_path / "m.so"],
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:  # what Linux gives when the other side is closed
+        pass
+    os.close(ours)
+    assert done.wait(60) == 0
+    assert b"generate" in shown
+
+
+def test_run_invents_inputs(files):
+    out = relay("run", files / "model.onnx").stdout
+    assert out.startswith("target ")
+    assert "invented" in out and "scores" in out and "GFLOP/s" in out and "peak" in out
+
+
+def test_compiled_and_source_run_alike(files):
+    reports = [
+        relay_json("run", files / f, "--random-inputs", 7) for f in ("model.onnx", "model.so")
+    ]
+    assert reports[0]["outputs"] == reports[1]["outputs"]
+    assert reports[0]["outputs"][0]["shape"] == [1, 5]
+    other = relay_json("run", files / "model.so", "--random-inputs", 8)
+    assert other["outputs"][0]["digest"] != reports[0]["outputs"][0]["digest"]
+
+
+@pytest.mark.parametrize("program", ["program.relay", "program.so"])
+def test_run_reads_and_writes_arrays(files, tmp_path, program):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((2, 3)).astype(np.float32)
+    w = random.standard_normal((4, 3)).astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "w.npy", np.asfortranarray(w))
+    given = ("--input", f"x={tmp_path}/x.npy", "--input", f"w={tmp_path}/w.npy")
+    relay("run", files / program, *given, "--output", tmp_path / "out")
+    (written,) = (tmp_path / "out").iterdir()
+    np.testing.assert_allclose(np.load(written), np.maximum(x @ w.T, 0), rtol=1e-5, atol=1e-6)
+    again = relay("run", files / program, *given, "--output", tmp_path / "out", check=False)
+    assert again.returncode == 1 and "--force" in again.stderr
+    relay("run", files / program, *given, "--output", tmp_path / "out", "--force")
+
+
+def test_bench(files, tmp_path):
+    report = relay_json("bench", files / "model.so", "--repeat", 5)
+    assert report
+    out = relay(
+        "bench", files / "model.so", "--repeat", 5, "--profile", "--trace", tmp_path / "t.json"
+    ).stdout
+    assert "median" in out and "p90" in out and "GFLOP/s" in out
+    trace = json.loads((tmp_path / "t.json").read_text())
+    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    assert any("conv" in str(e.get("name", "")) for e in events)
+
+
+def test_show_text_reads_back(files, tmp_path):
+    relay("show", files / "model.onnx", "-o", tmp_path / "m.relay")
+    relay("check", tmp_path / "m.relay")
+    outputs = [
+        relay_json("run", f)["outputs"][0]["digest"]
+        for f in (files / "model.onnx", tmp_path / "m.relay")
+    ]
+    assert outputs[0] == outputs[1]
+
+
+def test_show_formats(files):
+    model = files / "model.onnx"
+    assert "nn.conv2d" in relay("show", model).stdout
+    shown = json.loads(relay("show", model, "--format", "json").stdout)
+    assert shown["functions"][0]["name"] == "main"
+    dot = relay("show", model, "--format", "dot").stdout
+    assert dot.startswith("digraph") and dot.count("{") == dot.count("}")
+    html = relay("show", model, "--format", "html").stdout
+    assert html.lstrip().lower().startswith("<!doctype html>")
+    assert "nn.conv2d" in html
+    # Self-contained: nothing is loaded from anywhere.
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", html)
+
+
+def test_show_stages(files):
+    model = files / "model.onnx"
+    assert "Primitive=1" in relay("show", model, "--after", "FuseOps").stdout
+    assert "Primitive=1" not in relay("show", model, "--after", "FoldConstant").stdout
+    assert "for " in relay("show", model, "--tir").stdout
+    assert "define " in relay("show", model, "--llvm").stdout
+    assert re.search(r"^\s+ret", relay("show", model, "--asm").stdout, re.MULTILINE)
+    assert "invoke_kernel" in relay("show", model, "--bytecode").stdout
+
+
+def test_show_artifact_tells_where_it_came_from(files):
+    out = relay("show", files / "model.so").stdout
+    for line in (
+        "compiler: relay ",
+        "target: ",
+        "source: model.onnx",
+        "source_hash: ",
+        "opt_level: 3",
+    ):
+        assert line in out
+    assert str(files) not in out
+    described = json.loads(relay("show", files / "model.so", "--format", "json").stdout)
+    assert described["kernels"][0]["origin"]
+
+
+def test_check(files, tmp_path):
+    relay("check", files / "program.relay")
+    bad = tmp_path / "bad.relay"
+    bad.write_text(PROGRAM.replace("(4, 3)", "(4, 5)"))
+    done = relay("check", bad, check=False)
+    assert done.returncode == 1
+    assert "^" in done.stderr + done.stdout and "bad.relay:3" in done.stderr + done.stdout
+    done = relay("check", bad, "--json", check=False)
+    assert done.returncode == 1
+    assert "E02" in json.dumps(json.loads(done.stdout))
+
+
+def test_opt(files, tmp_path):
+    out = relay(
+        "opt", files / "program.relay", "--passes", "FuseOps,ToANormalForm", "--verify"
+    ).stdout
+    assert "Primitive=1" in out and "let " in out
+    (tmp_path / "o.relay").write_text(out)
+    relay("check", tmp_path / "o.relay")
+    done = relay("opt", files / "program.relay", "--time-passes", "--print-after-all")
+    assert "FuseOps" in done.stdout + done.stderr
+    for name in relay("opt", "--list").stdout.split():
+        if name == "FuseOps":
+            break
+    else:
+        pytest.fail("FuseOps is not listed")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell, tmp_path):
+    script = relay("completion", shell).stdout
+    for command in COMMANDS:
+        assert command in script
+    if shell == "bash":
+        (tmp_path / "c").write_text(script)
+        ask = 'COMP_WORDS=(relay comp); COMP_CWORD=1; _relay; echo "${COMPREPLY[@]}"'
+        words = subprocess.run(
+            ["bash", "-c", f"source {tmp_path}/c; {ask}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        assert "compile" in words
+
+
+def test_man():
+    page = relay("man").stdout
+    assert page.startswith(".TH RELAY 1")
+    for command in COMMANDS:
+        assert f".SS {command}" in page
