@@ -27,6 +27,30 @@ PrimExpr op(const PrimExpr& a, const PrimExpr& b) {
   return binary(kOp, a, b);
 }
 
+// Integers are multiplied by squaring, so that every bit is right. A result beyond the dtype wraps;
+// a negative exponent gives the quotient rounded towards zero, and 0 for a division by zero.
+PrimExpr power(const PrimExpr& a, const PrimExpr& b) {
+  DType t = a->dtype;
+  if (t.is_floating()) return tir::call("pow", t, {a, b});
+  if (t.is_bool()) return logical_or(a, logical_not(b));
+  auto bit = [&](const PrimExpr& e, int64_t mask) {
+    return ne(binary(BinaryOp::BitAnd, e, imm(t, mask)), imm(t, 0));
+  };
+  PrimExpr one = imm(t, 1), zero = imm(t, 0);
+  // Only 0, 1 and -1 have powers beyond the 63rd that fit: the exponent's parity says which.
+  PrimExpr e = select(gt(b, imm(t, 63)), select(bit(b, 1), imm(t, 63), imm(t, 62)), b);
+  PrimExpr result, square = a;
+  for (int k = 0; k < 6; ++k) {
+    PrimExpr factor = select(bit(e, int64_t{1} << k), square, one);
+    result = k == 0 ? factor : result * factor;
+    square = square * square;
+  }
+  if (!t.is_int()) return result;
+  PrimExpr sign = select(bit(b, 1), imm(t, -1), one);
+  PrimExpr inverse = select(eq(a, one), one, select(eq(a, imm(t, -1)), sign, zero));
+  return select(lt(b, zero), inverse, result);
+}
+
 const Row kRows[] = {
     {"add", "Sum.", broadcast, op<BinaryOp::Add>},
     {"subtract", "Difference.", broadcast, op<BinaryOp::Sub>},
@@ -46,15 +70,7 @@ const Row kRows[] = {
      "float32", 0.5, 2},
     {"trunc_mod", "Remainder with the sign of the dividend.", broadcast, op<BinaryOp::Mod>, "int32",
      1, 9},
-    {"power", "lhs to the power of rhs.", broadcast,
-     [](const PrimExpr& a, const PrimExpr& b) {
-       return a->dtype.is_floating()
-                  ? tir::call("pow", a->dtype, {a, b})
-                  : tir::cast(a->dtype, tir::call("pow", DType::Float(64),
-                                                  {tir::cast(DType::Float(64), a),
-                                                   tir::cast(DType::Float(64), b)}));
-     },
-     "float32", 0.5, 2},
+    {"power", "lhs to the power of rhs.", broadcast, power, "float32", 0.5, 2},
     {"maximum", "The greater; NaN wins.", broadcast, op<BinaryOp::Max>},
     {"minimum", "The lesser; NaN wins.", broadcast, op<BinaryOp::Min>},
     {"equal", "Whether equal.", broadcast_compare, op<BinaryOp::Eq>},

@@ -33,7 +33,8 @@ Type to_bool(RelationContext& ctx) {
 }
 
 const Row kRows[] = {
-    {"abs", "Absolute value.", identity, [](const PrimExpr& x) { return f("abs", x); }},
+    {"abs", "Absolute value.", identity,
+     [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); }},
     {"acos", "Inverse cosine.", float_identity, [](const PrimExpr& x) { return f("acos", x); },
      -0.9, 0.9},
     {"acosh", "Inverse hyperbolic cosine.", float_identity,
@@ -63,11 +64,17 @@ const Row kRows[] = {
     {"floor", "Greatest integer not above.", identity,
      [](const PrimExpr& x) { return x->dtype.is_floating() ? f("floor", x) : x; }},
     {"isfinite", "Neither infinite nor NaN.", to_bool,
-     [](const PrimExpr& x) { return tir::call("isfinite", DType::Bool(), {x}); }},
+     [](const PrimExpr& x) {
+       return x->dtype.is_floating() ? tir::call("isfinite", DType::Bool(), {x}) : boolean(true);
+     }},
     {"isinf", "Infinite.", to_bool,
-     [](const PrimExpr& x) { return tir::call("isinf", DType::Bool(), {x}); }},
+     [](const PrimExpr& x) {
+       return x->dtype.is_floating() ? tir::call("isinf", DType::Bool(), {x}) : boolean(false);
+     }},
     {"isnan", "Not a number.", to_bool,
-     [](const PrimExpr& x) { return tir::call("isnan", DType::Bool(), {x}); }},
+     [](const PrimExpr& x) {
+       return x->dtype.is_floating() ? tir::call("isnan", DType::Bool(), {x}) : boolean(false);
+     }},
     {"log", "Natural logarithm.", float_identity, [](const PrimExpr& x) { return f("log", x); },
      0.1, 4},
     {"log10", "Logarithm to base 10.", float_identity,

@@ -1,7 +1,22 @@
-"""What every Python test shares: the path to the benchmark models and the reproducible seeds."""
+"""What every Python test shares: the path to the benchmark models and how examples are invented.
 
+RELAY_EXAMPLES sets how many examples a property test sees.
+"""
+
+import os
 import sys
 from pathlib import Path
 
+import hypothesis
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+hypothesis.settings.register_profile(
+    "relay",
+    max_examples=int(os.environ.get("RELAY_EXAMPLES", "8")),
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("relay")

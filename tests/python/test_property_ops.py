@@ -5,7 +5,6 @@ needed to repeat a failure; RELAY_EXAMPLES sets how many shapes each operator se
 """
 
 import math
-import os
 
 import hypothesis
 import hypothesis.extra.numpy as hnp
@@ -16,15 +15,6 @@ import pytest
 from hypothesis import strategies as st
 
 import relay
-
-hypothesis.settings.register_profile(
-    "relay",
-    max_examples=int(os.environ.get("RELAY_EXAMPLES", "8")),
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],
-)
-hypothesis.settings.load_profile("relay")
 
 # 0 and 1 are the edges; 15 to 17 straddle a vector of 16 floats, 33 leaves a tail after two.
 SIDES = st.sampled_from([0, 1, 1, 2, 3, 5, 8, 15, 16, 17, 33])

@@ -1,0 +1,40 @@
+"""Named dimensions that may or may not be equal: the program compiles, and a run is checked."""
+
+import numpy as np
+import op_programs
+import pytest
+
+import relay
+
+# Operator, types of its arguments, attributes, shapes that fit, shapes that do not, the complaint.
+CASES = [
+    ("add", ["(n, 3)", "(m, 3)"], "", [(2, 3), (2, 3)], [(2, 3), (4, 3)], "n must equal m"),
+    ("add", ["(n,)", "(3,)"], "", [(3,), (3,)], [(4,), (3,)], "n must equal 3"),
+    ("nn.dense", ["(2, n)", "(4, m)"], "", [(2, 5), (4, 5)], [(2, 5), (4, 9)], "n must equal m"),
+    ("reshape", ["(n, 2)"], "newshape=[-1, 4]", [(6, 2)], [(3, 2)], "must equal"),
+    ("squeeze", ["(n, 2)"], "axis=[0]", [(1, 2)], [(3, 2)], "n must equal 1"),
+    ("split", ["(n,)"], "indices_or_sections=2", [(4,)], [(5,)], "must equal n"),
+    ("nn.mirror_pad", ["(n,)"], "pad_width=[[2, 0]]", [(2,)], [(1,)], "n must be at least 2"),
+    ("nn.conv1d", ["(1, 2, n)", "(3, 2, 5)"], "", [(1, 2, 7), (3, 2, 5)], [(1, 2, 4), (3, 2, 5)],
+     "n must be at least 5"),
+]  # fmt: skip
+
+
+def compiled(op: str, shapes, attrs: str):
+    text = op_programs.call_text(op, [f"Tensor[{s}, float32]" for s in shapes], attrs)
+    return relay.build(relay.parse(text.replace("@main(", "@main[n: Dim, m: Dim](")))
+
+
+@pytest.mark.parametrize(("op", "shapes", "attrs", "good", "bad", "complaint"), CASES)
+def test_a_run_checks_what_compilation_assumed(op, shapes, attrs, good, bad, complaint):
+    exe = compiled(op, shapes, attrs)
+    exe(*(np.ones(s, np.float32) for s in good))
+    with pytest.raises(relay.RunError, match=complaint):
+        exe(*(np.ones(s, np.float32) for s in bad))
+
+
+def test_one_broadcasts_whatever_the_other_is():
+    exe = compiled("add", ["(n,)", "(1,)"], "")
+    for size in (0, 1, 5):
+        got = exe(np.ones(size, np.float32), np.ones(1, np.float32))
+        np.testing.assert_array_equal(got, np.full(size, 2, np.float32))

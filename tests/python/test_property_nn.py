@@ -1,0 +1,351 @@
+"""Convolutions, pools, normalisations, losses and resizing on invented shapes against NumPy.
+
+The references walk windows one by one in float64; they say what is meant, not how to be fast.
+"""
+
+import fractions
+import itertools
+import math
+
+import hypothesis
+import numpy as np
+import op_programs
+import oracles
+import pytest
+from hypothesis import strategies as st
+
+LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "OIDHW", "IODHW")}
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def numbers(values) -> str:
+    return "[" + ", ".join(map(str, values)) + "]"
+
+
+def uniform(seed: int, shape, low: float = -2.0, high: float = 2.0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(low, high, shape).astype(np.float32)
+
+
+def check(op: str, inputs, attrs: str, want: np.ndarray, tolerance: float = 1e-4) -> None:
+    types = [op_programs.tensor_type(x.shape, str(x.dtype)) for x in inputs]
+    text = op_programs.call_text(op, types, attrs)
+    for got in op_programs.run_both(text, inputs):
+        oracles.assert_agree(got, [np.asarray(want, inputs[0].dtype)], text, tolerance, floor=0.1)
+
+
+def padded(x: np.ndarray, begins, ends, value: float = 0.0) -> np.ndarray:
+    widths = [(0, 0), (0, 0), *zip(begins, ends, strict=True)]
+    return np.pad(x.astype(np.float64), widths, constant_values=value)
+
+
+def convolution(x, w, strides, dilation, groups) -> np.ndarray:
+    """Returns the convolution of data that has its border already."""
+    kernel = w.shape[2:]
+    sizes = [
+        (n - (k - 1) * d - 1) // s + 1
+        for n, k, d, s in zip(x.shape[2:], kernel, dilation, strides, strict=True)
+    ]
+    out = np.zeros((x.shape[0], w.shape[0], *sizes))
+    per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
+    for at in itertools.product(*map(range, sizes)):
+        window = x[(slice(None), slice(None), *(
+            slice(a * s, a * s + (k - 1) * d + 1, d)
+            for a, s, k, d in zip(at, strides, kernel, dilation, strict=True)
+        ))]  # fmt: skip
+        for g in range(groups):
+            part = window[:, g * per_in : (g + 1) * per_in]
+            weight = w[g * per_out : (g + 1) * per_out].astype(np.float64)
+            axes = list(range(1, part.ndim))
+            out[(slice(None), slice(g * per_out, (g + 1) * per_out), *at)] = np.tensordot(
+                part, weight, (axes, axes)
+            )
+    return out
+
+
+@st.composite
+def window(draw, dims: int):
+    """Sizes, strides, dilation and borders of a window that fits its data."""
+    kernel = [draw(st.integers(1, 3)) for _ in range(dims)]
+    dilation = [draw(st.integers(1, 2)) for _ in range(dims)]
+    strides = [draw(st.integers(1, 3)) for _ in range(dims)]
+    pads = [[draw(st.integers(0, k - 1)) for k in kernel] for _ in range(2)]
+    least = [
+        max(1, (k - 1) * d + 1 - b - e) for k, d, b, e in zip(kernel, dilation, *pads, strict=True)
+    ]
+    sizes = [draw(st.integers(n, n + 6)) for n in least]
+    return sizes, kernel, strides, dilation, pads
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_convolution(dims, data, seed):
+    sizes, kernel, strides, dilation, (begins, ends) = data.draw(window(dims))
+    groups, per_in, per_out = (data.draw(st.integers(1, 3)) for _ in range(3))
+    x = uniform(seed, (data.draw(st.integers(0, 2)), groups * per_in, *sizes))
+    w = uniform(seed + 1, (groups * per_out, per_in, *kernel))
+    attrs = (
+        f"strides={numbers(strides)}, padding={numbers(begins + ends)}, groups={groups}, "
+        f"dilation={numbers(dilation)}, kernel_size={numbers(kernel)}, channels={groups * per_out}"
+    )
+    want = convolution(padded(x, begins, ends), w, strides, dilation, groups)
+    check(f"nn.conv{dims}d", [x, w], attrs, want)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_transposed_convolution(dims, data, seed):
+    sizes, kernel, strides, dilation, (begins, ends) = data.draw(window(dims))
+    groups, per_in, per_out = (data.draw(st.integers(1, 2)) for _ in range(3))
+    extra = [
+        data.draw(st.integers(0, max(s, d) - 1)) for s, d in zip(strides, dilation, strict=True)
+    ]
+    whole = [
+        (n - 1) * s + (k - 1) * d + 1 + e
+        for n, s, k, d, e in zip(sizes, strides, kernel, dilation, extra, strict=True)
+    ]
+    hypothesis.assume(all(n > b + e for n, b, e in zip(whole, begins, ends, strict=True)))
+    x = uniform(seed, (1, groups * per_in, *sizes))
+    w = uniform(seed + 1, (groups * per_in, per_out, *kernel))
+    out = np.zeros((1, groups * per_out, *whole))
+    for at in itertools.product(*map(range, sizes)):
+        for k in itertools.product(*map(range, kernel)):
+            place = tuple(
+                a * s + b * d for a, s, b, d in zip(at, strides, k, dilation, strict=True)
+            )
+            for g in range(groups):
+                inputs = x[(0, slice(g * per_in, (g + 1) * per_in), *at)].astype(np.float64)
+                weight = w[(slice(g * per_in, (g + 1) * per_in), slice(None), *k)]
+                out[(0, slice(g * per_out, (g + 1) * per_out), *place)] += inputs @ weight
+    cut = tuple(slice(b, n - e) for b, e, n in zip(begins, ends, whole, strict=True))
+    attrs = (
+        f"strides={numbers(strides)}, padding={numbers(begins + ends)}, groups={groups}, "
+        f"dilation={numbers(dilation)}, output_padding={numbers(extra)}"
+    )
+    check(f"nn.conv{dims}d_transpose", [x, w], attrs, out[(slice(None), slice(None), *cut)])
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_pool(kind, dims, data, seed):
+    sizes, kernel, strides, dilation, (begins, ends) = data.draw(window(dims))
+    count_border = kind == "avg" and data.draw(st.booleans())
+    x = uniform(seed, (2, 3, *sizes))
+    fill = -math.inf if kind == "max" else 0
+    full = padded(x, begins, ends, fill)
+    inside = padded(np.ones_like(x), begins, ends, 1 if count_border else 0)
+    step = (1,) * (2 + dims)
+    windows = [
+        np.lib.stride_tricks.sliding_window_view(
+            a,
+            [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)],
+            tuple(range(2, 2 + dims)),
+        )
+        for a in (full, inside)
+    ]
+    pick = (
+        *(slice(None, None, s) for s in step[:2]),
+        *(slice(None, None, s) for s in strides),
+        *(slice(None, None, d) for d in dilation),
+    )
+    axes = tuple(range(2 + dims, 2 + 2 * dims))
+    values, counts = (a[pick] for a in windows)
+    want = values.max(axes) if kind == "max" else values.sum(axes) / np.maximum(counts.sum(axes), 1)
+    attrs = (
+        f"pool_size={numbers(kernel)}, strides={numbers(strides)}, dilation={numbers(dilation)}, "
+        f"padding={numbers(begins + ends)}"
+    )
+    if kind == "avg":
+        attrs += f", count_include_pad={count_border}"
+    check(f"nn.{kind}_pool{dims}d", [x], attrs, want)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_adaptive_pool(kind, dims, data, seed):
+    sizes = [data.draw(st.integers(1, 9)) for _ in range(dims)]
+    target = [data.draw(st.integers(1, 5)) for _ in range(dims)]
+    x = uniform(seed, (1, 2, *sizes))
+    want = np.zeros((1, 2, *target))
+    for at in itertools.product(*map(range, target)):
+        part = x[(slice(None), slice(None), *(
+            slice(a * n // m, -(-(a + 1) * n // m))
+            for a, n, m in zip(at, sizes, target, strict=True)
+        ))].astype(np.float64)  # fmt: skip
+        over = tuple(range(2, 2 + dims))
+        want[(slice(None), slice(None), *at)] = part.max(over) if kind == "max" else part.mean(over)
+    check(f"nn.adaptive_{kind}_pool{dims}d", [x], f"output_size={numbers(target)}", want)
+
+
+def test_average_of_small_integers_does_not_wrap():
+    x = np.full((1, 1, 4, 4), 100, np.int8)
+    check("nn.avg_pool2d", [x], "pool_size=[4, 4]", np.full((1, 1, 1, 1), 100))
+    check("mean", [x], "", np.asarray(100))
+
+
+def test_mean_of_many_halves():
+    """The count does not fit float16, nor does the sum."""
+    x = np.full((70000,), 2.0, np.float16)
+    check("mean", [x], "", np.asarray(2.0))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_power_of_integers_is_exact(dtype):
+    limits = np.iinfo(dtype)
+    base, exponent = [], []
+    for b, e in itertools.product(range(-5 if limits.min < 0 else 0, 6), range(70)):
+        if limits.min <= b**e <= limits.max:
+            base.append(b)
+            exponent.append(e)
+    x, y = np.array(base, dtype), np.array(exponent, dtype)
+    check(
+        "power",
+        [x, y],
+        "",
+        np.array([b**e for b, e in zip(base, exponent, strict=True)], dtype),
+        0,
+    )
+
+
+def moments(x: np.ndarray, axes) -> np.ndarray:
+    wide = x.astype(np.float64)
+    centred = wide - wide.mean(axes, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axes, keepdims=True) + 1e-5)
+
+
+@pytest.mark.parametrize("op", ["layer", "instance", "group"])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_normalisation(op, data, seed):
+    groups = data.draw(st.integers(1, 3))
+    channels = groups * data.draw(st.integers(1, 3))
+    sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    x = uniform(seed, (data.draw(st.integers(1, 2)), channels, *sizes))
+    if op == "group":
+        split = x.reshape(x.shape[0], groups, -1)
+        want, axis, attrs = moments(split, 2).reshape(x.shape), 1, f"num_groups={groups}"
+    elif op == "instance":
+        want, axis, attrs = moments(x, tuple(range(2, x.ndim))), 1, ""
+    else:
+        axis = data.draw(st.integers(0, x.ndim - 1))
+        want, attrs = moments(x, axis), f"axis={axis}"
+    gamma, beta = uniform(seed + 1, x.shape[axis]), uniform(seed + 2, x.shape[axis])
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    want = want * gamma.reshape(shape) + beta.reshape(shape)
+    check(f"nn.{op}_norm", [x, gamma, beta], attrs, want)
+
+
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_softmax(data, seed):
+    shape = data.draw(st.lists(st.integers(0, 9), min_size=1, max_size=3))
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    x = uniform(seed, shape, -50, 50)
+    wide = x.astype(np.float64)
+    top = wide.max(axis, keepdims=True, initial=-math.inf)
+    with np.errstate(divide="ignore"):  # of nothing
+        log = wide - top - np.log(np.exp(wide - top).sum(axis, keepdims=True))
+    check("nn.softmax", [x], f"axis={axis}", np.exp(log))
+    check("nn.log_softmax", [x], f"axis={axis}", log)
+
+
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_local_response_normalisation(data, seed):
+    size, axis = data.draw(st.integers(1, 6)), data.draw(st.integers(0, 3))
+    x = uniform(seed, [data.draw(st.integers(1, 5)) for _ in range(4)])
+    wide = np.moveaxis(x.astype(np.float64), axis, 0)
+    squares = np.zeros_like(wide)
+    for c in range(len(wide)):
+        low = c - (size - 1) // 2
+        squares[c] = (wide[max(low, 0) : low + size] ** 2).sum(0)
+    want = np.moveaxis(wide / (2 + 0.3 / size * squares) ** 0.75, 0, axis)
+    check("nn.lrn", [x], f"size={size}, axis={axis}, alpha=0.3f, bias=2f, beta=0.75f", want)
+
+
+# Resizing: an axis is a matrix of weights.
+
+
+def cubic(distance: float, a: float) -> float:
+    d = abs(distance)
+    if d <= 1:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a if d < 2 else 0.0
+
+
+def position(mode: str, i: int, n: int, m: int) -> float:
+    if mode == "align_corners":
+        return i * (n - 1) / (m - 1) if m > 1 else 0.0
+    if mode == "asymmetric":
+        return i * n / m
+    if mode == "tf_half_pixel_for_nn":
+        return (i + 0.5) * n / m
+    return 0.0 if mode == "pytorch_half_pixel" and m == 1 else (i + 0.5) * n / m - 0.5
+
+
+def resize_matrix(method: str, mode: str, n: int, m: int, exclude: bool) -> np.ndarray:
+    weights = np.zeros((m, n))
+    for i in range(m):
+        p = position(mode, i, n, m)
+        low = math.floor(p)
+        if method == "linear":
+            taps = {low: 1 - (p - low), low + 1: p - low}
+        else:
+            taps = {k: cubic(p - k, -0.75) for k in range(low - 1, low + 3)}
+        for k, w in taps.items():
+            if 0 <= k < n or not exclude:
+                weights[i, min(max(k, 0), n - 1)] += w
+    return weights / weights.sum(1, keepdims=True) if exclude else weights
+
+
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_resize(method, dims, data, seed):
+    sizes = [data.draw(st.integers(1, 7)) for _ in range(dims)]
+    target = [data.draw(st.integers(1, 9)) for _ in range(dims)]
+    mode = data.draw(st.sampled_from(
+        ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn"]
+    ))  # fmt: skip
+    exclude = method == "cubic" and data.draw(st.booleans())
+    x = uniform(seed, (1, 2, *sizes))
+    want = x.astype(np.float64)
+    for axis, (n, m) in enumerate(zip(sizes, target, strict=True), 2):
+        want = np.moveaxis(want, axis, -1) @ resize_matrix(method, mode, n, m, exclude).T
+        want = np.moveaxis(want, -1, axis)
+    attrs = (
+        f'size={numbers(target)}, method="{method}", coordinate_transformation_mode="{mode}", '
+        f"cubic_alpha=-0.75f, cubic_exclude={int(exclude)}"
+    )
+    check(f"image.resize{dims}d", [x], attrs, want)
+
+
+HALF = fractions.Fraction(1, 2)
+ROUNDINGS = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round_prefer_floor": lambda p: math.ceil(p - HALF),
+    "round_prefer_ceil": lambda p: math.floor(p + HALF),
+}
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@hypothesis.given(n=st.integers(1, 40), m=st.integers(1, 60), seed=SEEDS)
+def test_resize_to_nearest_is_exact(rounding, n, m, seed):
+    x = uniform(seed, (1, 1, n))
+    for mode in ["half_pixel", "align_corners", "asymmetric"]:
+        places = []
+        for i in range(m):
+            exact = fractions.Fraction(0)
+            if mode == "align_corners":
+                exact = fractions.Fraction(i * (n - 1), m - 1) if m > 1 else exact
+            elif mode == "asymmetric":
+                exact = fractions.Fraction(i * n, m)
+            else:
+                exact = fractions.Fraction((2 * i + 1) * n, 2 * m) - HALF
+            at = ROUNDINGS[rounding](exact)
+            places.append(min(max(at, 0), n - 1))
+        attrs = (
+            f'size=[{m}], method="nearest_neighbor", rounding_method="{rounding}", '
+            f'coordinate_transformation_mode="{mode}"'
+        )
+        check("image.resize1d", [x], attrs, x[:, :, places], 0)
