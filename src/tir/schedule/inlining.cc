@@ -83,6 +83,12 @@ void Schedule::compute_inline(const BlockRV& rv) {
     edits[c] = with_access_regions(modified(*c, [&](BlockNode& n) {
       n.body = replacer.apply(n.body);
       if (n.init) n.init = replacer.apply(n.init);
+      // For a body with loops, whose regions are not computed anew.
+      std::erase_if(n.reads, [&](const Region& r) { return r->buffer == buffer; });
+      for (const Region& r : b->reads) {
+        std::vector<PrimExpr> start(r->buffer->shape.size(), index(0));
+        n.reads.push_back(region(r->buffer, start, r->buffer->shape));
+      }
     }));
   }
   const AllocateNode* a = edit.tree.allocation_of(buffer);

@@ -351,9 +351,10 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
     std::vector<PrimExpr> at_partial;
     for (const PrimExpr& e : s->indices) at_partial.push_back(replace_vars(e, own));
     at_partial.push_back(lane);
-    n.init = store(partial, at_partial, init->value);
-    n.body = store(partial, at_partial,
-                   binary(update.op, load(partial, at_partial), replace_vars(update.value, own)));
+    // Without a loop left to reduce over, each element is one update of the initial value.
+    n.init = rest.empty() ? nullptr : store(partial, at_partial, init->value);
+    PrimExpr old = rest.empty() ? init->value : load(partial, at_partial);
+    n.body = store(partial, at_partial, binary(update.op, old, replace_vars(update.value, own)));
     n.writes = {element_region(partial, at_partial)};
   });
   partial_block = with_access_regions(Block::unchecked(partial_block));

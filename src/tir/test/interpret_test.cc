@@ -16,6 +16,7 @@
 #include "tir/lower_loops.h"
 #include "tir/scalar.h"
 #include "tir/schedule/schedule.h"
+#include "tir/verify.h"
 
 namespace relay::tir {
 namespace {
@@ -438,10 +439,12 @@ std::vector<Data> expect_stages_alike(const PrimFunc& f, const std::vector<Steps
     Schedule s(f);
     all[k](s);
     PrimFunc stage = s.func();
+    verify(stage);
     std::string name = f->name + ", schedule " + std::to_string(k);
     expect_equal(want, run(stage, 1, dims), name);
     for (const LoweringPass& pass : lowering_passes()) {
       stage = pass.run(stage);
+      verify(stage);
       expect_equal(want, run(stage, 1, dims), name + " after " + std::string(pass.name));
     }
   }
@@ -855,11 +858,13 @@ TEST(Stages, random_schedules_of_random_kernels_compute_the_same) {
           // refused
         }
       }
+      verify(s.func());
       expect_equal(want, run(s.func()), "scheduled");
       PrimFunc stage = s.func();
       for (const LoweringPass& pass : lowering_passes()) {
         if (HasFailure()) break;
         stage = pass.run(stage);
+        verify(stage);
         expect_equal(want, run(stage), std::string(pass.name));
       }
     } catch (const InternalError& e) {
