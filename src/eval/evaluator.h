@@ -30,8 +30,9 @@ namespace relay {
 struct EvalOptions {
   // Expressions that a call may compute; 0: no limit. RuntimeError E0606.
   int64_t fuel = 0;
-  // Bytes that a call may hold at once, its arguments and the program's constants apart; 0: no
-  // limit but that of the stack of calls, which is 512 MiB. RuntimeError E0604.
+  // Bytes that a call may hold at once in values and frames; its arguments, the program's constants
+  // and what a kernel needs while it runs are not counted. 0: no limit but that of the stack of
+  // calls, which is 512 MiB. RuntimeError E0604.
   int64_t memory_limit = 0;
   // Floats are computed as float64 and rounded where a kernel stores them.
   bool wide_floats = false;

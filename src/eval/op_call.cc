@@ -193,10 +193,12 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   });
   std::vector<tir::Tensor> results;
   for (const tir::Tensor& t : compute_call(*call.get(), inputs, dims)) {
-    bool taken = std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
-                 std::find(results.begin(), results.end(), t) != results.end();
+    // Only what is no parameter is kept as float64: sums are formed in memory of their own.
+    bool copied = options_.wide_floats ||
+                  std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
+                  std::find(results.begin(), results.end(), t) != results.end();
     results.push_back(
-        taken ? tir::compute("copy", t->shape(), [&](const tir::Indices& i) { return t(i); }) : t);
+        copied ? tir::compute("copy", t->shape(), [&](const tir::Indices& i) { return t(i); }) : t);
   }
   tir::InterpretOptions options;
   options.wide_floats = options_.wide_floats;

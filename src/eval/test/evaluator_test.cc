@@ -467,6 +467,28 @@ TEST(Evaluator, arguments_are_checked) {
   EXPECT_THROW(Evaluator(mod).call("nothing", {}), UserError);
 }
 
+TEST(Evaluator, shapes_that_do_not_fit_are_found_in_the_run) {
+  // Unchecked: types would refuse it.
+  register_ops();
+  Var x = var("x");
+  Function f = function({x}, call("add", {x, constant(Tensor::zeros(DType::Float(32), {3}))}));
+  Evaluator eval(make_module({global_var("main")}, {f}));
+  EXPECT_EQ(eval.call("main", {Tensor::zeros(DType::Float(32), {2, 3})}).tensor().rank(), 2);
+  EXPECT_THROW(eval.call("main", {Tensor::zeros(DType::Float(32), {2, 4})}), RuntimeError);
+}
+
+TEST(Evaluator, wide_floats_round_at_the_end_of_a_kernel) {
+  // 1e8 + 3 is no float32.
+  Module mod = parse("def @main(%x: Tensor[(4,), float32]) { sum(%x) }");
+  Tensor x = Tensor::empty(DType::Float(32), {4});
+  x.data<float>()[0] = 1e8f;
+  for (int i = 1; i < 4; ++i) x.data<float>()[i] = i < 3 ? 3.0f : -1e8f;
+  EXPECT_EQ(Evaluator(mod).call("main", {x}).tensor().data<float>()[0], 0.0f);
+  EvalOptions wide;
+  wide.wide_floats = true;
+  EXPECT_EQ(Evaluator(mod, wide).call("main", {x}).tensor().data<float>()[0], 6.0f);
+}
+
 TEST(Evaluator, a_failed_call_leaves_it_ready_for_the_next) {
   Evaluator eval(parse(std::string(kList) + R"(
 def @main(%n: int32) -> int32 {
