@@ -1,13 +1,10 @@
 #include "driver/compile.h"
 
-#include <atomic>
 #include <chrono>
-#include <exception>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/diagnostic_codes.h"
+#include "base/parallel.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/target.h"
 #include "driver/evaluate_constant.h"
@@ -54,34 +51,6 @@ class Phases {
   int64_t total_ = 0;
   std::chrono::steady_clock::time_point start_;
 };
-
-// Runs work(0) .. work(count - 1) on a few threads; the first failure is raised when all have
-// stopped.
-void for_each_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex mutex;
-  auto loop = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        std::lock_guard<std::mutex> lock(mutex);
-        if (!failure) failure = std::current_exception();
-        next = count;
-      }
-    }
-  };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < threads && t < static_cast<int>(count); ++t) pool.emplace_back(loop);
-  loop();
-  for (std::thread& t : pool) t.join();
-  if (failure) std::rethrow_exception(failure);
-}
-
-int compile_threads() {
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
 
 Target resolve_target(const CompileOptions& options) {
   Target target = Target::parse(options.target);
@@ -156,7 +125,7 @@ Module optimize(const Module& mod, const CompileOptions& options) {
 std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options) {
   Target target = resolve_target(options);
   std::vector<CompiledKernel> out(bytecode.kernels.size());
-  for_each_parallel(out.size(), compile_threads(), [&](size_t i) {
+  for_each_parallel(out.size(), runtime::available_threads(), [&](size_t i) {
     ProgramKernel& k = bytecode.kernels[i];
     CompiledKernel& c = out[i];
     c.name = k.name;
@@ -196,7 +165,8 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   phases.begin("generate", static_cast<int64_t>(out.kernels.size()));
   std::vector<tir::PrimFunc> functions;
   for (const CompiledKernel& k : out.kernels) functions.push_back(k.lowered);
-  std::vector<ObjectCode> objects = generate_objects(functions, target, compile_threads());
+  std::vector<ObjectCode> objects =
+      generate_objects(functions, target, runtime::available_threads());
 
   phases.begin("link");
   out.elf = link_shared(objects, functions, target);

@@ -15,12 +15,8 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
-
 #include "base/diagnostic_codes.h"
+#include "base/parallel.h"
 #include "codegen/llvm/kernel_builder.h"
 
 namespace relay {
@@ -113,31 +109,15 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
   initialize_llvm();
   size_t count = (kernels.size() + kKernelsPerObject - 1) / kKernelsPerObject;
   std::vector<ObjectCode> out(count);
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr failure;
-  auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        llvm::LLVMContext context;
-        auto machine = make_machine(target);
-        size_t begin = i * kKernelsPerObject;
-        size_t end = std::min(kernels.size(), begin + kKernelsPerObject);
-        auto module =
-            make_module(context, *machine, kernels.data() + begin, kernels.data() + end, target);
-        out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
-      } catch (...) {
-        std::lock_guard<std::mutex> lock(mutex);
-        if (!failure) failure = std::current_exception();
-        next = count;
-      }
-    }
-  };
-  std::vector<std::thread> pool;
-  for (int t = 1; t < threads && t < static_cast<int>(count); ++t) pool.emplace_back(work);
-  work();
-  for (std::thread& t : pool) t.join();
-  if (failure) std::rethrow_exception(failure);
+  for_each_parallel(count, threads, [&](size_t i) {
+    llvm::LLVMContext context;
+    auto machine = make_machine(target);
+    size_t begin = i * kKernelsPerObject;
+    size_t end = std::min(kernels.size(), begin + kKernelsPerObject);
+    auto module =
+        make_module(context, *machine, kernels.data() + begin, kernels.data() + end, target);
+    out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+  });
   return out;
 }
 
