@@ -66,7 +66,7 @@ std::optional<Sum> find_sum(const Schedule& s) {
   Block b = s.block(out.block);
   for (const tir::IterVar& i : b->iters) {
     auto extent = tir::as_int(i->extent);
-    if (!extent || i->kind == IterKind::Opaque) return std::nullopt;
+    if (!extent || *extent == 0 || i->kind == IterKind::Opaque) return std::nullopt;
     if (i->kind == IterKind::Reduce) {
       out.reduction *= *extent;
     } else {

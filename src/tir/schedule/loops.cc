@@ -223,8 +223,10 @@ LoopRV Schedule::fuse(const std::vector<LoopRV>& rvs) {
     if (i == 0) {
       map[loops[i]->var.get()] = rest;
     } else {
-      map[loops[i]->var.get()] = floor_mod(rest, loops[i]->extent);
-      rest = floor_div(rest, loops[i]->extent);
+      // A loop over nothing has no indices to tell apart, and nothing is divided by its extent.
+      PrimExpr extent = as_int(loops[i]->extent) == 0 ? index(1) : loops[i]->extent;
+      map[loops[i]->var.get()] = floor_mod(rest, extent);
+      rest = floor_div(rest, extent);
     }
   }
   Stmt body = replace_vars(loops.back()->body, map);

@@ -238,6 +238,16 @@ TEST(Schedule, fuse_and_reorder_keep_the_result) {
   expect_same(f, s);
 }
 
+TEST(Schedule, fuse_takes_loops_over_nothing) {
+  for (auto [rows, columns] : {std::pair{5, 0}, std::pair{0, 6}}) {
+    PrimFunc f = matmul(rows, columns, 7);
+    Schedule s(f);
+    auto [x, y] = s.get_loops<2>(s.get_block("E"));
+    s.fuse({x, y});
+    expect_same(f, s);
+  }
+}
+
 TEST(Schedule, inlining_removes_the_intermediate) {
   PrimFunc f = chain(6);
   Schedule s(f);
