@@ -16,6 +16,7 @@
 #include "codegen/llvm/vector_math.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
+#include "tir/intrinsics.h"
 
 namespace relay::codegen {
 namespace {
@@ -949,9 +950,10 @@ class KernelBuilder {
   Value* call(const tir::CallNode& n) {
     DType d = n.dtype;
     const std::string& name = n.name;
+    if (auto defect = intrinsic_defect(name, d, n.args)) unsupported(f_.name, *defect);
     if (name == "likely") return expr(n.args[0]);
     if (name == "prefetch") return prefetch(n);
-    if (name == "bitcast" || name == "reinterpret") {
+    if (name == "bitcast") {
       Value* v = to_memory(n.args[0]->dtype.element(), expr(n.args[0]));
       return from_memory(d.element(), b_.CreateBitCast(v, memory_type(d)));
     }
