@@ -5,6 +5,7 @@
 #include <chrono>
 #include <random>
 
+#include "node/walk.h"
 #include "tir/arith/rules.h"
 #include "tir/scalar.h"
 
@@ -24,25 +25,94 @@ int64_t value_of(const PrimExpr& e, const std::vector<std::pair<Var, int64_t>>& 
   if (auto* s = as<SelectNode>(e)) {
     return value_of(s->cond, env) ? value_of(s->true_value, env) : value_of(s->false_value, env);
   }
+  if (auto* c = as<CastNode>(e)) return value_of(c->value, env);
   throw std::runtime_error("unexpected " + to_string(e));
 }
 
-TEST(TirRules, every_rule_holds_on_a_small_domain) {
+using Env = std::vector<std::pair<Var, int64_t>>;
+
+// Values of the rule's variables for which the two sides differ, as text; empty when there are
+// none among all values of a small domain.
+std::string counterexample(const Rule& rule) {
   const RuleVars& v = rule_vars();
-  for (const Rule& r : rules()) {
-    for (int64_t x = -2; x <= 2; ++x)
-      for (int64_t y = -2; y <= 2; ++y)
-        for (int64_t z = -2; z <= 2; ++z)
-          for (int64_t c = -2; c <= 2; ++c)
-            for (int64_t d = -2; d <= 2; ++d)
-              for (int pq = 0; pq < 4; ++pq) {
-                if (r.condition && !r.condition(c, d)) continue;
-                std::vector<std::pair<Var, int64_t>> env{{v.x, x},      {v.y, y}, {v.z, z},
-                                                         {v.c, c},      {v.d, d}, {v.p, pq & 1},
-                                                         {v.q, pq >> 1}};
-                ASSERT_EQ(value_of(r.pattern, env), value_of(r.result, env))
-                    << to_string(r.pattern) << " -> " << to_string(r.result);
-              }
+  std::vector<std::pair<Var, std::vector<int64_t>>> domain;
+  for (const Var& x : {v.x, v.y, v.z, v.c, v.d, v.p, v.q}) {
+    bool used = false;
+    for (const PrimExpr& side : {rule.pattern, rule.result}) {
+      post_order(side, [&](const Node& n) { used |= &n == x.get(); });
+    }
+    if (!used) continue;
+    bool truth = x->dtype.is_bool();
+    domain.push_back({x, truth ? std::vector<int64_t>{0, 1}
+                               : std::vector<int64_t>{-4, -3, -2, -1, 0, 1, 2, 3, 4}});
+  }
+  std::vector<size_t> at(domain.size(), 0);
+  while (true) {
+    Env env;
+    int64_t c = 0, d = 0;
+    for (size_t i = 0; i < domain.size(); ++i) {
+      int64_t value = domain[i].second[at[i]];
+      env.emplace_back(domain[i].first, value);
+      if (domain[i].first == v.c) c = value;
+      if (domain[i].first == v.d) d = value;
+    }
+    bool applies = rule.condition == nullptr || rule.condition(c, d);
+    if (applies && value_of(rule.pattern, env) != value_of(rule.result, env)) {
+      std::string text = to_string(rule.pattern) + " -> " + to_string(rule.result) + " at";
+      for (const auto& [x, value] : env) text += " " + x->name + "=" + std::to_string(value);
+      return text;
+    }
+    size_t i = 0;
+    while (i < at.size() && ++at[i] == domain[i].second.size()) at[i++] = 0;
+    if (i == at.size()) return {};
+  }
+}
+
+TEST(TirRules, every_rule_holds_on_a_small_domain) {
+  for (const Rule& r : rules()) EXPECT_EQ(counterexample(r), "");
+}
+
+// A rule compares at most three numbers with each other, so that nine values show every order.
+TEST(TirRules, a_wrong_rule_is_found_out) {
+  const RuleVars& v = rule_vars();
+  EXPECT_NE(counterexample({min(max(v.x, v.y), v.y), v.x}), "");
+  EXPECT_NE(counterexample({lt(min(v.x, v.y), v.z), logical_and(lt(v.x, v.z), lt(v.y, v.z))}), "");
+  EXPECT_NE(counterexample({max(min(v.x, v.c), v.d), v.d}), "") << "the condition is needed";
+  EXPECT_NE(counterexample({select(v.p, v.x, v.y), select(v.p, v.y, v.x)}), "");
+}
+
+// The analyzer's own rewrites of divisions and remainders, for all small divisors and all values of
+// a variable on both sides of zero.
+TEST(TirAnalyzer, divisions_hold_on_a_small_domain) {
+  for (int64_t c = 1; c <= 6; ++c) {
+    for (int64_t d = 1; d <= 6; ++d) {
+      for (int64_t k = -4; k <= 4; ++k) {
+        Var x = var("x"), y = var("y");
+        Analyzer a;
+        a.bind(x, Bounds{-7, 7});
+        a.bind(y, Bounds{0, d - 1});
+        PrimExpr cc = index(c), dd = index(d);
+        for (const PrimExpr& e : std::vector<PrimExpr>{
+                 floor_div(floor_div(x + k, cc), dd), floor_mod(floor_mod(x + k, cc), dd),
+                 floor_div(floor_mod(x * k, cc), dd), floor_mod(floor_div(x, cc) * k + y, dd),
+                 floor_div(x * d + y + k, dd), floor_mod(x * d + y + k, dd),
+                 floor_div(x, cc) * c + floor_mod(x, cc), floor_div(x * c + k, cc * dd),
+                 floor_mod(x * c + k, cc * dd), div(x + 7, cc) - mod(x + 7, dd) * k,
+                 select(lt(x * k, cc), x, y), cast(kIndex, ge(x * k + y, dd))}) {
+          PrimExpr simple = a.simplify(e);
+          Bounds range = a.bounds(e);
+          for (int64_t xv = -7; xv <= 7; ++xv) {
+            for (int64_t yv = 0; yv < d; ++yv) {
+              Env env{{x, xv}, {y, yv}};
+              int64_t value = value_of(e, env);
+              ASSERT_EQ(value_of(simple, env), value)
+                  << to_string(e) << " became " << to_string(simple) << " at " << xv << ", " << yv;
+              ASSERT_TRUE(range.min <= value && value <= range.max) << to_string(e);
+            }
+          }
+        }
+      }
+    }
   }
 }
 
