@@ -163,63 +163,78 @@ std::vector<size_t> order_of(const TransposeAttrs& a, int64_t rank) {
   return out;
 }
 
-// One axis of a strided slice with everything filled in; sizes are constants.
+// Sizes are dimensions in the relation and expressions in the compute rule; the arithmetic of
+// slices is written once for both.
+Dim number(const Dim&, int64_t v) { return dim(v); }
+PrimExpr number(const PrimExpr&, int64_t v) { return index(v); }
+std::optional<int64_t> constant(const Dim& d) { return as_const(d); }
+std::optional<int64_t> constant(const PrimExpr& e) { return as_int(e); }
+bool same_size(const Dim& a, const Dim& b) { return dim_equal(a, b); }
+bool same_size(const PrimExpr& a, const PrimExpr& b) { return a == b; }
+
+// One axis of a strided slice: `count` elements from `begin` on.
+template <class N>
 struct Slice {
-  int64_t begin, stride, count;
+  N begin;
+  int64_t stride;
+  N count;
 };
 
-std::optional<Slice> slice_of(int64_t size, std::optional<int64_t> begin,
-                              std::optional<int64_t> end, int64_t stride, bool by_size) {
-  auto clamp = [](int64_t v, int64_t low, int64_t high) {
-    return std::max(low, std::min(v, high));
+// NumPy's rules: bounds below zero count from the end, then they are brought into range.
+template <class N>
+Slice<N> slice_of(const N& size, std::optional<int64_t> begin, std::optional<int64_t> end,
+                  int64_t stride, bool by_size) {
+  constexpr int64_t kFar = int64_t{1} << 48;  // beyond any size
+  auto at = [&](int64_t v) { return number(size, v); };
+  // A bound that no size reaches says "to the end", whatever the size is.
+  if (!constant(size) && end && (*end >= INT32_MAX || *end <= -INT32_MAX)) {
+    if ((*end > 0) == (stride > 0)) end.reset();
+  }
+  auto bound = [&](int64_t v, int64_t low, const N& high) {
+    v = std::clamp(v, -kFar, kFar);
+    return v >= 0 ? min(at(v), high) : max(size + at(v), at(low));
   };
-  if (by_size) stride = 1;
-  if (stride == 0 || stride == INT64_MIN) return std::nullopt;
-  int64_t first = begin.value_or(stride > 0 ? 0 : size - 1);
-  if (first < 0 && first >= -size) first += size;
-  first = stride > 0 ? clamp(first, 0, size) : clamp(first, -1, size - 1);
+  bool forward = stride > 0;
+  N highest = forward ? size : size - at(1);
+  int64_t lowest = forward ? 0 : -1;
+  N first = forward && begin.value_or(0) == 0      ? at(0)
+            : !forward && begin.value_or(-1) == -1 ? highest
+                                                   : bound(*begin, lowest, highest);
   if (by_size) {
-    int64_t n = !end || *end < 0 ? size - first : std::min(*end, size - first);
-    return Slice{first, 1, n};
+    N rest = size - first;
+    return {first, 1, end && *end >= 0 ? min(at(std::min(*end, kFar)), rest) : rest};
   }
-  int64_t last = stride > 0 ? size : -1;
-  if (end) {
-    last = *end;
-    if (last < 0 && last >= -size)
-      last += size;
-    else if (last < -size)
-      last = stride > 0 ? 0 : -1;
-    last = stride > 0 ? clamp(last, 0, size) : clamp(last, -1, size - 1);
-  }
-  int64_t distance = stride > 0 ? last - first : first - last;
-  int64_t step = stride > 0 ? stride : -stride;
-  return Slice{first, stride, distance <= 0 ? 0 : (distance - 1) / step + 1};
+  N last = end ? bound(*end, lowest, highest) : forward ? size : at(-1);
+  if (forward && constant(first) == 0 && stride == 1) return {first, 1, last};
+  N distance = forward ? last - first : first - last;
+  if (!same_size(distance, size)) distance = max(distance, at(0));
+  int64_t step = std::min(forward ? stride : -stride, kFar);
+  return {first, stride, step == 1 ? distance : floor_div(distance + at(step - 1), at(step))};
 }
 
 // The slices of every axis; null entries are taken whole.
-std::optional<std::vector<std::optional<Slice>>> slices_of(
-    const StridedSliceAttrs& a, const std::vector<std::optional<int64_t>>& sizes) {
-  std::vector<std::optional<Slice>> out(sizes.size());
-  std::vector<bool> seen(sizes.size(), false);
+template <class N>
+std::optional<std::vector<std::optional<Slice<N>>>> slices_of(const StridedSliceAttrs& a,
+                                                              const std::vector<N>& sizes) {
+  std::vector<std::optional<Slice<N>>> out(sizes.size());
   size_t n = std::max(a.begin ? a.begin->size() : 0, a.end ? a.end->size() : 0);
   for (size_t k = 0; k < n; ++k) {
     if (a.axes && k >= a.axes->size()) return std::nullopt;
     int64_t axis = from_front(a.axes ? (*a.axes)[k] : static_cast<int64_t>(k),
                               static_cast<int64_t>(sizes.size()));
     if (axis < 0 || axis >= static_cast<int64_t>(sizes.size())) return std::nullopt;
-    if (!sizes[static_cast<size_t>(axis)] || seen[static_cast<size_t>(axis)]) return std::nullopt;
-    seen[static_cast<size_t>(axis)] = true;
+    if (out[static_cast<size_t>(axis)]) return std::nullopt;
     std::optional<int64_t> begin, end;
     if (a.begin && k < a.begin->size()) begin = (*a.begin)[k];
     if (a.end && k < a.end->size()) end = (*a.end)[k];
-    int64_t stride = a.strides && !a.strides->empty() ? (k < a.strides->size()    ? (*a.strides)[k]
-                                                         : a.strides->size() == 1 ? (*a.strides)[0]
-                                                                                  : 1)
-                                                      : 1;
-    auto s =
-        slice_of(*sizes[static_cast<size_t>(axis)], begin, end, stride, a.slice_mode == "size");
-    if (!s) return std::nullopt;
-    out[static_cast<size_t>(axis)] = s;
+    int64_t stride = 1;
+    if (a.strides && !a.strides->empty() && a.slice_mode != "size")
+      stride = k < a.strides->size()    ? (*a.strides)[k]
+               : a.strides->size() == 1 ? (*a.strides)[0]
+                                        : 1;
+    if (stride == 0 || stride == INT64_MIN) return std::nullopt;
+    out[static_cast<size_t>(axis)] =
+        slice_of(sizes[static_cast<size_t>(axis)], begin, end, stride, a.slice_mode == "size");
   }
   return out;
 }
@@ -593,16 +608,14 @@ void add_shape(OpRegistry& registry) {
     if (!require(ctx, a.slice_mode == "end" || a.slice_mode == "size", codes::op_bad_attribute,
                  "slice_mode is not known", "end or size", a.slice_mode))
       return nullptr;
-    std::vector<std::optional<int64_t>> sizes;
-    for (const Dim& d : x->shape) sizes.push_back(as_const(d));
-    auto slices = slices_of(a, sizes);
+    auto slices = slices_of(a, x->shape);
     if (!require(
             ctx, slices.has_value(), codes::op_bad_attribute, "the slice does not fit the input",
             "different axes within " + shape_text(x->shape) + " of known size, steps other than 0"))
       return nullptr;
     std::vector<Dim> shape = x->shape;
     for (size_t d = 0; d < shape.size(); ++d) {
-      if ((*slices)[d]) shape[d] = dim((*slices)[d]->count);
+      if ((*slices)[d]) shape[d] = (*slices)[d]->count;
     }
     return tensor_type(std::move(shape), x->dtype);
   };
@@ -610,9 +623,7 @@ void add_shape(OpRegistry& registry) {
                  {{"Tensor[(5, 6), float32]"}, "begin=[-1], end=[-7], strides=[-2], axes=[1]"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
     TirTensor x = ctx.inputs[0];
-    std::vector<std::optional<int64_t>> sizes;
-    for (const PrimExpr& d : x->shape()) sizes.push_back(as_int(d));
-    auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), sizes);
+    auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), x->shape());
     return tir::compute("T_strided_slice", ctx.outputs[0].shape, [&](const Indices& i) {
       Indices at = i;
       for (size_t d = 0; d < at.size(); ++d) {

@@ -1,8 +1,10 @@
 """Named dimensions that may or may not be equal: the program compiles, and a run is checked."""
 
+import hypothesis
 import numpy as np
 import op_programs
 import pytest
+from hypothesis import strategies as st
 
 import relay
 
@@ -38,3 +40,22 @@ def test_one_broadcasts_whatever_the_other_is():
     for size in (0, 1, 5):
         got = exe(np.ones(size, np.float32), np.ones(1, np.float32))
         np.testing.assert_array_equal(got, np.full(size, 2, np.float32))
+
+
+@hypothesis.given(
+    begin=st.one_of(st.none(), st.integers(-6, 6)),
+    end=st.one_of(st.none(), st.integers(-6, 6), st.just(2**63 - 1)),
+    stride=st.sampled_from([-3, -2, -1, 1, 2, 3]),
+)
+def test_slices_of_open_sizes_are_numpys(begin, end, stride):
+    given = [] if begin is None else [f"begin=[{begin}]"]
+    given += [] if end is None else [f"end=[{end}]"]
+    hypothesis.assume(given)
+    attrs = ", ".join([*given, f"strides=[{stride}]"])
+    exe = compiled("strided_slice", ["(n, 2)"], attrs)
+    for size in range(6):
+        x = np.arange(2.0 * size, dtype=np.float32).reshape(size, 2)
+        want = x[slice(begin, end, stride)]
+        np.testing.assert_array_equal(exe(x), want)
+        text = op_programs.call_text("strided_slice", [f"Tensor[({size}, 2), float32]"], attrs)
+        np.testing.assert_array_equal(relay.build(relay.parse(text))(x), want)

@@ -241,8 +241,8 @@ Values convert_slice(NodeContext& ctx) {
       x = ctx.call("take", {x, ctx.ints({*from})}, {{"axis", s.axes[i]}});
       continue;
     } else {
-      ctx.fail(codes::frontend_dynamic, "a part of an open dimension is taken", "a fixed size",
-               to_string(size), "give the input's shape, as in --input NAME=1x3x224x224");
+      begin.push_back(*from);
+      end.push_back(*to);
     }
     strides.push_back(step);
     axes.push_back(s.axes[i]);

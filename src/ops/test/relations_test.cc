@@ -240,6 +240,13 @@ TEST(Relations, assume_what_only_a_run_can_tell) {
        "(Tensor[(2,), float32], Tensor[((n + -2),), float32])",
        {"n >= 2"}},
       {"nn.mirror_pad", {n}, "pad_width=[[2, 0]]", "Tensor[((n + 2),), float32]", {"n >= 2"}},
+      {"strided_slice", {n}, "begin=[0], end=[9223372036854775807]", "Tensor[(n,), float32]", {}},
+      {"strided_slice", {n}, "begin=[0], end=[4]", "Tensor[(min(4, n),), float32]", {}},
+      {"strided_slice",
+       {n},
+       "begin=[-1], end=[-9223372036854775807], strides=[-1]",
+       "Tensor[(n,), float32]",
+       {}},
       {"gather", {rows, "Tensor[(2, m), int64]"}, "axis=1", "Tensor[(2, m), float32]", {""}},
   };
   for (const Open& c : cases) {
