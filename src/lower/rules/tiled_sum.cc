@@ -354,14 +354,10 @@ void inline_borders(Schedule& s, const BlockRV& sum) {
   }
 }
 
-}  // namespace
+// Kinds of tiles that a kernel may have: the code of each is its own.
+constexpr int64_t kMaxKinds = 30;
 
-std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
-  std::optional<Sum> found = find_sum(s);
-  if (!found || found->columns() == 1) return "";
-  const Sum& sum = *found;
-  // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
-  if (sum.depthwise && sum.reduction <= 9) inline_borders(s, sum.block);
+std::string tile_sum(Schedule& s, const Sum& sum, const TargetInfo& target) {
   std::vector<BlockRV> consumers = s.consumers(sum.block);
   if (consumers.size() > 1) return "";
   BlockRV out;
@@ -390,6 +386,9 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
     axes.push_back(
         make_axis(parts[0], parts[1], sum.extents[first + i], sizes[i], interior_of(b, iter)));
   }
+  int64_t kinds = 1;
+  for (const Axis& a : axes) kinds *= static_cast<int64_t>(a.cuts.size()) + 1;
+  if (kinds > kMaxKinds) return "";
   // One panel of weights serves all rows before the next is read, unless all weights stay in half
   // of the second cache: then a row is read once. Few rows leave the threads the columns.
   int64_t weights = sum.depthwise ? 0 : sum.reduction * sum.columns() * 4;
@@ -487,6 +486,24 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
     if (!note.empty()) text += "; " + rv.name + " " + note;
   }
   return text;
+}
+
+}  // namespace
+
+std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
+  std::optional<Sum> sum = find_sum(s);
+  if (!sum || sum->columns() == 1) return "";
+  // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
+  if (sum->depthwise && sum->reduction <= 9) {
+    Schedule in_place = s;
+    inline_borders(in_place, sum->block);
+    std::string text = tile_sum(in_place, *sum, target);
+    if (!text.empty()) {
+      s = in_place;
+      return text;
+    }
+  }
+  return tile_sum(s, *sum, target);
 }
 
 }  // namespace relay

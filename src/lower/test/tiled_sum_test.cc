@@ -52,15 +52,15 @@ Case dense(int64_t m, int64_t n, int64_t k, int64_t panel, bool epilogue) {
 }
 
 struct Picture {
-  int64_t height, width, channels, outputs, kernel, stride, pad;
+  int64_t height, width, channels, outputs, kernel, stride, pad, dilation = 1;
 };
 
 // A convolution of a [1, h, w, c] picture with a border of zeros; depthwise if outputs is 0.
 Case convolution(const Picture& p) {
   bool depthwise = p.outputs == 0;
   int64_t outputs = depthwise ? p.channels : p.outputs;
-  int64_t oh = (p.height + 2 * p.pad - p.kernel) / p.stride + 1;
-  int64_t ow = (p.width + 2 * p.pad - p.kernel) / p.stride + 1;
+  int64_t oh = (p.height + 2 * p.pad - (p.kernel - 1) * p.dilation - 1) / p.stride + 1;
+  int64_t ow = (p.width + 2 * p.pad - (p.kernel - 1) * p.dilation - 1) / p.stride + 1;
   Tensor x = placeholder("x", f32, {index(1), index(p.height), index(p.width), index(p.channels)});
   Tensor w = placeholder(
       "w", f32,
@@ -82,7 +82,8 @@ Case convolution(const Picture& p) {
         return sum({index(p.kernel), index(p.kernel), index(depthwise ? 1 : p.channels)},
                    [&](const Indices& r) {
                      PrimExpr channel = depthwise ? i[3] + r[2] : r[2];
-                     return padded(i[0], i[1] * p.stride + r[0], i[2] * p.stride + r[1], channel) *
+                     return padded(i[0], i[1] * p.stride + r[0] * p.dilation,
+                                   i[2] * p.stride + r[1] * p.dilation, channel) *
                             w(r[0], r[1], r[2], i[3]);
                    });
       });
@@ -99,7 +100,8 @@ Case convolution(const Picture& p) {
         double total = 0;
         for (int64_t r = 0; r < p.kernel; ++r) {
           for (int64_t s = 0; s < p.kernel; ++s) {
-            int64_t h = row * p.stride + r - p.pad, v = col * p.stride + s - p.pad;
+            int64_t h = row * p.stride + r * p.dilation - p.pad,
+                    v = col * p.stride + s * p.dilation - p.pad;
             if (h < 0 || h >= p.height || v < 0 || v >= p.width) continue;
             for (int64_t t = 0; t < inner; ++t) {
               int64_t channel = depthwise ? o : t;
@@ -145,6 +147,15 @@ TEST(tiled_sum, depthwise_convolutions_read_no_copy) {
         to_string(scheduled(c.func, codegen_test::runnable_targets().back())).find("allocate pad"),
         std::string::npos);
   }
+}
+
+TEST(tiled_sum, a_wide_border_is_copied) {
+  // Taps far apart: each line at the border would be code of its own.
+  Case c = convolution({24, 24, 16, 0, 3, 1, 12, 12});
+  expect_tiled(c);
+  EXPECT_NE(
+      to_string(scheduled(c.func, codegen_test::runnable_targets().back())).find("allocate pad"),
+      std::string::npos);
 }
 
 TEST(tiled_sum, one_column_is_no_tile) {
