@@ -14,6 +14,7 @@
 #include "passes/pipelines.h"
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
+#include "tir/verify.h"
 
 namespace relay {
 namespace {
@@ -130,12 +131,16 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
     CompiledKernel& c = out[i];
     c.name = k.name;
     c.primitive = k.primitive;
-    c.composed = k.composed.func;
-    c.scheduled = schedule_kernel(k.composed.func, target_info(target), options.opt_level);
+    auto checked = [&](tir::PrimFunc f) {
+      if (options.verify) tir::verify(f);
+      return f;
+    };
+    c.composed = checked(k.composed.func);
+    c.scheduled = checked(schedule_kernel(k.composed.func, target_info(target), options.opt_level));
     auto note = c.scheduled->attrs.find("schedule");
     if (note != c.scheduled->attrs.end()) c.schedule = note->second;
     c.fusion = function_attr(k.primitive, attr::kFusionReason);
-    c.lowered = tir::lower_loops(c.scheduled);
+    c.lowered = checked(tir::lower_loops(c.scheduled));
   });
   return out;
 }
