@@ -70,7 +70,7 @@ void run(const Options& o) {
   }
   if (o.model.empty()) throw CLI::RequiredError("MODEL");
   refuse_existing(o.trace, o.force);
-  Ready ready = prepare(o.model, o.flags);
+  Ready ready = prepare(o.model, o.flags, o.function);
   const runtime::Function& f = ready.module.function(o.function);
   std::vector<Tensor> inputs = make_inputs(f, {}, o.seed);
   std::vector<Tensor> outputs = ready.module.run(o.function, inputs);

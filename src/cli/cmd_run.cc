@@ -105,7 +105,7 @@ Outcome run_evaluator(const Options& o, const Files& files) {
 
 Outcome run_compiled(const Options& o, const Files& files) {
   Outcome out;
-  Ready ready = prepare(o.model, o.flags);
+  Ready ready = prepare(o.model, o.flags, o.function);
   out.signature = ready.module.function(o.function);
   out.given = files.size();
   out.target = ready.target;

@@ -48,7 +48,8 @@ struct Ready {
   double compile_seconds = 0;      // 0 for an artifact
   double load_seconds = 0;
 };
-Ready prepare(const std::string& path, const CompileFlags& flags);
+// `function` is the one to be called: what it does not need may be left out.
+Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function);
 // The model as `prepare` reads it: shapes as the flags say, other named dimensions set to 1.
 LoadedModel read_model(const std::string& path, const CompileFlags& flags,
                        std::vector<std::string>& bound);

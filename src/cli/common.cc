@@ -55,7 +55,7 @@ LoadedModel read_model(const std::string& path, const CompileFlags& flags,
   return load_model(path, options);
 }
 
-Ready prepare(const std::string& path, const CompileFlags& flags) {
+Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function) {
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::time_point from) {
     return std::chrono::duration<double>(Clock::now() - from).count();
@@ -71,6 +71,10 @@ Ready prepare(const std::string& path, const CompileFlags& flags) {
   auto start = Clock::now();
   LoadedModel model = read_model(path, flags, bound);
   CompileOptions options = flags.options();
+  if (function != "main") {
+    options.config["relay.RemoveUnusedFunctions.entry_functions"] =
+        Value(ValueList{Value(function)});
+  }
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;
   ProgressLine line(!flags.quiet);
