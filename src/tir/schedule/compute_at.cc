@@ -56,6 +56,31 @@ void narrow(const BlockNode& b, const std::vector<PrimExpr>& indices, const Box&
   }
 }
 
+// Whether the loops leave out indices between those they visit, as an interleaved loop does whose
+// other half runs outside: `min` is a sum of their variables with a step beyond reach of the
+// others.
+bool leaves_gaps(const PrimExpr& min, const PrimExpr& extent,
+                 const std::vector<const ForNode*>& loops) {
+  Analyzer analyzer;
+  std::vector<std::pair<int64_t, std::optional<int64_t>>> terms;  // step, extent
+  for (const ForNode* f : loops) {
+    if (!uses_var(min, f->var.get())) continue;
+    PrimExpr next = replace_vars(min, {{f->var.get(), f->var + 1}});
+    auto step = analyzer.constant_difference(next, min);
+    if (!step) return false;  // a quotient or rest of a fused loop
+    terms.emplace_back(std::abs(*step), as_int(f->extent));
+  }
+  std::sort(terms.begin(), terms.end());
+  int64_t reach = as_int(extent).value_or(1);
+  for (const auto& [step, count] : terms) {
+    if (count == 1) continue;
+    if (step > reach) return true;
+    if (!count) return false;
+    reach += step * (*count - 1);
+  }
+  return false;
+}
+
 // Statements of a loop's body, with the allocations that stand around them all.
 struct Body {
   std::vector<Buffer> buffers;
@@ -265,6 +290,13 @@ void Schedule::reverse_compute_at(const BlockRV& rv, const LoopRV& loop_rv) {
       if (!ScheduleEdit::touches(p->writes, buffer)) continue;
       for (const ForNode* f : inner_loops(edit.tree, p, at)) {
         if (std::find(inner.begin(), inner.end(), f) == inner.end()) inner.push_back(f);
+      }
+    }
+    for (const Box& part : boxes) {
+      for (size_t d = 0; d < part.mins.size(); ++d) {
+        if (!leaves_gaps(part.mins[d], part.extents[d], inner)) continue;
+        edit.fail("loop " + at->var->name + " fills " + buffer->name +
+                  " with gaps between the elements of an iteration");
       }
     }
     Box box = relaxed_box(buffer, boxes, outer, inner);
