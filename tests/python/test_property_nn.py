@@ -349,3 +349,65 @@ def test_resize_to_nearest_is_exact(rounding, n, m, seed):
             f'coordinate_transformation_mode="{mode}"'
         )
         check("image.resize1d", [x], attrs, x[:, :, places], 0)
+
+
+# Sampling at places that are data.
+
+
+def bilinear(image: np.ndarray, y: float, x: float) -> np.ndarray:
+    """Returns the channels of (channels, height, width) at a place inside."""
+    low = [
+        int(np.clip(math.floor(p), 0, n - 1)) for p, n in zip((y, x), image.shape[1:], strict=True)
+    ]
+    high = [min(p + 1, n - 1) for p, n in zip(low, image.shape[1:], strict=True)]
+    dy, dx = y - low[0], x - low[1]
+    top = image[:, low[0], low[1]] * (1 - dx) + image[:, low[0], high[1]] * dx
+    bottom = image[:, high[0], low[1]] * (1 - dx) + image[:, high[0], high[1]] * dx
+    return top * (1 - dy) + bottom * dy
+
+
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_crop_and_resize(data, seed):
+    rng = np.random.default_rng(seed)
+    h, w, ch, cw = (data.draw(st.integers(1, 6)) for _ in range(4))
+    images, count = rng.uniform(-2, 2, (2, 3, h, w)).astype(np.float32), 3
+    boxes = rng.uniform(-0.2, 1.2, (count, 4)).astype(np.float32)
+    which = rng.integers(0, 2, count).astype(np.int32)
+    want = np.full((count, 3, ch, cw), 9.0)
+    for b, i, j in itertools.product(range(count), range(ch), range(cw)):
+        y1, x1, y2, x2 = boxes[b].astype(np.float64)
+        y = y1 * (h - 1) + i * (y2 - y1) * (h - 1) / (ch - 1) if ch > 1 else (y1 + y2) / 2 * (h - 1)
+        x = x1 * (w - 1) + j * (x2 - x1) * (w - 1) / (cw - 1) if cw > 1 else (x1 + x2) / 2 * (w - 1)
+        # A place on the very edge may fall on either side in float32.
+        hypothesis.assume(all(abs(p) > 1e-5 and abs(p - n) > 1e-5 for p, n in
+                              ((y, h - 1), (x, w - 1)) if n > 0))  # fmt: skip
+        if 0 <= y <= h - 1 and 0 <= x <= w - 1:
+            want[b, :, i, j] = bilinear(images[which[b]].astype(np.float64), y, x)
+    attrs = f"crop_size=[{ch}, {cw}], extrapolation_value=9f"
+    check("image.crop_and_resize", [images, boxes, which], attrs, want, 1e-3)
+
+
+@hypothesis.given(h=st.integers(1, 5), w=st.integers(1, 5), seed=SEEDS)
+def test_affine_grid_feeds_grid_sample(h, w, seed):
+    theta = uniform(seed, (2, 2, 3))
+    ys = np.linspace(-1, 1, h) if h > 1 else np.zeros(1)
+    xs = np.linspace(-1, 1, w) if w > 1 else np.zeros(1)
+    places = np.stack([*np.meshgrid(xs, ys), np.ones((h, w))])
+    grid = np.einsum("nck,khw->nchw", theta.astype(np.float64), places)
+    check("image.affine_grid", [theta], f"target_shape=[{h}, {w}]", grid)
+    image = uniform(seed + 1, (2, 3, 4, 5))
+    want = np.zeros((2, 3, h, w))
+    for n, i, j in itertools.product(range(2), range(h), range(w)):
+        x, y = np.clip((grid[n, :, i, j] + 1) / 2 * [4, 3], 0, [4, 3])
+        want[n, :, i, j] = bilinear(image[n].astype(np.float64), y, x)
+    attrs = 'padding_mode="border"'
+    check("image.grid_sample", [image, grid.astype(np.float32)], attrs, want, 1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "float32"])
+def test_clip(dtype):
+    x = np.array([0, 1, 2, 3, 100, 127], dtype)
+    for low, high in [(0.5, 2.5), (-9.0, 1e30), (2.0, 2.0), (3.0, 1.0)]:
+        ends = (low, high) if dtype == "float32" else (math.ceil(low), math.floor(high))
+        want = [min(max(v, ends[0]), ends[1]) for v in x.tolist()]
+        check("clip", [x], f"a_min={low}f, a_max={high}f", np.array(want, dtype))
