@@ -695,6 +695,61 @@ TEST(Stages, statements_of_an_imperative_tensor) {
   }
 }
 
+// out[i, j] = sum over k of a[i, k] * b[k, j], as the block "C".
+PrimFunc small_product() {
+  Tensor a = placeholder("a", f32, sizes({6, 7})), b = placeholder("b", f32, sizes({7, 8}));
+  Tensor c = compute("C", sizes({6, 8}), [&](const Indices& i) {
+    return sum(sizes({7}), [&](const Indices& k) { return a(i[0], k[0]) * b(k[0], i[1]); });
+  });
+  return create_prim_func("product", {a, b}, {c});
+}
+
+TEST(Stages, reductions_split_around_other_loops_and_blocks) {
+  expect_stages_alike(small_product(),
+                      {// The reduction's outer loop holds a copy of its operand.
+                       [](Schedule& s) {
+                         auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
+                         auto parts = s.split(k, {-1, 3});
+                         s.reorder({parts[0], parts[1], i, j});
+                         s.compute_at(s.cache_read(s.get_block("C"), "b", Scope::Local), parts[0]);
+                       },
+                       // One condition about a reduction loop and a loop of its lanes.
+                       [](Schedule& s) {
+                         auto parts = s.split(s.get_loops(s.get_block("C"))[2], {-1, 2, 2});
+                         s.rfactor(s.get_block("C"), parts[1]);
+                       },
+                       // Lanes inside lanes, and lanes of a reduction.
+                       [](Schedule& s) {
+                         auto [i, j, k] = s.get_loops<3>(s.get_block("C"));
+                         s.vectorize(k);
+                         s.reorder({k, j});
+                         s.vectorize(j);
+                       },
+                       // The copy is inlined away from where its source was computed.
+                       [](Schedule& s) {
+                         BlockRV first = s.cache_read(s.get_block("C"), "b", Scope::Local);
+                         s.split(s.get_loops(first)[0], {-1, 3});
+                         s.compute_inline(first);
+                       }});
+}
+
+TEST(Stages, an_initialisation_stays_with_windows_that_overlap) {
+  Tensor a = placeholder("a", f32, sizes({9, 3}));
+  Tensor rows = compute("rows", sizes({9}), [&](const Indices& i) {
+    return sum(sizes({3}), [&](const Indices& k) { return a(i[0], k[0]); });
+  });
+  Tensor pairs = compute("pairs", sizes({8}), [&](const Indices& i) {
+    return sum(sizes({2}), [&](const Indices& k) { return rows(i[0] + k[0]); });
+  });
+  PrimFunc f = create_prim_func("pairs", {a}, {pairs});
+  Schedule s(f);
+  auto [i, k] = s.get_loops<2>(s.get_block("pairs"));
+  s.compute_at(s.get_block("rows"), k);
+  EXPECT_THROW(s.decompose_reduction(s.get_block("rows"), i), UserError);
+  s.decompose_reduction(s.get_block("rows"), s.get_loops(s.get_block("rows"))[2]);
+  expect_equal(run(f), run(s.func()), "windows");
+}
+
 // ---- Random schedules of random kernels --------------------------------------------------------
 
 class RandomKernel {
@@ -782,7 +837,7 @@ void random_step(Schedule& s, RandomKernel& r) {
   std::vector<LoopRV> loops = s.get_loops(block), others = s.get_loops(other);
   if (loops.empty() || others.empty()) return;
   LoopRV loop = r.one_of(loops);
-  switch (r.pick(17)) {
+  switch (r.pick(19)) {
     case 0:
     case 1:
       s.split(loop, {-1, 1 + r.pick(5)});
@@ -828,6 +883,13 @@ void random_step(Schedule& s, RandomKernel& r) {
         s.decompose_reduction(block, loop);
       }
       return;
+    case 16:
+      return s.set_scope(block, r.pick(2) == 0 ? Scope::Local : Scope::Register);
+    case 17: {
+      int64_t lanes = 1 + r.pick(4);
+      s.transform_layout(block, {{1, lanes, 0}, {0, 1, 0}, {1, 1, lanes}});
+      return;
+    }
     default:
       if (r.pick(2) == 0) {
         s.rfactor(block, loop);
