@@ -8,11 +8,19 @@
 #include "driver/target_info.h"
 #include "lower/compose.h"
 #include "node/structural.h"
+#include "runtime/cpu.h"
 #include "runtime/module.h"
 #include "tir/lower_loops.h"
 
 namespace relay {
 namespace {
+
+// What constants are computed with: code for the program's target where this machine runs it, else
+// for one that it does, whichever machine compiles.
+Target runnable(const Target& target) {
+  if (runtime::missing_features(target.required_features()).empty()) return target;
+  return Target::parse("x86-64-v2");
+}
 
 // A compiled constant expression, with what keeps its code alive.
 struct Compiled {
@@ -22,7 +30,7 @@ struct Compiled {
 
 class Cache {
  public:
-  explicit Cache(Target target) : target_(std::move(target)) {}
+  explicit Cache(const Target& target) : target_(runnable(target)) {}
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
     runtime::Module module = find(f);

@@ -225,7 +225,8 @@ def test_no_such_function_or_pass(here, artifact):
 @pytest.mark.parametrize("cpu", ["bdver4", "knl", "sapphirerapids"])
 def test_artifact_for_another_cpu(here, cpu):
     """No machine of today has all of what these have."""
-    relay("compile", here / "program.relay", "-o", here / "p.so", "--target", f"llvm -mcpu={cpu}")
+    # The model has constants to fold, which must not need the other CPU.
+    relay("compile", here / "model.onnx", "-o", here / "p.so", "--target", f"llvm -mcpu={cpu}")
     done = relay("run", here / "p.so", check=False)
     if done.returncode == 0:
         pytest.skip(f"this machine runs code for {cpu}")

@@ -1,0 +1,86 @@
+// No kernel reads or writes beside its buffers, or lets old memory into its results.
+#include "driver/test/guarded_kernels.h"
+#include "ir/op.h"
+#include "ops/test/programs.h"
+
+namespace relay {
+namespace {
+
+using driver_test::GuardedKernels;
+
+// Shapes that no vector length, tile or unroll factor divides, and some that all do.
+constexpr const char* kPrograms[] = {
+    "def @main(%x: Tensor[(37), float32], %y: Tensor[(37), float32]) { nn.relu(add(%x, %y)) }",
+    "def @main(%x: Tensor[(5, 1, 7), float32], %y: Tensor[(3, 1), float32]) { tanh(add(%x, %y)) }",
+    "def @main(%x: Tensor[(13, 29), float32], %w: Tensor[(17, 29), float32]) { nn.dense(%x, %w) }",
+    "def @main(%x: Tensor[(64, 64), float32], %w: Tensor[(64, 64), float32], %b: Tensor[(64), "
+    "float32]) { nn.relu(add(nn.dense(%x, %w), %b)) }",
+    "def @main(%x: Tensor[(3, 7, 19), float32], %y: Tensor[(3, 19, 11), float32]) { "
+    "nn.batch_matmul(%x, %y) }",
+    "def @main(%x: Tensor[(1, 5, 11, 13), float32], %w: Tensor[(7, 5, 3, 3), float32]) { "
+    "nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1], channels=7, kernel_size=[3, 3])) }",
+    "def @main(%x: Tensor[(1, 16, 14, 14), float32], %w: Tensor[(32, 16, 1, 1), float32]) { "
+    "nn.conv2d(%x, %w, padding=[0, 0, 0, 0], channels=32, kernel_size=[1, 1]) }",
+    "def @main(%x: Tensor[(1, 6, 9, 9), float32], %w: Tensor[(6, 1, 3, 3), float32]) { "
+    "nn.conv2d(%x, %w, strides=[2, 2], padding=[1, 1, 1, 1], groups=6, channels=6, "
+    "kernel_size=[3, 3]) }",
+    "def @main(%x: Tensor[(1, 3, 10, 10), float32]) { "
+    "nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]) }",
+    "def @main(%x: Tensor[(9, 31), float32]) { nn.softmax(%x) }",
+    "def @main(%x: Tensor[(4, 6, 35), float32]) { (sum(%x, axis=[2]), max(%x, axis=[0, 1])) }",
+    "def @main(%x: Tensor[(23, 41), float32]) { transpose(%x, axes=[1, 0]) }",
+    "def @main(%x: Tensor[(3, 5), int8], %y: Tensor[(3, 5), int8]) { add(%x, %y) }",
+    "def @main(%x: Tensor[(3, 5), float32], %y: Tensor[(2, 5), float32]) { "
+    "concatenate((%x, %y), axis=0) }",
+    "def @main(%x: Tensor[(67), float16]) { exp(%x) }",
+};
+
+struct Way {
+  const char* target;
+  int level;
+};
+void PrintTo(const Way& way, std::ostream* out) { *out << way.target << ", level " << way.level; }
+
+class Guarded : public testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override {
+    auto runnable = driver_test::runnable_targets();
+    if (std::find(runnable.begin(), runnable.end(), GetParam().target) == runnable.end()) {
+      GTEST_SKIP() << "this machine does not run code for " << GetParam().target;
+    }
+  }
+};
+
+TEST_P(Guarded, programs) {
+  GuardedKernels kernels(GetParam().target, GetParam().level);
+  for (const char* text : kPrograms) kernels.add(driver_test::parse(text), text);
+  EXPECT_GE(kernels.size(), std::size(kPrograms));
+  kernels.check();
+}
+
+TEST_P(Guarded, the_examples_of_every_operator) {
+  initialize();
+  GuardedKernels kernels(GetParam().target, GetParam().level);
+  for (const Op& op : OpRegistry::global().all()) {
+    const OpInfo& row = *op->row;
+    if (row.examples.empty() || row.compute == nullptr) continue;
+    for (const OpExample& e : row.examples) {
+      kernels.add(infer(row.name, e.args, e.attrs), program_of(row.name, e.args, e.attrs), e.low,
+                  e.high);
+    }
+  }
+  EXPECT_GE(kernels.size(), 100u);
+  kernels.check();
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Guarded,
+                         testing::Values(Way{"x86-64-v2", 0}, Way{"x86-64-v3", 3},
+                                         Way{"x86-64-v4", 0}, Way{"x86-64-v4", 3}),
+                         [](const auto& info) {
+                           std::string name = info.param.target;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + "_level" + std::to_string(info.param.level);
+                         });
+
+}  // namespace
+}  // namespace relay
