@@ -19,6 +19,7 @@ void add_layout(OpRegistry& registry);
 void add_resize(OpRegistry& registry);
 void add_sample(OpRegistry& registry);
 void add_loss(OpRegistry& registry);
+void add_region(OpRegistry& registry);
 void add_sort(OpRegistry& registry);
 void add_scan(OpRegistry& registry);
 void add_scatter(OpRegistry& registry);

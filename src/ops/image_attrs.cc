@@ -52,6 +52,19 @@ RELAY_INFO(GridSampleAttrs,
                       "What lies outside: zeros, border or reflection."),
             attribute("align_corners", &GridSampleAttrs::align_corners,
                       "-1 and 1 are the centres of the corner elements, not their outer edges.")})
+RELAY_INFO(ROIAlignAttrs,
+           {attribute("pooled_size", &ROIAlignAttrs::pooled_size, "Height and width of a result."),
+            attribute("spatial_scale", &ROIAlignAttrs::spatial_scale,
+                      "From the regions' coordinates to those of the data."),
+            attribute("sample_ratio", &ROIAlignAttrs::sample_ratio,
+                      "Samples along each axis of a bin; below 1: as many as it has elements."),
+            attribute("layout", &ROIAlignAttrs::layout, "NCHW."),
+            attribute("mode", &ROIAlignAttrs::mode, "avg or max of the samples.")})
+RELAY_INFO(ROIPoolAttrs,
+           {attribute("pooled_size", &ROIPoolAttrs::pooled_size, "Height and width of a result."),
+            attribute("spatial_scale", &ROIPoolAttrs::spatial_scale,
+                      "From the regions' coordinates to those of the data."),
+            attribute("layout", &ROIPoolAttrs::layout, "NCHW.")})
 
 #undef RELAY_INFO
 

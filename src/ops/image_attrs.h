@@ -50,5 +50,20 @@ struct GridSampleAttrs : AttrsNode {
   GridSampleAttrs() : AttrsNode(static_info()) {}
   static const NodeInfo& static_info();
 };
+struct ROIAlignAttrs : AttrsNode {
+  Ints pooled_size;
+  double spatial_scale = 1;
+  int64_t sample_ratio = -1;
+  std::string layout = "NCHW", mode = "avg";
+  ROIAlignAttrs() : AttrsNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
+struct ROIPoolAttrs : AttrsNode {
+  Ints pooled_size;
+  double spatial_scale = 1;
+  std::string layout = "NCHW";
+  ROIPoolAttrs() : AttrsNode(static_info()) {}
+  static const NodeInfo& static_info();
+};
 
 }  // namespace relay::ops

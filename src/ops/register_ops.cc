@@ -24,6 +24,7 @@ void register_ops() {
     ops::add_resize(registry);
     ops::add_sample(registry);
     ops::add_loss(registry);
+    ops::add_region(registry);
     ops::add_sort(registry);
     ops::add_scan(registry);
     ops::add_scatter(registry);

@@ -420,6 +420,8 @@ Values convert_affine_grid(NodeContext& ctx) {
 }
 
 Values convert_roi_align(NodeContext& ctx) {
+  // The standard weighs the corners of a sample first, and takes the greatest of those.
+  if (ctx.attr_string("mode", "avg") != "avg") ctx.unsupported("a mode other than avg");
   Expr rois = ctx.in(1);
   DType dtype = NodeContext::dtype_of(rois);
   std::string mode = ctx.attr_string("coordinate_transformation_mode",
