@@ -97,7 +97,8 @@ std::shared_ptr<const ComputeRule> softmax_rule(bool log) {
       return tir::sum({extent}, [&](const Indices& k) { return e(full(i, k[0])); });
     });
     return tir::compute("T_softmax_norm", x->shape(), [&](const Indices& i) {
-      if (!log) return tir::cast(x->dtype, div(e(i), s(without(i, axis))));
+      // One division a row.
+      if (!log) return tir::cast(x->dtype, e(i) * div(imm_float(acc, 1), s(without(i, axis))));
       return tir::cast(x->dtype, tir::cast(acc, x(i)) - top(without(i, axis)) -
                                      tir::call("log", acc, {s(without(i, axis))}));
     });

@@ -265,24 +265,32 @@ void add_reduce(OpRegistry& registry) {
       TirTensor x = ctx.inputs[0];
       std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
       std::vector<PrimExpr> extents = extents_of(x, axes);
-      // Several axes are searched as one, in row-major order; the last of equals is the first of
-      // the reversed order.
-      PrimExpr total = count_of(x, axes);
-      TirTensor found = tir::compute("T_arg", ctx.outputs[0].shape, [&](const Indices& i) {
-        return arg_reduce(greatest ? Combiner::ArgMax : Combiner::ArgMin, total,
-                          [&](const PrimExpr& flat) {
-                            PrimExpr rest = a.select_last_index ? total - index(1) - flat : flat;
-                            Indices k(extents.size());
-                            for (size_t d = extents.size(); d-- > 0;) {
-                              k[d] = d == 0 ? rest : floor_mod(rest, extents[d]);
-                              rest = floor_div(rest, extents[d]);
-                            }
-                            return x(full_index(axes, a.keepdims, i, k));
-                          });
+      // The best value, then the first (or last) place of it, several axes in row-major order. A
+      // NaN is never the best.
+      DType place = DType::Int(32);
+      PrimExpr none = a.select_last_index ? imm(place, -1) : tir::cast(place, count_of(x, axes));
+      PrimExpr first =
+          a.select_last_index ? tir::cast(place, count_of(x, axes) - 1) : imm(place, 0);
+      PrimExpr worst = greatest ? min_value(x->dtype) : max_value(x->dtype);
+      auto element = [&](const Indices& i, const Indices& k) {
+        return x(full_index(axes, a.keepdims, i, k));
+      };
+      TirTensor best = tir::compute("T_best", ctx.outputs[0].shape, [&](const Indices& i) {
+        return reduce(greatest ? Combiner::Max : Combiner::Min, extents, [&](const Indices& k) {
+          PrimExpr v = element(i, k);
+          return v->dtype.is_floating() ? select(eq(v, v), v, worst) : v;
+        });
+      });
+      TirTensor found = tir::compute("T_arg", best->shape(), [&](const Indices& i) {
+        return reduce(a.select_last_index ? Combiner::Max : Combiner::Min, extents,
+                      [&](const Indices& k) {
+                        PrimExpr flat = index(0);
+                        for (size_t d = 0; d < k.size(); ++d) flat = flat * extents[d] + k[d];
+                        return select(eq(element(i, k), best(i)), tir::cast(place, flat), none);
+                      });
       });
       return tir::compute("T_index", found->shape(), [&](const Indices& i) {
-        PrimExpr at = found(i);
-        return tir::cast(DType::Int(32), a.select_last_index ? total - index(1) - at : at);
+        return select(eq(found(i), none), first, found(i));
       });
     });
     registry.add(op);
