@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -245,3 +246,15 @@ def test_man():
     assert page.startswith(".TH RELAY 1")
     for command in COMMANDS:
         assert f".SS {command}" in page
+
+
+def test_the_runtime_can_open_no_socket():
+    """Nothing of the network is among the functions that the runtime library calls."""
+    package = pytest.importorskip("relay")
+    (library,) = Path(package.__file__).parent.rglob("librelay_runtime.so")
+    listed = subprocess.run(
+        ["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True
+    ).stdout
+    called = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
+    assert "mmap" in called
+    assert not called & {"socket", "connect", "bind", "listen", "accept", "getaddrinfo", "sendto"}
