@@ -11,8 +11,8 @@
 // Loses when the result is much larger than what it is made of: results above
 // `relay.FoldConstant.max_bytes` (default 1 GiB), or above 64 KiB and more than 16 times the bytes
 // of the arguments (zeros, arange, broadcast_to), are left to run time.
-// Does not fold through function calls; PartialEvaluate does. An If whose condition is computed here
-// is for the next run to choose from.
+// Does not fold through function calls; PartialEvaluate does. An If whose condition is computed
+// here is for the next run to choose from.
 #pragma once
 
 #include "passes/pass.h"

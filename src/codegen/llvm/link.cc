@@ -18,7 +18,7 @@ namespace relay {
 namespace codegen {
 void leave_out_other_targets();
 std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target);
-}
+}  // namespace codegen
 
 namespace {
 

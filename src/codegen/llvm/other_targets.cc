@@ -9,20 +9,20 @@
 #define LLVMInitializeX86AsmParser relay_unused_asm_parser
 
 extern "C" {
-#define LLVM_TARGET(name)                      \
-  void LLVMInitialize##name##TargetInfo();     \
-  void LLVMInitialize##name##TargetInfo() {}   \
-  void LLVMInitialize##name##Target();         \
-  void LLVMInitialize##name##Target() {}       \
-  void LLVMInitialize##name##TargetMC();       \
+#define LLVM_TARGET(name)                    \
+  void LLVMInitialize##name##TargetInfo();   \
+  void LLVMInitialize##name##TargetInfo() {} \
+  void LLVMInitialize##name##Target();       \
+  void LLVMInitialize##name##Target() {}     \
+  void LLVMInitialize##name##TargetMC();     \
   void LLVMInitialize##name##TargetMC() {}
 #include "llvm/Config/Targets.def"
-#define LLVM_ASM_PRINTER(name)               \
-  void LLVMInitialize##name##AsmPrinter();   \
+#define LLVM_ASM_PRINTER(name)             \
+  void LLVMInitialize##name##AsmPrinter(); \
   void LLVMInitialize##name##AsmPrinter() {}
 #include "llvm/Config/AsmPrinters.def"
-#define LLVM_ASM_PARSER(name)               \
-  void LLVMInitialize##name##AsmParser();   \
+#define LLVM_ASM_PARSER(name)             \
+  void LLVMInitialize##name##AsmParser(); \
   void LLVMInitialize##name##AsmParser() {}
 #include "llvm/Config/AsmParsers.def"
 }
