@@ -90,12 +90,6 @@ class Sequential(Pass):
         return f"relay.transform.Sequential({self.passes!r})"
 
 
-class InferType(Pass):
-    """Completes the types of a program."""
-
-    name = "InferType"
-
-
 def _install() -> list[str]:
     names = []
     for name, level, doc in _core.pass_rows():
@@ -105,4 +99,4 @@ def _install() -> list[str]:
     return names
 
 
-__all__ = ["InferType", "Pass", "PassContext", "Sequential", *_install()]
+__all__ = ["Pass", "PassContext", "Sequential", *_install()]

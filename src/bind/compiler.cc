@@ -262,7 +262,6 @@ PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::dict
   CompileOptions options = make_options(settings);
   Module out = unlocked([&] {
     Module typed = infer_types(mod.module);
-    if (name == "InferType") return typed;
     PassContext ctx = pass_context(options);
     const Pass& pass = find_pass(name);
     return always || ctx.enabled(pass) ? run_pass(typed, pass, ctx) : typed;

@@ -11,6 +11,7 @@
 #include "passes/fold_constant.h"
 #include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
+#include "passes/infer_type.h"
 #include "passes/inline.h"
 #include "passes/remove_unused_functions.h"
 #include "passes/simplify_expr.h"
@@ -32,6 +33,7 @@ constexpr std::array kAll{
     &kFoldConstant,
     &kFoldScaleAxis,
     &kFuseOps,
+    &kInferType,
     &kInline,
     &kRemoveUnusedFunctions,
     &kSimplifyExpr,

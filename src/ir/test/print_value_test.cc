@@ -86,7 +86,7 @@ TEST(PrintValue, long_and_endless_values_are_cut) {
   // A reference that holds itself.
   Value endless = Value::ref(number(0));
   auto* cell = static_cast<runtime::Cell*>(endless.object());
-  cell->fields[0] = nullptr;
+  runtime::release(cell->fields[0]);
   runtime::retain(cell);
   cell->fields[0] = cell;
   options.max_values = 3;
