@@ -1,5 +1,6 @@
 // Pooling over windows, over everything, and to a given size.
 #include "ops/families.h"
+#include "ops/follow_layout.h"
 #include "ops/window.h"
 
 #include <algorithm>
@@ -135,26 +136,6 @@ std::shared_ptr<const ComputeRule> pool_rule(bool average) {
   });
 }
 
-// The layout attribute follows the data.
-template <class A>
-std::optional<LayoutDecision> follow(const CallNode& call, std::span<const Layout> offered,
-                                     const Layout&) {
-  auto& a = static_cast<const A&>(*call.attrs.get());
-  Layout now = Layout::of(a.layout);
-  Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;
-  std::string x = want.primal_axes(), y = now.primal_axes();
-  std::sort(x.begin(), x.end());
-  std::sort(y.begin(), y.end());
-  if (x != y || want.rank() != now.rank()) return std::nullopt;
-  LayoutDecision out;
-  out.inputs = out.outputs = {want};
-  Node* copy = a.info().clone(a);
-  NodeRef owner(copy);
-  static_cast<A*>(copy)->layout = want.to_string();
-  out.attrs = Attrs::unchecked(owner);
-  return out;
-}
-
 // For pools over the whole input: there must be some.
 bool check_whole(RelationContext& ctx, const std::string& out_layout, const std::string& layout,
                  const TensorTypeNode& x, const Layout& l, size_t dims) {
@@ -285,38 +266,39 @@ void add_pool(OpRegistry& registry) {
   const char *one = "Tensor[(1, 2, 9), float32]", *two = "Tensor[(1, 3, 8, 9), float32]",
              *three = "Tensor[(1, 2, 4, 5, 5), float32]";
   add("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(), pool_relation<1>,
-      pool_rule<1>(false), follow<MaxPool1DAttrs>, one, "pool_size=[3], strides=[2], padding=[1]");
+      pool_rule<1>(false), follow_layout<MaxPool1DAttrs>, one,
+      "pool_size=[3], strides=[2], padding=[1]");
   add("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(), pool_relation<2>,
-      pool_rule<2>(false), follow<MaxPool2DAttrs>, two,
+      pool_rule<2>(false), follow_layout<MaxPool2DAttrs>, two,
       "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True");
   add("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(), pool_relation<3>,
-      pool_rule<3>(false), follow<MaxPool3DAttrs>, three, "pool_size=[2, 2, 2]");
+      pool_rule<3>(false), follow_layout<MaxPool3DAttrs>, three, "pool_size=[2, 2, 2]");
   add("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(), pool_relation<1>,
-      pool_rule<1>(true), follow<AvgPool1DAttrs>, one, "pool_size=[3], padding=[1]");
+      pool_rule<1>(true), follow_layout<AvgPool1DAttrs>, one, "pool_size=[3], padding=[1]");
   add("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(), pool_relation<2>,
-      pool_rule<2>(true), follow<AvgPool2DAttrs>, two,
+      pool_rule<2>(true), follow_layout<AvgPool2DAttrs>, two,
       "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]");
   add("nn.avg_pool3d", "Mean of each window.", AvgPool3DAttrs::static_info(), pool_relation<3>,
-      pool_rule<3>(true), follow<AvgPool3DAttrs>, three,
+      pool_rule<3>(true), follow_layout<AvgPool3DAttrs>, three,
       "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True");
   add("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
       AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(false),
-      follow<AdaptivePool1DAttrs>, one, "output_size=[4]");
+      follow_layout<AdaptivePool1DAttrs>, one, "output_size=[4]");
   add("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
       AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(false),
-      follow<AdaptivePool2DAttrs>, two, "output_size=[4, 2]");
+      follow_layout<AdaptivePool2DAttrs>, two, "output_size=[4, 2]");
   add("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
       AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(false),
-      follow<AdaptivePool3DAttrs>, three, "output_size=[2, 1, 3]");
+      follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 1, 3]");
   add("nn.adaptive_avg_pool1d", "Mean of windows that cover the input evenly.",
       AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(true),
-      follow<AdaptivePool1DAttrs>, one, "output_size=[3]");
+      follow_layout<AdaptivePool1DAttrs>, one, "output_size=[3]");
   add("nn.adaptive_avg_pool2d", "Mean of windows that cover the input evenly.",
       AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(true),
-      follow<AdaptivePool2DAttrs>, two, "output_size=[3, 3]");
+      follow_layout<AdaptivePool2DAttrs>, two, "output_size=[3, 3]");
   add("nn.adaptive_avg_pool3d", "Mean of windows that cover the input evenly.",
       AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(true),
-      follow<AdaptivePool3DAttrs>, three, "output_size=[2, 2, 2]");
+      follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 2, 2]");
   for (bool average : {true, false}) {
     add(average ? "nn.global_avg_pool2d" : "nn.global_max_pool2d",
         average ? "Mean over height and width." : "Greatest over height and width.",
@@ -324,7 +306,7 @@ void add_pool(OpRegistry& registry) {
         compute_rule([average](const ComputeContext& ctx) {
           return windows(ctx, Layout::of(ctx.attrs<GlobalPool2DAttrs>().layout), 2, average);
         }),
-        follow<GlobalPool2DAttrs>, two, "");
+        follow_layout<GlobalPool2DAttrs>, two, "");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "ops/families.h"
+#include "ops/follow_layout.h"
 #include "ops/image_attrs.h"
 #include "ops/sampling.h"
 #include "ops/window.h"
@@ -176,26 +177,6 @@ std::shared_ptr<const ComputeRule> resize_rule() {
   });
 }
 
-// The layout attribute follows the data.
-template <class A>
-std::optional<LayoutDecision> resize_layout(const CallNode& call, std::span<const Layout> offered,
-                                            const Layout&) {
-  auto& a = static_cast<const A&>(*call.attrs.get());
-  Layout now = Layout::of(a.layout);
-  Layout want = !offered.empty() && offered[0].defined() ? offered[0] : now;
-  std::string x = want.primal_axes(), y = now.primal_axes();
-  std::sort(x.begin(), x.end());
-  std::sort(y.begin(), y.end());
-  if (x != y || want.rank() != now.rank()) return std::nullopt;
-  LayoutDecision out;
-  out.inputs = out.outputs = {want};
-  Node* copy = a.info().clone(a);
-  NodeRef owner(copy);
-  static_cast<A*>(copy)->layout = want.to_string();
-  out.attrs = Attrs::unchecked(owner);
-  return out;
-}
-
 }  // namespace
 
 void add_resize(OpRegistry& registry) {
@@ -224,12 +205,12 @@ void add_resize(OpRegistry& registry) {
   };
   add("image.resize1d", "A sequence at another length, by nearest neighbour, linear or cubic.",
       Resize1DAttrs::static_info(), resize_relation<1>, resize_rule<1>(),
-      resize_layout<Resize1DAttrs>,
+      follow_layout<Resize1DAttrs>,
       {{{"Tensor[(1, 2, 5), float32]"}, "size=[8]"},
        {{"Tensor[(1, 2, 5), float32]"}, "size=[3], method=\"cubic\""}});
   add("image.resize2d", "An image at another size, by nearest neighbour, linear or cubic.",
       Resize2DAttrs::static_info(), resize_relation<2>, resize_rule<2>(),
-      resize_layout<Resize2DAttrs>,
+      follow_layout<Resize2DAttrs>,
       {{{"Tensor[(1, 2, 4, 5), float32]"}, "size=[8, 7], method=\"linear\""},
        {{"Tensor[(1, 4, 5, 2), float32]"},
         "size=[3, 7], method=\"cubic\", layout=\"NHWC\", cubic_exclude=1"},
@@ -241,7 +222,7 @@ void add_resize(OpRegistry& registry) {
         "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\""}});
   add("image.resize3d", "A volume at another size, by nearest neighbour, linear or cubic.",
       Resize3DAttrs::static_info(), resize_relation<3>, resize_rule<3>(),
-      resize_layout<Resize3DAttrs>,
+      follow_layout<Resize3DAttrs>,
       {{{"Tensor[(1, 2, 3, 4, 5), float32]"}, "size=[4, 3, 9]"},
        {{"Tensor[(1, 1, 3, 4, 2), float32]"},
         "size=[2, 4, 3], method=\"nearest_neighbor\", "
