@@ -1,6 +1,8 @@
 // Programs of one operator call, as text.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,22 @@ inline std::string error_of(std::string_view op, const std::vector<std::string>&
     return e.what();
   }
   return "no error";
+}
+
+// A call that a relation, or the check of its attributes, refuses.
+struct Refusal {
+  const char* op;
+  std::vector<std::string> args;
+  const char* attrs;
+  const char* says;  // part of the message
+};
+
+inline void expect_refused(const Refusal& c) {
+  std::string error = error_of(c.op, c.args, c.attrs);
+  // By the relation or the attribute checks: an unreadable case would prove nothing.
+  EXPECT_TRUE(error.find("E02") != std::string::npos || error.find("E08") != std::string::npos)
+      << program_of(c.op, c.args, c.attrs) << error;
+  EXPECT_NE(error.find(c.says), std::string::npos) << program_of(c.op, c.args, c.attrs) << error;
 }
 
 }  // namespace relay
