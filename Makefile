@@ -27,8 +27,8 @@ asan: setup  ## the C++ tests under the address and undefined-behaviour sanitize
 bench: build  ## the benchmark models: Relay and the installed peers side by side
 	@.venv/bin/python benchmarks/compare.py
 
-fuzz: build  ## the slow tests: random programs and broken files
-	@.venv/bin/python -m pytest -m slow
+fuzz: build  ## the slow tests, and the property tests on new examples (RELAY_EXAMPLES of each)
+	@RELAY_EXAMPLES=$${RELAY_EXAMPLES:-100} .venv/bin/python -m pytest -m 'slow or not slow'
 
 lint: setup  ## layers, formatting, ruff
 	@tools/lint.sh

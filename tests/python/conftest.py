@@ -1,6 +1,7 @@
 """What every Python test shares: the path to the benchmark models and how examples are invented.
 
-RELAY_EXAMPLES sets how many examples a property test sees.
+A run sees the same examples as the one before, so that a change is judged by what it changed. RELAY_EXAMPLES draws
+that many new ones for each property test.
 """
 
 import os
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 hypothesis.settings.register_profile(
     "relay",
     max_examples=int(os.environ.get("RELAY_EXAMPLES", "8")),
+    derandomize="RELAY_EXAMPLES" not in os.environ,
     deadline=None,
     print_blob=True,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

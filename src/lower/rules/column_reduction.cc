@@ -178,7 +178,7 @@ std::string schedule_column_reduction(Schedule& s, const TargetInfo& target) {
   if (reductions.empty()) return "";
   auto channels = tir::as_int(wanted.back());
   BlockRV out;
-  if (!channels || *channels == 0 || !split_output(s, out, others)) return "";
+  if (!channels || !split_output(s, out, others)) return "";
   int64_t lanes = lanes_of(s.block(reductions[0]), target);
   int64_t count = (*channels + lanes - 1) / lanes;
   int64_t chunk = lanes * group_of(count, target);

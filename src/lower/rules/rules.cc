@@ -58,12 +58,27 @@ constexpr Rule kRules[] = {
     schedule_tiled_sum,
 };
 
+// Some loop of it runs no time at all: its extent is the constant 0.
+bool computes_nothing(const Schedule& s) {
+  for (const BlockRV& rv : s.get_blocks()) {
+    for (const tir::IterVar& iter : s.block(rv)->iters) {
+      if (tir::as_int(iter->extent) == 0) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& target,
                               int opt_level) {
   if (opt_level == 0) return composed;
   Schedule s(composed);
+  // The rules may divide by the extents.
+  if (computes_nothing(s)) {
+    s.annotate_func("schedule", "as composed: an extent is 0");
+    return s.func();
+  }
   int inlined = inline_producers(s);
   std::string why_not;
   for (Rule rule : kRules) {
