@@ -1,7 +1,7 @@
 """What every Python test shares: the path to the benchmark models and how examples are invented.
 
-A run sees the same examples as the one before, so that a change is judged by what it changed. RELAY_EXAMPLES draws
-that many new ones for each property test.
+A run sees the same examples as the one before, so that a change is judged by what it changed.
+RELAY_EXAMPLES draws that many new ones for each property test.
 """
 
 import os
