@@ -37,7 +37,21 @@ bool is_leaf(const Node* n) {
   }
 }
 
-// The children of an expression that open a scope of their own.
+// A scope inside `parent`. Jumps are those of a skew binary list: as far as the parent's last two
+// together when these are equally far, else one step (Myers, "An applicative random-access stack").
+int open_scope(ScopeTree& tree, int parent, const ExprNode& opener, const Expr& root) {
+  auto at = [&](int i) -> const ScopeTree::Scope& { return tree.scopes[static_cast<size_t>(i)]; };
+  int jump = at(parent).jump, next = at(jump).jump;
+  bool equal = at(parent).depth - at(jump).depth == at(jump).depth - at(next).depth;
+  auto* f = as<FunctionNode>(&opener);
+  bool primitive = at(parent).primitive || (f != nullptr && f->is_primitive());
+  tree.scopes.push_back(
+      {parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get(), primitive});
+  return static_cast<int>(tree.scopes.size()) - 1;
+}
+
+}  // namespace
+
 void for_each_operand(const ExprNode& e,
                       const std::function<void(const Expr& operand, bool opens_scope)>& visit) {
   switch (e.kind()) {
@@ -69,21 +83,6 @@ void for_each_operand(const ExprNode& e,
       });
   }
 }
-
-// A scope inside `parent`. Jumps are those of a skew binary list: as far as the parent's last two
-// together when these are equally far, else one step (Myers, "An applicative random-access stack").
-int open_scope(ScopeTree& tree, int parent, const ExprNode& opener, const Expr& root) {
-  auto at = [&](int i) -> const ScopeTree::Scope& { return tree.scopes[static_cast<size_t>(i)]; };
-  int jump = at(parent).jump, next = at(jump).jump;
-  bool equal = at(parent).depth - at(jump).depth == at(jump).depth - at(next).depth;
-  auto* f = as<FunctionNode>(&opener);
-  bool primitive = at(parent).primitive || (f != nullptr && f->is_primitive());
-  tree.scopes.push_back(
-      {parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get(), primitive});
-  return static_cast<int>(tree.scopes.size()) - 1;
-}
-
-}  // namespace
 
 ScopeTree analyze_scopes(const FunctionNode& f) {
   ScopeTree tree;

@@ -5,6 +5,7 @@
 // ancestor).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <unordered_map>
 #include <vector>
@@ -37,6 +38,11 @@ struct ScopeTree {
   // The innermost scope that encloses both.
   int common(int a, int b) const;
 };
+
+// The operands of an expression; for those that are evaluated in a scope of their own, a branch
+// say, `opens_scope` is true.
+void for_each_operand(const ExprNode& e,
+                      const std::function<void(const Expr& operand, bool opens_scope)>& visit);
 
 // Iterative; linear but for a logarithm for each further use of a shared expression.
 ScopeTree analyze_scopes(const FunctionNode& f);

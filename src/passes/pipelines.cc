@@ -18,6 +18,7 @@
 #include "passes/simplify_inference.h"
 #include "passes/sub_pixel_convolution.h"
 #include "passes/to_a_normal_form.h"
+#include "passes/to_basic_block_normal_form.h"
 #include "passes/to_graph_normal_form.h"
 
 namespace relay {
@@ -40,6 +41,7 @@ constexpr std::array kAll{
     &kSimplifyInference,
     &kSubPixelConvolution,
     &kToANormalForm,
+    &kToBasicBlockNormalForm,
     &kToGraphNormalForm,
 };
 

@@ -1,114 +1,9 @@
 #include "passes/to_a_normal_form.h"
 
-#include <list>
-
-#include "ir/scope.h"
-#include "node/walk.h"
+#include "passes/name_values.h"
 
 namespace relay {
 namespace {
-
-class Converter {
- public:
-  explicit Converter(const Function& f) : f_(f), scopes_(analyze_scopes(*f.get())) {}
-
-  Function run() {
-    bindings_.resize(scopes_.scopes.size());
-    for (const ExprNode* e : scopes_.order) {
-      for_each_child(*e, [&](const NodeRef& child) { ++uses_[child.get()]; });
-    }
-    for (const ExprNode* e : scopes_.order) {
-      auto scope = scopes_.scope_of.find(e);
-      if (scope == scopes_.scope_of.end()) continue;
-      convert(*e, scope->second);
-    }
-    Expr body = finish(0, f_->body);
-    if (body == f_->body) return f_;
-    std::vector<NodeRef> children = children_of(*f_.get());
-    for (NodeRef& c : children) {
-      if (c == f_->body) c = body;
-    }
-    return cast<FunctionNode>(with_children(f_, children));
-  }
-
- private:
-  struct Binding {
-    Var var;
-    Expr value;
-    const LetNode* origin;  // the Let it was, if it was one
-  };
-
-  static bool stays_inline(const ExprNode& e) {
-    auto* f = as<FunctionNode>(&e);
-    return f != nullptr && f->is_primitive();
-  }
-
-  // What stands for an expression as an operand.
-  Expr atom(const Expr& e) const {
-    auto it = atoms_.find(e.get());
-    return it == atoms_.end() ? e : it->second;
-  }
-
-  // The Let chain of a scope around the atom of its root.
-  Expr finish(int scope, const Expr& root) {
-    Expr body = atom(root);
-    std::list<Binding>& list = bindings_[static_cast<size_t>(scope)];
-    for (auto it = list.rbegin(); it != list.rend(); ++it) {
-      if (it->origin != nullptr && it->origin->value == it->value && it->origin->body == body) {
-        body = ref(*it->origin);
-      } else {
-        body = let(it->var, it->value, body, it->value->span);
-      }
-    }
-    list.clear();
-    return body;
-  }
-
-  void convert(const ExprNode& e, int scope) {
-    if (isa<VarNode>(&e) || isa<ConstantNode>(&e) || isa<GlobalVarNode>(&e)) return;
-    if (stays_inline(e)) return;
-    if (scopes_.scopes[static_cast<size_t>(scope)].primitive) return;
-    std::list<Binding>& list = bindings_[static_cast<size_t>(scope)];
-    if (auto* l = as<LetNode>(&e)) {
-      Expr value = atom(l->value);
-      if (!list.empty() && list.back().var == value && uses_[l->value.get()] == 1) {
-        // The value was named a moment ago; it takes the Let's name instead.
-        list.back().var = l->var;
-        list.back().origin = l;
-      } else {
-        list.push_back({l->var, value, l});
-      }
-      int body_scope = scopes_.opened.at({l, l->body.get()});
-      list.splice(list.end(), bindings_[static_cast<size_t>(body_scope)]);
-      atoms_[&e] = atom(l->body);
-      return;
-    }
-    std::vector<NodeRef> children = children_of(e);
-    for (NodeRef& c : children) {
-      if (auto* clause_node = as<ClauseNode>(c)) {
-        int s = scopes_.opened.at({&e, clause_node->rhs.get()});
-        Expr rhs = finish(s, clause_node->rhs);
-        if (!(rhs == clause_node->rhs)) c = clause(clause_node->lhs, rhs);
-        continue;
-      }
-      if (!isa<ExprNode>(c)) continue;
-      auto opened = scopes_.opened.find({&e, c.get()});
-      c = opened != scopes_.opened.end() ? finish(opened->second, Expr::unchecked(c))
-                                         : atom(Expr::unchecked(c));
-    }
-    Expr value = cast<ExprNode>(with_children(NodeRef(&e), children));
-    Var name = var("x" + std::to_string(next_++), value->type, e.span);
-    list.push_back({name, value, nullptr});
-    atoms_[&e] = name;
-  }
-
-  Function f_;
-  ScopeTree scopes_;
-  std::vector<std::list<Binding>> bindings_;
-  std::unordered_map<const Node*, int> uses_;
-  std::unordered_map<const Node*, Expr> atoms_;
-  int next_ = 1;
-};
 
 Module run(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
@@ -118,7 +13,10 @@ Module run(const Module& mod, PassContext&) {
 
 }  // namespace
 
-Function to_a_normal_form(const Function& f) { return Converter(f).run(); }
+Function to_a_normal_form(const Function& f) {
+  return name_values(f, analyze_scopes(*f.get()),
+                     {.wanted = [](const ExprNode&) { return true; }, .flatten = true});
+}
 
 const Pass kToANormalForm{
     "ToANormalForm", 0, Form::any, Form::anf, "Names every intermediate value.", run};

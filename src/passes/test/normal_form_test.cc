@@ -1,6 +1,7 @@
-// ToANormalForm and ToGraphNormalForm.
+// ToANormalForm, ToBasicBlockNormalForm and ToGraphNormalForm.
 #include "passes/test/pass_test.h"
 #include "passes/to_a_normal_form.h"
+#include "passes/to_basic_block_normal_form.h"
 #include "passes/to_graph_normal_form.h"
 
 namespace relay {
@@ -60,6 +61,53 @@ TEST(ToANormalForm, leaves_kernels_and_normal_forms_as_they_are) {
   expect_unchanged(kToANormalForm,
                    "def @main(%x: float32) {\n"
                    "  let %a = (fn (%p: float32, Primitive=1) { exp(exp(%p)) })(%x); %a }");
+}
+
+TEST(ToBasicBlockNormalForm, header_example) {
+  expect_becomes(kToBasicBlockNormalForm,
+                 "def @main(%c: bool, %x: float32) {\n"
+                 "  %0 = exp(%x); if (%c) { add(%0, 1f) } else { sqrt(%0) } }",
+                 "def @main(%c: bool, %x: float32) {\n"
+                 "  let %a = exp(%x); if (%c) { add(%a, 1f) } else { sqrt(%a) } }");
+}
+
+TEST(ToBasicBlockNormalForm, a_value_is_bound_in_the_innermost_block_that_dominates_its_uses) {
+  expect_becomes(kToBasicBlockNormalForm,
+                 "def @main(%c: bool, %x: float32) {\n"
+                 "  if (%c) { %0 = exp(%x); if (%c) { %0 } else { sqrt(%0) } } else { %x } }",
+                 "def @main(%c: bool, %x: float32) {\n"
+                 "  if (%c) { let %a = exp(%x); if (%c) { %a } else { sqrt(%a) } } else { %x } }");
+}
+
+TEST(ToBasicBlockNormalForm, closures_and_clauses_are_blocks) {
+  expect_becomes(kToBasicBlockNormalForm,
+                 "type Maybe[A] { Some(A), None, }\n"
+                 "def @main(%m: Maybe[float32], %x: float32) {\n"
+                 "  %0 = exp(%x); %1 = sqrt(%0);\n"
+                 "  match (%m) { Some(%v) => { fn () { add(%v, %1) } },\n"
+                 "               None => { fn () { %1 } }, } }",
+                 "type Maybe[A] { Some(A), None, }\n"
+                 "def @main(%m: Maybe[float32], %x: float32) {\n"
+                 "  let %b = sqrt(exp(%x));\n"
+                 "  match (%m) { Some(%v) => { fn () { add(%v, %b) } },\n"
+                 "               None => { fn () { %b } }, } }");
+}
+
+TEST(ToBasicBlockNormalForm, effects_before_a_named_one_keep_their_place) {
+  expect_becomes(kToBasicBlockNormalForm,
+                 "def @main(%c: bool, %r: ref(float32)) {\n"
+                 "  %0 = ref_read(%r);\n"
+                 "  (ref_write(%r, 1f), if (%c) { %0 } else { exp(%0) }, ref_write(%r, 2f)) }",
+                 "def @main(%c: bool, %r: ref(float32)) {\n"
+                 "  let %w = ref_write(%r, 1f); let %a = ref_read(%r);\n"
+                 "  (%w, if (%c) { %a } else { exp(%a) }, ref_write(%r, 2f)) }");
+}
+
+TEST(ToBasicBlockNormalForm, leaves_what_one_block_shares) {
+  expect_unchanged(kToBasicBlockNormalForm,
+                   "def @main(%c: bool, %x: float32) {\n"
+                   "  %0 = exp(%x); let %a = add(%0, %0); let %b = add(%a, %0);\n"
+                   "  (if (%c) { %1 = sqrt(%x); add(%1, %1) } else { %b }, fn () { exp(%x) }) }");
 }
 
 TEST(ToGraphNormalForm, header_example) {
