@@ -1,0 +1,309 @@
+#include "fuzz/differential.h"
+
+#include <unordered_map>
+
+#include "codegen/llvm/codegen.h"
+#include "driver/compile.h"
+#include "eval/evaluator.h"
+#include "fuzz/outcome.h"
+#include "fuzz/values.h"
+#include "ir/text/text.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "passes/pipelines.h"
+#include "passes/to_a_normal_form.h"
+#include "tir/lower_loops.h"
+#include "types/infer.h"
+#include "types/verify.h"
+
+namespace relay::fuzz {
+namespace {
+
+using runtime::Value;
+
+// Expressions that the evaluator may compute: random programs need a few thousand.
+constexpr int64_t kFuel = 100'000;
+// Instructions of compiled code, which has several for an expression.
+constexpr int64_t kInstructions = 100 * kFuel;
+// Kernels kept before all are forgotten, which bounds memory in long runs.
+constexpr size_t kKeptKernels = 20'000;
+
+// What a program means, and on which arguments.
+struct Reference {
+  std::vector<Value> args;
+  Outcome outcome;
+};
+
+bool has_references(const Module& mod) {
+  bool found = false;
+  post_order(mod, [&](const Node& n) { found |= n.kind() == ExprKind::RefCreate; });
+  return found;
+}
+
+std::optional<Failure> ill_formed(const std::string& stage, const Module& mod) {
+  if (auto problem = find_ill_formed(mod)) return Failure{stage, "ill-formed", problem->render()};
+  return std::nullopt;
+}
+
+// Whether an outcome of another way to run a program is the reference's.
+std::optional<Failure> compare(const std::string& stage, const Module& mod,
+                               const Reference& reference, const Outcome& got, Tally& tally) {
+  const Outcome& want = reference.outcome;
+  if (got.kind == Outcome::defect) return Failure{stage, "internal error", got.text};
+  if (want.kind == Outcome::user_error) {
+    if (got.kind == Outcome::user_error) return std::nullopt;
+    return Failure{stage, "error", "a value instead of " + want.text};
+  }
+  if (got.kind == Outcome::user_error) {
+    return Failure{stage, "error", "a value was expected, found " + got.text};
+  }
+  ++tally.compared;
+  auto difference = first_difference(got.result, want.result);
+  if (!difference) return std::nullopt;
+  if (explained_by_rounding(mod, reference.args, got.result, want.result, kFuel)) {
+    ++tally.ill_conditioned;
+    return std::nullopt;
+  }
+  return Failure{stage, "value", *difference};
+}
+
+// The program as text and back.
+std::optional<Failure> check_text(const Module& mod) {
+  std::string text = print_module(mod);
+  Outcome outcome = outcome_of([&]() -> Value {
+    Module again = infer_types(parse_module("fuzz.relay", text));
+    std::string where = first_structural_mismatch(mod, again);
+    if (!where.empty())
+      internal_error(__FILE__, __LINE__, "the text reads as another program at " + where);
+    return {};
+  });
+  if (outcome.kind == Outcome::value) return std::nullopt;
+  return Failure{"text", "text", outcome.text};
+}
+
+}  // namespace
+
+std::vector<std::string> CheckOptions::all_pass_names() {
+  std::vector<std::string> out;
+  for (const Pass* pass : all_passes()) out.emplace_back(pass->name);
+  return out;
+}
+
+void Tally::add(const Tally& other) {
+  programs += other.programs;
+  compared += other.compared;
+  ill_conditioned += other.ill_conditioned;
+  kernels += other.kernels;
+  kernels_compiled += other.kernels_compiled;
+  for (const auto& [key, count] : other.errors) errors[key] += count;
+  for (const auto& [key, count] : other.refused) refused[key] += count;
+  for (const auto& [key, count] : other.pass_changed) pass_changed[key] += count;
+}
+
+struct Checker::Impl {
+  // A kernel in this process, with what keeps its code alive.
+  struct Kernel {
+    tir::PrimFunc lowered;
+    relay_kernel entry = nullptr;
+    std::shared_ptr<JitModule> code;
+  };
+  // A compiled program that waits for its kernels.
+  struct Compiled {
+    size_t program;
+    int level;
+    runtime::Program bytecode;
+    std::vector<tir::PrimFunc> kernels;
+  };
+
+  explicit Impl(CheckOptions o) : options(std::move(o)), target(Target::native()) {
+    initialize();
+    target.num_cores = 1;
+    compile_options.num_threads = 1;
+    evaluate_constant = constant_evaluator(compile_options);
+  }
+
+  CheckOptions options;
+  Target target;
+  CompileOptions compile_options;
+  ConstantEvaluator evaluate_constant;
+  Tally tally;
+  std::unordered_map<uint64_t, std::vector<Kernel>> kernels;
+  size_t num_kernels = 0;
+
+  std::optional<Failure> check_pass(const std::string& name, const Module& mod,
+                                    const Reference& reference) {
+    const Pass& pass = find_pass(name);
+    std::string stage = "pass " + name;
+    Module after;
+    Outcome ran = outcome_of([&]() -> Value {
+      PassContext ctx = pass_context(compile_options);
+      ctx.evaluate = evaluate_constant;
+      Module before = mod;
+      if (pass.in == Form::anf) before = run_pass(before, kToANormalForm, ctx);
+      after = run_pass(before, pass, ctx);
+      return {};
+    });
+    if (ran.kind != Outcome::value) {
+      return Failure{stage, ran.kind == Outcome::defect ? "internal error" : "error", ran.text};
+    }
+    if (after == mod) return std::nullopt;
+    ++tally.pass_changed[name];
+    if (auto failure = ill_formed(stage, after)) return failure;
+    return compare(stage, mod, reference, evaluate_main(after, reference.args, 4 * kFuel), tally);
+  }
+
+  // Everything up to machine code; an error is compared at once.
+  std::optional<Failure> compile(size_t index, const Module& mod, int level,
+                                 std::vector<Compiled>& out) {
+    Compiled compiled{index, level, {}, {}};
+    Outcome outcome = outcome_of([&]() -> Value {
+      CompileOptions o = compile_options;
+      o.opt_level = level;
+      o.verify = true;
+      PassContext ctx = pass_context(o);
+      ctx.evaluate = evaluate_constant;
+      Bytecode bytecode = compile_to_bytecode(run_passes(mod, optimize_pipeline(), ctx));
+      for (CompiledKernel& k : lower_kernels(bytecode, o)) compiled.kernels.push_back(k.lowered);
+      compiled.bytecode = std::move(bytecode.program);
+      return {};
+    });
+    if (outcome.kind == Outcome::value) {
+      out.push_back(std::move(compiled));
+      return std::nullopt;
+    }
+    std::string stage = "level " + std::to_string(level);
+    if (outcome.kind == Outcome::defect) return Failure{stage, "internal error", outcome.text};
+    if (outcome.code == "E0401") {
+      ++tally.refused[outcome.text.substr(0, outcome.text.find('\n'))];
+      return std::nullopt;
+    }
+    return Failure{stage, "error", outcome.text};
+  }
+
+  Kernel* find_kernel(const tir::PrimFunc& lowered) {
+    for (Kernel& k : kernels[structural_hash(lowered)]) {
+      if (structural_equal(k.lowered, lowered)) return &k;
+    }
+    return nullptr;
+  }
+
+  // Machine code for all kernels that are not there yet, in one go.
+  void generate(const std::vector<Compiled>& programs) {
+    if (num_kernels > kKeptKernels) {
+      kernels.clear();
+      num_kernels = 0;
+    }
+    std::vector<tir::PrimFunc> fresh;
+    for (const Compiled& p : programs) {
+      for (const tir::PrimFunc& k : p.kernels) {
+        ++tally.kernels;
+        if (find_kernel(k) != nullptr) continue;
+        kernels[structural_hash(k)].push_back({k, nullptr, nullptr});
+        fresh.push_back(make<tir::PrimFuncNode>([&](tir::PrimFuncNode& n) {
+          n.name = "kernel_" + std::to_string(num_kernels++);
+          n.params = k->params;
+          n.num_inputs = k->num_inputs;
+          n.dims = k->dims;
+          n.body = k->body;
+          n.attrs = k->attrs;
+        }));
+      }
+    }
+    if (fresh.empty()) return;
+    tally.kernels_compiled += static_cast<int64_t>(fresh.size());
+    auto code = std::make_shared<JitModule>(fresh, target);
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      Kernel* kernel = find_kernel(fresh[i]);
+      kernel->entry = code->functions()[i];
+      kernel->code = code;
+    }
+  }
+
+  std::optional<Failure> run(const Compiled& compiled, const Module& mod,
+                             const Reference& reference) {
+    std::string stage = "level " + std::to_string(compiled.level);
+    int64_t bytes = runtime::thread_object_bytes();
+    std::optional<Failure> failure;
+    {
+      Outcome outcome = outcome_of([&] {
+        std::vector<relay_kernel> entries;
+        for (const tir::PrimFunc& k : compiled.kernels) entries.push_back(find_kernel(k)->entry);
+        runtime::LoadOptions load;
+        load.num_threads = 1;
+        runtime::Module module =
+            runtime::Module::from_kernels(compiled.bytecode, entries, "{}", nullptr, load);
+        runtime::RunOptions run;
+        run.fuel = kInstructions;
+        run.poison = 0xFF;
+        return module.run_values("main", reference.args, run);
+      });
+      failure = compare(stage, mod, reference, outcome, tally);
+    }
+    if (failure) return failure;
+    int64_t left = runtime::thread_object_bytes() - bytes;
+    // References that refer to themselves are not freed.
+    if (left != 0 && !has_references(mod)) {
+      return Failure{stage, "leak", std::to_string(left) + " bytes are left after the run"};
+    }
+    return std::nullopt;
+  }
+
+  std::vector<std::optional<Failure>> check(std::span<const Module> mods) {
+    std::vector<std::optional<Failure>> out(mods.size());
+    std::vector<Reference> references(mods.size());
+    std::vector<Compiled> compiled;
+    for (size_t i = 0; i < mods.size(); ++i) {
+      ++tally.programs;
+      std::optional<Failure>& failure = out[i];
+      Reference& reference = references[i];
+      const Module& mod = mods[i];
+      if ((failure = ill_formed("generator", mod))) continue;
+      reference.args = draw_arguments(mod, *mod->find("main").get(), options.input_seed);
+      reference.outcome = evaluate_main(mod, reference.args, kFuel);
+      if (reference.outcome.kind == Outcome::defect) {
+        failure = Failure{"evaluator", "internal error", reference.outcome.text};
+        continue;
+      }
+      if (options.text && (failure = check_text(mod))) continue;
+      if (reference.outcome.kind == Outcome::user_error) ++tally.errors[reference.outcome.code];
+      // How much a program may compute is no part of its meaning.
+      if (reference.outcome.code == "E0606") continue;
+      for (const std::string& pass : options.passes) {
+        if ((failure = check_pass(pass, mod, reference))) break;
+      }
+      for (int level : options.levels) {
+        if (failure) break;
+        failure = compile(i, mod, level, compiled);
+      }
+    }
+    Outcome generated = outcome_of([&]() -> Value {
+      generate(compiled);
+      return {};
+    });
+    for (const Compiled& c : compiled) {
+      if (out[c.program]) continue;
+      if (generated.kind != Outcome::value) {
+        out[c.program] = Failure{"code generation", "internal error", generated.text};
+      } else {
+        out[c.program] = run(c, mods[c.program], references[c.program]);
+      }
+    }
+    return out;
+  }
+};
+
+Checker::Checker(CheckOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Checker::~Checker() = default;
+Checker::Checker(Checker&&) noexcept = default;
+
+std::optional<Failure> Checker::check(const Module& mod) { return impl_->check({&mod, 1})[0]; }
+std::vector<std::optional<Failure>> Checker::check(std::span<const Module> mods) {
+  return impl_->check(mods);
+}
+const Tally& Checker::tally() const { return impl_->tally; }
+
+std::optional<Failure> check(const Module& mod, const CheckOptions& options) {
+  return Checker(options).check(mod);
+}
+
+}  // namespace relay::fuzz

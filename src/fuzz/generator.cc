@@ -1,0 +1,397 @@
+#include "fuzz/generator.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "fuzz/values.h"
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay::fuzz {
+namespace {
+
+Type int32() { return scalar_type(DType::Int(32)); }
+Type boolean() { return scalar_type(DType::Bool()); }
+
+Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values) {
+  return make_attrs(*OpRegistry::global().get(op)->row->attrs, values, op, {});
+}
+
+Expr int32_constant(int64_t value) { return constant(static_cast<double>(value), DType::Int(32)); }
+
+const TypeDataNode* data_of(const std::vector<TypeData>& all, const Type& type) {
+  auto* applied = as<TypeCallNode>(type);
+  const Type& name = applied != nullptr ? applied->func : type;
+  for (const TypeData& d : all) {
+    if (structural_equal(d->header, name)) return d.get();
+  }
+  return nullptr;
+}
+
+bool mentions_data(const Type& type) {
+  bool found = false;
+  post_order(
+      type, [&](const Node& n) { found |= n.kind() == TypeKind::GlobalTypeVar; }, family::type);
+  return found;
+}
+
+// What stands for the type variables `pattern` in `type`; false when it does not fit.
+bool match_type(const Type& pattern, const Type& type,
+                std::unordered_map<const Node*, Type>& found) {
+  if (isa<TypeVarNode>(pattern)) {
+    auto [it, fresh] = found.emplace(pattern.get(), type);
+    return fresh || structural_equal(it->second, type);
+  }
+  auto* a = as<TypeCallNode>(pattern);
+  auto* b = as<TypeCallNode>(type);
+  if (a == nullptr || b == nullptr) return structural_equal(pattern, type);
+  if (!structural_equal(a->func, b->func)) return false;
+  for (size_t i = 0; i < a->args.size(); ++i) {
+    if (!match_type(a->args[i], b->args[i], found)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<Type> constructor_inputs(const TypeDataNode& data, const Constructor& c,
+                                     const Type& applied) {
+  std::unordered_map<const Node*, NodeRef> arguments;
+  if (auto* t = as<TypeCallNode>(applied)) {
+    for (size_t i = 0; i < data.type_vars.size(); ++i) {
+      arguments[data.type_vars[i].get()] = t->args[i];
+    }
+  }
+  std::vector<Type> out;
+  for (const Type& input : c->inputs) out.push_back(cast<TypeNode>(substitute(input, arguments)));
+  return out;
+}
+
+// ---- Types -------------------------------------------------------------------------------------
+
+TensorType TypeSource::tensor() {
+  std::vector<int64_t> shape;
+  static const std::vector<int> ranks{0, 0, 1, 1, 2, 2, 2, 3, 4};
+  for (int i = random_.pick(ranks); i > 0; --i) shape.push_back(random_.pick(sizes_));
+  return tensor_type(shape, dtype());
+}
+
+Type TypeSource::data(int depth) {
+  if (data_.empty()) return nullptr;
+  const TypeData& d = random_.pick(data_);
+  std::vector<Type> args;
+  for (size_t i = 0; i < d->type_vars.size(); ++i) args.push_back(first_order(depth - 1));
+  return type_call(d->header, std::move(args));
+}
+
+Type TypeSource::first_order(int depth) {
+  if (depth > 0) {
+    if (random_.percent(15)) {
+      std::vector<Type> fields;
+      for (int64_t i = random_.between(0, 3); i > 0; --i) fields.push_back(first_order(depth - 1));
+      return tuple_type(std::move(fields));
+    }
+    if (random_.percent(15)) {
+      if (Type t = data(depth)) return t;
+    }
+  }
+  return tensor();
+}
+
+Type TypeSource::any(int depth) {
+  if (depth > 0 && random_.percent(8)) return ref_type(any(depth - 1));
+  if (depth > 0 && random_.percent(10)) {
+    std::vector<Type> args;
+    for (int64_t i = random_.between(0, 2); i > 0; --i) args.push_back(any(depth - 1));
+    return func_type(std::move(args), any(depth - 1));
+  }
+  return first_order(depth);
+}
+
+// ---- Expressions -------------------------------------------------------------------------------
+
+bool ExpressionSource::reachable(const Type& type) {
+  if (auto* t = as<TensorTypeNode>(type)) {
+    if (t->const_shape()) return true;
+    return std::ranges::any_of(scope_, [&](const Expr& e) {
+      auto* s = as<TensorTypeNode>(e->type);
+      return s != nullptr && s->rank() == t->rank() &&
+             std::ranges::equal(s->shape, t->shape, dim_equal);
+    });
+  }
+  if (auto* t = as<TupleTypeNode>(type)) {
+    return std::ranges::all_of(t->fields, [&](const Type& f) { return reachable(f); });
+  }
+  if (auto* t = as<RefTypeNode>(type)) return reachable(t->value);
+  if (auto* t = as<FuncTypeNode>(type)) return t->type_params.empty() && reachable(t->ret_type);
+  if (auto* t = as<TypeCallNode>(type)) {
+    return std::ranges::all_of(t->args, [&](const Type& a) { return reachable(a); });
+  }
+  return std::ranges::any_of(scope_,
+                             [&](const Expr& e) { return structural_equal(e->type, type); });
+}
+
+Type ExpressionSource::some_type(int depth) {
+  if (!scope_.empty() && random_.percent(50)) {
+    const Type& t = random_.pick(scope_)->type;
+    if (t && reachable(t)) return t;
+  }
+  return types_.any(depth);
+}
+
+Expr ExpressionSource::draw(const Type& type, int budget) {
+  if (budget <= 1) return leaf(type);
+  using Way = Expr (ExpressionSource::*)(const Type&, int);
+  static const std::vector<std::pair<int, Way>> ways{{14, &ExpressionSource::draw_let},
+                                                     {7, &ExpressionSource::draw_if},
+                                                     {5, &ExpressionSource::draw_projection},
+                                                     {8, &ExpressionSource::draw_match},
+                                                     {4, &ExpressionSource::draw_reference},
+                                                     {6, &ExpressionSource::draw_call},
+                                                     {7, &ExpressionSource::draw_global_call},
+                                                     {3, &ExpressionSource::draw_loop},
+                                                     {4, &ExpressionSource::draw_fold},
+                                                     {42, &ExpressionSource::draw_operator},
+                                                     {20, &ExpressionSource::build}};
+  int total = 0;
+  for (const auto& [weight, way] : ways) total += weight;
+  Expr out;
+  while (!out) {
+    int at = static_cast<int>(random_.below(static_cast<size_t>(total)));
+    for (const auto& [weight, way] : ways) {
+      at -= weight;
+      if (at >= 0) continue;
+      out = (this->*way)(type, budget - 1);
+      break;
+    }
+  }
+  // In graph form a later expression may refer to this one.
+  if (random_.percent(25) && !isa<FunctionNode>(out)) scope_.push_back(out);
+  return out;
+}
+
+Expr ExpressionSource::leaf(const Type& type) {
+  std::vector<Expr> known;
+  for (const Expr& e : scope_) {
+    if (e->type && structural_equal(e->type, type)) known.push_back(e);
+  }
+  if (!known.empty() && random_.percent(85)) return random_.pick(known);
+  if (auto* t = as<TensorTypeNode>(type)) return leaf_tensor(*t);
+  if (auto* t = as<TypeCallNode>(type)) {
+    // The constructor with the fewest fields of data types ends the value.
+    const TypeDataNode* data = data_of(data_, type);
+    auto nested = [](const Constructor& c) {
+      return std::ranges::count_if(c->inputs, mentions_data);
+    };
+    const Constructor& c = *std::ranges::min_element(data->constructors, {}, nested);
+    std::vector<Expr> args;
+    for (const Type& input : constructor_inputs(*data, c, type)) args.push_back(leaf(input));
+    return call(c, std::move(args), nullptr, {}, t->args);
+  }
+  if (isa<TypeVarNode>(type)) return known.at(0);
+  return build(type, 1);
+}
+
+Expr ExpressionSource::leaf_tensor(const TensorTypeNode& type) {
+  if (auto shape = type.const_shape()) {
+    Tensor t = Tensor::empty(type.dtype, *shape);
+    fill(t, -2, 2, random_);
+    return constant(t);
+  }
+  for (const Expr& e : scope_) {
+    auto* s = as<TensorTypeNode>(e->type);
+    if (s == nullptr || s->rank() != type.rank() ||
+        !std::ranges::equal(s->shape, type.shape, dim_equal)) {
+      continue;
+    }
+    if (s->dtype == type.dtype) return e;
+    return call("cast", {e}, attrs_of("cast", {{"dtype", type.dtype.to_string()}}));
+  }
+  RELAY_CHECK(false, "a tensor of named dimensions that are not in scope");
+  return nullptr;
+}
+
+Expr ExpressionSource::build(const Type& type, int budget) {
+  if (isa<TensorTypeNode>(type)) return budget > 1 ? draw_operator(type, budget) : leaf(type);
+  if (auto* t = as<TupleTypeNode>(type)) {
+    std::vector<Expr> fields;
+    int share = budget / std::max<int>(1, static_cast<int>(t->fields.size()));
+    for (const Type& f : t->fields) fields.push_back(draw(f, share));
+    return tuple(std::move(fields));
+  }
+  if (auto* t = as<RefTypeNode>(type)) return ref_create(draw(t->value, budget - 1));
+  if (auto* t = as<FuncTypeNode>(type)) return build_function(*t, budget);
+  if (auto* t = as<TypeCallNode>(type)) {
+    const TypeDataNode* data = data_of(data_, type);
+    const Constructor& c = random_.pick(data->constructors);
+    std::vector<Type> inputs = constructor_inputs(*data, c, type);
+    std::vector<Expr> args;
+    int share = budget / std::max<int>(1, static_cast<int>(inputs.size()));
+    for (const Type& input : inputs) args.push_back(draw(input, share));
+    return call(c, std::move(args), nullptr, {}, t->args);
+  }
+  return leaf(type);
+}
+
+Expr ExpressionSource::build_function(const FuncTypeNode& type, int budget) {
+  for (const Callable& g : globals_) {
+    if (structural_equal(g.type, Type(&type)) && random_.percent(30)) return g.name;
+  }
+  Scope scope(*this);
+  std::vector<Var> params;
+  for (const Type& t : type.arg_types) {
+    params.push_back(var(fresh("p"), t));
+    bind(params.back());
+  }
+  Expr body = draw(type.ret_type, budget - 1);
+  return function(std::move(params), body, type.ret_type);
+}
+
+Expr ExpressionSource::draw_let(const Type& type, int budget) {
+  Type bound = some_type(2);
+  Expr value = draw(bound, budget / 2);
+  Scope scope(*this);
+  Var v = var(fresh("v"), bound);
+  bind(v);
+  return let(v, value, draw(type, budget - budget / 2));
+}
+
+Expr ExpressionSource::draw_if(const Type& type, int budget) {
+  Expr condition = draw(boolean(), budget / 3);
+  auto branch = [&] {
+    Scope scope(*this);
+    return draw(type, budget / 3);
+  };
+  Expr then = branch();
+  return if_(condition, then, branch());
+}
+
+Expr ExpressionSource::draw_projection(const Type& type, int budget) {
+  std::vector<Type> fields;
+  for (int64_t i = random_.between(0, 2); i > 0; --i) fields.push_back(some_type(1));
+  size_t at = random_.below(fields.size() + 1);
+  fields.insert(fields.begin() + static_cast<int64_t>(at), type);
+  return tuple_get_item(draw(tuple_type(std::move(fields)), budget), static_cast<int64_t>(at));
+}
+
+Expr ExpressionSource::draw_reference(const Type& type, int budget) {
+  Var r = var(fresh("r"), ref_type(type));
+  Expr first = draw(type, budget / 3);
+  Scope scope(*this);
+  bind(r);
+  Expr second = draw(type, budget / 3);
+  Expr rest = random_.percent(50) ? Expr(ref_read(r)) : draw(type, budget / 3);
+  return let(r, ref_create(first),
+             let(var(fresh("u"), tuple_type({})), ref_write(r, second), rest));
+}
+
+Expr ExpressionSource::draw_call(const Type& type, int budget) {
+  std::vector<Type> args;
+  for (int64_t i = random_.between(0, 2); i > 0; --i) args.push_back(some_type(1));
+  Expr callee;
+  for (const Expr& e : scope_) {
+    auto* f = as<FuncTypeNode>(e->type);
+    if (f == nullptr || !f->type_params.empty() || !structural_equal(f->ret_type, type)) continue;
+    if (!std::ranges::all_of(f->arg_types, [&](const Type& t) { return reachable(t); })) continue;
+    callee = e;
+    args = f->arg_types;
+    if (random_.percent(50)) break;
+  }
+  int share = budget / (static_cast<int>(args.size()) + 2);
+  if (!callee) callee = draw(func_type(args, type), budget - share * static_cast<int>(args.size()));
+  std::vector<Expr> values;
+  for (const Type& t : args) values.push_back(draw(t, share));
+  return call(callee, std::move(values));
+}
+
+Expr ExpressionSource::draw_global_call(const Type& type, int budget) {
+  std::vector<const Callable*> fitting;
+  for (const Callable& g : globals_) {
+    std::unordered_map<const Node*, Type> found;
+    if (match_type(g.type->ret_type, type, found)) fitting.push_back(&g);
+  }
+  if (fitting.empty()) return nullptr;
+  const Callable& g = *random_.pick(fitting);
+  std::unordered_map<const Node*, Type> found;
+  match_type(g.type->ret_type, type, found);
+  std::vector<Type> type_args;
+  std::unordered_map<const Node*, NodeRef> arguments;
+  for (const TypeVar& v : g.type->type_params) {
+    auto it = found.find(v.get());
+    type_args.push_back(it != found.end() ? it->second : some_type(1));
+    arguments[v.get()] = type_args.back();
+  }
+  std::vector<Expr> args;
+  for (const Type& t : g.type->arg_types) {
+    Type actual = cast<TypeNode>(substitute(t, arguments));
+    if (!reachable(actual)) return nullptr;
+    args.push_back(draw(actual, budget / static_cast<int>(g.type->arg_types.size())));
+  }
+  return call(g.name, std::move(args), nullptr, {}, std::move(type_args));
+}
+
+// A local function that counts down and carries a value: as a loop, or with work after the call.
+Expr ExpressionSource::draw_loop(const Type& type, int budget) {
+  Var loop = var(fresh("loop"), func_type({int32(), type}, type));
+  Var i = var(fresh("i"), int32()), carried = var(fresh("acc"), type);
+  Expr initial = draw(type, budget / 3);
+  Expr body, result;
+  {
+    Scope scope(*this);
+    bind(i);
+    bind(carried);
+    auto again = [&](Expr value) {
+      return call(loop, {call("subtract", {i, int32_constant(1)}), std::move(value)});
+    };
+    if (random_.percent(60)) {
+      body = again(draw(type, budget / 3));
+    } else {
+      Var below = var(fresh("below"), type);
+      Expr value = again(carried);
+      bind(below);
+      body = let(below, value, draw(type, budget / 3));
+    }
+    body = if_(call("less_equal", {i, int32_constant(0)}), carried, body);
+  }
+  Expr f = function({i, carried}, body, type);
+  Expr count = random_.percent(70) ? int32_constant(random_.between(0, 4))
+                                   : in_range(draw(int32(), budget / 4), 0, 3);
+  return let(loop, f, call(loop, {count, initial}));
+}
+
+// A local function along a value of a data type whose constructors hold the type itself.
+Expr ExpressionSource::draw_fold(const Type& type, int budget) {
+  Type folded = types_.data(1);
+  if (!folded) return nullptr;
+  const TypeDataNode* data = data_of(data_, folded);
+  Var fold = var(fresh("fold"), func_type({folded}, type));
+  Var x = var(fresh("x"), folded);
+  std::vector<Clause> arms;
+  for (const Constructor& c : data->constructors) {
+    Scope scope(*this);
+    std::vector<Pattern> patterns;
+    std::vector<std::pair<Var, Expr>> calls;
+    for (const Type& input : constructor_inputs(*data, c, folded)) {
+      Var v = var(fresh("m"), input);
+      patterns.push_back(make<PatternVarNode>([&](PatternVarNode& n) { n.var = v; }));
+      bind(v);
+      if (!structural_equal(input, folded)) continue;
+      calls.emplace_back(var(fresh("s"), type), call(fold, {v}));
+      bind(calls.back().first);
+    }
+    Expr rhs = draw(type, budget / static_cast<int>(data->constructors.size() + 1));
+    while (!calls.empty()) {
+      rhs = let(calls.back().first, calls.back().second, rhs);
+      calls.pop_back();
+    }
+    arms.push_back(clause(make<PatternConstructorNode>([&](PatternConstructorNode& n) {
+                            n.constructor = c;
+                            n.patterns = patterns;
+                          }),
+                          rhs));
+  }
+  Expr f = function({x}, match(x, std::move(arms)), type);
+  return let(fold, f, call(fold, {draw(folded, budget / 2)}));
+}
+
+}  // namespace relay::fuzz
