@@ -45,9 +45,12 @@ int open_scope(ScopeTree& tree, int parent, const ExprNode& opener, const Expr& 
   bool equal = at(parent).depth - at(jump).depth == at(jump).depth - at(next).depth;
   auto* f = as<FunctionNode>(&opener);
   bool primitive = at(parent).primitive || (f != nullptr && f->is_primitive());
-  tree.scopes.push_back(
-      {parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get(), primitive});
-  return static_cast<int>(tree.scopes.size()) - 1;
+  int self = static_cast<int>(tree.scopes.size());
+  int block = isa<LetNode>(&opener) ? at(parent).block : self;
+  int function = f == nullptr ? at(parent).function : self;
+  tree.scopes.push_back({parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get(),
+                         primitive, block, function});
+  return self;
 }
 
 }  // namespace
@@ -93,7 +96,7 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
         if (isa<ExprNode>(&n) && &n != &f) tree.order.push_back(static_cast<const ExprNode*>(&n));
       },
       family::expr | family::pattern);
-  tree.scopes.push_back({-1, 0, 0, &f, f.body.get(), f.is_primitive()});
+  tree.scopes.push_back({-1, 0, 0, &f, f.body.get(), f.is_primitive(), 0, 0});
   tree.scope_of[f.body.get()] = 0;
   // Users before operands: when an expression is reached all its uses have been seen.
   for (auto it = tree.order.rbegin(); it != tree.order.rend(); ++it) {

@@ -25,6 +25,9 @@ struct ScopeTree {
     const ExprNode* opener;
     const ExprNode* root;
     bool primitive;  // inside a fused kernel
+    // The outermost scope of the block this is part of (Lets do not end one), and of the function.
+    int block;
+    int function;
   };
   std::vector<Scope> scopes;
   // The scope of every expression below the function that is no leaf (variables, constants,

@@ -13,6 +13,7 @@
 #include "passes/fuse_ops.h"
 #include "passes/infer_type.h"
 #include "passes/inline.h"
+#include "passes/lambda_lift.h"
 #include "passes/remove_unused_functions.h"
 #include "passes/simplify_expr.h"
 #include "passes/simplify_inference.h"
@@ -36,6 +37,7 @@ constexpr std::array kAll{
     &kFuseOps,
     &kInferType,
     &kInline,
+    &kLambdaLift,
     &kRemoveUnusedFunctions,
     &kSimplifyExpr,
     &kSimplifyInference,

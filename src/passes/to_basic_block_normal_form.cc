@@ -8,19 +8,9 @@
 namespace relay {
 namespace {
 
-// The block that each scope is part of, by the number of the block's outermost scope.
-std::vector<int> blocks_of(const ScopeTree& tree) {
-  std::vector<int> block(tree.scopes.size(), 0);
-  for (size_t i = 1; i < block.size(); ++i) {
-    bool same = isa<LetNode>(tree.scopes[i].opener);
-    block[i] = same ? block[static_cast<size_t>(tree.scopes[i].parent)] : static_cast<int>(i);
-  }
-  return block;
-}
-
 // The expressions that some other block uses.
 std::unordered_set<const Node*> shared_by_blocks(const ScopeTree& tree) {
-  std::vector<int> block = blocks_of(tree);
+  auto block = [&](int scope) { return tree.scopes[static_cast<size_t>(scope)].block; };
   std::unordered_set<const Node*> out;
   for (const ExprNode* e : tree.order) {
     auto own = tree.scope_of.find(e);
@@ -29,9 +19,7 @@ std::unordered_set<const Node*> shared_by_blocks(const ScopeTree& tree) {
       auto at = tree.scope_of.find(operand.get());
       if (at == tree.scope_of.end()) return;
       int use = opens ? tree.opened.at({e, operand.get()}) : own->second;
-      if (block[static_cast<size_t>(use)] != block[static_cast<size_t>(at->second)]) {
-        out.insert(operand.get());
-      }
+      if (block(use) != block(at->second)) out.insert(operand.get());
     });
   }
   return out;

@@ -38,24 +38,15 @@ class Candidates {
   const std::unordered_map<const Node*, const LetNode*>& lets() const { return lets_; }
 
  private:
-  // The function a scope is part of, by the number of its outermost scope.
-  void find_functions() {
-    function_of_.resize(scopes_.scopes.size(), 0);
-    for (size_t i = 1; i < function_of_.size(); ++i) {
-      bool opens = isa<FunctionNode>(scopes_.scopes[i].opener);
-      function_of_[i] =
-          opens ? static_cast<int>(i) : function_of_[static_cast<size_t>(scopes_.scopes[i].parent)];
-    }
-  }
+  int function_of(int scope) const { return scopes_.scopes[static_cast<size_t>(scope)].function; }
 
   int function_at(const Node* n) const {
     auto it = scopes_.scope_of.find(n);
-    return it == scopes_.scope_of.end() ? 0 : function_of_[static_cast<size_t>(it->second)];
+    return it == scopes_.scope_of.end() ? 0 : function_of(it->second);
   }
 
   // What stays near has a user that stays near, so no chain of moves ends in an inner function.
   void keep_those_used_near() {
-    find_functions();
     std::unordered_set<const Node*> near;  // variables used in the function of their Let
     for (const ExprNode* e : scopes_.order) {
       int user = function_at(e);
@@ -67,9 +58,7 @@ class Candidates {
       for_each_child(*e, [&](const NodeRef& child) {
         if (l != nullptr && child == l->var) return;
         auto opened = scopes_.opened.find({e, child.get()});
-        note(child.get(), opened == scopes_.opened.end()
-                              ? user
-                              : function_of_[static_cast<size_t>(opened->second)]);
+        note(child.get(), opened == scopes_.opened.end() ? user : function_of(opened->second));
         if (auto* c = as<ClauseNode>(child)) note(c->rhs.get(), user);
       });
     }
@@ -78,7 +67,6 @@ class Candidates {
 
   std::unordered_map<const Node*, const LetNode*> lets_;
   ScopeTree scopes_;
-  std::vector<int> function_of_;
 };
 
 Function to_graph_normal_form(const Function& f, const Purity& purity) {

@@ -55,6 +55,40 @@ Module branches() {
   return module_from_expr(function({x, c}, e));
 }
 
+Module closures() {
+  Var x = var("x", vector_type());
+  Expr e = x;
+  for (int i = 0; i < kDepth; ++i) {
+    Var y = var("y", vector_type());
+    Function f = function({y}, call("add", {e, y}));
+    Var name = var("f", f->type);
+    e = let(name, f, call(name, {x}));
+  }
+  return module_from_expr(function({x}, e));
+}
+
+// match (%l) { Cons(_, Cons(_, %t)) => ..., _ => %x }
+Module matches() {
+  Module types = pass_test::parse("type List[A] { Cons(A, List[A]), Nil, }");
+  Constructor cons = types->find_constructor("Cons");
+  Var x = var("x", vector_type());
+  Var l = var("l", type_call(types->find_type("List")->header, {vector_type()}));
+  auto pattern_cons = [&](Pattern tail) {
+    return make<PatternConstructorNode>([&](PatternConstructorNode& n) {
+      n.constructor = cons;
+      n.patterns = {make<PatternWildcardNode>(), tail};
+    });
+  };
+  Expr e = x;
+  for (int i = 0; i < kDepth; ++i) {
+    Pattern tail =
+        make<PatternVarNode>([&](PatternVarNode& n) { n.var = var("t", l->type_annotation); });
+    e = match(
+        l, {clause(pattern_cons(pattern_cons(tail)), e), clause(make<PatternWildcardNode>(), x)});
+  }
+  return make_module({global_var("main")}, {function({x, l}, e)}, types->type_definitions);
+}
+
 class DeepPrograms : public testing::TestWithParam<const Pass*> {};
 
 TEST_P(DeepPrograms, go_through) {
@@ -65,7 +99,7 @@ TEST_P(DeepPrograms, go_through) {
   };
   register_ops();
   static const Module programs[] = {operators(), shared_operators(), simplifiable(), projections(),
-                                    lets(),      branches()};
+                                    lets(),      branches(),         closures(),     matches()};
   for (const Module& mod : programs) {
     auto start = std::chrono::steady_clock::now();
     Module out = run_pass(mod, *GetParam(), ctx);
