@@ -18,7 +18,6 @@ inline constexpr DiagnosticCode text_unknown_operator{"E0105", "unknown operator
 inline constexpr DiagnosticCode text_bad_attribute{"E0106", "bad attribute"};
 inline constexpr DiagnosticCode text_bad_version{"E0107", "missing or unsupported version header"};
 inline constexpr DiagnosticCode text_bad_metadata{"E0108", "bad metadata section"};
-inline constexpr DiagnosticCode text_too_deep{"E0109", "nesting too deep"};
 
 // E02xx: types.
 inline constexpr DiagnosticCode type_mismatch{"E0201", "type mismatch"};

@@ -37,6 +37,10 @@ std::string print_expr(const Expr& expr, const PrintOptions& options = {});
 // reports many errors: UserError with codes E01xx and E08xx, each with its place.
 Module parse_module(std::shared_ptr<const SourceFile> source);
 Module parse_module(std::string name, std::string text);
+// The same for who goes on behind errors, which are collected in `diags`: the module holds what can
+// be checked further, without what depends on a mistake. A function with a mistake in its body is
+// there by its signature, with another body.
+Module parse_module(std::shared_ptr<const SourceFile> source, Diagnostics& diags);
 // A single expression, version header optional. Free variables are those in `scope` or declared by
 // free_var.
 Expr parse_expr(std::string name, std::string text, const std::map<std::string, Expr>& scope = {});

@@ -50,14 +50,22 @@ class Lexer {
       if (c == ' ' || c == '\n' || c == '\t' || c == '\r') {
         ++at_;
       } else if (c == '/' && peek(1) == '/' && !after_operand()) {
+        size_t begin = at_;
         while (at_ < text_.size() && peek() != '\n') ++at_;
+        comment(begin);
       } else if (c == '/' && peek(1) == '*') {
+        size_t begin = at_;
         skip_block_comment();
+        comment(begin);
       } else {
         return true;
       }
     }
     return false;
+  }
+
+  void comment(size_t begin) {
+    out_.comments.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(at_)});
   }
 
   // `//` between brackets of a shape is floor division; anywhere else it starts a comment.

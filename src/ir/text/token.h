@@ -29,13 +29,20 @@ struct Token {
   std::string_view text;  // of the source; without the leading % or @ for names
 };
 
+// The bytes of a comment, with its signs.
+struct Comment {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
 struct TokenStream {
   std::vector<Token> tokens;  // the last one is `end`
+  std::vector<Comment> comments;
   // Byte offset of the JSON behind `#[metadata]`, or npos.
   size_t metadata = std::string_view::npos;
 };
 
-// Cuts the text into tokens; comments `//` and nested `/* */` are left out. What is no token is
+// Cuts the text into tokens; comments, `//` and nested `/* */`, are apart. What is no token is
 // reported and passed over.
 TokenStream tokenize(const std::shared_ptr<const SourceFile>& source, Diagnostics& diags);
 

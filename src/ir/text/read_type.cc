@@ -1,0 +1,294 @@
+// Types, dimensions and type parameters.
+#include "base/diagnostic_codes.h"
+#include "ir/op.h"
+#include "ir/text/reader.h"
+
+namespace relay::text {
+namespace {
+
+// ---- Dimensions: an operator precedence reader
+// ----------------------------------------------------
+
+class DimReader {
+ public:
+  explicit DimReader(Reader& r) : r_(r) {}
+
+  Dim read() {
+    while (true) {
+      Dim d = operand();
+      if (!d) continue;
+      // What is complete here goes to what waits for it.
+      while (true) {
+        int level = r_.is("+") || r_.is("-") ? 1 : r_.is("*") || r_.is("//") || r_.is("%") ? 2 : 0;
+        while (!open_.empty() && open_.back().level >= std::max(level, 1)) d = apply(d);
+        if (level > 0) {
+          open_.push_back({level, r_.take(), d});
+          break;
+        }
+        if (open_.empty()) return d;
+        if (!close(d)) break;
+      }
+    }
+  }
+
+ private:
+  // An operator with its left side, or a bracket (level 0) whose `left` is the first argument of
+  // max, min or ceildiv.
+  struct Open {
+    int level;
+    Token token;
+    Dim left;
+  };
+
+  // A dimension in one token; null when a bracket was opened.
+  Dim operand() {
+    const Token& t = r_.peek();
+    if (t.kind == TokenKind::integer) {
+      auto v = read_integer(r_.take());
+      if (!v) r_.fail(codes::text_bad_literal, r_.span(t), "this number does not fit its type");
+      return dim(*v);
+    }
+    if (r_.accept("?") || r_.accept_word("Any")) return dim_any();
+    if (r_.is("(")) {
+      open_.push_back({0, r_.take(), nullptr});
+      return nullptr;
+    }
+    if (t.kind != TokenKind::identifier) r_.unexpected("a dimension: a number, ?, or a name");
+    if (r_.is("(", 1) && (t.text == "max" || t.text == "min" || t.text == "ceildiv")) {
+      open_.push_back({0, r_.take(), nullptr});
+      r_.take();
+      return nullptr;
+    }
+    Token name = r_.take();
+    const TypeVar* v = r_.type_vars.find(std::string(name.text));
+    if (v != nullptr && (*v)->kind == Kind::Dim) return dim(*v);
+    std::string text(name.text);
+    r_.fail(codes::text_unbound_name, r_.span(name), "there is no dimension " + text,
+            "declare it: [" + text + ": Dim]");
+  }
+
+  Dim apply(const Dim& right) {
+    Open o = std::move(open_.back());
+    open_.pop_back();
+    if (o.token.text == "+") return o.left + right;
+    if (o.token.text == "-") return o.left - right;
+    if (o.token.text == "*") return o.left * right;
+    auto divisor = as_const(right);
+    if (divisor && *divisor <= 0) {
+      r_.fail(codes::text_bad_literal, r_.span(o.token),
+              "a dimension is divided by a number below one");
+    }
+    return o.token.text == "//" ? floor_div(o.left, right) : mod(o.left, right);
+  }
+
+  // Ends the innermost bracket with its last part in `d`, or notes the first of two parts.
+  bool close(Dim& d) {
+    Open& o = open_.back();
+    bool pair = o.token.kind == TokenKind::identifier;
+    if (pair && !o.left) {
+      r_.expect(",");
+      o.left = d;
+      return false;
+    }
+    r_.expect(")");
+    if (pair) {
+      d = o.token.text == "max"   ? max(o.left, d)
+          : o.token.text == "min" ? min(o.left, d)
+                                  : ceil_div(o.left, d);
+    }
+    open_.pop_back();
+    return true;
+  }
+
+  Reader& r_;
+  std::vector<Open> open_;
+};
+
+// Behind `Tensor`.
+Type tensor(Reader& r) {
+  r.expect("[");
+  std::vector<Dim> shape;
+  TypeVar shape_var;
+  if (r.peek().kind == TokenKind::identifier) {
+    Token name = r.take();
+    std::string text(name.text);
+    const TypeVar* v = r.type_vars.find(text);
+    if (v == nullptr || (*v)->kind != Kind::Shape) {
+      r.fail(codes::text_unbound_name, r.span(name), "there is no shape " + text,
+             "declare it: [" + text + ": Shape]");
+    }
+    shape_var = *v;
+  } else {
+    r.expect("(");
+    if (!r.accept(")")) {
+      do {
+        shape.push_back(DimReader(r).read());
+      } while (r.more(")"));
+    }
+  }
+  r.expect(",");
+  Token name = r.expect(TokenKind::identifier, "a dtype");
+  r.expect("]");
+  const TypeVar* dtype_var = r.type_vars.find(std::string(name.text));
+  bool variable = dtype_var != nullptr && (*dtype_var)->kind == Kind::BaseType;
+  auto dtype = DType::parse(name.text);
+  if (!dtype && !variable) {
+    r.unknown(codes::text_unbound_name, name, "there is no dtype " + std::string(name.text),
+              {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64",
+               "uint8", "uint16", "uint32", "uint64", "bool"});
+    return incomplete_type(Kind::Type, r.span(name));
+  }
+  return make<TensorTypeNode>([&](TensorTypeNode& t) {
+    t.shape = std::move(shape);
+    t.dtype = variable ? DType() : *dtype;
+    t.shape_var = shape_var;
+    t.dtype_var = variable ? *dtype_var : nullptr;
+  });
+}
+
+// ---- Types
+// ---------------------------------------------------------------------------------------
+
+class TypeReader {
+ public:
+  explicit TypeReader(Reader& r) : r_(r) {}
+
+  Type read() {
+    while (true) {
+      Type t = operand();
+      while (t && !open_.empty()) t = give(t);
+      if (t) return t;
+    }
+  }
+
+ private:
+  enum class What { parentheses, ref, data, arguments, result };
+  struct Open {
+    What what;
+    std::vector<Type> parts{};
+    GlobalTypeVar header{};
+    std::vector<TypeVar> vars{};
+    size_t scope = 0;
+  };
+
+  // A type without parts; null when one with parts was opened.
+  Type operand() {
+    if (r_.accept("(")) {
+      if (r_.accept(")")) return tuple_type({});
+      open_.push_back({What::parentheses});
+      return nullptr;
+    }
+    Token name = r_.expect(TokenKind::identifier, "a type");
+    std::string text(name.text);
+    if (text == "_") return incomplete_type(Kind::Type, r_.span(name));
+    if (text == "Tensor") return tensor(r_);
+    if (text == "fn") return function();
+    if (text == "ref" && r_.accept("(")) {
+      open_.push_back({What::ref});
+      return nullptr;
+    }
+    if (const TypeVar* v = r_.type_vars.find(text)) {
+      if ((*v)->kind != Kind::BaseType) return *v;
+      return make<TensorTypeNode>([&](TensorTypeNode& t) { t.dtype_var = *v; });
+    }
+    auto data = r_.types.find(text);
+    if (data != r_.types.end()) {
+      if (!r_.accept("[") || r_.accept("]")) return type_call(data->second, {});
+      open_.push_back({What::data, {}, data->second});
+      return nullptr;
+    }
+    if (auto dtype = DType::parse(text)) return scalar_type(*dtype);
+    std::vector<std::string_view> known{"Tensor", "float32", "int64", "int32", "bool", "fn", "ref"};
+    for (const auto& [n, v] : r_.types) known.push_back(n);
+    r_.unknown(codes::text_unbound_name, name, "there is no type " + text, known);
+    if (r_.is("[")) r_.skip_brackets();
+    return incomplete_type(Kind::Type, r_.span(name));
+  }
+
+  Type function() {
+    size_t scope = r_.type_vars.mark();
+    open_.push_back({What::arguments, {}, {}, read_type_params(r_), scope});
+    r_.expect("(");
+    if (r_.accept(")")) behind_arguments();
+    return nullptr;
+  }
+  void behind_arguments() {
+    r_.expect("->");
+    open_.back().what = What::result;
+  }
+
+  // Gives a complete type to the innermost open one; what that makes, or null when it goes on.
+  Type give(const Type& part) {
+    Open& o = open_.back();
+    Type made;
+    switch (o.what) {
+      case What::parentheses: {
+        o.parts.push_back(part);
+        bool comma = r_.is(",");
+        if (r_.more(")")) return nullptr;
+        // Parentheses around one type are just that.
+        made = o.parts.size() == 1 && !comma ? part : tuple_type(std::move(o.parts));
+        break;
+      }
+      case What::ref:
+        r_.expect(")");
+        made = ref_type(part);
+        break;
+      case What::data:
+        o.parts.push_back(part);
+        if (r_.more("]")) return nullptr;
+        made = type_call(o.header, std::move(o.parts));
+        break;
+      case What::arguments:
+        o.parts.push_back(part);
+        if (!r_.more(")")) behind_arguments();
+        return nullptr;
+      case What::result:
+        r_.type_vars.leave(o.scope);
+        made = func_type(std::move(o.parts), part, std::move(o.vars));
+        break;
+    }
+    open_.pop_back();
+    return made;
+  }
+
+  Reader& r_;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+Type read_type(Reader& r) { return TypeReader(r).read(); }
+
+std::vector<TypeVar> read_type_params(Reader& r) {
+  std::vector<TypeVar> out;
+  if (!r.accept("[") || r.accept("]")) return out;
+  do {
+    Token name = r.expect(TokenKind::identifier, "a type parameter's name");
+    Kind kind = Kind::Type;
+    if (r.accept(":")) {
+      Token k = r.expect(TokenKind::identifier, "a kind");
+      bool known = false;
+      for (Kind candidate : {Kind::Type, Kind::BaseType, Kind::Shape, Kind::Dim}) {
+        if (k.text != to_string(candidate)) continue;
+        kind = candidate;
+        known = true;
+      }
+      if (!known) {
+        r.report(codes::text_unexpected_token, r.span(k), "there is no such kind")
+            .expected("Type, BaseType, Shape or Dim")
+            .found(std::string(k.text));
+      }
+    }
+    std::string text(name.text);
+    for (const TypeVar& v : out) {
+      if (v->name_hint != text) continue;
+      r.report(codes::text_duplicate_name, r.span(name), "two type parameters are called " + text);
+    }
+    out.push_back(type_var(text, kind));
+    r.type_vars.bind(text, out.back());
+  } while (r.more("]"));
+  return out;
+}
+
+}  // namespace relay::text
