@@ -123,6 +123,12 @@ Module optimize(const Module& mod, const CompileOptions& options) {
   return run_passes(mod, optimize_pipeline(), ctx);
 }
 
+Bytecode plan(const Module& optimized, const CompileOptions& options) {
+  Bytecode bytecode = compile_to_bytecode(optimized);
+  for (StageObserver* o : options.observers) o->bytecode(bytecode);
+  return bytecode;
+}
+
 std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options) {
   Target target = resolve_target(options);
   std::vector<CompiledKernel> out(bytecode.kernels.size());
@@ -131,16 +137,21 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
     CompiledKernel& c = out[i];
     c.name = k.name;
     c.primitive = k.primitive;
+    auto observed = [&](std::string_view stage, tir::PrimFunc f) {
+      for (StageObserver* o : options.observers) f = o->kernel(stage, std::move(f));
+      return f;
+    };
     auto checked = [&](tir::PrimFunc f) {
       if (options.verify) tir::verify(f);
       return f;
     };
-    c.composed = checked(k.composed.func);
-    c.scheduled = checked(schedule_kernel(k.composed.func, target_info(target), options.opt_level));
+    c.composed = checked(observed("compose", k.composed.func));
+    c.scheduled = checked(
+        observed("schedule", schedule_kernel(c.composed, target_info(target), options.opt_level)));
     auto note = c.scheduled->attrs.find("schedule");
     if (note != c.scheduled->attrs.end()) c.schedule = note->second;
     c.fusion = function_attr(k.primitive, attr::kFusionReason);
-    c.lowered = checked(tir::lower_loops(c.scheduled));
+    c.lowered = checked(tir::lower_loops(c.scheduled, observed));
   });
   return out;
 }
@@ -160,7 +171,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.passes = timing.rows();
 
   phases.begin("plan");
-  Bytecode bytecode = compile_to_bytecode(out.optimized);
+  Bytecode bytecode = plan(out.optimized, options);
   out.arenas = bytecode.arenas;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));

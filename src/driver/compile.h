@@ -23,6 +23,18 @@ namespace relay {
 // How far a long compilation is: a phase's name, and how much of it is done (total 0: unknown).
 using Progress = std::function<void(std::string_view phase, int64_t done, int64_t total)>;
 
+// Sees what the stages behind the passes hand on, and may change it (for the passes themselves,
+// PassInstrument does). For printing, measuring, and tests that plant faults.
+class StageObserver {
+ public:
+  virtual ~StageObserver() = default;
+  // The bytecode with its memory plan, before its kernels are lowered.
+  virtual void bytecode(Bytecode&) {}
+  // A kernel after "compose", "schedule", and each of tir::lowering_passes(); returns what the next
+  // stage gets. Called from several threads at once.
+  virtual tir::PrimFunc kernel(std::string_view /*stage*/, tir::PrimFunc f) { return f; }
+};
+
 struct CompileOptions {
   // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see codegen/target.h.
   std::string target = "native";
@@ -35,6 +47,7 @@ struct CompileOptions {
   // Checks the program after every pass.
   bool verify = false;
   std::vector<PassInstrument*> instruments;
+  std::vector<StageObserver*> observers;
   Progress progress;
   std::function<bool()> cancelled;
   // Where the program came from, for the artifact's provenance.
@@ -87,6 +100,9 @@ Module optimize(const Module& mod, const CompileOptions& options);
 
 // `mod` is typed (a front end's result, or infer_types'). Throws UserError.
 CompiledModule compile(const Module& mod, const CompileOptions& options);
+
+// The bytecode of an optimised module.
+Bytecode plan(const Module& optimized, const CompileOptions& options);
 
 // The kernels of an optimised module, up to and including lowering, without code generation.
 std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options);

@@ -23,6 +23,7 @@ Module run_pass(const Module& mod, const Pass& pass, PassContext& ctx) {
   auto start = std::chrono::steady_clock::now();
   Module result = pass.run(mod, ctx);
   auto time = std::chrono::steady_clock::now() - start;
+  for (PassInstrument* i : ctx.instruments) result = i->replace(pass, mod, result);
   if (ctx.verify && !(result == mod)) {
     if (auto problem = find_ill_formed(result)) {
       throw UserError(

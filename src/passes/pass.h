@@ -35,13 +35,17 @@ struct Pass {
   Module (*run)(const Module& mod, PassContext& ctx);
 };
 
-// Told before and after each pass.
+// Told before and after each pass; may skip it, or change what it did.
 class PassInstrument {
  public:
   virtual ~PassInstrument() = default;
   // False skips the pass.
   virtual bool should_run(const Pass&, const Module&) { return true; }
   virtual void before(const Pass&, const Module&) {}
+  // What takes the place of the pass's result, and is verified like it; `after` to leave it.
+  virtual Module replace(const Pass&, const Module& /*before*/, const Module& after) {
+    return after;
+  }
   virtual void after(const Pass&, const Module& /*before*/, const Module& /*after*/,
                      std::chrono::nanoseconds) {}
 };

@@ -26,9 +26,12 @@ constexpr LoweringPass kPasses[] = {
 
 std::span<const LoweringPass> lowering_passes() { return kPasses; }
 
-PrimFunc lower_loops(const PrimFunc& f) {
+PrimFunc lower_loops(const PrimFunc& f, const LoweringObserver& observer) {
   PrimFunc out = f;
-  for (const LoweringPass& pass : kPasses) out = pass.run(out);
+  for (const LoweringPass& pass : kPasses) {
+    out = pass.run(out);
+    if (observer) out = observer(pass.name, std::move(out));
+  }
   return out;
 }
 

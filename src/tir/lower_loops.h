@@ -1,6 +1,7 @@
 // From a schedule's blocks to the loops that code generation takes.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -15,9 +16,12 @@ struct LoweringPass {
 };
 std::span<const LoweringPass> lowering_passes();
 
+// Gets what a pass returned, and returns what the next one gets.
+using LoweringObserver = std::function<PrimFunc(std::string_view pass, PrimFunc f)>;
+
 // Runs all of them. The result computes the same in serial and parallel loops around stores and
 // conditions, each access with one index. Loops nest as deep as the schedule made them, so
 // statements are walked by recursion.
-PrimFunc lower_loops(const PrimFunc& f);
+PrimFunc lower_loops(const PrimFunc& f, const LoweringObserver& observer = {});
 
 }  // namespace relay::tir

@@ -8,11 +8,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "driver/evaluate.h"
 #include "driver/test/networks.h"
 #include "runtime/cpu.h"
+#include "tir/lower_loops.h"
 
 namespace relay {
 namespace {
@@ -94,6 +97,33 @@ class Folder {
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Stages : public StageObserver {
+ public:
+  void bytecode(Bytecode& bytecode) override { functions = bytecode.program.functions.size(); }
+  tir::PrimFunc kernel(std::string_view stage, tir::PrimFunc f) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    seen[f->name].emplace_back(stage);
+    return f;
+  }
+  size_t functions = 0;
+  std::map<std::string, std::vector<std::string>> seen;
+
+ private:
+  std::mutex mutex;
+};
+
+TEST(Compile, observers_see_every_stage_of_every_kernel) {
+  Stages stages;
+  CompileOptions options = at_level(3);
+  options.observers = {&stages};
+  CompiledModule compiled = compile(network(), options);
+  EXPECT_EQ(stages.functions, compiled.program.functions.size());
+  std::vector<std::string> order = {"compose", "schedule"};
+  for (const tir::LoweringPass& pass : tir::lowering_passes()) order.emplace_back(pass.name);
+  ASSERT_EQ(stages.seen.size(), compiled.kernels.size());
+  for (const auto& [kernel, seen] : stages.seen) EXPECT_EQ(seen, order) << kernel;
 }
 
 TEST(Compile, reports_its_phases_and_passes) {

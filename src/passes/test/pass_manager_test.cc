@@ -119,6 +119,29 @@ TEST(PassManager, instruments_see_each_pass_and_may_skip_it) {
   EXPECT_EQ(recorder.log, "<Count=><Break!>");
 }
 
+class Replacer : public PassInstrument {
+ public:
+  explicit Replacer(Module other) : other_(std::move(other)) {}
+  Module replace(const Pass&, const Module&, const Module&) override { return other_; }
+
+ private:
+  Module other_;
+};
+
+TEST(PassManager, an_instrument_may_replace_a_result_which_is_verified) {
+  PassContext ctx;
+  ctx.verify = true;
+  Module mod = pass_test::parse(kProgram), other = pass_test::parse("def @main() { 1 }");
+  Replacer replacer(other);
+  Recorder recorder;
+  ctx.instruments = {&replacer, &recorder};
+  EXPECT_TRUE(run_pass(mod, kCount, ctx) == other);
+  EXPECT_EQ(recorder.log, "<Count!>");
+  Replacer breaker(kBreak.run(mod, ctx));
+  ctx.instruments = {&breaker};
+  EXPECT_NE(error_of([&] { run_pass(mod, kCount, ctx); }).find("E0302"), std::string::npos);
+}
+
 TEST(PassManager, passes_are_listed_by_name_once) {
   std::vector<std::string_view> names;
   for (const Pass* p : all_passes()) {
