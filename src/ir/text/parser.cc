@@ -1,6 +1,9 @@
 // Modules: the version, definitions of types and functions, and what is left of a text with errors.
+#include <algorithm>
+
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
+#include "ir/text/prelude/prelude.h"
 #include "ir/text/reader.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -9,6 +12,7 @@ namespace relay {
 namespace {
 
 using text::GiveUp;
+using text::PreludePart;
 using text::Reader;
 using text::Token;
 using text::TokenKind;
@@ -44,12 +48,7 @@ class ModuleReader {
   // The definitions that are whole and depend on such only.
   Module read() {
     read_version(r_, true);
-    size_t begin = r_.at();
-    r_.broken = false;
-    declare_types();
-    bool types_are_whole = !r_.broken;
-    r_.go_to(begin);
-    while (!r_.at_end()) definition();
+    bool types_are_whole = define(text::reached_prelude(r_.tokens()));
     for (const auto& [name, entry] : r_.globals()) {
       if (functions_.contains(name)) continue;
       std::vector<std::string_view> known;
@@ -59,6 +58,28 @@ class ModuleReader {
     }
     if (!types_are_whole) return make_module({}, {});
     drop_dependants();
+    return whole();
+  }
+
+  // The module with further definitions of the prelude.
+  Module extend(const Module& mod, const std::vector<PreludePart>& prelude) {
+    for (size_t i = 0; i < mod->functions.size(); ++i) {
+      const GlobalVar& g = mod->global_vars[i];
+      r_.add_global(g);
+      order_.push_back(g);
+      functions_.emplace(g->name_hint, mod->functions[i]);
+    }
+    types_ = mod->type_definitions;
+    for (const TypeData& t : types_) {
+      r_.types.emplace(t->header->name_hint, t->header);
+      for (const Constructor& c : t->constructors) r_.constructors.emplace(c->name_hint, c);
+    }
+    define(prelude);
+    return whole(mod->attrs);
+  }
+
+ private:
+  Module whole(Dict attrs = {}) {
     std::vector<GlobalVar> names;
     std::vector<Function> functions;
     for (const GlobalVar& g : order_) {
@@ -67,38 +88,52 @@ class ModuleReader {
       names.push_back(g);
       functions.push_back(f);
     }
-    return make_module(std::move(names), std::move(functions), std::move(types_));
+    return make_module(std::move(names), std::move(functions), std::move(types_), std::move(attrs));
   }
 
- private:
+  // Reads the definitions of the text, and those of the prelude behind them. Definitions may be
+  // used before they stand: the names of all types come first, then their constructors, then the
+  // functions. False when a type has errors.
+  bool define(const std::vector<PreludePart>& prelude) {
+    auto everywhere = [&](auto&& read) {
+      size_t begin = r_.at();
+      read();
+      r_.go_to(begin);
+      for (const PreludePart& part : prelude) r_.read_other(part.source, part.tokens, read);
+    };
+    r_.broken = false;
+    everywhere([&] { declare_types(); });
+    everywhere([&] { define_types(); });
+    bool types_are_whole = !r_.broken;
+    everywhere([&] {
+      while (!r_.at_end()) definition();
+    });
+    return types_are_whole;
+  }
+
   // ---- Types
 
-  // Data types may be used before they are defined: their names come first, then their
-  // constructors.
   void declare_types() {
-    struct Place {
-      size_t at;
-      bool is_extern;
-    };
-    std::vector<Place> places;
-    bool is_extern = false;
     for (; !r_.at_end(); r_.take()) {
-      if (r_.is_word("type") && r_.at_definition()) {
-        const Token& name = r_.peek(1);
-        std::string text(name.text);
-        if (r_.types.emplace(text, global_type_var(text)).second) {
-          places.push_back({r_.at() + 1, is_extern});
-        } else {
-          r_.report(codes::text_duplicate_name, r_.span(name),
-                    "the type " + text + " is defined twice");
-        }
+      if (!r_.is_word("type") || !r_.at_definition()) continue;
+      const Token& name = r_.peek(1);
+      std::string text(name.text);
+      if (!r_.types.emplace(text, global_type_var(text)).second) {
+        r_.report(codes::text_duplicate_name, r_.span(name),
+                  "the type " + text + " is defined twice");
       }
-      is_extern = r_.is_word("extern");
     }
-    for (const Place& p : places) {
-      r_.go_to(p.at);
+  }
+
+  void define_types() {
+    bool is_extern = false;
+    while (!r_.at_end()) {
+      bool is_type = r_.is_word("type") && r_.at_definition();
+      bool after_extern = std::exchange(is_extern, r_.is_word("extern"));
+      r_.take();
+      if (!is_type || !defined_types_.insert(std::string(r_.peek().text)).second) continue;
       try {
-        types_.push_back(type_data(p.is_extern));
+        types_.push_back(type_data(after_extern));
       } catch (const GiveUp&) {
       } catch (const UserError& e) {
         r_.report(e);
@@ -243,6 +278,7 @@ class ModuleReader {
 
   Reader& r_;
   std::vector<TypeData> types_;
+  std::set<std::string> defined_types_;
   std::vector<GlobalVar> order_;
   std::map<std::string, Function> functions_;  // null when it is of no use
 };
@@ -303,6 +339,26 @@ Module parse_module(std::shared_ptr<const SourceFile> source) {
 
 Module parse_module(std::string name, std::string text) {
   return parse_module(SourceFile::make(std::move(name), std::move(text)));
+}
+
+Module import_prelude(const Module& mod, std::string_view file) {
+  Diagnostics diags;
+  std::vector<std::string_view> files = text::prelude_files();
+  if (std::find(files.begin(), files.end(), file) == files.end()) {
+    diags.error(codes::text_unbound_name, Span(), "the prelude has no file " + std::string(file))
+        .expected("prelude.rly, nat.rly or tensor_array.rly")
+        .help(suggest(file, files));
+    diags.throw_if_errors();
+  }
+  std::vector<std::string> defined;
+  for (const GlobalVar& g : mod->global_vars) defined.push_back("@" + g->name_hint);
+  for (const TypeData& t : mod->type_definitions) defined.push_back(t->header->name_hint);
+  std::vector<PreludePart> parts = text::whole_prelude(file, {defined.begin(), defined.end()});
+  if (parts.empty()) return mod;
+  Reader r(SourceFile::make(std::string(file), ""), diags);
+  Module out = ModuleReader(r).extend(mod, parts);
+  diags.throw_if_errors();
+  return out;
 }
 
 Expr parse_expr(std::string name, std::string text, const std::map<std::string, Expr>& scope) {

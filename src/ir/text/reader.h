@@ -66,6 +66,19 @@ class Reader {
   const Token& peek(size_t ahead = 0) const {
     return stream_.tokens[std::min(at_ + ahead, stream_.tokens.size() - 1)];
   }
+  const std::vector<Token>& tokens() const { return stream_.tokens; }
+  // Reads other tokens from their begin in the place of the text, then goes on where it was.
+  template <class Read>
+  void read_other(std::shared_ptr<const SourceFile> source, std::vector<Token> tokens,
+                  Read&& read) {
+    std::swap(source, source_);
+    std::swap(tokens, stream_.tokens);
+    size_t at = std::exchange(at_, 0);
+    read();
+    std::swap(source, source_);
+    std::swap(tokens, stream_.tokens);
+    at_ = at;
+  }
   bool at_end() const { return peek().kind == TokenKind::end; }
   Token take();
   bool is(std::string_view symbol, size_t ahead = 0) const {
@@ -136,6 +149,7 @@ class Reader {
 
   // The function of that name, which may be defined later.
   GlobalVar global(const Token& name);
+  void add_global(const GlobalVar& g) { globals_.emplace(g->name_hint, std::pair(g, g->span)); }
   const std::map<std::string, std::pair<GlobalVar, Span>>& globals() const { return globals_; }
   // Reports a name that is not known, once; a local one once for each definition.
   void unknown(const DiagnosticCode& code, const Token& name, std::string message,

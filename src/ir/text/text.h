@@ -41,6 +41,10 @@ Module parse_module(std::string name, std::string text);
 // be checked further, without what depends on a mistake. A function with a mistake in its body is
 // there by its signature, with another body.
 Module parse_module(std::shared_ptr<const SourceFile> source, Diagnostics& diags);
+// The module with those definitions of a file of the prelude, "prelude.rly", "nat.rly" or
+// "tensor_array.rly", that it lacks; `infer_types` completes the types. UserError E0103 for another
+// file. A module that is parsed has what it reaches of them already (ir/text/prelude/prelude.h).
+Module import_prelude(const Module& mod, std::string_view file);
 // A single expression, version header optional. Free variables are those in `scope` or declared by
 // free_var.
 Expr parse_expr(std::string name, std::string text, const std::map<std::string, Expr>& scope = {});

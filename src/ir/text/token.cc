@@ -116,8 +116,12 @@ class Lexer {
       if (number) {
         while (is_digit(peek())) ++at_;
       } else {
-        // A dot of a variable's name would be taken for a projection.
-        while (is_word(peek())) ++at_;
+        // Functions may have dotted names; a dot behind a variable is a projection.
+        if (c == '@') {
+          name();
+        } else {
+          while (is_word(peek())) ++at_;
+        }
       }
       push(c == '@' ? TokenKind::global
            : number ? TokenKind::graph

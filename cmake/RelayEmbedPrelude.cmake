@@ -1,0 +1,11 @@
+# Writes OUTPUT, a C++ source with the texts of the .rly files in FILES (a list) as string literals.
+set(source "// Written when the prelude is built; the texts are in src/ir/text/prelude/.\n")
+string(APPEND source "#include \"ir/text/prelude/prelude_files.h\"\n\nnamespace relay::text {\n\n")
+string(APPEND source "std::span<const PreludeFile> prelude_texts() {\n  static constexpr PreludeFile kFiles[] = {\n")
+foreach(file IN LISTS FILES)
+  file(READ "${file}" text)
+  get_filename_component(name "${file}" NAME)
+  string(APPEND source "      {\"${name}\", R\"RLY(${text})RLY\"},\n")
+endforeach()
+string(APPEND source "  };\n  return kFiles;\n}\n\n}  // namespace relay::text\n")
+file(WRITE "${OUTPUT}" "${source}")
