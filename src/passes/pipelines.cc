@@ -3,6 +3,7 @@
 #include <array>
 
 #include "passes/alter_op_layout.h"
+#include "passes/compile_match.h"
 #include "passes/convert_layout.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/defuse_ops.h"
@@ -20,6 +21,7 @@
 #include "passes/sub_pixel_convolution.h"
 #include "passes/to_a_normal_form.h"
 #include "passes/to_basic_block_normal_form.h"
+#include "passes/to_cps.h"
 #include "passes/to_graph_normal_form.h"
 
 namespace relay {
@@ -27,6 +29,7 @@ namespace {
 
 constexpr std::array kAll{
     &kAlterOpLayout,
+    &kCompileMatch,
     &kConvertLayout,
     &kDeadCodeElimination,
     &kDefuseOps,
@@ -44,6 +47,7 @@ constexpr std::array kAll{
     &kSubPixelConvolution,
     &kToANormalForm,
     &kToBasicBlockNormalForm,
+    &kToCPS,
     &kToGraphNormalForm,
 };
 
