@@ -82,12 +82,12 @@ const Row kRows[] = {
     {"logical_and", "Both.", broadcast_bool, op<BinaryOp::And>, "bool"},
     {"logical_or", "Either.", broadcast_bool, op<BinaryOp::Or>, "bool"},
     {"logical_xor", "One but not both.", broadcast_bool, op<BinaryOp::Ne>, "bool"},
-    {"bitwise_and", "Bits set in both.", broadcast, op<BinaryOp::BitAnd>, "int32"},
-    {"bitwise_or", "Bits set in either.", broadcast, op<BinaryOp::BitOr>, "int32"},
-    {"bitwise_xor", "Bits set in one.", broadcast, op<BinaryOp::BitXor>, "int32"},
-    {"left_shift", "Bits moved up.", broadcast, op<BinaryOp::Shl>, "int32", 0, 8},
-    {"right_shift", "Bits moved down, keeping the sign.", broadcast, op<BinaryOp::Shr>, "int32", 0,
-     8},
+    {"bitwise_and", "Bits set in both.", broadcast_bits, op<BinaryOp::BitAnd>, "int32"},
+    {"bitwise_or", "Bits set in either.", broadcast_bits, op<BinaryOp::BitOr>, "int32"},
+    {"bitwise_xor", "Bits set in one.", broadcast_bits, op<BinaryOp::BitXor>, "int32"},
+    {"left_shift", "Bits moved up.", broadcast_shift, op<BinaryOp::Shl>, "int32", 0, 8},
+    {"right_shift", "Bits moved down, keeping the sign.", broadcast_shift, op<BinaryOp::Shr>,
+     "int32", 0, 8},
 };
 
 }  // namespace

@@ -69,6 +69,14 @@ Type broadcast_to_dtype(RelationContext& ctx, std::optional<DType> result) {
   return tensor_type(std::move(*shape), result.value_or(a->dtype));
 }
 
+// Whether the first argument, as far as it is known, is made of bits.
+bool has_bits(RelationContext& ctx) {
+  const TensorTypeNode* a = ctx.tensor(0);
+  return a == nullptr ||
+         require(ctx, !a->dtype.is_floating(), codes::type_dtype, "needs arguments made of bits",
+                 "an integer type or bool", a->dtype.to_string());
+}
+
 }  // namespace
 
 Type broadcast(RelationContext& ctx) { return broadcast_to_dtype(ctx, std::nullopt); }
@@ -81,6 +89,20 @@ Type broadcast_bool(RelationContext& ctx) {
   }
   return broadcast_to_dtype(ctx, DType::Bool());
 }
+
+Type broadcast_bits(RelationContext& ctx) {
+  return has_bits(ctx) ? broadcast_to_dtype(ctx, std::nullopt) : nullptr;
+}
+Type broadcast_shift(RelationContext& ctx) {
+  const TensorTypeNode* a = ctx.tensor(0);
+  if (a != nullptr &&
+      !require(ctx, a->dtype.is_integer(), codes::type_dtype, "only integers can be shifted",
+               "an integer type", a->dtype.to_string())) {
+    return nullptr;
+  }
+  return broadcast_to_dtype(ctx, std::nullopt);
+}
+Type bits_identity(RelationContext& ctx) { return has_bits(ctx) ? identity(ctx) : nullptr; }
 
 std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t rank,
                                    const char* name) {

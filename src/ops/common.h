@@ -24,6 +24,10 @@ Type float_identity(RelationContext& ctx);
 Type broadcast(RelationContext& ctx);
 Type broadcast_compare(RelationContext& ctx);
 Type broadcast_bool(RelationContext& ctx);
+// For operators on bits: the same without floats, or of integers only.
+Type broadcast_bits(RelationContext& ctx);
+Type broadcast_shift(RelationContext& ctx);
+Type bits_identity(RelationContext& ctx);
 
 // The broadcast of two shapes; fails in `ctx` with both shapes when they do not fit.
 std::optional<std::vector<Dim>> broadcast_shapes(RelationContext& ctx, const std::vector<Dim>& a,

@@ -46,7 +46,7 @@ const Row kRows[] = {
     {"atan", "Inverse tangent.", float_identity, [](const PrimExpr& x) { return f("atan", x); }},
     {"atanh", "Inverse hyperbolic tangent.", float_identity,
      [](const PrimExpr& x) { return f("atanh", x); }, -0.9, 0.9},
-    {"bitwise_not", "Complement of every bit.", identity,
+    {"bitwise_not", "Complement of every bit.", bits_identity,
      [](const PrimExpr& x) { return binary(BinaryOp::BitXor, x, k(x, -1)); }},
     {"ceil", "Least integer not below.", identity,
      [](const PrimExpr& x) { return x->dtype.is_floating() ? f("ceil", x) : x; }},

@@ -67,6 +67,22 @@ def @f[n: Dim](%x: Tensor[(n, 4), float32], %r: ref(Tensor[(), int32])) {
 )");
 }
 
+TEST(Text, keeps_bindings_wherever_they_are) {
+  round_trip(std::string(kVersion) + R"(
+def @main(%x: int32) {
+  let %a = (
+    let %b = test.id(%x);
+    (let %c = test.id(%b); %c)
+  );
+  %0 = (
+    let %loop: fn (int32) -> int32 = fn (%i: int32) -> int32 { %loop(test.id(%i)) };
+    %loop(%a)
+  );
+  test.pair(%0, (let %d = %a; %d))
+}
+)");
+}
+
 TEST(Text, keeps_attributes_and_drops_defaults) {
   std::string printed = round_trip(std::string(kVersion) +
                                    "def @main(%x: float32) { test.attrs(%x, name=\"a\\n\\\"b\", "

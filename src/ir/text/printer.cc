@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 
 #include "ir/op.h"
@@ -180,8 +181,10 @@ class Printer {
       if (it != tree_.scope_of.end()) members_[static_cast<size_t>(it->second)].push_back(e);
     }
     uses_.clear();
+    let_values_.clear();
     for (const ExprNode* e : tree_.order) {
       for_each_child(*e, [&](const NodeRef& child) { ++uses_[child.get()]; });
+      if (auto* l = as<LetNode>(e)) let_values_.insert(l->value.get());
     }
   }
 
@@ -289,22 +292,15 @@ class Printer {
       auto* l = as<LetNode>(s.root);
       bool let_value = l != nullptr && l->value.get() == e && uses_[e] == 1 && list.size() >= 2 &&
                        e == list[list.size() - 2];
-      if (let_value) {
+      // So is a function that a Let among the lines names: it may refer to itself.
+      if (let_value || (isa<FunctionNode>(e) && let_values_.contains(e) && uses_[e] == 1)) {
         items.pop_back();
         continue;
       }
       int number = static_cast<int>(numbers_.size());
       numbers_[e] = number;
       items.emplace_back("%" + std::to_string(number) + " = ");
-      if (isa<LetNode>(e)) {
-        items.emplace_back("(\n" + pad + "  ");
-        auto& inner = static_cast<const LetNode&>(*e);
-        let_line(inner, items, indent + 1);
-        items.emplace_back(ScopeText{opened(inner, inner.body), indent + 1});
-        items.emplace_back(pad + ")");
-      } else {
-        pieces(*e, items, indent);
-      }
+      bound(*e, items, indent);
       items.emplace_back(";\n");
     }
     // The result is a leaf, or a value of an outer scope.
@@ -319,9 +315,20 @@ class Printer {
     if (is_leaf(l.value.get()) || numbers_.contains(l.value.get())) {
       items.emplace_back(atom(l.value));
     } else {
-      pieces(*l.value.get(), items, indent);
+      bound(*l.value.get(), items, indent);
     }
     items.emplace_back(";\n");
+  }
+
+  // What stands behind a name: a Let needs parentheses.
+  void bound(const ExprNode& e, std::vector<Item>& items, int indent) {
+    auto* inner = as<LetNode>(&e);
+    if (inner == nullptr) return pieces(e, items, indent);
+    std::string pad(static_cast<size_t>(indent) * 2, ' ');
+    items.emplace_back("(\n" + pad + "  ");
+    let_line(*inner, items, indent + 1);
+    items.emplace_back(ScopeText{opened(*inner, inner->body), indent + 1});
+    items.emplace_back(pad + ")");
   }
 
   int opened(const ExprNode& opener, const Expr& inner) {
@@ -462,6 +469,8 @@ class Printer {
   std::vector<std::vector<const ExprNode*>> members_;
   std::vector<Item> work_;
   std::unordered_map<const Node*, int> uses_;
+  // Values of Lets.
+  std::unordered_set<const Node*> let_values_;
   std::unordered_map<const Node*, std::string> names_;
   std::set<std::string> used_;
   std::unordered_map<const Node*, int> numbers_;
