@@ -301,6 +301,7 @@ std::vector<std::optional<Failure>> Checker::check(std::span<const Module> mods)
   return impl_->check(mods);
 }
 const Tally& Checker::tally() const { return impl_->tally; }
+Tally Checker::take_tally() { return std::exchange(impl_->tally, {}); }
 
 std::optional<Failure> check(const Module& mod, const CheckOptions& options) {
   return Checker(options).check(mod);

@@ -64,6 +64,8 @@ class Checker {
   std::vector<std::optional<Failure>> check(std::span<const Module> mods);
 
   const Tally& tally() const;
+  // What was counted since the last call.
+  Tally take_tally();
 
  private:
   struct Impl;

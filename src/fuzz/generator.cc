@@ -177,7 +177,7 @@ Expr ExpressionSource::leaf(const Type& type) {
   }
   if (!known.empty() && random_.percent(85)) return random_.pick(known);
   if (auto* t = as<TensorTypeNode>(type)) return leaf_tensor(*t);
-  if (auto* t = as<TypeCallNode>(type)) {
+  if (isa<TypeCallNode>(type)) {
     // The constructor with the fewest fields of data types ends the value.
     const TypeDataNode* data = data_of(data_, type);
     auto nested = [](const Constructor& c) {
@@ -186,7 +186,7 @@ Expr ExpressionSource::leaf(const Type& type) {
     const Constructor& c = *std::ranges::min_element(data->constructors, {}, nested);
     std::vector<Expr> args;
     for (const Type& input : constructor_inputs(*data, c, type)) args.push_back(leaf(input));
-    return call(c, std::move(args), nullptr, {}, t->args);
+    return construct(*data, c, std::move(args), type);
   }
   if (isa<TypeVarNode>(type)) return known.at(0);
   return build(type, 1);
@@ -221,16 +221,33 @@ Expr ExpressionSource::build(const Type& type, int budget) {
   }
   if (auto* t = as<RefTypeNode>(type)) return ref_create(draw(t->value, budget - 1));
   if (auto* t = as<FuncTypeNode>(type)) return build_function(*t, budget);
-  if (auto* t = as<TypeCallNode>(type)) {
+  if (isa<TypeCallNode>(type)) {
     const TypeDataNode* data = data_of(data_, type);
     const Constructor& c = random_.pick(data->constructors);
     std::vector<Type> inputs = constructor_inputs(*data, c, type);
     std::vector<Expr> args;
     int share = budget / std::max<int>(1, static_cast<int>(inputs.size()));
     for (const Type& input : inputs) args.push_back(draw(input, share));
-    return call(c, std::move(args), nullptr, {}, t->args);
+    return construct(*data, c, std::move(args), type);
   }
   return leaf(type);
+}
+
+// Where the fields do not tell all type arguments, a binding with its type does.
+Expr ExpressionSource::construct(const TypeDataNode& data, const Constructor& c,
+                                 std::vector<Expr> args, const Type& type) {
+  Expr value = call(c, std::move(args), nullptr, {}, as<TypeCallNode>(type)->args);
+  bool told = std::ranges::all_of(data.type_vars, [&](const TypeVar& v) {
+    bool found = false;
+    for (const Type& input : c->inputs) {
+      post_order(
+          input, [&](const Node& n) { found |= &n == v.get(); }, family::type);
+    }
+    return found;
+  });
+  if (told) return value;
+  Var v = var(fresh("d"), type);
+  return let(v, value, v);
 }
 
 Expr ExpressionSource::build_function(const FuncTypeNode& type, int budget) {

@@ -73,6 +73,8 @@ class ExpressionSource {
   Expr leaf(const Type& type);
   Expr leaf_tensor(const TensorTypeNode& type);
   Expr build(const Type& type, int budget);
+  Expr construct(const TypeDataNode& data, const Constructor& c, std::vector<Expr> args,
+                 const Type& type);
   Expr build_function(const FuncTypeNode& type, int budget);
   // Ways to an expression of any type; null when one does not fit.
   Expr draw_let(const Type& type, int budget);

@@ -1,39 +1,91 @@
-// The program relay_fuzz: random programs until one fails.
+// The program relay_fuzz: random programs, until one fails or all are through.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
-#include "fuzz/differential.h"
-#include "fuzz/generate.h"
+#include "fuzz/campaign.h"
 #include "ir/text/text.h"
 
+namespace {
+
+using namespace relay;  // NOLINT: a program of one file
+
+void print_table(const char* title, const std::map<std::string, int64_t>& rows) {
+  if (rows.empty()) return;
+  std::printf("%s\n", title);
+  std::vector<std::pair<std::string, int64_t>> sorted(rows.begin(), rows.end());
+  std::ranges::stable_sort(sorted, std::greater<>(), [](const auto& row) { return row.second; });
+  for (const auto& [name, count] : sorted) std::printf("%10ld  %s\n", count, name.c_str());
+}
+
+void print_tally(const fuzz::Tally& t) {
+  std::printf(
+      "%ld programs, %ld values compared, %ld of them with differences that rounding explains,\n"
+      "%ld kernels, %ld of them compiled\n",
+      t.programs, t.compared, t.ill_conditioned, t.kernels, t.kernels_compiled);
+  print_table("programs that end with an error:", t.errors);
+  print_table("refused by compiled code:", t.refused);
+  print_table("programs changed by a pass:", t.pass_changed);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace relay;
   CLI::App app("Random Relay programs, run in every way there is");
-  uint64_t seed = 0, count = 100;
-  bool keep_going = false;
-  bool print = false;
-  fuzz::CheckOptions options;
-  app.add_option("--seed", seed, "The first program");
-  app.add_option("--count", count, "How many programs");
-  app.add_option("--passes", options.passes, "Passes that are run alone; default: all")
+  fuzz::CampaignOptions options;
+  bool print = false, statistics = false, no_shrink = false;
+  app.add_option("--seed", options.seed, "The seed of the first program");
+  app.add_option("--count", options.count, "How many programs; 0: until one fails");
+  app.add_option("--passes", options.check.passes, "Passes that are run alone; default: all")
       ->delimiter(',');
-  app.add_option("--levels", options.levels, "Optimisation levels; default: 0 to 3")
+  app.add_option("--levels", options.check.levels, "Optimisation levels; default: 0,1,2,3")
       ->delimiter(',');
-  app.add_flag("--keep-going", keep_going, "Go on after a failure");
+  app.add_option("--budget", options.generate.budget, "About how large a function is");
+  app.add_option("--jobs", options.jobs, "Processes; 0: one for each core");
+  app.add_option("--timeout", options.timeout_seconds, "Seconds after which a program hangs");
+  app.add_flag("--keep-going", options.keep_going, "Go on after a failure");
+  app.add_flag("--no-shrink", no_shrink, "Print failing programs as they were drawn");
   app.add_flag("--print", print, "Print the programs instead of running them");
+  app.add_flag("--statistics", statistics, "Print what was drawn and what came of it");
   CLI11_PARSE(app, argc, argv);
-  fuzz::Checker checker(options);
-  for (uint64_t s = seed; s < seed + count; ++s) {
-    Module mod = fuzz::generate(s);
-    if (print) {
-      std::printf("// seed %lu\n%s\n", s, print_module(mod).c_str());
-      continue;
+  options.shrink = !no_shrink;
+  if (print) {
+    for (uint64_t s = options.seed; s < options.seed + options.count; ++s) {
+      std::printf("// seed %lu\n%s\n", s,
+                  print_module(fuzz::generate(s, options.generate)).c_str());
     }
-    if (auto failure = checker.check(mod)) {
-      std::printf("seed %lu, %s, %s: %s\n%s\n", s, failure->stage.c_str(), failure->kind.c_str(),
-                  failure->text.c_str(), print_module(mod).c_str());
-      if (!keep_going) return 1;
-    }
+    return 0;
   }
-  return 0;
+  bool terminal = isatty(STDERR_FILENO) != 0;
+  if (terminal) {
+    options.progress = [](int64_t done, int64_t total, size_t failures) {
+      std::fprintf(stderr, "\r%ld of %ld programs, %zu failures", done, total, failures);
+    };
+  }
+  // Without an end the seeds are taken in rounds.
+  bool endless = options.count == 0;
+  if (endless) options.count = 10'000;
+  fuzz::CampaignResult result;
+  do {
+    fuzz::CampaignResult round = fuzz::run_campaign(options);
+    result.tally.add(round.tally);
+    if (terminal) std::fprintf(stderr, "\n");
+    for (const fuzz::Finding& f : round.findings) std::printf("%s\n", f.text().c_str());
+    result.findings.insert(result.findings.end(), round.findings.begin(), round.findings.end());
+    if (endless) options.seed += options.count;
+  } while (endless && (options.keep_going || result.findings.empty()));
+  if (statistics) {
+    fuzz::Statistics drawn;
+    for (uint64_t s = options.seed; s < options.seed + std::min<uint64_t>(options.count, 2000);
+         ++s) {
+      drawn.count(fuzz::generate(s, options.generate));
+    }
+    print_table("constructs:", drawn.constructs);
+    print_table("dtypes of operators' results:", drawn.dtypes);
+    print_table("operators:", drawn.operators);
+  }
+  print_tally(result.tally);
+  return result.findings.empty() ? 0 : 1;
 }
