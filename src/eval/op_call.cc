@@ -122,6 +122,20 @@ runtime::Value value_of(const Type& type, std::vector<Tensor> tensors) {
   return std::move(done.back());
 }
 
+// The type of tensors with the sizes, which are those of all its tensors one after the other.
+Type with_sizes(const Type& type, const std::vector<int64_t>& sizes) {
+  std::vector<Type> tensors;
+  auto next = sizes.begin();
+  const std::vector<TensorType> open = *flatten_tensor_types(type);
+  for (const TensorType& t : open) {
+    std::vector<int64_t> shape(next, next + t->rank());
+    next += t->rank();
+    runtime::checked_num_elements(t->dtype, shape);
+    tensors.push_back(tensor_type(shape, t->dtype));
+  }
+  return isa<TensorTypeNode>(type) ? tensors[0] : Type(tuple_type(std::move(tensors)));
+}
+
 const char* reason(int64_t error) {
   switch (error) {
     case RELAY_KERNEL_INDEX_OUT_OF_BOUNDS:
@@ -141,8 +155,10 @@ const char* reason(int64_t error) {
 
 std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& attrs,
                                                  std::span<const runtime::Value> args,
-                                                 const Span& span) {
+                                                 const Span& span,
+                                                 const std::vector<int64_t>* sizes) {
   std::vector<int64_t> signature = signature_of(op, args, span);
+  if (sizes != nullptr) signature.insert(signature.end(), sizes->begin(), sizes->end());
   uint64_t hash = reinterpret_cast<uintptr_t>(&op) ^ (attrs ? structural_hash(attrs) : 0);
   for (int64_t n : signature) hash = (hash ^ static_cast<uint64_t>(n)) * 0x9E3779B97F4A7C15u;
   for (const auto& k : kernels_[hash]) {
@@ -172,6 +188,7 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
     }
   }
   made->result = apply_relation(*op.row, types, complete, span);
+  if (sizes != nullptr) made->result = with_sizes(made->result, *sizes);
   auto outputs = made->result ? flatten_tensor_types(made->result) : std::nullopt;
   bool is_static = outputs.has_value();
   for (size_t i = 0; is_static && i < outputs->size(); ++i) {
@@ -179,7 +196,13 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
     is_static = shape.has_value();
     if (is_static) made->outputs.emplace_back((*outputs)[i]->dtype, *shape);
   }
-  if (!is_static) {
+  if (!is_static && outputs.has_value() && data_decides_shape(*op.row)) {
+    made->gives_sizes = true;
+    made->outputs.clear();
+    for (const TensorType& t : *outputs) {
+      made->outputs.emplace_back(DType::Int(64), std::vector<int64_t>{t->rank()});
+    }
+  } else if (!is_static) {
     fail(codes::lower_unsupported, span,
          "the shape of the result of " + op.name + " is not known before it is computed",
          made->result ? "its type is " + to_string(made->result) : "");
@@ -192,7 +215,8 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
     c.type = made->result;
   });
   std::vector<tir::Tensor> results;
-  for (const tir::Tensor& t : compute_call(*call.get(), inputs, dims)) {
+  for (const tir::Tensor& t : made->gives_sizes ? compute_call_shapes(*call.get(), inputs)
+                                                : compute_call(*call.get(), inputs, dims)) {
     // Only what is no parameter is kept as float64: sums are formed in memory of their own.
     bool copied = options_.wide_floats ||
                   std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
@@ -213,37 +237,46 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   return made;
 }
 
-int64_t OpCaller::run(Kernel& kernel, const std::vector<Tensor>& buffers, const Span& span) {
+std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inputs,
+                                  const Span& span) {
+  std::vector<Tensor> buffers = inputs, outputs;
+  int64_t error = 0;
+  for (const auto& [dtype, shape] : kernel.outputs) {
+    int64_t elements = runtime::checked_num_elements(dtype, shape);
+    if (options_.reserve) options_.reserve(elements * static_cast<int64_t>(dtype.bytes()));
+    outputs.push_back(Tensor::empty(dtype, shape));
+    buffers.push_back(outputs.back());
+  }
   try {
-    return kernel.interpreter->run(buffers);
+    error = kernel.interpreter->run(buffers);
   } catch (const UserError& e) {
     Diagnostic d = e.diagnostics().front();
     d.span = span;
     throw RuntimeError(std::move(d));
   }
+  if (error != 0) {
+    fail(codes::run_kernel_failed, span, kernel.op->name + " fails: " + reason(error));
+  }
+  return outputs;
 }
 
 runtime::Value OpCaller::call(const OpNode& op, const Attrs& attrs,
                               std::span<const runtime::Value> args, const Span& span) {
-  std::shared_ptr<Kernel> kernel;
   try {
-    kernel = find(op, attrs, args, span);
+    std::shared_ptr<Kernel> kernel = find(op, attrs, args, span);
+    std::vector<Tensor> inputs = tensors_of(args);
+    if (kernel->gives_sizes) {
+      std::vector<int64_t> sizes;
+      for (const Tensor& t : run(*kernel, inputs, span)) {
+        sizes.insert(sizes.end(), t.data<int64_t>(), t.data<int64_t>() + t.num_elements());
+      }
+      kernel = find(op, attrs, args, span, &sizes);
+    }
+    return value_of(kernel->result, run(*kernel, inputs, span));
   } catch (const UserError& e) {
     // That shapes do not fit is found out in a run: it is the run's failure.
     throw RuntimeError(e.diagnostics().front());
   }
-  std::vector<Tensor> buffers = tensors_of(args);
-  size_t num_inputs = buffers.size();
-  for (const auto& [dtype, shape] : kernel->outputs) {
-    int64_t elements = runtime::checked_num_elements(dtype, shape);
-    if (options_.reserve) options_.reserve(elements * static_cast<int64_t>(dtype.bytes()));
-    buffers.push_back(Tensor::empty(dtype, shape));
-  }
-  if (int64_t error = run(*kernel, buffers, span)) {
-    fail(codes::run_kernel_failed, span, op.name + " fails: " + reason(error));
-  }
-  return value_of(kernel->result,
-                  {buffers.begin() + static_cast<std::ptrdiff_t>(num_inputs), buffers.end()});
 }
 
 }  // namespace relay

@@ -39,16 +39,20 @@ class OpCaller {
   struct Kernel {
     const OpNode* op;
     Attrs attrs;
-    std::vector<int64_t> signature;  // of the arguments
+    std::vector<int64_t> signature;  // of the arguments, and of the result where data decides it
+    // A kernel for the sizes of the result, which data decides.
+    bool gives_sizes = false;
     Type result;
     // The tensors of the result, as numbers.
     std::vector<std::pair<DType, std::vector<int64_t>>> outputs;
     std::optional<tir::Interpreter> interpreter;
   };
+  // `sizes` are those of the result's tensors, one after the other, once they are known.
   std::shared_ptr<Kernel> find(const OpNode& op, const Attrs& attrs,
-                               std::span<const runtime::Value> args, const Span& span);
-  // The error of a Check that fails, or 0.
-  int64_t run(Kernel& kernel, const std::vector<Tensor>& buffers, const Span& span);
+                               std::span<const runtime::Value> args, const Span& span,
+                               const std::vector<int64_t>* sizes = nullptr);
+  // The result's tensors. RuntimeError E0605 when a Check fails.
+  std::vector<Tensor> run(Kernel& kernel, const std::vector<Tensor>& inputs, const Span& span);
 
   OpCallOptions options_;
   std::unordered_map<uint64_t, std::vector<std::shared_ptr<Kernel>>> kernels_;

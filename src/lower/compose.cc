@@ -46,7 +46,7 @@ tir::Tensor immediate(const ConstantNode& c) {
 
 }  // namespace
 
-ComposedKernel compose(const FunctionNode& primitive, const std::string& name) {
+ComposedKernel compose(const FunctionNode& primitive, const std::string& name, KernelOf what) {
   ComposedKernel out;
   DimScope dims;
   std::unordered_map<const Node*, std::vector<tir::Tensor>> values;
@@ -87,6 +87,10 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name) {
             for (const Expr& a : c.args) {
               const std::vector<tir::Tensor>& v = values.at(a.get());
               args.insert(args.end(), v.begin(), v.end());
+            }
+            if (what == KernelOf::sizes && &n == primitive.body.get()) {
+              values[&n] = compute_call_shapes(c, args);
+              return;
             }
             values[&n] = compute_call(c, args, dims);
             const OpInfo& row = *as<OpNode>(c.op)->row;

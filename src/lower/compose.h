@@ -20,11 +20,16 @@ struct ComposedKernel {
   double bytes = 0;
 };
 
+// What a kernel computes: the function's result, or the sizes of that result, for a function that
+// is one call of an operator where data decides them (an int64 vector for each tensor).
+enum class KernelOf { result, sizes };
+
 // One buffer for each tensor of each parameter (tuples flattened), then one for each tensor of the
 // result. A result that is a parameter, or the same as another result, is a copy. The body must be
 // operator calls, tuples, projections and scalar constants over the parameters. Throws UserError
 // E0401 for an operator without a compute rule and for `?` dimensions.
-ComposedKernel compose(const FunctionNode& primitive, const std::string& name);
+ComposedKernel compose(const FunctionNode& primitive, const std::string& name,
+                       KernelOf what = KernelOf::result);
 
 // A readable kernel name from the operators, "fused_nn_conv2d_add_nn_relu", at most 60 characters.
 std::string kernel_name(const FunctionNode& primitive);

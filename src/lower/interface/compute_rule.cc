@@ -16,7 +16,22 @@ std::shared_ptr<const ComputeRule> compute_rule(
 
 std::shared_ptr<const ComputeRule> compute_rule_multi(
     std::function<std::vector<tir::Tensor>(const ComputeContext&)> build) {
-  return std::make_shared<const ComputeRule>(ComputeRule{std::move(build)});
+  return std::make_shared<const ComputeRule>(ComputeRule{std::move(build), nullptr});
+}
+
+std::shared_ptr<const ComputeRule> compute_rule_with_shape(
+    std::function<tir::Tensor(const ComputeContext&)> shape,
+    std::function<tir::Tensor(const ComputeContext&)> build) {
+  auto one = [](std::function<tir::Tensor(const ComputeContext&)> f) {
+    return
+        [f = std::move(f)](const ComputeContext& ctx) { return std::vector<tir::Tensor>{f(ctx)}; };
+  };
+  return std::make_shared<const ComputeRule>(
+      ComputeRule{one(std::move(build)), one(std::move(shape))});
+}
+
+bool data_decides_shape(const OpInfo& op) {
+  return op.compute != nullptr && op.compute->shape != nullptr;
 }
 
 tir::PrimExpr DimScope::lower(const Dim& d) {
@@ -91,6 +106,23 @@ std::vector<tir::PrimExpr> DimScope::lower(const std::vector<Dim>& shape) {
   return out;
 }
 
+namespace {
+
+// All but the shapes of the outputs.
+ComputeContext context_of(const CallNode& call, const std::vector<tir::Tensor>& inputs) {
+  ComputeContext ctx;
+  ctx.attrs_ref = call.attrs;
+  ctx.inputs = inputs;
+  ctx.out_type = call.type;
+  for (const Expr& arg : call.args) ctx.arg_types.push_back(arg->type);
+  auto outputs = flatten_tensor_types(call.type);
+  RELAY_CHECK(outputs.has_value(), to_string(call.type));
+  for (const TensorType& t : *outputs) ctx.outputs.push_back({{}, t->dtype});
+  return ctx;
+}
+
+}  // namespace
+
 std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<tir::Tensor>& inputs,
                                       DimScope& dims) {
   auto* op = as<OpNode>(call.op);
@@ -104,16 +136,23 @@ std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<ti
                                "operator " + op->name + " cannot be compiled by itself")
                         .help(why));
   }
-  ComputeContext ctx;
-  ctx.attrs_ref = call.attrs;
-  ctx.inputs = inputs;
-  ctx.out_type = call.type;
-  for (const Expr& arg : call.args) ctx.arg_types.push_back(arg->type);
+  ComputeContext ctx = context_of(call, inputs);
   auto outputs = flatten_tensor_types(call.type);
-  RELAY_CHECK(outputs.has_value(), op->name);
-  for (const TensorType& t : *outputs) ctx.outputs.push_back({dims.lower(t->shape), t->dtype});
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    ctx.outputs[i].shape = dims.lower((*outputs)[i]->shape);
+  }
   std::vector<tir::Tensor> result = op->row->compute->build(ctx);
   RELAY_CHECK(result.size() == outputs->size(), op->name);
+  return result;
+}
+
+std::vector<tir::Tensor> compute_call_shapes(const CallNode& call,
+                                             const std::vector<tir::Tensor>& inputs) {
+  auto* op = as<OpNode>(call.op);
+  RELAY_CHECK(op != nullptr && call.type && data_decides_shape(*op->row));
+  ComputeContext ctx = context_of(call, inputs);
+  std::vector<tir::Tensor> result = op->row->compute->shape(ctx);
+  RELAY_CHECK(result.size() == ctx.outputs.size(), op->name);
   return result;
 }
 

@@ -36,6 +36,11 @@ struct ComputeContext {
 // Gives one tensor for each output, in order.
 struct ComputeRule {
   std::function<std::vector<tir::Tensor>(const ComputeContext&)> build;
+  // For an operator whose result has sizes that only data decides (`?` in its type): these sizes,
+  // computed from the same inputs, as one int64 vector for each output. The context has no output
+  // shapes yet; `build` then gets them as numbers or as names. The evaluator interprets this rule
+  // and the compiler makes a kernel of it, like any other.
+  std::function<std::vector<tir::Tensor>(const ComputeContext&)> shape;
 };
 
 // For rules with one result.
@@ -43,6 +48,13 @@ std::shared_ptr<const ComputeRule> compute_rule(
     std::function<tir::Tensor(const ComputeContext&)> build);
 std::shared_ptr<const ComputeRule> compute_rule_multi(
     std::function<std::vector<tir::Tensor>(const ComputeContext&)> build);
+
+// For rules with one result whose sizes data decides: `shape` gives a vector of them.
+std::shared_ptr<const ComputeRule> compute_rule_with_shape(
+    std::function<tir::Tensor(const ComputeContext&)> shape,
+    std::function<tir::Tensor(const ComputeContext&)> build);
+// Whether data decides the sizes of the operator's result.
+bool data_decides_shape(const OpInfo& op);
 
 // Runs the rule of a call: placeholders for its arguments are `inputs` (flattened). Symbolic
 // dimensions become variables through `dims` (TypeVar node -> tir variable), made on first sight.
@@ -54,5 +66,8 @@ struct DimScope {
 // Throws UserError E0401 when the operator has no compute rule or a dimension is `?`.
 std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<tir::Tensor>& inputs,
                                       DimScope& dims);
+// Runs the rule for the sizes of a call's result; only for an operator where data decides.
+std::vector<tir::Tensor> compute_call_shapes(const CallNode& call,
+                                             const std::vector<tir::Tensor>& inputs);
 
 }  // namespace relay

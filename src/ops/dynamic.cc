@@ -1,0 +1,365 @@
+// Operators whose result is as large as their data says: shapes, repetitions, bounds and counts
+// that are tensors. What such an operator computes, once its sizes are known, is what the operator
+// with these sizes as attributes computes: it has that one's rule.
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/indexing_attrs.h"
+#include "ops/loops.h"
+#include "runtime/core/kernel_abi.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+// Writes one int64 vector by statements, from the inputs of a call.
+using WriteSizes =
+    std::function<Stmt(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes)>;
+std::function<TirTensor(const ComputeContext&)> sizes_rule(WriteSizes write) {
+  return [write = std::move(write)](const ComputeContext& ctx) {
+    auto rank = static_cast<int64_t>(as<TensorTypeNode>(ctx.out_type)->shape.size());
+    return imperative(
+        "T_sizes", kIndex, {index(rank)}, ctx.inputs,
+        [=](const std::vector<Buffer>& in, const Buffer& sizes) { return write(ctx, in, sizes); });
+  };
+}
+
+PrimExpr element(const Buffer& vector, size_t i) {
+  return tir::cast(kIndex, load(vector, {index(static_cast<int64_t>(i))}));
+}
+Stmt set(const Buffer& sizes, size_t i, PrimExpr value) {
+  return store(sizes, {index(static_cast<int64_t>(i))}, std::move(value));
+}
+Stmt mismatch_unless(PrimExpr condition, std::string message) {
+  return check(std::move(condition), RELAY_KERNEL_SHAPE_MISMATCH, std::move(message));
+}
+
+// The length of an argument that holds sizes: a vector of integers of known length.
+std::optional<int64_t> length_of_sizes(RelationContext& ctx, size_t arg) {
+  const TensorTypeNode* t = ctx.tensor(arg);
+  if (t == nullptr) return std::nullopt;
+  const std::string name(ctx.op().args[arg].name);
+  if (!require(ctx, t->dtype.is_integer(), codes::type_dtype, name + " must hold integers",
+               "int32 or int64", t->dtype.to_string()) ||
+      !require(ctx, t->rank() == 1 && as_const(t->shape[0]), codes::type_rank,
+               name + " must be a vector of known length", "1 dimension", shape_text(t->shape)) ||
+      !require(ctx, *as_const(t->shape[0]) <= 64, codes::type_rank, name + " has too many entries",
+               "64 at most", shape_text(t->shape)))
+    return std::nullopt;
+  return as_const(t->shape[0]);
+}
+
+Type open_tensor(int64_t rank, DType dtype) {
+  return tensor_type(std::vector<Dim>(static_cast<size_t>(rank), dim_any()), dtype);
+}
+
+// A result of the sizes that argument `arg` holds.
+template <size_t kArg>
+Type sizes_in_argument(RelationContext& ctx) {
+  const TensorTypeNode* first = ctx.tensor(0);
+  auto rank = length_of_sizes(ctx, kArg);
+  if (first == nullptr || !rank) return nullptr;
+  return open_tensor(*rank, first->dtype);
+}
+
+Type full_type(RelationContext& ctx) {
+  const TensorTypeNode* value = ctx.tensor(0);
+  if (value == nullptr ||
+      !require(ctx, value->rank() == 0, codes::type_rank, "fill_value must be a scalar",
+               "0 dimensions", shape_text(value->shape)))
+    return nullptr;
+  return sizes_in_argument<1>(ctx);
+}
+
+Type init_type(RelationContext& ctx) {
+  DType dtype = ctx.attrs<InitOpAttrs>().dtype;
+  auto rank = length_of_sizes(ctx, 0);
+  return rank ? open_tensor(*rank, is_set(dtype) ? dtype : DType::Float(32)) : Type(nullptr);
+}
+
+// The sizes as they are.
+template <size_t kArg>
+Stmt copy_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+  return each("k", sizes->shape[0], [&](const PrimExpr& k) {
+    PrimExpr size = tir::cast(kIndex, load(in[kArg], {k}));
+    return seq(
+        {mismatch_unless(ge(size, index(0)), "a size is negative"), store(sizes, {k}, size)});
+  });
+}
+
+// 0 stands for the size that the input has there, -1 for what is left.
+Stmt reshape_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+  const std::vector<PrimExpr>& from = in[0]->shape;
+  auto rank = static_cast<size_t>(*as_int(sizes->shape[0]));
+  Cell known("known", kIndex), holes("holes", kIndex);
+  std::vector<Stmt> steps{known.set(index(1)), holes.set(index(0))};
+  for (size_t k = 0; k < rank; ++k) {
+    PrimExpr want = element(in[1], k);
+    PrimExpr size = k < from.size() ? select(eq(want, index(0)), from[k], want) : want;
+    PrimExpr hole = eq(size, index(-1));
+    steps.push_back(mismatch_unless(ge(size, index(-1)), "newshape holds an unknown code"));
+    steps.push_back(set(sizes, k, size));
+    steps.push_back(holes.set(holes.get() + tir::cast(kIndex, hole)));
+    steps.push_back(known.set(known.get() * select(hole, index(1), size)));
+  }
+  steps.push_back(mismatch_unless(le(holes.get(), index(1)), "more than one size is -1"));
+  PrimExpr total = count_elements(from);
+  PrimExpr rest = floor_div(total, max(known.get(), index(1)));
+  for (size_t k = 0; k < rank; ++k) {
+    PrimExpr size = element(sizes, k);
+    steps.push_back(set(sizes, k, select(eq(size, index(-1)), rest, size)));
+  }
+  steps.push_back(
+      mismatch_unless(eq(known.get() * select(eq(holes.get(), index(1)), rest, index(1)), total),
+                      "the new shape holds another number of elements"));
+  return known.in(holes.in(seq(std::move(steps))));
+}
+
+Type tile_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  auto reps = length_of_sizes(ctx, 1);
+  if (x == nullptr || !reps) return nullptr;
+  return open_tensor(std::max(*reps, x->rank()), x->dtype);
+}
+
+Stmt tile_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+  auto rank = static_cast<size_t>(*as_int(sizes->shape[0]));
+  auto reps = static_cast<size_t>(*as_int(in[1]->shape[0]));
+  std::vector<Stmt> steps;
+  for (size_t d = 0; d < rank; ++d) {
+    PrimExpr size = d < in[0]->shape.size() ? in[0]->shape[in[0]->shape.size() - 1 - d] : index(1);
+    if (d < reps) {
+      PrimExpr times = element(in[1], reps - 1 - d);
+      steps.push_back(mismatch_unless(ge(times, index(0)), "a repetition is negative"));
+      size = size * times;
+    }
+    steps.push_back(set(sizes, rank - 1 - d, size));
+  }
+  return seq(std::move(steps));
+}
+
+Type broadcast_to_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  auto rank = length_of_sizes(ctx, 1);
+  if (x == nullptr || !rank) return nullptr;
+  if (!require(ctx, x->rank() <= *rank, codes::type_rank, "the input has more axes than the shape",
+               std::to_string(*rank) + " at most", std::to_string(x->rank())))
+    return nullptr;
+  return open_tensor(*rank, x->dtype);
+}
+
+Stmt broadcast_to_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in,
+                        const Buffer& sizes) {
+  std::vector<Stmt> steps{copy_sizes<1>(ctx, in, sizes)};
+  size_t skip = static_cast<size_t>(*as_int(sizes->shape[0])) - in[0]->shape.size();
+  for (size_t d = 0; d < in[0]->shape.size(); ++d) {
+    const PrimExpr& have = in[0]->shape[d];
+    // A dimension that may or may not be one is not broadcast.
+    if (is_one(have)) continue;
+    steps.push_back(mismatch_unless(eq(have, element(in[1], skip + d)),
+                                    "the input does not broadcast to the shape"));
+  }
+  return seq(std::move(steps));
+}
+
+// ---- dyn.strided_slice
+
+Type strided_slice_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  std::optional<int64_t> length;
+  for (size_t arg = 1; arg < 4; ++arg) {
+    auto n = length_of_sizes(ctx, arg);
+    if (!n) return nullptr;
+    if (!require(ctx, *n <= x->rank() && length.value_or(*n) == *n, codes::type_rank,
+                 "begin, end and strides must have one entry for each of the first axes",
+                 "equal lengths, " + std::to_string(x->rank()) + " at most", std::to_string(*n)))
+      return nullptr;
+    length = n;
+  }
+  std::vector<Dim> shape = x->shape;
+  std::fill_n(shape.begin(), *length, dim_any());
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+// Where a slice begins and how many elements it has, as Python counts.
+struct Slice {
+  PrimExpr begin, count, stride;
+};
+Slice slice_of(const PrimExpr& begin, const PrimExpr& end, const PrimExpr& stride,
+               const PrimExpr& size) {
+  PrimExpr forward = gt(stride, index(0));
+  PrimExpr low = select(forward, index(0), index(-1));
+  PrimExpr high = select(forward, size, size - 1);
+  auto clamped = [&](const PrimExpr& at) {
+    return max(min(select(lt(at, index(0)), at + size, at), high), low);
+  };
+  PrimExpr first = clamped(begin), last = clamped(end);
+  // A stride of 0 is refused before; the division is by something else all the same.
+  PrimExpr by = select(eq(stride, index(0)), index(1), stride);
+  return {first, max(index(0) - floor_div(first - last, by), index(0)), stride};
+}
+
+Stmt strided_slice_sizes(const ComputeContext&, const std::vector<Buffer>& in,
+                         const Buffer& sizes) {
+  std::vector<Stmt> steps;
+  auto length = static_cast<size_t>(*as_int(in[1]->shape[0]));
+  for (size_t d = 0; d < in[0]->shape.size(); ++d) {
+    PrimExpr size = in[0]->shape[d];
+    if (d < length) {
+      steps.push_back(mismatch_unless(ne(element(in[3], d), index(0)), "a stride is 0"));
+      size = slice_of(element(in[1], d), element(in[2], d), element(in[3], d), size).count;
+    }
+    steps.push_back(set(sizes, d, size));
+  }
+  return seq(std::move(steps));
+}
+
+TirTensor strided_slice(const ComputeContext& ctx) {
+  const std::vector<TirTensor>& in = ctx.inputs;
+  auto length = static_cast<size_t>(*as_int(in[1]->shape()[0]));
+  return tir::compute("T_dyn_strided_slice", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at = i;
+    for (size_t d = 0; d < length; ++d) {
+      auto entry = [&](size_t arg) {
+        return tir::cast(kIndex, in[arg](index(static_cast<int64_t>(d))));
+      };
+      Slice s = slice_of(entry(1), entry(2), entry(3), in[0]->shape()[d]);
+      at[d] = s.begin + i[d] * s.stride;
+    }
+    return in[0](at);
+  });
+}
+
+// ---- dyn.arange
+
+Type arange_type(RelationContext& ctx) {
+  const TensorTypeNode *start = ctx.tensor(0), *stop = ctx.tensor(1), *step = ctx.tensor(2);
+  if (start == nullptr || stop == nullptr || step == nullptr) return nullptr;
+  for (const TensorTypeNode* t : {start, stop, step}) {
+    if (!require(ctx, t->rank() == 0, codes::type_rank, "start, stop and step must be scalars",
+                 "0 dimensions", shape_text(t->shape)) ||
+        !require(ctx, t->dtype == start->dtype && !t->dtype.is_bool(), codes::type_dtype,
+                 "start, stop and step must be numbers of one dtype", start->dtype.to_string(),
+                 t->dtype.to_string()))
+      return nullptr;
+  }
+  return open_tensor(1, start->dtype);
+}
+
+// int64 or float64, so that a long range does not drift.
+DType wide(DType t) { return t.is_floating() ? DType::Float(64) : kIndex; }
+
+Stmt arange_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+  DType t = wide(in[0]->dtype);
+  auto value = [&](size_t arg) { return tir::cast(t, load(in[arg], Indices{})); };
+  PrimExpr zero = imm(t, 0), step = value(2);
+  PrimExpr by = select(eq(step, zero), imm(t, 1), step);
+  PrimExpr distance = value(1) - value(0);
+  PrimExpr count = t.is_floating() ? tir::cast(kIndex, tir::call("ceil", t, {div(distance, by)}))
+                                   : index(0) - floor_div(zero - distance, by);
+  return seq({mismatch_unless(ne(step, zero), "step is 0"), set(sizes, 0, max(count, index(0)))});
+}
+
+TirTensor arange(const ComputeContext& ctx) {
+  DType dtype = ctx.outputs[0].dtype, t = wide(dtype);
+  const std::vector<TirTensor>& in = ctx.inputs;
+  return tir::compute("T_dyn_arange", ctx.outputs[0].shape, [&](const Indices& i) {
+    PrimExpr start = tir::cast(t, in[0](Indices{})), step = tir::cast(t, in[2](Indices{}));
+    return tir::cast(dtype, start + tir::cast(t, i[0]) * step);
+  });
+}
+
+// ---- argwhere
+
+Type argwhere_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  return tensor_type(std::vector<Dim>{dim_any(), dim(x->rank())}, DType::Int(32));
+}
+
+PrimExpr is_set_at(const Buffer& x, const Indices& i) { return ne(load(x, i), imm(x->dtype, 0)); }
+
+Stmt argwhere_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+  Cell count("count", kIndex);
+  Stmt all = each_element(in[0]->shape, [&](const Indices& i) {
+    return count.set(count.get() + tir::cast(kIndex, is_set_at(in[0], i)));
+  });
+  auto rank = static_cast<int64_t>(in[0]->shape.size());
+  return count.in(
+      seq({count.set(index(0)), all, set(sizes, 0, count.get()), set(sizes, 1, index(rank))}));
+}
+
+TirTensor argwhere(const ComputeContext& ctx) {
+  return imperative("T_argwhere", DType::Int(32), ctx.outputs[0].shape, {ctx.inputs[0]},
+                    [](const std::vector<Buffer>& in, const Buffer& out) {
+                      Cell next("next", kIndex);
+                      Stmt all = each_element(in[0]->shape, [&](const Indices& i) {
+                        std::vector<Stmt> put;
+                        for (size_t d = 0; d < i.size(); ++d) {
+                          put.push_back(store(out, {next.get(), index(static_cast<int64_t>(d))},
+                                              tir::cast(DType::Int(32), i[d])));
+                        }
+                        put.push_back(next.set(next.get() + 1));
+                        return if_(is_set_at(in[0], i), seq(std::move(put)));
+                      });
+                      return next.in(seq({next.set(index(0)), all}));
+                    });
+}
+
+}  // namespace
+
+void add_dynamic(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::Opaque;
+  op.support_level = 3;
+  op.absent = {{"examples", "the shape of the result is not known before it is computed"}};
+  auto add = [&](std::string_view name, std::string_view doc, std::vector<ArgInfo> args,
+                 TypeRelation relation, WriteSizes sizes,
+                 std::function<TirTensor(const ComputeContext&)> build) {
+    op.name = name;
+    op.doc = doc;
+    op.args = std::move(args);
+    op.relation = relation;
+    op.compute = compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build));
+    registry.add(op);
+  };
+  // What the operator of that name computes, for sizes that are known by then.
+  auto as_in = [&](std::string_view name) {
+    auto rule = registry.get(name)->row->compute;
+    return [rule](const ComputeContext& ctx) { return rule->build(ctx)[0]; };
+  };
+  ArgInfo data{"data", "The input."};
+  ArgInfo shape{"shape", "The sizes, a vector of integers."};
+
+  add("dyn.reshape", "Another shape for the same elements; 0 keeps a size, -1 is what is left.",
+      {data, {"newshape", "The sizes, a vector of integers."}}, sizes_in_argument<1>, reshape_sizes,
+      as_in("reshape"));
+  add("dyn.tile", "Repeats the whole tensor along each axis.",
+      {data, {"reps", "The repetitions, a vector of integers."}}, tile_type, tile_sizes,
+      as_in("tile"));
+  add("dyn.broadcast_to", "Repeats axes of size one up to a shape.", {data, shape},
+      broadcast_to_type, broadcast_to_sizes, as_in("broadcast_to"));
+  add("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape}, full_type,
+      copy_sizes<1>, as_in("full"));
+  add("dyn.strided_slice", "Part of a tensor: begin, end and step of the first axes.",
+      {data,
+       {"begin", "Where to begin, a vector of integers; negative ones count from the end."},
+       {"end", "Where to end."},
+       {"strides", "The steps."}},
+      strided_slice_type, strided_slice_sizes, strided_slice);
+  add("dyn.arange", "start, start + step, ... up to stop, which is left out.",
+      {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, arange_type,
+      arange_sizes, arange);
+  op.attrs = &InitOpAttrs::static_info();
+  add("dyn.zeros", "Zeros.", {shape}, init_type, copy_sizes<0>, as_in("zeros"));
+  add("dyn.ones", "Ones.", {shape}, init_type, copy_sizes<0>, as_in("ones"));
+  op.attrs = nullptr;
+  add("argwhere", "The indices of the elements that are not zero, in row-major order.",
+      {{"condition", "The input."}}, argwhere_type, argwhere_sizes, argwhere);
+}
+
+}  // namespace relay::ops
