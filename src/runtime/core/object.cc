@@ -1,5 +1,7 @@
 #include "runtime/core/object.h"
 
+#include "runtime/core/object_pool.h"
+
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -10,16 +12,19 @@ void destroy_tensor(Object* object) noexcept;
 
 namespace {
 
-// Small cells are kept in lists of their thread, by size in steps of 16 bytes. A list is bounded,
-// so that a thread which only frees returns the memory. Under AddressSanitizer nothing is kept:
-// it has to see every use after free.
+// Small blocks are kept in lists of their thread: cells by size in steps of 16 bytes, tensors in
+// steps of 64. A list is bounded, so that a thread which only frees returns the memory. Under
+// AddressSanitizer nothing is kept: it has to see every use after free.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr uint32_t kMaxPooled = 0;
 #else
 constexpr uint32_t kMaxPooled = 4096;
 #endif
-constexpr size_t kClassBytes = 16;
-constexpr size_t kClasses = 9;  // up to 128 bytes
+constexpr size_t kCellStep = 16;
+constexpr size_t kCellClasses = 9;  // up to 128 bytes
+constexpr size_t kTensorStep = 64;
+constexpr size_t kTensorClasses = 6;  // up to 320 bytes
+constexpr size_t kClasses = kCellClasses + kTensorClasses;
 
 struct FreeCell {
   FreeCell* next;
@@ -28,7 +33,7 @@ struct FreeCell {
 struct Pool {
   FreeCell* heads[kClasses];
   uint32_t counts[kClasses];
-  int64_t object_bytes;
+  ObjectCounts live;
   bool closed;
 };
 
@@ -49,34 +54,17 @@ thread_local PoolCloser pool_closer;
 
 size_t cell_bytes(uint32_t count) {
   size_t fields = count > 1 ? count - 1 : 0;
-  return (sizeof(Cell) + fields * sizeof(Object*) + kClassBytes - 1) / kClassBytes * kClassBytes;
+  return (sizeof(Cell) + fields * sizeof(Object*) + kCellStep - 1) / kCellStep * kCellStep;
 }
 
-void* allocate(size_t bytes) {
-  size_t size_class = bytes / kClassBytes;
-  pool.object_bytes += static_cast<int64_t>(bytes);
-  if (size_class < kClasses && pool.heads[size_class] != nullptr) {
-    --pool.counts[size_class];
-    return std::exchange(pool.heads[size_class], pool.heads[size_class]->next);
+// The list for blocks of that size; kClasses when there is none.
+size_t class_of(size_t bytes, bool cache_line) {
+  if (cache_line) {
+    size_t size_class = bytes / kTensorStep;
+    return size_class < kTensorClasses ? kCellClasses + size_class : kClasses;
   }
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-void deallocate(void* memory, size_t bytes) noexcept {
-  size_t size_class = bytes / kClassBytes;
-  pool.object_bytes -= static_cast<int64_t>(bytes);
-  if (size_class >= kClasses || pool.closed || pool.counts[size_class] >= kMaxPooled) {
-    std::free(memory);
-    return;
-  }
-  // The first touch registers the closer with this thread.
-  pool_closer.used = true;
-  auto* cell = static_cast<FreeCell*>(memory);
-  cell->next = pool.heads[size_class];
-  pool.heads[size_class] = cell;
-  ++pool.counts[size_class];
+  size_t size_class = bytes / kCellStep;
+  return size_class < kCellClasses ? size_class : kClasses;
 }
 
 // A dead cell waits in a list that is threaded through its count and tag, which nobody reads any
@@ -95,11 +83,46 @@ Cell* get_next(const Cell* cell) {
 
 }  // namespace
 
-int64_t thread_object_bytes() { return pool.object_bytes; }
-void add_thread_object_bytes(int64_t bytes) { pool.object_bytes += bytes; }
+ObjectCounts thread_object_counts() { return pool.live; }
+int64_t thread_object_bytes() { return pool.live.bytes; }
+void add_thread_object_bytes(int64_t bytes) {
+  pool.live.objects += bytes > 0 ? 1 : -1;
+  pool.live.bytes += bytes;
+}
+
+void* allocate_object(size_t bytes, bool cache_line) noexcept {
+  void* memory;
+  size_t size_class = class_of(bytes, cache_line);
+  if (size_class < kClasses && pool.heads[size_class] != nullptr) {
+    --pool.counts[size_class];
+    memory = std::exchange(pool.heads[size_class], pool.heads[size_class]->next);
+  } else {
+    memory = cache_line ? std::aligned_alloc(kTensorStep, bytes) : std::malloc(bytes);
+    if (memory == nullptr) return nullptr;
+  }
+  return memory;
+}
+
+void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
+  size_t size_class = class_of(bytes, cache_line);
+  if (size_class >= kClasses || pool.closed || pool.counts[size_class] >= kMaxPooled) {
+    std::free(memory);
+    return;
+  }
+  // The first touch registers the closer with this thread.
+  pool_closer.used = true;
+  auto* cell = static_cast<FreeCell*>(memory);
+  cell->next = pool.heads[size_class];
+  pool.heads[size_class] = cell;
+  ++pool.counts[size_class];
+}
 
 Cell* Cell::make(ObjectKind kind, int32_t tag, uint32_t count) {
-  Cell* cell = new (allocate(cell_bytes(count))) Cell(kind);
+  size_t bytes = cell_bytes(count);
+  void* memory = allocate_object(bytes, false);
+  if (memory == nullptr) throw std::bad_alloc();
+  add_thread_object_bytes(static_cast<int64_t>(bytes));
+  Cell* cell = new (memory) Cell(kind);
   cell->tag = tag;
   cell->count = count;
   for (uint32_t i = 0; i < count; ++i) cell->fields[i] = nullptr;
@@ -123,7 +146,9 @@ void destroy_object(Object* object) noexcept {
         dead = static_cast<Cell*>(field);
       }
     }
-    deallocate(cell, cell_bytes(cell->count));
+    size_t bytes = cell_bytes(cell->count);
+    add_thread_object_bytes(-static_cast<int64_t>(bytes));
+    free_object(cell, bytes, false);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "runtime/core/float16.h"
+#include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
 
@@ -174,7 +175,7 @@ void advise_huge_pages(void* memory, size_t bytes) {
 
 // Bytes of a tensor's header with its shape, rounded so that data may follow it aligned.
 size_t header_bytes(size_t rank) {
-  size_t bytes = sizeof(Tensor::Rep) + rank * sizeof(int64_t);
+  size_t bytes = sizeof(Tensor::Rep) - sizeof(Tensor::Rep::shape) + rank * sizeof(int64_t);
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
@@ -183,10 +184,10 @@ size_t header_bytes(size_t rank) {
 Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape, bool with_data) {
   RELAY_CHECK(dtype.lanes == 1 && dtype.valid(), dtype.to_string());
   int64_t elements = checked_num_elements(dtype, shape);
-  size_t header = header_bytes(shape.size());
   size_t data = with_data ? static_cast<size_t>(elements) * dtype.bytes() : 0;
+  size_t header = header_bytes(shape.size());
   size_t rounded = header + std::max(kAlignment, (data + kAlignment - 1) / kAlignment * kAlignment);
-  void* memory = rounded <= kMaxAllocation ? std::aligned_alloc(kAlignment, rounded) : nullptr;
+  void* memory = rounded <= kMaxAllocation ? allocate_object(rounded, true) : nullptr;
   if (memory == nullptr) {
     throw RuntimeError(Diagnostic(
         codes::run_out_of_memory, {},
@@ -226,9 +227,10 @@ Tensor Tensor::from_external(void* data, DType dtype, Shape shape, std::shared_p
 // Called by destroy_object for ObjectKind::tensor.
 void destroy_tensor(Object* object) noexcept {
   auto* rep = static_cast<Tensor::Rep*>(object);
-  add_thread_object_bytes(-rep->own_bytes);
+  auto bytes = static_cast<size_t>(rep->own_bytes);
   rep->~Rep();
-  std::free(rep);
+  add_thread_object_bytes(-static_cast<int64_t>(bytes));
+  free_object(rep, bytes, true);
 }
 
 Tensor Tensor::scalar(double value, DType dtype) {

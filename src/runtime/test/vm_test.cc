@@ -292,7 +292,7 @@ TEST_F(VmTest, shape_instructions) {
   f.int_op(IntOp::mul, a, a, b);
   f.reshape(flat, x, Regs{a});
   f.rank_of(r, x);
-  f.int_to_tensor(rank, r, DType::Int(64));
+  f.box(rank, r, DType::Int(64));
   f.alloc_from_shape(like, DType::Bool(), shape);
   f.alloc_tuple(t, Regs{shape, flat, rank, like});
   f.ret(t);
@@ -315,7 +315,7 @@ TEST_F(VmTest, integer_operations) {
     f.load_int(x, a);
     f.load_int(y, b);
     f.int_op(op, x, x, y);
-    f.int_to_tensor(r, x, DType::Int(64));
+    f.box(r, x, DType::Int(64));
     f.ret(r);
     put(std::move(f));
     return module().run("main", {})[0].get_as_int(0);
@@ -347,16 +347,16 @@ int32_t recursive_sum(FunctionBuilder& f, int32_t self) {
   f.result("sum", kScalar);
   int32_t i = f.int_reg(), one = f.int_reg(), r = f.reg();
   auto zero = f.label();
-  f.tensor_to_int(i, n);
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
   f.if_zero(i, zero);
   f.load_int(one, 1);
   f.int_op(IntOp::sub, one, i, one);
-  f.int_to_tensor(r, one, DType::Int(64));
+  f.box(r, one, DType::Int(64));
   f.call(r, self, Regs{r});
-  f.tensor_to_int(one, r);
+  f.load_scalar(one, DType::Int(64), Operand::reg(r));
   f.int_op(IntOp::add, i, i, one);
   f.bind(zero);
-  f.int_to_tensor(r, i, DType::Int(64));
+  f.box(r, i, DType::Int(64));
   f.ret(r);
   return r;
 }
@@ -378,12 +378,12 @@ TEST_F(VmTest, frames_have_arenas_of_their_own) {
   int32_t i = f.int_reg(), one = f.int_reg(), r = f.reg(), y = f.reg();
   auto zero = f.label();
   int64_t a = f.arena(32);
-  f.tensor_to_int(i, n);
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
   f.if_zero(i, zero);
   f.invoke_kernel(kTwice, {Operand::reg(x), Operand::arena(a, 32)});
   f.load_int(one, 1);
   f.int_op(IntOp::sub, one, i, one);
-  f.int_to_tensor(r, one, DType::Int(64));
+  f.box(r, one, DType::Int(64));
   f.call(r, 0, Regs{r, x});
   f.alloc_static(y, kVector);
   f.invoke_kernel(kAdd, {Operand::arena(a, 32), Operand::reg(r), Operand::reg(y)});
@@ -401,11 +401,11 @@ TEST_F(VmTest, tail_calls_need_constant_memory) {
   f.result("y", kVector);
   int32_t i = f.int_reg(), one = f.int_reg(), r = f.reg();
   auto zero = f.label();
-  f.tensor_to_int(i, n);
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
   f.if_zero(i, zero);
   f.load_int(one, 1);
   f.int_op(IntOp::sub, i, i, one);
-  f.int_to_tensor(r, i, DType::Int(64));
+  f.box(r, i, DType::Int(64));
   f.tail_call(0, Regs{r, x});
   f.bind(zero);
   f.ret(x);
@@ -426,11 +426,11 @@ TEST_F(VmTest, lists_match_and_are_folded) {
     build.result("list", "List[Tensor]");
     int32_t i = build.int_reg(), one = build.int_reg(), r = build.reg(), c = build.reg();
     auto zero = build.label();
-    build.tensor_to_int(i, n);
+    build.load_scalar(i, DType::Int(64), Operand::reg(n));
     build.if_zero(i, zero);
     build.load_int(one, 1);
     build.int_op(IntOp::sub, i, i, one);
-    build.int_to_tensor(r, i, DType::Int(64));
+    build.box(r, i, DType::Int(64));
     build.alloc_adt(c, kCons, Regs{n, acc});
     build.tail_call(0, Regs{r, c});
     build.bind(zero);
@@ -450,11 +450,11 @@ TEST_F(VmTest, lists_match_and_are_folded) {
     length.match_fail();
     length.bind(cons);
     length.get_field(tail, list, 1);
-    length.tensor_to_int(i, n);
+    length.load_scalar(i, DType::Int(64), Operand::reg(n));
     length.load_int(tag, 1);
     length.int_op(IntOp::add, i, i, tag);
-    length.int_to_tensor(r, i, DType::Int(64));
-    length.kill(list);
+    length.box(r, i, DType::Int(64));
+    length.kill(Regs{list});
     length.tail_call(1, Regs{tail, r});
     length.bind(nil);
     length.ret(n);
@@ -467,7 +467,7 @@ TEST_F(VmTest, lists_match_and_are_folded) {
   f.alloc_adt(list, kNil, {});
   f.call(list, 0, Regs{n, list});
   f.load_int(i, 0);
-  f.int_to_tensor(zero, i, DType::Int(64));
+  f.box(zero, i, DType::Int(64));
   f.tail_call(1, Regs{list, zero});
   put(std::move(f));
   Module m = module();
@@ -518,7 +518,7 @@ TEST_F(VmTest, branches_on_tensors) {
   f.load_int(i, int64_t{1} << 40);
   f.bind(end);
   f.move_int(j, i);
-  f.int_to_tensor(r, j, DType::Int(64));
+  f.box(r, j, DType::Int(64));
   f.ret(r);
   put(std::move(f));
   Module m = module();
@@ -733,8 +733,12 @@ TEST_F(VmTest, must_fail_E0613_wrong_kinds_at_run_time) {
       [](auto& f, int32_t, int32_t tuple, int32_t t) { f.ref_write(tuple, t); },
       [](auto& f, int32_t, int32_t tuple, int32_t) { f.shape_of(0, tuple, 0); },
       [](auto& f, int32_t, int32_t, int32_t tensor) { f.shape_of(0, tensor, 1); },
-      [](auto& f, int32_t, int32_t, int32_t tensor) { f.tensor_to_int(0, tensor); },
-      [](auto& f, int32_t null, int32_t, int32_t) { f.tensor_to_int(0, null); },
+      [](auto& f, int32_t, int32_t, int32_t tensor) {
+        f.load_scalar(0, DType::Int(64), Operand::reg(tensor));
+      },
+      [](auto& f, int32_t null, int32_t, int32_t) {
+        f.load_scalar(0, DType::Int(64), Operand::reg(null));
+      },
       [](auto& f, int32_t, int32_t, int32_t tensor) { f.invoke_closure(tensor, tensor, {}); },
       [](auto& f, int32_t null, int32_t, int32_t tensor) {
         f.alloc_closure(null, 0, {});

@@ -6,14 +6,15 @@ namespace relay::runtime {
 
 const char* opcode_name(Opcode op) {
   static constexpr const char* names[kOpcodeCount] = {
-      "invoke_kernel", "copy",          "alloc_static",   "alloc_tensor", "alloc_from_shape",
-      "reshape",       "shape_of",      "rank_of",        "shape_tensor", "load_const",
-      "load_int",      "int_to_tensor", "tensor_to_int",  "move",         "move_int",
-      "int_op",        "if_false",      "if_zero",        "jump",         "jump_table",
-      "call",          "tail_call",     "invoke_closure", "tail_invoke",  "ret",
-      "ret_outputs",   "alloc_closure", "alloc_adt",      "alloc_tuple",  "get_tag",
-      "get_field",     "ref_new",       "ref_read",       "ref_write",    "kill",
-      "fatal",         "match_fail"};
+      "invoke_kernel", "copy",           "alloc_static", "alloc_tensor", "alloc_from_shape",
+      "reshape",       "shape_of",       "rank_of",      "shape_tensor", "load_const",
+      "load_int",      "load_scalar",    "box",          "move",         "swap",
+      "move_int",      "int_op",         "float_op",     "convert",      "if_false",
+      "if_zero",       "if_not_tag",     "jump",         "jump_table",   "call",
+      "tail_call",     "invoke_closure", "tail_invoke",  "ret",          "ret_outputs",
+      "alloc_closure", "alloc_adt",      "alloc_tuple",  "get_tag",      "get_field",
+      "ref_new",       "ref_read",       "ref_write",    "kill",         "fatal",
+      "match_fail"};
   return names[static_cast<int>(op)];
 }
 
@@ -62,6 +63,7 @@ std::string operand_text(const Operand& o) {
     case Operand::kOutput:
       return "out" + std::to_string(o.index);
     case Operand::kDim:
+    case Operand::kScalar:
       return "i" + std::to_string(o.index);
   }
   return "?";
@@ -85,6 +87,7 @@ class Disassembler {
   std::string line(const Instruction& in) const {
     std::string text = opcode_name(in.op);
     auto r = [](int32_t i) { return "r" + std::to_string(i); };
+    auto last = [&](int32_t i, uint8_t flag) { return r(i) + ((in.sub & flag) != 0 ? "~" : ""); };
     auto i = [](int32_t n) { return "i" + std::to_string(n); };
     auto at = [](int32_t n) { return "@" + std::to_string(n); };
     switch (in.op) {
@@ -103,7 +106,6 @@ class Disassembler {
       case Opcode::shape_of:
         return i(in.dst) + " = " + text + " " + r(in.a) + ", " + std::to_string(in.b);
       case Opcode::rank_of:
-      case Opcode::tensor_to_int:
       case Opcode::get_tag:
         return i(in.dst) + " = " + text + " " + r(in.a);
       case Opcode::shape_tensor:
@@ -115,21 +117,41 @@ class Disassembler {
                std::to_string(
                    static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(in.a)) |
                                         static_cast<uint64_t>(static_cast<uint32_t>(in.b)) << 32));
-      case Opcode::int_to_tensor:
+      case Opcode::load_scalar:
+        return i(in.dst) + " = " + text + " " + dtype_text(in.a) + " " + operands(in) +
+               ((in.sub & kLastA) != 0 ? "~" : "");
+      case Opcode::box:
         return r(in.dst) + " = " + text + " " + i(in.a) + " " + dtype_text(in.b);
       case Opcode::move:
       case Opcode::ref_new:
       case Opcode::ref_read:
-        return r(in.dst) + " = " + text + " " + r(in.a);
+        return r(in.dst) + " = " + text + " " + last(in.a, kLastA);
+      case Opcode::swap:
+        return text + " " + r(in.dst) + ", " + r(in.a);
       case Opcode::move_int:
         return i(in.dst) + " = " + i(in.a);
       case Opcode::int_op: {
-        static constexpr const char* ops[kIntOpCount] = {"+",  "-",  "*", "//", "%",   "min", "max",
-                                                         "==", "!=", "<", "<=", "and", "or"};
-        return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b);
+        static constexpr const char* ops[kIntOpCount] = {"+",   "-",   "*",  "//",  "%",
+                                                         "min", "max", "==", "!=",  "<",
+                                                         "<=",  "and", "or", "div", "mod"};
+        return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b) +
+               (in.count == 32 ? " int32" : "");
+      }
+      case Opcode::float_op: {
+        static constexpr const char* ops[kFloatOpCount] = {"+",  "-",  "*", "/",
+                                                           "==", "!=", "<", "<="};
+        return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b) + " float" +
+               std::to_string(in.count);
+      }
+      case Opcode::convert: {
+        static constexpr const char* names[kScalarConversionCount] = {
+            "int to float32", "int to float64", "float32 to float64", "float64 to float32"};
+        return i(in.dst) + " = " + text + " " + i(in.a) + " " + names[in.sub];
       }
       case Opcode::if_false:
-        return text + " " + r(in.a) + " " + at(in.b);
+        return text + " " + last(in.a, kLastA) + " " + at(in.b);
+      case Opcode::if_not_tag:
+        return text + " " + r(in.a) + " " + std::to_string(in.count) + " " + at(in.b);
       case Opcode::if_zero:
         return text + " " + i(in.a) + " " + at(in.b);
       case Opcode::jump:
@@ -142,12 +164,13 @@ class Disassembler {
       case Opcode::tail_call:
         return text + " " + name_or_index(program_.functions, in.a) + "(" + list(in, "r") + ")";
       case Opcode::invoke_closure:
-        return r(in.dst) + " = " + text + " " + r(in.a) + "(" + list(in, "r") + ")";
+        return r(in.dst) + " = " + text + " " + last(in.a, kLastA) + "(" + list(in, "r") + ")";
       case Opcode::tail_invoke:
-        return text + " " + r(in.a) + "(" + list(in, "r") + ")";
+        return text + " " + last(in.a, kLastA) + "(" + list(in, "r") + ")";
       case Opcode::ret:
-      case Opcode::kill:
         return text + " " + r(in.a);
+      case Opcode::kill:
+        return text + " " + list(in, "r");
       case Opcode::ret_outputs:
         return text;
       case Opcode::alloc_closure:
@@ -158,9 +181,9 @@ class Disassembler {
       case Opcode::alloc_tuple:
         return r(in.dst) + " = " + text + " (" + list(in, "r") + ")";
       case Opcode::get_field:
-        return r(in.dst) + " = " + text + " " + r(in.a) + ", " + std::to_string(in.b);
+        return r(in.dst) + " = " + text + " " + last(in.a, kLastA) + ", " + std::to_string(in.b);
       case Opcode::ref_write:
-        return text + " " + r(in.a) + ", " + r(in.b);
+        return text + " " + last(in.a, kLastA) + ", " + last(in.b, kLastB);
       case Opcode::fatal:
         return text + " " + string(in.a) + " at " + string(in.b);
       case Opcode::match_fail:
@@ -183,7 +206,8 @@ class Disassembler {
     std::string text;
     for (uint32_t n = 0; n < in.count; ++n) {
       if (n > 0) text += ", ";
-      text += prefix + std::to_string(function_.lists[static_cast<size_t>(in.b) + n]);
+      int32_t entry = function_.lists[static_cast<size_t>(in.b) + n];
+      text += prefix + (entry < 0 ? std::to_string(~entry) + "~" : std::to_string(entry));
     }
     return text;
   }
@@ -325,18 +349,32 @@ void FunctionBuilder::load_int(int32_t int_dst, int64_t value) {
   uint64_t bits = static_cast<uint64_t>(value);
   emit(Opcode::load_int, int_dst, static_cast<int32_t>(bits), static_cast<int32_t>(bits >> 32));
 }
-void FunctionBuilder::int_to_tensor(int32_t dst, int32_t int_src, DType dtype) {
-  emit(Opcode::int_to_tensor, dst, int_src, static_cast<int32_t>(dtype.key()));
+void FunctionBuilder::load_scalar(int32_t int_dst, DType dtype, Operand source) {
+  emit(Opcode::load_scalar, int_dst, static_cast<int32_t>(dtype.key()),
+       static_cast<int32_t>(function_.operands.size()))
+      .count = 1;
+  function_.operands.push_back(source);
 }
-void FunctionBuilder::tensor_to_int(int32_t int_dst, int32_t src) {
-  emit(Opcode::tensor_to_int, int_dst, src);
+void FunctionBuilder::box(int32_t dst, int32_t int_src, DType dtype) {
+  emit(Opcode::box, dst, int_src, static_cast<int32_t>(dtype.key()));
 }
 void FunctionBuilder::move(int32_t dst, int32_t src) { emit(Opcode::move, dst, src); }
+void FunctionBuilder::swap(int32_t a, int32_t b) { emit(Opcode::swap, a, b); }
 void FunctionBuilder::move_int(int32_t int_dst, int32_t int_src) {
   emit(Opcode::move_int, int_dst, int_src);
 }
-void FunctionBuilder::int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b) {
-  emit(Opcode::int_op, int_dst, a, b).sub = static_cast<uint8_t>(op);
+void FunctionBuilder::int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b, int bits) {
+  Instruction& in = emit(Opcode::int_op, int_dst, a, b);
+  in.sub = static_cast<uint8_t>(op);
+  in.count = static_cast<uint32_t>(bits);
+}
+void FunctionBuilder::float_op(FloatOp op, int32_t int_dst, int32_t a, int32_t b, int bits) {
+  Instruction& in = emit(Opcode::float_op, int_dst, a, b);
+  in.sub = static_cast<uint8_t>(op);
+  in.count = static_cast<uint32_t>(bits);
+}
+void FunctionBuilder::convert(ScalarConversion conversion, int32_t int_dst, int32_t int_src) {
+  emit(Opcode::convert, int_dst, int_src).sub = static_cast<uint8_t>(conversion);
 }
 void FunctionBuilder::if_false(int32_t reg, Label target) {
   label_uses_.push_back(function_.code.size());
@@ -345,6 +383,10 @@ void FunctionBuilder::if_false(int32_t reg, Label target) {
 void FunctionBuilder::if_zero(int32_t int_reg, Label target) {
   label_uses_.push_back(function_.code.size());
   emit(Opcode::if_zero, 0, int_reg, target.id);
+}
+void FunctionBuilder::if_not_tag(int32_t reg, int32_t tag, Label target) {
+  label_uses_.push_back(function_.code.size());
+  emit(Opcode::if_not_tag, 0, reg, target.id).count = static_cast<uint32_t>(tag);
 }
 void FunctionBuilder::jump(Label target) {
   label_uses_.push_back(function_.code.size());
@@ -395,7 +437,7 @@ void FunctionBuilder::ref_read(int32_t dst, int32_t ref) { emit(Opcode::ref_read
 void FunctionBuilder::ref_write(int32_t ref, int32_t value) {
   emit(Opcode::ref_write, 0, ref, value);
 }
-void FunctionBuilder::kill(int32_t reg) { emit(Opcode::kill, 0, reg); }
+void FunctionBuilder::kill(std::span<const int32_t> regs) { emit_list(Opcode::kill, 0, 0, regs); }
 void FunctionBuilder::fatal(int32_t message_string, int32_t place_string) {
   emit(Opcode::fatal, 0, message_string, place_string);
 }

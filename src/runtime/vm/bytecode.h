@@ -2,8 +2,15 @@
 //
 // A program is functions, constants, kernels and strings. A function has two register files, fixed
 // in size: object registers, which hold tensors, ADT values, tuples, closures and references (or
-// null), and integer registers for shape computation and control. Parameter i arrives in object
-// register i. There is no operand stack, and calls do not use the C stack.
+// null), and integer registers for shape computation, control and scalars. Parameter i arrives in
+// object register i. There is no operand stack, and calls do not use the C stack.
+//
+// A scalar is an element in an integer register: the value of an integer or bool, the bits of a
+// float32 or float64. Arithmetic on it costs no kernel call and no tensor.
+//
+// A register that is not read again is moved out of, not copied: an entry ~r of a list of object
+// registers stands for r and empties it, and so do the flags kLastA (for r[a]) and kLastB (for
+// r[b]) in `sub`. So what nobody needs any more is freed at its last use.
 //
 // A static region is a row of `invoke_kernel` whose operands are places known ahead: an offset of
 // the frame's arena, a constant, a parameter's register, an output buffer. Nothing is allocated or
@@ -19,12 +26,13 @@
 //   program.functions.push_back(std::move(f).finish());
 //
 // Instruction table (r = object register, i = integer register, L[b..b+count) = entries of lists,
-// O[b..b+count) = entries of operands):
+// O[b..b+count) = entries of operands; those marked * honour the flags of last use):
 //
 //   invoke_kernel       kernels[a](O...)                     buffers first, then the dims
 //   copy                O[b] := O[b+1], bytes of equal size
-//   alloc_static        r[dst] := tensor of types[a]
-//   alloc_tensor        r[dst] := tensor of dtype key a, dims i[L...]
+//   alloc_static        r[dst] := tensor of types[a]; the one that is there, if it is of that type
+//                       and nobody else has it
+//   alloc_tensor        r[dst] := tensor of dtype key a, dims i[L...]; likewise
 //   alloc_from_shape    r[dst] := tensor of dtype key a, shape read from the integer vector r[b]
 //   reshape             r[dst] := view of r[a] with dims i[L...]
 //   shape_of            i[dst] := dimension b of r[a]
@@ -32,30 +40,35 @@
 //   shape_tensor        r[dst] := the shape of r[a] as a vector of dtype key b
 //   load_const          r[dst] := constants[a]
 //   load_int            i[dst] := a | b << 32
-//   int_to_tensor       r[dst] := rank-0 tensor of dtype key b holding i[a]
-//   tensor_to_int       i[dst] := the one element of r[a]
-//   move                r[dst] := r[a]
+//   load_scalar         i[dst] := the one element, of dtype key a, of O[b] * (kLastA: O[b])
+//   box                 r[dst] := rank-0 tensor of dtype key b holding the scalar i[a]
+//   move                r[dst] := r[a] *
+//   swap                r[dst], r[a] := r[a], r[dst]
 //   move_int            i[dst] := i[a]
-//   int_op              i[dst] := i[a] <sub> i[b]            comparisons give 0 or 1
-//   if_false            goto b when the one element of r[a] is false
+//   int_op              i[dst] := i[a] <sub> i[b]; comparisons give 0 or 1; the result is wrapped
+//                       to int32 when count is 32
+//   float_op            i[dst] := i[a] <sub> i[b] on floats of `count` bits
+//   convert             i[dst] := i[a] in another dtype, see ScalarConversion
+//   if_false            goto b when the one element of r[a] is false *
 //   if_zero             goto b when i[a] is 0
+//   if_not_tag          goto b when the tag of the ADT value r[a] is not `count`
 //   jump                goto b
 //   jump_table          goto L[i[a]] when 0 <= i[a] < count, else the next instruction
 //   call                r[dst] := functions[a](r[L...])
 //   tail_call           return functions[a](r[L...]), in this frame
-//   invoke_closure      r[dst] := closure r[a] (captured ++ r[L...])
-//   tail_invoke         return closure r[a] (captured ++ r[L...]), in this frame
+//   invoke_closure      r[dst] := closure r[a] (captured ++ r[L...]) *
+//   tail_invoke         return closure r[a] (captured ++ r[L...]), in this frame *
 //   ret                 return r[a]
 //   ret_outputs         return the output buffers
 //   alloc_closure       r[dst] := closure of functions[a] with captured r[L...]
 //   alloc_adt           r[dst] := ADT value of tag a with fields r[L...]
 //   alloc_tuple         r[dst] := tuple of r[L...]
 //   get_tag             i[dst] := tag of the ADT value r[a]
-//   get_field           r[dst] := field b of the ADT value or tuple r[a]
-//   ref_new             r[dst] := reference to r[a]
-//   ref_read            r[dst] := content of the reference r[a]
-//   ref_write           content of the reference r[a] := r[b]
-//   kill                r[a] := null, so that what it held can be freed early
+//   get_field           r[dst] := field b of the ADT value or tuple r[a] *
+//   ref_new             r[dst] := reference to r[a] *
+//   ref_read            r[dst] := content of the reference r[a] *
+//   ref_write           content of the reference r[a] := r[b] *
+//   kill                r[L...] := null, so that what they held can be freed early
 //   fatal               stop with strings[a] at the place strings[b] (b = -1: none)
 //   match_fail          stop: no pattern matches, at the place strings[a] (a = -1: none)
 //
@@ -84,13 +97,17 @@ enum class Opcode : uint8_t {
   shape_tensor,
   load_const,
   load_int,
-  int_to_tensor,
-  tensor_to_int,
+  load_scalar,
+  box,
   move,
+  swap,
   move_int,
   int_op,
+  float_op,
+  convert,
   if_false,
   if_zero,
+  if_not_tag,
   jump,
   jump_table,
   call,
@@ -117,7 +134,7 @@ inline constexpr int kOpcodeCount = static_cast<int>(Opcode::match_fail) + 1;
 const char* opcode_name(Opcode op);
 
 // Integer operations of `int_op`. Add, subtract and multiply wrap; floor_div and floor_mod round
-// towards minus infinity and fail on a zero divisor.
+// towards minus infinity, div and mod towards zero; they fail on a zero divisor.
 enum class IntOp : uint8_t {
   add,
   sub,
@@ -131,9 +148,35 @@ enum class IntOp : uint8_t {
   lt,
   le,
   both,
-  either
+  either,
+  div,
+  mod
 };
-inline constexpr int kIntOpCount = static_cast<int>(IntOp::either) + 1;
+inline constexpr int kIntOpCount = static_cast<int>(IntOp::mod) + 1;
+
+// Operations of `float_op`, as IEEE 754 says; comparisons give 0 or 1.
+enum class FloatOp : uint8_t { add, sub, mul, div, eq, ne, lt, le };
+inline constexpr int kFloatOpCount = static_cast<int>(FloatOp::le) + 1;
+
+// What `convert` does: from an integer or bool to a float, and between the floats.
+enum class ScalarConversion : uint8_t {
+  int_to_float32,
+  int_to_float64,
+  float32_to_float64,
+  float64_to_float32
+};
+inline constexpr int kScalarConversionCount =
+    static_cast<int>(ScalarConversion::float64_to_float32) + 1;
+
+// The dtypes that a scalar in an integer register may have.
+constexpr bool is_scalar_dtype(DType t) {
+  return t == DType::Bool() || t == DType::Int(32) || t == DType::Int(64) ||
+         t == DType::Float(32) || t == DType::Float(64);
+}
+
+// Flags in `sub` of the instructions marked * above.
+inline constexpr uint8_t kLastA = 1;
+inline constexpr uint8_t kLastB = 2;
 
 struct Instruction {
   Opcode op = Opcode::ret_outputs;
@@ -150,10 +193,10 @@ static_assert(sizeof(Instruction) == 20);
 
 // A place that a kernel reads or writes, or the value of a symbolic dimension.
 struct Operand {
-  enum Kind : uint8_t { kArena, kConstant, kRegister, kOutput, kDim };
+  enum Kind : uint8_t { kArena, kConstant, kRegister, kOutput, kDim, kScalar };
   Kind kind = kArena;
   // Arena offset in bytes (a multiple of 64), or the index of a constant, object register,
-  // output, or integer register.
+  // output, or integer register (of a dimension, or of a scalar that is read).
   int64_t index = 0;
   // Size of an arena range; unused otherwise.
   int64_t bytes = 0;
@@ -163,6 +206,7 @@ struct Operand {
   static Operand reg(int64_t index) { return {kRegister, index, 0}; }
   static Operand output(int64_t index) { return {kOutput, index, 0}; }
   static Operand dim(int64_t int_register) { return {kDim, int_register, 0}; }
+  static Operand scalar(int64_t int_register) { return {kScalar, int_register, 0}; }
 
   friend bool operator==(const Operand&, const Operand&) = default;
 };
@@ -294,13 +338,17 @@ class FunctionBuilder {
   void shape_tensor(int32_t dst, int32_t src, DType dtype);
   void load_const(int32_t dst, int32_t constant);
   void load_int(int32_t int_dst, int64_t value);
-  void int_to_tensor(int32_t dst, int32_t int_src, DType dtype);
-  void tensor_to_int(int32_t int_dst, int32_t src);
+  void load_scalar(int32_t int_dst, DType dtype, Operand source);
+  void box(int32_t dst, int32_t int_src, DType dtype);
   void move(int32_t dst, int32_t src);
+  void swap(int32_t a, int32_t b);
   void move_int(int32_t int_dst, int32_t int_src);
-  void int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b);
+  void int_op(IntOp op, int32_t int_dst, int32_t a, int32_t b, int bits = 64);
+  void float_op(FloatOp op, int32_t int_dst, int32_t a, int32_t b, int bits);
+  void convert(ScalarConversion conversion, int32_t int_dst, int32_t int_src);
   void if_false(int32_t reg, Label target);
   void if_zero(int32_t int_reg, Label target);
+  void if_not_tag(int32_t reg, int32_t tag, Label target);
   void jump(Label target);
   void jump_table(int32_t int_reg, std::span<const Label> targets);
   void call(int32_t dst, int32_t function, std::span<const int32_t> args);
@@ -317,7 +365,7 @@ class FunctionBuilder {
   void ref_new(int32_t dst, int32_t value);
   void ref_read(int32_t dst, int32_t ref);
   void ref_write(int32_t ref, int32_t value);
-  void kill(int32_t reg);
+  void kill(std::span<const int32_t> regs);
   void fatal(int32_t message_string, int32_t place_string = -1);
   void match_fail(int32_t place_string = -1);
 

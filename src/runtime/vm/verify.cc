@@ -108,8 +108,12 @@ class Verifier {
           "list out of range");
     for (uint32_t n = 0; n < in.count; ++n) f(function_.lists[static_cast<size_t>(in.b) + n]);
   }
+  // ~r is a register that is emptied.
   void reg_list(const Instruction& in) const {
-    list(in, [this](int32_t r) { reg(r); });
+    list(in, [this](int32_t r) { reg(r < 0 ? ~r : r); });
+  }
+  void last_use(const Instruction& in, uint8_t flags) const {
+    check((in.sub & ~flags) == 0, "unknown flag");
   }
   void int_list(const Instruction& in) const {
     check(in.count <= 1024, "rank out of range");
@@ -141,9 +145,10 @@ class Verifier {
               "output out of range");
         return function_.results[o.index].tensor.byte_size();
       case Operand::kDim:
+      case Operand::kScalar:
         check(o.index >= 0 && o.index < function_.num_int_registers,
               "integer register out of range");
-        return -1;
+        return o.kind == Operand::kScalar ? int64_t{sizeof(int64_t)} : -1;
     }
     check(false, "unknown operand kind");
     return -1;
@@ -168,7 +173,8 @@ class Verifier {
       if (n >= buffers) continue;
       check(bytes < 0 || bytes >= kernel.buffer_bytes[n], "buffer smaller than the kernel needs");
       bool writes = n >= buffers - kernel.num_outputs;
-      check(!writes || o.kind != Operand::kConstant, "a kernel writes a constant");
+      check(!writes || (o.kind != Operand::kConstant && o.kind != Operand::kScalar),
+            "a kernel writes a constant or a scalar");
     }
   }
 
@@ -177,11 +183,28 @@ class Verifier {
     operand_range(in);
     const Operand& to = function_.operands[in.b];
     const Operand& from = function_.operands[static_cast<size_t>(in.b) + 1];
-    check(to.kind != Operand::kConstant && to.kind != Operand::kDim && from.kind != Operand::kDim,
+    check(to.kind != Operand::kConstant && to.kind != Operand::kDim &&
+              to.kind != Operand::kScalar && from.kind != Operand::kDim,
           "wrong operand kind");
     int64_t to_bytes = operand(to);
     int64_t from_bytes = operand(from);
+    if (from.kind == Operand::kScalar) {
+      return check(to_bytes <= from_bytes, "a scalar is copied to something larger");
+    }
     check(to_bytes < 0 || from_bytes < 0 || to_bytes == from_bytes, "copy of unequal sizes");
+  }
+
+  void load_scalar(const Instruction& in) const {
+    int_reg(in.dst);
+    DType t = DType::from_key(static_cast<uint32_t>(in.a));
+    check(is_scalar_dtype(t), "not a scalar's dtype");
+    check(in.count == 1, "wrong number of operands");
+    operand_range(in);
+    last_use(in, kLastA);
+    const Operand& from = function_.operands[in.b];
+    check(from.kind != Operand::kDim && from.kind != Operand::kScalar, "wrong operand kind");
+    int64_t bytes = operand(from);
+    check(bytes < 0 || bytes == static_cast<int64_t>(t.bytes()), "a scalar is expected");
   }
 
   void instruction(const Instruction& in) const {
@@ -211,7 +234,6 @@ class Verifier {
         reg(in.a);
         return check(in.b >= 0, "axis out of range");
       case Opcode::rank_of:
-      case Opcode::tensor_to_int:
       case Opcode::get_tag:
         int_reg(in.dst);
         return reg(in.a);
@@ -224,13 +246,20 @@ class Verifier {
         return check(within(in.a, program_.constants), "constant out of range");
       case Opcode::load_int:
         return int_reg(in.dst);
-      case Opcode::int_to_tensor:
+      case Opcode::load_scalar:
+        return load_scalar(in);
+      case Opcode::box:
         reg(in.dst);
         int_reg(in.a);
-        return dtype(in.b);
+        return check(is_scalar_dtype(DType::from_key(static_cast<uint32_t>(in.b))),
+                     "not a scalar's dtype");
       case Opcode::move:
       case Opcode::ref_new:
       case Opcode::ref_read:
+        last_use(in, kLastA);
+        reg(in.dst);
+        return reg(in.a);
+      case Opcode::swap:
         reg(in.dst);
         return reg(in.a);
       case Opcode::move_int:
@@ -240,8 +269,23 @@ class Verifier {
         int_reg(in.dst);
         int_reg(in.a);
         int_reg(in.b);
+        check(in.count == 32 || in.count == 64, "unknown width");
         return check(in.sub < kIntOpCount, "unknown integer operation");
+      case Opcode::float_op:
+        int_reg(in.dst);
+        int_reg(in.a);
+        int_reg(in.b);
+        check(in.count == 32 || in.count == 64, "unknown width");
+        return check(in.sub < kFloatOpCount, "unknown float operation");
+      case Opcode::convert:
+        int_reg(in.dst);
+        int_reg(in.a);
+        return check(in.sub < kScalarConversionCount, "unknown conversion");
       case Opcode::if_false:
+        last_use(in, kLastA);
+        reg(in.a);
+        return target(in.b);
+      case Opcode::if_not_tag:
         reg(in.a);
         return target(in.b);
       case Opcode::if_zero:
@@ -261,11 +305,13 @@ class Verifier {
         callee(in);
         return reg_list(in);
       case Opcode::invoke_closure:
+        last_use(in, kLastA);
         reg(in.dst);
         reg(in.a);
         return reg_list(in);
       case Opcode::tail_invoke:
         check(!function_.writes_outputs, "tail call in a function with output buffers");
+        last_use(in, kLastA);
         reg(in.a);
         return reg_list(in);
       case Opcode::ret:
@@ -283,14 +329,16 @@ class Verifier {
         reg(in.dst);
         return reg_list(in);
       case Opcode::get_field:
+        last_use(in, kLastA);
         reg(in.dst);
         reg(in.a);
         return check(in.b >= 0, "field out of range");
       case Opcode::ref_write:
+        last_use(in, kLastA | kLastB);
         reg(in.a);
         return reg(in.b);
       case Opcode::kill:
-        return reg(in.a);
+        return reg_list(in);
       case Opcode::fatal:
         string(in.a);
         return string(in.b);

@@ -59,20 +59,26 @@ class ExecutionContext {
  private:
   friend class Interpreter;
 
+  // The stack is one row of slots: for each open call its frame, its object registers (and after
+  // them the output buffers), its integer registers.
+  union Slot {
+    Object* object;
+    int64_t integer;
+  };
   struct Frame {
     const Function* function;
-    uint32_t return_pc;  // where the caller goes on
-    int32_t return_reg;  // in the caller's frame
-    size_t registers;    // first object register, index into registers_
-    size_t int_registers;
+    size_t caller;          // slot of the caller's frame; for the outermost its own
+    uint32_t return_pc;     // where the caller goes on
+    int32_t return_reg;     // in the caller's frame
     ArenaStack::Mark mark;  // the arena before this frame
     char* arena;
   };
 
   std::shared_ptr<ThreadPool> pool_;
-  std::vector<Object*> registers_;
-  std::vector<int64_t> int_registers_;
-  std::vector<Frame> frames_;
+  std::vector<Slot> slots_;
+  size_t frame_ = 0;  // slot of the innermost frame
+  size_t top_ = 0;    // slots in use
+  size_t depth_ = 0;  // open frames
   ArenaStack arena_;
   Scratch scratch_;
   std::vector<void*> buffers_;

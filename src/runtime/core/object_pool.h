@@ -1,0 +1,23 @@
+// Memory of run-time objects, and how many there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace relay::runtime {
+
+// Objects that this thread has made, minus those that it has freed, and their bytes: the difference
+// over a run is what the run keeps alive.
+struct ObjectCounts {
+  int64_t objects = 0;
+  int64_t bytes = 0;
+};
+ObjectCounts thread_object_counts();
+
+// Memory of an object, not counted yet (add_thread_object_bytes counts it), aligned to 64 bytes or
+// to 16; null when memory is exhausted. Small blocks come from and go to lists of the thread, so
+// that making one costs a few instructions.
+void* allocate_object(size_t bytes, bool cache_line) noexcept;
+void free_object(void* memory, size_t bytes, bool cache_line) noexcept;
+
+}  // namespace relay::runtime

@@ -1,0 +1,140 @@
+// One run of a program. The context's vectors are the machine's memory; this holds what is fixed
+// for the run. The class is spread over files by what they are about:
+//   vm.cc               the context; frames, limits, errors
+//   invoke_kernel.cc    places of memory, and calls of kernels
+//   execute.cc          the instructions
+#pragma once
+
+#include <string>
+
+#include "base/diagnostic_codes.h"
+#include "runtime/vm/vm.h"
+
+namespace relay::runtime {
+
+// Throws RuntimeError.
+[[noreturn]] void fail_run(const DiagnosticCode& code, std::string message, std::string help = {});
+
+inline DType key_dtype(int32_t key) { return DType::from_key(static_cast<uint32_t>(key)); }
+
+class Interpreter {
+ public:
+  Interpreter(ExecutionContext& context, const Program& program,
+              std::span<const relay_kernel> kernels, const RunOptions& options);
+  ~Interpreter();
+
+  Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
+
+ private:
+  using Slot = ExecutionContext::Slot;
+  using Frame = ExecutionContext::Frame;
+  static_assert(sizeof(Frame) % sizeof(Slot) == 0 && alignof(Frame) <= alignof(Slot));
+  static constexpr size_t kFrameSlots = sizeof(Frame) / sizeof(Slot);
+
+  // What the instructions work on: the innermost frame. The slots move when the stack grows, so it
+  // is renewed at each call and return.
+  struct Window {
+    const Function* function = nullptr;
+    Slot* r = nullptr;  // object registers
+    Slot* i = nullptr;  // integer registers
+    char* arena = nullptr;
+  };
+  // A piece of memory that a kernel reads or writes.
+  struct Place {
+    void* data;
+    size_t bytes;
+  };
+
+  // ---- Frames (vm.cc)
+
+  Frame& frame() { return *reinterpret_cast<Frame*>(c_.slots_.data() + c_.frame_); }
+  static size_t object_slots(const Function& function) {
+    return static_cast<size_t>(function.num_registers) +
+           (function.writes_outputs ? function.results.size() : 0);
+  }
+  Window window();
+  // Opens a frame with null registers.
+  void push_frame(const Function& function, uint32_t return_pc, int32_t return_reg);
+  void pop_frame();
+  void grow(size_t slots);
+  // The buffers that a function writes its results to.
+  void make_outputs(const Function& function, std::span<const Tensor> outputs = {});
+  // What the frame of a function with output buffers returns.
+  Object* collect_outputs();
+
+  bool limited() const { return options_.memory_limit >= 0; }
+  // Called before `bytes` more are taken.
+  void charge(int64_t bytes) const;
+
+  // ---- Values
+
+  // A defect of the bytecode that only a run shows: UserError E0613.
+  [[noreturn]] void misuse(const char* what);
+
+  static void set(Object*& slot, Object* object) { release(std::exchange(slot, object)); }
+  // The object of a register, owned: moved out of it if it is not read again.
+  static Object* take(Slot& slot, bool last) {
+    if (last) return std::exchange(slot.object, nullptr);
+    retain(slot.object);
+    return slot.object;
+  }
+  static Object* take_entry(Slot* r, int32_t entry) {
+    return entry < 0 ? take(r[~entry], true) : take(r[entry], false);
+  }
+
+  Tensor::Rep* tensor(Object* object) {
+    if (object == nullptr || object->kind != ObjectKind::tensor) [[unlikely]] {
+      misuse("a tensor is expected");
+    }
+    return static_cast<Tensor::Rep*>(object);
+  }
+  Cell* cell(Object* object, ObjectKind kind) {
+    if (object == nullptr || object->kind != kind) [[unlikely]] {
+      misuse("a value of another kind is expected");
+    }
+    return static_cast<Cell*>(object);
+  }
+  static size_t tensor_bytes(const Tensor::Rep* rep) {
+    return static_cast<size_t>(rep->num_elements) * rep->dtype.bytes();
+  }
+
+  // ---- Kernels (invoke_kernel.cc)
+
+  Place resolve(const Operand& o, const Window& w);
+  void invoke_kernel(const Instruction& in, const Window& w);
+  void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);
+  void copy(const Instruction& in, const Window& w);
+  int64_t load_scalar(const Instruction& in, const Window& w);
+
+  // ---- Instructions (execute.cc)
+
+  void new_tensor(Slot& slot, DType dtype, Shape shape);
+  Object* box(int64_t scalar, DType dtype);
+  Object* new_cell(ObjectKind kind, int32_t tag, const Instruction& in, const Window& w);
+  void gather_dims(const Instruction& in, const Window& w);
+  Object* reshape(Tensor::Rep* rep);
+  Object* shape_tensor(const Tensor::Rep* rep, DType dtype);
+  Object* get_field(const Instruction& in, Slot* r);
+  bool is_true(Object* object);
+  // Opens the callee's frame and moves the arguments into it.
+  void call(const Function& callee, const Instruction& in, uint32_t return_pc);
+  void invoke_closure(const Instruction& in, uint32_t return_pc);
+  // The same in place of the innermost frame; the arguments are in args_.
+  void replace_frame(const Function& callee);
+  void stage_args(const Instruction& in, Slot* r);
+  const Function& stage_closure(const Instruction& in, Slot* r);
+  std::string text(int32_t index) const {
+    return index >= 0 ? program_.strings[static_cast<size_t>(index)] : std::string();
+  }
+  [[noreturn]] void stop(std::string message, int32_t place) const;
+  Value execute();
+
+  ExecutionContext& c_;
+  const Program& program_;
+  std::span<const relay_kernel> kernels_;
+  const RunOptions& options_;
+  relay_kernel_context kernel_context_{};
+  int64_t bytes_before_ = 0;
+};
+
+}  // namespace relay::runtime

@@ -1,0 +1,126 @@
+#include <cstring>
+
+#include "runtime/profiler.h"
+#include "runtime/vm/interpreter.h"
+
+namespace relay::runtime {
+
+namespace {
+
+const char* kernel_error_text(int32_t code) {
+  static constexpr const char* texts[RELAY_KERNEL_ERROR_COUNT] = {
+      "no error",
+      "an index is out of bounds",
+      "an integer is divided by zero",
+      "there is no memory for its workspace",
+      "an internal check failed",
+      "the shapes of its inputs do not fit together"};
+  return code > 0 && code < RELAY_KERNEL_ERROR_COUNT ? texts[code] : "it reported an unknown error";
+}
+
+[[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
+  std::string where = kernel.origin.empty() ? std::string() : " (" + kernel.origin + ")";
+  fail_run(code == RELAY_KERNEL_OUT_OF_MEMORY ? codes::run_out_of_memory : codes::run_kernel_failed,
+           "kernel '" + kernel.name + "'" + where + " failed: " + kernel_error_text(code),
+           code == RELAY_KERNEL_INDEX_OUT_OF_BOUNDS ? "check the indices in the input data" : "");
+}
+
+}  // namespace
+
+Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
+  const Tensor::Rep* rep = nullptr;
+  switch (o.kind) {
+    case Operand::kArena:
+      return {w.arena + o.index, static_cast<size_t>(o.bytes)};
+    case Operand::kScalar:
+      // Little-endian: an element of any width is at the front of its register.
+      return {&w.i[o.index].integer, sizeof(int64_t)};
+    case Operand::kConstant:
+      rep = program_.constants[static_cast<size_t>(o.index)].rep();
+      break;
+    case Operand::kOutput:
+      rep = tensor(w.r[w.function->num_registers + o.index].object);
+      break;
+    default:
+      rep = tensor(w.r[o.index].object);
+  }
+  return {rep->data, tensor_bytes(rep)};
+}
+
+void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
+  const KernelInfo& kernel = program_.kernels[static_cast<size_t>(in.a)];
+  const Operand* operands = w.function->operands.data() + in.b;
+  size_t buffers = kernel.buffer_bytes.size();
+  if (c_.buffers_.size() < buffers) c_.buffers_.resize(buffers);
+  for (size_t n = 0; n < buffers; ++n) {
+    Place place = resolve(operands[n], w);
+    if (static_cast<int64_t>(place.bytes) < kernel.buffer_bytes[n]) [[unlikely]] {
+      misuse("a buffer is smaller than the kernel needs");
+    }
+    c_.buffers_[n] = place.data;
+  }
+  if (c_.dims_.size() < kernel.num_dims) c_.dims_.resize(kernel.num_dims);
+  for (size_t n = 0; n < kernel.num_dims; ++n) {
+    c_.dims_[n] = w.i[operands[buffers + n].index].integer;
+  }
+  if (options_.poison) poison_outputs(kernel, operands, w);
+
+  int32_t code;
+  if (options_.profiler == nullptr) [[likely]] {
+    code =
+        kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
+  } else {
+    int64_t begin = Profiler::now_ns();
+    code =
+        kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
+    options_.profiler->record(in.a, begin, Profiler::now_ns());
+  }
+  c_.scratch_.reset();
+  if (code != 0) [[unlikely]]
+    kernel_failed(kernel, code);
+}
+
+// Fills the outputs, but not where they share memory with an input (in-place operation).
+void Interpreter::poison_outputs(const KernelInfo& kernel, const Operand* operands,
+                                 const Window& w) {
+  size_t buffers = kernel.buffer_bytes.size();
+  size_t inputs = buffers - kernel.num_outputs;
+  for (size_t n = inputs; n < buffers; ++n) {
+    Place out = resolve(operands[n], w);
+    auto begin = reinterpret_cast<uintptr_t>(out.data);
+    bool shared = false;
+    for (size_t m = 0; m < inputs; ++m) {
+      Place place = resolve(operands[m], w);
+      auto other = reinterpret_cast<uintptr_t>(place.data);
+      shared = shared || (other < begin + out.bytes && begin < other + place.bytes);
+    }
+    if (!shared) std::memset(out.data, *options_.poison, out.bytes);
+  }
+}
+
+void Interpreter::copy(const Instruction& in, const Window& w) {
+  const Operand* operands = w.function->operands.data() + in.b;
+  Place to = resolve(operands[0], w);
+  Place from = resolve(operands[1], w);
+  bool scalar = operands[1].kind == Operand::kScalar;
+  if (scalar ? to.bytes > from.bytes : to.bytes != from.bytes) misuse("a copy of unequal sizes");
+  if (to.bytes > 0) std::memmove(to.data, from.data, to.bytes);
+}
+
+int64_t Interpreter::load_scalar(const Instruction& in, const Window& w) {
+  Place place = resolve(w.function->operands[static_cast<size_t>(in.b)], w);
+  DType t = key_dtype(in.a);
+  if (place.bytes != t.bytes()) [[unlikely]]
+    misuse("a scalar is expected");
+  if (t.is_bool()) return *static_cast<const uint8_t*>(place.data) != 0;
+  if (t.bits == 64) {
+    int64_t value;
+    std::memcpy(&value, place.data, sizeof(value));
+    return value;
+  }
+  int32_t value;
+  std::memcpy(&value, place.data, sizeof(value));
+  return value;
+}
+
+}  // namespace relay::runtime
