@@ -19,6 +19,7 @@ namespace relay {
 struct ProgramKernel {
   std::string name;  // unique, a C identifier
   Function primitive;
+  KernelOf what;
   ComposedKernel composed;
 };
 

@@ -109,7 +109,6 @@ void FunctionCompiler::escape_operands(const LetNode& l) {
       break;
     }
     case ExprKind::If:
-      escape(as<IfNode>(l.value)->cond);
       return;
     case ExprKind::Match:
       escape(as<MatchNode>(l.value)->data);

@@ -5,6 +5,10 @@ namespace relay::vm {
 bool FunctionCompiler::emit_tail_call(const LetNode& l) {
   auto* c = as<CallNode>(l.value);
   if (c == nullptr || primitive_of(*c) || isa<ConstructorNode>(c->op)) return false;
+  if (calls_itself(*c)) {
+    emit_next_iteration(*c);
+    return true;
+  }
   std::vector<int32_t> args;
   for (const Expr& a : c->args) args.push_back(object(a));
   if (auto* g = as<GlobalVarNode>(c->op)) {
@@ -16,12 +20,24 @@ bool FunctionCompiler::emit_tail_call(const LetNode& l) {
 }
 
 FunctionCompiler::Place FunctionCompiler::emit_call(const LetNode& l, const CallNode& c) {
-  if (auto* f = primitive_of(c)) return emit_kernel(l, c, *f);
+  if (auto* f = primitive_of(c)) {
+    if (auto code = ScalarCode::of(*f)) {
+      std::vector<int32_t> inputs;
+      for (const Expr& a : c.args) inputs.push_back(scalar(a));
+      return Place{Place::kScalar, code->emit(b_, inputs), {}};
+    }
+    return emit_kernel(l, c, has_open_size(*f) ? name_sizes(c, *f) : Function(f));
+  }
   RELAY_CHECK(!isa<OpNode>(c.op), "an operator call outside of a primitive function");
   std::vector<int32_t> args;
+  if (calls_itself(c)) {
+    for (const Var& v : captured_) args.push_back(object(v));
+  }
   for (const Expr& a : c.args) args.push_back(object(a));
   int32_t r = b_.reg();
-  if (auto* g = as<GlobalVarNode>(c.op)) {
+  if (calls_itself(c)) {
+    b_.call(r, index_, args);
+  } else if (auto* g = as<GlobalVarNode>(c.op)) {
     b_.call(r, program_.global(*g), args);
   } else if (auto* constructor = as<ConstructorNode>(c.op)) {
     b_.alloc_adt(r, static_cast<int32_t>(constructor->tag), args);
@@ -56,35 +72,44 @@ void FunctionCompiler::emit_assumptions(const FunctionNode& f) {
       family::expr);
 }
 
+FunctionCompiler::Place FunctionCompiler::emit_view(const LetNode& l, const CallNode& c,
+                                                    const FunctionNode& f) {
+  Place source = place_of(c.args[0]);
+  auto* t = as<TensorTypeNode>(f.body->type);
+  bool is_static = t->const_shape().has_value();
+  // What reads a tensor of static type asks for its data only.
+  if (is_static && !escapes_.contains(l.var.get()) && source.kind != Place::kScalar) return source;
+  std::vector<int32_t> dims;
+  for (const Dim& d : t->shape) dims.push_back(dim_value(d, c.span));
+  int32_t r = b_.reg();
+  b_.reshape(r, object(source, c.args[0]->type, c.span), dims);
+  return Place{Place::kRegister, r, {}};
+}
+
 FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const CallNode& c,
-                                                      const FunctionNode& f) {
-  emit_assumptions(f);
-  bool as_object = escapes_.contains(l.var.get());
-  if (is_view(f)) {
-    Place source = place_of(c.args[0]);
-    if (!as_object) return source;
-    auto* t = as<TensorTypeNode>(c.type);
-    std::vector<int32_t> dims;
-    for (const Dim& d : t->shape) dims.push_back(dim_value(d, c.span));
-    int32_t r = b_.reg();
-    b_.reshape(r, object(source, c.args[0]->type, c.span), dims);
-    return Place{Place::kRegister, r, {}};
-  }
+                                                      const Function& f) {
+  emit_assumptions(*f.get());
+  if (is_view(*f.get())) return emit_view(l, c, *f.get());
+  if (has_open_size(f->body->type)) return emit_sized_by_data(c, f);
   std::vector<Operand> operands;
   for (const Expr& a : c.args) operands_of(place_of(a), a->type, operands);
+  bool as_object = escapes_.contains(l.var.get());
   auto claimed = claimed_.find(l.var.get());
   Place result = claimed != claimed_.end() ? Place{Place::kOutput, claimed->second, {}}
-                                           : fresh(c.type, as_object, c.span);
-  operands_of(result, c.type, operands);
-  int32_t kernel = program_.kernel(cast<FunctionNode>(c.op));
-  for (const TypeVar& v : program_.out.kernels[static_cast<size_t>(kernel)].composed.dims) {
-    operands.push_back(Operand::dim(dim_reg(v, c.span)));
-  }
-  b_.invoke_kernel(kernel, operands);
+                                           : fresh(f->body->type, as_object, c.span);
+  operands_of(result, f->body->type, operands);
+  invoke(program_.kernel(f), std::move(operands), c.span);
   if (as_object && isa<TupleTypeNode>(c.type)) {
-    return Place{Place::kRegister, object(result, c.type, c.span), {}};
+    return Place{Place::kRegister, object(result, f->body->type, c.span), {}};
   }
   return result;
+}
+
+void FunctionCompiler::invoke(int32_t kernel, std::vector<Operand> operands, const Span& span) {
+  for (const TypeVar& v : program_.out.kernels[static_cast<size_t>(kernel)].composed.dims) {
+    operands.push_back(Operand::dim(dim_reg(v, span)));
+  }
+  b_.invoke_kernel(kernel, operands);
 }
 
 }  // namespace relay::vm

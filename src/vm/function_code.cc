@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "vm/last_use.h"
+
 namespace relay::vm {
 
 runtime::Function FunctionCompiler::run() {
@@ -21,6 +23,7 @@ runtime::Function FunctionCompiler::run() {
     if (o.kind == Operand::kArena) o.index = plan.offsets[static_cast<size_t>(o.index)];
   }
   out.arena_bytes = plan.arena_bytes;
+  mark_last_uses(out);
   report_.arena_bytes = plan.arena_bytes;
   report_.lower_bound = plan.lower_bound;
   return out;
@@ -35,8 +38,10 @@ void FunctionCompiler::emit(const Expr& body, Target target) {
     if (isa<IfNode>(l->value) || isa<MatchNode>(l->value)) {
       Target inner = target;
       if (!tail) {
-        inner = Target{Target::kRegister, b_.reg()};
-        places_[l->var.get()] = Place{Place::kRegister, inner.reg, {}};
+        bool is_scalar = scalar_dtype(l->value->type).has_value();
+        inner =
+            is_scalar ? Target{Target::kScalar, b_.int_reg()} : Target{Target::kRegister, b_.reg()};
+        places_[l->var.get()] = Place{is_scalar ? Place::kScalar : Place::kRegister, inner.reg, {}};
         Expr rest = l->body;
         tasks_.push_back([this, rest, target] { emit(rest, target); });
       }
@@ -60,6 +65,10 @@ void FunctionCompiler::finish(const Expr& result, Target target) {
     b_.move(target.reg, object(result));
     return;
   }
+  if (target.kind == Target::kScalar) {
+    b_.move_int(target.reg, scalar(result));
+    return;
+  }
   if (!writes_outputs_) {
     b_.ret(object(result));
     return;
@@ -75,16 +84,25 @@ void FunctionCompiler::finish(const Expr& result, Target target) {
 
 void FunctionCompiler::emit_if(const IfNode& i, Target target) {
   auto else_label = b_.label();
-  b_.if_false(object(i.cond), else_label);
+  b_.if_zero(scalar(i.cond), else_label);
   Expr true_branch = i.true_branch, false_branch = i.false_branch;
+  size_t mark = scalar_trail_.size();
   if (target.kind == Target::kReturn) {
+    tasks_.push_back([this, mark] { forget_scalars(mark); });
     tasks_.push_back([this, false_branch, target] { emit(false_branch, target); });
-    tasks_.push_back([this, else_label] { b_.bind(else_label); });
+    tasks_.push_back([this, else_label, mark] {
+      forget_scalars(mark);
+      b_.bind(else_label);
+    });
   } else {
     auto end = b_.label();
-    tasks_.push_back([this, end] { b_.bind(end); });
+    tasks_.push_back([this, end, mark] {
+      forget_scalars(mark);
+      b_.bind(end);
+    });
     tasks_.push_back([this, false_branch, target] { emit(false_branch, target); });
-    tasks_.push_back([this, else_label, end] {
+    tasks_.push_back([this, else_label, end, mark] {
+      forget_scalars(mark);
       b_.jump(end);
       b_.bind(else_label);
     });
@@ -101,16 +119,18 @@ void FunctionCompiler::emit_match(const MatchNode& m, Target target) {
     b_.bind(end);
   });
   Match keep(&m);
+  size_t mark = scalar_trail_.size();
   for (size_t c = m.clauses.size(); c-- > 0;) {
-    tasks_.push_back([this, keep, c, data, target, end] {
+    tasks_.push_back([this, keep, c, data, target, end, mark] {
       auto next = b_.label();
       // Dimensions that this clause's pattern names are known in this clause only.
       auto dims = dim_regs_;
       emit_pattern(keep->clauses[c]->lhs, data, next);
       // What follows the clause's body, which may queue tasks of its own.
-      tasks_.push_back([this, next, end, target, dims = std::move(dims)] {
+      tasks_.push_back([this, next, end, target, mark, dims = std::move(dims)] {
         dim_regs_ = dims;
-        if (target.kind == Target::kRegister) b_.jump(end);
+        forget_scalars(mark);
+        if (target.kind != Target::kReturn) b_.jump(end);
         b_.bind(next);
       });
       emit(keep->clauses[c]->rhs, target);
@@ -129,11 +149,7 @@ void FunctionCompiler::emit_pattern(const Pattern& pattern, int32_t object_reg,
       places_[v->var.get()] = Place{Place::kRegister, reg, {}};
       bind_dims(v->var);
     } else if (auto* c = as<PatternConstructorNode>(p)) {
-      int32_t tag = b_.int_reg(), want = b_.int_reg(), same = b_.int_reg();
-      b_.get_tag(tag, reg);
-      b_.load_int(want, c->constructor->tag);
-      b_.int_op(IntOp::eq, same, tag, want);
-      b_.if_zero(same, fail);
+      b_.if_not_tag(reg, static_cast<int32_t>(c->constructor->tag), fail);
       parts = &c->patterns;
     } else if (auto* t = as<PatternTupleNode>(p)) {
       parts = &t->patterns;

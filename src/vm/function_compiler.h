@@ -4,9 +4,12 @@
 //   function_places.cc      where values are: buffers of the arena, registers, constants, outputs
 //   function_code.cc        instructions for what Let binds, for branches and matches
 //   function_calls.cc       calls: of kernels, functions and closures
+//   function_loops.cc       calls of the function itself in tail position, which are jumps
+//   function_sizes.cc       kernels for tensors with sizes that only a run tells
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -16,6 +19,7 @@
 #include "lower/memory_plan.h"
 #include "node/walk.h"
 #include "vm/program_builder.h"
+#include "vm/scalar_code.h"
 
 namespace relay::vm {
 
@@ -32,6 +36,11 @@ bool is_static_tensor(const Type& t);
 // The primitive function that is called, or null.
 const FunctionNode* primitive_of(const CallNode& c);
 
+// Whether a tensor of the type has a size that only a run tells; for a function, of its parameters
+// or result.
+bool has_open_size(const Type& t);
+bool has_open_size(const FunctionNode& f);
+
 // A primitive function that only renames the shape of its first parameter.
 bool is_view(const FunctionNode& f);
 
@@ -44,6 +53,7 @@ class FunctionCompiler {
         captured_(std::move(captured)),
         self_(std::move(self)),
         index_(index),
+        is_global_(!internal),
         b_(name) {
     report_.function = std::move(name);
     if (internal) b_.internal();
@@ -55,15 +65,15 @@ class FunctionCompiler {
  private:
   // Where a value is while the function runs. A tuple's parts are in places of their own.
   struct Place {
-    enum Kind { kBuffer, kRegister, kConstant, kOutput, kTuple } kind = kRegister;
-    int64_t index = 0;  // arena buffer, register, constant or output
+    enum Kind { kBuffer, kRegister, kScalar, kConstant, kOutput, kTuple } kind = kRegister;
+    int64_t index = 0;  // arena buffer, register, integer register, constant or output
     std::vector<Place> fields;
   };
 
   // Where the value of a scope goes.
   struct Target {
-    enum Kind { kReturn, kRegister } kind;
-    int32_t reg;
+    enum Kind { kReturn, kRegister, kScalar } kind;
+    int32_t reg;  // kScalar: an integer register
   };
 
   // ---- Analysis
@@ -81,6 +91,11 @@ class FunctionCompiler {
   // are asked about.
   void find_escapes();
   void escape_operands(const LetNode& l);
+
+  // Whether the call is of this very function.
+  bool calls_itself(const CallNode& c) const;
+  // Whether the function calls itself in tail position.
+  bool is_loop() const;
 
   // Kernel results that are the function's results are written straight into the output buffers.
   void claim_outputs();
@@ -108,6 +123,11 @@ class FunctionCompiler {
   // The value as an object in a register.
   int32_t object(const Expr& e);
   int32_t object(const Place& p, const Type& type, const Span& span);
+
+  // The value of a scalar in an integer register.
+  int32_t scalar(const Expr& e);
+  // Scalars that were loaded after `mark` are not known any more: control leaves a branch.
+  void forget_scalars(size_t mark);
   Operand operand(const Place& p, const Type& type);
 
   // Operands for all tensors of a value.
@@ -132,13 +152,33 @@ class FunctionCompiler {
 
   // What the kernel's operators assume about sizes is checked before it runs.
   void emit_assumptions(const FunctionNode& f);
-  Place emit_kernel(const LetNode& l, const CallNode& c, const FunctionNode& f);
+  Place emit_kernel(const LetNode& l, const CallNode& c, const Function& f);
+  Place emit_view(const LetNode& l, const CallNode& c, const FunctionNode& f);
+  void invoke(int32_t kernel, std::vector<Operand> operands, const Span& span);
+
+  // ---- Sizes that only a run tells
+
+  // The function with names for all sizes that are `?` in its parameters; the names are read off
+  // the arguments here.
+  Function name_sizes(const CallNode& c, const FunctionNode& f);
+  // A new name for the size of a register's tensor.
+  Dim name_size(int32_t reg, size_t axis);
+  // Calls a kernel whose result is as large as its data says.
+  Place emit_sized_by_data(const CallNode& c, const Function& f);
+
+  // ---- Loops
+
+  // Moves parameters that are scalars into integer registers and starts the loop.
+  void begin_loop();
+  // Gives the parameters their next values and jumps to the start.
+  void emit_next_iteration(const CallNode& c);
 
   ProgramBuilder& program_;
   Function f_;
   std::vector<Var> captured_;
   Var self_;
   int32_t index_;
+  bool is_global_;
   FunctionBuilder b_;
   ArenaReport report_;
   bool writes_outputs_ = false;
@@ -148,6 +188,13 @@ class FunctionCompiler {
   std::unordered_map<const Node*, Place> places_;
   std::unordered_map<const Node*, int64_t> claimed_;
   std::unordered_map<const Node*, int32_t> dim_regs_;
+  size_t sizes_named_ = 0;  // for the kernel that is being called
+  // Integer registers of scalars that were loaded on the way here, and the order they came in.
+  std::unordered_map<const Node*, int32_t> scalars_;
+  std::vector<const Node*> scalar_trail_;
+  // The start of the loop, and the registers of tensors made in it: their memory is used in turns.
+  std::optional<FunctionBuilder::Label> loop_;
+  std::unordered_set<int32_t> loop_tensors_;
   std::vector<BufferLifetime> buffers_;
   // What is still to be written, last first; keeps nested branches off the C stack.
   std::vector<std::function<void()>> tasks_;

@@ -9,17 +9,13 @@ void FunctionCompiler::declare_params() {
     places_[v.get()] = Place{Place::kRegister, r, {}};
     return r;
   };
-  std::vector<int32_t> captured_regs;
-  for (const Var& v : captured_) captured_regs.push_back(declare(v, v->name_hint));
+  for (const Var& v : captured_) declare(v, v->name_hint);
   for (const Var& v : f_->params) declare(v, v->name_hint);
   declare_results();
+  // Sizes of parameters may change from one iteration to the next.
+  if (is_loop()) begin_loop();
   for (const Var& v : captured_) bind_dims(v);
   for (const Var& v : f_->params) bind_dims(v);
-  if (self_) {
-    int32_t r = b_.reg();
-    b_.alloc_closure(r, index_, captured_regs);
-    places_[self_.get()] = Place{Place::kRegister, r, {}};
-  }
 }
 
 void FunctionCompiler::declare_results() {

@@ -3,6 +3,7 @@
 namespace relay::vm {
 
 FunctionCompiler::Place FunctionCompiler::place_of(const Expr& e) {
+  if (e == self_) return Place{Place::kRegister, object(e), {}};
   if (isa<VarNode>(e)) {
     auto it = places_.find(e.get());
     RELAY_CHECK(it != places_.end(), "a variable without a place");
@@ -29,6 +30,13 @@ void FunctionCompiler::use(const Place& p) {
 }
 
 int32_t FunctionCompiler::object(const Expr& e) {
+  if (self_ && e == self_) {
+    std::vector<int32_t> captured;
+    for (const Var& v : captured_) captured.push_back(object(v));
+    int32_t r = b_.reg();
+    b_.alloc_closure(r, index_, captured);
+    return r;
+  }
   if (auto* g = as<GlobalVarNode>(e)) {
     int32_t r = b_.reg();
     b_.alloc_closure(r, program_.global(*g), {});
@@ -51,6 +59,11 @@ int32_t FunctionCompiler::object(const Place& p, const Type& type, const Span& s
   switch (p.kind) {
     case Place::kRegister:
       return static_cast<int32_t>(p.index);
+    case Place::kScalar: {
+      int32_t r = b_.reg();
+      b_.box(r, static_cast<int32_t>(p.index), *scalar_dtype(type));
+      return r;
+    }
     case Place::kConstant: {
       int32_t r = b_.reg();
       b_.load_const(r, static_cast<int32_t>(p.index));
@@ -78,6 +91,29 @@ int32_t FunctionCompiler::object(const Place& p, const Type& type, const Span& s
   return 0;
 }
 
+int32_t FunctionCompiler::scalar(const Expr& e) {
+  if (auto* c = as<ConstantNode>(e)) {
+    int32_t r = b_.int_reg();
+    b_.load_int(r, scalar_bits(c->data));
+    return r;
+  }
+  Place p = place_of(e);
+  if (p.kind == Place::kScalar) return static_cast<int32_t>(p.index);
+  auto [it, fresh] = scalars_.emplace(e.get(), -1);
+  if (fresh) {
+    scalar_trail_.push_back(e.get());
+    it->second = b_.int_reg();
+    b_.load_scalar(it->second, *scalar_dtype(e->type), operand(p, e->type));
+  }
+  return it->second;
+}
+
+void FunctionCompiler::forget_scalars(size_t mark) {
+  for (; scalar_trail_.size() > mark; scalar_trail_.pop_back()) {
+    scalars_.erase(scalar_trail_.back());
+  }
+}
+
 Operand FunctionCompiler::operand(const Place& p, const Type& type) {
   switch (p.kind) {
     case Place::kBuffer:
@@ -86,6 +122,8 @@ Operand FunctionCompiler::operand(const Place& p, const Type& type) {
       return Operand::output(p.index);
     case Place::kConstant:
       return Operand::constant(p.index);
+    case Place::kScalar:
+      return Operand::scalar(p.index);
     default:
       return Operand::reg(p.index);
   }
@@ -126,6 +164,7 @@ FunctionCompiler::Place FunctionCompiler::fresh(const Type& type, bool as_object
   }
   if (as_object) {
     int32_t r = b_.reg();
+    if (loop_) loop_tensors_.insert(r);
     b_.alloc_static(r, spec_of(*t));
     return Place{Place::kRegister, r, {}};
   }

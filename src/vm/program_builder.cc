@@ -27,18 +27,20 @@ int32_t ProgramBuilder::string(const std::string& text) {
   return it->second;
 }
 
-int32_t ProgramBuilder::kernel(const Function& primitive) {
+int32_t ProgramBuilder::kernel(const Function& primitive, KernelOf what) {
   uint64_t hash = structural_hash(primitive);
   std::vector<int32_t>& same_hash = kernels_by_hash_[hash];
   for (int32_t k : same_hash) {
-    if (structural_equal(out.kernels[static_cast<size_t>(k)].primitive, primitive)) return k;
+    const ProgramKernel& known = out.kernels[static_cast<size_t>(k)];
+    if (known.what == what && structural_equal(known.primitive, primitive)) return k;
   }
   int32_t index = static_cast<int32_t>(out.kernels.size());
   same_hash.push_back(index);
   std::string name = kernel_name(*primitive.get());
+  if (what == KernelOf::sizes) name += "_sizes";
   int count = name_counts_[name]++;
   if (count > 0) name += "_" + std::to_string(count);
-  ProgramKernel k{name, primitive, compose(*primitive.get(), name)};
+  ProgramKernel k{name, primitive, what, compose(*primitive.get(), name, what)};
   runtime::KernelInfo info;
   info.name = name;
   info.origin = primitive->span.describe();
@@ -58,6 +60,13 @@ int32_t ProgramBuilder::kernel(const Function& primitive) {
   out.program.kernels.push_back(std::move(info));
   out.kernels.push_back(std::move(k));
   return index;
+}
+
+TypeVar ProgramBuilder::size_name(size_t n) {
+  while (size_names_.size() <= n) {
+    size_names_.push_back(type_var("d" + std::to_string(size_names_.size()), Kind::Dim));
+  }
+  return size_names_[n];
 }
 
 int32_t ProgramBuilder::local(const Function& f, std::vector<Var> captured, Var self) {

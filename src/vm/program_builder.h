@@ -16,7 +16,10 @@ class ProgramBuilder {
   Bytecode run();
   int32_t constant(const Tensor& t);
   int32_t string(const std::string& text);
-  int32_t kernel(const Function& primitive);
+  int32_t kernel(const Function& primitive, KernelOf what = KernelOf::result);
+  // The n-th name for a size that only a run tells. Kernels share these names, so that equal
+  // kernels are one; a name means something for one call of a kernel.
+  TypeVar size_name(size_t n);
 
   // The index of a function of the module.
   int32_t global(const GlobalVarNode& g) const { return globals_.at(g.name_hint); }
@@ -43,6 +46,7 @@ class ProgramBuilder {
   const Module& mod_;
   std::unordered_map<const void*, int32_t> constants_;
   std::unordered_map<std::string, int32_t> strings_;
+  std::vector<TypeVar> size_names_;
   std::unordered_map<uint64_t, std::vector<int32_t>> kernels_by_hash_;
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, int32_t> globals_;

@@ -36,15 +36,6 @@ std::string failure(const std::string& text, const std::vector<Value>& args = {}
   return "no failure";
 }
 
-std::string compile_error(const std::string& text) {
-  try {
-    Compiled program(text);
-  } catch (const UserError& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST(Vm, tensors) {
   Compiled p("def @main(%x: Tensor[(3), float32]) { (add(%x, %x), nn.relu(%x)) }");
   Tensor x = Tensor::empty(DType::Float(32), {3});
@@ -247,12 +238,6 @@ def @main[n: Dim](%x: Tensor[(n, 2), float32], %y: Tensor[(n, 2), float32]) {
   Tensor y = p.run({x, x}).tensor();
   ASSERT_EQ(y.rank(), 1);
   EXPECT_EQ(y.dim(0), 12);
-}
-
-TEST(Vm, must_fail_E0401_a_size_that_only_data_decides) {
-  std::string message = compile_error("def @main(%x: Tensor[(?, 2), float32]) { nn.relu(%x) }");
-  EXPECT_NE(message.find("E0401"), std::string::npos) << message;
-  EXPECT_NE(message.find("test.relay:2"), std::string::npos) << message;
 }
 
 TEST(Vm, poison_changes_nothing) {

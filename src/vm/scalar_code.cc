@@ -1,0 +1,282 @@
+#include "vm/scalar_code.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "node/walk.h"
+
+namespace relay::vm {
+
+using runtime::FloatOp;
+using runtime::IntOp;
+using runtime::ScalarConversion;
+using tir::BinaryOp;
+
+namespace {
+
+// More than this is quicker as a kernel.
+constexpr size_t kMaxSteps = 24;
+
+bool is_integral(DType t) { return t.is_bool() || t.is_int(); }
+
+int64_t float_bits(DType t, double value) {
+  return t.bits == 64 ? std::bit_cast<int64_t>(value)
+                      : int64_t{std::bit_cast<int32_t>(static_cast<float>(value))};
+}
+
+std::optional<IntOp> int_op_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add:
+      return IntOp::add;
+    case BinaryOp::Sub:
+      return IntOp::sub;
+    case BinaryOp::Mul:
+      return IntOp::mul;
+    case BinaryOp::Div:
+      return IntOp::div;
+    case BinaryOp::Mod:
+      return IntOp::mod;
+    case BinaryOp::FloorDiv:
+      return IntOp::floor_div;
+    case BinaryOp::FloorMod:
+      return IntOp::floor_mod;
+    case BinaryOp::Min:
+      return IntOp::min;
+    case BinaryOp::Max:
+      return IntOp::max;
+    case BinaryOp::Eq:
+      return IntOp::eq;
+    case BinaryOp::Ne:
+      return IntOp::ne;
+    case BinaryOp::Lt:
+    case BinaryOp::Gt:
+      return IntOp::lt;
+    case BinaryOp::Le:
+    case BinaryOp::Ge:
+      return IntOp::le;
+    case BinaryOp::And:
+      return IntOp::both;
+    case BinaryOp::Or:
+      return IntOp::either;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<FloatOp> float_op_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add:
+      return FloatOp::add;
+    case BinaryOp::Sub:
+      return FloatOp::sub;
+    case BinaryOp::Mul:
+      return FloatOp::mul;
+    case BinaryOp::Div:
+      return FloatOp::div;
+    case BinaryOp::Eq:
+      return FloatOp::eq;
+    case BinaryOp::Ne:
+      return FloatOp::ne;
+    case BinaryOp::Lt:
+    case BinaryOp::Gt:
+      return FloatOp::lt;
+    case BinaryOp::Le:
+    case BinaryOp::Ge:
+      return FloatOp::le;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_logical(BinaryOp op) {
+  return tir::is_comparison(op) || op == BinaryOp::And || op == BinaryOp::Or;
+}
+
+bool divides(BinaryOp op) {
+  return op == BinaryOp::Div || op == BinaryOp::Mod || op == BinaryOp::FloorDiv ||
+         op == BinaryOp::FloorMod;
+}
+
+}  // namespace
+
+std::optional<DType> scalar_dtype(const Type& t) {
+  auto* tensor = as<TensorTypeNode>(t);
+  if (tensor == nullptr || tensor->rank() != 0 || !runtime::is_scalar_dtype(tensor->dtype)) {
+    return std::nullopt;
+  }
+  return tensor->dtype;
+}
+
+int64_t scalar_bits(const Tensor& constant) {
+  DType t = constant.dtype();
+  return t.is_floating() ? float_bits(t, constant.get_as_double(0)) : constant.get_as_int(0);
+}
+
+// Translates the stores of a kernel without loops, in order.
+class ScalarTranslator {
+ public:
+  explicit ScalarTranslator(const tir::PrimFuncNode& f) : f_(f) {
+    for (; next_ < f.num_inputs; ++next_) {
+      buffers_[f.params[static_cast<size_t>(next_)].get()] = static_cast<int32_t>(next_);
+    }
+  }
+
+  std::optional<ScalarCode> run() {
+    std::vector<tir::Stmt> stack{f_.body};
+    while (!stack.empty() && good_) {
+      tir::Stmt s = stack.back();
+      stack.pop_back();
+      if (auto* seq = as<tir::SeqNode>(s)) {
+        stack.insert(stack.end(), seq->stmts.rbegin(), seq->stmts.rend());
+      } else if (auto* allocate = as<tir::AllocateNode>(s)) {
+        stack.push_back(allocate->body);
+      } else if (auto* block = as<tir::BlockNode>(s);
+                 block != nullptr && block->iters.empty() && !block->init && !block->predicate) {
+        stack.push_back(block->body);
+      } else if (auto* store = as<tir::StoreNode>(s);
+                 store != nullptr && store->indices.empty() && !store->predicate) {
+        buffers_[store->buffer.get()] = value(store->value);
+      } else {
+        good_ = false;
+      }
+    }
+    if (!good_ || code_.steps_.size() > kMaxSteps) return std::nullopt;
+    auto result = buffers_.find(f_.params.back().get());
+    if (result == buffers_.end()) return std::nullopt;
+    code_.result_ = result->second;
+    return std::move(code_);
+  }
+
+ private:
+  using Step = ScalarCode::Step;
+
+  int32_t add(Step step) {
+    code_.steps_.push_back(step);
+    return static_cast<int32_t>(next_++);
+  }
+  int32_t constant(int64_t bits) { return add({.kind = Step::kConstant, .constant = bits}); }
+  int32_t int_op(IntOp op, int32_t a, int32_t b, int bits = 64) {
+    return add({Step::kInt, static_cast<uint8_t>(op), bits, a, b});
+  }
+  int32_t float_op(FloatOp op, int32_t a, int32_t b, DType t) {
+    return add({Step::kFloat, static_cast<uint8_t>(op), t.bits, a, b});
+  }
+  int32_t convert(ScalarConversion c, int32_t a) {
+    return add({.kind = Step::kConvert, .op = static_cast<uint8_t>(c), .a = a});
+  }
+  int32_t none() {
+    good_ = false;
+    return 0;
+  }
+
+  int32_t value(const tir::PrimExpr& e) {
+    std::unordered_map<const Node*, int32_t> done;
+    post_order(
+        e,
+        [&](const Node& n) {
+          if (!good_ || code_.steps_.size() > kMaxSteps) {
+            good_ = false;
+            return;
+          }
+          done[&n] = node(static_cast<const tir::PrimExprNode&>(n), done);
+        },
+        family::tir_expr);
+    return good_ ? done.at(e.get()) : 0;
+  }
+
+  int32_t node(const tir::PrimExprNode& e, const std::unordered_map<const Node*, int32_t>& done) {
+    if (!runtime::is_scalar_dtype(e.dtype)) return none();
+    if (auto* i = as<tir::IntImmNode>(&e)) return constant(i->value);
+    if (auto* x = as<tir::FloatImmNode>(&e)) return constant(float_bits(x->dtype, x->value));
+    if (auto* load = as<tir::LoadNode>(&e)) {
+      auto it = buffers_.find(load->buffer.get());
+      bool known = it != buffers_.end() && load->indices.empty() && !load->predicate;
+      return known ? it->second : none();
+    }
+    if (auto* n = as<tir::NotNode>(&e)) return int_op(IntOp::eq, done.at(n->a.get()), constant(0));
+    if (auto* c = as<tir::CastNode>(&e)) return cast(*c, done.at(c->value.get()));
+    if (auto* b = as<tir::BinaryNode>(&e)) {
+      return binary(*b, done.at(b->a.get()), done.at(b->b.get()));
+    }
+    return none();
+  }
+
+  int32_t binary(const tir::BinaryNode& e, int32_t a, int32_t b) {
+    DType t = e.a->dtype;
+    if (e.op == BinaryOp::Gt || e.op == BinaryOp::Ge) std::swap(a, b);
+    if (!is_integral(t)) {
+      auto op = float_op_of(e.op);
+      return op ? float_op(*op, a, b, t) : none();
+    }
+    auto op = int_op_of(e.op);
+    if (!op || (t.is_bool() && !is_logical(e.op))) return none();
+    if (divides(e.op)) {
+      // A division by zero is the kernel's to report.
+      auto* divisor = as<tir::IntImmNode>(e.b);
+      if (divisor == nullptr || divisor->value == 0) return none();
+    }
+    return int_op(*op, a, b, e.dtype == DType::Int(32) ? 32 : 64);
+  }
+
+  int32_t cast(const tir::CastNode& e, int32_t value) {
+    DType from = e.value->dtype, to = e.dtype;
+    if (from == to) return value;
+    if (is_integral(from)) {
+      if (to.is_bool()) return int_op(IntOp::ne, value, constant(0));
+      if (to == DType::Int(64) || from.is_bool()) {
+        if (is_integral(to)) return value;
+      }
+      if (to == DType::Int(32)) return int_op(IntOp::add, value, constant(0), 32);
+      return convert(
+          to.bits == 32 ? ScalarConversion::int_to_float32 : ScalarConversion::int_to_float64,
+          value);
+    }
+    if (to.is_bool()) return float_op(FloatOp::ne, value, constant(0), from);
+    if (is_integral(to)) return none();
+    return convert(
+        to.bits == 32 ? ScalarConversion::float64_to_float32 : ScalarConversion::float32_to_float64,
+        value);
+  }
+
+  const tir::PrimFuncNode& f_;
+  ScalarCode code_;
+  int64_t next_ = 0;  // the number of values
+  std::unordered_map<const Node*, int32_t> buffers_;
+  bool good_ = true;
+};
+
+std::optional<ScalarCode> ScalarCode::of(const FunctionNode& primitive) {
+  if (!scalar_dtype(primitive.body->type)) return std::nullopt;
+  for (const Var& p : primitive.params) {
+    if (!scalar_dtype(p->type)) return std::nullopt;
+  }
+  ComposedKernel kernel = compose(primitive, "scalar");
+  return ScalarTranslator(*kernel.func.get()).run();
+}
+
+int32_t ScalarCode::emit(runtime::FunctionBuilder& b, std::span<const int32_t> inputs) const {
+  std::vector<int32_t> values(inputs.begin(), inputs.end());
+  auto at = [&](int32_t i) { return values[static_cast<size_t>(i)]; };
+  for (const Step& s : steps_) {
+    int32_t r = b.int_reg();
+    switch (s.kind) {
+      case Step::kConstant:
+        b.load_int(r, s.constant);
+        break;
+      case Step::kInt:
+        b.int_op(static_cast<IntOp>(s.op), r, at(s.a), at(s.b), s.bits);
+        break;
+      case Step::kFloat:
+        b.float_op(static_cast<FloatOp>(s.op), r, at(s.a), at(s.b), s.bits);
+        break;
+      case Step::kConvert:
+        b.convert(static_cast<ScalarConversion>(s.op), r, at(s.a));
+        break;
+    }
+    values.push_back(r);
+  }
+  return at(result_);
+}
+
+}  // namespace relay::vm

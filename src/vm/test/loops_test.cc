@@ -1,0 +1,253 @@
+// Loops and scalars: what costs nothing although the language has no word for it.
+#include <algorithm>
+
+#include "eval/evaluator.h"
+#include "runtime/core/object_pool.h"
+#include "vm/test/run_program.h"
+
+namespace relay {
+namespace {
+
+using runtime::Opcode;
+using runtime::Value;
+using vm_test::Compiled;
+
+const runtime::Function& code_of(const Compiled& program, const std::string& name) {
+  const runtime::Program& p = program.bytecode.program;
+  return p.functions.at(static_cast<size_t>(p.find_function(name)));
+}
+int64_t count(const runtime::Function& f, Opcode op) {
+  return std::ranges::count_if(f.code, [op](const auto& in) { return in.op == op; });
+}
+
+Value integer(int64_t n) { return Tensor::scalar(n, DType::Int(64)); }
+
+// What the compiled program gives; the evaluator gives the same.
+std::string both(const std::string& text, const std::vector<Value>& args = {}) {
+  Compiled program(text);
+  std::string result = program.text(args);
+  Type type = as<FuncTypeNode>(program.source->find("main")->type)->ret_type;
+  EXPECT_EQ(result,
+            print_value(Evaluator(program.source).call("main", args), type, program.source));
+  return result;
+}
+
+TEST(Scalars, need_no_kernel) {
+  const char* text = R"(
+def @main(%n: int64, %x: float32) {
+  let %m = add(multiply(%n, 3i64), 1i64);
+  let %half = cast(%m, dtype="float32");
+  (logical_and(less(%m, 100i64), not_equal(%n, 0i64)), divide(%half, %x), %m)
+})";
+  Compiled program(text);
+  EXPECT_EQ(program.bytecode.kernels.size(), 0u);
+  for (int64_t n : {0, 1, -7, 1 << 20})
+    both(text, {integer(n), Tensor::scalar(0.3, DType::Float(32))});
+}
+
+TEST(Scalars, arithmetic_wraps_and_rounds_as_in_kernels) {
+  const char* ints = R"(
+def @main(%a: int32, %b: int32) {
+  (add(%a, %b), multiply(%a, %b), subtract(%a, %b), maximum(%a, %b), greater(%a, %b),
+   less_equal(%a, %b), floor_divide(%a, 3), mod(%a, 5), divide(%a, -4), equal(%a, %b))
+})";
+  for (int64_t a : {INT32_MAX, INT32_MIN, 7, -7}) {
+    for (int64_t b : {1, -1, INT32_MIN, 12345}) {
+      both(ints, {Tensor::scalar(a, DType::Int(32)), Tensor::scalar(b, DType::Int(32))});
+    }
+  }
+  for (const char* t : {"float32", "float64"}) {
+    std::string s(t);
+    std::string floats = "def @main(%a: " + s + ", %b: " + s + R"() {
+  (add(%a, %b), multiply(%a, %b), subtract(%a, %b), divide(%a, %b), less(%a, %b), equal(%a, %b),
+   greater_equal(%a, %b), not_equal(%a, %b), cast(%a, dtype="float64"), cast(%b, dtype="float32"),
+   cast(%a, dtype="bool"))
+})";
+    for (double a : {0.1, -3.5, 1e30, 0.0, double(INFINITY), double(NAN)}) {
+      both(floats, {Tensor::scalar(a, *DType::parse(s)), Tensor::scalar(0.7, *DType::parse(s))});
+    }
+  }
+}
+
+TEST(Scalars, divisors_that_may_be_zero_are_the_kernels_matter) {
+  const char* text = "def @main(%a: int32) { (floor_divide(7, %a), floor_mod(7, %a)) }";
+  EXPECT_GT(Compiled(text).bytecode.kernels.size(), 0u);
+  for (int64_t a : {2, 0, -3}) both(text, {Tensor::scalar(a, DType::Int(32))});
+}
+
+TEST(Scalars, are_read_and_written_by_kernels) {
+  Tensor x = Tensor::empty(DType::Int(64), {5});
+  for (int i = 0; i < 5; ++i) x.set_from_int(i, i);
+  both(R"(
+def @main(%x: Tensor[(5,), int64], %n: int64) {
+  let %s = sum(%x);
+  let %t = add(%s, %n);
+  (multiply(%x, %t), if (less(%t, 10i64)) { %s } else { multiply(%t, %t) },
+   reshape(%t, newshape=[1]))
+})",
+       {x, integer(4)});
+}
+
+// ---- Loops
+
+TEST(Loops, a_counter_stays_in_its_register) {
+  const char* text = R"(
+def @loop(%n: int64, %sum: int64) -> int64 {
+  if (equal(%n, 0i64)) { %sum } else { @loop(subtract(%n, 1i64), add(%sum, %n)) }
+}
+def @main(%n: int64) -> int64 { @loop(%n, 0i64) }
+)";
+  EXPECT_EQ(both(text, {integer(1000)}), "500500");
+  Compiled program(text);
+  const runtime::Function& loop = code_of(program, "loop");
+  EXPECT_EQ(count(loop, Opcode::tail_call) + count(loop, Opcode::call), 0);
+  EXPECT_EQ(count(loop, Opcode::box), 1);  // the result
+  // A million iterations of a handful of instructions.
+  runtime::RunOptions options;
+  options.fuel = 10'000'000;
+  options.memory_limit = 1 << 16;
+  program.run({integer(1'000'000)}, options);
+}
+
+TEST(Loops, parameters_change_all_at_once) {
+  EXPECT_EQ(both(R"(
+def @fib(%n: int64, %a: int64, %b: int64) -> (int64, int64) {
+  if (equal(%n, 0i64)) { (%a, %b) } else { @fib(subtract(%n, 1i64), %b, add(%a, %b)) }
+}
+def @turn(%n: int64, %x: Tensor[(2,), int64], %y: Tensor[(2,), int64]) -> Tensor[(2,), int64] {
+  if (equal(%n, 0i64)) { subtract(%x, %y) } else { @turn(subtract(%n, 1i64), %y, %x) }
+}
+def @same(%n: int64, %x: Tensor[(2,), int64], %y: Tensor[(2,), int64]) -> Tensor[(2,), int64] {
+  if (equal(%n, 0i64)) { multiply(%x, %y) } else {
+    let %z = add(%x, %y);
+    @same(subtract(%n, 1i64), %z, %z)
+  }
+}
+def @main() {
+  let %u = ones(shape=[2], dtype="int64");
+  let %v = add(%u, %u);
+  (@fib(20i64, 0i64, 1i64), @turn(3i64, %u, %v), @turn(4i64, %u, %v), @same(3i64, %u, %v), %u, %v)
+}
+)"),
+            "((6765, 10946), [1, 1], [-1, -1], [144, 144], [1, 1], [2, 2])");
+}
+
+TEST(Loops, over_tensors_allocate_nothing) {
+  const char* text = R"(
+def @loop(%n: int64, %x: Tensor[(64, 64), float32]) -> Tensor[(64, 64), float32] {
+  if (equal(%n, 0i64)) { %x } else {
+    @loop(subtract(%n, 1i64), tanh(nn.dense(%x, nn.softmax(%x))))
+  }
+}
+def @main(%n: int64, %x: Tensor[(64, 64), float32]) { @loop(%n, %x) }
+)";
+  Compiled program(text);
+  Tensor x = Tensor::zeros(DType::Float(32), {64, 64});
+  for (int64_t i = 0; i < x.num_elements(); ++i) x.set_from_double(i, 0.01 * double(i % 7));
+  // Two tensors take turns, and the arena holds the rest.
+  runtime::RunOptions options;
+  options.memory_limit = 6 * 64 * 64 * 4;
+  options.poison = 0xFF;
+  program.run({integer(100), x}, options);
+  Value kept = program.run({integer(3), x});
+  program.run({integer(4), x});
+  EXPECT_TRUE(bit_equal(kept.tensor(), program.run({integer(3), x}).tensor()));
+  EXPECT_EQ(x.get_as_double(1), static_cast<double>(0.01f));
+}
+
+TEST(Loops, values_that_are_kept_are_not_overwritten) {
+  EXPECT_EQ(both(R"(
+type List[A] { Cons(A, List[A]), Nil, }
+def @loop(%n: int64, %x: Tensor[(2,), int64], %all: List[Tensor[(2,), int64]])
+    -> List[Tensor[(2,), int64]] {
+  if (equal(%n, 0i64)) { %all } else {
+    let %y = add(%x, %x);
+    @loop(subtract(%n, 1i64), %y, Cons(%y, %all))
+  }
+}
+def @main() { @loop(3i64, ones(shape=[2], dtype="int64"), Nil) }
+)"),
+            "Cons([8, 8], Cons([4, 4], Cons([2, 2], Nil)))");
+}
+
+TEST(Loops, of_local_functions_and_through_others) {
+  EXPECT_EQ(both(R"(
+def @main(%n: int64, %step: int64) -> (int64, bool) {
+  let %down = fn (%k: int64, %acc: int64) -> int64 {
+    if (less(%k, 1i64)) { %acc } else { %down(subtract(%k, %step), add(%acc, %k)) }
+  };
+  (%down(%n, 0i64), @even(%n))
+}
+def @even(%n: int64) -> bool { if (equal(%n, 0i64)) { True } else { @odd(subtract(%n, 1i64)) } }
+def @odd(%n: int64) -> bool { if (equal(%n, 0i64)) { False } else { @even(subtract(%n, 1i64)) } }
+)",
+                 {integer(101), integer(2)}),
+            "(2601, False)");
+}
+
+// ---- Lifetimes
+
+const char* kLists = R"(
+type List[A] { Cons(A, List[A]), Nil, }
+def @up_to(%n: int64, %acc: List[int64]) -> List[int64] {
+  if (less(%n, 1i64)) { %acc } else { @up_to(subtract(%n, 1i64), Cons(%n, %acc)) }
+}
+def @map(%f: fn(int64) -> int64, %xs: List[int64], %acc: List[int64]) -> List[int64] {
+  match (%xs) { Cons(%h, %t) => @map(%f, %t, Cons(%f(%h), %acc)), Nil => %acc, }
+}
+def @foldl(%f: fn(int64, int64) -> int64, %acc: int64, %xs: List[int64]) -> int64 {
+  match (%xs) { Cons(%h, %t) => @foldl(%f, %f(%acc, %h), %t), Nil => %acc, }
+}
+)";
+
+TEST(Lifetimes, a_list_is_freed_as_it_is_folded) {
+  Compiled program(std::string(kLists) + R"(
+def @main(%n: int64) -> int64 {
+  @foldl(fn (%a: int64, %b: int64) -> int64 { add(%a, %b) }, 0i64,
+         @map(fn (%x: int64) -> int64 { multiply(%x, 2i64) }, @up_to(%n, Nil), Nil))
+}
+)");
+  runtime::ObjectCounts before = runtime::thread_object_counts();
+  // One list at a time: a node is a cell and a scalar.
+  runtime::RunOptions options;
+  options.memory_limit = 100'000 * (32 + 128) + (1 << 20);
+  EXPECT_EQ(program.run({integer(100'000)}, options).tensor().get_as_int(0), 10'000'100'000);
+  runtime::ObjectCounts after = runtime::thread_object_counts();
+  EXPECT_EQ(after.objects, before.objects);
+  EXPECT_EQ(after.bytes, before.bytes);
+}
+
+TEST(Lifetimes, what_one_branch_needs_is_freed_in_the_other) {
+  Compiled program(std::string(kLists) + R"(
+def @length(%xs: List[int64], %n: int64) -> int64 {
+  match (%xs) { Cons(_, %t) => @length(%t, add(%n, 1i64)), Nil => %n, }
+}
+def @pick(%c: bool, %xs: List[int64], %n: int64) -> int64 {
+  let %m = if (%c) { @length(%xs, 0i64) } else { @length(@up_to(%n, Nil), 0i64) };
+  add(%m, 1i64)
+}
+def @main(%n: int64, %c: bool) -> int64 { @pick(%c, @up_to(%n, Nil), %n) }
+)");
+  runtime::RunOptions options;
+  options.memory_limit = 10'000 * (32 + 128) + (1 << 18);
+  for (bool c : {false, true}) {
+    Value out = program.run({integer(10'000), Tensor::scalar(int64_t{c}, DType::Bool())}, options);
+    EXPECT_EQ(out.tensor().get_as_int(0), 10'001);
+  }
+}
+
+TEST(Lifetimes, values_used_twice_live_for_both) {
+  EXPECT_EQ(both(std::string(kLists) + R"(
+def @main() -> (List[int64], int64, List[int64]) {
+  let %xs = @up_to(3i64, Nil);
+  let %sum = @foldl(fn (%a: int64, %b: int64) -> int64 { add(%a, %b) }, 0i64, %xs);
+  let %r = ref(%xs);
+  let %u = ref_write(%r, Cons(%sum, %xs));
+  (%xs, %sum, ref_read(%r))
+}
+)"),
+            "(Cons(1, Cons(2, Cons(3, Nil))), 6, Cons(6, Cons(1, Cons(2, Cons(3, Nil)))))");
+}
+
+}  // namespace
+}  // namespace relay
