@@ -47,7 +47,7 @@ void InnerFunctions::collect() {
     }
     number_[s.function] = static_cast<int>(all_.size());
     index_[f] = static_cast<int>(all_.size());
-    all_.push_back({f, parent, nullptr, false, {}, {}});
+    all_.push_back({f, parent, nullptr, false, false, {}, {}});
   }
   uses_.resize(all_.size());
 }
@@ -201,7 +201,10 @@ void InnerFunctions::find_captures() {
       };
       for (const Var& v : uses_[n].free) {
         int named = find(v.get());
-        if (named == now) continue;
+        if (named == now) {
+          all_[n].recursive = true;
+          continue;
+        }
         if (named < 0) {
           capture(v);
           continue;

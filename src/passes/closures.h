@@ -15,6 +15,7 @@ struct InnerFunction {
   Var name;    // the Let's variable it is bound to, null when there is none
   // Every use is a call, by name or where it stands.
   bool only_called;
+  bool recursive;  // it uses its own name
   // The type parameters of the functions around it that it mentions.
   std::vector<TypeVar> type_params;
   // The variables of the functions around it that it needs, in order of first use. For those that

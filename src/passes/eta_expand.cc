@@ -76,14 +76,17 @@ class Expander : public Rewriter {
 };
 
 Module run(const Module& mod, PassContext& ctx) {
-  bool constructors = option(ctx, "relay.EtaExpand.expand_constructor", true);
-  bool globals = option(ctx, "relay.EtaExpand.expand_global_var", false);
+  return eta_expand(mod, option(ctx, "relay.EtaExpand.expand_constructor", true),
+                    option(ctx, "relay.EtaExpand.expand_global_var", false));
+}
+
+}  // namespace
+
+Module eta_expand(const Module& mod, bool constructors, bool globals) {
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return Expander(constructors, globals).apply(f);
   });
 }
-
-}  // namespace
 
 const Pass kEtaExpand{"EtaExpand",
                       1,

@@ -15,6 +15,10 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
+// From this level on functions with at most so many expressions (leaves not counted) are put in
+// place: about what passing their arguments and results would take.
+constexpr int kSmallLevel = 3, kSmall = 8;
+
 // A copy with variables of its own. What has effects is copied even where nothing in it changes:
 // two places that share an effect would have it once.
 class FreshCopy : public Rewriter {
@@ -51,7 +55,8 @@ class FreshCopy : public Rewriter {
 
 class Inliner {
  public:
-  Inliner(const Module& mod, const PassContext& ctx) : mod_(mod) {
+  Inliner(const Module& mod, const PassContext& ctx)
+      : mod_(mod), small_too_(ctx.opt_level >= kSmallLevel) {
     for (const Function& f : entry_functions(mod, ctx)) entries_.insert(f.get());
   }
 
@@ -77,7 +82,7 @@ class Inliner {
     std::vector<GlobalVar> names;
     std::vector<Function> functions;
     for (size_t i = 0; i < n; ++i) {
-      if (put_in_place_[i] && is_named_once(i)) continue;
+      if (put_in_place_[i] && is_only_called(i)) continue;
       names.push_back(mod_->global_vars[i]);
       functions.push_back(done_[i]);
     }
@@ -107,21 +112,35 @@ class Inliner {
         kFamilies);
   }
 
-  // Nobody else can name the function, neither in this module nor outside.
-  bool is_named_once(size_t i) const {
-    return uses_[i] == 1 && calls_[i] == 1 && !entries_.contains(mod_->functions[i].get());
+  // Nobody can name the function but those that call it, neither in this module nor outside.
+  bool is_only_called(size_t i) const {
+    return uses_[i] == calls_[i] && !entries_.contains(mod_->functions[i].get());
   }
+  bool is_called_once(size_t i) const { return calls_[i] == 1 && is_only_called(i); }
 
   bool wanted(size_t i) const {
     const Function& f = mod_->functions[i];
     for (size_t to : edges_[i]) {
       if (to == i) return false;
     }
-    for (const char* key : {attr::kPrimitive, attr::kCompiler, attr::kExtern}) {
+    for (const char* key : {attr::kPrimitive, attr::kCompiler, attr::kExtern, attr::kClosure}) {
       if (f->has_attr(key)) return false;
     }
     if (!f->type_params.empty() || calls_[i] == 0) return false;
-    return f->has_attr(attr::kInline) || is_named_once(i);
+    return f->has_attr(attr::kInline) || is_called_once(i) || (small_too_ && is_small(done_[i]));
+  }
+
+  static bool is_small(const Function& f) {
+    int size = 0;
+    post_order_if(
+        f->body, [&](const Node&) { return size <= kSmall; },
+        [&](const Node& n) {
+          bool leaf = isa<VarNode>(&n) || isa<ConstantNode>(&n) || isa<GlobalVarNode>(&n) ||
+                      isa<OpNode>(&n) || isa<ConstructorNode>(&n);
+          if (!leaf) ++size;
+        },
+        kFamilies);
+    return size <= kSmall;
   }
 
   Function inline_into(const Function& f) {
@@ -131,8 +150,8 @@ class Inliner {
           auto* c = as<CallNode>(rebuilt);
           size_t callee = c == nullptr ? ~size_t{0} : index_of(c->op.get());
           if (callee == ~size_t{0} || !put_in_place_[callee]) return rebuilt;
-          Function body =
-              uses_[callee] == 1 ? done_[callee] : FreshCopy(done_[callee]).apply(done_[callee]);
+          Function body = is_called_once(callee) ? done_[callee]
+                                                 : FreshCopy(done_[callee]).apply(done_[callee]);
           Expr result = body->body;
           for (size_t i = c->args.size(); i-- > 0;) {
             result = let(body->params[i], c->args[i], result, c->args[i]->span);
@@ -143,6 +162,7 @@ class Inliner {
   }
 
   const Module& mod_;
+  bool small_too_;
   std::unordered_set<const Node*> entries_;
   std::unordered_map<std::string, size_t> index_;
   std::vector<std::vector<size_t>> edges_;

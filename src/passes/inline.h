@@ -5,13 +5,14 @@
 //   def @main(%x: float32) {                   let %a = add(%x, 1f); exp(%a) }
 //     @f(add(%x, 1f)) }
 //
-// A function is put in place when it carries the attribute Inline, or when nobody else can name it:
-// it is called at one place and is no entry (entry_functions.h); then it goes from the module.
-// Arguments become Lets, so that they are computed once and in their order; ToGraphNormalForm makes
-// operands of them. Where a function stays, or is put in several places, the copies get variables
-// of their own. Legal for functions that do not call themselves, in whatever number of steps. Loses
-// when a large function is marked Inline and called often: the program grows. Does not inline
-// polymorphic functions, primitive functions, those for another compiler, closures.
+// A function is put in place when it carries the attribute Inline, when it is called at one place
+// and is no entry (entry_functions.h), or, from level 3 on, when it is small. One that nobody can
+// name afterwards goes from the module. Arguments become Lets, so that they are computed once and
+// in their order; ToGraphNormalForm makes operands of them. Where a function stays, or is put in
+// several places, the copies get variables of their own. Legal for functions that do not call
+// themselves, in whatever number of steps. Loses when a large function is marked Inline and called
+// often: the program grows. Does not inline polymorphic functions, primitive functions, those for
+// another compiler, closures.
 #pragma once
 
 #include "passes/pass.h"

@@ -14,10 +14,10 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
-// How a function is found from where it was.
+// How a function is found from where it was. At least one of the two is there.
 struct Lifted {
-  GlobalVar global;
-  bool is_closure;  // called with what it captures it gives the function
+  GlobalVar direct;   // takes what it captures before its own parameters
+  GlobalVar closure;  // called with what it captures it gives the function
 };
 
 // One function of the module and those inside it, each rewritten by itself: what is inside another
@@ -28,7 +28,12 @@ class Lifter {
     for (const InnerFunction& i : inner_.all()) {
       bool closure = !i.only_called && (!i.captures.empty() || !i.type_params.empty());
       std::string base = name + "_" + (i.name ? i.name->name_hint : "fn");
-      lifted_.push_back({global_var(names.fresh(base), type_of(i, closure)), closure});
+      Lifted to;
+      // What is recursive calls itself without a closure in any case.
+      if (!closure || i.recursive) to.direct = global_var(names.fresh(base), type_of(i, false));
+      if (to.direct) base += "_closure";
+      if (closure) to.closure = global_var(names.fresh(base), type_of(i, true));
+      lifted_.push_back(std::move(to));
     }
   }
 
@@ -39,27 +44,22 @@ class Lifter {
     return region.apply_to(f_);
   }
 
-  const GlobalVar& name(size_t i) const { return lifted_[i].global; }
-  size_t size() const { return lifted_.size(); }
-
-  Function inner(size_t i) {
-    const InnerFunction& in = inner_.all()[i];
-    const FunctionNode& f = *in.function;
-    Region region(*this, &in);
-    std::vector<Var> params = region.captured();
-    Expr body = region.apply(f.body);
-    if (region.self()) {
-      body = let(region.self(), region.reference(static_cast<int>(i), f.span), body, f.span);
+  // Adds the functions that stand for those inside.
+  void inner(std::vector<GlobalVar>& globals, std::vector<Function>& functions) {
+    for (size_t i = 0; i < lifted_.size(); ++i) {
+      const InnerFunction& in = inner_.all()[i];
+      Region region(*this, &in);
+      Expr body = region.apply(in.function->body);
+      if (lifted_[i].direct) {
+        globals.push_back(lifted_[i].direct);
+        functions.push_back(direct_function(in, region.captured(), body));
+        if (!lifted_[i].closure) continue;
+        return_to_direct(i, globals, functions);
+      } else {
+        globals.push_back(lifted_[i].closure);
+        functions.push_back(closure_function(in, region.captured(), in.function->params, body));
+      }
     }
-    if (lifted_[i].is_closure) {
-      Function value = function(f.params, body, body->type, f.type_params, f.attrs, f.span);
-      return function(std::move(params), value, value->type, in.type_params,
-                      {{attr::kClosure, Value(int64_t{1})}}, f.span);
-    }
-    params.insert(params.end(), f.params.begin(), f.params.end());
-    std::vector<TypeVar> type_params = in.type_params;
-    type_params.insert(type_params.end(), f.type_params.begin(), f.type_params.end());
-    return function(std::move(params), body, body->type, std::move(type_params), f.attrs, f.span);
   }
 
  private:
@@ -71,6 +71,44 @@ class Lifter {
     std::vector<TypeVar> params = i.type_params;
     params.insert(params.end(), i.function->type_params.begin(), i.function->type_params.end());
     return func_type(std::move(args), i.function->body->type, std::move(params));
+  }
+
+  static Function direct_function(const InnerFunction& in, std::vector<Var> params,
+                                  const Expr& body) {
+    const FunctionNode& f = *in.function;
+    params.insert(params.end(), f.params.begin(), f.params.end());
+    std::vector<TypeVar> type_params = in.type_params;
+    type_params.insert(type_params.end(), f.type_params.begin(), f.type_params.end());
+    return function(std::move(params), body, body->type, std::move(type_params), f.attrs, f.span);
+  }
+
+  static Function closure_function(const InnerFunction& in, std::vector<Var> captured,
+                                   std::vector<Var> params, const Expr& body) {
+    const FunctionNode& f = *in.function;
+    Function value = function(std::move(params), body, body->type, f.type_params, f.attrs, f.span);
+    return function(std::move(captured), value, value->type, in.type_params,
+                    {{attr::kClosure, Value(int64_t{1})}}, f.span);
+  }
+
+  // The closure of a function that is there with its captured values as parameters.
+  void return_to_direct(size_t i, std::vector<GlobalVar>& globals,
+                        std::vector<Function>& functions) {
+    const InnerFunction& in = inner_.all()[i];
+    auto copies = [](const std::vector<Var>& vars) {
+      std::vector<Var> out;
+      for (const Var& v : vars) out.push_back(var(v->name_hint, v->type, v->span));
+      return out;
+    };
+    std::vector<Var> captured = copies(in.captures), params = copies(in.function->params);
+    std::vector<Expr> args(captured.begin(), captured.end());
+    args.insert(args.end(), params.begin(), params.end());
+    std::vector<Type> type_args(in.type_params.begin(), in.type_params.end());
+    type_args.insert(type_args.end(), in.function->type_params.begin(),
+                     in.function->type_params.end());
+    Expr body =
+        call(lifted_[i].direct, std::move(args), nullptr, in.function->span, std::move(type_args));
+    globals.push_back(lifted_[i].closure);
+    functions.push_back(closure_function(in, std::move(captured), std::move(params), body));
   }
 
   // Rewrites what belongs to one function: captured variables are its parameters, functions inside
@@ -87,9 +125,6 @@ class Lifter {
     }
 
     const std::vector<Var>& captured() const { return captured_; }
-    // The variable for the closure itself, when its function refers to it.
-    const Var& self() const { return self_; }
-
     Function apply_to(const Function& f) {
       std::vector<NodeRef> children = children_of(*f.get());
       auto* closure = f->has_attr(attr::kClosure) ? as<FunctionNode>(f->body) : nullptr;
@@ -103,8 +138,8 @@ class Lifter {
     Expr reference(int i, const Span& span) {
       const InnerFunction& in = lifter_.inner_.all()[static_cast<size_t>(i)];
       const Lifted& to = lifter_.lifted_[static_cast<size_t>(i)];
-      if (!to.is_closure) return to.global;
-      return call(to.global, captures_of(in), nullptr, span, type_args_of(in));
+      if (!to.closure) return to.direct;
+      return call(to.closure, captures_of(in), nullptr, span, type_args_of(in));
     }
 
     NodeRef pre(const NodeRef& n) override {
@@ -113,12 +148,10 @@ class Lifter {
       const InnerFunction& in = lifter_.inner_.all()[static_cast<size_t>(i)];
       // A callee is seen to by its call.
       if (in.only_called) return n;
-      if (isa<FunctionNode>(n) || !lifter_.lifted_[static_cast<size_t>(i)].is_closure) {
-        return reference(i, in.function->span);
-      }
-      if (&in != own_) return nullptr;
-      if (!self_) self_ = var(in.name->name_hint, in.name->type, in.name->span);
-      return self_;
+      // A closure's name stands for the closure but in the function itself.
+      bool named =
+          isa<VarNode>(n) && lifter_.lifted_[static_cast<size_t>(i)].closure && &in != own_;
+      return named ? NodeRef() : NodeRef(reference(i, in.function->span));
     }
 
     NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
@@ -126,21 +159,22 @@ class Lifter {
         int i = lifter_.inner_.find(l->var.get());
         bool gone = i >= 0 &&
                     l->value.get() == lifter_.inner_.all()[static_cast<size_t>(i)].function &&
-                    !lifter_.lifted_[static_cast<size_t>(i)].is_closure;
+                    !lifter_.lifted_[static_cast<size_t>(i)].closure;
         return gone ? NodeRef(as<LetNode>(rebuilt)->body) : rebuilt;
       }
       auto* c = as<CallNode>(original);
       int i = c == nullptr ? -1 : lifter_.inner_.find(c->op.get());
       if (i < 0) return rebuilt;
       const InnerFunction& in = lifter_.inner_.all()[static_cast<size_t>(i)];
-      if (!in.only_called) return rebuilt;
+      const Lifted& to = lifter_.lifted_[static_cast<size_t>(i)];
+      // Elsewhere what a closure captures need not be at hand.
+      if (!to.direct || (to.closure && &in != own_)) return rebuilt;
       auto* now = as<CallNode>(rebuilt);
       std::vector<Expr> args = captures_of(in);
       args.insert(args.end(), now->args.begin(), now->args.end());
       std::vector<Type> type_args = type_args_of(in);
       type_args.insert(type_args.end(), c->type_args.begin(), c->type_args.end());
-      return call(lifter_.lifted_[static_cast<size_t>(i)].global, std::move(args), nullptr, c->span,
-                  std::move(type_args));
+      return call(to.direct, std::move(args), nullptr, c->span, std::move(type_args));
     }
 
    private:
@@ -160,7 +194,6 @@ class Lifter {
     const Lifter& lifter_;
     const InnerFunction* own_;
     std::vector<Var> captured_;
-    Var self_;
   };
 
   Function f_;
@@ -195,10 +228,7 @@ Module run(const Module& mod, PassContext&) {
     Lifter lifter(to_basic_block_normal_form(f, purity), mod->global_vars[i]->name_hint, names);
     if (!lifter.any()) continue;
     functions.back() = lifter.outer();
-    for (size_t k = 0; k < lifter.size(); ++k) {
-      globals.push_back(lifter.name(k));
-      functions.push_back(lifter.inner(k));
-    }
+    lifter.inner(globals, functions);
   }
   if (functions.size() == mod->functions.size()) return mod;
   return make_module(std::move(globals), std::move(functions), mod->type_definitions, mod->attrs);

@@ -13,8 +13,9 @@
 // A function that is only called takes what it captures as parameters before its own, so that no
 // closure is made; a recursive one calls itself as a function of the module. One that is used as a
 // value becomes a function of the module that carries the attribute Closure: called with the
-// captured values it gives the closure. A value that captures nothing is the function of the module
-// itself. Type parameters in scope that the function mentions are captured like variables.
+// captured values it gives the closure. If it is recursive it becomes both, and calls itself
+// without a closure. A value that captures nothing is the function of the module itself. Type
+// parameters in scope that the function mentions are captured like variables.
 //
 // Afterwards a function that is no kernel stands only at the top of the module or directly below a
 // function with Closure. Legal always; what closures share with the outside is named first

@@ -6,6 +6,7 @@
 #include "passes/compile_match.h"
 #include "passes/convert_layout.h"
 #include "passes/dead_code_elimination.h"
+#include "passes/defunctionalization.h"
 #include "passes/defuse_ops.h"
 #include "passes/eliminate_common_subexpr.h"
 #include "passes/eta_expand.h"
@@ -32,6 +33,7 @@ constexpr std::array kAll{
     &kCompileMatch,
     &kConvertLayout,
     &kDeadCodeElimination,
+    &kDefunctionalization,
     &kDefuseOps,
     &kEliminateCommonSubexpr,
     &kEtaExpand,

@@ -331,20 +331,13 @@ class Candidates {
   std::vector<bool> can_;
 };
 
-// Functions of the module and constructors are called where they are named.
-Module with_eta_expansion(const Module& mod) {
-  PassContext ctx;
-  ctx.config["relay.EtaExpand.expand_constructor"] = Value(true);
-  ctx.config["relay.EtaExpand.expand_global_var"] = Value(true);
-  return kEtaExpand.run(mod, ctx);
-}
-
 Module run(const Module& mod, PassContext&) { return to_cps(mod); }
 
 }  // namespace
 
 Module to_cps(const Module& mod) {
-  Module expanded = with_eta_expansion(mod);
+  // Functions of the module and constructors are called where they are named.
+  Module expanded = eta_expand(mod, true, true);
   Candidates candidates(mod, expanded);
   FreshNames fresh(mod);
   CpsNames names;

@@ -27,16 +27,29 @@ TEST(Inline, a_marked_function_gets_fresh_variables_at_each_place) {
   becomes(
       "def @f(%a: float32, Inline=1) { let %b = exp(%a); %b }\n"
       "def @main(%x: float32) { let %p = @f(%x); let %q = @f(%p); %q }",
-      "def @f(%a: float32, Inline=1) { let %b = exp(%a); %b }\n"
       "def @main(%x: float32) {\n"
       "  let %p = { let %a = %x; let %b = exp(%a); %b };\n"
       "  let %q = { let %c = %p; let %d = exp(%c); %d }; %q }");
 }
 
+TEST(Inline, small_functions_at_level_3) {
+  becomes("def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(@f(%x)) }",
+          "def @main(%x: float32) { let %a = { let %b = %x; exp(%b) }; exp(%a) }");
+  std::string large = "%a";
+  for (int i = 0; i < 9; ++i) large = "exp(" + large + ")";
+  unchanged("def @f(%a: float32) { " + large + " } def @main(%x: float32) { @f(@f(%x)) }");
+}
+
 TEST(Inline, a_library_keeps_what_others_may_call) {
-  unchanged("def @f(%a: float32) { exp(%a) } def @g(%x: float32) { @f(%x) }");
-  unchanged(
-      "def @f(%a: float32, global_symbol=\"f\") { exp(%a) } def @main(%x: float32) { @f(%x) }");
+  PassContext level_2;
+  level_2.opt_level = 2;
+  pass_test::expect_unchanged(
+      kInline, "def @f(%a: float32) { exp(%a) } def @g(%x: float32) { @f(%x) }", level_2);
+  becomes("def @f(%a: float32) { exp(%a) } def @g(%x: float32) { @f(%x) }",
+          "def @f(%a: float32) { exp(%a) } def @g(%x: float32) { let %a = %x; exp(%a) }");
+  becomes("def @f(%a: float32, global_symbol=\"f\") { exp(%a) } def @main(%x: float32) { @f(%x) }",
+          "def @f(%a: float32, global_symbol=\"f\") { exp(%a) }\n"
+          "def @main(%x: float32) { let %a = %x; exp(%a) }");
 }
 
 TEST(Inline, effects_are_not_shared_between_places) {
@@ -54,7 +67,10 @@ TEST(Inline, leaves_what_it_must) {
   unchanged(
       "def @f(%a: float32, Inline=1) -> float32 { @g(%a) }\n"
       "def @g(%a: float32) -> float32 { @f(%a) } def @main(%x: float32) { @f(%x) }");
-  unchanged("def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(@f(%x)) }");
+  PassContext level_2;
+  level_2.opt_level = 2;
+  pass_test::expect_unchanged(
+      kInline, "def @f(%a: float32) { exp(%a) } def @main(%x: float32) { @f(@f(%x)) }", level_2);
   unchanged("def @f(%a: float32) { exp(%a) } def @main() { @f }");
   unchanged("def @f[A](%a: A) -> A { %a } def @main(%x: float32) { @f(%x) }");
   unchanged("def @f(%a: float32, Primitive=1) { exp(%a) } def @main(%x: float32) { @f(%x) }");

@@ -36,14 +36,16 @@ TEST(LambdaLift, recursion_is_recursion_of_a_global_function) {
       "  if (equal(%i, 0)) { %x } else { @main_f(%x, subtract(%i, 1)) } }");
 }
 
-TEST(LambdaLift, a_recursive_value_makes_itself_again) {
+TEST(LambdaLift, a_recursive_value_calls_itself_without_a_closure) {
   becomes(
       "def @main(%x: float32) {\n"
-      "  let %f = fn (%i: int32) -> float32 { if (equal(%i, 0)) { %x } else { %f(0) } }; %f }",
-      "def @main(%x: float32) { let %f = @main_f(%x); %f }\n"
-      "def @main_f(%x: float32, Closure=1) {\n"
-      "  fn (%i: int32) -> float32 {\n"
-      "    let %f = @main_f(%x); if (equal(%i, 0)) { %x } else { %f(0) } } }");
+      "  let %f = fn (%i: int32) -> float32 { if (equal(%i, 0)) { %x } else { %f(0) } };\n"
+      "  (%f, %f(1)) }",
+      "def @main(%x: float32) { let %f = @main_f_closure(%x); (%f, %f(1)) }\n"
+      "def @main_f(%x: float32, %i: int32) -> float32 {\n"
+      "  if (equal(%i, 0)) { %x } else { @main_f(%x, 0) } }\n"
+      "def @main_f_closure(%x: float32, Closure=1) {\n"
+      "  fn (%i: int32) -> float32 { @main_f(%x, %i) } }");
 }
 
 TEST(LambdaLift, captures_of_called_functions_pass_through) {

@@ -1,0 +1,41 @@
+// Rewriting functions while the types in them change.
+//
+// The rewriting services deduce the type of a node from its children, which fails halfway when a
+// callee's type is no longer that of a function. Here types and calls change together: a pass says
+// what becomes of types, of calls and of functions of the module as values; all else follows.
+#pragma once
+
+#include <unordered_map>
+
+#include "ir/module.h"
+
+namespace relay {
+
+class Retyper {
+ public:
+  virtual ~Retyper() = default;
+
+ protected:
+  // What a type becomes.
+  virtual Type retype(const Type& t) = 0;
+  // What a call becomes; `args` are rewritten, `rewritten(c.op)` is its callee as a value.
+  virtual Expr retype_call(const CallNode& c, std::vector<Expr> args) = 0;
+  virtual Expr retype_global(const GlobalVar& g) = 0;
+
+  // Rewrites a function's body; afterwards `rewritten` knows what is in it. Iterative and linear.
+  Expr rewrite_body(const Function& f);
+  Expr rewritten(const Expr& e);
+  std::vector<Var> rewritten(const std::vector<Var>& vars);
+
+  // `retype`, asked once for each type.
+  Type type(const Type& t);
+  std::vector<Type> types(const std::vector<Type>& list);
+
+ private:
+  NodeRef now(const NodeRef& n);
+  std::unordered_map<const Node*, NodeRef> made_;
+  std::unordered_map<const Node*, Type> types_;
+  std::vector<NodeRef> keep_;  // the keys
+};
+
+}  // namespace relay

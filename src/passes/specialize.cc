@@ -1,0 +1,132 @@
+#include "passes/specialize.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "node/walk.h"
+#include "passes/fresh_names.h"
+#include "passes/retype.h"
+
+namespace relay {
+namespace {
+
+// More than any program has that people write; an endless recursion comes here in a moment.
+constexpr size_t kMaxInstances = 4096;
+// Nodes of a type argument, written out.
+constexpr size_t kMaxTypeSize = 4096;
+
+struct Instance {
+  Function generic;
+  std::vector<Type> type_args;
+  GlobalVar name;
+};
+
+class Instances {
+ public:
+  explicit Instances(const Module& mod) : mod_(mod), fresh_(mod) {}
+
+  // The instance of a function for closed type arguments.
+  const GlobalVar& get(const std::string& name, const std::vector<Type>& type_args) {
+    std::string key = name;
+    for (const Type& t : type_args) key += " " + key_of(t);
+    auto [it, is_new] = known_.emplace(key, nullptr);
+    if (!is_new) return it->second;
+    Function f = mod_->find(name);
+    for (const TypeVar& t : f->type_params) refused_ |= t->kind != Kind::Type;
+    Substitution args = substitution(f, type_args);
+    std::vector<Type> params;
+    for (const Var& p : f->params) params.push_back(apply(p->type, args));
+    Type type = func_type(std::move(params), apply(f->body->type, args));
+    it->second = global_var(type_args.empty() ? name : fresh_.fresh(name), type);
+    queue_.push_back({f, type_args, it->second});
+    return it->second;
+  }
+
+  bool next(Instance& out) {
+    if (queue_.empty()) return false;
+    out = std::move(queue_.front());
+    queue_.pop_front();
+    return true;
+  }
+
+  bool refused() const { return known_.size() > kMaxInstances || refused_; }
+
+  using Substitution = std::unordered_map<const Node*, NodeRef>;
+  static Substitution substitution(const Function& f, const std::vector<Type>& type_args) {
+    Substitution out;
+    for (size_t i = 0; i < type_args.size(); ++i) out[f->type_params[i].get()] = type_args[i];
+    return out;
+  }
+  static Type apply(const Type& t, const Substitution& args) {
+    return args.empty() ? t : Type::unchecked(substitute(t, args));
+  }
+
+ private:
+  std::string key_of(const Type& t) {
+    // Written out, what types share counts each time.
+    std::unordered_map<const Node*, size_t> sizes;
+    post_order(t, [&](const Node& n) {
+      size_t size = 1;
+      for_each_child(n, [&](const NodeRef& c) { size += sizes[c.get()]; });
+      sizes[&n] = std::min(size, kMaxTypeSize + 1);
+    });
+    refused_ |= sizes[t.get()] > kMaxTypeSize;
+    return refused_ ? "" : to_string(t);
+  }
+
+  const Module& mod_;
+  FreshNames fresh_;
+  std::map<std::string, GlobalVar> known_;
+  std::deque<Instance> queue_;
+  bool refused_ = false;
+};
+
+class Specializer : public Retyper {
+ public:
+  Specializer(Instances& instances, const Instance& instance)
+      : instances_(instances),
+        instance_(instance),
+        args_(Instances::substitution(instance.generic, instance.type_args)) {}
+
+  Function run() {
+    const Function& f = instance_.generic;
+    Expr body = rewrite_body(f);
+    return function(rewritten(f->params), body, body->type, {}, f->attrs, f->span);
+  }
+
+ private:
+  Type retype(const Type& t) override { return Instances::apply(t, args_); }
+
+  Expr retype_call(const CallNode& c, std::vector<Expr> args) override {
+    std::vector<Type> type_args = types(c.type_args);
+    if (auto* g = as<GlobalVarNode>(c.op)) {
+      return call(instances_.get(g->name_hint, type_args), std::move(args), c.attrs, c.span);
+    }
+    return call(rewritten(c.op), std::move(args), c.attrs, c.span, std::move(type_args));
+  }
+
+  Expr retype_global(const GlobalVar& g) override { return instances_.get(g->name_hint, {}); }
+
+  Instances& instances_;
+  const Instance& instance_;
+  Instances::Substitution args_;
+};
+
+}  // namespace
+
+std::optional<Module> specialize(const Module& mod, const std::vector<std::string>& roots) {
+  Instances instances(mod);
+  for (const std::string& name : roots) instances.get(name, {});
+  std::vector<GlobalVar> globals;
+  std::vector<Function> functions;
+  for (Instance i; instances.next(i);) {
+    if (instances.refused()) return std::nullopt;
+    globals.push_back(i.name);
+    functions.push_back(Specializer(instances, i).run());
+  }
+  return make_module(std::move(globals), std::move(functions), mod->type_definitions, mod->attrs);
+}
+
+}  // namespace relay
