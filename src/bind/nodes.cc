@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind/convert.h"
+#include "driver/model.h"
 #include "ir/op.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
@@ -305,7 +306,7 @@ void bind_modules(nb::module_& m) {
       });
   m.def("parse", [](const std::string& text, const std::string& name) {
     nb::gil_scoped_release release;
-    return PyModule{infer_types(parse_module(name, text)), name, ""};
+    return PyModule{read_module(SourceFile::make(name, text)), name, ""};
   });
   m.def("infer_type", [](const PyExpr& e) { return wrap(infer_type(e.expr())); });
   m.def("parse_type", [](const std::string& text) { return wrap(parse_type(text)); });

@@ -33,6 +33,7 @@ void add_bench(CLI::App& app);
 void add_show(CLI::App& app);
 void add_check(CLI::App& app);
 void add_opt(CLI::App& app);
+void add_fmt(CLI::App& app);
 // `completion` and `man`, made from the tree itself.
 void add_self_description(CLI::App& app);
 

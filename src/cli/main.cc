@@ -35,6 +35,7 @@ int run(int argc, char** argv) {
   add_show(app);
   add_check(app);
   add_opt(app);
+  add_fmt(app);
   add_self_description(app);
   try {
     app.parse(argc, argv);

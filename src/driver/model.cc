@@ -49,15 +49,12 @@ std::string hash_text(const std::string& bytes) {
 }
 
 LoadedModel load_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) unreadable(path, "the file cannot be read");
+  std::shared_ptr<const SourceFile> source = read_source(path);
   LoadedModel out;
   out.format = "relay";
   out.source_name = path;
-  out.source_hash = hash_text(text.str());
-  out.module = infer_types(parse_module(path, text.str()));
+  out.source_hash = hash_text(source->text());
+  out.module = read_module(source);
   if (Function main = out.module->find("main")) {
     for (const Var& p : main->params) out.input_names.push_back(p->name_hint);
   }
@@ -125,6 +122,27 @@ Module bind_symbols(const Module& mod, int64_t size, std::vector<std::string>* b
 }
 
 }  // namespace
+
+std::shared_ptr<const SourceFile> read_source(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) unreadable(path, "the file cannot be opened");
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in) unreadable(path, "the file cannot be read");
+  return SourceFile::make(path, text.str());
+}
+
+Module read_module(const std::shared_ptr<const SourceFile>& source) {
+  Diagnostics diags;
+  Module mod = parse_module(source, diags);
+  try {
+    mod = infer_types(mod);
+  } catch (const UserError& e) {
+    for (const Diagnostic& d : e.diagnostics()) diags.add(d);
+  }
+  diags.throw_if_errors();
+  return mod;
+}
 
 LoadedModel load_model(const std::string& path, const ModelOptions& options) {
   initialize();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,12 @@ struct ModelOptions {
 // By what the file holds, not by its name: text that starts like a Relay program, else ONNX. Throws
 // UserError E0701 for a file that cannot be read, and the front end's errors.
 LoadedModel load_model(const std::string& path, const ModelOptions& options = {});
+
+// The text of a file. UserError E0701 for a file that cannot be read.
+std::shared_ptr<const SourceFile> read_source(const std::string& path);
+// A module from its text, typed. One UserError reports the mistakes of the text, and the type
+// errors of the definitions that do not depend on these.
+Module read_module(const std::shared_ptr<const SourceFile>& source);
 
 // Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702.
 void parse_input_option(const std::string& text, ModelOptions& options);

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from command_line import PROGRAM, RELAY, relay, relay_json, small_model
 
-COMMANDS = ("compile", "run", "bench", "show", "check", "opt")
+COMMANDS = ("compile", "run", "bench", "show", "check", "opt", "fmt")
 
 
 @pytest.fixture(scope="module")
@@ -258,3 +258,42 @@ def test_the_runtime_can_open_no_socket():
     called = {line.split()[-1].split("@")[0] for line in listed.splitlines()}
     assert "mmap" in called
     assert not called & {"socket", "connect", "bind", "listen", "accept", "getaddrinfo", "sendto"}
+
+
+UNTIDY = """#[version="0.0.5"]
+// the entry
+def @main(%x:Tensor[(2,3),float32]) {let %y=nn.relu( %x );  // never negative
+if(True){%y+1f}else{%y}}
+"""
+TIDY = """#[version = "0.0.5"]
+// the entry
+def @main(%x: Tensor[(2, 3), float32]) {
+  let %y = nn.relu(%x); // never negative
+  if (True) { %y + 1f } else { %y }
+}
+"""
+
+
+def test_fmt_writes_the_canonical_layout(tmp_path):
+    (tmp_path / "a.relay").write_text(UNTIDY)
+    (tmp_path / "b.relay").write_text(TIDY)
+    assert relay("fmt", tmp_path / "a.relay").stdout == TIDY
+    assert (tmp_path / "a.relay").read_text() == UNTIDY
+
+    done = relay("fmt", "--check", "a.relay", "b.relay", cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert done.stdout == "a.relay is not in canonical layout\n"
+
+    assert relay("fmt", "-i", tmp_path / "a.relay", tmp_path / "b.relay").stdout == ""
+    assert (tmp_path / "a.relay").read_text() == (tmp_path / "b.relay").read_text() == TIDY
+    relay("fmt", "--check", tmp_path / "a.relay", tmp_path / "b.relay")
+
+
+def test_fmt_leaves_a_file_that_it_cannot_read(tmp_path):
+    (tmp_path / "bad.relay").write_text('#[version = "0.0.5"]\ndef @main( {')
+    (tmp_path / "good.relay").write_text(UNTIDY)
+    done = relay("fmt", "-i", "bad.relay", "good.relay", "none.relay", cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert "error[E0101]" in done.stderr and "error[E0701]" in done.stderr
+    assert (tmp_path / "bad.relay").read_text().endswith("def @main( {")
+    assert (tmp_path / "good.relay").read_text() == TIDY

@@ -168,5 +168,42 @@ TEST(Text, a_hundred_thousand_lines_cost_no_stack) {
   EXPECT_TRUE(structural_equal(mod, parse_module("b.relay", printed)));
 }
 
+std::string repeat(const std::string& part, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += part;
+  return out;
+}
+
+TEST(Text, deep_nesting_costs_no_stack_and_no_indentation) {
+  test::register_test_ops();
+  constexpr int kDepth = 40000;
+  auto nested = [&](const std::string& open, const std::string& inner, const std::string& close) {
+    return "{ " + repeat(open, kDepth) + inner + repeat(close, kDepth) + " }\n";
+  };
+  const std::string list = "type List[A] { Cons(A, List[A]), Nil }\n";
+  const std::string programs[] = {
+      "def @main(%c: bool) -> int32 " + nested("if (%c) {", "1", "} else { 2 }"),
+      "def @main(%c: bool) -> int32 " + nested("if (%c) { 1 } else ", "{ 2 }", ""),
+      "def @main(%c: bool) -> bool " + nested("if (", "%c", ") { %c } else { True }"),
+      "def @main(%x: int32) -> int32 " + nested("test.id(", "%x", ")"),
+      "def @main(%x: int32) -> int32 " + nested("1 + (", "%x", ")"),
+      list + "def @main() -> List[int32] " + nested("Cons(1, ", "Nil", ")"),
+      list + "def @main(%l: List[int32]) -> int32 " +
+          nested("match (%l) { Nil => 0, Cons(%h, %t) => ", "1", "}"),
+      list + "def @main(%l: List[int32]) -> int32 { match? (%l) {" + repeat("Cons(_, ", kDepth) +
+          "_" + repeat(")", kDepth) + " => 1 } }\n",
+      "def @main(%x: int32) -> int32 " +
+          nested("let %f = fn (%y: int32) -> int32 {", "%y", "}; %f(%x)"),
+      "def @main(%x: " + repeat("ref(", kDepth) + "(int32,)" + repeat(")", kDepth) + ") { 1 }\n",
+      "def @main(%x: int32, list=" + repeat("[", kDepth) + repeat("]", kDepth) + ") { 1 }\n",
+  };
+  for (const std::string& program : programs) {
+    Module mod = parse_module("a.relay", kVersion + program);
+    std::string printed = print_module(mod);
+    EXPECT_TRUE(structural_equal(mod, parse_module("b.relay", printed))) << program.substr(0, 100);
+    EXPECT_LT(printed.size(), kDepth * 500u) << program.substr(0, 100);
+  }
+}
+
 }  // namespace
 }  // namespace relay

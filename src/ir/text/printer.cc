@@ -1,12 +1,13 @@
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <variant>
 
 #include "ir/op.h"
 #include "ir/scope.h"
+#include "ir/text/format.h"
 #include "ir/text/metadata.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -61,6 +62,10 @@ std::string clean(const std::string& name) {
 bool is_leaf(const Node* n) {
   return isa<VarNode>(n) || isa<ConstantNode>(n) || isa<GlobalVarNode>(n) || isa<OpNode>(n) ||
          isa<ConstructorNode>(n);
+}
+
+std::string padding(int indent) {
+  return std::string(static_cast<size_t>(std::min(indent, kMaxIndentLevels)) * 2, ' ');
 }
 
 class Printer {
@@ -160,6 +165,7 @@ class Printer {
   void start_function() {
     names_.clear();
     used_.clear();
+    suffix_.clear();
     numbers_.clear();
   }
 
@@ -219,7 +225,8 @@ class Printer {
     auto it = names_.find(&v);
     if (it != names_.end()) return it->second;
     std::string base = clean(v.name_hint), name = base;
-    for (int i = 1; !used_.insert(name).second; ++i) name = base + "_" + std::to_string(i);
+    // Equal hints are told apart by a number, which goes on where it was left.
+    while (!used_.insert(name).second) name = base + "_" + std::to_string(++suffix_[base]);
     return names_[&v] = "%" + name;
   }
 
@@ -270,7 +277,7 @@ class Printer {
 
   // The lines of a scope, the result last. Scopes inside are left as items for `run`.
   void print_scope(int scope, int indent) {
-    std::string pad(static_cast<size_t>(indent) * 2, ' ');
+    std::string pad = padding(indent);
     std::vector<Item> items;
     const auto& s = tree_.scopes[static_cast<size_t>(scope)];
     const std::vector<const ExprNode*>& list = members_[static_cast<size_t>(scope)];
@@ -324,11 +331,10 @@ class Printer {
   void bound(const ExprNode& e, std::vector<Item>& items, int indent) {
     auto* inner = as<LetNode>(&e);
     if (inner == nullptr) return pieces(e, items, indent);
-    std::string pad(static_cast<size_t>(indent) * 2, ' ');
-    items.emplace_back("(\n" + pad + "  ");
+    items.emplace_back("(\n" + padding(indent + 1));
     let_line(*inner, items, indent + 1);
     items.emplace_back(ScopeText{opened(*inner, inner->body), indent + 1});
-    items.emplace_back(pad + ")");
+    items.emplace_back(padding(indent) + ")");
   }
 
   int opened(const ExprNode& opener, const Expr& inner) {
@@ -346,7 +352,7 @@ class Printer {
 
   // The expression with its operands as atoms.
   void pieces(const ExprNode& e, std::vector<Item>& items, int indent) {
-    std::string pad(static_cast<size_t>(indent) * 2, ' ');
+    std::string pad = padding(indent);
     switch (e.kind()) {
       case ExprKind::Call: {
         auto& c = static_cast<const CallNode&>(e);
@@ -472,7 +478,8 @@ class Printer {
   // Values of Lets.
   std::unordered_set<const Node*> let_values_;
   std::unordered_map<const Node*, std::string> names_;
-  std::set<std::string> used_;
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int> suffix_;
   std::unordered_map<const Node*, int> numbers_;
   std::unordered_map<const Node*, size_t> constant_index_;
   std::vector<Constant> constants_;

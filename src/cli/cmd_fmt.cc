@@ -1,0 +1,53 @@
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "ir/text/format.h"
+#include "ir/text/text.h"
+
+namespace relay::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  bool check = false;
+  bool in_place = false;
+};
+
+void run(const Options& o) {
+  std::vector<Diagnostic> problems;
+  initialize();
+  bool differs = false;
+  for (const std::string& file : o.files) {
+    try {
+      std::shared_ptr<const SourceFile> source = read_source(file);
+      parse_module(source);
+      std::string text = format_text(source);
+      bool same = text == source->text();
+      if (o.check && !same) {
+        std::printf("%s is not in canonical layout\n", escape_for_terminal(file).c_str());
+        differs = true;
+      }
+      if (o.check || (o.in_place && same)) continue;
+      write_text(o.in_place ? file : "", text, true);
+    } catch (const UserError& e) {
+      problems.insert(problems.end(), e.diagnostics().begin(), e.diagnostics().end());
+    }
+  }
+  if (!problems.empty()) throw UserError(std::move(problems));
+  if (differs) throw CLI::RuntimeError(1);
+}
+
+}  // namespace
+
+void add_fmt(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand("fmt", "Write Relay text in its canonical layout");
+  sub->add_option("FILE", o->files, "Relay text")->required();
+  CLI::Option* check =
+      sub->add_flag("--check", o->check, "Only tell which files differ, by exit code 1");
+  sub->add_flag("-i,--in-place", o->in_place, "Write the files themselves")->excludes(check);
+  sub->callback([o] { run(*o); });
+}
+
+}  // namespace relay::cli
