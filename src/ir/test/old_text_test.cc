@@ -117,5 +117,54 @@ TEST(OldText, open_expressions_declare_their_variables) {
             "%0 = multiply(2, 3);\nadd(1, %0)");
 }
 
+TEST(OldText, reads_the_metadata_section_of_tvm) {
+  test::register_test_ops();
+  std::string text = R"(#[version = "0.0.5"]
+def @main() {
+  (meta[relay.Constant][0] /* ty=Tensor[(2), float32] */, meta[relay.Constant][1])
+}
+
+#[metadata]
+{
+  "root": 1,
+  "nodes": [
+    {"type_key": ""},
+    {"type_key": "Map", "keys": ["relay.Constant"], "data": [2]},
+    {"type_key": "Array", "data": [3, 5]},
+    {"type_key": "relay.Constant",
+     "attrs": {"_checked_type_": "0", "data": "0", "span": "0", "virtual_device_": "4"}},
+    {"type_key": "VirtualDevice", "attrs": {"device_type_int": "-1"}},
+    {"type_key": "relay.Constant", "attrs": {"data": "1", "span": "0"}}
+  ],
+  "b64ndarrays": [
+    "P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAQAAAAIgAQACAAAAAAAAAAgAAAAAAAAAAADAPwAAAMA=",
+    "P6G0lvBAXt0AAAAAAAAAAAEAAAAAAAAAAAAAAAEBAQABAAAAAAAAAAE="
+  ],
+  "attrs": {"tvm_version": "0.18.0"}
+})";
+  Module mod = parse_module("old.relay", text);
+  auto* t = as<TupleNode>(mod->functions[0]->body);
+  const Tensor& weights = as<ConstantNode>(t->fields[0])->data;
+  EXPECT_EQ(weights.dtype(), DType::Float(32));
+  ASSERT_EQ(weights.num_elements(), 2);
+  EXPECT_EQ(weights.get_as_double(0), 1.5);
+  EXPECT_EQ(weights.get_as_double(1), -2);
+  EXPECT_EQ(to_string(t->fields[1]->type), "bool");
+
+  const std::pair<const char*, const char*> damages[] = {
+      {"\"data\": \"1\"", "\"data\": \"7\""},  // no such tensor
+      {"\"root\": 1", "\"root\": 9"},          // no such node
+      {"[3, 5]", "[3, 0]"},                    // a node of another kind
+      {"P6G0lvBA", "AAAAAAAA"},                // another header
+  };
+  for (const auto& [from, to] : damages) {
+    std::string broken = text;
+    size_t at = broken.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    broken.replace(at, std::string(from).size(), to);
+    EXPECT_THROW(parse_module("old.relay", broken), UserError) << to;
+  }
+}
+
 }  // namespace
 }  // namespace relay

@@ -82,7 +82,16 @@ TEST(PrintValue, long_and_endless_values_are_cut) {
   Type t = list_of(scalar_type(DType::Int(32)));
   EXPECT_EQ(print_value(list, t, lists(), options), "Cons(999999, Cons(999998, ...))");
   options.max_values = 100000;
+  options.max_chain = 5;
+  EXPECT_EQ(print_value(list, t, lists(), options),
+            "Cons(999999, Cons(999998, ... 999997 more ... Cons(0, Nil)))");
+  EXPECT_EQ(print_value(Value::tuple({list, number(7)}),
+                        tuple_type({t, scalar_type(DType::Int(32))}), lists(), options),
+            "(Cons(999999, Cons(999998, ... 999997 more ... Cons(0, Nil))), 7)");
+  options.max_chain = 2'000'000;
   EXPECT_GT(print_value(list, t, lists(), options).size(), 500000u);
+  options = {};
+  EXPECT_LT(print_value(list, t, lists(), options).size(), 2000u);
   // A reference that holds itself.
   Value endless = Value::ref(number(0));
   auto* cell = static_cast<runtime::Cell*>(endless.object());

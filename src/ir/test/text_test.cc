@@ -176,7 +176,7 @@ std::string repeat(const std::string& part, int times) {
 
 TEST(Text, deep_nesting_costs_no_stack_and_no_indentation) {
   test::register_test_ops();
-  constexpr int kDepth = 40000;
+  constexpr int kDepth = 25000;
   auto nested = [&](const std::string& open, const std::string& inner, const std::string& close) {
     return "{ " + repeat(open, kDepth) + inner + repeat(close, kDepth) + " }\n";
   };

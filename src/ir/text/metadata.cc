@@ -1,5 +1,6 @@
 #include "ir/text/metadata.h"
 
+#include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +54,110 @@ bool decode(const std::string& text, unsigned char* data, size_t size) {
                       .found(std::move(what)));
 }
 
+// ---- The section as TVM's printer wrote it
+//
+// A graph of nodes: {"root": 1, "nodes": [{"type_key": "Map", "keys": ["relay.Constant"], "data":
+// [2]}, {"type_key": "Array", "data": [3]}, {"type_key": "relay.Constant", "attrs": {"data": "0"}},
+// ...], "b64ndarrays": [...]}. References are indices of nodes; a constant's data is an index of
+// b64ndarrays, each a tensor with a header.
+
+class GraphReader {
+ public:
+  GraphReader(const nlohmann::json& root, const Span& span) : root_(root), span_(span) {}
+
+  std::vector<Constant> read() {
+    const nlohmann::json& sections = node(member(root_, "root"));
+    const nlohmann::json& keys = member(sections, "keys");
+    const nlohmann::json& data = member(sections, "data");
+    std::vector<Constant> out;
+    for (size_t i = 0; i < keys.size() && i < data.size(); ++i) {
+      if (keys[i] != "relay.Constant") continue;
+      for (const auto& index : member(node(data[i]), "data")) {
+        const nlohmann::json& attrs = member(node(index), "attrs");
+        const nlohmann::json& tensors = member(root_, "b64ndarrays");
+        const nlohmann::json& text = at(tensors, number(member(attrs, "data")));
+        if (!text.is_string()) bad(span_, "a tensor that is no text");
+        out.push_back(constant(tensor(text.get_ref<const std::string&>()), span_));
+      }
+    }
+    return out;
+  }
+
+ private:
+  const nlohmann::json& member(const nlohmann::json& object, const char* key) {
+    if (!object.is_object() || !object.contains(key)) {
+      bad(span_, std::string("a node without \"") + key + "\"");
+    }
+    return object[key];
+  }
+  const nlohmann::json& at(const nlohmann::json& list, size_t i) {
+    if (!list.is_array() || i >= list.size()) bad(span_, "a reference to nothing");
+    return list[i];
+  }
+  const nlohmann::json& node(const nlohmann::json& index) {
+    return at(member(root_, "nodes"), number(index));
+  }
+  // An index, written as a number or as text.
+  size_t number(const nlohmann::json& j) {
+    if (j.is_number_unsigned()) return j.get<size_t>();
+    size_t n = 0;
+    if (j.is_string()) {
+      const std::string& text = j.get_ref<const std::string&>();
+      auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+      if (error == std::errc() && end == text.data() + text.size()) return n;
+    }
+    bad(span_, "an index that is no number");
+  }
+
+  Tensor tensor(const std::string& text) {
+    constexpr uint64_t kMagic = 0xDD5E40F096B4A13F;
+    struct Header {
+      uint64_t magic, reserved;
+      int32_t device_type, device_id, rank;
+      uint8_t code, bits;
+      uint16_t lanes;
+    };
+    static_assert(sizeof(Header) == 32);
+    if (text.size() % 4 != 0 || text.size() < 4) bad(span_, "a tensor cut off");
+    size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+    std::vector<unsigned char> bytes(text.size() / 4 * 3 - padding);
+    if (!decode(text, bytes.data(), bytes.size())) bad(span_, "a tensor that is no base64");
+    size_t place = 0;
+    auto take = [&](auto& value) {
+      if (bytes.size() - place < sizeof value) bad(span_, "a tensor cut off");
+      std::memcpy(&value, bytes.data() + place, sizeof value);
+      place += sizeof value;
+    };
+    Header h;
+    take(h);
+    if (h.magic != kMagic || h.rank < 0 || h.rank > 32) bad(span_, "a tensor without its header");
+    std::vector<int64_t> shape(static_cast<size_t>(h.rank));
+    for (int64_t& d : shape) take(d);
+    int64_t size = 0;
+    take(size);
+    static constexpr const char* kKinds[] = {"int", "uint", "float", "", "bfloat"};
+    bool boolean = h.bits == 1 && h.code == 1;
+    std::string name = boolean ? "bool" : h.code < 5 ? kKinds[h.code] + std::to_string(h.bits) : "";
+    auto dtype = DType::parse(name);
+    if (!dtype || h.lanes != 1) bad(span_, "a tensor of an unknown dtype");
+    int64_t expected = static_cast<int64_t>(dtype->bytes());
+    for (int64_t d : shape) {
+      if (d < 0 || __builtin_mul_overflow(expected, d, &expected))
+        bad(span_, "a tensor's bad shape");
+    }
+    if (size != expected || static_cast<size_t>(size) != bytes.size() - place) {
+      bad(span_, "a tensor whose data does not fit its shape");
+    }
+    Tensor out = Tensor::empty(*dtype, shape);
+    if (size > 0)
+      std::memcpy(out.data<unsigned char>(), bytes.data() + place, bytes.size() - place);
+    return out;
+  }
+
+  const nlohmann::json& root_;
+  const Span& span_;
+};
+
 }  // namespace
 
 std::string write_metadata(const std::vector<Constant>& constants) {
@@ -80,6 +185,7 @@ std::vector<Constant> read_metadata(std::string_view json, const Span& span) {
   }
   nlohmann::json root = nlohmann::json::parse(json, nullptr, false);
   if (root.is_discarded() || !root.is_object()) bad(span, "no JSON object");
+  if (root.contains("b64ndarrays")) return GraphReader(root, span).read();
   std::vector<Constant> out;
   auto list = root.find("relay.Constant");
   if (list == root.end() || !list->is_array()) bad(span, "no list \"relay.Constant\"");

@@ -13,7 +13,8 @@ namespace relay::text {
 // little-endian bytes}, ...]}.
 std::string write_metadata(const std::vector<Constant>& constants);
 
-// Throws UserError E0108 for anything but what write_metadata gives.
+// Reads what write_metadata gives, and the section as TVM's printer wrote it. Throws UserError
+// E0108 for anything else.
 std::vector<Constant> read_metadata(std::string_view json, const Span& span);
 
 }  // namespace relay::text

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <variant>
 
+#include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -78,7 +79,13 @@ class ValuePrinter {
   struct Part {
     const Object* value;
     Type type;
+    // Of data in the last field of data of its type: how many further ones are shown before those
+    // between the ends of the chain are passed over; -1 when all are.
+    int64_t before_gap = -1;
+    bool in_chain = false;
   };
+  // A chain longer than this is not measured; it is cut by max_values.
+  static constexpr int64_t kMaxMeasured = 100'000'000;
 
   void print(const Part& p) {
     if (p.value == nullptr || ++shown_ > options_.max_values) {
@@ -118,10 +125,18 @@ class ValuePrinter {
     }
   }
 
-  void print_data(const Part& p) {
+  void print_data(Part p) {
     auto* call = as<TypeCallNode>(p.type);
     auto* header = as<GlobalTypeVarNode>(call != nullptr ? call->func : p.type);
     TypeData data = mod_ && header != nullptr ? mod_->find_type(header->name_hint) : nullptr;
+    if (!p.in_chain) {
+      p.before_gap = chain_length(p) > options_.max_chain ? options_.max_chain / 2 : -1;
+    } else if (p.before_gap == 0) {
+      int64_t skipped = chain_length(p) - options_.max_chain / 2;
+      for (int64_t i = 0; i < skipped; ++i) p.value = last_field(p.value);
+      out_ += "... " + std::to_string(skipped) + " more ... ";
+      p.before_gap = -1;
+    }
     auto tag = static_cast<size_t>(cell(p).tag);
     std::vector<Type> types;
     if (data && tag < data->constructors.size()) {
@@ -133,6 +148,31 @@ class ValuePrinter {
     if (cell(p).count == 0) return;
     out_ += "(";
     push_fields(cell(p), types, ")");
+    if (last_field(p.value) == nullptr) return;
+    // Fields lie on the stack from the last one up, above the closing bracket.
+    size_t above = 2 * cell(p).count - 1;
+    auto& last = std::get<Part>(stack_[stack_.size() - above]);
+    // The type of what is passed over must go on as it was.
+    bool regular =
+        last.type == p.type || (last.type && p.type && structural_equal(last.type, p.type));
+    if (!regular) return;
+    last.in_chain = true;
+    last.before_gap = p.before_gap > 0 ? p.before_gap - 1 : -1;
+  }
+
+  // The data in the last field, or null when there is none.
+  static const Object* last_field(const Object* value) {
+    auto& c = *static_cast<const Cell*>(value);
+    const Object* last = c.count == 0 ? nullptr : c.fields[c.count - 1];
+    return last != nullptr && last->kind == ObjectKind::adt ? last : nullptr;
+  }
+  int64_t chain_length(const Part& p) {
+    int64_t length = 1;
+    for (const Object* v = last_field(p.value); v != nullptr; v = last_field(v)) {
+      if (++length + measured_ > kMaxMeasured) return 0;
+    }
+    measured_ += length;
+    return length;
   }
 
   // The constructor's fields with the type's parameters filled in.
@@ -163,6 +203,7 @@ class ValuePrinter {
   std::vector<std::variant<std::string, Part>> stack_;
   std::string out_;
   int64_t shown_ = 0;
+  int64_t measured_ = 0;
 };
 
 }  // namespace

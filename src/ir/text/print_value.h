@@ -5,6 +5,7 @@
 //   Tensor[(224, 224), float32]          a large one, by its type
 //   (1, [2.5, 0])                        a tuple
 //   Cons(1, Cons(2, Nil))                a value of a data type
+//   Cons(1, ... 999998 more ... Cons(0, Nil))   a long one
 //   ref(7)                               a reference with its content
 //   <@f: fn (int32) -> int32>            a function by its name and type
 #pragma once
@@ -20,6 +21,8 @@ namespace relay {
 struct PrintValueOptions {
   // Tensors with more elements are shown by their type.
   int64_t max_elements = 64;
+  // Data that nests in its last field, as a list does, is shown by its two ends when it is longer.
+  int64_t max_chain = 100;
   // Values shown, fields and all; what is left out becomes `...`. A reference may refer to itself.
   int64_t max_values = 2000;
   // The name of the function that a closure's tag stands for, empty when it has none.
