@@ -39,7 +39,9 @@ struct Pool {
 
 // Zero-initialised and trivially destructible: objects may still be freed while the thread's
 // other variables are being destroyed.
-thread_local constinit Pool pool{};
+// Small enough for the room that every process keeps for the variables of libraries loaded later:
+// so it is reached without a call.
+[[gnu::tls_model("initial-exec")]] thread_local constinit Pool pool{};
 
 struct PoolCloser {
   bool used = false;

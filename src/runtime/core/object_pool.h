@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/core/dtype.h"
+#include "runtime/core/object.h"
+
 namespace relay::runtime {
 
 // Objects that this thread has made, minus those that it has freed, and their bytes: the difference
@@ -19,5 +22,8 @@ ObjectCounts thread_object_counts();
 // that making one costs a few instructions.
 void* allocate_object(size_t bytes, bool cache_line) noexcept;
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept;
+
+// A tensor of rank 0 whose element is not set. RuntimeError E0604 when memory is exhausted.
+Object* new_scalar(DType dtype);
 
 }  // namespace relay::runtime

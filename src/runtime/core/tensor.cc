@@ -205,6 +205,22 @@ Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape, bool with_data) {
   return rep;
 }
 
+Object* new_scalar(DType dtype) {
+  constexpr size_t kBytes = 2 * kAlignment;
+  static_assert(sizeof(Tensor::Rep) - sizeof(Tensor::Rep::shape) <= kAlignment);
+  void* memory = allocate_object(kBytes, true);
+  if (memory == nullptr) {
+    throw RuntimeError(Diagnostic(codes::run_out_of_memory, {}, "no memory for a scalar"));
+  }
+  auto* rep = new (memory) Tensor::Rep;
+  rep->dtype = dtype;
+  rep->num_elements = 1;
+  rep->own_bytes = kBytes;
+  rep->data = static_cast<char*>(memory) + kAlignment;
+  add_thread_object_bytes(kBytes);
+  return rep;
+}
+
 Tensor Tensor::empty(DType dtype, Shape shape) { return adopt(make_rep(dtype, shape, true)); }
 
 Tensor Tensor::zeros(DType dtype, Shape shape) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/core/object_pool.h"
 #include "runtime/vm/interpreter.h"
 
 namespace relay::runtime {
@@ -142,7 +143,7 @@ void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape) {
 
 Object* Interpreter::box(int64_t scalar, DType dtype) {
   if (limited()) charge(sizeof(Tensor::Rep));
-  Tensor::Rep* rep = Tensor::empty(dtype, Shape()).take();
+  auto* rep = static_cast<Tensor::Rep*>(new_scalar(dtype));
   // Little-endian: the element's bytes are the first ones of the register.
   if (dtype.bits == 64) {
     std::memcpy(rep->data, &scalar, 8);
@@ -217,7 +218,7 @@ void Interpreter::call(const Function& callee, const Instruction& in, uint32_t r
   const int32_t* list = frame().function->lists.data() + in.b;
   size_t caller = c_.frame_;
   push_frame(callee, return_pc, in.dst);
-  make_outputs(callee);
+  if (callee.writes_outputs) make_outputs(callee);
   Slot* from = c_.slots_.data() + caller + kFrameSlots;
   Slot* to = c_.slots_.data() + c_.frame_ + kFrameSlots;
   for (uint32_t n = 0; n < in.count; ++n) to[n].object = take_entry(from, list[n]);
@@ -232,7 +233,7 @@ void Interpreter::invoke_closure(const Instruction& in, uint32_t return_pc) {
   }
   size_t caller = c_.frame_;
   push_frame(callee, return_pc, in.dst);
-  make_outputs(callee);
+  if (callee.writes_outputs) make_outputs(callee);
   Slot* from = c_.slots_.data() + caller + kFrameSlots;
   Slot* to = c_.slots_.data() + c_.frame_ + kFrameSlots;
   for (uint32_t n = 0; n < closure->count; ++n) {
@@ -268,7 +269,7 @@ void Interpreter::replace_frame(const Function& callee) {
   int32_t return_reg = frame().return_reg;
   pop_frame();
   push_frame(callee, return_pc, return_reg);
-  make_outputs(callee);
+  if (callee.writes_outputs) make_outputs(callee);
   Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
   for (Object* arg : c_.args_) (r++)->object = arg;
   c_.args_.clear();
@@ -280,7 +281,8 @@ Value Interpreter::execute() {
   Slot* i = nullptr;
   const Instruction* code = nullptr;
   uint32_t pc = 0;
-  auto load = [&](uint32_t at) {
+  // Both are inlined: what they change stays in machine registers.
+  auto load = [&](uint32_t at) __attribute__((always_inline)) {
     w = window();
     r = w.r;
     i = w.i;
@@ -288,7 +290,7 @@ Value Interpreter::execute() {
     pc = at;
   };
   // Leaves the frame with a result that is owned; true when the frame was the outermost.
-  auto leave = [&](Object* result) {
+  auto leave = [&](Object * result) __attribute__((always_inline)) {
     uint32_t return_pc = frame().return_pc;
     int32_t return_reg = frame().return_reg;
     pop_frame();

@@ -52,11 +52,16 @@ class Interpreter {
     return static_cast<size_t>(function.num_registers) +
            (function.writes_outputs ? function.results.size() : 0);
   }
-  Window window();
+  Window window() {
+    Frame& f = frame();
+    Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
+    return {f.function, r, r + object_slots(*f.function), f.arena};
+  }
   // Opens a frame with null registers.
   void push_frame(const Function& function, uint32_t return_pc, int32_t return_reg);
   void pop_frame();
   void grow(size_t slots);
+  char* push_arena(const Function& function);
   // The buffers that a function writes its results to.
   void make_outputs(const Function& function, std::span<const Tensor> outputs = {});
   // What the frame of a function with output buffers returns.
@@ -136,5 +141,39 @@ class Interpreter {
   relay_kernel_context kernel_context_{};
   int64_t bytes_before_ = 0;
 };
+
+inline void Interpreter::push_frame(const Function& function, uint32_t return_pc,
+                                    int32_t return_reg) {
+  size_t registers = object_slots(function) + static_cast<size_t>(function.num_int_registers);
+  size_t end = c_.top_ + kFrameSlots + registers;
+  if (end > c_.slots_.size()) [[unlikely]]
+    grow(end);
+  if (limited()) [[unlikely]] {
+    charge(static_cast<int64_t>((kFrameSlots + registers) * sizeof(Slot)) + function.arena_bytes);
+  }
+  ArenaStack::Mark mark = c_.arena_.mark();
+  char* arena = function.arena_bytes > 0 ? push_arena(function) : nullptr;
+  Slot* at = c_.slots_.data() + c_.top_;
+  size_t caller = c_.depth_ > 0 ? c_.frame_ : c_.top_;
+  new (at) Frame{&function, caller, return_pc, return_reg, mark, arena};
+  at += kFrameSlots;
+  for (size_t n = 0; n < registers; ++n) at[n].integer = 0;
+  c_.frame_ = c_.top_;
+  c_.top_ = end;
+  ++c_.depth_;
+}
+
+inline void Interpreter::pop_frame() {
+  const Frame& f = frame();
+  Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
+  size_t objects = object_slots(*f.function);
+  for (size_t n = 0; n < objects; ++n) {
+    if (r[n].object != nullptr) release(r[n].object);
+  }
+  if (f.arena != nullptr) c_.arena_.pop(f.mark);
+  c_.top_ = c_.frame_;
+  c_.frame_ = f.caller;
+  --c_.depth_;
+}
 
 }  // namespace relay::runtime

@@ -59,59 +59,13 @@ Value Interpreter::run(size_t function, std::span<const Value> args,
                        std::span<const Tensor> outputs) {
   const Function& f = program_.functions[function];
   push_frame(f, 0, 0);
-  make_outputs(f, outputs);
+  if (f.writes_outputs) make_outputs(f, outputs);
   Slot* r = window().r;
   for (size_t n = 0; n < args.size(); ++n) {
     retain(args[n].object());
     r[n].object = args[n].object();
   }
   return execute();
-}
-
-Interpreter::Window Interpreter::window() {
-  Frame& f = frame();
-  Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
-  return {f.function, r, r + object_slots(*f.function), f.arena};
-}
-
-void Interpreter::push_frame(const Function& function, uint32_t return_pc, int32_t return_reg) {
-  size_t objects = object_slots(function);
-  size_t registers = objects + static_cast<size_t>(function.num_int_registers);
-  size_t end = c_.top_ + kFrameSlots + registers;
-  if (end > c_.slots_.size()) [[unlikely]]
-    grow(end);
-  if (limited()) [[unlikely]] {
-    charge(static_cast<int64_t>((kFrameSlots + registers) * sizeof(Slot)) + function.arena_bytes);
-  }
-  ArenaStack::Mark mark = c_.arena_.mark();
-  char* arena = nullptr;
-  if (function.arena_bytes > 0) {
-    arena = c_.arena_.push(static_cast<size_t>(function.arena_bytes));
-    if (options_.poison) {
-      std::memset(arena, *options_.poison, static_cast<size_t>(function.arena_bytes));
-    }
-  }
-  Slot* at = c_.slots_.data() + c_.top_;
-  size_t caller = c_.depth_ > 0 ? c_.frame_ : c_.top_;
-  new (at) Frame{&function, caller, return_pc, return_reg, mark, arena};
-  at += kFrameSlots;
-  for (size_t n = 0; n < registers; ++n) at[n].integer = 0;
-  c_.frame_ = c_.top_;
-  c_.top_ = end;
-  ++c_.depth_;
-}
-
-void Interpreter::pop_frame() {
-  const Frame& f = frame();
-  Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
-  size_t objects = object_slots(*f.function);
-  for (size_t n = 0; n < objects; ++n) {
-    if (r[n].object != nullptr) release(r[n].object);
-  }
-  if (f.arena != nullptr) c_.arena_.pop(f.mark);
-  c_.top_ = c_.frame_;
-  c_.frame_ = f.caller;
-  --c_.depth_;
 }
 
 void Interpreter::grow(size_t slots) {
@@ -125,8 +79,15 @@ void Interpreter::grow(size_t slots) {
   c_.slots_.resize(std::min(std::max({slots, 2 * c_.slots_.size(), kMinSlots}), kMaxSlots));
 }
 
+char* Interpreter::push_arena(const Function& function) {
+  char* arena = c_.arena_.push(static_cast<size_t>(function.arena_bytes));
+  if (options_.poison) {
+    std::memset(arena, *options_.poison, static_cast<size_t>(function.arena_bytes));
+  }
+  return arena;
+}
+
 void Interpreter::make_outputs(const Function& function, std::span<const Tensor> outputs) {
-  if (!function.writes_outputs) return;
   Slot* r = window().r + function.num_registers;
   for (size_t n = 0; n < function.results.size(); ++n) {
     const TensorSpec& type = function.results[n].tensor;
