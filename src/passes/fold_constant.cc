@@ -32,20 +32,6 @@ std::optional<int64_t> bytes_of(const Type& type) {
   return total;
 }
 
-// The effects of a module's expressions, found out when they are first asked for.
-class LazyPurity {
- public:
-  explicit LazyPurity(const Module& mod) : mod_(mod) {}
-  Effects of(const Expr& e) {
-    if (!purity_) purity_.emplace(mod_);
-    return purity_->of(e);
-  }
-
- private:
-  const Module& mod_;
-  std::optional<Purity> purity_;
-};
-
 class Folder : public Rewriter {
  public:
   Folder(const PassContext& ctx, int64_t max_bytes, LazyPurity& purity)

@@ -16,6 +16,7 @@
 #include "passes/infer_type.h"
 #include "passes/inline.h"
 #include "passes/lambda_lift.h"
+#include "passes/partial_evaluate.h"
 #include "passes/remove_unused_functions.h"
 #include "passes/simplify_expr.h"
 #include "passes/simplify_inference.h"
@@ -43,6 +44,7 @@ constexpr std::array kAll{
     &kInferType,
     &kInline,
     &kLambdaLift,
+    &kPartialEvaluate,
     &kRemoveUnusedFunctions,
     &kSimplifyExpr,
     &kSimplifyInference,
@@ -55,7 +57,9 @@ constexpr std::array kAll{
 
 constexpr std::array kOptimize{
     &kRemoveUnusedFunctions,
-    &kInline,             // from here on a function that is left is called often, or recursive
+    &kInline,           // from here on a function that is left is called often, or recursive
+    &kPartialEvaluate,  // known data, closures and references are no more
+    &kRemoveUnusedFunctions,
     &kSimplifyInference,  // no operator that only training needs is left
     &kDeadCodeElimination,
     &kToGraphNormalForm,  // pure values have no names: the next passes see along operands

@@ -1,5 +1,6 @@
 #include "passes/purity.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "ir/op.h"
@@ -15,13 +16,26 @@ bool is_pure_op_call(const CallNode& call) {
 
 namespace {
 
+bool takes_functions(const FunctionNode& f) {
+  for (const Var& p : f.params) {
+    if (isa<FuncTypeNode>(p->type)) return true;
+  }
+  return false;
+}
+
 // Expressions as vertices; an edge to everything that an evaluation evaluates. Only calls close
 // cycles, so a cycle is a recursion.
+//
+// A function with functions among its parameters is there twice: as it is, where a call of a
+// parameter may do everything, and as a known caller sees it, who answers for the arguments itself.
 class EvaluationGraph {
  public:
   explicit EvaluationGraph(const Module& mod) : mod_(mod) {
     for (const Function& f : mod->functions) collect(f);
-    for (const Node* n : nodes_) connect(*n);
+    num_expressions_ = nodes_.size();
+    // The list grows by the second copies.
+    for (size_t i = 0; i < num_expressions_; ++i) add_copy(*nodes_[i]);
+    for (size_t i = 0; i < nodes_.size(); ++i) connect(i);
   }
 
   void solve() {
@@ -30,12 +44,19 @@ class EvaluationGraph {
     for (const std::vector<size_t>& group : strong_components(edges_)) join(group);
   }
 
-  size_t size() const { return nodes_.size(); }
+  size_t num_expressions() const { return num_expressions_; }
   const Node* node(size_t i) const { return nodes_[i]; }
   Effects own(size_t i) const { return own_alone_[i]; }
   Effects total(size_t i) const { return total_[i]; }
+  Effects body(const FunctionNode& f) const { return total_[seen_by_caller(f)]; }
 
  private:
+  // The second copy of a function's own expressions, those of functions inside it left out.
+  struct Copy {
+    const FunctionNode* function;
+    std::unordered_map<const Node*, size_t> index;
+  };
+
   void collect(const Function& f) {
     post_order(
         f,
@@ -43,12 +64,39 @@ class EvaluationGraph {
           if (n.info().family != family::expr) return;
           if (!index_.emplace(&n, nodes_.size()).second) return;
           nodes_.push_back(&n);
+          copy_of_.push_back(nullptr);
           auto* l = as<LetNode>(&n);
           if (l == nullptr) return;
           if (auto* bound = as<FunctionNode>(l->value))
             known_functions_.emplace(l->var.get(), bound);
         },
         family::expr | family::pattern);
+  }
+
+  void add_copy(const Node& n) {
+    auto* f = as<FunctionNode>(&n);
+    if (f == nullptr || !takes_functions(*f)) return;
+    Copy& copy = copies_[f];
+    copy.function = f;
+    post_order_if(
+        f->body, [](const Node& inner) { return !isa<FunctionNode>(&inner); },
+        [&](const Node& inner) {
+          if (inner.info().family != family::expr) return;
+          copy.index.emplace(&inner, nodes_.size());
+          nodes_.push_back(&inner);
+          copy_of_.push_back(&copy);
+        },
+        family::expr | family::pattern);
+  }
+
+  // The vertex of a function's body for callers that answer for the arguments.
+  size_t seen_by_caller(const FunctionNode& f) const {
+    auto copy = copies_.find(&f);
+    if (copy != copies_.end()) {
+      auto it = copy->second.index.find(f.body.get());
+      if (it != copy->second.index.end()) return it->second;
+    }
+    return index_.at(f.body.get());
   }
 
   // The function that a callee is known to be.
@@ -59,28 +107,55 @@ class EvaluationGraph {
     return it == known_functions_.end() ? nullptr : it->second;
   }
 
-  void connect(const Node& n) {
-    std::vector<size_t> edges;
+  static bool is_own_parameter(const Copy* copy, const Expr& e) {
+    if (copy == nullptr) return false;
+    const std::vector<Var>& params = copy->function->params;
+    return std::any_of(params.begin(), params.end(), [&](const Var& p) { return p == e; });
+  }
+
+  // What a call does besides evaluating its operands.
+  void connect_call(const CallNode& c, const Copy* copy, Effects& own,
+                    std::vector<size_t>& callees) {
+    if (auto* op = as<OpNode>(c.op)) {
+      if (op->row->effect == Effect::Random) own = Effects::random();
+      if (op->row->effect == Effect::Io) own = Effects::io();
+      return;
+    }
+    if (isa<ConstructorNode>(c.op) || is_own_parameter(copy, c.op)) return;
+    const FunctionNode* f = target(c.op);
+    if (f == nullptr) {
+      own = Effects::all();
+      return;
+    }
+    callees.push_back(seen_by_caller(*f));
+    for (size_t i = 0; i < f->params.size() && i < c.args.size(); ++i) {
+      if (!isa<FuncTypeNode>(f->params[i]->type) || is_own_parameter(copy, c.args[i])) continue;
+      if (isa<ConstructorNode>(c.args[i])) continue;
+      if (auto* passed = target(c.args[i])) {
+        // Its own parameters are whatever the callee has.
+        callees.push_back(index_.at(passed->body.get()));
+      } else {
+        own = Effects::all();
+      }
+    }
+  }
+
+  void connect(size_t v) {
+    const Node& n = *nodes_[v];
+    const Copy* copy = copy_of_[v];
+    std::vector<size_t> edges, callees;
     Effects own;
     auto add = [&](const Node* to) {
+      if (copy != nullptr) {
+        auto it = copy->index.find(to);
+        if (it != copy->index.end()) return edges.push_back(it->second);
+      }
       auto it = index_.find(to);
       if (it != index_.end()) edges.push_back(it->second);
     };
     switch (n.kind()) {
       case ExprKind::Function:
         break;
-      case ExprKind::Call: {
-        auto& c = static_cast<const CallNode&>(n);
-        if (auto* op = as<OpNode>(c.op)) {
-          if (op->row->effect != Effect::Pure) own = Effects::write();
-        } else if (auto* f = target(c.op)) {
-          add(f->body.get());
-        } else if (!isa<ConstructorNode>(c.op)) {
-          own = Effects::all();
-        }
-        for_each_child(n, [&](const NodeRef& child) { add(child.get()); });
-        break;
-      }
       case ExprKind::Match: {
         auto& m = static_cast<const MatchNode&>(n);
         if (!m.complete) own = Effects::partial();
@@ -88,23 +163,16 @@ class EvaluationGraph {
         for (const Clause& c : m.clauses) add(c->rhs.get());
         break;
       }
-      case ExprKind::RefCreate:
-        own = Effects::alloc();
-        break;
-      case ExprKind::RefRead:
-        own = Effects::read();
-        break;
-      case ExprKind::RefWrite:
-        own = Effects::write();
-        break;
       default:
-        break;
+        if (auto* c = as<CallNode>(&n)) connect_call(*c, copy, own, callees);
+        if (isa<RefCreateNode>(&n)) own = Effects::alloc();
+        if (isa<RefReadNode>(&n)) own = Effects::read();
+        if (isa<RefWriteNode>(&n)) own = Effects::write();
+        for_each_child(n, [&](const NodeRef& child) { add(child.get()); });
     }
-    if (n.kind() != ExprKind::Function && n.kind() != ExprKind::Call &&
-        n.kind() != ExprKind::Match) {
-      for_each_child(n, [&](const NodeRef& child) { add(child.get()); });
-    }
+    edges.insert(edges.end(), callees.begin(), callees.end());
     edges_.push_back(std::move(edges));
+    callees_.push_back(std::move(callees));
     own_.push_back(own);
   }
 
@@ -120,9 +188,7 @@ class EvaluationGraph {
     for (size_t v : group) total_[v] = joined;
     // What a call adds besides its arguments is what its callee does.
     for (size_t v : group) {
-      auto* c = as<CallNode>(nodes_[v]);
-      auto* f = c == nullptr ? nullptr : target(c->op);
-      if (f != nullptr) own_alone_[v] = own_[v] | total_[index_.at(f->body.get())];
+      for (size_t callee : callees_[v]) own_alone_[v] = own_alone_[v] | total_[callee];
     }
   }
 
@@ -130,7 +196,11 @@ class EvaluationGraph {
   std::vector<const Node*> nodes_;
   std::unordered_map<const Node*, size_t> index_;
   std::unordered_map<const Node*, const FunctionNode*> known_functions_;
+  std::vector<const Copy*> copy_of_;  // null for the first copy
+  std::unordered_map<const Node*, Copy> copies_;
+  size_t num_expressions_ = 0;
   std::vector<std::vector<size_t>> edges_;
+  std::vector<std::vector<size_t>> callees_;
   std::vector<Effects> own_;
   std::vector<Effects> own_alone_;
   std::vector<Effects> total_;
@@ -141,9 +211,11 @@ class EvaluationGraph {
 Purity::Purity(const Module& mod) : mod_(mod) {
   EvaluationGraph graph(mod_);
   graph.solve();
-  entries_.reserve(graph.size());
-  for (size_t i = 0; i < graph.size(); ++i) {
-    entries_.emplace(graph.node(i), Entry{graph.own(i), graph.total(i)});
+  entries_.reserve(graph.num_expressions());
+  for (size_t i = 0; i < graph.num_expressions(); ++i) {
+    const Node* n = graph.node(i);
+    entries_.emplace(n, Entry{graph.own(i), graph.total(i)});
+    if (auto* f = as<FunctionNode>(n)) bodies_.emplace(n, graph.body(*f));
   }
 }
 
@@ -155,5 +227,11 @@ const Purity::Entry& Purity::entry(const Expr& e) const {
 
 Effects Purity::of(const Expr& e) const { return entry(e).total; }
 Effects Purity::of_node(const Expr& e) const { return entry(e).own; }
+
+Effects Purity::of_body(const Function& f) const {
+  auto it = bodies_.find(f.get());
+  RELAY_CHECK(it != bodies_.end(), "the effects of a function of another module were asked");
+  return it->second;
+}
 
 }  // namespace relay

@@ -3,9 +3,12 @@
 // The one place that knows when an expression may be moved, merged or dropped. Effects are joined
 // over everything that an evaluation reaches: operands, branches, and the bodies of functions that
 // are known to be called. A function as a value does nothing; calling a function that is not known
-// (a parameter, a field of a tuple) may do everything.
+// (a parameter, a field of a tuple) may do everything. A call of a known function that calls its
+// parameters does what the functions that are passed to it do: `@map(fn (%x) { exp(%x) }, %l)` is
+// as pure as exp.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "ir/module.h"
@@ -21,17 +24,25 @@ class Effects {
   static constexpr Effects alloc() { return Effects(1); }
   // Reads a reference: its value depends on when.
   static constexpr Effects read() { return Effects(2); }
-  // Writes a reference, draws random numbers, does I/O.
+  // Writes a reference.
   static constexpr Effects write() { return Effects(4); }
   // May fail (a match without a clause) or not end (recursion).
   static constexpr Effects partial() { return Effects(8); }
-  static constexpr Effects all() { return Effects(15); }
+  // Draws random numbers.
+  static constexpr Effects random() { return Effects(16); }
+  // Talks to the world outside.
+  static constexpr Effects io() { return Effects(32); }
+  static constexpr Effects all() { return Effects(63); }
 
   friend constexpr Effects operator|(Effects a, Effects b) { return Effects(a.bits_ | b.bits_); }
   friend constexpr bool operator==(Effects, Effects) = default;
 
+  constexpr bool has(Effects any) const { return (bits_ & any.bits_) != 0; }
+  constexpr bool reads() const { return has(read()); }
+  constexpr bool writes() const { return has(write()); }
+  constexpr bool draws_random() const { return has(random()); }
   // The evaluation may be left out when nobody uses its value.
-  constexpr bool droppable() const { return (bits_ & (write().bits_ | partial().bits_)) == 0; }
+  constexpr bool droppable() const { return !has(write() | partial() | random() | io()); }
   // The evaluation may be moved, and merged with an equal one.
   constexpr bool pure() const { return bits_ == 0; }
 
@@ -54,6 +65,9 @@ class Purity {
   Effects of(const Expr& e) const;
   // The same without the operands: what the node itself adds.
   Effects of_node(const Expr& e) const;
+  // Calling a function of the module, or one inside it. What its parameters do when it calls them
+  // is not counted: whoever passes them knows.
+  Effects of_body(const Function& f) const;
 
  private:
   struct Entry {
@@ -64,6 +78,23 @@ class Purity {
 
   Module mod_;  // keeps the keys alive
   std::unordered_map<const Node*, Entry> entries_;
+  std::unordered_map<const Node*, Effects> bodies_;
+};
+
+// The same, found out when it is first asked for. The module outlives it.
+class LazyPurity {
+ public:
+  explicit LazyPurity(const Module& mod) : mod_(mod) {}
+  Effects of(const Expr& e) { return get().of(e); }
+  Effects of_node(const Expr& e) { return get().of_node(e); }
+
+ private:
+  const Purity& get() {
+    if (!purity_) purity_.emplace(mod_);
+    return *purity_;
+  }
+  const Module& mod_;
+  std::optional<Purity> purity_;
 };
 
 }  // namespace relay

@@ -1,0 +1,679 @@
+#include "passes/partial/machine.h"
+
+#include <span>
+
+#include "ir/op.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "passes/partial/patterns.h"
+#include "passes/partial/store.h"
+
+namespace relay::partial {
+namespace {
+
+constexpr uint32_t kTypes = family::type | family::dim;
+constexpr uint32_t kPrograms = family::expr | family::pattern;
+
+// How often an evaluation is begun anew without what led it nowhere.
+constexpr int kMaxAttempts = 16;
+
+// Thrown when the evaluation at hand leads nowhere.
+struct Regret {
+  bool try_again;
+};
+
+bool same_type(const Type& a, const Type& b) { return a == b || structural_equal(a, b); }
+
+bool is_opaque(const FunctionNode& f) {
+  for (const char* key : {attr::kPrimitive, attr::kCompiler, attr::kExtern}) {
+    if (f.has_attr(key)) return true;
+  }
+  return false;
+}
+
+class Machine {
+ public:
+  Machine(const Program& program, Unroller& unroller, bool last_attempt)
+      : program_(program), unroller_(unroller), last_attempt_(last_attempt) {}
+
+  // The residual body; null when nothing was done.
+  Expr run(const Function& f) {
+    Env* env = arena_.env(nullptr, nullptr);
+    block_ = arena_.block(nullptr);
+    for (const Var& p : f->params) bind(*env, p.get(), atom_value(p, p->type));
+    go(f->body, env);
+    run();
+    Value* result = result_;
+    if (!result->atom) {
+      demand(result);
+      run();
+    }
+    Expr body = close(*block_, result->atom);
+    return done_ == 0 ? nullptr : body;
+  }
+
+ private:
+  struct Frame {
+    enum Kind : uint8_t {
+      bind,      // the result is the value of a Let's variable
+      retry,     // the expression again, now that what it needs has atoms
+      leave,     // out of the function `expr` that was gone into
+      demand,    // an atom for `value`
+      body,      // the result is that of the body of the closure `value`
+      branches,  // the result is that of a branch
+    };
+    Kind kind;
+    Expr expr;
+    Env* env = nullptr;
+    Value* value = nullptr;
+    Value* result = nullptr;        // body, branches: while its atom is made
+    const LetNode* name = nullptr;  // what `naming_` was
+  };
+  // An If or Match that a run decides.
+  struct Branching {
+    Block* around;
+    Store::Part part;
+    Value* on;
+    std::vector<Expr> done;
+    std::vector<Pattern> patterns;  // of the branches of a Match
+  };
+  // The body of a function that stays in the program.
+  struct Body {
+    Block* around;
+    Store::Part part;
+    std::vector<Var> params;
+    std::vector<TypeVar> type_params;
+    std::vector<Value*> out_of_reach;
+  };
+
+  // ---- Values
+  // ------------------------------------------------------------------------------------
+
+  Value* make_value(Value::Kind kind, Type type, Span span = {}) {
+    Value* v = arena_.value(kind, std::move(type), block_);
+    v->span = std::move(span);
+    return v;
+  }
+
+  Value* atom_value(Expr atom, Type type) {
+    Value* v = make_value(Value::dynamic, std::move(type));
+    v->atom = std::move(atom);
+    return v;
+  }
+
+  Type type_in(const Env& env, const Type& t) const {
+    if (env.types == nullptr || !t) return t;
+    return Type::unchecked(substitute(t, *env.types, kTypes));
+  }
+  std::vector<Type> types_in(const Env& env, std::vector<Type> types) const {
+    for (Type& t : types) t = type_in(env, t);
+    return types;
+  }
+
+  void bind(Env& env, const Node* variable, Value* v) {
+    env.values[variable] = v;
+    depth_[variable] = env.depth;
+  }
+
+  Value* find(const Node& variable, const Env& env) const {
+    auto depth = depth_.find(&variable);
+    RELAY_CHECK(depth != depth_.end(), "a variable without a value");
+    const Env* e = &env.at_depth(depth->second);
+    if (auto it = e->values.find(&variable); it != e->values.end()) return it->second;
+    // It belongs to a function that is shared by places of different depths.
+    for (e = &env;; e = e->parent) {
+      RELAY_CHECK(e != nullptr, "a variable without a value");
+      if (auto it = e->values.find(&variable); it != e->values.end()) return it->second;
+    }
+  }
+
+  Value* leaf(const Expr& e, const Env& env) {
+    if (isa<VarNode>(e)) return find(*e.get(), env);
+    Value* v = atom_value(e, e->type);
+    if (isa<ConstantNode>(e)) v->kind = Value::tensor;
+    if (auto* g = as<GlobalVarNode>(e)) {
+      v->kind = Value::global;
+      v->function = program_.mod->find(g->name_hint);
+    }
+    return v;
+  }
+  std::vector<Value*> leaves(const std::vector<Expr>& list, const Env& env) {
+    std::vector<Value*> out;
+    out.reserve(list.size());
+    for (const Expr& e : list) out.push_back(leaf(e, env));
+    return out;
+  }
+
+  // Gives a tuple of which nothing is known its parts, where it came to be.
+  void expand(Value& v) {
+    auto& type = *as<TupleTypeNode>(v.type);
+    for (size_t i = 0; i < type.fields.size(); ++i) {
+      Value* part = arena_.value(Value::dynamic, type.fields[i], v.home);
+      part->atom = bind_in(*v.home, tuple_get_item(atom(v, *v.home), static_cast<int64_t>(i)));
+      v.parts.push_back(part);
+    }
+    v.kind = Value::tuple;
+  }
+
+  // ---- The residual program
+  // ----------------------------------------------------------------------
+
+  Expr bind_in(Block& block, Expr value) {
+    if (++bindings_ > program_.limits.max_bindings) exhausted();
+    Var name = var(naming_ == nullptr ? "x" : naming_->var->name_hint, value->type, value->span);
+    block.bindings.emplace_back(name, std::move(value));
+    return name;
+  }
+
+  // A value of which nothing is known but what computes it.
+  Value* emit(const Expr& value) { return atom_value(bind_in(*block_, value), value->type); }
+
+  static Expr close(Block& block, Expr result) {
+    for (size_t i = block.bindings.size(); i-- > 0;) {
+      auto& [name, value] = block.bindings[i];
+      Span span = value->span;
+      result = let(name, value, result, span);
+    }
+    block.bindings.clear();
+    return result;
+  }
+
+  [[noreturn]] void exhausted() {
+    const CallNode* cause = unroller_.outermost();
+    if (cause != nullptr) unroller_.give_up(cause);
+    throw Regret{cause != nullptr};
+  }
+
+  // The atom of a value that has one, for use in a block.
+  static Expr atom(const Value& v, const Block& where) {
+    // The name of a function in the making is bound inside its body only. A value that is older
+    // than the function and refers to it through a reference cannot say so.
+    if (v.pending && (v.out_of_reach > 0 || where.serial < v.body_serial)) throw Regret{false};
+    return v.atom;
+  }
+  static std::vector<Expr> atoms(std::span<Value* const> values, const Block& where) {
+    std::vector<Expr> out;
+    out.reserve(values.size());
+    for (const Value* v : values) out.push_back(atom(*v, where));
+    return out;
+  }
+
+  // ---- Control
+  // -----------------------------------------------------------------------------------
+
+  void go(const Expr& e, Env* env) {
+    expr_ = e;
+    env_ = env;
+  }
+  void give(Value* v) {
+    result_ = v;
+    expr_ = nullptr;
+  }
+  void push(Frame::Kind kind, Expr expr, Env* env, Value* value = nullptr) {
+    frames_.push_back({kind, std::move(expr), env, value, nullptr, naming_});
+  }
+  void demand(Value* v) {
+    push(Frame::demand, nullptr, nullptr, v);
+    expr_ = nullptr;
+  }
+
+  // True when all values have atoms; else they are made first, and the expression is evaluated
+  // again.
+  bool ready(std::span<Value* const> values) {
+    bool all = true;
+    for (Value* v : values) {
+      if (v->atom) continue;
+      if (all) push(Frame::retry, expr_, env_);
+      all = false;
+      push(Frame::demand, nullptr, nullptr, v);
+    }
+    if (!all) expr_ = nullptr;
+    return all;
+  }
+  bool ready(std::initializer_list<Value*> values) {
+    return ready(std::span<Value* const>(values.begin(), values.size()));
+  }
+
+  void run() {
+    while (expr_ || !frames_.empty()) {
+      if (++steps_ > program_.limits.max_steps) exhausted();
+      if (expr_) {
+        evaluate(expr_);
+      } else {
+        proceed();
+      }
+    }
+  }
+
+  void proceed() {
+    Frame f = frames_.back();
+    naming_ = f.name;
+    switch (f.kind) {
+      case Frame::bind: {
+        auto& l = static_cast<const LetNode&>(*f.expr);
+        frames_.pop_back();
+        bind(*f.env, l.var.get(), result_);
+        return go(l.body, f.env);
+      }
+      case Frame::retry:
+        frames_.pop_back();
+        return go(f.expr, f.env);
+      case Frame::leave:
+        frames_.pop_back();
+        return unroller_.leave(cast<FunctionNode>(f.expr));
+      case Frame::demand:
+        return make_atom(*f.value);
+      case Frame::body:
+        if (result_has_atom()) end_body(*f.value);
+        return;
+      case Frame::branches:
+        if (result_has_atom()) end_branch(f.expr, f.env);
+        return;
+    }
+  }
+
+  // Of the frame at hand; else it is made first.
+  bool result_has_atom() {
+    Frame& f = frames_.back();
+    if (f.result == nullptr) f.result = result_;
+    if (f.result->atom) return true;
+    demand(f.result);
+    return false;
+  }
+
+  // ---- Atoms
+  // -------------------------------------------------------------------------------------
+
+  void make_atom(Value& v) {
+    if (v.atom) return frames_.pop_back();
+    switch (v.kind) {
+      case Value::tuple:
+      case Value::data: {
+        if (!parts_have_atoms(v.parts)) return;
+        std::vector<Expr> parts = atoms(v.parts, *v.home);
+        v.atom =
+            bind_in(*v.home, v.kind == Value::tuple ? Expr(tuple(std::move(parts), v.span))
+                                                    : Expr(call(v.constructor, std::move(parts),
+                                                                nullptr, v.span, v.type_args)));
+        return frames_.pop_back();
+      }
+      case Value::reference:
+        // One that holds itself would have to be written after it is made.
+        if (v.pending && !v.content->atom) throw Regret{false};
+        v.pending = true;
+        if (!parts_have_atoms({&v.content, 1})) return;
+        v.pending = false;
+        store_.share(v, bind_in(*v.home, ref_create(atom(*v.content, *v.home), v.span)), *block_);
+        return frames_.pop_back();
+      case Value::closure:
+        frames_.pop_back();
+        return begin_body(v);
+      default:
+        RELAY_CHECK(false, "a value without an atom");
+    }
+  }
+
+  bool parts_have_atoms(std::span<Value* const> parts) {
+    bool all = true;
+    for (Value* v : parts) {
+      if (v->atom) continue;
+      all = false;
+      push(Frame::demand, nullptr, nullptr, v);
+    }
+    return all;
+  }
+
+  // A closure that somebody unknown may call: its body is evaluated for arguments of which nothing
+  // is known, at a time of which nothing is known.
+  void begin_body(Value& v) {
+    const Function& f = v.function;
+    Body b{block_, store_.begin(), {}, {}, {}};
+    Env* env = arena_.env(v.env, v.env->types);
+    if (!f->type_params.empty()) {
+      TypeArguments* types = arena_.types();
+      if (v.env->types != nullptr) *types = *v.env->types;
+      for (const TypeVar& t : f->type_params) {
+        b.type_params.push_back(type_var(t->name_hint, t->kind));
+        (*types)[t.get()] = b.type_params.back();
+      }
+      env->types = types;
+    }
+    v.atom = var(naming_ == nullptr ? "f" : naming_->var->name_hint, v.type, v.span);
+    store_.enter_body();
+    block_ = arena_.block(nullptr);
+    v.pending = true;
+    v.body_serial = block_->serial;
+    for (size_t i = pending_.size(); i-- > 0 && pending_[i]->body_serial > v.home->serial;) {
+      ++pending_[i]->out_of_reach;
+      b.out_of_reach.push_back(pending_[i]);
+    }
+    pending_.push_back(&v);
+    for (const Var& p : f->params) {
+      Type type = type_in(*env, p->type);
+      b.params.push_back(var(p->name_hint, type, p->span));
+      bind(*env, p.get(), atom_value(b.params.back(), type));
+    }
+    bodies_.push_back(std::move(b));
+    push(Frame::body, nullptr, nullptr, &v);
+    go(f->body, env);
+  }
+
+  void end_body(Value& v) {
+    Expr body = close(*block_, atom(*frames_.back().result, *block_));
+    frames_.pop_back();
+    Body b = std::move(bodies_.back());
+    bodies_.pop_back();
+    store_.end_branch(b.part);
+    block_ = b.around;
+    pending_.pop_back();
+    v.pending = false;
+    for (Value* p : b.out_of_reach) --p->out_of_reach;
+    Type result = body->type;
+    v.home->bindings.emplace_back(cast<VarNode>(v.atom),
+                                  function(std::move(b.params), std::move(body), result,
+                                           std::move(b.type_params), v.function->attrs, v.span));
+  }
+
+  // ---- Branches
+  // ----------------------------------------------------------------------------------
+
+  void begin_branches(const Expr& e, Value* on) {
+    branchings_.push_back({block_, store_.begin(), on, {}, {}});
+    push(Frame::branches, e, env_);
+    begin_branch(e, env_);
+  }
+
+  void begin_branch(const Expr& e, Env* env) {
+    Branching& b = branchings_.back();
+    block_ = arena_.block(b.around);
+    if (auto* i = as<IfNode>(e)) return go(b.done.empty() ? i->true_branch : i->false_branch, env);
+    const Clause& clause = static_cast<const MatchNode&>(*e).clauses[b.done.size()];
+    std::unordered_map<const Node*, NodeRef> fresh;
+    for (const Var& v : variables_of(clause->lhs)) {
+      Type type = type_in(*env, v->type);
+      Var name = var(v->name_hint, type, v->span);
+      fresh.emplace(v.get(), name);
+      bind(*env, v.get(), atom_value(name, type));
+    }
+    b.patterns.push_back(cast<PatternNode>(substitute(clause->lhs, fresh, kPrograms)));
+    // What is known of a part stays known.
+    std::vector<std::pair<const Node*, Value*>> bound;
+    if (fit(
+            clause->lhs, b.on, [](Value&) {}, bound) != Fit::no) {
+      for (const auto& [variable, value] : bound) {
+        if (value->kind != Value::dynamic) bind(*env, variable, value);
+      }
+    }
+    go(clause->rhs, env);
+  }
+
+  void end_branch(const Expr& e, Env* env) {
+    Frame& f = frames_.back();
+    Branching& b = branchings_.back();
+    b.done.push_back(close(*block_, atom(*f.result, *block_)));
+    f.result = nullptr;
+    store_.end_branch(b.part);
+    auto* m = as<MatchNode>(e);
+    if (b.done.size() < (m == nullptr ? 2 : m->clauses.size())) return begin_branch(e, env);
+    frames_.pop_back();
+    Branching finished = std::move(b);
+    branchings_.pop_back();
+    block_ = finished.around;
+    store_.join(finished.part);
+    Expr on = atom(*finished.on, *block_);
+    if (m == nullptr) return give(emit(if_(on, finished.done[0], finished.done[1], e->span)));
+    std::vector<Clause> clauses;
+    for (size_t i = 0; i < finished.done.size(); ++i) {
+      clauses.push_back(clause(finished.patterns[i], finished.done[i]));
+    }
+    give(emit(match(on, std::move(clauses), m->complete, e->span)));
+  }
+
+  // ---- Expressions
+  // -------------------------------------------------------------------------------
+
+  void evaluate(Expr e) {
+    switch (e->kind()) {
+      case ExprKind::Let: {
+        auto& l = static_cast<const LetNode&>(*e);
+        push(Frame::bind, e, env_);
+        naming_ = &l;
+        expr_ = l.value;
+        return;
+      }
+      case ExprKind::Function: {
+        auto f = cast<FunctionNode>(e);
+        if (is_opaque(*f.get())) return give(atom_value(e, e->type));
+        Value* v = make_value(Value::closure, type_in(*env_, e->type), e->span);
+        v->function = f;
+        v->env = env_;
+        return give(v);
+      }
+      case ExprKind::Call:
+        return evaluate_call(static_cast<const CallNode&>(*e));
+      case ExprKind::If: {
+        auto& i = static_cast<const IfNode&>(*e);
+        Value* on = leaf(i.cond, *env_);
+        if (on->kind != Value::tensor) return begin_branches(e, on);
+        ++done_;
+        bool yes = as<ConstantNode>(on->atom)->data.get_as_int(0) != 0;
+        return go(yes ? i.true_branch : i.false_branch, env_);
+      }
+      case ExprKind::Tuple: {
+        Value* v = make_value(Value::tuple, type_in(*env_, e->type), e->span);
+        v->parts = leaves(static_cast<const TupleNode&>(*e).fields, *env_);
+        return give(v);
+      }
+      case ExprKind::TupleGetItem: {
+        auto& g = static_cast<const TupleGetItemNode&>(*e);
+        Value* v = leaf(g.tuple, *env_);
+        if (v->kind != Value::tuple) {
+          return give(emit(tuple_get_item(atom(*v, *block_), g.index, g.span)));
+        }
+        ++done_;
+        return give(v->parts[static_cast<size_t>(g.index)]);
+      }
+      case ExprKind::Match:
+        return evaluate_match(e);
+      case ExprKind::RefCreate: {
+        Value* v = make_value(Value::reference, type_in(*env_, e->type), e->span);
+        v->content = leaf(static_cast<const RefCreateNode&>(*e).value, *env_);
+        return give(v);
+      }
+      case ExprKind::RefRead:
+        return evaluate_read(static_cast<const RefReadNode&>(*e));
+      case ExprKind::RefWrite:
+        return evaluate_write(static_cast<const RefWriteNode&>(*e));
+      default:
+        return give(leaf(e, *env_));
+    }
+  }
+
+  void evaluate_match(const Expr& e) {
+    auto& m = static_cast<const MatchNode&>(*e);
+    Value* on = leaf(m.data, *env_);
+    std::vector<std::pair<const Node*, Value*>> bound;
+    for (const Clause& c : m.clauses) {
+      Fit f = fit(
+          c->lhs, on, [this](Value& v) { expand(v); }, bound);
+      if (f == Fit::no) continue;
+      if (f == Fit::maybe) break;
+      ++done_;
+      for (const auto& [variable, value] : bound) bind(*env_, variable, value);
+      return go(c->rhs, env_);
+    }
+    if (ready({on})) begin_branches(e, on);
+  }
+
+  void evaluate_read(const RefReadNode& e) {
+    Value* r = leaf(e.ref, *env_);
+    bool known = r->kind == Value::reference;
+    if (Value* content = known ? store_.content(*r, *block_) : nullptr) {
+      ++done_;
+      return give(content);
+    }
+    if (!ready({r})) return;
+    Value* content = emit(ref_read(atom(*r, *block_), e.span));
+    if (known) store_.learn(*r, content);
+    give(content);
+  }
+
+  void evaluate_write(const RefWriteNode& e) {
+    Value* r = leaf(e.ref, *env_);
+    Value* value = leaf(e.value, *env_);
+    bool known = r->kind == Value::reference;
+    if (known && Store::is_own(*r) && r->home == block_) {
+      ++done_;
+    } else {
+      if (!ready({r, value})) return;
+      emit(ref_write(atom(*r, *block_), atom(*value, *block_), e.span));
+    }
+    if (known) {
+      store_.learn(*r, value);
+    } else {
+      store_.forget_all();
+    }
+    give(make_value(Value::tuple, e.type, e.span));
+  }
+
+  // ---- Calls
+  // -------------------------------------------------------------------------------------
+
+  void evaluate_call(const CallNode& c) {
+    std::vector<Value*> args = leaves(c.args, *env_);
+    if (isa<OpNode>(c.op)) return evaluate_op(c, args);
+    if (isa<FunctionNode>(c.op)) {
+      if (!ready(args)) return;
+      return give(emit(call(c.op, atoms(args, *block_), c.attrs, c.span, c.type_args)));
+    }
+    Value* callee = leaf(c.op, *env_);
+    if (isa<ConstructorNode>(callee->atom)) {
+      Value* v = make_value(Value::data, type_in(*env_, c.type), c.span);
+      v->constructor = callee->atom;
+      v->type_args = types_in(*env_, c.type_args);
+      v->parts = std::move(args);
+      return give(v);
+    }
+    if (Env* env = env_for(*callee, c, args)) {
+      switch (unroller_.judge(*callee, callee->function, args, c, *block_)) {
+        case Unroller::Verdict::enter:
+          ++done_;
+          unroller_.enter(*callee, callee->function, args, c, *block_);
+          push(Frame::leave, callee->function, nullptr);
+          return go(callee->function->body, env);
+        case Unroller::Verdict::regret:
+          if (last_attempt_) break;
+          unroller_.give_up(unroller_.start_of_failure());
+          throw Regret{true};
+        case Unroller::Verdict::refuse:
+          break;
+      }
+    }
+    args.push_back(callee);
+    if (!ready(args)) return;
+    args.pop_back();
+    if (program_.purity.of_node(ref(c)).writes()) store_.forget_all();
+    give(emit(call(atom(*callee, *block_), atoms(args, *block_), c.attrs, c.span,
+                   types_in(*env_, c.type_args))));
+  }
+
+  // The variables of a function that can be gone into; null for others.
+  Env* env_for(const Value& callee, const CallNode& c, const std::vector<Value*>& args) {
+    if (callee.kind != Value::closure && callee.kind != Value::global) return nullptr;
+    const FunctionNode* f = callee.function.get();
+    if (f == nullptr || is_opaque(*f) || f->params.size() != args.size()) return nullptr;
+    Env* env = arena_.env(callee.env, callee.env == nullptr ? nullptr : callee.env->types);
+    if (!f->type_params.empty()) {
+      if (c.type_args.size() != f->type_params.size()) return nullptr;
+      TypeArguments* types = arena_.types();
+      if (env->types != nullptr) *types = *env->types;
+      for (size_t i = 0; i < c.type_args.size(); ++i) {
+        // Other kinds are parts of tensor types.
+        if (f->type_params[i]->kind != Kind::Type) return nullptr;
+        (*types)[f->type_params[i].get()] = type_in(*env_, c.type_args[i]);
+      }
+      env->types = types;
+    }
+    for (size_t i = 0; i < args.size(); ++i) {
+      // What is more precise than the parameter would make the body's types so too.
+      if (!same_type(type_in(*env, f->params[i]->type), args[i]->type)) return nullptr;
+      bind(*env, f->params[i].get(), args[i]);
+    }
+    return env;
+  }
+
+  void evaluate_op(const CallNode& c, const std::vector<Value*>& args) {
+    if (Constant known = fold(c, args)) {
+      ++done_;
+      return give(leaf(known, *env_));
+    }
+    if (!ready(args)) return;
+    give(emit(call(c.op, atoms(args, *block_), c.attrs, c.span, types_in(*env_, c.type_args))));
+  }
+
+  Constant fold(const CallNode& c, const std::vector<Value*>& args) {
+    std::vector<Constant> leaves;
+    std::vector<Expr> operands;
+    for (const Value* v : args) {
+      std::vector<Expr> parts;
+      for (const Value* part : v->kind == Value::tuple ? std::span<Value* const>(v->parts)
+                                                       : std::span<Value* const>()) {
+        if (part->kind != Value::tensor) return nullptr;
+        leaves.push_back(cast<ConstantNode>(part->atom));
+        parts.push_back(part->atom);
+      }
+      if (v->kind == Value::tuple) {
+        operands.push_back(tuple(std::move(parts)));
+      } else if (v->kind == Value::tensor) {
+        leaves.push_back(cast<ConstantNode>(v->atom));
+        operands.push_back(v->atom);
+      } else {
+        return nullptr;
+      }
+    }
+    return program_.folding.fold(call(c.op, std::move(operands), c.attrs, c.span), leaves);
+  }
+
+  const Program& program_;
+  Unroller& unroller_;
+  bool last_attempt_;
+  Arena arena_;
+  Store store_;
+  std::unordered_map<const Node*, uint32_t> depth_;  // how deep a variable's function is nested
+  std::vector<Frame> frames_;
+  std::vector<Branching> branchings_;
+  std::vector<Body> bodies_;
+  std::vector<Value*> pending_;  // closures whose bodies are being made
+  // What is being evaluated; null when `result_` is at hand.
+  Expr expr_;
+  Env* env_ = nullptr;
+  Value* result_ = nullptr;
+  Block* block_ = nullptr;
+  const LetNode* naming_ = nullptr;  // gives names to what is emitted
+  int64_t steps_ = 0;
+  int64_t bindings_ = 0;
+  int64_t done_ = 0;  // how much the residual program does not have to do
+};
+
+}  // namespace
+
+Function evaluate(const Program& program, Unroller& unroller, const Function& f) {
+  unroller.begin();
+  for (int attempt = 1; attempt <= kMaxAttempts; ++attempt) {
+    unroller.restart();
+    try {
+      Expr body = Machine(program, unroller, attempt == kMaxAttempts).run(f);
+      if (!body) return nullptr;
+      std::vector<NodeRef> children = children_of(*f.get());
+      for (NodeRef& c : children) {
+        if (c == f->body) c = body;
+      }
+      return cast<FunctionNode>(with_children(f, children));
+    } catch (const Regret& regret) {
+      if (!regret.try_again) return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace relay::partial

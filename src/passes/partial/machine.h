@@ -1,0 +1,46 @@
+// Runs a function on what is known of its arguments and writes down what is left.
+//
+// An abstract machine over A-normal form (values, environments and a stack of frames of its own, so
+// that the depth of a program costs no C stack). What needs data that only a run has is emitted
+// into the block at hand, in the order in which it would be evaluated; everything else is done.
+//
+// Soundness at what is not known:
+//   - a branch that only a run can choose is evaluated in a block of its own, on a copy of what is
+//     known of references (an undo log); afterwards what any branch may have written is unknown;
+//   - the body of a function that stays in the program knows nothing of the references around it,
+//     since nobody knows when it runs;
+//   - a call that stays may write every reference that has an atom, unless purity.h says otherwise.
+// A reference that is only used where its content is known never gets an atom: neither it nor its
+// writes are in the residual program.
+//
+// Sources: Thiemann and Dussart, "Partial evaluation for higher-order languages with state" (1996)
+// for references; Roesch et al., "Relay: a high-level compiler for deep learning" (2019), 4.3.
+#pragma once
+
+#include <memory>
+
+#include "passes/partial/fold.h"
+#include "passes/partial/unroll.h"
+#include "passes/purity.h"
+
+namespace relay::partial {
+
+struct Limits {
+  // Bindings of a residual function, and steps taken to make it.
+  int64_t max_bindings = 0;
+  int64_t max_steps = 0;
+};
+
+// What evaluating one module's functions has in common.
+struct Program {
+  Module mod;  // in A-normal form
+  LazyPurity& purity;
+  const Folding& folding;
+  Limits limits;
+};
+
+// The function (of `program.mod`) with what is known of it done; null when there is nothing to do
+// or no way to do it within the limits.
+Function evaluate(const Program& program, Unroller& unroller, const Function& f);
+
+}  // namespace relay::partial

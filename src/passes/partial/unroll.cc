@@ -1,0 +1,172 @@
+#include "passes/partial/unroll.h"
+
+#include <algorithm>
+
+#include "node/walk.h"
+#include "passes/components.h"
+
+namespace relay::partial {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+constexpr uint64_t kUnknown = ~uint64_t{0};
+
+const ConstantNode* known_integer(const Value& v) {
+  auto* c = v.kind == Value::tensor ? as<ConstantNode>(v.atom) : nullptr;
+  if (c == nullptr || c->data.rank() != 0) return nullptr;
+  DType t = c->data.dtype();
+  return t.is_int() || t.is_uint() || t.is_bool() ? c : nullptr;
+}
+
+// The value, or the fields of a tuple that is at hand.
+std::vector<const Value*> components(const std::vector<Value*>& values) {
+  std::vector<const Value*> out, stack(values.rbegin(), values.rend());
+  while (!stack.empty()) {
+    const Value* v = stack.back();
+    stack.pop_back();
+    if (v->kind == Value::tuple) {
+      stack.insert(stack.end(), v->parts.rbegin(), v->parts.rend());
+    } else {
+      out.push_back(v);
+    }
+  }
+  return out;
+}
+
+// Data that a recursion may go along. Weights and functions are not: they stay as they are.
+bool leads_on(const Value& v) { return v.kind == Value::data || known_integer(v) != nullptr; }
+
+bool differ(const Value& a, const Value& b) {
+  if (a.kind != b.kind) return true;
+  if (auto* x = known_integer(a), *y = known_integer(b); x != nullptr && y != nullptr) {
+    return x->data.get_as_int(0) != y->data.get_as_int(0);
+  }
+  return (a.kind == Value::data || a.kind == Value::closure) && &a != &b;
+}
+
+}  // namespace
+
+Unroller::Unroller(const Module& mod, int64_t max_unroll) : max_unroll_(max_unroll) {
+  find_recursive(mod);
+}
+
+void Unroller::find_recursive(const Module& mod) {
+  const size_t n = mod->functions.size();
+  std::unordered_map<std::string, size_t> index;
+  for (size_t i = 0; i < n; ++i) index.emplace(mod->global_vars[i]->name_hint, i);
+  std::vector<std::vector<size_t>> edges(n);
+  for (size_t i = 0; i < n; ++i) {
+    // A function that uses its Let's variable does so before it is complete.
+    std::unordered_map<const Node*, size_t> first_use, complete;
+    size_t now = 0;
+    post_order(
+        mod->functions[i],
+        [&](const Node& node) {
+          ++now;
+          if (isa<FunctionNode>(&node)) complete.emplace(&node, now);
+          if (auto* l = as<LetNode>(&node)) {
+            auto f = complete.find(l->value.get());
+            auto use = first_use.find(l->var.get());
+            if (f != complete.end() && use != first_use.end() && use->second < f->second) {
+              recursive_.insert(f->first);
+            }
+            return;
+          }
+          for_each_child(node, [&](const NodeRef& child) {
+            if (isa<VarNode>(child)) first_use.emplace(child.get(), now);
+            auto* g = as<GlobalVarNode>(child);
+            auto it = g == nullptr ? index.end() : index.find(g->name_hint);
+            if (it != index.end()) edges[i].push_back(it->second);
+          });
+        },
+        kFamilies);
+  }
+  for (const std::vector<size_t>& group : strong_components(edges)) {
+    for (size_t i : group) {
+      bool self = std::find(edges[i].begin(), edges[i].end(), i) != edges[i].end();
+      if (group.size() > 1 || self) recursive_.insert(mod->functions[i].get());
+    }
+  }
+}
+
+Unroller::Measure Unroller::measure(const Value& callee, const std::vector<Value*>& args) {
+  Measure out;
+  out.push_back(callee.kind == Value::closure ? callee.time : kUnknown);
+  for (const Value* v : components(args)) {
+    auto* integer = known_integer(*v);
+    if (integer != nullptr && integer->data.get_as_int(0) >= 0) {
+      out.push_back(static_cast<uint64_t>(integer->data.get_as_int(0)));
+    } else {
+      out.push_back(v->kind == Value::data || v->kind == Value::closure ? v->time : kUnknown);
+    }
+  }
+  return out;
+}
+
+Unroller::Verdict Unroller::judge(const Value& callee, const Function& f,
+                                  const std::vector<Value*>& args, const CallNode& at,
+                                  const Block& block) {
+  if (hopeless_.contains(&at)) return Verdict::refuse;
+  auto it = active_.find(f.get());
+  if (it == active_.end() || it->second.empty()) {
+    if (!recursive_.contains(f.get())) return Verdict::enter;
+    for (const Value* v : components(args)) {
+      if (leads_on(*v)) return Verdict::enter;
+    }
+    return Verdict::refuse;
+  }
+  const Activation& last = it->second.back();
+  Measure now = measure(callee, args);
+  bool same_form = now.size() == last.least.size();
+  for (size_t i = 0; same_form && i < now.size(); ++i) {
+    if (now[i] < last.least[i]) return Verdict::enter;
+  }
+  if (&block == last.block && last.loose < max_unroll_) {
+    auto before = components(last.args), after = components(args);
+    bool changed = before.size() != after.size();
+    for (size_t i = 0; !changed && i < after.size(); ++i) {
+      changed = (leads_on(*after[i]) || after[i]->kind == Value::closure) &&
+                differ(*before[i], *after[i]);
+    }
+    if (changed) return Verdict::enter;
+  }
+  // An unrolling that reaches its limit, or that ends at its first step, only makes code.
+  failed_ = last.start;
+  bool useless = last.depth == 0 && !last.gained;
+  return useless || last.loose >= max_unroll_ ? Verdict::regret : Verdict::refuse;
+}
+
+void Unroller::enter(const Value& callee, const Function& f, const std::vector<Value*>& args,
+                     const CallNode& at, const Block& block) {
+  std::vector<Activation>& nested = active_[f.get()];
+  Activation a{measure(callee, args), args, &block, &at};
+  if (!nested.empty()) {
+    Activation& last = nested.back();
+    last.gained = true;
+    bool nearer = false;
+    if (a.least.size() == last.least.size()) {
+      for (size_t i = 0; i < a.least.size(); ++i) {
+        nearer |= a.least[i] < last.least[i];
+        a.least[i] = std::min(a.least[i], last.least[i]);
+      }
+    }
+    a.start = last.start;
+    a.loose = last.loose + (nearer ? 0 : 1);
+    a.depth = last.depth + 1;
+  }
+  if (a.depth > 0) chains_.push_back(a.start);
+  nested.push_back(std::move(a));
+}
+
+void Unroller::leave(const Function& f) {
+  std::vector<Activation>& nested = active_[f.get()];
+  if (nested.back().depth > 0) chains_.pop_back();
+  nested.pop_back();
+}
+
+void Unroller::restart() {
+  active_.clear();
+  chains_.clear();
+}
+
+}  // namespace relay::partial

@@ -1,0 +1,73 @@
+// Which calls partial evaluation goes into.
+//
+// Into every call of a known function that is not recursive. A recursive one is gone into while it
+// is known to end: each activation must be nearer to the end than all activations of the function
+// that it is nested in, by a part of data that they took apart or by an integer on the way down to
+// zero (a well-founded order, so that this ends). While no branch is in between that only a run
+// can choose, an activation on other known data than the last one's is gone into too, up to
+// `max_unroll` of them: a loop that counts upwards.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "passes/partial/values.h"
+
+namespace relay::partial {
+
+class Unroller {
+ public:
+  enum class Verdict {
+    enter,
+    refuse,
+    // Going into the recursion that `start_of_failure` began has gained nothing.
+    regret,
+  };
+
+  Unroller(const Module& mod, int64_t max_unroll);
+
+  // For a call in a block. `callee` is a closure or a global whose function has a body to go into.
+  Verdict judge(const Value& callee, const Function& f, const std::vector<Value*>& args,
+                const CallNode& at, const Block& block);
+  // After Verdict::enter; `leave` when the call's value is known.
+  void enter(const Value& callee, const Function& f, const std::vector<Value*>& args,
+             const CallNode& at, const Block& block);
+  void leave(const Function& f);
+
+  // The outermost recursive call that is being unrolled; null when none is.
+  const CallNode* outermost() const { return chains_.empty() ? nullptr : chains_.front(); }
+  const CallNode* start_of_failure() const { return failed_; }
+  // Calls at this place are not gone into any more.
+  void give_up(const CallNode* at) { hopeless_.insert(at); }
+  // For another function: nothing has been given up.
+  void begin() { hopeless_.clear(); }
+  // Forgets all activations.
+  void restart();
+
+ private:
+  using Measure = std::vector<uint64_t>;
+
+  struct Activation {
+    Measure least;  // the smallest measure of each component so far
+    std::vector<Value*> args;
+    const Block* block;
+    const CallNode* start;  // the call that the nested activations began with
+    int64_t loose = 0;      // how many were gone into without getting nearer to the end
+    int64_t depth = 0;
+    bool gained = false;  // nested ones were gone into
+  };
+
+  void find_recursive(const Module& mod);
+  static Measure measure(const Value& callee, const std::vector<Value*>& args);
+
+  int64_t max_unroll_;
+  std::unordered_set<const Node*> recursive_;  // functions
+  std::unordered_map<const Node*, std::vector<Activation>> active_;
+  std::vector<const CallNode*> chains_;
+  std::unordered_set<const CallNode*> hopeless_;
+  const CallNode* failed_ = nullptr;
+};
+
+}  // namespace relay::partial

@@ -1,0 +1,113 @@
+#include "passes/partial_evaluate.h"
+
+#include <unordered_set>
+
+#include "node/walk.h"
+#include "passes/entry_functions.h"
+#include "passes/partial/machine.h"
+#include "passes/to_a_normal_form.h"
+
+namespace relay {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+
+int64_t option(const PassContext& ctx, const char* name, int64_t otherwise) {
+  auto it = ctx.config.find(std::string("relay.PartialEvaluate.") + name);
+  auto* v = it == ctx.config.end() ? nullptr : it->second.get_if<int64_t>();
+  return v == nullptr ? otherwise : *v;
+}
+
+// The functions that the entry functions reach.
+struct Reached {
+  std::unordered_set<const Node*> functions;
+  size_t size = 0;
+  // Something in them that only this pass compiles away.
+  bool structured = false;
+};
+
+Reached reach(const Module& mod, const PassContext& ctx) {
+  Reached out;
+  bool calls = false, branches = false;
+  std::vector<Function> work = entry_functions(mod, ctx);
+  for (const Function& f : work) out.functions.insert(f.get());
+  while (!work.empty()) {
+    Function f = work.back();
+    work.pop_back();
+    post_order_if(
+        f,
+        [](const Node& n) {
+          auto* inner = as<FunctionNode>(&n);
+          return inner == nullptr || !inner->is_primitive();
+        },
+        [&](const Node& n) {
+          ++out.size;
+          switch (n.kind()) {
+            case ExprKind::GlobalVar: {
+              Function callee = mod->find(static_cast<const GlobalVarNode&>(n).name_hint);
+              if (callee && out.functions.insert(callee.get()).second) work.push_back(callee);
+              calls |= callee && !callee->is_primitive();
+              return;
+            }
+            case ExprKind::If:
+              branches = true;
+              return;
+            case ExprKind::Function:
+              out.structured |= &n != f.get();
+              return;
+            case ExprKind::Match:
+            case ExprKind::Constructor:
+            case ExprKind::RefCreate:
+            case ExprKind::RefRead:
+            case ExprKind::RefWrite:
+              out.structured = true;
+              return;
+            default:
+              return;
+          }
+        },
+        kFamilies);
+  }
+  // Perhaps a recursion; functions that are only called often are for Inline to judge.
+  out.structured |= calls && branches;
+  return out;
+}
+
+Module run(const Module& mod, PassContext& ctx) {
+  Reached reached = reach(mod, ctx);
+  if (!reached.structured) return mod;
+  // What is reached by name, in the form that the machine reads.
+  std::unordered_set<std::string> names;
+  for (size_t i = 0; i < mod->functions.size(); ++i) {
+    if (reached.functions.contains(mod->functions[i].get())) {
+      names.insert(mod->global_vars[i]->name_hint);
+    }
+  }
+  Module named = map_functions(mod, [&](const GlobalVar& name, const Function& f) {
+    return names.contains(name->name_hint) && !f->is_primitive() ? to_a_normal_form(f) : f;
+  });
+  LazyPurity purity(named);
+  partial::Folding folding(ctx.evaluate);
+  auto size = static_cast<int64_t>(reached.size);
+  partial::Limits limits{option(ctx, "max_bindings", 20'000 + 4 * size),
+                         option(ctx, "max_steps", 1'000'000 + 100 * size)};
+  partial::Program program{named, purity, folding, limits};
+  partial::Unroller unroller(named, option(ctx, "max_unroll", 256));
+  return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
+    if (!names.contains(name->name_hint) || f->is_primitive()) return f;
+    Function done = partial::evaluate(program, unroller, named->find(name->name_hint));
+    return done ? done : f;
+  });
+}
+
+}  // namespace
+
+const Pass kPartialEvaluate{"PartialEvaluate",
+                            3,
+                            Form::any,
+                            Form::any,
+                            "Does what the program's own structure decides: known calls, matches, "
+                            "branches and references.",
+                            run};
+
+}  // namespace relay
