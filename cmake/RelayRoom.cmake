@@ -4,7 +4,7 @@
 #
 # Sources are every .cc below the room except those in a folder named test/, which make up the test program.
 # DEPS are the rooms that its sources include, TEST_DEPS the further ones that its tests include, LIBRARIES
-# outside libraries. A room without sources is skipped; a dependency that is not there is left out, so that
+# outside libraries. With RELAY_FUZZERS, every test/fuzz/<name>_fuzzer.cc becomes a program of its own. A room without sources is skipped; a dependency that is not there is left out, so that
 # a tree with only the lower rooms builds. tools/check_layers.py checks the includes themselves.
 include_guard(GLOBAL)
 
@@ -51,6 +51,21 @@ function(relay_room room)
     endforeach()
     target_link_libraries(${room}_test PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
     relay_add_tests(${room})
+  endif()
+
+  if(RELAY_FUZZERS)
+    # Entry points of libFuzzer, one program each; the room's tests replay inputs through the same functions.
+    file(GLOB fuzzers CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/test/fuzz/*_fuzzer.cc")
+    foreach(source IN LISTS fuzzers)
+      cmake_path(GET source STEM name)
+      add_executable(${name} "${source}")
+      relay_compile_options(${name})
+      foreach(dep IN ITEMS ${room} ${arg_DEPS} ${arg_TEST_DEPS})
+        target_link_libraries(${name} PRIVATE "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
+      endforeach()
+      target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
+      target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    endforeach()
   endif()
 endfunction()
 

@@ -7,7 +7,8 @@ namespace relay {
 
 Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, Value>>& values,
                  std::string_view op_name, const Span& span) {
-  Node* node = info.create();
+  // What has no attributes has no node either; then every name is one too many.
+  Node* node = info.create == nullptr ? nullptr : info.create();
   NodeRef owner(node);
   for (const auto& [name, value] : values) {
     const Field* f = info.find(name);

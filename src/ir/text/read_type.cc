@@ -14,6 +14,7 @@ class DimReader {
   explicit DimReader(Reader& r) : r_(r) {}
 
   Dim read() {
+    const Token first = r_.peek();
     while (true) {
       Dim d = operand();
       if (!d) continue;
@@ -25,7 +26,10 @@ class DimReader {
           open_.push_back({level, r_.take(), d});
           break;
         }
-        if (open_.empty()) return d;
+        if (open_.empty()) {
+          if (as_const(d).value_or(0) >= 0) return d;
+          r_.fail(codes::text_bad_literal, r_.span(first), "a dimension is below zero");
+        }
         if (!close(d)) break;
       }
     }
@@ -42,11 +46,14 @@ class DimReader {
 
   // A dimension in one token; null when a bracket was opened.
   Dim operand() {
+    // A name and a negative number make a sum: (n + -4).
+    const bool negative = r_.is("-") && r_.peek(1).kind == TokenKind::integer;
+    if (negative) r_.take();
     const Token& t = r_.peek();
     if (t.kind == TokenKind::integer) {
       auto v = read_integer(r_.take());
       if (!v) r_.fail(codes::text_bad_literal, r_.span(t), "this number does not fit its type");
-      return dim(*v);
+      return dim(negative ? -*v : *v);
     }
     if (r_.accept("?") || r_.accept_word("Any")) return dim_any();
     if (r_.is("(")) {

@@ -1,0 +1,32 @@
+// Fuzzes the ONNX reader. Expected: a well-formed program or a UserError, within the importer's
+// bounds on time and memory.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/diagnostic.h"
+#include "frontend/onnx/onnx.h"
+#include "ops/register_ops.h"
+#include "types/verify.h"
+
+using namespace relay;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  register_ops();
+  OnnxOptions options;
+  options.max_nodes = 10'000;
+  options.max_constant_bytes = int64_t{16} << 20;
+  options.max_unrolled_steps = 64;
+  options.max_seconds = 5;
+  for (bool freeze : {true, false}) {
+    options.freeze_params = freeze;
+    try {
+      ImportedModel model = import_onnx_bytes(
+          std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.onnx", {}, options);
+      std::optional<Diagnostic> violation = find_ill_formed(model.module);
+      RELAY_CHECK(!violation.has_value(), violation->render());
+    } catch (const UserError&) {
+    }
+  }
+  return 0;
+}

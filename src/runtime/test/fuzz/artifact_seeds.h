@@ -1,0 +1,138 @@
+// Valid artifacts with every instruction, from which mutations start. They are made when they are
+// needed, so they follow the formats.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "runtime/cpu.h"
+
+namespace relay::runtime::test {
+
+using Registers = std::vector<int32_t>;
+
+inline const TensorSpec kFloats{DType::Float(32), {8}, {}};
+inline const TensorSpec kRows{DType::Float(32), {-1, 4}, {"n", ""}};
+inline const TensorSpec kNumber{DType::Int(64), {}, {}};
+
+// Kernels, an arena, constants and output buffers: main(x) = k1(k0(x), c).
+inline Program static_program() {
+  Program program;
+  program.kernels = {{"k0", "double1", {32, 32}, 1, 0, 8, 64},
+                     {"k1", "add1", {32, 32, 32}, 1, 0, 8, 96}};
+  program.constants = {Tensor::zeros(DType::Int(8), {13}), Tensor::zeros(DType::Float(32), {8})};
+  FunctionBuilder f("main");
+  f.param("x", kFloats);
+  f.result("y", kFloats);
+  f.result("z", kFloats);
+  f.returns_tuple();
+  int64_t hidden = f.arena(32);
+  f.invoke_kernel(0, {Operand::reg(0), Operand::arena(hidden, 32)});
+  f.invoke_kernel(1, {Operand::arena(hidden, 32), Operand::constant(1), Operand::output(0)});
+  f.copy(Operand::output(1), Operand::arena(hidden, 32));
+  f.ret_outputs();
+  program.functions.push_back(std::move(f).finish());
+  return program;
+}
+
+// Shapes that are known when it runs.
+inline Program shape_program() {
+  Program program;
+  program.kernels = {{"rows", "relu1", {-1, -1}, 1, 1, 0, 0}};
+  program.strings = {"two rows are too few", "model.relay:3:1"};
+  FunctionBuilder f("main");
+  int32_t x = f.param("x", kRows);
+  f.result("y", kRows);
+  int32_t n = f.int_reg(), four = f.int_reg(), size = f.int_reg(), rank = f.int_reg();
+  int32_t y = f.reg(), flat = f.reg(), shape = f.reg(), scalar = f.reg(), fixed = f.reg();
+  f.shape_of(n, x, 0);
+  f.load_int(four, 4);
+  f.int_op(IntOp::mul, size, n, four);
+  f.rank_of(rank, x);
+  f.alloc_tensor(y, DType::Float(32), Registers{n, four});
+  f.invoke_kernel(0, {Operand::reg(x), Operand::reg(y), Operand::dim(n)});
+  f.reshape(flat, y, Registers{size});
+  f.shape_tensor(shape, flat, DType::Int(64));
+  f.alloc_from_shape(flat, DType::Float(32), shape);
+  f.box(scalar, rank, DType::Int(64));
+  f.load_scalar(rank, DType::Int(64), Operand::reg(scalar));
+  f.alloc_static(fixed, kFloats);
+  f.int_op(IntOp::lt, size, rank, four);
+  FunctionBuilder::Label enough = f.label();
+  f.if_zero(size, enough);
+  f.kill(Registers{flat, shape});
+  f.ret(y);
+  f.bind(enough);
+  f.fatal(0, 1);
+  program.functions.push_back(std::move(f).finish());
+  return program;
+}
+
+// Calls, closures, data, references and branches: main counts down in a loop of tail calls.
+inline Program value_program() {
+  Program program;
+  program.constants = {Tensor::scalar(1, DType::Bool()), Tensor::scalar(5, DType::Int(64))};
+  FunctionBuilder main("main");
+  main.param("x", kNumber);
+  main.result("y", "List[int64]");
+  int32_t list = main.reg(), nil = main.reg(), pair = main.reg(), r = main.reg(), f = main.reg();
+  int32_t tag = main.int_reg();
+  FunctionBuilder::Label cons = main.label(), other = main.label();
+  main.alloc_adt(nil, 1, Registers{});
+  main.alloc_adt(list, 0, Registers{0, nil});
+  main.alloc_tuple(pair, Registers{list, nil});
+  main.get_field(list, pair, 0);
+  main.ref_new(r, list);
+  main.ref_write(r, nil);
+  main.ref_read(nil, r);
+  main.alloc_closure(f, 1, Registers{list});
+  main.invoke_closure(pair, f, Registers{0});
+  main.call(pair, 1, Registers{~pair, 0});
+  main.get_tag(tag, list);
+  main.jump_table(tag, std::vector<FunctionBuilder::Label>{cons, other});
+  main.match_fail();
+  main.bind(cons);
+  main.tail_invoke(f, Registers{0});
+  main.bind(other);
+  main.tail_call(1, Registers{list, 0});
+  program.functions.push_back(std::move(main).finish());
+
+  FunctionBuilder step("step");
+  step.internal();
+  step.param("list", "List[int64]");
+  step.param("n", kNumber);
+  step.result("y", "List[int64]");
+  int32_t n = step.int_reg(), one = step.int_reg(), yes = step.reg();
+  FunctionBuilder::Label again = step.label(), done = step.label();
+  step.if_not_tag(0, 0, done);
+  step.load_scalar(n, DType::Int(64), Operand::reg(1));
+  step.load_int(one, 1);
+  step.bind(again);
+  step.load_const(yes, 0);
+  step.if_false(yes, done);
+  step.if_zero(n, done);
+  step.int_op(IntOp::sub, n, n, one);
+  step.convert(ScalarConversion::int_to_float32, one, n);
+  step.float_op(FloatOp::sub, one, one, one, 32);
+  step.load_int(one, 1);
+  step.jump(again);
+  step.bind(done);
+  step.move(yes, 0);
+  step.swap(yes, 0);
+  step.move_int(one, n);
+  step.ret(yes);
+  program.functions.push_back(std::move(step).finish());
+  return program;
+}
+
+// The code image is not looked at before it is loaded, which no test of these does.
+inline std::vector<std::string> artifact_seeds() {
+  std::vector<std::string> seeds;
+  for (const Program& program : {static_program(), shape_program(), value_program()}) {
+    seeds.push_back(write_artifact({"", &program, "{}", {std::string(host_arch()), {}, "0.1.0"}}));
+  }
+  return seeds;
+}
+
+}  // namespace relay::runtime::test
