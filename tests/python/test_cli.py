@@ -297,3 +297,50 @@ def test_fmt_leaves_a_file_that_it_cannot_read(tmp_path):
     assert "error[E0101]" in done.stderr and "error[E0701]" in done.stderr
     assert (tmp_path / "bad.relay").read_text().endswith("def @main( {")
     assert (tmp_path / "good.relay").read_text() == TIDY
+
+
+VALUES = """#[version = "0.0.5"]
+type Chain[A] { Link(A, Chain[A]), End }
+def @count(%n: int32, %rest: Chain[int32]) -> Chain[int32] {
+  if (%n == 0) { %rest } else { @count(%n - 1, Link(%n, %rest)) }
+}
+def @main() {
+  (@count(2, End), -2.5f, True, ones(shape=[2, 2], dtype="int64"), ref((3, ())), @count,
+   @count(COUNT, End))
+}
+"""
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("executor", ["eval", "vm"])
+def test_run_shows_the_value_of_a_program_without_inputs(tmp_path, executor, level):
+    """In the notation of the language; long lists by both ends."""
+    program = tmp_path / "values.relay"
+    program.write_text(VALUES.replace("COUNT", "200000"))
+    out = relay("run", program, "--executor", executor, "--opt-level", level).stdout
+    start = (
+        "(Link(1, Link(2, End)), -2.5, True, [[1, 1], [1, 1]], ref((3, ())), "
+        "<@count: fn (int32, Chain[int32]) -> Chain[int32]>, Link(1, Link(2, "
+    )
+    assert out.startswith(start), out[:1000]
+    assert " more ... Link(" in out
+    assert out.endswith("Link(199999, Link(200000, End" + ")" * 100 + "\n"), out[-300:]
+    assert len(out) < 4000
+
+
+def test_check_reports_mistakes_of_the_text_and_of_types_together(tmp_path):
+    (tmp_path / "bad.relay").write_text(
+        """#[version = "0.0.5"]
+def @main(%x: float32) -> float32 {
+  let %a = %x + ;
+  let %b = nn.relux(%x);
+  nn.relu(%a) %b
+}
+def @caller() { @main(1f) }
+def @shapes(%x: Tensor[(2, 3), float32], %y: Tensor[(4, 5), float32]) { %x + %y }
+"""
+    )
+    found = relay("check", tmp_path / "bad.relay", "--json", check=False)
+    report = json.loads(found.stdout)
+    places = [(d["code"], d["place"].split(":")[-2]) for d in report["diagnostics"]]
+    assert places == [("E0101", "3"), ("E0105", "4"), ("E0101", "5"), ("E0203", "8")]

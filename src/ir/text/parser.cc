@@ -51,10 +51,12 @@ class ModuleReader {
     bool types_are_whole = define(text::reached_prelude(r_.tokens()));
     for (const auto& [name, entry] : r_.globals()) {
       if (functions_.contains(name)) continue;
-      std::vector<std::string_view> known;
-      for (const auto& [n, f] : functions_) known.push_back(n);
-      r_.report(codes::text_unbound_name, entry.second, "there is no function @" + name)
-          .help(suggest(name, known));
+      r_.unknown(codes::text_unbound_name, name, entry.second, "there is no function @" + name,
+                 [&] {
+                   std::vector<std::string_view> known;
+                   for (const auto& [n, f] : functions_) known.push_back(n);
+                   return known;
+                 });
     }
     if (!types_are_whole) return make_module({}, {});
     drop_dependants();

@@ -243,10 +243,12 @@ class ExprReader {
         bool graph = first_.kind == TokenKind::graph;
         const Expr* e = r_.locals.find((graph ? "#" : "") + std::string(first_.text));
         if (e != nullptr) return *e;
-        std::vector<std::string_view> known = r_.locals.known();
-        std::erase_if(known, [](std::string_view n) { return n[0] == '#'; });
         r_.unknown(codes::text_unbound_name, first_,
-                   "%" + std::string(first_.text) + " is not bound here", known);
+                   "%" + std::string(first_.text) + " is not bound here", [&] {
+                     std::vector<std::string_view> known = r_.locals.known();
+                     std::erase_if(known, [](std::string_view n) { return n[0] == '#'; });
+                     return known;
+                   });
         return Reader::stand_in();
       }
       case TokenKind::global:
@@ -315,12 +317,13 @@ class ExprReader {
       return r_.build([&] { return call(c->second, {}, nullptr, r_.span(first_)); });
     }
     if (Op op = OpRegistry::global().find(first_.text)) return op;
-    std::vector<std::string_view> known;
-    for (const auto& [name, made] : r_.constructors) known.push_back(name);
-    std::vector<Op> all = OpRegistry::global().all();
-    for (const Op& op : all) known.push_back(op->name);
     r_.unknown(codes::text_unknown_operator, first_,
-               "there is no operator or constructor '" + std::string(first_.text) + "'", known);
+               "there is no operator or constructor '" + std::string(first_.text) + "'", [&] {
+                 std::vector<std::string_view> known;
+                 for (const auto& [name, made] : r_.constructors) known.push_back(name);
+                 for (const Op& op : OpRegistry::global().all()) known.push_back(op->name);
+                 return known;
+               });
     return Reader::stand_in();
   }
 

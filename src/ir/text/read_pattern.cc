@@ -57,10 +57,12 @@ class PatternReader {
     if (first.text == "_") return wildcard(first);
     auto c = r_.constructors.find(first.text);
     if (c == r_.constructors.end()) {
-      std::vector<std::string_view> known;
-      for (const auto& [n, made] : r_.constructors) known.push_back(n);
       r_.unknown(codes::text_unbound_name, first,
-                 "there is no constructor " + std::string(first.text), known);
+                 "there is no constructor " + std::string(first.text), [&] {
+                   std::vector<std::string_view> known;
+                   for (const auto& [n, made] : r_.constructors) known.push_back(n);
+                   return known;
+                 });
       return r_.accept("(") ? parts({What::unknown, first}) : wildcard(first);
     }
     Open o{What::constructor, first, c->second};

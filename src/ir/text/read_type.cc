@@ -140,9 +140,11 @@ Type tensor(Reader& r) {
   bool variable = dtype_var != nullptr && (*dtype_var)->kind == Kind::BaseType;
   auto dtype = DType::parse(name.text);
   if (!dtype && !variable) {
-    r.unknown(codes::text_unbound_name, name, "there is no dtype " + std::string(name.text),
-              {"float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64",
-               "uint8", "uint16", "uint32", "uint64", "bool"});
+    r.unknown(codes::text_unbound_name, name, "there is no dtype " + std::string(name.text), [] {
+      return std::vector<std::string_view>{"float32", "float64", "float16", "bfloat16", "int8",
+                                           "int16",   "int32",   "int64",   "uint8",    "uint16",
+                                           "uint32",  "uint64",  "bool"};
+    });
     return incomplete_type(Kind::Type, r.span(name));
   }
   return make<TensorTypeNode>([&](TensorTypeNode& t) {
@@ -205,9 +207,12 @@ class TypeReader {
       return nullptr;
     }
     if (auto dtype = DType::parse(text)) return scalar_type(*dtype);
-    std::vector<std::string_view> known{"Tensor", "float32", "int64", "int32", "bool", "fn", "ref"};
-    for (const auto& [n, v] : r_.types) known.push_back(n);
-    r_.unknown(codes::text_unbound_name, name, "there is no type " + text, known);
+    r_.unknown(codes::text_unbound_name, name, "there is no type " + text, [&] {
+      std::vector<std::string_view> known{"Tensor", "float32", "int64", "int32",
+                                          "bool",   "fn",      "ref"};
+      for (const auto& [n, v] : r_.types) known.push_back(n);
+      return known;
+    });
     if (r_.is("[")) r_.skip_brackets();
     return incomplete_type(Kind::Type, r_.span(name));
   }

@@ -117,11 +117,14 @@ GlobalVar Reader::global(const Token& name) {
   return it->second.first;
 }
 
-void Reader::unknown(const DiagnosticCode& code, const Token& name, std::string message,
-                     const std::vector<std::string_view>& known) {
+void Reader::unknown(const DiagnosticCode& code, std::string_view name, const Span& where,
+                     std::string message, const Known& known) {
   broken = true;
   if (!unknown_.insert(message).second) return;
-  report(code, span(name), std::move(message)).help(suggest(name.text, known));
+  // A search through all names for every unknown one would be quadratic in the program.
+  constexpr int kMaxSuggested = 50;
+  std::string help = suggested_++ < kMaxSuggested ? suggest(name, known()) : std::string();
+  report(code, where, std::move(message)).help(std::move(help));
 }
 
 void Reader::forget_locals() {

@@ -9,6 +9,7 @@
 // is reported, a stand-in without a type takes its place, and reading goes on.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -151,9 +152,15 @@ class Reader {
   GlobalVar global(const Token& name);
   void add_global(const GlobalVar& g) { globals_.emplace(g->name_hint, std::pair(g, g->span)); }
   const std::map<std::string, std::pair<GlobalVar, Span>>& globals() const { return globals_; }
-  // Reports a name that is not known, once; a local one once for each definition.
+  // Reports a name that is not known, once; a local one once for each definition. `known` tells
+  // the names that it may have been meant for; it is asked a bounded number of times.
+  using Known = std::function<std::vector<std::string_view>()>;
+  void unknown(const DiagnosticCode& code, std::string_view name, const Span& where,
+               std::string message, const Known& known);
   void unknown(const DiagnosticCode& code, const Token& name, std::string message,
-               const std::vector<std::string_view>& known);
+               const Known& known) {
+    unknown(code, name.text, span(name), std::move(message), known);
+  }
   void forget_locals();
 
  private:
@@ -163,6 +170,7 @@ class Reader {
   size_t at_ = 0;
   std::map<std::string, std::pair<GlobalVar, Span>> globals_;
   std::set<std::string> unknown_;
+  int suggested_ = 0;
 };
 
 // ---- The parts
