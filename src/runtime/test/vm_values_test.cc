@@ -1,0 +1,190 @@
+// Calls, closures, data types and references.
+#include "runtime/test/vm_program.h"
+
+namespace relay::runtime {
+namespace {
+
+TEST_F(VmTest, million_deep_recursion_uses_constant_stack_deep) {
+  FunctionBuilder f("main");
+  recursive_sum(f, 0);
+  put(std::move(f));
+  Module m = module();
+  EXPECT_EQ(m.run("main", {integer(1000000)})[0].get_as_int(0), int64_t{1000000} * 1000001 / 2);
+  EXPECT_EQ(m.run("main", {integer(3)})[0].get_as_int(0), 6);
+}
+
+TEST_F(VmTest, frames_have_arenas_of_their_own) {
+  // f(n, x) = if n == 0 then x else twice(x) + f(n - 1, x): the arena holds twice(x) over the call.
+  FunctionBuilder f("main");
+  int32_t n = f.param("n", kScalar), x = f.param("x", kVector);
+  f.result("y", kVector);
+  int32_t i = f.int_reg(), one = f.int_reg(), r = f.reg(), y = f.reg();
+  auto zero = f.label();
+  int64_t a = f.arena(32);
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
+  f.if_zero(i, zero);
+  f.invoke_kernel(kTwice, {Operand::reg(x), Operand::arena(a, 32)});
+  f.load_int(one, 1);
+  f.int_op(IntOp::sub, one, i, one);
+  f.box(r, one, DType::Int(64));
+  f.call(r, 0, Regs{r, x});
+  f.alloc_static(y, kVector);
+  f.invoke_kernel(kAdd, {Operand::arena(a, 32), Operand::reg(r), Operand::reg(y)});
+  f.ret(y);
+  f.bind(zero);
+  f.ret(x);
+  put(std::move(f));
+  EXPECT_EQ(module().run("main", {integer(20000), vector8(1)})[0].get_as_double(0), 40001);
+}
+
+TEST_F(VmTest, tail_calls_need_constant_memory) {
+  // count(n, list) = if n == 0 then list else count(n - 1, list)
+  FunctionBuilder f("main");
+  int32_t n = f.param("n", kScalar), x = f.param("x", kVector);
+  f.result("y", kVector);
+  int32_t i = f.int_reg(), one = f.int_reg(), r = f.reg();
+  auto zero = f.label();
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
+  f.if_zero(i, zero);
+  f.load_int(one, 1);
+  f.int_op(IntOp::sub, i, i, one);
+  f.box(r, i, DType::Int(64));
+  f.tail_call(0, Regs{r, x});
+  f.bind(zero);
+  f.ret(x);
+  put(std::move(f));
+  RunOptions options;
+  options.memory_limit = 1 << 20;
+  Tensor x0 = vector8(1);
+  EXPECT_TRUE(bit_equal(module().run("main", {integer(300000), x0}, options)[0], x0));
+}
+
+TEST_F(VmTest, lists_match_and_are_folded) {
+  // build(n, acc): tail-recursive Cons; length(list, n): by tag
+  constexpr int kNil = 0, kCons = 1;
+  FunctionBuilder build("build");
+  {
+    build.internal();
+    int32_t n = build.param("n", kScalar), acc = build.param("acc", "List[Tensor]");
+    build.result("list", "List[Tensor]");
+    int32_t i = build.int_reg(), one = build.int_reg(), r = build.reg(), c = build.reg();
+    auto zero = build.label();
+    build.load_scalar(i, DType::Int(64), Operand::reg(n));
+    build.if_zero(i, zero);
+    build.load_int(one, 1);
+    build.int_op(IntOp::sub, i, i, one);
+    build.box(r, i, DType::Int(64));
+    build.alloc_adt(c, kCons, Regs{n, acc});
+    build.tail_call(0, Regs{r, c});
+    build.bind(zero);
+    build.ret(acc);
+  }
+  put(std::move(build));
+  FunctionBuilder length("length");
+  {
+    length.internal();
+    int32_t list = length.param("list", "List[Tensor]"), n = length.param("n", kScalar);
+    length.result("n", kScalar);
+    int32_t tag = length.int_reg(), i = length.int_reg(), r = length.reg(), tail = length.reg();
+    auto nil = length.label(), cons = length.label();
+    length.get_tag(tag, list);
+    FunctionBuilder::Label targets[] = {nil, cons};
+    length.jump_table(tag, targets);
+    length.match_fail();
+    length.bind(cons);
+    length.get_field(tail, list, 1);
+    length.load_scalar(i, DType::Int(64), Operand::reg(n));
+    length.load_int(tag, 1);
+    length.int_op(IntOp::add, i, i, tag);
+    length.box(r, i, DType::Int(64));
+    length.kill(Regs{list});
+    length.tail_call(1, Regs{tail, r});
+    length.bind(nil);
+    length.ret(n);
+  }
+  put(std::move(length));
+  FunctionBuilder f("main");
+  int32_t n = f.param("n", kScalar);
+  f.result("length", kScalar);
+  int32_t list = f.reg(), zero = f.reg(), i = f.int_reg();
+  f.alloc_adt(list, kNil, {});
+  f.call(list, 0, Regs{n, list});
+  f.load_int(i, 0);
+  f.box(zero, i, DType::Int(64));
+  f.tail_call(1, Regs{list, zero});
+  put(std::move(f));
+  Module m = module();
+  int64_t before = thread_object_bytes();
+  EXPECT_EQ(m.run("main", {integer(1000000)})[0].get_as_int(0), 1000000);
+  EXPECT_EQ(thread_object_bytes(), before);
+  EXPECT_EQ(m.function_names(), (std::vector<std::string>{"main"}));
+}
+
+TEST_F(VmTest, closures_capture_and_references_change) {
+  // counter = ref(x); inc = fn () { counter := twice(counter) }; inc(); inc(); !counter
+  FunctionBuilder inc("inc");
+  inc.internal();
+  int32_t counter = inc.param("counter", "ref(Tensor)");
+  inc.result("y", kVector);
+  int32_t v = inc.reg(), y = inc.reg();
+  inc.ref_read(v, counter);
+  inc.alloc_static(y, kVector);
+  inc.invoke_kernel(kTwice, {Operand::reg(v), Operand::reg(y)});
+  inc.ref_write(counter, y);
+  inc.ret(y);
+  put(std::move(inc));
+  FunctionBuilder f("main");
+  int32_t x = f.param("x", kVector);
+  f.result("y", kVector);
+  int32_t ref = f.reg(), closure = f.reg(), out = f.reg();
+  f.ref_new(ref, x);
+  f.alloc_closure(closure, 0, Regs{ref});
+  f.invoke_closure(out, closure, {});
+  f.invoke_closure(out, closure, {});
+  f.ref_read(out, ref);
+  f.move(x, out);
+  f.tail_invoke(closure, {});
+  put(std::move(f));
+  EXPECT_EQ(module().run("main", {vector8(1)})[0].get_as_double(0), 8);
+}
+
+TEST_F(VmTest, branches_on_tensors) {
+  FunctionBuilder f("main");
+  int32_t c = f.param("c", TensorSpec{DType::Bool(), {}, {}});
+  f.result("y", kScalar);
+  int32_t i = f.int_reg(), j = f.int_reg(), r = f.reg();
+  auto otherwise = f.label(), end = f.label();
+  f.if_false(c, otherwise);
+  f.load_int(i, -7);
+  f.jump(end);
+  f.bind(otherwise);
+  f.load_int(i, int64_t{1} << 40);
+  f.bind(end);
+  f.move_int(j, i);
+  f.box(r, j, DType::Int(64));
+  f.ret(r);
+  put(std::move(f));
+  Module m = module();
+  EXPECT_EQ(m.run("main", {Tensor::scalar(1, DType::Bool())})[0].get_as_int(0), -7);
+  EXPECT_EQ(m.run("main", {Tensor::scalar(0, DType::Bool())})[0].get_as_int(0), int64_t{1} << 40);
+}
+
+TEST_F(VmTest, values_go_in_and_out) {
+  FunctionBuilder f("main");
+  int32_t p = f.param("pair", "(Tensor, List)");
+  f.result("swapped", "(List, Tensor)");
+  int32_t a = f.reg(), b = f.reg();
+  f.get_field(a, p, 0);
+  f.get_field(b, p, 1);
+  f.alloc_tuple(p, Regs{b, a});
+  f.ret(p);
+  put(std::move(f));
+  Module m = module();
+  Value pair = Value::tuple({integer(4), Value::adt(9, {})});
+  Value out = m.run_values("main", std::span(&pair, 1));
+  EXPECT_EQ(out.field(0).tag(), 9);
+  EXPECT_EQ(out.field(1).tensor().get_as_int(0), 4);
+}
+
+}  // namespace
+}  // namespace relay::runtime
