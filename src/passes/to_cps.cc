@@ -182,6 +182,7 @@ class Converter {
 
   // The value of a Let that does not call.
   Expr value(const Expr& e) {
+    if (isa<VarNode>(e)) return atom(e);
     auto it = parts_.find(e.get());
     if (it != parts_.end()) return in_parts(e, it->second);
     std::vector<NodeRef> children = children_of(*e.get());

@@ -83,6 +83,10 @@ inline const MeaningProgram kMeaningPrograms[] = {
      "def @main() { let %a = @pick(True); let %b = @pick(False);\n"
      "  ((%a.0)(%a.1), (%b.0)(%b.1)) }",
      "(6, -3)"},
+    {"names_of_functions",
+     "def @main() { let %n = 2; let %f = fn (%x: int32) { add(%x, %n) }; let %g = %f;\n"
+     "  let %h = %g; let %t = (let %v = %f; %v(1), %h); (%g(1), %h(2), (%t.1)(%t.0)) }",
+     "(3, 4, 5)"},
     {"functions_in_references",
      "def @main() { let %r = ref(fn (%x: int32) { %x }); let %f = ref_read(%r);\n"
      "  let %w = ref_write(%r, fn (%x: int32) { add(%f(%x), 1) }); (ref_read(%r))(1) }",
