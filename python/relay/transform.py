@@ -50,19 +50,40 @@ class PassContext:
 
 
 class Pass:
-    """A transformation of modules; `name` is what the compiler calls it."""
+    """A transformation of modules; `name` is what the compiler calls it.
+
+    What a pass has in `options` is given by position or by name: `EtaExpand(expand_constructor=True)`.
+    """
 
     name = ""
     opt_level = 0
+    options: tuple[str, ...] = ()
+
+    def __init__(self, *values: object, **named: object) -> None:
+        if len(values) > len(self.options):
+            raise TypeError(f"{self.name} takes {len(self.options)} options, not {len(values)}")
+        given = dict(zip(self.options, values, strict=False))
+        for option in named:
+            if option not in self.options or option in given:
+                known = ", ".join(self.options) or "none"
+                raise TypeError(f"{self.name} cannot take {option}; its options: {known}")
+        self.config = {f"relay.{self.name}.{k}": v for k, v in {**given, **named}.items()}
+
+    def settings(self) -> dict:
+        """Returns the settings of the PassContext with this pass's options."""
+        settings = PassContext.current().settings()
+        settings["config"] = {**settings["config"], **self.config}
+        return settings
 
     def __call__(self, mod: _core.IRModule) -> _core.IRModule:
         """Returns the transformed module, whatever the optimisation level is."""
-        settings = PassContext.current().settings()
+        settings = self.settings()
         settings["opt_level"] = max(settings["opt_level"], self.opt_level)
         return _core.run_pass(self.name, mod, settings, True)
 
     def __repr__(self) -> str:
-        return f"relay.transform.{self.name}()"
+        options = ", ".join(f"{k.rsplit('.', 1)[1]}={v!r}" for k, v in self.config.items())
+        return f"relay.transform.{self.name}({options})"
 
 
 class Sequential(Pass):
@@ -71,19 +92,19 @@ class Sequential(Pass):
     name = "Sequential"
 
     def __init__(self, passes: Sequence[Pass], opt_level: int | None = None) -> None:
+        super().__init__()
         self.passes = list(passes)
         self.level = opt_level
 
     def __call__(self, mod: _core.IRModule) -> _core.IRModule:
-        settings = PassContext.current().settings()
-        if self.level is not None:
-            settings["opt_level"] = self.level
         for step in self.passes:
-            mod = (
-                step(mod)
-                if isinstance(step, Sequential)
-                else _core.run_pass(step.name, mod, settings, False)
-            )
+            if isinstance(step, Sequential):
+                mod = step(mod)
+                continue
+            settings = step.settings()
+            if self.level is not None:
+                settings["opt_level"] = self.level
+            mod = _core.run_pass(step.name, mod, settings, False)
         return mod
 
     def __repr__(self) -> str:
@@ -92,8 +113,14 @@ class Sequential(Pass):
 
 def _install() -> list[str]:
     names = []
-    for name, level, doc in _core.pass_rows():
-        members = {"name": name, "opt_level": level, "__doc__": doc, "__module__": __name__}
+    for name, level, doc, options in _core.pass_rows():
+        members = {
+            "name": name,
+            "opt_level": level,
+            "options": tuple(options.split()),
+            "__doc__": doc,
+            "__module__": __name__,
+        }
         globals().setdefault(name, type(name, (Pass,), members))
         names.append(name)
     return names

@@ -320,7 +320,8 @@ void bind_compiler(nb::module_& m) {
   m.def("pass_rows", [] {
     nb::list out;
     for (const Pass* pass : all_passes()) {
-      out.append(nb::make_tuple(std::string(pass->name), pass->opt_level, std::string(pass->doc)));
+      out.append(nb::make_tuple(std::string(pass->name), pass->opt_level, std::string(pass->doc),
+                                std::string(pass->options)));
     }
     return out;
   });

@@ -37,9 +37,10 @@ class PrintAfter : public PassInstrument {
 
 void run(const Options& o) {
   if (o.list) {
-    Table table({"pass", "level", "what it does"});
+    Table table({"pass", "level", "takes", "gives", "what it does", "options"});
     for (const Pass* p : all_passes()) {
-      table.row({std::string(p->name), std::to_string(p->opt_level), std::string(p->doc)});
+      table.row({std::string(p->name), std::to_string(p->opt_level), std::string(to_string(p->in)),
+                 std::string(to_string(p->out)), std::string(p->doc), std::string(p->options)});
     }
     std::printf("%s", table.text().c_str());
     return;

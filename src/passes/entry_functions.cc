@@ -4,8 +4,7 @@ namespace relay {
 
 std::vector<Function> entry_functions(const Module& mod, const PassContext& ctx) {
   std::vector<Function> out;
-  auto it = ctx.config.find("relay.RemoveUnusedFunctions.entry_functions");
-  auto* names = it == ctx.config.end() ? nullptr : it->second.get_if<ValueList>();
+  auto* names = ctx.option<ValueList>("RemoveUnusedFunctions", "entry_functions");
   if (names != nullptr) {
     for (const Value& name : *names) {
       auto* text = name.get_if<std::string>();

@@ -9,12 +9,6 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
-bool option(const PassContext& ctx, const char* key, bool fallback) {
-  auto it = ctx.config.find(key);
-  auto* value = it == ctx.config.end() ? nullptr : it->second.get_if<bool>();
-  return value == nullptr ? fallback : *value;
-}
-
 // fn [A, ...](%p0, ...) { callee[A, ...](%p0, ...) }
 Expr expanded(const Expr& callee) {
   auto* type = as<FuncTypeNode>(callee->type);
@@ -76,8 +70,11 @@ class Expander : public Rewriter {
 };
 
 Module run(const Module& mod, PassContext& ctx) {
-  return eta_expand(mod, option(ctx, "relay.EtaExpand.expand_constructor", true),
-                    option(ctx, "relay.EtaExpand.expand_global_var", false));
+  auto option = [&](std::string_view name, bool fallback) {
+    auto* value = ctx.option<bool>(kEtaExpand.name, name);
+    return value == nullptr ? fallback : *value;
+  };
+  return eta_expand(mod, option("expand_constructor", true), option("expand_global_var", false));
 }
 
 }  // namespace
@@ -93,6 +90,7 @@ const Pass kEtaExpand{"EtaExpand",
                       Form::any,
                       Form::any,
                       "Makes functions of constructors and global functions used as values.",
-                      run};
+                      run,
+                      "expand_constructor expand_global_var"};
 
 }  // namespace relay

@@ -224,10 +224,7 @@ Function propagate_bound_constants(const Function& f) {
 
 Module run(const Module& mod, PassContext& ctx) {
   int64_t max_bytes = kDefaultMaxBytes;
-  auto it = ctx.config.find("relay.FoldConstant.max_bytes");
-  if (it != ctx.config.end()) {
-    if (auto* v = it->second.get_if<int64_t>()) max_bytes = *v;
-  }
+  if (auto* v = ctx.option<int64_t>(kFoldConstant.name, "max_bytes")) max_bytes = *v;
   Module propagated = map_functions(
       mod, [](const GlobalVar&, const Function& f) { return propagate_bound_constants(f); });
   LazyPurity purity(propagated);
@@ -243,6 +240,7 @@ const Pass kFoldConstant{"FoldConstant",
                          Form::any,
                          Form::any,
                          "Computes at compile time what depends on constants only.",
-                         run};
+                         run,
+                         "max_bytes"};
 
 }  // namespace relay

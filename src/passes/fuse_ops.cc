@@ -409,11 +409,8 @@ class Fuser {
 
 Module fuse_ops(const Module& mod, PassContext& ctx) {
   size_t max_depth = kDefaultMaxDepth;
-  auto it = ctx.config.find("relay.FuseOps.max_depth");
-  if (it != ctx.config.end()) {
-    if (auto* v = it->second.get_if<int64_t>(); v != nullptr && *v > 0) {
-      max_depth = static_cast<size_t>(*v);
-    }
+  if (auto* v = ctx.option<int64_t>(kFuseOps.name, "max_depth"); v != nullptr && *v > 0) {
+    max_depth = static_cast<size_t>(*v);
   }
   if (ctx.opt_level < 1) max_depth = 1;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
@@ -428,6 +425,7 @@ const Pass kFuseOps{"FuseOps",
                     Form::graph,
                     Form::graph,
                     "Groups operator calls into primitive functions, one kernel each.",
-                    fuse_ops};
+                    fuse_ops,
+                    "max_depth"};
 
 }  // namespace relay

@@ -6,6 +6,10 @@
 
 namespace relay {
 
+std::string_view to_string(Form form) {
+  return form == Form::graph ? "graph" : form == Form::anf ? "A-normal" : "any";
+}
+
 bool PassContext::enabled(const Pass& pass) const {
   if (disabled_pass.contains(pass.name)) return false;
   return required_pass.contains(pass.name) || opt_level >= pass.opt_level;

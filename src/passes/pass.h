@@ -26,6 +26,8 @@ enum class Form {
   anf,    // every value is let-bound
 };
 
+std::string_view to_string(Form form);
+
 struct Pass {
   std::string_view name;  // "FuseOps": command line, timing table and dumps use it
   int opt_level;          // runs when the context's level is at least this
@@ -33,6 +35,8 @@ struct Pass {
   Form out;
   std::string_view doc;  // one sentence
   Module (*run)(const Module& mod, PassContext& ctx);
+  // What can be set: names with spaces between them. `x` of pass P is `relay.P.x` of the config.
+  std::string_view options = {};
 };
 
 // Told before and after each pass; may skip it, or change what it did.
@@ -77,6 +81,12 @@ class PassContext {
   std::vector<PassInstrument*> instruments;
 
   bool enabled(const Pass& pass) const;
+  // What the config says of `relay.<pass>.<option>`; null when it says nothing or not a T.
+  template <class T>
+  const T* option(std::string_view pass, std::string_view name) const {
+    auto it = config.find("relay." + std::string(pass) + "." + std::string(name));
+    return it == config.end() ? nullptr : it->second.template get_if<T>();
+  }
 };
 
 // Runs the passes in order. Throws UserError E0302 (naming the pass) when verification fails.

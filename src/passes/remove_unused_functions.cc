@@ -43,6 +43,7 @@ const Pass kRemoveUnusedFunctions{"RemoveUnusedFunctions",
                                   Form::any,
                                   Form::any,
                                   "Drops the functions that the entry functions do not reach.",
-                                  run};
+                                  run,
+                                  "entry_functions"};
 
 }  // namespace relay

@@ -82,6 +82,21 @@ def test_passes_are_found_by_name_and_nest_in_contexts():
     assert relay.transform.PassContext.current().opt_level == 3
 
 
+def test_passes_take_their_options():
+    mod = relay.parse("""#[version = "0.0.5"]
+def @f(%x: float32) -> float32 { exp(%x) }
+def @main() { (@f, @f(1f)) }
+""")
+    assert (
+        "fn (" not in relay.transform.EtaExpand()(mod).astext().split("@main")[1].split("{", 1)[1]
+    )
+    expand = relay.transform.EtaExpand(expand_global_var=True)
+    assert repr(expand) == "relay.transform.EtaExpand(expand_global_var=True)"
+    assert "fn (%p0" in relay.transform.Sequential([expand])(mod).astext()
+    with pytest.raises(TypeError, match="its options: expand_constructor, expand_global_var"):
+        relay.transform.EtaExpand(expand_types=True)
+
+
 # ---- Arrays --------------------------------------------------------------------------------------
 
 
