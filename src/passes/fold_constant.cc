@@ -6,6 +6,7 @@
 
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/known_match.h"
 #include "passes/purity.h"
 
 namespace relay {
@@ -72,6 +73,11 @@ class Folder : public Rewriter {
         if (c == nullptr) return rebuilt;
         return c->data.get_as_int(0) != 0 ? n->true_branch : n->false_branch;
       }
+      case ExprKind::Match: {
+        auto* m = as<MatchNode>(rebuilt);
+        Expr clause = known_clause(*m, made_by(*m));
+        return clause ? NodeRef(clause) : rebuilt;
+      }
       default:
         return rebuilt;
     }
@@ -79,6 +85,12 @@ class Folder : public Rewriter {
 
   // Evaluates the maximal constant expressions of a rewritten function.
   Function fold(const Function& f) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          if (auto* l = as<LetNode>(&n)) bound_.emplace(l->var.get(), l->value.get());
+        },
+        family::expr | family::pattern);
     Function marked = apply(f);
     if (constant_.empty() || !ctx_.evaluate) return marked;
     std::unordered_set<const Node*> roots;
@@ -112,6 +124,21 @@ class Folder : public Rewriter {
   void mark(const ExprNode& e) {
     constant_.insert(&e);
     keep_.push_back(NodeRef(&e));
+  }
+
+  // The expression that makes a matched value, as far as it is in sight: a Let's value when all its
+  // parts are leaves, since anything else is computed where the Let stands.
+  Expr made_by(const MatchNode& m) const {
+    auto it = bound_.find(m.data.get());
+    if (it == bound_.end()) return m.data;
+    NodeRef now = lookup(it->second);
+    Expr value = now ? Expr::unchecked(now) : Expr(it->second);
+    bool leaves = true;
+    for_each_child(*value.get(), [&](const NodeRef& child) {
+      leaves &= !isa<ExprNode>(child) || isa<VarNode>(child) || isa<ConstantNode>(child) ||
+                isa<GlobalVarNode>(child) || isa<ConstructorNode>(child);
+    });
+    return leaves ? value : m.data;
   }
 
   // Whether the fields that a projection does not take may be left out.
@@ -186,6 +213,7 @@ class Folder : public Rewriter {
   int64_t max_bytes_;
   LazyPurity& purity_;
   std::unordered_set<const Node*> constant_;
+  std::unordered_map<const Node*, const ExprNode*> bound_;  // a Let's variable to its value
   std::vector<NodeRef> keep_;
 };
 

@@ -5,6 +5,7 @@
 //   let %c = const(1f); add(%x, %c)           add(%x, const(1f))
 //   if (True) { %a } else { %b }              %a
 //   (%a, %b).0                                %a
+//   match (Some(%a)) { Some(%x) => %x, ... }  let %x = %a; %x
 //
 // Legal for pure operators whose arguments are all constants (or tuples of them). A whole connected
 // constant expression is evaluated as one function, so intermediate tensors are not kept.

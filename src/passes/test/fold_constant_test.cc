@@ -24,6 +24,51 @@ TEST(FoldConstant, header_examples) {
           "def @main(%a: float32, %b: float32) { %a }");
 }
 
+constexpr const char* kList = "type List[A] { Cons(A, List[A]), Nil, }\n";
+
+TEST(FoldConstant, a_match_of_a_known_constructor) {
+  becomes(std::string(kList) +
+              "def @main(%a: float32, %l: List[float32]) {\n"
+              "  match (Cons(%a, %l)) { Nil => { 0f }, Cons(%x, %t) => { exp(%x) }, } }",
+          std::string(kList) +
+              "def @main(%a: float32, %l: List[float32]) {\n"
+              "  let %x = %a; let %t = %l; exp(%x) }");
+  becomes(std::string(kList) +
+              "def @main(%a: float32, %b: float32) {\n"
+              "  match ((Cons(%a, Cons(%b, Nil)), %b)) {\n"
+              "    (Cons(_, Nil), %y) => { %y },\n"
+              "    (Cons(%x, Cons(_, _)), %y) => { add(%x, %y) },\n"
+              "    _ => { 0f }, } }",
+          std::string(kList) +
+              "def @main(%a: float32, %b: float32) {\n"
+              "  let %x = %a; let %p = %b; let %q: List[float32] = Nil; let %y = %b;\n"
+              "  add(%x, %y) }");
+}
+
+TEST(FoldConstant, a_match_of_a_value_with_a_name) {
+  becomes(std::string(kList) +
+              "def @main(%a: float32) {\n"
+              "  let %n = Nil; let %l = Cons(%a, %n);\n"
+              "  match (%l) { Cons(%x, _) => { exp(%x) }, Nil => { %a }, } }",
+          std::string(kList) +
+              "def @main(%a: float32) {\n"
+              "  let %n = Nil; let %l = Cons(%a, %n); let %x = %a; let %t = %n; exp(%x) }");
+}
+
+TEST(FoldConstant, no_match_of_what_only_a_run_knows) {
+  unchanged(std::string(kList) +
+            "def @main(%a: float32, %l: List[float32]) {\n"
+            "  match (Cons(%a, %l)) { Cons(_, Nil) => { 0f }, Cons(%x, _) => { %x },\n"
+            "    Nil => { 1f }, } }");
+  // The name's parts would be computed in another place.
+  unchanged(std::string(kList) +
+            "def @main(%a: float32, %l: List[float32]) {\n"
+            "  let %m = Cons(exp(%a), %l);\n"
+            "  (%m, fn () { match (%m) { Cons(%x, _) => { %x }, Nil => { 1f }, } }) }");
+  unchanged(std::string(kList) +
+            "def @main(%a: float32) { match? (Cons(%a, Nil)) { Nil => { 1f }, } }");
+}
+
 TEST(FoldConstant, a_connected_expression_is_folded_whole) {
   becomes("def @main(%x: int32) { add(%x, multiply(add(2, 3), subtract(10, 4))) }",
           "def @main(%x: int32) { add(%x, 30) }");
