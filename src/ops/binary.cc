@@ -22,6 +22,16 @@ struct Row {
   double high = 2;
 };
 
+// Bools have no differences and quotients that are bools.
+Type broadcast_numbers(RelationContext& ctx) {
+  const TensorTypeNode* a = ctx.tensor(0);
+  if (a != nullptr && !require(ctx, !a->dtype.is_bool(), codes::type_dtype, "needs numbers",
+                               "an integer or floating type", a->dtype.to_string())) {
+    return nullptr;
+  }
+  return broadcast(ctx);
+}
+
 template <BinaryOp kOp>
 PrimExpr op(const PrimExpr& a, const PrimExpr& b) {
   return binary(kOp, a, b);
@@ -52,24 +62,30 @@ PrimExpr power(const PrimExpr& a, const PrimExpr& b) {
 }
 
 const Row kRows[] = {
-    {"add", "Sum.", broadcast, op<BinaryOp::Add>},
-    {"subtract", "Difference.", broadcast, op<BinaryOp::Sub>},
-    {"multiply", "Product.", broadcast, op<BinaryOp::Mul>},
-    {"divide", "Quotient; of integers, rounded towards zero.", broadcast, op<BinaryOp::Div>,
+    {"add", "Sum; of bools, whether either holds.", broadcast,
+     [](const PrimExpr& a, const PrimExpr& b) {
+       return a->dtype.is_bool() ? logical_or(a, b) : binary(BinaryOp::Add, a, b);
+     }},
+    {"subtract", "Difference.", broadcast_numbers, op<BinaryOp::Sub>},
+    {"multiply", "Product; of bools, whether both hold.", broadcast,
+     [](const PrimExpr& a, const PrimExpr& b) {
+       return a->dtype.is_bool() ? logical_and(a, b) : binary(BinaryOp::Mul, a, b);
+     }},
+    {"divide", "Quotient; of integers, rounded towards zero.", broadcast_numbers, op<BinaryOp::Div>,
      "float32", 0.5, 2},
-    {"floor_divide", "Quotient rounded down.", broadcast, op<BinaryOp::FloorDiv>, "float32", 0.5,
-     2},
-    {"trunc_divide", "Quotient rounded towards zero.", broadcast,
+    {"floor_divide", "Quotient rounded down.", broadcast_numbers, op<BinaryOp::FloorDiv>, "float32",
+     0.5, 2},
+    {"trunc_divide", "Quotient rounded towards zero.", broadcast_numbers,
      [](const PrimExpr& a, const PrimExpr& b) {
        return a->dtype.is_floating() ? tir::call("trunc", a->dtype, {div(a, b)}) : div(a, b);
      },
      "int32", 1, 9},
-    {"mod", "Remainder with the sign of the dividend.", broadcast, op<BinaryOp::Mod>, "float32",
-     0.5, 2},
-    {"floor_mod", "Remainder with the sign of the divisor.", broadcast, op<BinaryOp::FloorMod>,
+    {"mod", "Remainder with the sign of the dividend.", broadcast_numbers, op<BinaryOp::Mod>,
      "float32", 0.5, 2},
-    {"trunc_mod", "Remainder with the sign of the dividend.", broadcast, op<BinaryOp::Mod>, "int32",
-     1, 9},
+    {"floor_mod", "Remainder with the sign of the divisor.", broadcast_numbers,
+     op<BinaryOp::FloorMod>, "float32", 0.5, 2},
+    {"trunc_mod", "Remainder with the sign of the dividend.", broadcast_numbers, op<BinaryOp::Mod>,
+     "int32", 1, 9},
     {"power", "lhs to the power of rhs.", broadcast, power, "float32", 0.5, 2},
     {"maximum", "The greater; NaN wins.", broadcast, op<BinaryOp::Max>},
     {"minimum", "The lesser; NaN wins.", broadcast, op<BinaryOp::Min>},

@@ -32,6 +32,15 @@ Type to_bool(RelationContext& ctx) {
   return t == nullptr ? nullptr : Type(tensor_type(t->shape, DType::Bool()));
 }
 
+Type bool_identity(RelationContext& ctx) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t != nullptr && !require(ctx, t->dtype.is_bool(), codes::type_dtype, "needs a bool argument",
+                               "bool", t->dtype.to_string())) {
+    return nullptr;
+  }
+  return identity(ctx);
+}
+
 const Row kRows[] = {
     {"abs", "Absolute value.", identity,
      [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); }},
@@ -81,7 +90,7 @@ const Row kRows[] = {
      [](const PrimExpr& x) { return f("log10", x); }, 0.1, 4},
     {"log2", "Logarithm to base 2.", float_identity, [](const PrimExpr& x) { return f("log2", x); },
      0.1, 4},
-    {"logical_not", "Negation of a bool.", identity,
+    {"logical_not", "Negation of a bool.", bool_identity,
      [](const PrimExpr& x) { return logical_not(x); }},
     {"negative", "Negation.", identity,
      [](const PrimExpr& x) {

@@ -268,6 +268,10 @@ void add_reduce(OpRegistry& registry) {
       // The best value, then the first (or last) place of it, several axes in row-major order. A
       // NaN is never the best.
       DType place = DType::Int(32);
+      if (extents.empty()) {  // each element is the best of itself
+        return tir::compute("T_index", ctx.outputs[0].shape,
+                            [&](const Indices&) { return imm(place, 0); });
+      }
       PrimExpr none = a.select_last_index ? imm(place, -1) : tir::cast(place, count_of(x, axes));
       PrimExpr first =
           a.select_last_index ? tir::cast(place, count_of(x, axes) - 1) : imm(place, 0);

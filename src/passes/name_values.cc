@@ -1,6 +1,7 @@
 #include "passes/name_values.h"
 
 #include <list>
+#include <unordered_set>
 
 #include "node/walk.h"
 
@@ -16,6 +17,9 @@ class Namer {
     bindings_.resize(scopes_.scopes.size());
     for (const ExprNode* e : scopes_.order) {
       for_each_child(*e, [&](const NodeRef& child) { ++uses_[child.get()]; });
+      if (auto* l = as<LetNode>(e); l != nullptr && isa<FunctionNode>(l->value)) {
+        named_functions_.insert(l->value.get());
+      }
     }
     for (const ExprNode* e : scopes_.order) {
       auto scope = scopes_.scope_of.find(e);
@@ -97,7 +101,8 @@ class Namer {
                                          : atom(Expr::unchecked(c));
     }
     Expr value = cast<ExprNode>(with_children(NodeRef(&e), children));
-    if (!naming_.wanted(e)) {
+    // A function that a Let names may refer to itself by that name, so it stays where the name is.
+    if (!naming_.wanted(e) || (named_functions_.contains(&e) && uses_[&e] == 1)) {
       atoms_[&e] = value;
       return;
     }
@@ -111,6 +116,8 @@ class Namer {
   const Naming& naming_;
   std::vector<std::list<Binding>> bindings_;
   std::unordered_map<const Node*, int> uses_;
+  // Functions that are a Let's value.
+  std::unordered_set<const Node*> named_functions_;
   std::unordered_map<const Node*, Expr> atoms_;
   int next_ = 1;
 };

@@ -191,9 +191,11 @@ void add_broadcasts(std::vector<Rule>& rules) {
                      if (!shape) return nullptr;
                      return make_call("broadcast_to", {m[x]}, {{"shape", to_value(*shape)}}, root);
                    }});
-  // Operators of two tensors spread their operands themselves.
+  // Operators of two tensors spread their operands themselves; not so one whose result has the
+  // shape of an operand, whatever the other is.
   DFPattern op = is_op_where([](const OpInfo& row) {
-    return row.fusion == FusionClass::Broadcast && row.attrs == nullptr && row.args.size() == 2;
+    return row.fusion == FusionClass::Broadcast && row.attrs == nullptr && row.args.size() == 2 &&
+           row.name != "broadcast_to_like";
   });
   rules.push_back({"broadcast_operand", op(spread, y) | op(y, spread),
                    [=](const DFMatch& m, const CallNode& root) -> Expr {

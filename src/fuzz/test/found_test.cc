@@ -1,0 +1,80 @@
+// Programs that random runs have found, in their smallest form: each once meant two things.
+#include <gtest/gtest.h>
+
+#include "driver/compile.h"
+#include "fuzz/differential.h"
+#include "ir/text/text.h"
+#include "types/infer.h"
+
+namespace relay::fuzz {
+namespace {
+
+const char* const kPrograms[] = {
+    // A recursive function's name was used ahead of its binding.
+    R"(
+def @main(%x: Tensor[(1,), float32]) -> Tensor[(1,), float32] {
+  %0 = clip(%x, a_min=1.1f, a_max=4f);
+  %1 = (
+    let %loop: fn (int32, Tensor[(1,), float32]) -> Tensor[(1,), float32] =
+      fn (%i: int32, %acc: Tensor[(1,), float32]) -> Tensor[(1,), float32] {
+        if (less_equal(%i, 0)) { %acc } else { %loop(subtract(%i, 1), %x) }
+      };
+    %loop(1, %0)
+  );
+  maximum(%1, %0)
+})",
+    // The shape of the second operand counts.
+    R"(
+def @main(%x: Tensor[(1, 1), bool], %y: bool) -> Tensor[(3, 4), bool] {
+  %0 = broadcast_to(%y, shape=[3, 4]);
+  broadcast_to_like(%x, %0)
+})",
+    // Sums and products of bools stay bools.
+    R"(
+def @main[n: Dim](%x: Tensor[(n,), bool]) -> Tensor[(n,), bool] {
+  add(%x, multiply(%x, %x))
+})",
+    // The best of nothing but itself.
+    "def @main(%x: int32) -> int32 { argmin(%x, axis=[]) }",
+};
+
+TEST(Found, programs_mean_the_same_in_every_way_to_run_them) {
+  initialize();
+  for (const char* text : kPrograms) {
+    auto failure = check(
+        infer_types(parse_module("found.relay", std::string("#[version = \"0.0.5\"]\n") + text)));
+    EXPECT_FALSE(failure) << failure->stage << ", " << failure->kind << ": " << failure->text
+                          << text;
+  }
+}
+
+TEST(Found, operators_refuse_dtypes_that_they_have_no_meaning_for) {
+  initialize();
+  auto refused = [](const char* op, int args, const char* dtype) {
+    std::string list, names;
+    for (int i = 0; i < args; ++i) {
+      std::string name = "%x" + std::to_string(i);
+      list += (i > 0 ? ", " : "") + name + ": " + dtype;
+      names += (i > 0 ? ", " : "") + name;
+    }
+    try {
+      infer_types(parse_module("refused.relay", "#[version = \"0.0.5\"]\ndef @main(" + list +
+                                                    ") { " + op + "(" + names + ") }"));
+    } catch (const UserError& e) {
+      return e.diagnostics()[0].code == "E0204";
+    }
+    return false;
+  };
+  for (const char* op : {"bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"}) {
+    EXPECT_TRUE(refused(op, 2, "float32")) << op;
+  }
+  EXPECT_TRUE(refused("left_shift", 2, "bool"));
+  EXPECT_TRUE(refused("bitwise_not", 1, "float16"));
+  EXPECT_TRUE(refused("logical_not", 1, "float32"));
+  for (const char* op : {"subtract", "divide", "floor_divide", "mod", "floor_mod"}) {
+    EXPECT_TRUE(refused(op, 2, "bool")) << op;
+  }
+}
+
+}  // namespace
+}  // namespace relay::fuzz
