@@ -27,8 +27,10 @@ asan: setup  ## the C++ tests under the address and undefined-behaviour sanitize
 bench: build  ## the benchmark models: Relay and the installed peers side by side
 	@.venv/bin/python benchmarks/compare.py
 
-fuzz: build  ## the slow tests, and the property tests on new examples (RELAY_EXAMPLES of each)
+fuzz: build  ## the slow tests, the property tests on RELAY_EXAMPLES new examples, random programs until one fails
 	@RELAY_EXAMPLES=$${RELAY_EXAMPLES:-100} .venv/bin/python -m pytest -m 'slow or not slow'
+	@ninja -C build/release fuzz
+	@build/release/src/fuzz/relay_fuzz --count 0 --seed $${RELAY_SEED:-$$(date +%s)}
 
 lint: setup  ## layers, formatting, ruff
 	@tools/lint.sh

@@ -27,7 +27,8 @@ Json to_json(const Tally& t) {
           {"kernels_compiled", t.kernels_compiled},
           {"errors", t.errors},
           {"refused", t.refused},
-          {"pass_changed", t.pass_changed}};
+          {"pass_changed", t.pass_changed},
+          {"pair_changed", t.pair_changed}};
 }
 
 Tally tally_from(const Json& j) {
@@ -40,6 +41,7 @@ Tally tally_from(const Json& j) {
   t.errors = j["errors"].get<std::map<std::string, int64_t>>();
   t.refused = j["refused"].get<std::map<std::string, int64_t>>();
   t.pass_changed = j["pass_changed"].get<std::map<std::string, int64_t>>();
+  t.pair_changed = j["pair_changed"].get<std::map<std::string, int64_t>>();
   return t;
 }
 
@@ -163,9 +165,12 @@ class Campaign {
     auto is = [&](const char* prefix) { return failure.stage.rfind(prefix, 0) == 0; };
     if (!is("text")) out.text = is("run");
     if (is("pass ")) out.passes = {failure.stage.substr(5)};
-    if (is("level ")) out.levels = {std::stoi(failure.stage.substr(6))};
+    size_t level = failure.stage.find("level ");
+    if (level != std::string::npos) out.levels = {std::stoi(failure.stage.substr(level + 6))};
+    if (is("pair ")) out.pairs = {failure.stage.substr(5, failure.stage.find(',') - 5)};
     if (!is("pass ") && !is("run")) out.passes.clear();
-    if (!is("level ") && !is("run") && !is("code")) out.levels.clear();
+    if (!is("pair ") && !is("run")) out.pairs.clear();
+    if (level == std::string::npos && !is("run") && !is("code")) out.levels.clear();
     return out;
   }
 

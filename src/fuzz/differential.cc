@@ -1,5 +1,6 @@
 #include "fuzz/differential.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/diagnostic_codes.h"
@@ -7,6 +8,7 @@
 #include "driver/compile.h"
 #include "eval/evaluator.h"
 #include "fuzz/outcome.h"
+#include "fuzz/pairs.h"
 #include "fuzz/values.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
@@ -92,6 +94,12 @@ std::vector<std::string> CheckOptions::all_pass_names() {
   return out;
 }
 
+std::vector<std::string> CheckOptions::all_pair_names() {
+  std::vector<std::string> out;
+  for (const Pair& pair : all_pairs()) out.emplace_back(pair.name);
+  return out;
+}
+
 void Tally::add(const Tally& other) {
   programs += other.programs;
   compared += other.compared;
@@ -101,6 +109,7 @@ void Tally::add(const Tally& other) {
   for (const auto& [key, count] : other.errors) errors[key] += count;
   for (const auto& [key, count] : other.refused) refused[key] += count;
   for (const auto& [key, count] : other.pass_changed) pass_changed[key] += count;
+  for (const auto& [key, count] : other.pair_changed) pair_changed[key] += count;
 }
 
 struct Checker::Impl {
@@ -113,7 +122,7 @@ struct Checker::Impl {
   // A compiled program that waits for its kernels.
   struct Compiled {
     size_t program;
-    int level;
+    std::string stage;
     runtime::Program bytecode;
     std::vector<tir::PrimFunc> kernels;
   };
@@ -155,10 +164,30 @@ struct Checker::Impl {
     return compare(stage, mod, reference, evaluate_main(after, reference.args, 4 * kFuel), tally);
   }
 
-  // Everything up to machine code; an error is compared at once.
+  // Another program that means the same: evaluated, and compiled for a later comparison.
+  std::optional<Failure> check_pair(const Pair& pair, size_t index, const Module& mod,
+                                    const Reference& reference, std::vector<Compiled>& compiled) {
+    std::string stage = "pair " + std::string(pair.name);
+    Module other;
+    Outcome ran = outcome_of([&]() -> Value {
+      other = infer_types(pair.rewrite(mod, reference.args));
+      return {};
+    });
+    if (ran.kind != Outcome::value) return Failure{stage, "error", ran.text};
+    if (other == mod) return std::nullopt;
+    ++tally.pair_changed[std::string(pair.name)];
+    if (auto failure = ill_formed(stage, other)) return failure;
+    auto failure =
+        compare(stage, mod, reference, evaluate_main(other, reference.args, 8 * kFuel), tally);
+    if (failure || options.levels.empty()) return failure;
+    int level = options.levels[static_cast<size_t>(tally.programs) % options.levels.size()];
+    return compile(index, other, level, stage + ", level " + std::to_string(level), compiled);
+  }
+
+  // Everything up to machine code; an error is a failure at once.
   std::optional<Failure> compile(size_t index, const Module& mod, int level,
-                                 std::vector<Compiled>& out) {
-    Compiled compiled{index, level, {}, {}};
+                                 const std::string& stage, std::vector<Compiled>& out) {
+    Compiled compiled{index, stage, {}, {}};
     Outcome outcome = outcome_of([&]() -> Value {
       CompileOptions o = compile_options;
       o.opt_level = level;
@@ -174,7 +203,6 @@ struct Checker::Impl {
       out.push_back(std::move(compiled));
       return std::nullopt;
     }
-    std::string stage = "level " + std::to_string(level);
     if (outcome.kind == Outcome::defect) return Failure{stage, "internal error", outcome.text};
     if (outcome.code == "E0401") {
       ++tally.refused[outcome.text.substr(0, outcome.text.find('\n'))];
@@ -224,7 +252,7 @@ struct Checker::Impl {
 
   std::optional<Failure> run(const Compiled& compiled, const Module& mod,
                              const Reference& reference) {
-    std::string stage = "level " + std::to_string(compiled.level);
+    const std::string& stage = compiled.stage;
     int64_t bytes = runtime::thread_object_bytes();
     std::optional<Failure> failure;
     {
@@ -276,7 +304,12 @@ struct Checker::Impl {
       }
       for (int level : options.levels) {
         if (failure) break;
-        failure = compile(i, mod, level, compiled);
+        failure = compile(i, mod, level, "level " + std::to_string(level), compiled);
+      }
+      for (const Pair& pair : all_pairs()) {
+        if (failure) break;
+        if (std::ranges::count(options.pairs, pair.name) == 0) continue;
+        failure = check_pair(pair, i, mod, reference, compiled);
       }
     }
     Outcome generated = outcome_of([&]() -> Value {

@@ -24,15 +24,19 @@ struct CheckOptions {
   std::vector<int> levels = {0, 1, 2, 3};
   // Passes run alone, by name.
   std::vector<std::string> passes = all_pass_names();
+  // Ways to write the program differently (fuzz/pairs.h), by name: each is evaluated, and compiled
+  // at one of the levels.
+  std::vector<std::string> pairs = all_pair_names();
   bool text = true;
   // Draws the arguments of @main.
   uint64_t input_seed = 0;
 
   static std::vector<std::string> all_pass_names();
+  static std::vector<std::string> all_pair_names();
 };
 
 struct Failure {
-  std::string stage;  // "text", "pass FoldConstant", "level 2", "evaluator"
+  std::string stage;  // "text", "pass FoldConstant", "pair inline", "level 2", "evaluator"
   std::string kind;   // "value", "error", "ill-formed", "internal error", "leak", "text"
   std::string text;   // what was expected and what came, for people
 };
@@ -47,6 +51,7 @@ struct Tally {
   std::map<std::string, int64_t> errors;   // of programs that the evaluator ends with a code
   std::map<std::string, int64_t> refused;  // "E0401 message" of what compiled code cannot do
   std::map<std::string, int64_t> pass_changed;
+  std::map<std::string, int64_t> pair_changed;
   void add(const Tally& other);
 };
 

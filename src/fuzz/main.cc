@@ -28,6 +28,7 @@ void print_tally(const fuzz::Tally& t) {
   print_table("programs that end with an error:", t.errors);
   print_table("refused by compiled code:", t.refused);
   print_table("programs changed by a pass:", t.pass_changed);
+  print_table("programs written differently:", t.pair_changed);
 }
 
 }  // namespace
@@ -39,6 +40,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "The seed of the first program");
   app.add_option("--count", options.count, "How many programs; 0: until one fails");
   app.add_option("--passes", options.check.passes, "Passes that are run alone; default: all")
+      ->delimiter(',');
+  app.add_option("--pairs", options.check.pairs, "Ways to write programs differently; default: all")
       ->delimiter(',');
   app.add_option("--levels", options.check.levels, "Optimisation levels; default: 0,1,2,3")
       ->delimiter(',');

@@ -93,22 +93,28 @@ class Folder : public Rewriter {
         family::expr | family::pattern);
     Function marked = apply(f);
     if (constant_.empty() || !ctx_.evaluate) return marked;
-    std::unordered_set<const Node*> roots;
+    std::unordered_set<const Node*> roots, tuples;
+    std::vector<const Node*> open;
+    // Tuples of constants stay tuples, at any depth: what they hold is evaluated.
+    auto find_roots = [&](const NodeRef& child) {
+      if (!constant_.contains(child.get())) return;
+      if (!isa<TupleNode>(child)) {
+        roots.insert(child.get());
+      } else if (tuples.insert(child.get()).second) {
+        open.push_back(child.get());
+      }
+    };
     post_order(
         marked,
         [&](const Node& n) {
-          if (constant_.contains(&n)) return;
-          for_each_child(n, [&](const NodeRef& child) {
-            if (constant_.contains(child.get()) && !isa<TupleNode>(child)) {
-              roots.insert(child.get());
-            } else if (constant_.contains(child.get())) {
-              for_each_child(*child.get(), [&](const NodeRef& field) {
-                if (constant_.contains(field.get())) roots.insert(field.get());
-              });
-            }
-          });
+          if (!constant_.contains(&n)) for_each_child(n, find_roots);
         },
         family::expr | family::pattern);
+    while (!open.empty()) {
+      const Node* tuple = open.back();
+      open.pop_back();
+      for_each_child(*tuple, find_roots);
+    }
     std::unordered_map<const Node*, NodeRef> values;
     post_order(
         marked,

@@ -81,7 +81,10 @@ class Fuser {
     }
     for (const ExprNode* e : scopes_.order) {
       auto user = index_.find(e);
-      for_each_child(*e, [&](const NodeRef& child) { add_use(child.get(), user); });
+      for_each_child(*e, [&](const NodeRef& child) {
+        auto* clause = as<ClauseNode>(child);
+        add_use(clause != nullptr ? clause->rhs.get() : child.get(), user);
+      });
     }
     add_use(f_->body.get(), index_.end());
   }

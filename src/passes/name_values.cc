@@ -16,7 +16,10 @@ class Namer {
   Function run() {
     bindings_.resize(scopes_.scopes.size());
     for (const ExprNode* e : scopes_.order) {
-      for_each_child(*e, [&](const NodeRef& child) { ++uses_[child.get()]; });
+      for_each_child(*e, [&](const NodeRef& child) {
+        auto* arm = as<ClauseNode>(child);
+        ++uses_[arm != nullptr ? arm->rhs.get() : child.get()];
+      });
       if (auto* l = as<LetNode>(e); l != nullptr && isa<FunctionNode>(l->value)) {
         named_functions_.insert(l->value.get());
       }

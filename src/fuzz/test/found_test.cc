@@ -34,6 +34,28 @@ def @main(%x: Tensor[(1, 1), bool], %y: bool) -> Tensor[(3, 4), bool] {
 def @main[n: Dim](%x: Tensor[(n,), bool]) -> Tensor[(n,), bool] {
   add(%x, multiply(%x, %x))
 })",
+    // Tuples of constants in tuples.
+    R"(
+def @main() -> (((float32,),),) {
+  %0 = fn (%a: (((float32,),),)) -> (((float32,),),) { (((2f,),),) };
+  %0((((1f,),),))
+})",
+    // A name for another name of what holds functions.
+    R"(
+def @main() -> int32 {
+  let %r: ref(fn () -> int32) = ref(fn () -> int32 { 1 });
+  let %s: ref(fn () -> int32) = %r;
+  let %u: () = ref_write(%s, fn () -> int32 { 2 });
+  (ref_read(%r))()
+})",
+    // A clause that gives what an operator outside needs as well.
+    R"(
+type Option[A] { Some(A), None, }
+def @main(%x: Tensor[(3,), float32]) -> Tensor[(3,), bool] {
+  %0 = add(%x, multiply(%x, %x));
+  %1 = match (Some(1f)) { Some(_) => %0, None => %x, };
+  greater(%0, %1)
+})",
     // The best of nothing but itself.
     "def @main(%x: int32) -> int32 { argmin(%x, axis=[]) }",
 };

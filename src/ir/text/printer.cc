@@ -189,7 +189,10 @@ class Printer {
     uses_.clear();
     let_values_.clear();
     for (const ExprNode* e : tree_.order) {
-      for_each_child(*e, [&](const NodeRef& child) { ++uses_[child.get()]; });
+      for_each_child(*e, [&](const NodeRef& child) {
+        auto* arm = as<ClauseNode>(child);
+        ++uses_[arm != nullptr ? arm->rhs.get() : child.get()];
+      });
       if (auto* l = as<LetNode>(e)) let_values_.insert(l->value.get());
     }
   }
