@@ -122,6 +122,7 @@ class Campaign {
 
   void add(uint64_t seed, Failure failure) {
     if (!seen_.insert(signature(failure)).second) return;
+    if (options_.found) options_.found(seed, failure);
     result_.findings.push_back({seed, std::move(failure), {}});
   }
 

@@ -34,6 +34,8 @@ struct CampaignOptions {
   // Goes on after a failure.
   bool keep_going = false;
   bool shrink = true;
+  // Told of every finding as soon as it is there, before it is made small.
+  std::function<void(uint64_t seed, const Failure& failure)> found;
   // Told after every batch.
   std::function<void(int64_t done, int64_t total, size_t failures)> progress;
 };

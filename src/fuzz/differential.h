@@ -24,8 +24,8 @@ struct CheckOptions {
   std::vector<int> levels = {0, 1, 2, 3};
   // Passes run alone, by name.
   std::vector<std::string> passes = all_pass_names();
-  // Ways to write the program differently (fuzz/pairs.h), by name: each is evaluated, and compiled
-  // at one of the levels.
+  // Ways to write the program differently (fuzz/pairs.h), by name: each is evaluated; of the
+  // several for one program one is compiled, at one of the levels.
   std::vector<std::string> pairs = all_pair_names();
   bool text = true;
   // Draws the arguments of @main.

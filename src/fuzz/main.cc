@@ -67,6 +67,11 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "\r%ld of %ld programs, %zu failures", done, total, failures);
     };
   }
+  options.found = [&](uint64_t seed, const fuzz::Failure& f) {
+    std::string line = f.text.substr(0, f.text.find('\n'));
+    std::fprintf(stderr, "%sseed %lu, %s, %s: %s\n", terminal ? "\r" : "", seed, f.stage.c_str(),
+                 f.kind.c_str(), line.c_str());
+  };
   // Without an end the seeds are taken in rounds.
   bool endless = options.count == 0;
   if (endless) options.count = 10'000;

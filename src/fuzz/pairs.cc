@@ -1,7 +1,6 @@
 #include "fuzz/pairs.h"
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/op.h"
 #include "node/walk.h"
@@ -81,11 +80,17 @@ Module references(const Module& mod, const Args&) {
 template <class Change>
 Module change_lets(const Module& mod, Change change) {
   Purity purity(mod);
+  std::unordered_map<const Node*, int> uses;
+  post_order(
+      mod, [&](const Node& n) { for_each_child(n, [&](const NodeRef& c) { ++uses[c.get()]; }); },
+      kFamilies);
   return cast<ModuleNode>(rewrite(
       mod,
       [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
         auto* was = as<LetNode>(original);
         if (was == nullptr || isa<FunctionNode>(was->value)) return rebuilt;
+        // A Let that is shared would be bound once here and once there.
+        if (uses[was] > 1 || uses[was->body.get()] > 1) return rebuilt;
         Expr other = change(purity, *was, *as<LetNode>(rebuilt));
         return other ? NodeRef(other) : rebuilt;
       },
