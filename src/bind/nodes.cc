@@ -277,6 +277,34 @@ void bind_modules(nb::module_& m) {
              return static_cast<bool>(self.module->find(name));
            })
       .def(
+          "get_global_var",
+          [](const PyModule& self, const std::string& name) {
+            GlobalVar g = self.module->find_global_var(name);
+            if (!g) throw nb::key_error(name.c_str());
+            return wrap(g);
+          },
+          nb::arg("name"), "What calls of the function of that name refer to.")
+      .def(
+          "get_type",
+          [](const PyModule& self, const std::string& name) {
+            TypeData t = self.module->find_type(name);
+            if (!t) throw nb::key_error(name.c_str());
+            nb::list out;
+            out.append(wrap(t->header));
+            for (const Constructor& c : t->constructors) out.append(wrap(c));
+            return nb::tuple(out);
+          },
+          nb::arg("name"), "The data type of that name and its constructors.")
+      .def(
+          "import_from_std",
+          [](const PyModule& self, const std::string& file) {
+            Module out = import_prelude(self.module, file);
+            if (out.get() == self.module.get()) return self;
+            return PyModule{infer_types(out), self.source_name, self.source_hash};
+          },
+          nb::arg("file"),
+          "The module with what it lacks of prelude.rly, nat.rly or tensor_array.rly.")
+      .def(
           "with_function",
           [](const PyModule& self, const std::string& name, const PyExprOf<FunctionNode>& f) {
             Module out = with_function(self.module, global_var(name, f.get()->type), f.get());
@@ -403,6 +431,17 @@ void bind_nodes(nb::module_& m) {
       .def("__repr__", &node_text);
 
   nb::class_<PyType, PyNode>(m, "Type", "A type; == compares structure.")
+      .def(
+          "__call__",
+          [](const PyType& self, const nb::args& args) {
+            if (as<GlobalTypeVarNode>(self.ref) == nullptr) {
+              throw nb::type_error("only a data type, such as List, takes type arguments");
+            }
+            std::vector<Type> types;
+            for (nb::handle a : args) types.push_back(nb::cast<const PyType&>(a).type());
+            return wrap(type_call(GlobalTypeVar::unchecked(self.ref), std::move(types)));
+          },
+          "The data type with type arguments: List applied to int32.")
       .def("__eq__",
            [](const PyType& a, nb::handle b) {
              return nb::isinstance<PyType>(b) &&

@@ -21,11 +21,10 @@ def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
 """
 
 
-def relay(*args, cwd=None, check=True, timeout=60) -> subprocess.CompletedProcess:
-    """Runs the command with its output in pipes; with `check`, it must have succeeded."""
-    done = subprocess.run(
-        [RELAY, *map(str, args)], cwd=cwd, capture_output=True, text=True, timeout=timeout
-    )
+def relay(*args, cwd=None, check=True, timeout=60, prefix=()) -> subprocess.CompletedProcess:
+    """Runs the command, behind `prefix`, with its output in pipes; with `check`, it must succeed."""
+    command = [*prefix, RELAY, *map(str, args)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)
     if check:
         assert done.returncode == 0, done.stderr + done.stdout
     return done

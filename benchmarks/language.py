@@ -1,0 +1,212 @@
+"""What the language costs: calls, lists, trees, kernel calls, and compile time.
+
+    python benchmarks/language.py                      # everything
+    python benchmarks/language.py closure list         # some of it
+    python benchmarks/language.py --json numbers.json
+
+Every number comes from `relay bench` on a program that is written here, so that no Python is
+measured; the minimum of the runs counts. The stack is limited to 256 KB throughout: what would
+recurse on it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RELAY = os.environ.get("RELAY") or str(Path(sys.executable).with_name("relay"))
+STACK_BYTES = 256 * 1024
+
+
+def relay(*args: object) -> str:
+    def limit():
+        resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES))
+
+    done = subprocess.run(
+        [RELAY, *map(str, args)], capture_output=True, text=True, preexec_fn=limit, check=False
+    )
+    if done.returncode != 0:
+        raise SystemExit(f"relay {' '.join(map(str, args))}\n{done.stderr}")
+    return done.stdout
+
+
+def bench(program: str, *args: str) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "program.relay"
+        file.write_text('#[version = "0.0.5"]\n' + program)
+        return json.loads(relay("bench", "--json", "--threads", 1, *args, file))
+
+
+LOOP = """
+def @loop(%f: fn (int64) -> int64, %i: int64, %acc: int64) -> int64 {{
+  if (%i == 0i64) {{ %acc }} else {{ @loop(%f, %i - 1i64, {step}) }}
+}}
+// The optimiser does not know what is in the list.
+def @main(%n: int64) -> int64 {{
+  let %k = %n + 3i64;
+  let %f = fn (%x: int64) -> int64 {{ bitwise_xor(%x, %k) }};
+  let %g = fn (%x: int64) -> int64 {{ %x + %k }};
+  @loop(@nth(Cons(%f, Cons(%g, Nil)), cast(bitwise_and(%n, 1i64), dtype="int32")), {count}i64, 0i64)
+}}
+"""
+
+
+def closure() -> dict[str, float]:
+    count = 1_000_000
+    with_call = bench(LOOP.format(step="%f(%acc + %i)", count=count))
+    without = bench(LOOP.format(step="%acc + %i", count=count))
+    return {
+        "closure call, ns (goal 30)": 1e9
+        * (with_call["min_seconds"] - without["min_seconds"])
+        / count,
+        "loop step, ns": 1e9 * without["min_seconds"] / count,
+    }
+
+
+LIST = """
+def @range(%n: int32, %xs: List[int32]) -> List[int32] {{
+  if (%n == 0) {{ %xs }} else {{ @range(%n - 1, Cons(%n, %xs)) }}
+}}
+def @main(%k: int32) -> int32 {{
+  let %xs = @range({count}, Nil);
+  {work}
+}}
+"""
+ADD = "fn (%a: int32, %b: int32) -> int32 { %a + %b }"
+
+
+def lists() -> dict[str, float]:
+    count = 1_000_000
+    work = {
+        "": "@hd(%xs)",
+        "foldl": f"@foldl({ADD}, 0, %xs)",
+        "map": "@hd(@map(fn (%x: int32) -> int32 { %x + %k }, %xs))",
+    }
+    runs = {name: bench(LIST.format(count=count, work=text)) for name, text in work.items()}
+    out = {"build a list, ns an element": 1e9 * runs[""]["min_seconds"] / count}
+    for name in ("foldl", "map"):
+        seconds = runs[name]["min_seconds"] - runs[""]["min_seconds"]
+        out[f"{name}, ns an element"] = 1e9 * seconds / count
+        out[f"{name} of {count} elements, peak MB"] = runs[name]["peak_memory_bytes"] / 1e6
+    return out
+
+
+TREE_LSTM = """
+type Phrase { Word(int32), Join(Phrase, Phrase) }
+type State { State(Tensor[(1, 150), float32], Tensor[(1, 150), float32]) }
+
+// A binary tree with 2^depth words.
+def @tree(%depth: int32) -> Phrase {
+  if (%depth == 0) { Word(%depth) } else { Join(@tree(%depth - 1), @tree(%depth - 1)) }
+}
+def @encode(%phrase: Phrase, %words: Tensor[(100, 300), float32],
+            %leaf: Tensor[(450, 300), float32], %join: Tensor[(750, 300), float32]) -> State {
+  match (%phrase) {
+    Word(%n) => {
+      let %x = reshape(take(%words, %n, axis=0), newshape=[1, 300]);
+      let %gates = split(nn.dense(%x, %leaf), indices_or_sections=3, axis=1);
+      let %c = sigmoid(%gates.0) * tanh(%gates.2);
+      State(sigmoid(%gates.1) * tanh(%c), %c)
+    },
+    Join(%left, %right) => {
+      let %a = @encode(%left, %words, %leaf, %join);
+      let %b = @encode(%right, %words, %leaf, %join);
+      match ((%a, %b)) {
+        (State(%h1, %c1), State(%h2, %c2)) => {
+          let %h = concatenate((%h1, %h2), axis=1);
+          let %gates = split(nn.dense(%h, %join), indices_or_sections=5, axis=1);
+          let %c = sigmoid(%gates.0) * tanh(%gates.4) + sigmoid(%gates.1) * %c1
+            + sigmoid(%gates.2) * %c2;
+          State(sigmoid(%gates.3) * tanh(%c), %c)
+        },
+      }
+    },
+  }
+}
+def @main(%words: Tensor[(100, 300), float32], %leaf: Tensor[(450, 300), float32],
+          %join: Tensor[(750, 300), float32]) -> Tensor[(1, 150), float32] {
+  match (@encode(@tree(8), %words, %leaf, %join)) {
+    State(%h, _) => %h,
+  }
+}
+"""
+
+
+def tree_lstm() -> dict[str, float]:
+    nodes = 2 * 2**8 - 1
+    return {"Tree-LSTM 300/150, us a node (goal 40)": 1e6 * bench(TREE_LSTM)["min_seconds"] / nodes}
+
+
+def kernels() -> dict[str, float]:
+    count = 1000
+    lines = "".join(f"  let %x{i + 1} = nn.dense(%x{i}, %w);\n" for i in range(count))
+    program = (
+        "def @main(%x0: Tensor[(1, 8), float32], %w: Tensor[(8, 8), float32])"
+        f" -> Tensor[(1, 8), float32] {{\n{lines}  %x{count}\n}}\n"
+    )
+    report = bench(program, "--profile")
+    plain = bench(program)
+    calls = sum(k["calls"] for k in report["kernels"])
+    inside = sum(k["calls"] * k["seconds"] for k in report["kernels"])
+    return {
+        "a call of a small kernel, ns": 1e9 * plain["min_seconds"] / calls,
+        "of this in the kernel as profiled, ns": 1e9 * inside / calls,
+    }
+
+
+def compile_time() -> dict[str, float]:
+    out = {}
+    for count in (1_000, 10_000, 100_000):
+        lines = "".join(
+            f"  let %x{i + 1} = {'nn.relu' if i % 2 else 'tanh'}(%x{i} + {i % 7}f);\n"
+            for i in range(count)
+        )
+        program = (
+            '#[version = "0.0.5"]\n'
+            "def @main(%x0: Tensor[(8,), float32]) -> Tensor[(8,), float32] {\n"
+            f"{lines}  %x{count}\n}}\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "program.relay"
+            file.write_text(program)
+            for command in (["check"], ["compile", "-o", Path(folder) / "program.so"]):
+                begin = time.perf_counter()
+                relay(*command, file)
+                seconds = time.perf_counter() - begin
+                out[f"{command[0]} {count} bindings, s"] = seconds
+    return out
+
+
+PARTS = {
+    "closure": closure, "list": lists, "tree-lstm": tree_lstm, "kernels": kernels,
+    "compile": compile_time,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--json", help="where to write the numbers")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
+    numbers: dict[str, float] = {}
+    for name, measure in PARTS.items():
+        if options.parts and name not in options.parts:
+            continue
+        for what, value in measure().items():
+            numbers[what] = value
+            print(f"{what:50} {value:10.3g}", flush=True)
+    if options.json:
+        Path(options.json).write_text(json.dumps(numbers, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

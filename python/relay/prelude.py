@@ -1,0 +1,54 @@
+"""The standard prelude for programs that are built in Python.
+
+    p = relay.prelude.Prelude()
+    xs = p.cons(relay.const(1), p.cons(relay.const(2), p.nil()))
+    mod = p.mod.with_function("main", relay.Function([], p.rev(xs)))
+
+Text needs none of this: there the prelude's names are in scope, see docs/language.md.
+"""
+
+from __future__ import annotations
+
+from relay import _core
+
+# Attributes of a Prelude: types with their constructors, and functions that have a shorter name here.
+_TYPES = {
+    "List": ("l", "cons", "nil"),
+    "Option": ("optional", "some", "none"),
+    "Tree": ("tree", "rose"),
+    "nat": ("nat", "z", "s"),
+    "TensorArray": ("tensor_array_type", "array"),
+}
+_FILES = ("prelude.rly", "nat.rly", "tensor_array.rly")
+
+
+class Prelude:
+    """The prelude's types, constructors and functions, as parts of the module `mod`.
+
+    `p.l` is the type of lists (`p.l(element_type)`), `p.cons` and `p.nil` make them; so do
+    `p.optional`, `p.some`, `p.none` and `p.tree`, `p.rose` and `p.nat`, `p.z`, `p.s` for the other
+    types. Functions are attributes by their names: `p.map`, `p.foldl`, `p.nat_add`.
+
+    Modules are immutable: `p.mod` is the given one with the definitions that it lacked. A module's
+    own definition of a name takes the place of the prelude's.
+    """
+
+    def __init__(self, mod: _core.IRModule | None = None):
+        if mod is None:
+            mod = _core.parse('#[version = "0.0.5"]', "<prelude>")
+        for file in _FILES:
+            mod = mod.import_from_std(file)
+        self.mod = mod
+        for name, attributes in _TYPES.items():
+            header, *constructors = mod.get_type(name)
+            by_name = {c.name_hint.lower(): c for c in constructors}
+            spelled = {"z": "zero", "s": "succ"}
+            setattr(self, attributes[0], header)
+            for attribute in attributes[1:]:
+                setattr(self, attribute, by_name[spelled.get(attribute, attribute)])
+
+    def __getattr__(self, name: str) -> _core.GlobalVar:
+        mod = self.__dict__.get("mod")
+        if mod is None or name not in mod:
+            raise AttributeError(f"the prelude has no function '{name}'")
+        return mod.get_global_var(name)
