@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from relay import _core
 
-# Attributes of a Prelude: types with their constructors, and functions that have a shorter name here.
+# The attributes of a Prelude that stand for types and constructors, by their names in Relay.
 _TYPES = {
-    "List": ("l", "cons", "nil"),
-    "Option": ("optional", "some", "none"),
-    "Tree": ("tree", "rose"),
-    "nat": ("nat", "z", "s"),
-    "TensorArray": ("tensor_array_type", "array"),
-}
+    "l": "List", "optional": "Option", "tree": "Tree", "nat": "nat", "array_type": "TensorArray",
+}  # fmt: skip
+_CONSTRUCTORS = {
+    "cons": "Cons", "nil": "Nil", "some": "Some", "none": "None", "rose": "Rose", "z": "zero", "s": "succ",
+    "array": "Array",
+}  # fmt: skip
 _FILES = ("prelude.rly", "nat.rly", "tensor_array.rly")
 
 
@@ -39,13 +39,13 @@ class Prelude:
         for file in _FILES:
             mod = mod.import_from_std(file)
         self.mod = mod
-        for name, attributes in _TYPES.items():
-            header, *constructors = mod.get_type(name)
-            by_name = {c.name_hint.lower(): c for c in constructors}
-            spelled = {"z": "zero", "s": "succ"}
-            setattr(self, attributes[0], header)
-            for attribute in attributes[1:]:
-                setattr(self, attribute, by_name[spelled.get(attribute, attribute)])
+        constructors = {}
+        for attribute, name in _TYPES.items():
+            header, *made = mod.get_type(name)
+            setattr(self, attribute, header)
+            constructors.update((c.name_hint, c) for c in made)
+        for attribute, name in _CONSTRUCTORS.items():
+            setattr(self, attribute, constructors[name])
 
     def __getattr__(self, name: str) -> _core.GlobalVar:
         mod = self.__dict__.get("mod")
