@@ -141,6 +141,25 @@ TEST(Format, breaks_long_lines_at_brackets_and_operators) {
                                  "}\n");
 }
 
+TEST(Format, keeps_a_call_around_the_lines_of_its_argument) {
+  EXPECT_EQ(formatted(std::string(kVersion) +
+                      "def @f(%c: bool, %h) { let %g = %h(fn (%x: int32) -> int32 { let %y = %x; "
+                      "%y }, 1); if (%c) { 1 } // then\nelse { 2 } }"),
+            std::string(kVersion) +
+                "def @f(%c: bool, %h) {\n"
+                "  let %g = %h(fn (%x: int32) -> int32 {\n"
+                "    let %y = %x;\n"
+                "    %y\n"
+                "  }, 1);\n"
+                "  if (%c) {\n"
+                "    1\n"
+                "  } // then\n"
+                "  else {\n"
+                "    2\n"
+                "  }\n"
+                "}\n");
+}
+
 TEST(Format, leaves_the_metadata_section_as_it_is) {
   std::string section = "#[metadata]\n{\n  \"relay.Constant\":  []\n}\n";
   std::string text = formatted(std::string(kVersion) + "def @f() { 1 }\n" + section);

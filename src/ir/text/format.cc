@@ -300,7 +300,7 @@ class Formatter {
     bool apart = definition && !end && i > 0 && is(i - 1, "}");
     bool closing = closes(i) && !open_.empty();
     if (!line && binary(i) && column() + 1 + operand_width(i) > kWidth) line = true;
-    size_t continued = starts || closing ? 0 : 2 * kIndent;
+    size_t continued = starts || closing || is_word(i, "else") ? 0 : 2 * kIndent;
     for (const Remark& r : item.before) {
       if (remark_goes_on_) {
         out_ += " ";
