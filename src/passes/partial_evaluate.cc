@@ -12,9 +12,8 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
-int64_t option(const PassContext& ctx, const char* name, int64_t otherwise) {
-  auto it = ctx.config.find(std::string("relay.PartialEvaluate.") + name);
-  auto* v = it == ctx.config.end() ? nullptr : it->second.get_if<int64_t>();
+int64_t option(const PassContext& ctx, std::string_view name, int64_t otherwise) {
+  auto* v = ctx.option<int64_t>(kPartialEvaluate.name, name);
   return v == nullptr ? otherwise : *v;
 }
 
@@ -108,6 +107,7 @@ const Pass kPartialEvaluate{"PartialEvaluate",
                             Form::any,
                             "Does what the program's own structure decides: known calls, matches, "
                             "branches and references.",
-                            run};
+                            run,
+                            "max_bindings max_steps max_unroll"};
 
 }  // namespace relay
