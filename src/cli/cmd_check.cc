@@ -54,7 +54,7 @@ void run(const Options& o) {
   std::printf("%s is well-typed\n", escape_for_terminal(o.file).c_str());
   for (size_t i = 0; i < model.module->functions.size(); ++i) {
     std::printf("  @%s: %s\n", escape_for_terminal(model.module->global_vars[i]->name_hint).c_str(),
-                to_string(model.module->functions[i]->type).c_str());
+                escape_for_terminal(to_string(model.module->functions[i]->type)).c_str());
   }
 }
 

@@ -348,6 +348,10 @@ void expand(const Node& n, std::vector<Piece>& out) {
   }
 }
 
+// The text of a type whose parts are shared can be exponential in its nodes; it is cut here, far
+// beyond what a person or the parser is given.
+constexpr size_t kMaxText = 4'000'000;
+
 std::string type_text(const NodeRef& root) {
   std::string text;
   std::vector<Piece> stack{root};
@@ -359,6 +363,7 @@ std::string type_text(const NodeRef& root) {
       text += *s;
       continue;
     }
+    if (text.size() > kMaxText) return text + "...";
     const NodeRef& node = std::get<NodeRef>(piece);
     if (!node) {
       text += "_";

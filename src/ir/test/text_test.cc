@@ -156,6 +156,14 @@ TEST(Text, names_bad_literals_versions_attributes_and_globals) {
   has(std::string(kVersion) + "def @a() { \x01 }", "E0101");
 }
 
+TEST(Text, a_type_that_shares_its_parts_is_cut) {
+  Type t = scalar_type(DType::Int(32));
+  for (int i = 0; i < 60; ++i) t = tuple_type({t, t});
+  std::string text = to_string(t);
+  EXPECT_LT(text.size(), 5'000'000u);
+  EXPECT_TRUE(text.ends_with("..."));
+}
+
 TEST(Text, a_hundred_thousand_lines_cost_no_stack) {
   test::register_test_ops();
   std::string text = std::string(kVersion) + "def @main(%x: float32) {\n  %0 = test.id(%x);\n";
