@@ -8,6 +8,7 @@
 #include "passes/dead_code_elimination.h"
 #include "passes/defunctionalization.h"
 #include "passes/defuse_ops.h"
+#include "passes/dynamic_to_static.h"
 #include "passes/eliminate_common_subexpr.h"
 #include "passes/eta_expand.h"
 #include "passes/fold_constant.h"
@@ -36,6 +37,7 @@ constexpr std::array kAll{
     &kDeadCodeElimination,
     &kDefunctionalization,
     &kDefuseOps,
+    &kDynamicToStatic,
     &kEliminateCommonSubexpr,
     &kEtaExpand,
     &kFoldConstant,
@@ -64,6 +66,7 @@ constexpr std::array kOptimize{
     &kDeadCodeElimination,
     &kToGraphNormalForm,  // pure values have no names: the next passes see along operands
     &kFoldConstant,
+    &kDynamicToStatic,  // sizes that are known are part of types
     &kSimplifyExpr,
     &kEliminateCommonSubexpr,  // equal operators with equal operands are one
     &kFoldScaleAxis,

@@ -1,0 +1,147 @@
+#include "passes/dynamic_to_static.h"
+
+#include <array>
+#include <optional>
+#include <unordered_set>
+
+#include "ir/op.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "passes/calls.h"
+
+namespace relay {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+
+// An operator with sizes as arguments: which attributes of which operator these are.
+struct Row {
+  std::string_view dynamic;
+  std::string_view with_attrs;
+  size_t first;  // the first argument that is an attribute
+  std::array<std::string_view, 3> attrs;
+  bool has_dtype = false;
+};
+
+constexpr Row kRows[] = {
+    {"dyn.reshape", "reshape", 1, {"newshape"}},
+    {"dyn.tile", "tile", 1, {"reps"}},
+    {"dyn.broadcast_to", "broadcast_to", 1, {"shape"}},
+    {"dyn.full", "full", 1, {"shape"}},
+    {"dyn.zeros", "zeros", 0, {"shape"}, true},
+    {"dyn.ones", "ones", 0, {"shape"}, true},
+    {"dyn.strided_slice", "strided_slice", 1, {"begin", "end", "strides"}},
+};
+
+std::optional<std::vector<int64_t>> integers(const Expr& e) {
+  auto* c = as<ConstantNode>(e);
+  if (c == nullptr || !c->data.dtype().is_integer() || c->data.rank() > 1) return std::nullopt;
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < c->data.num_elements(); ++i) out.push_back(c->data.get_as_int(i));
+  return out;
+}
+
+// The call with its sizes as attributes; null when they are not known, or not good: then it is for
+// the run to say so.
+Expr with_attributes(const CallNode& c) {
+  auto* op = as<OpNode>(c.op);
+  if (op == nullptr) return nullptr;
+  for (const Row& row : kRows) {
+    if (row.dynamic != op->name) continue;
+    std::vector<std::pair<std::string, Value>> attrs;
+    for (size_t i = row.first; i < c.args.size(); ++i) {
+      auto sizes = integers(c.args[i]);
+      if (!sizes) return nullptr;
+      attrs.emplace_back(std::string(row.attrs[i - row.first]), to_value(*sizes));
+    }
+    if (row.has_dtype) attrs.emplace_back("dtype", attr_value(c.attrs, "dtype"));
+    std::vector<Expr> args(c.args.begin(), c.args.begin() + static_cast<std::ptrdiff_t>(row.first));
+    try {
+      return make_call(row.with_attrs, std::move(args), attrs, c);
+    } catch (const UserError&) {
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+// Thrown where a more precise type does not fit.
+struct DoesNotFit {};
+
+class ToStatic : public Rewriter {
+ public:
+  ToStatic() : Rewriter(kFamilies) {}
+
+  NodeRef pre(const NodeRef& node) override {
+    auto* f = as<FunctionNode>(node);
+    return f != nullptr && f->is_primitive() ? node : nullptr;
+  }
+
+  NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
+    if (original == rebuilt && !isa<CallNode>(rebuilt)) return rebuilt;
+    switch (rebuilt.get()->kind()) {
+      case ExprKind::Call: {
+        auto& c = static_cast<const CallNode&>(*rebuilt.get());
+        if (Expr known = with_attributes(c)) return known;
+        if (!isa<OpNode>(c.op)) demand_same(original, rebuilt);
+        return rebuilt;
+      }
+      case ExprKind::Tuple:
+      case ExprKind::TupleGetItem:
+      case ExprKind::Function:
+        return rebuilt;
+      default:
+        if (isa<ExprNode>(rebuilt)) demand_same(original, rebuilt);
+        return rebuilt;
+    }
+  }
+
+ private:
+  // All that is used directly has the type that it had; what a Let or branch gives may not.
+  static void demand_same(const NodeRef& original, const NodeRef& rebuilt) {
+    std::vector<NodeRef> before = children_of(*original.get()), after = children_of(*rebuilt.get());
+    for (size_t i = 0; i < before.size(); ++i) {
+      auto *x = as<ExprNode>(before[i]), *y = as<ExprNode>(after[i]);
+      if (x != nullptr && y != nullptr && !structural_equal(x->type, y->type)) throw DoesNotFit{};
+      auto *c = as<ClauseNode>(before[i]), *d = as<ClauseNode>(after[i]);
+      if (c != nullptr && d != nullptr && !structural_equal(c->rhs->type, d->rhs->type)) {
+        throw DoesNotFit{};
+      }
+    }
+  }
+};
+
+Module run(const Module& mod, PassContext&) {
+  std::unordered_set<std::string> called;
+  for (const Function& f : mod->functions) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          if (auto* g = as<GlobalVarNode>(&n)) called.insert(g->name_hint);
+        },
+        kFamilies);
+  }
+  return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
+    try {
+      Function known = ToStatic().apply(f);
+      bool fits = !called.contains(name->name_hint) || structural_equal(known->type, f->type);
+      return fits ? known : f;
+    } catch (const DoesNotFit&) {
+      return f;
+    } catch (const UserError&) {
+      // An operator that takes `?` for what it wants, but not the number.
+      return f;
+    }
+  });
+}
+
+}  // namespace
+
+const Pass kDynamicToStatic{"DynamicToStatic",
+                            2,
+                            Form::graph,
+                            Form::graph,
+                            "Makes constant arguments that are sizes attributes.",
+                            run};
+
+}  // namespace relay
