@@ -1,7 +1,6 @@
 #include "passes/lambda_lift.h"
 
-#include <unordered_map>
-#include <unordered_set>
+#include <optional>
 #include <vector>
 
 #include "node/walk.h"
@@ -216,7 +215,7 @@ bool has_inner_functions(const Function& f) {
 }
 
 Module run(const Module& mod, PassContext&) {
-  Purity purity(mod);
+  std::optional<Purity> purity;
   FreshNames names(mod);
   std::vector<GlobalVar> globals;
   std::vector<Function> functions;
@@ -225,7 +224,8 @@ Module run(const Module& mod, PassContext&) {
     globals.push_back(mod->global_vars[i]);
     functions.push_back(f);
     if (f->is_primitive() || !has_inner_functions(f)) continue;
-    Lifter lifter(to_basic_block_normal_form(f, purity), mod->global_vars[i]->name_hint, names);
+    if (!purity) purity.emplace(mod);
+    Lifter lifter(to_basic_block_normal_form(f, *purity), mod->global_vars[i]->name_hint, names);
     if (!lifter.any()) continue;
     functions.back() = lifter.outer();
     lifter.inner(globals, functions);

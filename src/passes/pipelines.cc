@@ -75,7 +75,9 @@ constexpr std::array kOptimize{
     &kAlterOpLayout,
     &kSimplifyExpr,   // no layout is changed there and back
     &kFoldConstant,   // constant weights are in the layout in which kernels read them
+    &kCompileMatch,   // from here on a match looks at one constructor
     &kFuseOps,        // from here on every operator call is inside a primitive function
+    &kLambdaLift,     // from here on a function inside another is a kernel or a closure's body
     &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
 };
 
