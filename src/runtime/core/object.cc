@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 
 namespace relay::runtime {
@@ -54,7 +55,8 @@ struct PoolCloser {
 };
 thread_local PoolCloser pool_closer;
 
-size_t cell_bytes(uint32_t count) {
+size_t cell_bytes(ObjectKind kind, uint32_t count) {
+  if (kind == ObjectKind::ref) count += 2;  // its links
   size_t fields = count > 1 ? count - 1 : 0;
   return (sizeof(Cell) + fields * sizeof(Object*) + kCellStep - 1) / kCellStep * kCellStep;
 }
@@ -81,6 +83,22 @@ Cell* get_next(const Cell* cell) {
   uint64_t low = cell->refs.load(std::memory_order_relaxed);
   uint64_t high = static_cast<uint32_t>(cell->tag);
   return reinterpret_cast<Cell*>(static_cast<uintptr_t>(low | high << 32));
+}
+
+// A reference has two links behind its content, null while it is in no list.
+constexpr uint32_t kNext = 1, kPrevious = 2;
+std::mutex ref_mutex;
+
+Cell* link_of(const Cell* ref, uint32_t link) { return static_cast<Cell*>(ref->fields[link]); }
+
+void unlink_ref(Cell* ref) {
+  // Whoever links it holds it, so a dying reference without links stays so.
+  if (ref->fields[kNext] == nullptr) return;
+  std::lock_guard lock(ref_mutex);
+  if (ref->fields[kNext] == nullptr) return;
+  link_of(ref, kNext)->fields[kPrevious] = link_of(ref, kPrevious);
+  link_of(ref, kPrevious)->fields[kNext] = link_of(ref, kNext);
+  ref->fields[kNext] = ref->fields[kPrevious] = nullptr;
 }
 
 }  // namespace
@@ -120,7 +138,7 @@ void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
 }
 
 Cell* Cell::make(ObjectKind kind, int32_t tag, uint32_t count) {
-  size_t bytes = cell_bytes(count);
+  size_t bytes = cell_bytes(kind, count);
   void* memory = allocate_object(bytes, false);
   if (memory == nullptr) throw std::bad_alloc();
   add_thread_object_bytes(static_cast<int64_t>(bytes));
@@ -128,7 +146,37 @@ Cell* Cell::make(ObjectKind kind, int32_t tag, uint32_t count) {
   cell->tag = tag;
   cell->count = count;
   for (uint32_t i = 0; i < count; ++i) cell->fields[i] = nullptr;
+  if (kind == ObjectKind::ref) cell->fields[kNext] = cell->fields[kPrevious] = nullptr;
   return cell;
+}
+
+Cell* make_ref_cell() { return Cell::make(ObjectKind::ref, 0, 1); }
+
+void link_ref(Cell* head, Cell* ref) {
+  std::lock_guard lock(ref_mutex);
+  if (head->fields[kNext] == nullptr) head->fields[kNext] = head->fields[kPrevious] = head;
+  ref->fields[kNext] = head->fields[kNext];
+  ref->fields[kPrevious] = head;
+  link_of(head, kNext)->fields[kPrevious] = ref;
+  head->fields[kNext] = ref;
+}
+
+void unlink_all_refs(Cell* head) {
+  std::lock_guard lock(ref_mutex);
+  for (Cell* at = head; at->fields[kNext] != nullptr;) {
+    Cell* next = link_of(at, kNext);
+    at->fields[kNext] = at->fields[kPrevious] = nullptr;
+    at = next;
+  }
+}
+
+std::vector<Cell*> linked_refs(Cell* head) {
+  std::lock_guard lock(ref_mutex);
+  std::vector<Cell*> refs;
+  for (Cell* at = link_of(head, kNext); at != nullptr && at != head; at = link_of(at, kNext)) {
+    refs.push_back(at);
+  }
+  return refs;
 }
 
 void destroy_object(Object* object) noexcept {
@@ -148,7 +196,8 @@ void destroy_object(Object* object) noexcept {
         dead = static_cast<Cell*>(field);
       }
     }
-    size_t bytes = cell_bytes(cell->count);
+    if (cell->kind == ObjectKind::ref) unlink_ref(cell);
+    size_t bytes = cell_bytes(cell->kind, cell->count);
     add_thread_object_bytes(-static_cast<int64_t>(bytes));
     free_object(cell, bytes, false);
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/object.h"
@@ -22,6 +23,13 @@ ObjectCounts thread_object_counts();
 // that making one costs a few instructions.
 void* allocate_object(size_t bytes, bool cache_line) noexcept;
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept;
+
+// A reference with no content, in no list; and lists of references by their first, which holds
+// nothing. A reference that is freed leaves its list. Lists may be used by several threads.
+Cell* make_ref_cell();
+void link_ref(Cell* head, Cell* ref);
+void unlink_all_refs(Cell* head);
+std::vector<Cell*> linked_refs(Cell* head);
 
 // A tensor of rank 0 whose element is not set. RuntimeError E0604 when memory is exhausted.
 Object* new_scalar(DType dtype);

@@ -1,4 +1,5 @@
 // Calls, closures, data types and references.
+#include "runtime/core/object_pool.h"
 #include "runtime/test/vm_program.h"
 
 namespace relay::runtime {
@@ -184,6 +185,58 @@ TEST_F(VmTest, values_go_in_and_out) {
   Value out = m.run_values("main", std::span(&pair, 1));
   EXPECT_EQ(out.field(0).tag(), 9);
   EXPECT_EQ(out.field(1).tensor().get_as_int(0), 4);
+}
+
+// cycle(n): n references that hold a tuple of themselves and the argument; gives the last of them.
+void make_cycles(FunctionBuilder& f) {
+  int32_t n = f.param("n", kScalar);
+  f.result("ref", "ref");
+  int32_t ref = f.reg(), tuple = f.reg(), i = f.int_reg(), one = f.int_reg();
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
+  f.load_int(one, 1);
+  auto head = f.label(), end = f.label();
+  f.bind(head);
+  f.ref_new(ref, n);
+  f.alloc_tuple(tuple, Regs{ref, n});
+  f.ref_write(ref, tuple);
+  f.int_op(IntOp::sub, i, i, one);
+  f.if_zero(i, end);
+  f.jump(head);
+  f.bind(end);
+  f.ret(ref);
+}
+
+TEST_F(VmTest, cycles_are_freed_with_their_context_and_before) {
+  FunctionBuilder f("main");
+  make_cycles(f);
+  put(std::move(f));
+  ObjectCounts before = thread_object_counts();
+  {
+    Module m = module();
+    m.run_values("main", std::vector<Value>{integer(10)});
+    EXPECT_GE(thread_object_counts().objects - before.objects, 20);
+    // Many of them are not waited for.
+    for (int i = 0; i < 100; ++i) m.run_values("main", std::vector<Value>{integer(1000)});
+    EXPECT_LT(thread_object_counts().objects - before.objects, 20'000);
+  }
+  EXPECT_EQ(thread_object_counts().objects, before.objects);
+  EXPECT_EQ(thread_object_counts().bytes, before.bytes);
+}
+
+TEST_F(VmTest, references_that_are_held_outlive_their_context) {
+  FunctionBuilder f("main");
+  make_cycles(f);
+  put(std::move(f));
+  Value kept;
+  {
+    Module m = module();
+    kept = m.run_values("main", std::vector<Value>{integer(5000)});
+    m.run_values("main", std::vector<Value>{integer(5000)});
+  }
+  EXPECT_EQ(kept.field(0).field(1).tensor().get_as_int(0), 5000);
+  EXPECT_EQ(kept.field(0).field(0).object(), kept.object());
+  // Nobody is left who would free this cycle.
+  release(std::exchange(static_cast<Cell*>(kept.object())->fields[0], nullptr));
 }
 
 }  // namespace

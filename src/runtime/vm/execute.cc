@@ -464,7 +464,7 @@ Value Interpreter::execute() {
         break;
       case Opcode::ref_new: {
         if (limited()) charge(sizeof(Cell));
-        Cell* ref = Cell::make(ObjectKind::ref, 0, 1);
+        Cell* ref = c_.refs_.make();
         ref->fields[0] = take(r[in.a], (in.sub & kLastA) != 0);
         set(r[in.dst].object, ref);
         break;

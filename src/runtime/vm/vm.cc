@@ -147,6 +147,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
   Interpreter interpreter(*this, program, kernels, options);
   try {
     Value result = interpreter.run(function, args, outputs);
+    refs_.collect(false);
     if (options.profiler != nullptr) {
       options.profiler->record_run(begin, Profiler::now_ns());
     }

@@ -20,6 +20,7 @@
 #include "runtime/memory.h"
 #include "runtime/thread_pool.h"
 #include "runtime/vm/bytecode.h"
+#include "runtime/vm/ref_list.h"
 
 namespace relay::runtime {
 
@@ -84,6 +85,7 @@ class ExecutionContext {
   std::vector<void*> buffers_;
   std::vector<int64_t> dims_;
   std::vector<Object*> args_;
+  RefList refs_;
   // Whether the last run had a parallel kernel: then the next one wakes the workers early.
   std::atomic<bool> parallel_{false};
 };

@@ -1,0 +1,90 @@
+#include "runtime/vm/ref_list.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/core/object_pool.h"
+
+namespace relay::runtime {
+
+// What of the list's references is garbage.
+struct RefList::Collector {
+  // Every cell that the references reach, and how many of its owners are among them.
+  std::unordered_map<Cell*, uint32_t> owners;
+  std::unordered_map<Cell*, bool> live;
+  std::vector<Cell*> work;
+
+  template <typename Visit>
+  static void for_each_cell(Cell* cell, const Visit& visit) {
+    for (uint32_t n = 0; n < cell->count; ++n) {
+      Object* field = cell->fields[n];
+      if (field != nullptr && field->kind != ObjectKind::tensor) visit(static_cast<Cell*>(field));
+    }
+  }
+
+  void reach(const std::vector<Cell*>& refs) {
+    for (Cell* ref : refs) {
+      if (owners.emplace(ref, 0).second) work.push_back(ref);
+    }
+    while (!work.empty()) {
+      Cell* cell = work.back();
+      work.pop_back();
+      for_each_cell(cell, [&](Cell* field) {
+        auto [it, fresh] = owners.emplace(field, 0);
+        ++it->second;
+        if (fresh) work.push_back(field);
+      });
+    }
+  }
+
+  // What somebody else owns lives, and all that it reaches.
+  void mark() {
+    for (auto& [cell, count] : owners) {
+      if (cell->refs.load(std::memory_order_acquire) > count && live.emplace(cell, true).second) {
+        work.push_back(cell);
+      }
+    }
+    while (!work.empty()) {
+      Cell* cell = work.back();
+      work.pop_back();
+      for_each_cell(cell, [&](Cell* field) {
+        if (live.emplace(field, true).second) work.push_back(field);
+      });
+    }
+  }
+};
+
+RefList::~RefList() {
+  if (head_ == nullptr) return;
+  collect(true);
+  unlink_all_refs(head_);
+  release(head_);
+}
+
+Cell* RefList::make() {
+  if (head_ == nullptr) head_ = make_ref_cell();
+  ++made_;
+  Cell* ref = make_ref_cell();
+  link_ref(head_, ref);
+  return ref;
+}
+
+void RefList::collect(bool always) {
+  if (head_ == nullptr || (!always && made_ < limit_)) return;
+  made_ = 0;
+  std::vector<Cell*> refs = linked_refs(head_);
+  Collector c;
+  c.reach(refs);
+  c.mark();
+  std::vector<Cell*> dead;
+  std::ranges::copy_if(refs, std::back_inserter(dead),
+                       [&](Cell* ref) { return !c.live.contains(ref); });
+  limit_ = std::max<size_t>(4096, 2 * (refs.size() - dead.size()));
+  // Without their content the references close no cycle, and counts free the rest.
+  for (Cell* ref : dead) retain(ref);
+  for (Cell* ref : dead) release(std::exchange(ref->fields[0], nullptr));
+  for (Cell* ref : dead) release(ref);
+}
+
+}  // namespace relay::runtime
