@@ -1,5 +1,7 @@
 #include "ir/expr.h"
 
+#include <utility>
+
 #include "ir/op.h"
 
 namespace relay {
@@ -38,13 +40,15 @@ NodeInfo describe_pattern(std::string_view name, std::vector<Field> fields) {
   return describe<T>(name, T::kKind, family::pattern, std::move(fields));
 }
 
+thread_local bool leave_types_open = false;
+
 // Fills the span and, if the children have theirs, the type of a new expression.
 template <class T, class Fill>
 Ref<T> build(Span span, Fill&& fill) {
   return make<T>([&](T& n) {
     n.span = std::move(span);
     fill(n);
-    n.type = deduce_type(n);
+    if (T::kKind == ExprKind::Constant || !leave_types_open) n.type = deduce_type(n);
   });
 }
 
@@ -178,6 +182,9 @@ const NodeInfo& MatchNode::static_info() {
 
 // ---- Builders ----------------------------------------------------------------------------------
 
+LeaveTypesOpen::LeaveTypesOpen() : before_(std::exchange(leave_types_open, true)) {}
+LeaveTypesOpen::~LeaveTypesOpen() { leave_types_open = before_; }
+
 Constant constant(Tensor data, Span span, std::string name_hint) {
   return build<ConstantNode>(std::move(span), [&](ConstantNode& n) {
     n.data = std::move(data);
@@ -213,9 +220,7 @@ Function function(std::vector<Var> params, Expr body, Type ret_type,
 Call call(Expr callee, std::vector<Expr> args, Attrs attrs, Span span,
           std::vector<Type> type_args) {
   return build<CallNode>(std::move(span), [&](CallNode& n) {
-    if (auto* op = as<OpNode>(callee); op != nullptr && !attrs && op->row->attrs != nullptr) {
-      attrs = Attrs::unchecked(NodeRef(op->row->attrs->create()));
-    }
+    if (auto* op = as<OpNode>(callee); op != nullptr && !attrs) attrs = default_attrs(*op->row);
     n.op = std::move(callee);
     n.args = std::move(args);
     n.attrs = std::move(attrs);

@@ -281,6 +281,19 @@ using Match = Ref<MatchNode>;
 // ---- Builders (they deduce types; see the head of this file)
 // ---------------------------------------
 
+// While one is alive, the builders of its thread leave types open, for inference to find: what is
+// built may be ill-typed, and inference explains an error better than a builder can.
+class LeaveTypesOpen {
+ public:
+  LeaveTypesOpen();
+  ~LeaveTypesOpen();
+  LeaveTypesOpen(const LeaveTypesOpen&) = delete;
+  LeaveTypesOpen& operator=(const LeaveTypesOpen&) = delete;
+
+ private:
+  bool before_;
+};
+
 Constant constant(Tensor data, Span span = {}, std::string name_hint = {});
 // A scalar constant.
 Constant constant(double value, DType dtype, Span span = {});

@@ -26,7 +26,15 @@ std::string_view to_string(FusionClass c) {
 
 const TensorTypeNode* RelationContext::tensor(size_t i) {
   const Type& t = args_[i];
-  if (auto* tensor = as<TensorTypeNode>(t)) return tensor;
+  if (auto* tensor = as<TensorTypeNode>(t)) {
+    if (!tensor->shape_var && !tensor->dtype_var) return tensor;
+    return fail(codes::type_rank,
+                "argument '" + std::string(op_.args[i].name) +
+                    "' must be a tensor of known rank and base type",
+                "a tensor like Tensor[(n, m), float32]", to_string(t),
+                tensor->shape_var ? "name the dimensions instead of the shape: [n: Dim, m: Dim]"
+                                  : "write the function for one base type");
+  }
   if (!t || isa<IncompleteTypeNode>(t)) return nullptr;
   return fail(codes::type_mismatch,
               "argument '" + std::string(op_.args[i].name) + "' must be a tensor", "a tensor",
@@ -161,6 +169,10 @@ Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs
   Type result = run_relation(ctx);
   if (ctx.failure()) throw UserError(*ctx.failure());
   return result;
+}
+
+Attrs default_attrs(const OpInfo& op) {
+  return op.attrs == nullptr ? nullptr : Attrs::unchecked(NodeRef(op.attrs->create()));
 }
 
 OpRegistry& OpRegistry::global() {

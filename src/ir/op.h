@@ -47,8 +47,13 @@ struct DimAssumption {
 // to fail with a reason or to solve an unknown argument.
 class RelationContext {
  public:
-  RelationContext(const OpInfo& op, std::vector<Type> args, Attrs attrs, Span span)
-      : op_(op), args_(std::move(args)), attrs_(std::move(attrs)), span_(std::move(span)) {}
+  RelationContext(const OpInfo& op, std::vector<Type> args, Attrs attrs, Span span,
+                  Type result = nullptr)
+      : op_(op),
+        args_(std::move(args)),
+        attrs_(std::move(attrs)),
+        span_(std::move(span)),
+        result_(std::move(result)) {}
 
   const OpInfo& op() const { return op_; }
   size_t size() const { return args_.size(); }
@@ -59,6 +64,9 @@ class RelationContext {
   const TensorTypeNode* tensor(size_t i);
   // The tensors of the i-th argument, a tuple; empty optional when not known yet or failed.
   std::optional<std::vector<TensorType>> tensors(size_t i);
+  // The result's type where the call's surroundings ask for one: for relations that can solve an
+  // unknown argument from it. Null when it is not known, or not a tensor; it need not hold.
+  const TensorTypeNode* wanted_result() const { return as<TensorTypeNode>(result_); }
   template <class A>
   const A& attrs() const {
     return *static_cast<const A*>(attrs_.get());
@@ -87,6 +95,7 @@ class RelationContext {
   std::vector<Type> args_;
   Attrs attrs_;
   Span span_;
+  Type result_;
   std::vector<std::pair<size_t, Type>> solved_;
   std::vector<DimAssumption> assumptions_;
   std::optional<Diagnostic> failure_;
@@ -158,6 +167,9 @@ struct OpInfo {
   // Why a column that is due is absent: {"compute", "SimplifyInference removes it"}.
   std::vector<std::pair<std::string_view, std::string_view>> absent;
 };
+
+// The operator's attributes, all at their defaults; null when it has none.
+Attrs default_attrs(const OpInfo& op);
 
 // The operators of the process. Filled once, from the explicit list, by `register_ops`.
 class OpRegistry {

@@ -14,13 +14,22 @@ bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
   return condition;
 }
 
+const TensorTypeNode* like_result(RelationContext& ctx) {
+  const Type& t = ctx.arg(0);
+  if (auto* known = as<TensorTypeNode>(t)) return known;
+  const TensorTypeNode* wanted = ctx.wanted_result();
+  if (wanted == nullptr || !isa<IncompleteTypeNode>(t)) return ctx.tensor(0);
+  ctx.solve(0, Type(wanted));
+  return wanted;
+}
+
 Type identity(RelationContext& ctx) {
-  const TensorTypeNode* t = ctx.tensor(0);
+  const TensorTypeNode* t = like_result(ctx);
   return t == nullptr ? nullptr : Type(t);
 }
 
 Type float_identity(RelationContext& ctx) {
-  const TensorTypeNode* t = ctx.tensor(0);
+  const TensorTypeNode* t = like_result(ctx);
   if (t == nullptr) return nullptr;
   if (!require(ctx, t->dtype.is_floating(), codes::type_dtype, "needs a floating dtype",
                "float16, bfloat16, float32 or float64", t->dtype.to_string())) {
@@ -58,6 +67,12 @@ std::optional<std::vector<Dim>> broadcast_shapes(RelationContext& ctx, const std
 namespace {
 
 Type broadcast_to_dtype(RelationContext& ctx, std::optional<DType> result) {
+  // Two tensors of one shape that the caller picks.
+  auto *x = as<TensorTypeNode>(ctx.arg(0)), *y = as<TensorTypeNode>(ctx.arg(1));
+  if (!result && x != nullptr && y != nullptr && x->shape_var && x->shape_var == y->shape_var &&
+      x->dtype == y->dtype && x->dtype_var == y->dtype_var) {
+    return Type(x);
+  }
   const TensorTypeNode *a = ctx.tensor(0), *b = ctx.tensor(1);
   if (a == nullptr || b == nullptr) return nullptr;
   if (!require(ctx, a->dtype == b->dtype, codes::type_dtype, "the arguments have different dtypes",

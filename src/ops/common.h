@@ -16,6 +16,9 @@ using TirTensor = tir::Tensor;
 // ---- Relations
 // -----------------------------------------------------------------------------------
 
+// The first argument, which has the result's type: taken from the result when only that is known.
+// Null when neither is.
+const TensorTypeNode* like_result(RelationContext& ctx);
 // The type of the first argument.
 Type identity(RelationContext& ctx);
 // The same, for floating dtypes only.

@@ -118,7 +118,12 @@ Type conv_relation(RelationContext& ctx) {
   Dim in_channels = x->shape[axis_of(l->data, 'C')];
   Dim per_group = floor_div(in_channels, dim(a.groups));
   if (w == nullptr) {
-    if (!ctx.failure()) solve_weight(ctx, a, l->kernel, kDims, a.channels, per_group, x->dtype);
+    std::optional<int64_t> channels = a.channels;
+    const TensorTypeNode* y = ctx.wanted_result();
+    if (!channels && y != nullptr && y->rank() == l->data.rank()) {
+      channels = as_const(y->shape[axis_of(l->data, 'C')]);
+    }
+    if (!ctx.failure()) solve_weight(ctx, a, l->kernel, kDims, channels, per_group, x->dtype);
     return nullptr;
   }
   if (!require(ctx, w->rank() == l->kernel.rank(), codes::type_rank,

@@ -131,7 +131,7 @@ Type cast_relation(RelationContext& ctx) {
 }
 
 Type per_channel_relation(RelationContext& ctx, int64_t axis) {
-  const TensorTypeNode *x = ctx.tensor(0), *v = ctx.tensor(1);
+  const TensorTypeNode *x = like_result(ctx), *v = ctx.tensor(1);
   if (x == nullptr) return nullptr;
   auto at = normal_axis(ctx, axis, x->rank());
   if (!at) return nullptr;

@@ -41,8 +41,18 @@ bool check_units(RelationContext& ctx, std::optional<int64_t> units, const Dim& 
 
 Type dense_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
-  if (x == nullptr) return nullptr;
   auto& a = ctx.attrs<DenseAttrs>();
+  if (x == nullptr) {
+    // The rows are the result's, the columns the weight's.
+    const TensorTypeNode* y = ctx.wanted_result();
+    if (ctx.failure() || w == nullptr || w->rank() != 2 || y == nullptr || y->rank() < 1) {
+      return nullptr;
+    }
+    std::vector<Dim> shape = y->shape;
+    shape.back() = w->shape[1];
+    ctx.solve(0, tensor_type(std::move(shape), w->dtype));
+    return nullptr;
+  }
   if (!at_least(ctx, *x, 0, 1)) return nullptr;
   std::vector<Dim> shape = x->shape;
   if (w == nullptr) {

@@ -406,10 +406,16 @@ void add_shape(OpRegistry& registry) {
   op.doc = "Axes in another order.";
   op.attrs = &TransposeAttrs::static_info();
   op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto order = axes_order(ctx, ctx.attrs<TransposeAttrs>().axes, x->rank());
+    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.wanted_result();
+    if (x == nullptr && (ctx.failure() || y == nullptr)) return nullptr;
+    auto order = axes_order(ctx, ctx.attrs<TransposeAttrs>().axes, (x ? x : y)->rank());
     if (!order) return nullptr;
+    if (x == nullptr) {
+      std::vector<Dim> shape(y->shape.size());
+      for (size_t i = 0; i < shape.size(); ++i) shape[(*order)[i]] = y->shape[i];
+      ctx.solve(0, tensor_type(std::move(shape), y->dtype));
+      return nullptr;
+    }
     std::vector<Dim> shape;
     for (size_t a : *order) shape.push_back(x->shape[a]);
     return tensor_type(std::move(shape), x->dtype);

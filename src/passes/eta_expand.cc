@@ -3,32 +3,28 @@
 #include <unordered_map>
 
 #include "node/walk.h"
+#include "types/eta_expansion.h"
 
 namespace relay {
 namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
-// fn [A, ...](%p0, ...) { callee[A, ...](%p0, ...) }
+// The function with the callee's own type, which may be polymorphic.
 Expr expanded(const Expr& callee) {
   auto* type = as<FuncTypeNode>(callee->type);
   std::unordered_map<const Node*, NodeRef> fresh;
   std::vector<TypeVar> type_params;
-  std::vector<Type> type_args;
+  std::vector<Type> type_args, arg_types;
   for (const TypeVar& t : type->type_params) {
     type_params.push_back(type_var(t->name_hint, t->kind));
     type_args.push_back(type_params.back());
     fresh.emplace(t.get(), type_params.back());
   }
-  std::vector<Var> params;
-  std::vector<Expr> args;
-  for (const Type& t : type->arg_types) {
-    Type own = fresh.empty() ? t : cast<TypeNode>(substitute(t, fresh));
-    params.push_back(var("p" + std::to_string(params.size()), own, callee->span));
-    args.push_back(params.back());
-  }
-  Expr body = call(callee, std::move(args), nullptr, callee->span, std::move(type_args));
-  return function(std::move(params), body, body->type, std::move(type_params), {}, callee->span);
+  auto own = [&](const Type& t) { return Type::unchecked(substitute(t, fresh)); };
+  for (const Type& t : type->arg_types) arg_types.push_back(own(t));
+  FuncType as_value = func_type(std::move(arg_types), own(type->ret_type), std::move(type_params));
+  return eta_expansion(callee, as_value, std::move(type_args));
 }
 
 class Expander : public Rewriter {

@@ -1,9 +1,33 @@
 #include "types/unify.h"
 
+#include <set>
+#include <utility>
+
 #include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
+namespace {
+
+// An argument of a data type that is a dimension; null for any other type.
+Dim as_dim(const Type& t) {
+  if (isa<DimNode>(t)) return Dim::unchecked(t);
+  auto* v = as<TypeVarNode>(t);
+  return v != nullptr && v->kind == Kind::Dim ? dim(TypeVar(v)) : nullptr;
+}
+
+// A tensor, or what stands for one as an argument of a data type: a shape or a base type. Null for
+// any other type.
+TensorType as_tensor(const Type& t) {
+  if (auto* tensor = as<TensorTypeNode>(t)) return TensorType(tensor);
+  auto* v = as<TypeVarNode>(t);
+  if (v == nullptr || (v->kind != Kind::Shape && v->kind != Kind::BaseType)) return nullptr;
+  return make<TensorTypeNode>([&](TensorTypeNode& made) {
+    (v->kind == Kind::Shape ? made.shape_var : made.dtype_var) = TypeVar(v);
+  });
+}
+
+}  // namespace
 
 Type Unifier::hole(const Span& span) { return incomplete_type(Kind::Type, span); }
 
@@ -15,12 +39,19 @@ NodeRef Unifier::flexible(const TypeVar& param, const Span& span) {
   return v;
 }
 
-Type Unifier::shallow(Type t) const {
+// ---- What holes stand for
+// ------------------------------------------------------------------------
+
+Type Unifier::shallow(Type t) {
+  std::vector<const Node*> path;
   while (isa<IncompleteTypeNode>(t)) {
     auto it = types_.find(t.get());
     if (it == types_.end()) break;
+    path.push_back(t.get());
     t = it->second;
   }
+  // Later questions take one step.
+  for (const Node* n : path) types_[n] = t;
   return t;
 }
 
@@ -33,188 +64,311 @@ Dim Unifier::shallow(Dim d) const {
   return d;
 }
 
-Type Unifier::resolve(const Type& t) {
-  if (!t) return t;
-  // What a hole stands for may hold further holes; each round fills one layer.
-  Type at = t;
-  while (true) {
-    Type next = Type::unchecked(rewrite(at, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-      if (isa<IncompleteTypeNode>(rebuilt)) return shallow(Type::unchecked(rebuilt));
-      if (isa<DimVarNode>(rebuilt)) return shallow(Dim::unchecked(rebuilt));
-      // A filled hole may let the expression fold.
-      if (auto* op = as<DimOpNode>(rebuilt)) return dim_op(op->op, op->a, op->b);
-      auto* tensor = as<TensorTypeNode>(rebuilt);
-      if (tensor == nullptr) return rebuilt;
-      auto shape = shapes_.find(tensor->shape_var.get());
-      auto dtype = dtypes_.find(tensor->dtype_var.get());
-      bool has_shape = tensor->shape_var && shape != shapes_.end();
-      bool has_dtype = tensor->dtype_var && dtype != dtypes_.end();
-      if (!has_shape && !has_dtype) return rebuilt;
-      return make<TensorTypeNode>([&](TensorTypeNode& n) {
-        n.shape = has_shape ? shape->second : tensor->shape;
-        n.shape_var = has_shape ? nullptr : tensor->shape_var;
-        n.dtype = has_dtype ? dtype->second : tensor->dtype;
-        n.dtype_var = has_dtype ? nullptr : tensor->dtype_var;
-      });
-    }));
-    if (next == at || structural_equal(next, at)) return at;
-    at = next;
+Unifier::ShapeTerm Unifier::shape_of(const TensorTypeNode& t) const {
+  ShapeTerm s{t.shape, t.shape_var};
+  while (s.var) {
+    auto it = shapes_.find(s.var.get());
+    if (it == shapes_.end()) break;
+    s = ShapeTerm(it->second);
   }
+  return s;
+}
+
+Unifier::DTypeTerm Unifier::dtype_of(const TensorTypeNode& t) const {
+  DTypeTerm d{t.dtype, t.dtype_var};
+  while (d.var) {
+    auto it = dtypes_.find(d.var.get());
+    if (it == dtypes_.end()) break;
+    d = DTypeTerm(it->second);
+  }
+  return d;
+}
+
+NodeRef Unifier::head(NodeRef n) {
+  if (isa<IncompleteTypeNode>(n)) n = shallow(Type::unchecked(n));
+  if (isa<DimVarNode>(n)) return shallow(Dim::unchecked(n));
+  if (isa<TypeVarNode>(n) && is_flexible(n)) {
+    // An argument of a data type.
+    if (Dim d = as_dim(Type::unchecked(n))) {
+      d = shallow(d);
+      auto* var = as<DimVarNode>(d);
+      return var == nullptr ? NodeRef(d) : NodeRef(var->var);
+    }
+    if (shapes_.contains(n.get()) || dtypes_.contains(n.get())) n = as_tensor(Type::unchecked(n));
+  }
+  auto* t = as<TensorTypeNode>(n);
+  if (t == nullptr) return n;
+  bool open = (t->shape_var && shapes_.contains(t->shape_var.get())) ||
+              (t->dtype_var && dtypes_.contains(t->dtype_var.get()));
+  if (!open) return n;
+  ShapeTerm s = shape_of(*t);
+  DTypeTerm d = dtype_of(*t);
+  return make<TensorTypeNode>([&](TensorTypeNode& made) {
+    made.shape = std::move(s.dims);
+    made.shape_var = std::move(s.var);
+    made.dtype = d.dtype;
+    made.dtype_var = std::move(d.var);
+  });
+}
+
+NodeRef Unifier::resolve_node(const NodeRef& root, bool& complete) {
+  struct Frame {
+    NodeRef original;
+    NodeRef now;
+    std::vector<NodeRef> children;
+    size_t next = 0;
+    bool complete = true;
+  };
+  // What still has holes is known for this call only.
+  std::unordered_map<const Node*, NodeRef> incomplete;
+  std::vector<Frame> stack;
+  NodeRef result;
+  auto known = [&](const Node* n) {
+    if (auto it = complete_.find(n); it != complete_.end()) {
+      result = it->second.value;
+      complete = true;
+      return true;
+    }
+    auto it = incomplete.find(n);
+    if (it == incomplete.end()) return false;
+    result = it->second;
+    complete = false;
+    return true;
+  };
+  auto enter = [&](const NodeRef& n) {
+    NodeRef now = head(n);
+    std::vector<NodeRef> children = children_of(*now.get());
+    bool whole = !isa<IncompleteTypeNode>(now) && !is_flexible(now);
+    stack.push_back({n, std::move(now), std::move(children), 0, whole});
+  };
+  if (known(root.get())) return result;
+  enter(root);
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    if (f.next < f.children.size()) {
+      NodeRef child = f.children[f.next];
+      if (!child) {
+        ++f.next;
+      } else if (known(child.get())) {
+        f.complete &= complete;
+        f.children[f.next++] = result;
+      } else {
+        enter(child);
+      }
+      continue;
+    }
+    // A filled hole may let the expression fold.
+    auto* op = as<DimOpNode>(f.now);
+    result =
+        op == nullptr
+            ? with_children(f.now, f.children)
+            : NodeRef(dim_op(op->op, Dim::unchecked(f.children[0]), Dim::unchecked(f.children[1])));
+    complete = f.complete;
+    if (complete) {
+      complete_[f.original.get()] = {f.original, result};
+      complete_[result.get()] = {result, result};
+    } else {
+      incomplete[f.original.get()] = result;
+    }
+    stack.pop_back();
+  }
+  known(root.get());
+  return result;
+}
+
+Type Unifier::resolve(const Type& t) {
+  bool complete = false;
+  return t ? Type::unchecked(resolve_node(t, complete)) : t;
 }
 
 bool Unifier::is_complete(const Type& t) {
-  bool complete = true;
-  post_order(t, [&](const Node& n) {
-    complete &= !isa<IncompleteTypeNode>(&n) && !flexible_.contains(&n);
-  });
+  bool complete = false;
+  resolve_node(t, complete);
   return complete;
 }
 
-bool Unifier::occurs(const Node* hole, const Type& t) {
-  bool found = false;
-  post_order(resolve(t), [&](const Node& n) { found |= &n == hole; });
-  return found;
+std::vector<const Node*> Unifier::open_parts(const Type& t) {
+  std::vector<const Node*> out;
+  post_order(resolve(t), [&](const Node& n) {
+    if (isa<IncompleteTypeNode>(&n) || flexible_.contains(&n)) out.push_back(&n);
+  });
+  return out;
 }
+
+Span Unifier::filled_at(const Type& hole) const {
+  auto it = filled_at_.find(hole.get());
+  return it == filled_at_.end() ? Span() : it->second;
+}
+
+bool Unifier::occurs(const Node* hole, const NodeRef& in) {
+  std::unordered_set<const Node*> seen;
+  std::vector<NodeRef> keep;  // `seen` goes by address
+  std::vector<NodeRef> stack{in};
+  while (!stack.empty()) {
+    NodeRef n = head(std::move(stack.back()));
+    stack.pop_back();
+    if (n.get() == hole) return true;
+    if (complete_.contains(n.get()) || !seen.insert(n.get()).second) continue;
+    keep.push_back(n);
+    for_each_child(*n.get(), [&](const NodeRef& child) { stack.push_back(child); });
+  }
+  return false;
+}
+
+// ---- Unification
+// ---------------------------------------------------------------------------------
 
 bool Unifier::unify_dim(const Dim& left, const Dim& right) {
   Dim a = shallow(left), b = shallow(right);
-  if (a == b || is_any(a) || is_any(b)) return true;
-  auto flexible_var = [&](const Dim& d) -> const Node* {
-    auto* v = as<DimVarNode>(d);
-    return v != nullptr && flexible_.contains(v->var.get()) ? v->var.get() : nullptr;
+  if (a == b) return true;
+  auto solve = [&](const Dim& open, const Dim& value) {
+    auto* v = as<DimVarNode>(open);
+    if (v == nullptr || !is_flexible(v->var) || occurs(v->var.get(), value)) return false;
+    dims_[v->var.get()] = value;
+    filled_.push_back(v->var.get());
+    return true;
   };
-  if (const Node* v = flexible_var(a)) {
-    dims_[v] = b;
-    return true;
-  }
-  if (const Node* v = flexible_var(b)) {
-    dims_[v] = a;
-    return true;
-  }
+  if (solve(a, b) || solve(b, a) || is_any(a) || is_any(b)) return true;
+  bool complete_a = false, complete_b = false;
+  a = Dim::unchecked(resolve_node(a, complete_a));
+  b = Dim::unchecked(resolve_node(b, complete_b));
   if (dim_equal(a, b)) return true;
-  // Expressions over dimensions that are still open are not known to differ.
-  bool open = false;
-  for (const Dim& d : {a, b}) {
-    post_order(d, [&](const Node& n) { open |= flexible_.contains(&n); });
+  if (complete_a && complete_b) return false;
+  // x + 1 = 4 has one answer.
+  for (auto [open, value] : {std::pair(a, b), std::pair(b, a)}) {
+    auto* op = as<DimOpNode>(open);
+    if (op == nullptr) continue;
+    bool sum = op->op == DimOpKind::Add, product = op->op == DimOpKind::Mul;
+    bool second = as_const(op->b).has_value();
+    auto constant = as_const(second ? op->b : op->a), total = as_const(value);
+    if ((!sum && !product) || !constant || !total) continue;
+    if (product && (*constant == 0 || *total % *constant != 0)) return false;
+    Dim rest = sum ? value - dim(*constant) : dim(*total / *constant);
+    return unify_dim(second ? op->a : op->b, rest);
   }
-  return open;
+  // Expressions over dimensions that are still open are not known to differ.
+  return !dim_differs(a, b);
 }
 
-bool Unifier::unify_tensor(const TensorTypeNode& a, const TensorTypeNode& b, std::string& why) {
-  // dtypes
-  auto dtype_of = [&](const TensorTypeNode& t) -> const Node* {
-    if (!t.dtype_var || dtypes_.contains(t.dtype_var.get())) return nullptr;
-    return t.dtype_var.get();
-  };
-  auto known_dtype = [&](const TensorTypeNode& t) {
-    return t.dtype_var ? dtypes_.at(t.dtype_var.get()) : t.dtype;
-  };
-  const Node *x = dtype_of(a), *y = dtype_of(b);
-  if (x != nullptr || y != nullptr) {
-    if (x != y) {
-      const Node* open = x != nullptr && flexible_.contains(x) ? x : y;
-      const TensorTypeNode& other = open == x ? b : a;
-      if (open == nullptr || !flexible_.contains(open) || dtype_of(other) != nullptr) {
-        why = "the dtypes differ";
-        return false;
-      }
-      dtypes_[open] = known_dtype(other);
-    }
-  } else if (!(known_dtype(a) == known_dtype(b))) {
-    why = "the dtypes differ: " + known_dtype(a).to_string() + " and " + known_dtype(b).to_string();
-    return false;
-  }
-  // shapes
-  auto shape_hole = [&](const TensorTypeNode& t) -> const Node* {
-    return t.shape_var && !shapes_.contains(t.shape_var.get()) ? t.shape_var.get() : nullptr;
-  };
-  auto shape_of = [&](const TensorTypeNode& t) -> const std::vector<Dim>& {
-    return t.shape_var ? shapes_.at(t.shape_var.get()) : t.shape;
-  };
-  const Node *p = shape_hole(a), *q = shape_hole(b);
-  if (p != nullptr || q != nullptr) {
-    if (p == q) return true;
-    const Node* open = p != nullptr && flexible_.contains(p) ? p : q;
-    const TensorTypeNode& other = open == p ? b : a;
-    if (open == nullptr || !flexible_.contains(open) || shape_hole(other) != nullptr) {
-      why = "the shapes differ";
+bool Unifier::unify_tensor(const TensorTypeNode& a, const TensorTypeNode& b, Clash& clash) {
+  auto name = [](const DTypeTerm& d) { return d.var ? d.var->name_hint : d.dtype.to_string(); };
+  DTypeTerm x = dtype_of(a), y = dtype_of(b);
+  bool same = x.var || y.var ? x.var == y.var : x.dtype == y.dtype;
+  if (!same) {
+    bool first = is_flexible(x.var);
+    if (!first && !is_flexible(y.var)) {
+      clash.why = "the dtypes differ: " + name(x) + " and " + name(y);
       return false;
     }
-    shapes_[open] = shape_of(other);
+    const Node* open = first ? x.var.get() : y.var.get();
+    dtypes_[open] = first ? y : x;
+    filled_.push_back(open);
+  }
+  ShapeTerm s = shape_of(a), t = shape_of(b);
+  if (s.var || t.var) {
+    if (s.var == t.var) return true;
+    bool first = is_flexible(s.var);
+    if (!first && !is_flexible(t.var)) {
+      clash.why = "a shape that the caller picks, " + (s.var ? s.var : t.var)->name_hint +
+                  ", is not any other shape";
+      return false;
+    }
+    const Node* open = first ? s.var.get() : t.var.get();
+    shapes_[open] = first ? t : s;
+    filled_.push_back(open);
     return true;
   }
-  const std::vector<Dim>&s = shape_of(a), &t = shape_of(b);
-  if (s.size() != t.size()) {
-    why = "the ranks differ: " + std::to_string(s.size()) + " and " + std::to_string(t.size());
+  if (s.dims.size() != t.dims.size()) {
+    clash.why = "the ranks differ: " + std::to_string(s.dims.size()) + " and " +
+                std::to_string(t.dims.size());
     return false;
   }
-  for (size_t i = 0; i < s.size(); ++i) {
-    if (!unify_dim(s[i], t[i])) {
-      why = "dimension " + std::to_string(i) + " differs: " + to_string(shallow(s[i])) + " and " +
-            to_string(shallow(t[i]));
+  for (size_t i = 0; i < s.dims.size(); ++i) {
+    if (!unify_dim(s.dims[i], t.dims[i])) {
+      clash.why = "dimension " + std::to_string(i) + " differs: " + to_string(shallow(s.dims[i])) +
+                  " and " + to_string(shallow(t.dims[i]));
       return false;
     }
   }
   return true;
 }
 
-bool Unifier::unify(const Type& left, const Type& right, std::string& why) {
+bool Unifier::bind(const Type& hole, const Type& value, const Span& where, Clash& clash) {
+  if (occurs(hole.get(), value)) {
+    clash.infinite = true;
+    return false;
+  }
+  types_[hole.get()] = value;
+  if (where) filled_at_[hole.get()] = where;
+  filled_.push_back(hole.get());
+  keep_.push_back(hole);
+  return true;
+}
+
+bool Unifier::unify(const Type& left, const Type& right, const Span& where, Clash& clash) {
   std::vector<std::pair<Type, Type>> stack{{left, right}};
-  // Rigid variables of two function types that were matched with each other.
-  std::unordered_map<const Node*, const Node*> rigid;
+  // Shared parts are compared once.
+  std::set<std::pair<Type, Type>, decltype([](const auto& p, const auto& q) {
+             return std::pair(p.first.get(), p.second.get()) <
+                    std::pair(q.first.get(), q.second.get());
+           })>
+      met;
+  auto differ = [&](const Type& a, const Type& b) {
+    clash.why = to_string(resolve(a)) + " is not " + to_string(resolve(b));
+    return false;
+  };
   while (!stack.empty()) {
     Type a = shallow(stack.back().first), b = shallow(stack.back().second);
     stack.pop_back();
     if (a == b) continue;
-    auto bind = [&](const Type& hole, const Type& value) {
-      if (occurs(hole.get(), value)) {
-        why = "the type would contain itself";
-        return false;
-      }
-      types_[hole.get()] = value;
-      keep_.push_back(hole);
-      return true;
-    };
     if (isa<IncompleteTypeNode>(a) || isa<IncompleteTypeNode>(b)) {
       bool first = isa<IncompleteTypeNode>(a);
-      if (!bind(first ? a : b, first ? b : a)) return false;
+      if (!bind(first ? a : b, first ? b : a, where, clash)) return false;
       continue;
     }
-    if (a->kind() != b->kind()) {
-      why = to_string(resolve(a)) + " is not " + to_string(resolve(b));
-      return false;
+    if (as_dim(a) && as_dim(b)) {
+      if (!unify_dim(as_dim(a), as_dim(b))) return differ(a, b);
+      continue;
     }
+    if (TensorType x = as_tensor(a), y = as_tensor(b); x && y) {
+      if (!unify_tensor(*x.get(), *y.get(), clash)) return false;
+      continue;
+    }
+    if (a->kind() != b->kind()) return differ(a, b);
+    if (!met.emplace(a, b).second) continue;
     switch (a->kind()) {
-      case TypeKind::TensorType:
-        if (!unify_tensor(*as<TensorTypeNode>(a), *as<TensorTypeNode>(b), why)) return false;
-        break;
       case TypeKind::TupleType: {
         auto &x = as<TupleTypeNode>(a)->fields, &y = as<TupleTypeNode>(b)->fields;
         if (x.size() != y.size()) {
-          why = "tuples of " + std::to_string(x.size()) + " and " + std::to_string(y.size()) +
-                " fields";
+          clash.why = "tuples of " + std::to_string(x.size()) + " and " + std::to_string(y.size()) +
+                      " fields";
           return false;
         }
-        for (size_t i = 0; i < x.size(); ++i) stack.emplace_back(x[i], y[i]);
+        for (size_t i = x.size(); i-- > 0;) stack.emplace_back(x[i], y[i]);
         break;
       }
       case TypeKind::FuncType: {
         auto *x = as<FuncTypeNode>(a), *y = as<FuncTypeNode>(b);
-        if (x->arg_types.size() != y->arg_types.size() ||
-            x->type_params.size() != y->type_params.size()) {
-          why = "functions of " + std::to_string(x->arg_types.size()) + " and " +
-                std::to_string(y->arg_types.size()) + " arguments";
+        if (x->arg_types.size() != y->arg_types.size()) {
+          clash.why = "functions of " + std::to_string(x->arg_types.size()) + " and " +
+                      std::to_string(y->arg_types.size()) + " arguments";
           return false;
         }
+        bool same_params = x->type_params.size() == y->type_params.size();
         std::unordered_map<const Node*, NodeRef> rename;
-        for (size_t i = 0; i < x->type_params.size(); ++i) {
+        for (size_t i = 0; same_params && i < x->type_params.size(); ++i) {
+          same_params = x->type_params[i]->kind == y->type_params[i]->kind;
           rename[y->type_params[i].get()] = x->type_params[i];
         }
+        if (!same_params) {
+          clash.why = "the functions have different type parameters";
+          return false;
+        }
         auto renamed = [&](const Type& t) { return Type::unchecked(substitute(t, rename)); };
-        for (size_t i = 0; i < x->arg_types.size(); ++i) {
+        stack.emplace_back(x->ret_type, renamed(y->ret_type));
+        for (size_t i = x->arg_types.size(); i-- > 0;) {
           stack.emplace_back(x->arg_types[i], renamed(y->arg_types[i]));
         }
-        stack.emplace_back(x->ret_type, renamed(y->ret_type));
         break;
       }
       case TypeKind::RefType:
@@ -222,19 +376,14 @@ bool Unifier::unify(const Type& left, const Type& right, std::string& why) {
         break;
       case TypeKind::TypeCall: {
         auto *x = as<TypeCallNode>(a), *y = as<TypeCallNode>(b);
-        if (x->args.size() != y->args.size()) {
-          why = to_string(resolve(a)) + " is not " + to_string(resolve(b));
-          return false;
+        if (x->args.size() != y->args.size() || !structural_equal(x->func, y->func)) {
+          return differ(a, b);
         }
-        stack.emplace_back(x->func, y->func);
-        for (size_t i = 0; i < x->args.size(); ++i) stack.emplace_back(x->args[i], y->args[i]);
+        for (size_t i = x->args.size(); i-- > 0;) stack.emplace_back(x->args[i], y->args[i]);
         break;
       }
       default:
-        if (!structural_equal(a, b)) {
-          why = to_string(a) + " is not " + to_string(b);
-          return false;
-        }
+        if (!structural_equal(a, b)) return differ(a, b);
     }
   }
   return true;

@@ -1,0 +1,24 @@
+// Totality and redundancy of matches.
+//
+//   match (%l) { Nil => 0, Cons(_, Cons(%x, _)) => %x, }     E0211: `Cons(_, Nil)` is not covered
+//
+// The clauses are split by constructor into cases until each case either belongs to one clause, or
+// to none (Maranget, "Warnings for pattern matching", 2007, as a walk over the decision tree).
+// Equal cases are looked at once; the work is bounded, since the problem is NP-complete.
+#pragma once
+
+#include "ir/module.h"
+
+namespace relay {
+
+// What is wrong with the matches of a typed module, in program order: an error E0211 for each
+// `match` that leaves values uncovered, with examples of such values, or that is too intricate to
+// check; a warning E0211 for each clause that no value reaches. `match?` may leave values
+// uncovered.
+std::vector<Diagnostic> check_matches(const Module& mod);
+
+// The same for one expression. Data types that `mod`, which may be null, does not define are taken
+// to be covered by the constructors in sight.
+std::vector<Diagnostic> check_matches(const Expr& expr, const Module& mod);
+
+}  // namespace relay
