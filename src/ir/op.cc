@@ -1,6 +1,7 @@
 #include "ir/op.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/diagnostic_codes.h"
 
@@ -215,19 +216,20 @@ std::vector<Op> OpRegistry::all() const {
 
 namespace {
 
-// Levenshtein distance, cut off above `limit`.
+// Edit distance where a swap of two letters is one step, cut off above `limit`.
 size_t edit_distance(std::string_view a, std::string_view b, size_t limit) {
   if (a.size() > b.size()) std::swap(a, b);
   if (b.size() - a.size() > limit) return limit + 1;
-  std::vector<size_t> row(a.size() + 1);
+  std::vector<size_t> row(a.size() + 1), above, above2;
   for (size_t i = 0; i <= a.size(); ++i) row[i] = i;
   for (size_t j = 1; j <= b.size(); ++j) {
-    size_t diagonal = row[0];
+    above2 = std::exchange(above, row);
     row[0] = j;
     for (size_t i = 1; i <= a.size(); ++i) {
-      size_t above = row[i];
-      row[i] = std::min({row[i] + 1, row[i - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
+      row[i] = std::min({above[i] + 1, row[i - 1] + 1, above[i - 1] + (a[i - 1] != b[j - 1])});
+      // Two swapped letters are one mistake.
+      bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[i] = std::min(row[i], above2[i - 2] + 1);
     }
   }
   return row[a.size()];
@@ -245,7 +247,7 @@ std::string suggest(std::string_view name, const std::vector<std::string_view>& 
     bool suffix =
         k.size() > name.size() && k.ends_with(name) && k[k.size() - name.size() - 1] == '.';
     if (suffix) d = 0;
-    if (d <= limit) near.emplace_back(d, k);
+    if (d <= limit && d < name.size()) near.emplace_back(d, k);
   }
   std::sort(near.begin(), near.end());
   if (near.empty()) return {};

@@ -191,7 +191,8 @@ class Inference {
   }
 
   void add_note(Diagnostic& d, Reason r) {
-    if (!r.span || r.span == d.span) return;
+    bool said = std::ranges::any_of(d.notes, [&](const auto& n) { return n.first == r.span; });
+    if (!r.span || r.span == d.span || said) return;
     if (r.variable != nullptr) {
       r.text = "%" + r.variable->name_hint + " is " + shown(type_of(r.variable));
     }
@@ -335,10 +336,12 @@ class Inference {
       }
       case ExprKind::RefWrite: {
         auto& w = static_cast<const RefWriteNode&>(e);
-        Type content = unifier_.hole(e.span);
         types_[&e] = tuple_type({});
-        if (unify(ref_type(content), value_type(e, w.ref, nullptr), place(w.ref, e.span),
-                  "only a reference can be written", {origin(w.ref)}) != nullptr) {
+        Type ref = unifier_.shallow(value_type(e, w.ref, nullptr));
+        auto* known = as<RefTypeNode>(ref);
+        Type content = known == nullptr ? unifier_.hole(e.span) : known->value;
+        if (unify(ref_type(content), ref, place(w.ref, e.span), "only a reference can be written",
+                  {origin(w.ref)}) != nullptr) {
           break;
         }
         unify(content, value_type(e, w.value, content), place(w.value, e.span),
@@ -652,12 +655,44 @@ class Inference {
   Type final_type(const ExprNode& e) {
     Type t = unifier_.resolve(type_of(&e));
     if (t && !unifier_.is_complete(t) && unsolved_.insert(&e).second && !diags_.has_errors()) {
-      Diagnostic& d = diags_.error(codes::type_unsolved, e.span, "this type cannot be inferred");
-      d.found(to_string(t)).help("annotate it: %x: Tensor[(...), float32]");
-      if (auto* v = as<VarNode>(&e))
-        d.message = "the type of %" + v->name_hint + " cannot be inferred";
+      report_unsolved(e, t);
     }
     return t;
+  }
+
+  void report_unsolved(const ExprNode& e, const Type& t) {
+    auto* call = as<CallNode>(&e);
+    auto* callee = call == nullptr ? nullptr : as<GlobalVarNode>(call->op);
+    if (callee != nullptr && isa<IncompleteTypeNode>(t)) {
+      diags_
+          .error(codes::type_unsolved, e.span,
+                 "the result of @" + callee->name_hint + " cannot be inferred")
+          .found(to_string(t))
+          .help(
+              "a function that calls itself before it gives a value, or that is polymorphic and "
+              "calls itself, declares its result: def @" +
+              callee->name_hint + "(...) -> " + example_of(t));
+      return;
+    }
+    auto* v = as<VarNode>(&e);
+    std::string name = v == nullptr ? "" : "%" + v->name_hint;
+    diags_
+        .error(codes::type_unsolved, e.span,
+               (v == nullptr ? "this type" : "the type of " + name) + " cannot be inferred")
+        .found(to_string(t))
+        .help(v == nullptr ? "give it a name with a type: let %x: " + example_of(t) + " = ..."
+                           : "annotate it, for example " + name + ": " + example_of(t));
+  }
+
+  // The type with something in its holes.
+  std::string example_of(const Type& t) {
+    std::unordered_map<const Node*, NodeRef> filled;
+    Type part = scalar_type(DType::Float(32));
+    for (const Node* hole : unifier_.open_parts(t)) {
+      if (isa<IncompleteTypeNode>(hole)) filled.emplace(hole, part);
+    }
+    return isa<IncompleteTypeNode>(t) ? "Tensor[(2, 3), float32]"
+                                      : to_string(Type::unchecked(substitute(t, filled)));
   }
 
   GlobalVar typed_global(const GlobalVarNode& g) {

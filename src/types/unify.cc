@@ -314,7 +314,11 @@ bool Unifier::unify(const Type& left, const Type& right, const Span& where, Clas
            })>
       met;
   auto differ = [&](const Type& a, const Type& b) {
+    auto *x = as<TypeVarNode>(a), *y = as<TypeVarNode>(b);
     clash.why = to_string(resolve(a)) + " is not " + to_string(resolve(b));
+    if (x != nullptr || y != nullptr) {
+      clash.why = "the caller picks " + (x != nullptr ? x : y)->name_hint + ", so " + clash.why;
+    }
     return false;
   };
   while (!stack.empty()) {

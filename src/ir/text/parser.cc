@@ -185,9 +185,12 @@ class ModuleReader {
       n.span = r_.span(name);
       n.type = func_type(inputs, result, vars);
     });
-    if (!r_.constructors.emplace(text, c).second) {
+    auto [known, fresh] = r_.constructors.emplace(text, c);
+    if (!fresh) {
       r_.report(codes::text_duplicate_name, r_.span(name),
-                "the constructor " + text + " is defined twice");
+                "the constructor " + text + " is defined twice")
+          .note(known->second->span,
+                "it is a constructor of " + known->second->belong_to->name_hint + " already");
     }
     return c;
   }
@@ -328,6 +331,7 @@ std::vector<std::pair<std::string, Value>> read_attributes(Reader& r) {
 }  // namespace
 
 Module parse_module(std::shared_ptr<const SourceFile> source, Diagnostics& diags) {
+  LeaveTypesOpen open;
   Reader r(std::move(source), diags);
   return ModuleReader(r).read();
 }

@@ -368,9 +368,15 @@ class ExprReader {
   bool attributes() {
     auto& a = std::get<Arguments>(open_.back());
     while (r_.peek().kind == TokenKind::identifier && r_.is("=", 1)) {
-      std::string key(r_.take().text);
+      Token name = r_.take();
+      std::string key(name.text);
       r_.take();
       Value v = read_value(r_);
+      for (const auto& [known, other] : a.attrs) {
+        if (known != key) continue;
+        r_.report(codes::text_duplicate_name, r_.span(name),
+                  "the attribute " + key + " is given twice");
+      }
       // What the struct is called follows from the operator.
       if (key != "attrs_type_key") a.attrs.emplace_back(std::move(key), std::move(v));
       if (!r_.more(")")) return false;
@@ -384,12 +390,13 @@ class ExprReader {
     Span where = r_.span_from(first_);
     return r_.build([&]() -> Expr {
       Attrs attrs;
-      static const NodeInfo none{};
       auto* op = as<OpNode>(a.callee);
       if (op != nullptr && op->row->attrs != nullptr) {
         attrs = make_attrs(*op->row->attrs, a.attrs, op->name, where);
       } else if (op != nullptr && !a.attrs.empty()) {
-        make_attrs(none, a.attrs, op->name, where);
+        throw UserError(
+            Diagnostic(codes::text_bad_attribute, where,
+                       op->name + " has no attributes, but '" + a.attrs[0].first + "' is given"));
       } else if (!a.attrs.empty() && !Reader::is_stand_in(a.callee)) {
         throw UserError(
             Diagnostic(codes::text_bad_attribute, where, "only operators take attributes"));

@@ -50,6 +50,14 @@ class PatternReader {
       Type annotation;
       if (r_.accept(":")) annotation = read_type(r_);
       Var v = var(std::string(first.text), annotation, r_.span(first));
+      for (const Var& other : variables_) {
+        if (other->name_hint != v->name_hint) continue;
+        r_.report(codes::text_duplicate_name, r_.span(first),
+                  "the pattern has two variables %" + v->name_hint)
+            .help("give each its own name; values are compared with an operator, not a pattern")
+            .note(other->span, "the other one");
+      }
+      variables_.push_back(v);
       r_.locals.bind(v->name_hint, v);
       return make_pattern<PatternVarNode>(first, [&](PatternVarNode& p) { p.var = v; });
     }
@@ -100,6 +108,7 @@ class PatternReader {
 
   Reader& r_;
   std::vector<Open> open_;
+  std::vector<Var> variables_;
 };
 
 }  // namespace

@@ -67,8 +67,7 @@ class DimReader {
       return nullptr;
     }
     Token name = r_.take();
-    const TypeVar* v = r_.type_vars.find(std::string(name.text));
-    if (v != nullptr && (*v)->kind == Kind::Dim) return dim(*v);
+    if (TypeVar v = r_.type_var_of(name, Kind::Dim, "dimension")) return dim(v);
     std::string text(name.text);
     r_.fail(codes::text_unbound_name, r_.span(name), "there is no dimension " + text,
             "declare it: [" + text + ": Dim]");
@@ -119,12 +118,11 @@ Type tensor(Reader& r) {
   if (r.peek().kind == TokenKind::identifier) {
     Token name = r.take();
     std::string text(name.text);
-    const TypeVar* v = r.type_vars.find(text);
-    if (v == nullptr || (*v)->kind != Kind::Shape) {
+    shape_var = r.type_var_of(name, Kind::Shape, "shape");
+    if (!shape_var) {
       r.fail(codes::text_unbound_name, r.span(name), "there is no shape " + text,
              "declare it: [" + text + ": Shape]");
     }
-    shape_var = *v;
   } else {
     r.expect("(");
     if (!r.accept(")")) {
@@ -136,10 +134,9 @@ Type tensor(Reader& r) {
   r.expect(",");
   Token name = r.expect(TokenKind::identifier, "a dtype");
   r.expect("]");
-  const TypeVar* dtype_var = r.type_vars.find(std::string(name.text));
-  bool variable = dtype_var != nullptr && (*dtype_var)->kind == Kind::BaseType;
   auto dtype = DType::parse(name.text);
-  if (!dtype && !variable) {
+  TypeVar dtype_var = dtype ? nullptr : r.type_var_of(name, Kind::BaseType, "base type");
+  if (!dtype && !dtype_var) {
     r.unknown(codes::text_unbound_name, name, "there is no dtype " + std::string(name.text), [] {
       return std::vector<std::string_view>{"float32", "float64", "float16", "bfloat16", "int8",
                                            "int16",   "int32",   "int64",   "uint8",    "uint16",
@@ -149,9 +146,9 @@ Type tensor(Reader& r) {
   }
   return make<TensorTypeNode>([&](TensorTypeNode& t) {
     t.shape = std::move(shape);
-    t.dtype = variable ? DType() : *dtype;
+    t.dtype = dtype.value_or(DType());
     t.shape_var = shape_var;
-    t.dtype_var = variable ? *dtype_var : nullptr;
+    t.dtype_var = dtype_var;
   });
 }
 
@@ -290,6 +287,7 @@ std::vector<TypeVar> read_type_params(Reader& r) {
         r.report(codes::text_unexpected_token, r.span(k), "there is no such kind")
             .expected("Type, BaseType, Shape or Dim")
             .found(std::string(k.text));
+        throw GiveUp();
       }
     }
     std::string text(name.text);

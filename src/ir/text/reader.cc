@@ -133,4 +133,16 @@ void Reader::forget_locals() {
   std::erase_if(unknown_, [](const std::string& message) { return message.starts_with("%"); });
 }
 
+TypeVar Reader::type_var_of(const Token& name, Kind kind, const char* what) {
+  std::string text(name.text);
+  const TypeVar* v = type_vars.find(text);
+  if (v == nullptr || (*v)->kind == kind) return v == nullptr ? nullptr : *v;
+  std::string declared = text + ": " + std::string(to_string(kind));
+  report(codes::type_kind, span(name), text + " does not stand for a " + what)
+      .expected(declared)
+      .found(text + ": " + std::string(to_string((*v)->kind)))
+      .help("declare it so: [" + declared + "]");
+  throw GiveUp();
+}
+
 }  // namespace relay::text

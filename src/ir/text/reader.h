@@ -152,6 +152,9 @@ class Reader {
   GlobalVar global(const Token& name);
   void add_global(const GlobalVar& g) { globals_.emplace(g->name_hint, std::pair(g, g->span)); }
   const std::map<std::string, std::pair<GlobalVar, Span>>& globals() const { return globals_; }
+  // The type variable of that name, or null when there is none; one that stands for something else
+  // than a `kind` is reported.
+  TypeVar type_var_of(const Token& name, Kind kind, const char* what);
   // Reports a name that is not known, once; a local one once for each definition. `known` tells
   // the names that it may have been meant for; it is asked a bounded number of times.
   using Known = std::function<std::vector<std::string_view>()>;
