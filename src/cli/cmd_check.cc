@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "types/match.h"
 #include "types/verify.h"
 
 namespace relay::cli {
@@ -35,22 +37,27 @@ void run(const Options& o) {
   LoadedModel model;
   try {
     model = load_model(o.file, options);
+    // What is left after inference are warnings.
+    found = check_matches(model.module);
     if (auto problem = find_ill_formed(model.module)) found.push_back(*problem);
   } catch (const UserError& e) {
     if (!o.json) throw;
     found = e.diagnostics();
   }
+  bool ok =
+      std::ranges::all_of(found, [](const Diagnostic& d) { return d.severity != Severity::error; });
   if (o.json) {
     nlohmann::ordered_json root;
-    root["ok"] = found.empty();
+    root["ok"] = ok;
     root["diagnostics"] = nlohmann::ordered_json::array();
     for (const Diagnostic& d : found) root["diagnostics"].push_back(as_json(d));
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    if (!found.empty()) throw CLI::RuntimeError(1);
+    if (!ok) throw CLI::RuntimeError(1);
     return;
   }
-  if (!found.empty()) throw UserError(found);
+  if (!ok) throw UserError(found);
+  for (const Diagnostic& d : found) std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
   std::printf("%s is well-typed\n", escape_for_terminal(o.file).c_str());
   for (size_t i = 0; i < model.module->functions.size(); ++i) {
     std::printf("  @%s: %s\n", escape_for_terminal(model.module->global_vars[i]->name_hint).c_str(),

@@ -210,7 +210,7 @@ class Builder {
   // Whether the type has constructors beside those of the branches.
   bool has_others(const std::vector<DecisionTree::Branch>& branches) const {
     const ConstructorNode* one = branches.front().constructor;
-    TypeData type = one == nullptr ? nullptr : mod_->find_type(one->belong_to->name_hint);
+    TypeData type = one == nullptr || !mod_ ? nullptr : mod_->find_type(one->belong_to->name_hint);
     return type && type->constructors.size() > branches.size();
   }
 

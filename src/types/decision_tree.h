@@ -43,7 +43,8 @@ struct DecisionTree {
   std::vector<Node> nodes;  // the root first, parents before children; none for no clauses
 };
 
-// Null when the tree would be far larger than the match. Iterative.
+// Null when the tree would be far larger than the match. Iterative. A data type that `mod`, which
+// may be null, does not define is taken to have the constructors in sight.
 std::optional<DecisionTree> decision_tree(const MatchNode& m, const Module& mod);
 
 // The type of a part of a value of type `whole`.

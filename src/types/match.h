@@ -2,9 +2,9 @@
 //
 //   match (%l) { Nil => 0, Cons(_, Cons(%x, _)) => %x, }     E0211: `Cons(_, Nil)` is not covered
 //
-// The clauses are split by constructor into cases until each case either belongs to one clause, or
-// to none (Maranget, "Warnings for pattern matching", 2007, as a walk over the decision tree).
-// Equal cases are looked at once; the work is bounded, since the problem is NP-complete.
+// Both are read off the match's decision tree (types/decision_tree.h): a way without a clause is a
+// value that is not covered, a clause without a leaf is one that no value reaches. The tree's size
+// is bounded, since the problem is NP-complete.
 #pragma once
 
 #include "ir/module.h"

@@ -37,7 +37,7 @@ TEST(Text, prints_shared_expressions_once) {
                                                "  test.pair(%0, %0)\n"
                                                "}\n"),
             std::string(kVersion) +
-                "def @main(%x: Tensor[(2,), float32]) -> Tensor[(2,), float32] {\n"
+                "def @main(%x: Tensor[(2,), float32]) {\n"
                 "  %0 = test.id(%x);\n"
                 "  test.pair(%0, %0)\n"
                 "}\n");

@@ -320,7 +320,8 @@ class Printer {
 
   void let_line(const LetNode& l, std::vector<Item>& items, int indent) {
     std::string head = "let " + variable(*l.var.get());
-    if (l.var->type) head += ": " + to_string(l.var->type);
+    const Type& type = l.var->type ? l.var->type : l.var->type_annotation;
+    if (type) head += ": " + to_string(type);
     items.emplace_back(head + " = ");
     if (is_leaf(l.value.get()) || numbers_.contains(l.value.get())) {
       items.emplace_back(atom(l.value));
