@@ -11,6 +11,33 @@ namespace {
 
 bool same(const Type& a, const Type& b) { return a == b || structural_equal(a, b); }
 
+// Whether a value of the one type can be given where the other is wanted: `?` in the wanted type
+// forgets a size.
+bool fits(const Type& given, const Type& wanted) {
+  if (same(given, wanted)) return true;
+  std::vector<std::pair<Type, Type>> stack{{given, wanted}};
+  while (!stack.empty()) {
+    auto [a, b] = stack.back();
+    stack.pop_back();
+    auto *x = as<TupleTypeNode>(a), *y = as<TupleTypeNode>(b);
+    if (a == b) continue;
+    if (x != nullptr && y != nullptr && x->fields.size() == y->fields.size()) {
+      for (size_t i = 0; i < x->fields.size(); ++i) stack.emplace_back(x->fields[i], y->fields[i]);
+      continue;
+    }
+    auto *s = as<TensorTypeNode>(a), *t = as<TensorTypeNode>(b);
+    if (s == nullptr || t == nullptr || s->shape_var || t->shape_var || s->rank() != t->rank() ||
+        !(s->dtype == t->dtype) || s->dtype_var != t->dtype_var) {
+      if (!structural_equal(a, b)) return false;
+      continue;
+    }
+    for (size_t i = 0; i < t->shape.size(); ++i) {
+      if (!is_any(t->shape[i]) && !structural_equal(s->shape[i], t->shape[i])) return false;
+    }
+  }
+  return true;
+}
+
 // The result of calling a value of function type.
 Type deduce_call(const CallNode& c, const Type& callee_type) {
   auto* f = as<FuncTypeNode>(callee_type);
@@ -33,7 +60,7 @@ Type deduce_call(const CallNode& c, const Type& callee_type) {
     return cast<TypeNode>(substitute(f->ret_type, types));
   }
   for (size_t i = 0; i < c.args.size(); ++i) {
-    if (!same(f->arg_types[i], c.args[i]->type)) {
+    if (!fits(c.args[i]->type, f->arg_types[i])) {
       throw UserError(Diagnostic(codes::type_mismatch, c.span,
                                  "argument " + std::to_string(i + 1) + " of a call does not fit")
                           .expected(to_string(f->arg_types[i]))

@@ -56,6 +56,8 @@ class Comparison {
     }
     const NodeInfo& info = s.a->info();
     if (&info != &s.b->info()) return fail(name_of(s.a) + " against " + name_of(s.b));
+    // A type is itself where no variable stands for another one.
+    if (s.a == s.b && forward_.empty() && (info.family & (family::type | family::dim))) return true;
     if (info.is_variable || info.sharing_matters) {
       auto forward = forward_.find(s.a);
       if (forward != forward_.end()) {

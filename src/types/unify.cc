@@ -294,7 +294,7 @@ bool Unifier::unify_tensor(const TensorTypeNode& a, const TensorTypeNode& b, Cla
 }
 
 bool Unifier::bind(const Type& hole, const Type& value, const Span& where, Clash& clash) {
-  if (occurs(hole.get(), value)) {
+  if (!is_complete(value) && occurs(hole.get(), value)) {
     clash.infinite = true;
     return false;
   }
