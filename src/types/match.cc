@@ -143,8 +143,13 @@ class MatchChecker {
     out.push_back(std::move(d));
   }
 
-  static bool takes_all(const Pattern& p) {
-    return isa<PatternWildcardNode>(p) || isa<PatternVarNode>(p);
+  // Whether the pattern takes every value by itself: names and tuples of them.
+  static bool takes_all(const Pattern& pattern) {
+    bool all = true;
+    post_order(
+        pattern, [&](const relay::Node& n) { all &= !isa<PatternConstructorNode>(&n); },
+        family::pattern);
+    return all;
   }
 
   // Whether the one pattern takes every value that the other takes.
