@@ -354,7 +354,15 @@ void add_shape(OpRegistry& registry) {
     if (x == nullptr) return nullptr;
     auto& a = ctx.attrs<SqueezeAttrs>();
     std::vector<bool> drop(x->shape.size(), false);
-    for (size_t d = 0; d < drop.size() && !a.axis; ++d) drop[d] = as_const(x->shape[d]) == 1;
+    for (size_t d = 0; d < drop.size() && !a.axis; ++d) {
+      drop[d] = as_const(x->shape[d]) == 1;
+      // Otherwise the rank of the result would depend on a size that only a run tells.
+      if (!as_const(x->shape[d])) {
+        return ctx.fail(codes::type_shape, "it is not known which axes have size one",
+                        "known sizes, or the attribute axis", to_string(x->shape[d]),
+                        "name the axes: axis=[...]");
+      }
+    }
     for (int64_t v : a.axis.value_or(Ints{})) {
       auto axis = normal_axis(ctx, v, x->rank());
       if (!axis || !require(ctx, ctx.equal(x->shape[static_cast<size_t>(*axis)], dim(1)),

@@ -98,5 +98,22 @@ TEST(Found, operators_refuse_dtypes_that_they_have_no_meaning_for) {
   }
 }
 
+TEST(Found, a_squeeze_whose_rank_only_a_run_tells_is_refused) {
+  initialize();
+  auto code = [](const char* attrs) {
+    try {
+      infer_types(
+          parse_module("squeeze.relay", std::string("#[version = \"0.0.5\"]\ndef @main[n: Dim]"
+                                                    "(%x: Tensor[(1, n), float32]) { squeeze(%x") +
+                                            attrs + ") }"));
+    } catch (const UserError& e) {
+      return std::string(e.diagnostics()[0].code);
+    }
+    return std::string();
+  };
+  EXPECT_EQ(code(""), "E0203");
+  EXPECT_EQ(code(", axis=[0]"), "");
+}
+
 }  // namespace
 }  // namespace relay::fuzz
