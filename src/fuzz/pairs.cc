@@ -144,21 +144,25 @@ Module give_sizes(const Module& mod, const Args& args) {
   for (size_t i = 0; i < main->params.size(); ++i)
     find_sizes(main->params[i]->type, args[i], sizes);
   if (sizes.empty() || sizes.size() != main->type_params.size()) return mod;
-  NodeRef sized = rewrite(main, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-    auto* d = as<DimVarNode>(rebuilt);
-    auto it = d == nullptr ? sizes.end() : sizes.find(d->var.get());
-    return it == sizes.end() ? rebuilt : NodeRef(dim(it->second));
-  });
-  auto* f = as<FunctionNode>(sized);
-  Function closed = function(f->params, f->body, f->body->type, {}, f->attrs);
-  auto names = mod->global_vars;
-  auto functions = mod->functions;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i]->name_hint != "main") continue;
-    names[i] = global_var("main", closed->type);
-    functions[i] = closed;
+  try {
+    NodeRef sized = rewrite(main, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+      auto* d = as<DimVarNode>(rebuilt);
+      auto it = d == nullptr ? sizes.end() : sizes.find(d->var.get());
+      return it == sizes.end() ? rebuilt : NodeRef(dim(it->second));
+    });
+    auto* f = as<FunctionNode>(sized);
+    Function closed = function(f->params, f->body, f->body->type, {}, f->attrs);
+    auto names = mod->global_vars;
+    auto functions = mod->functions;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (names[i]->name_hint != "main") continue;
+      names[i] = global_var("main", closed->type);
+      functions[i] = closed;
+    }
+    return infer_types(make_module(names, functions, mod->type_definitions, mod->attrs));
+  } catch (const UserError&) {
+    return mod;  // with these sizes something does not fit that this run may not come to
   }
-  return make_module(names, functions, mod->type_definitions, mod->attrs);
 }
 
 }  // namespace
