@@ -132,6 +132,8 @@ struct Checker::Impl {
     initialize();
     target.num_cores = 1;
     compile_options.num_threads = 1;
+    compile_options.instruments = options.instruments;
+    compile_options.observers = options.observers;
     evaluate_constant = constant_evaluator(compile_options);
   }
 
@@ -198,7 +200,7 @@ struct Checker::Impl {
       o.verify = true;
       PassContext ctx = pass_context(o);
       ctx.evaluate = evaluate_constant;
-      Bytecode bytecode = compile_to_bytecode(run_passes(mod, optimize_pipeline(), ctx));
+      Bytecode bytecode = plan(run_passes(mod, optimize_pipeline(), ctx), o);
       for (CompiledKernel& k : lower_kernels(bytecode, o)) compiled.kernels.push_back(k.lowered);
       compiled.bytecode = std::move(bytecode.program);
       return {};

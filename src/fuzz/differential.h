@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/compile.h"
 #include "ir/module.h"
 
 namespace relay::fuzz {
@@ -28,6 +29,9 @@ struct CheckOptions {
   // several for one program one is compiled, at one of the levels.
   std::vector<std::string> pairs = all_pair_names();
   bool text = true;
+  // Present at every pass and compilation.
+  std::vector<PassInstrument*> instruments = {};
+  std::vector<StageObserver*> observers = {};
   // Draws the arguments of @main.
   uint64_t input_seed = 0;
 

@@ -19,6 +19,7 @@ type Option[A] { Some(A), None, }
 type Tree[A] { Node(Tree[A], A, Tree[A]), Leaf, }
 type Either[A, B] { Left(A), Right(B), Both(A, B), }
 type Rose[A] { Rose(A, List[Rose[A]]), }
+type Pair[A] { Pair(A, A), Single(A), }
 type Colour { Red, Green, Blue, }
 def @identity[A](%x: A) -> A { %x }
 def @first[A, B](%x: A, %y: B) -> A { %x }
@@ -66,13 +67,20 @@ const Module& library() {
 class ProgramSource {
  public:
   ProgramSource(uint64_t seed, const GenerateOptions& options)
-      : options_(options), random_(seed), types_(random_, data_) {}
+      : options_(options), random_(seed), types_(random_, data_, options.pitfalls) {}
 
   Module draw() {
     if (random_.percent(60)) take_library();
     for (int64_t i = random_.between(0, options_.functions); i > 0; --i) {
       std::string name = "f" + std::to_string(i);
-      add(name, draw_function(static_cast<int>(random_.between(0, 2)), types_.any(2)));
+      // Often of the type of the last one: what takes one for the other is not ill-typed.
+      const FuncTypeNode* like = nullptr;
+      if (options_.pitfalls && !callable_.empty() && callable_.back().type->type_params.empty() &&
+          random_.percent(40)) {
+        like = callable_.back().type.get();
+      }
+      Type result = like != nullptr ? like->ret_type : types_.any(2);
+      add(name, draw_function(static_cast<int>(random_.between(0, 2)), result, like));
       callable_.push_back({names_.back(), cast<FuncTypeNode>(functions_.back()->type)});
     }
     add("main", draw_function(static_cast<int>(random_.between(0, 3)), nullptr));
@@ -120,6 +128,9 @@ class ProgramSource {
   void take_library() {
     const Module& lib = library();
     data_ = lib->type_definitions;
+    if (!options_.pitfalls) {
+      std::erase_if(data_, [](const TypeData& d) { return d->header->name_hint == "Pair"; });
+    }
     names_ = lib->global_vars;
     functions_ = lib->functions;
     for (size_t i = 0; i < names_.size(); ++i) {
@@ -132,17 +143,22 @@ class ProgramSource {
     functions_.push_back(f);
   }
 
-  // With a result of the given type, or of one that @main may have.
-  Function draw_function(int num_params, Type result) {
+  // With a result of the given type, or of one that @main may have; with the parameters of a type.
+  Function draw_function(int num_params, Type result, const FuncTypeNode* like = nullptr) {
     bool main = !result;
     ExpressionSource source(random_, types_, data_, callable_);
     ExpressionSource::Scope scope(source);
     std::vector<TypeVar> type_params;
     std::vector<Var> params;
-    bool symbolic = options_.symbolic && num_params > 0 && random_.percent(main ? 25 : 10);
+    bool symbolic = options_.symbolic && !like && num_params > 0 && random_.percent(main ? 25 : 10);
     if (symbolic) type_params.push_back(type_var("n", Kind::Dim));
-    for (int i = 0; i < num_params; ++i) {
-      Type t = main ? types_.first_order(2) : types_.any(2);
+    auto draw_type = [&] { return main ? types_.first_order(2) : types_.any(2); };
+    Type last;
+    const size_t count = like ? like->arg_types.size() : static_cast<size_t>(num_params);
+    for (size_t i = 0; i < count; ++i) {
+      const bool alike = options_.pitfalls && last && random_.percent(40);
+      Type t = like ? like->arg_types[i] : alike ? last : draw_type();
+      last = t;
       if (auto* tensor = as<TensorTypeNode>(t); symbolic && tensor && tensor->rank() > 0) {
         std::vector<Dim> shape = tensor->shape;
         shape[random_.below(shape.size())] = dim(type_params[0]);

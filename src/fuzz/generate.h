@@ -20,6 +20,9 @@ struct GenerateOptions {
   int functions = 2;
   // Named dimensions in parameters' types.
   bool symbolic = true;
+  // Also what invites mistakes: calls that are nearly the same, functions that count in a
+  // reference, neighbours of one type. Planted faults are looked for among these programs.
+  bool pitfalls = false;
 };
 
 // A typed module whose entry is `@main`.

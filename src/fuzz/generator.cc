@@ -1,6 +1,7 @@
 #include "fuzz/generator.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "fuzz/values.h"
@@ -76,6 +77,14 @@ TensorType TypeSource::tensor() {
   return tensor_type(shape, dtype());
 }
 
+std::vector<Type> TypeSource::several(int64_t count, const std::function<Type()>& draw) {
+  std::vector<Type> out;
+  while (static_cast<int64_t>(out.size()) < count) {
+    out.push_back(pitfalls_ && !out.empty() && random_.percent(40) ? out.back() : draw());
+  }
+  return out;
+}
+
 Type TypeSource::data(int depth) {
   if (data_.empty()) return nullptr;
   const TypeData& d = random_.pick(data_);
@@ -87,9 +96,7 @@ Type TypeSource::data(int depth) {
 Type TypeSource::first_order(int depth) {
   if (depth > 0) {
     if (random_.percent(15)) {
-      std::vector<Type> fields;
-      for (int64_t i = random_.between(0, 3); i > 0; --i) fields.push_back(first_order(depth - 1));
-      return tuple_type(std::move(fields));
+      return tuple_type(several(random_.between(0, 3), [&] { return first_order(depth - 1); }));
     }
     if (random_.percent(15)) {
       if (Type t = data(depth)) return t;
@@ -101,8 +108,7 @@ Type TypeSource::first_order(int depth) {
 Type TypeSource::any(int depth) {
   if (depth > 0 && random_.percent(8)) return ref_type(any(depth - 1));
   if (depth > 0 && random_.percent(10)) {
-    std::vector<Type> args;
-    for (int64_t i = random_.between(0, 2); i > 0; --i) args.push_back(any(depth - 1));
+    std::vector<Type> args = several(random_.between(0, 2), [&] { return any(depth - 1); });
     return func_type(std::move(args), any(depth - 1));
   }
   return first_order(depth);
@@ -142,23 +148,22 @@ Type ExpressionSource::some_type(int depth) {
 Expr ExpressionSource::draw(const Type& type, int budget) {
   if (budget <= 1) return leaf(type);
   using Way = Expr (ExpressionSource::*)(const Type&, int);
-  static const std::vector<std::pair<int, Way>> ways{{14, &ExpressionSource::draw_let},
-                                                     {7, &ExpressionSource::draw_if},
-                                                     {5, &ExpressionSource::draw_projection},
-                                                     {8, &ExpressionSource::draw_match},
-                                                     {4, &ExpressionSource::draw_reference},
-                                                     {6, &ExpressionSource::draw_call},
-                                                     {7, &ExpressionSource::draw_global_call},
-                                                     {3, &ExpressionSource::draw_loop},
-                                                     {4, &ExpressionSource::draw_fold},
-                                                     {42, &ExpressionSource::draw_operator},
-                                                     {20, &ExpressionSource::build}};
+  static const std::vector<std::pair<int, Way>> ways{
+      {14, &ExpressionSource::draw_let},        {7, &ExpressionSource::draw_if},
+      {5, &ExpressionSource::draw_projection},  {8, &ExpressionSource::draw_match},
+      {4, &ExpressionSource::draw_reference},   {6, &ExpressionSource::draw_call},
+      {7, &ExpressionSource::draw_global_call}, {3, &ExpressionSource::draw_loop},
+      {4, &ExpressionSource::draw_fold},        {42, &ExpressionSource::draw_operator},
+      {20, &ExpressionSource::build},           {7, &ExpressionSource::draw_twin},
+      {3, &ExpressionSource::draw_counter}};
   int total = 0;
-  for (const auto& [weight, way] : ways) total += weight;
+  // The last two are pitfalls.
+  const std::span allowed(ways.data(), ways.size() - (types_.pitfalls() ? 0 : 2));
+  for (const auto& [weight, way] : allowed) total += weight;
   Expr out;
   while (!out) {
     int at = static_cast<int>(random_.below(static_cast<size_t>(total)));
-    for (const auto& [weight, way] : ways) {
+    for (const auto& [weight, way] : allowed) {
       at -= weight;
       if (at >= 0) continue;
       out = (this->*way)(type, budget - 1);
@@ -303,8 +308,7 @@ Expr ExpressionSource::draw_reference(const Type& type, int budget) {
 }
 
 Expr ExpressionSource::draw_call(const Type& type, int budget) {
-  std::vector<Type> args;
-  for (int64_t i = random_.between(0, 2); i > 0; --i) args.push_back(some_type(1));
+  std::vector<Type> args = types_.several(random_.between(0, 2), [&] { return some_type(1); });
   Expr callee;
   for (const Expr& e : scope_) {
     auto* f = as<FuncTypeNode>(e->type);

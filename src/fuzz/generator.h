@@ -1,6 +1,7 @@
 // The random draws behind fuzz/generate.h: types, and expressions of a type in a scope.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ namespace relay::fuzz {
 // Draws types of a program: its dtypes and sizes are few, so that values fit each other.
 class TypeSource {
  public:
-  TypeSource(Random& random, std::vector<TypeData>& data) : random_(random), data_(data) {
+  TypeSource(Random& random, std::vector<TypeData>& data, bool pitfalls)
+      : random_(random), data_(data), pitfalls_(pitfalls) {
     for (int i = 0; i < 3; ++i) sizes_.push_back(random.between(1, 4));
     dtypes_ = {DType::Float(32), DType::Float(32), DType::Int(32), DType::Bool()};
     static const std::vector<DType> rare{DType::Float(64), DType::Float(16), DType::BFloat16(),
@@ -22,18 +24,22 @@ class TypeSource {
     if (random.percent(50)) dtypes_.push_back(random.pick(rare));
   }
 
+  bool pitfalls() const { return pitfalls_; }
   DType dtype() { return random_.pick(dtypes_); }
   TensorType tensor();
   // Tensors, tuples and data types: what an argument of @main may be.
   Type first_order(int depth);
   // Any type.
   Type any(int depth);
+  // Types in a row; with pitfalls, neighbours are often alike.
+  std::vector<Type> several(int64_t count, const std::function<Type()>& draw);
   // A data type of the program applied to arguments; null when there is none.
   Type data(int depth);
 
  private:
   Random& random_;
   std::vector<TypeData>& data_;
+  bool pitfalls_;
   std::vector<int64_t> sizes_;
   std::vector<DType> dtypes_;
 };
@@ -87,6 +93,8 @@ class ExpressionSource {
   Expr draw_loop(const Type& type, int budget);
   Expr draw_fold(const Type& type, int budget);
   Expr draw_operator(const Type& type, int budget);
+  Expr draw_twin(const Type& type, int budget);
+  Expr draw_counter(const Type& type, int budget);
 
   Expr apply(const OperatorUse& use, int budget);
   Expr in_range(Expr e, double low, double high);

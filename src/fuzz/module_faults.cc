@@ -1,0 +1,571 @@
+// Faults of passes over Relay: well-typed programs that mean something else.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fuzz/faults.h"
+#include "ir/op.h"
+#include "node/structural.h"
+#include "node/walk.h"
+#include "passes/purity.h"
+
+namespace relay::fuzz {
+namespace {
+
+// What an expression becomes; null leaves it.
+using Edit = std::function<Expr(const Expr&)>;
+
+Module edited(const Module& mod, const Edit& edit) {
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    auto post = [&](const NodeRef&, NodeRef rebuilt) {
+      if (!isa<ExprNode>(rebuilt)) return rebuilt;
+      Expr changed = edit(Ref<ExprNode>::unchecked(rebuilt));
+      return changed ? NodeRef(changed) : rebuilt;
+    };
+    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
+  });
+}
+
+void visit(const Module& mod, const std::function<void(const Node&)>& f) {
+  post_order(mod, f, family::module | family::expr | family::pattern);
+}
+
+bool same_type(const Expr& a, const Expr& b) { return structural_equal(a->type, b->type); }
+
+Call with_args(const CallNode& c, std::vector<Expr> args) {
+  return call(c.op, std::move(args), c.attrs, c.span, c.type_args);
+}
+
+// The arguments with the first two that are different and of one type swapped; null if there are
+// none.
+std::optional<std::vector<Expr>> swapped(std::vector<Expr> list) {
+  for (size_t i = 0; i + 1 < list.size(); ++i) {
+    if (list[i] == list[i + 1] || !same_type(list[i], list[i + 1])) continue;
+    std::swap(list[i], list[i + 1]);
+    return list;
+  }
+  return std::nullopt;
+}
+
+Expr swap_args(const CallNode& c) {
+  auto args = swapped(c.args);
+  return args ? Expr(with_args(c, *args)) : nullptr;
+}
+
+bool is_one_of(const Expr& e, std::initializer_list<std::string_view> ops) {
+  const OpNode* op = called_op(e);
+  return op != nullptr && std::find(ops.begin(), ops.end(), op->name) != ops.end();
+}
+
+bool calls_function(const CallNode& c) { return isa<GlobalVarNode>(c.op) || isa<VarNode>(c.op); }
+
+// How often variables are used, not counting where they are bound.
+std::unordered_map<const Node*, int> uses_of(const Module& mod) {
+  std::unordered_map<const Node*, int> uses;
+  auto use = [&](const Expr& e) {
+    if (isa<VarNode>(e)) ++uses[e.get()];
+  };
+  visit(mod, [&](const Node& n) {
+    if (auto* l = as<LetNode>(&n)) {
+      use(l->value);
+      use(l->body);
+    } else if (auto* f = as<FunctionNode>(&n)) {
+      use(f->body);
+    } else if (auto* c = as<ClauseNode>(&n)) {
+      use(c->rhs);
+    } else if (isa<ExprNode>(&n)) {
+      for_each_child(n, [&](const NodeRef& child) {
+        if (auto* e = as<ExprNode>(child)) use(ref(*e));
+      });
+    }
+  });
+  return uses;
+}
+
+// ---- Effects -----------------------------------------------------------------------------------
+
+Module loses_a_write(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    return isa<RefWriteNode>(e) ? Expr(tuple({})) : nullptr;
+  });
+}
+
+Module drops_unused_calls(const Module&, const Module& after) {
+  auto uses = uses_of(after);
+  return edited(after, [&](const Expr& e) -> Expr {
+    auto* l = as<LetNode>(e);
+    auto* c = l == nullptr ? nullptr : as<CallNode>(l->value);
+    return c != nullptr && calls_function(*c) && uses[l->var.get()] == 0 ? l->body : nullptr;
+  });
+}
+
+// let x = v; let y = w; b -> let y = w; let x = v; b, of two values with effects.
+Module swaps_effects(const Module&, const Module& after) {
+  Purity purity(after);
+  auto uses = [](const Expr& e, const Var& v) {
+    bool found = false;
+    post_order(
+        e, [&](const Node& n) { found |= &n == v.get(); }, family::expr | family::pattern);
+    return found;
+  };
+  std::unordered_set<const Node*> swappable;
+  visit(after, [&](const Node& n) {
+    auto* first = as<LetNode>(&n);
+    auto* second = first == nullptr ? nullptr : as<LetNode>(first->body);
+    if (second == nullptr || purity.of(first->value).pure() || purity.of(second->value).pure())
+      return;
+    if (!uses(second->value, first->var)) swappable.insert(second->var.get());
+  });
+  return edited(after, [&](const Expr& e) -> Expr {
+    auto* first = as<LetNode>(e);
+    auto* second = first == nullptr ? nullptr : as<LetNode>(first->body);
+    if (second == nullptr || !swappable.contains(second->var.get())) return nullptr;
+    return let(second->var, second->value, let(first->var, first->value, second->body));
+  });
+}
+
+// let x = f(y); b -> let x = (f(y); f(y)); b
+Module evaluates_twice(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* l = as<LetNode>(e);
+    auto* c = l == nullptr ? nullptr : as<CallNode>(l->value);
+    if (c == nullptr || !calls_function(*c)) return nullptr;
+    Var once = var("again", c->type);
+    return let(once, l->value, let(l->var, with_args(*c, c->args), l->body));
+  });
+}
+
+// let x = ref_read(r); b -> b[ref_read(r)/x]
+Module moves_reads(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    auto* l = as<LetNode>(e);
+    if (l == nullptr || !isa<RefReadNode>(l->value)) return nullptr;
+    return cast<ExprNode>(
+        substitute(l->body, {{l->var.get(), l->value}}, family::expr | family::pattern));
+  });
+}
+
+// ref_read(r) -> the value with which r was made.
+Module reads_what_was_first(const Module& before, const Module&) {
+  std::unordered_map<const Node*, Expr> made;
+  visit(before, [&](const Node& n) {
+    auto* l = as<LetNode>(&n);
+    auto* r = l == nullptr ? nullptr : as<RefCreateNode>(l->value);
+    if (r != nullptr && (isa<ConstantNode>(r->value) || isa<VarNode>(r->value))) {
+      made[l->var.get()] = r->value;
+    }
+  });
+  return edited(before, [&](const Expr& e) -> Expr {
+    auto* r = as<RefReadNode>(e);
+    auto it = r == nullptr ? made.end() : made.find(r->ref.get());
+    return it == made.end() ? nullptr : it->second;
+  });
+}
+
+// A reference that is written gets copies: one for each write.
+Module copies_references(const Module& before, const Module&) {
+  std::unordered_map<const Node*, Expr> made;
+  visit(before, [&](const Node& n) {
+    auto* l = as<LetNode>(&n);
+    auto* r = l == nullptr ? nullptr : as<RefCreateNode>(l->value);
+    if (r != nullptr && (isa<ConstantNode>(r->value) || isa<VarNode>(r->value))) {
+      made[l->var.get()] = r->value;
+    }
+  });
+  return edited(before, [&](const Expr& e) -> Expr {
+    auto* w = as<RefWriteNode>(e);
+    auto it = w == nullptr ? made.end() : made.find(w->ref.get());
+    return it == made.end() ? nullptr : Expr(ref_write(ref_create(it->second), w->value));
+  });
+}
+
+// ---- Control and data --------------------------------------------------------------------------
+
+Module swaps_branches(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    auto* i = as<IfNode>(e);
+    return i == nullptr ? nullptr : Expr(if_(i->cond, i->false_branch, i->true_branch, i->span));
+  });
+}
+
+// if (c) { a } else { let x = v; b } -> let x = v; if (c) { a } else { b }
+Module hoists_out_of_branches(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* i = as<IfNode>(e);
+    auto* l = i == nullptr ? nullptr : as<LetNode>(i->false_branch);
+    if (l == nullptr) return nullptr;
+    return let(l->var, l->value, if_(i->cond, i->true_branch, l->body, i->span));
+  });
+}
+
+Module takes_the_last_clause_first(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    auto* m = as<MatchNode>(e);
+    if (m == nullptr || m->clauses.size() < 2) return nullptr;
+    return match(m->data, {m->clauses.rbegin(), m->clauses.rend()}, m->complete, m->span);
+  });
+}
+
+// A clause of one constructor is taken for that of another with equal fields.
+Module confuses_constructors(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    auto* m = as<MatchNode>(e);
+    if (m == nullptr || m->clauses.size() < 2) return nullptr;
+    std::vector<Clause> clauses = m->clauses;
+    for (size_t i = 0; i + 1 < clauses.size(); ++i) {
+      auto* a = as<PatternConstructorNode>(clauses[i]->lhs);
+      auto* b = as<PatternConstructorNode>(clauses[i + 1]->lhs);
+      if (a == nullptr || b == nullptr || !a->patterns.empty() || !b->patterns.empty()) continue;
+      clauses[i] = clause(m->clauses[i]->lhs, m->clauses[i + 1]->rhs);
+      clauses[i + 1] = clause(m->clauses[i + 1]->lhs, m->clauses[i]->rhs);
+      return match(m->data, clauses, m->complete, m->span);
+    }
+    return nullptr;
+  });
+}
+
+// Cons(a, b) and (a, b) in patterns bind the fields the wrong way round.
+Module swaps_pattern_fields(const Module& before, const Module&) {
+  return map_functions(before, [](const GlobalVar&, const Function& f) {
+    auto post = [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+      auto variables = [](const std::vector<Pattern>& list) -> std::optional<std::vector<Pattern>> {
+        for (size_t i = 0; i + 1 < list.size(); ++i) {
+          auto* a = as<PatternVarNode>(list[i]);
+          auto* b = as<PatternVarNode>(list[i + 1]);
+          if (a == nullptr || b == nullptr || !same_type(a->var, b->var)) continue;
+          std::vector<Pattern> out = list;
+          std::swap(out[i], out[i + 1]);
+          return out;
+        }
+        return std::nullopt;
+      };
+      if (auto* p = as<PatternConstructorNode>(rebuilt)) {
+        auto list = variables(p->patterns);
+        if (!list) return rebuilt;
+        return make<PatternConstructorNode>([&](PatternConstructorNode& n) {
+          n.constructor = p->constructor;
+          n.patterns = *list;
+          n.span = p->span;
+        });
+      }
+      if (auto* p = as<PatternTupleNode>(rebuilt)) {
+        auto list = variables(p->patterns);
+        if (!list) return rebuilt;
+        return make<PatternTupleNode>([&](PatternTupleNode& n) {
+          n.patterns = *list;
+          n.span = p->span;
+        });
+      }
+      return rebuilt;
+    };
+    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
+  });
+}
+
+Module takes_another_field(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* get = as<TupleGetItemNode>(e);
+    auto* type = get == nullptr ? nullptr : as<TupleTypeNode>(get->tuple->type);
+    if (type == nullptr) return nullptr;
+    for (size_t i = 0; i < type->fields.size(); ++i) {
+      if (static_cast<int64_t>(i) == get->index || !structural_equal(type->fields[i], get->type)) {
+        continue;
+      }
+      return tuple_get_item(get->tuple, static_cast<int64_t>(i), get->span);
+    }
+    return nullptr;
+  });
+}
+
+Module swaps_tuple_fields(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* t = as<TupleNode>(e);
+    auto fields = t == nullptr ? std::nullopt : swapped(t->fields);
+    return fields ? Expr(tuple(*fields, t->span)) : nullptr;
+  });
+}
+
+// ---- Functions ---------------------------------------------------------------------------------
+
+Module swaps_arguments_of_functions(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    return c != nullptr && calls_function(*c) ? swap_args(*c) : nullptr;
+  });
+}
+
+Module swaps_constructor_fields(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    return c != nullptr && isa<ConstructorNode>(c->op) ? swap_args(*c) : nullptr;
+  });
+}
+
+Module swaps_parameters_of_closures(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* f = as<FunctionNode>(e);
+    if (f == nullptr || f->params.size() < 2 || f->is_primitive()) return nullptr;
+    std::vector<Expr> params(f->params.begin(), f->params.end());
+    auto list = swapped(params);
+    if (!list) return nullptr;
+    std::vector<Var> vars;
+    for (const Expr& p : *list) vars.push_back(cast<VarNode>(p));
+    return function(vars, f->body, f->ret_type, f->type_params, f->attrs, f->span);
+  });
+}
+
+// Calls of a global reach another one of the same type.
+Module calls_another_function(const Module&, const Module& after) {
+  return edited(after, [&](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    if (c == nullptr || !isa<GlobalVarNode>(c->op)) return nullptr;
+    for (const GlobalVar& other : after->global_vars) {
+      if (structural_equal(other, c->op) || !same_type(other, c->op)) continue;
+      return call(other, c->args, c->attrs, c->span, c->type_args);
+    }
+    return nullptr;
+  });
+}
+
+// ---- Arithmetic --------------------------------------------------------------------------------
+
+// Constants that the pass made: `spoil` writes into a copy.
+Module spoil_new_constants(const Module& before, const Module& after,
+                           const std::function<void(const Tensor&)>& spoil) {
+  std::unordered_set<const void*> old;
+  visit(before, [&](const Node& n) {
+    if (auto* c = as<ConstantNode>(&n)) old.insert(c->data.data());
+  });
+  return edited(after, [&](const Expr& e) -> Expr {
+    auto* c = as<ConstantNode>(e);
+    if (c == nullptr || old.contains(c->data.data()) || c->data.num_elements() == 0) return nullptr;
+    Tensor data = c->data.copy();
+    spoil(data);
+    return constant(data, c->span, c->name_hint);
+  });
+}
+
+Module folds_wrong_last_element(const Module& before, const Module& after) {
+  return spoil_new_constants(before, after, [](const Tensor& t) {
+    const int64_t last = t.num_elements() - 1;
+    t.set_from_double(last,
+                      t.dtype().is_bool() ? 1 - t.get_as_double(last) : t.get_as_double(last) + 1);
+  });
+}
+
+Module folds_without_sign(const Module& before, const Module& after) {
+  return spoil_new_constants(before, after, [](const Tensor& t) {
+    for (int64_t i = 0; i < t.num_elements(); ++i)
+      t.set_from_double(i, std::abs(t.get_as_double(i)));
+  });
+}
+
+Module swaps_operands(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    if (!is_one_of(e, {"subtract", "divide", "power", "floor_divide", "mod", "less", "greater",
+                       "less_equal", "greater_equal", "left_shift", "right_shift"})) {
+      return nullptr;
+    }
+    return swap_args(*as<CallNode>(e));
+  });
+}
+
+Module takes_less_for_less_equal(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    if (is_one_of(e, {"less"})) return call("less_equal", as<CallNode>(e)->args);
+    if (is_one_of(e, {"less_equal"})) return call("less", as<CallNode>(e)->args);
+    return nullptr;
+  });
+}
+
+// f(f(x)) -> f(x), which holds for relu and not for exp.
+Module takes_operators_for_idempotent(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    const OpNode* op = called_op(e);
+    auto* outer = as<CallNode>(e);
+    if (op == nullptr || outer->args.size() != 1 || called_op(outer->args[0]) != op) return nullptr;
+    return same_type(e, outer->args[0]) ? outer->args[0] : nullptr;
+  });
+}
+
+// cast(cast(x, A), B) -> cast(x, B), also where A holds less than x.
+Module merges_casts(const Module& before, const Module&) {
+  return edited(before, [](const Expr& e) -> Expr {
+    if (!is_one_of(e, {"cast"})) return nullptr;
+    auto* outer = as<CallNode>(e);
+    if (!is_one_of(outer->args[0], {"cast"})) return nullptr;
+    return with_args(*outer, {as<CallNode>(outer->args[0])->args[0]});
+  });
+}
+
+// f(x) -> x for every operator whose result has the type of its only operand.
+Module drops(const Module& mod, std::initializer_list<std::string_view> ops) {
+  return edited(mod, [&](const Expr& e) -> Expr {
+    if (!is_one_of(e, ops)) return nullptr;
+    const Expr& x = as<CallNode>(e)->args[0];
+    return same_type(e, x) ? x : nullptr;
+  });
+}
+
+Module drops_transposes(const Module& before, const Module&) {
+  return drops(before, {"transpose", "reverse", "layout_transform"});
+}
+
+Module takes_clipping_for_nothing(const Module& before, const Module&) {
+  return drops(before, {"clip", "nn.relu", "abs", "nn.leaky_relu"});
+}
+
+// ---- Sharing -----------------------------------------------------------------------------------
+
+// Merges operator calls for which `same` holds, as if they were one. `same` sees to it that the
+// operands of the first are in scope at the second.
+Module merge_calls(const Module& mod,
+                   const std::function<bool(const CallNode& a, const CallNode& b)>& same) {
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    std::vector<Call> seen;
+    auto post = [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+      auto* c = as<CallNode>(rebuilt);
+      if (c == nullptr || !isa<OpNode>(c->op)) return rebuilt;
+      for (const Call& other : seen) {
+        if (same_type(other, ref(*c)) && same(*other, *c)) return other;
+      }
+      seen.push_back(ref(*c));
+      return rebuilt;
+    };
+    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
+  });
+}
+
+Module merges_calls_of_swapped_operands(const Module& before, const Module&) {
+  return merge_calls(before, [](const CallNode& a, const CallNode& b) {
+    return a.op == b.op && a.args.size() == 2 && b.args.size() == 2 && a.args != b.args &&
+           a.args[0] == b.args[1] && a.args[1] == b.args[0];
+  });
+}
+
+Module merges_calls_by_first_operand(const Module& before, const Module&) {
+  return merge_calls(before, [](const CallNode& a, const CallNode& b) {
+    return a.op == b.op && a.args.size() == 2 && b.args.size() == 2 && a.args[0] == b.args[0] &&
+           a.args[1] != b.args[1] && isa<ConstantNode>(a.args[1]);
+  });
+}
+
+// ---- Fusion ------------------------------------------------------------------------------------
+
+// What stands inside primitive functions.
+Module edit_groups(const Module& mod, const std::function<Expr(const FunctionNode&)>& edit) {
+  return edited(mod, [&](const Expr& e) -> Expr {
+    auto* f = as<FunctionNode>(e);
+    return f != nullptr && f->is_primitive() ? edit(*f) : nullptr;
+  });
+}
+
+Module loses_the_end_of_groups(const Module&, const Module& after) {
+  return edit_groups(after, [](const FunctionNode& f) -> Expr {
+    auto* last = as<CallNode>(f.body);
+    if (last == nullptr) return nullptr;
+    for (const Expr& a : last->args) {
+      if (isa<CallNode>(a) && same_type(a, f.body)) {
+        return function(f.params, a, f.ret_type, f.type_params, f.attrs, f.span);
+      }
+    }
+    return nullptr;
+  });
+}
+
+Module swaps_operands_in_groups(const Module&, const Module& after) {
+  return edit_groups(after, [](const FunctionNode& f) -> Expr {
+    auto* last = as<CallNode>(f.body);
+    Expr body = last == nullptr ? nullptr : swap_args(*last);
+    return body ? Expr(function(f.params, body, f.ret_type, f.type_params, f.attrs, f.span))
+                : nullptr;
+  });
+}
+
+Module swaps_inputs_of_groups(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
+    return f != nullptr && f->is_primitive() ? swap_args(*c) : nullptr;
+  });
+}
+
+// ---- The list ----------------------------------------------------------------------------------
+
+constexpr Fault kFaults[] = {
+    {"loses_a_write", "DeadCodeElimination", "A write whose result nobody uses is dead.",
+     loses_a_write},
+    {"drops_unused_calls", "DeadCodeElimination",
+     "A call of a function is taken to have no effect.", drops_unused_calls},
+    {"drops_unused_calls_in_a_normal_form", "ToANormalForm",
+     "Only what is used gets a name, and the rest is lost.", drops_unused_calls},
+    {"swaps_effects", "ToANormalForm", "Operands are evaluated from right to left.", swaps_effects},
+    {"swaps_effects_of_blocks", "ToBasicBlockNormalForm",
+     "Values are named in the order of a hash map.", swaps_effects},
+    {"evaluates_twice", "Inline", "An argument with effects is copied to each of its uses.",
+     evaluates_twice},
+    {"moves_reads", "ToGraphNormalForm",
+     "A read has no name and happens where it is used, behind writes.", moves_reads},
+    {"reads_what_was_first", "FoldConstant", "A reference is taken to hold what it was made with.",
+     reads_what_was_first},
+    {"copies_references", "ToGraphNormalForm", "A new reference is copied to each of its uses.",
+     copies_references},
+    {"swaps_branches", "SimplifyExpr", "A negated condition leaves the branches as they were.",
+     swaps_branches},
+    {"hoists_out_of_branches", "ToBasicBlockNormalForm",
+     "The scope of a value is too wide: it is computed whichever branch is taken.",
+     hoists_out_of_branches},
+    {"takes_the_last_clause_first", "DeadCodeElimination",
+     "Clauses are rebuilt in the wrong order.", takes_the_last_clause_first},
+    {"confuses_constructors", "EtaExpand",
+     "A constructor is told by its fields and not by its tag.", confuses_constructors},
+    {"swaps_pattern_fields", "Inline", "Renamed variables of a pattern are matched up wrongly.",
+     swaps_pattern_fields},
+    {"takes_another_field", "DeadCodeElimination", "Fields of a tuple are renumbered.",
+     takes_another_field},
+    {"swaps_tuple_fields", "ToANormalForm", "Fields of a tuple are put back in another order.",
+     swaps_tuple_fields},
+    {"swaps_arguments_of_functions", "Inline", "Arguments are bound to the wrong parameters.",
+     swaps_arguments_of_functions},
+    {"swaps_constructor_fields", "EtaExpand",
+     "A constructor's fields are bound in the wrong order.", swaps_constructor_fields},
+    {"swaps_parameters_of_closures", "EtaExpand",
+     "New parameters are in another order than the old.", swaps_parameters_of_closures},
+    {"calls_another_function", "RemoveUnusedFunctions",
+     "Functions of one type are taken for equal.", calls_another_function},
+    {"folds_wrong_last_element", "FoldConstant",
+     "The last element of a folded constant is not written.", folds_wrong_last_element},
+    {"folds_without_sign", "FoldConstant", "A folded constant goes through an unsigned type.",
+     folds_without_sign},
+    {"swaps_operands", "SimplifyExpr",
+     "Subtraction and its like are put in canonical order as if they commuted.", swaps_operands},
+    {"takes_less_for_less_equal", "SimplifyExpr", "A comparison is negated without its equality.",
+     takes_less_for_less_equal},
+    {"takes_operators_for_idempotent", "SimplifyExpr", "f(f(x)) is taken for f(x).",
+     takes_operators_for_idempotent},
+    {"merges_casts", "SimplifyExpr", "Of two casts only the outer one is left.", merges_casts},
+    {"drops_transposes", "SimplifyExpr", "A transpose of a square is taken for nothing.",
+     drops_transposes},
+    {"takes_clipping_for_nothing", "SimplifyExpr", "A range is taken to be inside the bounds.",
+     takes_clipping_for_nothing},
+    {"merges_calls_of_swapped_operands", "EliminateCommonSubexpr",
+     "Every operator is taken to commute.", merges_calls_of_swapped_operands},
+    {"merges_calls_by_first_operand", "EliminateCommonSubexpr",
+     "The hash sees the first operand only.", merges_calls_by_first_operand},
+    {"loses_the_end_of_groups", "FuseOps", "A group ends before its last operator.",
+     loses_the_end_of_groups},
+    {"swaps_operands_in_groups", "DefuseOps", "Operands are replaced in the wrong order.",
+     swaps_operands},
+    {"swaps_inputs_of_groups", "FuseOps",
+     "A group's inputs are in another order than its parameters.", swaps_inputs_of_groups},
+    {"swaps_operands_of_groups", "FuseOps", "A group's last operator gets its operands swapped.",
+     swaps_operands_in_groups},
+};
+
+}  // namespace
+
+std::span<const Fault> module_faults() { return kFaults; }
+
+}  // namespace relay::fuzz

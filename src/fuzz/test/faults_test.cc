@@ -1,0 +1,117 @@
+// The random programs find mistakes: each planted fault, within a budget of programs.
+#include "fuzz/faults.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "fuzz/differential.h"
+#include "fuzz/generate.h"
+#include "ir/text/text.h"
+#include "tir/lower_loops.h"
+
+namespace relay::fuzz {
+namespace {
+
+constexpr uint64_t kBudget = 3000;
+
+// The program of a seed; drawn once for all faults.
+const Module& program(uint64_t seed) {
+  static std::map<uint64_t, Module> programs;
+  Module& mod = programs[seed];
+  if (!mod) mod = generate(seed, {.pitfalls = true});
+  return mod;
+}
+
+// Commits the fault that it is set to, so that one checker, with the kernels that it keeps, serves
+// all of them.
+class Switch : public PassInstrument, public StageObserver {
+ public:
+  Module replace(const Pass& pass, const Module& before, const Module& after) override {
+    return fault == nullptr ? after : fault->replace(pass, before, after);
+  }
+  void bytecode(Bytecode& bytecode) override {
+    if (fault != nullptr) fault->bytecode(bytecode);
+  }
+  tir::PrimFunc kernel(std::string_view stage, tir::PrimFunc f) override {
+    return fault == nullptr ? f : fault->kernel(stage, f);
+  }
+  PlantedFault* fault = nullptr;
+};
+
+// Faults of a pass show when the pass runs alone; the others in compiled code.
+class Net {
+ public:
+  Checker& checker(const Fault& fault) {
+    std::string stage(fault.module != nullptr     ? fault.stage
+                      : fault.bytecode != nullptr ? "bytecode"
+                                                  : "kernel");
+    std::unique_ptr<Checker>& checker = checkers_[stage];
+    if (checker == nullptr) {
+      CheckOptions options;
+      options.text = false;
+      options.passes.clear();
+      options.levels.clear();
+      if (fault.module != nullptr) {
+        options.passes = {stage};
+      } else {
+        // The optimiser compiles most of the language away: bytecode has it at level 0.
+        options.levels = {fault.bytecode != nullptr ? 0 : 3};
+      }
+      options.instruments = {&active};
+      options.observers = {&active};
+      checker = std::make_unique<Checker>(options);
+    }
+    return *checker;
+  }
+  Switch active;
+
+ private:
+  std::map<std::string, std::unique_ptr<Checker>> checkers_;
+};
+
+TEST(Faults, are_named_once_and_stand_at_a_stage) {
+  std::set<std::string_view> names;
+  std::set<std::string_view> stages = {"compose", "schedule", "bytecode"};
+  for (const Pass* pass : all_passes()) stages.insert(pass->name);
+  for (const tir::LoweringPass& pass : tir::lowering_passes()) stages.insert(pass.name);
+  for (const Fault& f : faults()) {
+    EXPECT_TRUE(names.insert(f.name).second) << f.name;
+    EXPECT_TRUE(stages.contains(f.stage)) << f.name;
+    EXPECT_TRUE(f.mimics.ends_with(".")) << f.name;
+    EXPECT_EQ((f.module != nullptr) + (f.kernel != nullptr) + (f.bytecode != nullptr), 1) << f.name;
+  }
+  EXPECT_GE(names.size(), 40u);
+}
+
+TEST(Faults, every_planted_fault_is_found) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "what is found does not depend on the sanitizers, and takes long under them";
+#endif
+  Net net;
+  for (const Fault& fault : faults()) {
+    Checker& checker = net.checker(fault);
+    uint64_t seed = 0, fired = 0;
+    std::string how, changed;
+    for (; seed < kBudget && how.empty(); ++seed) {
+      PlantedFault planted(fault);
+      net.active.fault = &planted;
+      std::optional<Failure> failure = checker.check(program(seed));
+      net.active.fault = nullptr;
+      if (!planted.fired()) continue;
+      ++fired;
+      if (changed.empty()) changed = print_module(program(seed));
+      if (failure && !checker.check(program(seed))) how = failure->stage + ", " + failure->kind;
+    }
+    EXPECT_FALSE(how.empty()) << fault.name << " (" << fault.stage << ") changed " << fired
+                              << " of " << kBudget << " programs, first:\n"
+                              << changed;
+    RecordProperty(std::string(fault.name), std::to_string(seed) + " programs: " + how);
+  }
+}
+
+}  // namespace
+}  // namespace relay::fuzz
