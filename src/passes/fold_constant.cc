@@ -119,7 +119,12 @@ class Folder : public Rewriter {
     post_order(
         marked,
         [&](const Node& n) {
-          if (roots.contains(&n)) values.emplace(&n, evaluate(static_cast<const ExprNode&>(n)));
+          if (!roots.contains(&n)) return;
+          try {
+            values.emplace(&n, evaluate(static_cast<const ExprNode&>(n)));
+          } catch (const RuntimeError&) {
+            // The run fails at the same place, if it gets there.
+          }
         },
         family::expr | family::pattern);
     return cast<FunctionNode>(substitute(marked, values, family::expr | family::pattern));

@@ -45,6 +45,14 @@ TEST(FoldConstant, a_match_of_a_known_constructor) {
               "  add(%x, %y) }");
 }
 
+TEST(FoldConstant, what_fails_is_left_to_the_run) {
+  PassContext ctx;
+  ctx.evaluate = [](const Function&, const std::vector<Tensor>&) -> std::vector<Tensor> {
+    throw RuntimeError(Diagnostic());
+  };
+  unchanged("def @main(%c: bool) { if (%c) { add(1, 2) } else { 0 } }", ctx);
+}
+
 TEST(FoldConstant, a_match_of_a_value_with_a_name) {
   becomes(std::string(kList) +
               "def @main(%a: float32) {\n"
