@@ -50,12 +50,13 @@ LOOP = """
 def @loop(%f: fn (int64) -> int64, %i: int64, %acc: int64) -> int64 {{
   if (%i == 0i64) {{ %acc }} else {{ @loop(%f, %i - 1i64, {step}) }}
 }}
-// The optimiser does not know what is in the list.
+// What depends on the input, the optimiser does not know: how long the loop is, what it calls.
 def @main(%n: int64) -> int64 {{
   let %k = %n + 3i64;
   let %f = fn (%x: int64) -> int64 {{ bitwise_xor(%x, %k) }};
   let %g = fn (%x: int64) -> int64 {{ %x + %k }};
-  @loop(@nth(Cons(%f, Cons(%g, Nil)), cast(bitwise_and(%n, 1i64), dtype="int32")), {count}i64, 0i64)
+  @loop(@nth(Cons(%f, Cons(%g, Nil)), cast(bitwise_and(%n, 1i64), dtype="int32")),
+        {count}i64 + bitwise_and(%n, 1i64), 0i64)
 }}
 """
 
@@ -77,7 +78,7 @@ def @range(%n: int32, %xs: List[int32]) -> List[int32] {{
   if (%n == 0) {{ %xs }} else {{ @range(%n - 1, Cons(%n, %xs)) }}
 }}
 def @main(%k: int32) -> int32 {{
-  let %xs = @range({count}, Nil);
+  let %xs = @range({count} + bitwise_and(%k, 1), Nil);
   {work}
 }}
 """
@@ -109,8 +110,12 @@ type Phrase { Word(int32), Join(Phrase, Phrase) }
 type State { State(Tensor[(1, 150), float32], Tensor[(1, 150), float32]) }
 
 // A binary tree with 2^depth words.
-def @tree(%depth: int32) -> Phrase {
-  if (%depth == 0) { Word(%depth) } else { Join(@tree(%depth - 1), @tree(%depth - 1)) }
+def @tree(%depth: int32, %n: int32) -> Phrase {
+  if (%depth == 0) {
+    Word(bitwise_and(%n, 63))
+  } else {
+    Join(@tree(%depth - 1, 2 * %n), @tree(%depth - 1, 2 * %n + 1))
+  }
 }
 def @encode(%phrase: Phrase, %words: Tensor[(100, 300), float32],
             %leaf: Tensor[(450, 300), float32], %join: Tensor[(750, 300), float32]) -> State {
@@ -136,9 +141,10 @@ def @encode(%phrase: Phrase, %words: Tensor[(100, 300), float32],
     },
   }
 }
-def @main(%words: Tensor[(100, 300), float32], %leaf: Tensor[(450, 300), float32],
+// The depth is 5, which the optimiser does not know.
+def @main(%k: int32, %words: Tensor[(100, 300), float32], %leaf: Tensor[(450, 300), float32],
           %join: Tensor[(750, 300), float32]) -> Tensor[(1, 150), float32] {
-  match (@encode(@tree(5), %words, %leaf, %join)) {
+  match (@encode(@tree(maximum(minimum(%k, 5), 5), 1), %words, %leaf, %join)) {
     State(%h, _) => %h,
   }
 }

@@ -58,7 +58,7 @@ def recurrent():
             h = _sigmoid(o) * np.tanh(c)
         return rnn[None], gru[None], h[None]
 
-    return [last_states(5), last_states(50)]
+    return [last_states(5), last_states(12)]
 
 
 def beam_search():
@@ -156,7 +156,7 @@ def sampler():
         return np.array([_threefry(key, i, 0)[0] >> 8 for i in range(n)]) / 2**24
 
     few, rest = split((0, 42))
-    x, y = (uniform(key, 4000) for key in split(rest))
+    x, y = (uniform(key, 1000) for key in split(rest))
     # The test vector that the paper's authors publish.
     test = [0x6B200159], [0x99BA4EFE]
     pi = (x * x + y * y < 1).mean() * 4
