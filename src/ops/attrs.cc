@@ -27,6 +27,14 @@ std::vector<Field> conv_transpose_fields() {
   return fields;
 }
 
+std::vector<Field> conv_winograd_fields() {
+  using T = Conv2DWinogradAttrs;
+  std::vector<Field> fields = conv_fields<T>();
+  fields.insert(fields.begin(),
+                attribute("tile_size", &T::tile_size, "Sides of the squares of results: 4."));
+  return fields;
+}
+
 template <class T>
 std::vector<Field> pool_fields(bool average) {
   std::vector<Field> fields{
@@ -113,6 +121,10 @@ RELAY_INFO(BatchMatmulAttrs,
 RELAY_INFO(Conv1DAttrs, conv_fields<Conv1DAttrs>())
 RELAY_INFO(Conv2DAttrs, conv_fields<Conv2DAttrs>())
 RELAY_INFO(Conv3DAttrs, conv_fields<Conv3DAttrs>())
+RELAY_INFO(ConvWinogradWeightTransformAttrs,
+           {attribute("tile_size", &ConvWinogradWeightTransformAttrs::tile_size,
+                      "Sides of the squares of results: 4.")})
+RELAY_INFO(Conv2DWinogradAttrs, conv_winograd_fields())
 RELAY_INFO(Conv1DTransposeAttrs, conv_transpose_fields<Conv1DTransposeAttrs>())
 RELAY_INFO(Conv2DTransposeAttrs, conv_transpose_fields<Conv2DTransposeAttrs>())
 RELAY_INFO(Conv3DTransposeAttrs, conv_transpose_fields<Conv3DTransposeAttrs>())

@@ -105,6 +105,15 @@ struct Conv3DAttrs : ConvAttrs {
   Conv3DAttrs() : ConvAttrs(static_info(), 3, "NCDHW", "OIDHW") {}
   static const NodeInfo& static_info();
 };
+struct ConvWinogradWeightTransformAttrs : AttrsNode {
+  int64_t tile_size = 4;
+  RELAY_ATTRS(ConvWinogradWeightTransformAttrs);
+};
+struct Conv2DWinogradAttrs : ConvAttrs {
+  int64_t tile_size = 4;
+  Conv2DWinogradAttrs() : ConvAttrs(static_info(), 2, "NCHW", "OIHW") {}
+  static const NodeInfo& static_info();
+};
 struct ConvTransposeAttrs : ConvAttrs {
   Ints output_padding;
 

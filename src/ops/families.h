@@ -10,6 +10,7 @@ void add_binary(OpRegistry& registry);
 void add_reduce(OpRegistry& registry);
 void add_matmul(OpRegistry& registry);
 void add_conv(OpRegistry& registry);
+void add_winograd(OpRegistry& registry);
 void add_pool(OpRegistry& registry);
 void add_norm(OpRegistry& registry);
 void add_shape(OpRegistry& registry);

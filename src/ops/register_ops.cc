@@ -15,6 +15,7 @@ void register_ops() {
     ops::add_reduce(registry);
     ops::add_matmul(registry);
     ops::add_conv(registry);
+    ops::add_winograd(registry);
     ops::add_pool(registry);
     ops::add_norm(registry);
     ops::add_shape(registry);

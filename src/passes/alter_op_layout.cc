@@ -22,6 +22,7 @@ class Packing {
     if (is_call_to(e, "nn.dense")) return dense(c);
     if (is_call_to(e, "nn.conv2d")) return conv2d(c);
     if (is_call_to(e, "nn.conv2d_transpose")) return conv2d_transpose(c);
+    if (is_call_to(e, "nn.contrib_conv2d_winograd_without_weight_transform")) return winograd(c);
     return nullptr;
   }
 
@@ -87,6 +88,12 @@ class Packing {
     }
     return with_attrs(c, {c.args[0], packed(c, layout, "HWIO")},
                       {{"kernel_layout", Value(std::string("HWIO"))}});
+  }
+
+  Expr winograd(const CallNode& c) {
+    if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
+    return with_attrs(c, {c.args[0], packed(c, "HWOI", "HWOI" + panel_ + "o")},
+                      {{"channels", Value((*static_shape(c.args[1]))[2])}});
   }
 
   std::string panel_;  // columns that stand together in packed weights

@@ -26,6 +26,7 @@
 #include "passes/to_basic_block_normal_form.h"
 #include "passes/to_cps.h"
 #include "passes/to_graph_normal_form.h"
+#include "passes/winograd_convolution.h"
 
 namespace relay {
 namespace {
@@ -55,6 +56,7 @@ constexpr std::array kAll{
     &kToBasicBlockNormalForm,
     &kToCPS,
     &kToGraphNormalForm,
+    &kWinogradConvolution,
 };
 
 constexpr std::array kOptimize{
@@ -72,6 +74,7 @@ constexpr std::array kOptimize{
     &kFoldScaleAxis,
     &kConvertLayout,
     &kSubPixelConvolution,
+    &kWinogradConvolution,
     &kAlterOpLayout,
     &kSimplifyExpr,   // no layout is changed there and back
     &kFoldConstant,   // constant weights are in the layout in which kernels read them

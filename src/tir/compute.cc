@@ -86,7 +86,8 @@ Tensor placeholder(std::string name, DType dtype, std::vector<PrimExpr> shape) {
 }
 
 Tensor compute(std::string name, std::vector<PrimExpr> shape,
-               const std::function<PrimExpr(const Indices&)>& body) {
+               const std::function<PrimExpr(const Indices&)>& body,
+               std::map<std::string, std::string> annotations) {
   std::vector<IterVar> axes = make_axes(shape, IterKind::DataParallel);
   PrimExpr value = body(variables_of(axes));
   return make<TensorNode>([&](TensorNode& n) {
@@ -96,6 +97,7 @@ Tensor compute(std::string name, std::vector<PrimExpr> shape,
     n.axes = std::move(axes);
     n.bodies = {std::move(value)};
     n.inputs = tensors_read(n.bodies);
+    n.annotations = std::move(annotations);
   });
 }
 
@@ -184,7 +186,8 @@ Region whole(const Buffer& b) {
 
 // The block in a loop for each of its iterations.
 Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> reads,
-              std::vector<Region> writes, Stmt init, Stmt body) {
+              std::vector<Region> writes, Stmt init, Stmt body,
+              const std::map<std::string, std::string>& annotations = {}) {
   std::vector<Var> loops;
   std::vector<PrimExpr> extents;
   for (const IterVar& iter : iters) {
@@ -199,6 +202,7 @@ Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> 
     n.writes = std::move(writes);
     n.init = std::move(init);
     n.body = std::move(body);
+    n.annotations = annotations;
   });
   for (size_t i = loops.size(); i-- > 0;) out = for_(loops[i], index(0), extents[i], out);
   return out;
@@ -223,7 +227,7 @@ class Builder {
       add_reads(t->bodies[0], t->buffer, reads);
       own(t->buffer);
       stmts_.push_back(in_loops(name(t), t->axes, std::move(reads), {element_region(t->buffer, at)},
-                                nullptr, store(t->buffer, at, t->bodies[0])));
+                                nullptr, store(t->buffer, at, t->bodies[0]), t->annotations));
     }
   }
 
@@ -282,7 +286,7 @@ class Builder {
       Stmt init = store(t->buffer, at, identity_of(r.combiner, t->dtype));
       Stmt body = store(t->buffer, at, combine(r.combiner, load(t->buffer, at), r.source[0]));
       stmts_.push_back(in_loops(name(t), std::move(iters), std::move(reads),
-                                {element_region(t->buffer, at)}, init, body));
+                                {element_region(t->buffer, at)}, init, body, t->annotations));
       return;
     }
     // A pair (index, value). Starting from index 0 is right even when every value is the identity;

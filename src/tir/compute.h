@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct TensorNode : Node {
   std::vector<IterVar> axes;     // one for each dimension; empty list for a placeholder
   std::vector<PrimExpr> bodies;  // empty: placeholder (or `imperative`)
   std::vector<Tensor> inputs;    // the tensors that the body reads
+  std::map<std::string, std::string> annotations;  // of the block that computes it
   // For what no expression can say (sort, scatter, cumulative sums): writes `buffer` from the
   // buffers of `inputs`. Such a tensor becomes an opaque block.
   std::function<Stmt(const std::vector<Buffer>& inputs, const Buffer& output)> imperative;
@@ -58,7 +60,8 @@ Tensor placeholder(std::string name, DType dtype, std::vector<PrimExpr> shape);
 
 // The tensor whose element at i is body(i). Loads in the body must be of tensors.
 Tensor compute(std::string name, std::vector<PrimExpr> shape,
-               const std::function<PrimExpr(const Indices&)>& body);
+               const std::function<PrimExpr(const Indices&)>& body,
+               std::map<std::string, std::string> annotations = {});
 
 // A tensor written by statements.
 Tensor imperative(std::string name, DType dtype, std::vector<PrimExpr> shape,

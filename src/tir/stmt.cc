@@ -49,10 +49,11 @@ const NodeInfo& ForNode::static_info() {
 const NodeInfo& BlockNode::static_info() {
   static const NodeInfo info = describe<BlockNode>(
       "tir.Block", kKind, family::tir_stmt,
-      {attribute("name", &BlockNode::name), binder("iters", &BlockNode::iters),
-       child("bindings", &BlockNode::bindings), child("predicate", &BlockNode::predicate),
-       child("reads", &BlockNode::reads), child("writes", &BlockNode::writes),
-       child("init", &BlockNode::init), child("body", &BlockNode::body)});
+      {attribute("name", &BlockNode::name), attribute("annotations", &BlockNode::annotations),
+       binder("iters", &BlockNode::iters), child("bindings", &BlockNode::bindings),
+       child("predicate", &BlockNode::predicate), child("reads", &BlockNode::reads),
+       child("writes", &BlockNode::writes), child("init", &BlockNode::init),
+       child("body", &BlockNode::body)});
   return info;
 }
 const NodeInfo& SeqNode::static_info() {

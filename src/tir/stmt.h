@@ -137,6 +137,9 @@ struct BlockNode : StmtNode {
   std::vector<Region> writes;
   Stmt init;
   Stmt body;
+  // Notes for schedule rules, such as {"winograd": "product"}: the block's part in a computation
+  // whose rule places it.
+  std::map<std::string, std::string> annotations;
   BlockNode() : StmtNode(static_info()) {}
   static const NodeInfo& static_info();
 };

@@ -377,7 +377,9 @@ class Printer {
           " = ");
       put(b.bindings[i]);
     }
-    put("):\n");
+    put("):");
+    for (const auto& [key, value] : b.annotations) put("  # " + key + " = " + value);
+    put("\n");
     if (b.predicate) {
       put_line(1);
       put("where ");

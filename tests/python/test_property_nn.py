@@ -91,6 +91,32 @@ def test_convolution(dims, data, seed):
     check(f"nn.conv{dims}d", [x, w], attrs, want)
 
 
+def winograd_weight(w: np.ndarray) -> np.ndarray:
+    """Returns G w G^T of each 3x3 kernel: (6, 6, O, I)."""
+    g = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
+    return np.einsum("ar,oirs,bs->aboi", g, w.astype(np.float64), g)
+
+
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_convolution_by_minimal_filtering(data, seed):
+    inputs, outputs = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6))
+    begins, ends = ([data.draw(st.integers(0, 2)) for _ in range(2)] for _ in range(2))
+    sizes = [
+        data.draw(st.integers(max(1, 3 - b - e), 11)) for b, e in zip(begins, ends, strict=True)
+    ]
+    x = uniform(seed, (data.draw(st.integers(1, 2)), inputs, *sizes))
+    w = uniform(seed + 1, (outputs, inputs, 3, 3))
+    transformed = winograd_weight(w)
+    check("nn.contrib_conv2d_winograd_weight_transform", [w], "tile_size=4", transformed)
+    want = convolution(padded(x, begins, ends), w, [1, 1], [1, 1], 1)
+    op = "nn.contrib_conv2d_winograd_without_weight_transform"
+    attrs = f"tile_size=4, padding={numbers(begins + ends)}"
+    check(op, [x, transformed.astype(np.float32)], attrs, want)
+    last = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    check(op, [last, transformed.astype(np.float32)], attrs + ', data_layout="NHWC"',
+          want.transpose(0, 2, 3, 1))  # fmt: skip
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @hypothesis.given(data=st.data(), seed=SEEDS)
 def test_transposed_convolution(dims, data, seed):

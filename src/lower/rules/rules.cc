@@ -6,6 +6,7 @@
 #include "lower/rules/common.h"
 #include "lower/rules/row_reduction.h"
 #include "lower/rules/tiled_sum.h"
+#include "lower/rules/winograd.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -28,13 +29,15 @@ bool is_cheap(const Block& b) {
   return cheap;
 }
 
-// Producers disappear into their consumers where that costs little.
+// Producers disappear into their consumers where that costs little, but for those with a part in a
+// computation that has a rule of its own.
 int inline_producers(Schedule& s) {
   int count = 0;
   for (const BlockRV& rv : s.get_blocks()) {
     if (!s.has_block(rv.name)) continue;
     Block b = s.block(rv);
-    if (b->init || reduces(b) || b->writes.size() != 1 || s.is_output(b->writes[0]->buffer))
+    if (b->init || reduces(b) || b->writes.size() != 1 || s.is_output(b->writes[0]->buffer) ||
+        !b->annotations.empty())
       continue;
     std::vector<BlockRV> consumers = s.consumers(rv);
     bool into_reduction = std::any_of(consumers.begin(), consumers.end(),
@@ -53,6 +56,7 @@ int inline_producers(Schedule& s) {
 // The rules for whole kernels, the most special first; the first that fits takes the kernel.
 using Rule = std::string (*)(Schedule& s, const TargetInfo& target);
 constexpr Rule kRules[] = {
+    schedule_winograd,
     schedule_row_reduction,
     schedule_column_reduction,
     schedule_tiled_sum,

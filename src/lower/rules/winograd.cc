@@ -1,0 +1,304 @@
+#include "lower/rules/winograd.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "tir/schedule/loop_tree.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::LoopRV;
+using tir::Schedule;
+
+namespace {
+
+// Sides of a square of results, of elements, and of the products between them.
+constexpr int64_t kTile = 4, kPoints = 6;
+
+// The blocks of the operator by their part, and the block that writes the kernel's output.
+struct Parts {
+  BlockRV pad, data_rows, data, product, result_rows, result, out;
+};
+
+std::optional<Parts> find_parts(const Schedule& s) {
+  std::map<std::string, BlockRV> found;
+  BlockRV out;
+  for (const BlockRV& rv : s.get_blocks()) {
+    Block b = s.block(rv);
+    if (auto it = b->annotations.find("winograd"); it != b->annotations.end()) {
+      if (!found.emplace(it->second, rv).second) return std::nullopt;
+    }
+    if (b->writes.size() == 1 && s.is_output(b->writes[0]->buffer)) {
+      if (!out.name.empty()) return std::nullopt;
+      out = rv;
+    }
+  }
+  if (found.size() != 6 || out.name.empty()) return std::nullopt;
+  return Parts{found.at("pad"),
+               found.at("data_rows"),
+               found.at("data"),
+               found.at("product"),
+               found.at("result_rows"),
+               found.at("result"),
+               out};
+}
+
+// The sizes of the product: for each of the 36 points, `squares` rows by `outputs` columns, summed
+// over `inputs`.
+struct Sizes {
+  int64_t batch, rows, columns, inputs, outputs;
+  int64_t squares() const { return batch * rows * columns; }
+  int64_t weight_bytes() const { return kPoints * kPoints * inputs * outputs * 4; }
+  // Of the transformed data and the products.
+  int64_t bytes_of(int64_t count) const {
+    return kPoints * kPoints * count * (inputs + outputs) * 4;
+  }
+};
+
+std::optional<Sizes> sizes_of(const Block& product) {
+  std::vector<int64_t> extents;
+  for (const tir::IterVar& i : product->iters) {
+    auto extent = tir::as_int(i->extent);
+    if (!extent) return std::nullopt;
+    extents.push_back(*extent);
+  }
+  return Sizes{extents[2], extents[3], extents[4], extents[6], extents[5]};
+}
+
+// Squares that are transformed, multiplied and transformed back together: `rows` lines of
+// `columns`.
+struct Group {
+  int64_t rows;
+  int64_t columns;
+};
+
+// nullopt: all squares at once. Groups read the weights again for each group, from the third cache
+// when they do not fit the second; phases write and read the transformed data there.
+std::optional<Group> choose_group(const Sizes& sizes, const TargetInfo& target) {
+  constexpr int64_t kLeastRows = 7;
+  std::optional<Group> best;
+  for (int64_t columns = 1; columns <= sizes.columns; ++columns) {
+    if (sizes.columns % columns != 0) continue;
+    for (int64_t rows = 1; rows <= sizes.rows; ++rows) {
+      int64_t count = rows * columns;
+      if (sizes.rows % rows != 0 || count < kLeastRows) continue;
+      if (sizes.squares() / count < 2 * target.num_cores) continue;
+      if (sizes.bytes_of(count) > target.l2_bytes / 2 && count > 2 * kLeastRows) continue;
+      if (!best || count > best->rows * best->columns) best = Group{rows, columns};
+    }
+  }
+  if (!best) return std::nullopt;
+  int64_t count = best->rows * best->columns;
+  int64_t groups = sizes.squares() / count;
+  bool weights_stay = sizes.weight_bytes() + sizes.bytes_of(count) / 2 <= target.l2_bytes;
+  double again = weights_stay ? 0 : static_cast<double>(sizes.weight_bytes() * groups);
+  double phases = static_cast<double>(sizes.weight_bytes() + 2 * sizes.bytes_of(sizes.squares()));
+  if (again > phases) return std::nullopt;
+  return best;
+}
+
+void unroll_all(Schedule& s, const std::vector<LoopRV>& loops) {
+  for (const LoopRV& l : loops) s.unroll(l);
+}
+
+// The block's loops inside `outer` loops of its nest.
+std::vector<LoopRV> loops_inside(const Schedule& s, const BlockRV& rv, size_t outer) {
+  std::vector<LoopRV> all = s.get_loops(rv);
+  return {all.begin() + static_cast<std::ptrdiff_t>(outer), all.end()};
+}
+
+class Winograd {
+ public:
+  Winograd(Schedule& s, const TargetInfo& target, Parts parts, const Sizes& sizes)
+      : s_(s), target_(target), parts_(std::move(parts)), sizes_(sizes) {
+    lanes_ = target.vector_bits / 32;
+  }
+
+  std::string run() {
+    std::optional<Group> group = choose_group(sizes_, target_);
+    if (!(parts_.result == parts_.out)) s_.compute_inline(parts_.result);
+    BlockRV stored = s_.cache_write(parts_.product, tir::Scope::Register);
+    size_t outer = results(group, stored);
+    data(outer);
+    std::string tile = product(outer, stored);
+    std::string text = "winograd: " + std::to_string(sizes_.squares()) + " squares, ";
+    if (group) {
+      text += "groups of " + std::to_string(group->rows * group->columns);
+      if (target_.num_cores > 1) text += ", threads over groups";
+    } else {
+      text += "all at once";
+      if (target_.num_cores > 1) text += ", threads in each phase";
+    }
+    return text + "; product in " + tile;
+  }
+
+ private:
+  // Threads over perfectly nested loops.
+  void share(const std::vector<LoopRV>& loops) {
+    if (target_.num_cores == 1) return;
+    s_.parallel(loops.size() > 1 ? s_.fuse(loops) : loops[0]);
+  }
+
+  // The output's loops, and everything under the loop over groups. The number of loops around the
+  // squares of a group, 0 without groups.
+  size_t results(const std::optional<Group>& group, const BlockRV& stored) {
+    std::vector<LoopRV> l = s_.get_loops(parts_.out);
+    std::vector<LoopRV> row = s_.split(l[1], {-1, kTile}), column = s_.split(l[2], {-1, kTile});
+    std::vector<LoopRV> channel = s_.split(l[3], {-1, lanes_});
+    std::vector<LoopRV> outside{l[0], row[0], column[0]}, squares;
+    if (group) {
+      std::vector<LoopRV> rows = s_.split(row[0], {-1, group->rows});
+      std::vector<LoopRV> columns = s_.split(column[0], {-1, group->columns});
+      outside = {l[0], rows[0], columns[0]};
+      squares = {rows[1], columns[1]};
+    }
+    std::vector<LoopRV> order = outside;
+    order.insert(order.end(), squares.begin(), squares.end());
+    order.insert(order.end(), {channel[0], row[1], column[1], channel[1]});
+    s_.reorder(order);
+    s_.compute_at(parts_.result_rows, channel[0]);
+    s_.set_scope(parts_.result_rows, tir::Scope::Register);
+    if (group) {
+      for (const BlockRV& rv :
+           {stored, parts_.product, parts_.data, parts_.data_rows, parts_.pad}) {
+        s_.compute_at(rv, outside.back());
+      }
+      for (const BlockRV& rv : {stored, parts_.data, parts_.pad}) {
+        s_.set_scope(rv, tir::Scope::Local);
+      }
+    }
+    size_t inside = outside.size() + squares.size() + 1;
+    std::vector<LoopRV> lines = loops_inside(s_, parts_.result_rows, inside);
+    s_.vectorize(lines.back());
+    lines.pop_back();
+    unroll_all(s_, lines);
+    s_.vectorize(channel[1]);
+    unroll_all(s_, {row[1], column[1]});
+    share(outside);
+    // Sharing made one loop of them.
+    if (!group) return 0;
+    return target_.num_cores > 1 ? 1 : outside.size();
+  }
+
+  void data(size_t outer) {
+    std::vector<LoopRV> border = loops_inside(s_, parts_.pad, outer);
+    s_.vectorize(s_.split(border.back(), {-1, lanes_})[1]);
+    std::vector<LoopRV> l = loops_inside(s_, parts_.data, outer);
+    std::vector<LoopRV> points(l.begin(), l.begin() + 2), squares(l.begin() + 2, l.end() - 1);
+    std::vector<LoopRV> channel = s_.split(l.back(), {-1, lanes_});
+    std::vector<LoopRV> order = squares;
+    order.insert(order.end(), {channel[0], points[0], points[1], channel[1]});
+    s_.reorder(order);
+    s_.compute_at(parts_.data_rows, channel[0]);
+    s_.set_scope(parts_.data_rows, tir::Scope::Register);
+    std::vector<LoopRV> lines = loops_inside(s_, parts_.data_rows, outer + squares.size() + 1);
+    s_.reorder({lines[1], lines[0], lines[2]});
+    unroll_all(s_, {lines[0], lines[1]});
+    s_.vectorize(lines[2]);
+    unroll_all(s_, points);
+    s_.vectorize(channel[1]);
+    if (outer == 0) {
+      share({border[0], border[1]});
+      share(squares);
+    }
+  }
+
+  // One product after the other, each in register tiles: whole lines of squares, or parts of one.
+  std::string product(size_t outer, const BlockRV& stored) {
+    std::vector<LoopRV> points = loops_inside(s_, stored, outer);
+    LoopRV line = loop_of(stored, kLine, outer), column = loop_of(stored, kColumn, outer);
+    int64_t lines = line.var ? s_.extent(line) : 1, columns = column.var ? s_.extent(column) : 1;
+    constexpr int64_t kVectors = 2;
+    int64_t most = (target_.num_vector_registers - kVectors - 1) / kVectors;
+    // The axis that the tiles divide, in equal parts as far as possible.
+    bool whole_lines = columns <= most && line.var;
+    int64_t unit = whole_lines ? columns : 1, extent = whole_lines ? lines : columns;
+    int64_t tiles = (extent * unit + most - 1) / most;
+    int64_t height = std::max<int64_t>(1, std::min(most / unit, (extent + tiles - 1) / tiles));
+    LoopRV divided = whole_lines ? line : column;
+    std::vector<LoopRV> rows = s_.split(divided, {-1, height});
+    std::vector<LoopRV> channels =
+        s_.split(loop_of(stored, kChannel, outer), {-1, kVectors * lanes_});
+    std::vector<LoopRV> order{points[0], points[1], channels[0]};
+    if (LoopRV batch = loop_of(stored, kBatch, outer); batch.var) order.push_back(batch);
+    if (line.var && !whole_lines) order.push_back(line);
+    order.push_back(rows[0]);
+    size_t inside = outer + order.size();
+    order.push_back(rows[1]);
+    if (whole_lines && column.var) order.push_back(column);
+    order.push_back(channels[1]);
+    s_.reorder(order);
+    s_.compute_at(parts_.product, rows[0]);
+    std::vector<LoopRV> tile = loops_inside(s_, parts_.product, inside);
+    LoopRV sum = tile.back();
+    tile.insert(tile.begin(), sum);
+    tile.pop_back();
+    s_.reorder(tile);
+    BlockRV zeros = s_.decompose_reduction(parts_.product, sum);
+    std::vector<BlockRV> blocks{zeros, parts_.product, stored};
+    int64_t rest = extent % height;
+    if (rest != 0) {
+      tir::Partition cut = s_.partition(rows[0], extent / height);
+      for (size_t i = 0; i < 3; ++i) {
+        BlockRV copy = cut.copy_of(blocks[i]);
+        LoopRV reaching = loop_of(copy, whole_lines ? kLine : kColumn, inside);
+        if (reaching.var) s_.partition(reaching, rest);
+        in_registers(copy, inside);
+      }
+    }
+    for (const BlockRV& rv : blocks) in_registers(rv, inside);
+    if (outer == 0) share({points[0], points[1], channels[0]});
+    return std::to_string(height * unit) + "x" + std::to_string(kVectors * lanes_) +
+           " register tiles";
+  }
+
+  // The iterations of the product.
+  enum Iteration { kBatch = 2, kLine, kColumn, kChannel };
+
+  // The loop inside `outer` others that counts an iteration of a block; null for one value.
+  LoopRV loop_of(const BlockRV& rv, Iteration at, size_t outer) {
+    Block b = s_.block(rv);
+    for (const LoopRV& l : loops_inside(s_, rv, outer)) {
+      if (tir::uses_var(b->bindings[at], l.var.get())) return l;
+    }
+    return LoopRV{};
+  }
+
+  // The tile's loops: copies, and lanes over the channels. The sum's loop, outside them, stays.
+  void in_registers(const BlockRV& rv, size_t inside) {
+    std::vector<LoopRV> loops = loops_inside(s_, rv, inside);
+    if (!s_.block(rv)->init && reduces(s_.block(rv))) loops.erase(loops.begin());
+    std::vector<LoopRV> columns = s_.split(loops.back(), {-1, lanes_});
+    loops.pop_back();
+    unroll_all(s_, loops);
+    s_.unroll(columns[0]);
+    s_.vectorize(columns[1]);
+  }
+
+  Schedule& s_;
+  const TargetInfo& target_;
+  Parts parts_;
+  Sizes sizes_;
+  int64_t lanes_;
+};
+
+}  // namespace
+
+std::string schedule_winograd(Schedule& s, const TargetInfo& target) {
+  std::optional<Parts> parts = find_parts(s);
+  if (!parts) return "";
+  std::optional<Sizes> sizes = sizes_of(s.block(parts->product));
+  int64_t lanes = target.vector_bits / 32;
+  Block out = s.block(parts->out);
+  // What follows the convolution has its loops.
+  if (!sizes || sizes->inputs % lanes != 0 || sizes->outputs % (2 * lanes) != 0 ||
+      s.get_loops(parts->out).size() != 4 || reduces(out)) {
+    return "";
+  }
+  return Winograd(s, target, *parts, *sizes).run();
+}
+
+}  // namespace relay

@@ -1,0 +1,13 @@
+// Convolutions by minimal filtering (the operator nn.contrib_conv2d_winograd_*): squares of results
+// in groups, so that the transformed data of a group stays in the second cache while all
+// transformed weights pass by; or, where the weights are many and the squares few, all squares at
+// once, phase after phase.
+#pragma once
+
+#include "lower/rules/common.h"
+
+namespace relay {
+
+std::string schedule_winograd(tir::Schedule& s, const TargetInfo& target);
+
+}  // namespace relay

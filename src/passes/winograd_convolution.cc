@@ -1,0 +1,87 @@
+#include "passes/winograd_convolution.h"
+
+#include <algorithm>
+
+#include "ir/layout.h"
+#include "node/walk.h"
+#include "passes/calls.h"
+#include "passes/constant_expressions.h"
+
+namespace relay {
+namespace {
+
+constexpr int64_t kTile = 4;
+// Fewer leave the transforms too large a share.
+constexpr int64_t kLeastChannels = 64;
+constexpr int64_t kLeastTiles = 16;
+
+bool all_ones(const CallNode& c, std::string_view name) {
+  auto list = ints_attr(c, name);
+  return list && std::all_of(list->begin(), list->end(), [](int64_t v) { return v == 1; });
+}
+
+// The convolution by transformed weights, or null.
+Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& constants) {
+  auto data = static_shape(c.args[0]), out = static_shape(Expr(&c)),
+       weight = static_shape(c.args[1]);
+  auto *x = tensor_of(c.args[0]), *w = tensor_of(c.args[1]);
+  Layout layout = Layout::of(text_attr(c, "kernel_layout"));
+  if (!data || !out || !weight || !x->dtype.is_float(32) || !w->dtype.is_float(32) ||
+      tensor_of(Expr(&c))->dtype != x->dtype || text_attr(c, "data_layout") != "NHWC" ||
+      !text_attr(c, "out_layout").empty() || layout.rank() != 4 || int_attr(c, "groups") != 1 ||
+      !all_ones(c, "strides") || !all_ones(c, "dilation")) {
+    return nullptr;
+  }
+  auto axis = [&](char name) { return (*weight)[static_cast<size_t>(layout.index_of(name))]; };
+  int64_t outputs = axis('O'), inputs = axis('I');
+  auto tiles = [](int64_t size) { return (size + kTile - 1) / kTile; };
+  if (axis('H') != 3 || axis('W') != 3 || std::min(inputs, outputs) < kLeastChannels ||
+      inputs % lanes != 0 || outputs % (2 * lanes) != 0 ||
+      (*out)[0] * tiles((*out)[1]) * tiles((*out)[2]) < kLeastTiles ||
+      !constants.contains(c.args[1])) {
+    return nullptr;
+  }
+  Expr kernel = c.args[1];
+  if (layout.to_string() != "OIHW") {
+    kernel = make_call(
+        "layout_transform", {kernel},
+        {{"src_layout", Value(layout.to_string())}, {"dst_layout", Value(std::string("OIHW"))}}, c);
+  }
+  kernel = make_call("nn.contrib_conv2d_winograd_weight_transform", {kernel},
+                     {{"tile_size", Value(kTile)}}, c);
+  return make_call("nn.contrib_conv2d_winograd_without_weight_transform", {c.args[0], kernel},
+                   {{"tile_size", Value(kTile)},
+                    {"padding", attr_value(c.attrs, "padding")},
+                    {"channels", Value(outputs)},
+                    {"kernel_size", to_value({3, 3})},
+                    {"data_layout", Value(std::string("NHWC"))},
+                    {"out_dtype", attr_value(c.attrs, "out_dtype")}},
+                   c);
+}
+
+Module run(const Module& mod, PassContext& ctx) {
+  if (!ctx.target.layouts || !ctx.evaluate) return mod;
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    ConstantExpressions constants;
+    return cast<FunctionNode>(rewrite(
+        f,
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          auto* c = as<CallNode>(rebuilt);
+          if (c == nullptr || !is_call_to(Expr(c), "nn.conv2d")) return rebuilt;
+          Expr out = minimal_filtering(*c, ctx.target.vector_lanes_f32, constants);
+          return out ? NodeRef(out) : rebuilt;
+        },
+        family::expr | family::pattern));
+  });
+}
+
+}  // namespace
+
+const Pass kWinogradConvolution{"WinogradConvolution",
+                                3,
+                                Form::graph,
+                                Form::graph,
+                                "Computes 3x3 convolutions with a quarter of the products.",
+                                run};
+
+}  // namespace relay
