@@ -1,0 +1,107 @@
+"""3x3 convolutions by minimal filtering, compiled, against ONNX Runtime.
+
+The sizes give whole and part squares, groups of squares and all at once, tiles that divide the squares
+evenly and not, borders on every side, and followers that are fused.
+"""
+
+import dataclasses
+
+import numpy as np
+import onnx
+import oracles
+import pytest
+from command_line import model, relay, value
+from onnx import helper, numpy_helper
+
+import relay as rl
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    height: int
+    width: int
+    inputs: int = 64
+    outputs: int = 64
+    batch: int = 1
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1)
+    residual: bool = False
+
+    def out_shape(self) -> list[int]:
+        top, left, bottom, right = self.pads
+        return [
+            self.batch,
+            self.outputs,
+            self.height + top + bottom - 2,
+            self.width + left + right - 2,
+        ]
+
+    def shapes(self) -> dict[str, list[int]]:
+        x = {"x": [self.batch, self.inputs, self.height, self.width]}
+        return x | ({"r": self.out_shape()} if self.residual else {})
+
+    def build(self) -> onnx.ModelProto:
+        rng = np.random.default_rng(1)
+        w = rng.standard_normal((self.outputs, self.inputs, 3, 3)) / np.sqrt(9 * self.inputs)
+        b = rng.standard_normal(self.outputs)
+        nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=self.pads)]
+        if self.residual:
+            nodes.append(helper.make_node("Add", ["c", "r"], ["a"]))
+        nodes.append(helper.make_node("HardSwish", [nodes[-1].output[0]], ["y"]))
+        constants = [
+            numpy_helper.from_array(w.astype(np.float32), "w"),
+            numpy_helper.from_array(b.astype(np.float32), "b"),
+        ]
+        inputs = [value(name, shape) for name, shape in self.shapes().items()]
+        return model(nodes, inputs, [value("y", self.out_shape())], constants)
+
+    def arguments(self) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(2)
+        return {n: rng.standard_normal(s).astype(np.float32) for n, s in self.shapes().items()}
+
+
+CASES = [
+    Case(16, 16),
+    Case(56, 56),
+    Case(14, 14, 128, 64),
+    Case(28, 28, 64, 128, residual=True),
+    Case(23, 17),
+    Case(13, 68, pads=(0, 2, 1, 0)),
+    Case(5, 6, batch=9, residual=True),
+    Case(28, 28, 256, 256),
+    Case(112, 9, 64, 192, pads=(2, 2, 2, 2)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_agrees_with_onnxruntime(case):
+    made, arguments = case.build(), case.arguments()
+    mod, params = rl.frontend.from_onnx(made)
+    want = oracles.run_onnxruntime(made, arguments)
+    results = []
+    for threads in (1, 2):
+        exe = rl.build(mod, params=params, num_threads=threads)
+        results.append(oracles.as_arrays(exe(**arguments)))
+        oracles.assert_agree(results[-1], want, str(case), 1e-4)
+    oracles.assert_same_bits(*results, str(case))
+
+
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3"])
+def test_older_processors_code_agrees(target):
+    case = Case(23, 17, residual=True)
+    made, arguments = case.build(), case.arguments()
+    mod, params = rl.frontend.from_onnx(made)
+    got = oracles.as_arrays(rl.build(mod, target=target, params=params)(**arguments))
+    oracles.assert_agree(got, oracles.run_onnxruntime(made, arguments), target, 1e-4)
+
+
+def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
+    path = tmp_path / "model.onnx"
+    for case, phrase in [
+        (Case(56, 56), "threads over groups"),
+        (Case(16, 16, 256, 256), "all at once"),
+    ]:
+        onnx.save(case.build(), path)
+        text = relay("show", path, "--tir", "--threads", 2).stdout
+        assert "winograd: " in text and phrase in text, text[:2000]
+    without = relay("show", path, "--tir", "--disable-pass", "WinogradConvolution").stdout
+    assert "winograd: " not in without and "sum: " in without
