@@ -198,6 +198,8 @@ std::optional<OperatorUse> Operators::guess(const Row& row, const TensorTypeNode
   }
   use.result = result_of(use.op, use.args, use.attrs);
   if (!use.result || !structural_equal(use.result, Type(&wanted))) return std::nullopt;
+  // Between pixels that are integers, the last bit of a weight decides where a fraction is cut off.
+  if (use.op->name.starts_with("image.") && wanted.dtype.is_integer()) return std::nullopt;
   use.ranged = like.low != -2 || like.high != 2;
   use.low = like.low;
   use.high = like.high;

@@ -296,7 +296,11 @@ void add_elementwise(OpRegistry& registry) {
   op.attrs = &BiasAddAttrs::static_info();
   op.fusion = FusionClass::Broadcast;
   op.layout = bias_add_layout;
-  op.relation = [](RelationContext& ctx) {
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    if (x != nullptr && !require(ctx, !x->dtype.is_bool(), codes::type_dtype, "needs numbers",
+                                 "an integer or floating type", x->dtype.to_string()))
+      return nullptr;
     return per_channel_relation(ctx, ctx.attrs<BiasAddAttrs>().axis);
   };
   op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}};

@@ -81,14 +81,20 @@ Type weight_relation(RelationContext& ctx) {
                      w->dtype);
 }
 
+// Each block says its part in the annotation "winograd"; the schedule rule of that name places
+// them.
+std::map<std::string, std::string> part(const char* name) { return {{"winograd", name}}; }
+
 TirTensor weight_compute(const ComputeContext& ctx) {
   TirTensor w = ctx.inputs[0];
   const std::vector<PrimExpr>& out = ctx.outputs[0].shape;
   TirTensor rows = tir::compute(
-      "weight_rows", {index(kPoints), index(kKernel), out[2], out[3]}, [&](const Indices& i) {
+      "weight_rows", {index(kPoints), index(kKernel), out[2], out[3]},
+      [&](const Indices& i) {
         return pick(i[0],
                     transform_kernel([&](int64_t r) { return w(i[2], i[3], index(r), i[1]); }));
-      });
+      },
+      part("weight_rows"));
   return tir::compute("weight", out, [&](const Indices& i) {
     return pick(i[1],
                 transform_kernel([&](int64_t s) { return rows(i[0], index(s), i[2], i[3]); }));
@@ -147,10 +153,6 @@ Type data_relation(RelationContext& ctx) {
   }
   return tensor_type(std::move(shape), x->dtype);
 }
-
-// Each block says its part in the annotation "winograd"; the schedule rule of that name places
-// them.
-std::map<std::string, std::string> part(const char* name) { return {{"winograd", name}}; }
 
 TirTensor data_compute(const ComputeContext& ctx) {
   auto& a = ctx.attrs<Conv2DWinogradAttrs>();

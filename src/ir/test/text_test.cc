@@ -203,7 +203,6 @@ TEST(Text, deep_nesting_costs_no_stack_and_no_indentation) {
       "def @main(%x: int32) -> int32 " +
           nested("let %f = fn (%y: int32) -> int32 {", "%y", "}; %f(%x)"),
       "def @main(%x: " + repeat("ref(", kDepth) + "(int32,)" + repeat(")", kDepth) + ") { 1 }\n",
-      "def @main(%x: int32, list=" + repeat("[", kDepth) + repeat("]", kDepth) + ") { 1 }\n",
   };
   for (const std::string& program : programs) {
     Module mod = parse_module("a.relay", kVersion + program);

@@ -70,6 +70,10 @@ std::optional<int64_t> read_integer(const Token& t) {
   return v;
 }
 
+// No attribute nests deeper than a few levels; who prints, compares and destroys values relies on
+// it.
+constexpr size_t kMaxNesting = 64;
+
 Value read_value(Reader& r) {
   struct Open {
     std::string_view close;
@@ -81,6 +85,11 @@ Value read_value(Reader& r) {
     if (r.is("[") || r.is("(")) {
       std::string_view close = r.take().text == "[" ? "]" : ")";
       if (!r.accept(close)) {
+        if (open.size() == kMaxNesting) {
+          r.fail(codes::text_bad_attribute, r.span(r.peek()),
+                 "lists in an attribute are nested too deep",
+                 "64 levels are read; no operator takes more than three");
+        }
         open.push_back({close, {}});
         continue;
       }

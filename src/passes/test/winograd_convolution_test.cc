@@ -48,7 +48,7 @@ TEST(winograd_convolution, transforms_the_weight_and_multiplies_fewer) {
            Case{},
            Case{{1, 14, 14, 64}, {96, 64, 3, 3}, "padding=[0, 2, 1, 0]"},
            Case{{4, 5, 5, 64}, {64, 64, 3, 3}, "padding=[1, 1, 1, 1]"},
-           Case{{1, 14, 14, 64}, {3, 3, 64, 64}, "kernel_layout=\"HWIO\""},
+           Case{{1, 18, 18, 64}, {3, 3, 64, 64}, "kernel_layout=\"HWIO\""},
        }) {
     Module before = program(c);
     Module after = apply(kWinogradConvolution, before, context());
