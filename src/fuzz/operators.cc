@@ -140,6 +140,12 @@ Type result_of(const Op& op, const std::vector<Type>& args, const Attrs& attrs) 
   }
 }
 
+// Between pixels that are integers, the last bit of a weight decides where a fraction is cut off.
+bool cuts_fractions(const Op& op, const Type& result) {
+  auto* t = as<TensorTypeNode>(result);
+  return op->name.starts_with("image.") && t != nullptr && t->dtype.is_integer();
+}
+
 Type with_dtype(const Type& type, DType from, DType to) {
   return cast<TypeNode>(rewrite(
       type,
@@ -197,9 +203,10 @@ std::optional<OperatorUse> Operators::guess(const Row& row, const TensorTypeNode
     use.args.push_back(type);
   }
   use.result = result_of(use.op, use.args, use.attrs);
-  if (!use.result || !structural_equal(use.result, Type(&wanted))) return std::nullopt;
-  // Between pixels that are integers, the last bit of a weight decides where a fraction is cut off.
-  if (use.op->name.starts_with("image.") && wanted.dtype.is_integer()) return std::nullopt;
+  if (!use.result || !structural_equal(use.result, Type(&wanted)) ||
+      cuts_fractions(use.op, use.result)) {
+    return std::nullopt;
+  }
   use.ranged = like.low != -2 || like.high != 2;
   use.low = like.low;
   use.high = like.high;
@@ -225,7 +232,8 @@ OperatorUse Operators::example(Random& random) const {
     std::vector<Type> args;
     DType to = random.pick(kDTypes);
     for (const Type& arg : e.args) args.push_back(with_dtype(arg, DType::Float(32), to));
-    if (Type result = result_of(use.op, args, use.attrs)) {
+    Type result = result_of(use.op, args, use.attrs);
+    if (result && !cuts_fractions(use.op, result)) {
       use.args = std::move(args);
       use.result = std::move(result);
     }
