@@ -82,7 +82,6 @@ constexpr std::array kOptimize{
     &kFuseOps,        // from here on every operator call is inside a primitive function
     &kLambdaLift,     // from here on a function inside another is a kernel or a closure's body
     &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
-    &kInferType,      // calls of functions of any size have types again where a pass rebuilt them
 };
 
 }  // namespace
