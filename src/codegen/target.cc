@@ -70,15 +70,20 @@ constexpr std::array<Level, 4> kLevels{{
 }  // namespace
 
 Target Target::native() {
-  Target t;
-  t.name = "native";
-  t.triple = codegen::host_triple();
-  t.cpu = codegen::host_cpu();
-  t.features = codegen::host_features();
-  derive(t);
-  t.l1_bytes = cache_bytes(1, true, t.l1_bytes);
-  t.l2_bytes = cache_bytes(2, true, t.l2_bytes);
-  t.l3_bytes = cache_bytes(3, true, t.l3_bytes);
+  // The processor stays what it is; how much of it this process may use can change.
+  static const Target processor = [] {
+    Target t;
+    t.name = "native";
+    t.triple = codegen::host_triple();
+    t.cpu = codegen::host_cpu();
+    t.features = codegen::host_features();
+    derive(t);
+    t.l1_bytes = cache_bytes(1, true, t.l1_bytes);
+    t.l2_bytes = cache_bytes(2, true, t.l2_bytes);
+    t.l3_bytes = cache_bytes(3, true, t.l3_bytes);
+    return t;
+  }();
+  Target t = processor;
   t.num_cores = runtime::available_threads();
   return t;
 }

@@ -134,17 +134,22 @@ bool request_amx() {
 }
 
 bool host_has_feature(std::string_view name) {
-  for (const Feature& feature : kFeatures) {
-    if (feature.name != name) continue;
-    uint32_t regs[4] = {};
-    if (__get_cpuid_count(feature.leaf, feature.subleaf, &regs[eax], &regs[ebx], &regs[ecx],
-                          &regs[edx]) == 0) {
-      return false;
+  // Asked for once: each question to the processor leaves a virtual machine, which takes long.
+  static const std::set<std::string_view> present = [] {
+    std::set<std::string_view> out;
+    const uint64_t saved = saved_state();
+    for (const Feature& feature : kFeatures) {
+      uint32_t regs[4] = {};
+      if (__get_cpuid_count(feature.leaf, feature.subleaf, &regs[eax], &regs[ebx], &regs[ecx],
+                            &regs[edx]) != 0 &&
+          (regs[feature.reg] >> feature.bit & 1u) != 0 &&
+          (saved & feature.state) == feature.state) {
+        out.insert(feature.name);
+      }
     }
-    return (regs[feature.reg] >> feature.bit & 1u) != 0 &&
-           (saved_state() & feature.state) == feature.state;
-  }
-  return false;
+    return out;
+  }();
+  return present.contains(name);
 }
 
 #else

@@ -32,7 +32,11 @@ struct JitModule::Impl {
 JitModule::JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target)
     : impl_(std::make_unique<Impl>()) {
   std::vector<ObjectCode> objects = generate_objects(kernels, target, 1);
-  impl_->jit = check(llvm::orc::LLJITBuilder().create());
+  // The code is there already: what it was made for is told, since finding out takes long.
+  impl_->jit = check(llvm::orc::LLJITBuilder()
+                         .setJITTargetMachineBuilder(
+                             llvm::orc::JITTargetMachineBuilder(llvm::Triple(target.triple)))
+                         .create());
   impl_->jit->getMainJITDylib().addGenerator(
       check(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
           impl_->jit->getDataLayout().getGlobalPrefix())));
