@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kTile = 4;
 // Fewer leave the transforms too large a share.
-constexpr int64_t kLeastChannels = 64;
+constexpr int64_t kLeastChannels = 32;
 constexpr int64_t kLeastTiles = 16;
 
 bool all_ones(const CallNode& c, std::string_view name) {

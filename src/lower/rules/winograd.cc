@@ -75,28 +75,45 @@ struct Group {
   int64_t columns;
 };
 
-// nullopt: all squares at once. Groups read the weights again for each group, from the third cache
-// when they do not fit the second; phases write and read the transformed data there.
+// Register tiles of the product: `height` lines of squares, or parts of one line.
+struct Tile {
+  bool whole_lines;
+  int64_t height;
+  int64_t rows;  // of the product in a tile
+};
+
+constexpr int64_t kVectors = 2;  // of columns, in a tile
+
+// The axis that the tiles divide is cut in equal parts as far as possible.
+Tile choose_tile(int64_t lines, int64_t columns, const TargetInfo& target) {
+  int64_t most = (target.num_vector_registers - kVectors - 1) / kVectors;
+  bool whole_lines = columns <= most && lines > 1;
+  int64_t unit = whole_lines ? columns : 1, extent = whole_lines ? lines : columns;
+  int64_t tiles = (extent * unit + most - 1) / most;
+  int64_t height = std::max<int64_t>(1, std::min(most / unit, (extent + tiles - 1) / tiles));
+  return {whole_lines, height, height * unit};
+}
+
+// nullopt: all squares at once. A group's data stay in the caches while all weights pass by, from
+// the third cache once for each group: with seven rows there is time enough to fetch them. Weights
+// that the third cache does not hold pass once only.
 std::optional<Group> choose_group(const Sizes& sizes, const TargetInfo& target) {
   constexpr int64_t kLeastRows = 7;
+  if (sizes.weight_bytes() > target.l3_bytes / 2) return std::nullopt;
   std::optional<Group> best;
   for (int64_t columns = 1; columns <= sizes.columns; ++columns) {
     if (sizes.columns % columns != 0) continue;
-    for (int64_t rows = 1; rows <= sizes.rows; ++rows) {
+    for (int64_t rows = 1; rows <= sizes.rows && rows * columns <= 4 * kLeastRows; ++rows) {
       int64_t count = rows * columns;
-      if (sizes.rows % rows != 0 || count < kLeastRows) continue;
-      if (sizes.squares() / count < 2 * target.num_cores) continue;
-      if (sizes.bytes_of(count) > target.l2_bytes / 2 && count > 2 * kLeastRows) continue;
-      if (!best || count > best->rows * best->columns) best = Group{rows, columns};
+      Tile tile = choose_tile(rows, columns, target);
+      // No tile ends outside its group.
+      if (sizes.rows % rows != 0 || tile.rows < kLeastRows || count % tile.rows != 0 ||
+          sizes.squares() / count < target.num_cores || sizes.bytes_of(count) > target.l2_bytes) {
+        continue;
+      }
+      if (!best || count < best->rows * best->columns) best = Group{rows, columns};
     }
   }
-  if (!best) return std::nullopt;
-  int64_t count = best->rows * best->columns;
-  int64_t groups = sizes.squares() / count;
-  bool weights_stay = sizes.weight_bytes() + sizes.bytes_of(count) / 2 <= target.l2_bytes;
-  double again = weights_stay ? 0 : static_cast<double>(sizes.weight_bytes() * groups);
-  double phases = static_cast<double>(sizes.weight_bytes() + 2 * sizes.bytes_of(sizes.squares()));
-  if (again > phases) return std::nullopt;
   return best;
 }
 
@@ -211,13 +228,8 @@ class Winograd {
     std::vector<LoopRV> points = loops_inside(s_, stored, outer);
     LoopRV line = loop_of(stored, kLine, outer), column = loop_of(stored, kColumn, outer);
     int64_t lines = line.var ? s_.extent(line) : 1, columns = column.var ? s_.extent(column) : 1;
-    constexpr int64_t kVectors = 2;
-    int64_t most = (target_.num_vector_registers - kVectors - 1) / kVectors;
-    // The axis that the tiles divide, in equal parts as far as possible.
-    bool whole_lines = columns <= most && line.var;
-    int64_t unit = whole_lines ? columns : 1, extent = whole_lines ? lines : columns;
-    int64_t tiles = (extent * unit + most - 1) / most;
-    int64_t height = std::max<int64_t>(1, std::min(most / unit, (extent + tiles - 1) / tiles));
+    auto [whole_lines, height, tile_rows] = choose_tile(lines, columns, target_);
+    int64_t extent = whole_lines ? lines : columns;
     LoopRV divided = whole_lines ? line : column;
     std::vector<LoopRV> rows = s_.split(divided, {-1, height});
     std::vector<LoopRV> channels =
@@ -251,8 +263,7 @@ class Winograd {
     }
     for (const BlockRV& rv : blocks) in_registers(rv, inside);
     if (outer == 0) share({points[0], points[1], channels[0]});
-    return std::to_string(height * unit) + "x" + std::to_string(kVectors * lanes_) +
-           " register tiles";
+    return std::to_string(tile_rows) + "x" + std::to_string(kVectors * lanes_) + " register tiles";
   }
 
   // The iterations of the product.
