@@ -12,6 +12,7 @@
 #include "passes/eliminate_common_subexpr.h"
 #include "passes/eta_expand.h"
 #include "passes/fold_constant.h"
+#include "passes/fold_explicit_padding.h"
 #include "passes/fold_scale_axis.h"
 #include "passes/fuse_ops.h"
 #include "passes/infer_type.h"
@@ -42,6 +43,7 @@ constexpr std::array kAll{
     &kEliminateCommonSubexpr,
     &kEtaExpand,
     &kFoldConstant,
+    &kFoldExplicitPadding,
     &kFoldScaleAxis,
     &kFuseOps,
     &kInferType,
@@ -71,6 +73,7 @@ constexpr std::array kOptimize{
     &kDynamicToStatic,  // sizes that are known are part of types
     &kSimplifyExpr,
     &kEliminateCommonSubexpr,  // equal operators with equal operands are one
+    &kFoldExplicitPadding,
     &kFoldScaleAxis,
     &kConvertLayout,
     &kSubPixelConvolution,
