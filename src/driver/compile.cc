@@ -15,7 +15,6 @@
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
-#include "types/infer.h"
 
 namespace relay {
 namespace {
@@ -121,13 +120,7 @@ PassContext pass_context(const CompileOptions& options) {
 Module optimize(const Module& mod, const CompileOptions& options) {
   initialize();
   PassContext ctx = pass_context(options);
-  Module out = run_passes(mod, optimize_pipeline(), ctx);
-  // A call of a function of named sizes that a pass rebuilt has lost its type.
-  bool named_sizes = false;
-  for (const Function& f : out->functions) {
-    for (const TypeVar& p : f->type_params) named_sizes |= p->kind == Kind::Dim;
-  }
-  return named_sizes ? infer_types(out) : out;
+  return run_passes(mod, optimize_pipeline(), ctx);
 }
 
 Bytecode plan(const Module& optimized, const CompileOptions& options) {

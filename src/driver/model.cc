@@ -9,6 +9,7 @@
 #include "driver/compile.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
+#include "ir/type_params.h"
 #include "node/walk.h"
 #include "types/infer.h"
 
@@ -76,7 +77,7 @@ Module with_output_names(const Module& mod, const std::vector<std::string>& name
 Module bind_symbols(const Module& mod, int64_t size, std::vector<std::string>* bound) {
   Function main = mod->find("main");
   if (!main || main->type_params.empty()) return mod;
-  std::unordered_map<const Node*, NodeRef> sizes;
+  TypeParams sizes;
   std::vector<TypeVar> kept;
   for (const TypeVar& v : main->type_params) {
     if (v->kind != Kind::Dim) {
@@ -90,27 +91,17 @@ Module bind_symbols(const Module& mod, int64_t size, std::vector<std::string>* b
   // Variables carry their types in annotations, expressions deduce theirs again.
   class Bind : public Rewriter {
    public:
-    explicit Bind(const std::unordered_map<const Node*, NodeRef>& sizes)
+    explicit Bind(const TypeParams& sizes)
         : Rewriter(family::expr | family::pattern), sizes_(sizes) {}
     NodeRef post(const NodeRef&, NodeRef rebuilt) override {
       auto* v = as<VarNode>(rebuilt);
       if (v == nullptr || !v->type) return rebuilt;
-      Type t = bind(v->type);
+      Type t = with_type_params(v->type, sizes_);
       return t == v->type ? rebuilt : NodeRef(var(v->name_hint, t, v->span));
     }
 
    private:
-    Type bind(const Type& t) {
-      return Type::unchecked(rewrite(t, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-        if (auto* d = as<DimVarNode>(rebuilt)) {
-          auto it = sizes_.find(d->var.get());
-          return it == sizes_.end() ? rebuilt : it->second;
-        }
-        if (auto* op = as<DimOpNode>(rebuilt)) return dim_op(op->op, op->a, op->b);
-        return rebuilt;
-      }));
-    }
-    const std::unordered_map<const Node*, NodeRef>& sizes_;
+    const TypeParams& sizes_;
   };
   Bind bind(sizes);
   Expr body = bind.apply(main->body);

@@ -1,8 +1,7 @@
 // The type of an expression from the types of its children.
-#include <unordered_map>
-
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
+#include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -11,31 +10,14 @@ namespace {
 
 bool same(const Type& a, const Type& b) { return a == b || structural_equal(a, b); }
 
-// Whether a value of the one type can be given where the other is wanted: `?` in the wanted type
-// forgets a size.
-bool fits(const Type& given, const Type& wanted) {
-  if (same(given, wanted)) return true;
-  std::vector<std::pair<Type, Type>> stack{{given, wanted}};
-  while (!stack.empty()) {
-    auto [a, b] = stack.back();
-    stack.pop_back();
-    auto *x = as<TupleTypeNode>(a), *y = as<TupleTypeNode>(b);
-    if (a == b) continue;
-    if (x != nullptr && y != nullptr && x->fields.size() == y->fields.size()) {
-      for (size_t i = 0; i < x->fields.size(); ++i) stack.emplace_back(x->fields[i], y->fields[i]);
-      continue;
-    }
-    auto *s = as<TensorTypeNode>(a), *t = as<TensorTypeNode>(b);
-    if (s == nullptr || t == nullptr || s->shape_var || t->shape_var || s->rank() != t->rank() ||
-        !(s->dtype == t->dtype) || s->dtype_var != t->dtype_var) {
-      if (!structural_equal(a, b)) return false;
-      continue;
-    }
-    for (size_t i = 0; i < t->shape.size(); ++i) {
-      if (!is_any(t->shape[i]) && !structural_equal(s->shape[i], t->shape[i])) return false;
-    }
-  }
-  return true;
+// Whether the result type has parameters that the arguments do not decide.
+bool has_open_params(const FuncTypeNode& f, const TypeParams& solved) {
+  bool open = false;
+  if (solved.size() == f.type_params.size()) return open;
+  post_order(f.ret_type, [&](const Node& n) {
+    for (const TypeVar& p : f.type_params) open |= p.get() == &n && !solved.contains(&n);
+  });
+  return open;
 }
 
 // The result of calling a value of function type.
@@ -52,22 +34,26 @@ Type deduce_call(const CallNode& c, const Type& callee_type) {
             .expected(std::to_string(f->arg_types.size()) + " for " + to_string(callee_type))
             .found(std::to_string(c.args.size())));
   }
-  std::unordered_map<const Node*, NodeRef> types;
-  if (!f->type_params.empty()) {
-    // Type arguments that are not written are for inference to find.
-    if (c.type_args.size() != f->type_params.size()) return nullptr;
-    for (size_t i = 0; i < c.type_args.size(); ++i) types[f->type_params[i].get()] = c.type_args[i];
-    return cast<TypeNode>(substitute(f->ret_type, types));
-  }
-  for (size_t i = 0; i < c.args.size(); ++i) {
-    if (!fits(c.args[i]->type, f->arg_types[i])) {
-      throw UserError(Diagnostic(codes::type_mismatch, c.span,
-                                 "argument " + std::to_string(i + 1) + " of a call does not fit")
-                          .expected(to_string(f->arg_types[i]))
-                          .found(to_string(c.args[i]->type)));
+  TypeParams values;
+  if (!f->type_params.empty() && c.type_args.size() == f->type_params.size()) {
+    for (size_t i = 0; i < c.type_args.size(); ++i) {
+      values[f->type_params[i].get()] = c.type_args[i];
     }
+    return with_type_params(f->ret_type, values);
   }
-  return f->ret_type;
+  std::vector<Type> given;
+  given.reserve(c.args.size());
+  for (const Expr& a : c.args) given.push_back(a->type);
+  size_t misfit = 0;
+  auto solved = solve_type_params(*f, given, &misfit);
+  if (!solved) {
+    throw UserError(Diagnostic(codes::type_mismatch, c.span,
+                               "argument " + std::to_string(misfit + 1) + " of a call does not fit")
+                        .expected(to_string(f->arg_types[misfit]))
+                        .found(to_string(given[misfit])));
+  }
+  // What only the result says, a type argument or inference tells.
+  return has_open_params(*f, *solved) ? nullptr : with_type_params(f->ret_type, *solved);
 }
 
 }  // namespace

@@ -172,7 +172,12 @@ class Lifter {
       std::vector<Expr> args = captures_of(in);
       args.insert(args.end(), now->args.begin(), now->args.end());
       std::vector<Type> type_args = type_args_of(in);
-      type_args.insert(type_args.end(), c->type_args.begin(), c->type_args.end());
+      // Without the call's own, which the arguments tell, they tell all.
+      if (c->type_args.size() == in.function->type_params.size()) {
+        type_args.insert(type_args.end(), c->type_args.begin(), c->type_args.end());
+      } else {
+        type_args.clear();
+      }
       return call(to.direct, std::move(args), nullptr, c->span, std::move(type_args));
     }
 

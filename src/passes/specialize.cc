@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/type_params.h"
 #include "node/walk.h"
 #include "passes/fresh_names.h"
 #include "passes/retype.h"
@@ -35,10 +36,10 @@ class Instances {
     if (!is_new) return it->second;
     Function f = mod_->find(name);
     for (const TypeVar& t : f->type_params) refused_ |= t->kind != Kind::Type;
-    Substitution args = substitution(f, type_args);
+    TypeParams args = substitution(f, type_args);
     std::vector<Type> params;
-    for (const Var& p : f->params) params.push_back(apply(p->type, args));
-    Type type = func_type(std::move(params), apply(f->body->type, args));
+    for (const Var& p : f->params) params.push_back(with_type_params(p->type, args));
+    Type type = func_type(std::move(params), with_type_params(f->body->type, args));
     it->second = global_var(type_args.empty() ? name : fresh_.fresh(name), type);
     queue_.push_back({f, type_args, it->second});
     return it->second;
@@ -53,14 +54,10 @@ class Instances {
 
   bool refused() const { return known_.size() > kMaxInstances || refused_; }
 
-  using Substitution = std::unordered_map<const Node*, NodeRef>;
-  static Substitution substitution(const Function& f, const std::vector<Type>& type_args) {
-    Substitution out;
+  static TypeParams substitution(const Function& f, const std::vector<Type>& type_args) {
+    TypeParams out;
     for (size_t i = 0; i < type_args.size(); ++i) out[f->type_params[i].get()] = type_args[i];
     return out;
-  }
-  static Type apply(const Type& t, const Substitution& args) {
-    return args.empty() ? t : Type::unchecked(substitute(t, args));
   }
 
  private:
@@ -97,7 +94,7 @@ class Specializer : public Retyper {
   }
 
  private:
-  Type retype(const Type& t) override { return Instances::apply(t, args_); }
+  Type retype(const Type& t) override { return with_type_params(t, args_); }
 
   Expr retype_call(const CallNode& c, std::vector<Expr> args) override {
     std::vector<Type> type_args = types(c.type_args);
@@ -111,7 +108,7 @@ class Specializer : public Retyper {
 
   Instances& instances_;
   const Instance& instance_;
-  Instances::Substitution args_;
+  TypeParams args_;
 };
 
 }  // namespace

@@ -229,7 +229,9 @@ class Converter {
       return let(v, direct, call(k, {v}, nullptr, c.span), c.span);
     }
     args.push_back(k);
-    type_args.push_back(types_.answer());
+    // Without the others, which the arguments tell, the answer is told by them too.
+    auto* type = as<FuncTypeNode>(g->type);
+    if (type_args.size() == type->type_params.size()) type_args.push_back(types_.answer());
     return call(known->second, std::move(args), nullptr, c.span, std::move(type_args));
   }
 

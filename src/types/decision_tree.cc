@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/type_params.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -234,11 +235,11 @@ Type part_type(const Type& whole, const ConstructorNode* constructor, int part) 
   auto* applied = as<TypeCallNode>(whole);
   const Type& input = constructor->inputs[i];
   if (type == nullptr || applied == nullptr) return input;
-  std::unordered_map<const Node*, NodeRef> args;
+  TypeParams args;
   for (size_t k = 0; k < type->type_params.size() && k < applied->args.size(); ++k) {
     args[type->type_params[k].get()] = applied->args[k];
   }
-  return cast<TypeNode>(substitute(input, args));
+  return with_type_params(input, args);
 }
 
 }  // namespace relay

@@ -98,6 +98,12 @@ class Inference {
     Span span;
   };
 
+  // The match by which the walk comes to a clause first.
+  struct ClauseUse {
+    const MatchNode* match = nullptr;
+    bool taken = false;
+  };
+
   // ---- Types of expressions
   // ------------------------------------------------------------------------
 
@@ -245,13 +251,10 @@ class Inference {
 
   void visit(const Expr& root) {
     // What is known before anything is looked at: let-bound functions, by their annotations, inside
-    // themselves and after; which let or match asks for a value or pattern.
+    // themselves and after; which let asks for a value.
     post_order(
         root,
         [&](const Node& n) {
-          if (auto* m = as<MatchNode>(&n)) {
-            for (const Clause& c : m->clauses) match_of_.emplace(c->lhs.get(), m);
-          }
           auto* l = as<LetNode>(&n);
           if (l == nullptr) return;
           let_of_.emplace(l->value.get(), l);
@@ -263,14 +266,21 @@ class Inference {
           }
         },
         kPrograms);
-    post_order(
+    match_of_.clear();
+    post_order_if(
         root,
         [&](const Node& n) {
-          if (n.info().family == family::pattern) {
-            pattern(n);
-          } else {
-            constrain(static_cast<const ExprNode&>(n));
+          if (auto* m = as<MatchNode>(&n)) {
+            for (const Clause& c : m->clauses) {
+              if (!match_of_[c.get()].taken) match_of_[c.get()].match = m;
+            }
           }
+          if (n.info().family != family::pattern) return true;
+          if (n.kind() == PatternKind::Clause) begin_clause(static_cast<const ClauseNode&>(n));
+          return n.kind() == PatternKind::Clause;
+        },
+        [&](const Node& n) {
+          if (n.info().family == family::expr) constrain(static_cast<const ExprNode&>(n));
           settle();
         },
         kPrograms);
@@ -375,6 +385,13 @@ class Inference {
           {{l.var->span, "%" + l.var->name_hint + " is declared here"}, origin(l.value)});
   }
 
+  // Between the matched value and the right side, which sees the types of the pattern's variables.
+  void begin_clause(const ClauseNode& c) {
+    ClauseUse& use = match_of_.at(&c);
+    use.taken = true;
+    match_pattern(*use.match, c.lhs);
+  }
+
   void match(const MatchNode& m) {
     if (m.clauses.empty()) {
       diags_.error(codes::type_match, m.span, "a match without clauses has no value")
@@ -385,8 +402,7 @@ class Inference {
     Type wanted;
     Reason first;
     for (const Clause& c : m.clauses) {
-      auto early = match_of_.find(c->lhs.get());
-      if (early == match_of_.end() || early->second != &m) match_pattern(m, *c->lhs.get());
+      if (match_of_.at(c.get()).match != &m) match_pattern(m, c->lhs);
       Type found = value_type(*c.get(), m.span, c->rhs, wanted);
       if (!wanted) {
         wanted = found;
@@ -506,40 +522,57 @@ class Inference {
     if (!type_args.empty() && all_types(*f.get())) type_args_[&c] = std::move(type_args);
   }
 
-  void pattern(const Node& n) {
-    if (n.kind() == PatternKind::Clause) return;
-    const Span& span = static_cast<const PatternNode&>(n).span;
-    if (auto* v = as<PatternVarNode>(&n)) {
-      types_[&n] = type_of(v->var.get());
-    } else if (auto* t = as<PatternTupleNode>(&n)) {
-      std::vector<Type> fields;
-      for (const Pattern& p : t->patterns) fields.push_back(types_.at(p.get()));
-      types_[&n] = tuple_type(std::move(fields));
-    } else if (auto* c = as<PatternConstructorNode>(&n)) {
-      std::vector<Type> type_args;
-      FuncType f = unifier_.instantiate(cast<FuncTypeNode>(c->constructor->type), span, type_args);
-      types_[&n] = f->ret_type;
-      if (f->arg_types.size() != c->patterns.size()) {
-        diags_.error(codes::type_arity, span, "the pattern has the wrong number of parts")
-            .expected(std::to_string(f->arg_types.size()) + " for " + c->constructor->name_hint)
-            .found(std::to_string(c->patterns.size()))
-            .note(c->constructor->span, c->constructor->name_hint + " is defined here");
-      } else {
-        for (size_t i = 0; i < c->patterns.size(); ++i) {
-          unify(f->arg_types[i], types_.at(c->patterns[i].get()), c->patterns[i]->span,
-                "a part of the pattern does not fit",
-                {{c->constructor->span, c->constructor->name_hint + " is defined here"}});
-        }
+  // The type of the values that a pattern takes. Passes share patterns between matches at several
+  // types, so each place of a pattern counts by itself.
+  Type pattern(const Pattern& root) {
+    struct Frame {
+      const PatternNode* at;
+      std::vector<Type> parts;
+    };
+    std::vector<Frame> stack{{root.get(), {}}};
+    for (;;) {
+      Frame& f = stack.back();
+      const std::vector<Pattern>* parts = parts_of(*f.at);
+      if (parts != nullptr && f.parts.size() < parts->size()) {
+        stack.push_back({(*parts)[f.parts.size()].get(), {}});
+        continue;
       }
-    } else {
-      types_[&n] = unifier_.hole(span);
+      Type t = pattern(*f.at, std::move(f.parts));
+      stack.pop_back();
+      if (stack.empty()) return t;
+      stack.back().parts.push_back(std::move(t));
     }
-    auto m = match_of_.find(&n);
-    if (m != match_of_.end()) match_pattern(*m->second, static_cast<const PatternNode&>(n));
   }
 
-  void match_pattern(const MatchNode& m, const PatternNode& p) {
-    unify(type_of(m.data), types_.at(&p), p.span, "the pattern does not fit the matched value",
+  static const std::vector<Pattern>* parts_of(const PatternNode& p) {
+    if (auto* t = as<PatternTupleNode>(&p)) return &t->patterns;
+    auto* c = as<PatternConstructorNode>(&p);
+    return c == nullptr ? nullptr : &c->patterns;
+  }
+
+  Type pattern(const PatternNode& p, std::vector<Type> parts) {
+    if (auto* v = as<PatternVarNode>(&p)) return type_of(v->var.get());
+    if (isa<PatternTupleNode>(&p)) return tuple_type(std::move(parts));
+    auto* c = as<PatternConstructorNode>(&p);
+    if (c == nullptr) return unifier_.hole(p.span);
+    std::vector<Type> type_args;
+    FuncType f = unifier_.instantiate(cast<FuncTypeNode>(c->constructor->type), p.span, type_args);
+    if (f->arg_types.size() != parts.size()) {
+      diags_.error(codes::type_arity, p.span, "the pattern has the wrong number of parts")
+          .expected(std::to_string(f->arg_types.size()) + " for " + c->constructor->name_hint)
+          .found(std::to_string(parts.size()))
+          .note(c->constructor->span, c->constructor->name_hint + " is defined here");
+      return f->ret_type;
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      unify(f->arg_types[i], parts[i], c->patterns[i]->span, "a part of the pattern does not fit",
+            {{c->constructor->span, c->constructor->name_hint + " is defined here"}});
+    }
+    return f->ret_type;
+  }
+
+  void match_pattern(const MatchNode& m, const Pattern& p) {
+    unify(type_of(m.data), pattern(p), p->span, "the pattern does not fit the matched value",
           {{place(m.data, m.span), "the matched value stands here"}, origin(m.data)});
   }
 
@@ -798,7 +831,7 @@ class Inference {
   std::map<std::string, GlobalVar> typed_globals_;
   std::unordered_set<const Node*> unsolved_;
   std::unordered_map<const Node*, const LetNode*> let_of_;            // by value
-  std::unordered_map<const Node*, const MatchNode*> match_of_;        // by a clause's pattern
+  std::unordered_map<const Node*, ClauseUse> match_of_;               // by clause
   std::unordered_map<const Node*, const FunctionNode*> function_of_;  // by let-bound variable
   std::unordered_set<const LetNode*> lets_done_;
   std::unordered_map<const Node*, std::vector<ValueUse>> value_uses_;

@@ -3,31 +3,11 @@
 #include <set>
 #include <utility>
 
+#include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
-namespace {
-
-// An argument of a data type that is a dimension; null for any other type.
-Dim as_dim(const Type& t) {
-  if (isa<DimNode>(t)) return Dim::unchecked(t);
-  auto* v = as<TypeVarNode>(t);
-  return v != nullptr && v->kind == Kind::Dim ? dim(TypeVar(v)) : nullptr;
-}
-
-// A tensor, or what stands for one as an argument of a data type: a shape or a base type. Null for
-// any other type.
-TensorType as_tensor(const Type& t) {
-  if (auto* tensor = as<TensorTypeNode>(t)) return TensorType(tensor);
-  auto* v = as<TypeVarNode>(t);
-  if (v == nullptr || (v->kind != Kind::Shape && v->kind != Kind::BaseType)) return nullptr;
-  return make<TensorTypeNode>([&](TensorTypeNode& made) {
-    (v->kind == Kind::Shape ? made.shape_var : made.dtype_var) = TypeVar(v);
-  });
-}
-
-}  // namespace
 
 Type Unifier::hole(const Span& span) { return incomplete_type(Kind::Type, span); }
 
@@ -89,12 +69,13 @@ NodeRef Unifier::head(NodeRef n) {
   if (isa<DimVarNode>(n)) return shallow(Dim::unchecked(n));
   if (isa<TypeVarNode>(n) && is_flexible(n)) {
     // An argument of a data type.
-    if (Dim d = as_dim(Type::unchecked(n))) {
+    if (Dim d = dim_argument(Type::unchecked(n))) {
       d = shallow(d);
       auto* var = as<DimVarNode>(d);
       return var == nullptr ? NodeRef(d) : NodeRef(var->var);
     }
-    if (shapes_.contains(n.get()) || dtypes_.contains(n.get())) n = as_tensor(Type::unchecked(n));
+    if (shapes_.contains(n.get()) || dtypes_.contains(n.get()))
+      n = tensor_argument(Type::unchecked(n));
   }
   auto* t = as<TensorTypeNode>(n);
   if (t == nullptr) return n;
@@ -330,11 +311,11 @@ bool Unifier::unify(const Type& left, const Type& right, const Span& where, Clas
       if (!bind(first ? a : b, first ? b : a, where, clash)) return false;
       continue;
     }
-    if (as_dim(a) && as_dim(b)) {
-      if (!unify_dim(as_dim(a), as_dim(b))) return differ(a, b);
+    if (dim_argument(a) && dim_argument(b)) {
+      if (!unify_dim(dim_argument(a), dim_argument(b))) return differ(a, b);
       continue;
     }
-    if (TensorType x = as_tensor(a), y = as_tensor(b); x && y) {
+    if (TensorType x = tensor_argument(a), y = tensor_argument(b); x && y) {
       if (!unify_tensor(*x.get(), *y.get(), clash)) return false;
       continue;
     }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <variant>
 
+#include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -179,11 +180,11 @@ class ValuePrinter {
   std::vector<Type> field_types(const TypeData& data, size_t tag, const TypeCallNode* call) {
     std::vector<Type> types = data->constructors[tag]->inputs;
     if (call == nullptr || call->args.size() != data->type_vars.size()) return types;
-    std::unordered_map<const Node*, NodeRef> arguments;
+    TypeParams arguments;
     for (size_t i = 0; i < call->args.size(); ++i) {
       arguments[data->type_vars[i].get()] = call->args[i];
     }
-    for (Type& t : types) t = Type::unchecked(substitute(t, arguments));
+    for (Type& t : types) t = with_type_params(t, arguments);
     return types;
   }
 

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "ir/op.h"
+#include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/partial/patterns.h"
@@ -11,7 +12,6 @@
 namespace relay::partial {
 namespace {
 
-constexpr uint32_t kTypes = family::type | family::dim;
 constexpr uint32_t kPrograms = family::expr | family::pattern;
 
 // How often an evaluation is begun anew without what led it nowhere.
@@ -103,7 +103,7 @@ class Machine {
 
   Type type_in(const Env& env, const Type& t) const {
     if (env.types == nullptr || !t) return t;
-    return Type::unchecked(substitute(t, *env.types, kTypes));
+    return with_type_params(t, *env.types);
   }
   std::vector<Type> types_in(const Env& env, std::vector<Type> types) const {
     for (Type& t : types) t = type_in(env, t);
