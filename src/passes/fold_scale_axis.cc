@@ -2,59 +2,13 @@
 
 #include <unordered_map>
 
-#include "ir/layout.h"
-#include "ir/op.h"
 #include "node/walk.h"
+#include "passes/calls.h"
 #include "passes/constant_expressions.h"
+#include "passes/output_channels.h"
 
 namespace relay {
 namespace {
-
-std::optional<std::vector<int64_t>> static_shape(const Expr& e) {
-  auto* t = as<TensorTypeNode>(e->type);
-  return t == nullptr ? std::nullopt : t->const_shape();
-}
-
-Expr reshape(const Expr& e, const std::vector<int64_t>& shape) {
-  const OpInfo& row = *OpRegistry::global().get("reshape")->row;
-  ValueList dims;
-  for (int64_t d : shape) dims.push_back(Value(d));
-  return call("reshape", {e},
-              make_attrs(*row.attrs, {{"newshape", Value(std::move(dims))}}, row.name, e->span),
-              e->span);
-}
-
-// Where a heavy operator keeps its output channels.
-struct Channels {
-  int64_t result_axis;  // of the result
-  int64_t weight_axis;  // of the weight
-  int64_t count;
-};
-
-std::optional<Channels> channels_of(const CallNode& c) {
-  auto* op = as<OpNode>(c.op);
-  if (op == nullptr) return std::nullopt;
-  auto result = static_shape(Expr(&c));
-  auto weight = c.args.size() > 1 ? static_shape(c.args[1]) : std::nullopt;
-  if (!result || !weight) return std::nullopt;
-  if (op->name == "nn.dense") {
-    return Channels{static_cast<int64_t>(result->size()) - 1, 0, (*weight)[0]};
-  }
-  bool transposed = op->name == "nn.conv2d_transpose" || op->name == "nn.conv1d_transpose" ||
-                    op->name == "nn.conv3d_transpose";
-  bool conv = op->name == "nn.conv2d" || op->name == "nn.conv1d" || op->name == "nn.conv3d";
-  if (!conv && !transposed) return std::nullopt;
-  // The channels of a grouped transposed convolution are spread over two weight axes.
-  if (transposed && *attr_value(c.attrs, "groups").get_if<int64_t>() != 1) return std::nullopt;
-  std::string data = *attr_value(c.attrs, "data_layout").get_if<std::string>();
-  std::string out = *attr_value(c.attrs, "out_layout").get_if<std::string>();
-  std::string kernel = *attr_value(c.attrs, "kernel_layout").get_if<std::string>();
-  Layout result_layout = Layout::of(out.empty() ? data : out), kernel_layout = Layout::of(kernel);
-  if (result_layout.block_of('C') != 1 || kernel_layout.block_of('O') != 1) return std::nullopt;
-  int64_t at = result_layout.index_of('C'), weight_at = kernel_layout.index_of('O');
-  if (at < 0 || weight_at < 0) return std::nullopt;
-  return Channels{at, weight_at, (*weight)[static_cast<size_t>(weight_at)]};
-}
 
 // True when a tensor that broadcasts against a rank-`rank` one varies along `axis` only.
 bool varies_along(const Expr& e, int64_t axis, int64_t rank, int64_t count) {
@@ -114,12 +68,12 @@ class Folder : public Rewriter {
       if (bias_add) {
         // As a tensor that broadcasts by itself.
         int64_t rank = as<TensorTypeNode>(value->type)->rank();
-        int64_t axis = *attr_value(sum->attrs, "axis").get_if<int64_t>();
+        int64_t axis = int_attr(*sum, "axis");
         std::vector<int64_t> shape(static_cast<size_t>(rank), 1);
         auto length = static_shape(bias);
         if (!length) continue;
         shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = (*length)[0];
-        wide = reshape(bias, shape);
+        wide = make_call("reshape", {bias}, {{"newshape", to_value(shape)}}, *sum);
       }
       Expr scaled = scale_weights(sum->args[heavy], scale);
       if (!scaled) continue;
@@ -134,7 +88,7 @@ class Folder : public Rewriter {
   Expr scale_weights(const Expr& value, const Expr& scale) {
     auto* c = as<CallNode>(value);
     if (c == nullptr) return nullptr;
-    auto channels = channels_of(*c);
+    auto channels = output_channels(*c);
     auto* type = as<TensorTypeNode>(value->type);
     auto* weight = as<TensorTypeNode>(channels ? c->args[1]->type : Type());
     auto* scale_type = as<TensorTypeNode>(scale->type);
@@ -148,7 +102,8 @@ class Folder : public Rewriter {
     int64_t total = 1;
     for (int64_t d : *scale_shape) total *= d;
     shape[static_cast<size_t>(channels->weight_axis)] = total;
-    Expr scaled = call("multiply", {c->args[1], reshape(scale, shape)}, nullptr, c->span);
+    Expr wide = make_call("reshape", {scale}, {{"newshape", to_value(shape)}}, *c);
+    Expr scaled = call("multiply", {c->args[1], wide}, nullptr, c->span);
     return call(c->op, {c->args[0], scaled}, c->attrs, c->span);
   }
 

@@ -3,7 +3,7 @@
 // before                                               after
 //   multiply(nn.conv2d(%x, %w), %s)                      nn.conv2d(%x, %w * s')
 //   multiply(add(nn.conv2d(%x, %w), %b), %s)             add(nn.conv2d(%x, %w * s'), %b * %s)
-//   multiply(nn.dense(%x, %w), %s)                       nn.dense(%x, %w * s')
+//   multiply(nn.dense(%x, %w), %s)                       nn.dense(%x, %w * s')   (and matmul)
 //
 // %s varies along the output channels only. Legal when the weight, the scale and the bias are
 // constants (FoldConstant then computes the products) and nobody else uses the unscaled value. The

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "passes/alter_op_layout.h"
+#include "passes/combine_parallel.h"
 #include "passes/compile_match.h"
 #include "passes/convert_layout.h"
 #include "passes/dead_code_elimination.h"
@@ -34,6 +35,9 @@ namespace {
 
 constexpr std::array kAll{
     &kAlterOpLayout,
+    &kCombineParallelBatchMatmul,
+    &kCombineParallelConv2D,
+    &kCombineParallelDense,
     &kCompileMatch,
     &kConvertLayout,
     &kDeadCodeElimination,
@@ -74,6 +78,9 @@ constexpr std::array kOptimize{
     &kSimplifyExpr,
     &kEliminateCommonSubexpr,  // equal operators with equal operands are one
     &kFoldExplicitPadding,
+    &kCombineParallelConv2D,
+    &kCombineParallelDense,
+    &kCombineParallelBatchMatmul,
     &kFoldScaleAxis,
     &kConvertLayout,
     &kSubPixelConvolution,

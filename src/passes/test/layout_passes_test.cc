@@ -34,6 +34,18 @@ TEST(FoldScaleAxis, into_a_convolution) {
                  folding_context());
 }
 
+TEST(FoldScaleAxis, into_the_columns_of_a_product) {
+  auto product = [](const std::string& body) {
+    return "def @main(%x: Tensor[(2, 3), float32]) { " + body + " }";
+  };
+  expect_becomes(kFoldScaleAxis,
+                 product("multiply(nn.matmul(%x, ones(shape=[3, 8], dtype=\"float32\")), "
+                         "full(2f, shape=[8], dtype=\"float32\"))"),
+                 product("nn.matmul(%x, multiply(ones(shape=[3, 8], dtype=\"float32\"), "
+                         "reshape(full(2f, shape=[8], dtype=\"float32\"), newshape=[1, 8])))"),
+                 folding_context());
+}
+
 TEST(FoldScaleAxis, through_a_bias) {
   expect_becomes(kFoldScaleAxis,
                  dense("multiply(add(nn.dense(%x, " + kWeight +

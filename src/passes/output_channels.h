@@ -1,0 +1,23 @@
+// Where convolutions and matrix products keep the results that different rows of the weight give.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "ir/expr.h"
+
+namespace relay {
+
+struct OutputChannels {
+  int64_t result_axis;         // of the result
+  int64_t weight_axis;         // of the weight, the second argument
+  int64_t count;               // extent of both
+  std::string_view attribute;  // that repeats the count, where there is one; empty: none
+  bool grouped;                // a channel sees a part of the input only, by its position
+};
+
+// nullopt for other operators, sizes that are not known, blocked layouts, and a grouped transposed
+// convolution, whose channels are spread over two axes of the weight.
+std::optional<OutputChannels> output_channels(const CallNode& c);
+
+}  // namespace relay
