@@ -30,7 +30,8 @@ struct Compiled {
 
 class Cache {
  public:
-  explicit Cache(const Target& target) : target_(runnable(target)) {}
+  Cache(const Target& target, std::shared_ptr<KernelCache> on_disk)
+      : target_(runnable(target)), on_disk_(std::move(on_disk)) {}
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
     runtime::Module module = find(f);
@@ -56,7 +57,8 @@ class Cache {
     ComposedKernel composed = compose(*f.get(), "constant");
     tir::PrimFunc kernel =
         tir::lower_loops(schedule_kernel(composed.func, target_info(target_), 1));
-    auto jit = std::make_shared<JitModule>(std::vector<tir::PrimFunc>{kernel}, target_);
+    auto jit =
+        std::make_shared<JitModule>(std::vector<tir::PrimFunc>{kernel}, target_, on_disk_.get());
     runtime::Program program;
     runtime::KernelInfo info;
     info.name = "constant";
@@ -93,14 +95,16 @@ class Cache {
   }
 
   Target target_;
+  std::shared_ptr<KernelCache> on_disk_;
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::vector<Compiled>> known_;
 };
 
 }  // namespace
 
-ConstantEvaluator make_constant_evaluator(const Target& target) {
-  auto cache = std::make_shared<Cache>(target);
+ConstantEvaluator make_constant_evaluator(const Target& target,
+                                          std::shared_ptr<KernelCache> on_disk) {
+  auto cache = std::make_shared<Cache>(target, std::move(on_disk));
   return [cache](const Function& f, const std::vector<Tensor>& args) {
     return cache->evaluate(f, args);
   };

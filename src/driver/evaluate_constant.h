@@ -1,14 +1,18 @@
 // Values of constant expressions at compile time.
 #pragma once
 
+#include <memory>
+
+#include "codegen/kernel_cache.h"
 #include "codegen/target.h"
 #include "passes/pass.h"
 
 namespace relay {
 
 // Evaluates pure functions of tensors, each compiled to one kernel in this process. Kernels are
-// kept, so equal expressions on different weights are compiled once. May be copied; copies share
-// the kernels.
-ConstantEvaluator make_constant_evaluator(const Target& target);
+// kept, so equal expressions on different weights are compiled once, and their code is in `on_disk`
+// (may be null) for the next time. May be copied; copies share the kernels.
+ConstantEvaluator make_constant_evaluator(const Target& target,
+                                          std::shared_ptr<KernelCache> on_disk = nullptr);
 
 }  // namespace relay

@@ -1,10 +1,14 @@
 #include "codegen/llvm/codegen.h"
 
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Analysis/AliasAnalysis.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/BLAKE3.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
@@ -21,9 +25,6 @@
 
 namespace relay {
 namespace {
-
-// Enough kernels for a thread to be worth its own LLVM context, few enough to balance.
-constexpr size_t kKernelsPerObject = 4;
 
 void initialize_llvm() {
   static std::once_flag once;
@@ -54,6 +55,18 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
 
 // The cheap pipeline: stack slots to registers, common subexpressions, canonical forms, and loop
 // invariants out of loops. Loops are scheduled already; O2 would add time and no speed.
+llvm::ModulePassManager pipeline() {
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass(true));
+  passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
+  llvm::ModulePassManager all;
+  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
+  return all;
+}
+
 void optimize_module(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -65,31 +78,57 @@ void optimize_module(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  passes.addPass(llvm::EarlyCSEPass(true));
-  passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), true));
-  llvm::ModulePassManager all;
-  all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
-  all.run(module, modules);
+  pipeline().run(module, modules);
+}
+
+// One kernel as it was built, before any pass.
+std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
+                                           const llvm::DataLayout& layout, const tir::PrimFunc& f,
+                                           const Target& target) {
+  auto module = std::make_unique<llvm::Module>("relay", context);
+  module->setTargetTriple(target.triple);
+  module->setDataLayout(layout);
+  codegen::build_kernel(*module, f, target);
+  return module;
+}
+
+void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine,
+                        const tir::PrimFunc& f) {
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream)) {
+    throw InternalError("internal error: invalid LLVM IR for " + f->name + ": " + problem);
+  }
+  optimize_module(module, machine);
 }
 
 std::unique_ptr<llvm::Module> make_module(llvm::LLVMContext& context, llvm::TargetMachine& machine,
-                                          const tir::PrimFunc* begin, const tir::PrimFunc* end,
-                                          const Target& target) {
-  auto module = std::make_unique<llvm::Module>("relay", context);
-  module->setTargetTriple(target.triple);
-  module->setDataLayout(machine.createDataLayout());
-  for (const tir::PrimFunc* f = begin; f != end; ++f) codegen::build_kernel(*module, *f, target);
-  std::string problem;
-  llvm::raw_string_ostream stream(problem);
-  if (llvm::verifyModule(*module, &stream)) {
-    throw InternalError("internal error: invalid LLVM IR for " + (*begin)->name + ": " + problem);
-  }
-  optimize_module(*module, machine);
+                                          const tir::PrimFunc& f, const Target& target) {
+  auto module = build_module(context, machine.createDataLayout(), f, target);
+  check_and_optimize(*module, machine, f);
   return module;
+}
+
+// All but the kernel that decides about its object code.
+std::string settings_of(const Target& target) {
+  // The names of passes are those of their classes.
+  std::string out = "relay " RELAY_VERSION " llvm " LLVM_VERSION_STRING "\n" + target.triple +
+                    "\n" + target.cpu + "\n" + target.features + "\npic small default fast\n";
+  llvm::raw_string_ostream stream(out);
+  pipeline().printPipeline(stream, [](llvm::StringRef name) { return name; });
+  return out;
+}
+
+// Equal keys have equal object code: a hash of the settings and of the code before the passes.
+std::string key_of(const llvm::Module& module, const std::string& settings) {
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::WriteBitcodeToFile(module, stream);
+  llvm::BLAKE3 hash;
+  hash.update(settings);
+  hash.update(
+      llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()));
+  return llvm::toHex(hash.final(), true);
 }
 
 std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
@@ -105,18 +144,26 @@ std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeG
 }  // namespace
 
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
-                                         const Target& target, int threads) {
-  initialize_llvm();
-  size_t count = (kernels.size() + kKernelsPerObject - 1) / kKernelsPerObject;
-  std::vector<ObjectCode> out(count);
-  for_each_parallel(count, threads, [&](size_t i) {
+                                         const Target& target, int threads, KernelCache* cache) {
+  const llvm::DataLayout layout = make_machine(target)->createDataLayout();
+  const std::string settings = settings_of(target);
+  std::vector<ObjectCode> out(kernels.size());
+  for_each_parallel(kernels.size(), threads, [&](size_t i) {
     llvm::LLVMContext context;
+    context.setDiscardValueNames(true);
+    auto module = build_module(context, layout, kernels[i], target);
+    std::string key;
+    if (cache != nullptr) {
+      key = key_of(*module, settings);
+      if (auto known = cache->find(key)) {
+        out[i] = std::move(*known);
+        return;
+      }
+    }
     auto machine = make_machine(target);
-    size_t begin = i * kKernelsPerObject;
-    size_t end = std::min(kernels.size(), begin + kKernelsPerObject);
-    auto module =
-        make_module(context, *machine, kernels.data() + begin, kernels.data() + end, target);
+    check_and_optimize(*module, *machine, kernels[i]);
     out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+    if (cache != nullptr) cache->insert(key, out[i]);
   });
   return out;
 }
@@ -127,7 +174,7 @@ std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target
   llvm::LLVMContext context;
   auto machine = make_machine(target);
   for (const tir::PrimFunc& f : kernels)
-    make_module(context, *machine, &f, &f + 1, target)->print(stream, nullptr);
+    make_module(context, *machine, f, target)->print(stream, nullptr);
   return out;
 }
 
@@ -136,7 +183,7 @@ std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Targe
   auto machine = make_machine(target);
   for (const tir::PrimFunc& f : kernels) {
     llvm::LLVMContext context;
-    auto module = make_module(context, *machine, &f, &f + 1, target);
+    auto module = make_module(context, *machine, f, target);
     out += emit(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
   }
   return out;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/kernel_cache.h"
 #include "codegen/target.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/stmt.h"
@@ -14,10 +15,12 @@ namespace relay {
 // A relocatable object file.
 using ObjectCode = std::string;
 
-// Object files for lowered kernels (tir/lower_loops.h), split over threads. The split depends on
-// the kernels only, so the bytes do not depend on the number of threads. Throws UserError E0404.
+// An object file for each lowered kernel (tir/lower_loops.h), made on that many threads. What
+// `cache` (may be null) holds is taken from there, and the rest is put there. The bytes depend on
+// the kernel and the target only. Throws UserError E0404.
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
-                                         const Target& target, int threads);
+                                         const Target& target, int threads,
+                                         KernelCache* cache = nullptr);
 
 // One shared object from these objects, exporting the descriptor that lists the kernels in order
 // (runtime/core/kernel_abi.h) and needing nothing but libc and libm. Equal input gives equal bytes.
@@ -27,7 +30,8 @@ std::string link_shared(const std::vector<ObjectCode>& objects,
 // Kernels compiled into this process.
 class JitModule {
  public:
-  JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target);
+  JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+            KernelCache* cache = nullptr);
   ~JitModule();
   JitModule(JitModule&&) noexcept;
   JitModule& operator=(JitModule&&) noexcept;

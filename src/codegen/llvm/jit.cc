@@ -29,9 +29,10 @@ struct JitModule::Impl {
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 
-JitModule::JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target)
+JitModule::JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                     KernelCache* cache)
     : impl_(std::make_unique<Impl>()) {
-  std::vector<ObjectCode> objects = generate_objects(kernels, target, 1);
+  std::vector<ObjectCode> objects = generate_objects(kernels, target, 1, cache);
   // The code is there already: what it was made for is told, since finding out takes long.
   impl_->jit = check(llvm::orc::LLJITBuilder()
                          .setJITTargetMachineBuilder(
