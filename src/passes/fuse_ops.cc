@@ -185,8 +185,7 @@ class Fuser {
     } else if (mine == FusionClass::OutEWiseFusable || mine == FusionClass::CommReduce) {
       // The epilogue keeps the tile's shape.
       fuse = phase == 0 && all_at_most(FusionClass::Broadcast, true);
-      if (!fuse && phase == 0)
-        reason_[root(i)] = "the next operator is no element-wise epilogue of the same shape";
+      if (!fuse && phase == 0) reason_[root(i)] = "no element-wise epilogue of the same shape";
     } else if (mine <= FusionClass::Broadcast) {
       fuse = phase == 0 ? all_at_most(FusionClass::Broadcast, false)
                         : all_at_most(FusionClass::Injective, false) || reduces_into(i) ||
@@ -210,15 +209,15 @@ class Fuser {
       reductions += reduction_[g] != nullptr;
     }
     if (phase < 2 && heavy + reductions > 1 && heavy < 2) {
-      reason_[root(i)] = "the kernel would hold two reductions of different kinds";
+      reason_[root(i)] = "two reductions of different kinds in one kernel";
       return;
     }
     if (heavy > 1) {
-      reason_[root(i)] = "the kernel would hold two heavy operators";
+      reason_[root(i)] = "two heavy operators in one kernel";
       return;
     }
     if (static_cast<size_t>(total) > max_depth_) {
-      reason_[root(i)] = "the kernel holds the most operators allowed";
+      reason_[root(i)] = "more operators in one kernel than are allowed";
       return;
     }
     for (int m : members) join(m, n.ipdom);
@@ -337,6 +336,36 @@ class Fuser {
     return Rewrite(*this, kernels).apply(f_);
   }
 
+  // What keeps the kernel whose value is node i's from taking the next operator, by that operator's
+  // name; empty when no operator uses the value.
+  std::string why_it_ends(int i) {
+    constexpr size_t kNamed = 3;
+    const GraphNode& n = nodes_[i];
+    std::string users;
+    std::vector<std::string_view> named;
+    bool elsewhere = false;
+    for (int u : n.users) {
+      if (u < 0 || nodes_[u].scope != n.scope) elsewhere = true;
+      if (u < 0) continue;
+      std::string_view name = as<OpNode>(nodes_[u].call->op)->name;
+      if (std::find(named.begin(), named.end(), name) != named.end()) continue;
+      named.push_back(name);
+      if (named.size() <= kNamed) users += (users.empty() ? "" : ", ") + std::string(name);
+    }
+    if (named.empty()) return "";
+    if (named.size() > kNamed) users += ", ...";
+    std::string reason = reason_[root(i)];
+    if (n.fusion == FusionClass::Opaque) {
+      reason = std::string(as<OpNode>(n.call->op)->name) + " is a kernel of its own";
+    } else if (n.ipdom < 0) {
+      reason = elsewhere ? "something outside this scope needs the value, too"
+                         : "several need the value and do not meet again";
+    } else if (reason.empty()) {
+      reason = "it takes no operator of this kind in front of it";
+    }
+    return users + ": " + reason;
+  }
+
   // Scalars are worth more as immediates than as arguments.
   static bool is_immediate(const Expr& e) {
     auto* c = as<ConstantNode>(e);
@@ -391,7 +420,7 @@ class Fuser {
       spans.push_back(c.span);
     }
     Dict attrs{{attr::kPrimitive, Value(int64_t{1})}};
-    const std::string& reason = reason_[root(k.last)];
+    std::string reason = why_it_ends(k.last);
     if (!reason.empty()) attrs[attr::kFusionReason] = Value(reason);
     Span span = Span::join(spans);
     Function f = function(std::move(params), body, body->type, {}, std::move(attrs), span);

@@ -14,13 +14,21 @@
 
 namespace relay {
 
-// A kernel of the program: the primitive function and its composed body. Equal primitive functions
-// are one kernel.
+// A call of a kernel: the model's nodes that it computes, and why it ends where it does (see
+// attr::kFusionReason).
+struct KernelSite {
+  std::string origin;
+  std::string ends;
+};
+
+// A kernel of the program: the primitive function and its composed body. Primitive functions that
+// compute the same are one kernel, called at several sites.
 struct ProgramKernel {
   std::string name;  // unique, a C identifier
   Function primitive;
   KernelOf what;
   ComposedKernel composed;
+  std::vector<KernelSite> sites;
 };
 
 // What the memory plan came to, for one function.

@@ -27,12 +27,24 @@ int32_t ProgramBuilder::string(const std::string& text) {
   return it->second;
 }
 
-int32_t ProgramBuilder::kernel(const Function& primitive, KernelOf what) {
+int32_t ProgramBuilder::kernel(const Function& called, KernelOf what) {
+  KernelSite site{called->span.describe(), ""};
+  // Why a call's kernel ends is no part of what it computes.
+  Function primitive = called;
+  if (auto reason = called->attrs.find(attr::kFusionReason); reason != called->attrs.end()) {
+    if (auto* text = reason->second.get_if<std::string>()) site.ends = *text;
+    Dict attrs = called->attrs;
+    attrs.erase(attr::kFusionReason);
+    primitive = function(called->params, called->body, called->ret_type, called->type_params,
+                         std::move(attrs), called->span);
+  }
   uint64_t hash = structural_hash(primitive);
   std::vector<int32_t>& same_hash = kernels_by_hash_[hash];
   for (int32_t k : same_hash) {
-    const ProgramKernel& known = out.kernels[static_cast<size_t>(k)];
-    if (known.what == what && structural_equal(known.primitive, primitive)) return k;
+    ProgramKernel& known = out.kernels[static_cast<size_t>(k)];
+    if (known.what != what || !structural_equal(known.primitive, primitive)) continue;
+    known.sites.push_back(std::move(site));
+    return k;
   }
   int32_t index = static_cast<int32_t>(out.kernels.size());
   same_hash.push_back(index);
@@ -40,10 +52,10 @@ int32_t ProgramBuilder::kernel(const Function& primitive, KernelOf what) {
   if (what == KernelOf::sizes) name += "_sizes";
   int count = name_counts_[name]++;
   if (count > 0) name += "_" + std::to_string(count);
-  ProgramKernel k{name, primitive, what, compose(*primitive.get(), name, what)};
+  ProgramKernel k{name, primitive, what, compose(*primitive.get(), name, what), {site}};
   runtime::KernelInfo info;
   info.name = name;
-  info.origin = primitive->span.describe();
+  info.origin = site.origin;
   const tir::PrimFuncNode& f = *k.composed.func.get();
   for (const tir::Buffer& b : f.params) {
     int64_t bytes = static_cast<int64_t>(b->dtype.bytes());

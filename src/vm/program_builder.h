@@ -16,7 +16,7 @@ class ProgramBuilder {
   Bytecode run();
   int32_t constant(const Tensor& t);
   int32_t string(const std::string& text);
-  int32_t kernel(const Function& primitive, KernelOf what = KernelOf::result);
+  int32_t kernel(const Function& called, KernelOf what = KernelOf::result);
   // The n-th name for a size that only a run tells. Kernels share these names, so that equal
   // kernels are one; a name means something for one call of a kernel.
   TypeVar size_name(size_t n);

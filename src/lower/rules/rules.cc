@@ -53,13 +53,21 @@ int inline_producers(Schedule& s) {
   return count;
 }
 
+struct Rule {
+  const char* name;
+  const char* takes;  // for the sentence about a kernel that it declines
+  std::string (*schedule)(Schedule& s, const TargetInfo& target);
+};
+
 // The rules for whole kernels, the most special first; the first that fits takes the kernel.
-using Rule = std::string (*)(Schedule& s, const TargetInfo& target);
 constexpr Rule kRules[] = {
-    schedule_winograd,
-    schedule_row_reduction,
-    schedule_column_reduction,
-    schedule_tiled_sum,
+    {"winograd", "convolutions by minimal filtering with whole vectors of channels",
+     schedule_winograd},
+    {"row_reduction", "reductions of the last axes that read each element once",
+     schedule_row_reduction},
+    {"column_reduction", "reductions of leading axes", schedule_column_reduction},
+    {"tiled_sum", "one float32 sum of products with constant sizes and neighbouring columns",
+     schedule_tiled_sum},
 };
 
 // Some loop of it runs no time at all: its extent is the constant 0.
@@ -84,19 +92,24 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& t
     return s.func();
   }
   int inlined = inline_producers(s);
-  std::string why_not;
-  for (Rule rule : kRules) {
+  std::string why_not, declined;
+  for (const Rule& rule : kRules) {
     Schedule attempt = s;
+    std::string reason = std::string("takes only ") + rule.takes;
     try {
-      std::string text = rule(attempt, target);
+      std::string text = rule.schedule(attempt, target);
       if (!text.empty()) {
         attempt.annotate_func("schedule", text);
+        attempt.annotate_func("rule", rule.name);
+        if (!declined.empty()) attempt.annotate_func("declined", declined);
         return attempt.func();
       }
     } catch (const UserError& e) {
       // A step is not legal for this kernel; another rule takes it.
       why_not = e.diagnostics().front().message + ": " + e.diagnostics().front().found_text;
+      reason = why_not;
     }
+    declined += (declined.empty() ? "" : "\n") + std::string(rule.name) + ": " + reason;
   }
   std::string text = why_not.empty() ? "loops: " : "loops (" + why_not + "): ";
   if (inlined > 0) text += std::to_string(inlined) + " producers inlined; ";
@@ -113,6 +126,8 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& t
   }
   text.resize(text.size() - 2);
   s.annotate_func("schedule", text);
+  s.annotate_func("rule", "loops");
+  s.annotate_func("declined", declined);
   return s.func();
 }
 

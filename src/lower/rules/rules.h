@@ -19,8 +19,9 @@ struct TargetInfo {
   bool has_fma = false;
 };
 
-// The kernel in the loops of the rule that fits it; the rule says what it did in the attribute
-// "schedule". At opt level 0 every block stays as it was composed.
+// The kernel in the loops of the rule that fits it. Its attributes say what was done: "rule" names
+// the rule, "schedule" is the rule's sentence, "declined" has a line for each rule that did not take
+// the kernel. At opt level 0 every block stays as it was composed.
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& target,
                               int opt_level);
 

@@ -147,18 +147,31 @@ TEST(FuseOps, level_zero_and_max_depth_limit_a_kernel) {
   EXPECT_EQ(kernels(on(kXW, "exp(sqrt(tanh(nn.relu(%x))))"), ctx), "nn.relu tanh | sqrt exp");
 }
 
-TEST(FuseOps, says_why_a_kernel_ends) {
-  Module out =
-      pass_test::apply(kFuseOps, pass_test::parse(on(kXW, "sum(nn.dense(%x, %w), axis=[1])")));
-  bool said = false;
+// Why the kernels of @main end, the last one first; "-" for no reason.
+std::string reasons(const std::string& body) {
+  Module out = pass_test::apply(kFuseOps, pass_test::parse(on(kXW, body)));
+  std::string text;
   post_order(
       out->find("main"),
       [&](const Node& n) {
         auto* f = as<FunctionNode>(&n);
-        said |= f != nullptr && f->has_attr(attr::kFusionReason);
+        if (f == nullptr || !f->is_primitive()) return;
+        auto it = f->attrs.find(attr::kFusionReason);
+        if (!text.empty()) text += " | ";
+        text += it == f->attrs.end() ? "-" : *it->second.get_if<std::string>();
       },
       family::expr);
-  EXPECT_TRUE(said);
+  return text;
+}
+
+TEST(FuseOps, says_which_operator_a_kernel_does_not_take_and_why) {
+  EXPECT_EQ(reasons("sum(nn.dense(%x, %w), axis=[1])"),
+            "- | sum: no element-wise epilogue of the same shape");
+  EXPECT_EQ(reasons("nn.dense(nn.dense(%x, %w), %w)"),
+            "- | nn.dense: no element-wise epilogue of the same shape");
+  EXPECT_EQ(reasons("(nn.dense(nn.relu(%x), %w), nn.relu(%x))").find("element-wise"),
+            std::string::npos);
+  EXPECT_EQ(reasons("nn.relu(nn.dense(%x, %w))"), "-");
 }
 
 }  // namespace
