@@ -84,6 +84,7 @@ def build(
     params: dict | None = None,
     opt_level: int | None = None,
     num_threads: int = 0,
+    cache: bool = True,
 ) -> Executable:
     """Returns the compiled program.
 
@@ -91,8 +92,9 @@ def build(
     params: values of @main's parameters by name, which become constants.
     opt_level: 0 to 3; None: the PassContext's, else 3.
     num_threads: threads that kernels are split over; 0: what the machine offers.
+    cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
     """
-    settings = _settings(target, opt_level, num_threads)
+    settings = _settings(target, opt_level, num_threads) | {"cache": cache}
     return Executable(_core.build(as_module(mod), params or {}, settings))
 
 

@@ -12,6 +12,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "bind/convert.h"
+#include "codegen/kernel_cache.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
 #include "frontend/onnx/onnx.h"
@@ -72,6 +73,7 @@ bool interrupted() {
 
 CompileOptions make_options(nb::handle settings) {
   CompileOptions out;
+  bool cache = true;
   nb::dict given = nb::cast<nb::dict>(settings);
   auto text_set = [](nb::handle names) {
     std::set<std::string, std::less<>> set;
@@ -83,11 +85,13 @@ CompileOptions make_options(nb::handle settings) {
     if (name == "target") out.target = nb::cast<std::string>(value);
     if (name == "opt_level") out.opt_level = nb::cast<int>(value);
     if (name == "num_threads") out.num_threads = nb::cast<int>(value);
+    if (name == "cache") cache = nb::cast<bool>(value);
     if (name == "verify") out.verify = nb::cast<bool>(value);
     if (name == "required_pass") out.required_pass = text_set(value);
     if (name == "disabled_pass") out.disabled_pass = text_set(value);
     if (name == "config") out.config = to_dict(value);
   }
+  if (cache) out.cache = KernelCache::of_user();
   // Ctrl-C stops a compilation between passes.
   out.cancelled = interrupted;
   return out;

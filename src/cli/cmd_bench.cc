@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
+#include "driver/machine_limits.h"
 #include "runtime/profiler.h"
 
 namespace relay::cli {
@@ -63,6 +64,122 @@ void compare(const Options& o) {
   std::printf("%s", table.text().c_str());
 }
 
+// Runs of a profile. The fastest call of a kernel counts: whatever else the machine does only adds.
+constexpr int kProfiledRuns = 10;
+
+// A kernel's calls beside what the machine allows.
+struct KernelReport {
+  std::string name, origin, schedule;
+  int64_t calls = 0;   // in one run
+  double seconds = 0;  // of one call
+  double share = 0;    // of all kernels' time
+  double flops = 0, bytes = 0;
+  Bound bound;  // no name: what the kernel touches is unknown
+
+  double gflops() const { return flops / seconds / 1e9; }
+  double gbytes() const { return bytes / seconds / 1e9; }
+  double of_bound() const { return bound.seconds / seconds; }
+};
+
+// Bytes of constants that one call of each kernel gets.
+std::vector<double> constant_bytes(const runtime::Program& program) {
+  std::vector<double> out(program.kernels.size(), 0);
+  for (const runtime::Function& f : program.functions) {
+    for (const runtime::Instruction& i : f.code) {
+      if (i.op != runtime::Opcode::invoke_kernel) continue;
+      const auto& bytes = program.kernels[static_cast<size_t>(i.a)].buffer_bytes;
+      double total = 0;
+      for (size_t n = 0; n < std::min<size_t>(i.count, bytes.size()); ++n) {
+        const runtime::Operand& operand = f.operands[static_cast<size_t>(i.b) + n];
+        if (operand.kind == runtime::Operand::kConstant && bytes[n] > 0) {
+          total += static_cast<double>(bytes[n]);
+        }
+      }
+      out[static_cast<size_t>(i.a)] = total;
+    }
+  }
+  return out;
+}
+
+std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
+                                         const runtime::Module& module,
+                                         const MachineLimits& limits) {
+  const runtime::Program& program = module.program();
+  nlohmann::json metadata = nlohmann::json::parse(module.metadata(), nullptr, false);
+  auto schedule = [&](size_t i) -> std::string {
+    if (!metadata.is_object() || !metadata.contains("kernels") || i >= metadata["kernels"].size())
+      return "";
+    return metadata["kernels"][i].value("schedule", "");
+  };
+  double footprint = 0;
+  for (const Tensor& t : program.constants) footprint += static_cast<double>(t.byte_size());
+  for (const auto& f : program.functions) footprint += static_cast<double>(f.arena_bytes);
+  std::vector<double> constants = constant_bytes(program);
+  std::vector<KernelReport> out;
+  double total = 0;
+  for (const runtime::Profiler::Row& r : profiler.rows(program)) {
+    auto i = static_cast<size_t>(r.kernel);
+    KernelReport k;
+    k.name = program.kernels[i].name;
+    k.origin = program.kernels[i].origin;
+    k.schedule = schedule(i);
+    k.calls = r.calls / kProfiledRuns;
+    k.seconds = static_cast<double>(r.min_ns) * 1e-9;
+    k.share = k.seconds * static_cast<double>(k.calls);
+    k.flops = static_cast<double>(r.flops);
+    k.bytes = static_cast<double>(r.bytes);
+    double weights = std::min(constants[i], k.bytes);
+    k.bound = bound_of({k.flops, weights, k.bytes - weights}, footprint, limits);
+    // Faster than all its data can be read: it reads a part of them, as a lookup in a table does.
+    constexpr double kMeasurementError = 1.5;
+    if (k.of_bound() > kMeasurementError) k.bound = Bound{};
+    total += k.share;
+    out.push_back(std::move(k));
+  }
+  for (KernelReport& k : out) k.share /= total;
+  return out;
+}
+
+void print_profile(const std::vector<KernelReport>& reports, const MachineLimits& limits) {
+  std::string bandwidths;
+  for (const MachineLimits::Level& l : limits.levels) {
+    bandwidths +=
+        (bandwidths.empty() ? "" : ", ") + l.name + " " + format_number(l.gbytes_per_second, 0);
+  }
+  std::printf("read    %s GB/s (measured)\n\n", bandwidths.c_str());
+  Table table({"kernel", "calls", "time", "share %", "GFLOP/s", "data", "GB/s", "limit",
+               "% of limit", "nodes", "schedule"});
+  // What is left of a terminal's line goes to the sentences.
+  size_t width = std::max<size_t>(terminal_width(), 160);
+  table.limit(0, 36);
+  table.limit(9, (width - 100) / 2);
+  table.limit(10, (width - 100) / 2 + (terminal_width() == 0 ? 30 : 0));
+  for (const KernelReport& k : reports) {
+    bool known = !k.bound.name.empty();
+    // A kernel that hardly counts is not worth a colour.
+    Tone tone = !known || k.share < 0.01 ? Tone::plain
+                : k.of_bound() >= 0.8    ? Tone::good
+                : k.of_bound() >= 0.5    ? Tone::fair
+                                         : Tone::poor;
+    table.row({k.name, std::to_string(k.calls), format_seconds(k.seconds),
+               format_number(100 * k.share, 1), format_number(k.gflops(), 1), format_bytes(k.bytes),
+               format_number(k.gbytes(), 1), k.bound.name,
+               known ? format_number(100 * k.of_bound(), 0) : "", escape_for_terminal(k.origin),
+               k.schedule},
+              tone);
+  }
+  std::printf("%s", table.text().c_str());
+}
+
+nlohmann::ordered_json limits_json(const MachineLimits& limits) {
+  nlohmann::ordered_json out;
+  out["gflops"] = limits.gflops;
+  for (const MachineLimits::Level& l : limits.levels) {
+    out["read_gbytes_per_second"][l.name] = l.gbytes_per_second;
+  }
+  return out;
+}
+
 void run(const Options& o) {
   if (!o.compare.empty()) {
     compare(o);
@@ -87,30 +204,29 @@ void run(const Options& o) {
   }
   std::sort(times.begin(), times.end());
   int threads = ready.module.num_threads();
-  double peak = measure_peak_gflops(threads);
+  double memory = peak_memory();
+  MachineLimits limits;
+  if (o.profile) {
+    limits = measure_limits(threads);
+  } else {
+    limits.gflops = measure_peak_gflops(threads);
+  }
   runtime::Profiler profiler;
-  std::vector<runtime::Profiler::Row> rows;
   if (o.profile || !o.trace.empty()) {
     runtime::RunOptions options;
     options.profiler = &profiler;
-    for (int i = 0; i < 5; ++i) ready.module.run_into(o.function, inputs, outputs, options);
-    rows = profiler.rows(ready.module.program());
+    // The limits were measured with other data in the caches.
+    ready.module.run_into(o.function, inputs, outputs);
+    for (int i = 0; i < kProfiledRuns; ++i) {
+      ready.module.run_into(o.function, inputs, outputs, options);
+    }
   }
+  std::vector<KernelReport> reports = kernel_reports(profiler, ready.module, limits);
   std::string trace = o.trace;
   if (o.profile && trace.empty() && !o.json) trace = "relay-trace.json";
   if (!trace.empty()) {
     write_text(trace, profiler.chrome_trace(ready.module.program()), o.force || o.trace.empty());
   }
-  double total_ns = 0;
-  for (const auto& r : rows) total_ns += static_cast<double>(r.total_ns);
-  nlohmann::json metadata = nlohmann::json::parse(ready.module.metadata(), nullptr, false);
-  auto schedule = [&](int32_t kernel) -> std::string {
-    size_t i = static_cast<size_t>(kernel);
-    if (!metadata.is_object() || !metadata.contains("kernels") || i >= metadata["kernels"].size())
-      return "";
-    return metadata["kernels"][i].value("schedule", "");
-  };
-  const auto& kernels = ready.module.program().kernels;
   if (o.json) {
     nlohmann::ordered_json root;
     if (!ready.target.empty()) root["target"] = ready.target;
@@ -120,19 +236,23 @@ void run(const Options& o) {
     root["p90_seconds"] = quantile(times, 0.9);
     root["compile_seconds"] = ready.compile_seconds;
     root["load_seconds"] = ready.load_seconds;
-    root["peak_memory_bytes"] = peak_memory();
-    root["peak_gflops"] = peak;
+    root["peak_memory_bytes"] = memory;
+    root["peak_gflops"] = limits.gflops;
     root["threads"] = threads;
-    for (const auto& r : rows) {
-      const auto& k = kernels[static_cast<size_t>(r.kernel)];
-      double seconds = static_cast<double>(r.total_ns) / static_cast<double>(r.calls) * 1e-9;
+    if (o.profile) root["limits"] = limits_json(limits);
+    for (const KernelReport& k : reports) {
       root["kernels"].push_back({{"name", k.name},
                                  {"origin", k.origin},
-                                 {"calls", r.calls / 5},
-                                 {"seconds", seconds},
-                                 {"gflops", static_cast<double>(r.flops) / seconds / 1e9},
-                                 {"bytes", r.bytes},
-                                 {"schedule", schedule(r.kernel)}});
+                                 {"calls", k.calls},
+                                 {"seconds", k.seconds},
+                                 {"share", k.share},
+                                 {"gflops", k.gflops()},
+                                 {"bytes", k.bytes},
+                                 {"gbytes_per_second", k.gbytes()},
+                                 {"limit", k.bound.name},
+                                 {"limit_seconds", k.bound.seconds},
+                                 {"of_limit", k.of_bound()},
+                                 {"schedule", k.schedule}});
     }
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
@@ -147,30 +267,19 @@ void run(const Options& o) {
               format_seconds(times.front()).c_str(), format_seconds(quantile(times, 0.5)).c_str(),
               format_seconds(quantile(times, 0.9)).c_str(), times.size(), threads,
               threads == 1 ? "" : "s");
-  std::printf("memory  peak %s\n", format_bytes(peak_memory()).c_str());
+  std::printf("memory  peak %s\n", format_bytes(memory).c_str());
   std::printf("peak    %s GFLOP/s (float32 multiply-add, measured)\n",
-              format_number(peak, 0).c_str());
-  if (rows.empty()) return;
-  Table table(
-      {"kernel", "calls", "time", "share %", "GFLOP/s", "% of peak", "GB/s", "nodes", "schedule"});
-  table.limit(0, 40);
-  table.limit(7, 40);
-  table.limit(8, 60);
-  for (const auto& r : rows) {
-    const auto& k = kernels[static_cast<size_t>(r.kernel)];
-    double seconds = static_cast<double>(r.total_ns) / static_cast<double>(r.calls) * 1e-9;
-    double gflops = static_cast<double>(r.flops) / seconds / 1e9;
-    table.row({k.name, std::to_string(r.calls / 5), format_seconds(seconds),
-               format_number(100 * static_cast<double>(r.total_ns) / total_ns, 1),
-               format_number(gflops, 1), format_number(100 * gflops / peak, 0),
-               format_number(static_cast<double>(r.bytes) / seconds / 1e9, 1),
-               escape_for_terminal(k.origin), schedule(r.kernel)});
+              format_number(limits.gflops, 0).c_str());
+  if (o.profile) {
+    print_profile(reports, limits);
+    double run = static_cast<double>(profiler.run_ns()), kernels = 0;
+    for (const auto& r : profiler.rows(ready.module.program())) {
+      kernels += static_cast<double>(r.total_ns);
+    }
+    std::printf("\nbetween kernels: %s a run (%s %%)\n",
+                format_seconds((run - kernels) / kProfiledRuns * 1e-9).c_str(),
+                format_number(100 * (run - kernels) / run, 1).c_str());
   }
-  std::printf("\n%s", table.text().c_str());
-  double run_ns = static_cast<double>(profiler.run_ns());
-  std::printf("\nbetween kernels: %s a run (%s %%)\n",
-              format_seconds((run_ns - total_ns) / 5 * 1e-9).c_str(),
-              format_number(100 * (run_ns - total_ns) / run_ns, 1).c_str());
   if (!trace.empty()) std::printf("trace: %s (open it in a trace viewer)\n", trace.c_str());
 }
 
@@ -184,7 +293,8 @@ void add_bench(CLI::App& app) {
   sub->add_option("--repeat", o->repeat, "Runs to measure; 0: for two seconds")
       ->check(CLI::Range(0, 1000000));
   sub->add_option("--function", o->function, "The function to run")->capture_default_str();
-  sub->add_flag("--profile", o->profile, "Show every kernel and write a trace");
+  sub->add_flag("--profile", o->profile,
+                "Show every kernel beside what limits it, and write a trace");
   sub->add_option("--trace", o->trace, "Where to write the trace (Trace Event JSON)");
   sub->add_option("--compare", o->compare,
                   "Two reports written with --json: ratios of the first to the second")

@@ -4,6 +4,7 @@
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "codegen/kernel_cache.h"
 
 namespace relay::cli {
 namespace {
@@ -15,6 +16,14 @@ struct Options {
   bool json = false;
   CompileFlags flags;
 };
+
+// "24 of 29 kernels (the entries cannot be written)".
+std::string cache_line(const KernelCache& cache) {
+  KernelCache::Counts counts = cache.counts();
+  std::string note = cache.note();
+  return std::to_string(counts.hits) + " of " + std::to_string(counts.hits + counts.misses) +
+         " kernels" + (note.empty() ? "" : " (" + note + ")");
+}
 
 void run(const Options& o) {
   refuse_existing(o.output, o.force);
@@ -50,7 +59,16 @@ void run(const Options& o) {
     root["arena_bytes"] = compiled.arena_bytes();
     for (const Phase& p : compiled.phases) root["seconds"][p.name] = p.seconds;
     root["total_seconds"] = total;
-    std::printf("%s\n", root.dump(2).c_str());
+    if (options.cache != nullptr) {
+      KernelCache::Counts counts = options.cache->counts();
+      root["cache"] = {{"folder", options.cache->folder()},
+                       {"hits", counts.hits},
+                       {"misses", counts.misses},
+                       {"stored", counts.stored},
+                       {"note", options.cache->note()}};
+    }
+    std::printf("%s\n",
+                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return;
   }
   std::printf("target     %s\n", compiled.target.c_str());
@@ -68,6 +86,7 @@ void run(const Options& o) {
     phases += (phases.empty() ? "" : ", ") + p.name + " " + format_seconds(p.seconds);
   }
   std::printf("time       %s (%s)\n", format_seconds(total).c_str(), phases.c_str());
+  if (options.cache != nullptr) std::printf("cache      %s\n", cache_line(*options.cache).c_str());
   std::printf("wrote      %s\n", o.output.c_str());
 }
 

@@ -9,6 +9,7 @@
 #include "cli/npy.h"
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
+#include "driver/machine_limits.h"
 
 namespace relay::cli {
 namespace {

@@ -20,6 +20,7 @@ struct CompileFlags {
   std::vector<std::string> inputs;  // NAME=SHAPE[:DTYPE]
   std::vector<std::string> disabled;
   bool verify = false;
+  bool no_cache = false;
   bool quiet = false;
 
   void add_to(CLI::App& app);
@@ -30,10 +31,12 @@ struct CompileFlags {
 void add_compile(CLI::App& app);
 void add_run(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_explain(CLI::App& app);
 void add_show(CLI::App& app);
 void add_check(CLI::App& app);
 void add_opt(CLI::App& app);
 void add_fmt(CLI::App& app);
+void add_cache(CLI::App& app);
 // `completion` and `man`, made from the tree itself.
 void add_self_description(CLI::App& app);
 
@@ -48,6 +51,8 @@ struct Ready {
   std::vector<std::string> bound;  // named dimensions that were set to 1
   double compile_seconds = 0;      // 0 for an artifact
   double load_seconds = 0;
+  std::vector<Phase> phases;  // of the compilation; none for an artifact, as are the passes
+  std::vector<PassTiming::Row> passes;
 };
 // `function` is the one to be called: what it does not need may be left out.
 Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function);

@@ -5,6 +5,7 @@
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
+#include "codegen/kernel_cache.h"
 
 namespace relay::cli {
 
@@ -21,6 +22,7 @@ void CompileFlags::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--disable-pass", disabled, "Leave a pass out; may be repeated");
   app.add_flag("--verify", verify, "Check the program after every pass");
+  app.add_flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)");
   app.add_flag("-q,--quiet", quiet, "Print no progress");
 }
 
@@ -30,6 +32,7 @@ CompileOptions CompileFlags::options() const {
   out.opt_level = opt_level;
   out.num_threads = threads;
   out.verify = verify;
+  if (!no_cache) out.cache = KernelCache::of_user();
   for (const std::string& name : disabled) {
     find_pass(name);  // a misspelt name is an error, not a silent nothing
     out.disabled_pass.insert(name);
@@ -65,11 +68,12 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   if (is_artifact(path)) {
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
-    return {module, nullptr, "", {}, 0, seconds(start)};
+    return {module, nullptr, "", {}, 0, seconds(start), {}, {}};
   }
   std::vector<std::string> bound;
   auto start = Clock::now();
   LoadedModel model = read_model(path, flags, bound);
+  double import_seconds = seconds(start);
   CompileOptions options = flags.options();
   if (function != "main") {
     options.config["relay.RemoveUnusedFunctions.entry_functions"] =
@@ -86,7 +90,9 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   double compile_seconds = seconds(start);
   start = Clock::now();
   runtime::Module module = compiled.load(load);
-  return {module, model.module, compiled.target, bound, compile_seconds, seconds(start)};
+  compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
+  return {module,          model.module,   compiled.target, bound,
+          compile_seconds, seconds(start), compiled.phases, compiled.passes};
 }
 
 void refuse_existing(const std::string& path, bool force) {

@@ -32,10 +32,12 @@ int run(int argc, char** argv) {
   add_compile(app);
   add_run(app);
   add_bench(app);
+  add_explain(app);
   add_show(app);
   add_check(app);
   add_opt(app);
   add_fmt(app);
+  add_cache(app);
   add_self_description(app);
   try {
     app.parse(argc, argv);

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,27 @@ std::string cut(const std::string& text, size_t width) {
   return out + "\u2026";
 }
 
+const char* escape_of(Tone tone) {
+  switch (tone) {
+    case Tone::plain:
+      return "";
+    case Tone::good:
+      return "\x1b[32m";
+    case Tone::fair:
+      return "\x1b[33m";
+    case Tone::poor:
+      return "\x1b[31m";
+  }
+  return "";
+}
+
 }  // namespace
+
+size_t terminal_width() {
+  winsize size{};
+  if (!stdout_is_terminal() || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
 
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0 && !plain(); }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0 && !plain(); }
@@ -68,7 +89,8 @@ std::string Table::text() const {
       line += right[c] ? pad + all[r][c] : all[r][c] + pad;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    out += (r == 0 && color ? "\x1b[1m" + line + "\x1b[0m" : line) + "\n";
+    const char* tone = r == 0 ? "\x1b[1m" : escape_of(tones_[r - 1]);
+    out += (color && *tone != '\0' ? tone + line + "\x1b[0m" : line) + "\n";
   }
   return out;
 }

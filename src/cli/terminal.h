@@ -13,11 +13,20 @@ namespace relay::cli {
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
+// Columns of the terminal on standard output; 0 when it is none.
+size_t terminal_width();
+
+// How a line is coloured on a terminal.
+enum class Tone { plain, good, fair, poor };
+
 // An aligned table. Columns whose cells are all numbers are aligned right.
 class Table {
  public:
   explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void row(std::vector<std::string> cells, Tone tone = Tone::plain) {
+    rows_.push_back(std::move(cells));
+    tones_.push_back(tone);
+  }
   // The longest cell shown of a column; longer ones are cut with an ellipsis.
   void limit(size_t column, size_t width) { limits_.emplace_back(column, width); }
   std::string text() const;
@@ -25,6 +34,7 @@ class Table {
  private:
   std::vector<std::string> header_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<Tone> tones_;
   std::vector<std::pair<size_t, size_t>> limits_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/diagnostic_codes.h"
 #include "base/parallel.h"
@@ -9,6 +10,7 @@
 #include "codegen/target.h"
 #include "driver/evaluate_constant.h"
 #include "driver/target_info.h"
+#include "ir/op.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
@@ -59,11 +61,53 @@ Target resolve_target(const CompileOptions& options) {
   return target;
 }
 
-std::string function_attr(const Function& f, const char* key) {
+// What the schedule rules noted at a kernel, by key; empty when nothing.
+std::string note_of(const tir::PrimFunc& f, const char* key) {
   auto it = f->attrs.find(key);
-  if (it == f->attrs.end()) return {};
-  auto* text = it->second.get_if<std::string>();
-  return text == nullptr ? std::string() : *text;
+  return it == f->attrs.end() ? std::string() : it->second;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+// "nn.conv2d: data_layout=NHWC, kernel_layout=OHWI32o" for each operator that has layouts.
+std::vector<std::string> layouts_of(const Function& primitive) {
+  std::vector<std::string> out;
+  post_order(
+      primitive->body,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        if (op == nullptr || !c->attrs) return;
+        std::string layouts;
+        for (const auto& [name, value] : attr_values(c->attrs)) {
+          auto* text = value.get_if<std::string>();
+          if (!name.ends_with("layout") || text == nullptr || text->empty()) continue;
+          layouts += (layouts.empty() ? "" : ", ") + name + "=" + *text;
+        }
+        if (!layouts.empty()) out.push_back(std::string(op->name) + ": " + layouts);
+      },
+      family::expr);
+  return out;
+}
+
+// A kernel's nodes without the model's file where that is clear, and never with its folder: where a
+// model lay is nobody's business.
+std::string without_folder(std::string origin, const std::string& source) {
+  if (source.empty()) return origin;
+  auto replace_all = [&](const std::string& from, const std::string& to) {
+    for (size_t at = 0; (at = origin.find(from, at)) != std::string::npos; at += to.size()) {
+      origin.replace(at, from.size(), to);
+    }
+  };
+  replace_all(source + ": node ", "");
+  replace_all(source + ": ", "");
+  replace_all(source, source.substr(source.find_last_of('/') + 1));
+  return origin;
 }
 
 // Provenance and kernels, for `relay show` and profiles; the same for the same input.
@@ -73,7 +117,6 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
   root["target"] = compiled.target;
   root["opt_level"] = options.opt_level;
   if (!options.source_name.empty()) {
-    // The name without its folder: where a model lay is nobody's business.
     root["source"] = options.source_name.substr(options.source_name.find_last_of('/') + 1);
   }
   if (!options.source_hash.empty()) root["source_hash"] = options.source_hash;
@@ -84,7 +127,12 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     item["name"] = k.name;
     item["origin"] = compiled.program.kernels[i].origin;
     item["schedule"] = k.schedule;
-    if (!k.fusion.empty()) item["fusion"] = k.fusion;
+    item["rule"] = k.rule;
+    if (!k.declined.empty()) item["declined"] = k.declined;
+    if (!k.layouts.empty()) item["layouts"] = k.layouts;
+    for (const KernelSite& site : k.sites) {
+      item["sites"].push_back({{"nodes", site.origin}, {"ends", site.ends}});
+    }
     item["flops"] = compiled.program.kernels[i].flops;
     item["bytes"] = compiled.program.kernels[i].bytes;
     kernels.push_back(std::move(item));
@@ -148,9 +196,11 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
     c.composed = checked(observed("compose", k.composed.func));
     c.scheduled = checked(
         observed("schedule", schedule_kernel(c.composed, target_info(target), options.opt_level)));
-    auto note = c.scheduled->attrs.find("schedule");
-    if (note != c.scheduled->attrs.end()) c.schedule = note->second;
-    c.fusion = function_attr(k.primitive, attr::kFusionReason);
+    c.schedule = note_of(c.scheduled, "schedule");
+    c.rule = note_of(c.scheduled, "rule");
+    c.declined = lines_of(note_of(c.scheduled, "declined"));
+    c.layouts = layouts_of(k.primitive);
+    c.sites = k.sites;
     c.lowered = checked(tir::lower_loops(c.scheduled, observed));
   });
   return out;
@@ -172,6 +222,14 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
 
   phases.begin("plan");
   Bytecode bytecode = plan(out.optimized, options);
+  for (runtime::KernelInfo& k : bytecode.program.kernels) {
+    k.origin = without_folder(std::move(k.origin), options.source_name);
+  }
+  for (ProgramKernel& k : bytecode.kernels) {
+    for (KernelSite& site : k.sites) {
+      site.origin = without_folder(std::move(site.origin), options.source_name);
+    }
+  }
   out.arenas = bytecode.arenas;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
@@ -182,7 +240,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   std::vector<tir::PrimFunc> functions;
   for (const CompiledKernel& k : out.kernels) functions.push_back(k.lowered);
   std::vector<ObjectCode> objects =
-      generate_objects(functions, target, runtime::available_threads());
+      generate_objects(functions, target, runtime::available_threads(), options.cache.get());
 
   phases.begin("link");
   out.elf = link_shared(objects, functions, target);
@@ -195,7 +253,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
 }
 
 ConstantEvaluator constant_evaluator(const CompileOptions& options) {
-  return make_constant_evaluator(resolve_target(options));
+  return make_constant_evaluator(resolve_target(options), options.cache);
 }
 
 namespace {
@@ -214,68 +272,6 @@ std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& o
 
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options) {
   return assembly_text(lowered_kernels(compiled), resolve_target(options));
-}
-
-double measure_peak_gflops(int threads) {
-  // Twelve independent accumulators of one vector each, kept in registers by full unrolling.
-  constexpr int kAccumulators = 12;
-  constexpr int64_t kSteps = 100000;
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
-  Target target = Target::native();
-  int lanes = static_cast<int>(target.vector_bits / 32);
-  tir::DType vector = tir::DType::Float(32).with_lanes(lanes);
-  static const relay_kernel kernel = [&] {
-    tir::Buffer out = tir::buffer("out", tir::DType::Float(32), {tir::index(lanes)});
-    tir::Buffer sums = tir::buffer("sums", tir::DType::Float(32),
-                                   {tir::index(kAccumulators * lanes)}, tir::Scope::Register);
-    auto at = [&](int i) {
-      return std::vector<tir::PrimExpr>{tir::ramp(tir::index(i * lanes), tir::index(1), lanes)};
-    };
-    std::vector<tir::Stmt> before, step, after;
-    tir::PrimExpr total;
-    for (int i = 0; i < kAccumulators; ++i) {
-      before.push_back(tir::store(sums, at(i), tir::imm_float(vector, 0.5 + i)));
-      tir::PrimExpr v = tir::load(sums, at(i));
-      step.push_back(
-          tir::store(sums, at(i),
-                     tir::call("fma", vector,
-                               {v, tir::imm_float(vector, 0.999), tir::imm_float(vector, 0.001)})));
-      total = total ? total + v : v;
-    }
-    after.push_back(tir::store(out, at(0), total));
-    tir::Var i = tir::var("i");
-    tir::Stmt body =
-        tir::seq({tir::seq(before), tir::for_(i, tir::index(0), tir::index(kSteps), tir::seq(step)),
-                  tir::seq(after)});
-    tir::PrimFunc f = make<tir::PrimFuncNode>([&](tir::PrimFuncNode& n) {
-      n.name = "relay_peak";
-      n.params = {out};
-      n.body = tir::allocate(sums, body);
-    });
-    static const JitModule jit({f}, target);
-    return jit.functions()[0];
-  }();
-  double best = 0;
-  std::vector<double> rates(static_cast<size_t>(threads));
-  for (int round = 0; round < 3; ++round) {
-    for_each_parallel(rates.size(), threads, [&](size_t t) {
-      alignas(64) float result[64];
-      void* buffers[] = {result};
-      relay_kernel_context ctx{};
-      ctx.abi_version = RELAY_KERNEL_ABI_VERSION;
-      ctx.num_threads = 1;
-      auto start = std::chrono::steady_clock::now();
-      kernel(buffers, nullptr, &ctx);
-      double seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      rates[t] = 2.0 * kAccumulators * lanes * static_cast<double>(kSteps) / seconds / 1e9;
-    });
-    double sum = 0;
-    for (double r : rates) sum += r;
-    best = std::max(best, sum);
-  }
-  return best;
 }
 
 int64_t CompiledModule::constant_bytes() const {

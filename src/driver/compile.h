@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@
 #include "vm/compile.h"
 
 namespace relay {
+
+class KernelCache;
 
 // How far a long compilation is: a phase's name, and how much of it is done (total 0: unknown).
 using Progress = std::function<void(std::string_view phase, int64_t done, int64_t total)>;
@@ -44,6 +47,8 @@ struct CompileOptions {
   std::set<std::string, std::less<>> required_pass;
   std::set<std::string, std::less<>> disabled_pass;
   Dict config;
+  // Kernels that were compiled before (codegen/kernel_cache.h); null: none are kept.
+  std::shared_ptr<KernelCache> cache;
   // Checks the program after every pass.
   bool verify = false;
   std::vector<PassInstrument*> instruments;
@@ -64,11 +69,14 @@ struct Phase {
 struct CompiledKernel {
   std::string name;
   Function primitive;
-  tir::PrimFunc composed;   // blocks as the operators' rules gave them
-  tir::PrimFunc scheduled;  // blocks in the loops of a schedule rule
-  tir::PrimFunc lowered;    // loops and stores, what code generation sees
-  std::string schedule;     // what the rule did, in a sentence
-  std::string fusion;       // why the kernel ends where it ends; empty when nothing stopped it
+  tir::PrimFunc composed;             // blocks as the operators' rules gave them
+  tir::PrimFunc scheduled;            // blocks in the loops of a schedule rule
+  tir::PrimFunc lowered;              // loops and stores, what code generation sees
+  std::string schedule;               // what the rule did, in a sentence
+  std::string rule;                   // its name
+  std::vector<std::string> declined;  // the rules that did not take it: "tiled_sum: takes only ..."
+  std::vector<std::string> layouts;   // of its operators: "nn.conv2d: data_layout=NHWC, ..."
+  std::vector<KernelSite> sites;      // its calls in the program
 };
 
 struct CompiledModule {
@@ -116,9 +124,5 @@ ConstantEvaluator constant_evaluator(const CompileOptions& options);
 
 // A pass context for the options, as `optimize` uses it (for running single passes).
 PassContext pass_context(const CompileOptions& options);
-
-// The machine's peak of float32 multiply-adds in GFLOP/s on `threads` threads, measured with a loop
-// that only touches registers (about 20 ms).
-double measure_peak_gflops(int threads);
 
 }  // namespace relay

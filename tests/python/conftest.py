@@ -4,14 +4,21 @@ A run sees the same examples as the one before, so that a change is judged by wh
 RELAY_EXAMPLES draws that many new ones for each property test.
 """
 
+import atexit
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import hypothesis
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+# Kernels of an earlier run are not those of this one.
+os.environ["RELAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="relay-test-cache-")
+atexit.register(shutil.rmtree, os.environ["RELAY_CACHE_DIR"], ignore_errors=True)
 
 hypothesis.settings.register_profile(
     "relay",

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from command_line import PROGRAM, RELAY, relay, relay_json, small_model
 
-COMMANDS = ("compile", "run", "bench", "show", "check", "opt", "fmt")
+COMMANDS = ("compile", "run", "bench", "explain", "show", "check", "opt", "fmt", "cache")
 
 
 @pytest.fixture(scope="module")

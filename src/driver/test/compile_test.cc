@@ -12,7 +12,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "codegen/kernel_cache.h"
 #include "driver/evaluate.h"
+#include "driver/machine_limits.h"
 #include "driver/test/networks.h"
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
@@ -113,6 +115,44 @@ class Stages : public StageObserver {
  private:
   std::mutex mutex;
 };
+
+TEST(Compile, kernels_come_from_the_cache_the_second_time) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "relay_cache_XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  CompileOptions options = at_level(3);
+  std::string elf = compile(network(), options).elf;
+  for (int round = 0; round < 2; ++round) {
+    options.cache = std::make_shared<KernelCache>(pattern + "/relay", 1 << 20);
+    EXPECT_EQ(compile(network(), options).elf, elf);
+    EXPECT_EQ(options.cache->counts().hits == 0, round == 0);
+    EXPECT_EQ(options.cache->counts().misses == 0, round == 1);
+  }
+  std::filesystem::remove_all(pattern);
+}
+
+TEST(Compile, equal_kernels_are_one_though_they_end_for_different_reasons) {
+  // The first sum's consumer stops it; nothing follows the second.
+  Module mod = parse(R"(
+def @main(%x: Tensor[(4, 8), float32], %w: Tensor[(8, 8), float32]) {
+  let %a = nn.dense(%x, %w);
+  let %b = nn.dense(nn.softmax(%a), %w);
+  %b
+}
+)");
+  CompiledModule compiled = compile(mod, at_level(3));
+  auto sums = std::count_if(compiled.kernels.begin(), compiled.kernels.end(), [](const auto& k) {
+    return k.name.find("dense") != std::string::npos;
+  });
+  EXPECT_EQ(sums, 1);
+  for (const CompiledKernel& k : compiled.kernels) {
+    if (k.name.find("dense") == std::string::npos) continue;
+    ASSERT_EQ(k.sites.size(), 2U);
+    EXPECT_NE(k.sites[0].ends.find("nn.softmax"), std::string::npos);
+    EXPECT_EQ(k.sites[1].ends, "");
+    EXPECT_NE(k.rule, "");
+    EXPECT_FALSE(k.declined.empty());
+  }
+}
 
 TEST(Compile, observers_see_every_stage_of_every_kernel) {
   Stages stages;

@@ -1,0 +1,280 @@
+// `relay explain`: what the compiler did with a model, in the model's own names. All about kernels
+// comes from the metadata that artifacts hold, so a compiled file explains itself as well.
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/diagnostic_codes.h"
+#include "cli/commands.h"
+#include "cli/terminal.h"
+#include "runtime/vm/bytecode.h"
+
+namespace relay::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Options {
+  std::string model;
+  std::string kernel;
+  bool json = false;
+  CompileFlags flags;
+};
+
+// What one function does with memory and beside its kernels.
+struct FunctionReport {
+  std::string name;
+  int64_t arena = 0, lower_bound = 0;
+  int64_t calls = 0, views = 0, copies = 0, allocations = 0, results = 0, in_place = 0;
+};
+
+FunctionReport report_of(const runtime::Program& program, const runtime::Function& f) {
+  using runtime::Opcode;
+  FunctionReport out;
+  out.name = f.name;
+  out.arena = f.arena_bytes;
+  out.results = static_cast<int64_t>(f.results.size());
+  for (const runtime::Instruction& i : f.code) {
+    out.views += i.op == Opcode::reshape;
+    out.copies += i.op == Opcode::copy;
+    out.allocations += i.op == Opcode::alloc_static || i.op == Opcode::alloc_tensor ||
+                       i.op == Opcode::alloc_from_shape;
+    if (i.op != Opcode::invoke_kernel) continue;
+    ++out.calls;
+    const runtime::KernelInfo& k = program.kernels[static_cast<size_t>(i.a)];
+    size_t inputs = k.buffer_bytes.size() - k.num_outputs;
+    for (size_t n = inputs; n < k.buffer_bytes.size(); ++n) {
+      out.in_place += f.operands[static_cast<size_t>(i.b) + n].kind == runtime::Operand::kOutput;
+    }
+  }
+  return out;
+}
+
+// Calls of each kernel in the code.
+std::vector<int64_t> calls_of(const runtime::Program& program) {
+  std::vector<int64_t> out(program.kernels.size(), 0);
+  for (const runtime::Function& f : program.functions) {
+    for (const runtime::Instruction& i : f.code) {
+      if (i.op == runtime::Opcode::invoke_kernel) ++out[static_cast<size_t>(i.a)];
+    }
+  }
+  return out;
+}
+
+// Much arithmetic on every byte in plain loops: no rule keeps its sums in registers.
+bool is_suspect(const Json& k) {
+  constexpr double kBusy = 4;
+  double bytes = k.value("bytes", 0.0), flops = k.value("flops", 0.0);
+  return k.value("rule", "") == "loops" && bytes > 0 && flops > kBusy * bytes;
+}
+
+// All that is known, as `--json` prints it.
+Json describe(const Ready& ready) {
+  const runtime::Program& program = ready.module.program();
+  Json metadata = Json::parse(ready.module.metadata(), nullptr, false);
+  if (!metadata.is_object()) metadata = Json::object();
+  Json out;
+  for (const char* key : {"target", "source", "opt_level"}) {
+    if (metadata.contains(key)) out[key] = metadata[key];
+  }
+  for (const Phase& p : ready.phases) {
+    out["phases"].push_back({{"name", p.name}, {"seconds", p.seconds}});
+  }
+  for (const PassTiming::Row& p : ready.passes) {
+    out["passes"].push_back({{"name", p.name}, {"seconds", p.seconds}, {"changed", p.changed}});
+  }
+  int64_t packed = 0, constant_bytes = 0;
+  std::vector<int64_t> calls = calls_of(program);
+  out["kernels"] = Json::array();
+  Json& kernels = metadata["kernels"];
+  for (size_t i = 0; i < kernels.size() && i < calls.size(); ++i) {
+    Json k = kernels[i];
+    k["calls"] = calls[i];
+    k["suspect"] = is_suspect(k);
+    for (const Json& layout : k.value("layouts", Json::array())) {
+      std::string text = layout.get<std::string>();
+      // A width in the layout of the weights: they stand in panels.
+      size_t weights = std::min(text.find("kernel_layout="), text.find("weight_layout="));
+      if (weights < text.size() && text.find_first_of("0123456789", weights) != text.npos) {
+        packed += calls[i];
+      }
+    }
+    out["kernels"].push_back(std::move(k));
+  }
+  for (const Tensor& t : program.constants) constant_bytes += static_cast<int64_t>(t.byte_size());
+  out["memory"]["constants"] = program.constants.size();
+  out["memory"]["constant_bytes"] = constant_bytes;
+  out["memory"]["packed_weights"] = packed;
+  out["memory"]["functions"] = Json::array();
+  Json arenas = metadata.value("arenas", Json::array());
+  for (const runtime::Function& f : program.functions) {
+    FunctionReport r = report_of(program, f);
+    if (r.calls == 0) continue;
+    for (const Json& a : arenas) {
+      if (a.value("function", "") == f.name) r.lower_bound = a.value("lower_bound", int64_t{0});
+    }
+    out["memory"]["functions"].push_back({{"name", r.name},
+                                          {"arena_bytes", r.arena},
+                                          {"arena_lower_bound", r.lower_bound},
+                                          {"kernel_calls", r.calls},
+                                          {"views", r.views},
+                                          {"copies", r.copies},
+                                          {"allocations", r.allocations},
+                                          {"results", r.results},
+                                          {"results_written_in_place", r.in_place}});
+  }
+  return out;
+}
+
+std::string text_of(const Json& value) { return escape_for_terminal(value.get<std::string>()); }
+
+std::string counted(int64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+// Calls that end for the same reason, together; `most` names of each, 0: all.
+void print_sites(const Json& kernel, size_t most) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  for (const Json& site : kernel.value("sites", Json::array())) {
+    std::string ends = text_of(site["ends"]);
+    auto it = std::find_if(by_reason.begin(), by_reason.end(),
+                           [&](const auto& r) { return r.first == ends; });
+    if (it == by_reason.end()) it = by_reason.insert(it, {ends, {}});
+    it->second.push_back(text_of(site["nodes"]));
+  }
+  for (const auto& [ends, nodes] : by_reason) {
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      if (most > 0 && n == most) {
+        std::printf("  nodes     ... and %s more\n",
+                    counted(static_cast<int64_t>(nodes.size() - n), "call").c_str());
+        break;
+      }
+      std::printf("  nodes     %s\n", nodes[n].c_str());
+    }
+    std::printf("  ends      %s\n", ends.empty() ? "no operator uses the value" : ends.c_str());
+  }
+}
+
+void print_kernel(const Json& k, bool in_full) {
+  constexpr size_t kNamedCalls = 3;
+  const char *bold = stdout_is_terminal() ? "\x1b[1m" : "", *red = *bold ? "\x1b[31m" : "",
+             *plain = *bold ? "\x1b[0m" : "";
+  std::printf("%s%s%s: %s", bold, text_of(k["name"]).c_str(), plain,
+              counted(k["calls"].get<int64_t>(), "call").c_str());
+  if (double flops = k.value("flops", 0.0); flops > 0) {
+    std::printf(", %s MFLOP", format_number(flops / 1e6, 2).c_str());
+  }
+  if (double bytes = k.value("bytes", 0.0); bytes > 0) {
+    std::printf(", %s", format_bytes(bytes).c_str());
+  }
+  std::printf("\n");
+  for (const Json& l : k.value("layouts", Json::array())) {
+    std::printf("  layout    %s\n", text_of(l).c_str());
+  }
+  std::string rule = k.value("rule", "");
+  std::printf("  schedule  %s%s\n", text_of(k["schedule"]).c_str(),
+              rule.empty() ? "" : (" (rule " + rule + ")").c_str());
+  bool suspect = k["suspect"].get<bool>();
+  if (suspect) {
+    std::printf("  %sslow%s      much arithmetic in plain loops, as no rule for sums took it\n",
+                red, plain);
+  }
+  if (suspect || in_full) {
+    for (const Json& d : k.value("declined", Json::array())) {
+      std::printf("  declined  %s\n", text_of(d).c_str());
+    }
+  }
+  print_sites(k, in_full ? 0 : kNamedCalls);
+}
+
+void print_passes(const Json& all) {
+  Table table({"pass", "time", "changed"});
+  for (const Json& p : all.value("passes", Json::array())) {
+    table.row({p["name"].get<std::string>(), format_seconds(p["seconds"].get<double>()),
+               p["changed"].get<bool>() ? "yes" : ""});
+  }
+  std::string phases;
+  for (const Json& p : all.value("phases", Json::array())) {
+    phases += (phases.empty() ? "" : ", ") + p["name"].get<std::string>() + " " +
+              format_seconds(p["seconds"].get<double>());
+  }
+  if (phases.empty()) return;
+  std::printf("time     %s\n\n%s\n", phases.c_str(), table.text().c_str());
+}
+
+void print_memory(const Json& memory) {
+  std::printf("memory   %s, %s; weights of %s stand in panels as the kernels read them\n",
+              counted(memory["constants"].get<int64_t>(), "constant").c_str(),
+              format_bytes(memory["constant_bytes"].get<double>()).c_str(),
+              counted(memory["packed_weights"].get<int64_t>(), "call").c_str());
+  for (const Json& f : memory["functions"]) {
+    std::printf(
+        "  @%s: arena %s (lower bound %s); %s, %s without a copy, %s, %s; %lld of %s "
+        "written in place by kernels\n",
+        text_of(f["name"]).c_str(), format_bytes(f["arena_bytes"].get<double>()).c_str(),
+        format_bytes(f["arena_lower_bound"].get<double>()).c_str(),
+        counted(f["kernel_calls"].get<int64_t>(), "kernel call").c_str(),
+        counted(f["views"].get<int64_t>(), "view").c_str(),
+        f["copies"] == 1 ? "1 copy"
+                         : (std::to_string(f["copies"].get<int64_t>()) + " copies").c_str(),
+        counted(f["allocations"].get<int64_t>(), "allocation").c_str(),
+        static_cast<long long>(f["results_written_in_place"].get<int64_t>()),
+        counted(f["results"].get<int64_t>(), "result").c_str());
+  }
+}
+
+void run(const Options& o) {
+  Ready ready = prepare(o.model, o.flags, "main");
+  Json all = describe(ready);
+  if (!o.kernel.empty()) {
+    Json chosen = Json::array();
+    for (Json& k : all["kernels"]) {
+      if (k["name"] == o.kernel) chosen.push_back(k);
+    }
+    if (chosen.empty()) {
+      throw UserError(
+          Diagnostic(codes::driver_option, {},
+                     "the program has no kernel '" + escape_for_terminal(o.kernel, 100) + "'")
+              .help("relay explain without --kernel lists all"));
+    }
+    all["kernels"] = std::move(chosen);
+  }
+  if (o.json) {
+    std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return;
+  }
+  if (o.kernel.empty()) {
+    if (all.contains("target")) std::printf("target   %s\n", text_of(all["target"]).c_str());
+    for (const std::string& name : ready.bound) {
+      std::printf("note     dimension %s is set to 1; --input NAME=SHAPE sets another size\n",
+                  name.c_str());
+    }
+    print_passes(all);
+    print_memory(all["memory"]);
+    std::printf("\n");
+  }
+  // The heaviest first: they are what a reader looks for.
+  std::vector<Json> kernels(all["kernels"].begin(), all["kernels"].end());
+  auto work = [](const Json& k) {
+    return k["calls"].get<double>() * (k.value("flops", 0.0) + k.value("bytes", 0.0));
+  };
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [&](const Json& a, const Json& b) { return work(a) > work(b); });
+  for (const Json& k : kernels) print_kernel(k, !o.kernel.empty());
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  CLI::App* sub = app.add_subcommand(
+      "explain", "Tell what was fused, which layout and schedule each kernel took, and why");
+  sub->add_option("MODEL", o->model, "ONNX model, Relay text or compiled .so")->required();
+  sub->add_option("--kernel", o->kernel, "One kernel in full: all its calls, the rules it missed");
+  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
+  o->flags.add_to(*sub);
+  sub->add_flag("--json", o->json, "Print the report as JSON");
+  sub->callback([o] { run(*o); });
+}
+
+}  // namespace relay::cli
