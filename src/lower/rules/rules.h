@@ -20,8 +20,8 @@ struct TargetInfo {
 };
 
 // The kernel in the loops of the rule that fits it. Its attributes say what was done: "rule" names
-// the rule, "schedule" is the rule's sentence, "declined" has a line for each rule that did not take
-// the kernel. At opt level 0 every block stays as it was composed.
+// the rule, "schedule" is the rule's sentence, "declined" has a line for each rule that did not
+// take the kernel. At opt level 0 every block stays as it was composed.
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& target,
                               int opt_level);
 
