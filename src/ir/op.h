@@ -126,6 +126,14 @@ using LayoutRule = std::optional<LayoutDecision> (*)(const CallNode& call,
 // Floating point operations of a call with static types (2 per multiply-add).
 using CostRule = double (*)(const CallNode& call);
 
+// How the memory of a call's result lies to that of its arguments, given static types.
+enum class Memory {
+  Own,
+  Joined,  // the elements of all arguments, one after the other (concatenate)
+  Cut,     // the results are the first argument in pieces, one after the other (split)
+};
+using MemoryRule = Memory (*)(const CallNode& call);
+
 // The gradients of the arguments for the gradient of the result.
 using GradientRule = std::vector<Expr> (*)(const Call& call, const Expr& output_gradient);
 
@@ -159,6 +167,7 @@ struct OpInfo {
   // The result has the elements of the first argument in the same order (reshape, squeeze): it can
   // be the same memory.
   bool reshape_only = false;
+  MemoryRule memory = nullptr;  // null: memory of its own
   LayoutRule layout = nullptr;
   CostRule cost = nullptr;
   GradientRule gradient = nullptr;

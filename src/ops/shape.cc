@@ -13,6 +13,13 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
+// Whether a tensor of that type, cut or joined along the axis, is cut or joined in memory.
+bool one_before(const Type& type, int64_t axis) {
+  auto* x = as<TensorTypeNode>(type);
+  auto end = x->shape.begin() + from_front(axis, x->rank());
+  return std::all_of(x->shape.begin(), end, [](const Dim& d) { return dim_equal(d, dim(1)); });
+}
+
 // The elements of `x` in row-major order under another shape.
 TirTensor reshaped(const TirTensor& x, const std::vector<PrimExpr>& shape) {
   return tir::compute("T_reshape", shape, [&](const Indices& i) {
@@ -482,6 +489,10 @@ void add_shape(OpRegistry& registry) {
     }
     return tensor_type(std::move(shape), first->dtype);
   };
+  op.memory = [](const CallNode& call) {
+    int64_t axis = static_cast<const ConcatenateAttrs&>(*call.attrs.get()).axis;
+    return one_before(call.type, axis) ? Memory::Joined : Memory::Own;
+  };
   op.examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 1), float32])"}, "axis=1"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
     size_t axis =
@@ -524,6 +535,10 @@ void add_shape(OpRegistry& registry) {
                  dim(static_cast<int64_t>(list->size())));
     return tensor_type(std::move(shape), (*list)[0]->dtype);
   };
+  op.memory = [](const CallNode& call) {
+    int64_t axis = static_cast<const StackAttrs&>(*call.attrs.get()).axis;
+    return one_before(call.type, axis) ? Memory::Joined : Memory::Own;
+  };
   op.examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "axis=1"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
     size_t axis =
@@ -545,6 +560,10 @@ void add_shape(OpRegistry& registry) {
   op.doc = "Cuts a tensor along an axis into a tuple.";
   op.args = {{"data", "The input."}};
   op.attrs = &SplitAttrs::static_info();
+  op.memory = [](const CallNode& call) {
+    int64_t axis = static_cast<const SplitAttrs&>(*call.attrs.get()).axis;
+    return one_before(call.args[0]->type, axis) ? Memory::Cut : Memory::Own;
+  };
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode* x = ctx.tensor(0);
     if (x == nullptr) return nullptr;
@@ -610,6 +629,7 @@ void add_shape(OpRegistry& registry) {
     return out;
   });
   registry.add(op);
+  op.memory = nullptr;
 
   op.name = "strided_slice";
   op.doc = "Part of a tensor: begin, end and step of each axis.";

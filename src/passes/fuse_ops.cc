@@ -47,6 +47,7 @@ class Fuser {
       if (nodes_[i].fusion == FusionClass::CommReduce) reduction_[i] = nodes_[i].call;
     }
     for (int phase = 0; phase < 3; ++phase) {
+      if (phase == 1) keep_joins();
       for (size_t i = 0; i < nodes_.size(); ++i) try_fuse(static_cast<int>(i), phase);
     }
     return rewrite_function();
@@ -221,6 +222,32 @@ class Fuser {
       return;
     }
     for (int m : members) join(m, n.ipdom);
+  }
+
+  // Tensors that are joined in memory, most of them by kernels that end there, are written where
+  // they belong: no kernel joins them, and none reads them one by one.
+  void keep_joins() {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const CallNode& call = *nodes_[i].call;
+      MemoryRule memory = as<OpNode>(call.op)->row->memory;
+      auto* parts = memory == nullptr ? nullptr : as<TupleNode>(call.args[0]);
+      auto* type = as<TensorTypeNode>(call.type);
+      if (parts == nullptr || type == nullptr || !type->const_shape() ||
+          memory(call) != Memory::Joined) {
+        continue;
+      }
+      auto ends_there = [&](const Expr& part) {
+        auto it = index_.find(part.get());
+        if (it == index_.end()) return false;
+        const GraphNode& n = nodes_[it->second];
+        return n.fusion == FusionClass::Opaque || n.ipdom != static_cast<int>(i) ||
+               group_class(it->second) >= FusionClass::CommReduce;
+      };
+      auto kept = std::count_if(parts->fields.begin(), parts->fields.end(), ends_there);
+      if (2 * kept > static_cast<int64_t>(parts->fields.size())) {
+        nodes_[i].fusion = FusionClass::Opaque;
+      }
+    }
   }
 
   // Element-wise producers of a plain reduction are computed inside it.

@@ -32,6 +32,31 @@ bool is_view(const FunctionNode& f) {
   return at == f.params[0].get();
 }
 
+Memory memory_of(const FunctionNode& f) {
+  auto* c = as<CallNode>(f.body);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  if (op == nullptr || op->row->memory == nullptr || has_open_size(f)) return Memory::Own;
+  Memory memory = op->row->memory(*c);
+  if (memory == Memory::Cut) {
+    const Node* at = c->args[0].get();
+    for (auto* inner = as<CallNode>(at); inner != nullptr; inner = as<CallNode>(at)) {
+      auto* renames = as<OpNode>(inner->op);
+      if (renames == nullptr || !renames->row->reshape_only) return Memory::Own;
+      at = inner->args[0].get();
+    }
+    return f.params.size() == 1 && at == f.params[0].get() ? memory : Memory::Own;
+  }
+  if (memory == Memory::Joined) {
+    // The operands are the parameters in their order, each once.
+    auto* parts = as<TupleNode>(c->args[0]);
+    bool plain = parts != nullptr && parts->fields.size() == f.params.size() &&
+                 std::equal(f.params.begin(), f.params.end(), parts->fields.begin(),
+                            [](const Var& p, const Expr& e) { return p.get() == e.get(); });
+    return plain ? memory : Memory::Own;
+  }
+  return memory;
+}
+
 const Expr& FunctionCompiler::result_of(const Expr& body) {
   const Expr* at = &body;
   while (auto* l = as<LetNode>(*at)) at = &l->body;
@@ -180,7 +205,8 @@ void FunctionCompiler::claim_outputs() {
         if (f != nullptr && is_view(*f)) {
           from = c->args[0];
         } else if (f != nullptr && isa<TensorTypeNode>(l->var->type) &&
-                   !escapes_.contains(l->var.get())) {
+                   !escapes_.contains(l->var.get()) && !homes_.contains(l->var.get()) &&
+                   !joined_.contains(l->var.get())) {
           claimed_.emplace(l->var.get(), next);
           break;
         }

@@ -91,12 +91,15 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
   emit_assumptions(*f.get());
   if (is_view(*f.get())) return emit_view(l, c, *f.get());
   if (has_open_size(f->body->type)) return emit_sized_by_data(c, f);
+  if (joined_.contains(l.var.get())) return emit_join(l, c);
+  if (auto parts = emit_cut(l, c, *f.get())) return *parts;
   std::vector<Operand> operands;
   for (const Expr& a : c.args) operands_of(place_of(a), a->type, operands);
   bool as_object = escapes_.contains(l.var.get());
   auto claimed = claimed_.find(l.var.get());
-  Place result = claimed != claimed_.end() ? Place{Place::kOutput, claimed->second, {}}
-                                           : fresh(f->body->type, as_object, c.span);
+  Place result = claimed != claimed_.end()      ? Place{Place::kOutput, claimed->second, {}}
+                 : homes_.contains(l.var.get()) ? buffer_for(l.var)
+                                                : fresh(f->body->type, as_object, c.span);
   operands_of(result, f->body->type, operands);
   invoke(program_.kernel(f), std::move(operands), c.span);
   if (as_object && isa<TupleTypeNode>(c.type)) {

@@ -10,6 +10,7 @@ runtime::Function FunctionCompiler::run() {
   choose_return();
   find_escapes();
   declare_params();
+  find_joins();
   claim_outputs();
   emit(f_->body, Target{Target::kReturn, 0});
   while (!tasks_.empty()) {
@@ -18,7 +19,7 @@ runtime::Function FunctionCompiler::run() {
     task();
   }
   runtime::Function out = std::move(b_).finish();
-  MemoryPlan plan = plan_memory(buffers_);
+  MemoryPlan plan = plan_buffers();
   for (Operand& o : out.operands) {
     if (o.kind == Operand::kArena) o.index = plan.offsets[static_cast<size_t>(o.index)];
   }

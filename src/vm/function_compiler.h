@@ -1,6 +1,7 @@
 // One function to bytecode. The class is spread over files by what they are about:
 //   function_analysis.cc    which values leave their function, and where results are written
 //   function_dims.cc        parameters, results, and sizes known only at run time
+//   function_pieces.cc      values that are parts of others in memory, so that nothing is copied
 //   function_places.cc      where values are: buffers of the arena, registers, constants, outputs
 //   function_code.cc        instructions for what Let binds, for branches and matches
 //   function_calls.cc       calls: of kernels, functions and closures
@@ -43,6 +44,10 @@ bool has_open_size(const FunctionNode& f);
 
 // A primitive function that only renames the shape of its first parameter.
 bool is_view(const FunctionNode& f);
+
+// How the result's memory lies to that of the arguments, for a primitive function of one operator
+// (and names for its argument's shape) and static types.
+Memory memory_of(const FunctionNode& f);
 
 class FunctionCompiler {
  public:
@@ -112,6 +117,20 @@ class FunctionCompiler {
   int32_t dim_value(const Dim& d, const Span& span);
   int32_t dim_reg(const TypeVar& v, const Span& span);
   int32_t dim_op(DimOpKind op, int32_t a, int32_t b);
+
+  // ---- Pieces
+
+  // Finds the operands of joins that can be computed where the joined value will be.
+  void find_joins();
+  Place emit_join(const LetNode& l, const CallNode& c);
+  // The results as parts of the operand; nullopt when it has no memory that can be shared.
+  std::optional<Place> emit_cut(const LetNode& l, const CallNode& c, const FunctionNode& f);
+  // A buffer inside another.
+  Place piece(int64_t whole, int64_t offset, int64_t bytes);
+  // The buffer of a variable: its place in the value that it becomes part of, or a new one.
+  Place buffer_for(const Var& v);
+  // Offsets of all buffers in the arena.
+  MemoryPlan plan_buffers();
 
   // ---- Places
 
@@ -196,6 +215,19 @@ class FunctionCompiler {
   std::optional<FunctionBuilder::Label> loop_;
   std::unordered_set<int32_t> loop_tensors_;
   std::vector<BufferLifetime> buffers_;
+  // Buffers that are parts of others, those of lower index, by their own index.
+  struct Piece {
+    int64_t whole;
+    int64_t offset;
+  };
+  std::unordered_map<int64_t, Piece> pieces_;
+  // Values that are computed inside the value that they become part of, and the joined values.
+  struct Home {
+    Var whole;
+    int64_t offset;
+  };
+  std::unordered_map<const Node*, Home> homes_;
+  std::unordered_map<const Node*, int64_t> joined_;  // with their buffers, -1: none yet
   // What is still to be written, last first; keeps nested branches off the C stack.
   std::vector<std::function<void()>> tasks_;
 };

@@ -82,6 +82,16 @@ TEST(FuseOps, injective_operators_join_what_is_computed_by_index) {
   EXPECT_EQ(kernels(on(kXW, "concatenate((exp(%x), sqrt(%x)))")), "exp | sqrt | concatenate");
 }
 
+TEST(FuseOps, what_heavy_kernels_write_is_joined_in_memory) {
+  const char* const heavy = "%0 = nn.dense(%x, %w); %1 = nn.dense(%0, %w); ";
+  EXPECT_EQ(kernels(on(kXW, std::string(heavy) + "exp(concatenate((%0, %1)))")),
+            "nn.dense | nn.dense | concatenate | exp");
+  EXPECT_EQ(kernels(on(kXW, std::string(heavy) + "exp(concatenate((%0, %1), axis=1))")),
+            "nn.dense | nn.dense | concatenate exp");
+  // What other functions made is read where it is.
+  EXPECT_EQ(kernels(on(kXW, "exp(concatenate((%x, %w, sqrt(%x))))")), "sqrt | concatenate exp");
+}
+
 TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
   EXPECT_EQ(kernels(on(kXW, "sum(exp(%x), axis=[1])")), "exp sum");
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (sum(%0, axis=[1]), %0)")), "exp | sum");
