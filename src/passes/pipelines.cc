@@ -9,9 +9,11 @@
 #include "passes/dead_code_elimination.h"
 #include "passes/defunctionalization.h"
 #include "passes/defuse_ops.h"
+#include "passes/div_to_mul.h"
 #include "passes/dynamic_to_static.h"
 #include "passes/eliminate_common_subexpr.h"
 #include "passes/eta_expand.h"
+#include "passes/fast_math.h"
 #include "passes/fold_constant.h"
 #include "passes/fold_explicit_padding.h"
 #include "passes/fold_scale_axis.h"
@@ -43,9 +45,11 @@ constexpr std::array kAll{
     &kDeadCodeElimination,
     &kDefunctionalization,
     &kDefuseOps,
+    &kDivToMul,
     &kDynamicToStatic,
     &kEliminateCommonSubexpr,
     &kEtaExpand,
+    &kFastMath,
     &kFoldConstant,
     &kFoldExplicitPadding,
     &kFoldScaleAxis,
@@ -76,6 +80,8 @@ constexpr std::array kOptimize{
     &kFoldConstant,
     &kDynamicToStatic,  // sizes that are known are part of types
     &kSimplifyExpr,
+    &kDivToMul,
+    &kFastMath,                // where it is asked for
     &kEliminateCommonSubexpr,  // equal operators with equal operands are one
     &kFoldExplicitPadding,
     &kCombineParallelConv2D,

@@ -993,6 +993,8 @@ class KernelBuilder {
                            unary(llvm::Intrinsic::sqrt, args[0]));
     }
     if (Value* v = emit_math(b_, target_, name, args)) return v;
+    // Approximations are of float32.
+    if (name.starts_with("fast_")) return float_call(name.substr(5), d, args);
     if (name == "sigmoid") {
       Value* e = float_call("exp", d, {b_.CreateFNeg(args[0])});
       Value* one = llvm::ConstantFP::get(e->getType(), 1.0);

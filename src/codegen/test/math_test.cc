@@ -1,4 +1,5 @@
 // Inline mathematics: accuracy over sampled and special values, and lanes that agree with scalars.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -73,19 +74,51 @@ TEST(Math, error_is_within_the_stated_bounds_and_lanes_agree_with_scalars) {
   }
 }
 
+TEST(Math, approximations_are_within_the_stated_bounds) {
+  struct Approximation {
+    const char* name;
+    long double (*exact)(long double);
+    double absolute, relative;
+    float low, high;
+  };
+  const Approximation approximations[] = {{"fast_exp", expl, 0, 4e-6, -87.0f, 88.7f},
+                                          {"fast_tanh", tanhl, 3e-6, 0, -20.0f, 20.0f},
+                                          {"fast_erf", erfl, 5e-6, 0, -5.0f, 5.0f}};
+  for (const Approximation& f : approximations) {
+    std::vector<float> x;
+    for (int i = 0; i < 1 << 15; ++i) {
+      x.push_back(f.low + (f.high - f.low) * static_cast<float>(i) / static_cast<float>(1 << 15));
+    }
+    for (const Target& target : runnable_targets()) {
+      std::vector<float> wide = run(f.name, x, 16, target), narrow = run(f.name, x, 1, target);
+      double worst = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(narrow[i]))
+            << f.name << "(" << x[i] << ") for " << target.name;
+        long double exact = f.exact(x[i]), bound = f.absolute + f.relative * fabsl(exact);
+        worst = std::max(worst, static_cast<double>(fabsl(wide[i] - exact) / bound));
+      }
+      EXPECT_LE(worst, 1) << f.name << " for " << target.name;
+    }
+  }
+}
+
 TEST(Math, special_values) {
   float inf = HUGE_VALF, nan = std::nanf("");
   struct Case {
     const char* name;
     float x, want;
   };
-  std::vector<Case> cases{{"exp", inf, inf},    {"exp", -inf, 0},     {"exp", 0, 1},
-                          {"exp", 100, inf},    {"log", 0, -inf},     {"log", inf, inf},
-                          {"log", -1, nan},     {"log", 1, 0},        {"tanh", inf, 1},
-                          {"tanh", -inf, -1},   {"tanh", 0, 0},       {"sigmoid", inf, 1},
-                          {"sigmoid", -inf, 0}, {"sigmoid", 0, 0.5f}, {"erf", inf, 1},
-                          {"erf", -inf, -1},    {"erf", 0, 0}};
-  for (const char* name : {"exp", "log", "tanh", "sigmoid", "erf"})
+  std::vector<Case> cases{
+      {"exp", inf, inf},      {"exp", -inf, 0},        {"exp", 0, 1},         {"exp", 100, inf},
+      {"log", 0, -inf},       {"log", inf, inf},       {"log", -1, nan},      {"log", 1, 0},
+      {"tanh", inf, 1},       {"tanh", -inf, -1},      {"tanh", 0, 0},        {"sigmoid", inf, 1},
+      {"sigmoid", -inf, 0},   {"sigmoid", 0, 0.5f},    {"erf", inf, 1},       {"erf", -inf, -1},
+      {"erf", 0, 0},          {"fast_exp", inf, inf},  {"fast_exp", -inf, 0}, {"fast_exp", 0, 1},
+      {"fast_tanh", inf, 1},  {"fast_tanh", -inf, -1}, {"fast_tanh", 0, 0},   {"fast_erf", inf, 1},
+      {"fast_erf", -inf, -1}, {"fast_erf", 0, 0}};
+  for (const char* name :
+       {"exp", "log", "tanh", "sigmoid", "erf", "fast_exp", "fast_tanh", "fast_erf"})
     cases.push_back({name, nan, nan});
   for (const Case& c : cases) {
     float got = run(c.name, std::vector<float>(16, c.x), 16, Target::native())[0];
