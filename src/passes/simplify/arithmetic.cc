@@ -10,8 +10,15 @@ namespace {
 // Constants with more elements are not searched.
 constexpr int64_t kMaxSearched = 1 << 16;
 
-// The value that all elements of a constant have, to the bit.
+// The value that all elements have, to the bit, of a constant or of what fills a tensor.
 std::optional<double> uniform(const Expr& e) {
+  if (is_call_to(e, "zeros")) return 0;
+  if (is_call_to(e, "ones")) return 1;
+  if (is_call_to(e, "full")) {
+    const Expr& value = as<CallNode>(e)->args[0];
+    bool converts = tensor_of(value)->dtype != tensor_of(e)->dtype;
+    return converts || !isa<ConstantNode>(value) ? std::nullopt : uniform(value);
+  }
   auto* c = as<ConstantNode>(e);
   if (c == nullptr || c->data.num_elements() == 0 || c->data.num_elements() > kMaxSearched) {
     return std::nullopt;
@@ -41,10 +48,16 @@ Expr unchanged(const Expr& x, const Expr& c) {
   return one || static_shape(x) ? x : nullptr;
 }
 
-// op(x, c) is x when every element of the constant is `value`, for dtypes that `when` accepts.
+// What `uniform` may answer for.
+DFPattern is_filled() {
+  return is_constant() | is_any_op({"zeros", "ones"})(std::vector<DFPattern>{}) |
+         is_op("full")(is_constant());
+}
+
+// op(x, c) is x when every element of c is `value`, for dtypes that `when` accepts.
 Rule neutral(std::string_view name, std::string op, double value, bool commutes,
              bool (*when)(const Expr&)) {
-  DFPattern x = wildcard(), c = is_constant();
+  DFPattern x = wildcard(), c = is_filled();
   DFPattern pattern = commutes ? either_order(is_op(op), x, c) : is_op(op)(x, c);
   return {name, pattern, [=](const DFMatch& m, const CallNode&) -> Expr {
             return when(m[x]) && is_uniform(m[c], value) ? unchanged(m[x], m[c]) : nullptr;
@@ -107,15 +120,75 @@ void add_repetitions(std::vector<Rule>& rules) {
                               "bitwise_or"})(x, x),
                    taken});
   rules.push_back({"copy", is_op("copy")(x), taken});
-  DFPattern y = wildcard();
-  rules.push_back({"not_equal", is_op("logical_not")(is_op("equal")(x, y)),
+}
+
+void add_comparisons(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), y = wildcard();
+  // NaN is neither less nor greater nor equal: only equality can be turned round for floats.
+  auto opposite = [&](std::string op, std::string_view other, bool (*when)(const Expr&)) {
+    rules.push_back(
+        {other, is_op("logical_not")(is_op(op)(x, y)), [=](const DFMatch& m, const CallNode& root) {
+           return when(m[x]) ? make_call(other, {m[x], m[y]}, {}, root) : Expr();
+         }});
+  };
+  opposite("equal", "not_equal", always);
+  opposite("not_equal", "equal", always);
+  opposite("less", "greater_equal", is_integer);
+  opposite("greater_equal", "less", is_integer);
+  opposite("greater", "less_equal", is_integer);
+  opposite("less_equal", "greater", is_integer);
+  // x against itself is known but for NaN.
+  for (bool holds : {false, true}) {
+    DFPattern op = holds ? is_any_op({"equal", "less_equal", "greater_equal"})
+                         : is_any_op({"not_equal", "less", "greater"});
+    rules.push_back({holds ? "holds_of_itself" : "never_holds_of_itself", op(x, x),
+                     [=](const DFMatch& m, const CallNode& root) -> Expr {
+                       auto shape = static_shape(m[x]);
+                       if (is_floating(m[x]) || !shape) return nullptr;
+                       return make_call(holds ? "ones" : "zeros", {},
+                                        {{"shape", to_value(*shape)}, {"dtype", Value("bool")}},
+                                        root);
+                     },
+                     true});
+  }
+}
+
+void add_signs(std::vector<Rule>& rules) {
+  DFPattern x = wildcard(), y = wildcard(), c = is_filled();
+  DFPattern minus_y = is_op("negative")(y);
+  rules.push_back({"add_negative", either_order(is_op("add"), x, minus_y),
                    [=](const DFMatch& m, const CallNode& root) {
-                     return make_call("not_equal", {m[x], m[y]}, {}, root);
+                     return make_call("subtract", {m[x], m[y]}, {}, root);
                    }});
-  rules.push_back({"equal", is_op("logical_not")(is_op("not_equal")(x, y)),
+  rules.push_back({"subtract_negative", is_op("subtract")(x, minus_y),
                    [=](const DFMatch& m, const CallNode& root) {
-                     return make_call("equal", {m[x], m[y]}, {}, root);
+                     return make_call("add", {m[x], m[y]}, {}, root);
                    }});
+  // Of equal floats either difference is 0.0, not -0.0.
+  rules.push_back(
+      {"negative_subtract", is_op("negative")(is_op("subtract")(x, y)),
+       [=](const DFMatch& m, const CallNode& root) {
+         return is_integer(m[x]) ? make_call("subtract", {m[y], m[x]}, {}, root) : Expr();
+       }});
+  rules.push_back({"multiply_negatives", is_op("multiply")(is_op("negative")(x), minus_y),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     return make_call("multiply", {m[x], m[y]}, {}, root);
+                   }});
+  rules.push_back({"multiply_minus_one", either_order(is_op("multiply"), x, c),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     if (!is_uniform(m[c], -1) || !unchanged(m[x], m[c])) return nullptr;
+                     return make_call("negative", {m[x]}, {}, root);
+                   }});
+  rules.push_back({"subtract_itself", is_any_op({"subtract", "bitwise_xor"})(x, x),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     auto shape = static_shape(m[x]);
+                     if (!is_integer(m[x]) || !shape) return nullptr;  // inf - inf is NaN
+                     return make_call("zeros", {},
+                                      {{"shape", to_value(*shape)},
+                                       {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                      root);
+                   },
+                   true});
 }
 
 // The interval that both clips leave; null when they have no number in common or when it depends on
@@ -145,6 +218,19 @@ void add_limits(std::vector<Rule>& rules) {
          if (low < 0 || std::signbit(low)) return Expr();
          return clip_both(m[x], 0.0, HUGE_VAL, low, high, root);
        }});
+  rules.push_back(
+      {"relu_clip", is_op("nn.relu")(clipped), [=](const DFMatch& m, const CallNode& root) {
+         auto& inner = *as<CallNode>(m[clipped]);
+         double low = float_attr(inner, "a_min"), high = float_attr(inner, "a_max");
+         if (high < 0 || std::signbit(high)) return Expr();
+         return clip_both(m[x], low, high, 0.0, HUGE_VAL, root);
+       }});
+  rules.push_back({"clip_nothing", clipped, [=](const DFMatch& m, const CallNode& root) {
+                     return covers(float_attr(root, "a_min"), float_attr(root, "a_max"),
+                                   tensor_of(m[x])->dtype)
+                                ? m[x]
+                                : Expr();
+                   }});
 }
 
 // The sum or product of two integer constants; computed here when they are single numbers, so that
@@ -184,20 +270,27 @@ void add_constants(std::vector<Rule>& rules) {
                                       root);
                    },
                    true});
-  // Both are correctly rounded, and the product is the cheaper.
-  rules.push_back(
-      {"divide_power_of_two", is_op("divide")(x, c),
-       [=](const DFMatch& m, const CallNode& root) -> Expr {
-         auto v = uniform(m[c]);
-         DType dtype = tensor_of(m[c])->dtype;
-         if (!v || !(dtype.is_float(32) || dtype.is_float(64))) return nullptr;
-         int exponent = 0;
-         if (std::abs(std::frexp(*v, &exponent)) != 0.5 || std::abs(exponent) > 100 ||
-             exponent == 1 || !unchanged(m[x], m[c])) {
-           return nullptr;
-         }
-         return make_call("multiply", {m[x], constant(1 / *v, dtype, m[c]->span)}, {}, root);
-       }});
+  rules.push_back({"power_zero", is_op("power")(x, c),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     auto shape = static_shape(Expr(&root));
+                     // One for every x, NaN too.
+                     if (!is_floating(m[x]) || !(uniform(m[c]) == 0.0) || !shape) return nullptr;
+                     return make_call("ones", {},
+                                      {{"shape", to_value(*shape)},
+                                       {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                      root);
+                   },
+                   true});
+  // Both compute the quotient of the rounded root; narrower floats round it once only.
+  rules.push_back({"rsqrt", is_op("divide")(c, is_op("sqrt")(x)),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     DType dtype = tensor_of(m[x])->dtype;
+                     if (!is_uniform(m[c], 1) || !(dtype.is_float(32) || dtype.is_float(64)) ||
+                         !unchanged(m[x], m[c])) {
+                       return nullptr;
+                     }
+                     return make_call("rsqrt", {m[x]}, {}, root);
+                   }});
   rules.push_back(
       {"power_two", is_op("power")(x, c), [=](const DFMatch& m, const CallNode& root) -> Expr {
          if (!is_floating(m[x]) || !is_uniform(m[c], 2) || !unchanged(m[x], m[c])) {
@@ -221,14 +314,28 @@ void add_choices(std::vector<Rule>& rules) {
       {"where_same", is_op("where")(c, x, x),
        [=](const DFMatch& m, const CallNode&) { return static_shape(m[x]) ? m[x] : Expr(); },
        true});
+  rules.push_back({"where_not", is_op("where")(is_op("logical_not")(c), x, y),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     return make_call("where", {m[c], m[y], m[x]}, {}, root);
+                   }});
 }
 
 }  // namespace
+
+bool covers(double low, double high, DType dtype) {
+  if (dtype.is_floating()) return low == -HUGE_VAL && high == HUGE_VAL;
+  double least = dtype.is_int() ? -std::ldexp(1.0, dtype.bits - 1) : 0;
+  double beyond = std::ldexp(1.0, dtype.is_int() ? dtype.bits - 1 : dtype.bits);
+  // The greatest of 64 bits is no double.
+  return low <= least && high >= (dtype.bits < 64 ? beyond - 1 : beyond);
+}
 
 std::vector<Rule> arithmetic_rules() {
   std::vector<Rule> rules;
   add_neutral_operands(rules);
   add_repetitions(rules);
+  add_comparisons(rules);
+  add_signs(rules);
   add_limits(rules);
   add_constants(rules);
   add_choices(rules);

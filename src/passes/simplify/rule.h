@@ -20,6 +20,9 @@ struct Rule {
   bool drops_operands = false;
 };
 
+// Whether every value of a dtype lies in [low, high].
+bool covers(double low, double high, DType dtype);
+
 // Numbers, bits and truth values.
 std::vector<Rule> arithmetic_rules();
 // Shapes, layouts and dtypes.

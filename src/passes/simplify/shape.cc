@@ -1,5 +1,6 @@
 // SimplifyExpr's rules for shapes, layouts and dtypes.
 #include <algorithm>
+#include <numeric>
 
 #include "ir/layout.h"
 #include "ir/op.h"
@@ -11,6 +12,14 @@ namespace {
 // ---- Reshapes
 // ------------------------------------------------------------------------------------
 
+// The same elements in the same order as a reshape, which is no copy.
+Expr as_reshape(const Expr& x, const CallNode& root) {
+  auto shape = static_shape(Expr(&root));
+  // A zero in newshape copies a size of the input.
+  if (!shape || std::find(shape->begin(), shape->end(), 0) != shape->end()) return nullptr;
+  return make_call("reshape", {x}, {{"newshape", to_value(*shape)}}, root);
+}
+
 void add_reshapes(std::vector<Rule>& rules) {
   auto is_reshape = [](const OpInfo& row) { return row.reshape_only && row.args.size() == 1; };
   DFPattern x = wildcard();
@@ -18,15 +27,15 @@ void add_reshapes(std::vector<Rule>& rules) {
       {"reshape_same", is_op_where(is_reshape)(x), [=](const DFMatch& m, const CallNode& root) {
          return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
        }});
+  // There and back, with sizes that need not be known.
+  rules.push_back({"reshape_back", is_op_where(is_reshape)(is_op_where(is_reshape)(x)),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
+                   }});
   // One copy of the bytes is as good as two, whatever the operators in between are called.
   rules.push_back({"reshape_reshape", is_op_where(is_reshape)(is_op_where(is_reshape)(x)),
                    [=](const DFMatch& m, const CallNode& root) -> Expr {
-                     auto from = static_shape(m[x]), to = static_shape(Expr(&root));
-                     // A zero in newshape copies a size of the input.
-                     if (!from || !to || std::find(to->begin(), to->end(), 0) != to->end()) {
-                       return nullptr;
-                     }
-                     return make_call("reshape", {m[x]}, {{"newshape", to_value(*to)}}, root);
+                     return static_shape(m[x]) ? as_reshape(m[x], root) : nullptr;
                    }});
 }
 
@@ -47,8 +56,24 @@ std::vector<int64_t> axes_of(const CallNode& c) {
 
 bool in_order(const std::vector<int64_t>& axes) { return std::is_sorted(axes.begin(), axes.end()); }
 
+// A permutation that moves nothing but axes of size one.
+bool moves_ones_only(const Expr& x, const std::vector<int64_t>& axes) {
+  auto shape = static_shape(x);
+  if (!shape) return false;
+  std::vector<int64_t> others;
+  for (int64_t a : axes) {
+    if ((*shape)[static_cast<size_t>(a)] != 1) others.push_back(a);
+  }
+  return in_order(others);
+}
+
 void add_transposes(std::vector<Rule>& rules) {
   DFPattern x = wildcard(), inner = is_op("transpose")(x);
+  rules.push_back({"transpose_ones", inner, [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     std::vector<int64_t> axes = axes_of(root);
+                     if (in_order(axes) || !moves_ones_only(m[x], axes)) return nullptr;
+                     return as_reshape(m[x], root);
+                   }});
   rules.push_back({"transpose_same", inner, [=](const DFMatch& m, const CallNode& root) {
                      return in_order(axes_of(root)) ? m[x] : Expr();
                    }});
@@ -66,6 +91,18 @@ void add_transposes(std::vector<Rule>& rules) {
 
 void add_layouts(std::vector<Rule>& rules) {
   DFPattern x = wildcard(), inner = is_op("layout_transform")(x);
+  rules.push_back(
+      {"layout_transform_ones", inner, [=](const DFMatch& m, const CallNode& root) -> Expr {
+         Layout from = Layout::of(text_attr(root, "src_layout")),
+                to = Layout::of(text_attr(root, "dst_layout"));
+         if (from == to || from.primal_axes() != from.to_string() ||
+             to.primal_axes() != to.to_string()) {
+           return nullptr;
+         }
+         std::vector<int64_t> axes;
+         for (const Layout::Axis& a : to.axes()) axes.push_back(from.index_of(a.name));
+         return moves_ones_only(m[x], axes) ? as_reshape(m[x], root) : nullptr;
+       }});
   rules.push_back({"layout_transform_same", inner, [=](const DFMatch& m, const CallNode& root) {
                      return text_attr(root, "src_layout") == text_attr(root, "dst_layout") ? m[x]
                                                                                            : Expr();
@@ -123,6 +160,26 @@ void add_casts(std::vector<Rule>& rules) {
          if (!is_lossless(from, by) || out_of_range) return nullptr;
          return make_call("cast", {m[x]}, {{"dtype", Value(to.to_string())}}, root);
        }});
+  // Floats saturate when they become integers; integers wrap.
+  DFPattern clipped = is_op("clip")(x);
+  rules.push_back(
+      {"cast_clip", is_op("cast")(clipped), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         auto& limits = *as<CallNode>(m[clipped]);
+         DType to = tensor_of(Expr(&root))->dtype;
+         if (!tensor_of(m[x])->dtype.is_float(32) || !to.is_integer() || to.bits > 16 ||
+             !covers(float_attr(limits, "a_min"), float_attr(limits, "a_max"), to)) {
+           return nullptr;
+         }
+         return call(root.op, {m[x]}, root.attrs, root.span);
+       }});
+  rules.push_back(
+      {"clip_widened", is_op("clip")(inner), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         DType from = tensor_of(m[x])->dtype;
+         bool nothing = is_lossless(from, tensor_of(m[inner])->dtype) && from.is_integer() &&
+                        from.bits < 64 &&
+                        covers(float_attr(root, "a_min"), float_attr(root, "a_max"), from);
+         return nothing ? m[inner] : nullptr;
+       }});
   DFPattern y = wildcard();
   rules.push_back({"cast_like", is_op("cast_like")(x, y),
                    [=](const DFMatch& m, const CallNode& root) {
@@ -168,6 +225,27 @@ void add_whole(std::vector<Rule>& rules) {
                    true});
   rules.push_back({"concatenate_one", is_op("concatenate")(is_tuple({x})),
                    [=](const DFMatch& m, const CallNode&) { return m[x]; }});
+  rules.push_back(
+      {"split_one", is_op("split")(x), [=](const DFMatch& m, const CallNode& root) -> Expr {
+         auto* parts = as<TupleTypeNode>(root.type);
+         return parts->fields.size() == 1 ? Expr(tuple({m[x]}, root.span)) : nullptr;
+       }});
+  // One element each: there is nothing to choose from, or, of integers, to add. A sum of floats
+  // begins with 0.0, which takes the sign from -0.0.
+  rules.push_back({"reduce_one", is_any_op({"max", "min", "sum", "prod"})(x),
+                   [=](const DFMatch& m, const CallNode& root) -> Expr {
+                     auto from = static_shape(m[x]), to = static_shape(Expr(&root));
+                     bool sums = !is_call_to(Expr(&root), "max") && !is_call_to(Expr(&root), "min");
+                     if (!from || !to || (sums && !tensor_of(m[x])->dtype.is_integer()) ||
+                         tensor_of(m[x])->dtype != tensor_of(Expr(&root))->dtype) {
+                       return nullptr;
+                     }
+                     auto count = [](const std::vector<int64_t>& shape) {
+                       return std::accumulate(shape.begin(), shape.end(), int64_t{1},
+                                              std::multiplies<>());
+                     };
+                     return count(*from) == count(*to) ? as_reshape(m[x], root) : nullptr;
+                   }});
   rules.push_back(
       {"stack_one", is_op("stack")(is_tuple({x})), [=](const DFMatch& m, const CallNode& root) {
          return make_call("expand_dims", {m[x]}, {{"axis", Value(int_attr(root, "axis"))}}, root);
