@@ -1,5 +1,5 @@
-// SubPixelConvolution: computes a transposed convolution as a convolution with more channels, whose
-// results are then spread out.
+// SubPixelConvolution: computes a transposed convolution by convolutions, whose results are then
+// spread out.
 //
 // before (channels last, stride s)               after
 //   nn.conv2d_transpose(%x, const[I, O, K, K])     %0 = nn.conv2d(%x, const[s*s*O, I, K/s, K/s]);
@@ -7,10 +7,14 @@
 //                                                               cut to the result's size
 //
 // A transposed convolution that is computed as written multiplies each weight with the zeros
-// between the pixels: s*s times the work. Here each of the s*s places between two pixels is an
-// output channel of its own with its share of the weights. (Shi et al., "Is the deconvolution layer
-// the same as a convolutional layer?", 2016.) A picture of one pixel takes the kernel's size as its
-// stride, and so becomes one matrix product.
+// between the pixels: s*s times the work. Here each of the s*s places between two pixels has its
+// share of the weights. (Shi et al., "Is the deconvolution layer the same as a convolutional
+// layer?", 2016.) Three forms, by the least work:
+//   - one convolution with a channel for each place and output, as above; a window that covers what
+//     all places need has some weights that are zero, or pixels that are cut;
+//   - the same with a window of 3x3, when minimal filtering (WinogradConvolution) takes it;
+//   - a convolution for each place, each with its own padding: nothing is computed in vain.
+// A picture of one pixel takes the kernel's size as its stride, and so becomes one matrix product.
 // Legal for constant weights, one group, no dilation and static shapes; kernels that the stride
 // does not divide are filled up with zeros. Sums are added in another order.
 // Loses nothing but the copy that spreads the results, into which what follows is fused.

@@ -34,10 +34,8 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
   }
   auto axis = [&](char name) { return (*weight)[static_cast<size_t>(layout.index_of(name))]; };
   int64_t outputs = axis('O'), inputs = axis('I');
-  auto tiles = [](int64_t size) { return (size + kTile - 1) / kTile; };
-  if (axis('H') != 3 || axis('W') != 3 || std::min(inputs, outputs) < kLeastChannels ||
-      inputs % lanes != 0 || outputs % (2 * lanes) != 0 ||
-      (*out)[0] * tiles((*out)[1]) * tiles((*out)[2]) < kLeastTiles ||
+  if (axis('H') != 3 || axis('W') != 3 ||
+      !minimal_filtering_pays((*out)[0], (*out)[1], (*out)[2], inputs, outputs, lanes) ||
       !constants.contains(c.args[1])) {
     return nullptr;
   }
@@ -76,6 +74,13 @@ Module run(const Module& mod, PassContext& ctx) {
 }
 
 }  // namespace
+
+bool minimal_filtering_pays(int64_t batch, int64_t height, int64_t width, int64_t inputs,
+                            int64_t outputs, int64_t lanes) {
+  auto tiles = [](int64_t size) { return (size + kTile - 1) / kTile; };
+  return std::min(inputs, outputs) >= kLeastChannels && inputs % lanes == 0 &&
+         outputs % (2 * lanes) == 0 && batch * tiles(height) * tiles(width) >= kLeastTiles;
+}
 
 const Pass kWinogradConvolution{"WinogradConvolution",
                                 3,

@@ -4,6 +4,7 @@
 
 #include "eval/evaluator.h"
 #include "node/walk.h"
+#include "passes/calls.h"
 #include "passes/test/pass_test.h"
 
 namespace relay::pass_test {
@@ -70,6 +71,15 @@ TEST(sub_pixel_convolution, computes_the_same) {
       {{2, 5, 7, 3}, {3, 4, 5, 5}, "kernel_size=[5, 5], strides=[1, 1], padding=[3, 0, 1, 4]"},
       {{210, 1, 1, 1}, {1, 2, 4, 4}, "kernel_size=[4, 4], strides=[1, 1], padding=[0, 0, 0, 0]"},
       {{1, 7, 6, 5}, {5, 1, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], padding=[3, 3, 3, 3]"},
+      // A convolution for each place, of equal and of different sizes.
+      {{1, 4, 4, 32}, {32, 64, 4, 4}, "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1]"},
+      {{1, 5, 4, 32},
+       {32, 64, 3, 3},
+       "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], output_padding=[1, 1]"},
+      {{1, 6, 6, 32}, {32, 64, 6, 5}, "kernel_size=[6, 5], strides=[3, 2], padding=[1, 2, 2, 1]"},
+      // One convolution of 3x3.
+      {{1, 16, 13, 32}, {32, 8, 4, 4}, "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1]"},
+      {{1, 16, 13, 32}, {32, 8, 4, 4}, "kernel_size=[4, 4], strides=[2, 2], padding=[2, 1, 1, 2]"},
   };
   for (const Case& c : cases) {
     Module before = program(c);
@@ -81,6 +91,42 @@ TEST(sub_pixel_convolution, computes_the_same) {
       ASSERT_NEAR(want.data<float>()[i], got.data<float>()[i], 2e-5) << c.attrs << " element " << i;
     }
   }
+}
+
+// The convolutions of the result, by the size of their kernels.
+std::string convolutions(const Case& c, bool minimal = true) {
+  PassContext ctx = context();
+  ctx.target.vector_lanes_f32 = 16;
+  if (!minimal) ctx.disabled_pass.insert("WinogradConvolution");
+  Module after = apply(kSubPixelConvolution, program(c), std::move(ctx));
+  std::string out;
+  post_order(
+      after->find("main"),
+      [&](const Node& n) {
+        auto* call = as<CallNode>(&n);
+        if (call == nullptr || !is_call_to(Expr(call), "nn.conv2d")) return;
+        Ints size = *ints_attr(*call, "kernel_size");
+        out += std::to_string(size[0]) + "x" + std::to_string(size[1]) + " ";
+      },
+      family::expr);
+  return out;
+}
+
+TEST(sub_pixel_convolution, takes_the_form_with_the_least_work) {
+  const std::string four = "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1]";
+  // At 5x5 pixels the window of all places has a quarter of its work at the cut border.
+  EXPECT_EQ(convolutions({{1, 4, 4, 512}, {512, 256, 4, 4}, four}), "2x2 2x2 2x2 2x2 ");
+  // Three outputs alone would leave most lanes empty.
+  EXPECT_EQ(convolutions({{1, 32, 32, 64}, {64, 3, 4, 4}, four}), "2x2 ");
+  Case large{{1, 16, 16, 128}, {128, 64, 4, 4}, four};
+  EXPECT_EQ(convolutions(large), "3x3 ");
+  EXPECT_EQ(convolutions(large, false), "2x2 2x2 2x2 2x2 ");
+  EXPECT_EQ(convolutions({{1, 16, 16, 128},
+                          {128, 64, 3, 3},
+                          "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], "
+                          "output_padding=[1, 1]"},
+                         false),
+            "1x1 1x2 2x1 2x2 ");
 }
 
 TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
