@@ -34,10 +34,11 @@ class Packing {
   }
 
   // One packed copy of a weight, however many calls use it.
-  Expr packed(const CallNode& c, const std::string& from, const std::string& to) {
-    Expr& known = packed_[{c.args[1].get(), from + "->" + to}];
+  Expr packed(const CallNode& c, const Expr& weight, const std::string& from,
+              const std::string& to) {
+    Expr& known = packed_[{weight.get(), from + "->" + to}];
     if (!known) {
-      known = make_call("layout_transform", {c.args[1]},
+      known = make_call("layout_transform", {weight},
                         {{"src_layout", Value(from)}, {"dst_layout", Value(to)}}, c);
     }
     return known;
@@ -46,11 +47,43 @@ class Packing {
   Expr dense(const CallNode& c) {
     if (!packs(c.args[1])) return nullptr;
     std::string layout = "NC" + panel_ + "n";
-    return make_call("nn.contrib_dense_pack", {c.args[0], packed(c, "NC", layout)},
+    auto [data, weight] = in_order_of_data(c);
+    return make_call("nn.contrib_dense_pack", {data, packed(c, weight, "NC", layout)},
                      {{"units", Value((*static_shape(c.args[1]))[0])},
                       {"out_dtype", attr_value(c.attrs, "out_dtype")},
                       {"weight_layout", Value(layout)}},
                      c);
+  }
+
+  // What a matrix product multiplies, the data as they lie: when they are flattened after a change
+  // of layout, the weight's columns are changed instead.
+  std::pair<Expr, Expr> in_order_of_data(const CallNode& c) {
+    std::pair<Expr, Expr> as_is{c.args[0], c.args[1]};
+    const CallNode* at = as<CallNode>(c.args[0]);
+    while (at != nullptr && isa<OpNode>(at->op) && as<OpNode>(at->op)->row->reshape_only) {
+      at = as<CallNode>(at->args[0]);
+    }
+    if (at == nullptr || Expr(at) == c.args[0] || !is_call_to(Expr(at), "layout_transform")) {
+      return as_is;
+    }
+    auto from = Layout::parse(text_attr(*at, "src_layout"));
+    auto to = Layout::parse(text_attr(*at, "dst_layout"));
+    auto shape = static_shape(Expr(at)), flat = static_shape(c.args[0]);
+    if (!from || !to || !shape || !flat || from->rank() != to->rank() || to->rank() < 2 ||
+        from->index_of('N') != 0 || to->index_of('N') != 0 || (*flat)[0] != (*shape)[0]) {
+      return as_is;
+    }
+    // The weight's columns as the layout's axes, in the order of the data before the change.
+    std::vector<int64_t> split{(*static_shape(c.args[1]))[0]}, order{0};
+    split.insert(split.end(), shape->begin() + 1, shape->end());
+    for (size_t d = 1; d < from->axes().size(); ++d) {
+      if (from->axes()[d].block != 0) return as_is;
+      order.push_back(to->index_of(from->axes()[d].name));
+    }
+    Expr weight = make_call("reshape", {c.args[1]}, {{"newshape", to_value(split)}}, c);
+    weight = make_call("transpose", {weight}, {{"axes", to_value(order)}}, c);
+    weight = make_call("reshape", {weight}, {{"newshape", to_value(*static_shape(c.args[1]))}}, c);
+    return {make_call("reshape", {at->args[0]}, {{"newshape", to_value(*flat)}}, c), weight};
   }
 
   Expr conv2d(const CallNode& c) {
@@ -73,7 +106,7 @@ class Packing {
       return nullptr;
     }
     if (to == layout) return nullptr;
-    return with_attrs(c, {c.args[0], packed(c, layout, to)},
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
                       {{"kernel_layout", Value(to)},
                        {"channels", Value(axis('O'))},
                        {"kernel_size", to_value({axis('H'), axis('W')})}});
@@ -86,13 +119,13 @@ class Packing {
         !packs(c.args[1])) {
       return nullptr;
     }
-    return with_attrs(c, {c.args[0], packed(c, layout, "HWIO")},
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, "HWIO")},
                       {{"kernel_layout", Value(std::string("HWIO"))}});
   }
 
   Expr winograd(const CallNode& c) {
     if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
-    return with_attrs(c, {c.args[0], packed(c, "HWOI", "HWOI" + panel_ + "o")},
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], "HWOI", "HWOI" + panel_ + "o")},
                       {{"channels", Value((*static_shape(c.args[1]))[2])}});
   }
 

@@ -7,6 +7,8 @@
 //       data_layout="NHWC")                           OHWI32o), kernel_layout="OHWI32o")
 //   depthwise nn.conv2d(%x, const[C, 1, h, w])    kernel_layout="HWIO"
 //   nn.conv2d_transpose(%x, const[I, O, h, w])    kernel_layout="HWIO"
+//   nn.dense(reshape(layout_transform(%x, NHWC    nn.contrib_dense_pack(reshape(%x), the weight
+//       -> NCHW), [N, CHW]), const)                   with its columns in the other order)
 //
 // FoldConstant computes the layout_transform, so the packed weights are what the artifact holds.
 // Legal when the weight is a constant expression: packing at run time would cost a pass over it for

@@ -192,7 +192,8 @@ class Fuser {
                         : all_at_most(FusionClass::Injective, false) || reduces_into(i) ||
                               normalised_by(i);
     } else if (mine == FusionClass::Injective) {
-      fuse = phase == 1 && (all_at_most(FusionClass::Injective, false) || reduces_into(i));
+      fuse = phase == 1 &&
+             (all_at_most(FusionClass::Injective, false) || reduces_into(i) || is_picture_for(i));
     }
     if (!fuse) return;
     std::vector<int> members{i};
@@ -254,6 +255,29 @@ class Fuser {
   bool reduces_into(int i) {
     const GraphNode& n = nodes_[i];
     return nodes_[n.ipdom].fusion == FusionClass::CommReduce && n.users.size() == 1;
+  }
+
+  // A change of layout, alone, before a heavy operator that reads few channels, as of a picture:
+  // the operator reads them where they are.
+  bool is_picture_for(int i) {
+    constexpr int64_t kMostChannels = 4;
+    const GraphNode& n = nodes_[i];
+    auto* to = as<TensorTypeNode>(n.call->type);
+    const GraphNode& user = nodes_[n.ipdom];
+    if (to == nullptr || to->shape.empty() || n.users.size() != 1 || size_[root(i)] != 1 ||
+        user.fusion != FusionClass::OutEWiseFusable || n.call->args.size() != 1 ||
+        user.call->args[0].get() != n.call) {
+      return false;
+    }
+    auto* from = as<TensorTypeNode>(n.call->args[0]->type);
+    auto count = [](const TensorTypeNode& t) {
+      Dim out = dim(1);
+      for (const Dim& d : t.shape) out = out * d;
+      return out;
+    };
+    auto channels = as_const(to->shape.back());
+    return from != nullptr && channels && *channels <= kMostChannels &&
+           from->shape.size() == to->shape.size() && dim_equal(count(*from), count(*to));
   }
 
   // Element-wise producers of what computes each element of its first operand from a few others,

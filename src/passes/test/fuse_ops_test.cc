@@ -92,6 +92,18 @@ TEST(FuseOps, what_heavy_kernels_write_is_joined_in_memory) {
   EXPECT_EQ(kernels(on(kXW, "exp(concatenate((%x, %w, sqrt(%x))))")), "sqrt | concatenate exp");
 }
 
+TEST(FuseOps, a_picture_is_read_as_it_lies) {
+  auto conv = [](int channels) {
+    std::string c = std::to_string(channels);
+    return on(
+        "%x: Tensor[(1, " + c + ", 9, 9), float32], %w: Tensor[(8, 3, 3, " + c + "), float32]",
+        "nn.conv2d(layout_transform(%x, src_layout=\"NCHW\", dst_layout=\"NHWC\"), %w, "
+        "kernel_size=[3, 3], data_layout=\"NHWC\", kernel_layout=\"OHWI\")");
+  };
+  EXPECT_EQ(kernels(conv(3)), "layout_transform nn.conv2d");
+  EXPECT_EQ(kernels(conv(16)), "layout_transform | nn.conv2d");
+}
+
 TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
   EXPECT_EQ(kernels(on(kXW, "sum(exp(%x), axis=[1])")), "exp sum");
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (sum(%0, axis=[1]), %0)")), "exp | sum");

@@ -1,4 +1,5 @@
 // FoldScaleAxis, ConvertLayout and AlterOpLayout.
+#include "eval/evaluator.h"
 #include "node/walk.h"
 #include "passes/alter_op_layout.h"
 #include "passes/convert_layout.h"
@@ -147,6 +148,32 @@ std::string altered(const std::string& text) {
 
 TEST(AlterOpLayout, a_constant_matrix_is_packed) {
   EXPECT_EQ(altered(dense("nn.dense(%x, " + kWeight + ")")), "ones NC>NC32n nn.contrib_dense_pack");
+}
+
+// A picture that is flattened in the other layout, times a weight that is the same for both.
+std::string flattened(const std::string& weight) {
+  return "def @main(%x: Tensor[(2, 3, 5, 4), float32]) {\n"
+         "  %0 = layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\");\n"
+         "  nn.dense(nn.batch_flatten(%0), " +
+         weight + ")\n}";
+}
+
+TEST(AlterOpLayout, the_columns_of_a_weight_follow_the_data) {
+  EXPECT_EQ(altered(flattened("ones(shape=[7, 60], dtype=\"float32\")")),
+            "reshape ones reshape transpose reshape NC>NC32n nn.contrib_dense_pack");
+  Module before = pass_test::parse(
+      flattened("reshape(cumsum(ones(shape=[420], dtype=\"float32\")), newshape=[7, 60])"));
+  PassContext ctx = folding_context();
+  ctx.target.vector_lanes_f32 = 16;
+  Module after = pass_test::apply(kAlterOpLayout, before, ctx);
+  Tensor x = Tensor::empty(DType::Float(32), {2, 3, 5, 4});
+  for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 7);
+  Tensor want = Evaluator(before).call("main", {x}).tensor();
+  Tensor got = Evaluator(after).call("main", {x}).tensor();
+  ASSERT_EQ(want.num_elements(), got.num_elements());
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    EXPECT_EQ(want.data<float>()[i], got.data<float>()[i]);  // small integers: sums are exact
+  }
 }
 
 TEST(AlterOpLayout, not_a_parameter_or_without_an_evaluator) {
