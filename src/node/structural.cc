@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "node/node_map.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -150,7 +151,7 @@ std::string first_structural_mismatch(const NodeRef& a, const NodeRef& b, bool m
 }
 
 uint64_t structural_hash(const NodeRef& root, bool map_free_vars) {
-  std::unordered_map<const Node*, uint64_t> hashes;
+  NodeMap<uint64_t> hashes;
   std::unordered_map<const Node*, uint64_t> bound;
   auto is_bound = [&](const Node* n) { return bound.contains(n); };
   // Binders come before their uses in post-order because they stand first in the field lists; a
@@ -187,13 +188,13 @@ uint64_t structural_hash(const NodeRef& root, bool map_free_vars) {
           h = hash_combine(h, count);
           for (size_t i = 0; i < count; ++i) {
             const NodeRef& child = f.ops->get_child(at, i);
-            auto it = child ? hashes.find(child.get()) : hashes.end();
-            h = hash_combine(h, it == hashes.end() ? 0 : it->second);
+            const uint64_t* known = child ? hashes.find(child.get()) : nullptr;
+            h = hash_combine(h, known == nullptr ? 0 : *known);
           }
         }
         hashes[&n] = h;
       });
-  return root ? hashes.at(root.get()) : 0;
+  return root ? *hashes.find(root.get()) : 0;
 }
 
 }  // namespace relay

@@ -1,5 +1,7 @@
 #include "node/walk.h"
 
+#include "node/node_map.h"
+
 namespace relay {
 namespace {
 
@@ -43,11 +45,11 @@ struct Frame {
 void post_order_if(const NodeRef& root, const std::function<bool(const Node&)>& enter,
                    const std::function<void(const Node&)>& visit, uint32_t families) {
   if (!root || !(root.get()->info().family & families)) return;
-  std::unordered_set<const Node*> seen;
+  NodeSet seen;
   std::vector<std::pair<const Node*, ChildCursor>> stack;
   auto push = [&](const Node* node) {
     if (!(node->info().family & families)) return;
-    if (!seen.insert(node).second) return;
+    if (!seen.insert(node)) return;
     if (enter && !enter(*node)) return;
     stack.emplace_back(node, ChildCursor(*node));
   };

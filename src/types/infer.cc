@@ -4,6 +4,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
+#include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "types/eta_expansion.h"
@@ -128,8 +129,7 @@ class Inference {
   }
 
   Type type_of(const Node* n) {
-    auto it = types_.find(n);
-    if (it != types_.end()) return it->second;
+    if (const Type* known = types_.find(n)) return *known;
     auto& e = *static_cast<const ExprNode*>(n);
     Type t;
     if (auto* v = as<VarNode>(n)) {
@@ -257,7 +257,8 @@ class Inference {
         [&](const Node& n) {
           auto* l = as<LetNode>(&n);
           if (l == nullptr) return;
-          let_of_.emplace(l->value.get(), l);
+          auto [user, first] = let_of_.emplace(l->value.get());
+          if (first) user = l;
           if (auto* f = as<FunctionNode>(l->value)) {
             function_of_[l->var.get()] = f;
             if (!l->var->type_annotation) types_[l->var.get()] = declared_type(*f);
@@ -291,6 +292,8 @@ class Inference {
       case ExprKind::Constant:
         types_[&e] = e.type;
         break;
+      case ExprKind::Var:
+        break;  // where it is bound or used
       case ExprKind::Call:
         call(static_cast<const CallNode&>(e));
         break;
@@ -326,8 +329,15 @@ class Inference {
       }
       case ExprKind::TupleGetItem: {
         auto& g = static_cast<const TupleGetItemNode&>(e);
+        Type tuple = value_type(e, g.tuple, nullptr);
+        if (auto* known = as<TupleTypeNode>(unifier_.shallow(tuple));
+            known != nullptr && g.index >= 0 &&
+            g.index < static_cast<int64_t>(known->fields.size())) {
+          types_[&e] = known->fields[static_cast<size_t>(g.index)];
+          break;
+        }
         Type result = types_[&e] = unifier_.hole(e.span);
-        demand({e.span, nullptr, nullptr, &e, {value_type(e, g.tuple, nullptr)}, result});
+        demand({e.span, nullptr, nullptr, &e, {tuple}, result});
         break;
       }
       case ExprKind::Match:
@@ -338,9 +348,14 @@ class Inference {
         break;
       case ExprKind::RefRead: {
         auto& r = static_cast<const RefReadNode&>(e);
+        Type ref = unifier_.shallow(value_type(e, r.ref, nullptr));
+        if (auto* known = as<RefTypeNode>(ref)) {
+          types_[&e] = known->value;
+          break;
+        }
         Type content = unifier_.hole(e.span);
-        unify(ref_type(content), value_type(e, r.ref, nullptr), place(r.ref, e.span),
-              "only a reference can be read", {origin(r.ref)});
+        unify(ref_type(content), ref, place(r.ref, e.span), "only a reference can be read",
+              {origin(r.ref)});
         types_[&e] = content;
         break;
       }
@@ -361,8 +376,7 @@ class Inference {
       default:
         type_of(&e);
     }
-    auto named = let_of_.find(&e);
-    if (named != let_of_.end()) let_value(*named->second);
+    if (auto* named = let_of_.find(&e)) let_value(**named);
   }
 
   void function(const FunctionNode& f) {
@@ -377,7 +391,13 @@ class Inference {
 
   // Once the value is known, so that the body sees its type.
   void let_value(const LetNode& l) {
-    if (!lets_done_.insert(&l).second) return;
+    if (!lets_done_.insert(&l)) return;
+    // A variable that nothing has asked about has its value's type, without a hole to fill.
+    if (!l.var->type_annotation && !l.var->type && !types_.contains(l.var.get()) &&
+        !isa<OpNode>(l.value)) {
+      types_[l.var.get()] = type_of(l.value);
+      return;
+    }
     Type wanted = type_of(l.var.get());
     Type found = isa<OpNode>(l.value) || l.var->type_annotation ? value_type(l, l.value, wanted)
                                                                 : type_of(l.value);
@@ -686,6 +706,8 @@ class Inference {
   // ---------------------------------------------------------------------------------
 
   Type final_type(const ExprNode& e) {
+    // A program with errors is not built; asking each expression what is open in it takes long.
+    if (diags_.has_errors()) return type_of(&e);
     Type t = unifier_.resolve(type_of(&e));
     if (t && !unifier_.is_complete(t) && unsolved_.insert(&e).second && !diags_.has_errors()) {
       report_unsolved(e, t);
@@ -824,16 +846,16 @@ class Inference {
   Module mod_;
   Unifier unifier_;
   Diagnostics diags_;
-  std::unordered_map<const Node*, Type> types_;
-  std::unordered_map<const Node*, Type> return_holes_;
+  NodeMap<Type> types_;
+  NodeMap<Type> return_holes_;
   std::unordered_map<const Node*, std::vector<Type>> type_args_;
   std::map<std::string, Type> global_types_;
   std::map<std::string, GlobalVar> typed_globals_;
   std::unordered_set<const Node*> unsolved_;
-  std::unordered_map<const Node*, const LetNode*> let_of_;            // by value
+  NodeMap<const LetNode*> let_of_;                                    // by value
   std::unordered_map<const Node*, ClauseUse> match_of_;               // by clause
   std::unordered_map<const Node*, const FunctionNode*> function_of_;  // by let-bound variable
-  std::unordered_set<const LetNode*> lets_done_;
+  NodeSet lets_done_;
   std::unordered_map<const Node*, std::vector<ValueUse>> value_uses_;
   std::vector<Pending> pending_;
   std::unordered_map<const Node*, std::vector<size_t>> waiting_;  // by what they wait for

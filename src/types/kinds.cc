@@ -1,9 +1,9 @@
 #include "types/kinds.h"
 
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/diagnostic_codes.h"
+#include "node/node_map.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -77,7 +77,7 @@ class KindChecker {
     while (!stack.empty()) {
       auto [n, expected] = stack.back();
       stack.pop_back();
-      if (n == nullptr || (expected == Kind::Type && !checked_.insert(n).second)) continue;
+      if (n == nullptr || (expected == Kind::Type && !checked_.insert(n))) continue;
       if (auto* v = as<TypeVarNode>(n)) {
         if (v->kind != expected) wrong_kind(*v, expected, span, whose);
       } else if (auto* d = as<DimVarNode>(n)) {
@@ -180,7 +180,7 @@ class KindChecker {
   const Module& mod_;
   Diagnostics& diags_;
   std::unordered_map<const Node*, Span> declared_;
-  std::unordered_set<const Node*> checked_;
+  NodeSet checked_;
 };
 
 }  // namespace

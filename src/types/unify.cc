@@ -25,10 +25,10 @@ NodeRef Unifier::flexible(const TypeVar& param, const Span& span) {
 Type Unifier::shallow(Type t) {
   std::vector<const Node*> path;
   while (isa<IncompleteTypeNode>(t)) {
-    auto it = types_.find(t.get());
-    if (it == types_.end()) break;
+    const Type* known = types_.find(t.get());
+    if (known == nullptr) break;
     path.push_back(t.get());
-    t = it->second;
+    t = Type(*known);
   }
   // Later questions take one step.
   for (const Node* n : path) types_[n] = t;
@@ -101,18 +101,18 @@ NodeRef Unifier::resolve_node(const NodeRef& root, bool& complete) {
     bool complete = true;
   };
   // What still has holes is known for this call only.
-  std::unordered_map<const Node*, NodeRef> incomplete;
+  NodeMap<NodeRef> incomplete;
   std::vector<Frame> stack;
   NodeRef result;
   auto known = [&](const Node* n) {
-    if (auto it = complete_.find(n); it != complete_.end()) {
-      result = it->second.value;
+    if (const Resolved* whole = complete_.find(n)) {
+      result = whole->value;
       complete = true;
       return true;
     }
-    auto it = incomplete.find(n);
-    if (it == incomplete.end()) return false;
-    result = it->second;
+    const NodeRef* open = incomplete.find(n);
+    if (open == nullptr) return false;
+    result = *open;
     complete = false;
     return true;
   };
@@ -177,19 +177,19 @@ std::vector<const Node*> Unifier::open_parts(const Type& t) {
 }
 
 Span Unifier::filled_at(const Type& hole) const {
-  auto it = filled_at_.find(hole.get());
-  return it == filled_at_.end() ? Span() : it->second;
+  const Span* where = filled_at_.find(hole.get());
+  return where == nullptr ? Span() : *where;
 }
 
 bool Unifier::occurs(const Node* hole, const NodeRef& in) {
-  std::unordered_set<const Node*> seen;
+  NodeSet seen;
   std::vector<NodeRef> keep;  // `seen` goes by address
   std::vector<NodeRef> stack{in};
   while (!stack.empty()) {
     NodeRef n = head(std::move(stack.back()));
     stack.pop_back();
     if (n.get() == hole) return true;
-    if (complete_.contains(n.get()) || !seen.insert(n.get()).second) continue;
+    if (complete_.contains(n.get()) || !seen.insert(n.get())) continue;
     keep.push_back(n);
     for_each_child(*n.get(), [&](const NodeRef& child) { stack.push_back(child); });
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/type.h"
+#include "node/node_map.h"
 
 namespace relay {
 
@@ -82,12 +83,12 @@ class Unifier {
   bool bind(const Type& hole, const Type& value, const Span& where, Clash& clash);
   bool occurs(const Node* hole, const NodeRef& in);
 
-  std::unordered_map<const Node*, Type> types_;
+  NodeMap<Type> types_;
   std::unordered_map<const Node*, Dim> dims_;
   std::unordered_map<const Node*, ShapeTerm> shapes_;
   std::unordered_map<const Node*, DTypeTerm> dtypes_;
-  std::unordered_map<const Node*, Span> filled_at_;
-  std::unordered_map<const Node*, Resolved> complete_;
+  NodeMap<Span> filled_at_;
+  NodeMap<Resolved> complete_;
   std::unordered_set<const Node*> flexible_;
   std::vector<const Node*> filled_;
   std::vector<NodeRef> keep_;

@@ -1,9 +1,7 @@
 #include "types/verify.h"
 
-#include <unordered_map>
-#include <unordered_set>
-
 #include "base/diagnostic_codes.h"
+#include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -25,7 +23,7 @@ void each_binder(const Node& n, const std::function<void(const Node*)>& visit) {
 
 std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
   std::optional<Diagnostic> problem;
-  std::unordered_map<const Node*, const Node*> binder_of;
+  NodeMap<const Node*> binder_of;
   // First all binders, then uses: a variable is used only below what binds it; since every use is
   // reached from the function, it is enough that the binder is reached, and once.
   post_order(
@@ -34,8 +32,9 @@ std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
         if (n.info().family != family::expr && n.info().family != family::pattern) return;
         each_binder(n, [&](const Node* v) {
           if (v == nullptr || v->kind() != ExprKind::Var || problem) return;
-          auto [it, fresh] = binder_of.emplace(v, &n);
-          if (!fresh && it->second != &n) {
+          auto [binder, fresh] = binder_of.emplace(v);
+          if (fresh) binder = &n;
+          if (binder != &n) {
             problem = ill_formed(
                 static_cast<const VarNode*>(v)->span,
                 "variable %" + static_cast<const VarNode*>(v)->name_hint + " is bound twice");
