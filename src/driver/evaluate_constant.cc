@@ -10,6 +10,7 @@
 #include "node/structural.h"
 #include "runtime/cpu.h"
 #include "runtime/module.h"
+#include "tir/interpret.h"
 #include "tir/lower_loops.h"
 
 namespace relay {
@@ -22,10 +23,50 @@ Target runnable(const Target& target) {
   return Target::parse("x86-64-v2");
 }
 
-// A compiled constant expression, with what keeps its code alive.
-struct Compiled {
-  Function function;
-  runtime::Module module;
+// Operations and bytes up to which a kernel is interpreted: a few milliseconds at tens of
+// nanoseconds each, where generating code takes ten or more.
+constexpr double kInterpretedWork = 200'000;
+
+// Constant expressions of one form, and how they are computed.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual std::vector<Tensor> run(const std::vector<Tensor>& args) = 0;
+};
+
+class Interpreted : public Kernel {
+ public:
+  explicit Interpreted(const tir::PrimFunc& f) : function_(f), interpreter_(f) {}
+
+  std::vector<Tensor> run(const std::vector<Tensor>& args) override {
+    std::vector<Tensor> buffers = args;
+    for (size_t i = args.size(); i < function_->params.size(); ++i) {
+      std::vector<int64_t> shape;
+      for (const tir::PrimExpr& d : function_->params[i]->shape) shape.push_back(*tir::as_int(d));
+      buffers.push_back(Tensor::empty(function_->params[i]->dtype, shape));
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (interpreter_.run(buffers) != 0) {
+      throw RuntimeError(Diagnostic(codes::run_kernel_failed, {}, "a constant has no value"));
+    }
+    return {buffers.begin() + static_cast<std::ptrdiff_t>(args.size()), buffers.end()};
+  }
+
+ private:
+  tir::PrimFunc function_;
+  tir::Interpreter interpreter_;
+  std::mutex mutex_;  // one run at a time
+};
+
+class Compiled : public Kernel {
+ public:
+  explicit Compiled(runtime::Module module) : module_(std::move(module)) {}
+  std::vector<Tensor> run(const std::vector<Tensor>& args) override {
+    return module_.run("main", args);
+  }
+
+ private:
+  runtime::Module module_;
 };
 
 class Cache {
@@ -34,27 +75,36 @@ class Cache {
       : target_(runnable(target)), on_disk_(std::move(on_disk)) {}
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
-    runtime::Module module = find(f);
-    return module.run("main", args);
+    return find(f)->run(args);
   }
 
  private:
-  runtime::Module find(const Function& f) {
+  struct Known {
+    Function function;
+    std::shared_ptr<Kernel> kernel;
+  };
+
+  std::shared_ptr<Kernel> find(const Function& f) {
     uint64_t hash = structural_hash(f);
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      for (const Compiled& c : known_[hash]) {
-        if (structural_equal(c.function, f)) return c.module;
+      for (const Known& k : known_[hash]) {
+        if (structural_equal(k.function, f)) return k.kernel;
       }
     }
-    runtime::Module module = compile(f);
+    ComposedKernel composed = compose(*f.get(), "constant");
+    std::shared_ptr<Kernel> kernel;
+    if (composed.flops + composed.bytes <= kInterpretedWork) {
+      kernel = std::make_shared<Interpreted>(composed.func);
+    } else {
+      kernel = std::make_shared<Compiled>(compile(composed));
+    }
     std::lock_guard<std::mutex> lock(mutex_);
-    known_[hash].push_back({f, module});
-    return module;
+    known_[hash].push_back({f, kernel});
+    return kernel;
   }
 
-  runtime::Module compile(const Function& f) {
-    ComposedKernel composed = compose(*f.get(), "constant");
+  runtime::Module compile(const ComposedKernel& composed) {
     tir::PrimFunc kernel =
         tir::lower_loops(schedule_kernel(composed.func, target_info(target_), 1));
     auto jit =
@@ -97,7 +147,7 @@ class Cache {
   Target target_;
   std::shared_ptr<KernelCache> on_disk_;
   std::mutex mutex_;
-  std::unordered_map<uint64_t, std::vector<Compiled>> known_;
+  std::unordered_map<uint64_t, std::vector<Known>> known_;
 };
 
 }  // namespace

@@ -9,9 +9,10 @@
 
 namespace relay {
 
-// Evaluates pure functions of tensors, each compiled to one kernel in this process. Kernels are
-// kept, so equal expressions on different weights are compiled once, and their code is in `on_disk`
-// (may be null) for the next time. May be copied; copies share the kernels.
+// Evaluates pure functions of tensors, each as one kernel: interpreted when there is little to
+// compute, else compiled in this process. Kernels are kept, so equal expressions on different
+// weights are compiled once, and their code is in `on_disk` (may be null) for the next time. May be
+// copied; copies share the kernels.
 ConstantEvaluator make_constant_evaluator(const Target& target,
                                           std::shared_ptr<KernelCache> on_disk = nullptr);
 

@@ -6,6 +6,7 @@
 
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/evaluate_constants.h"
 #include "passes/known_match.h"
 #include "passes/purity.h"
 
@@ -15,23 +16,6 @@ namespace {
 constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
 constexpr int64_t kFreeGrowthBytes = 64 * 1024;
 constexpr int64_t kMaxGrowth = 16;
-
-// The bytes of a type of static tensors; nullopt when unknown or absurd.
-std::optional<int64_t> bytes_of(const Type& type) {
-  auto tensors = flatten_tensor_types(type);
-  if (!tensors) return std::nullopt;
-  int64_t total = 0;
-  for (const TensorType& t : *tensors) {
-    auto shape = t->const_shape();
-    if (!shape) return std::nullopt;
-    int64_t bytes = static_cast<int64_t>(t->dtype.bytes());
-    for (int64_t d : *shape) {
-      if (__builtin_mul_overflow(bytes, d, &bytes)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(total, bytes, &total)) return std::nullopt;
-  }
-  return total;
-}
 
 class Folder : public Rewriter {
  public:
@@ -93,40 +77,7 @@ class Folder : public Rewriter {
         family::expr | family::pattern);
     Function marked = apply(f);
     if (constant_.empty() || !ctx_.evaluate) return marked;
-    std::unordered_set<const Node*> roots, tuples;
-    std::vector<const Node*> open;
-    // Tuples of constants stay tuples, at any depth: what they hold is evaluated.
-    auto find_roots = [&](const NodeRef& child) {
-      if (!constant_.contains(child.get())) return;
-      if (!isa<TupleNode>(child)) {
-        roots.insert(child.get());
-      } else if (tuples.insert(child.get()).second) {
-        open.push_back(child.get());
-      }
-    };
-    post_order(
-        marked,
-        [&](const Node& n) {
-          if (!constant_.contains(&n)) for_each_child(n, find_roots);
-        },
-        family::expr | family::pattern);
-    while (!open.empty()) {
-      const Node* tuple = open.back();
-      open.pop_back();
-      for_each_child(*tuple, find_roots);
-    }
-    std::unordered_map<const Node*, NodeRef> values;
-    post_order(
-        marked,
-        [&](const Node& n) {
-          if (!roots.contains(&n)) return;
-          try {
-            values.emplace(&n, evaluate(static_cast<const ExprNode&>(n)));
-          } catch (const RuntimeError&) {
-            // The run fails at the same place, if it gets there.
-          }
-        },
-        family::expr | family::pattern);
+    auto values = evaluate_constants(marked, constant_, ctx_.evaluate);
     return cast<FunctionNode>(substitute(marked, values, family::expr | family::pattern));
   }
 
@@ -175,49 +126,6 @@ class Folder : public Rewriter {
     if (!bytes || *bytes > max_bytes_) return;
     if (*bytes > kFreeGrowthBytes && *bytes / kMaxGrowth > arg_bytes) return;
     mark(c);
-  }
-
-  // The value of a constant expression: its leaves become parameters of one function.
-  NodeRef evaluate(const ExprNode& root) {
-    std::unordered_map<const Node*, NodeRef> params_of;
-    std::vector<Var> params;
-    std::vector<Tensor> args;
-    post_order(
-        NodeRef(&root),
-        [&](const Node& n) {
-          auto* c = as<ConstantNode>(&n);
-          // Scalars stay: kernels hold them as immediates.
-          if (c == nullptr || c->data.rank() == 0) return;
-          Var p = var("p" + std::to_string(params.size()), c->type, c->span);
-          params_of.emplace(c, p);
-          params.push_back(p);
-          args.push_back(c->data);
-        },
-        family::expr);
-    Expr body = cast<ExprNode>(substitute(NodeRef(&root), params_of, family::expr));
-    Function f = function(std::move(params), body, body->type, {}, {}, root.span);
-    std::vector<Tensor> results = ctx_.evaluate(f, args);
-    if (isa<TensorTypeNode>(root.type)) return constant(results.at(0), root.span, name_of(root));
-    std::vector<Expr> fields;
-    for (Tensor& t : results) fields.push_back(constant(std::move(t), root.span));
-    return tuple(std::move(fields), root.span);
-  }
-
-  // The weight's own name, when there is one big leaf.
-  static std::string name_of(const ExprNode& root) {
-    std::string name;
-    size_t biggest = 0;
-    post_order(
-        NodeRef(&root),
-        [&](const Node& n) {
-          auto* c = as<ConstantNode>(&n);
-          if (c != nullptr && c->data.byte_size() > biggest && !c->name_hint.empty()) {
-            biggest = c->data.byte_size();
-            name = c->name_hint;
-          }
-        },
-        family::expr);
-    return name;
   }
 
   const PassContext& ctx_;

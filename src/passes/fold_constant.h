@@ -7,8 +7,8 @@
 //   (%a, %b).0                                %a
 //   match (Some(%a)) { Some(%x) => %x, ... }  let %x = %a; %x
 //
-// Legal for pure operators whose arguments are all constants (or tuples of them). A whole connected
-// constant expression is evaluated as one function, so intermediate tensors are not kept.
+// Legal for pure operators whose arguments are all constants (or tuples of them). Large
+// intermediate tensors are not kept (evaluate_constants.h).
 // Loses when the result is much larger than what it is made of: results above
 // `relay.FoldConstant.max_bytes` (default 1 GiB), or above 64 KiB and more than 16 times the bytes
 // of the arguments (zeros, arange, broadcast_to), are left to run time.

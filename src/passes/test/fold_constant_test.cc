@@ -1,7 +1,9 @@
 #include "passes/fold_constant.h"
 
+#include "node/walk.h"
 #include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
+#include "passes/to_graph_normal_form.h"
 
 namespace relay {
 namespace {
@@ -80,6 +82,57 @@ TEST(FoldConstant, no_match_of_what_only_a_run_knows) {
 TEST(FoldConstant, a_connected_expression_is_folded_whole) {
   becomes("def @main(%x: int32) { add(%x, multiply(add(2, 3), subtract(10, 4))) }",
           "def @main(%x: int32) { add(%x, 30) }");
+}
+
+// A program that depends on no input is a constant as a whole: what is computed is one small kernel
+// again and again, not one kernel of the program's size.
+TEST(FoldConstant, a_long_constant_program_is_computed_in_pieces) {
+  std::string text = "def @main(%x: Tensor[(4,), float32]) {\n  let %x0 = ones(shape=[4]);\n";
+  const int steps = 300;
+  for (int i = 0; i < steps; ++i) {
+    std::string from = "%x" + std::to_string(i);
+    text += "  let %t" + std::to_string(i) + " = split(multiply(tanh(" + from + "), " + from +
+            "), indices_or_sections=2);\n  let %x" + std::to_string(i + 1) + " = concatenate((%t" +
+            std::to_string(i) + ".1, %t" + std::to_string(i) + ".0));\n";
+  }
+  text += "  add(%x, %x" + std::to_string(steps) + ") }";
+  PassContext ctx = pass_test::folding_context();
+  ConstantEvaluator evaluate = ctx.evaluate;
+  size_t calls = 0, largest = 0;
+  ctx.evaluate = [&](const Function& f, const std::vector<Tensor>& args) {
+    size_t size = 0;
+    post_order(
+        f, [&](const Node&) { ++size; }, family::expr);
+    ++calls;
+    largest = std::max(largest, size);
+    return evaluate(f, args);
+  };
+  Module mod = pass_test::apply(kToGraphNormalForm, pass_test::parse(text));
+  Expr body = pass_test::apply(kFoldConstant, mod, ctx)->find("main")->body;
+  ASSERT_TRUE(is_call_to(body, "add"));
+  EXPECT_TRUE(isa<ConstantNode>(as<CallNode>(body)->args[1]));
+  EXPECT_EQ(calls, size_t{1} + 4 * steps);
+  EXPECT_LE(largest, 8u);
+}
+
+TEST(FoldConstant, a_chain_of_large_constants_is_computed_without_keeping_them) {
+  std::string text = "def @main(%x: Tensor[(20000,), float32]) {\n  let %x0 = ";
+  PassContext ctx = pass_test::folding_context();
+  ConstantEvaluator evaluate = ctx.evaluate;
+  size_t calls = 0;
+  ctx.evaluate = [&](const Function& f, const std::vector<Tensor>& args) {
+    ++calls;
+    return evaluate(f, args);
+  };
+  text +=
+      "concatenate((arange(stop=10000f, dtype=\"float32\"), "
+      "arange(start=1f, stop=10001f, dtype=\"float32\")));\n";
+  for (int i = 0; i < 30; ++i) {
+    text += "  let %x" + std::to_string(i + 1) + " = add(%x" + std::to_string(i) + ", 1f);\n";
+  }
+  Module mod = pass_test::apply(kToGraphNormalForm, pass_test::parse(text + "  add(%x, %x30) }"));
+  pass_test::apply(kFoldConstant, mod, ctx);
+  EXPECT_EQ(calls, 4u);  // the two parts, and twice sixteen of the others
 }
 
 TEST(FoldConstant, tuples_of_constants_and_several_results) {

@@ -1,0 +1,26 @@
+// The values of constant expressions, computed a piece at a time.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/pass.h"
+
+namespace relay {
+
+// The bytes of a type of static tensors; nullopt when unknown or absurd.
+std::optional<int64_t> bytes_of(const Type& type);
+
+// For the expressions of `f` that are in `constant` (pure operator calls on constants, projections
+// and tuples of them, all operands in it too) and used by something that is not: what to put in
+// their place. What cannot be computed is absent: the run fails there, if it gets there.
+//
+// Each expression is computed once. A small or shared one has a value of its own, so that equal
+// operators are one kernel however long the program is; a chain of large ones is one kernel for up
+// to 16 calls, so that not all of them are in memory. A value is let go after its last use.
+std::unordered_map<const Node*, NodeRef> evaluate_constants(
+    const Function& f, const std::unordered_set<const Node*>& constant,
+    const ConstantEvaluator& evaluate);
+
+}  // namespace relay
