@@ -157,7 +157,13 @@ def sampler():
 
     few, rest = split((0, 42))
     x, y = (uniform(key, 1000) for key in split(rest))
-    # The test vector that the paper's authors publish.
-    test = [0x6B200159], [0x99BA4EFE]
-    pi = (x * x + y * y < 1).mean() * 4
-    return np.array(test[0]), np.array(test[1]), uniform(few, 6), pi
+    # Those that the paper's authors publish.
+    vectors = [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF,) * 2, (0xFFFFFFFF,) * 2, (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ]
+    for key, counter, words in vectors:
+        assert _threefry(key, *counter) == words
+    published = [tuple(np.array([word]) for word in words) for _, _, words in vectors]
+    return published, uniform(few, 6), (x * x + y * y < 1).mean() * 4

@@ -584,15 +584,10 @@ class Machine {
     if (f == nullptr || is_opaque(*f) || f->params.size() != args.size()) return nullptr;
     Env* env = arena_.env(callee.env, callee.env == nullptr ? nullptr : callee.env->types);
     if (!f->type_params.empty()) {
-      if (c.type_args.size() != f->type_params.size()) return nullptr;
       TypeArguments* types = arena_.types();
       if (env->types != nullptr) *types = *env->types;
-      for (size_t i = 0; i < c.type_args.size(); ++i) {
-        // Other kinds are parts of tensor types.
-        if (f->type_params[i]->kind != Kind::Type) return nullptr;
-        (*types)[f->type_params[i].get()] = type_in(*env_, c.type_args[i]);
-      }
       env->types = types;
+      if (!bind_types(*types, c, *f, args)) return nullptr;
     }
     for (size_t i = 0; i < args.size(); ++i) {
       // What is more precise than the parameter would make the body's types so too.
@@ -600,6 +595,34 @@ class Machine {
       bind(*env, f->params[i].get(), args[i]);
     }
     return env;
+  }
+
+  // What the type parameters of a callee stand for; false when that is not known.
+  bool bind_types(TypeArguments& types, const CallNode& c, const FunctionNode& f,
+                  const std::vector<Value*>& args) {
+    if (c.type_args.size() == f.type_params.size()) {
+      for (size_t i = 0; i < c.type_args.size(); ++i) {
+        if (f.type_params[i]->kind != Kind::Type) return false;
+        types[f.type_params[i].get()] = type_in(*env_, c.type_args[i]);
+      }
+      return true;
+    }
+    // Named dimensions are not written at calls: arguments tell.
+    std::vector<Type> wanted, given;
+    for (size_t i = 0; i < args.size(); ++i) {
+      wanted.push_back(f.params[i]->type);
+      given.push_back(args[i]->type);
+    }
+    auto solved = solve_type_params(*func_type(wanted, f.ret_type, f.type_params).get(), given);
+    if (!solved) return false;
+    for (const TypeVar& p : f.type_params) {
+      auto it = solved->find(p.get());
+      if (it == solved->end()) return false;
+      Dim size = dim_argument(it->second);
+      if (size && is_any(size)) return false;
+      types[p.get()] = it->second;
+    }
+    return true;
   }
 
   void evaluate_op(const CallNode& c, const std::vector<Value*>& args) {

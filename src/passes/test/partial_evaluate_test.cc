@@ -119,6 +119,37 @@ TEST(PartialEvaluate, a_loop_over_a_counter) {
       "def @main(%x: float32) { let %a = exp(%x); let %b = exp(%a); let %c = exp(%b); %c }");
 }
 
+TEST(PartialEvaluate, a_function_of_named_sizes) {
+  becomes(std::string(kList) +
+              "def @scale[n: Dim](%x: Tensor[(n,), float32], %by: List[float32])\n"
+              "    -> Tensor[(n,), float32] {\n"
+              "  match (%by) { Cons(%f, %rest) => { @scale(multiply(%x, %f), %rest) },\n"
+              "    Nil => { %x }, } }\n"
+              "def @main(%x: Tensor[(3,), float32], %y: Tensor[(5,), float32]) {\n"
+              "  let %by = Cons(2f, Cons(4f, Nil)); (@scale(%x, %by), @scale(%y, %by)) }",
+          std::string(kList) +
+              "def @main(%x: Tensor[(3,), float32], %y: Tensor[(5,), float32]) {\n"
+              "  let %a = multiply(%x, 2f); let %b = multiply(%a, 4f);\n"
+              "  let %c = multiply(%y, 2f); let %d = multiply(%c, 4f); let %r = (%b, %d); %r }");
+}
+
+TEST(PartialEvaluate, a_call_that_stays_of_a_function_of_named_sizes_has_its_type) {
+  Module out = residual(
+      "def @grow[n: Dim](%x: Tensor[(n,), float32]) -> Tensor[(n,), float32] {\n"
+      "  if (less(mean(%x), 1f)) { @grow(add(%x, 1f)) } else { %x } }\n"
+      "def @main(%y: Tensor[(3,), float32]) {\n"
+      "  let %f = fn (%v: Tensor[(3,), float32]) { multiply(%v, 2f) }; @grow(%f(%y)) }");
+  post_order(
+      out->find("main"),
+      [](const Node& n) {
+        if (auto* c = as<CallNode>(&n)) {
+          EXPECT_TRUE(c->type);
+        }
+      },
+      family::expr);
+  EXPECT_EQ(to_string(out->find("main")->ret_type), "Tensor[(3,), float32]");
+}
+
 TEST(PartialEvaluate, a_reference_whose_uses_are_seen_is_no_more) {
   becomes(
       "def @main(%x: float32) {\n"
