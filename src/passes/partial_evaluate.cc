@@ -1,5 +1,6 @@
 #include "passes/partial_evaluate.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "node/walk.h"
@@ -15,6 +16,32 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 int64_t option(const PassContext& ctx, std::string_view name, int64_t otherwise) {
   auto* v = ctx.option<int64_t>(kPartialEvaluate.name, name);
   return v == nullptr ? otherwise : *v;
+}
+
+// Small programs may do that much: about a tenth of a second here, and a second in what compiles
+// the result.
+constexpr int64_t kFreeBindings = 2'000;
+constexpr int64_t kFreeSteps = 50'000;
+// And for each expression of the program.
+constexpr int64_t kBindingsPerNode = 4;
+constexpr int64_t kStepsPerNode = 50;
+// Of the places where the limits ended an evaluation, so many are named.
+constexpr size_t kNamedStops = 4;
+
+// The function with an attribute that says what was not done.
+Function with_note(const Function& f, const std::vector<partial::Stop>& stops) {
+  std::string text;
+  for (size_t i = 0; i < std::min(stops.size(), kNamedStops); ++i) {
+    std::string where = stops[i].where.describe();
+    text += (text.empty() ? "" : "; ") + (where.empty() ? "the call" : "the call at " + where) +
+            " is not unrolled (further): " + stops[i].why;
+  }
+  if (stops.size() > kNamedStops) {
+    text += "; and " + std::to_string(stops.size() - kNamedStops) + " more";
+  }
+  Dict attrs = f->attrs;
+  attrs[kPartialEvaluation] = Value(text);
+  return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
 }
 
 // The functions that the entry functions reach.
@@ -88,14 +115,16 @@ Module run(const Module& mod, PassContext& ctx) {
   LazyPurity purity(named);
   partial::Folding folding(ctx.evaluate);
   auto size = static_cast<int64_t>(reached.size);
-  partial::Limits limits{option(ctx, "max_bindings", 20'000 + 4 * size),
-                         option(ctx, "max_steps", 1'000'000 + 100 * size)};
+  partial::Limits limits{option(ctx, "max_bindings", kFreeBindings + kBindingsPerNode * size),
+                         option(ctx, "max_steps", kFreeSteps + kStepsPerNode * size)};
   partial::Program program{named, purity, folding, limits};
   partial::Unroller unroller(named, option(ctx, "max_unroll", 256));
   return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
     if (!names.contains(name->name_hint) || f->is_primitive()) return f;
-    Function done = partial::evaluate(program, unroller, named->find(name->name_hint));
-    return done ? done : f;
+    std::vector<partial::Stop> stops;
+    Function done = partial::evaluate(program, unroller, named->find(name->name_hint), stops);
+    if (!done) return f;
+    return stops.empty() ? done : with_note(done, stops);
   });
 }
 

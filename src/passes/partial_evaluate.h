@@ -17,11 +17,16 @@
 // references of which every use is seen are no more. Nothing is computed twice, and effects keep
 // their order (partial/machine.h says why that is sound, partial/unroll.h that it ends).
 //
-// Legal always. Loses when code grows: a function's residual code is limited to
-// `relay.PartialEvaluate.max_bindings` (default 20,000 and four times the program), the evaluation
-// to `relay.PartialEvaluate.max_steps` (default 1,000,000 and a hundred times the program), a loop
-// over a counter to `relay.PartialEvaluate.max_unroll` (default 256) iterations. A recursion that
-// exceeds a limit stays a recursion, and a function that still does stays as it was.
+// Legal always. Loses when code grows, so all of it is limited by what it costs:
+//   - a residual function has `relay.PartialEvaluate.max_bindings` bindings for nothing (default
+//     2,000 and four for each expression of the program), and up to four times as many as long as
+//     each of them saves a call, a match, a branch, a reference or an operator;
+//   - the evaluation takes `relay.PartialEvaluate.max_steps` (default 50,000 and fifty for each
+//     expression of the program), and at most three times as many where it begins anew;
+//   - a loop over a counter is unrolled `relay.PartialEvaluate.max_unroll` (default 256) times.
+// At a limit no more calls are gone into: what is done stays done, the rest is emitted as it is. A
+// recursion that was being unrolled is left a recursion from the beginning if its unrolling has
+// made code. The attribute `partial_evaluation` of the function says which calls, and why.
 // A module without data types, references, closures or recursion that its entry functions reach is
 // left alone: Inline and FoldConstant do what there is to do. Does not make copies of a recursive
 // function for known arguments.
@@ -30,6 +35,9 @@
 #include "passes/pass.h"
 
 namespace relay {
+
+// The attribute of a function that says what a limit kept from being done, and where.
+inline constexpr const char* kPartialEvaluation = "partial_evaluation";
 
 extern const Pass kPartialEvaluate;
 

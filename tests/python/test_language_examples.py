@@ -2,6 +2,7 @@
 
 import ast
 import re
+import resource
 from pathlib import Path
 
 import language_models
@@ -38,6 +39,8 @@ def same(found, expected, where="the value"):
             same(f, e, f"{where}[{i}]")
     elif isinstance(expected, str):
         assert found == expected, where
+    elif np.asarray(expected).dtype.kind in "biu":
+        np.testing.assert_array_equal(found, expected, err_msg=where)
     else:
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5, err_msg=where)
 
@@ -57,6 +60,15 @@ def test_check_and_opt(name, tmp_path):
     optimised = tmp_path / "optimised.relay"
     optimised.write_text(relay("opt", program).stdout)
     same(read(relay("run", "-q", optimised).stdout), getattr(language_models, name)())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compile_time(name, tmp_path):
+    """Seconds, of which the processor's count: the machine may have other work."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    relay("compile", "-q", "-o", tmp_path / "program.so", FOLDER / f"{name}.relay")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 2
 
 
 TOUR = (FOLDER.parents[1] / "docs" / "language.md").read_text()

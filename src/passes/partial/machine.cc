@@ -1,5 +1,6 @@
 #include "passes/partial/machine.h"
 
+#include <algorithm>
 #include <span>
 
 #include "ir/op.h"
@@ -33,8 +34,12 @@ bool is_opaque(const FunctionNode& f) {
 
 class Machine {
  public:
-  Machine(const Program& program, Unroller& unroller, bool last_attempt)
-      : program_(program), unroller_(unroller), last_attempt_(last_attempt) {}
+  Machine(const Program& program, Unroller& unroller, bool last_attempt, std::vector<Stop>& stops)
+      : program_(program), unroller_(unroller), last_attempt_(last_attempt), stops_(stops) {
+    unroller_.restart(cost_);
+  }
+
+  int64_t steps() const { return steps_; }
 
   // The residual body; null when nothing was done.
   Expr run(const Function& f) {
@@ -49,7 +54,7 @@ class Machine {
       run();
     }
     Expr body = close(*block_, result->atom);
-    return done_ == 0 ? nullptr : body;
+    return cost_.gained == 0 ? nullptr : body;
   }
 
  private:
@@ -159,7 +164,8 @@ class Machine {
   // ----------------------------------------------------------------------
 
   Expr bind_in(Block& block, Expr value) {
-    if (++bindings_ > program_.limits.max_bindings) exhausted();
+    const int64_t free = program_.limits.max_bindings;
+    if (++cost_.grown > free + std::min(cost_.gained, 3 * free)) stop("its code grows");
     Var name = var(naming_ == nullptr ? "x" : naming_->var->name_hint, value->type, value->span);
     block.bindings.emplace_back(name, std::move(value));
     return name;
@@ -178,10 +184,17 @@ class Machine {
     return result;
   }
 
-  [[noreturn]] void exhausted() {
+  // Ends the evaluation of what is not at hand yet; or all of it, when an unrolling is better not
+  // begun.
+  void stop(const char* why) {
+    if (stopped_) return;
     const CallNode* cause = unroller_.outermost();
-    if (cause != nullptr) unroller_.give_up(cause);
-    throw Regret{cause != nullptr};
+    stops_.push_back({why, cause != nullptr ? cause->span : expr_ ? expr_->span : Span()});
+    if (cause != nullptr && !last_attempt_ && !unroller_.outermost_pays()) {
+      unroller_.give_up(cause);
+      throw Regret{true};
+    }
+    stopped_ = true;
   }
 
   // The atom of a value that has one, for use in a block.
@@ -236,7 +249,7 @@ class Machine {
 
   void run() {
     while (expr_ || !frames_.empty()) {
-      if (++steps_ > program_.limits.max_steps) exhausted();
+      if (++steps_ > program_.limits.max_steps) stop("it takes long");
       if (expr_) {
         evaluate(expr_);
       } else {
@@ -455,7 +468,7 @@ class Machine {
         auto& i = static_cast<const IfNode&>(*e);
         Value* on = leaf(i.cond, *env_);
         if (on->kind != Value::tensor) return begin_branches(e, on);
-        ++done_;
+        ++cost_.gained;
         bool yes = as<ConstantNode>(on->atom)->data.get_as_int(0) != 0;
         return go(yes ? i.true_branch : i.false_branch, env_);
       }
@@ -470,7 +483,7 @@ class Machine {
         if (v->kind != Value::tuple) {
           return give(emit(tuple_get_item(atom(*v, *block_), g.index, g.span)));
         }
-        ++done_;
+        ++cost_.gained;
         return give(v->parts[static_cast<size_t>(g.index)]);
       }
       case ExprKind::Match:
@@ -498,7 +511,7 @@ class Machine {
           c->lhs, on, [this](Value& v) { expand(v); }, bound);
       if (f == Fit::no) continue;
       if (f == Fit::maybe) break;
-      ++done_;
+      ++cost_.gained;
       for (const auto& [variable, value] : bound) bind(*env_, variable, value);
       return go(c->rhs, env_);
     }
@@ -509,7 +522,7 @@ class Machine {
     Value* r = leaf(e.ref, *env_);
     bool known = r->kind == Value::reference;
     if (Value* content = known ? store_.content(*r, *block_) : nullptr) {
-      ++done_;
+      ++cost_.gained;
       return give(content);
     }
     if (!ready({r})) return;
@@ -523,7 +536,7 @@ class Machine {
     Value* value = leaf(e.value, *env_);
     bool known = r->kind == Value::reference;
     if (known && Store::is_own(*r) && r->home == block_) {
-      ++done_;
+      ++cost_.gained;
     } else {
       if (!ready({r, value})) return;
       emit(ref_write(atom(*r, *block_), atom(*value, *block_), e.span));
@@ -554,15 +567,16 @@ class Machine {
       v->parts = std::move(args);
       return give(v);
     }
-    if (Env* env = env_for(*callee, c, args)) {
+    if (Env* env = stopped_ ? nullptr : env_for(*callee, c, args)) {
       switch (unroller_.judge(*callee, callee->function, args, c, *block_)) {
         case Unroller::Verdict::enter:
-          ++done_;
+          ++cost_.gained;
           unroller_.enter(*callee, callee->function, args, c, *block_);
           push(Frame::leave, callee->function, nullptr);
           return go(callee->function->body, env);
         case Unroller::Verdict::regret:
           if (last_attempt_) break;
+          stops_.push_back({"no end is in sight", unroller_.start_of_failure()->span});
           unroller_.give_up(unroller_.start_of_failure());
           throw Regret{true};
         case Unroller::Verdict::refuse:
@@ -627,7 +641,7 @@ class Machine {
 
   void evaluate_op(const CallNode& c, const std::vector<Value*>& args) {
     if (Constant known = fold(c, args)) {
-      ++done_;
+      ++cost_.gained;
       return give(leaf(known, *env_));
     }
     if (!ready(args)) return;
@@ -673,19 +687,23 @@ class Machine {
   Value* result_ = nullptr;
   Block* block_ = nullptr;
   const LetNode* naming_ = nullptr;  // gives names to what is emitted
+  std::vector<Stop>& stops_;
+  Cost cost_;
   int64_t steps_ = 0;
-  int64_t bindings_ = 0;
-  int64_t done_ = 0;  // how much the residual program does not have to do
+  bool stopped_ = false;  // no more calls are gone into
 };
 
 }  // namespace
 
-Function evaluate(const Program& program, Unroller& unroller, const Function& f) {
+Function evaluate(const Program& program, Unroller& unroller, const Function& f,
+                  std::vector<Stop>& stops) {
   unroller.begin();
-  for (int attempt = 1; attempt <= kMaxAttempts; ++attempt) {
-    unroller.restart();
+  int64_t steps = 0;
+  for (int attempt = 1;; ++attempt) {
+    bool last = attempt == kMaxAttempts || steps > program.limits.max_steps;
+    Machine machine(program, unroller, last, stops);
     try {
-      Expr body = Machine(program, unroller, attempt == kMaxAttempts).run(f);
+      Expr body = machine.run(f);
       if (!body) return nullptr;
       std::vector<NodeRef> children = children_of(*f.get());
       for (NodeRef& c : children) {
@@ -694,9 +712,9 @@ Function evaluate(const Program& program, Unroller& unroller, const Function& f)
       return cast<FunctionNode>(with_children(f, children));
     } catch (const Regret& regret) {
       if (!regret.try_again) return nullptr;
+      steps += machine.steps();
     }
   }
-  return nullptr;
 }
 
 }  // namespace relay::partial

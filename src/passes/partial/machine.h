@@ -18,6 +18,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "passes/partial/fold.h"
 #include "passes/partial/unroll.h"
@@ -25,9 +27,13 @@
 
 namespace relay::partial {
 
+// Where one is reached, no more calls are gone into: what is at hand is finished, what is left is
+// emitted as it is.
 struct Limits {
-  // Bindings of a residual function, and steps taken to make it.
+  // Bindings of a residual function: so many for nothing, and up to four times as many when each
+  // saves something else.
   int64_t max_bindings = 0;
+  // Steps taken to make it.
   int64_t max_steps = 0;
 };
 
@@ -39,8 +45,15 @@ struct Program {
   Limits limits;
 };
 
-// The function (of `program.mod`) with what is known of it done; null when there is nothing to do
-// or no way to do it within the limits.
-Function evaluate(const Program& program, Unroller& unroller, const Function& f);
+// What an evaluation did not do, and why.
+struct Stop {
+  std::string why;
+  Span where;
+};
+
+// The function (of `program.mod`) with what is known of it done; null when there is nothing to do.
+// `stops` is told where the limits ended it.
+Function evaluate(const Program& program, Unroller& unroller, const Function& f,
+                  std::vector<Stop>& stops);
 
 }  // namespace relay::partial

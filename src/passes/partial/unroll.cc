@@ -10,6 +10,8 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 constexpr uint64_t kUnknown = ~uint64_t{0};
+// How much one binding must save in an unrolling that does not come to its end.
+constexpr int64_t kGainPerBinding = 16;
 
 const ConstantNode* known_integer(const Value& v) {
   auto* c = v.kind == Value::tensor ? as<ConstantNode>(v.atom) : nullptr;
@@ -131,15 +133,20 @@ Unroller::Verdict Unroller::judge(const Value& callee, const Function& f,
     if (changed) return Verdict::enter;
   }
   // An unrolling that reaches its limit, or that ends at its first step, only makes code.
-  failed_ = last.start;
+  failed_ = last.start.call;
   bool useless = last.depth == 0 && !last.gained;
-  return useless || last.loose >= max_unroll_ ? Verdict::regret : Verdict::refuse;
+  bool endless = last.loose >= max_unroll_ && !pays(last.start);
+  return useless || endless ? Verdict::regret : Verdict::refuse;
+}
+
+bool Unroller::pays(const Start& start) const {
+  return (cost_->grown - start.cost.grown) * kGainPerBinding <= cost_->gained - start.cost.gained;
 }
 
 void Unroller::enter(const Value& callee, const Function& f, const std::vector<Value*>& args,
                      const CallNode& at, const Block& block) {
   std::vector<Activation>& nested = active_[f.get()];
-  Activation a{measure(callee, args), args, &block, &at};
+  Activation a{measure(callee, args), args, &block, {&at, *cost_}};
   if (!nested.empty()) {
     Activation& last = nested.back();
     last.gained = true;
@@ -164,7 +171,8 @@ void Unroller::leave(const Function& f) {
   nested.pop_back();
 }
 
-void Unroller::restart() {
+void Unroller::restart(const Cost& cost) {
+  cost_ = &cost;
   active_.clear();
   chains_.clear();
 }

@@ -6,6 +6,9 @@
 // zero (a well-founded order, so that this ends). While no branch is in between that only a run
 // can choose, an activation on other known data than the last one's is gone into too, up to
 // `max_unroll` of them: a loop that counts upwards.
+//
+// An unrolling that does not come to its end leaves the recursion in the program, and adds to it.
+// It is kept when it costs next to no code, else what it began with is not gone into.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +19,12 @@
 #include "passes/partial/values.h"
 
 namespace relay::partial {
+
+// What an evaluation has come to.
+struct Cost {
+  int64_t gained = 0;  // how much the residual program does not have to do
+  int64_t grown = 0;   // its bindings
+};
 
 class Unroller {
  public:
@@ -37,37 +46,46 @@ class Unroller {
   void leave(const Function& f);
 
   // The outermost recursive call that is being unrolled; null when none is.
-  const CallNode* outermost() const { return chains_.empty() ? nullptr : chains_.front(); }
+  const CallNode* outermost() const { return chains_.empty() ? nullptr : chains_.front().call; }
+  // Whether what came of it is worth keeping if it does not come to its end.
+  bool outermost_pays() const { return chains_.empty() || pays(chains_.front()); }
   const CallNode* start_of_failure() const { return failed_; }
   // Calls at this place are not gone into any more.
   void give_up(const CallNode* at) { hopeless_.insert(at); }
   // For another function: nothing has been given up.
   void begin() { hopeless_.clear(); }
-  // Forgets all activations.
-  void restart();
+  // Forgets all activations, for an evaluation that keeps its cost in `cost`.
+  void restart(const Cost& cost);
 
  private:
   using Measure = std::vector<uint64_t>;
+
+  struct Start {
+    const CallNode* call;  // that the nested activations began with
+    Cost cost;             // up to it
+  };
 
   struct Activation {
     Measure least;  // the smallest measure of each component so far
     std::vector<Value*> args;
     const Block* block;
-    const CallNode* start;  // the call that the nested activations began with
-    int64_t loose = 0;      // how many were gone into without getting nearer to the end
+    Start start;
+    int64_t loose = 0;  // how many were gone into without getting nearer to the end
     int64_t depth = 0;
     bool gained = false;  // nested ones were gone into
   };
 
+  bool pays(const Start& start) const;
   void find_recursive(const Module& mod);
   static Measure measure(const Value& callee, const std::vector<Value*>& args);
 
   int64_t max_unroll_;
   std::unordered_set<const Node*> recursive_;  // functions
   std::unordered_map<const Node*, std::vector<Activation>> active_;
-  std::vector<const CallNode*> chains_;
+  std::vector<Start> chains_;
   std::unordered_set<const CallNode*> hopeless_;
   const CallNode* failed_ = nullptr;
+  const Cost* cost_ = nullptr;
 };
 
 }  // namespace relay::partial

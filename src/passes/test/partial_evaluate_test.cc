@@ -92,6 +92,20 @@ void expect_dataflow(const Module& mod) {
   EXPECT_EQ(mod->functions.size(), 1u);
 }
 
+// What the pass says it has not done.
+std::string note(const Module& mod) {
+  const Dict& attrs = mod->find("main")->attrs;
+  auto it = attrs.find(kPartialEvaluation);
+  return it == attrs.end() ? "" : *it->second.get_if<std::string>();
+}
+
+Module limited(const std::string& text, const std::string& option, int64_t limit) {
+  PassContext ctx = pass_test::folding_context();
+  ctx.config["relay.PartialEvaluate." + option] = relay::Value(limit);
+  Module out = pass_test::apply(kPartialEvaluate, parse(text), ctx);
+  return pass_test::apply(kDeadCodeElimination, out);
+}
+
 TEST(PartialEvaluate, header_example) {
   becomes(std::string(kList) +
               "def @sum(%l: List[float32], %s: float32) -> float32 {\n"
@@ -178,6 +192,28 @@ def @main(%a: float32, %b: float32, %c: float32) {
                           {{1, 2, 3}, {-1, 0, 5}});
   expect_dataflow(out);
   EXPECT_EQ(count_kinds(out)[ExprKind::Call], 11);
+}
+
+TEST(PartialEvaluate, an_rnn_over_fifty_known_steps_is_dataflow) {
+  std::string list = "Nil", params;
+  for (int i = 49; i >= 0; --i) list = "Cons(%x" + std::to_string(i) + ", " + list + ")";
+  for (int i = 0; i < 50; ++i) {
+    params += (i == 0 ? "" : ", ") + ("%x" + std::to_string(i)) + ": Tensor[(1, 3), float32]";
+  }
+  Module out = residual(std::string(kList) + R"(
+def @fold[A, B](%f: fn (A, B) -> A, %start: A, %l: List[B]) -> A {
+  match (%l) { Cons(%x, %rest) => { @fold(%f, %f(%start, %x), %rest) }, Nil => { %start }, } }
+def @main()" + params + R"(, %w: Tensor[(4, 7), float32]) {
+  let %steps = ref(0f);
+  let %step = fn (%h: Tensor[(1, 4), float32], %x: Tensor[(1, 3), float32]) {
+    let %n = ref_write(%steps, add(ref_read(%steps), 1f));
+    tanh(nn.dense(concatenate((%x, %h), axis=1), %w)) };
+  let %last = @fold(%step, zeros(shape=[1, 4], dtype="float32"), )" +
+                        list + R"();
+  (%last, ref_read(%steps)) })");
+  expect_dataflow(out);
+  EXPECT_EQ(count_kinds(out)[ExprKind::Call], 1 + 3 * 50);
+  EXPECT_EQ(note(out), "");
 }
 
 TEST(PartialEvaluate, an_lstm_with_folds_and_closures_over_a_known_list_is_dataflow) {
@@ -482,7 +518,8 @@ TEST(PartialEvaluate, a_function_that_never_stops_at_compile_time_may_in_a_run) 
       {{0}});
 }
 
-TEST(PartialEvaluate, code_does_not_grow_beyond_the_limit) {
+// 2^59 calls.
+std::string doubling() {
   std::string text =
       "def @main(%x: float32) {\n"
       "  let %f0 = fn (%v: float32) { exp(%v) };\n";
@@ -491,8 +528,48 @@ TEST(PartialEvaluate, code_does_not_grow_beyond_the_limit) {
     text += "  let %f" + std::to_string(i) + " = fn (%v: float32) { " + before + "(" + before +
             "(%v)) };\n";
   }
-  Module before = parse(text + "  %f59(%x) }");
-  EXPECT_TRUE(evaluated(before) == before);
+  return text + "  %f59(%x) }";
+}
+
+TEST(PartialEvaluate, at_a_limit_what_is_done_stays_done) {
+  for (const char* option : {"max_bindings", "max_steps"}) {
+    Module out = limited(doubling(), option, 1000);
+    std::map<int, int> kinds = count_kinds(out);
+    EXPECT_GT(kinds[ExprKind::Call], 200) << option;
+    EXPECT_LT(kinds[ExprKind::Let], 4300) << option;
+    EXPECT_LE(kinds[ExprKind::Function], 60) << option;
+    EXPECT_NE(note(out), "") << option;
+  }
+}
+
+constexpr const char* kParity =
+    "def @even(%n: int32) -> bool { if (equal(%n, 0)) { True } else { @odd(subtract(%n, 1)) } }\n"
+    "def @odd(%n: int32) -> bool { if (equal(%n, 0)) { False } else { @even(subtract(%n, 1)) } }\n";
+
+TEST(PartialEvaluate, a_long_recursion_that_makes_no_code_goes_on_where_the_limit_ended_it) {
+  std::string text = std::string(kParity) + "def @main(%x: float32) { (exp(%x), @even(1001)) }";
+  Module out = limited(text, "max_steps", 2000);
+  EXPECT_EQ(count_kinds(out)[ExprKind::GlobalVar], 3) << print_module(out);
+  EXPECT_NE(note(out).find("it takes long"), std::string::npos) << note(out);
+  EXPECT_EQ(run(out, {1}), run(parse(text), {1}));
+  EXPECT_EQ(note(limited(text, "max_steps", 20'000)), "");
+}
+
+TEST(PartialEvaluate, a_long_recursion_that_makes_code_stays_one_and_other_work_is_done) {
+  std::string text = R"(
+def @loop(%i: int32, %x: float32) -> float32 {
+  if (less(%i, 100)) { @loop(add(%i, 1), tanh(exp(add(%x, 0.5f)))) } else { %x } }
+def @main(%x: float32) {
+  let %twice = fn (%f: fn (float32) -> float32, %v: float32) { %f(%f(%v)) };
+  (@loop(0, %x), %twice(fn (%v: float32) { sin(%v) }, %x)) })";
+  Module out = limited(text, "max_bindings", 20);
+  const Function& main = out->find("main");
+  std::map<int, int> kinds = count_kinds(module_from_expr(main));
+  EXPECT_EQ(kinds[ExprKind::Call], 3) << print_module(out);  // @loop(0, %x) and two sines
+  EXPECT_EQ(kinds[ExprKind::Function], 0);
+  EXPECT_NE(note(out).find("its code grows"), std::string::npos) << note(out);
+  EXPECT_EQ(run(out, {1}), run(parse(text), {1}));
+  expect_dataflow(residual(text));
 }
 
 TEST(PartialEvaluate, data_that_is_known_in_part) {
