@@ -111,6 +111,30 @@ class Sequential(Pass):
         return f"relay.transform.Sequential({self.passes!r})"
 
 
+class Defunctionalization(Pass):
+    """Makes data of functions used as values.
+
+    `Defunctionalization()` is the pass; `Defunctionalization(func, mod)` is the function after it,
+    in terms of the functions and data types of the program, as the pass makes it.
+    """
+
+    name = "Defunctionalization"
+
+    def __new__(cls, func: _core.Function | None = None, mod: _core.IRModule | None = None):
+        if func is None:
+            return super().__new__(cls)
+        return cls()(_with("main", func, mod)).functions["main"]
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+def _with(name: str, func: _core.Function, mod: _core.IRModule | None) -> _core.IRModule:
+    if mod is not None:
+        return mod.with_function(name, func)
+    return _core.IRModule.from_expr(func).with_function(name, func)
+
+
 def _install() -> list[str]:
     names = []
     for name, level, doc, options in _core.pass_rows():
@@ -121,9 +145,33 @@ def _install() -> list[str]:
             "__doc__": doc,
             "__module__": __name__,
         }
-        globals().setdefault(name, type(name, (Pass,), members))
+        made = globals().setdefault(name, type(name, (Pass,), members))
+        made.opt_level = level
         names.append(name)
     return names
 
 
-__all__ = ["Pass", "PassContext", "Sequential", *_install()]
+def to_cps(func: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
+    """Returns the function in continuation-passing style: its last parameter takes the result.
+
+    `mod` has the functions that it calls; where there are any, the result calls their forms of that
+    style, which `ToCPS()(mod)` has. ValueError when the function has no such form: it handles data
+    types that hold functions.
+    """
+    whole = _with("func", func, mod)
+    out = _core.run_pass("ToCPS", whole, PassContext.current().settings(), True).functions
+    if "func_cps" not in out:
+        raise ValueError("the function handles data types that hold functions")
+    return out["func_cps"]
+
+
+def un_cps(func: _core.Function) -> _core.Function:
+    """Returns a function of direct style that calls one that `to_cps` made."""
+    params = [_core.Var(p.name_hint, p.type_annotation) for p in func.params[:-1]]
+    result = func.params[-1].type_annotation.arg_types[0]
+    value = _core.Var("r", result)
+    identity = _core.Function([value], value, result)
+    return _core.Function(params, _core.Call(func, [*params, identity]), result)
+
+
+__all__ = ["Pass", "PassContext", "Sequential", "to_cps", "un_cps", *_install()]

@@ -97,6 +97,26 @@ def @main() { (@f, @f(1f)) }
         relay.transform.EtaExpand(expand_types=True)
 
 
+def test_functions_in_and_out_of_continuation_passing_style():
+    mod = relay.parse("""#[version = "0.0.5"]
+def @main(%x: float32) -> float32 {
+  let %f = fn (%y: float32) -> float32 { %y * %y };
+  %f(%f(%x)) + 1f
+}
+""")
+    main = mod.functions["main"]
+    cps = relay.transform.to_cps(main, mod)
+    assert [p.name_hint for p in cps.params] == ["x", "k"]
+    direct = relay.transform.un_cps(cps)
+    assert len(direct.params) == 1
+    data = relay.transform.Defunctionalization(main, mod)
+    assert "fn (" in str(main) and str(data).count("fn (") == 1
+    assert repr(relay.transform.Defunctionalization()) == "relay.transform.Defunctionalization()"
+    for f in (main, direct):
+        run = relay.create_executor("debug", relay.IRModule.from_expr(f)).evaluate()
+        assert float(run(np.float32(3))) == 82
+
+
 # ---- Arrays --------------------------------------------------------------------------------------
 
 
