@@ -69,10 +69,11 @@ constexpr int kProfiledRuns = 10;
 
 // A kernel's calls beside what the machine allows.
 struct KernelReport {
-  std::string name, origin, schedule;
-  int64_t calls = 0;   // in one run
-  double seconds = 0;  // of one call
-  double share = 0;    // of all kernels' time
+  std::string name, origin, rule, schedule;
+  std::vector<std::string> declined;  // see CompiledKernel
+  int64_t calls = 0;                  // in one run
+  double seconds = 0;                 // of one call
+  double share = 0;                   // of all kernels' time
   double flops = 0, bytes = 0;
   Bound bound;  // no name: what the kernel touches is unknown
 
@@ -106,11 +107,9 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
                                          const MachineLimits& limits) {
   const runtime::Program& program = module.program();
   nlohmann::json metadata = nlohmann::json::parse(module.metadata(), nullptr, false);
-  auto schedule = [&](size_t i) -> std::string {
-    if (!metadata.is_object() || !metadata.contains("kernels") || i >= metadata["kernels"].size())
-      return "";
-    return metadata["kernels"][i].value("schedule", "");
-  };
+  nlohmann::json described = metadata.is_object()
+                                 ? metadata.value("kernels", nlohmann::json::array())
+                                 : nlohmann::json::array();
   double footprint = 0;
   for (const Tensor& t : program.constants) footprint += static_cast<double>(t.byte_size());
   for (const auto& f : program.functions) footprint += static_cast<double>(f.arena_bytes);
@@ -122,14 +121,21 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     KernelReport k;
     k.name = program.kernels[i].name;
     k.origin = program.kernels[i].origin;
-    k.schedule = schedule(i);
+    if (i < described.size()) {
+      k.rule = described[i].value("rule", "");
+      k.schedule = described[i].value("schedule", "");
+      k.declined = described[i].value("declined", std::vector<std::string>());
+    }
     k.calls = r.calls / kProfiledRuns;
     k.seconds = static_cast<double>(r.min_ns) * 1e-9;
     k.share = k.seconds * static_cast<double>(k.calls);
     k.flops = static_cast<double>(r.flops);
     k.bytes = static_cast<double>(r.bytes);
     double weights = std::min(constants[i], k.bytes);
-    k.bound = bound_of({k.flops, weights, k.bytes - weights}, footprint, limits);
+    // The work of a convolution is counted as it is defined; minimal filtering does a quarter of
+    // it.
+    double arithmetic = k.rule == "winograd" ? k.flops / 4 : k.flops;
+    k.bound = bound_of({arithmetic, weights, k.bytes - weights}, footprint, limits);
     // Faster than all its data can be read: it reads a part of them, as a lookup in a table does.
     constexpr double kMeasurementError = 1.5;
     if (k.of_bound() > kMeasurementError) k.bound = Bound{};
@@ -169,6 +175,14 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
               tone);
   }
   std::printf("%s", table.text().c_str());
+  for (const KernelReport& k : reports) {
+    constexpr double kNotable = 0.05, kFar = 0.5;
+    if (k.bound.name.empty() || k.share < kNotable || k.of_bound() >= kFar) continue;
+    std::printf("\nfar from its limit: %s\n  nodes     %s\n  schedule  %s\n", k.name.c_str(),
+                escape_for_terminal(k.origin).c_str(), k.schedule.c_str());
+    if (k.rule != "loops") continue;
+    for (const std::string& d : k.declined) std::printf("  declined  %s\n", d.c_str());
+  }
 }
 
 nlohmann::ordered_json limits_json(const MachineLimits& limits) {
@@ -252,6 +266,7 @@ void run(const Options& o) {
                                  {"limit", k.bound.name},
                                  {"limit_seconds", k.bound.seconds},
                                  {"of_limit", k.of_bound()},
+                                 {"rule", k.rule},
                                  {"schedule", k.schedule}});
     }
     std::printf("%s\n",
