@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -76,6 +77,8 @@ class Relay(Engine):
     def compile(self, model, artifact, threads):
         import relay
 
+        # Compiled anew each time; kernels from the last time would be no compilation.
+        os.environ["RELAY_CACHE_SIZE"] = "0"
         mod, params = relay.frontend.from_onnx(str(model))
         exe = relay.build(mod, params=params, num_threads=threads)
         exe.export_library(str(artifact))

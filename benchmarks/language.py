@@ -31,8 +31,14 @@ def relay(*args: object) -> str:
     def limit():
         resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES))
 
+    # Programs are compiled anew each time: kernels from the last time would be no compilation.
     done = subprocess.run(
-        [RELAY, *map(str, args)], capture_output=True, text=True, preexec_fn=limit, check=False
+        [RELAY, *map(str, args)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "RELAY_CACHE_SIZE": "0"},
+        preexec_fn=limit,
+        check=False,
     )
     if done.returncode != 0:
         raise SystemExit(f"relay {' '.join(map(str, args))}\n{done.stderr}")

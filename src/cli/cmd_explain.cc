@@ -24,7 +24,7 @@ struct Options {
 // What one function does with memory and beside its kernels.
 struct FunctionReport {
   std::string name;
-  int64_t arena = 0, lower_bound = 0;
+  int64_t arena = 0, lower_bound = 0, pieces = 0;
   int64_t calls = 0, views = 0, copies = 0, allocations = 0, results = 0, in_place = 0;
 };
 
@@ -111,13 +111,16 @@ Json describe(const Ready& ready) {
     FunctionReport r = report_of(program, f);
     if (r.calls == 0) continue;
     for (const Json& a : arenas) {
-      if (a.value("function", "") == f.name) r.lower_bound = a.value("lower_bound", int64_t{0});
+      if (a.value("function", "") != f.name) continue;
+      r.lower_bound = a.value("lower_bound", int64_t{0});
+      r.pieces = a.value("pieces", int64_t{0});
     }
     out["memory"]["functions"].push_back({{"name", r.name},
                                           {"arena_bytes", r.arena},
                                           {"arena_lower_bound", r.lower_bound},
                                           {"kernel_calls", r.calls},
                                           {"views", r.views},
+                                          {"values_inside_others", r.pieces},
                                           {"copies", r.copies},
                                           {"allocations", r.allocations},
                                           {"results", r.results},
@@ -208,18 +211,20 @@ void print_memory(const Json& memory) {
               format_bytes(memory["constant_bytes"].get<double>()).c_str(),
               counted(memory["packed_weights"].get<int64_t>(), "call").c_str());
   for (const Json& f : memory["functions"]) {
-    std::printf(
-        "  @%s: arena %s (lower bound %s); %s, %s without a copy, %s, %s; %lld of %s "
-        "written in place by kernels\n",
-        text_of(f["name"]).c_str(), format_bytes(f["arena_bytes"].get<double>()).c_str(),
-        format_bytes(f["arena_lower_bound"].get<double>()).c_str(),
-        counted(f["kernel_calls"].get<int64_t>(), "kernel call").c_str(),
-        counted(f["views"].get<int64_t>(), "view").c_str(),
-        f["copies"] == 1 ? "1 copy"
-                         : (std::to_string(f["copies"].get<int64_t>()) + " copies").c_str(),
-        counted(f["allocations"].get<int64_t>(), "allocation").c_str(),
-        static_cast<long long>(f["results_written_in_place"].get<int64_t>()),
-        counted(f["results"].get<int64_t>(), "result").c_str());
+    auto number = [&](const char* key) { return f[key].get<int64_t>(); };
+    std::printf("  @%s: arena %s (lower bound %s)\n", text_of(f["name"]).c_str(),
+                format_bytes(f["arena_bytes"].get<double>()).c_str(),
+                format_bytes(f["arena_lower_bound"].get<double>()).c_str());
+    std::printf("    %s, %s; not copied: %s, %s inside others, %lld of %s written by kernels\n",
+                counted(number("kernel_calls"), "kernel call").c_str(),
+                counted(number("allocations"), "allocation").c_str(),
+                counted(number("views"), "view").c_str(),
+                counted(number("values_inside_others"), "value").c_str(),
+                static_cast<long long>(number("results_written_in_place")),
+                counted(number("results"), "result").c_str());
+    if (number("copies") > 0) {
+      std::printf("    copied: %s\n", counted(number("copies"), "value").c_str());
+    }
   }
 }
 

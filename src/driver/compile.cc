@@ -139,8 +139,10 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
   }
   nlohmann::ordered_json& arenas = root["arenas"] = nlohmann::ordered_json::array();
   for (const ArenaReport& a : compiled.arenas) {
-    arenas.push_back(
-        {{"function", a.function}, {"bytes", a.arena_bytes}, {"lower_bound", a.lower_bound}});
+    arenas.push_back({{"function", a.function},
+                      {"bytes", a.arena_bytes},
+                      {"lower_bound", a.lower_bound},
+                      {"pieces", a.pieces}});
   }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -36,6 +36,7 @@ struct ArenaReport {
   std::string function;
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;  // most bytes alive at once
+  int64_t pieces = 0;       // values that are parts of others in memory, so that nothing is copied
 };
 
 struct Bytecode {
