@@ -44,18 +44,16 @@ struct BufferOwner {
   }
 };
 
-Tensor from_buffer(nb::handle object) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) != 0) throw nb::python_error();
+// nullopt: the object does not show its memory, or its elements have no counterpart in Relay.
+std::optional<Tensor> try_buffer(nb::handle object) {
   auto owner = std::make_shared<BufferOwner>();
-  owner->view = view;
-  auto dtype = buffer_dtype(view.format, view.itemsize);
-  if (!dtype) {
-    throw nb::type_error(("arrays of element type '" +
-                          std::string(view.format == nullptr ? "" : view.format) +
-                          "' have no counterpart in Relay")
-                             .c_str());
+  Py_buffer& view = owner->view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();
+    return std::nullopt;
   }
+  auto dtype = buffer_dtype(view.format, view.itemsize);
+  if (!dtype) return std::nullopt;
   std::vector<int64_t> shape(view.shape, view.shape + view.ndim);
   bool aligned = reinterpret_cast<uintptr_t>(view.buf) % dtype->bytes() == 0;
   if (view.buf != nullptr && aligned && PyBuffer_IsContiguous(&view, 'C') != 0) {
@@ -66,6 +64,13 @@ Tensor from_buffer(nb::handle object) {
     throw nb::python_error();
   }
   return copy;
+}
+
+[[noreturn]] void no_counterpart(nb::handle object) {
+  std::string type =
+      nb::hasattr(object, "dtype") ? nb::cast<std::string>(nb::str(object.attr("dtype"))) : "";
+  throw nb::type_error(
+      ("arrays of element type '" + type + "' have no counterpart in Relay").c_str());
 }
 
 Tensor from_capsule(nb::object capsule) {
@@ -139,18 +144,17 @@ Tensor to_tensor(nb::handle object, std::optional<DType> wanted) {
   PyObject* raw = object.ptr();
   bool plain = PyBool_Check(raw) || PyLong_Check(raw) || PyFloat_Check(raw) || PyList_Check(raw) ||
                PyTuple_Check(raw);
-  if (!plain && nb::hasattr(object, "dtype") && nb::hasattr(object, "view") &&
-      nb::hasattr(object, "__array_interface__")) {
+  if (!plain && PyObject_CheckBuffer(raw) != 0) {
+    if (auto tensor = try_buffer(object)) return *tensor;
     // NumPy's buffers cannot tell bfloat16, so its bits travel.
-    nb::object dtype = object.attr("dtype");
-    if (nb::cast<std::string>(nb::str(dtype)) == "bfloat16") {
-      Tensor bits = to_tensor(object.attr("view")("uint16"));
-      auto owner = std::make_shared<Tensor>(bits);
-      return Tensor::from_external(bits.data(), DType::BFloat16(), bits.shape(), owner,
-                                   bits.read_only());
+    if (nb::hasattr(object, "dtype") && nb::hasattr(object, "view") &&
+        nb::cast<std::string>(nb::str(object.attr("dtype"))) == "bfloat16") {
+      auto bits = std::make_shared<Tensor>(to_tensor(object.attr("view")("uint16")));
+      return Tensor::from_external(bits->data(), DType::BFloat16(), bits->shape(), bits,
+                                   bits->read_only());
     }
+    no_counterpart(object);
   }
-  if (!plain && PyObject_CheckBuffer(raw) != 0) return from_buffer(object);
   if (!plain && nb::hasattr(object, "__dlpack__")) return from_capsule(object.attr("__dlpack__")());
   nb::object array = wanted && !wanted->is_bfloat16()
                          ? numpy().attr("asarray")(object, nb::arg("dtype") = wanted->to_string())
@@ -159,7 +163,9 @@ Tensor to_tensor(nb::handle object, std::optional<DType> wanted) {
     array = array.attr("astype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
     return to_tensor(array);
   }
-  return from_buffer(array);
+  auto tensor = try_buffer(array);
+  if (!tensor) no_counterpart(array);
+  return *tensor;
 }
 
 nb::object to_numpy(const Tensor& given) {

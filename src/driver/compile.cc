@@ -163,6 +163,7 @@ PassContext pass_context(const CompileOptions& options) {
   ctx.instruments = options.instruments;
   ctx.target.vector_lanes_f32 = target.vector_bits / 32;
   ctx.target.num_vector_registers = target.num_vector_registers;
+  ctx.target.l2_bytes = target.l2_bytes;
   ctx.evaluate = constant_evaluator(options);
   return ctx;
 }

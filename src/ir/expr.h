@@ -145,6 +145,8 @@ inline constexpr const char* kComposite = "Composite";
 inline constexpr const char* kGlobalSymbol = "global_symbol";
 inline constexpr const char* kClosure = "Closure";
 inline constexpr const char* kExtern = "Extern";
+// A kernel whose outer loop goes from its end to its beginning (pass AlternateOrder).
+inline constexpr const char* kBackward = "Backward";
 inline constexpr const char* kFusionReason = "fusion_reason";
 }  // namespace attr
 

@@ -147,7 +147,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
     out.dims.push_back(type_var);
     dim_vars.push_back(tir_var);
   }
-  out.func = tir::create_prim_func(name, inputs, outputs, dim_vars);
+  std::map<std::string, std::string> notes;
+  if (primitive.attrs.contains(attr::kBackward)) notes["order"] = "backward";
+  out.func = tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes));
   return out;
 }
 

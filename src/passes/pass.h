@@ -62,6 +62,7 @@ using ConstantEvaluator =
 struct TargetTraits {
   int64_t vector_lanes_f32 = 4;
   int64_t num_vector_registers = 16;
+  int64_t l2_bytes = 512 << 10;
   bool layouts = true;  // the target has blocked kernels; false: keep the model's layouts
 };
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "passes/alter_op_layout.h"
+#include "passes/alternate_order.h"
 #include "passes/combine_parallel.h"
 #include "passes/compile_match.h"
 #include "passes/convert_layout.h"
@@ -37,6 +38,7 @@ namespace {
 
 constexpr std::array kAll{
     &kAlterOpLayout,
+    &kAlternateOrder,
     &kCombineParallelBatchMatmul,
     &kCombineParallelConv2D,
     &kCombineParallelDense,
@@ -98,6 +100,7 @@ constexpr std::array kOptimize{
     &kFuseOps,        // from here on every operator call is inside a primitive function
     &kLambdaLift,     // from here on a function inside another is a kernel or a closure's body
     &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
+    &kAlternateOrder,
 };
 
 }  // namespace

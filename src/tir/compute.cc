@@ -350,7 +350,8 @@ std::vector<Tensor> in_dependency_order(const std::vector<Tensor>& inputs,
 }  // namespace
 
 PrimFunc create_prim_func(std::string name, const std::vector<Tensor>& inputs,
-                          const std::vector<Tensor>& outputs, std::vector<Var> dims) {
+                          const std::vector<Tensor>& outputs, std::vector<Var> dims,
+                          std::map<std::string, std::string> attrs) {
   std::vector<Buffer> params;
   std::unordered_set<const Node*> taken;
   for (const Tensor& t : inputs) {
@@ -378,6 +379,7 @@ PrimFunc create_prim_func(std::string name, const std::vector<Tensor>& inputs,
     n.num_inputs = static_cast<int64_t>(inputs.size());
     n.dims = std::move(dims);
     n.body = std::move(body);
+    n.attrs = std::move(attrs);
   });
 }
 

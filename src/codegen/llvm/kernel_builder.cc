@@ -504,7 +504,26 @@ class KernelBuilder {
     if (l.loop_kind == ForKind::ThreadBound) unsupported(f_.name, "GPU threads on a CPU");
     Value* begin = expr(l.min);
     Value* end = b_.CreateNSWAdd(begin, expr(l.extent));
-    counted_loop(l.var, begin, end, [&] { statement(l.body.get()); });
+    counted_loop(l, begin, end);
+  }
+
+  // A loop marked so goes from its end to its beginning.
+  void counted_loop(const ForNode& l, Value* begin, Value* end) {
+    auto order = l.annotations.find("order");
+    bool backward = order != l.annotations.end() && order->second == "backward";
+    auto body = [&] { statement(l.body.get()); };
+    if (!backward) {
+      counted_loop(l.var, begin, end, body);
+      return;
+    }
+    Value* last =
+        b_.CreateNSWSub(b_.CreateNSWAdd(begin, end), llvm::ConstantInt::get(begin->getType(), 1));
+    Var count = tir::var(l.var->name + "_back", l.var->dtype);
+    counted_loop(count, begin, end, [&] {
+      vars_[l.var.get()] = b_.CreateNSWSub(last, vars_.at(count.get()));
+      body();
+      vars_.erase(l.var.get());
+    });
   }
 
   template <class F>
@@ -588,7 +607,7 @@ class KernelBuilder {
     begin_function(inner);
     Value* begin = b_.CreateNSWAdd(first, inner->getArg(arg++));
     Value* end = b_.CreateNSWAdd(first, inner->getArg(arg));
-    counted_loop(l.var, begin, end, [&] { statement(l.body.get()); });
+    counted_loop(l, begin, end);
     finish_function();
     forget(0);
     in_parallel_ = false;

@@ -80,6 +80,19 @@ bool computes_nothing(const Schedule& s) {
   return false;
 }
 
+// The outer loop runs from its end when the composed kernel says so.
+tir::PrimFunc ordered(Schedule& s) {
+  auto order = s.func()->attrs.find("order");
+  if (order == s.func()->attrs.end()) return s.func();
+  std::vector<BlockRV> blocks = s.get_blocks();
+  for (const tir::LoopRV& loop : s.get_loops(blocks.back())) {
+    if (s.extent(loop) == 1) continue;
+    s.annotate(loop, "order", order->second);
+    break;
+  }
+  return s.func();
+}
+
 }  // namespace
 
 tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& target,
@@ -102,7 +115,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& t
         attempt.annotate_func("schedule", text);
         attempt.annotate_func("rule", rule.name);
         if (!declined.empty()) attempt.annotate_func("declined", declined);
-        return attempt.func();
+        return ordered(attempt);
       }
     } catch (const UserError& e) {
       // A step is not legal for this kernel; another rule takes it.
@@ -128,7 +141,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& t
   s.annotate_func("schedule", text);
   s.annotate_func("rule", "loops");
   s.annotate_func("declined", declined);
-  return s.func();
+  return ordered(s);
 }
 
 }  // namespace relay
