@@ -41,15 +41,16 @@ uint64_t checksum_of(std::string_view key, std::string_view object) {
   return sum.value();
 }
 
-// The object code of an entry's file; nothing unless all of it is sound.
-std::optional<std::string> content(const std::string& path, std::string_view key) {
-  std::ifstream in(path, std::ios::binary);
+// The object code of an entry's file; nothing unless all of it is sound. All is read from one open
+// file: at the same path another process may put another one at any time.
+std::optional<std::string> content(std::ifstream& in, std::string_view key) {
+  in.seekg(0, std::ios::end);
+  std::streamoff size = in.tellg();
+  in.seekg(0);
   Header header{};
-  if (!in.read(reinterpret_cast<char*>(&header), sizeof(header))) return std::nullopt;
-  std::error_code error;
-  uint64_t size = fs::file_size(path, error);
-  if (error || std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
-      header.bytes != size - sizeof(header)) {
+  if (!in.read(reinterpret_cast<char*>(&header), sizeof(header)) ||
+      std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
+      header.bytes != static_cast<uint64_t>(size) - sizeof(header)) {
     return std::nullopt;
   }
   std::string object(header.bytes, '\0');
@@ -157,12 +158,13 @@ void KernelCache::say(std::string note) {
 std::optional<std::string> KernelCache::find(std::string_view key) {
   if (!usable_) return std::nullopt;
   std::string path = path_of(key);
-  std::optional<std::string> object = content(path, key);
+  std::ifstream in(path, std::ios::binary);
+  bool there = in.is_open();
+  std::optional<std::string> object = there ? content(in, key) : std::nullopt;
   // The time of the last use decides what is removed first; it may be unwritable.
   if (object) utimensat(AT_FDCWD, path.c_str(), nullptr, 0);
-  bool damaged = !object && access(path.c_str(), F_OK) == 0;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (damaged) say("an entry was damaged and is compiled again");
+  if (there && !object) say("an entry was damaged and is compiled again");
   ++(object ? counts_.hits : counts_.misses);
   return object;
 }
