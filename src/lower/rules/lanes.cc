@@ -17,7 +17,8 @@ int64_t lanes_of(const Block& b, const TargetInfo& target) {
   return std::max<int64_t>(2, target.vector_bits / 8 / b->writes[0]->buffer->dtype.bytes());
 }
 
-bool is_contiguous(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
+std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV& rv,
+                                               const LoopRV& loop) {
   Block b = s.block(rv);
   tir::Analyzer analyzer;
   for (const LoopRV& l : s.get_loops(rv)) {
@@ -25,18 +26,23 @@ bool is_contiguous(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
   }
   std::unordered_map<const Node*, NodeRef> values;
   for (size_t i = 0; i < b->iters.size(); ++i) values[b->iters[i]->var.get()] = b->bindings[i];
-  bool ok = true;
+  std::vector<std::optional<int64_t>> out;
   post_order(b->body, [&](const Node& n) {
     auto* l = as<tir::LoadNode>(&n);
-    if (l == nullptr || !ok) return;
+    if (l == nullptr) return;
     PrimExpr at = tir::index(0);
     for (size_t d = 0; d < l->indices.size(); ++d) at = at * l->buffer->shape[d] + l->indices[d];
     at = PrimExpr::unchecked(substitute(at, values));
     PrimExpr next = PrimExpr::unchecked(substitute(at, {{loop.var.get(), loop.var + 1}}));
-    auto step = analyzer.constant_difference(analyzer.simplify(next), analyzer.simplify(at));
-    ok = step == 0 || step == 1;
+    out.push_back(analyzer.constant_difference(analyzer.simplify(next), analyzer.simplify(at)));
   });
-  return ok;
+  return out;
+}
+
+bool is_contiguous(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
+  auto steps = read_steps(s, rv, loop);
+  return std::all_of(steps.begin(), steps.end(),
+                     [](const auto& step) { return step == 0 || step == 1; });
 }
 
 bool sums_products(const Block& b) {

@@ -1,6 +1,7 @@
 // How rules put vector lanes on loops.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lower/rules/common.h"
@@ -9,6 +10,11 @@ namespace relay {
 
 // Elements of the block's result in one vector, at least 2.
 int64_t lanes_of(const tir::Block& b, const TargetInfo& target);
+
+// For each load of the block, in the order of the body: how far apart in memory neighbouring
+// iterations of the loop read, in elements; nullopt where that is no constant.
+std::vector<std::optional<int64_t>> read_steps(const tir::Schedule& s, const tir::BlockRV& block,
+                                               const tir::LoopRV& loop);
 
 // Whether neighbouring iterations of the loop read neighbouring elements, or the same one.
 bool is_contiguous(const tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop);

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "lower/rules/common.h"
+#include "lower/rules/lanes.h"
+#include "node/walk.h"
 
 namespace relay {
 
@@ -14,6 +16,26 @@ bool reduces(const Block& b) {
   return std::any_of(b->iters.begin(), b->iters.end(),
                      [](const tir::IterVar& i) { return i->kind == IterKind::Reduce; });
 }
+
+namespace {
+
+// A loop along which some tensor is read element after element, while lanes over the last loop
+// would each read a line of the cache of their own; null when there is none.
+LoopRV transposed_loop(const Schedule& s, const BlockRV& rv, const std::vector<LoopRV>& loops,
+                       int64_t line) {
+  auto across = read_steps(s, rv, loops.back());
+  for (size_t i = loops.size() - 1; i-- > 0;) {
+    if (s.extent(loops[i]) <= 1) continue;
+    auto along = read_steps(s, rv, loops[i]);
+    for (size_t k = 0; k < along.size(); ++k) {
+      bool far = !across[k] || std::abs(*across[k]) >= line;
+      if (along[k] == 1 && far) return loops[i];
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 std::string schedule_block(Schedule& s, const BlockRV& rv, const TargetInfo& target) {
   Block b = s.block(rv);
@@ -47,9 +69,28 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const TargetInfo& tar
       order.push_back(last);
       s.reorder(order);
     }
-    LoopRV inner = extent == width ? last : s.split(last, {-1, width})[1];
-    s.vectorize(inner);
+    constexpr int64_t kLineBytes = 64;
+    int64_t line = kLineBytes / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
+    LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
+    LoopRV inner = last;
+    if (extent != width) {
+      std::vector<LoopRV> parts = s.split(last, {-1, width});
+      parallel.back() = parts[0];
+      inner = parts[1];
+    } else {
+      parallel.pop_back();
+    }
     note = std::to_string(width) + " lanes";
+    if (across.var) {
+      // As many rows as a line has elements, so that each line is used up while it is at hand.
+      std::vector<LoopRV> rows = s.split(across, {-1, std::min(line, s.extent(across))});
+      std::replace(parallel.begin(), parallel.end(), across, rows[0]);
+      std::vector<LoopRV> order = parallel;
+      order.insert(order.end(), {rows[1], inner});
+      s.reorder(order);
+      note += " in blocks of " + std::to_string(s.extent(rows[1])) + " rows";
+    }
+    s.vectorize(inner);
   }
   LoopRV outer = s.get_loops(rv).front();
   bool outer_is_parallel = outer == parallel.front() || parallel.size() == 1;

@@ -38,5 +38,35 @@ TEST(Rules, a_kernel_with_an_empty_axis_is_not_scheduled) {
   }
 }
 
+// y[i, j, k] = x[i, k, j]
+Case transposed(int64_t batch, int64_t rows, int64_t columns) {
+  Tensor x = placeholder("x", f32, {index(batch), index(columns), index(rows)});
+  Case c;
+  c.func = create_prim_func("transposed", {x},
+                            {compute("y", {index(batch), index(rows), index(columns)},
+                                     [&](const Indices& i) { return x(i[0], i[2], i[1]); })});
+  c.inputs = {random_floats(static_cast<size_t>(batch * rows * columns), 7)};
+  c.expected.resize(c.inputs[0].size());
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t k = 0; k < columns; ++k) {
+        c.expected[static_cast<size_t>((b * rows + r) * columns + k)] =
+            c.inputs[0][static_cast<size_t>((b * columns + k) * rows + r)];
+      }
+    }
+  }
+  return c;
+}
+
+TEST(Rules, what_is_read_across_lines_goes_in_blocks) {
+  for (const auto& [rows, columns] : {std::pair{64, 32}, std::pair{37, 16}, std::pair{16, 64}}) {
+    Case c = transposed(2, rows, columns);
+    expect_right(c, "loops: y ");
+    EXPECT_NE(rule_of(c.func).find("lanes in blocks of 16"), std::string::npos) << rule_of(c.func);
+  }
+  // A line of the cache holds what neighbouring lanes read.
+  EXPECT_EQ(rule_of(transposed(2, 4, 16).func).find("blocks of 16"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace relay::lower_test
