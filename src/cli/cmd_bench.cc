@@ -143,7 +143,16 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     out.push_back(std::move(k));
   }
   for (KernelReport& k : out) k.share /= total;
+  std::stable_sort(out.begin(), out.end(),
+                   [](const KernelReport& a, const KernelReport& b) { return a.share > b.share; });
   return out;
+}
+
+// A kernel's name with its middle left out: what tells kernels apart is often its end.
+std::string shortened(const std::string& name, size_t width) {
+  constexpr size_t kEnd = 8;
+  if (name.size() <= width) return name;
+  return name.substr(0, width - kEnd - 1) + "\u2026" + name.substr(name.size() - kEnd);
 }
 
 void print_profile(const std::vector<KernelReport>& reports, const MachineLimits& limits) {
@@ -155,11 +164,13 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
   std::printf("read    %s GB/s (measured)\n\n", bandwidths.c_str());
   Table table({"kernel", "calls", "time", "share %", "GFLOP/s", "data", "GB/s", "limit",
                "% of limit", "nodes", "schedule"});
-  // What is left of a terminal's line goes to the sentences.
-  size_t width = std::max<size_t>(terminal_width(), 160);
-  table.limit(0, 36);
-  table.limit(9, (width - 100) / 2);
-  table.limit(10, (width - 100) / 2 + (terminal_width() == 0 ? 30 : 0));
+  // What the numbers leave of a terminal's line goes to names and sentences.
+  constexpr size_t kNumbers = 78, kWide = 150, kUnknownWidth = 220;
+  size_t width = terminal_width() == 0 ? kUnknownWidth : terminal_width();
+  size_t name = width < kWide ? 24 : 36;
+  size_t rest = std::max<size_t>(width, kNumbers + name + 30) - kNumbers - name;
+  table.limit(9, rest * 2 / 5);
+  table.limit(10, rest - rest * 2 / 5);
   for (const KernelReport& k : reports) {
     bool known = !k.bound.name.empty();
     // A kernel that hardly counts is not worth a colour.
@@ -167,7 +178,7 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
                 : k.of_bound() >= 0.8    ? Tone::good
                 : k.of_bound() >= 0.5    ? Tone::fair
                                          : Tone::poor;
-    table.row({k.name, std::to_string(k.calls), format_seconds(k.seconds),
+    table.row({shortened(k.name, name), std::to_string(k.calls), format_seconds(k.seconds),
                format_number(100 * k.share, 1), format_number(k.gflops(), 1), format_bytes(k.bytes),
                format_number(k.gbytes(), 1), k.bound.name,
                known ? format_number(100 * k.of_bound(), 0) : "", escape_for_terminal(k.origin),
