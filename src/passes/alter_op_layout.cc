@@ -45,7 +45,8 @@ class Packing {
   }
 
   Expr dense(const CallNode& c) {
-    if (!packs(c.args[1])) return nullptr;
+    // One column is a row already.
+    if (!packs(c.args[1]) || (*static_shape(c.args[1]))[0] == 1) return nullptr;
     std::string layout = "NC" + panel_ + "n";
     auto [data, weight] = in_order_of_data(c);
     return make_call("nn.contrib_dense_pack", {data, packed(c, weight, "NC", layout)},
@@ -98,7 +99,9 @@ class Packing {
     auto axis = [&](char name) { return shape[static_cast<size_t>(kernel.index_of(name))]; };
     int64_t groups = int_attr(c, "groups");
     std::string to;
-    if (groups == 1) {
+    if (groups == 1 && axis('O') == 1) {
+      to = "OHWI";  // one column: lanes go along the sum
+    } else if (groups == 1) {
       to = "OHWI" + panel_ + "o";
     } else if (axis('I') == 1 && groups == data->back() && axis('O') == groups) {
       to = "HWIO";

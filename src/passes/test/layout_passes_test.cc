@@ -176,6 +176,14 @@ TEST(AlterOpLayout, the_columns_of_a_weight_follow_the_data) {
   }
 }
 
+TEST(AlterOpLayout, one_column_needs_no_panel) {
+  EXPECT_EQ(altered(dense("nn.dense(%x, ones(shape=[1, 6], dtype=\"float32\"))")), "ones nn.dense");
+  EXPECT_EQ(altered("def @main(%x: Tensor[(1, 5, 5, 4), float32]) {\n"
+                    "  nn.conv2d(%x, ones(shape=[1, 4, 1, 1], dtype=\"float32\"), "
+                    "kernel_size=[1, 1], data_layout=\"NHWC\") }"),
+            "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
+}
+
 TEST(AlterOpLayout, not_a_parameter_or_without_an_evaluator) {
   expect_unchanged(kAlterOpLayout, dense("nn.dense(%x, %p)"), folding_context());
   expect_unchanged(kAlterOpLayout, dense("nn.dense(%x, " + kWeight + ")"));
