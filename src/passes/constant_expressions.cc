@@ -17,6 +17,10 @@ bool ConstantExpressions::contains(const Expr& e) {
           constant = is_pure_op_call(*c);
           for (const Expr& a : c->args) constant = constant && known_[a.get()];
         }
+        if (auto* t = as<TupleNode>(&n)) {
+          constant = true;
+          for (const Expr& f : t->fields) constant = constant && known_[f.get()];
+        }
         known_[&n] = constant;
       },
       family::expr);

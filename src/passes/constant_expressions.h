@@ -7,8 +7,8 @@
 
 namespace relay {
 
-// Constants, and pure operators on constants. Answers are kept; one instance serves one pass over a
-// program.
+// Constants, tuples of them, and pure operators on constants. Answers are kept; one instance serves
+// one pass over a program.
 class ConstantExpressions {
  public:
   bool contains(const Expr& e);

@@ -1,5 +1,6 @@
 #include "passes/combine_parallel.h"
 
+#include "passes/alter_op_layout.h"
 #include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
 
@@ -146,6 +147,11 @@ TEST(CombineParallel, pays_where_branches_leave_vectors_empty) {
   Module out = apply(kCombineParallelDense, narrow, ctx);
   EXPECT_NE(print_module(out).find("units=6"), std::string::npos) << print_module(out);
   EXPECT_TRUE(apply(kCombineParallelDense, full, ctx) == full);
+  // The weights side by side are a constant expression: they are packed like any others.
+  PassContext folding = folding_context();
+  folding.target = ctx.target;
+  EXPECT_NE(print_module(apply(kAlterOpLayout, out, folding)).find("nn.contrib_dense_pack"),
+            std::string::npos);
   // Weights that are no constants would be copied at every run.
   expect_unchanged(kCombineParallelDense,
                    "def @main(%x: Tensor[(2, 5), float32], %v: Tensor[(2, 5), float32],\n"
