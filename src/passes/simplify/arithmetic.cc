@@ -196,6 +196,13 @@ void add_signs(std::vector<Rule>& rules) {
 Expr clip_both(const Expr& x, double low, double high, double other_low, double other_high,
                const CallNode& root) {
   double a = std::max(low, other_low), b = std::min(high, other_high);
+  auto* type = as<TensorTypeNode>(root.type);
+  if (type == nullptr) return nullptr;
+  if (!type->dtype.is_floating()) {
+    // Between 0.5 and 0.5 lies no whole number.
+    a = std::ceil(a);
+    b = std::floor(b);
+  }
   auto mixed = [](double p, double q) {
     return p == 0 && q == 0 && std::signbit(p) != std::signbit(q);
   };

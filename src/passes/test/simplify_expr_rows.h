@@ -91,7 +91,9 @@ inline const std::vector<Row>& rows() {
        b("where(%x, 1f, exp(2f))")},
       {"clip_clip", f("clip(clip(%x, a_min=0f, a_max=6f), a_min=-1f, a_max=4f)"),
        f("clip(%x, a_min=0f, a_max=4f)"),
-       f("clip(clip(%x, a_min=0f, a_max=1f), a_min=2f, a_max=4f)")},
+       program(kF + std::string(", %y: Tensor[(4,), int32]"),
+               "(clip(clip(%x, a_min=0f, a_max=1f), a_min=2f, a_max=4f), "
+               "clip(clip(%y, a_min=-1f, a_max=0.5f), a_min=0.5f, a_max=2f))")},
       {"clip_relu", f("clip(nn.relu(%x), a_min=0f, a_max=6f)"), f("clip(%x, a_min=0f, a_max=6f)"),
        f("clip(nn.relu(%x), a_min=-1f, a_max=6f)")},
       {"add_add_constants", i("add(add(%x, 3), 4)"), i("add(%x, 7)"), f("add(add(%x, 3f), 4f)")},
