@@ -62,15 +62,9 @@ PrimExpr power(const PrimExpr& a, const PrimExpr& b) {
 }
 
 const Row kRows[] = {
-    {"add", "Sum; of bools, whether either holds.", broadcast,
-     [](const PrimExpr& a, const PrimExpr& b) {
-       return a->dtype.is_bool() ? logical_or(a, b) : binary(BinaryOp::Add, a, b);
-     }},
+    {"add", "Sum; of bools, whether either holds.", broadcast, op<BinaryOp::Add>},
     {"subtract", "Difference.", broadcast_numbers, op<BinaryOp::Sub>},
-    {"multiply", "Product; of bools, whether both hold.", broadcast,
-     [](const PrimExpr& a, const PrimExpr& b) {
-       return a->dtype.is_bool() ? logical_and(a, b) : binary(BinaryOp::Mul, a, b);
-     }},
+    {"multiply", "Product; of bools, whether both hold.", broadcast, op<BinaryOp::Mul>},
     {"divide", "Quotient; of integers, rounded towards zero.", broadcast_numbers, op<BinaryOp::Div>,
      "float32", 0.5, 2},
     {"floor_divide", "Quotient rounded down.", broadcast_numbers, op<BinaryOp::FloorDiv>, "float32",

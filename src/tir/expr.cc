@@ -311,6 +311,9 @@ PrimExpr binary(BinaryOp op, PrimExpr a, PrimExpr b) {
     match_lanes(a, b);
   }
   DType t = a->dtype;
+  // Bools have no carry: a sum is whether one of them holds, a product whether all do.
+  if (t.is_bool() && op == BinaryOp::Add) op = BinaryOp::Or;
+  if (t.is_bool() && op == BinaryOp::Mul) op = BinaryOp::And;
   bool logical = op == BinaryOp::And || op == BinaryOp::Or;
   RELAY_CHECK(!logical || t.is_bool(), "and/or of " + t.to_string());
   RELAY_CHECK(op < BinaryOp::BitAnd || !t.is_floating(), "bit operation on " + t.to_string());

@@ -78,6 +78,12 @@ TEST(TirExpr, not_turns_integer_comparisons_only) {
   EXPECT_EQ(to_string(logical_not(lt(x, imm_float(f32, 3)))), "not x < 3f");
 }
 
+TEST(TirExpr, sums_and_products_of_bools_are_bools) {
+  Var x = var("x", DType::Bool()), y = var("y", DType::Bool());
+  EXPECT_EQ(to_string(PrimExpr(x) + PrimExpr(y)), "x or y");
+  EXPECT_EQ(to_string(PrimExpr(x) * PrimExpr(y)), "x and y");
+}
+
 TEST(TirExpr, text_has_no_needless_parentheses) {
   Var i = var("i");
   Var j = var("j");
