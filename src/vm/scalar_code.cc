@@ -59,6 +59,16 @@ std::optional<IntOp> int_op_of(BinaryOp op) {
       return IntOp::both;
     case BinaryOp::Or:
       return IntOp::either;
+    case BinaryOp::BitAnd:
+      return IntOp::bit_and;
+    case BinaryOp::BitOr:
+      return IntOp::bit_or;
+    case BinaryOp::BitXor:
+      return IntOp::bit_xor;
+    case BinaryOp::Shl:
+      return IntOp::shift_left;
+    case BinaryOp::Shr:
+      return IntOp::shift_right;
     default:
       return std::nullopt;
   }
@@ -89,8 +99,10 @@ std::optional<FloatOp> float_op_of(BinaryOp op) {
   }
 }
 
+// Whether it gives a bool for bools.
 bool is_logical(BinaryOp op) {
-  return tir::is_comparison(op) || op == BinaryOp::And || op == BinaryOp::Or;
+  return tir::is_comparison(op) || op == BinaryOp::And || op == BinaryOp::Or ||
+         op == BinaryOp::BitAnd || op == BinaryOp::BitOr || op == BinaryOp::BitXor;
 }
 
 bool divides(BinaryOp op) {
@@ -202,6 +214,14 @@ class ScalarTranslator {
     return none();
   }
 
+  // A value that is a constant, also one that was stored before it is read.
+  std::optional<int64_t> known(int32_t value) const {
+    int64_t step = value - f_.num_inputs;
+    if (step < 0) return std::nullopt;
+    const Step& s = code_.steps_[static_cast<size_t>(step)];
+    return s.kind == Step::kConstant ? std::optional(s.constant) : std::nullopt;
+  }
+
   int32_t binary(const tir::BinaryNode& e, int32_t a, int32_t b) {
     DType t = e.a->dtype;
     if (e.op == BinaryOp::Gt || e.op == BinaryOp::Ge) std::swap(a, b);
@@ -213,8 +233,13 @@ class ScalarTranslator {
     if (!op || (t.is_bool() && !is_logical(e.op))) return none();
     if (divides(e.op)) {
       // A division by zero is the kernel's to report.
-      auto* divisor = as<tir::IntImmNode>(e.b);
-      if (divisor == nullptr || divisor->value == 0) return none();
+      auto divisor = known(b);
+      if (!divisor || *divisor == 0) return none();
+    }
+    if (e.op == BinaryOp::Shl || e.op == BinaryOp::Shr) {
+      // What a shift by more than there is gives, the kernel knows.
+      auto by = known(b);
+      if (!by || *by < 0 || *by >= t.bits) return none();
     }
     return int_op(*op, a, b, e.dtype == DType::Int(32) ? 32 : 64);
   }

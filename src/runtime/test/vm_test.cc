@@ -195,6 +195,11 @@ TEST_F(VmTest, integer_operations) {
   EXPECT_EQ(eval(IntOp::le, 3, 3), 1);
   EXPECT_EQ(eval(IntOp::both, 3, 0), 0);
   EXPECT_EQ(eval(IntOp::either, 3, 0), 1);
+  EXPECT_EQ(eval(IntOp::bit_and, -6, 11), 10);
+  EXPECT_EQ(eval(IntOp::bit_or, -8, 5), -3);
+  EXPECT_EQ(eval(IntOp::bit_xor, -1, 5), -6);
+  EXPECT_EQ(eval(IntOp::shift_left, -3, 62), int64_t{1} << 62);
+  EXPECT_EQ(eval(IntOp::shift_right, -5, 1), -3);
   EXPECT_THROW(eval(IntOp::floor_div, 1, 0), RuntimeError);
 }
 

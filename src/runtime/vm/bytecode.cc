@@ -131,9 +131,9 @@ class Disassembler {
       case Opcode::move_int:
         return i(in.dst) + " = " + i(in.a);
       case Opcode::int_op: {
-        static constexpr const char* ops[kIntOpCount] = {"+",   "-",   "*",  "//",  "%",
-                                                         "min", "max", "==", "!=",  "<",
-                                                         "<=",  "and", "or", "div", "mod"};
+        static constexpr const char* ops[kIntOpCount] = {
+            "+",  "-",   "*",  "//",  "%",   "min", "max", "==", "!=", "<",
+            "<=", "and", "or", "div", "mod", "&",   "|",   "^",  "<<", ">>"};
         return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b) +
                (in.count == 32 ? " int32" : "");
       }

@@ -134,7 +134,8 @@ inline constexpr int kOpcodeCount = static_cast<int>(Opcode::match_fail) + 1;
 const char* opcode_name(Opcode op);
 
 // Integer operations of `int_op`. Add, subtract and multiply wrap; floor_div and floor_mod round
-// towards minus infinity, div and mod towards zero; they fail on a zero divisor.
+// towards minus infinity, div and mod towards zero; they fail on a zero divisor. Shifts are by the
+// second operand's low six bits, to the right with the sign.
 enum class IntOp : uint8_t {
   add,
   sub,
@@ -150,9 +151,14 @@ enum class IntOp : uint8_t {
   both,
   either,
   div,
-  mod
+  mod,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
 };
-inline constexpr int kIntOpCount = static_cast<int>(IntOp::mod) + 1;
+inline constexpr int kIntOpCount = static_cast<int>(IntOp::shift_right) + 1;
 
 // Operations of `float_op`, as IEEE 754 says; comparisons give 0 or 1.
 enum class FloatOp : uint8_t { add, sub, mul, div, eq, ne, lt, le };

@@ -65,6 +65,16 @@ int64_t int_op(IntOp op, int64_t a, int64_t b) {
       return trunc_div(a, b);
     case IntOp::mod:
       return wrapping(IntOp::sub, a, wrapping(IntOp::mul, trunc_div(a, b), b));
+    case IntOp::bit_and:
+      return a & b;
+    case IntOp::bit_or:
+      return a | b;
+    case IntOp::bit_xor:
+      return a ^ b;
+    case IntOp::shift_left:
+      return static_cast<int64_t>(static_cast<uint64_t>(a) << (b & 63));
+    case IntOp::shift_right:
+      return a >> (b & 63);
   }
   return 0;
 }

@@ -69,6 +69,31 @@ def @main(%a: int32, %b: int32) {
   }
 }
 
+TEST(Scalars, bits_and_shifts_by_what_is_known) {
+  for (const char* t : {"int32", "int64"}) {
+    std::string s(t), text = "def @main(%a: " + s + ", %b: " + s + R"(, %c: bool, %d: bool) {
+  (bitwise_and(%a, %b), bitwise_or(%a, %b), bitwise_xor(%a, %b), bitwise_xor(%c, %d),
+   left_shift(%a, cast(3, dtype=")" +
+                             s + R"(")), right_shift(%b, cast(5, dtype=")" + s + R"("))) })";
+    for (int64_t a : {INT32_MAX, INT32_MIN, 7, -7}) {
+      for (int64_t b : {1, -1, INT32_MIN, 12345}) {
+        for (int c : {0, 1}) {
+          both(text, {Tensor::scalar(a, *DType::parse(s)), Tensor::scalar(b, *DType::parse(s)),
+                      Tensor::scalar(c, DType::Bool()), Tensor::scalar(1, DType::Bool())});
+        }
+      }
+    }
+  }
+  const char* known = "def @main(%a: int64, %b: int64) { bitwise_xor(left_shift(%a, 7i64), %b) }";
+  EXPECT_EQ(Compiled(known, true).bytecode.kernels.size(), 0u);
+  const char* divided = "def @main(%a: int32) { mod(floor_divide(%a, 3), 5) }";
+  EXPECT_EQ(Compiled(divided, true).bytecode.kernels.size(), 0u);
+  // What a shift by too much gives is decided in one place.
+  EXPECT_GT(
+      Compiled("def @main(%a: int32, %b: int32) { left_shift(%a, %b) }").bytecode.kernels.size(),
+      0u);
+}
+
 TEST(Scalars, divisors_that_may_be_zero_are_the_kernels_matter) {
   const char* text = "def @main(%a: int32) { (floor_divide(7, %a), floor_mod(7, %a)) }";
   EXPECT_GT(Compiled(text).bytecode.kernels.size(), 0u);
