@@ -332,6 +332,7 @@ void expand(const Node& n, std::vector<Piece>& out) {
     case TypeKind::TypeCall: {
       auto& t = static_cast<const TypeCallNode&>(n);
       out.emplace_back(static_cast<const NodeRef&>(t.func));
+      if (t.args.empty()) return;
       out.emplace_back("[");
       push_list(out, t.args);
       out.emplace_back("]");

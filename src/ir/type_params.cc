@@ -123,8 +123,11 @@ class Solver {
     if (!fresh) push(it->second, value, false);
   }
 
-  static bool agree(const Dim& a, const Dim& b) {
-    return is_any(a) || is_any(b) || dim_equal(a, b) || !dim_differs(a, b);
+  // A known size may be given where `?` is wanted. The other way, and for sizes that are not known
+  // to be equal, inference has decided where there are parameters.
+  bool agree(const Dim& wanted, const Dim& given) const {
+    if (is_any(wanted) || dim_equal(wanted, given)) return true;
+    return !params_.empty() && !dim_differs(wanted, given);
   }
 
   bool compare(const Pair& p) {
@@ -139,6 +142,8 @@ class Solver {
     if (TensorType t = tensor_argument(wanted), s = tensor_argument(given); t && s) {
       return tensors(*t.get(), *s.get(), open, var);
     }
+    // `?` forgets a size of a value, not of what a reference or a function takes.
+    if (params_.empty() && !isa<TupleTypeNode>(wanted)) return structural_equal(wanted, given);
     // Holes are for inference to fill.
     if (isa<IncompleteTypeNode>(wanted) || isa<IncompleteTypeNode>(given)) return true;
     if (wanted.get()->kind() != given.get()->kind()) return false;

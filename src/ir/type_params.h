@@ -30,9 +30,9 @@ TensorType tensor_argument(const NodeRef& t);
 // identical handle when it has none of the variables.
 Type with_type_params(const Type& type, const TypeParams& values);
 
-// Matches the argument types of a function with the types that are given to it; `?` agrees with
-// every dimension, as in inference. What only the result type has is not in the answer. Nullopt
-// when the types do not fit; `misfit` is then the index of the first argument that does not.
+// Matches the argument types of a function with the types that are given to it; a known size may be
+// given where `?` is wanted. What only the result type has is not in the answer. Nullopt when the
+// types do not fit; `misfit` is then the index of the first argument that does not.
 std::optional<TypeParams> solve_type_params(const FuncTypeNode& f, std::span<const Type> given,
                                             size_t* misfit = nullptr);
 

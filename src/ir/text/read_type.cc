@@ -177,8 +177,27 @@ class TypeReader {
     size_t scope = 0;
   };
 
+  // Whether what comes is an argument of a data type that is a dimension and not just a name.
+  bool at_dim() {
+    if (open_.empty() || open_.back().what != What::data) return false;
+    size_t first = 0;
+    while (r_.is("(", first)) ++first;
+    const Token& t = r_.peek(first);
+    if (t.kind == TokenKind::integer || r_.is("?", first)) return true;
+    bool call = r_.is("(", first + 1);
+    if (call && (t.text == "max" || t.text == "min" || t.text == "ceildiv")) return true;
+    const TypeVar* v =
+        t.kind == TokenKind::identifier ? r_.type_vars.find(std::string(t.text)) : nullptr;
+    return v != nullptr && (*v)->kind == Kind::Dim;
+  }
+
   // A type without parts; null when one with parts was opened.
   Type operand() {
+    if (at_dim()) {
+      Dim d = DimReader(r_).read();
+      auto* name = as<DimVarNode>(d);
+      return name == nullptr ? Type::unchecked(d) : Type(name->var);
+    }
     if (r_.accept("(")) {
       if (r_.accept(")")) return tuple_type({});
       open_.push_back({What::parentheses});

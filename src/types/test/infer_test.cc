@@ -139,6 +139,21 @@ TEST(Infer, data_types_may_have_dimensions) {
             "fn (Tensor[(3,), float32]) -> Tensor[(3,), float32]");
 }
 
+TEST(Infer, sizes_in_arguments_of_data_types) {
+  const std::string vec = "type Vec[n: Dim] { V(Tensor[(n,), float32]), }\ntype unit { U, }\n";
+  EXPECT_EQ(type_of_main(vec + "def @main(%v: Vec[3], %u: unit, %w: Vec[?]) { (%v, %u, %w) }"),
+            "fn (Vec[3], unit, Vec[?]) -> (Vec[3], unit, Vec[?])");
+  EXPECT_EQ(
+      type_of_main(vec + "def @main[n: Dim](%v: Vec[n], %w: Vec[2 * (n + 1)]) {\n"
+                         "  match (%w) { V(%t) => (%v, %t), }\n}"),
+      "fn [n: Dim](Vec[n], Vec[((2 * n) + 2)]) -> (Vec[n], Tensor[(((2 * n) + 2),), float32])");
+  std::string text = print_module(infer(
+      vec + "def @main[n: Dim](%v: Vec[max(n, 4)], %w: Vec[(n + 1)], %u: unit) { (%v, %w, %u) }"));
+  EXPECT_NE(text.find("Vec[max(4, n)], Vec[(n + 1)], unit"), std::string::npos) << text;
+  EXPECT_TRUE(structural_equal(infer_types(parse_module("b.relay", text)),
+                               infer_types(parse_module("a.relay", text))));
+}
+
 TEST(Infer, a_polymorphic_result_may_be_left_to_inference) {
   EXPECT_EQ(type_of_main("def @main() { (@pair(1), @pair(2f)) }\n"
                          "def @pair[A](%x: A) { (%x, %x) }"),
