@@ -6,6 +6,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "eval/arguments.h"
+#include "eval/assumed_sizes.h"
 #include "eval/op_call.h"
 #include "eval/plan.h"
 
@@ -286,7 +287,10 @@ runtime::Value Evaluator::Machine::compute(const PlanStep& step) {
   switch (step.kind) {
     case PlanStep::call_op: {
       auto& c = static_cast<const CallNode&>(*step.expr);
-      return ops_.call(static_cast<const OpNode&>(*c.op), c.attrs, take_all(step.operands), c.span);
+      std::vector<runtime::Value> args = take_all(step.operands);
+      runtime::Value made = ops_.call(static_cast<const OpNode&>(*c.op), c.attrs, args, c.span);
+      check_assumed_sizes(c, step.assumptions, args);
+      return made;
     }
     case PlanStep::construct:
       return runtime::Value::adt(step.value, take_all(step.operands));

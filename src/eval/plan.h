@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/module.h"
+#include "ir/op.h"
 #include "runtime/core/value.h"
 
 namespace relay {
@@ -57,6 +58,7 @@ struct PlanStep {
   int32_t dest = -1;  // a slot; negative when nobody wants the value
   const ExprNode* expr = nullptr;
   std::vector<PlanOperand> operands;
+  std::vector<DimAssumption> assumptions;  // of an operator's call, eval/assumed_sizes.h
   std::vector<struct PlanBlock*> blocks;
   std::vector<std::vector<PatternStep>> patterns;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "ir/op.h"
 #include "ir/text/text.h"
 #include "lower/interface/compute_rule.h"
@@ -387,6 +389,21 @@ def @main(%c: int32) {
 
 // ---- Failures
 // ------------------------------------------------------------------------------------
+
+TEST(Evaluator, a_named_size_is_not_broadcast) {
+  const std::string text = R"(
+def @f[n: Dim](%x: Tensor[(n, 2), int32], %y: Tensor[(5, 2), int32]) { add(%x, %y) }
+def @of(%rows: Tensor[(ROWS, 2), int32]) { @f(%rows, ones(shape=[5, 2], dtype="int32")) }
+def @main() -> int32 {
+  let %z = @of(ones(shape=[ROWS, 2], dtype="int32"));
+  sum(%z, axis=[0, 1])
+})";
+  auto with_rows = [&](const std::string& rows) {
+    return std::regex_replace(text, std::regex("ROWS"), rows);
+  };
+  EXPECT_EQ(run(with_rows("5")), 20);
+  expect_in(failure(with_rows("1")), "error[E0607]: add: the inputs do not fit: n must equal 5");
+}
 
 TEST(Evaluator, no_clause_fits) {
   std::string text = failure(std::string(kList) + R"(

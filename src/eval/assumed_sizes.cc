@@ -1,0 +1,74 @@
+#include "eval/assumed_sizes.h"
+
+#include <algorithm>
+
+#include "base/diagnostic_codes.h"
+#include "ir/type_params.h"
+
+namespace relay {
+namespace {
+
+using runtime::Object;
+using runtime::ObjectKind;
+
+bool has_unknown_size(const Expr& arg) {
+  auto tensors = arg->type ? flatten_tensor_types(arg->type) : std::nullopt;
+  return tensors && std::ranges::any_of(*tensors, [](const TensorType& t) {
+           return !t->shape_var && !t->const_shape();
+         });
+}
+
+// The sizes that stand by themselves in the type of a value.
+void find_sizes(const Type& type, const Object* value, TypeParams& sizes) {
+  std::vector<std::pair<Type, const Object*>> stack{{type, value}};
+  while (!stack.empty()) {
+    auto [t, v] = std::move(stack.back());
+    stack.pop_back();
+    auto* tuple = as<TupleTypeNode>(t);
+    auto* tensor = as<TensorTypeNode>(t);
+    if (tuple != nullptr && v->kind == ObjectKind::tuple) {
+      auto* cell = static_cast<const runtime::Cell*>(v);
+      for (size_t i = 0; i < tuple->fields.size(); ++i) {
+        stack.emplace_back(tuple->fields[i], cell->fields[i]);
+      }
+    } else if (tensor != nullptr && v->kind == ObjectKind::tensor) {
+      auto* rep = static_cast<const Tensor::Rep*>(v);
+      for (size_t i = 0; i < tensor->shape.size(); ++i) {
+        auto* named = as<DimVarNode>(tensor->shape[i]);
+        if (named != nullptr) sizes.emplace(named->var.get(), dim(rep->shape[i]));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<DimAssumption> assumed_sizes(const CallNode& call) {
+  if (std::ranges::none_of(call.args, has_unknown_size)) return {};
+  return assumptions_of(call);
+}
+
+void check_assumed_sizes(const CallNode& call, const std::vector<DimAssumption>& assumptions,
+                         std::span<const runtime::Value> args) {
+  if (assumptions.empty()) return;
+  TypeParams sizes;
+  for (size_t i = 0; i < args.size(); ++i) {
+    find_sizes(call.args[i]->type, args[i].object(), sizes);
+  }
+  auto size_of = [&](const Dim& d) {
+    return as_const(dim_argument(with_type_params(Type::unchecked(d), sizes)));
+  };
+  for (const DimAssumption& s : assumptions) {
+    auto a = size_of(s.a), b = size_of(s.b);
+    bool equal = s.kind == DimAssumption::kEqual;
+    if (!a || !b || (equal ? *a == *b : *a >= *b)) continue;
+    throw RuntimeError(
+        Diagnostic(codes::run_failed, call.span,
+                   as<OpNode>(call.op)->name + ": the inputs do not fit: " + to_string(s.a) +
+                       (equal ? " must equal " : " must be at least ") + to_string(s.b))
+            .expected(std::to_string(*b))
+            .found(std::to_string(*a)));
+  }
+}
+
+}  // namespace relay

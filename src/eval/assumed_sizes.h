@@ -1,0 +1,24 @@
+// What the types of an operator's call take for granted about named sizes, checked as it runs.
+//
+//   def @f[n: Dim](%x: Tensor[(n, 4), float32], %y: Tensor[(5, 4), float32]) { add(%x, %y) }
+//
+// `n` stands for one size: it has to be 5, and is not broadcast when it is 1. Compiled code counts
+// on that, so the meaning of the language is the same.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/op.h"
+#include "runtime/core/value.h"
+
+namespace relay {
+
+// The assumptions that only a run can check; none when all sizes of the arguments are known.
+std::vector<DimAssumption> assumed_sizes(const CallNode& call);
+
+// Throws RuntimeError E0607 when these arguments break one of the call's assumptions.
+void check_assumed_sizes(const CallNode& call, const std::vector<DimAssumption>& assumptions,
+                         std::span<const runtime::Value> args);
+
+}  // namespace relay
