@@ -339,6 +339,7 @@ Expr ExpressionSource::draw_global_call(const Type& type, int budget) {
   std::unordered_map<const Node*, NodeRef> arguments;
   for (const TypeVar& v : g.type->type_params) {
     auto it = found.find(v.get());
+    if (it == found.end() && v->kind != Kind::Type) return nullptr;  // nothing tells the size
     type_args.push_back(it != found.end() ? it->second : some_type(1));
     arguments[v.get()] = type_args.back();
   }

@@ -34,6 +34,17 @@ def @main(%x: Tensor[(1, 1), bool], %y: bool) -> Tensor[(3, 4), bool] {
 def @main[n: Dim](%x: Tensor[(n,), bool]) -> Tensor[(n,), bool] {
   add(%x, multiply(%x, %x))
 })",
+    // A window with two that hold is not one with none.
+    R"(
+def @main() -> Tensor[(1, 2, 3), bool] {
+  %0 = full(True, shape=[1, 1, 2], dtype="bool");
+  nn.conv1d(%0, full(True, shape=[2, 1, 2], dtype="bool"), padding=[1, 1])
+})",
+    // Limits between which there is no whole number.
+    R"(
+def @main(%x: Tensor[(4,), int32]) -> Tensor[(4,), int32] {
+  clip(clip(%x, a_min=-1f, a_max=0.5f), a_min=0.5f, a_max=2f)
+})",
     // Tuples of constants in tuples.
     R"(
 def @main() -> (((float32,),),) {
