@@ -23,19 +23,19 @@ void FunctionCompiler::find_joins() {
         is_view(*f) || scalar_dtype(f->body->type)) {
       continue;
     }
+    kernels.insert(l->var.get());
+    if (memory_of(*f) != Memory::Joined) continue;
     bool aligned = std::all_of(c->args.begin(), c->args.end(),
                                [](const Expr& a) { return bytes_of(a->type) % kAlignment == 0; });
-    if (memory_of(*f) == Memory::Joined && aligned) {
-      int64_t offset = 0;
-      for (const Expr& a : c->args) {
-        // The others are copied.
-        if (kernels.contains(a.get()) && homes_.emplace(a.get(), Home{l->var, offset}).second) {
-          joined_.emplace(l->var.get(), -1);
-        }
-        offset += bytes_of(a->type);
+    if (!aligned) continue;
+    int64_t offset = 0;
+    for (const Expr& a : c->args) {
+      // The others are copied.
+      if (kernels.contains(a.get()) && homes_.emplace(a.get(), Home{l->var, offset}).second) {
+        joined_.emplace(l->var.get(), -1);
       }
+      offset += bytes_of(a->type);
     }
-    kernels.insert(l->var.get());
   }
 }
 
