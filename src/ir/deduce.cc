@@ -1,5 +1,6 @@
 // The type of an expression from the types of its children.
 #include "base/diagnostic_codes.h"
+#include "ir/join_types.h"
 #include "ir/op.h"
 #include "ir/type_params.h"
 #include "node/structural.h"
@@ -114,13 +115,14 @@ Type deduce_type(const ExprNode& expr) {
                             .expected("bool")
                             .found(to_string(i.cond->type)));
       }
-      if (!same(i.true_branch->type, i.false_branch->type)) {
+      Type joined = join_types(i.true_branch->type, i.false_branch->type);
+      if (!joined) {
         throw UserError(
             Diagnostic(codes::type_mismatch, i.span, "the branches of an if have different types")
                 .expected(to_string(i.true_branch->type))
                 .found(to_string(i.false_branch->type)));
       }
-      return i.true_branch->type;
+      return joined;
     }
     case ExprKind::Tuple: {
       std::vector<Type> fields;
@@ -148,7 +150,13 @@ Type deduce_type(const ExprNode& expr) {
     case ExprKind::Match: {
       auto& m = static_cast<const MatchNode&>(expr);
       if (m.clauses.empty()) return nullptr;
-      return m.clauses[0]->rhs->type;
+      Type joined = m.clauses[0]->rhs->type;
+      for (const Clause& clause : m.clauses) {
+        const Type& type = clause->rhs->type;
+        if (!joined || !type) return nullptr;
+        if (Type next = join_types(joined, type)) joined = next;
+      }
+      return joined;
     }
     case ExprKind::RefCreate: {
       const Type& t = static_cast<const RefCreateNode&>(expr).value->type;

@@ -1,5 +1,6 @@
 // What each kind of expression and pattern demands of the types around it.
 #include "base/diagnostic_codes.h"
+#include "ir/join_types.h"
 #include "types/inference.h"
 
 namespace relay {
@@ -66,12 +67,13 @@ void Inference::constrain(const ExprNode& e) {
       unify(scalar_type(DType::Bool()), value_type(e, i.cond, nullptr), place(i.cond, i.span),
             "the condition of an if must be one bool", {origin(i.cond)});
       Type wanted = value_type(e, i.true_branch, nullptr);
-      unify(wanted, value_type(e, i.false_branch, wanted), place(i.false_branch, i.span),
+      Type other = value_type(e, i.false_branch, wanted);
+      unify(wanted, other, place(i.false_branch, i.span),
             "the branches of an if have different types",
             {{place(i.true_branch, i.span), "the first branch stands here"},
              origin(i.true_branch),
              origin(i.false_branch)});
-      types_[&e] = wanted;
+      types_[&e] = joined(wanted, other);
       break;
     }
     case ExprKind::Tuple: {
@@ -167,6 +169,13 @@ void Inference::begin_clause(const ClauseNode& c) {
   match_pattern(*use.match, c.lhs);
 }
 
+// What is one of two unified types; a size that only one of them knows is not known.
+Type Inference::joined(const Type& a, const Type& b) {
+  if (a == b || !unifier_.is_complete(a) || !unifier_.is_complete(b)) return a;
+  Type out = join_types(unifier_.resolve(a), unifier_.resolve(b));
+  return out ? out : a;
+}
+
 void Inference::match(const MatchNode& m) {
   if (m.clauses.empty()) {
     diags_.error(codes::type_match, m.span, "a match without clauses has no value")
@@ -186,6 +195,7 @@ void Inference::match(const MatchNode& m) {
     }
     unify(wanted, found, place(c->rhs, c->lhs->span), "the clauses of a match have different types",
           {first, origin(c->rhs)});
+    wanted = joined(wanted, found);
   }
   types_[&m] = wanted;
 }

@@ -96,6 +96,7 @@ class Inference {
   void function(const FunctionNode& f);
   void let_value(const LetNode& l);
   void begin_clause(const ClauseNode& c);
+  Type joined(const Type& a, const Type& b);
   void match(const MatchNode& m);
   Definition defined_by(const Expr& callee);
   void call(const CallNode& c);

@@ -85,6 +85,19 @@ def @main(%x: Tensor[(?,), int32]) -> int32 { sum(@grow(5, %x)) }
             "96");
 }
 
+TEST(Sizes, branches_that_know_more_and_less_of_a_size) {
+  const char* text = R"(
+def @grow[n: Dim](%k: int32, %x: Tensor[(n, 2), float32]) -> Tensor[(?, 2), float32] {
+  if (%k == 0) { %x } else { @grow(%k - 1, concatenate((%x, %x), axis=0)) }
+}
+def @main(%x: Tensor[(1, 2), float32]) {
+  let %a = @grow(2, %x);
+  (%a, match? (Cons(%x, Nil)) { Cons(%h, Nil) => (%h, 1), Nil => (%a, 2) })
+})";
+  EXPECT_EQ(both(text, {floats(1, 2)}),
+            "([[-4, -3], [-4, -3], [-4, -3], [-4, -3]], ([[-4, -3]], 1))");
+}
+
 TEST(Sizes, arange_of_bounds_that_are_computed) {
   const char* text = "def @main(%a: int32, %b: int32, %s: int32) { dyn.arange(%a, %b, %s) }";
   auto run = [&](int64_t a, int64_t b, int64_t s) {
