@@ -106,13 +106,52 @@ class Packing {
     } else if (axis('I') == 1 && groups == data->back() && axis('O') == groups) {
       to = "HWIO";
     } else {
-      return nullptr;
+      return grouped(c, kernel, groups);
     }
     if (to == layout) return nullptr;
     return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
                       {{"kernel_layout", Value(to)},
                        {"channels", Value(axis('O'))},
                        {"kernel_size", to_value({axis('H'), axis('W')})}});
+  }
+
+  // Groups whose outputs fill panels are packed like one convolution each. Smaller groups are
+  // merged until they fill one, with zeros for what each does not read of the others: more
+  // products, but whole vectors of them.
+  Expr grouped(const CallNode& c, const Layout& layout, int64_t groups) {
+    std::vector<int64_t> shape = *static_shape(c.args[1]);
+    auto axis = [&](char name) { return static_cast<int64_t>(layout.index_of(name)); };
+    auto extent = [&](char name) { return shape[static_cast<size_t>(axis(name))]; };
+    int64_t panel = std::stoll(panel_), outputs = extent('O'), inputs = extent('I');
+    int64_t height = extent('H'), width = extent('W'), each = outputs / groups;
+    int64_t merged = each % panel == 0 ? 1 : each < panel && panel % each == 0 ? panel / each : 0;
+    // More zeros than this cost more than lanes that are empty.
+    constexpr int64_t kMostMerged = 8;
+    if (merged == 0 || merged > kMostMerged || groups % merged != 0) return nullptr;
+    Expr weight = c.args[1];
+    if (layout.to_string() != "OIHW") {
+      weight = make_call("transpose", {weight},
+                         {{"axes", to_value({axis('O'), axis('I'), axis('H'), axis('W')})}}, c);
+    }
+    if (merged > 1) {
+      // [group, member, output, member of the input, input, h, w], zero between different members.
+      weight = make_call(
+          "reshape", {weight},
+          {{"newshape", to_value({groups / merged, merged, each, 1, inputs, height, width})}}, c);
+      Tensor same = Tensor::empty(DType::Float(32), {1, merged, 1, merged, 1, 1, 1});
+      for (int64_t i = 0; i < merged * merged; ++i) {
+        same.data<float>()[i] = i / merged == i % merged ? 1.0f : 0.0f;
+      }
+      weight = make_call("multiply", {weight, constant(same, c.span)}, {}, c);
+      weight = make_call("reshape", {weight},
+                         {{"newshape", to_value({outputs, merged * inputs, height, width})}}, c);
+    }
+    std::string to = "OHWI" + panel_ + "o";
+    return with_attrs(c, {c.args[0], packed(c, weight, "OIHW", to)},
+                      {{"kernel_layout", Value(to)},
+                       {"groups", Value(groups / merged)},
+                       {"channels", Value(outputs)},
+                       {"kernel_size", to_value({height, width})}});
   }
 
   // Output channels last, so that lanes over them read neighbouring weights.

@@ -34,6 +34,7 @@ struct Sum {
   // so that a tile may span several of its values.
   bool rows_span_two_axes = false;
   int64_t panel = 0;       // columns that packed weights hold together, 0: not packed
+  int64_t group = 0;       // columns that read the same elements, 0: all
   int64_t row_stride = 0;  // bytes between neighbouring rows of the other operand
 
   int64_t columns() const { return extents.back(); }
@@ -52,6 +53,29 @@ bool columns_are_contiguous(const tir::LoadNode& l, const tir::Var& column, int6
     panel = *width;
   }
   return true;
+}
+
+// The columns in one group when the operand moves with its columns by their group only, as the data
+// of a grouped convolution do; 0 when it moves otherwise.
+int64_t columns_in_group(const tir::LoadNode& l, const tir::Var& column) {
+  int64_t width = 0;
+  bool only = true;
+  // Below a quotient nothing is looked at.
+  post_order_if(
+      ref(l),
+      [&](const Node& n) {
+        auto* quotient = as<tir::BinaryNode>(&n);
+        if (quotient == nullptr || quotient->op != tir::BinaryOp::FloorDiv ||
+            quotient->a.get() != column.get()) {
+          return true;
+        }
+        auto by = tir::as_int(quotient->b);
+        only = only && by && (width == 0 || width == *by);
+        if (by) width = *by;
+        return false;
+      },
+      [&](const Node& n) { only = only && &n != column.get(); });
+  return only ? width : 0;
 }
 
 // The kernel's only sum, when its shape is constant and lanes over its last axis read neighbouring
@@ -90,7 +114,12 @@ std::optional<Sum> find_sum(const Schedule& s) {
     ++operands;
     bool has_columns = false;
     for (const tir::PrimExpr& e : l->indices) has_columns |= uses(e, column);
-    legal = legal && columns_are_contiguous(*l, column, out.panel);
+    if (int64_t width = has_columns ? columns_in_group(*l, column) : 0; width != 0) {
+      out.group = out.group == 0 ? width : std::gcd(out.group, width);
+      has_columns = false;
+    } else {
+      legal = legal && columns_are_contiguous(*l, column, out.panel);
+    }
     with_columns += has_columns;
     if (has_columns && out.rows_span_two_axes) {
       for (const tir::PrimExpr& e : l->indices) {
@@ -167,6 +196,7 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {
     int64_t width = std::min(columns, vectors * lanes);
     if (vectors > 1 && width <= (vectors - 1) * lanes) break;
+    if (sum.group != 0 && sum.group % width != 0) continue;
     if (sum.panel != 0 && width != columns && width % sum.panel != 0 && sum.panel % width != 0) {
       continue;
     }

@@ -1,4 +1,6 @@
 // FoldScaleAxis, ConvertLayout and AlterOpLayout.
+#include <array>
+
 #include "eval/evaluator.h"
 #include "node/walk.h"
 #include "passes/alter_op_layout.h"
@@ -173,6 +175,58 @@ TEST(AlterOpLayout, the_columns_of_a_weight_follow_the_data) {
   ASSERT_EQ(want.num_elements(), got.num_elements());
   for (int64_t i = 0; i < want.num_elements(); ++i) {
     EXPECT_EQ(want.data<float>()[i], got.data<float>()[i]);  // small integers: sums are exact
+  }
+}
+
+// A grouped convolution of 3x3 with weights that differ, and its packed form's group count.
+std::string grouped(int channels, int outputs, int groups, Module* before = nullptr,
+                    Module* after = nullptr) {
+  int inputs = channels / groups;
+  std::string weight = std::to_string(outputs) + ", " + std::to_string(inputs) + ", 3, 3";
+  Module mod = pass_test::parse(
+      "def @main(%x: Tensor[(1, 4, 5, " + std::to_string(channels) +
+      "), float32]) {\n  nn.conv2d(%x, "
+      "reshape(cumsum(ones(shape=[" +
+      std::to_string(outputs * inputs * 9) + "], dtype=\"float32\")), newshape=[" + weight +
+      "]), kernel_size=[3, 3], padding=[1, 1], groups=" + std::to_string(groups) +
+      ", data_layout=\"NHWC\") }");
+  PassContext ctx = folding_context();
+  ctx.target.vector_lanes_f32 = 16;
+  Module packed = pass_test::apply(kAlterOpLayout, mod, ctx);
+  std::string out = "unchanged";
+  post_order(
+      packed->find("main"),
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        if (c == nullptr || !is_call_to(Expr(c), "nn.conv2d")) return;
+        std::string layout = *attr_value(c->attrs, "kernel_layout").get_if<std::string>();
+        if (layout != "OIHW") {
+          out = layout + " " + std::to_string(*attr_value(c->attrs, "groups").get_if<int64_t>());
+        }
+      },
+      family::expr);
+  if (before != nullptr) *before = mod;
+  if (after != nullptr) *after = packed;
+  return out;
+}
+
+TEST(AlterOpLayout, groups_fill_panels) {
+  EXPECT_EQ(grouped(8, 64, 2), "OHWI32o 2");
+  EXPECT_EQ(grouped(8, 64, 1), "OHWI32o 1");
+  EXPECT_EQ(grouped(16, 64, 8), "OHWI32o 2");
+  EXPECT_EQ(grouped(16, 32, 16), "unchanged");  // 16 merged: mostly zeros
+  EXPECT_EQ(grouped(12, 48, 6), "unchanged");   // four of six
+  EXPECT_EQ(grouped(16, 192, 4), "unchanged");  // no whole panels
+  for (auto [channels, outputs, groups] : {std::array{8, 64, 2}, std::array{16, 64, 8}}) {
+    Module before, after;
+    grouped(channels, outputs, groups, &before, &after);
+    Tensor x = Tensor::empty(DType::Float(32), {1, 4, 5, channels});
+    for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 5);
+    Tensor want = Evaluator(before).call("main", {x}).tensor();
+    Tensor got = Evaluator(after).call("main", {x}).tensor();
+    for (int64_t i = 0; i < want.num_elements(); ++i) {
+      ASSERT_EQ(want.data<float>()[i], got.data<float>()[i]);  // small integers: sums are exact
+    }
   }
 }
 
