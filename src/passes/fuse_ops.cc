@@ -257,8 +257,8 @@ class Fuser {
     return nodes_[n.ipdom].fusion == FusionClass::CommReduce && n.users.size() == 1;
   }
 
-  // A change of layout, alone, before a heavy operator that reads few channels, as of a picture:
-  // the operator reads them where they are.
+  // A change of layout, alone, before a sum of products that reads few channels, as of a picture:
+  // the sum reads them where they are, element by element.
   bool is_picture_for(int i) {
     constexpr int64_t kMostChannels = 4;
     const GraphNode& n = nodes_[i];
@@ -266,9 +266,12 @@ class Fuser {
     const GraphNode& user = nodes_[n.ipdom];
     if (to == nullptr || to->shape.empty() || n.users.size() != 1 || size_[root(i)] != 1 ||
         user.fusion != FusionClass::OutEWiseFusable || n.call->args.size() != 1 ||
-        user.call->args[0].get() != n.call) {
+        user.call->args.size() < 2 || user.call->args[0].get() != n.call) {
       return false;
     }
+    // Not the vectors of a normalisation.
+    auto* weight = as<TensorTypeNode>(user.call->args[1]->type);
+    if (weight == nullptr || weight->shape.size() < 2) return false;
     auto* from = as<TensorTypeNode>(n.call->args[0]->type);
     auto count = [](const TensorTypeNode& t) {
       Dim out = dim(1);

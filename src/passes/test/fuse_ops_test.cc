@@ -102,6 +102,10 @@ TEST(FuseOps, a_picture_is_read_as_it_lies) {
   };
   EXPECT_EQ(kernels(conv(3)), "layout_transform nn.conv2d");
   EXPECT_EQ(kernels(conv(16)), "layout_transform | nn.conv2d");
+  // Rows are read whole.
+  EXPECT_EQ(kernels(on("%x: Tensor[(1, 3, 9, 9), float32]",
+                       "nn.softmax(transpose(%x, axes=[0, 2, 3, 1]))")),
+            "transpose | nn.softmax");
 }
 
 TEST(FuseOps, a_reduction_takes_what_comes_before_it) {
