@@ -158,7 +158,8 @@ void add_signs(std::vector<Rule>& rules) {
   DFPattern minus_y = is_op("negative")(y);
   rules.push_back({"add_negative", either_order(is_op("add"), x, minus_y),
                    [=](const DFMatch& m, const CallNode& root) {
-                     return make_call("subtract", {m[x], m[y]}, {}, root);
+                     // Truth values are added, but not subtracted.
+                     return is_bool(m[y]) ? Expr() : make_call("subtract", {m[x], m[y]}, {}, root);
                    }});
   rules.push_back({"subtract_negative", is_op("subtract")(x, minus_y),
                    [=](const DFMatch& m, const CallNode& root) {

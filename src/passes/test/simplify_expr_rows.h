@@ -70,6 +70,8 @@ inline const std::vector<Row>& rows() {
        f("(less(%x, %x), not_equal(%x, %x))")},
       {"add_negative", f("add(negative(%x), exp(%x))"), f("subtract(exp(%x), %x)"),
        f("add(abs(%x), exp(%x))")},
+      {"add_negative", i("add(negative(%x), 7)"), i("subtract(7, %x)"),
+       b("add(%x, negative(%x))")},  // truth values are added, but not subtracted
       {"subtract_negative", f("subtract(%x, negative(exp(%x)))"), f("add(%x, exp(%x))"),
        f("subtract(negative(%x), exp(%x))")},
       {"negative_subtract", i("negative(subtract(%x, 7))"), i("subtract(7, %x)"),
