@@ -66,11 +66,17 @@ std::optional<Tensor> try_buffer(nb::handle object) {
   return copy;
 }
 
+// The name of an array's element type; empty when it has none.
+std::string element_type(nb::handle object) {
+  if (!nb::hasattr(object, "dtype")) return "";
+  nb::object dtype = object.attr("dtype");
+  return nb::cast<std::string>(nb::str(dtype));
+}
+
 [[noreturn]] void no_counterpart(nb::handle object) {
-  std::string type =
-      nb::hasattr(object, "dtype") ? nb::cast<std::string>(nb::str(object.attr("dtype"))) : "";
   throw nb::type_error(
-      ("arrays of element type '" + type + "' have no counterpart in Relay").c_str());
+      ("arrays of element type '" + element_type(object) + "' have no counterpart in Relay")
+          .c_str());
 }
 
 Tensor from_capsule(nb::object capsule) {
@@ -147,8 +153,7 @@ Tensor to_tensor(nb::handle object, std::optional<DType> wanted) {
   if (!plain && PyObject_CheckBuffer(raw) != 0) {
     if (auto tensor = try_buffer(object)) return *tensor;
     // NumPy's buffers cannot tell bfloat16, so its bits travel.
-    if (nb::hasattr(object, "dtype") && nb::hasattr(object, "view") &&
-        nb::cast<std::string>(nb::str(object.attr("dtype"))) == "bfloat16") {
+    if (nb::hasattr(object, "view") && element_type(object) == "bfloat16") {
       auto bits = std::make_shared<Tensor>(to_tensor(object.attr("view")("uint16")));
       return Tensor::from_external(bits->data(), DType::BFloat16(), bits->shape(), bits,
                                    bits->read_only());
