@@ -86,9 +86,12 @@ Type dense_pack_relation(RelationContext& ctx) {
                shape_text(w->shape)))
     return nullptr;
   if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
-  if (!require(ctx, ctx.equal(w->shape[0], ceil_div(dim(*a.units), dim(layout->block_of('N')))),
-               codes::type_shape, "the packed weight does not hold `units` columns", "",
-               shape_text(w->shape)))
+  Dim block = dim(layout->block_of('N'));
+  if (!require(ctx, ctx.equal(w->shape[2], block), codes::type_shape,
+               "the weight's panels are not as wide as weight_layout says", to_string(block),
+               shape_text(w->shape)) ||
+      !require(ctx, ctx.equal(w->shape[0], ceil_div(dim(*a.units), block)), codes::type_shape,
+               "the packed weight does not hold `units` columns", "", shape_text(w->shape)))
     return nullptr;
   std::vector<Dim> shape = x->shape;
   shape.back() = dim(*a.units);

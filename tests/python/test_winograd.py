@@ -98,11 +98,10 @@ def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
     path = tmp_path / "model.onnx"
     for case, phrase in [
         (Case(56, 56), "threads over groups"),
-        (Case(16, 16, 256, 256), "all at once"),
+        (Case(16, 16, 256, 256), "16 squares"),  # all at once where the caches are small
     ]:
         onnx.save(case.build(), path)
-        # The caches of this target are known, whatever machine this is.
-        text = relay("show", path, "--tir", "--target", "x86-64-v4", "--threads", 2).stdout
-        assert "winograd: " in text and phrase in text, text[:2000]
+        text = relay("show", path, "--tir", "--threads", 2).stdout
+        assert "schedule = winograd: " in text and phrase in text, text[:2000]
     without = relay("show", path, "--tir", "--disable-pass", "WinogradConvolution").stdout
-    assert "winograd: " not in without and "sum: " in without
+    assert "schedule = winograd: " not in without and "schedule = sum: " in without
