@@ -70,8 +70,10 @@ class Packing {
     auto from = Layout::parse(text_attr(*at, "src_layout"));
     auto to = Layout::parse(text_attr(*at, "dst_layout"));
     auto shape = static_shape(Expr(at)), flat = static_shape(c.args[0]);
-    if (!from || !to || !shape || !flat || from->rank() != to->rank() || to->rank() < 2 ||
-        from->index_of('N') != 0 || to->index_of('N') != 0 || (*flat)[0] != (*shape)[0]) {
+    // All axes but the first as one; part of them would not be the weight's columns.
+    if (!from || !to || !shape || !flat || flat->size() != 2 || (*flat)[0] != (*shape)[0] ||
+        from->rank() != to->rank() || to->rank() < 2 || from->index_of('N') != 0 ||
+        to->index_of('N') != 0) {
       return as_is;
     }
     // The weight's columns as the layout's axes, in the order of the data before the change.

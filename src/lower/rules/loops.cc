@@ -2,7 +2,6 @@
 
 #include "lower/rules/common.h"
 #include "lower/rules/lanes.h"
-#include "node/walk.h"
 
 namespace relay {
 

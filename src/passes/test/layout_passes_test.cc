@@ -230,6 +230,14 @@ TEST(AlterOpLayout, groups_fill_panels) {
   }
 }
 
+TEST(AlterOpLayout, columns_that_are_part_of_a_picture_stay_in_order) {
+  EXPECT_EQ(altered("def @main(%x: Tensor[(2, 3, 5, 4), float32]) {\n"
+                    "  %0 = layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\");\n"
+                    "  nn.dense(reshape(%0, newshape=[2, 4, 15]), "
+                    "ones(shape=[7, 15], dtype=\"float32\")) }"),
+            "NHWC>NCHW reshape ones NC>NC32n nn.contrib_dense_pack");
+}
+
 TEST(AlterOpLayout, one_column_needs_no_panel) {
   EXPECT_EQ(altered(dense("nn.dense(%x, ones(shape=[1, 6], dtype=\"float32\"))")), "ones nn.dense");
   EXPECT_EQ(altered("def @main(%x: Tensor[(1, 5, 5, 4), float32]) {\n"
