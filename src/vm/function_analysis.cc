@@ -21,15 +21,23 @@ const FunctionNode* primitive_of(const CallNode& c) {
   return f != nullptr && f->is_primitive() ? f : nullptr;
 }
 
-bool is_view(const FunctionNode& f) {
-  if (f.params.size() != 1) return false;
-  const Node* at = f.body.get();
-  while (auto* c = as<CallNode>(at)) {
+namespace {
+
+// What the operators that only rename a shape were applied to.
+const Node* behind_views(const Expr& e) {
+  const Node* at = e.get();
+  for (auto* c = as<CallNode>(at); c != nullptr; c = as<CallNode>(at)) {
     auto* op = as<OpNode>(c->op);
-    if (op == nullptr || !op->row->reshape_only) return false;
+    if (op == nullptr || !op->row->reshape_only) break;
     at = c->args[0].get();
   }
-  return at == f.params[0].get();
+  return at;
+}
+
+}  // namespace
+
+bool is_view(const FunctionNode& f) {
+  return f.params.size() == 1 && behind_views(f.body) == f.params[0].get();
 }
 
 Memory memory_of(const FunctionNode& f) {
@@ -38,13 +46,8 @@ Memory memory_of(const FunctionNode& f) {
   if (op == nullptr || op->row->memory == nullptr || has_open_size(f)) return Memory::Own;
   Memory memory = op->row->memory(*c);
   if (memory == Memory::Cut) {
-    const Node* at = c->args[0].get();
-    for (auto* inner = as<CallNode>(at); inner != nullptr; inner = as<CallNode>(at)) {
-      auto* renames = as<OpNode>(inner->op);
-      if (renames == nullptr || !renames->row->reshape_only) return Memory::Own;
-      at = inner->args[0].get();
-    }
-    return f.params.size() == 1 && at == f.params[0].get() ? memory : Memory::Own;
+    bool plain = f.params.size() == 1 && behind_views(c->args[0]) == f.params[0].get();
+    return plain ? memory : Memory::Own;
   }
   if (memory == Memory::Joined) {
     // The operands are the parameters in their order, each once.
