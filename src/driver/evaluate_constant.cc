@@ -119,12 +119,8 @@ class Cache {
     auto spec = [&](const tir::Buffer& buffer) {
       runtime::TensorSpec out;
       out.dtype = buffer->dtype;
-      int64_t bytes = static_cast<int64_t>(buffer->dtype.bytes());
-      for (const tir::PrimExpr& d : buffer->shape) {
-        out.shape.push_back(*tir::as_int(d));
-        bytes *= out.shape.back();
-      }
-      info.buffer_bytes.push_back(bytes);
+      for (const tir::PrimExpr& d : buffer->shape) out.shape.push_back(*tir::as_int(d));
+      info.buffer_bytes.push_back(*tir::bytes_in_memory(*buffer.get()));
       return out;
     };
     for (size_t i = 0; i < kernel->params.size(); ++i) {

@@ -148,6 +148,9 @@ inline constexpr const char* kExtern = "Extern";
 // A kernel whose outer loop goes from its end to its beginning (pass AlternateOrder).
 inline constexpr const char* kBackward = "Backward";
 inline constexpr const char* kFusionReason = "fusion_reason";
+// For a kernel some of whose tensors lie in larger ones: the shape of that larger tensor, or none,
+// for each parameter and then each result, tuples flattened.
+inline constexpr const char* kWithin = "Within";
 }  // namespace attr
 
 struct CallNode : ExprNode {

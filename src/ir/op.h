@@ -129,7 +129,7 @@ using CostRule = double (*)(const CallNode& call);
 // How the memory of a call's result lies to that of its arguments, given static types.
 enum class Memory {
   Own,
-  Joined,  // the elements of all arguments, one after the other (concatenate)
+  Joined,  // the arguments one after the other, along one axis (concatenate)
   Cut,     // the results are the first argument in pieces, one after the other (split)
 };
 using MemoryRule = Memory (*)(const CallNode& call);

@@ -44,6 +44,24 @@ tir::Tensor immediate(const ConstantNode& c) {
   return tir::compute("c", {}, [&](const tir::Indices&) { return value; });
 }
 
+// The kernel with parameters that lie in larger tensors, as attr::kWithin has it.
+tir::PrimFunc place(const tir::PrimFunc& f, const ValueList& within) {
+  RELAY_CHECK(within.size() == f->params.size(), f->name);
+  std::unordered_map<const Node*, NodeRef> moved;
+  for (size_t i = 0; i < within.size(); ++i) {
+    const tir::Buffer& b = f->params[i];
+    const ValueList& shape = *within[i].get_if<ValueList>();
+    if (shape.empty()) continue;
+    moved[b.get()] = make<tir::BufferNode>([&](tir::BufferNode& n) {
+      n.name = b->name;
+      n.dtype = b->dtype;
+      n.shape = b->shape;
+      for (const Value& d : shape) n.within.push_back(tir::index(*d.get_if<int64_t>()));
+    });
+  }
+  return tir::PrimFunc::unchecked(substitute(f, moved));
+}
+
 }  // namespace
 
 ComposedKernel compose(const FunctionNode& primitive, const std::string& name, KernelOf what) {
@@ -150,6 +168,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   std::map<std::string, std::string> notes;
   if (primitive.attrs.contains(attr::kBackward)) notes["order"] = "backward";
   out.func = tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes));
+  if (auto within = primitive.attrs.find(attr::kWithin); within != primitive.attrs.end()) {
+    out.func = place(out.func, *within->second.get_if<ValueList>());
+  }
   return out;
 }
 
@@ -171,7 +192,7 @@ std::string kernel_name(const FunctionNode& primitive) {
         for (char ch : op->name) name += ch == '.' ? '_' : ch;
       },
       family::expr);
-  return name;
+  return name == "fused" ? "copy" : name;
 }
 
 }  // namespace relay

@@ -31,7 +31,8 @@ enum class KernelOf { result, sizes };
 ComposedKernel compose(const FunctionNode& primitive, const std::string& name,
                        KernelOf what = KernelOf::result);
 
-// A readable kernel name from the operators, "fused_nn_conv2d_add_nn_relu", at most 60 characters.
+// A readable kernel name from the operators, "fused_nn_conv2d_add_nn_relu", at most 60 characters;
+// "copy" when there are none.
 std::string kernel_name(const FunctionNode& primitive);
 
 }  // namespace relay

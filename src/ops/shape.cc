@@ -13,13 +13,6 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-// Whether a tensor of that type, cut or joined along the axis, is cut or joined in memory.
-bool one_before(const Type& type, int64_t axis) {
-  auto* x = as<TensorTypeNode>(type);
-  auto end = x->shape.begin() + from_front(axis, x->rank());
-  return std::all_of(x->shape.begin(), end, [](const Dim& d) { return dim_equal(d, dim(1)); });
-}
-
 // The elements of `x` in row-major order under another shape.
 TirTensor reshaped(const TirTensor& x, const std::vector<PrimExpr>& shape) {
   return tir::compute("T_reshape", shape, [&](const Indices& i) {
@@ -489,10 +482,7 @@ void add_shape(OpRegistry& registry) {
     }
     return tensor_type(std::move(shape), first->dtype);
   };
-  op.memory = [](const CallNode& call) {
-    int64_t axis = static_cast<const ConcatenateAttrs&>(*call.attrs.get()).axis;
-    return one_before(call.type, axis) ? Memory::Joined : Memory::Own;
-  };
+  op.memory = [](const CallNode&) { return Memory::Joined; };
   op.examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 1), float32])"}, "axis=1"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
     size_t axis =
@@ -536,8 +526,13 @@ void add_shape(OpRegistry& registry) {
     return tensor_type(std::move(shape), (*list)[0]->dtype);
   };
   op.memory = [](const CallNode& call) {
+    // Along an axis behind others, each argument has gaps everywhere.
+    auto* x = as<TensorTypeNode>(call.type);
     int64_t axis = static_cast<const StackAttrs&>(*call.attrs.get()).axis;
-    return one_before(call.type, axis) ? Memory::Joined : Memory::Own;
+    auto end = x->shape.begin() + from_front(axis, x->rank());
+    bool together =
+        std::all_of(x->shape.begin(), end, [](const Dim& d) { return dim_equal(d, dim(1)); });
+    return together ? Memory::Joined : Memory::Own;
   };
   op.examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "axis=1"}};
   op.compute = compute_rule([](const ComputeContext& ctx) {
@@ -560,10 +555,7 @@ void add_shape(OpRegistry& registry) {
   op.doc = "Cuts a tensor along an axis into a tuple.";
   op.args = {{"data", "The input."}};
   op.attrs = &SplitAttrs::static_info();
-  op.memory = [](const CallNode& call) {
-    int64_t axis = static_cast<const SplitAttrs&>(*call.attrs.get()).axis;
-    return one_before(call.args[0]->type, axis) ? Memory::Cut : Memory::Own;
-  };
+  op.memory = [](const CallNode&) { return Memory::Cut; };
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode* x = ctx.tensor(0);
     if (x == nullptr) return nullptr;

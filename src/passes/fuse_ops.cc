@@ -225,8 +225,8 @@ class Fuser {
     for (int m : members) join(m, n.ipdom);
   }
 
-  // Tensors that are joined in memory, most of them by kernels that end there, are written where
-  // they belong: no kernel joins them, and none reads them one by one.
+  // Tensors that are joined in memory, most of them made by kernels that end there, are written
+  // where they belong: no kernel joins them, and none reads them one by one.
   void keep_joins() {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const CallNode& call = *nodes_[i].call;

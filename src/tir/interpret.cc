@@ -577,6 +577,7 @@ class Translator {
     memory.buffer = b;
     memory.element_bytes = interpret_detail::element_bytes(b->dtype, storage_of(parameter));
     for (const PrimExpr& e : b->shape) memory.shape_slots.push_back(evaluate(e).slot);
+    for (const PrimExpr& e : b->memory_shape()) memory.memory_slots.push_back(evaluate(e).slot);
     memories_[b.get()] = static_cast<int32_t>(memory_.size());
     parameters_.push_back(parameter);
     memory_.push_back(std::move(memory));

@@ -32,10 +32,11 @@ struct InterpretOptions {
   std::function<bool()> cancelled = {};
 };
 
-// `buffers`: a tensor for each parameter, in order, of its dtype and shape; those of outputs are
-// written. `dims`: the values of f->dims, in order. Returns the error number of a Check that fails
-// (nothing after it is run), 0 otherwise. Memory of an Allocate starts out as NaN, or as 0xCB bytes
-// for integers, so that a read of undefined data shows.
+// `buffers`: a tensor for each parameter, in order, of its dtype and shape (of the array that it
+// lies in, if there is one); those of outputs are written. `dims`: the values of f->dims, in order.
+// Returns the error number of a Check that fails (nothing after it is run), 0 otherwise. Memory of
+// an Allocate starts out as NaN, or as 0xCB bytes for integers, so that a read of undefined data
+// shows.
 //
 // InternalError, with what was done and to which buffer, when an access is out of bounds, a tensor
 // does not fit its parameter, or the function is no well-formed program (tir/verify.h).

@@ -286,13 +286,13 @@ std::byte* address(Machine& m, const Access& access, size_t element_bytes) {
     uint64_t i = m[access.indices[0]].u, j = m[access.indices[1]].u;
     if (i >= memory.extents[0] || j >= memory.extents[1]) [[unlikely]]
       out_of_bounds(m, access, 1);
-    at = i * memory.extents[1] + j;
+    at = i * memory.pitches[1] + j;
   } else {
     for (size_t d = 0; d < access.indices.size(); ++d) {
       uint64_t i = m[access.indices[d]].u;
       if (i >= memory.extents[d]) [[unlikely]]
         out_of_bounds(m, access, 1);
-      at = at * memory.extents[d] + i;
+      at = at * memory.pitches[d] + i;
     }
   }
   return memory.data + at * element_bytes;
@@ -536,12 +536,14 @@ constexpr int32_t kPollEvery = 16384;
 // The extents from their slots; false when the size is no size.
 bool measure(Machine& m, Memory& memory) {
   memory.extents.clear();
+  memory.pitches.clear();
   memory.elements = 1;
-  for (int32_t at : memory.shape_slots) {
-    int64_t extent = m[at].i;
-    if (extent < 0) return false;
+  for (size_t d = 0; d < memory.shape_slots.size(); ++d) {
+    int64_t extent = m[memory.shape_slots[d]].i, pitch = m[memory.memory_slots[d]].i;
+    if (extent < 0 || pitch < extent) return false;
     memory.extents.push_back(static_cast<uint64_t>(extent));
-    if (__builtin_mul_overflow(memory.elements, memory.extents.back(), &memory.elements)) {
+    memory.pitches.push_back(static_cast<uint64_t>(pitch));
+    if (__builtin_mul_overflow(memory.elements, memory.pitches.back(), &memory.elements)) {
       return false;
     }
   }
@@ -602,9 +604,9 @@ const Instr* allocate(const Instr* pc, Machine& m) {
 const Instr* bind_parameter(const Instr* pc, Machine& m) {
   Memory& memory = m.memories[static_cast<size_t>(pc->a)];
   runtime::Shape shape = memory.tensor.shape();
-  bool fits = measure(m, memory) && shape.size() == memory.extents.size();
+  bool fits = measure(m, memory) && shape.size() == memory.pitches.size();
   for (size_t d = 0; fits && d < shape.size(); ++d) {
-    fits = static_cast<uint64_t>(shape[d]) == memory.extents[d];
+    fits = static_cast<uint64_t>(shape[d]) == memory.pitches[d];
   }
   RELAY_CHECK(fits, "parameter " + memory.buffer->name + " is given a tensor of shape " +
                         runtime::shape_to_string(shape));

@@ -53,7 +53,9 @@ struct Memory {
   std::byte* data = nullptr;
   uint64_t elements = 0;
   std::vector<uint64_t> extents;
+  std::vector<uint64_t> pitches;  // the extents of the array that the buffer lies in
   std::vector<int32_t> shape_slots;
+  std::vector<int32_t> memory_slots;  // as shape_slots, for pitches
   size_t element_bytes = 0;
   runtime::Tensor tensor;      // of a parameter
   std::vector<std::byte> own;  // of an Allocate

@@ -10,7 +10,7 @@ const NodeInfo& BufferNode::static_info() {
         "tir.Buffer", kKind, family::tir_other,
         {attribute("dtype", &BufferNode::dtype), attribute("scope", &BufferNode::scope),
          attribute("alignment", &BufferNode::alignment), child("shape", &BufferNode::shape),
-         ignored("name", &BufferNode::name)});
+         child("within", &BufferNode::within), ignored("name", &BufferNode::name)});
     i.is_variable = true;
     return i;
   }();
@@ -125,6 +125,25 @@ Buffer buffer(std::string name, DType dtype, std::vector<PrimExpr> shape, Scope 
     n.shape = std::move(shape);
     n.scope = scope;
   });
+}
+
+PrimExpr element_offset(const BufferNode& b, const std::vector<PrimExpr>& indices) {
+  RELAY_CHECK(indices.size() == b.shape.size(), b.name);
+  PrimExpr at = index(0);
+  for (size_t d = 0; d < indices.size(); ++d) at = at * b.memory_shape()[d] + indices[d];
+  return at;
+}
+
+std::optional<int64_t> bytes_in_memory(const BufferNode& b) {
+  int64_t last = 0;
+  bool empty = false;
+  for (size_t d = 0; d < b.shape.size(); ++d) {
+    auto extent = as_int(b.shape[d]), pitch = as_int(b.memory_shape()[d]);
+    if (!extent || !pitch) return std::nullopt;
+    empty |= *extent == 0;
+    last = last * *pitch + *extent - 1;
+  }
+  return empty ? 0 : (last + 1) * static_cast<int64_t>(b.dtype.bytes());
 }
 
 IterVar iter_var(Var var, PrimExpr extent, IterKind kind, PrimExpr min) {

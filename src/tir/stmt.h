@@ -38,17 +38,28 @@ enum : int { Buffer = 0x5C0, IterVar, Region, PrimFunc };
 enum class Scope : int64_t { Global, Local, Register, Shared };
 std::string_view to_string(Scope s);
 
-// A dense row-major array. Identity counts: two buffers are the same when the node is.
+// A row-major array, dense or the first part of a dense array along each dimension. Identity
+// counts: two buffers are the same when the node is.
 struct BufferNode : Node {
   static constexpr int kKind = OtherKind::Buffer;
   std::string name;
   DType dtype = DType::Float(32);
   std::vector<PrimExpr> shape;  // constants or symbolic
+  // The shape of the array that a parameter lies in, of equal rank and at least as large; empty
+  // when the buffer is dense.
+  std::vector<PrimExpr> within;
   Scope scope = Scope::Global;
   int64_t alignment = 64;  // of the first element, bytes
   BufferNode() : Node(static_info()) {}
   static const NodeInfo& static_info();
+
+  // The shape by which an element's place in memory is counted.
+  const std::vector<PrimExpr>& memory_shape() const { return within.empty() ? shape : within; }
 };
+// The place of an element, counted in elements from the first.
+PrimExpr element_offset(const BufferNode& b, const std::vector<PrimExpr>& indices);
+// From the first element to behind the last; nullopt for symbolic shapes.
+std::optional<int64_t> bytes_in_memory(const BufferNode& b);
 Buffer buffer(std::string name, DType dtype, std::vector<PrimExpr> shape,
               Scope scope = Scope::Global);
 

@@ -149,6 +149,11 @@ class Printer {
     put(name(b) + ": " + b->dtype.to_string() + "[");
     put_list(b->shape);
     put("]");
+    if (!b->within.empty()) {
+      put(" within [");
+      put_list(b->within);
+      put("]");
+    }
     if (b->scope != Scope::Global) put(" in " + std::string(to_string(b->scope)));
   }
 

@@ -74,6 +74,9 @@ class Verifier {
   void add_buffer(const Buffer& b, bool input) {
     check(b != nullptr, "a buffer is missing");
     for (const PrimExpr& e : b->shape) index_value(e, "a dimension of " + b->name);
+    for (const PrimExpr& e : b->within) index_value(e, "a dimension around " + b->name);
+    check(b->within.empty() || b->within.size() == b->shape.size(),
+          "buffer " + b->name + " lies in an array of another rank");
     check(buffers_.emplace(b.get(), input).second,
           "buffer " + b->name + " is given memory inside its own scope");
   }

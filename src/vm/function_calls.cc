@@ -101,7 +101,8 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
                  : homes_.contains(l.var.get()) ? buffer_for(l.var)
                                                 : fresh(f->body->type, as_object, c.span);
   operands_of(result, f->body->type, operands);
-  invoke(program_.kernel(f), std::move(operands), c.span);
+  Function kernel = placed(f, operands);
+  invoke(program_.kernel(kernel), std::move(operands), c.span);
   if (as_object && isa<TupleTypeNode>(c.type)) {
     return Place{Place::kRegister, object(result, f->body->type, c.span), {}};
   }

@@ -10,6 +10,7 @@ runtime::Function FunctionCompiler::run() {
   choose_return();
   find_escapes();
   declare_params();
+  find_dense();
   find_joins();
   claim_outputs();
   emit(f_->body, Target{Target::kReturn, 0});

@@ -75,6 +75,13 @@ class FunctionCompiler {
     std::vector<Place> fields;
   };
 
+  // Where a part begins in a whole: at which element of which axis.
+  struct Position {
+    size_t axis = 0;
+    int64_t begin = 0;
+    friend bool operator==(const Position&, const Position&) = default;
+  };
+
   // Where the value of a scope goes.
   struct Target {
     enum Kind { kReturn, kRegister, kScalar } kind;
@@ -120,13 +127,21 @@ class FunctionCompiler {
 
   // ---- Pieces
 
+  // Finds what is read by other means than kernels, which alone take tensors with gaps.
+  void find_dense();
+  // Whether all that reads the variable, or the parts of its tuple, are kernels.
+  bool read_by_kernels(const Node* v) const;
   // Finds the operands of joins that can be computed where the joined value will be.
   void find_joins();
   Place emit_join(const LetNode& l, const CallNode& c);
   // The results as parts of the operand; nullopt when it has no memory that can be shared.
   std::optional<Place> emit_cut(const LetNode& l, const CallNode& c, const FunctionNode& f);
-  // A buffer inside another.
-  Place piece(int64_t whole, int64_t offset, int64_t bytes);
+  // A buffer inside another, which holds a tensor of shape `around`.
+  Place piece(int64_t whole, const std::vector<int64_t>& around, const Type& part,
+              const Position& at);
+  void copy(const Place& to, const Place& from, const Type& type);
+  // The kernel for operands some of which may be pieces with gaps.
+  Function placed(const Function& f, const std::vector<Operand>& operands) const;
   // The buffer of a variable: its place in the value that it becomes part of, or a new one.
   Place buffer_for(const Var& v);
   // Offsets of all buffers in the arena.
@@ -147,7 +162,7 @@ class FunctionCompiler {
   int32_t scalar(const Expr& e);
   // Scalars that were loaded after `mark` are not known any more: control leaves a branch.
   void forget_scalars(size_t mark);
-  Operand operand(const Place& p, const Type& type);
+  Operand operand(const Place& p);
 
   // Operands for all tensors of a value.
   void operands_of(const Place& p, const Type& type, std::vector<Operand>& out);
@@ -215,19 +230,29 @@ class FunctionCompiler {
   std::optional<FunctionBuilder::Label> loop_;
   std::unordered_set<int32_t> loop_tensors_;
   std::vector<BufferLifetime> buffers_;
-  // Buffers that are parts of others, those of lower index, by their own index.
+  // Buffers that are parts of others, those of lower index, by their own index. With gaps: `within`
+  // is the shape of the tensor around (attr::kWithin), else empty.
   struct Piece {
     int64_t whole;
-    int64_t offset;
+    int64_t offset;  // bytes
+    std::vector<int64_t> within;
   };
   std::unordered_map<int64_t, Piece> pieces_;
   // Values that are computed inside the value that they become part of, and the joined values.
   struct Home {
     Var whole;
-    int64_t offset;
+    Position at;
   };
   std::unordered_map<const Node*, Home> homes_;
-  std::unordered_map<const Node*, int64_t> joined_;  // with their buffers, -1: none yet
+  struct Joined {
+    bool may_have_gaps;    // nobody but kernels reads it or what is computed in it
+    size_t continued = 0;  // operands at the front that lie in another joined value
+    int64_t buffer = -1;   // -1: none yet
+  };
+  std::unordered_map<const Node*, Joined> joined_;
+  // Variables that something other than a kernel reads, and the variables of parts of tuples.
+  std::unordered_set<const Node*> dense_;
+  std::unordered_map<const Node*, std::vector<const Node*>> projections_;
   // What is still to be written, last first; keeps nested branches off the C stack.
   std::vector<std::function<void()>> tasks_;
 };

@@ -1,19 +1,100 @@
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "vm/function_compiler.h"
 
 namespace relay::vm {
 namespace {
 
-// What kernels may expect of the address of an operand.
-constexpr int64_t kAlignment = 64;
-
 int64_t bytes_of(const Type& type) { return spec_of(*as<TensorTypeNode>(type)).byte_size(); }
+
+std::vector<int64_t> shape_of(const Type& type) { return *as<TensorTypeNode>(type)->const_shape(); }
+
+// The axis along which parts make up the whole: the first in which one differs from it, or, for
+// tensors of lower rank (stack), the one that they lack.
+size_t axis_of(const std::vector<int64_t>& whole, const std::vector<std::vector<int64_t>>& parts) {
+  for (const std::vector<int64_t>& part : parts) {
+    for (size_t d = 0; d < whole.size(); ++d) {
+      std::vector<int64_t> without = whole;
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(d));
+      if (part.size() == whole.size() ? part[d] != whole[d] : part == without) return d;
+    }
+  }
+  return 0;
+}
+
+// Whether parts along that axis follow one another without gaps.
+bool is_outermost(const std::vector<int64_t>& whole, size_t axis) {
+  return std::all_of(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(axis),
+                     [](int64_t d) { return d == 1; });
+}
+
+int64_t product(const std::vector<int64_t>& shape, size_t from) {
+  return std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(from), shape.end(), int64_t{1},
+                         std::multiplies<>());
+}
+
+int64_t bytes_within(const TensorTypeNode& t, const std::vector<int64_t>& within) {
+  std::vector<int64_t> shape = *t.const_shape();
+  int64_t last = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 0) return 0;
+    last = last * within[d] + shape[d] - 1;
+  }
+  return (last + 1) * static_cast<int64_t>(t.dtype.bytes());
+}
+
+bool begins_with(const CallNode& longer, const CallNode& shorter) {
+  return longer.args.size() > shorter.args.size() &&
+         std::equal(shorter.args.begin(), shorter.args.end(), longer.args.begin());
+}
 
 }  // namespace
 
+void FunctionCompiler::find_dense() {
+  auto of_kernel = [](const Node& n) {
+    auto* c = as<CallNode>(&n);
+    auto* f = c == nullptr ? nullptr : primitive_of(*c);
+    return f != nullptr && !is_view(*f) && !has_open_size(*f);
+  };
+  post_order_if(
+      f_->body,
+      [](const Node& n) {
+        auto* f = as<FunctionNode>(&n);
+        return f == nullptr || !f->is_primitive();
+      },
+      [&](const Node& n) {
+        auto* g = as<TupleGetItemNode>(&n);
+        auto* l = as<LetNode>(&n);
+        if (l != nullptr) {
+          if (auto* part = as<TupleGetItemNode>(l->value)) {
+            projections_[part->tuple.get()].push_back(l->var.get());
+          }
+          // Not the variable that it binds.
+          for (const Expr& e : {l->value, l->body}) {
+            if (isa<VarNode>(e)) dense_.insert(e.get());
+          }
+          return;
+        }
+        if (g != nullptr || of_kernel(n)) return;
+        for_each_child(n, [&](const NodeRef& child) {
+          if (isa<VarNode>(child)) dense_.insert(child.get());
+        });
+      },
+      family::expr | family::pattern);
+}
+
+bool FunctionCompiler::read_by_kernels(const Node* v) const {
+  auto kernels_only = [&](const Node* n) { return !dense_.contains(n) && !escapes_.contains(n); };
+  auto parts = projections_.find(v);
+  return kernels_only(v) && (parts == projections_.end() ||
+                             std::all_of(parts->second.begin(), parts->second.end(), kernels_only));
+}
+
 void FunctionCompiler::find_joins() {
   std::unordered_set<const Node*> kernels;  // static tensors that kernels make here
+  std::unordered_map<const Node*, const LetNode*> last_join;  // by its first operand
   const Expr* at = &f_->body;
   for (auto* l = as<LetNode>(*at); l != nullptr; l = as<LetNode>(*at)) {
     at = &l->body;
@@ -25,63 +106,137 @@ void FunctionCompiler::find_joins() {
     }
     kernels.insert(l->var.get());
     if (memory_of(*f) != Memory::Joined) continue;
-    bool aligned = std::all_of(c->args.begin(), c->args.end(),
-                               [](const Expr& a) { return bytes_of(a->type) % kAlignment == 0; });
-    if (!aligned) continue;
-    int64_t offset = 0;
-    for (const Expr& a : c->args) {
-      // The others are copied.
-      if (kernels.contains(a.get()) && homes_.emplace(a.get(), Home{l->var, offset}).second) {
-        joined_.emplace(l->var.get(), -1);
+    std::vector<int64_t> whole = shape_of(f->body->type);
+    std::vector<std::vector<int64_t>> parts;
+    for (const Expr& a : c->args) parts.push_back(shape_of(a->type));
+    bool is_stack = parts[0].size() != whole.size();
+    size_t axis = axis_of(whole, parts);
+    bool gaps = !is_outermost(whole, axis);
+    auto may_have_gaps = [&](const Expr& e) {
+      auto joined = joined_.find(e.get());
+      return joined == joined_.end() ? read_by_kernels(e.get()) : joined->second.may_have_gaps;
+    };
+    Joined join{!is_stack && read_by_kernels(l->var.get())};
+    std::vector<std::pair<const Node*, Position>> inside;
+    int64_t begin = 0, bytes = 0;
+    auto add = [&](const Expr& e) {
+      bool fits =
+          kernels.contains(e.get()) && !homes_.contains(e.get()) && (!gaps || may_have_gaps(e));
+      if (fits) {
+        inside.emplace_back(e.get(), Position{axis, begin});
+        bytes += bytes_of(e->type);
+        join.may_have_gaps &= may_have_gaps(e);
       }
-      offset += bytes_of(a->type);
+      return fits;
+    };
+    // A join that this one continues is its first operand, in place of those that it has.
+    auto before = last_join.find(c->args[0].get());
+    if (before != last_join.end() && !is_stack) {
+      const Var& shorter = before->second->var;
+      const CallNode& its = *as<CallNode>(before->second->value);
+      if (begins_with(*c, its) && add(shorter)) {
+        join.continued = its.args.size();
+        begin = shape_of(shorter->type)[axis];
+      }
     }
+    for (size_t i = join.continued; i < c->args.size(); ++i) {
+      add(c->args[i]);
+      begin += is_stack ? 1 : parts[i][axis];
+    }
+    // Kernels copy the others into the gaps, which pays when most of the value is there already.
+    if (inside.empty() || (gaps && 2 * bytes < bytes_of(f->body->type))) continue;
+    for (const auto& [part, position] : inside) homes_.emplace(part, Home{l->var, position});
+    joined_.emplace(l->var.get(), join);
+    last_join[c->args[0].get()] = l;
   }
 }
 
-FunctionCompiler::Place FunctionCompiler::piece(int64_t whole, int64_t offset, int64_t bytes) {
+FunctionCompiler::Place FunctionCompiler::piece(int64_t whole, const std::vector<int64_t>& around,
+                                                const Type& part, const Position& at) {
+  auto outer = pieces_.find(whole);
+  bool in_gaps = outer != pieces_.end() && !outer->second.within.empty();
+  std::vector<int64_t> memory = in_gaps ? outer->second.within : around;
+  auto& type = *as<TensorTypeNode>(part);
+  int64_t offset =
+      at.begin * product(memory, at.axis + 1) * static_cast<int64_t>(type.dtype.bytes());
+  if (!in_gaps && is_outermost(around, at.axis)) memory.clear();
   int64_t index = static_cast<int64_t>(buffers_.size());
-  buffers_.push_back({bytes, step_, step_});
-  pieces_.emplace(index, Piece{whole, offset});
+  buffers_.push_back({memory.empty() ? bytes_of(part) : bytes_within(type, memory), step_, step_});
+  pieces_.emplace(index, Piece{whole, offset, std::move(memory)});
   return Place{Place::kBuffer, index, {}};
 }
 
 FunctionCompiler::Place FunctionCompiler::buffer_for(const Var& v) {
-  // The values that it is part of, from the innermost; joins of joins are short chains.
+  // The values that it is part of, from the innermost.
   std::vector<Home> around;
   const Node* at = v.get();
   for (auto home = homes_.find(at); home != homes_.end(); home = homes_.find(at)) {
     at = home->second.whole.get();
     around.push_back(home->second);
-    if (joined_.at(at) >= 0) break;
+    if (joined_.at(at).buffer >= 0) break;
   }
-  int64_t whole = -1;
+  auto piece_of = [&](const Home& home, const Type& part) {
+    return piece(joined_.at(home.whole.get()).buffer, shape_of(home.whole->type), part, home.at)
+        .index;
+  };
   for (size_t i = around.size(); i-- > 0;) {
-    int64_t& buffer = joined_.at(around[i].whole.get());
-    if (buffer < 0) {
-      int64_t bytes = bytes_of(around[i].whole->type);
-      buffer = i + 1 < around.size() ? piece(whole, around[i + 1].offset, bytes).index
-                                     : fresh(around[i].whole->type, false, {}).index;
-    }
-    whole = buffer;
+    const Type& type = around[i].whole->type;
+    int64_t& buffer = joined_.at(around[i].whole.get()).buffer;
+    if (buffer >= 0) continue;
+    buffer = i + 1 < around.size() ? piece_of(around[i + 1], type) : fresh(type, false, {}).index;
   }
-  return piece(whole, around.front().offset, bytes_of(v->type));
+  return Place{Place::kBuffer, piece_of(around.front(), v->type), {}};
 }
 
 FunctionCompiler::Place FunctionCompiler::emit_join(const LetNode& l, const CallNode& c) {
-  int64_t whole = joined_.at(l.var.get());
-  Place result{Place::kBuffer, whole, {}};
+  const Joined& join = joined_.at(l.var.get());
+  Place result{Place::kBuffer, join.buffer, {}};
   use(result);
-  int64_t offset = 0;
-  for (const Expr& a : c.args) {
-    int64_t bytes = bytes_of(a->type);
-    auto home = homes_.find(a.get());
-    if (home == homes_.end() || home->second.whole != l.var || home->second.offset != offset) {
-      b_.copy(operand(piece(whole, offset, bytes), a->type), operand(place_of(a), a->type));
+  std::vector<int64_t> whole = shape_of(l.var->type);
+  std::vector<std::vector<int64_t>> parts;
+  for (const Expr& a : c.args) parts.push_back(shape_of(a->type));
+  Position to{axis_of(whole, parts)};
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    auto home = homes_.find(c.args[i].get());
+    bool there = i < join.continued ||
+                 (home != homes_.end() && home->second.whole == l.var && home->second.at == to);
+    if (!there) {
+      const Type& type = c.args[i]->type;
+      copy(piece(join.buffer, whole, type, to), place_of(c.args[i]), type);
     }
-    offset += bytes;
+    to.begin += parts[i].size() == whole.size() ? parts[i][to.axis] : 1;
   }
   return result;
+}
+
+void FunctionCompiler::copy(const Place& to, const Place& from, const Type& type) {
+  std::vector<Operand> operands{operand(from), operand(to)};
+  Var x = var("x", type);
+  Function f = function({x}, x, type, {}, {{attr::kPrimitive, Value(int64_t{1})}});
+  Function kernel = placed(f, operands);
+  if (kernel == f) {
+    b_.copy(operands[1], operands[0]);
+  } else {
+    invoke(program_.kernel(kernel), std::move(operands), {});
+  }
+}
+
+Function FunctionCompiler::placed(const Function& f, const std::vector<Operand>& operands) const {
+  ValueList shapes;
+  bool gaps = false;
+  for (const Operand& o : operands) {
+    ValueList shape;
+    auto piece = o.kind == Operand::kArena ? pieces_.find(o.index) : pieces_.end();
+    if (piece != pieces_.end()) {
+      for (int64_t d : piece->second.within) shape.emplace_back(d);
+    }
+    gaps |= !shape.empty();
+    shapes.emplace_back(std::move(shape));
+  }
+  if (!gaps) return f;
+  Dict attrs = f->attrs;
+  attrs[attr::kWithin] = Value(std::move(shapes));
+  return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
 }
 
 std::optional<FunctionCompiler::Place> FunctionCompiler::emit_cut(const LetNode& l,
@@ -89,16 +244,24 @@ std::optional<FunctionCompiler::Place> FunctionCompiler::emit_cut(const LetNode&
                                                                   const FunctionNode& f) {
   if (memory_of(f) != Memory::Cut || escapes_.contains(l.var.get())) return std::nullopt;
   Place source = place_of(c.args[0]);
-  if (source.kind != Place::kBuffer) return std::nullopt;
-  auto parts = flatten_tensor_types(f.body->type);
-  if (!parts) return std::nullopt;
+  auto types = flatten_tensor_types(f.body->type);
+  if (source.kind != Place::kBuffer || !types) return std::nullopt;
+  const Expr& uncut = as<CallNode>(f.body)->args[0];
+  std::vector<int64_t> whole = shape_of(uncut->type);
+  std::vector<std::vector<int64_t>> parts;
+  for (const TensorType& t : *types) parts.push_back(*t->const_shape());
+  Position at{axis_of(whole, parts)};
+  auto outer = pieces_.find(source.index);
+  bool in_gaps = outer != pieces_.end() && !outer->second.within.empty();
+  bool gaps = in_gaps || !is_outermost(whole, at.axis);
+  // Behind a change of shape the gaps are elsewhere.
+  if ((gaps && !read_by_kernels(l.var.get())) || (in_gaps && uncut != f.params[0])) {
+    return std::nullopt;
+  }
   Place out{Place::kTuple, 0, {}};
-  int64_t offset = 0;
-  for (const TensorType& t : *parts) {
-    if (offset % kAlignment != 0) return std::nullopt;
-    int64_t bytes = bytes_of(t);
-    out.fields.push_back(piece(source.index, offset, bytes));
-    offset += bytes;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    out.fields.push_back(piece(source.index, whole, (*types)[i], at));
+    at.begin += parts[i][at.axis];
   }
   return out;
 }

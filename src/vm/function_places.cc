@@ -84,7 +84,7 @@ int32_t FunctionCompiler::object(const Place& p, const Type& type, const Span& s
       // A buffer of the frame that turns out to be needed as a value: a copy of its own.
       int32_t r = b_.reg();
       b_.alloc_static(r, spec_of(*as<TensorTypeNode>(type)));
-      b_.copy(Operand::reg(r), operand(p, type));
+      b_.copy(Operand::reg(r), operand(p));
       return r;
     }
   }
@@ -103,7 +103,7 @@ int32_t FunctionCompiler::scalar(const Expr& e) {
   if (fresh) {
     scalar_trail_.push_back(e.get());
     it->second = b_.int_reg();
-    b_.load_scalar(it->second, *scalar_dtype(e->type), operand(p, e->type));
+    b_.load_scalar(it->second, *scalar_dtype(e->type), operand(p));
   }
   return it->second;
 }
@@ -114,10 +114,10 @@ void FunctionCompiler::forget_scalars(size_t mark) {
   }
 }
 
-Operand FunctionCompiler::operand(const Place& p, const Type& type) {
+Operand FunctionCompiler::operand(const Place& p) {
   switch (p.kind) {
     case Place::kBuffer:
-      return Operand::arena(p.index, spec_of(*as<TensorTypeNode>(type)).byte_size());
+      return Operand::arena(p.index, buffers_[static_cast<size_t>(p.index)].bytes);
     case Place::kOutput:
       return Operand::output(p.index);
     case Place::kConstant:
@@ -136,7 +136,7 @@ void FunctionCompiler::operands_of(const Place& p, const Type& type, std::vector
     }
     return;
   }
-  out.push_back(operand(p, type));
+  out.push_back(operand(p));
 }
 
 FunctionCompiler::Place FunctionCompiler::field(const Place& tuple, int64_t index) {

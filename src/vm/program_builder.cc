@@ -58,12 +58,7 @@ int32_t ProgramBuilder::kernel(const Function& called, KernelOf what) {
   info.origin = site.origin;
   const tir::PrimFuncNode& f = *k.composed.func.get();
   for (const tir::Buffer& b : f.params) {
-    int64_t bytes = static_cast<int64_t>(b->dtype.bytes());
-    for (const tir::PrimExpr& d : b->shape) {
-      auto size = tir::as_int(d);
-      bytes = size && bytes >= 0 ? bytes * *size : -1;
-    }
-    info.buffer_bytes.push_back(bytes);
+    info.buffer_bytes.push_back(tir::bytes_in_memory(*b.get()).value_or(-1));
   }
   info.num_outputs = static_cast<uint32_t>(f.params.size() - static_cast<size_t>(f.num_inputs));
   info.num_dims = static_cast<uint32_t>(f.dims.size());

@@ -30,8 +30,7 @@ std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV&
   post_order(b->body, [&](const Node& n) {
     auto* l = as<tir::LoadNode>(&n);
     if (l == nullptr) return;
-    PrimExpr at = tir::index(0);
-    for (size_t d = 0; d < l->indices.size(); ++d) at = at * l->buffer->shape[d] + l->indices[d];
+    PrimExpr at = tir::element_offset(*l->buffer.get(), l->indices);
     at = PrimExpr::unchecked(substitute(at, values));
     PrimExpr next = PrimExpr::unchecked(substitute(at, {{loop.var.get(), loop.var + 1}}));
     out.push_back(analyzer.constant_difference(analyzer.simplify(next), analyzer.simplify(at)));

@@ -135,7 +135,7 @@ std::optional<Sum> find_sum(const Schedule& s) {
         auto step = tir::Analyzer().constant_difference(next, l->indices[d]);
         out.row_stride = stride * (step ? *step : 1);
       }
-      auto extent = tir::as_int(l->buffer->shape[d]);
+      auto extent = tir::as_int(l->buffer->memory_shape()[d]);
       stride *= extent ? *extent : 1;
     }
   });

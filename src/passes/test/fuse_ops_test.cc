@@ -87,7 +87,7 @@ TEST(FuseOps, what_heavy_kernels_write_is_joined_in_memory) {
   EXPECT_EQ(kernels(on(kXW, std::string(heavy) + "exp(concatenate((%0, %1)))")),
             "nn.dense | nn.dense | concatenate | exp");
   EXPECT_EQ(kernels(on(kXW, std::string(heavy) + "exp(concatenate((%0, %1), axis=1))")),
-            "nn.dense | nn.dense | concatenate exp");
+            "nn.dense | nn.dense | concatenate | exp");
   // What other functions made is read where it is.
   EXPECT_EQ(kernels(on(kXW, "exp(concatenate((%x, %w, sqrt(%x))))")), "sqrt | concatenate exp");
 }

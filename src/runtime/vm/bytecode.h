@@ -201,7 +201,7 @@ static_assert(sizeof(Instruction) == 20);
 struct Operand {
   enum Kind : uint8_t { kArena, kConstant, kRegister, kOutput, kDim, kScalar };
   Kind kind = kArena;
-  // Arena offset in bytes (a multiple of 64), or the index of a constant, object register,
+  // Arena offset in bytes, or the index of a constant, object register,
   // output, or integer register (of a dimension, or of a scalar that is read).
   int64_t index = 0;
   // Size of an arena range; unused otherwise.

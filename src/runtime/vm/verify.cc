@@ -130,8 +130,8 @@ class Verifier {
   int64_t operand(const Operand& o) const {
     switch (o.kind) {
       case Operand::kArena:
-        check(o.index >= 0 && o.index % 64 == 0 && o.bytes >= 0 &&
-                  o.bytes <= function_.arena_bytes && o.index <= function_.arena_bytes - o.bytes,
+        check(o.index >= 0 && o.bytes >= 0 && o.bytes <= function_.arena_bytes &&
+                  o.index <= function_.arena_bytes - o.bytes,
               "arena range out of bounds");
         return o.bytes;
       case Operand::kConstant:

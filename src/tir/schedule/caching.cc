@@ -100,6 +100,7 @@ BlockRV Schedule::cache_read(const BlockRV& rv, const std::string& name, Scope s
   Buffer to = modified(*from, [&](BufferNode& n) {
     n.name = fresh_name(from->name + "_cache");
     n.scope = scope;
+    n.within.clear();
   });
   BlockRV out{fresh_name(from->name + "_read")};
   std::vector<Var> loops;
@@ -129,6 +130,7 @@ BlockRV Schedule::cache_write(const BlockRV& rv, Scope scope) {
   Buffer cache = modified(*to, [&](BufferNode& n) {
     n.name = fresh_name(to->name + "_cache");
     n.scope = scope;
+    n.within.clear();
   });
   BlockRV out{fresh_name(to->name + "_write")};
   std::vector<Var> loops;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tir/compute.h"
+#include "tir/interpret.h"
 #include "tir/lower_loops.h"
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
@@ -12,6 +13,7 @@
 #include "tir/passes/vectorize_loops.h"
 #include "tir/schedule/schedule.h"
 #include "tir/text.h"
+#include "tir/verify.h"
 
 namespace relay::tir {
 namespace {
@@ -181,6 +183,39 @@ TEST(TirFlattenBuffers, accesses_have_one_index) {
     for j in range(4):
       out[i * 4 + j] = in[j * 8 + i]
 )");
+}
+
+TEST(TirFlattenBuffers, a_part_of_an_array_keeps_the_places_that_it_has_there) {
+  Loops l;
+  Buffer in = buffer("in", f32, {index(4), index(8)});
+  Buffer out = make<BufferNode>([](BufferNode& n) {
+    n.name = "out";
+    n.shape = {index(4), index(8)};
+    n.within = {index(4), index(20)};
+  });
+  Stmt body = for_(l.i, index(0), index(4),
+                   for_(l.j, index(0), index(8), store(out, {l.i, l.j}, load(in, {l.i, l.j}))));
+  PrimFunc f = func({in, out}, 1, body);
+  EXPECT_NE(to_string(f).find("out: float32[4, 8] within [4, 20]"), std::string::npos);
+  EXPECT_EQ(bytes_in_memory(*out.get()), (3 * 20 + 8) * 4);
+  EXPECT_EQ(body_of(flatten_buffers(f)), R"(
+  for i in range(4):
+    for j in range(8):
+      out[i * 20 + j] = in[i * 8 + j]
+)");
+  // Before and after alike, and what is around it stays as it was.
+  for (const PrimFunc& stage : {f, flatten_buffers(f)}) {
+    verify(stage);
+    runtime::Tensor x = runtime::Tensor::empty(f32, {4, 8}),
+                    y = runtime::Tensor::empty(f32, {4, 20});
+    for (int64_t k = 0; k < 32; ++k) x.set_from_double(k, static_cast<double>(k));
+    for (int64_t k = 0; k < 80; ++k) y.set_from_double(k, -1);
+    EXPECT_EQ(interpret(stage, {x, y}, {}), 0);
+    for (int64_t k = 0; k < 80; ++k) {
+      int64_t row = k / 20, column = k % 20;
+      EXPECT_EQ(y.get_as_double(k), column < 8 ? static_cast<double>(row * 8 + column) : -1);
+    }
+  }
 }
 
 TEST(TirFlattenBuffers, one_index_stays_as_it_is) {

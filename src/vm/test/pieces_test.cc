@@ -76,26 +76,85 @@ TEST(Pieces, joins_of_joins) {
             None{});
 }
 
-TEST(Pieces, what_is_not_together_in_memory_needs_a_kernel) {
-  EXPECT_EQ(moves("let %a = nn.dense(%x, %w); let %b = nn.dense(%a, %w);\n"
-                  "nn.dense(reshape(concatenate((%a, %b), axis=1), newshape=[8, 16]), %w)")
-                .size(),
-            1);
-  // Parts that would not begin at a boundary.
-  EXPECT_EQ(moves("let %a = sum(nn.dense(%x, %w), axis=[1]); let %b = max(%x, axis=[1]);\n"
-                  "nn.relu(concatenate((%a, %b)))")
-                .size(),
-            1);
+constexpr const char* kTwo = "let %a = nn.dense(%x, %w); let %b = nn.relu(nn.dense(%a, %w));\n";
+
+TEST(Pieces, kernels_leave_gaps_for_what_is_joined_along_an_inner_axis) {
+  std::string two = kTwo;
+  EXPECT_EQ(moves(two + "negative(concatenate((%a, %b), axis=1))"), None{});
+  EXPECT_EQ(moves(two + "let %c = concatenate((%b, %a), axis=1);\n"
+                        "let %d = sum(%c, axis=[1], keepdims=True); (max(%c, axis=[0]), %d)"),
+            None{});
+  // Parts in the middle of vectors and lines of the cache.
+  EXPECT_EQ(moves("let %a = nn.dense(%x, strided_slice(%w, begin=[0, 0], end=[3, 16]));\n"
+                  "let %b = nn.dense(%a, strided_slice(%w, begin=[0, 0], end=[5, 3]));\n"
+                  "negative(concatenate((%b, %a, %b * 2f), axis=1))"),
+            None{});
+  // Other axes, and joins in joins.
+  EXPECT_EQ(moves("let %y = reshape(%x, newshape=[2, 2, 4, 4]); let %a = negative(%y);\n"
+                  "let %b = abs(%y); let %c = concatenate((%a, %b), axis=1);\n"
+                  "let %d = concatenate((%c, sign(%c)), axis=3);\n"
+                  "sum(concatenate((negative(%d), %d), axis=2), axis=[1])"),
+            None{});
+}
+
+TEST(Pieces, joins_that_continue_one_another_are_one) {
+  EXPECT_EQ(
+      moves("let %a = nn.dense(%x, %w);\n"
+            "let %b = nn.dense(negative(concatenate((%a, %a * 2f), axis=1)), concatenate((%w, "
+            "%w), axis=1));\n"
+            "%b"),
+      (None{"fused_concatenate"}));
+  EXPECT_EQ(moves("let %a = nn.dense(%x, %w); let %b = negative(%a);\n"
+                  "let %c = sum(concatenate((%a, %b), axis=1), axis=[1], keepdims=True);\n"
+                  "let %d = max(concatenate((%a, %b, %c), axis=1), axis=[1], keepdims=True);\n"
+                  "nn.relu(concatenate((%a, %b, %c, %d), axis=1))"),
+            None{});
+  EXPECT_EQ(moves("let %a = nn.dense(%x, %w); let %b = negative(%a);\n"
+                  "let %c = nn.dense(concatenate((%a, %b)), %w);\n"
+                  "nn.relu(concatenate((%a, %b, %c)))"),
+            None{});
+}
+
+TEST(Pieces, what_others_than_kernels_read_has_no_gaps) {
+  std::string two = kTwo;
+  // A part that is a result, and one under another shape: each is moved to its place by a kernel.
+  EXPECT_EQ(moves(two + "let %c = negative(concatenate((%a, %b), axis=1)); (%c, %a)"), None{});
+  EXPECT_EQ(
+      moves(two +
+            "let %c = negative(concatenate((%a, %b), axis=1));\n"
+            "(%c, nn.dense(reshape(reshape(%a, newshape=[2, 2, 16]), newshape=[4, 16]), %w))"),
+      None{});
+  // Not worth it for the smaller part of the whole.
+  EXPECT_EQ(moves(two + "negative(concatenate((%x, %x * 2f, %x), axis=1))").size(), 1);
+  EXPECT_EQ(moves(two + "negative(concatenate((%x, %a, abs(%x), %x), axis=1))").size(), 1);
 }
 
 TEST(Pieces, parts_of_a_value_are_read_where_they_are) {
   EXPECT_EQ(moves("let %s = split(nn.dense(%x, %w), indices_or_sections=2);\n"
                   "nn.dense(%s.1, nn.dense(%w, nn.dense(%w, %w)))"),
             None{});
+  EXPECT_EQ(moves("let %s = split(nn.dense(%x, %w), indices_or_sections=[5, 8], axis=1);\n"
+                  "(negative(%s.0), sum(%s.1, axis=[1]), %s.2 * %s.2)"),
+            None{});
+  // A piece with gaps is no result, and has no other shape.
   EXPECT_EQ(moves("let %s = split(nn.dense(%x, %w), indices_or_sections=4, axis=1);\n"
                   "%s.2")
                 .size(),
             1);
+  EXPECT_EQ(moves("let %s = split(nn.dense(%x, %w), indices_or_sections=4, axis=1);\n"
+                  "let %r = reshape(%s.2, newshape=[16]); (%r, negative(%r))")
+                .size(),
+            1);
+}
+
+TEST(Pieces, pieces_of_what_is_joined_and_joins_of_pieces) {
+  std::string two = kTwo;
+  EXPECT_EQ(moves(two + "let %s = split(concatenate((%a, %b), axis=1), indices_or_sections=2);\n"
+                        "negative(%s.0) + nn.relu(%s.1)"),
+            None{});
+  EXPECT_EQ(moves(two + "let %s = split(%b, indices_or_sections=2, axis=1);\n"
+                        "negative(concatenate((%s.1, %a, negative(%s.0)), axis=1))"),
+            None{});
 }
 
 }  // namespace
