@@ -268,7 +268,7 @@ if(True){%y+1f}else{%y}}
 TIDY = """#[version = "0.0.5"]
 // the entry
 def @main(%x: Tensor[(2, 3), float32]) {
-  let %y = nn.relu(%x); // never negative
+  let %y = nn.relu(%x);  // never negative
   if (True) { %y + 1f } else { %y }
 }
 """

@@ -75,70 +75,110 @@ TEST(Format, keeps_comments_where_they_stand) {
                 "// more\n"
                 "\n"
                 "// apart\n"
-                "def @f(%x: int32 /* one */, %y: int32) -> int32 { // behind the head\n"
+                "def @f(%x: int32 /* one */, %y: int32) -> int32 {  // behind the head\n"
                 "  // before a line\n"
-                "  let %z = %x; // behind a line\n"
+                "  let %z = %x;  // behind a line\n"
                 "\n"
                 "  /* block\n"
                 "     of two lines */\n"
                 "  let %w = (\n"
-                "    %x, // the first\n"
+                "    %x,  // the first\n"
                 "    // the second\n"
                 "    %y\n"
                 "  );\n"
-                "  /* inside */ %w.0 + // sum\n"
+                "  /* inside */ %w.0 +  // sum\n"
                 "      %z\n"
                 "  // at the end\n"
-                "} // f\n"
+                "}  // f\n"
                 "// the last\n");
 }
 
-TEST(Format, breaks_long_lines_at_brackets_and_operators) {
-  std::string name(30, 'a');
-  std::string x = "%" + name;
-  std::string text = std::string(kVersion) + "def @f(" + x + "1: int32, " + x + "2: int32, " + x +
-                     "3: int32) -> int32 { let %s = " + x + "1 + " + x + "2 + " + x + "3 * " + x +
-                     "1; let %t = (" + x + "1, (" + x + "2, " + x + "3), %s); if (True) { " + x +
-                     "1 + 1 } else if (False) { " + x + "2 } else { 100000000 } }";
-  EXPECT_EQ(formatted(text), std::string(kVersion) +
-                                 "def @f(\n"
-                                 "  " +
-                                 x +
-                                 "1: int32,\n"
-                                 "  " +
-                                 x +
-                                 "2: int32,\n"
-                                 "  " +
-                                 x +
-                                 "3: int32\n"
-                                 ") -> int32 {\n"
-                                 "  let %s = " +
-                                 x + "1 + " + x +
-                                 "2\n"
-                                 "      + " +
-                                 x + "3 * " + x +
-                                 "1;\n"
-                                 "  let %t = (\n"
-                                 "    " +
-                                 x +
-                                 "1,\n"
-                                 "    (" +
-                                 x + "2, " + x +
-                                 "3),\n"
-                                 "    %s\n"
-                                 "  );\n"
-                                 "  if (True) {\n"
-                                 "    " +
-                                 x +
-                                 "1 + 1\n"
-                                 "  } else if (False) {\n"
-                                 "    " +
-                                 x +
-                                 "2\n"
-                                 "  } else {\n"
-                                 "    100000000\n"
-                                 "  }\n"
-                                 "}\n");
+// Each of a number of lines is laid out as it stands here; the text is given without line breaks.
+void stays(const std::string& definitions) {
+  std::string joined = kVersion;
+  for (char c : definitions) joined += c == '\n' ? ' ' : c;
+  EXPECT_EQ(formatted(joined), kVersion + definitions);
+}
+
+TEST(Format, breaks_the_outer_construct_first) {
+  // Parameters before the result and the body, each in its line.
+  stays(R"(def @parameters(
+  %state: (Tensor[(1, 4), float32], Tensor[(1, 4), float32]),
+  %x: Tensor[(1, 3), float32]
+) -> (Tensor[(1, 4), float32], Tensor[(1, 4), float32]) {
+  %state
+}
+)");
+  // A binding before its value; operators before arguments, the loosest first.
+  stays(R"(def @operators(%gates: int32, %cells: int32, %h: fn (int32, int32) -> int32) -> int32 {
+  let %below =
+    %h(%gates, %cells) * %h(%cells, %gates) + %h(%gates, %gates) * %h(%cells, %cells) + %cells;
+  let %apart = %h(%gates, %cells) * %h(%cells, %gates)
+    + %h(%gates, %gates) * %h(%cells, %cells)
+    + %h(%gates, %cells) * %h(%cells, %gates);
+  %h(%gates, %cells) * %h(%cells, %gates) * %h(%gates, %cells) * %h(%cells, %gates) * %gates
+    + %h(%gates, %cells)
+}
+)");
+  // A call's arguments, each in its line; a branch with the others.
+  stays(
+      R"(def @arguments(%first: int32, %g: fn (int32, int32, int32) -> int32, %c: fn (int32) -> bool) {
+  let %value = %g(
+    %g(%first, %first, %first) + %g(%first, %first, %first),
+    %g(%first, %first, %g(%first, %first, %first)),
+    100000000
+  );
+  if (%c(%g(%value, %value, %value) + %g(%first, %first, %first))) {
+    %g(%value, %value, %value)
+  } else if (%c(%first)) {
+    100
+  } else {
+    %first
+  }
+}
+)");
+}
+
+TEST(Format, clauses_break_behind_the_arrow) {
+  stays(
+      R"(def @f(%list: List[int32], %g: fn (int32, List[int32]) -> int32, %c: fn (int32) -> bool) {
+  match (%list) {
+    Cons(%first, %rest) =>
+      %g(if (%c(1)) { %first } else { %first + 1 }, Cons(%first + 100, Cons(%first, %rest))),
+    Nil => if (%c(%g(2, %list) + %g(3, %list) + %g(4, %list) + %g(5, %list) + %g(6, %list))) {
+      1
+    } else {
+      2
+    },
+  }
+}
+)");
+}
+
+TEST(Format, lists_do_not_step_to_the_right) {
+  stays(R"(def @short() -> List[int32] {
+  let %numbers =
+    Cons(1000000, Cons(1000001, Cons(1000002, Cons(1000003, Cons(1000004, Cons(1000005,
+    Cons(1000006, Cons(1000007, Nil))))))));
+  %numbers
+}
+)");
+  stays(R"(def @long(%f: fn (int32, int32) -> int32) -> List[int32] {
+  Cons(%f(1000000, 1000000) + %f(1000000, 1000000),
+  Cons(%f(1000000, 1000000) + %f(1000000, 1000000),
+  Cons(%f(1000000, 1000000) + %f(1000000, 1000000), Nil)))
+}
+)");
+  stays(R"(def @numbers() {
+  test.attrs(
+    1f,
+    list=[
+      10000000, 20000000, 30000000, 40000000, 50000000, 60000000, 70000000, 80000000, 9000, 1, 2, 3,
+      4, 5, 6, 7, 8, 9
+    ]
+  )
+}
+)");
 }
 
 TEST(Format, keeps_a_call_around_the_lines_of_its_argument) {
@@ -153,7 +193,7 @@ TEST(Format, keeps_a_call_around_the_lines_of_its_argument) {
                 "  }, 1);\n"
                 "  if (%c) {\n"
                 "    1\n"
-                "  } // then\n"
+                "  }  // then\n"
                 "  else {\n"
                 "    2\n"
                 "  }\n"

@@ -1,281 +1,199 @@
+// One walk over the tokens. What begins at a token decides there how its parts stand, from the
+// column that was reached: in one line if it and what must follow it fit, else by its own rule. The
+// outer construct decides before those inside it.
 #include "ir/text/format.h"
 
 #include <algorithm>
-#include <unordered_map>
 
-#include "ir/text/token.h"
+#include "ir/text/format_groups.h"
 
 namespace relay {
 namespace {
 
-using text::Comment;
-using text::Token;
-using text::TokenKind;
+using text::Bracket;
+using text::Group;
+using text::Groups;
+using text::Item;
+using text::Items;
+using text::Mode;
+using text::Remark;
 
 constexpr size_t kWidth = 100;
 constexpr size_t kIndent = 2;
 constexpr size_t kMaxIndent = kIndent * kMaxIndentLevels;
-
-struct Remark {
-  std::string_view text;
-  bool blank_before;  // an empty line stands before it
-  bool line_after;    // a line ends behind it
-};
-
-// A token with the comments around it.
-struct Item {
-  Token token;
-  std::string_view text;
-  bool blank_before = false;
-  std::vector<Remark> before{};  // in lines of their own
-  std::vector<Remark> behind{};  // in the token's line
-  // A bracket's partner; the token itself when it has none.
-  size_t partner = 0;
-  // Columns from the start of the text to this token if all stood in one line.
-  size_t column = 0;
-  // How many tokens before this one end a line whatever the width.
-  size_t ends = 0;
-};
-
-enum class Bracket {
-  none,
-  round,   // ( or [: parts with commas between them
-  lines,   // { with lines
-  listed,  // { of a match or type: parts with commas, each in its line
-};
+// Parts of a list that are not wider than this share a line.
+constexpr size_t kShort = 16;
 
 class Formatter {
  public:
   explicit Formatter(const std::shared_ptr<const SourceFile>& source)
-      : text_(source->text()), stream_(text::tokenize(source, diags_)) {}
+      : items_(source), groups_(items_) {}
 
   std::string run() {
-    attach_comments();
-    match_brackets();
-    measure();
-    find_broken();
     for (size_t i = 0; i < items_.size(); ++i) emit(i);
     while (out_.ends_with("\n")) out_.pop_back();
     if (!out_.empty()) out_ += "\n";
-    if (stream_.metadata != std::string_view::npos) {
-      out_ += "\n#[metadata]" + std::string(text_.substr(stream_.metadata));
-    }
+    if (items_.has_metadata()) out_ += "\n#[metadata]" + std::string(items_.metadata());
     return std::move(out_);
   }
 
  private:
-  // ---- The text as items
+  // ---- What fits
 
-  void attach_comments() {
-    size_t comment = 0;
-    uint32_t last = 0;  // the end of what was seen
-    for (const Token& t : stream_.tokens) {
-      Item item{t, text_.substr(t.begin, t.end - t.begin)};
-      for (; comment < stream_.comments.size() && stream_.comments[comment].begin < t.begin;
-           ++comment) {
-        const Comment& c = stream_.comments[comment];
-        size_t after = text_.find_first_not_of(" \t\r", c.end);
-        bool line_after = after == std::string_view::npos || text_[after] == '\n';
-        Remark remark{text_.substr(c.begin, c.end - c.begin), lines_between(last, c.begin) > 1,
-                      line_after};
-        while (remark.text.ends_with(' ') || remark.text.ends_with('\r')) {
-          remark.text.remove_suffix(1);
-        }
-        bool own_line = items_.empty() || !item.before.empty() || lines_between(last, c.begin) > 0;
-        (own_line ? item.before : items_.back().behind).push_back(remark);
-        last = c.end;
-      }
-      item.blank_before = lines_between(last, t.begin) > 1;
-      last = t.end;
-      items_.push_back(std::move(item));
-    }
-  }
-
-  long lines_between(uint32_t begin, uint32_t end) const {
-    return std::count(text_.begin() + begin, text_.begin() + end, '\n');
-  }
-
-  bool is(size_t i, std::string_view symbol) const {
-    return i < items_.size() && items_[i].token.kind == TokenKind::symbol &&
-           items_[i].text == symbol;
-  }
-  bool is_word(size_t i, std::string_view word) const {
-    return i < items_.size() && items_[i].token.kind == TokenKind::identifier &&
-           items_[i].text == word;
-  }
-  bool opens(size_t i) const { return is(i, "(") || is(i, "[") || is(i, "{"); }
-  bool closes(size_t i) const { return is(i, ")") || is(i, "]") || is(i, "}"); }
-
-  void match_brackets() {
-    std::vector<size_t> open;
-    for (size_t i = 0; i < items_.size(); ++i) {
-      items_[i].partner = i;
-      if (opens(i)) open.push_back(i);
-      if (!closes(i) || open.empty()) continue;
-      items_[i].partner = open.back();
-      items_[open.back()].partner = i;
-      open.pop_back();
-    }
-  }
-
-  // What the bracket at `i` holds; `depth` brackets are around it.
-  Bracket kind(size_t i, size_t depth) const {
-    if (!is(i, "{")) return opens(i) ? Bracket::round : Bracket::none;
-    if (depth == 0) {
-      size_t head = i;
-      if (head > 0 && is(head - 1, "]")) head = items_[head - 1].partner;
-      return head > 1 && is_word(head - 2, "type") ? Bracket::listed : Bracket::lines;
-    }
-    if (i == 0 || !is(i - 1, ")")) return Bracket::lines;
-    size_t head = items_[i - 1].partner;
-    if (head > 0 && is(head - 1, "?")) --head;
-    return head > 0 && is_word(head - 1, "match") ? Bracket::listed : Bracket::lines;
-  }
-
-  // Columns and line ends, once for all tokens.
-  void measure() {
-    size_t column = 0, ends = 0;
-    for (size_t i = 0; i < items_.size(); ++i) {
-      Item& item = items_[i];
-      if (i > 0 && space(i)) ++column;
-      if (!item.before.empty()) ++ends;
-      item.column = column;
-      item.ends = ends;
-      column += item.text.size();
-      for (const Remark& r : item.behind) column += 1 + r.text.size();
-      if (line_ends_behind(i)) ++ends;
-    }
-  }
-
-  // A line comment stands behind it, or a line of the program ends.
-  bool line_ends_behind(size_t i) const {
-    if (is(i, ";")) return true;
-    return std::any_of(items_[i].behind.begin(), items_[i].behind.end(), [](const Remark& r) {
-      return r.text.starts_with("//") || r.text.find('\n') != std::string_view::npos;
-    });
-  }
-
-  // ---- White space in a line
-
-  bool is_operand_end(size_t i) const {
-    const Token& t = items_[i].token;
-    if (t.kind == TokenKind::symbol) return closes(i) || is(i, "?");
-    return t.kind != TokenKind::end;
-  }
-  // A minus that belongs to a number.
-  bool is_sign(size_t i) const { return is(i, "-") && (i == 0 || !is_operand_end(i - 1)); }
-  // The `=` of an attribute, key=value.
-  bool is_attribute(size_t i) const {
-    return is(i, "=") && i > 1 && items_[i - 1].token.kind == TokenKind::identifier &&
-           (is(i - 2, "(") || is(i - 2, ",") || is(i - 2, "{"));
-  }
-
-  // Whether a blank stands between the token and the one before it.
-  bool space(size_t i) const {
-    size_t before = i - 1;
-    if (is(i, ")") || is(i, "]") || is(i, ",") || is(i, ";") || is(i, ":") || is(i, "."))
-      return false;
-    if (!items_[before].behind.empty()) return true;
-    if (is(before, "(") || is(before, "[") || is(before, ".") || is(before, "#")) return false;
-    if (is(before, "{") && is(i, "}")) return false;
-    if (is_attribute(i) || is_attribute(before) || is_sign(before)) return false;
-    if (is(i, "?") && is_word(before, "match")) return false;
-    bool name = items_[before].token.kind == TokenKind::identifier ||
-                items_[before].token.kind == TokenKind::local ||
-                items_[before].token.kind == TokenKind::graph ||
-                items_[before].token.kind == TokenKind::global;
-    bool keyword = is_word(before, "if") || is_word(before, "match") || is_word(before, "fn");
-    if (is(i, "(")) return keyword || !(name || closes(before));
-    if (is(i, "[")) return keyword || !(name || is(before, "]"));
-    return true;
-  }
-
-  // ---- Where lines break
-
-  bool binary(size_t i) const {
-    static constexpr std::string_view kBinary[] = {"+", "-",  "*", "/",  "//", "%",
-                                                   "<", "<=", ">", ">=", "==", "!="};
-    return i < items_.size() && items_[i].token.kind == TokenKind::symbol && !is_sign(i) &&
-           std::find(std::begin(kBinary), std::end(kBinary), items_[i].text) != std::end(kBinary);
-  }
-
-  // A line must end between the two tokens.
-  bool ends_between(size_t begin, size_t end) const {
-    return items_[end].ends > items_[begin].ends;
-  }
-  size_t width(size_t begin, size_t end) const {
-    return items_[end].column + items_[end].text.size() - items_[begin].column;
-  }
-
-  // The columns from token `i` to the next place where a line may end, at most what a line holds.
+  // The columns from behind token `i` to the next place where the line may end, at most what a line
+  // holds. The type of a result stays with its head.
   size_t tail(size_t i) const {
-    size_t begin = i, columns = 0;
-    for (; i < items_.size() && columns <= kWidth; ++i) {
-      if (is(i, "[")) i = items_[i].partner;
-      columns = width(begin, i) + 1;
-      if (opens(i) || is(i, ";") || is(i, ",") || line_ends_behind(i) || binary(i + 1)) break;
+    if (items_.line_ends_behind(i)) return 0;
+    size_t columns = 0;
+    bool result = false;
+    for (size_t k = i + 1; k < items_.size() && columns <= kWidth; ++k) {
+      if (items_.closes(k) || items_.is(k, ",")) result = false;
+      if (!result && may_break_before(k)) break;
+      if (items_.is(k, "->")) result = true;
+      if (items_.is(k, "{")) result = false;
+      if (items_.is(k, "[") || (result && items_.is(k, "("))) k = items_[k].partner;
+      columns = items_.width(i, k) - items_[i].text.size();
+      if (items_.line_ends_behind(k)) break;
     }
     return columns;
   }
 
+  bool may_break_before(size_t i) const {
+    size_t g = groups_.line(i);
+    if (g == 0) return false;
+    switch (groups_[g].mode) {
+      case Mode::flat:
+      case Mode::around:
+        return false;
+      case Mode::links:
+        return i == groups_[g].last;
+      default:
+        return true;
+    }
+  }
+
   // Whether the tokens from `begin`, which stands at column `at`, to `end` go in one line.
   bool fits(size_t at, size_t begin, size_t end) const {
-    return !ends_between(begin, end) && at + width(begin, end) + tail(end + 1) <= kWidth;
+    size_t columns = at + items_.width(begin, end);
+    return columns <= kWidth && !items_.ends_between(begin, end) && columns + tail(end) <= kWidth;
   }
 
-  // Round brackets in which a line ends, but not within braces inside.
-  void find_broken() {
-    broken_.assign(items_.size(), false);
-    std::vector<size_t> open;
-    for (size_t i = 0; i < items_.size(); ++i) {
-      if (!items_[i].before.empty() && !open.empty()) broken_[open.back()] = true;
-      if (closes(i) && !open.empty()) {
-        size_t closed = open.back();
-        open.pop_back();
-        if (broken_[closed] && !is(i, "}") && !open.empty()) broken_[open.back()] = true;
-      }
-      if (opens(i)) open.push_back(i);
-      if (line_ends_behind(i) && !open.empty()) broken_[open.back()] = true;
-    }
-  }
-
-  bool breaks_round(size_t i, size_t at) const {
-    size_t close = items_[i].partner;
-    if (broken_[i]) return true;
-    if (!ends_between(i, close)) return !fits(at, i, close);
-    // What is left in the line goes as far as the first braces with lines of their own.
-    for (size_t k = i + 1; k < close && at + width(i, k) <= kWidth; ++k) {
-      if (is(k, "{") && ends_between(k, items_[k].partner)) return false;
-    }
+  // The same, remembered for what is inside.
+  bool goes_flat(size_t at, size_t begin, size_t end) {
+    if (begin < flat_until_) return true;
+    if (!fits(at, begin, end)) return false;
+    flat_until_ = end;
     return true;
   }
 
-  // The branches of an if break together.
-  bool breaks_lines(size_t i, size_t at) {
-    if (auto known = branches_.find(i); known != branches_.end()) return known->second;
-    std::vector<size_t> branches{i};
-    size_t end = items_[i].partner;
-    while (is_word(end + 1, "else")) {
-      size_t next = end + 2;
-      if (is_word(next, "if") && is(next + 1, "(")) next = items_[next + 1].partner + 1;
-      if (!is(next, "{")) break;
-      branches.push_back(next);
-      end = items_[next].partner;
+  // The first brace of the part that begins at `i`, outside of its brackets.
+  size_t brace(size_t i, size_t end) const {
+    while (i < end && !items_.is(i, "{")) i = items_[i].partner + 1;
+    return i;
+  }
+
+  // ---- What each construct does when it does not fit
+
+  Mode bracket_mode(size_t i, size_t at) {
+    Group& g = groups_[groups_.bracket(i)];
+    if (g.end == i + 1 && !items_.ends_between(i, g.end)) return Mode::flat;
+    switch (items_.bracket(i)) {
+      case Bracket::body:
+      case Bracket::listed:
+        return Mode::broken;
+      case Bracket::lines: {
+        const Group& leader = groups_[g.leader];
+        if (leader.begin != i) return leader.mode;
+        return goes_flat(at, i, g.branches_end) ? Mode::flat : Mode::broken;
+      }
+      default:
+        break;
     }
-    bool breaks = !fits(at, i, end);
-    for (size_t b : branches) branches_[b] = breaks;
-    return breaks;
+    if (!active_.empty() && is_link(i)) {
+      const Group& outer = groups_[active_.back()];
+      if (outer.mode == Mode::links && outer.last + 1 == i) {
+        g.fills = outer.fills;
+        return Mode::links;
+      }
+    }
+    if (goes_flat(at, i, g.end)) return Mode::flat;
+    if (goes_around(g, at)) return Mode::around;
+    if (goes_by_links(i, indent())) return Mode::links;
+    return g.numbers && g.parts > 3 ? Mode::filled : Mode::broken;
+  }
+
+  // f(fn (%x: int32) { lines }, 1) and, for parts that break by themselves, f((a, b)), (a + b).
+  bool goes_around(const Group& g, size_t at) const {
+    size_t first = g.begin + 1;
+    if (g.parts == 1 && items_.opens(first) && items_[first].partner + 1 == g.end) return true;
+    if (g.parts == 1 && g.begin > 0 && groups_.chain(first) != 0) {
+      bool alone = !items_.is_word(g.begin - 1, "if") && !items_.is_word(g.begin - 1, "match") &&
+                   items_.space(g.begin);
+      if (alone && groups_[groups_.chain(first)].end + 1 == g.end) return true;
+    }
+    if (g.blocks != 1 || (g.block != first && g.block != g.last)) return false;
+    if (g.parts > 1 && !items_.is_word(g.block, "fn")) return false;
+    size_t lines = brace(g.block, g.end);
+    return !items_.ends_between(g.begin, lines) && at + items_.width(g.begin, lines) <= kWidth &&
+           !items_.ends_between(g.block_end, g.end) &&
+           indent() + items_.width(g.block_end, g.end) + tail(g.end) <= kWidth;
+  }
+
+  // A call whose last argument is a call of the same function: Cons(%x, Cons(...)).
+  bool is_link(size_t i) const {
+    const Group& g = groups_[groups_.bracket(i)];
+    return items_.is(i, "(") && i > 0 && !items_.space(i) && g.parts >= 2 &&
+           items_[g.last].text == items_[i - 1].text && items_.is(g.last + 1, "(") &&
+           items_[g.last + 1].partner + 1 == g.end;
+  }
+
+  // Three links at least, which are short or would step to the right one by one.
+  bool goes_by_links(size_t i, size_t base) {
+    if (!is_link(i) || !is_link(groups_[groups_.bracket(i)].last + 1)) return false;
+    Group& g = groups_[groups_.bracket(i)];
+    g.fills = true;
+    for (size_t k = i; is_link(k) && g.fills; k = groups_[groups_.bracket(k)].last + 1) {
+      g.fills = groups_[groups_.bracket(k)].widest <= kShort;
+    }
+    return g.fills || items_.ends_between(g.last, g.end) ||
+           base + kIndent + items_.width(g.last, g.end) > kWidth;
+  }
+
+  Mode chain_mode(const Group& g, size_t at) {
+    if (goes_flat(at, g.begin, g.end)) return Mode::flat;
+    // %x + match (%y) { lines }
+    size_t lines = brace(g.last + 1, g.end);
+    bool around = items_.is(g.end, "}") && items_.ends_between(lines, g.end) &&
+                  !items_.ends_between(g.begin, lines) &&
+                  at + items_.width(g.begin, lines) <= kWidth;
+    return around ? Mode::around : Mode::broken;
+  }
+
+  // Broken when the value stands in the line below.
+  Mode value_mode(const Group& g) {
+    size_t begin = g.begin, end = g.end, at = column() + 1;
+    if (begin < flat_until_) return Mode::flat;
+    if (!items_[begin].before.empty() || items_.line_ends_behind(begin - 1)) return Mode::broken;
+    if (goes_flat(at, begin, end)) return Mode::flat;
+    if (items_.is(end, "}")) return Mode::around;
+    size_t below = indent() + kIndent;
+    if (fits(below, begin, end)) return Mode::broken;
+    if (groups_.chain(begin) != 0) {
+      const Group& chain = groups_[groups_.chain(begin)];
+      return at + items_.width(begin, chain.first - 1) <= kWidth ? Mode::around : Mode::broken;
+    }
+    if (items_.is(end, ")") && items_[end].partner == begin + 1 &&
+        goes_by_links(begin + 1, below)) {
+      return Mode::broken;
+    }
+    size_t k = begin;
+    while (k < end && !items_.opens(k)) ++k;
+    return at + items_.width(begin, k) <= kWidth ? Mode::around : Mode::broken;
   }
 
   // ---- Output
 
-  struct Open {
-    Bracket kind;
-    bool broken;
-    size_t indent;  // of its contents
-  };
-
-  size_t indent() const { return open_.empty() ? 0 : open_.back().indent; }
+  size_t indent() const { return active_.empty() ? 0 : groups_[active_.back()].indent; }
   size_t column() const { return out_.size() - line_start_; }
 
   void new_line(size_t indent, bool blank) {
@@ -285,103 +203,128 @@ class Formatter {
     out_.append(indent, ' ');
   }
 
+  void begin(size_t group, Mode mode) {
+    Group& g = groups_[group];
+    g.mode = mode;
+    g.base = indent();
+    bool deeper =
+        mode == Mode::filled || (mode == Mode::broken && g.kind != Group::Kind::operators);
+    g.indent = std::min(g.base + (deeper ? kIndent : 0), kMaxIndent);
+    active_.push_back(group);
+  }
+
+  // Whether the group that may break before token `i` does.
+  bool breaks(size_t i) {
+    size_t group = groups_.line(i);
+    if (group == 0) return false;
+    Group& g = groups_[group];
+    if (g.kind == Group::Kind::value) begin(group, value_mode(g));
+    switch (g.mode) {
+      case Mode::broken:
+        if (g.kind != Group::Kind::operators) return true;
+        // An operator with a comment behind it ends its line.
+        if (items_.line_ends_behind(i)) return false;
+        g.indent = std::min(g.base + kIndent, kMaxIndent);
+        return true;
+      case Mode::filled:
+        return i == g.begin + 1 || i == g.end || overflows(i);
+      case Mode::links:
+        return i == g.last && (!g.fills || overflows(i));
+      default:
+        return false;
+    }
+  }
+
+  // Whether the line cannot take the next of parts that share lines.
+  bool overflows(size_t i) const {
+    return !items_[i].before.empty() || items_.line_ends_behind(i - 1) ||
+           column() + 1 + part_width(i) > kWidth;
+  }
+
+  // Of a number, or of a link without its last argument, and what follows it.
+  size_t part_width(size_t i) const {
+    if (!items_.is(i + 1, "(")) return items_.width(i, i + 1);
+    const Group& call = groups_[groups_.bracket(i + 1)];
+    return is_link(i + 1) ? items_.width(i, call.last - 1)
+                          : items_.width(i, call.end) + tail(call.end);
+  }
+
   // Where a definition starts, and whether a blank line must stand before it.
   bool starts_definition(size_t i) const {
-    return open_.empty() && (is_word(i, "def") || is_word(i, "extern") ||
-                             (is_word(i, "type") && !(i > 0 && is_word(i - 1, "extern"))));
+    return active_.empty() &&
+           (items_.is_word(i, "def") || items_.is_word(i, "extern") ||
+            (items_.is_word(i, "type") && !(i > 0 && items_.is_word(i - 1, "extern"))));
   }
 
   void emit(size_t i) {
     const Item& item = items_[i];
-    bool end = item.token.kind == TokenKind::end;
-    bool definition = starts_definition(i) || (end && open_.empty());
-    bool line = line_pending_ || definition;
-    bool starts = starts_line_ || definition;  // not in the middle of an expression
-    bool apart = definition && !end && i > 0 && is(i - 1, "}");
-    bool closing = closes(i) && !open_.empty();
-    if (!line && binary(i) && column() + 1 + operand_width(i) > kWidth) line = true;
-    size_t continued = starts || closing || is_word(i, "else") ? 0 : 2 * kIndent;
+    bool end = item.token.kind == text::TokenKind::end;
+    bool definition = starts_definition(i) || (end && active_.empty());
+    bool apart = definition && !end && i > 0 && items_.is(i - 1, "}");
+    bool closing = items_.closes(i) && !active_.empty();
+    bool own = breaks(i);
+    // A part of its own, not the middle of an expression.
+    bool starts = definition || i == 0 ||
+                  (own && groups_[groups_.line(i)].kind == Group::Kind::bracket &&
+                   groups_[groups_.line(i)].mode == Mode::broken);
+    bool first = i > 0 && items_.opens(i - 1);
+    size_t margin = indent();
+    if (closing) {
+      margin = groups_[active_.back()].base;
+    } else if (!own && !starts && !items_.is_word(i, "else")) {
+      margin += 2 * kIndent;
+    }
+    bool line = own || definition || (i > 0 && items_.line_ends_behind(i - 1));
+    bool blank = starts && !first;  // an empty line may stand before it
     for (const Remark& r : item.before) {
       if (remark_goes_on_) {
         out_ += " ";
       } else {
-        new_line(indent() + continued, starts && !behind_open_ && (r.blank_before || apart));
+        new_line(closing && own ? indent() : margin, blank && (r.blank_before || apart));
       }
       out_ += r.text;
       remark_goes_on_ = !r.line_after;
       line = true;
-      apart = behind_open_ = false;
-    }
-    if (closing) {
-      line = line || open_.back().broken;
-      open_.pop_back();
+      blank = starts;
       apart = false;
     }
     if (remark_goes_on_) {
       out_ += end ? "" : " ";
     } else if (line && !end) {
-      bool blank = starts && !closing && !behind_open_ && (item.blank_before || apart);
-      new_line(indent() + continued, blank);
-    } else if (i > 0 && !end && space(i)) {
+      new_line(margin, blank && !closing && (item.blank_before || apart));
+    } else if (i > 0 && !end && items_.space(i)) {
       out_ += " ";
     }
-    remark_goes_on_ = line_pending_ = starts_line_ = behind_open_ = false;
+    remark_goes_on_ = false;
+    for (size_t c = groups_.chain(i); c != 0; c = groups_[c].inner) {
+      begin(c, chain_mode(groups_[c], column()));
+    }
     size_t at = column();
     out_ += item.text;
-    if (opens(i)) open(i, at);
-    separate(i);
+    if (items_.opens(i)) begin(groups_.bracket(i), bracket_mode(i, at));
+    behind(i);
+    while (!active_.empty() && groups_[active_.back()].end == i) active_.pop_back();
   }
 
-  // From the operator at `i` to the end of its right side.
-  size_t operand_width(size_t i) const {
-    size_t k = i + 1;
-    while (k + 1 < items_.size() && !closes(k) && !is(k, ",") && !is(k, ";") && !binary(k)) {
-      k = items_[k].partner + 1;
+  // The comma behind the last clause or constructor, and comments.
+  void behind(size_t i) {
+    bool last = i + 1 < items_.size() && items_.is(i + 1, "}") && !items_.opens(i);
+    if (last && items_.bracket(items_[i + 1].partner) == Bracket::listed && !items_.is(i, ",")) {
+      out_ += ",";
     }
-    return width(i, k - 1);
-  }
-
-  void open(size_t i, size_t at) {
-    Bracket kind = this->kind(i, open_.size());
-    bool empty = items_[i].partner == i + 1;
-    bool broken = kind == Bracket::round ? breaks_round(i, at)
-                  : kind == Bracket::listed || open_.empty()
-                      ? !empty || ends_between(i, items_[i].partner)
-                      : breaks_lines(i, at);
-    size_t inner = std::min(indent() + (broken ? kIndent : 0), kMaxIndent);
-    open_.push_back({kind, broken, inner});
-    line_pending_ = starts_line_ = behind_open_ = broken;
-  }
-
-  // What comes behind the token in its line, and whether the line ends.
-  void separate(size_t i) {
-    const Item& item = items_[i];
-    if (!open_.empty() && open_.back().broken) {
-      bool listed = open_.back().kind == Bracket::listed;
-      bool last = i + 1 < items_.size() && closes(i + 1) && !opens(i);
-      if (listed && last && !is(i, ",")) out_ += ",";
-      bool separator = is(i, ";") || (is(i, ",") && open_.back().kind != Bracket::lines);
-      if (separator) line_pending_ = starts_line_ = true;
-    }
-    for (const Remark& r : item.behind) {
-      out_ += is(i, "(") || is(i, "[") ? "" : " ";
+    for (const Remark& r : items_[i].behind) {
+      bool bare = items_.is(i, "(") || items_.is(i, "[");
+      out_ += bare && !r.text.starts_with("//") ? "" : text::gap(r);
       out_ += r.text;
     }
-    if (line_ends_behind(i) && !line_pending_) line_pending_ = true;
   }
 
-  std::string_view text_;
-  Diagnostics diags_;
-  text::TokenStream stream_;
-  std::vector<Item> items_;
-  std::vector<bool> broken_;
-  std::unordered_map<size_t, bool> branches_;
+  Items items_;
+  Groups groups_;
   std::string out_;
   size_t line_start_ = 0;
-  std::vector<Open> open_;
-  bool line_pending_ = false;    // the next token starts a line
-  bool starts_line_ = true;      // ... which is one of the program
-  bool behind_open_ = false;     // ... the first one in a bracket
+  std::vector<size_t> active_;   // the groups around the token at hand
+  size_t flat_until_ = 0;        // the token up to which nothing breaks
   bool remark_goes_on_ = false;  // a comment stands before the token in its line
 };
 

@@ -14,24 +14,6 @@
 namespace relay::text {
 namespace {
 
-struct Operator {
-  std::string_view text;
-  int level;  // the higher, the tighter; all are left associative
-  std::string_view name;
-};
-constexpr Operator kOperators[] = {
-    {"*", 12, "multiply"}, {"/", 12, "divide"},     {"+", 10, "add"},    {"-", 10, "subtract"},
-    {"<", 8, "less"},      {"<=", 8, "less_equal"}, {">", 8, "greater"}, {">=", 8, "greater_equal"},
-    {"==", 7, "equal"},    {"!=", 7, "not_equal"},
-};
-const Operator* find_operator(const Token& t) {
-  if (t.kind != TokenKind::symbol) return nullptr;
-  for (const Operator& o : kOperators) {
-    if (o.text == t.text) return &o;
-  }
-  return nullptr;
-}
-
 // ---- What can be open
 
 // Lines, of which one is being read.
@@ -55,7 +37,7 @@ struct Lines {
 };
 // An operator with its left side.
 struct Waiting {
-  const Operator* op;
+  const BinaryOperator* op;
   Expr left;
   Token first;
 };
@@ -163,7 +145,7 @@ class ExprReader {
         e = projection(e);
         continue;
       }
-      const Operator* op = find_operator(r_.peek());
+      const BinaryOperator* op = binary_operator(r_.peek());
       while (Waiting* w = top<Waiting>()) {
         if (op != nullptr && w->op->level < op->level) break;
         Waiting waiting = pop<Waiting>();

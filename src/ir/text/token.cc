@@ -15,6 +15,12 @@ bool is_word(char c) { return is_letter(c) || is_digit(c); }
 constexpr std::array<std::string_view, 7> kTwo{"->", "=>", "<=", ">=", "==", "!=", "//"};
 constexpr std::string_view kOne = "()[]{},:;.=+-*/%<>?#";
 
+constexpr BinaryOperator kOperators[] = {
+    {"*", 12, "multiply"}, {"/", 12, "divide"},     {"+", 10, "add"},    {"-", 10, "subtract"},
+    {"<", 8, "less"},      {"<=", 8, "less_equal"}, {">", 8, "greater"}, {">=", 8, "greater_equal"},
+    {"==", 7, "equal"},    {"!=", 7, "not_equal"},
+};
+
 class Lexer {
  public:
   Lexer(const std::shared_ptr<const SourceFile>& source, Diagnostics& diags)
@@ -232,6 +238,14 @@ int hex(char c) {
 
 TokenStream tokenize(const std::shared_ptr<const SourceFile>& source, Diagnostics& diags) {
   return Lexer(source, diags).run();
+}
+
+const BinaryOperator* binary_operator(const Token& token) {
+  if (token.kind != TokenKind::symbol) return nullptr;
+  for (const BinaryOperator& o : kOperators) {
+    if (o.text == token.text) return &o;
+  }
+  return nullptr;
 }
 
 bool unescape(std::string_view quoted, std::string& out) {

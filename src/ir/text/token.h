@@ -46,6 +46,15 @@ struct TokenStream {
 // reported and passed over.
 TokenStream tokenize(const std::shared_ptr<const SourceFile>& source, Diagnostics& diags);
 
+// An operator between two expressions: `a + b` is the call add(a, b).
+struct BinaryOperator {
+  std::string_view text;
+  int level;  // the higher, the tighter; all are left associative
+  std::string_view name;
+};
+// Null for other tokens.
+const BinaryOperator* binary_operator(const Token& token);
+
 // The contents of a string token, escapes resolved; false when an escape is unknown.
 bool unescape(std::string_view quoted, std::string& out);
 
