@@ -24,7 +24,7 @@ struct Options {
 // What one function does with memory and beside its kernels.
 struct FunctionReport {
   std::string name;
-  int64_t arena = 0, lower_bound = 0, pieces = 0;
+  int64_t arena = 0, lower_bound = 0, pieces = 0, reused = 0;
   int64_t calls = 0, views = 0, copies = 0, allocations = 0, results = 0, in_place = 0;
 };
 
@@ -114,6 +114,7 @@ Json describe(const Ready& ready) {
       if (a.value("function", "") != f.name) continue;
       r.lower_bound = a.value("lower_bound", int64_t{0});
       r.pieces = a.value("pieces", int64_t{0});
+      r.reused = a.value("reused", int64_t{0});
     }
     out["memory"]["functions"].push_back({{"name", r.name},
                                           {"arena_bytes", r.arena},
@@ -121,6 +122,7 @@ Json describe(const Ready& ready) {
                                           {"kernel_calls", r.calls},
                                           {"views", r.views},
                                           {"values_inside_others", r.pieces},
+                                          {"values_in_operands", r.reused},
                                           {"copies", r.copies},
                                           {"allocations", r.allocations},
                                           {"results", r.results},
@@ -215,13 +217,17 @@ void print_memory(const Json& memory) {
     std::printf("  @%s: arena %s (lower bound %s)\n", text_of(f["name"]).c_str(),
                 format_bytes(f["arena_bytes"].get<double>()).c_str(),
                 format_bytes(f["arena_lower_bound"].get<double>()).c_str());
-    std::printf("    %s, %s; not copied: %s, %s inside others, %lld of %s written by kernels\n",
-                counted(number("kernel_calls"), "kernel call").c_str(),
-                counted(number("allocations"), "allocation").c_str(),
-                counted(number("views"), "view").c_str(),
-                counted(number("values_inside_others"), "value").c_str(),
-                static_cast<long long>(number("results_written_in_place")),
-                counted(number("results"), "result").c_str());
+    std::printf(
+        "    %s, %s; not copied: %s, %s inside others, %lld of %s written by kernels; %s in place "
+        "of "
+        "an operand\n",
+        counted(number("kernel_calls"), "kernel call").c_str(),
+        counted(number("allocations"), "allocation").c_str(),
+        counted(number("views"), "view").c_str(),
+        counted(number("values_inside_others"), "value").c_str(),
+        static_cast<long long>(number("results_written_in_place")),
+        counted(number("results"), "result").c_str(),
+        counted(number("values_in_operands"), "value").c_str());
     if (number("copies") > 0) {
       std::printf("    copied: %s\n", counted(number("copies"), "value").c_str());
     }

@@ -142,7 +142,8 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     arenas.push_back({{"function", a.function},
                       {"bytes", a.arena_bytes},
                       {"lower_bound", a.lower_bound},
-                      {"pieces", a.pieces}});
+                      {"pieces", a.pieces},
+                      {"reused", a.reused}});
   }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/diagnostic_codes.h"
 #include "lower/interface/compute_rule.h"
+#include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -42,6 +44,43 @@ tir::Tensor immediate(const ConstantNode& c) {
   tir::PrimExpr value = dtype.is_floating() ? tir::imm_float(dtype, c.data.get_as_double(0))
                                             : tir::imm(dtype, c.data.get_as_int(0));
   return tir::compute("c", {}, [&](const tir::Indices&) { return value; });
+}
+
+// The parameters that only element-wise operators read on their way to the result, and whose
+// elements are therefore read only for the result's element at the same place.
+std::vector<size_t> read_in_place(const FunctionNode& f) {
+  auto* result = as<TensorTypeNode>(f.body->type);
+  if (result == nullptr) return {};
+  auto fits = [&](const Expr& e) {
+    auto* t = as<TensorTypeNode>(e->type);
+    return t != nullptr && structural_equal(TensorType(t), TensorType(result));
+  };
+  std::unordered_set<const Node*> same_place{f.body.get()}, elsewhere;
+  // Users before operands.
+  std::vector<const ExprNode*> order;
+  post_order(
+      f.body, [&](const Node& n) { order.push_back(static_cast<const ExprNode*>(&n)); },
+      family::expr);
+  for (size_t i = order.size(); i-- > 0;) {
+    auto* c = as<CallNode>(order[i]);
+    auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+    bool by_element =
+        op != nullptr && op->row->fusion <= FusionClass::Broadcast && !elsewhere.contains(order[i]);
+    for_each_child(*order[i], [&](const NodeRef& child) {
+      auto* e = as<ExprNode>(child);
+      if (e == nullptr) return;
+      (by_element && fits(ref(*e)) ? same_place : elsewhere).insert(e);
+    });
+  }
+  std::vector<size_t> out;
+  size_t place = 0;
+  for (const Var& p : f.params) {
+    if (p->type != nullptr && same_place.contains(p.get()) && !elsewhere.contains(p.get())) {
+      out.push_back(place);
+    }
+    place += flatten_tensor_types(p->type)->size();
+  }
+  return out;
 }
 
 // The kernel with parameters that lie in larger tensors, as attr::kWithin has it.
@@ -167,6 +206,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   }
   std::map<std::string, std::string> notes;
   if (primitive.attrs.contains(attr::kBackward)) notes["order"] = "backward";
+  if (what == KernelOf::result) out.in_place = read_in_place(primitive);
+  for (size_t i : out.in_place)
+    notes["in_place"] += (notes["in_place"].empty() ? "" : ",") + inputs[i]->name;
   out.func = tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes));
   if (auto within = primitive.attrs.find(attr::kWithin); within != primitive.attrs.end()) {
     out.func = place(out.func, *within->second.get_if<ValueList>());

@@ -18,6 +18,9 @@ struct ComposedKernel {
   double flops = 0;
   // Bytes read and written once each, 0 when a size is symbolic.
   double bytes = 0;
+  // The inputs, by their place among func->params, that may be the same memory as the only output:
+  // each element is read just before the output's at the same place is written.
+  std::vector<size_t> in_place;
 };
 
 // What a kernel computes: the function's result, or the sizes of that result, for a function that

@@ -37,6 +37,7 @@ struct ArenaReport {
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;  // most bytes alive at once
   int64_t pieces = 0;       // values that are parts of others in memory, so that nothing is copied
+  int64_t reused = 0;       // results in the memory of an operand that nothing reads any more
 };
 
 struct Bytecode {

@@ -101,8 +101,13 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
                  : homes_.contains(l.var.get()) ? buffer_for(l.var)
                                                 : fresh(f->body->type, as_object, c.span);
   operands_of(result, f->body->type, operands);
-  Function kernel = placed(f, operands);
-  invoke(program_.kernel(kernel), std::move(operands), c.span);
+  int32_t kernel = program_.kernel(placed(f, operands));
+  for (size_t i : program_.out.kernels[static_cast<size_t>(kernel)].composed.in_place) {
+    if (result.kind == Place::kBuffer && operands[i].kind == Operand::kArena) {
+      reuses_.push_back({operands[i].index, result.index, step_});
+    }
+  }
+  invoke(kernel, std::move(operands), c.span);
   if (as_object && isa<TupleTypeNode>(c.type)) {
     return Place{Place::kRegister, object(result, f->body->type, c.span), {}};
   }

@@ -28,7 +28,7 @@ runtime::Function FunctionCompiler::run() {
   mark_last_uses(out);
   report_.arena_bytes = plan.arena_bytes;
   report_.lower_bound = plan.lower_bound;
-  report_.pieces = static_cast<int64_t>(pieces_.size());
+  report_.pieces = static_cast<int64_t>(pieces_.size()) - report_.reused;
   return out;
 }
 

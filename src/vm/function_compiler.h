@@ -146,6 +146,8 @@ class FunctionCompiler {
   Place buffer_for(const Var& v);
   // Offsets of all buffers in the arena.
   MemoryPlan plan_buffers();
+  // Puts results where operands are that nothing reads any more.
+  void reuse_operands();
 
   // ---- Places
 
@@ -238,6 +240,13 @@ class FunctionCompiler {
     std::vector<int64_t> within;
   };
   std::unordered_map<int64_t, Piece> pieces_;
+  // Kernels' results that may take an operand's memory, in the order of the steps.
+  struct Reuse {
+    int64_t operand;
+    int64_t result;
+    int64_t step;
+  };
+  std::vector<Reuse> reuses_;
   // Values that are computed inside the value that they become part of, and the joined values.
   struct Home {
     Var whole;

@@ -266,6 +266,25 @@ std::optional<FunctionCompiler::Place> FunctionCompiler::emit_cut(const LetNode&
   return out;
 }
 
+void FunctionCompiler::reuse_operands() {
+  for (const Reuse& r : reuses_) {
+    // The memory of its own that the operand is in, by then perhaps another result's.
+    int64_t at = r.operand, offset = 0;
+    for (auto part = pieces_.find(at); part != pieces_.end(); part = pieces_.find(at)) {
+      offset += part->second.offset;
+      at = part->second.whole;
+    }
+    BufferLifetime& operand = buffers_[static_cast<size_t>(at)];
+    const BufferLifetime& result = buffers_[static_cast<size_t>(r.result)];
+    if (offset != 0 || operand.bytes != result.bytes || operand.last != r.step ||
+        result.first != r.step || !pieces_.emplace(r.result, Piece{at, 0, {}}).second) {
+      continue;
+    }
+    operand.last = result.last;
+    ++report_.reused;
+  }
+}
+
 MemoryPlan FunctionCompiler::plan_buffers() {
   // A whole lives as long as any of its parts; parts come after what they are part of.
   for (size_t i = buffers_.size(); i-- > 0;) {
@@ -275,6 +294,7 @@ MemoryPlan FunctionCompiler::plan_buffers() {
     whole.first = std::min(whole.first, buffers_[i].first);
     whole.last = std::max(whole.last, buffers_[i].last);
   }
+  reuse_operands();
   std::vector<BufferLifetime> wholes;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (!pieces_.contains(static_cast<int64_t>(i))) wholes.push_back(buffers_[i]);

@@ -48,9 +48,10 @@ class KernelBuilder {
     for (size_t i = 0; i < f_.dims.size(); ++i) types.push_back(b_.getInt64Ty());
     types.push_back(b_.getPtrTy());
     llvm::Function* body = make_function(f_.name + "_body", types, /*internal=*/true);
+    find_shared();
     for (size_t i = 0; i < f_.params.size(); ++i) {
       llvm::Argument* a = body->getArg(static_cast<unsigned>(i));
-      a->addAttr(llvm::Attribute::NoAlias);
+      if (!shared_.contains(f_.params[i].get())) a->addAttr(llvm::Attribute::NoAlias);
       a->addAttr(llvm::Attribute::NonNull);
       if (static_cast<int64_t>(i) < f_.num_inputs) a->addAttr(llvm::Attribute::ReadOnly);
       buffers_[f_.params[i].get()] = a;
@@ -68,6 +69,18 @@ class KernelBuilder {
 
  private:
   // ---- Functions
+
+  // The inputs that may be the output's memory, and that output.
+  void find_shared() {
+    auto names = f_.attrs.find("in_place");
+    if (names == f_.attrs.end()) return;
+    shared_.insert(f_.params.back().get());
+    for (const Buffer& b : f_.params) {
+      if ((',' + names->second + ',').find(',' + b->name + ',') != std::string::npos) {
+        shared_.insert(b.get());
+      }
+    }
+  }
 
   llvm::Function* make_function(const std::string& name, const std::vector<llvm::Type*>& types,
                                 bool internal) {
@@ -597,7 +610,7 @@ class KernelBuilder {
 
     unsigned arg = 0;
     for (const Node* p : pointers) {
-      inner->getArg(arg)->addAttr(llvm::Attribute::NoAlias);
+      if (!shared_.contains(p)) inner->getArg(arg)->addAttr(llvm::Attribute::NoAlias);
       buffers_[p] = inner->getArg(arg++);
     }
     for (const Node* v : scalars) vars_[v] = inner->getArg(arg++);
@@ -1107,6 +1120,7 @@ class KernelBuilder {
   std::vector<const Node*> cached_;  // the keys of cache_, in order
   std::unordered_map<const Node*, Value*> buffers_;
   std::unordered_map<const Node*, uint64_t> alignment_;
+  std::unordered_set<const Node*> shared_;
   std::unordered_map<const Node*, Value*> vars_;
 };
 

@@ -157,5 +157,45 @@ TEST(Pieces, pieces_of_what_is_joined_and_joins_of_pieces) {
             None{});
 }
 
+// How many results of @main take the memory of an operand.
+int64_t reused(const std::string& body) {
+  moves(body);  // its result is the evaluator's
+  Compiled program(
+      "def @main(%x: Tensor[(4, 16), float32], %w: Tensor[(16, 16), float32]) {\n" + body + "\n}",
+      true);
+  return program.bytecode.arenas.at(0).reused;
+}
+
+TEST(Pieces, a_result_takes_the_memory_of_an_operand_that_is_read_for_the_last_time) {
+  EXPECT_EQ(reused("let %a = nn.dense(%x, %w);\n"
+                   "let %b = nn.dense(sign(%a), %w) + %a; nn.dense(%b, %w)"),
+            1);
+  // One after the other.
+  EXPECT_EQ(reused("let %a = nn.dense(%x, %w); let %b = nn.relu(nn.dense(%a, %w)) + %a;\n"
+                   "let %c = nn.relu(nn.dense(%b, %w)) + %b; nn.dense(%c, %w)"),
+            0);
+  EXPECT_EQ(reused("let %a = nn.dense(%x, %w); let %b = nn.dense(sign(%a), %w) * sign(%a) + %a;\n"
+                   "let %c = nn.dense(sign(%b), %w) + %b; nn.dense(%c, %w)"),
+            2);
+}
+
+TEST(Pieces, an_operand_keeps_its_memory) {
+  // It is read later,
+  EXPECT_EQ(reused("let %a = nn.dense(%x, %w); let %b = nn.dense(sign(%a), %w) + %a;\n"
+                   "nn.dense(%b, %w) + %a"),
+            0);
+  // or at other places than are written,
+  EXPECT_EQ(reused("let %a = nn.dense(%w, %w); let %b = nn.relu(transpose(%a)) + %a;\n"
+                   "nn.dense(%x, nn.dense(%b, %w))"),
+            0);
+  EXPECT_EQ(reused("let %a = nn.dense(%x, %w); let %b = %a - max(%a, axis=[1], keepdims=True);\n"
+                   "nn.dense(%b, %w)"),
+            0);
+  // or is of another size.
+  EXPECT_EQ(reused("let %a = max(nn.dense(%x, %w), axis=[0], keepdims=True);\n"
+                   "let %b = nn.dense(nn.relu(%x), %w) + %a; nn.dense(%b, %w)"),
+            0);
+}
+
 }  // namespace
 }  // namespace relay
