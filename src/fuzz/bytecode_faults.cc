@@ -163,6 +163,11 @@ bool loses_writes(Bytecode& bytecode) {
   });
 }
 
+bool takes_the_first_dimension(Bytecode& bytecode) {
+  return each(bytecode, Opcode::shape_of,
+              [](RtFunction&, Instruction& i) { return std::exchange(i.b, 0) != 0; });
+}
+
 bool sizes_are_off_by_one(Bytecode& bytecode) {
   return each(bytecode, Opcode::load_int, [](RtFunction&, Instruction& i) {
     ++i.a;
@@ -228,6 +233,8 @@ constexpr Fault kFaults[] = {
     bytecode_fault("swaps_arguments_of_closures", "Arguments are passed in the wrong order.",
                    swaps_arguments_of_closures),
     bytecode_fault("loses_writes", "A reference is not written.", loses_writes),
+    bytecode_fault("takes_the_first_dimension", "A size is read from the wrong axis.",
+                   takes_the_first_dimension),
     bytecode_fault("sizes_are_off_by_one", "A constant in shape arithmetic is wrong.",
                    sizes_are_off_by_one),
     bytecode_fault("returns_the_first_parameter", "The result is in another register.",

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Batches that one process checks before it ends: kernels it has compiled are used again.
-constexpr uint64_t kBatches = 10;
+constexpr uint64_t kBatches = 20;
 
 Json to_json(const Tally& t) {
   return {{"programs", t.programs},

@@ -13,6 +13,8 @@
 #include "ir/text/text.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "passes/defuse_ops.h"
+#include "passes/fuse_ops.h"
 #include "passes/pipelines.h"
 #include "passes/to_a_normal_form.h"
 #include "tir/lower_loops.h"
@@ -134,13 +136,17 @@ struct Checker::Impl {
     compile_options.num_threads = 1;
     compile_options.instruments = options.instruments;
     compile_options.observers = options.observers;
-    evaluate_constant = constant_evaluator(compile_options);
+    context = pass_context(compile_options);
+    context.config = {{"relay.WinogradConvolution.min_channels", ::relay::Value(int64_t{1})},
+                      {"relay.WinogradConvolution.min_tiles", ::relay::Value(int64_t{1})}};
   }
 
   CheckOptions options;
   Target target;
   CompileOptions compile_options;
-  ConstantEvaluator evaluate_constant;
+  // Small programs are to meet the passes whose work pays for large ones only. Its evaluator keeps
+  // what it has compiled.
+  PassContext context;
   Tally tally;
   std::unordered_map<uint64_t, std::vector<Kernel>> kernels;
   size_t num_kernels = 0;
@@ -151,10 +157,11 @@ struct Checker::Impl {
     std::string stage = "pass " + name;
     Module after;
     Outcome ran = outcome_of([&]() -> Value {
-      PassContext ctx = pass_context(compile_options);
-      ctx.evaluate = evaluate_constant;
+      PassContext ctx = context;
       Module before = mod;
       if (pass.in == Form::anf) before = run_pass(before, kToANormalForm, ctx);
+      // What stands in fused groups is taken out of them.
+      if (&pass == &kDefuseOps) before = run_pass(before, kFuseOps, ctx);
       after = run_pass(before, pass, ctx);
       return {};
     });
@@ -198,8 +205,9 @@ struct Checker::Impl {
       CompileOptions o = compile_options;
       o.opt_level = level;
       o.verify = true;
-      PassContext ctx = pass_context(o);
-      ctx.evaluate = evaluate_constant;
+      PassContext ctx = context;
+      ctx.opt_level = level;
+      ctx.verify = true;
       Bytecode bytecode = plan(run_passes(mod, optimize_pipeline(), ctx), o);
       for (CompiledKernel& k : lower_kernels(bytecode, o)) compiled.kernels.push_back(k.lowered);
       compiled.bytecode = std::move(bytecode.program);

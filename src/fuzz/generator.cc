@@ -14,10 +14,6 @@ namespace {
 Type int32() { return scalar_type(DType::Int(32)); }
 Type boolean() { return scalar_type(DType::Bool()); }
 
-Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values) {
-  return make_attrs(*OpRegistry::global().get(op)->row->attrs, values, op, {});
-}
-
 Expr int32_constant(int64_t value) { return constant(static_cast<double>(value), DType::Int(32)); }
 
 const TypeDataNode* data_of(const std::vector<TypeData>& all, const Type& type) {
@@ -54,6 +50,10 @@ bool match_type(const Type& pattern, const Type& type,
 }
 
 }  // namespace
+
+Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values) {
+  return make_attrs(*OpRegistry::global().get(op)->row->attrs, values, op, {});
+}
 
 std::vector<Type> constructor_inputs(const TypeDataNode& data, const Constructor& c,
                                      const Type& applied) {
@@ -154,8 +154,8 @@ Expr ExpressionSource::draw(const Type& type, int budget) {
       {4, &ExpressionSource::draw_reference},   {6, &ExpressionSource::draw_call},
       {7, &ExpressionSource::draw_global_call}, {3, &ExpressionSource::draw_loop},
       {4, &ExpressionSource::draw_fold},        {42, &ExpressionSource::draw_operator},
-      {20, &ExpressionSource::build},           {7, &ExpressionSource::draw_twin},
-      {3, &ExpressionSource::draw_counter}};
+      {20, &ExpressionSource::build},           {4, &ExpressionSource::draw_network},
+      {7, &ExpressionSource::draw_twin},        {3, &ExpressionSource::draw_counter}};
   int total = 0;
   // The last two are pitfalls.
   const std::span allowed(ways.data(), ways.size() - (types_.pitfalls() ? 0 : 2));
@@ -198,11 +198,7 @@ Expr ExpressionSource::leaf(const Type& type) {
 }
 
 Expr ExpressionSource::leaf_tensor(const TensorTypeNode& type) {
-  if (auto shape = type.const_shape()) {
-    Tensor t = Tensor::empty(type.dtype, *shape);
-    fill(t, -2, 2, random_);
-    return constant(t);
-  }
+  if (type.const_shape()) return leaf_constant(TensorType(&type));
   for (const Expr& e : scope_) {
     auto* s = as<TensorTypeNode>(e->type);
     if (s == nullptr || s->rank() != type.rank() ||
@@ -214,6 +210,12 @@ Expr ExpressionSource::leaf_tensor(const TensorTypeNode& type) {
   }
   RELAY_CHECK(false, "a tensor of named dimensions that are not in scope");
   return nullptr;
+}
+
+Expr ExpressionSource::leaf_constant(const TensorType& type) {
+  Tensor t = Tensor::empty(type->dtype, *type->const_shape());
+  fill(t, -2, 2, random_);
+  return constant(t);
 }
 
 Expr ExpressionSource::build(const Type& type, int budget) {

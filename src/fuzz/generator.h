@@ -78,6 +78,7 @@ class ExpressionSource {
  private:
   Expr leaf(const Type& type);
   Expr leaf_tensor(const TensorTypeNode& type);
+  Expr leaf_constant(const TensorType& type);
   Expr build(const Type& type, int budget);
   Expr construct(const TypeDataNode& data, const Constructor& c, std::vector<Expr> args,
                  const Type& type);
@@ -95,6 +96,9 @@ class ExpressionSource {
   Expr draw_operator(const Type& type, int budget);
   Expr draw_twin(const Type& type, int budget);
   Expr draw_counter(const Type& type, int budget);
+  Expr draw_network(const Type& type, int budget);
+  Expr draw_convolution(int budget);
+  Expr draw_epilogue(Expr e, size_t axis, int budget);
 
   Expr apply(const OperatorUse& use, int budget);
   Expr in_range(Expr e, double low, double high);
@@ -114,6 +118,9 @@ class ExpressionSource {
   std::vector<Expr> scope_;
   int counter_ = 0;
 };
+
+// Attributes of an operator: those named, and the others' defaults.
+Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values);
 
 // The inputs of a constructor for a data type applied to arguments.
 std::vector<Type> constructor_inputs(const TypeDataNode& data, const Constructor& c,

@@ -27,10 +27,6 @@ const TypeDataNode* data_of(const std::vector<TypeData>& all, const Type& type) 
   return nullptr;
 }
 
-Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values) {
-  return make_attrs(*OpRegistry::global().get(op)->row->attrs, values, op, {});
-}
-
 ValueList sizes_of(const TensorTypeNode& type) {
   std::vector<int64_t> shape = type.const_shape().value();
   return ValueList(shape.begin(), shape.end());
@@ -176,6 +172,10 @@ Expr ExpressionSource::adapt(Expr e, const TensorTypeNode& wanted) {
   if (*from == *to) return e;
   if (count(*from) == count(*to)) {
     return call("reshape", {e}, attrs_of("reshape", {{"newshape", sizes_of(wanted)}}));
+  }
+  // A sum or an extremum does not tell whether elements changed places: each gets a weight.
+  if (!wanted.dtype.is_bool()) {
+    e = call("multiply", {e, leaf_constant(tensor_type(*from, wanted.dtype))});
   }
   // An extremum of nothing has no value.
   bool empty = count(*from) == 0 || wanted.dtype.is_bool();

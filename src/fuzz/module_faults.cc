@@ -452,6 +452,59 @@ Module merges_calls_by_first_operand(const Module& before, const Module&) {
   });
 }
 
+Module merges_calls_with_other_attributes(const Module& before, const Module&) {
+  return merge_calls(before, [](const CallNode& a, const CallNode& b) {
+    return a.op == b.op && a.args == b.args && !structural_equal(a.attrs, b.attrs);
+  });
+}
+
+// ---- Convolutions ------------------------------------------------------------------------------
+
+Module keeps_the_old_layout(const Module&, const Module& after) {
+  return drops(after, {"layout_transform"});
+}
+
+// f(x, w) -> f(x, reverse(w)), of the calls that the pass made.
+Module mirrors_weights(const Module& before, const Module& after, std::string_view op,
+                       size_t operand) {
+  std::unordered_set<const Node*> old;
+  visit(before, [&](const Node& n) { old.insert(&n); });
+  return edited(after, [&](const Expr& e) -> Expr {
+    if (!is_one_of(e, {op}) || old.contains(e.get())) return nullptr;
+    auto* c = as<CallNode>(e);
+    std::vector<Expr> args = c->args;
+    const OpNode& reverse = *OpRegistry::global().get("reverse");
+    args[operand] =
+        call("reverse", {args[operand]},
+             make_attrs(*reverse.row->attrs, {{"axis", Value(int64_t{2})}}, "reverse", {}));
+    return with_args(*c, std::move(args));
+  });
+}
+
+Module mirrors_transformed_weights(const Module& before, const Module& after) {
+  return mirrors_weights(before, after, "nn.contrib_conv2d_winograd_weight_transform", 0);
+}
+
+Module mirrors_taps(const Module& before, const Module& after) {
+  return mirrors_weights(before, after, "nn.conv2d", 1);
+}
+
+Module packs_weights_mirrored(const Module& before, const Module& after) {
+  return mirrors_weights(before, after, "layout_transform", 0);
+}
+
+// f(x, w * s) + b * s -> f(x, w * s) + b
+Module leaves_biases_unscaled(const Module& before, const Module& after) {
+  std::unordered_set<const Node*> old;
+  visit(before, [&](const Node& n) { old.insert(&n); });
+  return edited(after, [&](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    if (!is_one_of(e, {"add"}) || old.contains(e.get()) || !is_call_to(c->args[1], "multiply"))
+      return nullptr;
+    return with_args(*c, {c->args[0], as<CallNode>(c->args[1])->args[0]});
+  });
+}
+
 // ---- Fusion ------------------------------------------------------------------------------------
 
 // What stands inside primitive functions.
@@ -554,6 +607,32 @@ constexpr Fault kFaults[] = {
      "Every operator is taken to commute.", merges_calls_of_swapped_operands},
     {"merges_calls_by_first_operand", "EliminateCommonSubexpr",
      "The hash sees the first operand only.", merges_calls_by_first_operand},
+    {"merges_calls_with_other_attributes", "EliminateCommonSubexpr", "Attributes are not compared.",
+     merges_calls_with_other_attributes},
+    {"keeps_the_old_layout", "ConvertLayout", "A value is taken to be in the new layout already.",
+     keeps_the_old_layout},
+    {"packs_weights_mirrored", "AlterOpLayout", "Packed rows are in the wrong order.",
+     packs_weights_mirrored},
+    {"leaves_biases_unscaled", "FoldScaleAxis", "A bias is not scaled with the weights.",
+     leaves_biases_unscaled},
+    {"mirrors_taps", "SubPixelConvolution", "Taps are in the order of the transposed convolution.",
+     mirrors_taps},
+    {"mirrors_transformed_weights", "WinogradConvolution",
+     "A correlation is taken for a convolution.", mirrors_transformed_weights},
+    {"forgets_writes_of_calls", "PartialEvaluate", "What a called function writes is not seen.",
+     reads_what_was_first},
+    {"takes_the_wrong_branch", "PartialEvaluate",
+     "A condition that is known is taken for its opposite.", swaps_branches},
+    {"passes_captured_values_swapped", "LambdaLift",
+     "What a function captures is passed in another order.", swaps_parameters_of_closures},
+    {"swaps_effects_of_continuations", "ToCPS", "The continuation runs ahead of what it waits for.",
+     swaps_effects},
+    {"continues_with_the_other_branch", "ToCPS", "Branches get each other's continuation.",
+     swaps_branches},
+    {"tests_the_last_clause_first", "CompileMatch", "Rows of the matrix lose their order.",
+     takes_the_last_clause_first},
+    {"confuses_tags", "CompileMatch", "A switch goes to the next constructor's clause.",
+     confuses_constructors},
     {"loses_the_end_of_groups", "FuseOps", "A group ends before its last operator.",
      loses_the_end_of_groups},
     {"swaps_operands_in_groups", "DefuseOps", "Operands are replaced in the wrong order.",
