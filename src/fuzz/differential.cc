@@ -137,15 +137,12 @@ struct Checker::Impl {
     compile_options.instruments = options.instruments;
     compile_options.observers = options.observers;
     context = pass_context(compile_options);
-    context.config = {{"relay.WinogradConvolution.min_channels", ::relay::Value(int64_t{1})},
-                      {"relay.WinogradConvolution.min_tiles", ::relay::Value(int64_t{1})}};
   }
 
   CheckOptions options;
   Target target;
   CompileOptions compile_options;
-  // Small programs are to meet the passes whose work pays for large ones only. Its evaluator keeps
-  // what it has compiled.
+  // Its evaluator keeps what it has compiled.
   PassContext context;
   Tally tally;
   std::unordered_map<uint64_t, std::vector<Kernel>> kernels;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "fuzz/values.h"
+#include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -30,23 +31,6 @@ bool mentions_data(const Type& type) {
   post_order(
       type, [&](const Node& n) { found |= n.kind() == TypeKind::GlobalTypeVar; }, family::type);
   return found;
-}
-
-// What stands for the type variables `pattern` in `type`; false when it does not fit.
-bool match_type(const Type& pattern, const Type& type,
-                std::unordered_map<const Node*, Type>& found) {
-  if (isa<TypeVarNode>(pattern)) {
-    auto [it, fresh] = found.emplace(pattern.get(), type);
-    return fresh || structural_equal(it->second, type);
-  }
-  auto* a = as<TypeCallNode>(pattern);
-  auto* b = as<TypeCallNode>(type);
-  if (a == nullptr || b == nullptr) return structural_equal(pattern, type);
-  if (!structural_equal(a->func, b->func)) return false;
-  for (size_t i = 0; i < a->args.size(); ++i) {
-    if (!match_type(a->args[i], b->args[i], found)) return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -328,28 +312,42 @@ Expr ExpressionSource::draw_call(const Type& type, int budget) {
 }
 
 Expr ExpressionSource::draw_global_call(const Type& type, int budget) {
+  // What the type parameters stand for where the result has just the type.
+  auto solved = [&](const FuncType& f) {
+    auto out =
+        solve_type_params(*func_type({f->ret_type}, f->ret_type, f->type_params), {&type, 1});
+    if (out && !structural_equal(with_type_params(f->ret_type, *out), type)) out.reset();
+    return out;
+  };
   std::vector<const Callable*> fitting;
   for (const Callable& g : globals_) {
-    std::unordered_map<const Node*, Type> found;
-    if (match_type(g.type->ret_type, type, found)) fitting.push_back(&g);
+    if (solved(g.type)) fitting.push_back(&g);
   }
   if (fitting.empty()) return nullptr;
   const Callable& g = *random_.pick(fitting);
-  std::unordered_map<const Node*, Type> found;
-  match_type(g.type->ret_type, type, found);
-  std::vector<Type> type_args;
-  std::unordered_map<const Node*, NodeRef> arguments;
+  TypeParams arguments = *solved(g.type);
+  std::vector<Type> type_args, actual;
+  bool named_sizes = false;
   for (const TypeVar& v : g.type->type_params) {
-    auto it = found.find(v.get());
-    if (it == found.end() && v->kind != Kind::Type) return nullptr;  // nothing tells the size
-    type_args.push_back(it != found.end() ? it->second : some_type(1));
-    arguments[v.get()] = type_args.back();
+    NodeRef& argument = arguments[v.get()];
+    const bool size = v->kind == Kind::Dim;
+    if (!argument) argument = size ? NodeRef(dim(random_.between(1, 4))) : some_type(1);
+    if (!size) type_args.push_back(cast<TypeNode>(argument));
+    named_sizes |= size;
+  }
+  for (const Type& t : g.type->arg_types) {
+    actual.push_back(with_type_params(t, arguments));
+    if (!reachable(actual.back())) return nullptr;
+  }
+  if (named_sizes) {
+    // Sizes are not written at a call: the arguments tell them.
+    auto told = solve_type_params(*g.type, actual);
+    if (!told || told->size() < g.type->type_params.size()) return nullptr;
+    type_args.clear();
   }
   std::vector<Expr> args;
-  for (const Type& t : g.type->arg_types) {
-    Type actual = cast<TypeNode>(substitute(t, arguments));
-    if (!reachable(actual)) return nullptr;
-    args.push_back(draw(actual, budget / static_cast<int>(g.type->arg_types.size())));
+  for (const Type& t : actual) {
+    args.push_back(draw(t, budget / static_cast<int>(actual.size())));
   }
   return call(g.name, std::move(args), nullptr, {}, std::move(type_args));
 }

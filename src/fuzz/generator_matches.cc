@@ -170,7 +170,8 @@ Expr ExpressionSource::adapt(Expr e, const TensorTypeNode& wanted) {
     e = call("cast", {e}, attrs_of("cast", {{"dtype", wanted.dtype.to_string()}}));
   }
   if (*from == *to) return e;
-  if (count(*from) == count(*to)) {
+  // In a new shape, a zero stands for the old size.
+  if (count(*from) == count(*to) && count(*to) > 0) {
     return call("reshape", {e}, attrs_of("reshape", {{"newshape", sizes_of(wanted)}}));
   }
   // A sum or an extremum does not tell whether elements changed places: each gets a weight.

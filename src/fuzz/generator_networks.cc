@@ -31,27 +31,24 @@ std::vector<int64_t> in_layout(const char* layout, const char* letters,
 // A convolution, transposed or not, in one of the layouts. Its weights are mostly constants.
 Expr ExpressionSource::draw_convolution(int budget) {
   const bool transposed = random_.percent(25), channels_last = random_.percent(50);
-  // As many channels as minimal filtering asks for, on a small picture.
-  const bool many = !transposed && random_.percent(5);
   // Squares, where what takes one axis for another is not ill-typed.
-  const int64_t side = random_.between(many ? 3 : 1, 4);
+  const int64_t side = random_.between(1, 4);
   const bool square = random_.percent(60);
   auto size = [&](int64_t least) { return square ? side : random_.between(least, 4); };
-  int64_t inputs = many ? 16 : size(1), outputs = many ? 32 : size(1), groups = 1;
-  const int64_t kernel_h = many ? 3 : random_.between(1, 3);
-  const int64_t kernel_w = many || random_.percent(60) ? kernel_h : random_.between(1, 3);
-  if (!many && !transposed && random_.percent(25)) groups = outputs = inputs;
-  const int64_t pad_h = kernel_h / 2, pad_w = kernel_w / 2;
+  int64_t inputs = size(1), outputs = size(1), groups = 1;
+  const int64_t kernel_h = random_.between(1, 3);
+  const int64_t kernel_w = random_.percent(60) ? kernel_h : random_.between(1, 3);
+  if (!transposed && random_.percent(25)) groups = outputs = inputs;
+  const int64_t pad_h = (kernel_h - 1) / 2, pad_w = (kernel_w - 1) / 2;
   const int64_t height = std::max(size(1), kernel_h - 2 * pad_h);
   const int64_t width = std::max(size(1), kernel_w - 2 * pad_w);
   const char* data_layout = channels_last ? "NHWC" : "NCHW";
   std::vector<const char*> layouts = transposed ? std::vector<const char*>{"IOHW", "HWIO"}
                                                 : std::vector<const char*>{"OIHW", "HWIO", "OHWI"};
   const char* kernel_layout = random_.percent(60) ? layouts[0] : random_.pick(layouts);
-  const int64_t stride = transposed ? random_.between(1, 3) : many ? 1 : random_.between(1, 2);
+  const int64_t stride = transposed ? random_.between(1, 3) : random_.between(1, 2);
   Type x = tensor_type(
-      in_layout(data_layout, "NCHW", {many ? 1 : random_.between(1, 2), inputs, height, width}),
-      kFloat);
+      in_layout(data_layout, "NCHW", {random_.between(1, 2), inputs, height, width}), kFloat);
   Type w = tensor_type(
       in_layout(kernel_layout, "OIHW", {outputs, inputs / groups, kernel_h, kernel_w}), kFloat);
   const char* op = transposed ? "nn.conv2d_transpose" : "nn.conv2d";

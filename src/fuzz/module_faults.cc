@@ -481,10 +481,6 @@ Module mirrors_weights(const Module& before, const Module& after, std::string_vi
   });
 }
 
-Module mirrors_transformed_weights(const Module& before, const Module& after) {
-  return mirrors_weights(before, after, "nn.contrib_conv2d_winograd_weight_transform", 0);
-}
-
 Module mirrors_taps(const Module& before, const Module& after) {
   return mirrors_weights(before, after, "nn.conv2d", 1);
 }
@@ -617,8 +613,6 @@ constexpr Fault kFaults[] = {
      leaves_biases_unscaled},
     {"mirrors_taps", "SubPixelConvolution", "Taps are in the order of the transposed convolution.",
      mirrors_taps},
-    {"mirrors_transformed_weights", "WinogradConvolution",
-     "A correlation is taken for a convolution.", mirrors_transformed_weights},
     {"forgets_writes_of_calls", "PartialEvaluate", "What a called function writes is not seen.",
      reads_what_was_first},
     {"takes_the_wrong_branch", "PartialEvaluate",
