@@ -1,5 +1,6 @@
 // Resizing along one to three spatial axes, one axis after the other.
-#include <algorithm>
+#include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "ops/families.h"
@@ -96,9 +97,50 @@ PrimExpr nearest(const Position& p, const std::string& rounding) {
   return floor_div(n * 2 + d, d * 2);
 }
 
-// `x` resized along one axis, in dtype `acc` (nearest: in its own).
+// How an element of a result is made of two or four of the input along an axis: the sum of the
+// products with the weights, by the divisor.
+struct Taps {
+  PrimExpr low;  // the first is there (linear), or one before (cubic)
+  std::vector<PrimExpr> weights;
+  PrimExpr divisor;  // null: 1
+};
+
+// With `whole`, weights are multiplied by the position's denominator, which makes them whole
+// numbers.
+Taps taps_of(const ResizeAttrs& a, const Position& p, const PrimExpr& in, DType acc, bool whole) {
+  Taps t{nearest(p, "floor"), {}, nullptr};
+  PrimExpr unit = imm_float(acc, 1), part;
+  if (p.real) {
+    part = tir::cast(acc, p.real - tir::call("floor", p.real->dtype, {p.real}));
+  } else {
+    part = tir::cast(acc, p.numerator - t.low * p.denominator);
+    PrimExpr denominator = tir::cast(acc, p.denominator);
+    if (whole) {
+      unit = denominator;
+    } else {
+      part = div(part, denominator);
+    }
+  }
+  if (a.method == "linear") {
+    t.weights = {unit - part, part};
+    if (whole) t.divisor = unit;
+    return t;
+  }
+  t.weights = cubic_weights(part, unit, a.cubic_alpha);
+  if (whole) t.divisor = unit * unit * unit;
+  if (a.cubic_exclude == 0) return t;
+  for (int64_t k = 0; k < 4; ++k) {
+    PrimExpr& w = t.weights[static_cast<size_t>(k)];
+    w = select(is_inside(t.low + (k - 1), in), w, imm_float(acc, 0));
+    t.divisor = k == 0 ? w : t.divisor + w;
+  }
+  return t;
+}
+
+// `x` resized along one axis, in dtype `acc` (nearest: in its own); with `whole`, times the
+// divisors of the axis.
 TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const PrimExpr& target,
-                      const ResizeAttrs& a, DType acc) {
+                      const ResizeAttrs& a, DType acc, bool whole) {
   PrimExpr in = x->shape()[axis];
   std::vector<PrimExpr> shape = x->shape();
   shape[axis] = target;
@@ -115,25 +157,27 @@ TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const Pri
                                                                                    : "floor";
       return read(nearest(p, rounding));
     }
-    PrimExpr low = nearest(p, "floor");
-    PrimExpr part = p.real ? tir::cast(acc, p.real - tir::call("floor", p.real->dtype, {p.real}))
-                           : div(tir::cast(acc, p.numerator - low * p.denominator),
-                                 tir::cast(acc, p.denominator));
-    auto value = [&](int64_t offset) { return tir::cast(acc, read(low + offset)); };
-    if (a.method == "linear") {
+    Taps t = taps_of(a, p, in, acc, whole);
+    auto value = [&](int64_t offset) { return tir::cast(acc, read(t.low + offset)); };
+    if (a.method == "linear" && !whole) {
       PrimExpr first = value(0);
-      return first + (value(1) - first) * part;
+      return first + (value(1) - first) * t.weights[1];
     }
-    std::vector<PrimExpr> weights = cubic_weights(part, a.cubic_alpha);
-    PrimExpr sum, total;
-    for (int64_t k = 0; k < 4; ++k) {
-      PrimExpr w = weights[static_cast<size_t>(k)];
-      if (a.cubic_exclude != 0) w = select(is_inside(low + (k - 1), in), w, imm_float(acc, 0));
-      sum = k == 0 ? w * value(k - 1) : sum + w * value(k - 1);
-      total = k == 0 ? w : total + w;
+    const int64_t before = a.method == "linear" ? 0 : 1;
+    PrimExpr sum;
+    for (size_t k = 0; k < t.weights.size(); ++k) {
+      PrimExpr product = t.weights[k] * value(static_cast<int64_t>(k) - before);
+      sum = k == 0 ? product : sum + product;
     }
-    return a.cubic_exclude != 0 ? div(sum, total) : sum;
+    return whole || !t.divisor ? sum : div(sum, t.divisor);
   });
+}
+
+// Between whole numbers, the sums are kept whole until they are rounded to a whole number: then no
+// order of the additions, and no wider register, changes the result.
+bool stays_whole(const ResizeAttrs& a, DType data, DType out) {
+  return data.is_integer() && out.is_integer() && a.method != "nearest_neighbor" &&
+         a.coordinate_transformation_mode != "tf_crop_and_resize";
 }
 
 // Nothing to do along an axis that keeps its size: every position is whole.
@@ -141,6 +185,19 @@ bool keeps_axis(const ResizeAttrs& a, const PrimExpr& in, const PrimExpr& out) {
   auto n = as_int(in);
   return n && n == as_int(out) && a.coordinate_transformation_mode != "tf_crop_and_resize" &&
          a.coordinate_transformation_mode != "tf_half_pixel_for_nn";
+}
+
+// Twice the greatest size of a sum of whole numbers along these axes, which is exact in a float of
+// so many bits, and so is the place of its quotient between two whole numbers.
+double greatest_sum(const ResizeAttrs& a, DType data, const std::vector<size_t>& axes,
+                    const std::function<Position(size_t, const PrimExpr&)>& position) {
+  double sum = 2 * std::ldexp(1, data.bits);
+  for (size_t d : axes) {
+    auto unit = static_cast<double>(*as_int(position(d, index(0)).denominator));
+    // The polynomials of a cubic pass through four units, and have two binary places.
+    sum *= a.method == "linear" ? unit : 16 * unit * unit * unit;
+  }
+  return sum;
 }
 
 template <size_t kDims>
@@ -152,21 +209,38 @@ std::shared_ptr<const ComputeRule> resize_rule() {
     const std::vector<PrimExpr>& out_shape = ctx.outputs[0].shape;
     DType out = ctx.outputs[0].dtype;
     bool exact = a.method == "nearest_neighbor";
+    bool whole = stays_whole(a, data->dtype, out);
     DType acc = exact ? data->dtype : sampling_dtype(data->dtype);
+    std::vector<size_t> resized;
     for (size_t d = kDims; d-- > 0;) {
       size_t axis = axis_of(l, spatial_axes(kDims)[d]);
-      if (!keeps_axis(a, x->shape()[axis], out_shape[axis]))
-        x = resize_axis(x, axis, d, out_shape[axis], a, acc);
+      if (!keeps_axis(a, data->shape()[axis], out_shape[axis])) resized.push_back(d);
+    }
+    auto position = [&](size_t d, const PrimExpr& i) {
+      size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+      return position_of(a, d, i, data->shape()[axis], out_shape[axis]);
+    };
+    if (whole && greatest_sum(a, data->dtype, resized, position) >= 0x1p24) acc = DType::Float(64);
+    for (size_t d : resized) {
+      size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+      x = resize_axis(x, axis, d, out_shape[axis], a, acc, whole);
     }
     if (x->dtype == out && a.coordinate_transformation_mode != "tf_crop_and_resize" && x != data)
       return x;
     return tir::compute("T_resized", out_shape, [&](const Indices& i) {
-      PrimExpr v = exact || x == data ? tir::cast(out, x(i)) : from_sampling(out, x(i));
+      PrimExpr v = x(i), divisor;
+      for (size_t d : whole ? resized : std::vector<size_t>()) {
+        size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+        Taps t = taps_of(a, position(d, i[axis]), data->shape()[axis], acc, whole);
+        divisor = divisor ? divisor * t.divisor : t.divisor;
+      }
+      if (divisor) v = div(v, divisor);
+      v = exact || x == data ? tir::cast(out, v) : from_sampling(out, v);
       if (a.coordinate_transformation_mode != "tf_crop_and_resize") return v;
       PrimExpr inside = boolean(true);
       for (size_t d = 0; d < kDims; ++d) {
         size_t axis = axis_of(l, spatial_axes(kDims)[d]);
-        PrimExpr p = position_of(a, d, i[axis], data->shape()[axis], out_shape[axis]).real;
+        PrimExpr p = position(d, i[axis]).real;
         inside =
             logical_and(inside, logical_and(ge(p, imm_float(p->dtype, 0)),
                                             le(p, tir::cast(p->dtype, data->shape()[axis] - 1))));

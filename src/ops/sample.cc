@@ -127,7 +127,7 @@ TirTensor grid_sample(const ComputeContext& ctx) {
       }
       PrimExpr floor = tir::call("floor", acc, {p});
       std::vector<PrimExpr> weights =
-          cubic ? cubic_weights(p - floor, -0.75) : linear_weights(p - floor);
+          cubic ? cubic_weights(p - floor, number(1), -0.75) : linear_weights(p - floor);
       for (size_t k = 0; k < weights.size(); ++k) {
         PrimExpr at = floor + number(static_cast<double>(k) - (cubic ? 1 : 0));
         if (cubic) at = brought_inside(at, size);

@@ -67,15 +67,17 @@ std::vector<PrimExpr> linear_weights(const PrimExpr& part) {
   return {imm_float(part->dtype, 1) - part, part};
 }
 
-std::vector<PrimExpr> cubic_weights(const PrimExpr& part, double alpha) {
-  auto k = [&](double v) { return imm_float(part->dtype, v); };
+std::vector<PrimExpr> cubic_weights(const PrimExpr& part, const PrimExpr& unit, double alpha) {
+  auto k = [&](double v) { return imm_float(part->dtype, v) * unit; };
+  auto times = [&](double v, const PrimExpr& d) { return imm_float(part->dtype, v) * d; };
   auto near = [&](const PrimExpr& d) {  // at a distance up to 1
-    return ((k(alpha + 2) * d - k(alpha + 3)) * d) * d + k(1);
+    return ((times(alpha + 2, d) - k(alpha + 3)) * d) * d + unit * unit * unit;
   };
   auto far = [&](const PrimExpr& d) {  // at a distance of 1 to 2
-    return ((k(alpha) * d - k(5 * alpha)) * d + k(8 * alpha)) * d - k(4 * alpha);
+    return ((times(alpha, d) - k(5 * alpha)) * d + k(8 * alpha) * unit) * d -
+           k(4 * alpha) * unit * unit;
   };
-  return {far(part + k(1)), near(part), near(k(1) - part), far(k(2) - part)};
+  return {far(part + unit), near(part), near(unit - part), far(k(2) - part)};
 }
 
 }  // namespace relay::ops

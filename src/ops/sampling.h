@@ -30,8 +30,9 @@ PrimExpr from_sampling(DType out, const PrimExpr& value);
 // The weights of the elements at low and low + 1 of a position `part` behind low.
 std::vector<PrimExpr> linear_weights(const PrimExpr& part);
 // The weights of the elements at low - 1 to low + 2 (Keys, Cubic convolution interpolation for
-// digital image processing, 1981; `alpha` is the slope at 1).
-std::vector<PrimExpr> cubic_weights(const PrimExpr& part, double alpha);
+// digital image processing, 1981; `alpha` is the slope at 1), times unit^3 for a position of
+// part / unit.
+std::vector<PrimExpr> cubic_weights(const PrimExpr& part, const PrimExpr& unit, double alpha);
 
 inline PrimExpr clamp_index(const PrimExpr& i, const PrimExpr& size) {
   return tir::min(tir::max(i, tir::index(0)), size - 1);

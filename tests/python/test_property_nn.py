@@ -291,36 +291,59 @@ def test_local_response_normalisation(data, seed):
 # Resizing: an axis is a matrix of weights.
 
 
-def cubic(distance: float, a: float) -> float:
+# Weights are exact, so that the border between two whole numbers is.
+
+
+HALF = fractions.Fraction(1, 2)
+ALPHA = fractions.Fraction(-3, 4)
+
+
+def cubic(distance: fractions.Fraction, a: fractions.Fraction) -> fractions.Fraction:
     d = abs(distance)
     if d <= 1:
         return ((a + 2) * d - (a + 3)) * d * d + 1
-    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a if d < 2 else 0.0
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a if d < 2 else fractions.Fraction(0)
 
 
-def position(mode: str, i: int, n: int, m: int) -> float:
+def position(mode: str, i: int, n: int, m: int) -> fractions.Fraction:
     if mode == "align_corners":
-        return i * (n - 1) / (m - 1) if m > 1 else 0.0
+        return fractions.Fraction(i * (n - 1), m - 1) if m > 1 else fractions.Fraction(0)
     if mode == "asymmetric":
-        return i * n / m
+        return fractions.Fraction(i * n, m)
+    middle = (i + HALF) * fractions.Fraction(n, m)
     if mode == "tf_half_pixel_for_nn":
-        return (i + 0.5) * n / m
-    return 0.0 if mode == "pytorch_half_pixel" and m == 1 else (i + 0.5) * n / m - 0.5
+        return middle
+    return fractions.Fraction(0) if mode == "pytorch_half_pixel" and m == 1 else middle - HALF
 
 
 def resize_matrix(method: str, mode: str, n: int, m: int, exclude: bool) -> np.ndarray:
-    weights = np.zeros((m, n))
+    weights = np.full((m, n), fractions.Fraction(0))
     for i in range(m):
         p = position(mode, i, n, m)
         low = math.floor(p)
         if method == "linear":
             taps = {low: 1 - (p - low), low + 1: p - low}
         else:
-            taps = {k: cubic(p - k, -0.75) for k in range(low - 1, low + 3)}
+            taps = {k: cubic(p - k, ALPHA) for k in range(low - 1, low + 3)}
         for k, w in taps.items():
             if 0 <= k < n or not exclude:
                 weights[i, min(max(k, 0), n - 1)] += w
     return weights / weights.sum(1, keepdims=True) if exclude else weights
+
+
+def resized(x: np.ndarray, target: list[int], data, method: str) -> tuple[np.ndarray, str]:
+    """Returns the exact result in some mode, and the attributes that ask for it."""
+    mode = data.draw(st.sampled_from(
+        ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn"]
+    ))  # fmt: skip
+    exclude = method == "cubic" and data.draw(st.booleans())
+    for axis, (n, m) in enumerate(zip(x.shape[2:], target, strict=True), 2):
+        matrix = resize_matrix(method, mode, n, m, exclude).astype(x.dtype)
+        x = np.moveaxis(np.moveaxis(x, axis, -1) @ matrix.T, -1, axis)
+    return x, (
+        f'size={numbers(target)}, method="{method}", coordinate_transformation_mode="{mode}", '
+        f"cubic_alpha={float(ALPHA)}f, cubic_exclude={int(exclude)}"
+    )
 
 
 @pytest.mark.parametrize("method", ["linear", "cubic"])
@@ -329,23 +352,24 @@ def resize_matrix(method: str, mode: str, n: int, m: int, exclude: bool) -> np.n
 def test_resize(method, dims, data, seed):
     sizes = [data.draw(st.integers(1, 7)) for _ in range(dims)]
     target = [data.draw(st.integers(1, 9)) for _ in range(dims)]
-    mode = data.draw(st.sampled_from(
-        ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn"]
-    ))  # fmt: skip
-    exclude = method == "cubic" and data.draw(st.booleans())
     x = uniform(seed, (1, 2, *sizes))
-    want = x.astype(np.float64)
-    for axis, (n, m) in enumerate(zip(sizes, target, strict=True), 2):
-        want = np.moveaxis(want, axis, -1) @ resize_matrix(method, mode, n, m, exclude).T
-        want = np.moveaxis(want, -1, axis)
-    attrs = (
-        f'size={numbers(target)}, method="{method}", coordinate_transformation_mode="{mode}", '
-        f"cubic_alpha=-0.75f, cubic_exclude={int(exclude)}"
-    )
+    want, attrs = resized(x.astype(np.float64), target, data, method)
     check(f"image.resize{dims}d", [x], attrs, want)
 
 
-HALF = fractions.Fraction(1, 2)
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+@hypothesis.given(data=st.data(), seed=SEEDS)
+def test_resize_of_whole_numbers_is_exact(dtype, method, data, seed):
+    sizes = [data.draw(st.integers(1, 7)) for _ in range(2)]
+    target = [data.draw(st.integers(1, 9)) for _ in range(2)]
+    x = np.random.default_rng(seed).integers(0, 128, (1, 2, *sizes)).astype(dtype)
+    want, attrs = resized(x.astype(object), target, data, method)
+    limits = np.iinfo(dtype)
+    want = np.clip(np.vectorize(round)(want), limits.min, limits.max)
+    check("image.resize2d", [x], attrs, want, 0)
+
+
 ROUNDINGS = {
     "floor": math.floor,
     "ceil": math.ceil,
