@@ -18,6 +18,9 @@ constexpr size_t kMaxInstances = 4096;
 // Nodes of a type argument, written out.
 constexpr size_t kMaxTypeSize = 4096;
 
+// Thrown where there is no instance, or would be too many.
+struct NoInstance {};
+
 struct Instance {
   Function generic;
   std::vector<Type> type_args;
@@ -35,7 +38,9 @@ class Instances {
     auto [it, is_new] = known_.emplace(key, nullptr);
     if (!is_new) return it->second;
     Function f = mod_->find(name);
-    for (const TypeVar& t : f->type_params) refused_ |= t->kind != Kind::Type;
+    const bool of_types =
+        std::ranges::all_of(f->type_params, [](const TypeVar& t) { return t->kind == Kind::Type; });
+    if (!of_types || known_.size() > kMaxInstances) throw NoInstance{};
     TypeParams args = substitution(f, type_args);
     std::vector<Type> params;
     for (const Var& p : f->params) params.push_back(with_type_params(p->type, args));
@@ -52,8 +57,6 @@ class Instances {
     return true;
   }
 
-  bool refused() const { return known_.size() > kMaxInstances || refused_; }
-
   static TypeParams substitution(const Function& f, const std::vector<Type>& type_args) {
     TypeParams out;
     for (size_t i = 0; i < type_args.size(); ++i) out[f->type_params[i].get()] = type_args[i];
@@ -61,7 +64,7 @@ class Instances {
   }
 
  private:
-  std::string key_of(const Type& t) {
+  static std::string key_of(const Type& t) {
     // Written out, what types share counts each time.
     std::unordered_map<const Node*, size_t> sizes;
     post_order(t, [&](const Node& n) {
@@ -69,15 +72,14 @@ class Instances {
       for_each_child(n, [&](const NodeRef& c) { size += sizes[c.get()]; });
       sizes[&n] = std::min(size, kMaxTypeSize + 1);
     });
-    refused_ |= sizes[t.get()] > kMaxTypeSize;
-    return refused_ ? "" : to_string(t);
+    if (sizes[t.get()] > kMaxTypeSize) throw NoInstance{};
+    return to_string(t);
   }
 
   const Module& mod_;
   FreshNames fresh_;
   std::map<std::string, GlobalVar> known_;
   std::deque<Instance> queue_;
-  bool refused_ = false;
 };
 
 class Specializer : public Retyper {
@@ -115,13 +117,16 @@ class Specializer : public Retyper {
 
 std::optional<Module> specialize(const Module& mod, const std::vector<std::string>& roots) {
   Instances instances(mod);
-  for (const std::string& name : roots) instances.get(name, {});
   std::vector<GlobalVar> globals;
   std::vector<Function> functions;
-  for (Instance i; instances.next(i);) {
-    if (instances.refused()) return std::nullopt;
-    globals.push_back(i.name);
-    functions.push_back(Specializer(instances, i).run());
+  try {
+    for (const std::string& name : roots) instances.get(name, {});
+    for (Instance i; instances.next(i);) {
+      globals.push_back(i.name);
+      functions.push_back(Specializer(instances, i).run());
+    }
+  } catch (const NoInstance&) {
+    return std::nullopt;
   }
   return make_module(std::move(globals), std::move(functions), mod->type_definitions, mod->attrs);
 }

@@ -69,6 +69,10 @@ TEST(Defunctionalization, leaves_what_it_must) {
       "  let %g = fn () { %x }; if (equal(%n, 0)) { 0 } else { @f((%g(), %x), subtract(%n, 1)) } "
       "}\n"
       "def @main() -> int32 { @f(1, 3) }");
+  // A size is known when the program runs.
+  unchanged(
+      "def @f[n: Dim](%x: Tensor[(n,), int32]) -> int32 { 1 }\n"
+      "def @main() -> int32 { let %g = fn () { ones(shape=[2], dtype=\"int32\") }; @f(%g()) }");
 }
 
 }  // namespace
