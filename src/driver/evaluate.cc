@@ -33,7 +33,8 @@ runtime::Function signature_of(const Module& mod, std::string_view name) {
   Function f = find(mod, name);
   runtime::Function out;
   out.name = std::string(name);
-  for (const Var& p : f->params) out.params.push_back(slot_of(p->name_hint, p->type));
+  for (const Var& p : f->params)
+    out.params.push_back(slot_of(parameter_name(*f.get(), *p.get()), p->type));
   const Type& type = f->body->type;
   auto leaves = flatten_tensor_types(type);
   out.returns_tuple = leaves.has_value() && isa<TupleTypeNode>(type);

@@ -62,17 +62,6 @@ LoadedModel load_text(const std::string& path) {
   return out;
 }
 
-// @main with the names of its results, which compiled programs show.
-Module with_output_names(const Module& mod, const std::vector<std::string>& names) {
-  Function main = mod->find("main");
-  ValueList list(names.begin(), names.end());
-  Dict attrs = main->attrs;
-  attrs["output_names"] = list;
-  Function named = function(main->params, main->body, main->ret_type, main->type_params,
-                            std::move(attrs), main->span);
-  return with_function(mod, global_var("main", named->type), named);
-}
-
 // @main with its named dimensions replaced by a size.
 Module bind_symbols(const Module& mod, int64_t size, std::vector<std::string>* bound) {
   Function main = mod->find("main");
@@ -146,7 +135,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     onnx.dtypes = options.dtypes;
     ImportedModel imported = import_onnx_file(path, onnx);
     out.format = "onnx";
-    out.module = with_output_names(imported.module, imported.output_names);
+    out.module = imported.module;
     out.input_names = imported.input_names;
     out.output_names = imported.output_names;
     out.source_name = path;

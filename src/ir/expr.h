@@ -148,6 +148,10 @@ inline constexpr const char* kExtern = "Extern";
 // A kernel whose outer loop goes from its end to its beginning (pass AlternateOrder).
 inline constexpr const char* kBackward = "Backward";
 inline constexpr const char* kFusionReason = "fusion_reason";
+// What a model calls the tensors of its results, in order; and its parameters whose names are no
+// identifiers: pairs of a parameter's name and the model's.
+inline constexpr const char* kOutputNames = "output_names";
+inline constexpr const char* kInputNames = "input_names";
 // For a kernel some of whose tensors lie in larger ones: the shape of that larger tensor, or none,
 // for each parameter and then each result, tuples flattened.
 inline constexpr const char* kWithin = "Within";

@@ -48,13 +48,16 @@ struct Bytecode {
 
 // `mod` is checked and in A-normal form, all operator calls inside primitive functions. Throws
 // UserError E0401, with the place, for what the machine cannot do yet (operators as values, sizes
-// that only data decides). Names of the results of a function are its attribute "output_names".
+// that only data decides). Functions take and give tensors
+// by the names in their attributes attr::kInputNames and attr::kOutputNames.
 Bytecode compile_to_bytecode(const Module& mod);
 
 // A tensor type as the run time knows it.
 runtime::TensorSpec spec_of(const TensorTypeNode& t);
-// What the i-th tensor of a function's result is called: by its attribute "output_names", or
-// "output" and the number.
+// What the i-th tensor of a function's result is called: by attr::kOutputNames, or "output" and the
+// number.
 std::string result_name(const FunctionNode& f, size_t i);
+// What a parameter is called: by attr::kInputNames, or as it is in the program.
+std::string parameter_name(const FunctionNode& f, const VarNode& param);
 
 }  // namespace relay

@@ -10,7 +10,7 @@ void FunctionCompiler::declare_params() {
     return r;
   };
   for (const Var& v : captured_) declare(v, v->name_hint);
-  for (const Var& v : f_->params) declare(v, v->name_hint);
+  for (const Var& v : f_->params) declare(v, parameter_name(*f_.get(), *v.get()));
   declare_results();
   // Sizes of parameters may change from one iteration to the next.
   if (is_loop()) begin_loop();

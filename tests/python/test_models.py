@@ -110,6 +110,21 @@ def test_keyword_arguments_are_input_names(name):
     oracles.assert_same_bits(oracles.as_arrays(exe(**shuffled)), run(exe, name), name)
 
 
+@pytest.mark.parametrize("kind", ["graph", "debug"])
+def test_inputs_go_by_the_names_of_the_model(kind):
+    x = onnx.helper.make_tensor_value_info("input.1/x:0", onnx.TensorProto.FLOAT, [2, 3])
+    w = onnx.helper.make_tensor_value_info("2nd", onnx.TensorProto.FLOAT, [2, 3])
+    y = onnx.helper.make_tensor_value_info("out:0", onnx.TensorProto.FLOAT, [2, 3])
+    node = onnx.helper.make_node("Sub", ["input.1/x:0", "2nd"], ["out:0"])
+    graph = onnx.helper.make_graph([node], "g", [x, w], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    mod, params = relay.frontend.from_onnx(model)
+    run = relay.create_executor(kind, mod, params=params).evaluate()
+    a, b = np.full((2, 3), 5, np.float32), np.ones((2, 3), np.float32)
+    got = oracles.as_arrays(run(**{"2nd": b, "input.1/x:0": a}))
+    np.testing.assert_array_equal(got[0], a - b)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3"])
 @pytest.mark.parametrize("name", NAMES)
 def test_older_processors_code_matches(name, target):

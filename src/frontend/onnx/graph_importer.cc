@@ -159,7 +159,16 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
               "an output failed without a message");
 
   Expr body = outputs.size() == 1 ? outputs[0] : Expr(tuple(outputs, place("outputs")));
-  Function main = function(params_, body, nullptr, type_params_, {}, place("graph"));
+  ValueList inputs, results;
+  for (size_t i = 0; i < params_.size(); ++i) {
+    const std::string &mine = params_[i]->name_hint, &name = result_.input_names[i];
+    // Weights go by the names that they are returned under.
+    if (name != mine && !result_.params.contains(mine)) inputs.emplace_back(ValueList{mine, name});
+  }
+  for (const std::string& name : result_.output_names) results.emplace_back(name);
+  Dict attrs{{attr::kOutputNames, Value(std::move(results))}};
+  if (!inputs.empty()) attrs[attr::kInputNames] = Value(std::move(inputs));
+  Function main = function(params_, body, nullptr, type_params_, std::move(attrs), place("graph"));
   result_.module = make_module({global_var("main", main->type)}, {main});
   return std::move(result_);
 }
