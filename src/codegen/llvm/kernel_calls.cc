@@ -1,0 +1,131 @@
+#include "codegen/llvm/kernel_code.h"
+
+#include "codegen/llvm/vector_math.h"
+#include "tir/intrinsics.h"
+
+namespace relay::codegen {
+
+Value* KernelBuilder::unary(llvm::Intrinsic::ID id, Value* v) {
+  return b_.CreateIntrinsic(id, {v->getType()}, {v});
+}
+
+Value* KernelBuilder::call(const tir::CallNode& n) {
+  DType d = n.dtype;
+  const std::string& name = n.name;
+  if (auto defect = intrinsic_defect(name, d, n.args)) unsupported(f_.name, *defect);
+  if (name == "likely") return expr(n.args[0]);
+  if (name == "prefetch") return prefetch(n);
+  if (name == "bitcast") {
+    Value* v = to_memory(n.args[0]->dtype.element(), expr(n.args[0]));
+    return from_memory(d.element(), b_.CreateBitCast(v, memory_type(d)));
+  }
+  if (name == "pow") {
+    if (Value* v = simple_power(n)) return rounded(d, v);
+  }
+  std::vector<Value*> args;
+  for (const PrimExpr& a : n.args) args.push_back(expr(a));
+  if (name == "isnan") return b_.CreateFCmpUNO(args[0], args[0]);
+  if (name == "isinf" || name == "isfinite") {
+    Value* magnitude = unary(llvm::Intrinsic::fabs, args[0]);
+    Value* infinity = llvm::ConstantFP::getInfinity(args[0]->getType());
+    return name == "isinf" ? b_.CreateFCmpOEQ(magnitude, infinity)
+                           : b_.CreateFCmpONE(magnitude, infinity);
+  }
+  if (name.starts_with("reduce_")) return reduce_lanes(name, n.args[0]->dtype, args[0]);
+  if (name == "popcount") return unary(llvm::Intrinsic::ctpop, args[0]);
+  if (name == "abs" && d.is_int())
+    return b_.CreateIntrinsic(llvm::Intrinsic::abs, {args[0]->getType()}, {args[0], b_.getFalse()});
+  if (name == "abs" && !d.is_floating()) return args[0];
+  if (!d.is_floating()) unsupported(f_.name, "intrinsic " + name + " on " + d.to_string());
+  return rounded(d, float_call(name, d, args));
+}
+
+Value* KernelBuilder::float_call(const std::string& name, DType d,
+                                 const std::vector<Value*>& args) {
+  static const std::map<std::string, llvm::Intrinsic::ID> direct{
+      {"sqrt", llvm::Intrinsic::sqrt},   {"abs", llvm::Intrinsic::fabs},
+      {"floor", llvm::Intrinsic::floor}, {"ceil", llvm::Intrinsic::ceil},
+      {"trunc", llvm::Intrinsic::trunc}, {"round", llvm::Intrinsic::rint},
+  };
+  // Without SSE4.1 rounding is a call; every supported target has it.
+  if (auto it = direct.find(name); it != direct.end()) return unary(it->second, args[0]);
+  if (name == "fma") return b_.CreateIntrinsic(llvm::Intrinsic::fma, {args[0]->getType()}, args);
+  if (name == "rsqrt") {
+    return b_.CreateFDiv(llvm::ConstantFP::get(args[0]->getType(), 1.0),
+                         unary(llvm::Intrinsic::sqrt, args[0]));
+  }
+  if (Value* v = emit_math(b_, target_, name, args)) return v;
+  // Approximations are of float32.
+  if (name.starts_with("fast_")) return float_call(name.substr(5), d, args);
+  if (name == "sigmoid") {
+    Value* e = float_call("exp", d, {b_.CreateFNeg(args[0])});
+    Value* one = llvm::ConstantFP::get(e->getType(), 1.0);
+    return b_.CreateFDiv(one, b_.CreateFAdd(one, e));
+  }
+  return per_lane(name, args);
+}
+
+Value* KernelBuilder::reduce_lanes(const std::string& name, DType d, Value* v) {
+  for (unsigned lanes = d.lanes; lanes > 1; lanes /= 2) {
+    RELAY_CHECK(lanes % 2 == 0, "lanes to combine are no power of two");
+    llvm::SmallVector<int, 32> low, high;
+    for (unsigned i = 0; i < lanes / 2; ++i) {
+      low.push_back(static_cast<int>(i));
+      high.push_back(static_cast<int>(i + lanes / 2));
+    }
+    Value* a = b_.CreateShuffleVector(v, low);
+    Value* b = b_.CreateShuffleVector(v, high);
+    bool is_float = d.is_floating();
+    if (name == "reduce_add") {
+      v = is_float ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    } else if (name == "reduce_mul") {
+      v = is_float ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    } else if (name == "reduce_min" || name == "reduce_max") {
+      v = extreme(name == "reduce_min", d, a, b);
+    } else {
+      v = name == "reduce_and" ? b_.CreateAnd(a, b) : b_.CreateOr(a, b);
+    }
+  }
+  return b_.CreateExtractElement(v, uint64_t{0});
+}
+
+Value* KernelBuilder::simple_power(const tir::CallNode& n) {
+  auto exponent = as_float(n.args[1]);
+  if (!exponent) return nullptr;
+  if (*exponent == 2.0 || *exponent == 3.0) {
+    Value* x = expr(n.args[0]);
+    Value* square = b_.CreateFMul(x, x);
+    return *exponent == 2.0 ? square : b_.CreateFMul(square, x);
+  }
+  if (*exponent == 1.0) return expr(n.args[0]);
+  return nullptr;
+}
+
+Value* KernelBuilder::per_lane(const std::string& name, const std::vector<Value*>& args) {
+  llvm::Type* type = args[0]->getType();
+  llvm::Type* scalar = type->getScalarType();
+  std::string symbol = name + (scalar->isFloatTy() ? "f" : "");
+  auto* f_type =
+      llvm::FunctionType::get(scalar, std::vector<llvm::Type*>(args.size(), scalar), false);
+  llvm::FunctionCallee callee = module_.getOrInsertFunction(symbol, f_type);
+  auto* v = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  if (v == nullptr) return b_.CreateCall(callee, args);
+  Value* out = llvm::PoisonValue::get(type);
+  for (unsigned i = 0; i < v->getNumElements(); ++i) {
+    std::vector<Value*> lane;
+    for (Value* a : args) lane.push_back(b_.CreateExtractElement(a, i));
+    out = b_.CreateInsertElement(out, b_.CreateCall(callee, lane), i);
+  }
+  return out;
+}
+
+Value* KernelBuilder::prefetch(const tir::CallNode& n) {
+  auto* l = as<LoadNode>(n.args[0]);
+  RELAY_CHECK(l != nullptr, "prefetch takes a load");
+  Value* p = address(l->buffer, expr(flat_index(l->indices, l->buffer)));
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                     {p, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  return llvm::Constant::getNullValue(value_type(n.dtype));
+}
+
+}  // namespace relay::codegen

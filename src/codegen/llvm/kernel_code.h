@@ -1,0 +1,225 @@
+// The class behind build_kernel, for the files that make it up:
+//   kernel_builder.cc      functions: the kernel, its entry, errors
+//   kernel_values.cc       types in registers and in memory, loads and stores
+//   kernel_statements.cc   control, loops, threads, memory of a kernel's own
+//   kernel_expressions.cc  arithmetic, choices, casts
+//   kernel_calls.cc        intrinsics
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/llvm/kernel_builder.h"
+#include "codegen/target.h"
+#include "tir/stmt.h"
+
+namespace relay::codegen {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using namespace tir;  // NOLINT: these files are about nothing else
+
+// The kernel cannot be built.
+[[noreturn]] void unsupported(const std::string& kernel, const std::string& what);
+
+class KernelBuilder {
+ public:
+  KernelBuilder(llvm::Module& module, const PrimFuncNode& f, const Target& target)
+      : module_(module), context_(module.getContext()), b_(context_), f_(f), target_(target) {
+    llvm::FastMathFlags flags;
+    flags.setAllowContract(true);
+    b_.setFastMathFlags(flags);
+  }
+  // Adds the kernel to the module. Called once.
+  void build();
+
+ private:
+  // ---- Functions
+
+  // The inputs that may be the output's memory, and that output.
+  void find_shared();
+  llvm::Function* make_function(const std::string& name, const std::vector<llvm::Type*>& types,
+                                bool internal);
+  void begin_function(llvm::Function* f);
+  void finish_function();
+  // Leaves the function with a code; the current block ends.
+  void fail_with(Value* code);
+  // Goes on only when `ok`.
+  void require(Value* ok, Value* code);
+  void build_entry(llvm::Function* body);
+
+  // ---- Types
+
+  static bool is_half(DType d) { return d.is_bfloat16() || d.is_float(16); }
+  // 16-bit floats are computed in float32 and rounded after each operation.
+  llvm::Type* value_type(DType d);
+  llvm::Type* memory_type(DType d);
+  llvm::Type* lanes_of(llvm::Type* element, llvm::Type* like);
+  Value* constant_int(llvm::Type* type, int64_t v);
+  Value* from_memory(DType d, Value* v);
+  Value* to_memory(DType d, Value* v);
+  // What the value is after it has been stored in its dtype.
+  Value* rounded(DType d, Value* v) { return is_half(d) ? from_memory(d, to_memory(d, v)) : v; }
+  Value* float_to_bfloat(Value* v);
+  // Without hardware: the exponent is moved by a multiplication, which also takes care of
+  // denormals.
+  Value* half_to_float(Value* v);
+  Value* float_to_half(Value* v);
+
+  // ---- Memory
+
+  Value* buffer(const Buffer& buf);
+  llvm::Align align_of(const Buffer& buf) { return llvm::Align(alignment_.at(buf.get())); }
+  Value* address(const Buffer& buf, Value* index);
+  static const RampNode* unit_ramp(const PrimExpr& index);
+  const PrimExpr& flat_index(const std::vector<PrimExpr>& indices, const Buffer& buf);
+  Value* lane_mask(const PrimExpr& predicate, int lanes);
+  // The lanes in which a load reads: its predicate's, within those of the enclosing Select's side.
+  // Null: all.
+  Value* load_mask(const PrimExpr& predicate, int lanes);
+  Value* load(const LoadNode& l);
+  // The index of each lane, as scalars.
+  std::vector<Value*> lane_indices(const PrimExpr& at, int lanes);
+  void store(const StoreNode& s);
+
+  // ---- Values computed so far
+
+  // A node that occurs several times in one statement is computed once, so that a chain of n
+  // operators that use their operand twice costs n and not 2^n. What is computed in a conditional
+  // part is forgotten at its end; all is forgotten between statements, because memory changes.
+  void forget(size_t mark);
+
+  // ---- Control
+
+  template <class F>
+  void when(Value* cond, F&& body) {
+    auto* then_block = BasicBlock::Create(context_, "then", function_);
+    auto* next = BasicBlock::Create(context_, "next", function_);
+    b_.CreateCondBr(cond, then_block, next);
+    b_.SetInsertPoint(then_block);
+    size_t mark = cached_.size();
+    body();
+    forget(mark);
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+  }
+  // The value when `cond`, else zero; the value is computed only then.
+  template <class F>
+  Value* guarded(Value* cond, llvm::Type* type, F&& body) {
+    auto* from = b_.GetInsertBlock();
+    auto* then_block = BasicBlock::Create(context_, "guarded", function_);
+    auto* next = BasicBlock::Create(context_, "next", function_);
+    b_.CreateCondBr(cond, then_block, next);
+    b_.SetInsertPoint(then_block);
+    size_t mark = cached_.size();
+    Value* v = body();
+    forget(mark);
+    auto* end = b_.GetInsertBlock();
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+    auto* phi = b_.CreatePHI(type, 2);
+    phi->addIncoming(v, end);
+    phi->addIncoming(llvm::Constant::getNullValue(type), from);
+    return phi;
+  }
+  // The other statements of a sequence come after one that nests, so sequences are loops.
+  void statement(const StmtNode* s);
+  void loop(const ForNode& l);
+  // A loop marked so goes from its end to its beginning.
+  void counted_loop(const ForNode& l, Value* begin, Value* end);
+  template <class F>
+  void counted_loop(const Var& var, Value* begin, Value* end, F&& body) {
+    auto* before = b_.GetInsertBlock();
+    auto* header = BasicBlock::Create(context_, var->name, function_);
+    auto* next = BasicBlock::Create(context_, "next", function_);
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), header, next);
+    b_.SetInsertPoint(header);
+    auto* i = b_.CreatePHI(begin->getType(), 2, var->name);
+    i->addIncoming(begin, before);
+    vars_[var.get()] = i;
+    body();
+    vars_.erase(var.get());
+    Value* step = b_.CreateNSWAdd(i, llvm::ConstantInt::get(i->getType(), 1));
+    i->addIncoming(step, b_.GetInsertBlock());
+    b_.CreateCondBr(b_.CreateICmpSLT(step, end), header, next);
+    b_.SetInsertPoint(next);
+  }
+  // The body becomes a function of its own: entry (void* env, begin, end) unpacks what it needs
+  // from the environment and calls the inner one, whose pointers are known not to alias.
+  void parallel_loop(const ForNode& l);
+  // Buffers and variables that a loop uses and does not define, in order of first use.
+  void free_values(const ForNode& l, std::vector<const Node*>& pointers,
+                   std::vector<const Node*>& scalars);
+  // Memory in the function's entry block, so that it exists once and can become registers.
+  Value* stack_slot(llvm::Type* type, uint64_t align = 8);
+  Value* scratch(llvm::IRBuilder<>& at, Value* bytes);
+  void allocate(const AllocateNode& a);
+
+  // ---- Expressions
+
+  Value* expr(const PrimExpr& e) { return expr(*e.get()); }
+  Value* expr(const PrimExprNode& e);
+  Value* compute(const PrimExprNode& e);
+  Value* binary(const BinaryNode& n);
+  // NaN on either side wins, as in NumPy.
+  Value* extreme(bool least, DType d, Value* a, Value* b);
+  static bool is_index(DType d) { return d.is_int() && d.bits == 64; }
+  // INT_MIN / -1 and division by zero stop the processor; such divisors are taken as one.
+  // Divisors that are constants need no care.
+  Value* tame_divisor(Value* a, Value* b);
+  Value* safe_div(Value* a, Value* b) { return b_.CreateSDiv(a, tame_divisor(a, b)); }
+  Value* safe_rem(Value* a, Value* b) { return b_.CreateSRem(a, tame_divisor(a, b)); }
+  // Truncation went the other way than floor.
+  Value* rounds_down(Value* a, Value* b);
+  // The exponent when the divisor is a positive power of two.
+  static std::optional<int64_t> log2_of(const PrimExpr& divisor);
+  // Shifting by the width or more gives what is left of the number: its sign, or zero.
+  Value* shift(BinaryOp op, bool is_signed, Value* a, Value* b);
+  Value* select(const SelectNode& n);
+  // The expression with its loads limited to the lanes of `mask`.
+  Value* masked(const PrimExpr& e, Value* mask);
+  Value* cast_value(const CastNode& n);
+
+  // ---- Calls
+
+  Value* unary(llvm::Intrinsic::ID id, Value* v);
+  Value* call(const tir::CallNode& n);
+  Value* float_call(const std::string& name, DType d, const std::vector<Value*>& args);
+  // All lanes combined into one value, halves first.
+  Value* reduce_lanes(const std::string& name, DType d, Value* v);
+  // x to a small constant power.
+  Value* simple_power(const tir::CallNode& n);
+  // A call of libm for each lane.
+  Value* per_lane(const std::string& name, const std::vector<Value*>& args);
+  Value* prefetch(const tir::CallNode& n);
+
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> b_;
+  const PrimFuncNode& f_;
+  const Target& target_;
+  llvm::Function* function_ = nullptr;
+  BasicBlock* entry_ = nullptr;
+  BasicBlock* start_ = nullptr;
+  BasicBlock* exit_ = nullptr;
+  llvm::PHINode* code_ = nullptr;
+  Value* ctx_ = nullptr;
+  bool in_parallel_ = false;
+  int parallel_count_ = 0;
+  int64_t stack_bytes_ = 0;
+  Value* side_mask_ = nullptr;  // the lanes that the enclosing vector Select's side is for
+  std::unordered_map<const Node*, Value*> cache_;
+  std::vector<const Node*> cached_;  // the keys of cache_, in order
+  std::unordered_map<const Node*, Value*> buffers_;
+  std::unordered_map<const Node*, uint64_t> alignment_;
+  std::unordered_set<const Node*> shared_;
+  std::unordered_map<const Node*, Value*> vars_;
+};
+
+}  // namespace relay::codegen

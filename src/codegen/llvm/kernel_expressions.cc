@@ -1,0 +1,272 @@
+#include "codegen/llvm/kernel_code.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "node/walk.h"
+
+namespace relay::codegen {
+
+Value* KernelBuilder::expr(const PrimExprNode& e) {
+  switch (e.kind()) {
+    case tir::ExprKind::Var:
+    case tir::ExprKind::IntImm:
+    case tir::ExprKind::FloatImm:
+      return compute(e);
+    default:
+      break;
+  }
+  if (auto it = cache_.find(&e); it != cache_.end()) return it->second;
+  Value* v = compute(e);
+  if (cache_.emplace(&e, v).second) cached_.push_back(&e);
+  return v;
+}
+
+Value* KernelBuilder::compute(const PrimExprNode& e) {
+  switch (e.kind()) {
+    case tir::ExprKind::Var: {
+      auto it = vars_.find(&e);
+      RELAY_CHECK(it != vars_.end(),
+                  "variable " + static_cast<const tir::VarNode&>(e).name + " is not bound");
+      return it->second;
+    }
+    case tir::ExprKind::IntImm:
+      return constant_int(value_type(e.dtype), static_cast<const IntImmNode&>(e).value);
+    case tir::ExprKind::FloatImm:
+      return llvm::ConstantFP::get(value_type(e.dtype), static_cast<const FloatImmNode&>(e).value);
+    case tir::ExprKind::Binary:
+      return binary(static_cast<const BinaryNode&>(e));
+    case tir::ExprKind::Not:
+      return b_.CreateNot(expr(static_cast<const NotNode&>(e).a));
+    case tir::ExprKind::Select:
+      return select(static_cast<const SelectNode&>(e));
+    case tir::ExprKind::Cast:
+      return cast_value(static_cast<const CastNode&>(e));
+    case tir::ExprKind::Call:
+      return call(static_cast<const tir::CallNode&>(e));
+    case tir::ExprKind::Load:
+      return load(static_cast<const LoadNode&>(e));
+    case tir::ExprKind::Ramp: {
+      auto& r = static_cast<const RampNode&>(e);
+      unsigned lanes = e.dtype.lanes;
+      Value* base = b_.CreateVectorSplat(lanes, expr(r.base));
+      Value* stride = b_.CreateVectorSplat(lanes, expr(r.stride));
+      llvm::SmallVector<llvm::Constant*, 16> steps;
+      for (unsigned i = 0; i < lanes; ++i) {
+        steps.push_back(llvm::ConstantInt::get(value_type(e.dtype.element()), i));
+      }
+      return b_.CreateAdd(base, b_.CreateMul(stride, llvm::ConstantVector::get(steps)));
+    }
+    case tir::ExprKind::Broadcast:
+      return b_.CreateVectorSplat(e.dtype.lanes, expr(static_cast<const BroadcastNode&>(e).value));
+    case tir::ExprKind::Let: {
+      auto& l = static_cast<const tir::LetNode&>(e);
+      vars_[l.var.get()] = expr(l.value);
+      Value* v = expr(l.body);
+      vars_.erase(l.var.get());
+      return v;
+    }
+    default:
+      unsupported(f_.name, "expression " + std::string(e.info().name) + " is not lowered");
+  }
+}
+
+Value* KernelBuilder::binary(const BinaryNode& n) {
+  DType d = n.a->dtype;
+  Value* a = expr(n.a);
+  Value* b = expr(n.b);
+  bool is_float = d.is_floating();
+  bool is_signed = d.is_int();
+  switch (n.op) {
+    case BinaryOp::Add:
+      return is_float ? rounded(d, b_.CreateFAdd(a, b))
+                      : b_.CreateAdd(a, b, "", false, is_index(d));
+    case BinaryOp::Sub:
+      return is_float ? rounded(d, b_.CreateFSub(a, b))
+                      : b_.CreateSub(a, b, "", false, is_index(d));
+    case BinaryOp::Mul:
+      return is_float ? rounded(d, b_.CreateFMul(a, b))
+                      : b_.CreateMul(a, b, "", false, is_index(d));
+    case BinaryOp::Div:
+      return is_float    ? rounded(d, b_.CreateFDiv(a, b))
+             : is_signed ? safe_div(a, b)
+                         : b_.CreateUDiv(a, tame_divisor(a, b));
+    case BinaryOp::Mod:
+      return is_float    ? rounded(d, float_call("fmod", d, {a, b}))
+             : is_signed ? safe_rem(a, b)
+                         : b_.CreateURem(a, tame_divisor(a, b));
+    case BinaryOp::FloorDiv: {
+      if (is_float) return rounded(d, unary(llvm::Intrinsic::floor, b_.CreateFDiv(a, b)));
+      if (!is_signed) return b_.CreateUDiv(a, tame_divisor(a, b));
+      if (auto power = log2_of(n.b)) return b_.CreateAShr(a, constant_int(a->getType(), *power));
+      Value* q = safe_div(a, b);
+      return b_.CreateSub(q, b_.CreateZExt(rounds_down(a, b), a->getType()));
+    }
+    case BinaryOp::FloorMod: {
+      if (is_float) {
+        Value* r = float_call("fmod", d, {a, b});
+        Value* zero = llvm::Constant::getNullValue(r->getType());
+        Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(r, zero), b_.CreateFCmpOLT(b, zero));
+        Value* up = b_.CreateAnd(b_.CreateFCmpONE(r, zero), other_sign);
+        return rounded(d, b_.CreateSelect(up, b_.CreateFAdd(r, b), r));
+      }
+      if (!is_signed) return b_.CreateURem(a, tame_divisor(a, b));
+      if (auto power = log2_of(n.b))
+        return b_.CreateAnd(a, constant_int(a->getType(), (int64_t{1} << *power) - 1));
+      Value* r = safe_rem(a, b);
+      return b_.CreateAdd(
+          r, b_.CreateSelect(rounds_down(a, b), b, llvm::Constant::getNullValue(b->getType())));
+    }
+    case BinaryOp::Min:
+    case BinaryOp::Max:
+      return extreme(n.op == BinaryOp::Min, d, a, b);
+    case BinaryOp::Eq:
+      return is_float ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
+    case BinaryOp::Ne:
+      return is_float ? b_.CreateFCmpUNE(a, b) : b_.CreateICmpNE(a, b);
+    case BinaryOp::Lt:
+      return is_float    ? b_.CreateFCmpOLT(a, b)
+             : is_signed ? b_.CreateICmpSLT(a, b)
+                         : b_.CreateICmpULT(a, b);
+    case BinaryOp::Le:
+      return is_float    ? b_.CreateFCmpOLE(a, b)
+             : is_signed ? b_.CreateICmpSLE(a, b)
+                         : b_.CreateICmpULE(a, b);
+    case BinaryOp::Gt:
+      return is_float    ? b_.CreateFCmpOGT(a, b)
+             : is_signed ? b_.CreateICmpSGT(a, b)
+                         : b_.CreateICmpUGT(a, b);
+    case BinaryOp::Ge:
+      return is_float    ? b_.CreateFCmpOGE(a, b)
+             : is_signed ? b_.CreateICmpSGE(a, b)
+                         : b_.CreateICmpUGE(a, b);
+    case BinaryOp::And:
+    case BinaryOp::BitAnd:
+      return b_.CreateAnd(a, b);
+    case BinaryOp::Or:
+    case BinaryOp::BitOr:
+      return b_.CreateOr(a, b);
+    case BinaryOp::BitXor:
+      return b_.CreateXor(a, b);
+    case BinaryOp::Shl:
+      return shift(n.op, is_signed, a, b);
+    case BinaryOp::Shr:
+      return shift(n.op, is_signed, a, b);
+  }
+  return nullptr;
+}
+
+Value* KernelBuilder::extreme(bool least, DType d, Value* a, Value* b) {
+  if (d.is_floating()) {
+    auto* v = llvm::cast<llvm::Instruction>(b_.CreateIntrinsic(
+        least ? llvm::Intrinsic::minimum : llvm::Intrinsic::maximum, {a->getType()}, {b, a}));
+    v->setHasNoSignedZeros(true);
+    return v;
+  }
+  Value* less = d.is_int() ? b_.CreateICmpSLT(a, b) : b_.CreateICmpULT(a, b);
+  return least ? b_.CreateSelect(less, a, b) : b_.CreateSelect(less, b, a);
+}
+
+Value* KernelBuilder::tame_divisor(Value* a, Value* b) {
+  if (llvm::isa<llvm::Constant>(b)) return b;
+  llvm::Type* t = b->getType();
+  unsigned bits = t->getScalarSizeInBits();
+  Value* overflow = b_.CreateAnd(
+      b_.CreateICmpEQ(b, constant_int(t, -1)),
+      b_.CreateICmpEQ(a, llvm::ConstantInt::get(t, llvm::APInt::getSignedMinValue(bits))));
+  Value* zero = b_.CreateICmpEQ(b, llvm::Constant::getNullValue(t));
+  return b_.CreateSelect(b_.CreateOr(overflow, zero), constant_int(t, 1), b);
+}
+
+Value* KernelBuilder::rounds_down(Value* a, Value* b) {
+  Value* r = safe_rem(a, b);
+  Value* zero = llvm::Constant::getNullValue(r->getType());
+  Value* signs = b_.CreateICmpSLT(b_.CreateXor(r, b), zero);
+  return b_.CreateAnd(b_.CreateICmpNE(r, zero), signs);
+}
+
+std::optional<int64_t> KernelBuilder::log2_of(const PrimExpr& divisor) {
+  auto v = as_int(divisor);
+  if (!v || *v <= 0 || (*v & (*v - 1)) != 0) return std::nullopt;
+  return std::countr_zero(static_cast<uint64_t>(*v));
+}
+
+Value* KernelBuilder::shift(BinaryOp op, bool is_signed, Value* a, Value* b) {
+  llvm::Type* t = a->getType();
+  unsigned bits = t->getScalarSizeInBits();
+  Value* in_range = b_.CreateICmpULT(b, constant_int(t, bits));
+  Value* amount = b_.CreateSelect(in_range, b, constant_int(t, bits - 1));
+  if (op == BinaryOp::Shr && is_signed) return b_.CreateAShr(a, amount);
+  Value* v = op == BinaryOp::Shl ? b_.CreateShl(a, amount) : b_.CreateLShr(a, amount);
+  return b_.CreateSelect(in_range, v, llvm::Constant::getNullValue(t));
+}
+
+Value* KernelBuilder::select(const SelectNode& n) {
+  Value* cond = expr(n.cond);
+  bool reads = false;
+  for (const PrimExpr& side : {n.true_value, n.false_value}) {
+    post_order(side, [&](const Node& x) { reads |= x.kind() == tir::ExprKind::Load; });
+  }
+  if (!reads) return b_.CreateSelect(cond, expr(n.true_value), expr(n.false_value));
+  if (!cond->getType()->isVectorTy()) {
+    auto* then_block = BasicBlock::Create(context_, "then", function_);
+    auto* else_block = BasicBlock::Create(context_, "else", function_);
+    auto* next = BasicBlock::Create(context_, "next", function_);
+    b_.CreateCondBr(cond, then_block, else_block);
+    b_.SetInsertPoint(then_block);
+    size_t mark = cached_.size();
+    Value* t = expr(n.true_value);
+    forget(mark);
+    auto* then_end = b_.GetInsertBlock();
+    b_.CreateBr(next);
+    b_.SetInsertPoint(else_block);
+    Value* f = expr(n.false_value);
+    forget(mark);
+    auto* else_end = b_.GetInsertBlock();
+    b_.CreateBr(next);
+    b_.SetInsertPoint(next);
+    auto* phi = b_.CreatePHI(t->getType(), 2);
+    phi->addIncoming(t, then_end);
+    phi->addIncoming(f, else_end);
+    return phi;
+  }
+  // Each side reads only in its own lanes.
+  Value* t = masked(n.true_value, cond);
+  Value* f = masked(n.false_value, b_.CreateNot(cond));
+  return b_.CreateSelect(cond, t, f);
+}
+
+Value* KernelBuilder::masked(const PrimExpr& e, Value* mask) {
+  Value* outer = side_mask_;
+  if (outer != nullptr && outer->getType() == mask->getType()) mask = b_.CreateAnd(outer, mask);
+  side_mask_ = mask;
+  size_t mark = cached_.size();
+  Value* v = expr(e);
+  forget(mark);
+  side_mask_ = outer;
+  return v;
+}
+
+Value* KernelBuilder::cast_value(const CastNode& n) {
+  DType from = n.value->dtype, to = n.dtype;
+  Value* v = expr(n.value);
+  llvm::Type* t = value_type(to);
+  if (from == to) return v;
+  if (to.is_bool()) {
+    if (from.is_floating()) return b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType()));
+    return b_.CreateICmpNE(v, llvm::Constant::getNullValue(v->getType()));
+  }
+  if (from.is_bool()) return to.is_floating() ? b_.CreateUIToFP(v, t) : b_.CreateZExt(v, t);
+  if (from.is_floating() && to.is_floating()) return rounded(to, b_.CreateFPCast(v, t));
+  if (from.is_floating()) {
+    return b_.CreateIntrinsic(
+        to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {t, v->getType()},
+        {v});
+  }
+  if (to.is_floating())
+    return rounded(to, from.is_int() ? b_.CreateSIToFP(v, t) : b_.CreateUIToFP(v, t));
+  return b_.CreateIntCast(v, t, from.is_int());
+}
+
+}  // namespace relay::codegen

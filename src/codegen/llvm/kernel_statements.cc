@@ -1,0 +1,238 @@
+#include "codegen/llvm/kernel_code.h"
+
+#include <map>
+
+#include "node/walk.h"
+#include "runtime/core/kernel_abi.h"
+
+namespace relay::codegen {
+namespace {
+
+// What a function keeps on the stack, at most; further buffers come from the runtime's scratch
+// memory. Threads of the pool may have stacks as small as 256 KB.
+constexpr int64_t kMaxStackBytes = 32 * 1024;
+
+}  // namespace
+
+void KernelBuilder::forget(size_t mark) {
+  for (; cached_.size() > mark; cached_.pop_back()) cache_.erase(cached_.back());
+}
+
+void KernelBuilder::statement(const StmtNode* s) {
+  forget(0);
+  switch (s->kind()) {
+    case StmtKind::Seq:
+      for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts) statement(inner.get());
+      return;
+    case StmtKind::Store:
+      store(*static_cast<const StoreNode*>(s));
+      return;
+    case StmtKind::For:
+      loop(*static_cast<const ForNode*>(s));
+      return;
+    case StmtKind::If: {
+      auto& i = *static_cast<const tir::IfNode*>(s);
+      Value* cond = expr(i.cond);
+      auto* then_block = BasicBlock::Create(context_, "then", function_);
+      auto* else_block = i.else_body ? BasicBlock::Create(context_, "else", function_) : nullptr;
+      auto* next = BasicBlock::Create(context_, "next", function_);
+      b_.CreateCondBr(cond, then_block, else_block != nullptr ? else_block : next);
+      b_.SetInsertPoint(then_block);
+      statement(i.then_body.get());
+      b_.CreateBr(next);
+      if (else_block != nullptr) {
+        b_.SetInsertPoint(else_block);
+        statement(i.else_body.get());
+        b_.CreateBr(next);
+      }
+      b_.SetInsertPoint(next);
+      return;
+    }
+    case StmtKind::Allocate:
+      allocate(*static_cast<const AllocateNode*>(s));
+      return;
+    case StmtKind::LetStmt: {
+      auto& l = *static_cast<const LetStmtNode*>(s);
+      vars_[l.var.get()] = expr(l.value);
+      statement(l.body.get());
+      vars_.erase(l.var.get());
+      return;
+    }
+    case StmtKind::Check: {
+      auto& c = *static_cast<const CheckNode*>(s);
+      require(expr(c.cond), b_.getInt32(static_cast<uint32_t>(c.error)));
+      return;
+    }
+    case StmtKind::Evaluate:
+      expr(static_cast<const EvaluateNode*>(s)->value);
+      return;
+    default:
+      unsupported(f_.name, "statement " + std::string(s->info().name) + " is not lowered");
+  }
+}
+
+void KernelBuilder::loop(const ForNode& l) {
+  if (l.loop_kind == ForKind::Parallel && !in_parallel_) {
+    parallel_loop(l);
+    return;
+  }
+  if (l.loop_kind == ForKind::ThreadBound) unsupported(f_.name, "GPU threads on a CPU");
+  Value* begin = expr(l.min);
+  Value* end = b_.CreateNSWAdd(begin, expr(l.extent));
+  counted_loop(l, begin, end);
+}
+
+void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
+  auto order = l.annotations.find("order");
+  bool backward = order != l.annotations.end() && order->second == "backward";
+  auto body = [&] { statement(l.body.get()); };
+  if (!backward) {
+    counted_loop(l.var, begin, end, body);
+    return;
+  }
+  Value* last =
+      b_.CreateNSWSub(b_.CreateNSWAdd(begin, end), llvm::ConstantInt::get(begin->getType(), 1));
+  Var count = tir::var(l.var->name + "_back", l.var->dtype);
+  counted_loop(count, begin, end, [&] {
+    vars_[l.var.get()] = b_.CreateNSWSub(last, vars_.at(count.get()));
+    body();
+    vars_.erase(l.var.get());
+  });
+}
+
+void KernelBuilder::parallel_loop(const ForNode& l) {
+  std::vector<const Node*> pointers, scalars;
+  free_values(l, pointers, scalars);
+  std::vector<llvm::Type*> types;
+  for (const Node* p : pointers) types.push_back(buffers_.at(p)->getType());
+  for (const Node* v : scalars) types.push_back(vars_.at(v)->getType());
+  types.push_back(b_.getInt64Ty());
+  types.push_back(b_.getPtrTy());
+  std::vector<llvm::Type*> env_types = types;
+  types.push_back(b_.getInt64Ty());
+  types.push_back(b_.getInt64Ty());
+  auto* env_type = llvm::StructType::get(context_, env_types);
+  std::string name = f_.name + "_parallel" + std::to_string(parallel_count_++);
+  llvm::Function* inner = make_function(name + "_body", types, true);
+  llvm::Function* outer =
+      make_function(name, {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, true);
+
+  // The call in this function.
+  Value* env = stack_slot(env_type);
+  unsigned field = 0;
+  for (const Node* p : pointers)
+    b_.CreateStore(buffers_.at(p), b_.CreateStructGEP(env_type, env, field++));
+  for (const Node* v : scalars)
+    b_.CreateStore(vars_.at(v), b_.CreateStructGEP(env_type, env, field++));
+  Value* min = expr(l.min);
+  b_.CreateStore(min, b_.CreateStructGEP(env_type, env, field++));
+  b_.CreateStore(ctx_, b_.CreateStructGEP(env_type, env, field));
+  Value* extent = expr(l.extent);
+  auto* callback_type = llvm::FunctionType::get(
+      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
+  Value* callback = b_.CreateLoad(
+      b_.getPtrTy(),
+      b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, parallel_for)));
+  Value* code = b_.CreateCall(callback_type, callback, {ctx_, outer, env, extent});
+  require(b_.CreateICmpEQ(code, b_.getInt32(0)), code);
+
+  // The functions, with this one's state put aside.
+  auto saved = std::make_tuple(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_,
+                               stack_bytes_, b_.saveIP());
+  b_.SetInsertPoint(BasicBlock::Create(context_, "entry", outer));
+  std::vector<Value*> args;
+  for (unsigned i = 0; i < env_types.size(); ++i) {
+    args.push_back(b_.CreateLoad(env_types[i], b_.CreateStructGEP(env_type, outer->getArg(0), i)));
+  }
+  args.push_back(outer->getArg(1));
+  args.push_back(outer->getArg(2));
+  b_.CreateRet(b_.CreateCall(inner, args));
+
+  unsigned arg = 0;
+  for (const Node* p : pointers) {
+    if (!shared_.contains(p)) inner->getArg(arg)->addAttr(llvm::Attribute::NoAlias);
+    buffers_[p] = inner->getArg(arg++);
+  }
+  for (const Node* v : scalars) vars_[v] = inner->getArg(arg++);
+  Value* first = inner->getArg(arg++);
+  ctx_ = inner->getArg(arg++);
+  in_parallel_ = true;
+  begin_function(inner);
+  Value* begin = b_.CreateNSWAdd(first, inner->getArg(arg++));
+  Value* end = b_.CreateNSWAdd(first, inner->getArg(arg));
+  counted_loop(l, begin, end);
+  finish_function();
+  forget(0);
+  in_parallel_ = false;
+  std::tie(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_, stack_bytes_,
+           std::ignore) = saved;
+  b_.restoreIP(std::get<9>(saved));
+}
+
+void KernelBuilder::free_values(const ForNode& l, std::vector<const Node*>& pointers,
+                                std::vector<const Node*>& scalars) {
+  std::unordered_set<const Node*> seen;
+  post_order(ref(l), [&](const Node& n) {
+    if (n.kind() == OtherKind::Buffer && buffers_.contains(&n) && seen.insert(&n).second)
+      pointers.push_back(&n);
+    if (n.kind() == tir::ExprKind::Var && vars_.contains(&n) && &n != l.var.get() &&
+        seen.insert(&n).second) {
+      scalars.push_back(&n);
+    }
+  });
+}
+
+Value* KernelBuilder::stack_slot(llvm::Type* type, uint64_t align) {
+  llvm::IRBuilder<> at(entry_, entry_->end());
+  auto* slot = at.CreateAlloca(type);
+  slot->setAlignment(llvm::Align(align));
+  return slot;
+}
+
+Value* KernelBuilder::scratch(llvm::IRBuilder<>& at, Value* bytes) {
+  auto* type = llvm::FunctionType::get(at.getPtrTy(), {at.getPtrTy(), at.getInt64Ty()}, false);
+  Value* callback = at.CreateLoad(
+      at.getPtrTy(),
+      at.CreateConstGEP1_64(at.getInt8Ty(), ctx_, offsetof(relay_kernel_context, scratch)));
+  auto* call = at.CreateCall(type, callback, {ctx_, bytes});
+  call->addRetAttr(llvm::Attribute::NoAlias);
+  return call;
+}
+
+void KernelBuilder::allocate(const AllocateNode& a) {
+  int64_t elements = 1;
+  bool constant = true;
+  for (const PrimExpr& d : a.buffer->shape) {
+    auto size = as_int(d);
+    constant = constant && size.has_value();
+    if (size) elements *= *size;
+  }
+  llvm::Type* element = memory_type(a.buffer->dtype.element());
+  int64_t bytes = elements * static_cast<int64_t>(a.buffer->dtype.element().bytes());
+  // A register tile is a few kilobytes; one that could not be shrunk is memory like any other.
+  bool tile = a.buffer->scope == Scope::Register && bytes <= kMaxStackBytes;
+  bool on_stack = constant && (tile || stack_bytes_ + bytes <= kMaxStackBytes);
+  if (on_stack) {
+    stack_bytes_ += bytes;
+    buffers_[a.buffer.get()] = stack_slot(
+        llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))), 64);
+  } else {
+    Value* memory = nullptr;
+    if (constant) {
+      // In the entry block, so that a loop around the allocation asks once.
+      llvm::IRBuilder<> at(entry_, entry_->end());
+      memory = scratch(at, at.getInt64(static_cast<uint64_t>(bytes)));
+    } else {
+      Value* size = b_.getInt64(a.buffer->dtype.element().bytes());
+      for (const PrimExpr& d : a.buffer->shape) size = b_.CreateMul(size, expr(d));
+      memory = scratch(b_, size);
+    }
+    require(b_.CreateIsNotNull(memory), b_.getInt32(RELAY_KERNEL_OUT_OF_MEMORY));
+    buffers_[a.buffer.get()] = memory;
+  }
+  alignment_[a.buffer.get()] = a.buffer->dtype.element().bytes();
+  statement(a.body.get());
+  buffers_.erase(a.buffer.get());
+}
+
+}  // namespace relay::codegen
