@@ -1,0 +1,152 @@
+#include "tir/arith/analyzer_impl.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tir/scalar.h"
+
+namespace relay::tir {
+
+namespace {
+
+constexpr size_t kMaxFacts = 256;
+
+}  // namespace
+
+Bounds Analyzer::Impl::atom_bounds(const PrimExprNode* n) {
+  auto it = known_bounds.find(n);
+  if (it != known_bounds.end()) return it->second;
+  Bounds out;
+  if (auto* v = as<VarNode>(n)) {
+    auto r = ranges.find(v);
+    if (r != ranges.end()) out = r->second;
+  } else if (auto* i = as<IntImmNode>(n)) {
+    out = Bounds::exactly(i->value);
+  } else if (auto* c = as<CastNode>(n)) {
+    out = cast_bounds(*c);
+  } else if (auto* s = as<SelectNode>(n)) {
+    out = hull(bounds(s->true_value), bounds(s->false_value));
+  } else if (auto* b = as<BinaryNode>(n)) {
+    auto c = as_int(b->b);
+    switch (b->op) {
+      case BinaryOp::FloorDiv:
+        if (c && *c > 0) {
+          out = tir::floor_div(bounds(b->a), *c);
+        } else if (Bounds x = bounds(b->a), y = bounds(b->b); x.min >= 0 && y.min >= 1) {
+          out = {0, x.has_max() ? floor_div_int(x.max, y.min) : Bounds::kNoMax};
+        }
+        break;
+      case BinaryOp::FloorMod:
+        if (c && *c > 0) {
+          out = {0, *c - 1};
+          if (Bounds x = bounds(b->a); x.min >= 0) out.max = std::min(out.max, x.max);
+        } else if (Bounds y = bounds(b->b); y.min >= 1) {
+          out = {0, y.has_max() ? y.max - 1 : Bounds::kNoMax};
+        }
+        break;
+      case BinaryOp::Min: {
+        Bounds x = bounds(b->a), y = bounds(b->b);
+        out = {std::min(x.min, y.min), std::min(x.max, y.max)};
+        break;
+      }
+      case BinaryOp::Max: {
+        Bounds x = bounds(b->a), y = bounds(b->b);
+        out = {std::max(x.min, y.min), std::max(x.max, y.max)};
+        break;
+      }
+      case BinaryOp::Mul:
+        out = bounds(b->a) * bounds(b->b);
+        break;
+      default:
+        break;
+    }
+  }
+  known_bounds.emplace(n, out);
+  return out;
+}
+
+Bounds Analyzer::Impl::cast_bounds(const CastNode& c) {
+  DType from = c.value->dtype;
+  if (from.is_bool()) return {0, 1};
+  if (!from.is_integer() || from.bits >= 64) return {};
+  int64_t one = 1;
+  return from.is_uint() ? Bounds{0, (one << from.bits) - 1}
+                        : Bounds{-(one << (from.bits - 1)), (one << (from.bits - 1)) - 1};
+}
+
+Bounds Analyzer::Impl::plain_bounds(const Linear& l) {
+  Bounds out = Bounds::exactly(l.constant);
+  for (const auto& [atom, k] : l.terms) out = out + atom_bounds(atom) * k;
+  return out;
+}
+
+int64_t Analyzer::Impl::sharper_max(const Linear& l, int64_t max) {
+  for (const Fact& f : facts) {
+    bool shares = false;
+    for (const auto& [atom, k] : f.sum.terms) {
+      for (const auto& [other, m] : l.terms) shares |= atom == other && (k > 0) == (m > 0);
+    }
+    if (!shares) continue;
+    auto rest = add_scaled(l, f.sum, -1, order);
+    if (!rest || rest->terms.size() >= l.terms.size() + 1) continue;
+    Bounds r = plain_bounds(*rest) + Bounds{Bounds::kNoMin, f.max};
+    max = std::min(max, r.max);
+  }
+  return max;
+}
+
+Bounds Analyzer::Impl::linear_bounds(const Linear& l) {
+  Bounds out = plain_bounds(l);
+  if (facts.empty() || l.terms.empty()) return out;
+  out.max = sharper_max(l, out.max);
+  if (auto negated = add_scaled({}, l, -1, order)) {
+    int64_t m = sharper_max(*negated, Bounds::kNoMax);
+    if (m != Bounds::kNoMax && m > Bounds::kNoMin + 1) out.min = std::max(out.min, -m);
+  }
+  return out;
+}
+
+Bounds Analyzer::Impl::bounds(const PrimExpr& e) {
+  if (e->dtype == kIndex) return linear_bounds(linear(e));
+  if (auto* i = as<IntImmNode>(e)) return Bounds::exactly(i->value);
+  return {};
+}
+
+Bounds Analyzer::Impl::difference(const PrimExpr& a, const PrimExpr& b) {
+  auto l = add_scaled(linear(a), linear(b), -1, order);
+  return l ? linear_bounds(*l) : Bounds{};
+}
+
+Analyzer::Modular Analyzer::Impl::modular(const Linear& l) {
+  Modular out{0, l.constant};
+  for (const auto& [atom, k] : l.terms) {
+    int64_t factor = k;
+    if (auto* b = as_binary(atom, BinaryOp::Mul)) {
+      int64_t g = std::gcd(modular(linear(b->a)).modulus, modular(linear(b->a)).remainder);
+      if (g > 1) (void)__builtin_mul_overflow(k, g, &factor);
+    }
+    out.modulus = std::gcd(out.modulus, factor);
+  }
+  if (out.modulus > 0) out.remainder = floor_mod_int(out.remainder, out.modulus);
+  return out;
+}
+
+void Analyzer::Impl::add_fact(Linear sum, int64_t max) {
+  if (facts.size() >= kMaxFacts || sum.terms.empty()) return;
+  if (__builtin_sub_overflow(max, sum.constant, &max)) return;
+  sum.constant = 0;
+  facts.push_back(Fact{std::move(sum), max});
+}
+
+void Analyzer::Impl::add_comparison(const BinaryNode& b) {
+  if (!(b.a->dtype == kIndex)) return;
+  auto ab = add_scaled(linear(b.a), linear(b.b), -1, order);
+  auto ba = add_scaled(linear(b.b), linear(b.a), -1, order);
+  if (!ab || !ba) return;
+  if (b.op == BinaryOp::Lt) add_fact(*ab, -1);
+  if (b.op == BinaryOp::Le || b.op == BinaryOp::Eq) add_fact(*ab, 0);
+  if (b.op == BinaryOp::Gt) add_fact(*ba, -1);
+  if (b.op == BinaryOp::Ge || b.op == BinaryOp::Eq) add_fact(*ba, 0);
+}
+
+}  // namespace relay::tir

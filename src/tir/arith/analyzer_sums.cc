@@ -1,0 +1,247 @@
+#include "tir/arith/analyzer_impl.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tir/scalar.h"
+
+namespace relay::tir {
+
+namespace {
+
+// More terms than this are not collected: a sum of that many parts is no index.
+constexpr size_t kMaxTerms = 48;
+
+}  // namespace
+
+std::optional<Linear> add_scaled(const Linear& a, const Linear& b, int64_t k,
+                                 const std::unordered_map<const Node*, size_t>& order) {
+  Linear out;
+  int64_t scaled;
+  if (__builtin_mul_overflow(b.constant, k, &scaled) ||
+      __builtin_add_overflow(a.constant, scaled, &out.constant)) {
+    return std::nullopt;
+  }
+  out.terms.reserve(a.terms.size() + b.terms.size());
+  auto x = a.terms.begin();
+  auto y = b.terms.begin();
+  while (x != a.terms.end() || y != b.terms.end()) {
+    bool take_x =
+        y == b.terms.end() || (x != a.terms.end() && order.at(x->first) <= order.at(y->first));
+    bool take_y = x == a.terms.end() || (y != b.terms.end() && (!take_x || x->first == y->first));
+    const PrimExprNode* atom = take_x ? x->first : y->first;
+    int64_t coefficient = take_x ? x->second : 0;
+    if (take_y) {
+      if (__builtin_mul_overflow(y->second, k, &scaled) ||
+          __builtin_add_overflow(coefficient, scaled, &coefficient)) {
+        return std::nullopt;
+      }
+      ++y;
+    }
+    if (take_x) ++x;
+    if (coefficient != 0) out.terms.emplace_back(atom, coefficient);
+  }
+  if (out.terms.size() > kMaxTerms) return std::nullopt;
+  return out;
+}
+
+const Linear& Analyzer::Impl::linear(const PrimExpr& given) {
+  PrimExpr e = intern(given);
+  auto it = linear_forms.find(e.get());
+  if (it != linear_forms.end()) return it->second;
+  Linear out;
+  auto* b = as<BinaryNode>(e);
+  std::optional<Linear> sum;
+  if (auto c = as_int(e)) {
+    out.constant = *c;
+  } else {
+    if (b && b->op == BinaryOp::Add) sum = add_scaled(linear(b->a), linear(b->b), 1, order);
+    if (b && b->op == BinaryOp::Sub) sum = add_scaled(linear(b->a), linear(b->b), -1, order);
+    if (b && b->op == BinaryOp::Mul) {
+      if (auto k = as_int(b->b)) sum = add_scaled({}, linear(b->a), *k, order);
+    }
+    if (sum) {
+      out = std::move(*sum);
+    } else {
+      out.terms.emplace_back(e.get(), 1);
+    }
+  }
+  return linear_forms.emplace(e.get(), std::move(out)).first->second;
+}
+
+PrimExpr Analyzer::Impl::from_linear(const Linear& l) {
+  PrimExpr e;
+  auto term = [&](const PrimExprNode* atom, int64_t k) {
+    return make_binary(BinaryOp::Mul, relay::ref(*atom), index(k));
+  };
+  for (const auto& [atom, k] : l.terms) {
+    if (k > 0) e = e ? make_binary(BinaryOp::Add, e, term(atom, k)) : term(atom, k);
+  }
+  for (const auto& [atom, k] : l.terms) {
+    if (k >= 0) continue;
+    if (!e) {
+      e = term(atom, k);
+    } else if (k == Bounds::kNoMin) {
+      e = make_binary(BinaryOp::Add, e, term(atom, k));
+    } else {
+      e = make_binary(BinaryOp::Sub, e, term(atom, -k));
+    }
+  }
+  if (!e) return intern(index(l.constant));
+  e = make_binary(BinaryOp::Add, e, index(l.constant));
+  linear_forms.try_emplace(e.get(), l);
+  return e;
+}
+
+Linear Analyzer::Impl::join_div_mod(Linear l) {
+  for (size_t round = 0; round < 8; ++round) {
+    bool changed = false;
+    for (const auto& [atom, k] : l.terms) {
+      auto* mod = as_binary(atom, BinaryOp::FloorMod);
+      if (mod == nullptr) continue;
+      auto c = as_int(mod->b);
+      int64_t wanted;
+      if (!c || *c <= 0 || __builtin_mul_overflow(*c, k, &wanted)) continue;
+      // Either x // c itself stands beside it, or its quotient is a sum of several terms.
+      PrimExpr quotient = floor_div_of(mod->a, *c);
+      auto joined =
+          add_scaled(l, linear(relay::ref(*static_cast<const PrimExprNode*>(atom))), -k, order);
+      if (!joined) continue;
+      auto reduced = add_scaled(*joined, linear(quotient), -wanted, order);
+      if (!reduced || reduced->terms.size() >= joined->terms.size()) continue;
+      auto result = add_scaled(*reduced, linear(mod->a), k, order);
+      if (!result) continue;
+      l = std::move(*result);
+      changed = true;
+      break;
+    }
+    if (!changed) break;
+  }
+  return l;
+}
+
+PrimExpr Analyzer::Impl::sum(const PrimExpr& a, const PrimExpr& b, int64_t k) {
+  auto l = add_scaled(linear(a), linear(b), k, order);
+  if (!l) return nullptr;
+  return from_linear(join_div_mod(std::move(*l)));
+}
+
+Analyzer::Impl::Split Analyzer::Impl::split(const Linear& l, int64_t c) {
+  Split s;
+  for (const auto& [atom, k] : l.terms) {
+    if (k % c == 0) {
+      s.quotient.terms.emplace_back(atom, k / c);
+    } else {
+      s.rest.terms.emplace_back(atom, k);
+    }
+  }
+  s.quotient.constant = floor_div_int(l.constant, c);
+  s.rest.constant = floor_mod_int(l.constant, c);
+  return s;
+}
+
+int64_t Analyzer::Impl::gcd_of_terms(const Linear& l, int64_t c) {
+  int64_t g = c;
+  for (const auto& term : l.terms) g = std::gcd(g, term.second);
+  return g;
+}
+
+Linear Analyzer::Impl::divided(const Linear& l, int64_t g) {
+  Linear out;
+  for (const auto& [atom, k] : l.terms) out.terms.emplace_back(atom, k / g);
+  out.constant = floor_div_int(l.constant, g);
+  return out;
+}
+
+PrimExpr Analyzer::Impl::floor_div_of(const PrimExpr& a, int64_t c) {
+  if (c == 1) return a;
+  Split s = split(linear(a), c);
+  Bounds r = linear_bounds(s.rest);
+  if (r.has_min() && r.has_max() && floor_div_int(r.min, c) == floor_div_int(r.max, c)) {
+    s.quotient.constant += floor_div_int(r.min, c);
+    return from_linear(join_div_mod(s.quotient));
+  }
+  // floor((g*x + r) / (g*d)) = floor((x + floor(r/g)) / d)
+  if (int64_t g = gcd_of_terms(s.rest, c); g > 1) {
+    PrimExpr inner = floor_div_of(from_linear(divided(s.rest, g)), c / g);
+    return sum(from_linear(s.quotient), inner, 1);
+  }
+  if (s.rest.constant == 0 && s.rest.terms.size() == 1 && s.rest.terms[0].second == 1) {
+    const PrimExprNode* atom = s.rest.terms[0].first;
+    if (auto* inner = as_binary(atom, BinaryOp::FloorDiv)) {
+      auto d = as_int(inner->b);
+      int64_t product;
+      if (d && *d > 0 && !__builtin_mul_overflow(*d, c, &product)) {
+        return sum(from_linear(s.quotient), floor_div_of(inner->a, product), 1);
+      }
+    }
+    if (auto* inner = as_binary(atom, BinaryOp::FloorMod)) {
+      auto m = as_int(inner->b);
+      if (m && *m % c == 0) {
+        return sum(from_linear(s.quotient), floor_mod_of(floor_div_of(inner->a, c), *m / c), 1);
+      }
+    }
+  }
+  PrimExpr rest = make_binary(BinaryOp::FloorDiv, from_linear(s.rest), index(c));
+  if (s.quotient.terms.empty() && s.quotient.constant == 0) return rest;
+  return sum(from_linear(s.quotient), rest, 1);
+}
+
+PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
+  if (c == 1) return intern(index(0));
+  Linear rest = split(linear(a), c).rest;
+  // k*(x %% m) with c dividing k*m is k*x modulo c.
+  for (size_t i = 0; i < rest.terms.size(); ++i) {
+    auto [atom, k] = rest.terms[i];
+    auto* inner = as_binary(atom, BinaryOp::FloorMod);
+    auto m = inner ? as_int(inner->b) : std::nullopt;
+    int64_t product;
+    if (!m || __builtin_mul_overflow(*m, k, &product) || product % c != 0) continue;
+    auto replaced = add_scaled(rest, linear(relay::ref(*atom)), -k, order);
+    if (replaced) replaced = add_scaled(*replaced, linear(inner->a), k, order);
+    if (!replaced) continue;
+    rest = split(*replaced, c).rest;
+    i = static_cast<size_t>(-1);
+  }
+  Bounds r = linear_bounds(rest);
+  if (r.has_min() && r.has_max() && floor_div_int(r.min, c) == floor_div_int(r.max, c)) {
+    rest.constant -= floor_div_int(r.min, c) * c;
+    return from_linear(rest);
+  }
+  if (int64_t g = gcd_of_terms(rest, c); g > 1) {
+    PrimExpr inner = floor_mod_of(from_linear(divided(rest, g)), c / g);
+    return sum(intern(index(rest.constant % g)), inner, g);
+  }
+  return make_binary(BinaryOp::FloorMod, from_linear(rest), index(c));
+}
+
+PrimExpr Analyzer::Impl::symbolic_div_mod(bool want_div, const PrimExpr& a, const PrimExpr& d) {
+  if (linear(d).terms.size() != 1 || linear(d).constant != 0 || linear(d).terms[0].second != 1) {
+    return nullptr;
+  }
+  Linear quotient;
+  Linear rest;
+  rest.constant = linear(a).constant;
+  for (const auto& [atom, k] : Linear(linear(a)).terms) {
+    auto* product = as_binary(atom, BinaryOp::Mul);
+    if (atom == d.get()) {
+      quotient.constant += k;
+    } else if (product && product->b == d) {
+      auto sum = add_scaled(quotient, linear(product->a), k, order);
+      if (!sum) return nullptr;
+      quotient = std::move(*sum);
+    } else if (product && product->a == d) {
+      auto sum = add_scaled(quotient, linear(product->b), k, order);
+      if (!sum) return nullptr;
+      quotient = std::move(*sum);
+    } else {
+      rest.terms.emplace_back(atom, k);
+    }
+  }
+  if (linear_bounds(rest).min < 0) return nullptr;
+  auto below = add_scaled(rest, linear(d), -1, order);
+  if (!below || linear_bounds(*below).max >= 0) return nullptr;
+  return from_linear(want_div ? quotient : rest);
+}
+
+}  // namespace relay::tir

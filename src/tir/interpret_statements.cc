@@ -1,0 +1,306 @@
+#include "tir/interpret_translator.h"
+
+#include <algorithm>
+
+#include "node/walk.h"
+#include "tir/passes/statements.h"
+
+namespace relay::tir::interpret_detail {
+
+void Translator::add_memory(const Buffer& b, bool parameter) {
+  Memory memory;
+  memory.buffer = b;
+  memory.element_bytes = interpret_detail::element_bytes(b->dtype, storage_of(parameter));
+  for (const PrimExpr& e : b->shape) memory.shape_slots.push_back(evaluate(e).slot);
+  for (const PrimExpr& e : b->memory_shape()) memory.memory_slots.push_back(evaluate(e).slot);
+  memories_[b.get()] = static_cast<int32_t>(memory_.size());
+  parameters_.push_back(parameter);
+  memory_.push_back(std::move(memory));
+}
+
+int32_t Translator::memory_of(const Buffer& b) const {
+  auto it = memories_.find(b.get());
+  RELAY_CHECK(it != memories_.end(), "buffer " + b->name + " is used where it has no memory");
+  return it->second;
+}
+
+int32_t Translator::add_access(const Buffer& b, const std::vector<Value>& indices, int lane,
+                               bool is_store) {
+  RELAY_CHECK(indices.size() == b->shape.size() || indices.size() == 1,
+              std::to_string(indices.size()) + " indices for buffer " + b->name);
+  Access access;
+  access.memory = memory_of(b);
+  access.is_store = is_store;
+  for (const Value& v : indices) access.indices.push_back(v.lane(lane));
+  accesses_.push_back(std::move(access));
+  return static_cast<int32_t>(accesses_.size()) - 1;
+}
+
+std::vector<Value> Translator::values_of(const std::vector<PrimExpr>& list) const {
+  std::vector<Value> out;
+  for (const PrimExpr& e : list) out.push_back(at(e));
+  return out;
+}
+
+void Translator::step_load(const LoadNode& n) {
+  const Storage storage = storage_of(parameters_[static_cast<size_t>(memory_of(n.buffer))]);
+  DType dtype = n.buffer->dtype;
+  int lanes = n.dtype.lanes;
+  bool guarded = n.predicate || top().masked;
+  // Consecutive elements are one instruction.
+  auto* run = n.indices.size() == 1 ? as<RampNode>(n.indices[0]) : nullptr;
+  if (run != nullptr && as_int(run->stride) == 1 && !guarded) {
+    if (!ready(run->base)) return;
+    Value v = here(lanes);
+    Instr i = instr({.run = load_run_handler(dtype, storage), .dst = v.slot});
+    i.a = add_access(n.buffer, {at(run->base)}, 0, /*is_store=*/false);
+    i.lanes.count = static_cast<uint16_t>(lanes);
+    emit_to(top_index(), i);
+    return finish(n, v);
+  }
+  if (!all_ready(n.indices)) return;
+  if (n.predicate && !ready(n.predicate)) return;
+  std::vector<Value> indices = values_of(n.indices);
+  Value mask;
+  if (n.predicate) mask = at(n.predicate);
+  if (top().masked) {
+    Value outer = mask_for(lanes);
+    mask = n.predicate ? operation({&outer, &mask}, lanes, and_handler) : outer;
+  }
+  Handler handler = load_handler(dtype, storage, indices.size(), guarded);
+  Value v = here(lanes);
+  for (int l = 0; l < lanes; ++l) {
+    emit({.run = handler,
+          .dst = v.lane(l),
+          .a = add_access(n.buffer, indices, l, /*is_store=*/false),
+          .c = guarded ? mask.lane(l) : 0});
+  }
+  finish(n, v);
+}
+
+void Translator::store(const StoreNode& s, bool guarded) {
+  std::vector<Value> indices;
+  for (const PrimExpr& e : s.indices) indices.push_back(evaluate(e));
+  Value value = evaluate(s.value);
+  Value mask = guarded ? evaluate(s.predicate) : Value{};
+  if (options_.max_steps > 0) emit({.run = &count_step});
+  int32_t memory = memory_of(s.buffer);
+  const Storage storage = storage_of(parameters_[static_cast<size_t>(memory)]);
+  Handler handler = store_handler(s.buffer->dtype, storage, indices.size(), guarded);
+  for (int l = 0; l < s.value->dtype.lanes; ++l) {
+    emit({.run = handler,
+          .a = add_access(s.buffer, indices, l, /*is_store=*/true),
+          .b = value.lane(l),
+          .c = guarded ? mask.lane(l) : 0});
+  }
+}
+
+void Translator::statements(const Stmt& body) {
+  stack_.push_back({body.get()});
+  while (!stack_.empty()) statement(stack_.back());
+}
+
+Value Translator::once(const PrimExpr& e) {
+  open();
+  Value v = evaluate(e);
+  close();
+  return clamp_scope(v);
+}
+
+void Translator::statement(StmtFrame& f) {
+  switch (f.node->kind()) {
+    case StmtKind::Seq: {
+      auto& s = static_cast<const SeqNode&>(*f.node);
+      if (f.state == s.stmts.size()) return leave();
+      return enter(s.stmts[f.state++]);
+    }
+    case StmtKind::Store:
+      step_store(static_cast<const StoreNode&>(*f.node));
+      return leave();
+    case StmtKind::For:
+      return step_for(static_cast<const ForNode&>(*f.node), f);
+    case StmtKind::Block:
+      return step_block(static_cast<const BlockNode&>(*f.node), f);
+    case StmtKind::If:
+      return step_if(static_cast<const IfNode&>(*f.node), f);
+    case StmtKind::Allocate: {
+      auto& s = static_cast<const AllocateNode&>(*f.node);
+      if (f.state++ > 0) {
+        memories_.erase(s.buffer.get());
+        return leave();
+      }
+      open();
+      add_memory(s.buffer, /*parameter=*/false);
+      close();
+      emit({.run = &allocate, .a = memories_.at(s.buffer.get())});
+      return enter(s.body);
+    }
+    case StmtKind::LetStmt: {
+      auto& s = static_cast<const LetStmtNode&>(*f.node);
+      if (f.state++ > 0) {
+        close();
+        return leave();
+      }
+      Value v = once(s.value);
+      open();
+      bind(s.var, v);
+      return enter(s.body);
+    }
+    case StmtKind::Check: {
+      auto& s = static_cast<const CheckNode&>(*f.node);
+      emit_numbered({.run = &check, .a = once(s.cond).slot}, s.error);
+      return leave();
+    }
+    case StmtKind::Evaluate:
+      once(static_cast<const EvaluateNode&>(*f.node).value);
+      return leave();
+    default:
+      internal_error(__FILE__, __LINE__,
+                     "a " + std::string(f.node->info().name) + " in the kernel " + f_.name);
+  }
+}
+
+void Translator::step_store(const StoreNode& s) {
+  open();
+  if (s.predicate && s.value->dtype.is_scalar()) {
+    Value cond = evaluate(s.predicate);
+    open(/*own_code=*/true, level());
+    store(s, /*guarded=*/false);
+    emit_branch(cond, close(), -1);
+  } else {
+    store(s, s.predicate != nullptr);
+  }
+  close();
+}
+
+void Translator::step_for(const ForNode& s, StmtFrame& f) {
+  if (f.state == 0 && !f.guarded) {
+    f.guarded = true;
+    if (Stmt init = init_of_empty(s)) {
+      kept_.push_back(init);
+      return enter(init);
+    }
+  }
+  if (f.state++ == 0) {
+    f.value = once(s.min);
+    f.extent = once(s.extent).slot;
+    f.var = {new_slots(1), 0, level() + 1, 0};
+    Value var = f.var;
+    open(/*own_code=*/true, level() + 1);
+    bind(s.var, var);
+    return enter(s.body);
+  }
+  int piece = close();
+  int32_t stop = new_slots(1);
+  int body = new_label(), after = new_label();
+  emit_numbered(
+      {.run = &loop_begin, .dst = f.var.slot, .a = f.value.slot, .b = f.extent, .c = stop}, after);
+  emit_label(body);
+  emit_piece(piece);
+  emit_numbered({.run = &loop_next, .dst = f.var.slot, .c = stop}, body);
+  emit_label(after);
+  leave();
+}
+
+Stmt Translator::init_of_empty(const ForNode& outer) {
+  std::vector<const ForNode*> loops{&outer};
+  while (auto* inner = as<ForNode>(loops.back()->body)) loops.push_back(inner);
+  auto* b = as<BlockNode>(loops.back()->body);
+  if (b == nullptr || !b->init || initialised_.contains(b)) return nullptr;
+  PrimExpr empty = boolean(false);
+  std::unordered_map<const Node*, NodeRef> replaced;
+  for (size_t i = 0; i < b->iters.size(); ++i) {
+    const IterVar& iter = b->iters[i];
+    replaced[iter->var.get()] = b->bindings[i];
+    if (iter->kind == IterKind::Reduce) empty = logical_or(empty, le(iter->extent, index(0)));
+  }
+  auto reduces = [&](const ForNode& loop) {
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      if (b->iters[i]->kind == IterKind::Reduce && uses(b->bindings[i], loop.var.get()))
+        return true;
+    }
+    return false;
+  };
+  if (as_int(empty) == 0 || !reduces(outer)) return nullptr;
+  initialised_.insert(b);
+  // Conditions on the reduction's own loops say nothing about the others.
+  Stmt init = replace(b->init, replaced);
+  std::vector<PrimExpr> conditions;
+  if (b->predicate) conditions.push_back(replace(b->predicate, replaced));
+  while (!conditions.empty()) {
+    PrimExpr c = conditions.back();
+    conditions.pop_back();
+    if (auto* both = as<BinaryNode>(c); both != nullptr && both->op == BinaryOp::And) {
+      conditions.push_back(both->a);
+      conditions.push_back(both->b);
+      continue;
+    }
+    bool about_reduction = false, about_others = false;
+    for (const ForNode* l : loops) {
+      if (uses(c, l->var.get())) (reduces(*l) ? about_reduction : about_others) = true;
+    }
+    if (about_reduction && about_others) return nullptr;
+    if (!about_reduction) init = if_(c, init);
+  }
+  for (size_t i = loops.size(); i-- > 0;) {
+    const ForNode& l = *loops[i];
+    if (!reduces(l)) init = for_(l.var, l.min, l.extent, init);
+  }
+  return if_(empty, init);
+}
+
+void Translator::step_if(const IfNode& s, StmtFrame& f) {
+  if (f.state++ == 0) {
+    f.value = once(s.cond);
+    open(/*own_code=*/true, level());
+    return enter(s.then_body);
+  }
+  int piece = close();
+  if (f.state == 2 && s.else_body) {
+    f.piece = piece;
+    open(/*own_code=*/true, level());
+    return enter(s.else_body);
+  }
+  if (f.state == 3) {
+    emit_branch(f.value, f.piece, piece);
+  } else {
+    emit_branch(f.value, piece, -1);
+  }
+  leave();
+}
+
+void Translator::step_block(const BlockNode& b, StmtFrame& f) {
+  enum { kStart, kAfterInit, kAfterBody };
+  if (f.state == kStart) {
+    RELAY_CHECK(b.iters.size() == b.bindings.size(), "bindings of the block " + b.name);
+    std::vector<Value> values;
+    for (const PrimExpr& e : b.bindings) values.push_back(once(e));
+    open();
+    for (size_t i = 0; i < values.size(); ++i) bind(b.iters[i]->var, values[i]);
+    f.guarded = b.predicate && as_int(b.predicate) != 1;
+    if (f.guarded) {
+      f.value = once(b.predicate);
+      open(/*own_code=*/true, level());
+    }
+    f.state = b.init ? kAfterInit : kAfterBody;
+    if (!b.init) return enter(b.body);
+    PrimExpr first = boolean(true);
+    for (const IterVar& i : b.iters) {
+      if (i->kind == IterKind::Reduce) first = logical_and(first, eq(i->var, i->min));
+    }
+    kept_.push_back(first);
+    f.var = once(first);
+    open(/*own_code=*/true, level());
+    return enter(b.init);
+  }
+  if (f.state == kAfterInit) {
+    emit_branch(f.var, close(), -1);
+    f.state = kAfterBody;
+    return enter(b.body);
+  }
+  if (f.guarded) emit_branch(f.value, close(), -1);
+  close();
+  leave();
+}
+
+}  // namespace relay::tir::interpret_detail
