@@ -19,6 +19,9 @@ void register_ops() {
     ops::add_pool(registry);
     ops::add_norm(registry);
     ops::add_shape(registry);
+    ops::add_join(registry);
+    ops::add_slice(registry);
+    ops::add_pad(registry);
     ops::add_create(registry);
     ops::add_index(registry);
     ops::add_layout(registry);

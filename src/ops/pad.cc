@@ -1,0 +1,167 @@
+// Operators that add a border.
+#include <algorithm>
+
+#include "ops/attrs.h"
+#include "ops/common.h"
+#include "ops/families.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+std::optional<std::vector<Dim>> padded_shape(RelationContext& ctx, const TensorTypeNode& x,
+                                             const std::vector<Ints>& widths) {
+  if (!require(ctx, widths.size() == x.shape.size(), codes::op_bad_attribute,
+               "pad_width must have an entry for each axis", std::to_string(x.shape.size()),
+               std::to_string(widths.size())))
+    return std::nullopt;
+  constexpr int64_t kMost = int64_t{1} << 40;
+  std::vector<Dim> shape = x.shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!require(ctx,
+                 widths[d].size() == 2 &&
+                     std::all_of(widths[d].begin(), widths[d].end(),
+                                 [](int64_t w) { return w >= -kMost && w <= kMost; }),
+                 codes::op_bad_attribute, "an entry of pad_width must be a begin and an end",
+                 "two numbers below 2^40", to_string(field_detail::Convert<Ints>::to(widths[d]))))
+      return std::nullopt;
+    // What is cut off must be there, at each end and together.
+    int64_t cut = -std::min<int64_t>(widths[d][0], 0) - std::min<int64_t>(widths[d][1], 0);
+    if (!require(ctx, cut == 0 || ctx.at_least(shape[d], dim(cut)), codes::type_shape,
+                 "pad_width removes more than there is on axis " + std::to_string(d),
+                 "at most " + to_string(shape[d]), std::to_string(cut)))
+      return std::nullopt;
+    shape[d] = shape[d] + dim(widths[d][0]) + dim(widths[d][1]);
+  }
+  return shape;
+}
+
+// A border takes its values from inside: of an axis of n elements the nearest one (n >= 1), or
+// mirrored ones, of which there are n, or n - 1 without the edge itself.
+bool border_fits(RelationContext& ctx, const TensorTypeNode& x, const std::vector<Ints>& widths,
+                 const std::string& mode) {
+  for (size_t d = 0; d < widths.size(); ++d) {
+    int64_t widest = std::max(widths[d][0], widths[d][1]);
+    if (widest <= 0) continue;
+    int64_t need = mode == "edge" ? 1 : mode == "REFLECT" ? widest + 1 : widest;
+    if (ctx.at_least(x.shape[d], dim(need))) continue;
+    ctx.fail(codes::type_shape,
+             "the border on axis " + std::to_string(d) + " is wider than what it repeats",
+             "an axis of at least " + std::to_string(need), shape_text(x.shape),
+             mode == "edge" ? "pad an empty axis with a constant"
+                            : "use a narrower border, or pad in several steps");
+    return false;
+  }
+  return true;
+}
+
+// Reads beyond the border: the nearest element, or mirrored with or without the border itself.
+TirTensor mirrored(const TirTensor& x, const std::vector<PrimExpr>& shape,
+                   const std::vector<Ints>& widths, const std::string& mode) {
+  return tir::compute("T_mirror_pad", shape, [&](const Indices& i) {
+    Indices at;
+    for (size_t d = 0; d < i.size(); ++d) {
+      PrimExpr p = i[d] - widths[d][0], size = x->shape()[d];
+      if (widths[d][0] == 0 && widths[d][1] == 0) {
+        at.push_back(p);
+      } else if (mode == "edge") {
+        at.push_back(min(max(p, index(0)), size - 1));
+      } else {
+        int64_t skip = mode == "SYMMETRIC" ? 1 : 0;
+        PrimExpr low = select(lt(p, index(0)), index(-skip) - p, p);
+        PrimExpr high = select(ge(low, size), size * 2 - 2 + skip - low, low);
+        at.push_back(min(max(high, index(0)), size - 1));
+      }
+    }
+    return x(at);
+  });
+}
+
+}  // namespace
+
+void add_pad(OpRegistry& registry) {
+  OpInfo op;
+  op.fusion = FusionClass::Injective;
+  op.support_level = 4;
+  op.name = "nn.pad";
+  op.doc = "Adds a border: a value, the nearest element, or mirrored.";
+  op.args = {{"data", "The input."}, {"pad_value", "A scalar."}};
+  op.attrs = &PadAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    auto& a = ctx.attrs<PadAttrs>();
+    if (x == nullptr ||
+        !require(ctx, a.pad_mode == "constant" || a.pad_mode == "edge" || a.pad_mode == "reflect",
+                 codes::op_bad_attribute, "pad_mode is not known", "constant, edge or reflect",
+                 a.pad_mode))
+      return nullptr;
+    const TensorTypeNode* value = ctx.tensor(1);
+    if (value != nullptr) {
+      auto sizes = value->const_shape();
+      bool one = sizes && std::all_of(sizes->begin(), sizes->end(), [](auto n) { return n == 1; });
+      if (!require(ctx, one, codes::type_shape, "pad_value must be one element", "a scalar",
+                   to_string(Type(value))))
+        return nullptr;
+    } else if (ctx.failure()) {
+      return nullptr;
+    } else {
+      ctx.solve(1, scalar_type(x->dtype));
+    }
+    auto shape = padded_shape(ctx, *x, a.pad_width);
+    if (!shape || (a.pad_mode != "constant" &&
+                   !border_fits(ctx, *x, a.pad_width, a.pad_mode == "edge" ? "edge" : "REFLECT")))
+      return nullptr;
+    return tensor_type(std::move(*shape), x->dtype);
+  };
+  op.examples = {
+      {{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
+      {{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [2, 0]], pad_mode=\"reflect\""}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<PadAttrs>();
+    TirTensor x = ctx.inputs[0], value = ctx.inputs[1];
+    if (a.pad_mode != "constant")
+      return mirrored(x, ctx.outputs[0].shape, a.pad_width,
+                      a.pad_mode == "edge" ? "edge" : "REFLECT");
+    return tir::compute("T_pad", ctx.outputs[0].shape, [&](const Indices& i) {
+      Indices at;
+      PrimExpr inside = boolean(true);
+      for (size_t d = 0; d < i.size(); ++d) {
+        at.push_back(i[d] - a.pad_width[d][0]);
+        if (a.pad_width[d][0] > 0) inside = logical_and(inside, ge(at[d], index(0)));
+        if (a.pad_width[d][1] > 0 || a.pad_width[d][0] > 0)
+          inside = logical_and(inside, lt(at[d], x->shape()[d]));
+      }
+      return select(
+          inside, x(at),
+          tir::cast(x->dtype, value(Indices(static_cast<size_t>(value->rank()), index(0)))));
+    });
+  });
+  registry.add(op);
+
+  op.args = {{"data", "The input."}};
+  op.name = "nn.mirror_pad";
+  op.doc = "Adds a border that mirrors the tensor.";
+  op.attrs = &MirrorPadAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    const TensorTypeNode* x = ctx.tensor(0);
+    auto& a = ctx.attrs<MirrorPadAttrs>();
+    if (x == nullptr ||
+        !require(ctx, a.mode == "SYMMETRIC" || a.mode == "REFLECT", codes::op_bad_attribute,
+                 "mode is not known", "SYMMETRIC or REFLECT", a.mode))
+      return nullptr;
+    auto shape = padded_shape(ctx, *x, a.pad_width);
+    if (!shape || !border_fits(ctx, *x, a.pad_width, a.mode)) return nullptr;
+    return tensor_type(std::move(*shape), x->dtype);
+  };
+  op.examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}};
+  op.compute = compute_rule([](const ComputeContext& ctx) {
+    return mirrored(ctx.inputs[0], ctx.outputs[0].shape, ctx.attrs<MirrorPadAttrs>().pad_width,
+                    ctx.attrs<MirrorPadAttrs>().mode);
+  });
+  registry.add(op);
+}
+
+}  // namespace relay::ops
