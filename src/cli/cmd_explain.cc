@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
@@ -68,6 +69,16 @@ bool is_suspect(const Json& k) {
   return k.value("rule", "") == "loops" && bytes > 0 && flops > kBusy * bytes;
 }
 
+// A width in the layout of a kernel's weights: they stand in panels.
+bool reads_panels(const Json& k) {
+  Json layouts = k.value("layouts", Json::array());
+  return std::any_of(layouts.begin(), layouts.end(), [](const Json& layout) {
+    std::string text = layout.get<std::string>();
+    size_t weights = std::min(text.find("kernel_layout="), text.find("weight_layout="));
+    return weights < text.size() && text.find_first_of("0123456789", weights) != text.npos;
+  });
+}
+
 // All that is known, as `--json` prints it.
 Json describe(const Ready& ready) {
   const runtime::Program& program = ready.module.program();
@@ -91,14 +102,7 @@ Json describe(const Ready& ready) {
     Json k = kernels[i];
     k["calls"] = calls[i];
     k["suspect"] = is_suspect(k);
-    for (const Json& layout : k.value("layouts", Json::array())) {
-      std::string text = layout.get<std::string>();
-      // A width in the layout of the weights: they stand in panels.
-      size_t weights = std::min(text.find("kernel_layout="), text.find("weight_layout="));
-      if (weights < text.size() && text.find_first_of("0123456789", weights) != text.npos) {
-        packed += calls[i];
-      }
-    }
+    if (reads_panels(k)) packed += calls[i];
     out["kernels"].push_back(std::move(k));
   }
   for (const Tensor& t : program.constants) constant_bytes += static_cast<int64_t>(t.byte_size());
@@ -107,14 +111,15 @@ Json describe(const Ready& ready) {
   out["memory"]["packed_weights"] = packed;
   out["memory"]["functions"] = Json::array();
   Json arenas = metadata.value("arenas", Json::array());
+  std::unordered_map<std::string, const Json*> arena_of;
+  for (const Json& a : arenas) arena_of[a.value("function", "")] = &a;
   for (const runtime::Function& f : program.functions) {
     FunctionReport r = report_of(program, f);
     if (r.calls == 0) continue;
-    for (const Json& a : arenas) {
-      if (a.value("function", "") != f.name) continue;
-      r.lower_bound = a.value("lower_bound", int64_t{0});
-      r.pieces = a.value("pieces", int64_t{0});
-      r.reused = a.value("reused", int64_t{0});
+    if (auto a = arena_of.find(f.name); a != arena_of.end()) {
+      r.lower_bound = a->second->value("lower_bound", int64_t{0});
+      r.pieces = a->second->value("pieces", int64_t{0});
+      r.reused = a->second->value("reused", int64_t{0});
     }
     out["memory"]["functions"].push_back({{"name", r.name},
                                           {"arena_bytes", r.arena},
@@ -140,12 +145,12 @@ std::string counted(int64_t n, const std::string& what) {
 // Calls that end for the same reason, together; `most` names of each, 0: all.
 void print_sites(const Json& kernel, size_t most) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
+  std::unordered_map<std::string, size_t> place;  // of a reason
   for (const Json& site : kernel.value("sites", Json::array())) {
     std::string ends = text_of(site["ends"]);
-    auto it = std::find_if(by_reason.begin(), by_reason.end(),
-                           [&](const auto& r) { return r.first == ends; });
-    if (it == by_reason.end()) it = by_reason.insert(it, {ends, {}});
-    it->second.push_back(text_of(site["nodes"]));
+    auto [it, fresh] = place.emplace(ends, by_reason.size());
+    if (fresh) by_reason.push_back({std::move(ends), {}});
+    by_reason[it->second].second.push_back(text_of(site["nodes"]));
   }
   for (const auto& [ends, nodes] : by_reason) {
     for (size_t n = 0; n < nodes.size(); ++n) {
