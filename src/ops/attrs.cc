@@ -157,6 +157,13 @@ RELAY_INFO(LRNAttrs, {attribute("size", &LRNAttrs::size, "Channels in a window, 
 RELAY_INFO(DropoutAttrs,
            {attribute("rate", &DropoutAttrs::rate, "Share of elements that training drops.")})
 RELAY_INFO(SoftmaxAttrs, {attribute("axis", &SoftmaxAttrs::axis, "The axis that sums to one.")})
+RELAY_INFO(AttentionAttrs,
+           {attribute("scale", &AttentionAttrs::scale, "What the products are multiplied by."),
+            attribute("query_layout", &AttentionAttrs::query_layout,
+                      "Axes of the queries: batch, heads, sequence and depth in any order."),
+            attribute("key_layout", &AttentionAttrs::key_layout, "Axes of the keys."),
+            attribute("value_layout", &AttentionAttrs::value_layout, "Axes of the values."),
+            attribute("out_layout", &AttentionAttrs::out_layout, "Axes of the result.")})
 RELAY_INFO(NLLLossAttrs, {attribute("reduction", &NLLLossAttrs::reduction, "none, sum or mean."),
                           attribute("ignore_index", &NLLLossAttrs::ignore_index,
                                     "A target that counts nothing.")})

@@ -226,6 +226,12 @@ struct SoftmaxAttrs : AttrsNode {
   int64_t axis = -1;
   RELAY_ATTRS(SoftmaxAttrs);
 };
+struct AttentionAttrs : AttrsNode {
+  double scale = 1.0;
+  std::string query_layout = "BHSD", key_layout = "BHSD", value_layout = "BHSD",
+              out_layout = "BHSD";
+  RELAY_ATTRS(AttentionAttrs);
+};
 struct NLLLossAttrs : AttrsNode {
   std::string reduction = "mean";
   int64_t ignore_index = -100;

@@ -13,6 +13,7 @@ void add_conv(OpRegistry& registry);
 void add_winograd(OpRegistry& registry);
 void add_pool(OpRegistry& registry);
 void add_norm(OpRegistry& registry);
+void add_attention(OpRegistry& registry);
 void add_shape(OpRegistry& registry);
 void add_join(OpRegistry& registry);
 void add_slice(OpRegistry& registry);

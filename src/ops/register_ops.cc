@@ -18,6 +18,7 @@ void register_ops() {
     ops::add_winograd(registry);
     ops::add_pool(registry);
     ops::add_norm(registry);
+    ops::add_attention(registry);
     ops::add_shape(registry);
     ops::add_join(registry);
     ops::add_slice(registry);

@@ -276,6 +276,31 @@ def test_softmax(data, seed):
 
 
 @hypothesis.given(data=st.data(), seed=SEEDS)
+def test_attention(data, seed):
+    batch, heads, queries, keys, depth, width = (data.draw(st.integers(1, 6)) for _ in range(6))
+    layouts = [data.draw(st.permutations("BHSD")) for _ in range(4)]
+    names = ("query", "key", "value", "out")
+    attrs = [f'{n}_layout="{"".join(p)}"' for n, p in zip(names, layouts, strict=True)]
+    q = uniform(seed, (batch, heads, queries, depth))
+    k = uniform(seed + 1, (batch, heads, keys, depth))
+    v = uniform(seed + 2, (batch, heads, keys, width))
+    mask_shape = [data.draw(st.sampled_from((1, n))) for n in (batch, heads, queries, keys)][
+        data.draw(st.integers(0, 4)) :
+    ]
+    mask = uniform(seed + 3, mask_shape)
+
+    def laid(x, layout):
+        return np.ascontiguousarray(x.transpose(["BHSD".index(c) for c in layout]))
+
+    scores = 0.5 * q.astype(np.float64) @ k.swapaxes(2, 3) + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    want = weights / weights.sum(-1, keepdims=True) @ v
+    operands = [laid(x, p) for x, p in zip((q, k, v), layouts, strict=False)]
+    check("nn.attention", [*operands, mask], f"scale=0.5f, {', '.join(attrs)}",
+          laid(want, layouts[3]))  # fmt: skip
+
+
+@hypothesis.given(data=st.data(), seed=SEEDS)
 def test_local_response_normalisation(data, seed):
     size, axis = data.draw(st.integers(1, 6)), data.draw(st.integers(0, 3))
     x = uniform(seed, [data.draw(st.integers(1, 5)) for _ in range(4)])

@@ -1,0 +1,218 @@
+// Attention: softmax of products of queries and keys, times the values.
+#include "ir/layout.h"
+#include "ops/attrs.h"
+#include "ops/families.h"
+#include "ops/window.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
+
+// The four axes of a tensor in its layout.
+template <class T>
+struct Heads {
+  T batch, heads, sequence, depth;
+};
+
+template <class T>
+Heads<T> heads_of(const Layout& layout, const std::vector<T>& at) {
+  return {at[axis_of(layout, 'B')], at[axis_of(layout, 'H')], at[axis_of(layout, 'S')],
+          at[axis_of(layout, 'D')]};
+}
+
+template <class T>
+std::vector<T> in_layout(const Layout& layout, const Heads<T>& h) {
+  std::vector<T> out(4);
+  out[axis_of(layout, 'B')] = h.batch;
+  out[axis_of(layout, 'H')] = h.heads;
+  out[axis_of(layout, 'S')] = h.sequence;
+  out[axis_of(layout, 'D')] = h.depth;
+  return out;
+}
+
+// The layout that the attribute gives; fails in `ctx` when it does not name the four axes.
+std::optional<Layout> layout_attr(RelationContext& ctx, const std::string& name,
+                                  const std::string& text) {
+  auto layout = Layout::parse(text);
+  std::string axes = layout ? layout->to_string() : "";
+  std::sort(axes.begin(), axes.end());
+  if (!require(ctx, axes == "BDHS", codes::op_bad_attribute, name + " is not supported",
+               "B, H, S and D in some order", text))
+    return std::nullopt;
+  return layout;
+}
+
+std::optional<Heads<Dim>> heads_arg(RelationContext& ctx, size_t arg, const TensorTypeNode& t,
+                                    const std::string& attr, const std::string& layout_text) {
+  auto layout = layout_attr(ctx, attr, layout_text);
+  if (!layout || !require(ctx, t.rank() == 4, codes::type_rank,
+                          "argument '" + std::string(ctx.op().args[arg].name) +
+                              "' does not have the layout's dimensions",
+                          layout_text, shape_text(t.shape)))
+    return std::nullopt;
+  return heads_of(*layout, t.shape);
+}
+
+Type attention_relation(RelationContext& ctx) {
+  const TensorTypeNode *q = ctx.tensor(0), *k = ctx.tensor(1), *v = ctx.tensor(2),
+                       *mask = ctx.tensor(3);
+  if (q == nullptr || k == nullptr || v == nullptr || mask == nullptr) return nullptr;
+  auto& a = ctx.attrs<AttentionAttrs>();
+  if (!require(ctx, q->dtype.is_floating(), codes::type_dtype, "needs a floating dtype", "float32",
+               q->dtype.to_string()))
+    return nullptr;
+  for (const TensorTypeNode* t : {k, v, mask}) {
+    if (!require(ctx, t->dtype == q->dtype, codes::type_dtype,
+                 "the arguments have different dtypes", q->dtype.to_string(), t->dtype.to_string()))
+      return nullptr;
+  }
+  auto query = heads_arg(ctx, 0, *q, "query_layout", a.query_layout);
+  auto key = heads_arg(ctx, 1, *k, "key_layout", a.key_layout);
+  auto value = heads_arg(ctx, 2, *v, "value_layout", a.value_layout);
+  auto out = layout_attr(ctx, "out_layout", a.out_layout);
+  if (!query || !key || !value || !out) return nullptr;
+  auto equal = [&](const Dim& x, const Dim& y, const std::string& what) {
+    return require(ctx, ctx.equal(x, y), codes::type_shape, what + " differ", "equal " + what,
+                   to_string(x) + " and " + to_string(y));
+  };
+  if (!equal(query->batch, key->batch, "batches of queries and keys") ||
+      !equal(query->heads, key->heads, "heads of queries and keys") ||
+      !equal(query->depth, key->depth, "depths of queries and keys") ||
+      !equal(key->batch, value->batch, "batches of keys and values") ||
+      !equal(key->heads, value->heads, "heads of keys and values") ||
+      !equal(key->sequence, value->sequence, "lengths of keys and values"))
+    return nullptr;
+  std::vector<Dim> scores{query->batch, query->heads, query->sequence, key->sequence};
+  auto all = broadcast_shapes(ctx, scores, mask->shape);
+  if (!all) return nullptr;
+  bool fits = all->size() == 4;
+  for (size_t i = 0; fits && i < 4; ++i) fits = ctx.equal((*all)[i], scores[i]);
+  if (!require(ctx, fits, codes::type_shape, "the mask does not broadcast to the scores",
+               shape_text(scores), shape_text(mask->shape)))
+    return nullptr;
+  return tensor_type(
+      in_layout<Dim>(*out, {query->batch, query->heads, query->sequence, value->depth}), q->dtype);
+}
+
+// Each block says its part in the annotation "attention"; the schedule rule of that name places
+// them.
+std::map<std::string, std::string> part(const char* name) { return {{"attention", name}}; }
+
+// Scores have the queries last: then neighbouring results of every step but the last are those of
+// neighbouring queries, and no step combines the lanes of a vector.
+TirTensor attention_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<AttentionAttrs>();
+  TirTensor q = ctx.inputs[0], k = ctx.inputs[1], v = ctx.inputs[2], mask = ctx.inputs[3];
+  Layout query = Layout::of(a.query_layout), key = Layout::of(a.key_layout),
+         value = Layout::of(a.value_layout), out = Layout::of(a.out_layout);
+  auto [batch, heads, rows, depth] = heads_of(query, q->shape());
+  PrimExpr keys = heads_of(key, k->shape()).sequence;
+  PrimExpr width = heads_of(value, v->shape()).depth;
+  DType acc = accumulator(q->dtype);
+  auto read = [&](const TirTensor& t, const Layout& layout, const Heads<PrimExpr>& at) {
+    return tir::cast(acc, t(in_layout(layout, at)));
+  };
+  TirTensor queries = tir::compute(
+      "queries", {batch, heads, depth, rows},
+      [&](const Indices& i) {
+        return read(q, query, {i[0], i[1], i[3], i[2]}) * imm_float(acc, a.scale);
+      },
+      part("queries"));
+  std::vector<PrimExpr> score_shape{batch, heads, keys, rows};
+  TirTensor product = tir::compute(
+      "product", score_shape,
+      [&](const Indices& i) {
+        return tir::sum({depth}, [&](const Indices& d) {
+          return read(k, key, {i[0], i[1], i[2], d[0]}) * queries(i[0], i[1], d[0], i[3]);
+        });
+      },
+      part("product"));
+  TirTensor scores = tir::compute(
+      "scores", score_shape,
+      [&](const Indices& i) {
+        return product(i) + tir::cast(acc, broadcast_read(mask, {i[0], i[1], i[3], i[2]}));
+      },
+      part("scores"));
+  std::vector<PrimExpr> row_shape{batch, heads, rows};
+  TirTensor top = tir::compute(
+      "top", row_shape,
+      [&](const Indices& i) {
+        return reduce(Combiner::Max, {keys},
+                      [&](const Indices& n) { return scores(i[0], i[1], n[0], i[2]); });
+      },
+      part("top"));
+  TirTensor weights = tir::compute(
+      "weights", score_shape,
+      [&](const Indices& i) { return tir::call("exp", acc, {scores(i) - top(i[0], i[1], i[3])}); },
+      part("weights"));
+  TirTensor total = tir::compute(
+      "total", row_shape,
+      [&](const Indices& i) {
+        return tir::sum({keys}, [&](const Indices& n) { return weights(i[0], i[1], n[0], i[2]); });
+      },
+      part("total"));
+  TirTensor weighted = tir::compute(
+      "weighted", {batch, heads, rows, width},
+      [&](const Indices& i) {
+        return tir::sum({keys}, [&](const Indices& n) {
+          return weights(i[0], i[1], n[0], i[2]) * read(v, value, {i[0], i[1], n[0], i[3]});
+        });
+      },
+      part("weighted"));
+  return tir::compute(
+      "attention", ctx.outputs[0].shape,
+      [&](const Indices& i) {
+        Heads<PrimExpr> at = heads_of(out, i);
+        PrimExpr share = div(imm_float(acc, 1), total(at.batch, at.heads, at.sequence));
+        return tir::cast(q->dtype, weighted(at.batch, at.heads, at.sequence, at.depth) * share);
+      },
+      part("result"));
+}
+
+double attention_cost(const CallNode& c) {
+  auto& a = static_cast<const AttentionAttrs&>(*c.attrs.get());
+  auto of = [&](size_t arg, const std::string& layout) {
+    return heads_of(Layout::of(layout), as<TensorTypeNode>(c.args[arg]->type)->shape);
+  };
+  auto keys = as_const(of(1, a.key_layout).sequence), width = as_const(of(2, a.value_layout).depth);
+  auto depth = as_const(of(0, a.query_layout).depth);
+  if (!keys || !width || !depth) return 0;
+  double queries = num_elements(c.type) / std::max(1.0, static_cast<double>(*width));
+  return 2.0 * queries * static_cast<double>(*keys) * static_cast<double>(*depth + *width);
+}
+
+}  // namespace
+
+void add_attention(OpRegistry& registry) {
+  OpInfo op;
+  op.support_level = 10;
+  op.fusion = FusionClass::OutEWiseFusable;
+  op.name = "nn.attention";
+  op.doc =
+      "softmax(scale * query * transposed key + mask) * value for each head, with one softmax over "
+      "all keys for each query.";
+  op.args = {{"query", "The queries, in query_layout."},
+             {"key", "The keys, in key_layout."},
+             {"value", "One value for each key, in value_layout."},
+             {"mask",
+              "Added to the products; broadcasts to (batch, heads, queries, keys). 0 adds "
+              "nothing."}};
+  op.attrs = &AttentionAttrs::static_info();
+  op.relation = attention_relation;
+  op.compute = compute_rule(attention_compute);
+  op.cost = attention_cost;
+  op.examples = {{{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
+                   "Tensor[(1, 2, 6, 3), float32]", "Tensor[(5, 6), float32]"},
+                  "scale=0.5"},
+                 {{"Tensor[(2, 5, 2, 4), float32]", "Tensor[(2, 6, 2, 4), float32]",
+                   "Tensor[(2, 2, 6, 3), float32]", "Tensor[(2, 1, 1, 6), float32]"},
+                  "query_layout=\"BSHD\", key_layout=\"BSHD\", out_layout=\"BSHD\""}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops
