@@ -18,21 +18,8 @@ using tir::Schedule;
 
 namespace {
 
-// Windows of at most this many elements become copies.
-constexpr int64_t kSmallWindow = 16;
 // Rows of a border that are peeled, at most.
 constexpr int64_t kMaxBorder = 8;
-
-// Vectors of accumulators for `count` vectors of results: few enough for the registers, and so that
-// the last group is as full as can be.
-int64_t group_of(int64_t count, const TargetInfo& target) {
-  int64_t most = std::min<int64_t>(count, target.num_vector_registers / 4), best = most;
-  auto waste = [&](int64_t v) { return (count + v - 1) / v * v - count; };
-  for (int64_t v = most; v > most / 2 && v > 0; --v) {
-    if (waste(v) < waste(best)) best = v;
-  }
-  return best;
-}
 
 // How many iterations at the start and the end of the loop have to be peeled so that for the others
 // every condition on it alone, of those that the block's values are chosen by, holds.
@@ -117,39 +104,6 @@ std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
   return out_loops;
 }
 
-// The accumulators of one group: the reduction's loops outside, its vectors inside.
-bool in_registers(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t lanes) {
-  s.mask_reduction(rv);
-  Block b = s.block(rv);
-  std::vector<LoopRV> sums, columns;
-  int64_t window = 1;
-  for (const LoopRV& loop : loops_below(s, rv, groups)) {
-    bool sums_over = false;
-    for (size_t i = 0; i < b->iters.size(); ++i) {
-      if (b->iters[i]->kind != IterKind::Reduce) continue;
-      post_order(b->bindings[i], [&](const Node& n) { sums_over |= &n == loop.var.get(); });
-    }
-    (sums_over ? sums : columns).push_back(loop);
-    if (sums_over) window *= s.extent(loop) > 0 ? s.extent(loop) : kSmallWindow;
-  }
-  if (columns.size() != 1 || sums.empty()) return false;
-  std::vector<LoopRV> order = sums;
-  order.push_back(columns[0]);
-  s.reorder(order);
-  if (window <= kSmallWindow) {
-    for (const LoopRV& loop : sums) s.unroll(loop);
-  } else {
-    int64_t n = s.extent(sums.back());
-    if (n > 0 && n <= kSmallWindow / 2) {
-      s.unroll(sums.back());
-    } else {
-      s.unroll(sums.back(), kSmallWindow / 4);
-    }
-  }
-  vectors(s, columns[0], lanes);
-  return true;
-}
-
 }  // namespace
 
 std::string schedule_column_reduction(Schedule& s, const TargetInfo& target) {
@@ -181,7 +135,7 @@ std::string schedule_column_reduction(Schedule& s, const TargetInfo& target) {
   if (!channels || !split_output(s, out, others)) return "";
   int64_t lanes = lanes_of(s.block(reductions[0]), target);
   int64_t count = (*channels + lanes - 1) / lanes;
-  int64_t chunk = lanes * group_of(count, target);
+  int64_t chunk = lanes * vectors_at_once(count, target);
   std::optional<Columns> columns = columns_of(s, out, wanted, chunk);
   if (!columns) return "";
   for (size_t i = others.size(); i-- > 0;) s.compute_at(others[i], columns->groups);
@@ -201,7 +155,7 @@ std::string schedule_column_reduction(Schedule& s, const TargetInfo& target) {
     elements += each / static_cast<double>(chunk);
     s.set_scope(rv, sums ? tir::Scope::Register : tir::Scope::Local);
     if (sums) {
-      if (!in_registers(s, rv, columns->groups, lanes)) return "";
+      if (!sum_columns(s, rv, columns->groups, lanes)) return "";
     } else if (!below.empty()) {
       vectors(s, below.back(), lanes);
     }

@@ -13,6 +13,13 @@ using tir::LoopRV;
 using tir::PrimExpr;
 using tir::Schedule;
 
+namespace {
+
+// Windows of at most this many elements become copies.
+constexpr int64_t kSmallWindow = 16;
+
+}  // namespace
+
 int64_t lanes_of(const Block& b, const TargetInfo& target) {
   return std::max<int64_t>(2, target.vector_bits / 8 / b->writes[0]->buffer->dtype.bytes());
 }
@@ -104,6 +111,69 @@ void vectors(Schedule& s, const LoopRV& loop, int64_t lanes) {
   std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
   s.unroll(parts[0]);
   s.vectorize(parts[1]);
+}
+
+void few_copies(Schedule& s, const LoopRV& loop) {
+  int64_t n = s.extent(loop);
+  if (n > 0 && n <= kSmallLoop) {
+    s.unroll(loop);
+  } else {
+    s.unroll(loop, kAccumulators);
+  }
+}
+
+LoopRV vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
+  int64_t n = s.extent(loop);
+  std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
+  LoopRV chunks = parts[0], lane = parts[1];
+  if (n > lanes && n % lanes != 0) {
+    tir::Partition p = s.partition(chunks, n / lanes);
+    s.vectorize(p.copy_of(lane));
+    chunks = p.head;
+  }
+  s.vectorize(lane);
+  return chunks;
+}
+
+int64_t vectors_at_once(int64_t count, const TargetInfo& target) {
+  int64_t most = std::min<int64_t>(count, target.num_vector_registers / 4), best = most;
+  auto waste = [&](int64_t v) { return (count + v - 1) / v * v - count; };
+  for (int64_t v = most; v > most / 2 && v > 0; --v) {
+    if (waste(v) < waste(best)) best = v;
+  }
+  return best;
+}
+
+bool sum_columns(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t lanes) {
+  s.mask_reduction(rv);
+  Block b = s.block(rv);
+  std::vector<LoopRV> sums, columns;
+  int64_t window = 1;
+  for (const LoopRV& loop : loops_below(s, rv, groups)) {
+    bool sums_over = false;
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      if (b->iters[i]->kind != tir::IterKind::Reduce) continue;
+      post_order(b->bindings[i], [&](const Node& n) { sums_over |= &n == loop.var.get(); });
+    }
+    (sums_over ? sums : columns).push_back(loop);
+    if (sums_over) window *= s.extent(loop) > 0 ? s.extent(loop) : kSmallWindow;
+  }
+  if (columns.size() != 1 || sums.empty()) return false;
+  std::vector<LoopRV> order = sums;
+  order.push_back(columns[0]);
+  s.reorder(order);
+  if (window <= kSmallWindow) {
+    for (const LoopRV& loop : sums) s.unroll(loop);
+  } else {
+    int64_t n = s.extent(sums.back());
+    if (n > 0 && n <= kSmallWindow / 2) {
+      s.unroll(sums.back());
+    } else {
+      s.unroll(sums.back(), kSmallWindow / 4);
+    }
+  }
+  vectors(s, columns[0], lanes);
+  return true;
 }
 
 }  // namespace relay

@@ -8,6 +8,11 @@
 
 namespace relay {
 
+// Vectors of partial results: as many additions as an addition takes cycles on either machine.
+inline constexpr int64_t kAccumulators = 4;
+// Loops of at most this many iterations become copies.
+inline constexpr int64_t kSmallLoop = 8;
+
 // Elements of the block's result in one vector, at least 2.
 int64_t lanes_of(const tir::Block& b, const TargetInfo& target);
 
@@ -33,5 +38,20 @@ bool split_output(tir::Schedule& s, tir::BlockRV& out, std::vector<tir::BlockRV>
 
 // The loop as copies of one vector; a rest is masked.
 void vectors(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
+
+// Copies of a short loop; of a long one, as many as there are accumulators.
+void few_copies(tir::Schedule& s, const tir::LoopRV& loop);
+
+// Whole vectors, then one that is masked. The loop over the whole vectors.
+tir::LoopRV vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop, int64_t lanes);
+
+// Vectors of accumulators for `count` vectors of results: few enough for the registers, and so that
+// the last group is as full as can be.
+int64_t vectors_at_once(int64_t count, const TargetInfo& target);
+
+// The accumulators of a reduction of leading axes, for one iteration of `groups`: the reduction's
+// loops outside, vectors of neighbouring columns inside. False when the block has another shape.
+bool sum_columns(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& groups,
+                 int64_t lanes);
 
 }  // namespace relay

@@ -17,11 +17,6 @@ using tir::Schedule;
 
 namespace {
 
-// Vectors of partial results: as many additions as an addition takes cycles on either machine.
-constexpr int64_t kAccumulators = 4;
-// Loops of at most this many iterations become copies.
-constexpr int64_t kSmallLoop = 8;
-
 // What a symbolic extent counts for when work is estimated.
 constexpr int64_t kUnknownExtent = 64;
 
@@ -57,29 +52,6 @@ LoopRV innermost(Schedule& s, const BlockRV& rv, const std::vector<LoopRV>& loop
     }
   }
   return loops.back();
-}
-
-void few_copies(Schedule& s, const LoopRV& loop) {
-  int64_t n = s.extent(loop);
-  if (n > 0 && n <= kSmallLoop) {
-    s.unroll(loop);
-  } else {
-    s.unroll(loop, kAccumulators);
-  }
-}
-
-// Whole vectors, then one that is masked.
-void vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
-  int64_t n = s.extent(loop);
-  std::vector<LoopRV> parts = s.split(loop, {-1, lanes});
-  LoopRV chunks = parts[0], lane = parts[1];
-  if (n > lanes && n % lanes != 0) {
-    tir::Partition p = s.partition(chunks, n / lanes);
-    s.vectorize(p.copy_of(lane));
-    chunks = p.head;
-  }
-  s.vectorize(lane);
-  few_copies(s, chunks);
 }
 
 // Partial results in several vectors, then the vectors, then their lanes.
@@ -201,7 +173,7 @@ std::string schedule_row_reduction(Schedule& s, const TargetInfo& target) {
     if (sums) {
       vectorize_reduction(s, rv, inner, lanes_of(b, target));
     } else {
-      vectorize_elements(s, inner, lanes_of(b, target));
+      few_copies(s, vectorize_elements(s, inner, lanes_of(b, target)));
     }
   }
   std::string text = "rows: " + std::to_string(reductions.size()) + " reductions, " +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lower/rules/attention.h"
 #include "lower/rules/column_reduction.h"
 #include "lower/rules/common.h"
 #include "lower/rules/row_reduction.h"
@@ -61,6 +62,7 @@ struct Rule {
 
 // The rules for whole kernels, the most special first; the first that fits takes the kernel.
 constexpr Rule kRules[] = {
+    {"attention", "attention of constant float32 sizes", schedule_attention},
     {"winograd", "convolutions by minimal filtering with whole vectors of channels",
      schedule_winograd},
     {"row_reduction", "reductions of the last axes that read each element once",

@@ -26,6 +26,10 @@ bool uses(const tir::PrimExpr& e, const tir::Var& v) { return tir::uses_var(e, v
 // What the rule has to know of a sum.
 struct Sum {
   BlockRV block;
+  // Spatial iterations before those in `spatial`: fixed by loops that stay around the tiles.
+  size_t fixed = 0;
+  // Tiles divide the rows and columns, which are a part of all: none may reach over the end.
+  bool whole_tiles = false;
   std::vector<tir::IterVar> spatial;
   std::vector<int64_t> extents;  // of the spatial iterations
   int64_t reduction = 1;         // products in one sum
@@ -78,17 +82,12 @@ int64_t columns_in_group(const tir::LoadNode& l, const tir::Var& column) {
   return only ? width : 0;
 }
 
-// The kernel's only sum, when its shape is constant and lanes over its last axis read neighbouring
-// elements or one element.
-std::optional<Sum> find_sum(const Schedule& s) {
+// A sum whose shape is constant and where lanes over the last axis read neighbouring elements or
+// one element.
+std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
   Sum out;
-  for (const BlockRV& rv : s.get_blocks()) {
-    if (!s.block(rv)->init || !reduces(s.block(rv))) continue;
-    if (!out.block.name.empty()) return std::nullopt;
-    out.block = rv;
-  }
-  if (out.block.name.empty()) return std::nullopt;
-  Block b = s.block(out.block);
+  out.block = rv;
+  Block b = s.block(rv);
   for (const tir::IterVar& i : b->iters) {
     auto extent = tir::as_int(i->extent);
     if (!extent || *extent == 0 || i->kind == IterKind::Opaque) return std::nullopt;
@@ -144,6 +143,17 @@ std::optional<Sum> find_sum(const Schedule& s) {
   return out;
 }
 
+// The kernel's only sum.
+std::optional<Sum> find_sum(const Schedule& s) {
+  std::optional<BlockRV> found;
+  for (const BlockRV& rv : s.get_blocks()) {
+    if (!s.block(rv)->init || !reduces(s.block(rv))) continue;
+    if (found) return std::nullopt;
+    found = rv;
+  }
+  return found ? describe_sum(s, *found) : std::nullopt;
+}
+
 // A register tile: `height` values of the second last spatial axis for each of `outer` values of
 // the one before, by `columns`.
 struct Tile {
@@ -176,6 +186,7 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
     return r == 0 ? 0 : static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
   };
   auto consider = [&](const Tile& t) {
+    if (sum.whole_tiles && rows % t.height != 0) return;
     int64_t height = t.outer * t.height;
     double all = 0;
     auto over_columns = [&](int64_t r) {
@@ -197,6 +208,7 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
     int64_t width = std::min(columns, vectors * lanes);
     if (vectors > 1 && width <= (vectors - 1) * lanes) break;
     if (sum.group != 0 && sum.group % width != 0) continue;
+    if (sum.whole_tiles && columns % width != 0) continue;
     if (sum.panel != 0 && width != columns && width % sum.panel != 0 && sum.panel % width != 0) {
       continue;
     }
@@ -393,19 +405,12 @@ void inline_borders(Schedule& s, const BlockRV& sum) {
 // Kinds of tiles that a kernel may have: the code of each is its own.
 constexpr int64_t kMaxKinds = 30;
 
-std::string tile_sum(Schedule& s, const Sum& sum, const TargetInfo& target) {
-  std::vector<BlockRV> consumers = s.consumers(sum.block);
-  if (consumers.size() > 1) return "";
-  BlockRV out;
-  if (consumers.empty()) {
-    out = s.cache_write(sum.block, tir::Scope::Register);
-  } else {
-    out = consumers[0];
-    if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
-    s.set_scope(sum.block, tir::Scope::Register);
-  }
+// Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones.
+std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t around,
+                       const TargetInfo& target) {
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (loops.size() != sum.spatial.size()) return "";
+  if (loops.size() != around + sum.spatial.size()) return "";
+  loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
 
   // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short or
   // its ends read a border.
@@ -458,13 +463,13 @@ std::string tile_sum(Schedule& s, const Sum& sum, const TargetInfo& target) {
   size_t spatial = 0;
   for (size_t i = 0; i < b->iters.size(); ++i) {
     bool sums = b->iters[i]->kind == IterKind::Reduce;
-    for (size_t l = outside; l < all.size(); ++l) {
+    for (size_t l = around + outside; l < all.size(); ++l) {
       if (!uses(b->bindings[i], all[l].var)) continue;
       if (sums) {
         reduction.push_back(all[l]);
         update.sums.emplace_back(b->iters[i]->var, all[l]);
-      } else if (spatial >= first) {
-        update.loops[spatial - first] = all[l];
+      } else if (spatial >= sum.fixed + first) {
+        update.loops[spatial - sum.fixed - first] = all[l];
       }
     }
     if (!sums) ++spatial;
@@ -491,7 +496,7 @@ std::string tile_sum(Schedule& s, const Sum& sum, const TargetInfo& target) {
                      std::to_string(tile.columns) + " register tile, " +
                      (order[0] == axes.back().outer ? "columns" : "rows") + " outside";
   if (bordered) text += ", border in tiles of its own";
-  if (target.num_cores > 1 && work >= 4 * kMinParallelWork) {
+  if (around == 0 && target.num_cores > 1 && work >= 4 * kMinParallelWork) {
     // Loops that are not cut share the work in fine portions; pieces of one that is are shared
     // each.
     std::vector<LoopRV> shared;
@@ -509,6 +514,22 @@ std::string tile_sum(Schedule& s, const Sum& sum, const TargetInfo& target) {
     text += ", threads over tiles";
   }
   Tiling(s, target, sum.depthwise).peel(axes, {zeros, update, epilogue}, nesting);
+  return text;
+}
+
+std::string tile_kernel(Schedule& s, const Sum& sum, const TargetInfo& target) {
+  std::vector<BlockRV> consumers = s.consumers(sum.block);
+  if (consumers.size() > 1) return "";
+  BlockRV out;
+  if (consumers.empty()) {
+    out = s.cache_write(sum.block, tir::Scope::Register);
+  } else {
+    out = consumers[0];
+    if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
+    s.set_scope(sum.block, tir::Scope::Register);
+  }
+  std::string text = tile_loops(s, sum, out, 0, target);
+  if (text.empty()) return "";
   // What else there is (a padded input) gets plain loops.
   for (const BlockRV& rv : s.get_blocks()) {
     Block other = s.block(rv);
@@ -533,13 +554,27 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
   if (sum->depthwise && sum->reduction <= 9) {
     Schedule in_place = s;
     inline_borders(in_place, sum->block);
-    std::string text = tile_sum(in_place, *sum, target);
+    std::string text = tile_kernel(in_place, *sum, target);
     if (!text.empty()) {
       s = in_place;
       return text;
     }
   }
-  return tile_sum(s, *sum, target);
+  return tile_kernel(s, *sum, target);
+}
+
+std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t around,
+                     bool whole_tiles, const TargetInfo& target) {
+  std::optional<Sum> sum = describe_sum(s, rv);
+  std::vector<LoopRV> loops = s.get_loops(out);
+  if (!sum || loops.size() != around + 2) return "";
+  sum->fixed = sum->spatial.size() - 2;
+  sum->spatial.erase(sum->spatial.begin(), sum->spatial.end() - 2);
+  sum->extents = {s.extent(loops[around]), s.extent(loops[around + 1])};
+  sum->rows_span_two_axes = false;
+  sum->whole_tiles = whole_tiles;
+  s.set_scope(rv, tir::Scope::Register);
+  return tile_loops(s, *sum, out, around, target);
 }
 
 }  // namespace relay

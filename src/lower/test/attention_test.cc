@@ -1,0 +1,163 @@
+// Attention: what its schedule computes, on each target, against plain loops.
+#include "lower/test/kernel_case.h"
+// After it: names of both intermediate representations meet from here on.
+#include "ir/op.h"
+#include "lower/interface/compute_rule.h"
+#include "node/walk.h"
+#include "ops/register_ops.h"
+
+namespace relay::lower_test {
+namespace {
+
+using tir::compute;
+using tir::Tensor;
+
+struct Shape {
+  int64_t batch, heads, queries, keys, depth, width;
+  std::string layout = "BSHD";  // of queries, values and result
+  std::string key_layout = "BSHD";
+  bool mask_of_queries = false;  // else one value for each key
+  bool relu = false;             // what follows the operator
+};
+
+struct At {
+  int64_t b, h, s, d;
+};
+std::vector<int64_t> in_layout(const std::string& layout, const At& at) {
+  std::vector<int64_t> out;
+  for (char c : layout) out.push_back(c == 'B' ? at.b : c == 'H' ? at.h : c == 'S' ? at.s : at.d);
+  return out;
+}
+size_t offset(const std::string& layout, const At& sizes, const At& at) {
+  std::vector<int64_t> n = in_layout(layout, sizes), i = in_layout(layout, at);
+  return static_cast<size_t>(((i[0] * n[1] + i[1]) * n[2] + i[2]) * n[3] + i[3]);
+}
+
+Tensor input(const std::string& name, const std::vector<int64_t>& shape) {
+  std::vector<PrimExpr> dims;
+  for (int64_t d : shape) dims.push_back(index(d));
+  return placeholder(name, f32, dims);
+}
+
+constexpr double kScale = 0.25;
+
+Case attention(const Shape& s) {
+  register_ops();
+  At q_sizes{s.batch, s.heads, s.queries, s.depth}, k_sizes{s.batch, s.heads, s.keys, s.depth},
+      v_sizes{s.batch, s.heads, s.keys, s.width}, o_sizes{s.batch, s.heads, s.queries, s.width};
+  std::vector<Tensor> in{input("q", in_layout(s.layout, q_sizes)),
+                         input("k", in_layout(s.key_layout, k_sizes)),
+                         input("v", in_layout(s.layout, v_sizes)),
+                         input("mask", {s.mask_of_queries ? s.queries : 1, s.keys})};
+  Op op = OpRegistry::global().get("nn.attention");
+  ComputeContext ctx;
+  ctx.attrs_ref = make_attrs(*op->row->attrs,
+                             {{"scale", Value(kScale)},
+                              {"query_layout", Value(s.layout)},
+                              {"key_layout", Value(s.key_layout)},
+                              {"value_layout", Value(s.layout)},
+                              {"out_layout", Value(s.layout)}},
+                             op->name, {});
+  ctx.inputs = in;
+  ComputeContext::Output output{{}, f32};
+  for (int64_t d : in_layout(s.layout, o_sizes)) output.shape.push_back(index(d));
+  ctx.outputs = {output};
+  Tensor y = op->row->compute->build(ctx)[0];
+  if (s.relu) {
+    y = compute("relu", y->shape(), [&](const Indices& i) { return max(y(i), imm_float(f32, 0)); });
+  }
+  Case c{create_prim_func("attention", in, {y}), {}, {}};
+  for (size_t i = 0; i < in.size(); ++i) {
+    size_t n = 1;
+    for (const PrimExpr& d : in[i]->shape()) n *= static_cast<size_t>(*as_int(d));
+    c.inputs.push_back(random_floats(n, static_cast<uint32_t>(i + 3)));
+  }
+  c.expected.resize(static_cast<size_t>(s.batch * s.heads * s.queries * s.width));
+  for (int64_t b = 0; b < s.batch; ++b) {
+    for (int64_t h = 0; h < s.heads; ++h) {
+      for (int64_t m = 0; m < s.queries; ++m) {
+        std::vector<double> weights;
+        double total = 0;
+        for (int64_t n = 0; n < s.keys; ++n) {
+          double sum = 0;
+          for (int64_t d = 0; d < s.depth; ++d) {
+            sum += static_cast<double>(c.inputs[0][offset(s.layout, q_sizes, {b, h, m, d})]) *
+                   c.inputs[1][offset(s.key_layout, k_sizes, {b, h, n, d})];
+          }
+          size_t at = static_cast<size_t>((s.mask_of_queries ? m * s.keys : 0) + n);
+          weights.push_back(std::exp(kScale * sum + c.inputs[3][at]));
+          total += weights.back();
+        }
+        for (int64_t e = 0; e < s.width; ++e) {
+          double sum = 0;
+          for (int64_t n = 0; n < s.keys; ++n) {
+            sum += weights[static_cast<size_t>(n)] / total *
+                   c.inputs[2][offset(s.layout, v_sizes, {b, h, n, e})];
+          }
+          if (s.relu) sum = std::max(sum, 0.0);
+          c.expected[offset(s.layout, o_sizes, {b, h, m, e})] = static_cast<float>(sum);
+        }
+      }
+    }
+  }
+  return c;
+}
+
+void expect_attention(const Shape& s) { expect_right(attention(s), "attention:"); }
+
+TEST(Attention, one_block_of_all_queries) {
+  expect_attention({1, 2, 20, 24, 8, 8});
+  expect_attention({2, 3, 50, 70, 24, 40, "BHSD", "BHSD"});
+}
+
+TEST(Attention, odd_sizes) { expect_attention({1, 3, 37, 19, 7, 9, "BSHD", "BHDS"}); }
+
+TEST(Attention, blocks_that_divide_the_queries) { expect_attention({1, 4, 96, 40, 16, 16}); }
+
+TEST(Attention, last_block_is_smaller) {
+  expect_attention({1, 4, 197, 197, 16, 32});
+  expect_attention({1, 4, 98, 20, 16, 16});
+}
+
+TEST(Attention, no_last_block_of_one_query) {
+  expect_attention({1, 4, 97, 20, 16, 16});
+  expect_attention({1, 1, 17, 20, 16, 16});
+}
+
+TEST(Attention, few_heads_share_the_blocks) {
+  Shape s{1, 1, 200, 64, 32, 32};
+  EXPECT_NE(rule_of(attention(s).func).find("threads over blocks"), std::string::npos);
+  expect_attention(s);
+}
+
+TEST(Attention, mask_for_each_query) {
+  expect_attention({1, 2, 33, 40, 8, 8, "BHSD", "BSHD", true});
+}
+
+TEST(Attention, what_follows_is_applied_to_the_tiles) {
+  expect_attention({1, 2, 70, 24, 8, 16, "BSHD", "BSHD", false, true});
+}
+
+TEST(Attention, long_sequence_keeps_the_scores_of_a_block_only) {
+  Case c = attention({1, 2, 1100, 1100, 16, 16});
+  expect_right(c, "attention:");
+  int64_t largest = 0;
+  post_order(
+      lower_loops(scheduled(c.func, codegen_test::runnable_targets().back()))->body,
+      [&](const Node& n) {
+        auto* a = as<AllocateNode>(&n);
+        if (a == nullptr) return;
+        int64_t size = 1;
+        for (const PrimExpr& d : a->buffer->shape) size *= *as_int(d);
+        largest = std::max(largest, size);
+      },
+      family::tir_stmt);
+  EXPECT_EQ(largest, 48 * 1100);
+}
+
+TEST(Attention, single_query_is_left_to_other_rules) {
+  EXPECT_FALSE(rule_of(attention({1, 2, 1, 40, 16, 16}).func).starts_with("attention"));
+}
+
+}  // namespace
+}  // namespace relay::lower_test
