@@ -26,7 +26,11 @@ FunctionCompiler::Place FunctionCompiler::emit_call(const LetNode& l, const Call
       for (const Expr& a : c.args) inputs.push_back(scalar(a));
       return Place{Place::kScalar, code->emit(b_, inputs), {}};
     }
-    return emit_kernel(l, c, has_open_size(*f) ? name_sizes(c, *f) : Function(f));
+    std::vector<const Node*> dims = bind_argument_dims(c, *f);
+    Place result = emit_kernel(l, c, has_open_size(*f) ? name_sizes(c, *f) : Function(f));
+    // The registers are set on this way through the program only.
+    for (const Node* d : dims) dim_regs_.erase(d);
+    return result;
   }
   RELAY_CHECK(!isa<OpNode>(c.op), "an operator call outside of a primitive function");
   std::vector<int32_t> args;

@@ -119,8 +119,13 @@ class FunctionCompiler {
   void declare_params();
   void declare_results();
 
-  // Named dimensions are read off the first parameter that has them.
+  // Named dimensions are read off the first parameter that has them, tensors before tuples; what no
+  // parameter has, off the arguments of the kernel that needs it. `tensor` gives its register.
   void bind_dims(const Var& v);
+  void bind_dims(const TensorTypeNode& t, const std::function<int32_t()>& tensor);
+  void bind_field_dims(const Var& v);
+  // The dimensions that were not bound before the call.
+  std::vector<const Node*> bind_argument_dims(const CallNode& c, const FunctionNode& f);
   int32_t dim_value(const Dim& d, const Span& span);
   int32_t dim_reg(const TypeVar& v, const Span& span);
   int32_t dim_op(DimOpKind op, int32_t a, int32_t b);

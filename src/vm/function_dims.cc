@@ -14,8 +14,10 @@ void FunctionCompiler::declare_params() {
   declare_results();
   // Sizes of parameters may change from one iteration to the next.
   if (is_loop()) begin_loop();
-  for (const Var& v : captured_) bind_dims(v);
-  for (const Var& v : f_->params) bind_dims(v);
+  std::vector<Var> given = captured_;
+  given.insert(given.end(), f_->params.begin(), f_->params.end());
+  for (const Var& v : given) bind_dims(v);
+  for (const Var& v : given) bind_field_dims(v);
 }
 
 void FunctionCompiler::declare_results() {
@@ -32,13 +34,79 @@ void FunctionCompiler::declare_results() {
 void FunctionCompiler::bind_dims(const Var& v) {
   auto* t = as<TensorTypeNode>(v->type);
   if (t == nullptr) return;
-  for (size_t axis = 0; axis < t->shape.size(); ++axis) {
-    auto* d = as<DimVarNode>(t->shape[axis]);
+  bind_dims(*t, [&] { return static_cast<int32_t>(places_.at(v.get()).index); });
+}
+
+void FunctionCompiler::bind_dims(const TensorTypeNode& t, const std::function<int32_t()>& tensor) {
+  for (size_t axis = 0; axis < t.shape.size(); ++axis) {
+    auto* d = as<DimVarNode>(t.shape[axis]);
     if (d == nullptr || dim_regs_.contains(d->var.get())) continue;
     int32_t r = b_.int_reg();
-    b_.shape_of(r, static_cast<int32_t>(places_.at(v.get()).index), static_cast<int32_t>(axis));
+    b_.shape_of(r, tensor(), static_cast<int32_t>(axis));
     dim_regs_[d->var.get()] = r;
   }
+}
+
+void FunctionCompiler::bind_field_dims(const Var& v) {
+  if (!isa<TupleTypeNode>(v->type)) return;
+  // The parts of the tuple, each with the part that it is a field of; -1: not loaded.
+  struct Part {
+    const TypeNode* type;
+    size_t whole;
+    int32_t field, reg;
+  };
+  std::vector<Part> parts{{v->type.get(), 0, 0, static_cast<int32_t>(places_.at(v.get()).index)}};
+  auto load = [&](size_t part) {
+    std::vector<size_t> way;
+    for (size_t i = part; parts[i].reg < 0; i = parts[i].whole) way.push_back(i);
+    for (; !way.empty(); way.pop_back()) {
+      Part& p = parts[way.back()];
+      p.reg = b_.reg();
+      b_.get_field(p.reg, parts[p.whole].reg, p.field);
+    }
+    return parts[part].reg;
+  };
+  // A type that was seen has no dimension left to bind.
+  std::unordered_set<const TypeNode*> seen;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const TypeNode* type = parts[i].type;
+    if (!seen.insert(type).second) continue;
+    if (auto* t = as<TensorTypeNode>(type)) bind_dims(*t, [&] { return load(i); });
+    auto* tuple = as<TupleTypeNode>(type);
+    if (tuple == nullptr) continue;
+    for (size_t k = 0; k < tuple->fields.size(); ++k) {
+      parts.push_back({tuple->fields[k].get(), i, static_cast<int32_t>(k), -1});
+    }
+  }
+}
+
+std::vector<const Node*> FunctionCompiler::bind_argument_dims(const CallNode& c,
+                                                              const FunctionNode& f) {
+  std::vector<const Node*> bound;
+  auto bind = [&](const Type& type, const std::function<int32_t()>& tensor) {
+    auto* t = as<TensorTypeNode>(type);
+    if (t == nullptr) return;
+    for (const Dim& d : t->shape) {
+      auto* size = as<DimVarNode>(d);
+      if (size != nullptr && !dim_regs_.contains(size->var.get())) bound.push_back(size->var.get());
+    }
+    bind_dims(*t, tensor);
+  };
+  for (size_t i = 0; i < f.params.size(); ++i) {
+    const Type& type = f.params[i]->type;
+    auto* tuple = as<TupleTypeNode>(type);
+    if (tuple == nullptr) {
+      bind(type, [&] { return object(c.args[i]); });
+      continue;
+    }
+    for (size_t k = 0; k < tuple->fields.size(); ++k) {
+      bind(tuple->fields[k], [&] {
+        return object(field(place_of(c.args[i]), static_cast<int64_t>(k)), tuple->fields[k],
+                      c.span);
+      });
+    }
+  }
+  return bound;
 }
 
 int32_t FunctionCompiler::dim_value(const Dim& d, const Span& span) {
@@ -68,8 +136,10 @@ int32_t FunctionCompiler::dim_value(const Dim& d, const Span& span) {
 int32_t FunctionCompiler::dim_reg(const TypeVar& v, const Span& span) {
   auto it = dim_regs_.find(v.get());
   if (it == dim_regs_.end()) {
-    unsupported(span, "the dimension " + v->name_hint + " is not the size of any parameter",
-                "give a parameter a dimension that is just " + v->name_hint);
+    unsupported(span, "the size " + v->name_hint + " cannot be read off any value here",
+                "give the function a parameter, or a tuple among them, with a tensor that has " +
+                    v->name_hint + " itself as a dimension: Tensor[(" + v->name_hint +
+                    ",), float32]");
   }
   return it->second;
 }

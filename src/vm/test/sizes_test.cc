@@ -14,11 +14,13 @@ Tensor vector(std::vector<int32_t> values) {
   return t;
 }
 
-Tensor floats(int64_t rows, int64_t columns) {
-  Tensor t = Tensor::empty(DType::Float(32), {rows, columns});
+Tensor floats_of(const std::vector<int64_t>& shape) {
+  Tensor t = Tensor::empty(DType::Float(32), shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) t.set_from_double(i, static_cast<double>(i) - 4);
   return t;
 }
+
+Tensor floats(int64_t rows, int64_t columns) { return floats_of({rows, columns}); }
 
 // What the compiled program gives; the evaluator gives the same.
 std::string both(const std::string& text, const std::vector<Value>& args = {}) {
@@ -166,6 +168,77 @@ def @main(%x: Tensor[(?, 4), float32], %b: Tensor[(2,), int32], %e: Tensor[(2,),
   EXPECT_NE(
       failure(text, {floats(5, 4), vector({0, 0}), vector({1, 1}), vector({0, 1})}).find("E0605"),
       std::string::npos);
+}
+
+// ---- Named sizes that no tensor among the parameters has
+
+TEST(Sizes, are_read_off_the_fields_of_tuples) {
+  const char* text = R"(
+def @f[n: Dim, m: Dim](%p: (Tensor[(n, 4), float32], (Tensor[(n,), float32], Tensor[(m,), float32])))
+    -> (Tensor[(n, 4), float32], Tensor[(n,), float32], Tensor[(m,), float32]) {
+  let %sum = sum(%p.0, axis=[1]) + %p.1.0;
+  (%p.0 * 2f, %sum, %p.1.1 + 1f)
+}
+def @main(%x: Tensor[(3, 4), float32], %y: Tensor[(3,), float32], %z: Tensor[(2,), float32]) {
+  (@f((%x, (%y, %z))), @f((%x, (%y, %y))))
+})";
+  both(text, {floats(3, 4), floats_of({3}), floats_of({2})});
+}
+
+TEST(Sizes, of_a_tuple_that_is_an_input) {
+  const char* text = R"(
+def @main[n: Dim](%p: (Tensor[(n + 1,), float32], Tensor[(n,), float32])) {
+  (%p.0 * 2f, nn.relu(%p.1))
+})";
+  both(text, {Value::tuple({floats_of({4}), floats_of({3})})});
+}
+
+TEST(Sizes, are_read_off_what_closures_references_and_matches_give) {
+  const char* text = R"(
+type Vec[n: Dim] { Vec(Tensor[(n,), float32]), Pair((Tensor[(n,), float32], int32)), }
+def @twice[n: Dim](%f: fn () -> Tensor[(n,), float32]) -> Tensor[(n,), float32] { %f() + %f() }
+def @both[n: Dim](%f: fn (Tensor[(n,), float32]) -> Tensor[(n,), float32], %r: ref(Tensor[(n,), float32])) {
+  %f(ref_read(%r) * 2f) + ref_read(%r)
+}
+def @values[n: Dim](%v: Vec[n], %c: bool) -> Tensor[(n,), float32] {
+  match (%v) {
+    Vec(%x) => if (%c) { %x + %x } else { %x * 3f },
+    Pair(%p) => nn.relu(%p.0),
+  }
+}
+def @main(%x: Tensor[(3,), float32], %c: bool) {
+  (@twice(fn () { %x - 1f }), @both(fn (%y: Tensor[(3,), float32]) { nn.relu(%y) }, ref(%x)),
+   @values(Vec(%x), %c), @values(Pair((%x, 1)), %c))
+})";
+  for (int64_t c : {0, 1}) both(text, {floats_of({3}), Tensor::scalar(c, DType::Bool())});
+}
+
+TEST(Sizes, of_a_loop_over_a_tuple_change_from_step_to_step) {
+  EXPECT_EQ(both(R"(
+def @grow[n: Dim](%k: int32, %p: (Tensor[(n,), int32], int32)) -> Tensor[(?,), int32] {
+  if (%k < 1) { %p.0 } else { @grow(%k - 1, (concatenate((%p.0, %p.0), axis=0) + 1, 0)) }
+}
+def @main(%x: Tensor[(2,), int32]) -> int32 { sum(@grow(3, (%x, 0))) }
+)",
+                 {vector({1, 2})}),
+            "72");
+}
+
+TEST(Sizes, must_fail_E0401_size_of_nothing) {
+  // Twice a size is a size, but the size itself is nowhere.
+  const char* text = R"(
+def @f[n: Dim](%x: Tensor[(n * 2,), float32]) { nn.relu(%x) }
+def @main(%x: Tensor[(4,), float32]) { @f(%x) }
+)";
+  try {
+    Compiled program(text);
+    FAIL() << "it compiles";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("error[E0401]: the size n cannot be read off any value"),
+              std::string::npos)
+        << e.what();
+    EXPECT_NE(std::string(e.what()).find("Tensor[(n,), float32]"), std::string::npos);
+  }
 }
 
 TEST(Sizes, kernels_of_equal_functions_are_one) {
