@@ -10,7 +10,7 @@ Operators are functions named as in the registry: `relay.add`, `relay.nn.conv2d`
 
 from __future__ import annotations
 
-from relay import _core, frontend, op, prelude, runtime, transform
+from relay import _core, frontend, op, prelude, random, runtime, transform
 from relay._build import Executable, build, optimize
 from relay._core import (
     Call,

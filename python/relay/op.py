@@ -76,6 +76,13 @@ def get(name: str) -> Operator:
     )
 
 
+def __getattr__(name: str):
+    """Operators are reached from here too: relay.op.nn.relu is relay.nn.relu."""
+    if any(full.partition(".")[0] == name for full in list_op_names()):
+        return getattr(sys.modules["relay"], name)
+    raise AttributeError(f"module 'relay.op' has no attribute '{name}'")
+
+
 def _document(row: Operator) -> str:
     lines = [row.doc, ""]
     lines += [f"{a.name}: {a.doc}" for a in row.args]

@@ -34,6 +34,7 @@ void add_einsum(OpRegistry& registry);
 void add_spatial(OpRegistry& registry);
 void add_advanced_index(OpRegistry& registry);
 void add_l2_normalize(OpRegistry& registry);
+void add_random(OpRegistry& registry);
 // After those whose rules it shares.
 void add_dynamic(OpRegistry& registry);
 

@@ -39,6 +39,7 @@ void register_ops() {
     ops::add_spatial(registry);
     ops::add_advanced_index(registry);
     ops::add_l2_normalize(registry);
+    ops::add_random(registry);
     ops::add_dynamic(registry);
   });
 }

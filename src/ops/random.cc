@@ -1,0 +1,395 @@
+// Random numbers from explicit keys: the same key gives the same numbers, everywhere, and each call
+// returns the key for the next one.
+//
+// The generator is Threefry-4x64 with 20 rounds (Salmon et al., "Parallel random numbers: as easy
+// as 1, 2, 3", 2011): a cipher that scrambles counters, so that every number can be computed by
+// itself. A key is a vector of ten words:
+//
+//   0 to 3  the key of the cipher
+//   4, 5    the path: a bit for each split on the way from the first key, left 0 and right 1
+//   6, 7    how many blocks of four words were drawn, the upper word first
+//   8, 9    one bit, behind the last of the path: where the next split writes
+//
+// Block n is the cipher of (path with that bit, n). The bit marks the end of the path, so no two
+// keys of a tree of splits share a block (Claessen and Palka, "Splittable pseudorandom number
+// generators using cryptographic hashing", 2013). A path that is full is hashed into a new key of
+// the cipher, by the block of number 2^128 - 1.
+#include <array>
+#include <numbers>
+
+#include "ops/common.h"
+#include "ops/families.h"
+#include "ops/loops.h"
+#include "ops/random_attrs.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::CallNode;
+using relay::Type;
+
+constexpr int64_t kKeyWords = 10;
+constexpr DType kWord = DType::UInt(64);
+
+PrimExpr word(int64_t value) { return imm(kWord, value); }
+PrimExpr up(const PrimExpr& x, int64_t bits) { return binary(BinaryOp::Shl, x, word(bits)); }
+PrimExpr down(const PrimExpr& x, int64_t bits) { return binary(BinaryOp::Shr, x, word(bits)); }
+PrimExpr bits_or(const PrimExpr& a, const PrimExpr& b) { return binary(BinaryOp::BitOr, a, b); }
+PrimExpr bits_and(const PrimExpr& a, const PrimExpr& b) { return binary(BinaryOp::BitAnd, a, b); }
+PrimExpr bits_xor(const PrimExpr& a, const PrimExpr& b) { return binary(BinaryOp::BitXor, a, b); }
+
+// 1 when a + b does not fit a word, else 0.
+PrimExpr carry(const PrimExpr& a, const PrimExpr& b) {
+  PrimExpr lost = bits_and(bits_or(a, b), bits_xor(a + b, word(-1)));
+  return down(bits_or(bits_and(a, b), lost), 63);
+}
+
+// ---- The cipher
+
+using Words = std::array<PrimExpr, 4>;
+
+// Stores the cipher of a counter from `at` on.
+Stmt threefry(const Words& key, const Words& counter, const Buffer& out, const PrimExpr& at) {
+  constexpr int kRounds = 20;
+  constexpr int64_t kRotations[8][2] = {{14, 16}, {52, 57}, {23, 40}, {5, 37},
+                                        {25, 33}, {46, 12}, {58, 22}, {32, 32}};
+  constexpr int64_t kParity = 0x1BD11BDAA9FC1A22;
+  Cell x[4] = {{"x0", kWord}, {"x1", kWord}, {"x2", kWord}, {"x3", kWord}};
+  Cell last("k4", kWord);
+  auto key_word = [&](int n) { return n % 5 == 4 ? last.get() : key[static_cast<size_t>(n % 5)]; };
+  std::vector<Stmt> steps;
+  PrimExpr all = word(kParity);
+  for (const PrimExpr& k : key) all = bits_xor(all, k);
+  steps.push_back(last.set(all));
+  for (size_t n = 0; n < 4; ++n) steps.push_back(x[n].set(counter[n] + key[n]));
+  auto mix = [&](Cell& a, Cell& b, int64_t rotation) {
+    steps.push_back(a.set(a.get() + b.get()));
+    PrimExpr turned = bits_or(up(b.get(), rotation), down(b.get(), 64 - rotation));
+    steps.push_back(b.set(bits_xor(turned, a.get())));
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    bool even = round % 2 == 0;
+    mix(x[0], x[even ? 1 : 3], kRotations[round % 8][0]);
+    mix(x[2], x[even ? 3 : 1], kRotations[round % 8][1]);
+    if (round % 4 != 3) continue;
+    int turn = round / 4 + 1;
+    for (int n = 0; n < 4; ++n) {
+      PrimExpr added = x[n].get() + key_word(turn + n);
+      steps.push_back(x[n].set(n == 3 ? added + word(turn) : added));
+    }
+  }
+  for (int n = 0; n < 4; ++n) steps.push_back(store(out, {at + index(n)}, x[n].get()));
+  Stmt body = last.in(seq(std::move(steps)));
+  for (const Cell& cell : x) body = cell.in(body);
+  return body;
+}
+
+PrimExpr key_part(const Buffer& key, int64_t n) { return load(key, {index(n)}); }
+
+Words cipher_key(const Buffer& key) {
+  return {key_part(key, 0), key_part(key, 1), key_part(key, 2), key_part(key, 3)};
+}
+
+// The upper half of the counters: the path, and the bit that ends it.
+PrimExpr path_end(const Buffer& key, int64_t n) {
+  return bits_or(key_part(key, 4 + n), key_part(key, 8 + n));
+}
+
+int64_t blocks_for(int64_t count) { return (count + 3) / 4; }
+
+// At least `count` words of the key's next blocks.
+TirTensor draw(const TirTensor& key, int64_t count) {
+  int64_t blocks = std::max<int64_t>(blocks_for(count), 1);
+  constexpr int64_t kOperations = 128;  // of a block
+  constexpr int64_t kParallel = int64_t{1} << 15;
+  ForKind kind = blocks >= kParallel / kOperations ? ForKind::Parallel : ForKind::Serial;
+  return tir::imperative(
+      "T_threefry", kWord, {index(4 * blocks)}, {key},
+      [=](const std::vector<Buffer>& in, const Buffer& out) {
+        return each(
+            "block", index(blocks),
+            [&](const PrimExpr& block) {
+              PrimExpr low = key_part(in[0], 7), number = tir::cast(kWord, block);
+              PrimExpr high = key_part(in[0], 6) + carry(low, number);
+              Words counter{path_end(in[0], 0), path_end(in[0], 1), high, low + number};
+              return threefry(cipher_key(in[0]), counter, out, block * 4);
+            },
+            kind);
+      });
+}
+
+// The key behind the blocks of `count` words.
+TirTensor next_key(const TirTensor& key, int64_t count) {
+  PrimExpr drawn = word(blocks_for(count)), low = key(index(7));
+  return tir::compute("T_key", {index(kKeyWords)}, [&](const Indices& i) {
+    PrimExpr moved = select(eq(i[0], index(7)), low + drawn, key(i));
+    return select(eq(i[0], index(6)), key(index(6)) + carry(low, drawn), moved);
+  });
+}
+
+std::vector<TirTensor> split_key(const ComputeContext& ctx) {
+  TirTensor key = ctx.inputs[0];
+  TirTensor fresh = tir::imperative(
+      "T_fresh", kWord, {index(4)}, {key}, [](const std::vector<Buffer>& in, const Buffer& out) {
+        Words counter{path_end(in[0], 0), path_end(in[0], 1), word(-1), word(-1)};
+        return threefry(cipher_key(in[0]), counter, out, index(0));
+      });
+  auto child = [&](bool right) {
+    return tir::compute("T_child", {index(kKeyWords)}, [&](const Indices& i) {
+      PrimExpr high = key(index(8)), low = key(index(9));
+      PrimExpr full = eq(bits_or(high, down(low, 1)), word(0));
+      auto unless_full = [&](const PrimExpr& then, const PrimExpr& otherwise) {
+        return select(full, then, otherwise);
+      };
+      high = unless_full(up(word(1), 63), high);
+      low = unless_full(word(0), low);
+      Words path_and_bit{unless_full(word(0), key(index(4))), unless_full(word(0), key(index(5))),
+                         down(high, 1), bits_or(down(low, 1), up(high, 63))};
+      if (right) {
+        path_and_bit[0] = bits_or(path_and_bit[0], high);
+        path_and_bit[1] = bits_or(path_and_bit[1], low);
+      }
+      PrimExpr at = min(i[0], index(3));
+      PrimExpr out = unless_full(fresh(at), key(at));
+      constexpr int64_t kPlaces[4] = {4, 5, 8, 9};
+      for (size_t n = 0; n < 4; ++n) {
+        out = select(eq(i[0], index(kPlaces[n])), path_and_bit[n], out);
+      }
+      return select(logical_or(eq(i[0], index(6)), eq(i[0], index(7))), word(0), out);
+    });
+  };
+  return {child(false), child(true)};
+}
+
+// ---- Distributions
+
+int64_t count_of(const Ints& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+PrimExpr place_in(const Indices& i, const std::vector<PrimExpr>& shape) {
+  PrimExpr place = index(0);
+  for (size_t d = 0; d < i.size(); ++d) place = place * shape[d] + i[d];
+  return place;
+}
+
+// The upper bits of a word as a multiple of 2^-24, or of 2^-53 in float64, from 0 to below 1; from
+// above 0 to 1 with `upwards`.
+PrimExpr fraction(DType dtype, const PrimExpr& bits, bool upwards = false) {
+  bool wide = dtype.bits == 64;
+  PrimExpr whole = tir::cast(DType::Int(64), down(bits, wide ? 11 : 40));
+  if (upwards) whole = whole + imm(DType::Int(64), 1);
+  return tir::cast(dtype, whole) * imm_float(dtype, wide ? 0x1p-53 : 0x1p-24);
+}
+
+using Draw = std::function<PrimExpr(const TirTensor& words, const PrimExpr& place)>;
+
+std::vector<TirTensor> numbers(const ComputeContext& ctx, const Ints& shape, const Draw& one) {
+  TirTensor words = draw(ctx.inputs[0], count_of(shape));
+  const auto& sizes = ctx.outputs[1].shape;
+  return {next_key(ctx.inputs[0], count_of(shape)),
+          tir::compute("T_random", sizes,
+                       [&](const Indices& i) { return one(words, place_in(i, sizes)); })};
+}
+
+std::vector<TirTensor> uniform(const ComputeContext& ctx) {
+  PrimExpr low = ctx.inputs[1](Indices{}), high = ctx.inputs[2](Indices{});
+  DType dtype = ctx.outputs[1].dtype;
+  return numbers(ctx, ctx.attrs<UniformAttrs>().out_shape,
+                 [&](const TirTensor& words, const PrimExpr& place) {
+                   return low + fraction(dtype, words(place)) * (high - low);
+                 });
+}
+
+// Box and Muller, "A note on the generation of random normal deviates", 1958: two words give the
+// radius and the angle of two numbers.
+std::vector<TirTensor> normal(const ComputeContext& ctx) {
+  PrimExpr mean = ctx.inputs[1](Indices{}), scale = ctx.inputs[2](Indices{});
+  DType dtype = ctx.outputs[1].dtype;
+  return numbers(
+      ctx, ctx.attrs<NormalAttrs>().out_shape, [&](const TirTensor& words, const PrimExpr& place) {
+        PrimExpr odd = floor_mod(place, index(2)), pair = place - odd;
+        PrimExpr log = tir::call("log", dtype, {fraction(dtype, words(pair), true)});
+        PrimExpr radius = tir::call("sqrt", dtype, {imm_float(dtype, -2) * log});
+        // cos(angle), and sin(angle) a quarter of a turn behind.
+        PrimExpr turns =
+            fraction(dtype, words(pair + 1)) - imm_float(dtype, 0.25) * tir::cast(dtype, odd);
+        PrimExpr angle = turns * imm_float(dtype, 2 * std::numbers::pi);
+        return mean + scale * (radius * tir::call("cos", dtype, {angle}));
+      });
+}
+
+// The classes at which the running sums of the probabilities pass uniform numbers.
+std::vector<TirTensor> multinomial(const ComputeContext& ctx) {
+  TirTensor probs = ctx.inputs[1];
+  size_t axis = static_cast<size_t>(probs->rank()) - 1;
+  const auto& sizes = ctx.outputs[1].shape;
+  const DType wide = DType::Float(64);
+  int64_t count = 1;
+  for (const PrimExpr& size : sizes) count *= *as_int(size);
+  TirTensor words = draw(ctx.inputs[0], count);
+  PrimExpr classes = probs->shape()[axis];
+  TirTensor sums =
+      tir::imperative("T_sums", wide, probs->shape(), {probs},
+                      [=](const std::vector<Buffer>& in, const Buffer& out) {
+                        return each_line(out->shape, axis, 1, [&](const LineIndex& at) {
+                          Cell sum("sum", wide);
+                          Stmt steps = each("k", classes, [&](const PrimExpr& k) {
+                            return seq({sum.set(sum.get() + tir::cast(wide, load(in[0], at(k)))),
+                                        store(out, at(k), sum.get())});
+                          });
+                          return sum.in(seq({sum.set(imm_float(wide, 0)), steps}));
+                        });
+                      });
+  TirTensor passed = tir::compute("T_passed", sizes, [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = classes - 1;
+    PrimExpr level = fraction(wide, words(place_in(i, sizes))) * sums(at);
+    return sum({classes}, [&](const Indices& k) {
+      Indices one = i;
+      one[axis] = k[0];
+      return tir::cast(DType::Int(32), le(sums(one), level));
+    });
+  });
+  return {next_key(ctx.inputs[0], count), tir::compute("T_classes", sizes, [&](const Indices& i) {
+            return min(passed(i), tir::cast(DType::Int(32), classes - 1));
+          })};
+}
+
+// ---- Types
+
+bool is_key(RelationContext& ctx) {
+  const TensorTypeNode* key = ctx.tensor(0);
+  return key != nullptr && require(ctx,
+                                   key->dtype == kWord && key->rank() == 1 &&
+                                       ctx.equal(key->shape[0], dim(kKeyWords)),
+                                   codes::type_shape, "a key has ten words",
+                                   "Tensor[(10,), uint64]", to_string(Type(key)));
+}
+
+Type key_type() { return tensor_type(std::vector<int64_t>{kKeyWords}, kWord); }
+
+Type with_key(RelationContext& ctx, const Ints& shape, DType dtype) {
+  int64_t total = 1;
+  for (int64_t d : shape) {
+    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
+                 std::to_string(d)) ||
+        !require(ctx,
+                 !__builtin_mul_overflow(total, std::max<int64_t>(d, 1), &total) &&
+                     total < (int64_t{1} << 48),
+                 codes::type_overflow, "the shape is absurdly large"))
+      return nullptr;
+  }
+  return tuple_type({key_type(), tensor_type(shape, dtype)});
+}
+
+// Of float32 or float64, with two scalars of the same dtype that say which numbers.
+template <class Attrs>
+Type distribution_type(RelationContext& ctx) {
+  const TensorTypeNode *a = ctx.tensor(1), *b = ctx.tensor(2);
+  if (!is_key(ctx) || a == nullptr || b == nullptr) return nullptr;
+  auto& attrs = ctx.attrs<Attrs>();
+  DType dtype = is_set(attrs.out_dtype) ? attrs.out_dtype : a->dtype;
+  if (!require(ctx, dtype.is_floating() && dtype.bits >= 32, codes::type_dtype,
+               "these numbers are floating", "float32 or float64", dtype.to_string()))
+    return nullptr;
+  for (const TensorTypeNode* t : {a, b}) {
+    if (!require(ctx, t->rank() == 0 && t->dtype == dtype, codes::type_dtype,
+                 "the parameters must be scalars of the result's dtype", dtype.to_string(),
+                 to_string(Type(t))))
+      return nullptr;
+  }
+  return with_key(ctx, attrs.out_shape, dtype);
+}
+
+Type multinomial_type(RelationContext& ctx) {
+  const TensorTypeNode* probs = ctx.tensor(1);
+  if (!is_key(ctx) || probs == nullptr) return nullptr;
+  int64_t samples = ctx.attrs<MultinomialAttrs>().num_samples;
+  if (!require(ctx, probs->dtype.is_floating() && probs->rank() >= 1, codes::type_dtype,
+               "probabilities are floating, one for each class along the last axis",
+               "Tensor[(k,), float32]", to_string(Type(probs))) ||
+      !require(ctx, ctx.at_least(probs->shape.back(), dim(1)), codes::type_shape,
+               "there is no class to draw", "at least 1", shape_text(probs->shape)) ||
+      !require(ctx, samples >= 0 && samples < (int64_t{1} << 40), codes::op_bad_attribute,
+               "num_samples makes no sense", "0 or more", std::to_string(samples)))
+    return nullptr;
+  Ints shape;
+  for (size_t d = 0; d + 1 < probs->shape.size(); ++d) {
+    auto size = as_const(probs->shape[d]);
+    if (!require(ctx, size.has_value(), codes::type_shape,
+                 "how many numbers are drawn must be known", "known sizes but for the last",
+                 shape_text(probs->shape)))
+      return nullptr;
+    shape.push_back(*size);
+  }
+  shape.push_back(samples);
+  return with_key(ctx, shape, DType::Int(32));
+}
+
+}  // namespace
+
+void add_random(OpRegistry& registry) {
+  const std::string key = "Tensor[(10,), uint64]";
+  const ArgInfo key_arg{"key", "A key, not used elsewhere: ten words, as threefry_key gives them."};
+  OpInfo op;
+  op.fusion = FusionClass::Opaque;
+
+  op.name = "random.threefry_generate";
+  op.doc = "Random words and the next key.";
+  op.args = {key_arg};
+  op.attrs = &ThreefryGenerateAttrs::static_info();
+  op.relation = [](RelationContext& ctx) -> Type {
+    return is_key(ctx) ? with_key(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape, kWord)
+                       : Type(nullptr);
+  };
+  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
+    return numbers(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape,
+                   [](const TirTensor& words, const PrimExpr& place) { return words(place); });
+  });
+  op.examples = {{{key}, "out_shape=[2, 3]"}, {{key}, "out_shape=[]"}};
+  registry.add(op);
+
+  op.name = "random.threefry_split";
+  op.doc = "Two keys whose numbers have nothing to do with each other's or with those of the key.";
+  op.attrs = nullptr;
+  op.relation = [](RelationContext& ctx) -> Type {
+    return is_key(ctx) ? Type(tuple_type({key_type(), key_type()})) : Type(nullptr);
+  };
+  op.compute = compute_rule_multi(split_key);
+  op.examples = {{{key}, ""}};
+  registry.add(op);
+
+  op.name = "random.uniform";
+  op.doc = "The next key, and numbers that are equally likely anywhere from low to below high.";
+  op.args = {key_arg, {"low", "The least number."}, {"high", "The end, which is left out."}};
+  op.attrs = &UniformAttrs::static_info();
+  op.relation = distribution_type<UniformAttrs>;
+  op.compute = compute_rule_multi(uniform);
+  op.examples = {{{key, "float32", "float32"}, "out_shape=[5]"},
+                 {{key, "float64", "float64"}, "out_shape=[2, 3], out_dtype=\"float64\""}};
+  registry.add(op);
+
+  op.name = "random.normal";
+  op.doc = "The next key, and numbers of a normal distribution.";
+  op.args = {key_arg, {"mean", "Its mean."}, {"scale", "Its standard deviation."}};
+  op.attrs = &NormalAttrs::static_info();
+  op.relation = distribution_type<NormalAttrs>;
+  op.compute = compute_rule_multi(normal);
+  registry.add(op);
+
+  op.name = "random.multinomial";
+  op.doc = "The next key, and classes drawn by their probabilities.";
+  op.args = {key_arg, {"probs", "Weights of the classes along the last axis, none negative."}};
+  op.attrs = &MultinomialAttrs::static_info();
+  op.relation = multinomial_type;
+  op.compute = compute_rule_multi(multinomial);
+  op.examples = {{{key, "Tensor[(4,), float32]"}, "num_samples=6", 0, 1},
+                 {{key, "Tensor[(2, 3), float32]"}, "", 0, 1}};
+  registry.add(op);
+}
+
+}  // namespace relay::ops
