@@ -139,6 +139,22 @@ TEST(Format, breaks_the_outer_construct_first) {
 )");
 }
 
+TEST(Format, heads_of_functions_stay_together) {
+  stays(R"(def @f() {
+  let %decide: fn (List[int32], int32) -> (List[int32], int32) =
+    fn (%list: List[int32], %first: int32) -> (List[int32], int32) {
+      let %rest = %list;
+      (%rest, %first)
+    };
+  let %short: fn (int32) -> int32 = fn (%x: int32) -> int32 {
+    let %y = %x;
+    %y
+  };
+  (%decide, %short)
+}
+)");
+}
+
 TEST(Format, clauses_break_behind_the_arrow) {
   stays(
       R"(def @f(%list: List[int32], %g: fn (int32, List[int32]) -> int32, %c: fn (int32) -> bool) {

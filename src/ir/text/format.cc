@@ -50,7 +50,7 @@ class Formatter {
       if (items_.closes(k) || items_.is(k, ",")) result = false;
       if (!result && may_break_before(k)) break;
       if (items_.is(k, "->")) result = true;
-      if (items_.is(k, "{")) result = false;
+      if (items_.is(k, "{") || items_.is(k, "=")) result = false;
       if (items_.is(k, "[") || (result && items_.is(k, "("))) k = items_[k].partner;
       columns = items_.width(i, k) - items_[i].text.size();
       if (items_.line_ends_behind(k)) break;
@@ -175,8 +175,16 @@ class Formatter {
     if (begin < flat_until_) return Mode::flat;
     if (!items_[begin].before.empty() || items_.line_ends_behind(begin - 1)) return Mode::broken;
     if (goes_flat(at, begin, end)) return Mode::flat;
-    if (items_.is(end, "}")) return Mode::around;
     size_t below = indent() + kIndent;
+    size_t opening = begin;
+    while (opening < end && !items_.opens(opening)) ++opening;
+    bool opens_here = at + items_.width(begin, opening) <= kWidth;
+    if (items_.is(end, "}")) {
+      // The head of a function, match or if stays together.
+      size_t head = items_.width(begin, brace(begin, end));
+      bool fits_below = at + head > kWidth && below + head <= kWidth;
+      return opens_here && !fits_below ? Mode::around : Mode::broken;
+    }
     if (fits(below, begin, end)) return Mode::broken;
     if (groups_.chain(begin) != 0) {
       const Group& chain = groups_[groups_.chain(begin)];
@@ -186,9 +194,7 @@ class Formatter {
         goes_by_links(begin + 1, below)) {
       return Mode::broken;
     }
-    size_t k = begin;
-    while (k < end && !items_.opens(k)) ++k;
-    return at + items_.width(begin, k) <= kWidth ? Mode::around : Mode::broken;
+    return opens_here ? Mode::around : Mode::broken;
   }
 
   // ---- Output
