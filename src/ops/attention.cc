@@ -88,6 +88,7 @@ Type attention_relation(RelationContext& ctx) {
       !equal(key->sequence, value->sequence, "lengths of keys and values"))
     return nullptr;
   std::vector<Dim> scores{query->batch, query->heads, query->sequence, key->sequence};
+  if (a.transpose_mask) std::swap(scores[2], scores[3]);
   auto all = broadcast_shapes(ctx, scores, mask->shape);
   if (!all) return nullptr;
   bool fits = all->size() == 4;
@@ -135,7 +136,9 @@ TirTensor attention_compute(const ComputeContext& ctx) {
   TirTensor scores = tir::compute(
       "scores", score_shape,
       [&](const Indices& i) {
-        return product(i) + tir::cast(acc, broadcast_read(mask, {i[0], i[1], i[3], i[2]}));
+        Indices at = i;
+        if (!a.transpose_mask) std::swap(at[2], at[3]);
+        return product(i) + tir::cast(acc, broadcast_read(mask, at));
       },
       part("scores"));
   std::vector<PrimExpr> row_shape{batch, heads, rows};
@@ -200,8 +203,8 @@ void add_attention(OpRegistry& registry) {
              {"key", "The keys, in key_layout."},
              {"value", "One value for each key, in value_layout."},
              {"mask",
-              "Added to the products; broadcasts to (batch, heads, queries, keys). 0 adds "
-              "nothing."}};
+              "Added to the products; broadcasts to (batch, heads, queries, keys), with "
+              "transpose_mask to (batch, heads, keys, queries). 0 adds nothing."}};
   op.attrs = &AttentionAttrs::static_info();
   op.relation = attention_relation;
   op.compute = compute_rule(attention_compute);
@@ -211,7 +214,10 @@ void add_attention(OpRegistry& registry) {
                   "scale=0.5"},
                  {{"Tensor[(2, 5, 2, 4), float32]", "Tensor[(2, 6, 2, 4), float32]",
                    "Tensor[(2, 2, 6, 3), float32]", "Tensor[(2, 1, 1, 6), float32]"},
-                  "query_layout=\"BSHD\", key_layout=\"BSHD\", out_layout=\"BSHD\""}};
+                  "query_layout=\"BSHD\", key_layout=\"BSHD\", out_layout=\"BSHD\""},
+                 {{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
+                   "Tensor[(1, 2, 6, 3), float32]", "Tensor[(2, 6, 5), float32]"},
+                  "transpose_mask=True"}};
   registry.add(op);
 }
 

@@ -163,7 +163,9 @@ RELAY_INFO(AttentionAttrs,
                       "Axes of the queries: batch, heads, sequence and depth in any order."),
             attribute("key_layout", &AttentionAttrs::key_layout, "Axes of the keys."),
             attribute("value_layout", &AttentionAttrs::value_layout, "Axes of the values."),
-            attribute("out_layout", &AttentionAttrs::out_layout, "Axes of the result.")})
+            attribute("out_layout", &AttentionAttrs::out_layout, "Axes of the result."),
+            attribute("transpose_mask", &AttentionAttrs::transpose_mask,
+                      "The mask has the keys before the queries.")})
 RELAY_INFO(NLLLossAttrs, {attribute("reduction", &NLLLossAttrs::reduction, "none, sum or mean."),
                           attribute("ignore_index", &NLLLossAttrs::ignore_index,
                                     "A target that counts nothing.")})

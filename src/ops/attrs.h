@@ -230,6 +230,7 @@ struct AttentionAttrs : AttrsNode {
   double scale = 1.0;
   std::string query_layout = "BHSD", key_layout = "BHSD", value_layout = "BHSD",
               out_layout = "BHSD";
+  bool transpose_mask = false;
   RELAY_ATTRS(AttentionAttrs);
 };
 struct NLLLossAttrs : AttrsNode {

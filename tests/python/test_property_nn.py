@@ -295,6 +295,9 @@ def test_attention(data, seed):
     scores = 0.5 * q.astype(np.float64) @ k.swapaxes(2, 3) + mask
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     want = weights / weights.sum(-1, keepdims=True) @ v
+    if data.draw(st.booleans()) and mask.ndim > 1:
+        mask = np.ascontiguousarray(mask.swapaxes(-1, -2))
+        attrs.append("transpose_mask=True")
     operands = [laid(x, p) for x, p in zip((q, k, v), layouts, strict=False)]
     check("nn.attention", [*operands, mask], f"scale=0.5f, {', '.join(attrs)}",
           laid(want, layouts[3]))  # fmt: skip
