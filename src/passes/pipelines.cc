@@ -18,6 +18,7 @@
 #include "passes/fold_constant.h"
 #include "passes/fold_explicit_padding.h"
 #include "passes/fold_scale_axis.h"
+#include "passes/fuse_attention.h"
 #include "passes/fuse_ops.h"
 #include "passes/infer_type.h"
 #include "passes/inline.h"
@@ -55,6 +56,7 @@ constexpr std::array kAll{
     &kFoldConstant,
     &kFoldExplicitPadding,
     &kFoldScaleAxis,
+    &kFuseAttention,
     &kFuseOps,
     &kInferType,
     &kInline,
@@ -85,6 +87,7 @@ constexpr std::array kOptimize{
     &kDivToMul,
     &kFastMath,                // where it is asked for
     &kEliminateCommonSubexpr,  // equal operators with equal operands are one
+    &kFuseAttention,           // before its products are combined with others
     &kFoldExplicitPadding,
     &kCombineParallelConv2D,
     &kCombineParallelDense,

@@ -17,6 +17,13 @@ inline const MeaningProgram kMeaningPrograms[] = {
      "  if (%c) { multiply(%0, %0) } else { %0 } }\n"
      "def @main() { (@f(True, 2f), @f(False, 2f)) }",
      "(9, 3)"},
+    {"attention_of_two_keys",
+     "def @main() { %0 = zeros(shape=[1, 4, 2], dtype=\"float32\");\n"
+     "  %1 = concatenate((full(3f, shape=[1, 1, 2], dtype=\"float32\"),\n"
+     "    full(5f, shape=[1, 1, 2], dtype=\"float32\")), axis=1);\n"
+     "  %2 = nn.softmax(nn.batch_matmul(%0, %1, transpose_b=True));\n"
+     "  sum(nn.batch_matmul(%2, %1)) }",
+     "32"},
     {"effects_in_order",
      "def @main() { let %r = ref(1); let %a = ref_read(%r); let %w = ref_write(%r, 5);\n"
      "  let %b = ref_read(%r); let %v = ref_write(%r, add(%a, %b)); (%a, %b, ref_read(%r)) }",

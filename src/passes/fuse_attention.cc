@@ -1,0 +1,436 @@
+#include "passes/fuse_attention.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/op.h"
+#include "node/walk.h"
+#include "passes/calls.h"
+
+namespace relay {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// A product that is this small or smaller changes nothing when it is added.
+constexpr double kMasked = -1e30;
+
+const CallNode* call_to(const Expr& e, std::string_view op) {
+  return is_call_to(e, op) ? as<CallNode>(e) : nullptr;
+}
+
+// The argument of a call that only names the elements anew, else null.
+Expr viewed(const Expr& e) {
+  auto* c = as<CallNode>(e);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  bool view = op != nullptr && op->row->reshape_only && op->row->args.size() == 1;
+  return view ? c->args[0] : Expr();
+}
+
+std::optional<double> scalar(const Expr& e) {
+  auto* c = as<ConstantNode>(e);
+  if (c == nullptr || c->data.num_elements() != 1 || !c->data.dtype().is_float(32)) {
+    return std::nullopt;
+  }
+  return c->data.get_as_double(0);
+}
+
+// What `e` is when scalar factors are left out, which `scale` then has; null when it is no product
+// with a scalar.
+Expr unscaled(const Expr& e, double& scale) {
+  auto* c = as<CallNode>(e);
+  if (c == nullptr || c->args.size() != 2) return nullptr;
+  bool divides = is_call_to(e, "divide");
+  if (!divides && !is_call_to(e, "multiply")) return nullptr;
+  for (size_t side = divides ? 1 : 0; side < 2; ++side) {
+    auto factor = scalar(c->args[side]);
+    const Expr& rest = c->args[1 - side];
+    if (!factor || !same_shape(rest, e)) continue;
+    scale = divides ? scale / *factor : scale * *factor;
+    return rest;
+  }
+  return nullptr;
+}
+
+Ints axes_of(const CallNode& transpose) {
+  int64_t rank = tensor_of(transpose.args[0])->rank();
+  Ints axes = ints_attr(transpose, "axes").value_or(Ints{});
+  if (axes.empty()) {
+    for (int64_t a = rank; a-- > 0;) axes.push_back(a);
+  }
+  for (int64_t& a : axes) a += a < 0 ? rank : 0;
+  return axes;
+}
+
+// The letters of x's axes when transpose(x) has `letters`.
+std::string before_transpose(const CallNode& c, const std::string& letters) {
+  std::string out(letters.size(), ' ');
+  Ints axes = axes_of(c);
+  for (size_t i = 0; i < letters.size(); ++i) out[static_cast<size_t>(axes[i])] = letters[i];
+  return out;
+}
+
+// Axes are letters: G for batch and heads in one, as products have them, or B and H; S for the
+// sequence, D for the depth.
+std::string with_heads(const std::string& letters) {
+  size_t at = letters.find('G');
+  return at == letters.npos ? letters : letters.substr(0, at) + "BH" + letters.substr(at + 1);
+}
+
+// An operand of a product as the operator reads it: of four axes, or of three with G among them.
+struct Operand {
+  Expr value;
+  std::string letters;
+};
+
+struct Match {
+  Operand query, key, value;
+  double scale = 1;
+  Expr mask;        // null: none
+  Ints mask_shape;  // as which it is read; empty: its own
+  Expr condition;   // where it holds, or does not, `fill` takes the place of the product
+  bool fills_where_true = false;
+  double fill = 0;
+  Ints result;  // batch, heads, queries, width
+};
+
+using Found = std::unordered_map<const Node*, Match>;  // by the second product
+
+class Matches {
+ public:
+  Matches(const Function& f, int64_t lanes) : lanes_(lanes) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          for_each_child(n, [&](const NodeRef& child) { ++uses_[child.get()]; });
+        },
+        family::expr | family::pattern);
+  }
+
+  // For the second product.
+  std::optional<Match> match(const CallNode& product) const {
+    auto out = static_shape(Expr(&product)), values = static_shape(product.args[1]);
+    if (!out || !values || !is_float32(Expr(&product)) || bool_attr(product, "transpose_a")) {
+      return std::nullopt;
+    }
+    Match m;
+    // The softmax, along the keys.
+    Expr at = product.args[0];
+    int64_t queries = (*out)[1], width = (*out)[2];
+    int64_t keys = static_shape(at) ? static_shape(at)->back() : 0;
+    Ints matrix{queries, keys};
+    at = through_views(at, matrix);
+    auto* softmax = call_to(at, "nn.softmax");
+    if (softmax == nullptr || !used_once(at) || queries < lanes_) return std::nullopt;
+    int64_t axis = int_attr(*softmax, "axis"), rank = tensor_of(at)->rank();
+    if (axis != -1 && axis != rank - 1) return std::nullopt;
+    at = softmax->args[0];
+    // Batch and heads are those that the model works with.
+    auto scores = static_shape(at);
+    int64_t groups = (*out)[0];
+    std::optional<Ints> heads;
+    if (scores->size() == 4) heads = Ints{(*scores)[0], (*scores)[1]};
+    Ints score_shape = *scores;
+
+    const CallNode* first = nullptr;
+    bool masked = false;
+    while (first == nullptr) {
+      at = through_views(at, matrix);
+      if (!at || !used_once(at)) return std::nullopt;
+      if (Expr rest = unscaled(at, m.scale)) {
+        at = rest;
+        continue;
+      }
+      first = call_to(at, "nn.batch_matmul");
+      if (first != nullptr) break;
+      // A scale behind the mask would be the mask's, too.
+      if (masked || m.scale != 1) return std::nullopt;
+      score_shape = *static_shape(at);
+      Expr rest = unmasked(at, m);
+      if (!rest) return std::nullopt;
+      masked = true;
+      at = rest;
+    }
+    auto left = static_shape(first->args[0]), right = static_shape(first->args[1]);
+    if (!left || !right || (*left)[0] != groups || (*right)[0] != groups ||
+        (*values)[0] != groups || !is_float32(at)) {
+      return std::nullopt;
+    }
+    bool queries_last = bool_attr(*first, "transpose_a"),
+         keys_first = bool_attr(*first, "transpose_b");
+    int64_t depth = (*left)[queries_last ? 1 : 2];
+    if (depth < 2 || width < 2 || keys < 2) return std::nullopt;
+    m.query = operand(first->args[0], heads, queries_last ? "GDS" : "GSD", &m.scale);
+    m.key = operand(first->args[1], heads, keys_first ? "GSD" : "GDS", &m.scale);
+    m.value =
+        operand(product.args[1], heads, bool_attr(product, "transpose_b") ? "GDS" : "GSD", nullptr);
+    if (m.value.letters.back() != 'D') return std::nullopt;
+    if (!heads) heads = Ints{1, groups};
+    if ((*heads)[0] * (*heads)[1] != groups) return std::nullopt;
+    m.result = {(*heads)[0], (*heads)[1], queries, width};
+    if (!fit_mask(m, score_shape)) return std::nullopt;
+    return m;
+  }
+
+  // The second product whose result a transpose turns, and the layout of that, when nobody else
+  // reads the product and its depth stays last.
+  std::optional<std::pair<Expr, std::string>> turned(const CallNode& transpose,
+                                                     const Found& found) const {
+    Expr at = transpose.args[0];
+    auto shape = static_shape(at);
+    if (!shape) return std::nullopt;
+    while (used_once(at)) {
+      auto it = found.find(at.get());
+      if (it == found.end()) {
+        at = viewed(at);
+        if (!at) break;
+        continue;
+      }
+      std::string letters = "BHSD";
+      if (shape == static_shape(at)) {
+        letters = "GSD";
+      } else if (shape != it->second.result) {
+        break;
+      }
+      std::string out;
+      for (int64_t axis : axes_of(transpose)) out += letters[static_cast<size_t>(axis)];
+      if (out.back() != 'D') break;
+      return std::pair(at, with_heads(out));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool used_once(const Expr& e) const {
+    auto it = uses_.find(e.get());
+    return it != uses_.end() && it->second == 1;
+  }
+  static bool is_float32(const Expr& e) {
+    auto* t = tensor_of(e);
+    return t != nullptr && t->dtype.is_float(32);
+  }
+  static bool bool_attr(const CallNode& c, std::string_view name) {
+    Value v = attr_value(c.attrs, name);
+    auto* b = v.get_if<bool>();
+    return b != nullptr && *b;
+  }
+
+  // Behind views that nobody else reads and that keep the last two axes.
+  Expr through_views(Expr e, const Ints& matrix) const {
+    while (true) {
+      auto shape = static_shape(e);
+      if (!shape || shape->size() < 3 || shape->size() > 4 ||
+          !std::equal(matrix.begin(), matrix.end(), shape->end() - 2)) {
+        return nullptr;
+      }
+      Expr inner = viewed(e);
+      if (!inner) return e;
+      if (!used_once(e)) return nullptr;
+      e = inner;
+    }
+  }
+
+  // The products without what masks them; null when nothing does.
+  static Expr unmasked(const Expr& e, Match& m) {
+    if (auto* c = call_to(e, "add")) {
+      for (size_t side = 0; side < 2; ++side) {
+        if (!same_shape(c->args[side], e) || !is_scores(c->args[side])) continue;
+        m.mask = c->args[1 - side];
+        return static_shape(m.mask) ? c->args[side] : Expr();
+      }
+      return nullptr;
+    }
+    auto* c = call_to(e, "where");
+    if (c == nullptr) return nullptr;
+    for (size_t side = 1; side < 3; ++side) {
+      auto fill = scalar(c->args[3 - side]);
+      if (!fill || *fill > kMasked || !same_shape(c->args[side], e)) continue;
+      m.condition = c->args[0];
+      m.fills_where_true = side == 2;
+      m.fill = *fill;
+      return static_shape(m.condition) ? c->args[side] : Expr();
+    }
+    return nullptr;
+  }
+
+  // Whether an operand of an addition is what the first product gave, as far as one can see.
+  static bool is_scores(const Expr& e) {
+    Expr at = e;
+    double ignored = 1;
+    while (true) {
+      if (is_call_to(at, "nn.batch_matmul")) return true;
+      Expr next = viewed(at);
+      if (!next) next = unscaled(at, ignored);
+      if (!next) return false;
+      at = next;
+    }
+  }
+
+  // The operand of a product, as far behind views, a transpose and, when `scale` is not null,
+  // scales as is known how it is read. The first that has four axes says what the heads are.
+  static Operand operand(const Expr& e, std::optional<Ints>& heads, const std::string& letters,
+                         double* scale) {
+    Ints shape = *static_shape(e), matrix(shape.end() - 2, shape.end());
+    Operand out{e, letters};
+    double factor = 1;
+    for (Expr at = e; at;) {
+      auto now = static_shape(at);
+      if (!now || now->size() < 2 || !std::equal(matrix.begin(), matrix.end(), now->end() - 2))
+        break;
+      bool three = now->size() == 3 && (*now)[0] == shape[0];
+      bool four = now->size() == 4 && (!heads || Ints{(*now)[0], (*now)[1]} == *heads);
+      if (three || four) {
+        if (four) heads = Ints{(*now)[0], (*now)[1]};
+        if (scale != nullptr) *scale *= factor;
+        factor = 1;
+        out = {at, four ? with_heads(letters) : letters};
+        if (auto* turn = call_to(at, "transpose")) {
+          Operand before{turn->args[0], before_transpose(*turn, out.letters)};
+          bool depth_last = before.letters.back() == 'D';
+          return depth_last || scale != nullptr ? before : out;
+        }
+      }
+      Expr next = viewed(at);
+      if (!next && scale != nullptr) next = unscaled(at, factor);
+      at = next;
+    }
+    return out;
+  }
+
+  // The mask as it broadcasts to batch, heads, queries and keys.
+  static bool fit_mask(Match& m, const Ints& scores) {
+    const Expr& e = m.mask ? m.mask : m.condition;
+    if (!e) return true;
+    Ints shape = *static_shape(e);
+    if (shape.size() > scores.size()) return false;
+    if (scores.size() == 4) return scores[0] == m.result[0] && scores[1] == m.result[1];
+    if (shape.size() == 3 && shape[0] != 1) {
+      m.mask_shape = {m.result[0], m.result[1], shape[1], shape[2]};
+    }
+    return true;
+  }
+
+  int64_t lanes_;
+  std::unordered_map<const Node*, int> uses_;
+};
+
+// The values that the rewritten program has for those of the match.
+using Rebuilt = std::unordered_map<const Node*, NodeRef>;
+
+class Builder {
+ public:
+  explicit Builder(const Rebuilt& rebuilt) : rebuilt_(rebuilt) {}
+
+  Expr attention(const Match& m, const std::string& out_layout, const CallNode& at) const {
+    Ints result = *static_shape(Expr(&at));
+    Expr masks = mask(m, at);
+    // The kernel has neighbouring queries in its vectors.
+    Ints axes(static_shape(masks)->size());
+    bool each_query = axes.size() > 1 && static_shape(masks)->end()[-2] != 1;
+    if (each_query) {
+      std::iota(axes.begin(), axes.end(), 0);
+      std::swap(axes.end()[-1], axes.end()[-2]);
+      masks = make_call("transpose", {masks}, {{"axes", to_value(axes)}}, at);
+    }
+    Expr call = make_call("nn.attention",
+                          {read(m, m.query, at), read(m, m.key, at), read(m, m.value, at), masks},
+                          {{"scale", Value(m.scale)},
+                           {"query_layout", Value(with_heads(m.query.letters))},
+                           {"key_layout", Value(with_heads(m.key.letters))},
+                           {"value_layout", Value(with_heads(m.value.letters))},
+                           {"out_layout", Value(out_layout)},
+                           {"transpose_mask", Value(each_query)}},
+                          at);
+    return view(call, result, at);
+  }
+
+  static Expr view(const Expr& e, const Ints& shape, const CallNode& at) {
+    if (shape.empty() || static_shape(e) == shape) return e;
+    return make_call("reshape", {e}, {{"newshape", to_value(shape)}}, at);
+  }
+
+ private:
+  Expr now(const Expr& e) const {
+    auto it = rebuilt_.find(e.get());
+    return it == rebuilt_.end() ? e : Expr::unchecked(it->second);
+  }
+  Expr read(const Match& m, const Operand& o, const CallNode& at) const {
+    Ints shape = *static_shape(o.value);
+    if (size_t group = o.letters.find('G'); group != o.letters.npos) {
+      shape[group] = m.result[1];
+      shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(group), m.result[0]);
+    }
+    return view(now(o.value), shape, at);
+  }
+
+  Expr mask(const Match& m, const CallNode& at) const {
+    auto constant_of = [](double v) { return constant(Tensor::scalar(v, DType::Float(32))); };
+    if (m.mask) return view(now(m.mask), m.mask_shape, at);
+    if (!m.condition) return constant_of(0);
+    Expr fill = constant_of(m.fill), none = constant_of(0);
+    Expr chosen = make_call(
+        "where",
+        {now(m.condition), m.fills_where_true ? fill : none, m.fills_where_true ? none : fill}, {},
+        at);
+    return view(chosen, m.mask_shape, at);
+  }
+
+  const Rebuilt& rebuilt_;
+};
+
+Function fuse(const Function& f, int64_t lanes) {
+  Matches matches(f, lanes);
+  Found found;
+  std::unordered_map<const Node*, std::pair<Expr, std::string>> turned;
+  post_order(
+      f,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        if (c == nullptr) return;
+        if (is_call_to(Expr(c), "nn.batch_matmul")) {
+          if (auto m = matches.match(*c)) found.emplace(&n, std::move(*m));
+        } else if (!found.empty() && is_call_to(Expr(c), "transpose")) {
+          if (auto product = matches.turned(*c, found)) turned.emplace(&n, *product);
+        }
+      },
+      family::expr | family::pattern);
+  if (found.empty()) return f;
+  Rebuilt rebuilt;
+  Builder builder(rebuilt);
+  return cast<FunctionNode>(rewrite(
+      f,
+      [&](const NodeRef& before, NodeRef after) -> NodeRef {
+        const Node* n = before.get();
+        if (auto it = found.find(n); it != found.end()) {
+          auto& product = static_cast<const CallNode&>(*n);
+          after = builder.attention(it->second, "BHSD", product);
+        } else if (auto t = turned.find(n); t != turned.end()) {
+          const auto& [product, layout] = t->second;
+          auto& transpose = static_cast<const CallNode&>(*n);
+          after = builder.attention(found.at(product.get()), layout, transpose);
+        }
+        rebuilt[before.get()] = after;
+        return after;
+      },
+      family::expr | family::pattern));
+}
+
+Module run(const Module& mod, PassContext& ctx) {
+  if (!ctx.target.layouts) return mod;
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    return fuse(f, ctx.target.vector_lanes_f32);
+  });
+}
+
+}  // namespace
+
+const Pass kFuseAttention{"FuseAttention",
+                          3,
+                          Form::graph,
+                          Form::graph,
+                          "Makes one operator of the products around a softmax.",
+                          run};
+
+}  // namespace relay

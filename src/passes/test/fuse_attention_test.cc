@@ -1,0 +1,201 @@
+#include "passes/fuse_attention.h"
+
+#include "passes/test/pass_test.h"
+
+namespace relay::pass_test {
+namespace {
+
+PassContext context() {
+  PassContext ctx;
+  ctx.target.vector_lanes_f32 = 16;
+  return ctx;
+}
+
+void becomes(const std::string& before, const std::string& after) {
+  expect_becomes(kFuseAttention, before, after, context());
+}
+void unchanged(const std::string& text) { expect_unchanged(kFuseAttention, text, context()); }
+
+// Replaces what occurs once.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  size_t at = text.find(from);
+  EXPECT_NE(at, text.npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// As models from PyTorch have it: heads are cut out of the features, and joined for the products.
+const std::string kHeads = R"(
+def @main(%q: Tensor[(2, 20, 24), float32], %k: Tensor[(2, 30, 24), float32],
+          %v: Tensor[(2, 30, 24), float32], %mask: Tensor[(2, 1, 1, 30), float32]) {
+  %0 = transpose(reshape(%q, newshape=[2, 20, 3, 8]), axes=[0, 2, 1, 3]);
+  %1 = transpose(reshape(%k, newshape=[2, 30, 3, 8]), axes=[0, 2, 3, 1]);
+  %2 = nn.batch_matmul(reshape(%0, newshape=[6, 20, 8]), reshape(%1, newshape=[6, 8, 30]));
+  %3 = multiply(reshape(%2, newshape=[2, 3, 20, 30]), 0.25f);
+  %4 = nn.softmax(add(%3, %mask), axis=-1);
+  %5 = transpose(reshape(%v, newshape=[2, 30, 3, 8]), axes=[0, 2, 1, 3]);
+  %6 = nn.batch_matmul(reshape(%4, newshape=[6, 20, 30]), reshape(%5, newshape=[6, 30, 8]));
+  %7 = transpose(reshape(%6, newshape=[2, 3, 20, 8]), axes=[0, 2, 1, 3]);
+  reshape(%7, newshape=[2, 20, 24])
+}
+)";
+
+const std::string kOfHeads = R"(
+def @main(%q: Tensor[(2, 20, 24), float32], %k: Tensor[(2, 30, 24), float32],
+          %v: Tensor[(2, 30, 24), float32], %mask: Tensor[(2, 1, 1, 30), float32]) {
+  %0 = nn.attention(reshape(%q, newshape=[2, 20, 3, 8]), reshape(%k, newshape=[2, 30, 3, 8]),
+                    reshape(%v, newshape=[2, 30, 3, 8]), %mask, scale=0.25f, query_layout="BSHD",
+                    key_layout="BSHD", value_layout="BSHD", out_layout="BSHD");
+  reshape(%0, newshape=[2, 20, 24])
+}
+)";
+
+// Three axes, nothing else.
+const std::string kPlain = R"(
+def @main(%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, 30, 8), float32],
+          %v: Tensor[(3, 30, 8), float32]) {
+  %0 = nn.batch_matmul(%q, %k, transpose_b=True);
+  %1 = nn.softmax(%0, axis=2);
+  nn.batch_matmul(%1, %v)
+}
+)";
+
+TEST(fuse_attention, reads_and_writes_the_heads_where_they_are) { becomes(kHeads, kOfHeads); }
+
+TEST(fuse_attention, divides_by_a_scale) {
+  becomes(with(with(kHeads, "multiply(", "divide("), "0.25f", "4f"), kOfHeads);
+}
+
+TEST(fuse_attention, takes_products_of_three_axes) {
+  becomes(kPlain, R"(
+def @main(%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, 30, 8), float32],
+          %v: Tensor[(3, 30, 8), float32]) {
+  %0 = nn.attention(reshape(%q, newshape=[1, 3, 20, 8]), reshape(%k, newshape=[1, 3, 30, 8]),
+                    reshape(%v, newshape=[1, 3, 30, 8]), 0f);
+  reshape(%0, newshape=[3, 20, 8])
+}
+)");
+}
+
+TEST(fuse_attention, scales_of_queries_and_keys_are_one) {
+  becomes(with(kPlain, "nn.batch_matmul(%q, %k,",
+               "nn.batch_matmul(multiply(%q, 0.5f), multiply(0.25f, %k),"),
+          R"(
+def @main(%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, 30, 8), float32],
+          %v: Tensor[(3, 30, 8), float32]) {
+  %0 = nn.attention(reshape(%q, newshape=[1, 3, 20, 8]), reshape(%k, newshape=[1, 3, 30, 8]),
+                    reshape(%v, newshape=[1, 3, 30, 8]), 0f, scale=0.125f);
+  reshape(%0, newshape=[3, 20, 8])
+}
+)");
+}
+
+TEST(fuse_attention, sequence_before_the_heads) {
+  // As nn.MultiheadAttention has it: (sequence, batch and heads, depth).
+  becomes(R"(
+def @main(%q: Tensor[(20, 3, 8), float32], %k: Tensor[(30, 3, 8), float32],
+          %v: Tensor[(30, 3, 8), float32]) {
+  %0 = transpose(%q, axes=[1, 0, 2]);
+  %1 = transpose(%k, axes=[1, 2, 0]);
+  %2 = nn.softmax(nn.batch_matmul(%0, %1), axis=-1);
+  transpose(nn.batch_matmul(%2, transpose(%v, axes=[1, 0, 2])), axes=[1, 0, 2])
+}
+)",
+          R"(
+def @main(%q: Tensor[(20, 3, 8), float32], %k: Tensor[(30, 3, 8), float32],
+          %v: Tensor[(30, 3, 8), float32]) {
+  %0 = nn.attention(reshape(%q, newshape=[20, 1, 3, 8]), reshape(%k, newshape=[30, 1, 3, 8]),
+                    reshape(%v, newshape=[30, 1, 3, 8]), 0f, query_layout="SBHD",
+                    key_layout="SBHD", value_layout="SBHD", out_layout="SBHD");
+  reshape(%0, newshape=[20, 3, 8])
+}
+)");
+}
+
+TEST(fuse_attention, a_condition_masks) {
+  std::string masked = with(with(kPlain, "%v: Tensor[(3, 30, 8), float32]",
+                                 "%v: Tensor[(3, 30, 8), float32], %c: Tensor[(20, 30), bool]"),
+                            "nn.softmax(%0,", "nn.softmax(where(%c, %0, -inff),");
+  becomes(masked, R"(
+def @main(%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, 30, 8), float32],
+          %v: Tensor[(3, 30, 8), float32], %c: Tensor[(20, 30), bool]) {
+  %0 = nn.attention(reshape(%q, newshape=[1, 3, 20, 8]), reshape(%k, newshape=[1, 3, 30, 8]),
+                    reshape(%v, newshape=[1, 3, 30, 8]), transpose(where(%c, 0f, -inff), axes=[1, 0]), transpose_mask=True);
+  reshape(%0, newshape=[3, 20, 8])
+}
+)");
+  // A product can make a difference to it.
+  unchanged(with(masked, "-inff", "-10000f"));
+}
+
+TEST(fuse_attention, mask_of_each_head) {
+  becomes(with(with(kPlain, "%v: Tensor[(3, 30, 8), float32]",
+                    "%v: Tensor[(3, 30, 8), float32], %m: Tensor[(3, 20, 30), float32]"),
+               "nn.softmax(%0,", "nn.softmax(add(%m, %0),"),
+          R"(
+def @main(%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, 30, 8), float32],
+          %v: Tensor[(3, 30, 8), float32], %m: Tensor[(3, 20, 30), float32]) {
+  %0 = nn.attention(reshape(%q, newshape=[1, 3, 20, 8]), reshape(%k, newshape=[1, 3, 30, 8]),
+                    reshape(%v, newshape=[1, 3, 30, 8]), transpose(reshape(%m, newshape=[1, 3, 20, 30]), axes=[0, 1, 3, 2]),
+                    transpose_mask=True);
+  reshape(%0, newshape=[3, 20, 8])
+}
+)");
+}
+
+TEST(fuse_attention, values_that_are_turned_stay_so) {
+  // The depth would not be last.
+  unchanged(with(with(kPlain, "%v: Tensor[(3, 30, 8), float32]", "%v: Tensor[(3, 8, 30), float32]"),
+                 "nn.batch_matmul(%1, %v)", "nn.batch_matmul(%1, %v, transpose_b=True)"));
+}
+
+TEST(fuse_attention, not_when_the_scores_are_used) {
+  unchanged(with(kPlain, "nn.batch_matmul(%1, %v)", "(nn.batch_matmul(%1, %v), %0)"));
+  unchanged(with(kPlain, "nn.batch_matmul(%1, %v)", "(nn.batch_matmul(%1, %v), %1)"));
+}
+
+TEST(fuse_attention, not_along_the_queries) { unchanged(with(kPlain, "axis=2", "axis=1")); }
+
+TEST(fuse_attention, not_when_a_view_mixes_the_keys) {
+  unchanged(with(with(kPlain, "nn.softmax(%0, axis=2)",
+                      "nn.softmax(reshape(%0, newshape=[3, 40, 15]), axis=2)"),
+                 "nn.batch_matmul(%1, %v)",
+                 "nn.batch_matmul(reshape(%1, newshape=[3, 20, 30]), %v)"));
+}
+
+TEST(fuse_attention, not_when_the_mask_is_scaled) {
+  unchanged(with(with(kHeads, "%3 = multiply(reshape(%2, newshape=[2, 3, 20, 30]), 0.25f)",
+                      "%3 = reshape(%2, newshape=[2, 3, 20, 30])"),
+                 "add(%3, %mask)", "multiply(add(%3, %mask), 0.25f)"));
+}
+
+TEST(fuse_attention, not_for_few_queries_other_dtypes_or_unknown_sizes) {
+  unchanged(with(kPlain, "(3, 20, 8)", "(3, 1, 8)"));
+  std::string wide = kPlain;
+  for (size_t at; (at = wide.find("float32")) != wide.npos;) wide.replace(at, 7, "float64");
+  unchanged(wide);
+  unchanged(R"(
+def @main[n: Dim](%q: Tensor[(3, n, 8), float32], %k: Tensor[(3, n, 8), float32],
+          %v: Tensor[(3, n, 8), float32]) {
+  %0 = nn.batch_matmul(%q, %k, transpose_b=True);
+  nn.batch_matmul(nn.softmax(%0, axis=2), %v)
+}
+)");
+}
+
+TEST(fuse_attention, one_after_another) {
+  Module out = apply(kFuseAttention, parse(R"(
+def @main(%x: Tensor[(3, 20, 20), float32]) {
+  %0 = nn.batch_matmul(nn.softmax(nn.batch_matmul(%x, %x), axis=-1), %x);
+  nn.batch_matmul(nn.softmax(nn.batch_matmul(%0, %0), axis=-1), %0)
+}
+)"),
+                     context());
+  std::string text = print_module(out);
+  size_t first = text.find("nn.attention");
+  ASSERT_NE(first, text.npos);
+  EXPECT_NE(text.find("nn.attention", first + 1), text.npos) << text;
+  EXPECT_EQ(text.find("nn.softmax"), text.npos) << text;
+}
+
+}  // namespace
+}  // namespace relay::pass_test
