@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/diagnostic_codes.h"
+#include "ir/open_sizes.h"
 #include "ir/type_params.h"
 
 namespace relay {
@@ -43,22 +44,40 @@ void find_sizes(const Type& type, const Object* value, TypeParams& sizes) {
 
 }  // namespace
 
-std::vector<DimAssumption> assumed_sizes(const CallNode& call) {
+AssumedSizes assumed_sizes(const CallNode& call) {
   if (std::ranges::none_of(call.args, has_unknown_size)) return {};
-  return assumptions_of(call);
+  AssumedSizes out;
+  std::vector<Expr> args;
+  size_t count = 0;
+  for (const Expr& a : call.args) {
+    out.args.push_back(with_sizes_named(a->type, [&](size_t, size_t) {
+      return dim(type_var("d" + std::to_string(count++), Kind::Dim));
+    }));
+    args.push_back(count == 0 ? a : Expr(var("sized", out.args.back())));
+  }
+  if (count == 0) {
+    out.assumptions = assumptions_of(call);
+    return out;
+  }
+  try {
+    out.assumptions = assumptions_of(*relay::call(call.op, std::move(args), call.attrs, call.span));
+  } catch (const UserError&) {
+    // An operator that takes `?` and no name for it: what it wants is checked as it runs.
+  }
+  return out;
 }
 
-void check_assumed_sizes(const CallNode& call, const std::vector<DimAssumption>& assumptions,
+void check_assumed_sizes(const CallNode& call, const AssumedSizes& assumed,
                          std::span<const runtime::Value> args) {
-  if (assumptions.empty()) return;
+  if (assumed.assumptions.empty()) return;
   TypeParams sizes;
   for (size_t i = 0; i < args.size(); ++i) {
-    find_sizes(call.args[i]->type, args[i].object(), sizes);
+    find_sizes(assumed.args[i], args[i].object(), sizes);
   }
   auto size_of = [&](const Dim& d) {
     return as_const(dim_argument(with_type_params(Type::unchecked(d), sizes)));
   };
-  for (const DimAssumption& s : assumptions) {
+  for (const DimAssumption& s : assumed.assumptions) {
     auto a = size_of(s.a), b = size_of(s.b);
     bool equal = s.kind == DimAssumption::kEqual;
     if (!a || !b || (equal ? *a == *b : *a >= *b)) continue;

@@ -2,8 +2,8 @@
 //
 //   def @f[n: Dim](%x: Tensor[(n, 4), float32], %y: Tensor[(5, 4), float32]) { add(%x, %y) }
 //
-// `n` stands for one size: it has to be 5, and is not broadcast when it is 1. Compiled code counts
-// on that, so the meaning of the language is the same.
+// `n` stands for one size: it has to be 5, and is not broadcast when it is 1; and so does a `?`.
+// Compiled code counts on that, so the meaning of the language is the same.
 #pragma once
 
 #include <span>
@@ -14,11 +14,17 @@
 
 namespace relay {
 
-// The assumptions that only a run can check; none when all sizes of the arguments are known.
-std::vector<DimAssumption> assumed_sizes(const CallNode& call);
+struct AssumedSizes {
+  // Of the call's arguments, with a name for each size that is `?`.
+  std::vector<Type> args;
+  std::vector<DimAssumption> assumptions;
+};
+
+// What only a run can check; no assumptions when all sizes of the arguments are known.
+AssumedSizes assumed_sizes(const CallNode& call);
 
 // Throws RuntimeError E0607 when these arguments break one of the call's assumptions.
-void check_assumed_sizes(const CallNode& call, const std::vector<DimAssumption>& assumptions,
+void check_assumed_sizes(const CallNode& call, const AssumedSizes& assumed,
                          std::span<const runtime::Value> args);
 
 }  // namespace relay

@@ -289,7 +289,7 @@ runtime::Value Evaluator::Machine::compute(const PlanStep& step) {
       auto& c = static_cast<const CallNode&>(*step.expr);
       std::vector<runtime::Value> args = take_all(step.operands);
       runtime::Value made = ops_.call(static_cast<const OpNode&>(*c.op), c.attrs, args, c.span);
-      check_assumed_sizes(c, step.assumptions, args);
+      check_assumed_sizes(c, step.assumed, args);
       return made;
     }
     case PlanStep::construct:

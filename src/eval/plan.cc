@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "base/diagnostic_codes.h"
-#include "eval/assumed_sizes.h"
 #include "ir/scope.h"
 #include "node/walk.h"
 
@@ -230,7 +229,7 @@ class Planner {
         step.kind = PlanStep::call;
         if (isa<OpNode>(c.op)) {
           step.kind = PlanStep::call_op;
-          step.assumptions = assumed_sizes(c);
+          step.assumed = assumed_sizes(c);
         } else if (auto* constructor = as<ConstructorNode>(c.op)) {
           step.kind = PlanStep::construct;
           step.value = static_cast<int32_t>(constructor->tag);

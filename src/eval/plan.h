@@ -13,8 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "eval/assumed_sizes.h"
 #include "ir/module.h"
-#include "ir/op.h"
 #include "runtime/core/value.h"
 
 namespace relay {
@@ -58,7 +58,7 @@ struct PlanStep {
   int32_t dest = -1;  // a slot; negative when nobody wants the value
   const ExprNode* expr = nullptr;
   std::vector<PlanOperand> operands;
-  std::vector<DimAssumption> assumptions;  // of an operator's call, eval/assumed_sizes.h
+  AssumedSizes assumed;  // of an operator's call
   std::vector<struct PlanBlock*> blocks;
   std::vector<std::vector<PatternStep>> patterns;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/open_sizes.h"
 #include "lower/interface/compute_rule.h"
 #include "vm/function_compiler.h"
 
@@ -17,32 +18,6 @@ bool has_open_size(const FunctionNode& f) {
          std::ranges::any_of(f.params, [](const Var& p) { return has_open_size(p->type); });
 }
 
-namespace {
-
-// The type with `name(tensor, axis)` for each size that is `?`. Tensors and tuples of tensors are
-// what operators take.
-using Name = std::function<Dim(size_t tensor, size_t axis)>;
-Type with_names(const Type& t, const Name& name) {
-  size_t count = 0;
-  auto named = [&](const Type& part) -> Type {
-    auto* tensor = as<TensorTypeNode>(part);
-    if (tensor == nullptr) return part;
-    std::vector<Dim> shape = tensor->shape;
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-      if (is_any(shape[axis])) shape[axis] = name(count, axis);
-    }
-    ++count;
-    return tensor_type(std::move(shape), tensor->dtype);
-  };
-  auto* tuple = as<TupleTypeNode>(t);
-  if (tuple == nullptr) return named(t);
-  std::vector<Type> fields;
-  for (const Type& f : tuple->fields) fields.push_back(named(f));
-  return tuple_type(std::move(fields));
-}
-
-}  // namespace
-
 Dim FunctionCompiler::name_size(int32_t reg, size_t axis) {
   TypeVar name = program_.size_name(sizes_named_++);
   int32_t size = b_.int_reg();
@@ -59,7 +34,7 @@ Function FunctionCompiler::name_sizes(const CallNode& c, const FunctionNode& f) 
     if (!has_open_size(p->type)) continue;
     Place place = place_of(c.args[i]);
     auto* tuple = as<TupleTypeNode>(p->type);
-    Type named = with_names(p->type, [&](size_t n, size_t axis) {
+    Type named = with_sizes_named(p->type, [&](size_t n, size_t axis) {
       auto part = static_cast<int64_t>(n);
       int32_t r = tuple == nullptr ? object(place, p->type, c.span)
                                    : object(field(place, part), tuple->fields[n], c.span);
@@ -94,8 +69,8 @@ FunctionCompiler::Place FunctionCompiler::emit_sized_by_data(const CallNode& c, 
     b_.alloc_from_shape(results.back(), outputs[i]->dtype, sizes[i]);
     operands.push_back(Operand::reg(results.back()));
   }
-  Type named =
-      with_names(f->body->type, [&](size_t n, size_t axis) { return name_size(results[n], axis); });
+  Type named = with_sizes_named(f->body->type,
+                                [&](size_t n, size_t axis) { return name_size(results[n], axis); });
   auto* sized_call = new CallNode(*call);
   Expr body(sized_call);
   sized_call->type = named;

@@ -405,6 +405,17 @@ def @main() -> int32 {
   expect_in(failure(with_rows("1")), "error[E0607]: add: the inputs do not fit: n must equal 5");
 }
 
+TEST(Evaluator, a_size_that_data_decide_is_not_broadcast) {
+  const std::string text = R"(
+def @main(%rows: int32) -> int32 {
+  let %shape = stack((%rows, 2), axis=0);
+  let %x = dyn.ones(%shape, dtype="int32");
+  sum(add(add(%x, %x), ones(shape=[5, 2], dtype="int32")), axis=[0, 1])
+})";
+  EXPECT_EQ(run(text, {5}), 30);
+  expect_in(failure(text, {1}), "error[E0607]: add: the inputs do not fit");
+}
+
 TEST(Evaluator, no_clause_fits) {
   std::string text = failure(std::string(kList) + R"(
 def @head(%l: List[int32]) -> int32 { match? (%l) { Cons(%h, _) => { %h } } }
