@@ -21,9 +21,9 @@
 namespace relay::fuzz {
 
 struct CheckOptions {
-  // Levels at which the program is compiled.
-  std::vector<int> levels = {0, 1, 2, 3};
-  // Passes run alone, by name.
+  // Levels at which the program is compiled; the last takes approximations (passes/fast_math.h).
+  std::vector<int> levels = {0, 1, 2, 3, 4};
+  // Passes run alone, by name, some with an option ("DivToMul.inexact").
   std::vector<std::string> passes = all_pass_names();
   // Ways to write the program differently (fuzz/pairs.h), by name: each is evaluated; of the
   // several for one program one is compiled, at one of the levels.

@@ -35,6 +35,7 @@ struct Fault {
 std::span<const Fault> faults();
 // The parts of the list, one file each.
 std::span<const Fault> module_faults();
+std::span<const Fault> operator_faults();
 std::span<const Fault> kernel_faults();
 std::span<const Fault> bytecode_faults();
 

@@ -139,7 +139,8 @@ Expr ExpressionSource::draw(const Type& type, int budget) {
       {7, &ExpressionSource::draw_global_call}, {3, &ExpressionSource::draw_loop},
       {4, &ExpressionSource::draw_fold},        {42, &ExpressionSource::draw_operator},
       {20, &ExpressionSource::build},           {4, &ExpressionSource::draw_network},
-      {7, &ExpressionSource::draw_twin},        {3, &ExpressionSource::draw_counter}};
+      {3, &ExpressionSource::draw_sizes},       {7, &ExpressionSource::draw_twin},
+      {3, &ExpressionSource::draw_counter}};
   int total = 0;
   // The last two are pitfalls.
   const std::span allowed(ways.data(), ways.size() - (types_.pitfalls() ? 0 : 2));
@@ -199,6 +200,15 @@ Expr ExpressionSource::leaf_tensor(const TensorTypeNode& type) {
 Expr ExpressionSource::leaf_constant(const TensorType& type) {
   Tensor t = Tensor::empty(type->dtype, *type->const_shape());
   fill(t, -2, 2, random_);
+  if (type->dtype.is_floating() && random_.percent(15)) {
+    // Numbers that arithmetic knows more of than of others.
+    static const std::vector<double> round{1, 1, -1, 0, 2, 0.5, -0.5, 4};
+    const double all = random_.pick(round);
+    const bool alike = random_.percent(50);
+    for (int64_t i = 0; i < t.num_elements(); ++i) {
+      t.set_from_double(i, alike ? all : random_.pick(round));
+    }
+  }
   return constant(t);
 }
 

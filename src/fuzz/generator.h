@@ -98,6 +98,10 @@ class ExpressionSource {
   Expr draw_counter(const Type& type, int budget);
   Expr draw_network(const Type& type, int budget);
   Expr draw_convolution(int budget);
+  Expr draw_wide_convolution(int budget);
+  Expr draw_branches(int budget);
+  Expr draw_steps(int budget);
+  Expr draw_sizes(const Type& type, int budget);
   Expr draw_epilogue(Expr e, size_t axis, int budget);
 
   Expr apply(const OperatorUse& use, int budget);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fuzz/generator.h"
+#include "fuzz/values.h"
 #include "node/structural.h"
 
 namespace relay::fuzz {
@@ -185,6 +186,45 @@ Expr ExpressionSource::adapt(Expr e, const TensorTypeNode& wanted) {
                                                       : "max";
   return call("broadcast_to", {call(reduce, {e})},
               attrs_of("broadcast_to", {{"shape", sizes_of(wanted)}}));
+}
+
+// A tensor of sizes that are arguments, and elements of it: sizes are `?` in between.
+Expr ExpressionSource::draw_sizes(const Type& type, int budget) {
+  auto* wanted = as<TensorTypeNode>(type);
+  if (wanted == nullptr || !wanted->const_shape() || budget < 4) return nullptr;
+  const DType dtype = wanted->dtype, index = DType::Int(64);
+  const int64_t rows = random_.between(2, 4), columns = random_.between(1, 4);
+  // Known sizes, or those of a branch.
+  auto sizes = [&](const std::vector<int64_t>& list) -> Expr {
+    Tensor t = Tensor::empty(index, {static_cast<int64_t>(list.size())});
+    for (size_t i = 0; i < list.size(); ++i) t.set_from_int(static_cast<int64_t>(i), list[i]);
+    if (random_.percent(75)) return constant(t);
+    return if_(draw(scalar_type(DType::Bool()), budget / 4), constant(t), constant(t));
+  };
+  Expr x = draw(tensor_type({rows, columns}, dtype), budget / 2), e;
+  switch (random_.below(5)) {
+    case 0:
+      e = call("dyn.reshape", {x, sizes({columns, rows})});
+      break;
+    case 1:
+      e = call("dyn.tile", {x, sizes({random_.between(1, 2), random_.between(1, 2)})});
+      break;
+    case 2:
+      e = call("dyn.broadcast_to", {x, sizes({random_.between(1, 3), rows, columns})});
+      break;
+    default: {
+      const int64_t begin = random_.between(0, rows - 1);
+      e = call("dyn.strided_slice",
+               {x, sizes({begin, 0}), sizes({random_.between(begin + 1, rows), columns}),
+                sizes({1, 1})});
+    }
+  }
+  if (random_.percent(50)) e = call("add", {e, e});
+  Tensor places = Tensor::empty(index, {random_.between(1, 4)});
+  fill(places, 0, 16, random_);
+  return adapt(
+      call("take", {e, constant(places)}, attrs_of("take", {{"mode", std::string("wrap")}})),
+      *wanted);
 }
 
 Expr ExpressionSource::draw_operator(const Type& type, int budget) {

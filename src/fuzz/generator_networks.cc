@@ -60,7 +60,80 @@ Expr ExpressionSource::draw_convolution(int budget) {
                               {"data_layout", std::string(data_layout)},
                               {"kernel_layout", std::string(kernel_layout)}});
   Expr weight = random_.percent(80) ? leaf_tensor(*as<TensorTypeNode>(w)) : draw(w, budget / 4);
-  return call(op, {draw(x, budget / 2), weight}, attrs);
+  Expr data = draw(x, budget / 2);
+  if (random_.percent(25)) {
+    // A border of zeros that the convolution may take for its own.
+    ValueList widths(4, ints({0, 0}));
+    for (const char axis : {'H', 'W'}) {
+      widths[std::string_view(data_layout).find(axis)] =
+          ints({random_.between(0, 2), random_.between(0, 2)});
+    }
+    data = call("nn.pad", {data, constant(0, kFloat)},
+                attrs_of("nn.pad", {{"pad_width", Value(widths)}}));
+  }
+  return call(op, {data, weight}, attrs);
+}
+
+// Convolutions by minimal filtering begin where there are many channels; the picture is as small as
+// it may be, and the weights are constants.
+Expr ExpressionSource::draw_wide_convolution(int budget) {
+  constexpr int64_t kChannels = 32;
+  const bool one_picture = random_.percent(50);
+  const int64_t side = one_picture ? 13 : 2, count = one_picture ? 1 : 16;
+  Expr x = draw(tensor_type({count, side, side, kChannels}, kFloat), budget / 4);
+  return call("nn.conv2d", {x, leaf_constant(tensor_type({kChannels, kChannels, 3, 3}, kFloat))},
+              attrs_of("nn.conv2d", {{"padding", ints({1, 1})},
+                                     {"channels", kChannels},
+                                     {"kernel_size", ints({3, 3})},
+                                     {"data_layout", std::string("NHWC")},
+                                     {"kernel_layout", std::string("OIHW")}}));
+}
+
+// Two or three heavy operators of one input, with the same behind each, side by side.
+Expr ExpressionSource::draw_branches(int budget) {
+  const int64_t rows = random_.between(1, 3), depth = random_.between(1, 4);
+  const size_t kind = random_.below(3);
+  const Type input = kind == 0   ? tensor_type({rows, depth}, kFloat)
+                     : kind == 1 ? tensor_type({2, rows, depth}, kFloat)
+                                 : tensor_type({1, rows, rows, depth}, kFloat);
+  Expr x = draw(input, budget / 2);
+  const bool biases = random_.percent(50), rectified = random_.percent(50);
+  std::vector<Expr> branches;
+  for (int64_t i = random_.between(2, 3); i > 0; --i) {
+    const int64_t channels = random_.between(1, 3);
+    Expr e;
+    if (kind == 0) {
+      e = call("nn.dense", {x, leaf_constant(tensor_type({channels, depth}, kFloat))});
+    } else if (kind == 1) {
+      e = call("nn.batch_matmul", {x, leaf_constant(tensor_type({2, channels, depth}, kFloat))},
+               attrs_of("nn.batch_matmul", {{"transpose_b", true}}));
+    } else {
+      e = call("nn.conv2d", {x, leaf_constant(tensor_type({1, 1, depth, channels}, kFloat))},
+               attrs_of("nn.conv2d", {{"channels", channels},
+                                      {"kernel_size", ints({1, 1})},
+                                      {"data_layout", std::string("NHWC")},
+                                      {"kernel_layout", std::string("HWIO")}}));
+    }
+    if (biases) {
+      e = call("add", {e, leaf_constant(tensor_type(std::vector<int64_t>{channels}, kFloat))});
+    }
+    if (rectified) e = call("nn.relu", {e});
+    branches.push_back(e);
+  }
+  return call("concatenate", {tuple(std::move(branches))},
+              attrs_of("concatenate", {{"axis", int64_t{-1}}}));
+}
+
+// Steps of a recurrent network: each reads the same weight.
+Expr ExpressionSource::draw_steps(int budget) {
+  const int64_t units = random_.between(2, 4);
+  const int64_t rows = random_.percent(50) ? units : random_.between(1, 4);
+  Expr weight = leaf_constant(tensor_type({units, units}, kFloat));
+  Expr e = draw(tensor_type({rows, units}, kFloat), budget / 2);
+  for (int64_t i = random_.between(2, 4); i > 0; --i) {
+    e = call("tanh", {call("nn.dense", {e, weight})});
+  }
+  return e;
 }
 
 // What follows a heavy operator whose channels are on an axis: each with some chance.
@@ -81,6 +154,10 @@ Expr ExpressionSource::draw_epilogue(Expr e, size_t axis, int budget) {
   }
   if (random_.percent(40)) e = call("multiply", {e, along_channels(false)});
   if (random_.percent(15)) {
+    static const std::vector<double> divisors{0.25, 2, 4, 8, 3};
+    e = call("divide", {e, constant(random_.pick(divisors), kFloat)});
+  }
+  if (random_.percent(15)) {
     Expr variance = call("abs", {along_channels(true)});
     std::vector<Expr> args{e, along_channels(true), along_channels(true), along_channels(true),
                            random_.percent(50) ? variance : along_channels(true)};
@@ -95,10 +172,13 @@ Expr ExpressionSource::draw_epilogue(Expr e, size_t axis, int budget) {
   return e;
 }
 
-// One or two heavy operators in a row, made to fit a type.
+// Heavy operators side by side or in a row, made to fit a type.
 Expr ExpressionSource::draw_network(const Type& type, int budget) {
   auto* wanted = as<TensorTypeNode>(type);
   if (wanted == nullptr || !wanted->const_shape() || budget < 6) return nullptr;
+  if (random_.percent(15)) return adapt(draw_branches(budget), *wanted);
+  if (random_.percent(8)) return adapt(draw_steps(budget), *wanted);
+  if (random_.percent(1)) return adapt(draw_wide_convolution(budget), *wanted);
   if (random_.percent(25)) {
     const int64_t rows = random_.between(1, 4), depth = random_.between(1, 4),
                   units = random_.between(1, 4);

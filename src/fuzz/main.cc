@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--pairs", options.check.pairs, "Ways to write programs differently; default: all")
       ->delimiter(',');
-  app.add_option("--levels", options.check.levels, "Optimisation levels; default: 0,1,2,3")
+  app.add_option("--levels", options.check.levels, "Optimisation levels; default: 0,1,2,3,4")
       ->delimiter(',');
   app.add_option("--budget", options.generate.budget, "About how large a function is");
   app.add_option("--jobs", options.jobs, "Processes; 0: one for each core");

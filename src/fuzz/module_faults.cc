@@ -1,63 +1,17 @@
-// Faults of passes over Relay: well-typed programs that mean something else.
-#include <algorithm>
-#include <cmath>
+// Faults of passes over Relay that move effects, control and functions: well-typed programs that
+// mean something else.
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "fuzz/faults.h"
-#include "ir/op.h"
+#include "fuzz/module_edits.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/purity.h"
 
 namespace relay::fuzz {
 namespace {
-
-// What an expression becomes; null leaves it.
-using Edit = std::function<Expr(const Expr&)>;
-
-Module edited(const Module& mod, const Edit& edit) {
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    auto post = [&](const NodeRef&, NodeRef rebuilt) {
-      if (!isa<ExprNode>(rebuilt)) return rebuilt;
-      Expr changed = edit(Ref<ExprNode>::unchecked(rebuilt));
-      return changed ? NodeRef(changed) : rebuilt;
-    };
-    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
-  });
-}
-
-void visit(const Module& mod, const std::function<void(const Node&)>& f) {
-  post_order(mod, f, family::module | family::expr | family::pattern);
-}
-
-bool same_type(const Expr& a, const Expr& b) { return structural_equal(a->type, b->type); }
-
-Call with_args(const CallNode& c, std::vector<Expr> args) {
-  return call(c.op, std::move(args), c.attrs, c.span, c.type_args);
-}
-
-// The arguments with the first two that are different and of one type swapped; null if there are
-// none.
-std::optional<std::vector<Expr>> swapped(std::vector<Expr> list) {
-  for (size_t i = 0; i + 1 < list.size(); ++i) {
-    if (list[i] == list[i + 1] || !same_type(list[i], list[i + 1])) continue;
-    std::swap(list[i], list[i + 1]);
-    return list;
-  }
-  return std::nullopt;
-}
-
-Expr swap_args(const CallNode& c) {
-  auto args = swapped(c.args);
-  return args ? Expr(with_args(c, *args)) : nullptr;
-}
-
-bool is_one_of(const Expr& e, std::initializer_list<std::string_view> ops) {
-  const OpNode* op = called_op(e);
-  return op != nullptr && std::find(ops.begin(), ops.end(), op->name) != ops.end();
-}
 
 bool calls_function(const CallNode& c) { return isa<GlobalVarNode>(c.op) || isa<VarNode>(c.op); }
 
@@ -329,218 +283,6 @@ Module calls_another_function(const Module&, const Module& after) {
   });
 }
 
-// ---- Arithmetic --------------------------------------------------------------------------------
-
-// Constants that the pass made: `spoil` writes into a copy.
-Module spoil_new_constants(const Module& before, const Module& after,
-                           const std::function<void(const Tensor&)>& spoil) {
-  std::unordered_set<const void*> old;
-  visit(before, [&](const Node& n) {
-    if (auto* c = as<ConstantNode>(&n)) old.insert(c->data.data());
-  });
-  return edited(after, [&](const Expr& e) -> Expr {
-    auto* c = as<ConstantNode>(e);
-    if (c == nullptr || old.contains(c->data.data()) || c->data.num_elements() == 0) return nullptr;
-    Tensor data = c->data.copy();
-    spoil(data);
-    return constant(data, c->span, c->name_hint);
-  });
-}
-
-Module folds_wrong_last_element(const Module& before, const Module& after) {
-  return spoil_new_constants(before, after, [](const Tensor& t) {
-    const int64_t last = t.num_elements() - 1;
-    t.set_from_double(last,
-                      t.dtype().is_bool() ? 1 - t.get_as_double(last) : t.get_as_double(last) + 1);
-  });
-}
-
-Module folds_without_sign(const Module& before, const Module& after) {
-  return spoil_new_constants(before, after, [](const Tensor& t) {
-    for (int64_t i = 0; i < t.num_elements(); ++i)
-      t.set_from_double(i, std::abs(t.get_as_double(i)));
-  });
-}
-
-Module swaps_operands(const Module& before, const Module&) {
-  return edited(before, [](const Expr& e) -> Expr {
-    if (!is_one_of(e, {"subtract", "divide", "power", "floor_divide", "mod", "less", "greater",
-                       "less_equal", "greater_equal", "left_shift", "right_shift"})) {
-      return nullptr;
-    }
-    return swap_args(*as<CallNode>(e));
-  });
-}
-
-Module takes_less_for_less_equal(const Module& before, const Module&) {
-  return edited(before, [](const Expr& e) -> Expr {
-    if (is_one_of(e, {"less"})) return call("less_equal", as<CallNode>(e)->args);
-    if (is_one_of(e, {"less_equal"})) return call("less", as<CallNode>(e)->args);
-    return nullptr;
-  });
-}
-
-// f(f(x)) -> f(x), which holds for relu and not for exp.
-Module takes_operators_for_idempotent(const Module& before, const Module&) {
-  return edited(before, [](const Expr& e) -> Expr {
-    const OpNode* op = called_op(e);
-    auto* outer = as<CallNode>(e);
-    if (op == nullptr || outer->args.size() != 1 || called_op(outer->args[0]) != op) return nullptr;
-    return same_type(e, outer->args[0]) ? outer->args[0] : nullptr;
-  });
-}
-
-// cast(cast(x, A), B) -> cast(x, B), also where A holds less than x.
-Module merges_casts(const Module& before, const Module&) {
-  return edited(before, [](const Expr& e) -> Expr {
-    if (!is_one_of(e, {"cast"})) return nullptr;
-    auto* outer = as<CallNode>(e);
-    if (!is_one_of(outer->args[0], {"cast"})) return nullptr;
-    return with_args(*outer, {as<CallNode>(outer->args[0])->args[0]});
-  });
-}
-
-// f(x) -> x for every operator whose result has the type of its only operand.
-Module drops(const Module& mod, std::initializer_list<std::string_view> ops) {
-  return edited(mod, [&](const Expr& e) -> Expr {
-    if (!is_one_of(e, ops)) return nullptr;
-    const Expr& x = as<CallNode>(e)->args[0];
-    return same_type(e, x) ? x : nullptr;
-  });
-}
-
-Module drops_transposes(const Module& before, const Module&) {
-  return drops(before, {"transpose", "reverse", "layout_transform"});
-}
-
-Module takes_clipping_for_nothing(const Module& before, const Module&) {
-  return drops(before, {"clip", "nn.relu", "abs", "nn.leaky_relu"});
-}
-
-// ---- Sharing -----------------------------------------------------------------------------------
-
-// Merges operator calls for which `same` holds, as if they were one. `same` sees to it that the
-// operands of the first are in scope at the second.
-Module merge_calls(const Module& mod,
-                   const std::function<bool(const CallNode& a, const CallNode& b)>& same) {
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    std::vector<Call> seen;
-    auto post = [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-      auto* c = as<CallNode>(rebuilt);
-      if (c == nullptr || !isa<OpNode>(c->op)) return rebuilt;
-      for (const Call& other : seen) {
-        if (same_type(other, ref(*c)) && same(*other, *c)) return other;
-      }
-      seen.push_back(ref(*c));
-      return rebuilt;
-    };
-    return cast<FunctionNode>(rewrite(f, post, family::expr | family::pattern));
-  });
-}
-
-Module merges_calls_of_swapped_operands(const Module& before, const Module&) {
-  return merge_calls(before, [](const CallNode& a, const CallNode& b) {
-    return a.op == b.op && a.args.size() == 2 && b.args.size() == 2 && a.args != b.args &&
-           a.args[0] == b.args[1] && a.args[1] == b.args[0];
-  });
-}
-
-Module merges_calls_by_first_operand(const Module& before, const Module&) {
-  return merge_calls(before, [](const CallNode& a, const CallNode& b) {
-    return a.op == b.op && a.args.size() == 2 && b.args.size() == 2 && a.args[0] == b.args[0] &&
-           a.args[1] != b.args[1] && isa<ConstantNode>(a.args[1]);
-  });
-}
-
-Module merges_calls_with_other_attributes(const Module& before, const Module&) {
-  return merge_calls(before, [](const CallNode& a, const CallNode& b) {
-    return a.op == b.op && a.args == b.args && !structural_equal(a.attrs, b.attrs);
-  });
-}
-
-// ---- Convolutions ------------------------------------------------------------------------------
-
-Module keeps_the_old_layout(const Module&, const Module& after) {
-  return drops(after, {"layout_transform"});
-}
-
-// f(x, w) -> f(x, reverse(w)), of the calls that the pass made.
-Module mirrors_weights(const Module& before, const Module& after, std::string_view op,
-                       size_t operand) {
-  std::unordered_set<const Node*> old;
-  visit(before, [&](const Node& n) { old.insert(&n); });
-  return edited(after, [&](const Expr& e) -> Expr {
-    if (!is_one_of(e, {op}) || old.contains(e.get())) return nullptr;
-    auto* c = as<CallNode>(e);
-    std::vector<Expr> args = c->args;
-    const OpNode& reverse = *OpRegistry::global().get("reverse");
-    args[operand] =
-        call("reverse", {args[operand]},
-             make_attrs(*reverse.row->attrs, {{"axis", Value(int64_t{2})}}, "reverse", {}));
-    return with_args(*c, std::move(args));
-  });
-}
-
-Module mirrors_taps(const Module& before, const Module& after) {
-  return mirrors_weights(before, after, "nn.conv2d", 1);
-}
-
-Module packs_weights_mirrored(const Module& before, const Module& after) {
-  return mirrors_weights(before, after, "layout_transform", 0);
-}
-
-// f(x, w * s) + b * s -> f(x, w * s) + b
-Module leaves_biases_unscaled(const Module& before, const Module& after) {
-  std::unordered_set<const Node*> old;
-  visit(before, [&](const Node& n) { old.insert(&n); });
-  return edited(after, [&](const Expr& e) -> Expr {
-    auto* c = as<CallNode>(e);
-    if (!is_one_of(e, {"add"}) || old.contains(e.get()) || !is_call_to(c->args[1], "multiply"))
-      return nullptr;
-    return with_args(*c, {c->args[0], as<CallNode>(c->args[1])->args[0]});
-  });
-}
-
-// ---- Fusion ------------------------------------------------------------------------------------
-
-// What stands inside primitive functions.
-Module edit_groups(const Module& mod, const std::function<Expr(const FunctionNode&)>& edit) {
-  return edited(mod, [&](const Expr& e) -> Expr {
-    auto* f = as<FunctionNode>(e);
-    return f != nullptr && f->is_primitive() ? edit(*f) : nullptr;
-  });
-}
-
-Module loses_the_end_of_groups(const Module&, const Module& after) {
-  return edit_groups(after, [](const FunctionNode& f) -> Expr {
-    auto* last = as<CallNode>(f.body);
-    if (last == nullptr) return nullptr;
-    for (const Expr& a : last->args) {
-      if (isa<CallNode>(a) && same_type(a, f.body)) {
-        return function(f.params, a, f.ret_type, f.type_params, f.attrs, f.span);
-      }
-    }
-    return nullptr;
-  });
-}
-
-Module swaps_operands_in_groups(const Module&, const Module& after) {
-  return edit_groups(after, [](const FunctionNode& f) -> Expr {
-    auto* last = as<CallNode>(f.body);
-    Expr body = last == nullptr ? nullptr : swap_args(*last);
-    return body ? Expr(function(f.params, body, f.ret_type, f.type_params, f.attrs, f.span))
-                : nullptr;
-  });
-}
-
-Module swaps_inputs_of_groups(const Module&, const Module& after) {
-  return edited(after, [](const Expr& e) -> Expr {
-    auto* c = as<CallNode>(e);
-    auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
-    return f != nullptr && f->is_primitive() ? swap_args(*c) : nullptr;
-  });
-}
-
 // ---- The list ----------------------------------------------------------------------------------
 
 constexpr Fault kFaults[] = {
@@ -584,35 +326,6 @@ constexpr Fault kFaults[] = {
      "New parameters are in another order than the old.", swaps_parameters_of_closures},
     {"calls_another_function", "RemoveUnusedFunctions",
      "Functions of one type are taken for equal.", calls_another_function},
-    {"folds_wrong_last_element", "FoldConstant",
-     "The last element of a folded constant is not written.", folds_wrong_last_element},
-    {"folds_without_sign", "FoldConstant", "A folded constant goes through an unsigned type.",
-     folds_without_sign},
-    {"swaps_operands", "SimplifyExpr",
-     "Subtraction and its like are put in canonical order as if they commuted.", swaps_operands},
-    {"takes_less_for_less_equal", "SimplifyExpr", "A comparison is negated without its equality.",
-     takes_less_for_less_equal},
-    {"takes_operators_for_idempotent", "SimplifyExpr", "f(f(x)) is taken for f(x).",
-     takes_operators_for_idempotent},
-    {"merges_casts", "SimplifyExpr", "Of two casts only the outer one is left.", merges_casts},
-    {"drops_transposes", "SimplifyExpr", "A transpose of a square is taken for nothing.",
-     drops_transposes},
-    {"takes_clipping_for_nothing", "SimplifyExpr", "A range is taken to be inside the bounds.",
-     takes_clipping_for_nothing},
-    {"merges_calls_of_swapped_operands", "EliminateCommonSubexpr",
-     "Every operator is taken to commute.", merges_calls_of_swapped_operands},
-    {"merges_calls_by_first_operand", "EliminateCommonSubexpr",
-     "The hash sees the first operand only.", merges_calls_by_first_operand},
-    {"merges_calls_with_other_attributes", "EliminateCommonSubexpr", "Attributes are not compared.",
-     merges_calls_with_other_attributes},
-    {"keeps_the_old_layout", "ConvertLayout", "A value is taken to be in the new layout already.",
-     keeps_the_old_layout},
-    {"packs_weights_mirrored", "AlterOpLayout", "Packed rows are in the wrong order.",
-     packs_weights_mirrored},
-    {"leaves_biases_unscaled", "FoldScaleAxis", "A bias is not scaled with the weights.",
-     leaves_biases_unscaled},
-    {"mirrors_taps", "SubPixelConvolution", "Taps are in the order of the transposed convolution.",
-     mirrors_taps},
     {"forgets_writes_of_calls", "PartialEvaluate", "What a called function writes is not seen.",
      reads_what_was_first},
     {"takes_the_wrong_branch", "PartialEvaluate",
@@ -627,14 +340,9 @@ constexpr Fault kFaults[] = {
      takes_the_last_clause_first},
     {"confuses_tags", "CompileMatch", "A switch goes to the next constructor's clause.",
      confuses_constructors},
-    {"loses_the_end_of_groups", "FuseOps", "A group ends before its last operator.",
-     loses_the_end_of_groups},
-    {"swaps_operands_in_groups", "DefuseOps", "Operands are replaced in the wrong order.",
-     swaps_operands},
-    {"swaps_inputs_of_groups", "FuseOps",
-     "A group's inputs are in another order than its parameters.", swaps_inputs_of_groups},
-    {"swaps_operands_of_groups", "FuseOps", "A group's last operator gets its operands swapped.",
-     swaps_operands_in_groups},
+    {"keeps_captured_values_swapped", "Defunctionalization",
+     "What a function captures is kept in another order than it is read.",
+     swaps_constructor_fields},
 };
 
 }  // namespace

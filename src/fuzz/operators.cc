@@ -140,10 +140,18 @@ Type result_of(const Op& op, const std::vector<Type>& args, const Attrs& attrs) 
   }
 }
 
-// Between pixels that are integers, the last bit of a weight decides where a fraction is cut off.
-bool cuts_fractions(const Op& op, const Type& result) {
-  auto* t = as<TensorTypeNode>(result);
-  return op->name.starts_with("image.") && t != nullptr && t->dtype.is_integer();
+// Where a position between pixels is a float, or a pixel is, the last bit of it decides to which
+// whole number a result is rounded.
+bool rounds_floats(const OperatorUse& use) {
+  auto* out = as<TensorTypeNode>(use.result);
+  if (!use.op->name.starts_with("image.") || out == nullptr || !out->dtype.is_integer()) {
+    return false;
+  }
+  auto* in = as<TensorTypeNode>(use.args[0]);
+  Value mode = use.op->name.starts_with("image.resize")
+                   ? attr_value(use.attrs, "coordinate_transformation_mode")
+                   : Value(std::string("tf_crop_and_resize"));
+  return !in->dtype.is_integer() || *mode.get_if<std::string>() == "tf_crop_and_resize";
 }
 
 Type with_dtype(const Type& type, DType from, DType to) {
@@ -203,8 +211,7 @@ std::optional<OperatorUse> Operators::guess(const Row& row, const TensorTypeNode
     use.args.push_back(type);
   }
   use.result = result_of(use.op, use.args, use.attrs);
-  if (!use.result || !structural_equal(use.result, Type(&wanted)) ||
-      cuts_fractions(use.op, use.result)) {
+  if (!use.result || !structural_equal(use.result, Type(&wanted)) || rounds_floats(use)) {
     return std::nullopt;
   }
   use.ranged = like.low != -2 || like.high != 2;
@@ -229,14 +236,11 @@ OperatorUse Operators::example(Random& random) const {
   use.low = e.low;
   use.high = e.high;
   if (random.percent(30)) {
-    std::vector<Type> args;
+    OperatorUse other = use;
     DType to = random.pick(kDTypes);
-    for (const Type& arg : e.args) args.push_back(with_dtype(arg, DType::Float(32), to));
-    Type result = result_of(use.op, args, use.attrs);
-    if (result && !cuts_fractions(use.op, result)) {
-      use.args = std::move(args);
-      use.result = std::move(result);
-    }
+    for (Type& arg : other.args) arg = with_dtype(arg, DType::Float(32), to);
+    other.result = result_of(other.op, other.args, other.attrs);
+    if (other.result && !rounds_floats(other)) return other;
   }
   return use;
 }

@@ -71,8 +71,7 @@ class Drawer {
         auto* named = as<DimVarNode>(d);
         RELAY_CHECK(named != nullptr, "no size can be drawn for " + to_string(d));
         auto [it, fresh] = sizes_.try_emplace(named->var.get(), 0);
-        // Compiled code does not broadcast a named size that turns out to be 1, the evaluator does.
-        if (fresh) it->second = random_.between(2, 5);
+        if (fresh) it->second = random_.between(1, 5);
         shape.push_back(it->second);
       }
     }
