@@ -177,8 +177,11 @@ Expr ExpressionSource::draw_network(const Type& type, int budget) {
   auto* wanted = as<TensorTypeNode>(type);
   if (wanted == nullptr || !wanted->const_shape() || budget < 6) return nullptr;
   if (random_.percent(15)) return adapt(draw_branches(budget), *wanted);
-  if (random_.percent(8)) return adapt(draw_steps(budget), *wanted);
-  if (random_.percent(1)) return adapt(draw_wide_convolution(budget), *wanted);
+  if (random_.percent(types_.pitfalls() ? 16 : 8)) return adapt(draw_steps(budget), *wanted);
+  // Dear to evaluate.
+  if (random_.percent(types_.pitfalls() ? 4 : 1)) {
+    return adapt(draw_wide_convolution(budget), *wanted);
+  }
   if (random_.percent(25)) {
     const int64_t rows = random_.between(1, 4), depth = random_.between(1, 4),
                   units = random_.between(1, 4);

@@ -10,6 +10,23 @@ namespace relay::fuzz {
 namespace {
 
 const char* const kPrograms[] = {
+    // A function of named sizes has no instance for what is not a value of it yet.
+    R"(
+def @f[n: Dim](%x: Tensor[(n, 3), int32]) -> int32 { 1 }
+def @main() -> int32 {
+  let %g = fn (%p: int32) -> Tensor[(1, 3), int32] { broadcast_to(%p, shape=[1, 3]) };
+  @f(%g(1))
+})",
+    // What does not fit at one size may at the other, which a pass gets to know.
+    R"(
+def @main[n: Dim](%x: Tensor[(n, 2), bool], %y: Tensor[(n,), bool]) -> Tensor[(n, 2), bool] {
+  add(%y, %x)
+})",
+    // Between whole numbers, the half decides.
+    R"(
+def @main(%x: Tensor[(1, 1, 3, 2), uint8]) -> Tensor[(1, 1, 5, 4), uint8] {
+  image.resize2d(%x, size=[5, 4], method="cubic", coordinate_transformation_mode="half_pixel")
+})",
     // A recursive function's name was used ahead of its binding.
     R"(
 def @main(%x: Tensor[(1,), float32]) -> Tensor[(1,), float32] {
