@@ -20,7 +20,9 @@ class Packing {
   Expr pack(const CallNode& c) {
     Expr e(&c);
     if (is_call_to(e, "nn.dense")) return dense(c);
-    if (is_call_to(e, "nn.conv2d")) return conv2d(c);
+    if (is_call_to(e, "nn.conv1d")) return conv(c, "W");
+    if (is_call_to(e, "nn.conv2d")) return conv(c, "HW");
+    if (is_call_to(e, "nn.conv3d")) return conv(c, "DHW");
     if (is_call_to(e, "nn.conv2d_transpose")) return conv2d_transpose(c);
     if (is_call_to(e, "nn.contrib_conv2d_winograd_without_weight_transform")) return winograd(c);
     return nullptr;
@@ -89,71 +91,79 @@ class Packing {
     return {make_call("reshape", {at->args[0]}, {{"newshape", to_value(*flat)}}, c), weight};
   }
 
-  Expr conv2d(const CallNode& c) {
+  // A convolution over the axes of `space`.
+  Expr conv(const CallNode& c, const std::string& space) {
     auto data = static_shape(c.args[0]);
     std::string layout = text_attr(c, "kernel_layout");
-    if (!data || !packs(c.args[1]) || text_attr(c, "data_layout") != "NHWC" ||
+    if (!data || !packs(c.args[1]) || text_attr(c, "data_layout") != "N" + space + "C" ||
         layout.find_first_of("0123456789") != layout.npos) {
       return nullptr;
     }
     std::vector<int64_t> shape = *static_shape(c.args[1]);
     Layout kernel = Layout::of(layout);
-    auto axis = [&](char name) { return shape[static_cast<size_t>(kernel.index_of(name))]; };
+    auto extent = [&](char name) { return shape[static_cast<size_t>(kernel.index_of(name))]; };
     int64_t groups = int_attr(c, "groups");
     std::string to;
-    if (groups == 1 && axis('O') == 1) {
-      to = "OHWI";  // one column: lanes go along the sum
+    if (groups == 1 && extent('O') == 1) {
+      to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
-      to = "OHWI" + panel_ + "o";
-    } else if (axis('I') == 1 && groups == data->back() && axis('O') == groups) {
-      to = "HWIO";
+      to = "O" + space + "I" + panel_ + "o";
+    } else if (extent('I') == 1 && groups == data->back() && extent('O') == groups) {
+      to = space + "IO";
     } else {
-      return grouped(c, kernel, groups);
+      return grouped(c, kernel, space, groups);
     }
     if (to == layout) return nullptr;
+    std::vector<int64_t> size;
+    for (char s : space) size.push_back(extent(s));
     return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
                       {{"kernel_layout", Value(to)},
-                       {"channels", Value(axis('O'))},
-                       {"kernel_size", to_value({axis('H'), axis('W')})}});
+                       {"channels", Value(extent('O'))},
+                       {"kernel_size", to_value(size)}});
   }
 
   // Groups whose outputs fill panels are packed like one convolution each. Smaller groups are
   // merged until they fill one, with zeros for what each does not read of the others: more
   // products, but whole vectors of them.
-  Expr grouped(const CallNode& c, const Layout& layout, int64_t groups) {
-    std::vector<int64_t> shape = *static_shape(c.args[1]);
-    auto axis = [&](char name) { return static_cast<int64_t>(layout.index_of(name)); };
-    auto extent = [&](char name) { return shape[static_cast<size_t>(axis(name))]; };
-    int64_t panel = std::stoll(panel_), outputs = extent('O'), inputs = extent('I');
-    int64_t height = extent('H'), width = extent('W'), each = outputs / groups;
+  Expr grouped(const CallNode& c, const Layout& layout, const std::string& space, int64_t groups) {
+    std::vector<int64_t> shape = *static_shape(c.args[1]), order, size;
+    for (char name : "OI" + space) order.push_back(layout.index_of(name));
+    for (char name : space) size.push_back(shape[static_cast<size_t>(layout.index_of(name))]);
+    int64_t outputs = shape[static_cast<size_t>(order[0])];
+    int64_t inputs = shape[static_cast<size_t>(order[1])];
+    int64_t panel = std::stoll(panel_), each = outputs / groups;
     int64_t merged = each % panel == 0 ? 1 : each < panel && panel % each == 0 ? panel / each : 0;
     // More zeros than this cost more than lanes that are empty.
     constexpr int64_t kMostMerged = 8;
     if (merged == 0 || merged > kMostMerged || groups % merged != 0) return nullptr;
     Expr weight = c.args[1];
-    if (layout.to_string() != "OIHW") {
-      weight = make_call("transpose", {weight},
-                         {{"axes", to_value({axis('O'), axis('I'), axis('H'), axis('W')})}}, c);
+    if (layout.to_string() != "OI" + space) {
+      weight = make_call("transpose", {weight}, {{"axes", to_value(order)}}, c);
     }
     if (merged > 1) {
-      // [group, member, output, member of the input, input, h, w], zero between different members.
-      weight = make_call(
-          "reshape", {weight},
-          {{"newshape", to_value({groups / merged, merged, each, 1, inputs, height, width})}}, c);
-      Tensor same = Tensor::empty(DType::Float(32), {1, merged, 1, merged, 1, 1, 1});
+      // [group, member, output, member of the input, input, space], zero between different members.
+      auto with_space = [&](std::vector<int64_t> front) {
+        front.insert(front.end(), size.begin(), size.end());
+        return to_value(front);
+      };
+      weight = make_call("reshape", {weight},
+                         {{"newshape", with_space({groups / merged, merged, each, 1, inputs})}}, c);
+      std::vector<int64_t> mask(5 + size.size(), 1);
+      mask[1] = mask[3] = merged;
+      Tensor same = Tensor::empty(DType::Float(32), mask);
       for (int64_t i = 0; i < merged * merged; ++i) {
         same.data<float>()[i] = i / merged == i % merged ? 1.0f : 0.0f;
       }
       weight = make_call("multiply", {weight, constant(same, c.span)}, {}, c);
-      weight = make_call("reshape", {weight},
-                         {{"newshape", to_value({outputs, merged * inputs, height, width})}}, c);
+      weight =
+          make_call("reshape", {weight}, {{"newshape", with_space({outputs, merged * inputs})}}, c);
     }
-    std::string to = "OHWI" + panel_ + "o";
-    return with_attrs(c, {c.args[0], packed(c, weight, "OIHW", to)},
+    std::string to = "O" + space + "I" + panel_ + "o";
+    return with_attrs(c, {c.args[0], packed(c, weight, "OI" + space, to)},
                       {{"kernel_layout", Value(to)},
                        {"groups", Value(groups / merged)},
                        {"channels", Value(outputs)},
-                       {"kernel_size", to_value({height, width})}});
+                       {"kernel_size", to_value(size)}});
   }
 
   // Output channels last, so that lanes over them read neighbouring weights.

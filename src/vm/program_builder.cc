@@ -60,6 +60,8 @@ int32_t ProgramBuilder::kernel(const Function& called, KernelOf what) {
   for (const tir::Buffer& b : f.params) {
     info.buffer_bytes.push_back(tir::bytes_in_memory(*b.get()).value_or(-1));
   }
+  info.has_gaps = std::any_of(f.params.begin() + f.num_inputs, f.params.end(),
+                              [](const tir::Buffer& b) { return !b->within.empty(); });
   info.num_outputs = static_cast<uint32_t>(f.params.size() - static_cast<size_t>(f.num_inputs));
   info.num_dims = static_cast<uint32_t>(f.dims.size());
   info.flops = static_cast<int64_t>(k.composed.flops);

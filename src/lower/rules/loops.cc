@@ -59,8 +59,10 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const TargetInfo& tar
       target.vector_bits / 8 / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
   LoopRV last = parallel.back();
   int64_t extent = s.extent(last);
+  // The end of a row that lanes do not divide is a vector with a mask; a row that is shorter than a
+  // vector is cut into what divides it.
   int64_t width = lanes;
-  while (width > 1 && extent % width != 0) width /= 2;
+  while (extent < lanes && width > 1 && extent % width != 0) width /= 2;
   if (extent > 0 && width > 1) {
     if (!reduction.empty()) {
       std::vector<LoopRV> order(parallel.begin(), parallel.end() - 1);

@@ -59,13 +59,35 @@ Case transposed(int64_t batch, int64_t rows, int64_t columns) {
 }
 
 TEST(Rules, what_is_read_across_lines_goes_in_blocks) {
-  for (const auto& [rows, columns] : {std::pair{64, 32}, std::pair{37, 16}, std::pair{16, 64}}) {
+  for (const auto& [rows, columns] :
+       {std::pair{64, 32}, std::pair{37, 16}, std::pair{16, 64}, std::pair{40, 53}}) {
     Case c = transposed(2, rows, columns);
     expect_right(c, "loops: y ");
     EXPECT_NE(rule_of(c.func).find("lanes in blocks of 16"), std::string::npos) << rule_of(c.func);
   }
   // A line of the cache holds what neighbouring lanes read.
   EXPECT_EQ(rule_of(transposed(2, 4, 16).func).find("blocks of 16"), std::string::npos);
+}
+
+// y[i, j] = 2 * x[i, j]
+Case doubled(int64_t rows, int64_t columns) {
+  Tensor x = placeholder("x", f32, {index(rows), index(columns)});
+  Case c;
+  c.func = create_prim_func("doubled", {x},
+                            {compute("y", {index(rows), index(columns)},
+                                     [&](const Indices& i) { return x(i) * imm_float(f32, 2); })});
+  c.inputs = {random_floats(static_cast<size_t>(rows * columns), 3)};
+  for (float v : c.inputs[0]) c.expected.push_back(2 * v);
+  return c;
+}
+
+TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
+  for (int64_t columns : {17, 31, 33, 100, 255}) {
+    Case c = doubled(3, columns);
+    expect_right(c, "loops: y 16 lanes");
+  }
+  expect_right(doubled(5, 12), "loops: y 4 lanes");
+  expect_right(doubled(5, 7), "loops: y");
 }
 
 }  // namespace

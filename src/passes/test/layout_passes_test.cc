@@ -178,18 +178,24 @@ TEST(AlterOpLayout, the_columns_of_a_weight_follow_the_data) {
   }
 }
 
-// A grouped convolution of 3x3 with weights that differ, and its packed form's group count.
+// A grouped convolution over 4, 4x5 or 4x5x3 places with weights that differ, three along each
+// axis, and its packed form's group count.
 std::string grouped(int channels, int outputs, int groups, Module* before = nullptr,
-                    Module* after = nullptr) {
+                    Module* after = nullptr, size_t dims = 2) {
   int inputs = channels / groups;
-  std::string weight = std::to_string(outputs) + ", " + std::to_string(inputs) + ", 3, 3";
+  const std::array<std::string, 3> spaces{"W", "HW", "DHW"}, places{"4", "4, 5", "4, 5, 3"},
+      threes{"3", "3, 3", "3, 3, 3"}, ones{"1", "1, 1", "1, 1, 1"};
+  const std::string &space = spaces[dims - 1], &size = threes[dims - 1];
+  const std::string name = "nn.conv" + std::to_string(dims) + "d";
+  std::string weight = std::to_string(outputs) + ", " + std::to_string(inputs) + ", " + size;
+  int elements = outputs * inputs;
+  for (size_t d = 0; d < dims; ++d) elements *= 3;
   Module mod = pass_test::parse(
-      "def @main(%x: Tensor[(1, 4, 5, " + std::to_string(channels) +
-      "), float32]) {\n  nn.conv2d(%x, "
-      "reshape(cumsum(ones(shape=[" +
-      std::to_string(outputs * inputs * 9) + "], dtype=\"float32\")), newshape=[" + weight +
-      "]), kernel_size=[3, 3], padding=[1, 1], groups=" + std::to_string(groups) +
-      ", data_layout=\"NHWC\") }");
+      "def @main(%x: Tensor[(1, " + places[dims - 1] + ", " + std::to_string(channels) +
+      "), float32]) {\n  " + name + "(%x, reshape(cumsum(ones(shape=[" + std::to_string(elements) +
+      "], dtype=\"float32\")), newshape=[" + weight + "]), kernel_size=[" + size + "], padding=[" +
+      ones[dims - 1] + "], groups=" + std::to_string(groups) + ", data_layout=\"N" + space +
+      "C\", kernel_layout=\"OI" + space + "\") }");
   PassContext ctx = folding_context();
   ctx.target.vector_lanes_f32 = 16;
   Module packed = pass_test::apply(kAlterOpLayout, mod, ctx);
@@ -198,9 +204,9 @@ std::string grouped(int channels, int outputs, int groups, Module* before = null
       packed->find("main"),
       [&](const Node& n) {
         auto* c = as<CallNode>(&n);
-        if (c == nullptr || !is_call_to(Expr(c), "nn.conv2d")) return;
+        if (c == nullptr || !is_call_to(Expr(c), name)) return;
         std::string layout = *attr_value(c->attrs, "kernel_layout").get_if<std::string>();
-        if (layout != "OIHW") {
+        if (layout != "OI" + space) {
           out = layout + " " + std::to_string(*attr_value(c->attrs, "groups").get_if<int64_t>());
         }
       },
@@ -217,10 +223,19 @@ TEST(AlterOpLayout, groups_fill_panels) {
   EXPECT_EQ(grouped(16, 32, 16), "unchanged");  // 16 merged: mostly zeros
   EXPECT_EQ(grouped(12, 48, 6), "unchanged");   // four of six
   EXPECT_EQ(grouped(16, 192, 4), "unchanged");  // no whole panels
-  for (auto [channels, outputs, groups] : {std::array{8, 64, 2}, std::array{16, 64, 8}}) {
+  EXPECT_EQ(grouped(8, 64, 2, nullptr, nullptr, 1), "OWI32o 2");
+  EXPECT_EQ(grouped(8, 8, 8, nullptr, nullptr, 1), "WIO 8");
+  EXPECT_EQ(grouped(16, 64, 8, nullptr, nullptr, 3), "ODHWI32o 2");
+  EXPECT_EQ(grouped(8, 64, 1, nullptr, nullptr, 3), "ODHWI32o 1");
+  for (auto [channels, outputs, groups, dims] :
+       {std::array{8, 64, 2, 2}, std::array{16, 64, 8, 2}, std::array{16, 64, 8, 1},
+        std::array{4, 64, 2, 3}, std::array{3, 33, 1, 1}, std::array{6, 6, 6, 3}}) {
     Module before, after;
-    grouped(channels, outputs, groups, &before, &after);
-    Tensor x = Tensor::empty(DType::Float(32), {1, 4, 5, channels});
+    grouped(channels, outputs, groups, &before, &after, static_cast<size_t>(dims));
+    std::vector<int64_t> shape{1, 4, 5, 3};
+    shape.resize(static_cast<size_t>(dims) + 1);
+    shape.push_back(channels);
+    Tensor x = Tensor::empty(DType::Float(32), shape);
     for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 5);
     Tensor want = Evaluator(before).call("main", {x}).tensor();
     Tensor got = Evaluator(after).call("main", {x}).tensor();

@@ -279,6 +279,8 @@ struct KernelInfo {
   // Work of one call, for the profiler; 0 when unknown or depending on dimensions.
   int64_t flops = 0;
   int64_t bytes = 0;
+  // Whether an output is part of a larger tensor: the gaps between its rows are not the kernel's.
+  bool has_gaps = false;
 
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };

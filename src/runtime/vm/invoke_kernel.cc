@@ -80,11 +80,13 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
     kernel_failed(kernel, code);
 }
 
-// Fills the outputs, but not where they share memory with an input (in-place operation).
+// Fills the outputs, but not where they share memory with an input (in-place operation), or with
+// other tensors that lie in their gaps.
 void Interpreter::poison_outputs(const KernelInfo& kernel, const Operand* operands,
                                  const Window& w) {
   size_t buffers = kernel.buffer_bytes.size();
   size_t inputs = buffers - kernel.num_outputs;
+  if (kernel.has_gaps) return;
   for (size_t n = inputs; n < buffers; ++n) {
     Place out = resolve(operands[n], w);
     auto begin = reinterpret_cast<uintptr_t>(out.data);

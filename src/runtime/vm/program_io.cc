@@ -79,6 +79,7 @@ class Writer {
     number(k.num_dims);
     number(k.flops);
     number(k.bytes);
+    number(static_cast<uint8_t>(k.has_gaps));
   }
 
   std::string out;
@@ -180,6 +181,7 @@ class Reader {
     k.num_dims = number<uint32_t>();
     k.flops = number<int64_t>();
     k.bytes = number<int64_t>();
+    k.has_gaps = number<uint8_t>() != 0;
     return k;
   }
   void end() {
