@@ -119,6 +119,15 @@ const Refusal kRefusals[] = {
     {"nn.group_norm", {kImage, kVector, kVector}, "num_groups=0", "num_groups"},
     {"nn.lrn", {kImage}, "size=0", "size"},
     {"nn.lrn", {kImage}, "size=4611686018427387904", "size"},
+    // Attention.
+    {"nn.attention", {kImage, kImage, kImage, kScalar}, "key_layout=\"BSH\"", "key_layout"},
+    {"nn.attention", {kImage, kImage, kImage, kScalar}, "out_layout=\"BHSE\"", "out_layout"},
+    {"nn.attention", {kImage, kSequence, kImage, kScalar}, "", "dimensions"},
+    {"nn.attention", {kImage, "Tensor[(1, 4, 8, 7), float32]", kImage, kScalar}, "", "depths"},
+    {"nn.attention", {kImage, kImage, "Tensor[(1, 4, 9, 8), float32]", kScalar}, "", "lengths"},
+    {"nn.attention", {kImage, kImage, kImage, "Tensor[(8, 7), float32]"}, "", "broadcast"},
+    {"nn.attention", {kImage, kImage, kImage, "Tensor[(2, 4, 8, 8), float32]"}, "", "the mask"},
+    {"nn.attention", {kImage, kImage, kImage, "float64"}, "", "dtypes"},
 };
 
 // Moving elements.
