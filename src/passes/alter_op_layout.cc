@@ -23,7 +23,9 @@ class Packing {
     if (is_call_to(e, "nn.conv1d")) return conv(c, "W");
     if (is_call_to(e, "nn.conv2d")) return conv(c, "HW");
     if (is_call_to(e, "nn.conv3d")) return conv(c, "DHW");
-    if (is_call_to(e, "nn.conv2d_transpose")) return conv2d_transpose(c);
+    if (is_call_to(e, "nn.conv1d_transpose")) return conv_transpose(c, "W");
+    if (is_call_to(e, "nn.conv2d_transpose")) return conv_transpose(c, "HW");
+    if (is_call_to(e, "nn.conv3d_transpose")) return conv_transpose(c, "DHW");
     if (is_call_to(e, "nn.contrib_conv2d_winograd_without_weight_transform")) return winograd(c);
     return nullptr;
   }
@@ -167,14 +169,14 @@ class Packing {
   }
 
   // Output channels last, so that lanes over them read neighbouring weights.
-  Expr conv2d_transpose(const CallNode& c) {
-    std::string layout = text_attr(c, "kernel_layout");
-    if (text_attr(c, "data_layout") != "NHWC" || layout == "HWIO" || int_attr(c, "groups") != 1 ||
-        !packs(c.args[1])) {
+  Expr conv_transpose(const CallNode& c, const std::string& space) {
+    std::string layout = text_attr(c, "kernel_layout"), to = space + "IO";
+    if (text_attr(c, "data_layout") != "N" + space + "C" || layout == to ||
+        int_attr(c, "groups") != 1 || !packs(c.args[1])) {
       return nullptr;
     }
-    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, "HWIO")},
-                      {{"kernel_layout", Value(std::string("HWIO"))}});
+    return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
+                      {{"kernel_layout", Value(to)}});
   }
 
   Expr winograd(const CallNode& c) {

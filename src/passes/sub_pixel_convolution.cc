@@ -80,8 +80,11 @@ struct PlaceOf {
 
 class SpreadOut {
  public:
-  SpreadOut(const CallNode& c, ConstantExpressions& constants, const PassContext& ctx)
+  // A transposed convolution over the axes of `space`.
+  SpreadOut(const CallNode& c, std::string space, ConstantExpressions& constants,
+            const PassContext& ctx)
       : c_(c),
+        space_(std::move(space)),
         constants_(constants),
         lanes_(ctx.target.vector_lanes_f32),
         minimal_(ctx.enabled(kWinogradConvolution)) {}
@@ -91,68 +94,89 @@ class SpreadOut {
     auto data = static_shape(c_.args[0]), weight = static_shape(c_.args[1]);
     auto out = static_shape(Expr(&c_));
     if (!data || !weight || !out || !constants_.contains(c_.args[1]) ||
-        text_attr(c_, "data_layout") != "NHWC" || int_attr(c_, "groups") != 1 ||
-        ints_attr(c_, "dilation") != Ints{1, 1} ||
+        text_attr(c_, "data_layout") != "N" + space_ + "C" || int_attr(c_, "groups") != 1 ||
+        ints_attr(c_, "dilation") != Ints(space_.size(), 1) ||
         std::find(data->begin(), data->end(), 0) != data->end()) {
       return nullptr;
     }
     Ints strides = *ints_attr(c_, "strides"), padding = *ints_attr(c_, "padding");
-    // [h, w] on both sides, or [top, left, bottom, right].
-    int64_t top = padding[0], left = padding.size() > 1 ? padding[1] : padding[0];
     Layout layout = Layout::of(text_attr(c_, "kernel_layout"));
     auto axis = [&](char name) { return static_cast<int64_t>(layout.index_of(name)); };
     auto extent = [&](char name) { return (*weight)[static_cast<size_t>(axis(name))]; };
     batch_ = (*data)[0];
     inputs_ = extent('I');
     outputs_ = extent('O');
-    Dimension h((*data)[1], (*out)[1], extent('H'), strides[0], top);
-    Dimension w((*data)[2], (*out)[2], extent('W'), strides[1], left);
-    Window in_h(h), in_w(w);
-    if (h.stride == 1 && w.stride == 1 && in_h.taps == 1 && in_w.taps == 1) return nullptr;
-    kernel_ = make("transpose", c_.args[1],
-                   {{"axes", to_value({axis('I'), axis('O'), axis('H'), axis('W')})}});
+    Ints order{axis('I'), axis('O')};
+    for (size_t i = 0; i < space_.size(); ++i) {
+      // One number, or one for each axis and then perhaps the ends.
+      int64_t cut = padding.size() > 1 ? padding[i] : padding[0];
+      dims_.emplace_back((*data)[i + 1], (*out)[i + 1], extent(space_[i]), strides[i], cut);
+      places_ *= dims_.back().stride;
+      order.push_back(axis(space_[i]));
+    }
+    std::vector<Window> windows, even;
+    for (const Dimension& d : dims_) {
+      windows.emplace_back(d);
+      even.emplace_back(d, 0);
+    }
+    if (places_ == 1 && product(windows, &Window::taps) == 1) return nullptr;
+    kernel_ = make("transpose", c_.args[1], {{"axes", to_value(order)}});
     // The form with the least work.
-    double least = vectors(h.stride * w.stride) *
-                   static_cast<double>(in_h.pixels * in_w.pixels * in_h.taps * in_w.taps);
-    Window even_h(h, 0), even_w(w, 0);
-    if (filters_minimally(even_h, even_w, h, w) &&
-        kMinimalProducts * vectors(h.stride * w.stride) *
-                static_cast<double>(even_h.pixels * even_w.pixels) <
-            least) {
-      least = kMinimalProducts * vectors(h.stride * w.stride) *
-              static_cast<double>(even_h.pixels * even_w.pixels);
-      in_h = even_h;
-      in_w = even_w;
+    double least = vectors(places_) * static_cast<double>(product(windows, &Window::pixels) *
+                                                          product(windows, &Window::taps));
+    double minimal =
+        kMinimalProducts * vectors(places_) * static_cast<double>(product(even, &Window::pixels));
+    if (filters_minimally(even) && minimal < least) {
+      least = minimal;
+      windows = even;
     }
-    if (auto places = places_of(h, w)) {
+    if (auto places = places_of()) {
       double work = kKernelWork * static_cast<double>(places->size());
-      for (const auto& [y, x] : *places) {
-        work += vectors(1) *
-                static_cast<double>(h.out / h.stride * (w.out / w.stride) * y.taps * x.taps);
+      int64_t pixels = 1;
+      for (const Dimension& d : dims_) pixels *= d.out / d.stride;
+      for (const Place& place : *places) {
+        work += vectors(1) * static_cast<double>(pixels * product(place, &PlaceOf::taps));
       }
-      if (work < least) return by_place(*places, h, w);
+      if (work < least) return by_place(*places);
     }
-    return at_once(in_h, in_w, h, w);
+    return at_once(windows);
   }
 
  private:
-  using Places = std::vector<std::pair<PlaceOf, PlaceOf>>;
+  using Place = std::vector<PlaceOf>;  // along each axis
 
   // Products of minimal filtering for each result, its transforms included.
   static constexpr double kMinimalProducts = 3;
   // What a kernel costs beside its work: vector multiply-adds of about a microsecond.
   static constexpr double kKernelWork = 4000;
 
+  template <class T>
+  static int64_t product(const std::vector<T>& list, int64_t T::*field) {
+    int64_t out = 1;
+    for (const T& item : list) out *= item.*field;
+    return out;
+  }
+  template <class T>
+  static Ints each(const std::vector<T>& list, int64_t T::*field) {
+    Ints out;
+    for (const T& item : list) out.push_back(item.*field);
+    return out;
+  }
+  static Ints joined(std::initializer_list<Ints> lists) {
+    Ints out;
+    for (const Ints& list : lists) out.insert(out.end(), list.begin(), list.end());
+    return out;
+  }
+
   // Vector multiply-adds for each pixel and tap.
   double vectors(int64_t places) const {
     return static_cast<double>(batch_ * inputs_ * ((places * outputs_ + lanes_ - 1) / lanes_));
   }
 
-  bool filters_minimally(const Window& y, const Window& x, const Dimension& h,
-                         const Dimension& w) const {
-    return minimal_ && y.taps == 3 && x.taps == 3 &&
-           minimal_filtering_pays(batch_, y.pixels, x.pixels, inputs_,
-                                  h.stride * w.stride * outputs_, lanes_);
+  bool filters_minimally(const std::vector<Window>& windows) const {
+    return minimal_ && each(windows, &Window::taps) == Ints{3, 3} &&
+           minimal_filtering_pays(batch_, windows[0].pixels, windows[1].pixels, inputs_,
+                                  places_ * outputs_, lanes_);
   }
 
   Expr make(std::string_view op, const Expr& x,
@@ -160,98 +184,143 @@ class SpreadOut {
     return make_call(op, {x}, attrs, c_);
   }
   // Taps in the order in which a convolution meets them.
-  Expr reversed(const Expr& x, int64_t axis) const {
-    return make("reverse", x, {{"axis", Value(axis)}});
+  Expr reversed(const Expr& x, size_t axis) const {
+    return make("reverse", x, {{"axis", Value(static_cast<int64_t>(axis))}});
   }
-  // By a kernel [O, I, H, W].
+  // By a kernel [O, I, space].
   Expr convolve(const Expr& kernel, int64_t channels, const Ints& taps, const Ints& padding) const {
-    return make_call("nn.conv2d", {c_.args[0], kernel},
+    return make_call("nn.conv" + std::to_string(space_.size()) + "d", {c_.args[0], kernel},
                      {{"padding", to_value(padding)},
                       {"channels", Value(channels)},
                       {"kernel_size", to_value(taps)},
-                      {"data_layout", Value(std::string("NHWC"))},
-                      {"kernel_layout", Value(std::string("OIHW"))},
+                      {"data_layout", Value("N" + space_ + "C")},
+                      {"kernel_layout", Value("OI" + space_)},
                       {"out_dtype", attr_value(c_.attrs, "out_dtype")}},
                      c_);
   }
 
   // All places by one convolution with a channel for each place and output.
-  Expr at_once(const Window& y, const Window& x, const Dimension& h, const Dimension& w) const {
+  Expr at_once(const std::vector<Window>& windows) const {
+    size_t n = dims_.size();
     Expr taps = kernel_;
-    int64_t after_h = y.taps * h.stride - h.kernel - y.before;
-    int64_t after_w = x.taps * w.stride - w.kernel - x.before;
-    if (y.before + x.before + after_h + after_w > 0) {
-      ValueList width{to_value({0, 0}), to_value({0, 0}), to_value({y.before, after_h}),
-                      to_value({x.before, after_w})};
-      taps = make_call("nn.pad", {taps, constant(0, DType::Float(32), c_.span)},
-                       {{"pad_width", Value(std::move(width))}}, c_);
+    ValueList widths{to_value({0, 0}), to_value({0, 0})};
+    bool fills = false;
+    for (size_t i = 0; i < n; ++i) {
+      int64_t before = windows[i].before;
+      int64_t after = windows[i].taps * dims_[i].stride - dims_[i].kernel - before;
+      fills |= before + after > 0;
+      widths.push_back(to_value({before, after}));
     }
-    // [s, s, O, I, taps, taps]
-    taps = make("reshape", taps,
-                {{"newshape", to_value({inputs_, outputs_, y.taps, h.stride, x.taps, w.stride})}});
-    taps = reversed(reversed(taps, 2), 4);
-    taps = make("transpose", taps, {{"axes", to_value({3, 5, 1, 0, 2, 4})}});
-    int64_t channels = h.stride * w.stride * outputs_;
-    taps = make("reshape", taps, {{"newshape", to_value({channels, inputs_, y.taps, x.taps})}});
-    Expr out = convolve(taps, channels, {y.taps, x.taps},
-                        {y.pad_before, x.pad_before, y.pad_after, x.pad_after});
-    out =
-        make("reshape", out,
-             {{"newshape", to_value({batch_, y.pixels, x.pixels, h.stride, w.stride, outputs_})}});
-    out = make("transpose", out, {{"axes", to_value({0, 1, 3, 2, 4, 5})}});
-    out = make(
-        "reshape", out,
-        {{"newshape", to_value({batch_, y.pixels * h.stride, x.pixels * w.stride, outputs_})}});
-    if (!y.cuts(h) && !x.cuts(w)) return out;
+    if (fills) {
+      taps = make_call("nn.pad", {taps, constant(0, DType::Float(32), c_.span)},
+                       {{"pad_width", Value(std::move(widths))}}, c_);
+    }
+    // [I, O, (taps, stride)...] to [stride..., O, I, taps...]
+    Ints split{inputs_, outputs_}, order, strides = each(dims_, &Dimension::stride);
+    Ints counts = each(windows, &Window::taps), pixels = each(windows, &Window::pixels);
+    for (size_t i = 0; i < n; ++i) {
+      split.insert(split.end(), {counts[i], strides[i]});
+      order.push_back(static_cast<int64_t>(3 + 2 * i));
+    }
+    order.insert(order.end(), {1, 0});
+    taps = make("reshape", taps, {{"newshape", to_value(split)}});
+    for (size_t i = 0; i < n; ++i) {
+      taps = reversed(taps, 2 + 2 * i);
+      order.push_back(static_cast<int64_t>(2 + 2 * i));
+    }
+    taps = make("transpose", taps, {{"axes", to_value(order)}});
+    int64_t channels = places_ * outputs_;
+    taps = make("reshape", taps, {{"newshape", to_value(joined({{channels, inputs_}, counts}))}});
+    Expr out =
+        convolve(taps, channels, counts,
+                 joined({each(windows, &Window::pad_before), each(windows, &Window::pad_after)}));
+    // [N, pixels..., stride..., O] to [N, (pixels, stride)..., O]
+    out = make("reshape", out,
+               {{"newshape", to_value(joined({{batch_}, pixels, strides, {outputs_}}))}});
+    Ints mixed{0}, whole, begin, end, axes;
+    bool cuts = false;
+    for (size_t i = 0; i < n; ++i) {
+      auto axis = static_cast<int64_t>(i + 1);
+      mixed.insert(mixed.end(), {axis, axis + static_cast<int64_t>(n)});
+      whole.push_back(pixels[i] * strides[i]);
+      begin.push_back(windows[i].begin);
+      end.push_back(windows[i].begin + dims_[i].out);
+      axes.push_back(axis);
+      cuts |= windows[i].cuts(dims_[i]);
+    }
+    mixed.push_back(static_cast<int64_t>(1 + 2 * n));
+    out = make("transpose", out, {{"axes", to_value(mixed)}});
+    out = make("reshape", out, {{"newshape", to_value(joined({{batch_}, whole, {outputs_}}))}});
+    if (!cuts) return out;
     return make("strided_slice", out,
-                {{"begin", to_value({y.begin, x.begin})},
-                 {"end", to_value({y.begin + h.out, x.begin + w.out})},
-                 {"axes", to_value({1, 2})}});
+                {{"begin", to_value(begin)}, {"end", to_value(end)}, {"axes", to_value(axes)}});
   }
 
-  static std::optional<Places> places_of(const Dimension& h, const Dimension& w) {
+  // All places, the last axis fastest.
+  std::optional<std::vector<Place>> places_of() const {
     // More kernels than a picture has work for.
     constexpr int64_t kMostPlaces = 16;
-    if (h.stride * w.stride > kMostPlaces) return std::nullopt;
-    Places out;
-    for (int64_t p = 0; p < h.stride; ++p) {
-      for (int64_t q = 0; q < w.stride; ++q) {
-        auto y = PlaceOf::make(h, p), x = PlaceOf::make(w, q);
-        if (!y || !x) return std::nullopt;
-        out.emplace_back(*y, *x);
+    if (places_ > kMostPlaces) return std::nullopt;
+    std::vector<Place> out{{}};
+    for (const Dimension& d : dims_) {
+      std::vector<Place> longer;
+      for (const Place& front : out) {
+        for (int64_t p = 0; p < d.stride; ++p) {
+          auto place = PlaceOf::make(d, p);
+          if (!place) return std::nullopt;
+          longer.push_back(front);
+          longer.back().push_back(*place);
+        }
       }
+      out = std::move(longer);
     }
     return out;
   }
 
   // A convolution for each place, with no weight that is zero.
-  Expr by_place(const Places& places, const Dimension& h, const Dimension& w) const {
-    std::vector<Expr> parts;
-    for (const auto& [y, x] : places) {
-      Expr taps = make("strided_slice", kernel_,
-                       {{"begin", to_value({y.first, x.first})},
-                        {"end", to_value({h.kernel, w.kernel})},
-                        {"strides", to_value({h.stride, w.stride})},
-                        {"axes", to_value({2, 3})}});
-      taps = reversed(reversed(taps, 2), 3);
-      taps = make("transpose", taps, {{"axes", to_value({1, 0, 2, 3})}});
-      parts.push_back(convolve(taps, outputs_, {y.taps, x.taps},
-                               {y.pad_before, x.pad_before, y.pad_after, x.pad_after}));
+  Expr by_place(const std::vector<Place>& places) const {
+    size_t n = dims_.size();
+    Ints strides = each(dims_, &Dimension::stride), order{1, 0}, axes, pixels;
+    // [stride..., N, pixels..., O] to [N, (pixels, stride)..., O]
+    Ints mixed{static_cast<int64_t>(n)};
+    for (size_t i = 0; i < n; ++i) {
+      axes.push_back(static_cast<int64_t>(2 + i));
+      order.push_back(static_cast<int64_t>(2 + i));
+      pixels.push_back(dims_[i].out / dims_[i].stride);
+      mixed.insert(mixed.end(), {static_cast<int64_t>(n + 1 + i), static_cast<int64_t>(i)});
     }
-    int64_t rows = h.out / h.stride, columns = w.out / w.stride;
+    mixed.push_back(static_cast<int64_t>(2 * n + 1));
+    std::vector<Expr> parts;
+    for (const Place& place : places) {
+      Expr taps = make("strided_slice", kernel_,
+                       {{"begin", to_value(each(place, &PlaceOf::first))},
+                        {"end", to_value(each(dims_, &Dimension::kernel))},
+                        {"strides", to_value(strides)},
+                        {"axes", to_value(axes)}});
+      for (size_t i = 0; i < n; ++i) taps = reversed(taps, 2 + i);
+      taps = make("transpose", taps, {{"axes", to_value(order)}});
+      parts.push_back(
+          convolve(taps, outputs_, each(place, &PlaceOf::taps),
+                   joined({each(place, &PlaceOf::pad_before), each(place, &PlaceOf::pad_after)})));
+    }
     Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", Value(int64_t{0})}});
     out = make("reshape", out,
-               {{"newshape", to_value({h.stride, w.stride, batch_, rows, columns, outputs_})}});
-    out = make("transpose", out, {{"axes", to_value({2, 3, 0, 4, 1, 5})}});
-    return make("reshape", out, {{"newshape", to_value({batch_, h.out, w.out, outputs_})}});
+               {{"newshape", to_value(joined({strides, {batch_}, pixels, {outputs_}}))}});
+    out = make("transpose", out, {{"axes", to_value(mixed)}});
+    return make(
+        "reshape", out,
+        {{"newshape", to_value(joined({{batch_}, each(dims_, &Dimension::out), {outputs_}}))}});
   }
 
   const CallNode& c_;
+  std::string space_;
   ConstantExpressions& constants_;
   int64_t lanes_;
   bool minimal_;  // 3x3 convolutions become cheaper
   int64_t batch_ = 0, inputs_ = 0, outputs_ = 0;
-  Expr kernel_;  // [I, O, H, W]
+  std::vector<Dimension> dims_;
+  int64_t places_ = 1;  // between the pixels, for each of them
+  Expr kernel_;         // [I, O, space]
 };
 
 Module run(const Module& mod, PassContext& ctx) {
@@ -262,9 +331,15 @@ Module run(const Module& mod, PassContext& ctx) {
         f,
         [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
           auto* c = as<CallNode>(rebuilt);
-          if (c == nullptr || !is_call_to(Expr(c), "nn.conv2d_transpose")) return rebuilt;
-          Expr out = SpreadOut(*c, constants, ctx).run();
-          return out ? NodeRef(out) : rebuilt;
+          if (c == nullptr) return rebuilt;
+          for (auto [op, space] : {std::pair{"nn.conv1d_transpose", "W"},
+                                   {"nn.conv2d_transpose", "HW"},
+                                   {"nn.conv3d_transpose", "DHW"}}) {
+            if (!is_call_to(Expr(c), op)) continue;
+            Expr out = SpreadOut(*c, space, constants, ctx).run();
+            return out ? NodeRef(out) : rebuilt;
+          }
+          return rebuilt;
         },
         family::expr | family::pattern));
   });
