@@ -138,7 +138,8 @@ class SignatureCheck {
 
   void value(const Slot& slot, const Value& value) {
     if (!slot.is_tensor) {
-      if (!value || value.is_tensor()) mismatch(slot, value_text(value));
+      if (!value || value.is_tensor()) return mismatch(slot, value_text(value));
+      if (!slot.parts.empty()) parts(slot, value);
     } else if (!value.is_tensor()) {
       mismatch(slot, value_text(value));
     } else {
@@ -171,6 +172,28 @@ class SignatureCheck {
   }
 
  private:
+  // Values by the preorder of the type, each with its place in the tuple.
+  void parts(const Slot& slot, const Value& whole) {
+    std::vector<std::pair<Value, std::string>> open{{whole, slot.name}};
+    for (const TypePart& part : slot.parts) {
+      auto [value, name] = std::move(open.back());
+      open.pop_back();
+      if (part.kind == TypePart::tensor) {
+        Slot leaf{name, true, part.spec, {}};
+        this->value(leaf, value);
+      } else if (part.kind == TypePart::tuple) {
+        if (!value.is_tuple() || value.num_fields() != part.fields) {
+          return mismatch(slot, value_text(value) + " as '" + name + "'");
+        }
+        for (size_t i = part.fields; i-- > 0;) {
+          open.emplace_back(value.field(i), name + "." + std::to_string(i));
+        }
+      } else if (!value || value.is_tensor()) {
+        return mismatch(slot, value_text(value) + " as '" + name + "'");
+      }
+    }
+  }
+
   void mismatch(const Slot& slot, std::string found) {
     add(std::string(what_) + " '" + escape_for_terminal(slot.name, 200) + "' of function '" +
             function_.name + "' has the wrong type",

@@ -18,6 +18,29 @@ runtime::TensorSpec spec_of(const TensorTypeNode& t) {
   return spec;
 }
 
+std::vector<runtime::TypePart> parts_of(const Type& type) {
+  // Types are graphs; what is behind the last part counts as it is.
+  constexpr size_t kMaxParts = 10000;
+  using runtime::TypePart;
+  std::vector<TypePart> out;
+  if (!isa<TupleTypeNode>(type)) return out;
+  std::vector<Type> open{type};
+  while (!open.empty()) {
+    Type t = std::move(open.back());
+    open.pop_back();
+    auto* tuple = as<TupleTypeNode>(t);
+    if (auto* tensor = as<TensorTypeNode>(t)) {
+      out.push_back({TypePart::tensor, 0, spec_of(*tensor)});
+    } else if (tuple != nullptr && out.size() + open.size() < kMaxParts) {
+      out.push_back({TypePart::tuple, static_cast<uint32_t>(tuple->fields.size()), {}});
+      open.insert(open.end(), tuple->fields.rbegin(), tuple->fields.rend());
+    } else {
+      out.push_back({TypePart::other, 0, {}});
+    }
+  }
+  return out;
+}
+
 std::string result_name(const FunctionNode& f, size_t i) {
   auto it = f.attrs.find(attr::kOutputNames);
   if (it != f.attrs.end()) {

@@ -54,6 +54,8 @@ Bytecode compile_to_bytecode(const Module& mod);
 
 // A tensor type as the run time knows it.
 runtime::TensorSpec spec_of(const TensorTypeNode& t);
+// The parts of a tuple's type; none for other types.
+std::vector<runtime::TypePart> parts_of(const Type& type);
 // What the i-th tensor of a function's result is called: by attr::kOutputNames, or "output" and the
 // number.
 std::string result_name(const FunctionNode& f, size_t i);

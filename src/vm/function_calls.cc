@@ -60,17 +60,10 @@ void FunctionCompiler::emit_assumptions(const FunctionNode& f) {
         for (const DimAssumption& s : assumptions_of(*call)) {
           bool equal = s.kind == DimAssumption::kEqual;
           int32_t a = dim_value(s.a, call->span), b = dim_value(s.b, call->span);
-          int32_t holds = b_.int_reg();
-          b_.int_op(equal ? IntOp::eq : IntOp::le, holds, equal ? a : b, equal ? b : a);
-          FunctionBuilder::Label broken = b_.label(), end = b_.label();
-          b_.if_zero(holds, broken);
-          b_.jump(end);
-          b_.bind(broken);
-          b_.fatal(program_.string(
-                       as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s.a) +
-                       (equal ? " must equal " : " must be at least ") + to_string(s.b)),
-                   call->span ? program_.string(call->span.describe()) : -1);
-          b_.bind(end);
+          require(equal ? IntOp::eq : IntOp::le, equal ? a : b, equal ? b : a,
+                  as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s.a) +
+                      (equal ? " must equal " : " must be at least ") + to_string(s.b),
+                  call->span);
         }
       },
       family::expr);

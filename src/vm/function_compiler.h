@@ -124,6 +124,12 @@ class FunctionCompiler {
   void bind_dims(const Var& v);
   void bind_dims(const TensorTypeNode& t, const std::function<int32_t()>& tensor);
   void bind_field_dims(const Var& v);
+  // A tensor from outside has the sizes that follow from others, such as n + 1.
+  void check_dims(const TensorTypeNode& t, const Var& param,
+                  const std::function<int32_t()>& tensor);
+  // Ends the run with the message unless the comparison holds.
+  void require(IntOp comparison, int32_t a, int32_t b, const std::string& otherwise,
+               const Span& span);
   // The dimensions that were not bound before the call.
   std::vector<const Node*> bind_argument_dims(const CallNode& c, const FunctionNode& f);
   int32_t dim_value(const Dim& d, const Span& span);

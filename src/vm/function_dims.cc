@@ -4,8 +4,9 @@ namespace relay::vm {
 
 void FunctionCompiler::declare_params() {
   auto declare = [&](const Var& v, const std::string& name) {
-    int32_t r = isa<TensorTypeNode>(v->type) ? b_.param(name, spec_of(*as<TensorTypeNode>(v->type)))
-                                             : b_.param(name, to_string(v->type));
+    int32_t r = isa<TensorTypeNode>(v->type)
+                    ? b_.param(name, spec_of(*as<TensorTypeNode>(v->type)))
+                    : b_.param(name, to_string(v->type), parts_of(v->type));
     places_[v.get()] = Place{Place::kRegister, r, {}};
     return r;
   };
@@ -18,6 +19,12 @@ void FunctionCompiler::declare_params() {
   given.insert(given.end(), f_->params.begin(), f_->params.end());
   for (const Var& v : given) bind_dims(v);
   for (const Var& v : given) bind_field_dims(v);
+  if (!is_global_) return;
+  for (const Var& v : f_->params) {
+    if (auto* t = as<TensorTypeNode>(v->type)) {
+      check_dims(*t, v, [&] { return static_cast<int32_t>(places_.at(v.get()).index); });
+    }
+  }
 }
 
 void FunctionCompiler::declare_results() {
@@ -66,18 +73,56 @@ void FunctionCompiler::bind_field_dims(const Var& v) {
     }
     return parts[part].reg;
   };
-  // A type that was seen has no dimension left to bind.
-  std::unordered_set<const TypeNode*> seen;
+  // Types are graphs; those that are larger have no more dimensions to tell.
+  constexpr size_t kMaxParts = 10000;
   for (size_t i = 0; i < parts.size(); ++i) {
     const TypeNode* type = parts[i].type;
-    if (!seen.insert(type).second) continue;
     if (auto* t = as<TensorTypeNode>(type)) bind_dims(*t, [&] { return load(i); });
     auto* tuple = as<TupleTypeNode>(type);
-    if (tuple == nullptr) continue;
+    if (tuple == nullptr || parts.size() > kMaxParts) continue;
     for (size_t k = 0; k < tuple->fields.size(); ++k) {
       parts.push_back({tuple->fields[k].get(), i, static_cast<int32_t>(k), -1});
     }
   }
+  if (!is_global_) return;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (auto* t = as<TensorTypeNode>(parts[i].type)) check_dims(*t, v, [&] { return load(i); });
+  }
+}
+
+void FunctionCompiler::check_dims(const TensorTypeNode& t, const Var& param,
+                                  const std::function<int32_t()>& tensor) {
+  for (size_t axis = 0; axis < t.shape.size(); ++axis) {
+    const Dim& d = t.shape[axis];
+    if (!isa<DimOpNode>(d)) continue;
+    bool known = true;
+    post_order(
+        d,
+        [&](const Node& n) {
+          auto* v = as<DimVarNode>(&n);
+          known = known && (v != nullptr ? dim_regs_.contains(v->var.get())
+                                         : isa<DimConstNode>(&n) || isa<DimOpNode>(&n));
+        },
+        family::dim);
+    if (!known) continue;
+    int32_t size = b_.int_reg();
+    b_.shape_of(size, tensor(), static_cast<int32_t>(axis));
+    require(IntOp::eq, size, dim_value(d, param->span),
+            "a size of '" + parameter_name(*f_.get(), *param.get()) + "' is not " + to_string(d),
+            param->span);
+  }
+}
+
+void FunctionCompiler::require(IntOp comparison, int32_t a, int32_t b, const std::string& otherwise,
+                               const Span& span) {
+  int32_t holds = b_.int_reg();
+  b_.int_op(comparison, holds, a, b);
+  FunctionBuilder::Label broken = b_.label(), end = b_.label();
+  b_.if_zero(holds, broken);
+  b_.jump(end);
+  b_.bind(broken);
+  b_.fatal(program_.string(otherwise), span ? program_.string(span.describe()) : -1);
+  b_.bind(end);
 }
 
 std::vector<const Node*> FunctionCompiler::bind_argument_dims(const CallNode& c,

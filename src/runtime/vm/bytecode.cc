@@ -258,10 +258,11 @@ int32_t FunctionBuilder::param(std::string name, TensorSpec type) {
   return reg();
 }
 
-int32_t FunctionBuilder::param(std::string name, std::string type_text) {
+int32_t FunctionBuilder::param(std::string name, std::string type_text,
+                               std::vector<TypePart> parts) {
   RELAY_CHECK(function_.num_registers == static_cast<int32_t>(function_.params.size()),
               "parameters come before other registers");
-  function_.params.push_back({std::move(name), false, {}, std::move(type_text)});
+  function_.params.push_back({std::move(name), false, {}, std::move(type_text), std::move(parts)});
   return reg();
 }
 

@@ -233,12 +233,24 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-// A parameter or result: its name and type. A type other than a tensor's is kept as text.
+// A part of a tuple's type. The parts of a type stand in preorder: a tuple before its fields.
+struct TypePart {
+  enum Kind : uint8_t { tuple, tensor, other };  // other: data, closures and references
+  Kind kind = other;
+  uint32_t fields = 0;  // of a tuple
+  TensorSpec spec{};    // of a tensor
+
+  friend bool operator==(const TypePart&, const TypePart&) = default;
+};
+
+// A parameter or result: its name and type. A type other than a tensor's is kept as text; that of a
+// tuple parameter has parts, by which values from outside are checked.
 struct Slot {
   std::string name;
   bool is_tensor = true;
   TensorSpec tensor;
   std::string type_text;
+  std::vector<TypePart> parts{};
 
   std::string type_string() const { return is_tensor ? tensor.to_string() : type_text; }
   friend bool operator==(const Slot&, const Slot&) = default;
@@ -316,7 +328,7 @@ class FunctionBuilder {
 
   // Declares the next parameter and returns its register. All before any other register.
   int32_t param(std::string name, TensorSpec type);
-  int32_t param(std::string name, std::string type_text);
+  int32_t param(std::string name, std::string type_text, std::vector<TypePart> parts = {});
   void result(std::string name, TensorSpec type);
   void result(std::string name, std::string type_text);
   void returns_tuple() { function_.returns_tuple = true; }

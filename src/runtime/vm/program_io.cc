@@ -44,6 +44,11 @@ class Writer {
     number<uint8_t>(slot.is_tensor);
     spec(slot.tensor);
     string(slot.type_text);
+    table(slot.parts, [this](const TypePart& part) {
+      number<uint8_t>(part.kind);
+      number(part.fields);
+      spec(part.spec);
+    });
   }
   void function(const Function& f) {
     string(f.name);
@@ -138,13 +143,22 @@ class Reader {
     slot.is_tensor = flag();
     slot.tensor = spec();
     slot.type_text = string();
+    slot.parts = table<TypePart>(25, [this] {
+      TypePart part;
+      uint8_t kind = number<uint8_t>();
+      if (kind > TypePart::other) fail();
+      part.kind = static_cast<TypePart::Kind>(kind);
+      part.fields = number<uint32_t>();
+      part.spec = spec();
+      return part;
+    });
     return slot;
   }
   Function function() {
     Function f;
     f.name = string();
-    f.params = table<Slot>(37, [this] { return slot(); });
-    f.results = table<Slot>(37, [this] { return slot(); });
+    f.params = table<Slot>(45, [this] { return slot(); });
+    f.results = table<Slot>(45, [this] { return slot(); });
     f.returns_tuple = flag();
     f.writes_outputs = flag();
     f.internal = flag();

@@ -66,6 +66,15 @@ class Verifier {
 
   void slot(const Slot& slot) const {
     check(!slot.is_tensor || spec(slot.tensor), "invalid type of a parameter or result");
+    // Every field of a tuple is there, and nothing behind them.
+    uint64_t missing = slot.parts.empty() ? 0 : 1;
+    for (const TypePart& part : slot.parts) {
+      check(missing > 0, "parts of a type that belong to nothing");
+      --missing;
+      if (part.kind == TypePart::tuple) missing += part.fields;
+      check(part.kind != TypePart::tensor || spec(part.spec), "invalid type of a part");
+    }
+    check(missing == 0, "parts of a type are missing");
   }
 
   static bool ends(Opcode op) {

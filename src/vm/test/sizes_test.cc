@@ -193,6 +193,36 @@ def @main[n: Dim](%p: (Tensor[(n + 1,), float32], Tensor[(n,), float32])) {
   both(text, {Value::tuple({floats_of({4}), floats_of({3})})});
 }
 
+TEST(Sizes, must_fail_when_inputs_disagree) {
+  const char* text = R"(
+def @main[n: Dim](%p: (Tensor[(n,), float32], (Tensor[(n,), float32], int32)), %x: Tensor[(n + 1,), float32]) {
+  (%p.0 + %p.1.0, nn.relu(%x))
+})";
+  Compiled program(text);
+  Value one = Tensor::scalar(1, DType::Int(32));
+  auto message = [&](const Value& tuple, int64_t x) -> std::string {
+    try {
+      program.run({tuple, floats_of({x})});
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "no failure";
+  };
+  auto with = [&](const Value& a, const Value& b) {
+    return Value::tuple({a, Value::tuple({b, one})});
+  };
+  EXPECT_EQ(message(with(floats_of({3}), floats_of({3})), 4), "no failure");
+  EXPECT_NE(message(with(floats_of({3}), floats_of({2})), 4).find("'p.1.0' disagrees about"),
+            std::string::npos);
+  EXPECT_NE(message(with(floats_of({3}), floats(3, 1)), 4).find("E0603"), std::string::npos);
+  EXPECT_NE(message(with(floats_of({3}), vector({1, 2, 3})), 4).find("E0603"), std::string::npos);
+  EXPECT_NE(message(Value::tuple({floats_of({3})}), 4).find("E0603"), std::string::npos);
+  EXPECT_NE(message(Value::tuple({one, one, one}), 4).find("E0603"), std::string::npos);
+  std::string text_of = message(with(floats_of({3}), floats_of({3})), 3);
+  EXPECT_NE(text_of.find("E0607"), std::string::npos) << text_of;
+  EXPECT_NE(text_of.find("a size of 'x' is not (n + 1)"), std::string::npos) << text_of;
+}
+
 TEST(Sizes, are_read_off_what_closures_references_and_matches_give) {
   const char* text = R"(
 type Vec[n: Dim] { Vec(Tensor[(n,), float32]), Pair((Tensor[(n,), float32], int32)), }
