@@ -20,6 +20,7 @@ class Packing {
   Expr pack(const CallNode& c) {
     Expr e(&c);
     if (is_call_to(e, "nn.dense")) return dense(c);
+    if (is_call_to(e, "nn.batch_matmul")) return batch_matmul(c);
     if (is_call_to(e, "nn.conv1d")) return conv(c, "W");
     if (is_call_to(e, "nn.conv2d")) return conv(c, "HW");
     if (is_call_to(e, "nn.conv3d")) return conv(c, "DHW");
@@ -31,10 +32,21 @@ class Packing {
   }
 
  private:
-  bool packs(const Expr& weight) {
+  static bool packs(const Expr& weight) {
     auto* type = tensor_of(weight);
-    return type != nullptr && type->const_shape() && type->dtype.is_float(32) &&
-           constants_.contains(weight);
+    return type != nullptr && type->const_shape() && type->dtype.is_float(32);
+  }
+
+  // Whether packing is worth its time: a constant is packed once and for all, other weights at
+  // every call, which is less than what their product with a second row would lose. Rows are the
+  // axes [first_row, rank - 1) of the data.
+  bool pays(const CallNode& c, size_t first_row = 0) {
+    if (constants_.contains(c.args[1])) return true;
+    auto data = static_shape(c.args[0]);
+    if (!data) return true;
+    int64_t rows = 1;
+    for (size_t d = first_row; d + 1 < data->size(); ++d) rows *= (*data)[d];
+    return rows > 1;
   }
 
   // One packed copy of a weight, however many calls use it.
@@ -50,7 +62,9 @@ class Packing {
 
   Expr dense(const CallNode& c) {
     // One column is a row already.
-    if (!packs(c.args[1]) || (*static_shape(c.args[1]))[0] == 1) return nullptr;
+    if (!packs(c.args[1]) || (*static_shape(c.args[1]))[0] == 1 || !pays(c)) {
+      return nullptr;
+    }
     std::string layout = "NC" + panel_ + "n";
     auto [data, weight] = in_order_of_data(c);
     return make_call("nn.contrib_dense_pack", {data, packed(c, weight, "NC", layout)},
@@ -68,7 +82,8 @@ class Packing {
     while (at != nullptr && isa<OpNode>(at->op) && as<OpNode>(at->op)->row->reshape_only) {
       at = as<CallNode>(at->args[0]);
     }
-    if (at == nullptr || Expr(at) == c.args[0] || !is_call_to(Expr(at), "layout_transform")) {
+    if (at == nullptr || Expr(at) == c.args[0] || !is_call_to(Expr(at), "layout_transform") ||
+        !constants_.contains(c.args[1])) {
       return as_is;
     }
     auto from = Layout::parse(text_attr(*at, "src_layout"));
@@ -93,11 +108,24 @@ class Packing {
     return {make_call("reshape", {at->args[0]}, {{"newshape", to_value(*flat)}}, c), weight};
   }
 
+  // Columns of the second operand side by side, as lanes read them.
+  Expr batch_matmul(const CallNode& c) {
+    auto transposed = attr_value(c.attrs, "transpose_b");
+    auto shape = static_shape(c.args[1]);
+    if (!packs(c.args[1]) || transposed.get_if<bool>() == nullptr || !*transposed.get_if<bool>() ||
+        (*shape)[1] == 1 || !pays(c, 1)) {
+      return nullptr;
+    }
+    Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);
+    return with_attrs(c, {c.args[0], columns}, {{"transpose_b", Value(false)}});
+  }
+
   // A convolution over the axes of `space`.
   Expr conv(const CallNode& c, const std::string& space) {
     auto data = static_shape(c.args[0]);
     std::string layout = text_attr(c, "kernel_layout");
-    if (!data || !packs(c.args[1]) || text_attr(c, "data_layout") != "N" + space + "C" ||
+    if (!data || !packs(c.args[1]) || !pays(c) ||
+        text_attr(c, "data_layout") != "N" + space + "C" ||
         layout.find_first_of("0123456789") != layout.npos) {
       return nullptr;
     }
@@ -137,7 +165,10 @@ class Packing {
     int64_t merged = each % panel == 0 ? 1 : each < panel && panel % each == 0 ? panel / each : 0;
     // More zeros than this cost more than lanes that are empty.
     constexpr int64_t kMostMerged = 8;
-    if (merged == 0 || merged > kMostMerged || groups % merged != 0) return nullptr;
+    if (merged == 0 || merged > kMostMerged || groups % merged != 0 ||
+        (merged > 1 && !constants_.contains(c.args[1]))) {
+      return nullptr;
+    }
     Expr weight = c.args[1];
     if (layout.to_string() != "OI" + space) {
       weight = make_call("transpose", {weight}, {{"axes", to_value(order)}}, c);

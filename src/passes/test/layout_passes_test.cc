@@ -261,8 +261,33 @@ TEST(AlterOpLayout, one_column_needs_no_panel) {
             "ones OIHW>OHWI nn.conv2d:NHWC/OHWI");
 }
 
-TEST(AlterOpLayout, not_a_parameter_or_without_an_evaluator) {
-  expect_unchanged(kAlterOpLayout, dense("nn.dense(%x, %p)"), folding_context());
+TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_call) {
+  EXPECT_EQ(altered("def @main(%x: Tensor[(2, 6), float32], %p: Tensor[(8, 6), float32]) {\n"
+                    "  nn.dense(%x, %p) }"),
+            "NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(altered("def @main(%x: Tensor[(1, 5, 5, 4), float32], "
+                    "%p: Tensor[(8, 4, 3, 3), float32]) {\n"
+                    "  nn.conv2d(%x, %p, kernel_size=[3, 3], data_layout=\"NHWC\") }"),
+            "OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
+  EXPECT_EQ(altered("def @main(%x: Tensor[(3, 5, 4), float32], %y: Tensor[(3, 6, 4), float32]) {\n"
+                    "  nn.batch_matmul(%x, %y, transpose_b=True) }"),
+            "transpose nn.batch_matmul");
+}
+
+TEST(AlterOpLayout, not_for_one_row_or_without_an_evaluator) {
+  PassContext ctx = folding_context();
+  expect_unchanged(kAlterOpLayout,
+                   "def @main(%x: Tensor[(1, 6), float32], %p: Tensor[(8, 6), float32]) {\n"
+                   "  nn.dense(%x, %p) }",
+                   ctx);
+  expect_unchanged(kAlterOpLayout,
+                   "def @main(%x: Tensor[(3, 1, 4), float32], %y: Tensor[(3, 6, 4), float32]) {\n"
+                   "  nn.batch_matmul(%x, %y, transpose_b=True) }",
+                   ctx);
+  expect_unchanged(kAlterOpLayout,
+                   "def @main(%x: Tensor[(3, 5, 4), float32], %y: Tensor[(3, 4, 6), float32]) {\n"
+                   "  nn.batch_matmul(%x, %y, transpose_b=False) }",
+                   ctx);
   expect_unchanged(kAlterOpLayout, dense("nn.dense(%x, " + kWeight + ")"));
   expect_unchanged(kAlterOpLayout, conv(kConv), folding_context());
 }

@@ -103,7 +103,7 @@ TEST(Pieces, joins_that_continue_one_another_are_one) {
             "let %b = nn.dense(negative(concatenate((%a, %a * 2f), axis=1)), concatenate((%w, "
             "%w), axis=1));\n"
             "%b"),
-      (None{"fused_concatenate"}));
+      (None{"fused_concatenate_layout_transform"}));
   EXPECT_EQ(moves("let %a = nn.dense(%x, %w); let %b = negative(%a);\n"
                   "let %c = sum(concatenate((%a, %b), axis=1), axis=[1], keepdims=True);\n"
                   "let %d = max(concatenate((%a, %b, %c), axis=1), axis=[1], keepdims=True);\n"
