@@ -28,8 +28,8 @@ struct Sum {
   BlockRV block;
   // Spatial iterations before those in `spatial`: fixed by loops that stay around the tiles.
   size_t fixed = 0;
-  // Tiles divide the rows and columns, which are a part of all: none may reach over the end.
-  bool whole_tiles = false;
+  // Tiles divide the rows, or the columns, which are a part of all: none may reach over the end.
+  bool whole_rows = false, whole_columns = false;
   std::vector<tir::IterVar> spatial;
   std::vector<int64_t> extents;  // of the spatial iterations
   int64_t reduction = 1;         // products in one sum
@@ -186,7 +186,7 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
     return r == 0 ? 0 : static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
   };
   auto consider = [&](const Tile& t) {
-    if (sum.whole_tiles && rows % t.height != 0) return;
+    if (sum.whole_rows && rows % t.height != 0) return;
     int64_t height = t.outer * t.height;
     double all = 0;
     auto over_columns = [&](int64_t r) {
@@ -208,7 +208,7 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
     int64_t width = std::min(columns, vectors * lanes);
     if (vectors > 1 && width <= (vectors - 1) * lanes) break;
     if (sum.group != 0 && sum.group % width != 0) continue;
-    if (sum.whole_tiles && columns % width != 0) continue;
+    if (sum.whole_columns && columns % width != 0) continue;
     if (sum.panel != 0 && width != columns && width % sum.panel != 0 && sum.panel % width != 0) {
       continue;
     }
@@ -570,9 +570,11 @@ std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t 
   if (!sum || loops.size() != around + 2) return "";
   sum->fixed = sum->spatial.size() - 2;
   sum->spatial.erase(sum->spatial.begin(), sum->spatial.end() - 2);
-  sum->extents = {s.extent(loops[around]), s.extent(loops[around + 1])};
+  std::vector<int64_t> part{s.extent(loops[around]), s.extent(loops[around + 1])};
+  sum->whole_rows = whole_tiles && part[0] != sum->rows();
+  sum->whole_columns = whole_tiles && part[1] != sum->columns();
+  sum->extents = part;
   sum->rows_span_two_axes = false;
-  sum->whole_tiles = whole_tiles;
   s.set_scope(rv, tir::Scope::Register);
   return tile_loops(s, *sum, out, around, target);
 }

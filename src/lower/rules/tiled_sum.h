@@ -13,8 +13,8 @@ namespace relay {
 std::string schedule_tiled_sum(tir::Schedule& s, const TargetInfo& target);
 
 // The same for one sum of a kernel: `sum` is computed in tiles over the last two loops of `out`,
-// the only block that reads it, inside that block's `around` outermost loops. `whole_tiles`: these
-// loops run over a part of the rows or columns only, so tiles divide them. Empty when the block is
+// the only block that reads it, inside that block's `around` outermost loops. `whole_tiles`: tiles
+// divide a loop that runs over a part of the rows or columns only. Empty when the block is
 // no such sum.
 std::string tile_sum(tir::Schedule& s, const tir::BlockRV& sum, const tir::BlockRV& out,
                      size_t around, bool whole_tiles, const TargetInfo& target);

@@ -130,6 +130,10 @@ TEST(Attention, few_heads_share_the_blocks) {
   expect_attention(s);
 }
 
+TEST(Attention, tiles_divide_the_queries_of_a_block_only) {
+  expect_attention({1, 1, 16, 64, 31, 33});
+}
+
 TEST(Attention, mask_for_each_query) {
   expect_attention({1, 2, 33, 40, 8, 8, "BHSD", "BSHD", true});
 }
