@@ -29,9 +29,9 @@ const char* kind_name(ObjectKind kind) {
 
 std::string found_text(const Object* value) {
   if (value == nullptr) return "nothing";
-  if (value->kind != ObjectKind::tensor) return kind_name(value->kind);
-  auto* t = static_cast<const Tensor::Rep*>(value);
-  return runtime::type_string(t->dtype, {t->shape, static_cast<size_t>(t->rank)});
+  if (runtime::kind_of(value) != ObjectKind::tensor) return kind_name(value->kind);
+  Tensor t = runtime::tensor_of(const_cast<Object*>(value));
+  return runtime::type_string(t.dtype(), t.shape());
 }
 
 class Checker {
@@ -43,9 +43,9 @@ class Checker {
       auto [t, v] = stack.back();
       stack.pop_back();
       if (!t || isa<TypeVarNode>(t) || isa<IncompleteTypeNode>(t)) continue;
-      if (v == nullptr || v->kind != kind_of(t)) return found_text(v);
+      if (v == nullptr || runtime::kind_of(v) != kind_of(t)) return found_text(v);
       if (auto* tensor = as<TensorTypeNode>(t)) {
-        if (!fits(*tensor, *static_cast<const Tensor::Rep*>(v))) return found_text(v);
+        if (!fits(*tensor, runtime::tensor_of(const_cast<Object*>(v)))) return found_text(v);
       } else if (auto* tuple = as<TupleTypeNode>(t)) {
         auto* c = static_cast<const Cell*>(v);
         if (c->count != tuple->fields.size()) {
@@ -75,17 +75,17 @@ class Checker {
     }
   }
 
-  bool fits(const TensorTypeNode& t, const Tensor::Rep& tensor) {
-    if (!t.dtype_var && !(t.dtype == tensor.dtype)) return false;
+  bool fits(const TensorTypeNode& t, const Tensor& tensor) {
+    if (!t.dtype_var && !(t.dtype == tensor.dtype())) return false;
     if (t.shape_var) return true;
-    if (t.rank() != tensor.rank) return false;
+    if (t.rank() != tensor.rank()) return false;
     for (size_t i = 0; i < t.shape.size(); ++i) {
       auto known = as_const(t.shape[i]);
       if (auto* named = as<DimVarNode>(t.shape[i])) {
-        auto [it, fresh] = dims_.emplace(named->var.get(), tensor.shape[i]);
+        auto [it, fresh] = dims_.emplace(named->var.get(), tensor.dim(i));
         if (!fresh) known = it->second;
       }
-      if (known && *known != tensor.shape[i]) return false;
+      if (known && *known != tensor.dim(i)) return false;
     }
     return true;
   }

@@ -27,12 +27,12 @@ void find_sizes(const Type& type, const Object* value, TypeParams& sizes) {
     stack.pop_back();
     auto* tuple = as<TupleTypeNode>(t);
     auto* tensor = as<TensorTypeNode>(t);
-    if (tuple != nullptr && v->kind == ObjectKind::tuple) {
+    if (tuple != nullptr && runtime::kind_of(v) == ObjectKind::tuple) {
       auto* cell = static_cast<const runtime::Cell*>(v);
       for (size_t i = 0; i < tuple->fields.size(); ++i) {
         stack.emplace_back(tuple->fields[i], cell->fields[i]);
       }
-    } else if (tensor != nullptr && v->kind == ObjectKind::tensor) {
+    } else if (tensor != nullptr && runtime::is_object(v) && v->kind == ObjectKind::tensor) {
       auto* rep = static_cast<const Tensor::Rep*>(v);
       for (size_t i = 0; i < tensor->shape.size(); ++i) {
         auto* named = as<DimVarNode>(tensor->shape[i]);

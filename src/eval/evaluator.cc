@@ -148,7 +148,7 @@ class Evaluator::Machine {
   }
 
   const Cell& cell(const Object* object, ObjectKind kind, const char* what) {
-    if (object == nullptr || object->kind != kind) {
+    if (object == nullptr || runtime::kind_of(object) != kind) {
       fail(codes::run_failed, std::string("this value is no ") + what);
     }
     return *static_cast<const Cell*>(object);
@@ -270,7 +270,8 @@ void Evaluator::Machine::match(const PlanStep& step) {
 void Evaluator::Machine::no_clause(const PlanStep& step, const Object* value) {
   auto& m = static_cast<const MatchNode&>(*step.expr);
   std::string found;
-  if (auto* t = as<TypeCallNode>(m.data->type); t != nullptr && value->kind == ObjectKind::adt) {
+  if (auto* t = as<TypeCallNode>(m.data->type);
+      t != nullptr && runtime::kind_of(value) == ObjectKind::adt) {
     auto* header = as<GlobalTypeVarNode>(t->func);
     TypeData data =
         store_.module() && header ? store_.module()->find_type(header->name_hint) : nullptr;
@@ -321,7 +322,7 @@ runtime::Value Evaluator::Machine::compute(const PlanStep& step) {
       runtime::Value reference = take(step.operands[0]);
       // The reference itself is what changes; the old content is let go.
       auto& c = const_cast<Cell&>(cell(reference.object(), ObjectKind::ref, "reference"));
-      runtime::release(std::exchange(c.fields[0], take(step.operands[1]).take()));
+      runtime::release_value(std::exchange(c.fields[0], take(step.operands[1]).take()));
       return runtime::Value::tuple({});
     }
     default:
@@ -361,7 +362,7 @@ runtime::Value Evaluator::Machine::execute() {
       }
       case PlanStep::branch: {
         const Object* cond = peek(step.operands[0]);
-        if (cond == nullptr || cond->kind != ObjectKind::tensor) {
+        if (cond == nullptr || runtime::kind_of(cond) != ObjectKind::tensor) {
           fail(codes::run_failed, "the condition is no tensor");
         }
         bool yes = Tensor(take(step.operands[0]).tensor()).get_as_int(0) != 0;

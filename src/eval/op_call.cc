@@ -31,11 +31,14 @@ void for_each_part(const Object* value, const Visit& visit) {
     const Object* at = stack.back();
     stack.pop_back();
     visit(at);
-    if (at->kind != ObjectKind::tuple) continue;
+    if (kind_of(at) != ObjectKind::tuple) continue;
     auto* cell = static_cast<const runtime::Cell*>(at);
     for (uint32_t i = cell->count; i-- > 0;) stack.push_back(cell->fields[i]);
   }
 }
+
+// The header is counted, whoever refers to it.
+Tensor shared(const Object* part) { return runtime::tensor_of(const_cast<Object*>(part)); }
 
 // Dtypes and shapes as numbers; equal for arguments that the same kernel takes.
 std::vector<int64_t> signature_of(const OpNode& op, std::span<const runtime::Value> args,
@@ -43,13 +46,13 @@ std::vector<int64_t> signature_of(const OpNode& op, std::span<const runtime::Val
   std::vector<int64_t> out;
   for (const runtime::Value& arg : args) {
     for_each_part(arg.object(), [&](const Object* part) {
-      if (part->kind == ObjectKind::tuple) {
+      if (kind_of(part) == ObjectKind::tuple) {
         out.push_back(-1 - int64_t{static_cast<const runtime::Cell*>(part)->count});
-      } else if (part->kind == ObjectKind::tensor) {
-        auto* tensor = static_cast<const Tensor::Rep*>(part);
-        out.push_back(tensor->dtype.key());
-        out.push_back(tensor->rank);
-        out.insert(out.end(), tensor->shape, tensor->shape + tensor->rank);
+      } else if (kind_of(part) == ObjectKind::tensor) {
+        Tensor tensor = shared(part);
+        out.push_back(tensor.dtype().key());
+        out.push_back(tensor.rank());
+        out.insert(out.end(), tensor.shape().begin(), tensor.shape().end());
       } else {
         fail(codes::run_failed, span, op.name + " is applied to something that is no tensor");
       }
@@ -62,16 +65,14 @@ std::vector<Tensor> tensors_of(std::span<const runtime::Value> values) {
   std::vector<Tensor> out;
   for (const runtime::Value& value : values) {
     for_each_part(value.object(), [&](const Object* part) {
-      if (part->kind != ObjectKind::tensor) return;
-      // The header is counted, whoever refers to it.
-      out.push_back(Tensor::share(const_cast<Tensor::Rep*>(static_cast<const Tensor::Rep*>(part))));
+      if (kind_of(part) == ObjectKind::tensor) out.push_back(shared(part));
     });
   }
   return out;
 }
 
-Type type_of_tensor(const Tensor::Rep& t) {
-  return tensor_type(std::vector<int64_t>(t.shape, t.shape + t.rank), t.dtype);
+Type type_of_tensor(const Tensor& t) {
+  return tensor_type(std::vector<int64_t>(t.shape().begin(), t.shape().end()), t.dtype());
 }
 
 // The type of a tensor or of a tuple, from the inside out.
@@ -81,8 +82,8 @@ Type type_of(const runtime::Value& value) {
   // Backwards in pre-order a tuple comes after its fields, the first field last.
   std::vector<Type> done;
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    if ((*it)->kind == ObjectKind::tensor) {
-      done.push_back(type_of_tensor(*static_cast<const Tensor::Rep*>(*it)));
+    if (kind_of(*it) == ObjectKind::tensor) {
+      done.push_back(type_of_tensor(shared(*it)));
       continue;
     }
     size_t count = static_cast<const runtime::Cell*>(*it)->count;

@@ -39,7 +39,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 4;
+inline constexpr uint32_t kArtifactVersion = 5;
 
 // What an artifact is for and by whom it was made.
 struct ArtifactInfo {

@@ -70,6 +70,7 @@ void FunctionCompiler::choose_return() {
   auto* fields = as<TupleTypeNode>(f_->body->type);
   writes_outputs_ = fields != nullptr ? std::ranges::all_of(fields->fields, is_static_tensor)
                                       : is_static_tensor(f_->body->type);
+  if (scalar_dtype(f_->body->type)) writes_outputs_ = false;
   auto* result = as<VarNode>(result_of(f_->body));
   const Expr* at = &f_->body;
   while (auto* l = as<LetNode>(*at)) {

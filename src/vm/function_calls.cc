@@ -1,3 +1,4 @@
+#include "runtime/core/immediate.h"
 #include "vm/function_compiler.h"
 
 namespace relay::vm {
@@ -91,9 +92,13 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
   if (joined_.contains(l.var.get())) return emit_join(l, c);
   if (auto parts = emit_cut(l, c, *f.get())) return *parts;
   std::vector<Operand> operands;
-  for (const Expr& a : c.args) operands_of(place_of(a), a->type, operands);
+  for (const Expr& a : c.args) operands_of(a, operands);
   bool as_object = escapes_.contains(l.var.get());
   auto claimed = claimed_.find(l.var.get());
+  // A scalar that leaves is a value without memory of its own.
+  auto scalar_type = scalar_dtype(f->body->type);
+  bool as_scalar = as_object && scalar_type && runtime::is_immediate_dtype(*scalar_type);
+  as_object = as_object && !as_scalar;
   Place result = claimed != claimed_.end()      ? Place{Place::kOutput, claimed->second, {}}
                  : homes_.contains(l.var.get()) ? buffer_for(l.var)
                                                 : fresh(f->body->type, as_object, c.span);
@@ -105,6 +110,11 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
     }
   }
   invoke(kernel, std::move(operands), c.span);
+  if (as_scalar) {
+    int32_t r = b_.int_reg();
+    b_.load_scalar(r, *scalar_type, operand(result));
+    return Place{Place::kScalar, r, {}};
+  }
   if (as_object && isa<TupleTypeNode>(c.type)) {
     return Place{Place::kRegister, object(result, f->body->type, c.span), {}};
   }

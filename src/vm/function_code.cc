@@ -73,7 +73,12 @@ void FunctionCompiler::finish(const Expr& result, Target target) {
     return;
   }
   if (!writes_outputs_) {
-    b_.ret(object(result));
+    auto it = places_.find(result.get());
+    if (it != places_.end() && it->second.kind == Place::kScalar) {
+      b_.ret_scalar(static_cast<int32_t>(it->second.index), *scalar_dtype(result->type));
+    } else {
+      b_.ret(object(result));
+    }
     return;
   }
   std::vector<Operand> sources;

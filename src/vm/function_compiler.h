@@ -95,7 +95,8 @@ class FunctionCompiler {
 
   // Results are written in place when they are static tensors, or one tuple of such, made by this
   // function's own kernels. A function that ends in a call or a branch returns that value, and so
-  // does one whose tuple has tuples inside: output buffers are a flat list.
+  // does one whose tuple has tuples inside: output buffers are a flat list. A scalar is returned as
+  // a value, which takes no memory.
   void choose_return();
   void escape(const Expr& e);
 
@@ -177,7 +178,8 @@ class FunctionCompiler {
   void forget_scalars(size_t mark);
   Operand operand(const Place& p);
 
-  // Operands for all tensors of a value.
+  // Operands for all tensors of an argument.
+  void operands_of(const Expr& arg, std::vector<Operand>& out);
   void operands_of(const Place& p, const Type& type, std::vector<Operand>& out);
   Place field(const Place& tuple, int64_t index);
 

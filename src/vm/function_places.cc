@@ -1,3 +1,4 @@
+#include "runtime/core/immediate.h"
 #include "vm/function_compiler.h"
 
 namespace relay::vm {
@@ -65,6 +66,13 @@ int32_t FunctionCompiler::object(const Place& p, const Type& type, const Span& s
       return r;
     }
     case Place::kConstant: {
+      auto dtype = scalar_dtype(type);
+      if (dtype && runtime::is_immediate_dtype(*dtype)) {
+        int32_t bits = b_.int_reg();
+        b_.load_int(bits,
+                    scalar_bits(program_.out.program.constants[static_cast<size_t>(p.index)]));
+        return object(Place{Place::kScalar, bits, {}}, type, span);
+      }
       int32_t r = b_.reg();
       b_.load_const(r, static_cast<int32_t>(p.index));
       return r;
@@ -126,6 +134,16 @@ Operand FunctionCompiler::operand(const Place& p) {
       return Operand::scalar(p.index);
     default:
       return Operand::reg(p.index);
+  }
+}
+
+void FunctionCompiler::operands_of(const Expr& arg, std::vector<Operand>& out) {
+  Place p = place_of(arg);
+  // The value of a scalar may have no memory that a kernel could read.
+  if (p.kind == Place::kRegister && scalar_dtype(arg->type)) {
+    out.push_back(Operand::scalar(scalar(arg)));
+  } else {
+    operands_of(p, arg->type, out);
   }
 }
 

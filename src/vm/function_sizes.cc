@@ -54,7 +54,7 @@ FunctionCompiler::Place FunctionCompiler::emit_sized_by_data(const CallNode& c, 
                 "no rule tells this size from the inputs: give their shapes, or use the evaluator");
   }
   std::vector<Operand> operands;
-  for (const Expr& a : c.args) operands_of(place_of(a), a->type, operands);
+  for (const Expr& a : c.args) operands_of(a, operands);
   auto outputs = *flatten_tensor_types(f->body->type);
   std::vector<Operand> with_sizes = operands;
   std::vector<int32_t> sizes, results;

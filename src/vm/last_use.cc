@@ -40,11 +40,6 @@ void for_each_register(const Function& f, const Instruction& in, const Visit& vi
         if (o.kind == Operand::kRegister) visit(static_cast<int32_t>(o.index), Role::read, 0u);
       }
       return;
-    case Opcode::load_scalar: {
-      const Operand& o = f.operands[static_cast<uint32_t>(in.b)];
-      if (o.kind == Operand::kRegister) visit(static_cast<int32_t>(o.index), Role::read_a, 0u);
-      return;
-    }
     case Opcode::alloc_static:
     case Opcode::alloc_tensor:
     case Opcode::load_const:
@@ -77,6 +72,7 @@ void for_each_register(const Function& f, const Instruction& in, const Visit& vi
       visit(in.dst, Role::exchange, 0u);
       visit(in.a, Role::exchange, 0u);
       return;
+    case Opcode::unbox:
     case Opcode::if_false:
       visit(in.a, Role::read_a, 0u);
       return;
@@ -105,6 +101,8 @@ void for_each_register(const Function& f, const Instruction& in, const Visit& vi
       visit(in.b, Role::read_b, 0u);
       return;
     case Opcode::load_int:
+    case Opcode::load_scalar:
+    case Opcode::ret_scalar:
     case Opcode::move_int:
     case Opcode::int_op:
     case Opcode::float_op:
@@ -126,7 +124,8 @@ bool jumps(Opcode op) {
 }
 bool leaves(Opcode op) {
   return op == Opcode::tail_call || op == Opcode::tail_invoke || op == Opcode::ret ||
-         op == Opcode::ret_outputs || op == Opcode::fatal || op == Opcode::match_fail;
+         op == Opcode::ret_scalar || op == Opcode::ret_outputs || op == Opcode::fatal ||
+         op == Opcode::match_fail;
 }
 // After which it does not matter any more what is freed when.
 bool takes_long(Opcode op) {
@@ -373,8 +372,29 @@ class LastUses {
   size_t budget_ = 0;
 };
 
+// A value's fields are read one after the other, the last of them where the value dies: that the
+// others are not read again either, is said here.
+void mark_last_fields(Function& f) {
+  constexpr size_t kMaxFields = 64;
+  for (size_t end = 0; end < f.code.size(); ++end) {
+    const Instruction& last = f.code[end];
+    if (last.op != Opcode::get_field || (last.sub & kLastA) == 0) continue;
+    std::vector<int32_t> seen{last.b};
+    for (size_t pc = end; pc-- > 0 && end - pc < kMaxFields;) {
+      Instruction& in = f.code[pc];
+      if (in.op != Opcode::get_field || in.dst == last.a) break;
+      if (in.a != last.a || std::ranges::find(seen, in.b) != seen.end()) continue;
+      in.sub |= runtime::kLastField;
+      seen.push_back(in.b);
+    }
+  }
+}
+
 }  // namespace
 
-void mark_last_uses(Function& function) { LastUses(function).run(); }
+void mark_last_uses(Function& function) {
+  LastUses(function).run();
+  mark_last_fields(function);
+}
 
 }  // namespace relay::vm

@@ -93,10 +93,10 @@ class ValuePrinter {
       out_ += "...";
       return;
     }
-    switch (p.value->kind) {
+    switch (runtime::kind_of(p.value)) {
       case ObjectKind::tensor: {
-        auto* rep = const_cast<Object*>(p.value);  // to count one more handle
-        out_ += tensor_text(Tensor::share(static_cast<Tensor::Rep*>(rep)), options_.max_elements);
+        auto* word = const_cast<Object*>(p.value);  // to count one more handle
+        out_ += tensor_text(runtime::tensor_of(word), options_.max_elements);
         return;
       }
       case ObjectKind::closure: {
@@ -165,7 +165,7 @@ class ValuePrinter {
   static const Object* last_field(const Object* value) {
     auto& c = *static_cast<const Cell*>(value);
     const Object* last = c.count == 0 ? nullptr : c.fields[c.count - 1];
-    return last != nullptr && last->kind == ObjectKind::adt ? last : nullptr;
+    return last != nullptr && runtime::kind_of(last) == ObjectKind::adt ? last : nullptr;
   }
   int64_t chain_length(const Part& p) {
     int64_t length = 1;

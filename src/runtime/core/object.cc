@@ -1,11 +1,12 @@
 #include "runtime/core/object.h"
 
-#include "runtime/core/object_pool.h"
-
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <new>
+
+#include "runtime/core/immediate.h"
+#include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
 
@@ -188,7 +189,7 @@ void destroy_object(Object* object) noexcept {
     dead = get_next(cell);
     for (uint32_t i = 0; i < cell->count; ++i) {
       Object* field = cell->fields[i];
-      if (field == nullptr || field->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      if (!is_object(field) || field->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
       if (field->kind == ObjectKind::tensor) {
         destroy_tensor(field);
       } else {

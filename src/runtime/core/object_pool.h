@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/core/dtype.h"
 #include "runtime/core/object.h"
 
 namespace relay::runtime {
@@ -30,8 +29,5 @@ Cell* make_ref_cell();
 void link_ref(Cell* head, Cell* ref);
 void unlink_all_refs(Cell* head);
 std::vector<Cell*> linked_refs(Cell* head);
-
-// A tensor of rank 0 whose element is not set. RuntimeError E0604 when memory is exhausted.
-Object* new_scalar(DType dtype);
 
 }  // namespace relay::runtime

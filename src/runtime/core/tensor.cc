@@ -12,6 +12,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "runtime/core/float16.h"
+#include "runtime/core/immediate.h"
 #include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
@@ -205,7 +206,7 @@ Tensor::Rep* Tensor::make_rep(DType dtype, Shape shape, bool with_data) {
   return rep;
 }
 
-Object* new_scalar(DType dtype) {
+Tensor box_scalar(int64_t bits, DType dtype) {
   constexpr size_t kBytes = 2 * kAlignment;
   static_assert(sizeof(Tensor::Rep) - sizeof(Tensor::Rep::shape) <= kAlignment);
   void* memory = allocate_object(kBytes, true);
@@ -218,7 +219,15 @@ Object* new_scalar(DType dtype) {
   rep->own_bytes = kBytes;
   rep->data = static_cast<char*>(memory) + kAlignment;
   add_thread_object_bytes(kBytes);
-  return rep;
+  // Little-endian: the element's bytes are the first ones.
+  if (dtype.is_bool()) bits = bits != 0;
+  std::memcpy(rep->data, &bits, dtype.bytes());
+  return Tensor::adopt(rep);
+}
+
+Tensor tensor_of(Object* word) {
+  if (!is_immediate(word)) return Tensor::share(static_cast<Tensor::Rep*>(word));
+  return box_scalar(immediate_bits(word), immediate_dtype(word));
 }
 
 Tensor Tensor::empty(DType dtype, Shape shape) { return adopt(make_rep(dtype, shape, true)); }

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "base/diagnostic.h"
+#include "runtime/core/immediate.h"
 #include "runtime/core/object.h"
 #include "runtime/core/tensor.h"
 
@@ -22,13 +23,13 @@ class Value {
  public:
   Value() = default;
   Value(Tensor tensor) : object_(std::move(tensor).take()) {}
-  Value(const Value& other) : object_(other.object_) { retain(object_); }
+  Value(const Value& other) : object_(other.object_) { retain_value(object_); }
   Value(Value&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
   Value& operator=(Value other) noexcept {
     std::swap(object_, other.object_);
     return *this;
   }
-  ~Value() { release(object_); }
+  ~Value() { release_value(object_); }
 
   static Value tuple(std::span<const Value> fields) { return make(ObjectKind::tuple, 0, fields); }
   static Value tuple(std::initializer_list<Value> fields) {
@@ -43,14 +44,14 @@ class Value {
   static Value ref(Value content) { return make(ObjectKind::ref, 0, std::span(&content, 1)); }
 
   explicit operator bool() const { return object_ != nullptr; }
-  ObjectKind kind() const { return object_->kind; }
-  bool is_tensor() const { return object_ != nullptr && object_->kind == ObjectKind::tensor; }
-  bool is_tuple() const { return object_ != nullptr && object_->kind == ObjectKind::tuple; }
+  ObjectKind kind() const { return kind_of(object_); }
+  bool is_tensor() const { return object_ != nullptr && kind() == ObjectKind::tensor; }
+  bool is_tuple() const { return object_ != nullptr && kind() == ObjectKind::tuple; }
 
-  // Only for a value of that kind.
+  // Only for a value of that kind. A scalar in the machine's form gives a new tensor each time.
   Tensor tensor() const {
     RELAY_CHECK(is_tensor());
-    return Tensor::share(static_cast<Tensor::Rep*>(object_));
+    return tensor_of(object_);
   }
   int32_t tag() const { return cell()->tag; }
   size_t num_fields() const { return cell()->count; }
@@ -65,7 +66,7 @@ class Value {
     return value;
   }
   static Value share(Object* object) {
-    retain(object);
+    retain_value(object);
     return adopt(object);
   }
   Object* object() const { return object_; }
@@ -75,13 +76,13 @@ class Value {
   static Value make(ObjectKind kind, int32_t tag, std::span<const Value> fields) {
     Cell* cell = Cell::make(kind, tag, static_cast<uint32_t>(fields.size()));
     for (size_t i = 0; i < fields.size(); ++i) {
-      retain(fields[i].object_);
+      retain_value(fields[i].object_);
       cell->fields[i] = fields[i].object_;
     }
     return adopt(cell);
   }
   Cell* cell() const {
-    RELAY_CHECK(object_ != nullptr && object_->kind != ObjectKind::tensor);
+    RELAY_CHECK(object_ != nullptr && kind() != ObjectKind::tensor);
     return static_cast<Cell*>(object_);
   }
 

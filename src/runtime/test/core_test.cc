@@ -1,6 +1,7 @@
 // Dtypes, tensors, DLPack, values.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -266,6 +267,38 @@ TEST(dlpack, exports_and_keeps_the_data_alive) {
   Tensor shared = from_dlpack(to_dlpack_versioned(constant));
   EXPECT_TRUE(shared.read_only());
   EXPECT_EQ(shared.data(), &x);
+}
+
+TEST(value, scalars_need_no_object) {
+  int64_t before = thread_object_bytes();
+  for (DType dtype : kImmediateDtypes) {
+    EXPECT_TRUE(is_immediate_dtype(dtype));
+    for (int64_t bits : {0, 1}) {
+      Value value = Value::adopt(make_immediate(bits, dtype));
+      Value pair = Value::tuple({value, value});
+      EXPECT_EQ(pair.field(1).object(), value.object());
+      ASSERT_TRUE(value.is_tensor());
+      EXPECT_EQ(value.kind(), ObjectKind::tensor);
+      EXPECT_FALSE(value.is_tuple());
+      Tensor tensor = value.tensor();
+      EXPECT_EQ(tensor.dtype(), dtype);
+      EXPECT_EQ(tensor.rank(), 0);
+      EXPECT_TRUE(bit_equal(tensor, box_scalar(bits, dtype)));
+      EXPECT_EQ(immediate_bits(value.object()), bits);
+    }
+  }
+  EXPECT_EQ(thread_object_bytes(), before);
+  EXPECT_FALSE(is_immediate_dtype(DType::Float(64)));
+  EXPECT_FALSE(is_immediate_dtype(DType::Int(8)));
+
+  constexpr int64_t kEnd = int64_t{1} << 60;
+  for (int64_t n : {kEnd - 1, -kEnd}) {
+    EXPECT_TRUE(fits_immediate(n));
+    EXPECT_EQ(Value::adopt(make_immediate(n, DType::Int(64))).tensor().get_as_int(0), n);
+  }
+  for (int64_t n : {kEnd, -kEnd - 1, INT64_MAX, INT64_MIN}) EXPECT_FALSE(fits_immediate(n));
+  int64_t bits = std::bit_cast<int32_t>(-1.5f);
+  EXPECT_EQ(Value::adopt(make_immediate(bits, DType::Float(32))).tensor().get_as_double(0), -1.5);
 }
 
 TEST(value, million_cells_are_freed_without_recursion_deep) {

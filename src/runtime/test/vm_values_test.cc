@@ -187,6 +187,37 @@ TEST_F(VmTest, values_go_in_and_out) {
   EXPECT_EQ(out.field(1).tensor().get_as_int(0), 4);
 }
 
+TEST_F(VmTest, scalars_become_tensors_where_one_is_read) {
+  FunctionBuilder f("main");
+  int32_t n = f.param("n", kScalar);
+  f.result("y", "(Tensor, Tensor, Tensor)");
+  int32_t i = f.int_reg(), rank = f.int_reg(), r = f.reg(), view = f.reg(), shape = f.reg();
+  auto is_true = f.label(), is_scalar = f.label();
+  f.load_scalar(i, DType::Int(64), Operand::reg(n));
+  f.box(r, i, DType::Int(64));
+  f.if_false(r, is_true);
+  f.rank_of(rank, r);
+  f.if_zero(rank, is_scalar);
+  f.bind(is_true);
+  f.match_fail();
+  f.bind(is_scalar);
+  f.reshape(view, r, {});
+  f.box(shape, i, DType::Int(64));
+  f.shape_tensor(shape, shape, DType::Int(64));
+  f.alloc_tuple(r, Regs{r, view, shape});
+  f.ret(r);
+  put(std::move(f));
+  ObjectCounts before = thread_object_counts();
+  for (int64_t value : {int64_t{7}, INT64_MAX}) {
+    Tensor given = integer(value);
+    Value out = module().run_values("main", std::vector<Value>{given});
+    EXPECT_TRUE(bit_equal(out.field(0).tensor(), given));
+    EXPECT_TRUE(bit_equal(out.field(1).tensor(), given));
+    EXPECT_EQ(out.field(2).tensor().num_elements(), 0);
+  }
+  EXPECT_EQ(thread_object_counts().objects, before.objects);
+}
+
 // cycle(n): n references that hold a tuple of themselves and the argument; gives the last of them.
 void make_cycles(FunctionBuilder& f) {
   int32_t n = f.param("n", kScalar);

@@ -61,7 +61,10 @@ TEST_F(VmTest, must_fail_E0613_scalars) {
   const Emit cases[] = {
       [](auto& f, int32_t r, int32_t i) { f.load_scalar(i, DType::Float(16), Operand::reg(r)); },
       [](auto& f, int32_t, int32_t i) { f.load_scalar(i, DType::Int(64), Operand::dim(i)); },
+      [](auto& f, int32_t, int32_t i) { f.load_scalar(i, DType::Int(32), Operand::output(0)); },
       [](auto& f, int32_t r, int32_t i) { f.box(r, i, DType::UInt(8)); },
+      [](auto& f, int32_t, int32_t i) { f.ret_scalar(i, DType::Float(16)); },
+      [](auto& f, int32_t, int32_t i) { f.ret_scalar(i + 1, DType::Int(64)); },
       [](auto& f, int32_t, int32_t i) { f.int_op(IntOp::add, i, i, i, 16); },
       [](auto& f, int32_t, int32_t i) { f.float_op(FloatOp::add, i, i, i, 0); },
       [](auto& f, int32_t r, int32_t i) { f.copy(Operand::scalar(i), Operand::reg(r)); },

@@ -5,16 +5,49 @@
 namespace relay::runtime {
 
 const char* opcode_name(Opcode op) {
-  static constexpr const char* names[kOpcodeCount] = {
-      "invoke_kernel", "copy",           "alloc_static", "alloc_tensor", "alloc_from_shape",
-      "reshape",       "shape_of",       "rank_of",      "shape_tensor", "load_const",
-      "load_int",      "load_scalar",    "box",          "move",         "swap",
-      "move_int",      "int_op",         "float_op",     "convert",      "if_false",
-      "if_zero",       "if_not_tag",     "jump",         "jump_table",   "call",
-      "tail_call",     "invoke_closure", "tail_invoke",  "ret",          "ret_outputs",
-      "alloc_closure", "alloc_adt",      "alloc_tuple",  "get_tag",      "get_field",
-      "ref_new",       "ref_read",       "ref_write",    "kill",         "fatal",
-      "match_fail"};
+  static constexpr const char* names[kOpcodeCount] = {"invoke_kernel",
+                                                      "copy",
+                                                      "alloc_static",
+                                                      "alloc_tensor",
+                                                      "alloc_from_shape",
+                                                      "reshape",
+                                                      "shape_of",
+                                                      "rank_of",
+                                                      "shape_tensor",
+                                                      "load_const",
+                                                      "load_int",
+                                                      "load_scalar",
+                                                      "box",
+                                                      "unbox",
+                                                      "move",
+                                                      "swap",
+                                                      "move_int",
+                                                      "int_op",
+                                                      "float_op",
+                                                      "convert",
+                                                      "if_false",
+                                                      "if_zero",
+                                                      "if_not_tag",
+                                                      "jump",
+                                                      "jump_table",
+                                                      "call",
+                                                      "tail_call",
+                                                      "invoke_closure",
+                                                      "tail_invoke",
+                                                      "ret",
+                                                      "ret_scalar",
+                                                      "ret_outputs",
+                                                      "alloc_closure",
+                                                      "alloc_adt",
+                                                      "alloc_tuple",
+                                                      "get_tag",
+                                                      "get_field",
+                                                      "ref_new",
+                                                      "ref_read",
+                                                      "ref_write",
+                                                      "kill",
+                                                      "fatal",
+                                                      "match_fail"};
   return names[static_cast<int>(op)];
 }
 
@@ -118,10 +151,11 @@ class Disassembler {
                    static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(in.a)) |
                                         static_cast<uint64_t>(static_cast<uint32_t>(in.b)) << 32));
       case Opcode::load_scalar:
-        return i(in.dst) + " = " + text + " " + dtype_text(in.a) + " " + operands(in) +
-               ((in.sub & kLastA) != 0 ? "~" : "");
+        return i(in.dst) + " = " + text + " " + dtype_text(in.a) + " " + operands(in);
       case Opcode::box:
         return r(in.dst) + " = " + text + " " + i(in.a) + " " + dtype_text(in.b);
+      case Opcode::unbox:
+        return i(in.dst) + " = " + text + " " + dtype_text(in.b) + " " + last(in.a, kLastA);
       case Opcode::move:
       case Opcode::ref_new:
       case Opcode::ref_read:
@@ -169,6 +203,8 @@ class Disassembler {
         return text + " " + last(in.a, kLastA) + "(" + list(in, "r") + ")";
       case Opcode::ret:
         return text + " " + r(in.a);
+      case Opcode::ret_scalar:
+        return text + " " + i(in.a) + " " + dtype_text(in.b);
       case Opcode::kill:
         return text + " " + list(in, "r");
       case Opcode::ret_outputs:
@@ -181,7 +217,8 @@ class Disassembler {
       case Opcode::alloc_tuple:
         return r(in.dst) + " = " + text + " (" + list(in, "r") + ")";
       case Opcode::get_field:
-        return r(in.dst) + " = " + text + " " + last(in.a, kLastA) + ", " + std::to_string(in.b);
+        return r(in.dst) + " = " + text + " " + last(in.a, kLastA) + ", " + std::to_string(in.b) +
+               ((in.sub & kLastField) != 0 ? "~" : "");
       case Opcode::ref_write:
         return text + " " + last(in.a, kLastA) + ", " + last(in.b, kLastB);
       case Opcode::fatal:
@@ -351,6 +388,11 @@ void FunctionBuilder::load_int(int32_t int_dst, int64_t value) {
   emit(Opcode::load_int, int_dst, static_cast<int32_t>(bits), static_cast<int32_t>(bits >> 32));
 }
 void FunctionBuilder::load_scalar(int32_t int_dst, DType dtype, Operand source) {
+  if (source.kind == Operand::kRegister) {
+    emit(Opcode::unbox, int_dst, static_cast<int32_t>(source.index),
+         static_cast<int32_t>(dtype.key()));
+    return;
+  }
   emit(Opcode::load_scalar, int_dst, static_cast<int32_t>(dtype.key()),
        static_cast<int32_t>(function_.operands.size()))
       .count = 1;
@@ -415,6 +457,9 @@ void FunctionBuilder::tail_invoke(int32_t closure, std::span<const int32_t> args
   emit_list(Opcode::tail_invoke, 0, closure, args);
 }
 void FunctionBuilder::ret(int32_t reg) { emit(Opcode::ret, 0, reg); }
+void FunctionBuilder::ret_scalar(int32_t int_reg, DType dtype) {
+  emit(Opcode::ret_scalar, 0, int_reg, static_cast<int32_t>(dtype.key()));
+}
 void FunctionBuilder::ret_outputs() {
   function_.writes_outputs = true;
   emit(Opcode::ret_outputs);

@@ -6,7 +6,9 @@
 // object register i. There is no operand stack, and calls do not use the C stack.
 //
 // A scalar is an element in an integer register: the value of an integer or bool, the bits of a
-// float32 or float64. Arithmetic on it costs no kernel call and no tensor.
+// float32 or float64. Arithmetic on it costs no kernel call and no tensor. As an argument, result,
+// field or captured value it is in an object register, mostly without an object behind it
+// (core/immediate.h); where a tensor is read from such a register, one is made there.
 //
 // A register that is not read again is moved out of, not copied: an entry ~r of a list of object
 // registers stands for r and empties it, and so do the flags kLastA (for r[a]) and kLastB (for
@@ -40,8 +42,9 @@
 //   shape_tensor        r[dst] := the shape of r[a] as a vector of dtype key b
 //   load_const          r[dst] := constants[a]
 //   load_int            i[dst] := a | b << 32
-//   load_scalar         i[dst] := the one element, of dtype key a, of O[b] * (kLastA: O[b])
-//   box                 r[dst] := rank-0 tensor of dtype key b holding the scalar i[a]
+//   load_scalar         i[dst] := the one element, of dtype key a, of O[b], which is no register
+//   box                 r[dst] := the scalar i[a], of dtype key b, as a value
+//   unbox               i[dst] := the one element, of dtype key b, of r[a] *
 //   move                r[dst] := r[a] *
 //   swap                r[dst], r[a] := r[a], r[dst]
 //   move_int            i[dst] := i[a]
@@ -59,6 +62,7 @@
 //   invoke_closure      r[dst] := closure r[a] (captured ++ r[L...]) *
 //   tail_invoke         return closure r[a] (captured ++ r[L...]), in this frame *
 //   ret                 return r[a]
+//   ret_scalar          return the scalar i[a], of dtype key b, as a value
 //   ret_outputs         return the output buffers
 //   alloc_closure       r[dst] := closure of functions[a] with captured r[L...]
 //   alloc_adt           r[dst] := ADT value of tag a with fields r[L...]
@@ -99,6 +103,7 @@ enum class Opcode : uint8_t {
   load_int,
   load_scalar,
   box,
+  unbox,
   move,
   swap,
   move_int,
@@ -115,6 +120,7 @@ enum class Opcode : uint8_t {
   invoke_closure,
   tail_invoke,
   ret,
+  ret_scalar,
   ret_outputs,
   alloc_closure,
   alloc_adt,
@@ -183,6 +189,9 @@ constexpr bool is_scalar_dtype(DType t) {
 // Flags in `sub` of the instructions marked * above.
 inline constexpr uint8_t kLastA = 1;
 inline constexpr uint8_t kLastB = 2;
+// Of get_field, where r[a] is read again but not this field: it is moved out when nobody else has
+// the value.
+inline constexpr uint8_t kLastField = 4;
 
 struct Instruction {
   Opcode op = Opcode::ret_outputs;
@@ -358,6 +367,7 @@ class FunctionBuilder {
   void shape_tensor(int32_t dst, int32_t src, DType dtype);
   void load_const(int32_t dst, int32_t constant);
   void load_int(int32_t int_dst, int64_t value);
+  // `unbox` for a register.
   void load_scalar(int32_t int_dst, DType dtype, Operand source);
   void box(int32_t dst, int32_t int_src, DType dtype);
   void move(int32_t dst, int32_t src);
@@ -376,6 +386,7 @@ class FunctionBuilder {
   void invoke_closure(int32_t dst, int32_t closure, std::span<const int32_t> args);
   void tail_invoke(int32_t closure, std::span<const int32_t> args);
   void ret(int32_t reg);
+  void ret_scalar(int32_t int_reg, DType dtype);
   void ret_outputs();
   void alloc_closure(int32_t dst, int32_t function, std::span<const int32_t> captured);
   void alloc_adt(int32_t dst, int32_t tag, std::span<const int32_t> fields);

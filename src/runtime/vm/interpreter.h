@@ -2,12 +2,15 @@
 // for the run. The class is spread over files by what they are about:
 //   vm.cc               the context; frames, limits, errors
 //   invoke_kernel.cc    places of memory, and calls of kernels
-//   execute.cc          the instructions
+//   instructions.cc     instructions that are more than a few moves, and calls
+//   execute.cc          the loop over the instructions. What it calls is in other files, so that
+//                       none of it is inlined and the loop's state stays in machine registers.
 #pragma once
 
 #include <string>
 
 #include "base/diagnostic_codes.h"
+#include "runtime/core/immediate.h"
 #include "runtime/vm/vm.h"
 
 namespace relay::runtime {
@@ -58,7 +61,7 @@ class Interpreter {
     return {f.function, r, r + object_slots(*f.function), f.arena};
   }
   // Opens a frame with null registers.
-  void push_frame(const Function& function, uint32_t return_pc, int32_t return_reg);
+  void push_frame(const Function& function, const Instruction* call);
   void pop_frame();
   void grow(size_t slots);
   char* push_arena(const Function& function);
@@ -76,25 +79,29 @@ class Interpreter {
   // A defect of the bytecode that only a run shows: UserError E0613.
   [[noreturn]] void misuse(const char* what);
 
-  static void set(Object*& slot, Object* object) { release(std::exchange(slot, object)); }
+  static void set(Object*& slot, Object* object) { release_value(std::exchange(slot, object)); }
   // The object of a register, owned: moved out of it if it is not read again.
   static Object* take(Slot& slot, bool last) {
     if (last) return std::exchange(slot.object, nullptr);
-    retain(slot.object);
+    retain_value(slot.object);
     return slot.object;
   }
   static Object* take_entry(Slot* r, int32_t entry) {
     return entry < 0 ? take(r[~entry], true) : take(r[entry], false);
   }
 
-  Tensor::Rep* tensor(Object* object) {
-    if (object == nullptr || object->kind != ObjectKind::tensor) [[unlikely]] {
+  // The tensor of a register. A scalar without an object becomes one there: the two are one value.
+  Tensor::Rep* tensor(Slot& slot) {
+    if (is_immediate(slot.object)) [[unlikely]] {
+      slot.object = box(immediate_bits(slot.object), immediate_dtype(slot.object));
+    }
+    if (slot.object == nullptr || slot.object->kind != ObjectKind::tensor) [[unlikely]] {
       misuse("a tensor is expected");
     }
-    return static_cast<Tensor::Rep*>(object);
+    return static_cast<Tensor::Rep*>(slot.object);
   }
   Cell* cell(Object* object, ObjectKind kind) {
-    if (object == nullptr || object->kind != kind) [[unlikely]] {
+    if (!is_object(object) || object->kind != kind) [[unlikely]] {
       misuse("a value of another kind is expected");
     }
     return static_cast<Cell*>(object);
@@ -109,21 +116,30 @@ class Interpreter {
   void invoke_kernel(const Instruction& in, const Window& w);
   void poison_outputs(const KernelInfo& kernel, const Operand* operands, const Window& w);
   void copy(const Instruction& in, const Window& w);
+  // The one element of that dtype, as an integer register has it.
+  int64_t element(const Place& place, DType t);
   int64_t load_scalar(const Instruction& in, const Window& w);
+  int64_t unbox(const Instruction& in, Slot* r);
 
-  // ---- Instructions (execute.cc)
+  // ---- Instructions (instructions.cc)
 
   void new_tensor(Slot& slot, DType dtype, Shape shape);
-  Object* box(int64_t scalar, DType dtype);
+  // The scalar as a value.
+  Object* scalar_value(int64_t bits, DType dtype) {
+    bool fits = is_immediate_dtype(dtype) && fits_immediate(bits);
+    return fits ? make_immediate(bits, dtype) : box(bits, dtype);
+  }
+  // A tensor with the scalar.
+  Object* box(int64_t bits, DType dtype);
   Object* new_cell(ObjectKind kind, int32_t tag, const Instruction& in, const Window& w);
   void gather_dims(const Instruction& in, const Window& w);
   Object* reshape(Tensor::Rep* rep);
   Object* shape_tensor(const Tensor::Rep* rep, DType dtype);
   Object* get_field(const Instruction& in, Slot* r);
-  bool is_true(Object* object);
+  bool is_true(Slot& slot);
   // Opens the callee's frame and moves the arguments into it.
-  void call(const Function& callee, const Instruction& in, uint32_t return_pc);
-  void invoke_closure(const Instruction& in, uint32_t return_pc);
+  void call(const Function& callee, const Instruction& in);
+  void invoke_closure(const Instruction& in);
   // The same in place of the innermost frame; the arguments are in args_.
   void replace_frame(const Function& callee);
   void stage_args(const Instruction& in, Slot* r);
@@ -131,6 +147,7 @@ class Interpreter {
   std::string text(int32_t index) const {
     return index >= 0 ? program_.strings[static_cast<size_t>(index)] : std::string();
   }
+  [[noreturn]] void out_of_fuel() const;
   [[noreturn]] void stop(std::string message, int32_t place) const;
   Value execute();
 
@@ -140,10 +157,10 @@ class Interpreter {
   const RunOptions& options_;
   relay_kernel_context kernel_context_{};
   int64_t bytes_before_ = 0;
+  int64_t fuel_;
 };
 
-inline void Interpreter::push_frame(const Function& function, uint32_t return_pc,
-                                    int32_t return_reg) {
+inline void Interpreter::push_frame(const Function& function, const Instruction* call) {
   size_t registers = object_slots(function) + static_cast<size_t>(function.num_int_registers);
   size_t end = c_.top_ + kFrameSlots + registers;
   if (end > c_.slots_.size()) [[unlikely]]
@@ -151,11 +168,17 @@ inline void Interpreter::push_frame(const Function& function, uint32_t return_pc
   if (limited()) [[unlikely]] {
     charge(static_cast<int64_t>((kFrameSlots + registers) * sizeof(Slot)) + function.arena_bytes);
   }
-  ArenaStack::Mark mark = c_.arena_.mark();
-  char* arena = function.arena_bytes > 0 ? push_arena(function) : nullptr;
   Slot* at = c_.slots_.data() + c_.top_;
   size_t caller = c_.depth_ > 0 ? c_.frame_ : c_.top_;
-  new (at) Frame{&function, caller, return_pc, return_reg, mark, arena};
+  auto* f = new (at) Frame;
+  f->function = &function;
+  f->caller = caller;
+  f->call = call;
+  f->arena = nullptr;
+  if (function.arena_bytes > 0) {
+    f->mark = c_.arena_.mark();
+    f->arena = push_arena(function);
+  }
   at += kFrameSlots;
   for (size_t n = 0; n < registers; ++n) at[n].integer = 0;
   c_.frame_ = c_.top_;
@@ -168,7 +191,7 @@ inline void Interpreter::pop_frame() {
   Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
   size_t objects = object_slots(*f.function);
   for (size_t n = 0; n < objects; ++n) {
-    if (r[n].object != nullptr) release(r[n].object);
+    release_value(r[n].object);
   }
   if (f.arena != nullptr) c_.arena_.pop(f.mark);
   c_.top_ = c_.frame_;

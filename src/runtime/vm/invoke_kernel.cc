@@ -39,10 +39,10 @@ Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
       rep = program_.constants[static_cast<size_t>(o.index)].rep();
       break;
     case Operand::kOutput:
-      rep = tensor(w.r[w.function->num_registers + o.index].object);
+      rep = tensor(w.r[w.function->num_registers + o.index]);
       break;
     default:
-      rep = tensor(w.r[o.index].object);
+      rep = tensor(w.r[o.index]);
   }
   return {rep->data, tensor_bytes(rep)};
 }
@@ -109,9 +109,7 @@ void Interpreter::copy(const Instruction& in, const Window& w) {
   if (to.bytes > 0) std::memmove(to.data, from.data, to.bytes);
 }
 
-int64_t Interpreter::load_scalar(const Instruction& in, const Window& w) {
-  Place place = resolve(w.function->operands[static_cast<size_t>(in.b)], w);
-  DType t = key_dtype(in.a);
+int64_t Interpreter::element(const Place& place, DType t) {
   if (place.bytes != t.bytes()) [[unlikely]]
     misuse("a scalar is expected");
   if (t.is_bool()) return *static_cast<const uint8_t*>(place.data) != 0;
@@ -122,6 +120,17 @@ int64_t Interpreter::load_scalar(const Instruction& in, const Window& w) {
   }
   int32_t value;
   std::memcpy(&value, place.data, sizeof(value));
+  return value;
+}
+
+int64_t Interpreter::load_scalar(const Instruction& in, const Window& w) {
+  return element(resolve(w.function->operands[static_cast<size_t>(in.b)], w), key_dtype(in.a));
+}
+
+int64_t Interpreter::unbox(const Instruction& in, Slot* r) {
+  const Tensor::Rep* rep = tensor(r[in.a]);
+  int64_t value = element({rep->data, tensor_bytes(rep)}, key_dtype(in.b));
+  if ((in.sub & kLastA) != 0) set(r[in.a].object, nullptr);
   return value;
 }
 

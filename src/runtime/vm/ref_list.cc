@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/core/immediate.h"
 #include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
@@ -19,7 +20,7 @@ struct RefList::Collector {
   static void for_each_cell(Cell* cell, const Visit& visit) {
     for (uint32_t n = 0; n < cell->count; ++n) {
       Object* field = cell->fields[n];
-      if (field != nullptr && field->kind != ObjectKind::tensor) visit(static_cast<Cell*>(field));
+      if (is_object(field) && field->kind != ObjectKind::tensor) visit(static_cast<Cell*>(field));
     }
   }
 
@@ -83,7 +84,7 @@ void RefList::collect(bool always) {
   limit_ = std::max<size_t>(4096, 2 * (refs.size() - dead.size()));
   // Without their content the references close no cycle, and counts free the rest.
   for (Cell* ref : dead) retain(ref);
-  for (Cell* ref : dead) release(std::exchange(ref->fields[0], nullptr));
+  for (Cell* ref : dead) release_value(std::exchange(ref->fields[0], nullptr));
   for (Cell* ref : dead) release(ref);
 }
 

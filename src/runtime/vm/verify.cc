@@ -83,6 +83,7 @@ class Verifier {
       case Opcode::tail_call:
       case Opcode::tail_invoke:
       case Opcode::ret:
+      case Opcode::ret_scalar:
       case Opcode::ret_outputs:
       case Opcode::fatal:
       case Opcode::match_fail:
@@ -106,6 +107,9 @@ class Verifier {
   void dtype(int32_t key) const {
     DType t = DType::from_key(static_cast<uint32_t>(key));
     check(t.valid() && t.lanes == 1, "invalid dtype");
+  }
+  void scalar_dtype(int32_t key) const {
+    check(is_scalar_dtype(DType::from_key(static_cast<uint32_t>(key))), "not a scalar's dtype");
   }
   void string(int32_t s) const {
     check(s == -1 || within(s, program_.strings), "string out of range");
@@ -205,15 +209,16 @@ class Verifier {
 
   void load_scalar(const Instruction& in) const {
     int_reg(in.dst);
+    scalar_dtype(in.a);
     DType t = DType::from_key(static_cast<uint32_t>(in.a));
-    check(is_scalar_dtype(t), "not a scalar's dtype");
     check(in.count == 1, "wrong number of operands");
     operand_range(in);
-    last_use(in, kLastA);
     const Operand& from = function_.operands[in.b];
-    check(from.kind != Operand::kDim && from.kind != Operand::kScalar, "wrong operand kind");
+    check(from.kind == Operand::kArena || from.kind == Operand::kConstant ||
+              from.kind == Operand::kOutput,
+          "wrong operand kind");
     int64_t bytes = operand(from);
-    check(bytes < 0 || bytes == static_cast<int64_t>(t.bytes()), "a scalar is expected");
+    check(bytes == static_cast<int64_t>(t.bytes()), "a scalar is expected");
   }
 
   void instruction(const Instruction& in) const {
@@ -260,8 +265,12 @@ class Verifier {
       case Opcode::box:
         reg(in.dst);
         int_reg(in.a);
-        return check(is_scalar_dtype(DType::from_key(static_cast<uint32_t>(in.b))),
-                     "not a scalar's dtype");
+        return scalar_dtype(in.b);
+      case Opcode::unbox:
+        last_use(in, kLastA);
+        int_reg(in.dst);
+        reg(in.a);
+        return scalar_dtype(in.b);
       case Opcode::move:
       case Opcode::ref_new:
       case Opcode::ref_read:
@@ -326,6 +335,10 @@ class Verifier {
       case Opcode::ret:
         check(!function_.writes_outputs, "ret in a function with output buffers");
         return reg(in.a);
+      case Opcode::ret_scalar:
+        check(!function_.writes_outputs, "ret in a function with output buffers");
+        int_reg(in.a);
+        return scalar_dtype(in.b);
       case Opcode::ret_outputs:
         return check(function_.writes_outputs, "ret_outputs without output buffers");
       case Opcode::alloc_closure:
@@ -338,7 +351,7 @@ class Verifier {
         reg(in.dst);
         return reg_list(in);
       case Opcode::get_field:
-        last_use(in, kLastA);
+        last_use(in, kLastA | kLastField);
         reg(in.dst);
         reg(in.a);
         return check(in.b >= 0, "field out of range");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
@@ -21,7 +22,11 @@ void fail_run(const DiagnosticCode& code, std::string message, std::string help)
 
 Interpreter::Interpreter(ExecutionContext& context, const Program& program,
                          std::span<const relay_kernel> kernels, const RunOptions& options)
-    : c_(context), program_(program), kernels_(kernels), options_(options) {
+    : c_(context),
+      program_(program),
+      kernels_(kernels),
+      options_(options),
+      fuel_(options.fuel >= 0 ? options.fuel : std::numeric_limits<int64_t>::max()) {
   int threads = c_.pool_->num_threads();
   if (options.num_threads > 0) threads = std::min(threads, options.num_threads);
   kernel_context_.abi_version = RELAY_KERNEL_ABI_VERSION;
@@ -43,7 +48,7 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
 Interpreter::~Interpreter() {
   // After a failure frames are left; their values are let go here.
   while (c_.depth_ > 0) pop_frame();
-  for (Object* arg : c_.args_) release(arg);
+  for (Object* arg : c_.args_) release_value(arg);
   c_.args_.clear();
   c_.arena_.pop({});
   c_.scratch_.reset();
@@ -58,11 +63,11 @@ Interpreter::~Interpreter() {
 Value Interpreter::run(size_t function, std::span<const Value> args,
                        std::span<const Tensor> outputs) {
   const Function& f = program_.functions[function];
-  push_frame(f, 0, 0);
+  push_frame(f, nullptr);
   if (f.writes_outputs) make_outputs(f, outputs);
   Slot* r = window().r;
   for (size_t n = 0; n < args.size(); ++n) {
-    retain(args[n].object());
+    retain_value(args[n].object());
     r[n].object = args[n].object();
   }
   return execute();
@@ -126,6 +131,12 @@ void Interpreter::misuse(const char* what) {
                  "the bytecode of function '" + frame().function->name + "' is invalid: " + what)
           .help("the artifact is damaged or was not written by Relay; compile the "
                 "model again"));
+}
+
+void Interpreter::out_of_fuel() const {
+  fail_run(codes::run_out_of_fuel,
+           "the run exceeds its limit of " + std::to_string(options_.fuel) + " calls and jumps",
+           "raise the limit, or look for a loop without end");
 }
 
 void Interpreter::stop(std::string message, int32_t place) const {

@@ -27,7 +27,7 @@ namespace relay::runtime {
 class Profiler;
 
 struct RunOptions {
-  // Instructions that the run may execute; -1: no limit. RuntimeError E0606.
+  // Calls and jumps that the run may make; -1: no limit. RuntimeError E0606.
   int64_t fuel = -1;
   // Bytes that the run may hold at once (values, frames, arena); -1: no limit but that of the call
   // stack, which is 512 MiB. RuntimeError E0604.
@@ -68,11 +68,10 @@ class ExecutionContext {
   };
   struct Frame {
     const Function* function;
-    size_t caller;          // slot of the caller's frame; for the outermost its own
-    uint32_t return_pc;     // where the caller goes on
-    int32_t return_reg;     // in the caller's frame
-    ArenaStack::Mark mark;  // the arena before this frame
-    char* arena;
+    size_t caller;            // slot of the caller's frame; for the outermost its own
+    const Instruction* call;  // of the caller, null for the outermost
+    char* arena;              // null without one
+    ArenaStack::Mark mark;    // the arena before this frame, if it has one
   };
 
   std::shared_ptr<ThreadPool> pool_;

@@ -111,6 +111,7 @@ inline Program value_program() {
   step.bind(again);
   step.load_const(yes, 0);
   step.if_false(yes, done);
+  step.load_scalar(one, DType::Bool(), Operand::constant(0));
   step.if_zero(n, done);
   step.int_op(IntOp::sub, n, n, one);
   step.convert(ScalarConversion::int_to_float32, one, n);
@@ -123,6 +124,14 @@ inline Program value_program() {
   step.move_int(one, n);
   step.ret(yes);
   program.functions.push_back(std::move(step).finish());
+
+  FunctionBuilder four("four");
+  four.internal();
+  four.result("y", kNumber);
+  int32_t number = four.int_reg();
+  four.load_int(number, 4);
+  four.ret_scalar(number, DType::Int(64));
+  program.functions.push_back(std::move(four).finish());
   return program;
 }
 

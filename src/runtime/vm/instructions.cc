@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/vm/interpreter.h"
+
+namespace relay::runtime {
+
+namespace {
+
+// Whether the register's tensor can serve as a new one: of that type, with memory of its own, and
+// nobody else's.
+bool reusable(const Object* object, DType dtype, Shape shape) {
+  if (!is_object(object) || object->kind != ObjectKind::tensor ||
+      object->refs.load(std::memory_order_acquire) != 1) {
+    return false;
+  }
+  auto* rep = static_cast<const Tensor::Rep*>(object);
+  auto* begin = reinterpret_cast<const char*>(rep);
+  auto* data = static_cast<const char*>(rep->data);
+  bool own = data >= begin && data < begin + rep->own_bytes;
+  return own && rep->owner == nullptr && !rep->read_only && rep->dtype == dtype &&
+         std::ranges::equal(Shape(rep->shape, static_cast<size_t>(rep->rank)), shape);
+}
+
+}  // namespace
+
+void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape) {
+  if (!reusable(slot.object, dtype, shape)) {
+    set(slot.object, nullptr);
+    if (limited()) {
+      charge(checked_num_elements(dtype, shape) * static_cast<int64_t>(dtype.bytes()));
+    }
+    slot.object = Tensor::empty(dtype, shape).take();
+  }
+  auto* rep = static_cast<Tensor::Rep*>(slot.object);
+  if (options_.poison) std::memset(rep->data, *options_.poison, tensor_bytes(rep));
+}
+
+Object* Interpreter::box(int64_t bits, DType dtype) {
+  if (limited()) charge(sizeof(Tensor::Rep));
+  return box_scalar(bits, dtype).take();
+}
+
+Object* Interpreter::new_cell(ObjectKind kind, int32_t tag, const Instruction& in,
+                              const Window& w) {
+  if (limited()) charge(static_cast<int64_t>(sizeof(Cell) + in.count * sizeof(Object*)));
+  Cell* made = Cell::make(kind, tag, in.count);
+  const int32_t* list = w.function->lists.data() + in.b;
+  for (uint32_t n = 0; n < in.count; ++n) made->fields[n] = take_entry(w.r, list[n]);
+  return made;
+}
+
+void Interpreter::gather_dims(const Instruction& in, const Window& w) {
+  c_.dims_.clear();
+  for (uint32_t n = 0; n < in.count; ++n) {
+    c_.dims_.push_back(w.i[w.function->lists[static_cast<size_t>(in.b) + n]].integer);
+  }
+}
+
+Object* Interpreter::reshape(Tensor::Rep* rep) {
+  Tensor source = Tensor::share(rep);
+  if (checked_num_elements(source.dtype(), c_.dims_) != source.num_elements()) {
+    fail_run(codes::run_failed, "a tensor of shape " + shape_to_string(source.shape()) +
+                                    " cannot be reshaped to " + shape_to_string(c_.dims_));
+  }
+  return source.reshape(Shape(c_.dims_)).take();
+}
+
+Object* Interpreter::shape_tensor(const Tensor::Rep* rep, DType dtype) {
+  Tensor shape = Tensor::empty(dtype, {rep->rank});
+  for (int n = 0; n < rep->rank; ++n) shape.set_from_int(n, rep->shape[n]);
+  return std::move(shape).take();
+}
+
+Object* Interpreter::get_field(const Instruction& in, Slot* r) {
+  Object* object = r[in.a].object;
+  if (!is_object(object) || (object->kind != ObjectKind::adt && object->kind != ObjectKind::tuple))
+      [[unlikely]] {
+    misuse("a value with fields is expected");
+  }
+  Cell* source = static_cast<Cell*>(object);
+  if (static_cast<uint32_t>(in.b) >= source->count) misuse("a field is out of range");
+  bool last = (in.sub & kLastA) != 0;
+  Object* field = source->fields[in.b];
+  // The field of a value that dies here is moved out of it.
+  if (in.sub != 0 && source->refs.load(std::memory_order_acquire) == 1) {
+    source->fields[in.b] = nullptr;
+  } else {
+    retain_value(field);
+  }
+  if (last) set(r[in.a].object, nullptr);
+  return field;
+}
+
+bool Interpreter::is_true(Slot& slot) {
+  Tensor::Rep* rep = tensor(slot);
+  if (rep->num_elements != 1) misuse("a scalar is expected");
+  if (rep->dtype.is_bool()) return *static_cast<const uint8_t*>(rep->data) != 0;
+  return Tensor::share(rep).get_as_double(0) != 0;
+}
+
+void Interpreter::call(const Function& callee, const Instruction& in) {
+  const int32_t* list = frame().function->lists.data() + in.b;
+  size_t caller = c_.frame_;
+  push_frame(callee, &in);
+  if (callee.writes_outputs) make_outputs(callee);
+  Slot* from = c_.slots_.data() + caller + kFrameSlots;
+  Slot* to = c_.slots_.data() + c_.frame_ + kFrameSlots;
+  for (uint32_t n = 0; n < in.count; ++n) to[n].object = take_entry(from, list[n]);
+}
+
+void Interpreter::invoke_closure(const Instruction& in) {
+  Window w = window();
+  Cell* closure = cell(w.r[in.a].object, ObjectKind::closure);
+  const Function& callee = program_.functions[static_cast<size_t>(closure->tag)];
+  if (callee.params.size() != size_t{closure->count} + in.count) {
+    misuse("a closure is called with a wrong number of arguments");
+  }
+  size_t caller = c_.frame_;
+  push_frame(callee, &in);
+  if (callee.writes_outputs) make_outputs(callee);
+  Slot* from = c_.slots_.data() + caller + kFrameSlots;
+  Slot* to = c_.slots_.data() + c_.frame_ + kFrameSlots;
+  for (uint32_t n = 0; n < closure->count; ++n) {
+    retain_value(closure->fields[n]);
+    (to++)->object = closure->fields[n];
+  }
+  const int32_t* list = w.function->lists.data() + in.b;
+  for (uint32_t n = 0; n < in.count; ++n) to[n].object = take_entry(from, list[n]);
+  if ((in.sub & kLastA) != 0) set(from[in.a].object, nullptr);
+}
+
+void Interpreter::stage_args(const Instruction& in, Slot* r) {
+  const int32_t* list = frame().function->lists.data() + in.b;
+  for (uint32_t n = 0; n < in.count; ++n) c_.args_.push_back(take_entry(r, list[n]));
+}
+
+const Function& Interpreter::stage_closure(const Instruction& in, Slot* r) {
+  Cell* closure = cell(r[in.a].object, ObjectKind::closure);
+  const Function& callee = program_.functions[static_cast<size_t>(closure->tag)];
+  if (callee.params.size() != size_t{closure->count} + in.count) {
+    misuse("a closure is called with a wrong number of arguments");
+  }
+  for (uint32_t n = 0; n < closure->count; ++n) {
+    retain_value(closure->fields[n]);
+    c_.args_.push_back(closure->fields[n]);
+  }
+  stage_args(in, r);
+  return callee;
+}
+
+void Interpreter::replace_frame(const Function& callee) {
+  const Instruction* call = frame().call;
+  pop_frame();
+  push_frame(callee, call);
+  if (callee.writes_outputs) make_outputs(callee);
+  Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
+  for (Object* arg : c_.args_) (r++)->object = arg;
+  c_.args_.clear();
+}
+
+}  // namespace relay::runtime
