@@ -162,6 +162,8 @@ class Packing {
     int64_t outputs = shape[static_cast<size_t>(order[0])];
     int64_t inputs = shape[static_cast<size_t>(order[1])];
     int64_t panel = std::stoll(panel_), each = outputs / groups;
+    // One vector is as good as two where more would be zeros.
+    if (each % panel != 0) panel /= 2;
     int64_t merged = each % panel == 0 ? 1 : each < panel && panel % each == 0 ? panel / each : 0;
     // More zeros than this cost more than lanes that are empty.
     constexpr int64_t kMostMerged = 8;
@@ -191,7 +193,7 @@ class Packing {
       weight =
           make_call("reshape", {weight}, {{"newshape", with_space({outputs, merged * inputs})}}, c);
     }
-    std::string to = "O" + space + "I" + panel_ + "o";
+    std::string to = "O" + space + "I" + std::to_string(panel) + "o";
     return with_attrs(c, {c.args[0], packed(c, weight, "OI" + space, to)},
                       {{"kernel_layout", Value(to)},
                        {"groups", Value(groups / merged)},

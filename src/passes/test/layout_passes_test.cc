@@ -219,13 +219,14 @@ std::string grouped(int channels, int outputs, int groups, Module* before = null
 TEST(AlterOpLayout, groups_fill_panels) {
   EXPECT_EQ(grouped(8, 64, 2), "OHWI32o 2");
   EXPECT_EQ(grouped(8, 64, 1), "OHWI32o 1");
-  EXPECT_EQ(grouped(16, 64, 8), "OHWI32o 2");
-  EXPECT_EQ(grouped(16, 32, 16), "unchanged");  // 16 merged: mostly zeros
-  EXPECT_EQ(grouped(12, 48, 6), "unchanged");   // four of six
-  EXPECT_EQ(grouped(16, 192, 4), "unchanged");  // no whole panels
+  EXPECT_EQ(grouped(16, 64, 8), "OHWI16o 4");
+  EXPECT_EQ(grouped(16, 192, 4), "OHWI16o 4");
+  EXPECT_EQ(grouped(32, 16, 16), "unchanged");  // 16 merged: mostly zeros
+  EXPECT_EQ(grouped(10, 40, 5), "unchanged");   // two of five
+  EXPECT_EQ(grouped(8, 40, 2), "unchanged");    // no whole vectors
   EXPECT_EQ(grouped(8, 64, 2, nullptr, nullptr, 1), "OWI32o 2");
   EXPECT_EQ(grouped(8, 8, 8, nullptr, nullptr, 1), "WIO 8");
-  EXPECT_EQ(grouped(16, 64, 8, nullptr, nullptr, 3), "ODHWI32o 2");
+  EXPECT_EQ(grouped(16, 64, 8, nullptr, nullptr, 3), "ODHWI16o 4");
   EXPECT_EQ(grouped(8, 64, 1, nullptr, nullptr, 3), "ODHWI32o 1");
   for (auto [channels, outputs, groups, dims] :
        {std::array{8, 64, 2, 2}, std::array{16, 64, 8, 2}, std::array{16, 64, 8, 1},
