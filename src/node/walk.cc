@@ -36,7 +36,7 @@ class ChildCursor {
 };
 
 struct Frame {
-  NodeRef node;
+  const NodeRef* node;  // in the parent, or the root
   ChildCursor cursor;
 };
 
@@ -120,19 +120,38 @@ NodeRef Rewriter::lookup(const Node* node) const {
 }
 
 void Rewriter::set(const NodeRef& node, NodeRef replacement) {
-  if (memo_.insert_or_assign(node.get(), std::move(replacement)).second) keep_.push_back(node);
+  // What became itself keeps itself alive.
+  if (!(node == replacement)) keep_.push_back(node);
+  memo_.insert_or_assign(node.get(), std::move(replacement));
 }
 
-NodeRef Rewriter::run(const NodeRef& root) {
-  if (!root) return root;
+NodeRef Rewriter::run(const NodeRef& given) {
+  if (!given) return given;
+  NodeRef root = given;  // keeps alive what is walked
+  // Most nodes stay what they are; they are marked, which is much less work than an entry.
+  NodeSet unchanged;
+  auto became = [&](const NodeRef& node, NodeRef result) {
+    if (node == result) {
+      unchanged.insert(node.get());
+    } else {
+      set(node, std::move(result));
+    }
+  };
+  // What a child became, or null when it is what it was.
+  auto replacement = [&](const NodeRef& child) -> const NodeRef* {
+    if (memo_.empty()) return nullptr;
+    auto it = memo_.find(child.get());
+    return it == memo_.end() || it->second == child ? nullptr : &it->second;
+  };
   std::vector<Frame> stack;
   auto push = [&](const NodeRef& node) {
-    if (!(node.get()->info().family & families_) || memo_.contains(node.get())) return;
-    if (NodeRef replacement = pre(node)) {
-      set(node, std::move(replacement));
-      return;
+    if (!(node.get()->info().family & families_)) return;
+    if (unchanged.contains(node.get()) || (!memo_.empty() && memo_.contains(node.get()))) return;
+    if (NodeRef instead = pre(node)) {
+      became(node, std::move(instead));
+    } else {
+      stack.push_back(Frame{&node, ChildCursor(*node.get())});
     }
-    stack.push_back(Frame{node, ChildCursor(*node.get())});
   };
   push(root);
   std::vector<NodeRef> children;
@@ -141,23 +160,23 @@ NodeRef Rewriter::run(const NodeRef& root) {
       push(*child);
       continue;
     }
-    NodeRef node = std::move(stack.back().node);
+    const NodeRef& node = *stack.back().node;
     stack.pop_back();
-    children.clear();
     bool changed = false;
-    for (const Field& f : node.get()->info().fields) {
-      if (f.role != Role::child && f.role != Role::binder) continue;
-      const void* at = f.in(*node.get());
-      size_t count = f.ops->count(at);
-      for (size_t i = 0; i < count; ++i) {
-        const NodeRef& child = f.ops->get_child(at, i);
-        auto it = memo_.find(child.get());
-        children.push_back(it == memo_.end() ? child : it->second);
-        changed |= !(children.back() == child);
-      }
+    ChildCursor cursor(*node.get());
+    for (const NodeRef* child = cursor.next(); child != nullptr && !changed;
+         child = cursor.next()) {
+      changed = replacement(*child) != nullptr;
     }
-    NodeRef rebuilt = changed ? with_children(node, children) : node;
-    set(node, post(node, std::move(rebuilt)));
+    NodeRef rebuilt = node;
+    if (changed) {
+      children = children_of(*node.get());
+      for (NodeRef& child : children) {
+        if (const NodeRef* now = replacement(child)) child = *now;
+      }
+      rebuilt = with_children(node, children);
+    }
+    became(node, post(node, std::move(rebuilt)));
   }
   NodeRef result = lookup(root.get());
   return result ? result : root;

@@ -50,15 +50,15 @@ class Rewriter {
     return Ref<T>::unchecked(run(root));
   }
 
-  // What a node became, or null if it was not met. Entries may be set ahead of a run (to
-  // substitute variables, say).
+  // What a node became; null if it was not met or stayed what it is. Entries may be set ahead of a
+  // run (to substitute variables, say).
   NodeRef lookup(const Node* node) const;
   void set(const NodeRef& node, NodeRef replacement);
 
  private:
   uint32_t families_;
-  std::unordered_map<const Node*, NodeRef> memo_;
-  std::vector<NodeRef> keep_;  // keeps the keys of memo_ alive
+  std::unordered_map<const Node*, NodeRef> memo_;  // of nodes that became something else
+  std::vector<NodeRef> keep_;                      // keeps the keys of memo_ alive
 };
 
 // Rewrites with a function for `Rewriter::post`.
