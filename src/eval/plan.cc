@@ -111,13 +111,13 @@ class Planner {
   // stands.
   void order_steps() {
     for (const ExprNode* e : tree_.order) {
-      auto scope = tree_.scope_of.find(e);
-      if (scope == tree_.scope_of.end() || is_leaf(*e)) continue;
-      auto& list = lists_[static_cast<size_t>(scope->second)];
+      const int* scope = tree_.scope_of.find(e);
+      if (scope == nullptr || is_leaf(*e)) continue;
+      auto& list = lists_[static_cast<size_t>(*scope)];
       if (auto* l = as<LetNode>(e)) {
         alias_[l->var.get()] = l->value.get();
         alias_[l] = l->body.get();
-        auto& body = lists_[static_cast<size_t>(tree_.opened.at({l, l->body.get()}))];
+        auto& body = lists_[static_cast<size_t>(tree_.opened(*l, l->body.get()))];
         list.splice(list.end(), body);
         auto f = build_of_function_.find(l->value.get());
         if (f != build_of_function_.end()) {
@@ -131,7 +131,7 @@ class Planner {
           post_order(
               c->lhs,
               [&](const Node& n) {
-                if (isa<VarNode>(&n)) owner_[&n] = build_of_[static_cast<size_t>(scope->second)];
+                if (isa<VarNode>(&n)) owner_[&n] = build_of_[static_cast<size_t>(*scope)];
               },
               family::expr | family::pattern);
         }
@@ -221,7 +221,7 @@ class Planner {
       for (const Expr& x : list) operand(x);
     };
     auto block = [&](const Expr& root) {
-      step.blocks.push_back(block_of_[static_cast<size_t>(tree_.opened.at({&e, root.get()}))]);
+      step.blocks.push_back(block_of_[static_cast<size_t>(tree_.opened(e, root.get()))]);
     };
     switch (e.kind()) {
       case ExprKind::Call: {

@@ -7,6 +7,16 @@
 
 namespace relay {
 
+int ScopeTree::opened(const ExprNode& opener, const Node* operand) const {
+  const int* first = first_opened.find(&opener);
+  if (first == nullptr) return -1;
+  for (auto i = static_cast<size_t>(*first); i < scopes.size() && scopes[i].opener == &opener;
+       ++i) {
+    if (scopes[i].root == operand) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 int ScopeTree::common(int a, int b) const {
   auto at = [&](int i) -> const Scope& { return scopes[static_cast<size_t>(i)]; };
   if (at(a).depth < at(b).depth) std::swap(a, b);
@@ -97,22 +107,24 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
       },
       family::expr | family::pattern);
   tree.scopes.push_back({-1, 0, 0, &f, f.body.get(), f.is_primitive(), 0, 0});
+  tree.scope_of.reserve(tree.order.size());
   tree.scope_of[f.body.get()] = 0;
   // Users before operands: when an expression is reached all its uses have been seen.
   for (auto it = tree.order.rbegin(); it != tree.order.rend(); ++it) {
     const ExprNode* e = *it;
-    auto found = tree.scope_of.find(e);
-    if (found == tree.scope_of.end()) continue;
-    int scope = found->second;
+    const int* found = tree.scope_of.find(e);
+    if (found == nullptr) continue;
+    int scope = *found;
     for_each_operand(*e, [&](const Expr& operand, bool opens) {
       int use = scope;
       if (opens) {
         use = open_scope(tree, scope, *e, operand);
-        tree.opened[{e, operand.get()}] = use;
+        auto [first, is_first] = tree.first_opened.emplace(e);
+        if (is_first) first = use;
       }
       if (is_leaf(operand.get())) return;
-      auto [at, fresh] = tree.scope_of.emplace(operand.get(), use);
-      if (!fresh) at->second = tree.common(at->second, use);
+      auto [at, fresh] = tree.scope_of.emplace(operand.get());
+      at = fresh ? use : tree.common(at, use);
     });
   }
   return tree;

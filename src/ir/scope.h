@@ -6,11 +6,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/expr.h"
+#include "node/node_map.h"
 
 namespace relay {
 
@@ -32,12 +31,14 @@ struct ScopeTree {
   std::vector<Scope> scopes;
   // The scope of every expression below the function that is no leaf (variables, constants,
   // globals, operators and constructors are at hand everywhere).
-  std::unordered_map<const Node*, int> scope_of;
-  // The scope that an expression opens for one of its operands.
-  std::map<std::pair<const Node*, const Node*>, int> opened;
+  NodeMap<int> scope_of;
+  // The first of the scopes that an expression opens; the others follow it.
+  NodeMap<int> first_opened;
   // Expressions in an order where operands come before their users.
   std::vector<const ExprNode*> order;
 
+  // The scope that an expression opens for one of its operands, negative when it opens none.
+  int opened(const ExprNode& opener, const Node* operand) const;
   // The innermost scope that encloses both.
   int common(int a, int b) const;
 };

@@ -54,10 +54,9 @@ void InnerFunctions::collect() {
 
 void InnerFunctions::find_uses() {
   auto scope_of = [&](const ExprNode* e) {
-    auto it = scopes_.scope_of.find(e);
-    bool inside =
-        it != scopes_.scope_of.end() && !scopes_.scopes[static_cast<size_t>(it->second)].primitive;
-    return inside ? it->second : -1;
+    const int* scope = scopes_.scope_of.find(e);
+    bool inside = scope != nullptr && !scopes_.scopes[static_cast<size_t>(*scope)].primitive;
+    return inside ? *scope : -1;
   };
   // What is bound where comes first: a variable may be used before its Let is met.
   for (const Var& p : f_->params) binder_[p.get()] = -1;
@@ -93,7 +92,7 @@ void InnerFunctions::find_uses() {
     auto* l = as<LetNode>(e);
     bool first = true;
     for_each_operand(*e, [&](const Expr& operand, bool opens) {
-      int at = opens ? scopes_.opened.at({e, operand.get()}) : scope;
+      int at = opens ? scopes_.opened(*e, operand.get()) : scope;
       use(operand, function_at(at), c != nullptr && first, l != nullptr && first);
       first = false;
     });
@@ -150,9 +149,9 @@ void InnerFunctions::find_type_params() {
         family::type | family::dim);
   };
   for (const ExprNode* e : scopes_.order) {
-    auto scope = scopes_.scope_of.find(e);
-    if (scope == scopes_.scope_of.end()) continue;
-    int here = function_at(scope->second);
+    const int* scope = scopes_.scope_of.find(e);
+    if (scope == nullptr) continue;
+    int here = function_at(*scope);
     add_type(here, e->type);
     if (auto* c = as<CallNode>(e)) {
       for (const Type& t : c->type_args) add_type(here, t);

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "ir/op.h"
 #include "ir/scope.h"
+#include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/calls.h"
@@ -81,8 +80,8 @@ class Finder {
         f,
         [&](const Node& n) {
           for_each_child(n, [&](const NodeRef& child) {
-            User& user = users_[child.get()];
-            user.only = user.count++ == 0 ? &n : nullptr;
+            auto [only, fresh] = only_user_.emplace(child.get());
+            only = fresh ? &n : nullptr;
           });
         },
         family::expr | family::pattern);
@@ -96,14 +95,13 @@ class Finder {
       auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
       if (op == nullptr || std::find(ops_.begin(), ops_.end(), op->name) == ops_.end()) continue;
       auto channels = output_channels(*c);
-      auto scope = scopes_.scope_of.find(e);
-      if (!channels || channels->grouped || channels->count == 0 ||
-          scope == scopes_.scope_of.end() ||
-          scopes_.scopes[static_cast<size_t>(scope->second)].primitive ||
+      const int* scope = scopes_.scope_of.find(e);
+      if (!channels || channels->grouped || channels->count == 0 || scope == nullptr ||
+          scopes_.scopes[static_cast<size_t>(*scope)].primitive ||
           !(at_hand(c->args[1]) || constants_.contains(c->args[1]))) {
         continue;
       }
-      std::string key = op->name + " " + std::to_string(scope->second) + " " +
+      std::string key = op->name + " " + std::to_string(*scope) + " " +
                         shape_but(*static_shape(c->args[1]), channels->weight_axis);
       for (const auto& [name, value] : attr_values(c->attrs)) {
         if (name != channels->attribute) key += name + "=" + to_string(value) + ";";
@@ -120,8 +118,8 @@ class Finder {
     while (true) {
       std::vector<Call> next;
       for (const Branch& b : group.branches) {
-        auto user = users_.find(b.calls.back().get());
-        auto* c = user == users_.end() ? nullptr : as<CallNode>(user->second.only);
+        const Node* const* user = only_user_.find(b.calls.back().get());
+        auto* c = user == nullptr ? nullptr : as<CallNode>(*user);
         if (c == nullptr || scopes_.scope_of.at(c) != scopes_.scope_of.at(b.calls[0].get())) return;
         next.push_back(ref(*c));
       }
@@ -131,11 +129,6 @@ class Finder {
   }
 
  private:
-  struct User {
-    int count = 0;
-    const Node* only = nullptr;  // null when there are more
-  };
-
   // Whether the calls, one behind each branch, are one call on the branches side by side.
   bool alike(const Group& group, const std::vector<Call>& next) const {
     const CallNode& first = *next[0];
@@ -183,7 +176,7 @@ class Finder {
   ScopeTree scopes_;
   OpNames ops_;
   ConstantExpressions& constants_;
-  std::unordered_map<const Node*, User> users_;
+  NodeMap<const Node*> only_user_;  // null when there are more
 };
 
 class Combiner : public Rewriter {
@@ -201,15 +194,14 @@ class Combiner : public Rewriter {
   }
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
-    auto it = last_.find(original.get());
-    if (it == last_.end()) return rebuilt;
-    const Part& part = it->second;
-    const Group& group = groups_[part.group];
-    Expr& whole = combined_[part.group];
+    const Part* part = last_.find(original.get());
+    if (part == nullptr) return rebuilt;
+    const Group& group = groups_[part->group];
+    Expr& whole = combined_[part->group];
     if (!whole) whole = combine(group);
     return make_call("strided_slice", {whole},
-                     {{"begin", to_value({part.begin})},
-                      {"end", to_value({part.end})},
+                     {{"begin", to_value({part->begin})},
+                      {"end", to_value({part->end})},
                       {"axes", to_value({group.channels.result_axis})}},
                      *as<CallNode>(original));
   }
@@ -261,7 +253,7 @@ class Combiner : public Rewriter {
 
   std::vector<Group> groups_;
   std::vector<Expr> combined_;
-  std::unordered_map<const Node*, Part> last_;
+  NodeMap<Part> last_;  // by the last call of a branch
 };
 
 // Whether one product is faster than several: the vectors that all outputs fill are at most half.
@@ -278,7 +270,7 @@ bool pays(const Group& group, int64_t lanes, ConstantExpressions& constants) {
 
 // Whether any expression is the input of two of the operators: the quick answer for most programs.
 bool has_branches(const Function& f, OpNames ops) {
-  std::unordered_set<const Node*> inputs;
+  NodeSet inputs;
   bool twice = false;
   post_order(
       f,
@@ -286,7 +278,7 @@ bool has_branches(const Function& f, OpNames ops) {
         auto* c = as<CallNode>(&n);
         auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
         if (op == nullptr || std::find(ops.begin(), ops.end(), op->name) == ops.end()) return;
-        twice |= !inputs.insert(c->args[0].get()).second;
+        twice |= !inputs.insert(c->args[0].get());
       },
       family::expr | family::pattern);
   return twice;

@@ -7,10 +7,10 @@ namespace {
 
 class Search {
  public:
-  explicit Search(const std::vector<std::vector<size_t>>& edges)
+  explicit Search(const NumberLists& edges)
       : edges_(edges), low_(edges.size(), 0), number_(edges.size(), 0) {}
 
-  std::vector<std::vector<size_t>> run() {
+  NumberLists run() {
     for (size_t v = 0; v < edges_.size(); ++v) {
       if (number_[v] == 0) visit(v);
     }
@@ -51,30 +51,27 @@ class Search {
   }
 
   void close(size_t root) {
-    std::vector<size_t> group;
     size_t v;
     do {
       v = open_.back();
       open_.pop_back();
       number_[v] = low_[v] = kClosed;
-      group.push_back(v);
+      out_.add(v);
     } while (v != root);
-    out_.push_back(std::move(group));
+    out_.close();
   }
 
-  const std::vector<std::vector<size_t>>& edges_;
+  const NumberLists& edges_;
   std::vector<size_t> low_;
   std::vector<size_t> number_;
   std::vector<size_t> open_;
   std::vector<Frame> frames_;
-  std::vector<std::vector<size_t>> out_;
+  NumberLists out_;
   size_t counter_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::vector<size_t>> strong_components(const std::vector<std::vector<size_t>>& edges) {
-  return Search(edges).run();
-}
+NumberLists strong_components(const NumberLists& edges) { return Search(edges).run(); }
 
 }  // namespace relay

@@ -1,9 +1,8 @@
 #include "passes/dead_code_elimination.h"
 
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "node/node_map.h"
 #include "node/walk.h"
 #include "passes/purity.h"
 
@@ -26,7 +25,7 @@ class Projections {
         [&](const Node& n) {
           auto* l = as<LetNode>(&n);
           if (l == nullptr) return;
-          if (auto* t = as<TupleNode>(l->value)) bound_.emplace(l->var.get(), t);
+          if (auto* t = as<TupleNode>(l->value)) bound_[l->var.get()] = t;
         },
         kFamilies);
   }
@@ -39,14 +38,14 @@ class Projections {
       }
       return t->fields[index];
     }
-    auto it = bound_.find(g.tuple.get());
-    if (it == bound_.end() || !is_leaf(it->second->fields[index])) return nullptr;
-    return it->second->fields[index];
+    const TupleNode* const* bound = bound_.find(g.tuple.get());
+    if (bound == nullptr || !is_leaf((*bound)->fields[index])) return nullptr;
+    return (*bound)->fields[index];
   }
 
  private:
   const Purity& purity_;
-  std::unordered_map<const Node*, const TupleNode*> bound_;
+  NodeMap<const TupleNode*> bound_;
 };
 
 // Marks what stays, from the function's body on. The value of a Let that may be left out is
@@ -66,12 +65,12 @@ class Marker {
   }
 
   bool is_dead(const LetNode& l) const {
-    return dropped_.contains(&l) && !used_.contains(l.var.get());
+    return waiting_.contains(l.var.get()) && !used_.contains(l.var.get());
   }
 
  private:
   void reach(const Node* n) {
-    if (n->info().family & kFamilies && seen_.insert(n).second) work_.push_back(n);
+    if (n->info().family & kFamilies && seen_.insert(n)) work_.push_back(n);
   }
 
   void step(const Node& n) {
@@ -80,8 +79,7 @@ class Marker {
       if (!purity_.of(l->value).droppable() || used_.contains(l->var.get())) {
         reach(l->value.get());
       } else {
-        waiting_[l->var.get()].push_back(l);
-        dropped_.insert(l);
+        waiting_[l->var.get()] = l;
       }
       return reach(l->body.get());
     }
@@ -93,19 +91,17 @@ class Marker {
   }
 
   void use(const Node& variable) {
-    if (!used_.insert(&variable).second) return;
-    auto it = waiting_.find(&variable);
-    if (it == waiting_.end()) return;
-    for (const LetNode* l : it->second) reach(l->value.get());
+    if (!used_.insert(&variable)) return;
+    const LetNode* const* waiting = waiting_.find(&variable);
+    if (waiting != nullptr) reach((*waiting)->value.get());
   }
 
   const Purity& purity_;
   const Projections& projections_;
   std::vector<const Node*> work_;
-  std::unordered_set<const Node*> seen_;
-  std::unordered_set<const Node*> used_;     // variables
-  std::unordered_set<const Node*> dropped_;  // Lets whose value may be left out
-  std::unordered_map<const Node*, std::vector<const LetNode*>> waiting_;
+  NodeSet seen_;
+  NodeSet used_;                     // variables
+  NodeMap<const LetNode*> waiting_;  // Lets whose value may be left out, by variable
 };
 
 Function eliminate(const Function& f, const Purity& purity) {

@@ -6,6 +6,7 @@
 
 #include "ir/op.h"
 #include "ir/scope.h"
+#include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/purity.h"
@@ -62,13 +63,12 @@ class Eliminator {
   }
 
  private:
-  // ---- Classes of equal expressions
-  // --------------------------------------------------------------
+  // ---- Classes of equal expressions ------------------------------------------------------------
 
   // A class's number comes after those of its members' operands.
   void number() {
     for (const ExprNode* e : scopes_.order) {
-      if (auto* l = as<LetNode>(e)) bound_.emplace(l->var.get(), l->value.get());
+      if (auto* l = as<LetNode>(e)) bound_[l->var.get()] = l->value.get();
     }
     for (const ExprNode* e : scopes_.order) {
       if (!scopes_.scope_of.contains(e) && !isa<ConstantNode>(e)) continue;
@@ -106,20 +106,18 @@ class Eliminator {
   }
 
   bool inside_primitive(const ExprNode& e) const {
-    auto it = scopes_.scope_of.find(&e);
-    return it != scopes_.scope_of.end() &&
-           scopes_.scopes[static_cast<size_t>(it->second)].primitive;
+    const int* scope = scopes_.scope_of.find(&e);
+    return scope != nullptr && scopes_.scopes[static_cast<size_t>(*scope)].primitive;
   }
 
   // What stands for an operand in a key: the first of its class, or itself.
   const Node* operand(const Node* n) const {
-    for (auto it = bound_.find(n); it != bound_.end(); it = bound_.find(n)) {
+    while (const Node* const* value = bound_.find(n)) {
       // A variable is its value, unless the value is still being looked at or a function.
-      if (!isa<VarNode>(it->second) && !class_of_.contains(it->second)) break;
-      n = it->second;
+      if (!isa<VarNode>(*value) && !class_of_.contains(*value)) break;
+      n = *value;
     }
-    auto it = class_of_.find(n);
-    if (it != class_of_.end()) return classes_[it->second].front();
+    if (const size_t* of = class_of_.find(n)) return classes_[*of].front();
     if (auto* g = as<GlobalVarNode>(n)) return any_global(*g);
     return n;
   }
@@ -212,12 +210,11 @@ class Eliminator {
     }
   }
 
-  // ---- Rewriting
-  // ---------------------------------------------------------------------------------
+  // ---- Rewriting -------------------------------------------------------------------------------
 
   NodeRef now(const NodeRef& n) const {
-    auto it = rebuilt_.find(n.get());
-    return it == rebuilt_.end() ? n : it->second;
+    const NodeRef* found = rebuilt_.find(n.get());
+    return found == nullptr ? n : *found;
   }
 
   // An expression that stays may come later in the program's order than one that refers to it, but
@@ -225,19 +222,20 @@ class Eliminator {
   void rebuild() {
     std::vector<bool> done(classes_.size(), false);
     for (const ExprNode* e : scopes_.order) {
-      auto it = class_of_.find(e);
-      if (it == class_of_.end()) {
+      const size_t* of = class_of_.find(e);
+      if (of == nullptr) {
         rebuild_one(*e);
         continue;
       }
-      if (isa<ConstantNode>(e) || done[it->second]) continue;
-      done[it->second] = true;
-      for (const ExprNode* member : classes_[it->second]) {
+      if (isa<ConstantNode>(e) || done[*of]) continue;
+      done[*of] = true;
+      for (const ExprNode* member : classes_[*of]) {
         if (!stands_for_.contains(member)) rebuild_one(*member);
       }
-      for (const ExprNode* member : classes_[it->second]) {
-        auto other = stands_for_.find(member);
-        if (other != stands_for_.end()) rebuilt_[member] = now(NodeRef(other->second));
+      for (const ExprNode* member : classes_[*of]) {
+        if (const ExprNode** other = stands_for_.find(member)) {
+          rebuilt_[member] = now(NodeRef(*other));
+        }
       }
     }
   }
@@ -262,14 +260,14 @@ class Eliminator {
   const Purity& purity_;
   ScopeTree scopes_;
   Nesting nesting_;
-  std::unordered_map<const Node*, const Node*> bound_;  // a Let's variable to its value
+  NodeMap<const Node*> bound_;  // a Let's variable to its value
   mutable std::unordered_map<std::string, const Node*> globals_;
   std::unordered_multimap<uint64_t, size_t> by_key_;
   std::vector<std::vector<const ExprNode*>> classes_;
-  std::unordered_map<const Node*, size_t> class_of_;
+  NodeMap<size_t> class_of_;
   bool any_equal_ = false;
-  std::unordered_map<const Node*, const ExprNode*> stands_for_;
-  std::unordered_map<const Node*, NodeRef> rebuilt_;
+  NodeMap<const ExprNode*> stands_for_;
+  NodeMap<NodeRef> rebuilt_;
 };
 
 Module run(const Module& mod, PassContext&) {

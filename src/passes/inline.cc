@@ -63,14 +63,15 @@ class Inliner {
   Module run() {
     const size_t n = mod_->functions.size();
     for (size_t i = 0; i < n; ++i) index_.emplace(mod_->global_vars[i]->name_hint, i);
-    edges_.resize(n);
     uses_.resize(n);
     calls_.resize(n);
     for (size_t i = 0; i < n; ++i) count_uses(i);
     done_ = mod_->functions;
     put_in_place_.assign(n, false);
     bool any = false;
-    for (const std::vector<size_t>& group : strong_components(edges_)) {
+    NumberLists groups = strong_components(edges_);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      std::span<const size_t> group = groups[g];
       // Callees come first, so that what is put in place is finished.
       for (size_t i : group) {
         if (any) done_[i] = inline_into(mod_->functions[i]);
@@ -104,12 +105,13 @@ class Inliner {
           for_each_child(n, [&](const NodeRef& child) {
             size_t to = index_of(child.get());
             if (to == ~size_t{0}) return;
-            edges_[i].push_back(to);
+            edges_.add(to);
             ++uses_[to];
             if (c != nullptr && child == c->op) ++calls_[to];
           });
         },
         kFamilies);
+    edges_.close();
   }
 
   // Nobody can name the function but those that call it, neither in this module nor outside.
@@ -165,7 +167,7 @@ class Inliner {
   bool small_too_;
   std::unordered_set<const Node*> entries_;
   std::unordered_map<std::string, size_t> index_;
-  std::vector<std::vector<size_t>> edges_;
+  NumberLists edges_;
   std::vector<int> uses_;   // how often a function is named
   std::vector<int> calls_;  // ... as what is called
   std::vector<bool> put_in_place_;

@@ -1,8 +1,8 @@
 #include "passes/name_values.h"
 
 #include <list>
-#include <unordered_set>
 
+#include "node/node_map.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -25,9 +25,7 @@ class Namer {
       }
     }
     for (const ExprNode* e : scopes_.order) {
-      auto scope = scopes_.scope_of.find(e);
-      if (scope == scopes_.scope_of.end()) continue;
-      convert(*e, scope->second);
+      if (const int* scope = scopes_.scope_of.find(e)) convert(*e, *scope);
     }
     Expr body = finish(0, f_->body);
     if (body == f_->body) return f_;
@@ -52,8 +50,8 @@ class Namer {
 
   // What stands for an expression as an operand.
   Expr atom(const Expr& e) const {
-    auto it = atoms_.find(e.get());
-    return it == atoms_.end() ? e : it->second;
+    const Expr* found = atoms_.find(e.get());
+    return found == nullptr ? e : *found;
   }
 
   // The Let chain of a scope around the atom of its root.
@@ -85,7 +83,7 @@ class Namer {
       } else {
         list.push_back({l->var, value, l});
       }
-      int body_scope = scopes_.opened.at({l, l->body.get()});
+      int body_scope = scopes_.opened(*l, l->body.get());
       list.splice(list.end(), bindings_[static_cast<size_t>(body_scope)]);
       atoms_[&e] = atom(l->body);
       return;
@@ -93,15 +91,14 @@ class Namer {
     std::vector<NodeRef> children = children_of(e);
     for (NodeRef& c : children) {
       if (auto* clause_node = as<ClauseNode>(c)) {
-        int s = scopes_.opened.at({&e, clause_node->rhs.get()});
+        int s = scopes_.opened(e, clause_node->rhs.get());
         Expr rhs = finish(s, clause_node->rhs);
         if (!(rhs == clause_node->rhs)) c = clause(clause_node->lhs, rhs);
         continue;
       }
       if (!isa<ExprNode>(c)) continue;
-      auto opened = scopes_.opened.find({&e, c.get()});
-      c = opened != scopes_.opened.end() ? finish(opened->second, Expr::unchecked(c))
-                                         : atom(Expr::unchecked(c));
+      int opened = scopes_.opened(e, c.get());
+      c = opened >= 0 ? finish(opened, Expr::unchecked(c)) : atom(Expr::unchecked(c));
     }
     Expr value = cast<ExprNode>(with_children(NodeRef(&e), children));
     // A function that a Let names may refer to itself by that name, so it stays where the name is.
@@ -118,10 +115,10 @@ class Namer {
   const ScopeTree& scopes_;
   const Naming& naming_;
   std::vector<std::list<Binding>> bindings_;
-  std::unordered_map<const Node*, int> uses_;
+  NodeMap<int> uses_;
   // Functions that are a Let's value.
-  std::unordered_set<const Node*> named_functions_;
-  std::unordered_map<const Node*, Expr> atoms_;
+  NodeSet named_functions_;
+  NodeMap<Expr> atoms_;
   int next_ = 1;
 };
 

@@ -1,9 +1,11 @@
 #include "passes/purity.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/op.h"
+#include "node/node_map.h"
 #include "node/walk.h"
 #include "passes/components.h"
 
@@ -41,7 +43,8 @@ class EvaluationGraph {
   void solve() {
     total_.resize(nodes_.size());
     own_alone_ = own_;
-    for (const std::vector<size_t>& group : strong_components(edges_)) join(group);
+    NumberLists groups = strong_components(edges_);
+    for (size_t i = 0; i < groups.size(); ++i) join(groups[i]);
   }
 
   size_t num_expressions() const { return num_expressions_; }
@@ -54,7 +57,7 @@ class EvaluationGraph {
   // The second copy of a function's own expressions, those of functions inside it left out.
   struct Copy {
     const FunctionNode* function;
-    std::unordered_map<const Node*, size_t> index;
+    NodeMap<size_t> index;
   };
 
   void collect(const Function& f) {
@@ -62,13 +65,14 @@ class EvaluationGraph {
         f,
         [&](const Node& n) {
           if (n.info().family != family::expr) return;
-          if (!index_.emplace(&n, nodes_.size()).second) return;
+          auto [at, fresh] = index_.emplace(&n);
+          if (!fresh) return;
+          at = nodes_.size();
           nodes_.push_back(&n);
           copy_of_.push_back(nullptr);
           auto* l = as<LetNode>(&n);
           if (l == nullptr) return;
-          if (auto* bound = as<FunctionNode>(l->value))
-            known_functions_.emplace(l->var.get(), bound);
+          if (auto* bound = as<FunctionNode>(l->value)) known_functions_[l->var.get()] = bound;
         },
         family::expr | family::pattern);
   }
@@ -82,7 +86,7 @@ class EvaluationGraph {
         f->body, [](const Node& inner) { return !isa<FunctionNode>(&inner); },
         [&](const Node& inner) {
           if (inner.info().family != family::expr) return;
-          copy.index.emplace(&inner, nodes_.size());
+          copy.index[&inner] = nodes_.size();
           nodes_.push_back(&inner);
           copy_of_.push_back(&copy);
         },
@@ -93,8 +97,8 @@ class EvaluationGraph {
   size_t seen_by_caller(const FunctionNode& f) const {
     auto copy = copies_.find(&f);
     if (copy != copies_.end()) {
-      auto it = copy->second.index.find(f.body.get());
-      if (it != copy->second.index.end()) return it->second;
+      const size_t* found = copy->second.index.find(f.body.get());
+      if (found != nullptr) return *found;
     }
     return index_.at(f.body.get());
   }
@@ -103,8 +107,8 @@ class EvaluationGraph {
   const FunctionNode* target(const Expr& callee) const {
     if (auto* f = as<FunctionNode>(callee)) return f;
     if (auto* g = as<GlobalVarNode>(callee)) return mod_->find(g->name_hint).get();
-    auto it = known_functions_.find(callee.get());
-    return it == known_functions_.end() ? nullptr : it->second;
+    const FunctionNode* const* known = known_functions_.find(callee.get());
+    return known == nullptr ? nullptr : *known;
   }
 
   static bool is_own_parameter(const Copy* copy, const Expr& e) {
@@ -114,8 +118,11 @@ class EvaluationGraph {
   }
 
   // What a call does besides evaluating its operands.
-  void connect_call(const CallNode& c, const Copy* copy, Effects& own,
-                    std::vector<size_t>& callees) {
+  void connect_call(const CallNode& c, const Copy* copy, Effects& own) {
+    auto calls = [&](size_t callee) {
+      edges_.add(callee);
+      callees_.add(callee);
+    };
     if (auto* op = as<OpNode>(c.op)) {
       if (op->row->effect == Effect::Random) own = Effects::random();
       if (op->row->effect == Effect::Io) own = Effects::io();
@@ -127,13 +134,13 @@ class EvaluationGraph {
       own = Effects::all();
       return;
     }
-    callees.push_back(seen_by_caller(*f));
+    calls(seen_by_caller(*f));
     for (size_t i = 0; i < f->params.size() && i < c.args.size(); ++i) {
       if (!isa<FuncTypeNode>(f->params[i]->type) || is_own_parameter(copy, c.args[i])) continue;
       if (isa<ConstructorNode>(c.args[i])) continue;
       if (auto* passed = target(c.args[i])) {
         // Its own parameters are whatever the callee has.
-        callees.push_back(index_.at(passed->body.get()));
+        calls(index_.at(passed->body.get()));
       } else {
         own = Effects::all();
       }
@@ -143,15 +150,11 @@ class EvaluationGraph {
   void connect(size_t v) {
     const Node& n = *nodes_[v];
     const Copy* copy = copy_of_[v];
-    std::vector<size_t> edges, callees;
     Effects own;
     auto add = [&](const Node* to) {
-      if (copy != nullptr) {
-        auto it = copy->index.find(to);
-        if (it != copy->index.end()) return edges.push_back(it->second);
-      }
-      auto it = index_.find(to);
-      if (it != index_.end()) edges.push_back(it->second);
+      const size_t* found = copy == nullptr ? nullptr : copy->index.find(to);
+      if (found == nullptr) found = index_.find(to);
+      if (found != nullptr) edges_.add(*found);
     };
     switch (n.kind()) {
       case ExprKind::Function:
@@ -164,20 +167,19 @@ class EvaluationGraph {
         break;
       }
       default:
-        if (auto* c = as<CallNode>(&n)) connect_call(*c, copy, own, callees);
+        if (auto* c = as<CallNode>(&n)) connect_call(*c, copy, own);
         if (isa<RefCreateNode>(&n)) own = Effects::alloc();
         if (isa<RefReadNode>(&n)) own = Effects::read();
         if (isa<RefWriteNode>(&n)) own = Effects::write();
         for_each_child(n, [&](const NodeRef& child) { add(child.get()); });
     }
-    edges.insert(edges.end(), callees.begin(), callees.end());
-    edges_.push_back(std::move(edges));
-    callees_.push_back(std::move(callees));
+    edges_.close();
+    callees_.close();
     own_.push_back(own);
   }
 
   // What is recursive may not end.
-  void join(const std::vector<size_t>& group) {
+  void join(std::span<const size_t> group) {
     Effects joined = group.size() > 1 ? Effects::partial() : Effects::none();
     for (size_t v : group) {
       joined = joined | own_[v];
@@ -194,13 +196,13 @@ class EvaluationGraph {
 
   const Module& mod_;
   std::vector<const Node*> nodes_;
-  std::unordered_map<const Node*, size_t> index_;
-  std::unordered_map<const Node*, const FunctionNode*> known_functions_;
+  NodeMap<size_t> index_;
+  NodeMap<const FunctionNode*> known_functions_;
   std::vector<const Copy*> copy_of_;  // null for the first copy
   std::unordered_map<const Node*, Copy> copies_;
   size_t num_expressions_ = 0;
-  std::vector<std::vector<size_t>> edges_;
-  std::vector<std::vector<size_t>> callees_;
+  NumberLists edges_;
+  NumberLists callees_;  // those of calls among them
   std::vector<Effects> own_;
   std::vector<Effects> own_alone_;
   std::vector<Effects> total_;
@@ -214,24 +216,24 @@ Purity::Purity(const Module& mod) : mod_(mod) {
   entries_.reserve(graph.num_expressions());
   for (size_t i = 0; i < graph.num_expressions(); ++i) {
     const Node* n = graph.node(i);
-    entries_.emplace(n, Entry{graph.own(i), graph.total(i)});
-    if (auto* f = as<FunctionNode>(n)) bodies_.emplace(n, graph.body(*f));
+    entries_[n] = Entry{graph.own(i), graph.total(i)};
+    if (auto* f = as<FunctionNode>(n)) bodies_[n] = graph.body(*f);
   }
 }
 
 const Purity::Entry& Purity::entry(const Expr& e) const {
-  auto it = entries_.find(e.get());
-  RELAY_CHECK(it != entries_.end(), "the effects of an expression of another module were asked");
-  return it->second;
+  const Entry* found = entries_.find(e.get());
+  RELAY_CHECK(found != nullptr, "the effects of an expression of another module were asked");
+  return *found;
 }
 
 Effects Purity::of(const Expr& e) const { return entry(e).total; }
 Effects Purity::of_node(const Expr& e) const { return entry(e).own; }
 
 Effects Purity::of_body(const Function& f) const {
-  auto it = bodies_.find(f.get());
-  RELAY_CHECK(it != bodies_.end(), "the effects of a function of another module were asked");
-  return it->second;
+  const Effects* found = bodies_.find(f.get());
+  RELAY_CHECK(found != nullptr, "the effects of a function of another module were asked");
+  return *found;
 }
 
 }  // namespace relay

@@ -9,9 +9,9 @@
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 
 #include "ir/module.h"
+#include "node/node_map.h"
 
 namespace relay {
 
@@ -77,8 +77,8 @@ class Purity {
   const Entry& entry(const Expr& e) const;
 
   Module mod_;  // keeps the keys alive
-  std::unordered_map<const Node*, Entry> entries_;
-  std::unordered_map<const Node*, Effects> bodies_;
+  NodeMap<Entry> entries_;
+  NodeMap<Effects> bodies_;
 };
 
 // The same, found out when it is first asked for. The module outlives it.

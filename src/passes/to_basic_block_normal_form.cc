@@ -1,38 +1,37 @@
 #include "passes/to_basic_block_normal_form.h"
 
-#include <unordered_set>
 #include <vector>
 
+#include "node/node_map.h"
 #include "passes/name_values.h"
 
 namespace relay {
 namespace {
 
 // The expressions that some other block uses.
-std::unordered_set<const Node*> shared_by_blocks(const ScopeTree& tree) {
+NodeSet shared_by_blocks(const ScopeTree& tree) {
   auto block = [&](int scope) { return tree.scopes[static_cast<size_t>(scope)].block; };
-  std::unordered_set<const Node*> out;
+  NodeSet out;
   for (const ExprNode* e : tree.order) {
-    auto own = tree.scope_of.find(e);
-    if (own == tree.scope_of.end()) continue;
+    const int* own = tree.scope_of.find(e);
+    if (own == nullptr) continue;
     for_each_operand(*e, [&](const Expr& operand, bool opens) {
-      auto at = tree.scope_of.find(operand.get());
-      if (at == tree.scope_of.end()) return;
-      int use = opens ? tree.opened.at({e, operand.get()}) : own->second;
-      if (block(use) != block(at->second)) out.insert(operand.get());
+      const int* at = tree.scope_of.find(operand.get());
+      if (at == nullptr) return;
+      int use = opens ? tree.opened(*e, operand.get()) : *own;
+      if (block(use) != block(*at)) out.insert(operand.get());
     });
   }
   return out;
 }
 
 // Adds the effects that come before a named one in its scope.
-void keep_order(const ScopeTree& tree, const Purity& purity,
-                std::unordered_set<const Node*>& named) {
+void keep_order(const ScopeTree& tree, const Purity& purity, NodeSet& named) {
   std::vector<bool> effect_follows(tree.scopes.size(), false);
   for (auto it = tree.order.rbegin(); it != tree.order.rend(); ++it) {
-    auto scope = tree.scope_of.find(*it);
-    if (scope == tree.scope_of.end() || purity.of(ref(**it)).pure()) continue;
-    auto s = static_cast<size_t>(scope->second);
+    const int* scope = tree.scope_of.find(*it);
+    if (scope == nullptr || purity.of(ref(**it)).pure()) continue;
+    auto s = static_cast<size_t>(*scope);
     if (effect_follows[s]) named.insert(*it);
     if (named.contains(*it)) effect_follows[s] = true;
   }
@@ -49,8 +48,8 @@ Module run(const Module& mod, PassContext&) {
 
 Function to_basic_block_normal_form(const Function& f, const Purity& purity) {
   ScopeTree tree = analyze_scopes(*f.get());
-  std::unordered_set<const Node*> named = shared_by_blocks(tree);
-  if (named.empty()) return f;
+  NodeSet named = shared_by_blocks(tree);
+  if (named.size() == 0) return f;
   keep_order(tree, purity, named);
   return name_values(f, tree, {.wanted = [&](const ExprNode& e) { return named.contains(&e); }});
 }

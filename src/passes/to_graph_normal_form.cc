@@ -1,10 +1,9 @@
 #include "passes/to_graph_normal_form.h"
 
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "ir/scope.h"
+#include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/purity.h"
@@ -26,7 +25,10 @@ class Candidates {
           auto* value = as<FunctionNode>(l->value);
           if (value != nullptr && !value->is_primitive()) return;
           if (!structural_equal(l->var->type, l->value->type)) return;
-          lets_.emplace(l->var.get(), l);
+          auto [let_of, fresh] = let_of_.emplace(l->var.get());
+          if (!fresh) return;
+          let_of = l;
+          lets_.push_back(l);
         },
         kFamilies);
     if (lets_.empty()) return;
@@ -34,53 +36,58 @@ class Candidates {
     keep_those_used_near();
   }
 
-  bool empty() const { return lets_.empty(); }
-  const std::unordered_map<const Node*, const LetNode*>& lets() const { return lets_; }
+  const std::vector<const LetNode*>& lets() const { return lets_; }
+  bool contains(const Var& v) const { return near_.contains(v.get()); }
 
  private:
   int function_of(int scope) const { return scopes_.scopes[static_cast<size_t>(scope)].function; }
 
   int function_at(const Node* n) const {
-    auto it = scopes_.scope_of.find(n);
-    return it == scopes_.scope_of.end() ? 0 : function_of(it->second);
+    const int* scope = scopes_.scope_of.find(n);
+    return scope == nullptr ? 0 : function_of(*scope);
   }
 
   // What stays near has a user that stays near, so no chain of moves ends in an inner function.
   void keep_those_used_near() {
-    std::unordered_set<const Node*> near;  // variables used in the function of their Let
     for (const ExprNode* e : scopes_.order) {
       int user = function_at(e);
       auto note = [&](const Node* operand, int at) {
-        auto it = lets_.find(operand);
-        if (it != lets_.end() && at == function_at(it->second)) near.insert(operand);
+        const LetNode* const* let_of = let_of_.find(operand);
+        if (let_of != nullptr && at == function_at(*let_of)) near_.insert(operand);
       };
       auto* l = as<LetNode>(e);
       for_each_child(*e, [&](const NodeRef& child) {
         if (l != nullptr && child == l->var) return;
-        auto opened = scopes_.opened.find({e, child.get()});
-        note(child.get(), opened == scopes_.opened.end() ? user : function_of(opened->second));
+        int opened = scopes_.opened(*e, child.get());
+        note(child.get(), opened < 0 ? user : function_of(opened));
         if (auto* c = as<ClauseNode>(child)) note(c->rhs.get(), user);
       });
     }
-    std::erase_if(lets_, [&](const auto& entry) { return !near.contains(entry.first); });
+    std::erase_if(lets_, [&](const LetNode* l) { return !contains(l->var); });
   }
 
-  std::unordered_map<const Node*, const LetNode*> lets_;
+  std::vector<const LetNode*> lets_;
+  NodeMap<const LetNode*> let_of_;  // by variable
+  NodeSet near_;                    // variables used in the function of their Let
   ScopeTree scopes_;
 };
 
 Function to_graph_normal_form(const Function& f, const Purity& purity) {
   Candidates candidates(f, purity);
-  if (candidates.empty()) return f;
+  if (candidates.lets().empty()) return f;
   class Convert : public Rewriter {
    public:
-    explicit Convert(const Candidates& candidates) : Rewriter(kFamilies), lets_(candidates.lets()) {
-      for (const auto& [var, l] : lets_) vars_of_[l->value.get()].push_back(l->var);
+    explicit Convert(const Candidates& candidates) : Rewriter(kFamilies), candidates_(candidates) {
+      for (const LetNode* l : candidates.lets()) {
+        const LetNode*& last = last_with_value_[l->value.get()];
+        if (last != nullptr) before_[l] = last;
+        last = l;
+      }
     }
     // A Let's value is rewritten before its body, where the variable is met.
     NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
       auto* l = as<LetNode>(original);
-      NodeRef result = l != nullptr && lets_.contains(l->var.get())
+      NodeRef result = l != nullptr && candidates_.contains(l->var)
                            ? NodeRef(as<LetNode>(rebuilt)->body)
                            : rebuilt;
       assign(original.get(), result);
@@ -90,20 +97,22 @@ Function to_graph_normal_form(const Function& f, const Purity& purity) {
    private:
     // The variables bound to an expression stand for what it became, and so do those bound to them.
     void assign(const Node* value, const NodeRef& result) {
-      std::vector<const Node*> work{value};
-      while (!work.empty()) {
-        auto it = vars_of_.find(work.back());
-        work.pop_back();
-        if (it == vars_of_.end()) continue;
-        for (const Var& v : it->second) {
-          set(v, result);
-          work.push_back(v.get());
+      work_.push_back(value);
+      while (!work_.empty()) {
+        const LetNode* const* last = last_with_value_.find(work_.back());
+        work_.pop_back();
+        while (last != nullptr) {
+          set((*last)->var, result);
+          work_.push_back((*last)->var.get());
+          last = before_.find(*last);
         }
       }
     }
 
-    const std::unordered_map<const Node*, const LetNode*>& lets_;
-    std::unordered_map<const Node*, std::vector<Var>> vars_of_;
+    const Candidates& candidates_;
+    NodeMap<const LetNode*> last_with_value_;
+    NodeMap<const LetNode*> before_;  // of two with one value
+    std::vector<const Node*> work_;
   };
   return Convert(candidates).apply(f);
 }

@@ -183,8 +183,8 @@ class Printer {
     members_.assign(tree_.scopes.size(), {});
     for (const ExprNode* e : tree_.order) {
       if (is_leaf(e)) continue;
-      auto it = tree_.scope_of.find(e);
-      if (it != tree_.scope_of.end()) members_[static_cast<size_t>(it->second)].push_back(e);
+      const int* scope = tree_.scope_of.find(e);
+      if (scope != nullptr) members_[static_cast<size_t>(*scope)].push_back(e);
     }
     uses_.clear();
     let_values_.clear();
@@ -342,7 +342,7 @@ class Printer {
   }
 
   int opened(const ExprNode& opener, const Expr& inner) {
-    return tree_.opened.at({&opener, inner.get()});
+    return tree_.opened(opener, inner.get());
   }
 
   std::string note(const ExprNode& e) const {

@@ -56,7 +56,7 @@ void Unroller::find_recursive(const Module& mod) {
   const size_t n = mod->functions.size();
   std::unordered_map<std::string, size_t> index;
   for (size_t i = 0; i < n; ++i) index.emplace(mod->global_vars[i]->name_hint, i);
-  std::vector<std::vector<size_t>> edges(n);
+  NumberLists edges;
   for (size_t i = 0; i < n; ++i) {
     // A function that uses its Let's variable does so before it is complete.
     std::unordered_map<const Node*, size_t> first_use, complete;
@@ -78,12 +78,15 @@ void Unroller::find_recursive(const Module& mod) {
             if (isa<VarNode>(child)) first_use.emplace(child.get(), now);
             auto* g = as<GlobalVarNode>(child);
             auto it = g == nullptr ? index.end() : index.find(g->name_hint);
-            if (it != index.end()) edges[i].push_back(it->second);
+            if (it != index.end()) edges.add(it->second);
           });
         },
         kFamilies);
+    edges.close();
   }
-  for (const std::vector<size_t>& group : strong_components(edges)) {
+  NumberLists groups = strong_components(edges);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    std::span<const size_t> group = groups[g];
     for (size_t i : group) {
       bool self = std::find(edges[i].begin(), edges[i].end(), i) != edges[i].end();
       if (group.size() > 1 || self) recursive_.insert(mod->functions[i].get());
