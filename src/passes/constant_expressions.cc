@@ -6,12 +6,10 @@
 namespace relay {
 
 bool ConstantExpressions::contains(const Expr& e) {
-  auto it = known_.find(e.get());
-  if (it != known_.end()) return it->second;
-  post_order(
-      e,
+  if (const bool* known = known_.find(e.get())) return *known;
+  post_order_if(
+      e, [&](const Node& n) { return !known_.contains(&n); },
       [&](const Node& n) {
-        if (known_.contains(&n)) return;
         bool constant = isa<ConstantNode>(&n);
         if (auto* c = as<CallNode>(&n)) {
           constant = is_pure_op_call(*c);

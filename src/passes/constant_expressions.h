@@ -1,9 +1,8 @@
 // Which expressions FoldConstant will compute.
 #pragma once
 
-#include <unordered_map>
-
 #include "ir/expr.h"
+#include "node/node_map.h"
 
 namespace relay {
 
@@ -14,7 +13,7 @@ class ConstantExpressions {
   bool contains(const Expr& e);
 
  private:
-  std::unordered_map<const Node*, bool> known_;
+  NodeMap<bool> known_;
 };
 
 }  // namespace relay

@@ -56,8 +56,8 @@ class RuleTable {
 
 class Simplifier : public Rewriter {
  public:
-  Simplifier(const Module& mod, const Function& f)
-      : Rewriter(family::expr | family::pattern), mod_(mod), f_(f) {}
+  Simplifier(const Function& f, LazyPurity& purity)
+      : Rewriter(family::expr | family::pattern), f_(f), purity_(purity) {}
 
   NodeRef pre(const NodeRef& node) override {
     auto* f = as<FunctionNode>(node);
@@ -94,13 +94,12 @@ class Simplifier : public Rewriter {
   // Whether everything in the function may be left out; found out when it is first asked.
   bool without_effects() {
     if (!without_effects_) {
-      Purity purity(mod_);
       bool all = true;
       post_order(
           f_,
           [&](const Node& n) {
             if (n.info().family == family::expr) {
-              all = all && purity.of_node(Expr(static_cast<const ExprNode*>(&n))).droppable();
+              all = all && purity_.of_node(Expr(static_cast<const ExprNode*>(&n))).droppable();
             }
           },
           family::expr | family::pattern);
@@ -109,15 +108,16 @@ class Simplifier : public Rewriter {
     return *without_effects_;
   }
 
-  const Module& mod_;
   const Function& f_;
+  LazyPurity& purity_;
   DFMatch match_;
   std::optional<bool> without_effects_;
 };
 
 Module run(const Module& mod, PassContext&) {
+  LazyPurity purity(mod);
   return map_functions(
-      mod, [&](const GlobalVar&, const Function& f) { return Simplifier(mod, f).apply(f); });
+      mod, [&](const GlobalVar&, const Function& f) { return Simplifier(f, purity).apply(f); });
 }
 
 }  // namespace
