@@ -4,6 +4,7 @@
 
 #include "ir/layout.h"
 #include "ir/op.h"
+#include "ir/views.h"
 #include "node/walk.h"
 #include "passes/calls.h"
 #include "passes/constant_expressions.h"
@@ -78,10 +79,7 @@ class Packing {
   // of layout, the weight's columns are changed instead.
   std::pair<Expr, Expr> in_order_of_data(const CallNode& c) {
     std::pair<Expr, Expr> as_is{c.args[0], c.args[1]};
-    const CallNode* at = as<CallNode>(c.args[0]);
-    while (at != nullptr && isa<OpNode>(at->op) && as<OpNode>(at->op)->row->reshape_only) {
-      at = as<CallNode>(at->args[0]);
-    }
+    auto* at = as<CallNode>(behind_views(c.args[0].get()));
     if (at == nullptr || Expr(at) == c.args[0] || !is_call_to(Expr(at), "layout_transform") ||
         !constants_.contains(c.args[1])) {
       return as_is;

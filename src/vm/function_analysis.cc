@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/diagnostic_codes.h"
+#include "ir/views.h"
 
 namespace relay::vm {
 
@@ -21,23 +22,8 @@ const FunctionNode* primitive_of(const CallNode& c) {
   return f != nullptr && f->is_primitive() ? f : nullptr;
 }
 
-namespace {
-
-// What the operators that only rename a shape were applied to.
-const Node* behind_views(const Expr& e) {
-  const Node* at = e.get();
-  for (auto* c = as<CallNode>(at); c != nullptr; c = as<CallNode>(at)) {
-    auto* op = as<OpNode>(c->op);
-    if (op == nullptr || !op->row->reshape_only) break;
-    at = c->args[0].get();
-  }
-  return at;
-}
-
-}  // namespace
-
 bool is_view(const FunctionNode& f) {
-  return f.params.size() == 1 && behind_views(f.body) == f.params[0].get();
+  return f.params.size() == 1 && behind_views(f.body.get()) == f.params[0].get();
 }
 
 Memory memory_of(const FunctionNode& f) {
@@ -46,7 +32,7 @@ Memory memory_of(const FunctionNode& f) {
   if (op == nullptr || op->row->memory == nullptr || has_open_size(f)) return Memory::Own;
   Memory memory = op->row->memory(*c);
   if (memory == Memory::Cut) {
-    bool plain = f.params.size() == 1 && behind_views(c->args[0]) == f.params[0].get();
+    bool plain = f.params.size() == 1 && behind_views(c->args[0].get()) == f.params[0].get();
     return plain ? memory : Memory::Own;
   }
   if (memory == Memory::Joined) {
