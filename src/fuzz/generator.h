@@ -100,6 +100,7 @@ class ExpressionSource {
   Expr draw_convolution(int budget);
   Expr draw_wide_convolution(int budget);
   Expr draw_branches(int budget);
+  Expr draw_attention(int budget);
   Expr draw_steps(int budget);
   Expr draw_sizes(const Type& type, int budget);
   Expr draw_epilogue(Expr e, size_t axis, int budget);

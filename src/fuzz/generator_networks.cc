@@ -89,6 +89,31 @@ Expr ExpressionSource::draw_wide_convolution(int budget) {
                                      {"kernel_layout", std::string("OIHW")}}));
 }
 
+// Attention as models write it, with at least as many queries as a vector has lanes.
+Expr ExpressionSource::draw_attention(int budget) {
+  const int64_t heads = random_.between(1, 2), queries = random_.between(16, 20),
+                keys = random_.between(2, 9), depth = random_.between(1, 4);
+  auto product = [&](const Expr& a, const Expr& b, bool transposed) {
+    return call("nn.batch_matmul", {a, b},
+                attrs_of("nn.batch_matmul", {{"transpose_b", transposed}}));
+  };
+  Expr query = draw(tensor_type({heads, queries, depth}, kFloat), budget / 3);
+  Expr key = draw(tensor_type({heads, keys, depth}, kFloat), budget / 3);
+  Expr value = draw(tensor_type({heads, keys, random_.between(1, 4)}, kFloat), budget / 3);
+  Expr scores = product(query, key, true);
+  if (random_.percent(60)) {
+    scores = call(random_.percent(50) ? "multiply" : "divide",
+                  {scores, constant(random_.percent(50) ? 0.5 : 3.0, kFloat)});
+  }
+  if (random_.percent(50)) {
+    auto one = [&](int64_t size) { return random_.percent(30) ? 1 : size; };
+    scores = call(
+        "add", {scores, leaf_constant(tensor_type({one(heads), one(queries), one(keys)}, kFloat))});
+  }
+  scores = call("nn.softmax", {scores}, attrs_of("nn.softmax", {{"axis", int64_t{-1}}}));
+  return product(scores, value, false);
+}
+
 // Two or three heavy operators of one input, with the same behind each, side by side.
 Expr ExpressionSource::draw_branches(int budget) {
   const int64_t rows = random_.between(1, 3), depth = random_.between(1, 4);
@@ -178,6 +203,7 @@ Expr ExpressionSource::draw_network(const Type& type, int budget) {
   if (wanted == nullptr || !wanted->const_shape() || budget < 6) return nullptr;
   if (random_.percent(15)) return adapt(draw_branches(budget), *wanted);
   if (random_.percent(types_.pitfalls() ? 16 : 8)) return adapt(draw_steps(budget), *wanted);
+  if (random_.percent(12)) return adapt(draw_attention(budget), *wanted);
   // Dear to evaluate.
   if (random_.percent(types_.pitfalls() ? 4 : 1)) {
     return adapt(draw_wide_convolution(budget), *wanted);

@@ -274,6 +274,16 @@ Module confuses_flags(const Module&, const Module& after) {
   });
 }
 
+// Weights of the keys that sum to their number instead of one.
+Module forgets_to_divide_weights(const Module&, const Module& after) {
+  return edited(after, [](const Expr& e) -> Expr {
+    if (!is_one_of(e, {"nn.attention"})) return nullptr;
+    auto* values = as<TensorTypeNode>(as<CallNode>(e)->args[2]->type);
+    const int64_t keys = values->const_shape()->at(2);
+    return call("multiply", {e, constant(static_cast<double>(keys), values->dtype)});
+  });
+}
+
 // ---- Fusion ------------------------------------------------------------------------------------
 
 // What stands inside primitive functions.
@@ -372,6 +382,8 @@ constexpr Fault kFaults[] = {
      adds_the_mean},
     {"transforms_weights_mirrored", "WinogradConvolution", "Rows of a window are upside down.",
      transforms_weights_mirrored},
+    {"forgets_to_divide_weights", "FuseAttention",
+     "The weights of the keys are not divided by their sum.", forgets_to_divide_weights},
     {"confuses_flags", "InferType", "A flag of an operator is read the wrong way round.",
      confuses_flags},
     {"swaps_inputs_of_backward_kernels", "AlternateOrder",

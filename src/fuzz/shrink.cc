@@ -105,7 +105,7 @@ class Shrinker {
         tries_left_(options.max_tries) {}
 
   Module run() {
-    while (drop_definitions() || narrow_main() || reduce_expressions() || drop_parameters() ||
+    while (drop_definitions() || narrow_functions() || reduce_expressions() || drop_parameters() ||
            reduce_sizes()) {
       if (tries_left_ <= 0) break;
     }
@@ -170,18 +170,25 @@ class Shrinker {
     return any;
   }
 
-  // @main becomes one of its parts, small ones first.
-  bool narrow_main() {
-    Function main = mod_->find("main");
+  // @main, or a function that nothing calls, becomes one of its parts, small ones first.
+  bool narrow_functions() {
+    bool any = false;
+    for (size_t i = 0; i < mod_->functions.size(); ++i) {
+      any |= narrow(mod_->global_vars[i]->name_hint, mod_->functions[i]);
+    }
+    return any;
+  }
+
+  bool narrow(const std::string& name, const Function& f) {
     VarSet params;
-    for (const Var& p : main->params) params.insert(p.get());
+    for (const Var& p : f->params) params.insert(p.get());
     std::vector<Expr> parts;
     post_order(
-        main->body,
+        f->body,
         [&](const Node& n) {
           if (n.info().family != family::expr || n.kind() == ExprKind::Op) return;
           Expr e(static_cast<const ExprNode*>(&n));
-          if (e == main->body || isa<FunctionNode>(e) || !e->type) return;
+          if (e == f->body || isa<FunctionNode>(e) || !e->type) return;
           if (isa<FuncTypeNode>(e->type) || isa<ConstantNode>(e) || isa<VarNode>(e)) return;
           parts.push_back(e);
         },
@@ -192,8 +199,8 @@ class Shrinker {
         continue;
       }
       if (accept([&] {
-            Function f = function(main->params, part, part->type, main->type_params, main->attrs);
-            return with_new_type("main", f);
+            return with_new_type(name,
+                                 function(f->params, part, part->type, f->type_params, f->attrs));
           })) {
         return true;
       }

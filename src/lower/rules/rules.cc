@@ -31,11 +31,13 @@ bool is_cheap(const Block& b) {
 }
 
 // Producers disappear into their consumers where that costs little, but for those with a part in a
-// computation that has a rule of its own.
+// computation that has a rule of its own. The last come first: then what a value goes into is in
+// one block already, and its uses there are one expression.
 int inline_producers(Schedule& s) {
   int count = 0;
-  for (const BlockRV& rv : s.get_blocks()) {
-    if (!s.has_block(rv.name)) continue;
+  std::vector<BlockRV> blocks = s.get_blocks();
+  for (size_t i = blocks.size(); i-- > 0;) {
+    const BlockRV& rv = blocks[i];
     Block b = s.block(rv);
     if (b->init || reduces(b) || b->writes.size() != 1 || s.is_output(b->writes[0]->buffer) ||
         !b->annotations.empty())

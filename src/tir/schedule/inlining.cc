@@ -1,4 +1,8 @@
 // Schedule steps compute_inline and reverse_compute_inline.
+#include <algorithm>
+#include <unordered_map>
+
+#include "node/structural.h"
 #include "tir/schedule/edit.h"
 
 namespace relay::tir {
@@ -12,7 +16,9 @@ const VarNode* plain_iter(const PrimExpr& index, const BlockNode& block) {
   return nullptr;
 }
 
-// Replaces loads of a buffer by an expression of their indices.
+// Replaces loads of a buffer by an expression of their indices. Loads of one element become one
+// expression: with a copy for each, a chain of operators that use a value twice would double with
+// every one of them.
 class LoadReplacer : public Rewriter {
  public:
   LoadReplacer(Buffer buffer, std::function<PrimExpr(const std::vector<PrimExpr>&)> value)
@@ -21,12 +27,24 @@ class LoadReplacer : public Rewriter {
         value_(std::move(value)) {}
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {
     auto* l = as<LoadNode>(rebuilt);
-    return l != nullptr && l->buffer == buffer_ ? NodeRef(value_(l->indices)) : rebuilt;
+    if (l == nullptr || !(l->buffer == buffer_)) return rebuilt;
+    uint64_t hash = 0;
+    for (const PrimExpr& i : l->indices) hash = hash_combine(hash, structural_hash(i));
+    auto [first, last] = made_.equal_range(hash);
+    auto same = std::find_if(first, last, [&](const auto& entry) {
+      return std::ranges::equal(entry.second.first, l->indices, [](const auto& a, const auto& b) {
+        return a == b || structural_equal(a, b);
+      });
+    });
+    if (same == last) same = made_.emplace(hash, std::pair(l->indices, value_(l->indices)));
+    return same->second.second;
   }
 
  private:
   Buffer buffer_;
   std::function<PrimExpr(const std::vector<PrimExpr>&)> value_;
+  // The indices of loads, by their hash, and what the loads became.
+  std::unordered_multimap<uint64_t, std::pair<std::vector<PrimExpr>, PrimExpr>> made_;
 };
 
 // Checks that the block stores, once for each element, a value at plain iteration variables (or

@@ -8,6 +8,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "node/walk.h"
 #include "tir/compute.h"
 
 namespace relay::tir {
@@ -259,6 +260,24 @@ TEST(Schedule, inlining_removes_the_intermediate) {
   Schedule r(matmul(3, 4, 5));
   r.reverse_compute_inline(r.get_block("E"));
   expect_same(matmul(3, 4, 5), r);
+}
+
+TEST(Schedule, inlining_what_is_used_twice_does_not_double_it) {
+  Tensor first = placeholder("A", f32, {index(4)}), last = first;
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    names.push_back("B" + std::to_string(i));
+    last =
+        compute(names.back(), {index(4)}, [&](const Indices& at) { return last(at) + last(at); });
+  }
+  PrimFunc f = create_prim_func("doubled", {first}, {last});
+  Schedule s(f);
+  names.pop_back();
+  for (size_t i = names.size(); i-- > 0;) s.compute_inline(s.get_block(names[i]));
+  int nodes = 0;
+  post_order(s.func()->body, [&](const Node&) { ++nodes; });
+  EXPECT_LT(nodes, 200);
+  expect_same(f, s);
 }
 
 TEST(Schedule, register_tile_of_a_matrix_product) {
