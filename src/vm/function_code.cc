@@ -155,7 +155,7 @@ void FunctionCompiler::emit_pattern(const Pattern& pattern, int32_t object_reg,
     const std::vector<Pattern>* parts = nullptr;
     if (auto* v = as<PatternVarNode>(p)) {
       places_[v->var.get()] = Place{Place::kRegister, reg, {}};
-      bind_dims(v->var);
+      bind_given_dims(v->var);
     } else if (auto* c = as<PatternConstructorNode>(p)) {
       b_.if_not_tag(reg, static_cast<int32_t>(c->constructor->tag), fail);
       parts = &c->patterns;
@@ -208,6 +208,10 @@ FunctionCompiler::Place FunctionCompiler::emit_value(const LetNode& l) {
     case ExprKind::RefRead: {
       int32_t r = b_.reg();
       b_.ref_read(r, object(as<RefReadNode>(e)->ref));
+      if (auto* t = as<TensorTypeNode>(e->type)) {
+        check_dims(
+            *t, l.var, [&] { return r; }, /*named=*/true);
+      }
       return Place{Place::kRegister, r, {}};
     }
     case ExprKind::RefWrite: {

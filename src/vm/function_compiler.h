@@ -124,10 +124,14 @@ class FunctionCompiler {
   // parameter has, off the arguments of the kernel that needs it. `tensor` gives its register.
   void bind_dims(const Var& v);
   void bind_dims(const TensorTypeNode& t, const std::function<int32_t()>& tensor);
-  void bind_field_dims(const Var& v);
-  // A tensor from outside has the sizes that follow from others, such as n + 1.
-  void check_dims(const TensorTypeNode& t, const Var& param,
-                  const std::function<int32_t()>& tensor);
+  void bind_field_dims(const Var& v, bool given = false);
+  // For what comes out of data or a reference, which may have been made elsewhere: sizes that are
+  // known are what they are called.
+  void bind_given_dims(const Var& v);
+  // A tensor from outside has the sizes that follow from others, such as n + 1; and those that just
+  // have a name, when asked.
+  void check_dims(const TensorTypeNode& t, const Var& param, const std::function<int32_t()>& tensor,
+                  bool named = false);
   // Ends the run with the message unless the comparison holds.
   void require(IntOp comparison, int32_t a, int32_t b, const std::string& otherwise,
                const Span& span);

@@ -54,7 +54,17 @@ void FunctionCompiler::bind_dims(const TensorTypeNode& t, const std::function<in
   }
 }
 
-void FunctionCompiler::bind_field_dims(const Var& v) {
+void FunctionCompiler::bind_given_dims(const Var& v) {
+  if (auto* t = as<TensorTypeNode>(v->type)) {
+    auto tensor = [&] { return static_cast<int32_t>(places_.at(v.get()).index); };
+    check_dims(*t, v, tensor, /*named=*/true);
+    bind_dims(*t, tensor);
+  } else {
+    bind_field_dims(v, /*given=*/true);
+  }
+}
+
+void FunctionCompiler::bind_field_dims(const Var& v, bool given) {
   if (!isa<TupleTypeNode>(v->type)) return;
   // The parts of the tuple, each with the part that it is a field of; -1: not loaded.
   struct Part {
@@ -77,7 +87,12 @@ void FunctionCompiler::bind_field_dims(const Var& v) {
   constexpr size_t kMaxParts = 10000;
   for (size_t i = 0; i < parts.size(); ++i) {
     const TypeNode* type = parts[i].type;
-    if (auto* t = as<TensorTypeNode>(type)) bind_dims(*t, [&] { return load(i); });
+    if (auto* t = as<TensorTypeNode>(type)) {
+      if (given)
+        check_dims(
+            *t, v, [&] { return load(i); }, /*named=*/true);
+      bind_dims(*t, [&] { return load(i); });
+    }
     auto* tuple = as<TupleTypeNode>(type);
     if (tuple == nullptr || parts.size() > kMaxParts) continue;
     for (size_t k = 0; k < tuple->fields.size(); ++k) {
@@ -91,10 +106,10 @@ void FunctionCompiler::bind_field_dims(const Var& v) {
 }
 
 void FunctionCompiler::check_dims(const TensorTypeNode& t, const Var& param,
-                                  const std::function<int32_t()>& tensor) {
+                                  const std::function<int32_t()>& tensor, bool named) {
   for (size_t axis = 0; axis < t.shape.size(); ++axis) {
     const Dim& d = t.shape[axis];
-    if (!isa<DimOpNode>(d)) continue;
+    if (!isa<DimOpNode>(d) && !(named && isa<DimVarNode>(d))) continue;
     bool known = true;
     post_order(
         d,

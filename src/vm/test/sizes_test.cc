@@ -280,5 +280,26 @@ def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) {
   EXPECT_EQ(program.bytecode.kernels.size(), 1u);
 }
 
+TEST(Sizes, tensors_in_data_from_outside_have_the_sizes_of_their_types) {
+  const std::string text =
+      "type Pair[A] { Pair(A, A) }\n"
+      "def @main[n: Dim](%p: Pair[Tensor[(n,), float32]]) {\n"
+      "  match (%p) { Pair(%a, %b) => %a + %b } }";
+  auto given = [](int64_t a, int64_t b) {
+    return std::vector<Value>{Value::adt(0, {floats_of({a}), floats_of({b})})};
+  };
+  EXPECT_EQ(both(text, given(3, 3)), "[-8, -6, -4]");
+  for (auto [a, b] : {std::pair{1000, 3}, std::pair{3, 1000}}) {
+    EXPECT_NE(failure(text, given(a, b)).find("E0607"), std::string::npos) << a << " " << b;
+  }
+  const std::string through_reference =
+      "def @main[n: Dim](%x: Tensor[(n,), float32], %r: ref(Tensor[(n,), float32])) { %x + "
+      "ref_read(%r) }";
+  EXPECT_EQ(both(through_reference, {floats_of({2}), Value::ref(floats_of({2}))}), "[-8, -6]");
+  EXPECT_NE(
+      failure(through_reference, {floats_of({1000}), Value::ref(floats_of({2}))}).find("E0607"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace relay
