@@ -54,7 +54,10 @@ Value* KernelBuilder::float_call(const std::string& name, DType d,
     return b_.CreateFDiv(llvm::ConstantFP::get(args[0]->getType(), 1.0),
                          unary(llvm::Intrinsic::sqrt, args[0]));
   }
-  if (Value* v = emit_math(b_, target_, name, args)) return v;
+  if (Value* v = emit_math(b_, target_, name, args)) {
+    auto limit = inline_limit(name);
+    return limit ? within(*limit, name, args[0], v) : v;
+  }
   // Approximations are of float32.
   if (name.starts_with("fast_")) return float_call(name.substr(5), d, args);
   if (name == "sigmoid") {
@@ -63,6 +66,14 @@ Value* KernelBuilder::float_call(const std::string& name, DType d,
     return b_.CreateFDiv(one, b_.CreateFAdd(one, e));
   }
   return per_lane(name, args);
+}
+
+Value* KernelBuilder::within(double limit, const std::string& name, Value* x, Value* y) {
+  Value* beyond =
+      b_.CreateFCmpOGT(unary(llvm::Intrinsic::fabs, x), llvm::ConstantFP::get(x->getType(), limit));
+  Value* any = x->getType()->isVectorTy() ? b_.CreateOrReduce(beyond) : beyond;
+  Value* far = guarded(any, x->getType(), [&] { return per_lane(name, {x}); });
+  return b_.CreateSelect(beyond, far, y);
 }
 
 Value* KernelBuilder::reduce_lanes(const std::string& name, DType d, Value* v) {

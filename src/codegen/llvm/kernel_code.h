@@ -191,6 +191,8 @@ class KernelBuilder {
   Value* unary(llvm::Intrinsic::ID id, Value* v);
   Value* call(const tir::CallNode& n);
   Value* float_call(const std::string& name, DType d, const std::vector<Value*>& args);
+  // y, but the library's value of the function in lanes where x is larger than the limit.
+  Value* within(double limit, const std::string& name, Value* x, Value* y);
   // All lanes combined into one value, halves first.
   Value* reduce_lanes(const std::string& name, DType d, Value* v);
   // x to a small constant power.

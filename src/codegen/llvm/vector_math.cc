@@ -11,6 +11,9 @@ namespace {
 
 using llvm::Value;
 
+// Up to here the quarter turns of an angle have 20 bits.
+constexpr double kLargestAngle = 1 << 20;
+
 class Math {
  public:
   Math(llvm::IRBuilder<>& b, const Target& target, llvm::Type* type)
@@ -181,6 +184,58 @@ class Math {
     return intrinsic(llvm::Intrinsic::copysign, {y, x});
   }
 
+  // The angle without its quarter turns, in [-pi/4, pi/4], and their number (its low bits), for
+  // |x| <= kLargestAngle. In float64, by pi/2 in two parts: the number times the first part is
+  // exact.
+  struct Angle {
+    Value* rest;
+    Value* quarters;
+  };
+  Angle reduced(Value* x) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    auto like = [&](llvm::Type* t) {
+      return vector == nullptr ? t : llvm::FixedVectorType::get(t, vector->getNumElements());
+    };
+    llvm::Type* f64 = like(b_.getDoubleTy());
+    auto wide = [&](double v) { return llvm::ConstantFP::get(f64, v); };
+    constexpr double kRounding = 6755399441055744.0;  // 1.5 * 2^52 leaves an integer in low bits
+    Value* angle = b_.CreateFPExt(x, f64);
+    Value* shifted = fma(angle, wide(0.63661977236758134308), wide(kRounding));
+    Value* count = b_.CreateFSub(shifted, wide(kRounding));
+    Value* rest = fma(count, wide(-1.57079632673412561417), angle);
+    rest = fma(count, wide(-6.07710050650619224932e-11), rest);
+    Value* bits = b_.CreateBitCast(shifted, like(b_.getInt64Ty()));
+    return {b_.CreateFPTrunc(rest, type_), b_.CreateTrunc(bits, int_type())};
+  }
+
+  // On [-pi/4, pi/4], by the polynomials of the Cephes library.
+  Value* sine_of_rest(Value* x) {
+    Value* z = b_.CreateFMul(x, x);
+    Value* p = polynomial(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1});
+    return fma(b_.CreateFMul(p, z), x, x);
+  }
+  Value* cosine_of_rest(Value* x) {
+    Value* z = b_.CreateFMul(x, x);
+    Value* p = polynomial(z, {2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2});
+    return fma(b_.CreateFMul(p, z), z, fma(z, c(-0.5), c(1.0)));
+  }
+  Value* bit_set(Value* v, uint32_t bit) { return b_.CreateICmpNE(b_.CreateAnd(v, i(bit)), i(0)); }
+
+  // sin(x + quarters * pi/2).
+  Value* sine(Value* x, uint32_t quarters) {
+    Angle angle = reduced(x);
+    Value* turns = b_.CreateAdd(angle.quarters, i(quarters));
+    Value* y =
+        b_.CreateSelect(bit_set(turns, 1), cosine_of_rest(angle.rest), sine_of_rest(angle.rest));
+    return b_.CreateSelect(bit_set(turns, 2), b_.CreateFNeg(y), y);
+  }
+  Value* tangent(Value* x) {
+    Angle angle = reduced(x);
+    Value *s = sine_of_rest(angle.rest), *co = cosine_of_rest(angle.rest);
+    Value* odd = bit_set(angle.quarters, 1);
+    return b_.CreateFDiv(b_.CreateSelect(odd, b_.CreateFNeg(co), s), b_.CreateSelect(odd, s, co));
+  }
+
  private:
   Math(llvm::IRBuilder<>& b, llvm::Type* type, bool scales) : b_(b), type_(type), scales_(scales) {}
 
@@ -201,10 +256,18 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   if (name == "tanh") return math.tanh(args[0]);
   if (name == "sigmoid") return math.sigmoid(args[0]);
   if (name == "erf") return math.erf(args[0]);
+  if (name == "sin") return math.sine(args[0], 0);
+  if (name == "cos") return math.sine(args[0], 1);
+  if (name == "tan") return math.tangent(args[0]);
   if (name == "fast_exp") return math.exp(args[0], true);
   if (name == "fast_tanh") return math.tanh_by_exp(args[0], true);
   if (name == "fast_erf") return math.fast_erf(args[0]);
   return nullptr;
+}
+
+std::optional<double> inline_limit(std::string_view name) {
+  if (name == "sin" || name == "cos" || name == "tan") return kLargestAngle;
+  return std::nullopt;
 }
 
 }  // namespace relay::codegen

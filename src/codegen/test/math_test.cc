@@ -21,7 +21,9 @@ long double sigmoid(long double x) { return 1.0L / (1.0L + expl(-x)); }
 const Function kFunctions[] = {
     {"exp", expl, 1.25, -87.0f, 88.7f},  {"log", logl, 1.0, 1e-37f, 1e30f},
     {"tanh", tanhl, 4.0, -20.0f, 20.0f}, {"sigmoid", sigmoid, 3.0, -80.0f, 80.0f},
-    {"erf", erfl, 2.0, -5.0f, 5.0f},     {"sin", sinl, 1.0, -1000.0f, 1000.0f},
+    {"erf", erfl, 2.0, -5.0f, 5.0f},     {"sin", sinl, 2.0, -1000.0f, 1000.0f},
+    {"cos", cosl, 2.0, -10.0f, 10.0f},   {"tan", tanl, 4.0, -100.0f, 100.0f},
+    {"sin", sinl, 2.0, -2e6f, 2e6f},     {"cos", cosl, 2.0, -1e30f, 1e30f},
     {"asinh", asinhl, 2.0, -9.0f, 9.0f},
 };
 
@@ -116,9 +118,10 @@ TEST(Math, special_values) {
       {"sigmoid", -inf, 0},   {"sigmoid", 0, 0.5f},    {"erf", inf, 1},       {"erf", -inf, -1},
       {"erf", 0, 0},          {"fast_exp", inf, inf},  {"fast_exp", -inf, 0}, {"fast_exp", 0, 1},
       {"fast_tanh", inf, 1},  {"fast_tanh", -inf, -1}, {"fast_tanh", 0, 0},   {"fast_erf", inf, 1},
-      {"fast_erf", -inf, -1}, {"fast_erf", 0, 0}};
-  for (const char* name :
-       {"exp", "log", "tanh", "sigmoid", "erf", "fast_exp", "fast_tanh", "fast_erf"})
+      {"fast_erf", -inf, -1}, {"fast_erf", 0, 0},      {"sin", 0, 0},         {"sin", inf, nan},
+      {"cos", 0, 1},          {"cos", -inf, nan},      {"tan", 0, 0},         {"tan", inf, nan}};
+  for (const char* name : {"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "fast_exp",
+                           "fast_tanh", "fast_erf"})
     cases.push_back({name, nan, nan});
   for (const Case& c : cases) {
     float got = run(c.name, std::vector<float>(16, c.x), 16, Target::native())[0];
