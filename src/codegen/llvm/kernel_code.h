@@ -184,6 +184,8 @@ class KernelBuilder {
   Value* select(const SelectNode& n);
   // The expression with its loads limited to the lanes of `mask`.
   Value* masked(const PrimExpr& e, Value* mask);
+  // Towards zero, to the nearest that the integer holds; NaN becomes zero.
+  Value* to_integer(Value* v, DType to);
   Value* cast_value(const CastNode& n);
 
   // ---- Calls

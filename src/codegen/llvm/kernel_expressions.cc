@@ -248,6 +248,30 @@ Value* KernelBuilder::masked(const PrimExpr& e, Value* mask) {
   return v;
 }
 
+Value* KernelBuilder::to_integer(Value* v, DType to) {
+  llvm::Type *t = value_type(to), *f = v->getType();
+  if (!f->isVectorTy()) {
+    return b_.CreateIntrinsic(
+        to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {t, f}, {v});
+  }
+  // The saturating intrinsic on vectors becomes code for each lane.
+  auto number = [&](double x) { return llvm::ConstantFP::get(f, x); };
+  const double low = to.is_int() ? -std::ldexp(1, to.bits - 1) : 0;
+  const double beyond = std::ldexp(1, to.is_int() ? to.bits - 1 : to.bits);
+  Value* x = b_.CreateSelect(b_.CreateFCmpUNO(v, v), number(0), v);
+  x = b_.CreateSelect(b_.CreateFCmpOLT(x, number(low)), number(low), x);
+  Value* large = b_.CreateFCmpOGE(x, number(beyond));
+  x = b_.CreateSelect(large, number(0), x);
+  // Narrow integers by way of those that the processor converts to.
+  llvm::Type* wide = to.bits < 32 ? lanes_of(b_.getInt32Ty(), f) : t;
+  bool is_signed = to.is_int() || to.bits < 32;
+  Value* y = is_signed ? b_.CreateFPToSI(x, wide) : b_.CreateFPToUI(x, wide);
+  auto bits = static_cast<unsigned>(to.bits);
+  llvm::APInt most =
+      to.is_int() ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
+  return b_.CreateSelect(large, llvm::ConstantInt::get(t, most), b_.CreateTrunc(y, t));
+}
+
 Value* KernelBuilder::cast_value(const CastNode& n) {
   DType from = n.value->dtype, to = n.dtype;
   Value* v = expr(n.value);
@@ -259,11 +283,7 @@ Value* KernelBuilder::cast_value(const CastNode& n) {
   }
   if (from.is_bool()) return to.is_floating() ? b_.CreateUIToFP(v, t) : b_.CreateZExt(v, t);
   if (from.is_floating() && to.is_floating()) return rounded(to, b_.CreateFPCast(v, t));
-  if (from.is_floating()) {
-    return b_.CreateIntrinsic(
-        to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {t, v->getType()},
-        {v});
-  }
+  if (from.is_floating()) return to_integer(v, to);
   if (to.is_floating())
     return rounded(to, from.is_int() ? b_.CreateSIToFP(v, t) : b_.CreateUIToFP(v, t));
   return b_.CreateIntCast(v, t, from.is_int());

@@ -145,10 +145,14 @@ TEST(Kernel, minimum_and_maximum_keep_nan) {
 }
 
 TEST(Kernel, float_to_integer_saturates_and_nan_is_zero) {
-  std::vector<float> a{1e20f, -1e20f, std::nanf(""), -1.9f, 1.9f, 300.0f, -300.0f, 127.5f};
+  std::vector<float> a{1e20f,         -1e20f,        std::nanf(""),  -1.9f,
+                       1.9f,          300.0f,        -300.0f,        127.5f,
+                       2147483648.0f, 2147483520.0f, -2147483648.0f, -2147483904.0f,
+                       4294967296.0f, 4294967040.0f, HUGE_VALF,      -HUGE_VALF};
   for (const Target& target : runnable_targets()) {
-    for (DType to : {DType::Int(8), DType::UInt(8), DType::Int(32), DType::Int(64)}) {
-      PrimFunc f = elementwise("saturate", f32, DType::Int(64), 8, 8, [&](PrimExpr x, PrimExpr) {
+    for (DType to : {DType::Int(8), DType::UInt(8), DType::Int(16), DType::UInt(16), DType::Int(32),
+                     DType::UInt(32), DType::Int(64)}) {
+      PrimFunc f = elementwise("saturate", f32, DType::Int(64), 16, 8, [&](PrimExpr x, PrimExpr) {
         return cast(DType::Int(64, x->dtype.lanes), cast(to.with_lanes(x->dtype.lanes), x));
       });
       auto c = run_elementwise<float, int64_t>(f, target, a, a, Side::Right);
