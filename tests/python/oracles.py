@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 import onnxruntime
 
+import relay
+
 # The promise for float32: the largest error, against the largest value of the output.
 SCALED_TOLERANCE = 1e-4
 
@@ -93,6 +95,25 @@ def assert_same_bits(got: list[np.ndarray], want: list[np.ndarray], what: str = 
             differ = np.flatnonzero(np.ravel(a) != np.ravel(b))
             raise AssertionError(f"{what} {i}: {differ.size} of {a.size} elements differ, "
                                  f"the first at {differ[:1]}")  # fmt: skip
+
+
+def assert_builds_agree(
+    model: onnx.ModelProto,
+    arguments: dict[str, np.ndarray],
+    builds: list[dict[str, object]],
+    what: str,
+    tolerance: float,
+) -> None:
+    """Fails unless the model, built with each of the options, agrees with ONNX Runtime, and all
+    builds give the same bits."""
+    mod, params = relay.frontend.from_onnx(model)
+    want = run_onnxruntime(model, arguments)
+    results = []
+    for options in builds:
+        exe = relay.build(mod, params=params, **options)
+        results.append(as_arrays(exe(**arguments)))
+        assert_agree(results[-1], want, what, tolerance)
+        assert_same_bits(results[0], results[-1], what)
 
 
 def diagnostic_code(error: BaseException) -> str | None:

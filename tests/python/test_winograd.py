@@ -13,8 +13,6 @@ import pytest
 from command_line import model, relay, value
 from onnx import helper, numpy_helper
 
-import relay as rl
-
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -74,24 +72,15 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees_with_onnxruntime(case):
-    made, arguments = case.build(), case.arguments()
-    mod, params = rl.frontend.from_onnx(made)
-    want = oracles.run_onnxruntime(made, arguments)
-    results = []
-    for threads in (1, 2):
-        exe = rl.build(mod, params=params, num_threads=threads)
-        results.append(oracles.as_arrays(exe(**arguments)))
-        oracles.assert_agree(results[-1], want, str(case), 1e-4)
-    oracles.assert_same_bits(*results, str(case))
+    threads = [{"num_threads": 1}, {"num_threads": 2}]
+    oracles.assert_builds_agree(case.build(), case.arguments(), threads, str(case), 1e-4)
 
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3"])
 def test_older_processors_code_agrees(target):
     case = Case(23, 17, residual=True)
-    made, arguments = case.build(), case.arguments()
-    mod, params = rl.frontend.from_onnx(made)
-    got = oracles.as_arrays(rl.build(mod, target=target, params=params)(**arguments))
-    oracles.assert_agree(got, oracles.run_onnxruntime(made, arguments), target, 1e-4)
+    build = [{"target": target}]
+    oracles.assert_builds_agree(case.build(), case.arguments(), build, target, 1e-4)
 
 
 def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
