@@ -1,5 +1,7 @@
 #include "ops/common.h"
 
+#include <algorithm>
+
 namespace relay::ops {
 
 std::string shape_text(const std::vector<Dim>& shape) {
@@ -134,6 +136,21 @@ std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t r
     return std::nullopt;
   }
   return out;
+}
+
+bool check_shape(RelationContext& ctx, const std::vector<int64_t>& shape) {
+  int64_t total = 1;
+  for (int64_t d : shape) {
+    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
+                 std::to_string(d)) ||
+        !require(ctx,
+                 !__builtin_mul_overflow(total, std::max<int64_t>(d, 1), &total) &&
+                     total < (int64_t{1} << 48),
+                 codes::type_overflow, "the shape is absurdly large")) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }

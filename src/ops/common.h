@@ -46,6 +46,9 @@ bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
              const std::string& message, const std::string& expected = {},
              const std::string& found = {});
 
+// Whether the numbers of an attribute are a shape that a machine can hold; fails in `ctx` when not.
+bool check_shape(RelationContext& ctx, const std::vector<int64_t>& shape);
+
 std::string shape_text(const std::vector<Dim>& shape);
 
 // ---- Computation

@@ -12,16 +12,7 @@ using relay::Type;
 
 Type init_type(RelationContext& ctx, DType fallback) {
   auto& a = ctx.attrs<InitOpAttrs>();
-  int64_t total = 1;
-  for (int64_t d : a.shape) {
-    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                 std::to_string(d)) ||
-        !require(ctx,
-                 !__builtin_mul_overflow(total, std::max<int64_t>(d, 1), &total) &&
-                     total < (int64_t{1} << 48),
-                 codes::type_overflow, "the shape is absurdly large"))
-      return nullptr;
-  }
+  if (!check_shape(ctx, a.shape)) return nullptr;
   return tensor_type(a.shape, is_set(a.dtype) ? a.dtype : fallback);
 }
 

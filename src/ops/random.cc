@@ -273,16 +273,7 @@ bool is_key(RelationContext& ctx) {
 Type key_type() { return tensor_type(std::vector<int64_t>{kKeyWords}, kWord); }
 
 Type with_key(RelationContext& ctx, const Ints& shape, DType dtype) {
-  int64_t total = 1;
-  for (int64_t d : shape) {
-    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                 std::to_string(d)) ||
-        !require(ctx,
-                 !__builtin_mul_overflow(total, std::max<int64_t>(d, 1), &total) &&
-                     total < (int64_t{1} << 48),
-                 codes::type_overflow, "the shape is absurdly large"))
-      return nullptr;
-  }
+  if (!check_shape(ctx, shape)) return nullptr;
   return tuple_type({key_type(), tensor_type(shape, dtype)});
 }
 
