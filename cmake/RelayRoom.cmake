@@ -8,6 +8,14 @@
 # a tree with only the lower rooms builds. tools/check_layers.py checks the includes themselves.
 include_guard(GLOBAL)
 
+# The definition of test::source_dir() (src/base/test/source_dir.h).
+set(RELAY_TEST_SOURCE_DIR "${PROJECT_BINARY_DIR}/source_dir.cc")
+file(CONFIGURE OUTPUT "${RELAY_TEST_SOURCE_DIR}" @ONLY CONTENT [[
+#include "base/test/source_dir.h"
+
+const char* relay::test::source_dir() { return "@PROJECT_SOURCE_DIR@"; }
+]])
+
 function(relay_room room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM" "DEPS;TEST_DEPS;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -42,10 +50,8 @@ function(relay_room room)
   endif()
 
   if(RELAY_TESTS AND tests)
-    add_executable(${room}_test ${tests})
+    add_executable(${room}_test ${tests} "${RELAY_TEST_SOURCE_DIR}")
     relay_compile_options(${room}_test)
-    target_compile_definitions(${room}_test PRIVATE
-      RELAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}" RELAY_BINARY_DIR="${PROJECT_BINARY_DIR}")
     foreach(dep IN ITEMS ${room} ${arg_DEPS} ${arg_TEST_DEPS})
       target_link_libraries(${room}_test PRIVATE "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
     endforeach()

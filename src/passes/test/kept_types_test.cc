@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/test/source_dir.h"
 #include "passes/pipelines.h"
 #include "passes/test/pass_test.h"
 
@@ -33,7 +34,7 @@ def @main[m: Dim](%x: Tensor[(m, 4), float32]) {
 std::vector<Program> programs() {
   register_ops();
   std::vector<Program> out{{"named sizes", infer_types(parse_module("named.relay", kNamedSizes))}};
-  std::filesystem::path folder = std::filesystem::path(RELAY_SOURCE_DIR) / "examples/language";
+  std::filesystem::path folder = std::filesystem::path(test::source_dir()) / "examples/language";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     std::ostringstream text;
     text << std::ifstream(file.path()).rdbuf();

@@ -1,11 +1,12 @@
 // Texts that once broke the parser, and mutations of programs with every construct.
 #include "base/test/replay.h"
+#include "base/test/source_dir.h"
 
 namespace relay {
 namespace {
 
 TEST(TextReplay, mutated_programs_are_refused_or_mean_something) {
-  test::replay(test::read_corpus(RELAY_SOURCE_DIR "/src/types/test/fuzz/text"),
+  test::replay(test::read_corpus(test::source_dir() + std::string("/src/types/test/fuzz/text")),
                {.rounds = 10'000,
                 .words = {"def @f",
                           "let %x = ",
