@@ -1,10 +1,11 @@
 """The code that is generated for the benchmark models, kernel by kernel, is the one that was agreed on.
 
-A refactoring proves itself here: nothing changes. A change that means to alter code runs this file with
-RELAY_UPDATE=1, and the difference of generated_code.json names the kernels that it altered; the commit says why.
+A refactoring proves itself here: nothing changes. A change that means to alter code runs this file
+with RELAY_UPDATE=1, and the difference of generated_code.json names the kernels that it altered;
+the commit says why.
 
-Targets are fixed descriptions, so the hashes do not depend on the machine. They are of the LLVM IR that code
-generation hands over and of the bytecode, which say the same for every patch release of LLVM 19.
+Targets are fixed descriptions, so the hashes do not depend on the machine. They are of the LLVM IR
+and of the bytecode.
 """
 
 import hashlib

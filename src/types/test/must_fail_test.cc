@@ -44,7 +44,8 @@ TEST(MustFail, each_program_is_refused_with_its_message) {
   register_ops();
   const bool update = std::getenv("RELAY_UPDATE") != nullptr;
   std::vector<fs::path> programs;
-  for (const auto& entry : fs::directory_iterator(test::source_dir() + std::string("/tests/must_fail"))) {
+  for (const auto& entry :
+       fs::directory_iterator(test::source_dir() + std::string("/tests/must_fail"))) {
     if (entry.path().extension() == ".relay") programs.push_back(entry.path());
   }
   std::ranges::sort(programs);
