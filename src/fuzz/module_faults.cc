@@ -4,11 +4,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/purity.h"
 #include "fuzz/faults.h"
 #include "fuzz/module_edits.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 
 namespace relay::fuzz {
 namespace {

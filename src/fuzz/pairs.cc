@@ -2,9 +2,9 @@
 
 #include <unordered_map>
 
+#include "analysis/purity.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 #include "types/infer.h"
 
 namespace relay::fuzz {

@@ -2,12 +2,12 @@
 
 #include <map>
 
+#include "analysis/calls.h"
+#include "analysis/constant_expressions.h"
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "ir/views.h"
 #include "node/walk.h"
-#include "passes/calls.h"
-#include "passes/constant_expressions.h"
 
 namespace relay {
 namespace {

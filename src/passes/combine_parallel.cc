@@ -4,14 +4,14 @@
 #include <map>
 #include <span>
 
+#include "analysis/calls.h"
+#include "analysis/constant_expressions.h"
+#include "analysis/output_channels.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/calls.h"
-#include "passes/constant_expressions.h"
-#include "passes/output_channels.h"
 
 namespace relay {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "analysis/purity.h"
 #include "node/node_map.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 
 namespace relay {
 namespace {

@@ -3,14 +3,14 @@
 #include <deque>
 #include <map>
 
+#include "analysis/fresh_names.h"
+#include "analysis/function_types.h"
+#include "analysis/retype.h"
+#include "analysis/specialize.h"
 #include "node/walk.h"
 #include "passes/entry_functions.h"
 #include "passes/eta_expand.h"
-#include "passes/fresh_names.h"
-#include "passes/function_types.h"
 #include "passes/lambda_lift.h"
-#include "passes/retype.h"
-#include "passes/specialize.h"
 
 namespace relay {
 namespace {

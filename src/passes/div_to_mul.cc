@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "analysis/calls.h"
 #include "node/walk.h"
-#include "passes/calls.h"
 
 namespace relay {
 namespace {

@@ -4,10 +4,10 @@
 #include <optional>
 #include <unordered_set>
 
+#include "analysis/calls.h"
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/calls.h"
 
 namespace relay {
 namespace {

@@ -4,12 +4,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/purity.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 
 namespace relay {
 namespace {

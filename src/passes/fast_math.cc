@@ -1,7 +1,7 @@
 #include "passes/fast_math.h"
 
+#include "analysis/calls.h"
 #include "node/walk.h"
-#include "passes/calls.h"
 
 namespace relay {
 namespace {

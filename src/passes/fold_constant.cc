@@ -4,11 +4,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/evaluate_constants.h"
+#include "analysis/known_match.h"
+#include "analysis/purity.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/evaluate_constants.h"
-#include "passes/known_match.h"
-#include "passes/purity.h"
 
 namespace relay {
 namespace {

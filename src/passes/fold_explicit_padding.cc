@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/calls.h"
 #include "ir/layout.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/calls.h"
 
 namespace relay {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <unordered_map>
 
+#include "analysis/calls.h"
+#include "analysis/constant_expressions.h"
+#include "analysis/output_channels.h"
 #include "node/walk.h"
-#include "passes/calls.h"
-#include "passes/constant_expressions.h"
-#include "passes/output_channels.h"
 
 namespace relay {
 namespace {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <unordered_map>
 
+#include "analysis/calls.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/calls.h"
 
 namespace relay {
 namespace {

@@ -4,11 +4,11 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analysis/components.h"
+#include "analysis/purity.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/components.h"
 #include "passes/entry_functions.h"
-#include "passes/purity.h"
 
 namespace relay {
 namespace {

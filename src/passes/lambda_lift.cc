@@ -3,9 +3,9 @@
 #include <optional>
 #include <vector>
 
+#include "analysis/closures.h"
+#include "analysis/fresh_names.h"
 #include "node/walk.h"
-#include "passes/closures.h"
-#include "passes/fresh_names.h"
 #include "passes/to_basic_block_normal_form.h"
 
 namespace relay {

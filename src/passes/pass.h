@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/evaluate_constants.h"
 #include "ir/module.h"
 
 namespace relay {
@@ -53,10 +54,6 @@ class PassInstrument {
   virtual void after(const Pass&, const Module& /*before*/, const Module& /*after*/,
                      std::chrono::nanoseconds) {}
 };
-
-// Computes a function without free variables on constants; the driver gives a fast one.
-using ConstantEvaluator =
-    std::function<std::vector<Tensor>(const Function& f, const std::vector<Tensor>& args)>;
 
 // What passes need to know of the machine (a summary of the target's description).
 struct TargetTraits {

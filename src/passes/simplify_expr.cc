@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "analysis/purity.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 #include "passes/simplify/rule.h"
 
 namespace relay {

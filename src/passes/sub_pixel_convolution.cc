@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/calls.h"
+#include "analysis/constant_expressions.h"
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "node/walk.h"
-#include "passes/calls.h"
-#include "passes/constant_expressions.h"
 #include "passes/winograd_convolution.h"
 
 namespace relay {

@@ -12,8 +12,8 @@
 // view across the Let for patterns. Inside a block sharing stays as it is.
 #pragma once
 
+#include "analysis/purity.h"
 #include "passes/pass.h"
-#include "passes/purity.h"
 
 namespace relay {
 

@@ -5,10 +5,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "analysis/fresh_names.h"
+#include "analysis/function_types.h"
 #include "node/walk.h"
 #include "passes/eta_expand.h"
-#include "passes/fresh_names.h"
-#include "passes/function_types.h"
 #include "passes/to_a_normal_form.h"
 
 namespace relay {

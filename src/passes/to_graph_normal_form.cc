@@ -2,11 +2,11 @@
 
 #include <vector>
 
+#include "analysis/purity.h"
 #include "ir/scope.h"
 #include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 
 namespace relay {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "analysis/calls.h"
+#include "analysis/constant_expressions.h"
 #include "ir/layout.h"
 #include "node/walk.h"
-#include "passes/calls.h"
-#include "passes/constant_expressions.h"
 
 namespace relay {
 namespace {

@@ -5,23 +5,17 @@
 #include <regex>
 
 #include "ir/op.h"
-#include "ir/text/text.h"
 #include "lower/interface/compute_rule.h"
-#include "ops/register_ops.h"
+#include "ops/test/parse.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/compute.h"
-#include "types/infer.h"
 
 namespace relay {
 namespace {
 
 using runtime::ObjectKind;
 using runtime::Value;
-
-Module parse(const std::string& text) {
-  register_ops();
-  return infer_types(parse_module("test.relay", "#[version = \"0.0.5\"]\n" + text));
-}
+using test::parse;
 
 Value scalar(int64_t n) { return Value(Tensor::scalar(n, DType::Int(32))); }
 

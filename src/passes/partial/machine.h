@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "analysis/purity.h"
 #include "passes/partial/fold.h"
 #include "passes/partial/unroll.h"
-#include "passes/purity.h"
 
 namespace relay::partial {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/components.h"
 #include "node/walk.h"
-#include "passes/components.h"
 
 namespace relay::partial {
 namespace {

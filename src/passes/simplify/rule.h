@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "passes/calls.h"
+#include "analysis/calls.h"
 #include "passes/pattern/dataflow_pattern.h"
 
 namespace relay::simplify {

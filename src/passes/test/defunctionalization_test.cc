@@ -1,7 +1,7 @@
 #include "passes/defunctionalization.h"
 
+#include "analysis/function_types.h"
 #include "node/walk.h"
-#include "passes/function_types.h"
 #include "passes/test/meaning_programs.h"
 #include "passes/test/pass_test.h"
 

@@ -1,6 +1,6 @@
 #include "passes/inline.h"
 
-#include "passes/purity.h"
+#include "analysis/purity.h"
 #include "passes/test/pass_test.h"
 
 namespace relay {

@@ -5,19 +5,14 @@
 
 #include <string>
 
-#include "ir/text/text.h"
 #include "node/structural.h"
-#include "ops/register_ops.h"
+#include "ops/test/parse.h"
 #include "passes/pass.h"
-#include "types/infer.h"
 #include "types/verify.h"
 
 namespace relay::pass_test {
 
-inline Module parse(const std::string& text) {
-  register_ops();
-  return infer_types(parse_module("test.relay", "#[version = \"0.0.5\"]\n" + text));
-}
+using test::parse;
 
 // Runs a pass whatever its level and verifies the result.
 inline Module apply(const Pass& pass, const Module& mod, PassContext ctx = {}) {

@@ -2,9 +2,9 @@
 
 #include <cmath>
 
+#include "analysis/calls.h"
 #include "eval/evaluator.h"
 #include "node/walk.h"
-#include "passes/calls.h"
 #include "passes/test/pass_test.h"
 
 namespace relay::pass_test {

@@ -9,21 +9,16 @@
 
 #include "codegen/llvm/codegen.h"
 #include "ir/text/print_value.h"
-#include "ir/text/text.h"
-#include "ops/register_ops.h"
+#include "ops/test/parse.h"
 #include "passes/pass.h"
 #include "passes/pipelines.h"
 #include "runtime/module.h"
 #include "tir/lower_loops.h"
-#include "types/infer.h"
 #include "vm/compile.h"
 
 namespace relay::vm_test {
 
-inline Module parse(const std::string& text) {
-  register_ops();
-  return infer_types(parse_module("test.relay", "#[version = \"0.0.5\"]\n" + text));
-}
+using test::parse;
 
 // A program and its bytecode; kernels are compiled as they are written, without a schedule.
 struct Compiled {

@@ -1,4 +1,4 @@
-#include "passes/calls.h"
+#include "analysis/calls.h"
 
 #include "ir/op.h"
 

@@ -1,7 +1,7 @@
-#include "passes/constant_expressions.h"
+#include "analysis/constant_expressions.h"
 
+#include "analysis/purity.h"
 #include "node/walk.h"
-#include "passes/purity.h"
 
 namespace relay {
 

@@ -1,13 +1,19 @@
 // The values of constant expressions, computed a piece at a time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
-#include "passes/pass.h"
+#include "ir/module.h"
 
 namespace relay {
+
+// Computes a function without free variables on constants; the driver gives a fast one.
+using ConstantEvaluator =
+    std::function<std::vector<Tensor>(const Function& f, const std::vector<Tensor>& args)>;
 
 // The bytes of a type of static tensors; nullopt when unknown or absurd.
 std::optional<int64_t> bytes_of(const Type& type);

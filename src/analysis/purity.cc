@@ -1,13 +1,13 @@
-#include "passes/purity.h"
+#include "analysis/purity.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/components.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
-#include "passes/components.h"
 
 namespace relay {
 

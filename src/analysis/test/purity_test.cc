@@ -1,6 +1,8 @@
-#include "passes/purity.h"
+#include "analysis/purity.h"
 
-#include "passes/test/pass_test.h"
+#include <gtest/gtest.h>
+
+#include "ops/test/parse.h"
 
 namespace relay {
 namespace {
@@ -16,7 +18,7 @@ constexpr const char* kMap =
 
 // The effects of @main's body.
 Effects effects(const std::string& text) {
-  Module mod = pass_test::parse(kMap + text);
+  Module mod = test::parse(kMap + text);
   return Purity(mod).of(mod->find("main")->body);
 }
 
@@ -30,9 +32,9 @@ TEST(Purity, tells_the_effects_apart) {
 }
 
 TEST(Purity, a_function_is_what_its_body_does) {
-  Module mod = pass_test::parse(std::string(kMap) +
-                                "def @main(%r: ref(float32)) {\n"
-                                "  let %f = fn () { ref_read(%r) }; %f }");
+  Module mod = test::parse(std::string(kMap) +
+                           "def @main(%r: ref(float32)) {\n"
+                           "  let %f = fn () { ref_read(%r) }; %f }");
   Purity purity(mod);
   const Function& main = mod->find("main");
   EXPECT_EQ(purity.of(main->body), Effects::none());

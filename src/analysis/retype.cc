@@ -1,4 +1,4 @@
-#include "passes/retype.h"
+#include "analysis/retype.h"
 
 #include "node/walk.h"
 

@@ -1,4 +1,4 @@
-#include "passes/evaluate_constants.h"
+#include "analysis/evaluate_constants.h"
 
 #include "node/walk.h"
 

@@ -1,8 +1,8 @@
-#include "passes/output_channels.h"
+#include "analysis/output_channels.h"
 
+#include "analysis/calls.h"
 #include "ir/layout.h"
 #include "ir/op.h"
-#include "passes/calls.h"
 
 namespace relay {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/components.h"
+#include "analysis/components.h"
 
 #include <algorithm>
 

@@ -17,10 +17,10 @@
 namespace relay {
 
 // The functions that `roots`, which have no type parameters, reach, as instances. A function
-// without type parameters keeps its name. The functions inside functions are lifted
-// (lambda_lift.h). Null when there is no end of instances (a function that calls itself with ever
-// larger types), or very many, or one would be for sizes: named dimensions are known when the
-// program runs.
+// without type parameters keeps its name. No function may stand inside another
+// (LambdaLift takes them out). Null when there is no end of instances (a function that calls itself
+// with ever larger types), or very many, or one would be for sizes: named dimensions are known when
+// the program runs.
 std::optional<Module> specialize(const Module& mod, const std::vector<std::string>& roots);
 
 }  // namespace relay

@@ -1,4 +1,4 @@
-#include "passes/closures.h"
+#include "analysis/closures.h"
 
 #include <algorithm>
 

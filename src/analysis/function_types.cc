@@ -1,4 +1,4 @@
-#include "passes/function_types.h"
+#include "analysis/function_types.h"
 
 #include <unordered_map>
 #include <vector>

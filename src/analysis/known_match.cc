@@ -1,4 +1,4 @@
-#include "passes/known_match.h"
+#include "analysis/known_match.h"
 
 #include <utility>
 #include <vector>

@@ -1,14 +1,14 @@
-#include "passes/specialize.h"
+#include "analysis/specialize.h"
 
 #include <algorithm>
 #include <deque>
 #include <map>
 #include <unordered_map>
 
+#include "analysis/fresh_names.h"
+#include "analysis/retype.h"
 #include "ir/type_params.h"
 #include "node/walk.h"
-#include "passes/fresh_names.h"
-#include "passes/retype.h"
 
 namespace relay {
 namespace {
