@@ -39,6 +39,9 @@ inline constexpr DiagnosticCode type_overflow{"E0213", "dimension overflow"};
 inline constexpr DiagnosticCode pass_unknown{"E0301", "unknown pass"};
 inline constexpr DiagnosticCode pass_broke_invariant{"E0302", "a pass broke an invariant"};
 inline constexpr DiagnosticCode pass_cancelled{"E0303", "compilation was cancelled"};
+inline constexpr DiagnosticCode compile_time_limit{"E0304", "compilation exceeds its time limit"};
+inline constexpr DiagnosticCode compile_memory_limit{"E0305",
+                                                     "compilation exceeds its memory limit"};
 
 // E04xx: lowering and code generation.
 inline constexpr DiagnosticCode lower_unsupported{"E0401", "not supported by the compiler"};
@@ -73,6 +76,7 @@ inline constexpr DiagnosticCode artifact_cpu{"E0610", "artifact for another CPU"
 inline constexpr DiagnosticCode artifact_io{"E0611", "artifact cannot be read or written"};
 inline constexpr DiagnosticCode run_no_function{"E0612", "no such function"};
 inline constexpr DiagnosticCode bytecode_invalid{"E0613", "invalid bytecode"};
+inline constexpr DiagnosticCode run_time_limit{"E0615", "a run exceeds its time limit"};
 
 // E07xx: driver, options and command line.
 inline constexpr DiagnosticCode driver_file{"E0701", "file cannot be read"};

@@ -3,9 +3,12 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/budget.h"
 
 namespace relay {
 
@@ -16,6 +19,7 @@ void for_each_parallel(size_t count, int threads, const std::function<void(size_
   auto loop = [&] {
     for (size_t i = next++; i < count; i = next++) {
       try {
+        check_budget_now();
         work(i);
       } catch (...) {
         std::lock_guard<std::mutex> lock(mutex);
@@ -24,11 +28,22 @@ void for_each_parallel(size_t count, int threads, const std::function<void(size_
       }
     }
   };
+  const BudgetScope* budget = current_budget();
+  auto help = [&] {
+    BudgetShare share(budget);
+    loop();
+  };
   std::vector<std::thread> helpers;
   try {
-    for (int t = 1; t < threads && static_cast<size_t>(t) < count; ++t) helpers.emplace_back(loop);
+    for (int t = 1; t < threads && static_cast<size_t>(t) < count; ++t) {
+      // Room first: a thread that runs already has to get its place.
+      helpers.reserve(helpers.size() + 1);
+      helpers.emplace_back(help);
+    }
   } catch (const std::system_error&) {
     // The system gives no more threads; those that there are do the work.
+  } catch (const std::bad_alloc&) {
+    // Nor the memory for one.
   }
   loop();
   for (std::thread& t : helpers) t.join();
