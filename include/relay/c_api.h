@@ -108,6 +108,17 @@ RELAY_API relay_status relay_session_set_input(relay_session* session, size_t in
 RELAY_API relay_status relay_session_set_input_dlpack(relay_session* session, size_t index,
                                                       void* dl_managed_tensor);
 
+/* What a run may take; 0 is no limit. A run that would take more ends with RELAY_RUNTIME_ERROR, and the
+ * session can run again. Time is looked at between kernels, calls and jumps. */
+typedef struct relay_limits {
+  int64_t fuel;         /* calls and jumps */
+  int64_t memory_bytes; /* held at once: values, frames, working memory */
+  double seconds;
+} relay_limits;
+
+/* The limits of the session's further runs; NULL for none, as at first. */
+RELAY_API relay_status relay_session_set_limits(relay_session* session, const relay_limits* limits);
+
 /* Runs the function. All inputs must have been set; they stay set. */
 RELAY_API relay_status relay_session_run(relay_session* session);
 

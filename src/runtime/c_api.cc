@@ -1,6 +1,10 @@
 // The C interface on top of Module: status codes for exceptions, indices checked.
 #include "relay/c_api.h"
 
+#include <pthread.h>
+
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
 #include <vector>
@@ -26,18 +30,52 @@ struct relay_session {
   const relay::runtime::Function* function;
   std::vector<Tensor> inputs;
   std::vector<Tensor> outputs;
+  relay::runtime::RunOptions options;
 };
 
 namespace {
 
-thread_local std::string last_error;
+constexpr const char* kOutOfMemory = "out of memory";
+
+// The message of each thread. It hangs on a key, because to register the destructor of a thread-local
+// variable ends the process when memory is short.
+class LastError {
+ public:
+  LastError() : valid_(pthread_key_create(&key_, release) == 0) {}
+  // The code of `release` may go away with the library.
+  ~LastError() {
+    if (valid_) pthread_key_delete(key_);
+  }
+
+  // Without memory the message says so.
+  void set(const char* text) noexcept {
+    if (!valid_) return;
+    void* before = pthread_getspecific(key_);
+    char* copy = strdup(text);
+    bool set = pthread_setspecific(key_, copy != nullptr ? copy : kOutOfMemory) == 0;
+    release(set ? before : copy);
+  }
+  const char* get() const noexcept {
+    auto* text = valid_ ? static_cast<const char*>(pthread_getspecific(key_)) : nullptr;
+    return text != nullptr ? text : "";
+  }
+
+ private:
+  static void release(void* text) {
+    if (text != static_cast<const void*>(kOutOfMemory)) std::free(text);
+  }
+
+  pthread_key_t key_{};
+  bool valid_;
+};
+
+LastError& last_error() {
+  static LastError error;
+  return error;
+}
 
 relay_status failed(relay_status status, const char* text) noexcept {
-  try {
-    last_error = text;
-  } catch (...) {
-    last_error.clear();
-  }
+  last_error().set(text);
   return status;
 }
 
@@ -52,7 +90,7 @@ relay_status guarded(F&& f) noexcept {
   } catch (const relay::RuntimeError& error) {
     return failed(RELAY_RUNTIME_ERROR, error.what());
   } catch (const std::bad_alloc&) {
-    return failed(RELAY_RUNTIME_ERROR, "out of memory");
+    return failed(RELAY_RUNTIME_ERROR, kOutOfMemory);
   } catch (const std::exception& error) {
     return failed(RELAY_INTERNAL_ERROR, error.what());
   } catch (...) {
@@ -94,7 +132,7 @@ extern "C" {
 
 int32_t relay_api_version(void) { return RELAY_C_API_VERSION; }
 
-const char* relay_last_error(void) { return last_error.c_str(); }
+const char* relay_last_error(void) { return last_error().get(); }
 
 relay_status relay_module_load(const char* path, int32_t num_threads, relay_module** module) {
   return guarded([&] {
@@ -144,7 +182,7 @@ relay_status relay_session_create(relay_module* module, const char* function,
     need(session, "session");
     *session = nullptr;
     const relay::runtime::Function& f = module->module.function(function);
-    *session = new relay_session{module->module, &f, std::vector<Tensor>(f.params.size()), {}};
+    *session = new relay_session{module->module, &f, std::vector<Tensor>(f.params.size()), {}, {}};
   });
 }
 
@@ -241,11 +279,25 @@ relay_status relay_session_set_input_dlpack(relay_session* session, size_t index
   });
 }
 
+relay_status relay_session_set_limits(relay_session* session, const relay_limits* limits) {
+  return guarded([&] {
+    need(session, "session");
+    relay_limits given = limits != nullptr ? *limits : relay_limits{};
+    if (given.fuel < 0 || given.memory_bytes < 0 || !(given.seconds >= 0)) {
+      wrong("a limit is negative or not a number");
+    }
+    session->options.fuel = given.fuel > 0 ? given.fuel : -1;
+    session->options.memory_limit = given.memory_bytes > 0 ? given.memory_bytes : -1;
+    session->options.time_limit = given.seconds;
+  });
+}
+
 relay_status relay_session_run(relay_session* session) {
   return guarded([&] {
     need(session, "session");
     session->outputs.clear();
-    session->outputs = session->module.run(session->function->name, session->inputs);
+    session->outputs =
+        session->module.run(session->function->name, session->inputs, session->options);
   });
 }
 

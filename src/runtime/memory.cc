@@ -82,6 +82,7 @@ void* Scratch::allocate(int64_t bytes) noexcept {
   if (bytes < 0 || static_cast<uint64_t>(bytes) > kMaxBytes) return nullptr;
   size_t size = round_up(std::max<size_t>(static_cast<size_t>(bytes), 1), kAlignment);
   size_t begin = used_.fetch_add(size, std::memory_order_relaxed);
+  if (begin + size > limit_) return nullptr;
   if (begin + size <= block_.size()) return block_.data() + begin;
   try {
     std::lock_guard lock(mutex_);

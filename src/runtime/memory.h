@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <vector>
 
@@ -65,6 +66,10 @@ class Scratch {
   // 64-byte aligned, uninitialised; null when memory is exhausted or the size is absurd. Valid
   // until `reset`.
   void* allocate(int64_t bytes) noexcept;
+  // How many bytes a kernel gets at most; negative: any number.
+  void limit(int64_t bytes) {
+    limit_ = bytes < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(bytes);
+  }
   // Frees what was allocated since the last reset. Not during a kernel.
   void reset() {
     if (used_.load(std::memory_order_relaxed) != 0) reset_slow();
@@ -77,6 +82,7 @@ class Scratch {
 
   Pages block_;
   std::atomic<size_t> used_{0};
+  size_t limit_ = std::numeric_limits<size_t>::max();
   std::mutex mutex_;
   std::vector<Pages> extra_;
   int poison_ = -1;

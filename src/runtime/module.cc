@@ -253,19 +253,26 @@ struct Module::Impl {
   std::mutex mutex;
   std::shared_ptr<ThreadPool> pool;
   std::vector<std::unique_ptr<ExecutionContext>> idle;
+  size_t num_contexts = 0;  // idle and borrowed
 
   // A context that no other run uses; made when all are in use. After a fork the pool of the
   // parent process is replaced.
   std::unique_ptr<ExecutionContext> borrow() {
     std::lock_guard lock(mutex);
     if (!pool->usable()) pool = ThreadPool::shared(num_threads);
-    if (idle.empty()) return std::make_unique<ExecutionContext>(pool);
+    if (idle.empty()) {
+      auto made = std::make_unique<ExecutionContext>(pool);
+      // Room for each that there is: to give one back cannot fail.
+      idle.reserve(num_contexts + 1);
+      ++num_contexts;
+      return made;
+    }
     std::unique_ptr<ExecutionContext> context = std::move(idle.back());
     idle.pop_back();
     if (context->pool() != pool) context->set_pool(pool);
     return context;
   }
-  void give_back(std::unique_ptr<ExecutionContext> context) {
+  void give_back(std::unique_ptr<ExecutionContext> context) noexcept {
     std::lock_guard lock(mutex);
     idle.push_back(std::move(context));
   }

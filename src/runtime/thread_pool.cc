@@ -10,6 +10,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <new>
 #include <system_error>
 
 #include "runtime/cpu.h"
@@ -99,15 +100,18 @@ struct ThreadPool::Worker {
 ThreadPool::ThreadPool(int num_threads) {
   note_fork();
   process_ = process_generation.load(std::memory_order_relaxed);
-  for (int t = 1; t < num_threads; ++t) {
-    auto worker = std::make_unique<Worker>();
-    Worker& ref = *worker;
-    try {
-      worker->thread = std::thread([this, &ref] { work(ref); });
-    } catch (const std::system_error&) {
-      break;
+  try {
+    // Room first: a worker that runs has its place already.
+    workers_.reserve(static_cast<size_t>(std::max(num_threads, 1) - 1));
+    for (int t = 1; t < num_threads; ++t) {
+      auto worker = std::make_unique<Worker>();
+      worker->thread = std::thread([this, &ref = *worker] { work(ref); });
+      workers_.push_back(std::move(worker));
     }
-    workers_.push_back(std::move(worker));
+  } catch (const std::system_error&) {
+    // The system gives no more threads.
+  } catch (const std::bad_alloc&) {
+    // Nor the memory for one.
   }
 }
 
@@ -126,8 +130,9 @@ ThreadPool::~ThreadPool() {
 }
 
 std::shared_ptr<ThreadPool> ThreadPool::shared(int num_threads) {
-  static std::mutex mutex;
-  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  // Never destroyed: threads may still ask while the process ends.
+  static auto& mutex = *new std::mutex;
+  static auto& pools = *new std::map<int, std::weak_ptr<ThreadPool>>;
   if (num_threads <= 0) num_threads = available_threads();
   num_threads = std::min(num_threads, 1024);
   std::lock_guard lock(mutex);

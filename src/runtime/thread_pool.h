@@ -26,7 +26,7 @@ namespace relay::runtime {
 class ThreadPool {
  public:
   // A pool for regions of up to `num_threads` chunks, with num_threads - 1 workers. When the
-  // system refuses a thread the pool is smaller; it never fails.
+  // system refuses a thread, or the memory for it, the pool is smaller; it never fails.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -1,5 +1,7 @@
 #include "runtime/core/object.h"
 
+#include <pthread.h>
+
 #include <cstddef>
 #include <cstdlib>
 #include <mutex>
@@ -36,7 +38,7 @@ struct Pool {
   FreeCell* heads[kClasses];
   uint32_t counts[kClasses];
   ObjectCounts live;
-  bool closed;
+  enum State : uint8_t { unused, open, closed } state;
 };
 
 // Zero-initialised and trivially destructible: objects may still be freed while the thread's
@@ -45,16 +47,36 @@ struct Pool {
 // so it is reached without a call.
 [[gnu::tls_model("initial-exec")]] thread_local constinit Pool pool{};
 
-struct PoolCloser {
-  bool used = false;
+// Frees the lists of a thread that ends. A key, and not a variable with a destructor: to register one
+// of those ends the process when memory is short, while a key says that it cannot.
+class PoolCloser {
+ public:
+  PoolCloser() : valid_(pthread_key_create(&key_, close) == 0) {}
+  // The code of `close` may go away with the library.
   ~PoolCloser() {
-    pool.closed = true;
+    if (valid_) pthread_key_delete(key_);
+    close(nullptr);
+  }
+  bool register_thread() { return valid_ && pthread_setspecific(key_, &pool) == 0; }
+
+ private:
+  static void close(void*) {
+    pool.state = Pool::closed;
     for (FreeCell*& head : pool.heads) {
       while (head != nullptr) std::free(std::exchange(head, head->next));
     }
   }
+
+  pthread_key_t key_{};
+  bool valid_;
 };
-thread_local PoolCloser pool_closer;
+
+// Whether this thread keeps blocks, from its first one on.
+bool open_pool() {
+  static PoolCloser closer;
+  if (pool.state == Pool::unused && closer.register_thread()) pool.state = Pool::open;
+  return pool.state == Pool::open;
+}
 
 size_t cell_bytes(ObjectKind kind, uint32_t count) {
   if (kind == ObjectKind::ref) count += 2;  // its links
@@ -126,12 +148,11 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
 
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
   size_t size_class = class_of(bytes, cache_line);
-  if (size_class >= kClasses || pool.closed || pool.counts[size_class] >= kMaxPooled) {
+  if (size_class >= kClasses || pool.counts[size_class] >= kMaxPooled ||
+      (pool.state != Pool::open && !open_pool())) {
     std::free(memory);
     return;
   }
-  // The first touch registers the closer with this thread.
-  pool_closer.used = true;
   auto* cell = static_cast<FreeCell*>(memory);
   cell->next = pool.heads[size_class];
   pool.heads[size_class] = cell;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -335,6 +336,36 @@ TEST_F(ArtifactTest, c_api_runs_a_model) {
   EXPECT_EQ(relay_session_run(session), RELAY_OK) << relay_last_error();
   EXPECT_EQ(relay_session_output(session, 0, &y), RELAY_OK);
   EXPECT_EQ(static_cast<const float*>(y.data)[7], 300);
+  relay_session_free(session);
+}
+
+TEST_F(ArtifactTest, c_api_limits_runs) {
+  write_artifact_file(contents(), path("m.so"));
+  relay_module* module = nullptr;
+  relay_session* session = nullptr;
+  ASSERT_EQ(relay_module_load(path("m.so").c_str(), 0, &module), RELAY_OK) << relay_last_error();
+  ASSERT_EQ(relay_session_create(module, "main", &session), RELAY_OK);
+  relay_module_free(module);
+  float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  relay_tensor_type type;
+  EXPECT_EQ(relay_session_input_info(session, 0, nullptr, &type), RELAY_OK);
+  EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_OK);
+  relay_limits limits = {1, 1 << 20, 60};
+  EXPECT_EQ(relay_session_set_limits(session, &limits), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_OK) << relay_last_error();
+  limits.memory_bytes = 40;
+  EXPECT_EQ(relay_session_set_limits(session, &limits), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_RUNTIME_ERROR);
+  EXPECT_NE(std::string(relay_last_error()).find("E0604"), std::string::npos) << relay_last_error();
+  limits = {0, 0, 1e-9};
+  EXPECT_EQ(relay_session_set_limits(session, &limits), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_OK) << "too short to be looked at";
+  for (relay_limits wrong : {relay_limits{-1, 0, 0}, {0, -1, 0}, {0, 0, -1}, {0, 0, NAN}}) {
+    EXPECT_EQ(relay_session_set_limits(session, &wrong), RELAY_USER_ERROR);
+  }
+  EXPECT_EQ(relay_session_set_limits(session, nullptr), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_OK) << relay_last_error();
+  EXPECT_EQ(relay_session_set_limits(nullptr, nullptr), RELAY_USER_ERROR);
   relay_session_free(session);
 }
 

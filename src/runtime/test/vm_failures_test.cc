@@ -1,6 +1,9 @@
 // What a run refuses, and how it says so.
+#include <chrono>
 #include <functional>
+#include <thread>
 
+#include "base/budget.h"
 #include "runtime/test/vm_program.h"
 
 namespace relay::runtime {
@@ -131,6 +134,78 @@ TEST_F(VmTest, must_fail_E0606_fuel) {
   RunOptions options;
   options.fuel = 1000;
   fails("E0606", {}, options);
+}
+
+TEST_F(VmTest, must_fail_E0615_time_of_a_loop_and_of_kernels) {
+  for (bool slow : {false, true}) {
+    program.functions.clear();
+    FunctionBuilder f("main");
+    f.returns_tuple();
+    auto loop = f.label();
+    f.bind(loop);
+    if (slow) f.invoke_kernel(kStrange, {});
+    f.jump(loop);
+    f.ret_outputs();
+    put(std::move(f));
+    kernels[kStrange] = [](void* const*, const int64_t*, const relay_kernel_context*) -> int32_t {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return 0;
+    };
+    RunOptions options;
+    options.time_limit = 0.05;
+    auto begin = std::chrono::steady_clock::now();
+    fails("E0615", {}, options);
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    EXPECT_GE(took.count(), 0.05);
+    EXPECT_LT(took.count(), 0.5);
+    // The limits of the thread are those of its runs.
+    BudgetScope scope({.seconds = 0.05});
+    fails("E0304");
+  }
+}
+
+TEST_F(VmTest, must_fail_E0606_fuel_under_a_time_limit) {
+  for (int64_t fuel : {0, 1, 4095, 4096, 4097, 10000}) {
+    program.functions.clear();
+    FunctionBuilder f("main");
+    int32_t n = f.param("n", kScalar);
+    f.result("n", kScalar);
+    int32_t i = f.int_reg(), one = f.int_reg(), r = f.reg();
+    auto loop = f.label(), end = f.label();
+    f.load_scalar(i, DType::Int(64), Operand::reg(n));
+    f.load_int(one, 1);
+    f.bind(loop);
+    f.if_zero(i, end);
+    f.int_op(IntOp::sub, i, i, one);
+    f.jump(loop);
+    f.bind(end);
+    f.box(r, i, DType::Int(64));
+    f.ret(r);
+    put(std::move(f));
+    RunOptions options;
+    options.time_limit = 1000;
+    // The call of main, a jump for each step, and the one out of the loop.
+    options.fuel = fuel + 2;
+    EXPECT_EQ(module().run("main", std::vector<Tensor>{integer(fuel)}, options).size(), 1u) << fuel;
+    options.fuel = fuel + 1;
+    fails("E0606", {integer(fuel)}, options);
+  }
+}
+
+TEST_F(VmTest, must_fail_E0604_working_memory_of_a_kernel) {
+  FunctionBuilder f("main");
+  dynamic_copy(f);
+  put(std::move(f));
+  RunOptions options;
+  Tensor x = Tensor::zeros(DType::Float(32), {1 << 16});
+  options.memory_limit = 1 << 20;
+  EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
+  options.memory_limit = (1 << 18) + 4096;
+  EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
+  kernels[kCopy] = [](void* const*, const int64_t*, const relay_kernel_context* ctx) -> int32_t {
+    return ctx->scratch(ctx, 1 << 19) == nullptr ? RELAY_KERNEL_OUT_OF_MEMORY : 0;
+  };
+  fails("E0604", {x}, options);
 }
 
 TEST_F(VmTest, must_fail_E0607_fatal_and_match) {

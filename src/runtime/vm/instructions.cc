@@ -132,6 +132,8 @@ void Interpreter::invoke_closure(const Instruction& in) {
 
 void Interpreter::stage_args(const Instruction& in, Slot* r) {
   const int32_t* list = frame().function->lists.data() + in.b;
+  // Room first: what is taken out of a register has to have a place.
+  c_.args_.reserve(c_.args_.size() + in.count);
   for (uint32_t n = 0; n < in.count; ++n) c_.args_.push_back(take_entry(r, list[n]));
 }
 
@@ -141,6 +143,7 @@ const Function& Interpreter::stage_closure(const Instruction& in, Slot* r) {
   if (callee.params.size() != size_t{closure->count} + in.count) {
     misuse("a closure is called with a wrong number of arguments");
   }
+  c_.args_.reserve(c_.args_.size() + closure->count);
   for (uint32_t n = 0; n < closure->count; ++n) {
     retain_value(closure->fields[n]);
     c_.args_.push_back(closure->fields[n]);

@@ -147,7 +147,10 @@ class Interpreter {
   std::string text(int32_t index) const {
     return index >= 0 ? program_.strings[static_cast<size_t>(index)] : std::string();
   }
-  [[noreturn]] void out_of_fuel() const;
+  // Calls and jumps until `out_of_fuel`, out of those that are left.
+  void refuel();
+  // Looks at the limits; goes on when none is reached.
+  void out_of_fuel();
   [[noreturn]] void stop(std::string message, int32_t place) const;
   Value execute();
 
@@ -157,7 +160,9 @@ class Interpreter {
   const RunOptions& options_;
   relay_kernel_context kernel_context_{};
   int64_t bytes_before_ = 0;
-  int64_t fuel_;
+  const bool budgeted_;  // the thread has limits: somebody looks at the clock now and then
+  int64_t fuel_left_;    // calls and jumps beyond those of fuel_
+  int64_t fuel_ = 0;
 };
 
 inline void Interpreter::push_frame(const Function& function, const Instruction* call) {

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "base/budget.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"
 
@@ -78,6 +79,8 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   c_.scratch_.reset();
   if (code != 0) [[unlikely]]
     kernel_failed(kernel, code);
+  if (budgeted_) [[unlikely]]
+    check_budget_after_work();
 }
 
 // Fills the outputs, but not where they share memory with an input (in-place operation), or with

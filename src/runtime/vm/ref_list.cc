@@ -1,6 +1,7 @@
 #include "runtime/vm/ref_list.h"
 
 #include <algorithm>
+#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -58,7 +59,11 @@ struct RefList::Collector {
 
 RefList::~RefList() {
   if (head_ == nullptr) return;
-  collect(true);
+  try {
+    collect(true);
+  } catch (const std::bad_alloc&) {
+    // Without memory to tell what is garbage, cycles stay.
+  }
   unlink_all_refs(head_);
   release(head_);
 }

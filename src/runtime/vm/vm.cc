@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/budget.h"
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"
@@ -26,7 +27,9 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
       program_(program),
       kernels_(kernels),
       options_(options),
-      fuel_(options.fuel >= 0 ? options.fuel : std::numeric_limits<int64_t>::max()) {
+      budgeted_(current_budget() != nullptr),
+      fuel_left_(options.fuel >= 0 ? options.fuel : std::numeric_limits<int64_t>::max()) {
+  refuel();
   int threads = c_.pool_->num_threads();
   if (options.num_threads > 0) threads = std::min(threads, options.num_threads);
   kernel_context_.abi_version = RELAY_KERNEL_ABI_VERSION;
@@ -43,6 +46,7 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   kernel_context_.runtime = &c_;
   bytes_before_ = thread_object_bytes();
   if (options.poison) c_.scratch_.poison(*options.poison);
+  c_.scratch_.limit(options.memory_limit);
 }
 
 Interpreter::~Interpreter() {
@@ -133,10 +137,22 @@ void Interpreter::misuse(const char* what) {
                 "model again"));
 }
 
-void Interpreter::out_of_fuel() const {
-  fail_run(codes::run_out_of_fuel,
-           "the run exceeds its limit of " + std::to_string(options_.fuel) + " calls and jumps",
-           "raise the limit, or look for a loop without end");
+void Interpreter::refuel() {
+  // Some tens of microseconds of the shortest instructions.
+  constexpr int64_t kBetweenLooks = 4096;
+  fuel_ = budgeted_ ? std::min(fuel_left_, kBetweenLooks) : fuel_left_;
+  fuel_left_ -= fuel_;
+}
+
+void Interpreter::out_of_fuel() {
+  if (fuel_left_ == 0) {
+    fail_run(codes::run_out_of_fuel,
+             "the run exceeds its limit of " + std::to_string(options_.fuel) + " calls and jumps",
+             "raise the limit, or look for a loop without end");
+  }
+  check_budget_after_work();
+  refuel();
+  --fuel_;
 }
 
 void Interpreter::stop(std::string message, int32_t place) const {
@@ -155,6 +171,13 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
   FlushDenormals flush;
   int64_t begin = options.profiler != nullptr ? Profiler::now_ns() : 0;
   ThreadPool::Session session(*pool_, parallel_.exchange(false, std::memory_order_relaxed));
+  std::optional<BudgetScope> budget;
+  if (options.time_limit > 0) {
+    BudgetLimits limits;
+    limits.seconds = options.time_limit;
+    limits.kind = BudgetKind::run;
+    budget.emplace(std::move(limits));
+  }
   Interpreter interpreter(*this, program, kernels, options);
   try {
     Value result = interpreter.run(function, args, outputs);

@@ -29,9 +29,12 @@ class Profiler;
 struct RunOptions {
   // Calls and jumps that the run may make; -1: no limit. RuntimeError E0606.
   int64_t fuel = -1;
-  // Bytes that the run may hold at once (values, frames, arena); -1: no limit but that of the call
-  // stack, which is 512 MiB. RuntimeError E0604.
+  // Bytes that the run may hold at once (values, frames, arena; and working memory of a kernel, for
+  // itself); -1: no limit but that of the call stack, which is 512 MiB. RuntimeError E0604.
   int64_t memory_limit = -1;
+  // Seconds that the run may take; 0: no limit. A kernel that has begun is not interrupted.
+  // RuntimeError E0615. The limits of the thread (base/budget.h) hold as well.
+  double time_limit = 0;
   // Threads for kernels; 0: all of the pool. Results do not depend on it.
   int num_threads = 0;
   Profiler* profiler = nullptr;
