@@ -8,7 +8,7 @@ packages=(
   g++ cmake ninja-build ccache git
   llvm-19-dev liblld-19-dev zlib1g-dev libzstd-dev
   libprotobuf-dev protobuf-compiler
-  libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
+  libfmt-dev libspdlog-dev nlohmann-json3-dev libxxhash-dev libgtest-dev
   clang-format-14 clang-tidy-14
   python3-dev python3-venv
 )

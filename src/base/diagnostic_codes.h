@@ -42,6 +42,7 @@ inline constexpr DiagnosticCode pass_cancelled{"E0303", "compilation was cancell
 inline constexpr DiagnosticCode compile_time_limit{"E0304", "compilation exceeds its time limit"};
 inline constexpr DiagnosticCode compile_memory_limit{"E0305",
                                                      "compilation exceeds its memory limit"};
+inline constexpr DiagnosticCode pass_needed{"E0306", "a pass that cannot be skipped"};
 
 // E04xx: lowering and code generation.
 inline constexpr DiagnosticCode lower_unsupported{"E0401", "not supported by the compiler"};
@@ -73,7 +74,8 @@ inline constexpr DiagnosticCode run_failed{"E0607", "the program failed"};
 inline constexpr DiagnosticCode artifact_corrupt{"E0608", "damaged artifact"};
 inline constexpr DiagnosticCode artifact_version{"E0609", "artifact of another version"};
 inline constexpr DiagnosticCode artifact_cpu{"E0610", "artifact for another CPU"};
-inline constexpr DiagnosticCode artifact_io{"E0611", "artifact cannot be read or written"};
+inline constexpr DiagnosticCode artifact_io{"E0611",
+                                            "artifact cannot be read, or file not written"};
 inline constexpr DiagnosticCode run_no_function{"E0612", "no such function"};
 inline constexpr DiagnosticCode bytecode_invalid{"E0613", "invalid bytecode"};
 inline constexpr DiagnosticCode run_time_limit{"E0615", "a run exceeds its time limit"};
@@ -82,6 +84,8 @@ inline constexpr DiagnosticCode run_time_limit{"E0615", "a run exceeds its time 
 inline constexpr DiagnosticCode driver_file{"E0701", "file cannot be read"};
 inline constexpr DiagnosticCode driver_option{"E0702", "bad option"};
 inline constexpr DiagnosticCode driver_output_exists{"E0703", "output file exists"};
+inline constexpr DiagnosticCode driver_usage{"E0704", "wrong usage of the command line"};
+inline constexpr DiagnosticCode driver_output{"E0705", "output cannot be written"};
 
 // E08xx: operator attributes.
 inline constexpr DiagnosticCode op_bad_attribute{"E0801", "operator attribute out of range"};

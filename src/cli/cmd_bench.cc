@@ -205,13 +205,17 @@ nlohmann::ordered_json limits_json(const MachineLimits& limits) {
   return out;
 }
 
-void run(const Options& o) {
+int run(const Options& o, const Given& given) {
   if (!o.compare.empty()) {
     compare(o);
-    return;
+    return 0;
   }
-  if (o.model.empty()) throw CLI::RequiredError("MODEL");
+  if (!given.has("MODEL")) {
+    throw UsageError(
+        Diagnostic(codes::driver_usage, {}, "MODEL is missing").help("or --compare REPORT REPORT"));
+  }
   refuse_existing(o.trace, o.force);
+  if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Ready ready = prepare(o.model, o.flags, o.function);
   const runtime::Function& f = ready.module.function(o.function);
   std::vector<Tensor> inputs = make_inputs(f, {}, o.seed);
@@ -282,7 +286,7 @@ void run(const Options& o) {
     }
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    return;
+    return 0;
   }
   if (!ready.target.empty()) std::printf("target  %s\n", ready.target.c_str());
   for (const std::string& name : ready.bound) {
@@ -307,28 +311,29 @@ void run(const Options& o) {
                 format_number(100 * (run - kernels) / run, 1).c_str());
   }
   if (!trace.empty()) std::printf("trace: %s (open it in a trace viewer)\n", trace.c_str());
+  return 0;
 }
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+Command bench_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("bench", "Measure a model or a compiled file");
-  sub->add_option("MODEL", o->model, "ONNX model, Relay text or compiled .so");
-  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
-  sub->add_option("--repeat", o->repeat, "Runs to measure; 0: for two seconds")
-      ->check(CLI::Range(0, 1000000));
-  sub->add_option("--function", o->function, "The function to run")->capture_default_str();
-  sub->add_flag("--profile", o->profile,
-                "Show every kernel beside what limits it, and write a trace");
-  sub->add_option("--trace", o->trace, "Where to write the trace (Trace Event JSON)");
-  sub->add_option("--compare", o->compare,
-                  "Two reports written with --json: ratios of the first to the second")
-      ->expected(2);
-  o->flags.add_to(*sub);
-  sub->add_flag("--force", o->force, "Overwrite the trace file");
-  sub->add_flag("--json", o->json, "Print the report as JSON");
-  sub->callback([o] { run(*o); });
+  Command out{
+      "bench",
+      "Measure a model or a compiled file",
+      {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so"),
+       option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
+       option("--repeat N", o->repeat, "Runs to measure; 0: for two seconds").range(0, 1000000),
+       option("--function NAME", o->function, "The function to run"),
+       flag("--profile", o->profile, "Show every kernel beside what limits it, and write a trace"),
+       option("--trace FILE", o->trace, "Where to write the trace (Trace Event JSON)"),
+       option("--compare REPORT REPORT", o->compare,
+              "Two reports written with --json: ratios of the first to the second")
+           .count(2)},
+      [o](const Given& given) { return run(*o, given); }};
+  return std::move(out.add(o->flags.table())
+                       .add({flag("--force", o->force, "Overwrite the trace file"),
+                             flag("--json", o->json, "Print the report as JSON")}));
 }
 
 }  // namespace relay::cli

@@ -9,11 +9,11 @@ namespace relay::cli {
 namespace {
 
 struct Options {
-  std::string action;
+  std::string action = "info";
   bool json = false;
 };
 
-void run(const Options& o) {
+int run(const Options& o) {
   std::shared_ptr<KernelCache> cache = KernelCache::of_user();
   int64_t removed = cache != nullptr && o.action == "clear" ? cache->clear() : 0;
   KernelCache::Usage usage = cache != nullptr ? cache->usage() : KernelCache::Usage{};
@@ -29,11 +29,11 @@ void run(const Options& o) {
     root["note"] = note;
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    return;
+    return 0;
   }
   if (cache == nullptr) {
     std::printf("no cache: %s\n", note.c_str());
-    return;
+    return 0;
   }
   std::printf("folder   %s\n", escape_for_terminal(cache->folder()).c_str());
   if (o.action == "clear") std::printf("removed  %lld kernels\n", static_cast<long long>(removed));
@@ -41,21 +41,20 @@ void run(const Options& o) {
               format_bytes(static_cast<double>(usage.bytes)).c_str(),
               format_bytes(static_cast<double>(cache->max_bytes())).c_str());
   if (!note.empty()) std::printf("note     %s\n", note.c_str());
+  return 0;
 }
 
 }  // namespace
 
-void add_cache(CLI::App& app) {
+Command cache_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand(
-      "cache",
-      "Show or clear the compiled kernels that are kept: in RELAY_CACHE_DIR, XDG_CACHE_HOME/relay "
-      "or ~/.cache/relay, at most RELAY_CACHE_SIZE (512M)");
-  sub->add_option("ACTION", o->action, "info or clear")
-      ->check(CLI::IsMember({"info", "clear"}))
-      ->default_val("info");
-  sub->add_flag("--json", o->json, "Print the report as JSON");
-  sub->callback([o] { run(*o); });
+  return {"cache",
+          "Show or clear the compiled kernels that are kept: in RELAY_CACHE_DIR, "
+          "XDG_CACHE_HOME/relay or "
+          "~/.cache/relay, at most RELAY_CACHE_SIZE (512M)",
+          {argument("ACTION", o->action, "info or clear").choices({"info", "clear"}),
+           flag("--json", o->json, "Print the report as JSON")},
+          [o](const Given&) { return run(*o); }};
 }
 
 }  // namespace relay::cli

@@ -30,7 +30,7 @@ nlohmann::ordered_json as_json(const Diagnostic& d) {
   return j;
 }
 
-void run(const Options& o) {
+int run(const Options& o) {
   ModelOptions options;
   for (const std::string& text : o.inputs) parse_input_option(text, options);
   std::vector<Diagnostic> found;
@@ -53,8 +53,7 @@ void run(const Options& o) {
     for (const Diagnostic& d : found) root["diagnostics"].push_back(as_json(d));
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    if (!ok) throw CLI::RuntimeError(1);
-    return;
+    return ok ? 0 : 1;
   }
   if (!ok) throw UserError(found);
   for (const Diagnostic& d : found) std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
@@ -63,17 +62,19 @@ void run(const Options& o) {
     std::printf("  @%s: %s\n", escape_for_terminal(model.module->global_vars[i]->name_hint).c_str(),
                 escape_for_terminal(to_string(model.module->functions[i]->type)).c_str());
   }
+  return 0;
 }
 
 }  // namespace
 
-void add_check(CLI::App& app) {
+Command check_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("check", "Parse and type-check a model");
-  sub->add_option("FILE", o->file, "ONNX model or Relay text")->required();
-  sub->add_option("--input", o->inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
-  sub->add_flag("--json", o->json, "Print the diagnostics as JSON");
-  sub->callback([o] { run(*o); });
+  return {"check",
+          "Parse and type-check a model",
+          {argument("FILE", o->file, "ONNX model or Relay text").required(),
+           option("--input NAME=SHAPE[:DTYPE]", o->inputs, "Shape of an input; may be repeated"),
+           flag("--json", o->json, "Print the diagnostics as JSON")},
+          [o](const Given&) { return run(*o); }};
 }
 
 }  // namespace relay::cli

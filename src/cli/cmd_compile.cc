@@ -25,7 +25,7 @@ std::string cache_line(const KernelCache& cache) {
          " kernels" + (note.empty() ? "" : " (" + note + ")");
 }
 
-void run(const Options& o) {
+int run(const Options& o) {
   refuse_existing(o.output, o.force);
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
@@ -69,7 +69,7 @@ void run(const Options& o) {
     }
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-    return;
+    return 0;
   }
   std::printf("target     %s\n", compiled.target.c_str());
   std::printf("functions  %zu\n", compiled.program.functions.size());
@@ -88,21 +88,23 @@ void run(const Options& o) {
   std::printf("time       %s (%s)\n", format_seconds(total).c_str(), phases.c_str());
   if (options.cache != nullptr) std::printf("cache      %s\n", cache_line(*options.cache).c_str());
   std::printf("wrote      %s\n", o.output.c_str());
+  return 0;
 }
 
 }  // namespace
 
-void add_compile(CLI::App& app) {
+Command compile_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("compile", "Compile a model to one deployable file");
-  sub->add_option("MODEL", o->model, "ONNX model or Relay text")->required();
-  sub->add_option("-o,--output", o->output, "The shared object to write")->required();
-  sub->add_option("--input", o->flags.inputs,
-                  "NAME=SHAPE[:DTYPE] of an input, such as data=1,3,224,224; may be repeated");
-  o->flags.add_to(*sub);
-  sub->add_flag("--force", o->force, "Overwrite the output file");
-  sub->add_flag("--json", o->json, "Print the summary as JSON");
-  sub->callback([o] { run(*o); });
+  Command out{"compile",
+              "Compile a model to one deployable file",
+              {argument("MODEL", o->model, "ONNX model or Relay text").required(),
+               option("-o,--output FILE", o->output, "The shared object to write").required(),
+               option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs,
+                      "Shape of an input, such as data=1,3,224,224; may be repeated")},
+              [o](const Given&) { return run(*o); }};
+  return std::move(out.add(o->flags.table())
+                       .add({flag("--force", o->force, "Overwrite the output file"),
+                             flag("--json", o->json, "Print the summary as JSON")}));
 }
 
 }  // namespace relay::cli

@@ -239,7 +239,8 @@ void print_memory(const Json& memory) {
   }
 }
 
-void run(const Options& o) {
+int run(const Options& o, const Given& given) {
+  if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Ready ready = prepare(o.model, o.flags, "main");
   Json all = describe(ready);
   if (!o.kernel.empty()) {
@@ -257,7 +258,7 @@ void run(const Options& o) {
   }
   if (o.json) {
     std::printf("%s\n", all.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
-    return;
+    return 0;
   }
   if (o.kernel.empty()) {
     if (all.contains("target")) std::printf("target   %s\n", text_of(all["target"]).c_str());
@@ -277,20 +278,22 @@ void run(const Options& o) {
   std::stable_sort(kernels.begin(), kernels.end(),
                    [&](const Json& a, const Json& b) { return work(a) > work(b); });
   for (const Json& k : kernels) print_kernel(k, !o.kernel.empty());
+  return 0;
 }
 
 }  // namespace
 
-void add_explain(CLI::App& app) {
+Command explain_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand(
-      "explain", "Tell what was fused, which layout and schedule each kernel took, and why");
-  sub->add_option("MODEL", o->model, "ONNX model, Relay text or compiled .so")->required();
-  sub->add_option("--kernel", o->kernel, "One kernel in full: all its calls, the rules it missed");
-  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
-  o->flags.add_to(*sub);
-  sub->add_flag("--json", o->json, "Print the report as JSON");
-  sub->callback([o] { run(*o); });
+  Command out{
+      "explain",
+      "Show what was fused, which layout and schedule each kernel took, and why",
+      {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so").required(),
+       option("--kernel NAME", o->kernel, "One kernel in full: all its calls, the rules it missed"),
+       option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated")},
+      [o](const Given& given) { return run(*o, given); }};
+  return std::move(
+      out.add(o->flags.table()).add({flag("--json", o->json, "Print the report as JSON")}));
 }
 
 }  // namespace relay::cli

@@ -14,7 +14,7 @@ struct Options {
   bool in_place = false;
 };
 
-void run(const Options& o) {
+int run(const Options& o) {
   std::vector<Diagnostic> problems;
   initialize();
   bool differs = false;
@@ -35,19 +35,19 @@ void run(const Options& o) {
     }
   }
   if (!problems.empty()) throw UserError(std::move(problems));
-  if (differs) throw CLI::RuntimeError(1);
+  return differs ? 1 : 0;
 }
 
 }  // namespace
 
-void add_fmt(CLI::App& app) {
+Command fmt_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("fmt", "Write Relay text in its canonical layout");
-  sub->add_option("FILE", o->files, "Relay text")->required();
-  CLI::Option* check =
-      sub->add_flag("--check", o->check, "Only tell which files differ, by exit code 1");
-  sub->add_flag("-i,--in-place", o->in_place, "Write the files themselves")->excludes(check);
-  sub->callback([o] { run(*o); });
+  return {"fmt",
+          "Write Relay text in its canonical layout",
+          {argument("FILE", o->files, "Relay text").required(),
+           flag("--check", o->check, "Only tell which files differ, by exit code 1"),
+           flag("-i,--in-place", o->in_place, "Write the files themselves").excludes("--check")},
+          [o](const Given&) { return run(*o); }};
 }
 
 }  // namespace relay::cli

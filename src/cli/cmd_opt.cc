@@ -1,6 +1,6 @@
 #include <cstdio>
-#include <sstream>
 
+#include "base/diagnostic_codes.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "ir/text/text.h"
@@ -35,7 +35,7 @@ class PrintAfter : public PassInstrument {
   PrintOptions options_;
 };
 
-void run(const Options& o) {
+int run(const Options& o, const Given& given) {
   if (o.list) {
     Table table({"pass", "level", "takes", "gives", "what it does", "options"});
     for (const Pass* p : all_passes()) {
@@ -43,15 +43,17 @@ void run(const Options& o) {
                  std::string(to_string(p->out)), std::string(p->doc), std::string(p->options)});
     }
     std::printf("%s", table.text().c_str());
-    return;
+    return 0;
   }
-  if (o.file.empty()) throw CLI::RequiredError("FILE");
+  if (!given.has("FILE")) {
+    throw UsageError(
+        Diagnostic(codes::driver_usage, {}, "FILE is missing").help("or --list, for the passes"));
+  }
   std::vector<const Pass*> passes;
   if (o.passes.empty()) {
     passes.assign(optimize_pipeline().begin(), optimize_pipeline().end());
   } else {
-    std::stringstream names(o.passes);
-    for (std::string name; std::getline(names, name, ',');) passes.push_back(&find_pass(name));
+    for (const std::string& name : comma_separated(o.passes)) passes.push_back(&find_pass(name));
   }
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
@@ -76,26 +78,29 @@ void run(const Options& o) {
     }
     std::fprintf(stderr, "%s", table.text().c_str());
   }
+  return 0;
 }
 
 }  // namespace
 
-void add_opt(CLI::App& app) {
+Command opt_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("opt", "Run passes: text in, text out");
-  sub->add_option("FILE", o->file, "Relay text or ONNX model");
-  sub->add_option("--passes", o->passes,
-                  "Names of passes, separated by commas; without, the whole pipeline");
-  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
-  sub->add_option("-o,--output", o->output, "Where to write the text; without, standard output");
-  sub->add_flag("--time-passes", o->time_passes, "Show how long each pass took");
-  sub->add_flag("--print-after-all", o->print_after_all,
-                "Show the program after every pass that changed it");
-  sub->add_flag("--types", o->types, "Show types in comments");
-  sub->add_flag("--list", o->list, "List the passes");
-  o->flags.add_to(*sub);
-  sub->add_flag("--force", o->force, "Overwrite the output file");
-  sub->callback([o] { run(*o); });
+  Command out{
+      "opt",
+      "Run passes: text in, text out",
+      {argument("FILE", o->file, "Relay text or ONNX model"),
+       option("--passes PASS,...", o->passes,
+              "Names of passes, separated by commas; without, the whole pipeline"),
+       option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
+       option("-o,--output FILE", o->output, "Where to write the text; without, standard output"),
+       flag("--time-passes", o->time_passes, "Show how long each pass took"),
+       flag("--print-after-all", o->print_after_all,
+            "Show the program after every pass that changed it"),
+       flag("--types", o->types, "Show types in comments"),
+       flag("--list", o->list, "List the passes")},
+      [o](const Given& given) { return run(*o, given); }};
+  return std::move(
+      out.add(o->flags.table()).add({flag("--force", o->force, "Overwrite the output file")}));
 }
 
 }  // namespace relay::cli

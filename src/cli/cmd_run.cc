@@ -211,7 +211,7 @@ void print_time(const Outcome& out, double peak_gflops) {
   std::printf("\n");
 }
 
-void run(Options& o) {
+int run(Options& o, const Given& given) {
   // --input NAME=FILE.npy gives a value, NAME=SHAPE a shape.
   Files files;
   std::erase_if(o.flags.inputs, [&](const std::string& text) {
@@ -220,6 +220,7 @@ void run(Options& o) {
     files.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     return true;
   });
+  if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   bool compiled = o.executor == "vm";
   Outcome out = compiled ? run_compiled(o, files) : run_evaluator(o, files);
   std::vector<Tensor> outputs;
@@ -231,11 +232,12 @@ void run(Options& o) {
   }
   if (!o.output.empty()) write_outputs(o, out, outputs);
   if (o.json) {
-    return print_json(out, outputs, tensors, compiled ? measure_peak_gflops(out.threads) : 0);
+    print_json(out, outputs, tensors, compiled ? measure_peak_gflops(out.threads) : 0);
+    return 0;
   }
   if (shows_value(o, out)) {
     std::printf("%s\n", out.text.c_str());
-    return;
+    return 0;
   }
   print_notes(o, out);
   if (tensors) {
@@ -251,27 +253,28 @@ void run(Options& o) {
   }
   print_time(out, compiled ? measure_peak_gflops(out.threads) : 0);
   if (!o.output.empty()) std::printf("wrote   %zu files to %s\n", outputs.size(), o.output.c_str());
+  return 0;
 }
 
 }  // namespace
 
-void add_run(CLI::App& app) {
+Command run_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub = app.add_subcommand("run", "Run a model or a compiled file");
-  sub->add_option("MODEL", o->model, "ONNX model, Relay text or compiled .so")->required();
-  sub->add_option("--input", o->flags.inputs,
-                  "NAME=FILE.npy gives a value, NAME=SHAPE[:DTYPE] a shape; may be repeated");
-  sub->add_option("--random-inputs", o->seed, "Seed for the inputs that are not given");
-  sub->add_option("--executor", o->executor,
-                  "vm compiles the model, eval is the reference evaluator: slow, and right")
-      ->check(CLI::IsMember({"vm", "eval"}))
-      ->capture_default_str();
-  sub->add_option("--function", o->function, "The function to run")->capture_default_str();
-  sub->add_option("--output", o->output, "A folder for the outputs as .npy files");
-  o->flags.add_to(*sub);
-  sub->add_flag("--force", o->force, "Overwrite output files");
-  sub->add_flag("--json", o->json, "Print the result as JSON");
-  sub->callback([o] { run(*o); });
+  Command out{"run",
+              "Run a model or a compiled file",
+              {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so").required(),
+               option("--input NAME=VALUE", o->flags.inputs,
+                      "NAME=FILE.npy gives a value, NAME=SHAPE[:DTYPE] a shape; may be repeated"),
+               option("--random-inputs SEED", o->seed, "Seed for the inputs that are not given"),
+               option("--executor EXECUTOR", o->executor,
+                      "vm compiles the model, eval is the reference evaluator: slow, and right")
+                   .choices({"vm", "eval"}),
+               option("--function NAME", o->function, "The function to run"),
+               option("--output FOLDER", o->output, "A folder for the outputs as .npy files")},
+              [o](const Given& given) { return run(*o, given); }};
+  return std::move(out.add(o->flags.table())
+                       .add({flag("--force", o->force, "Overwrite output files"),
+                             flag("--json", o->json, "Print the result as JSON")}));
 }
 
 }  // namespace relay::cli

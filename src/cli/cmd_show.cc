@@ -86,11 +86,14 @@ std::string show_artifact(const Options& o) {
   return out;
 }
 
-void run(const Options& o) {
+int run(const Options& o, const Given& given) {
   refuse_existing(o.output, o.force);
   if (is_artifact(o.file)) {
+    CompileFlags::refuse_for_artifact(given, o.file);
+    given.refuse({"--after", "--tir", "--llvm", "--asm", "--types", "--input"}, "a compiled file",
+                 "give the model that it was compiled from");
     write_text(o.output, show_artifact(o), o.force);
-    return;
+    return 0;
   }
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
@@ -111,7 +114,7 @@ void run(const Options& o) {
     if (o.assembly) out += assembly_text(compiled, options);
     if (o.bytecode) out += runtime::to_string(compiled.program);
     write_text(o.output, out, o.force);
-    return;
+    return 0;
   }
   Module mod = model.module;
   if (!o.after.empty()) {
@@ -142,29 +145,29 @@ void run(const Options& o) {
     out = print_module(mod, print);
   }
   write_text(o.output, out, o.force);
+  return 0;
 }
 
 }  // namespace
 
-void add_show(CLI::App& app) {
+Command show_command() {
   auto o = std::make_shared<Options>();
-  CLI::App* sub =
-      app.add_subcommand("show", "Show a program at any stage, or what an artifact holds");
-  sub->add_option("FILE", o->file, "ONNX model, Relay text or compiled .so")->required();
-  sub->add_option("--format", o->format, "text, json, dot or html")
-      ->check(CLI::IsMember({"text", "json", "dot", "html"}))
-      ->capture_default_str();
-  sub->add_option("--after", o->after, "After this pass of the pipeline; without, as imported");
-  sub->add_option("--input", o->flags.inputs, "NAME=SHAPE[:DTYPE] of an input; may be repeated");
-  sub->add_option("-o,--output", o->output, "Where to write; without, standard output");
-  sub->add_flag("--tir", o->tir, "The scheduled tensor IR of every kernel");
-  sub->add_flag("--llvm", o->llvm, "LLVM IR");
-  sub->add_flag("--asm", o->assembly, "Assembly");
-  sub->add_flag("--bytecode", o->bytecode, "The instructions of the virtual machine");
-  sub->add_flag("--types", o->types, "Show types in comments");
-  o->flags.add_to(*sub);
-  sub->add_flag("--force", o->force, "Overwrite the output file");
-  sub->callback([o] { run(*o); });
+  Command out{
+      "show",
+      "Show a program at any stage, or what an artifact holds",
+      {argument("FILE", o->file, "ONNX model, Relay text or compiled .so").required(),
+       option("--format FORMAT", o->format, "text, json, dot or html")
+           .choices({"text", "json", "dot", "html"}),
+       option("--after PASS", o->after, "After this pass of the pipeline; without, as imported"),
+       option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
+       option("-o,--output FILE", o->output, "Where to write; without, standard output"),
+       flag("--tir", o->tir, "The scheduled tensor IR of every kernel"),
+       flag("--llvm", o->llvm, "LLVM IR"), flag("--asm", o->assembly, "Assembly"),
+       flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),
+       flag("--types", o->types, "Show types in comments")},
+      [o](const Given& given) { return run(*o, given); }};
+  return std::move(
+      out.add(o->flags.table()).add({flag("--force", o->force, "Overwrite the output file")}));
 }
 
 }  // namespace relay::cli

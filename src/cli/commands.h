@@ -1,12 +1,11 @@
-// The subcommands of `relay`. Each adds itself to the command tree and returns what runs it.
+// The commands of `relay`, and what they share.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "driver/compile.h"
 #include "driver/model.h"
 
@@ -23,22 +22,26 @@ struct CompileFlags {
   bool no_cache = false;
   bool quiet = false;
 
-  void add_to(CLI::App& app);
+  // The options of every command that compiles, for its table; --input is the command's own.
+  std::vector<Option> table();
   CompileOptions options() const;
+  // UserError E0702 for the options that say how to compile, when what is run is compiled already.
+  static void refuse_for_artifact(const Given& given, const std::string& path);
 };
 
-// Adds the subcommand to the tree; its work is the callback of the subcommand. Errors are thrown.
-void add_compile(CLI::App& app);
-void add_run(CLI::App& app);
-void add_bench(CLI::App& app);
-void add_explain(CLI::App& app);
-void add_show(CLI::App& app);
-void add_check(CLI::App& app);
-void add_opt(CLI::App& app);
-void add_fmt(CLI::App& app);
-void add_cache(CLI::App& app);
-// `completion` and `man`, made from the tree itself.
-void add_self_description(CLI::App& app);
+Command compile_command();
+Command run_command();
+Command bench_command();
+Command explain_command();
+Command show_command();
+Command check_command();
+Command opt_command();
+Command fmt_command();
+Command cache_command();
+
+// Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the
+// values of their options are in them.
+std::vector<Command> all_commands();
 
 // True when the file is a compiled artifact (an ELF file).
 bool is_artifact(const std::string& path);

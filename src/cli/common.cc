@@ -9,21 +9,18 @@
 
 namespace relay::cli {
 
-void CompileFlags::add_to(CLI::App& app) {
-  app.add_option(
-         "--target", target,
-         "What to compile for: native, x86-64-v2, x86-64-v3, x86-64-v4, with -num-threads=N")
-      ->capture_default_str();
-  app.add_option("--opt-level", opt_level, "0 (as written) to 3 (everything)")
-      ->check(CLI::Range(0, 3))
-      ->capture_default_str();
-  app.add_option("--threads", threads, "Threads to run kernels on; 0: all that the machine offers")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--disable-pass", disabled, "Leave a pass out; may be repeated");
-  app.add_flag("--verify", verify, "Check the program after every pass");
-  app.add_flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)");
-  app.add_flag("-q,--quiet", quiet, "Print no progress");
+std::vector<Option> CompileFlags::table() {
+  return {
+      option("--target TARGET", target,
+             "What to compile for: native, x86-64-v2, x86-64-v3, x86-64-v4, with -num-threads=N"),
+      option("--opt-level LEVEL", opt_level, "0 (as written) to 3 (everything)").range(0, 3),
+      option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
+          .range(0, 1024),
+      option("--disable-pass PASS", disabled, "Skip a pass; may be repeated"),
+      flag("--verify", verify, "Check the program after every pass"),
+      flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)"),
+      flag("-q,--quiet", quiet, "Print no progress"),
+  };
 }
 
 CompileOptions CompileFlags::options() const {
@@ -38,6 +35,13 @@ CompileOptions CompileFlags::options() const {
     out.disabled_pass.insert(name);
   }
   return out;
+}
+
+void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--verify", "--no-cache"},
+               "a compiled file",
+               "'" + escape_for_terminal(path, 200) +
+                   "' was compiled before; relay compile takes these options");
 }
 
 bool is_artifact(const std::string& path) {

@@ -1,10 +1,11 @@
 // The program relay_fuzz: random programs, until one fails or all are through.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 
+#include "base/diagnostic_codes.h"
+#include "cli/command.h"
 #include "fuzz/campaign.h"
 #include "ir/text/text.h"
 
@@ -34,25 +35,48 @@ void print_tally(const fuzz::Tally& t) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Random Relay programs, run in every way there is");
   fuzz::CampaignOptions options;
   bool print = false, statistics = false, no_shrink = false;
-  app.add_option("--seed", options.seed, "The seed of the first program");
-  app.add_option("--count", options.count, "How many programs; 0: until one fails");
-  app.add_option("--passes", options.check.passes, "Passes that are run alone; default: all")
-      ->delimiter(',');
-  app.add_option("--pairs", options.check.pairs, "Ways to write programs differently; default: all")
-      ->delimiter(',');
-  app.add_option("--levels", options.check.levels, "Optimisation levels; default: 0,1,2,3,4")
-      ->delimiter(',');
-  app.add_option("--budget", options.generate.budget, "About how large a function is");
-  app.add_option("--jobs", options.jobs, "Processes; 0: one for each core");
-  app.add_option("--timeout", options.timeout_seconds, "Seconds after which a program hangs");
-  app.add_flag("--keep-going", options.keep_going, "Go on after a failure");
-  app.add_flag("--no-shrink", no_shrink, "Print failing programs as they were drawn");
-  app.add_flag("--print", print, "Print the programs instead of running them");
-  app.add_flag("--statistics", statistics, "Print what was drawn and what came of it");
-  CLI11_PARSE(app, argc, argv);
+  std::string passes, pairs, levels;
+  cli::Command command{
+      "relay_fuzz",
+      "Random Relay programs, run in every way there is",
+      {cli::option("--seed SEED", options.seed, "The seed of the first program"),
+       cli::option("--count N", options.count, "How many programs; 0: until one fails"),
+       cli::option("--passes PASS,...", passes, "Passes that are run alone; default: all"),
+       cli::option("--pairs NAME,...", pairs, "Ways to write programs differently; default: all"),
+       cli::option("--levels LEVEL,...", levels, "Optimisation levels; default: 0,1,2,3,4"),
+       cli::option("--budget N", options.generate.budget, "About how large a function is"),
+       cli::option("--jobs N", options.jobs, "Processes; 0: one for each core"),
+       cli::option("--timeout SECONDS", options.timeout_seconds,
+                   "Seconds after which a program hangs"),
+       cli::flag("--keep-going", options.keep_going, "Go on after a failure"),
+       cli::flag("--no-shrink", no_shrink, "Print failing programs as they were drawn"),
+       cli::flag("--print", print, "Print the programs instead of running them"),
+       cli::flag("--statistics", statistics, "Print what was drawn and what came of it")},
+      {}};
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (std::ranges::find(words, "--help") != words.end()) {
+    std::fputs(cli::help_text("relay_fuzz", command, 100).c_str(), stdout);
+    return 0;
+  }
+  try {
+    cli::parse_words("relay_fuzz", command, words);
+    if (!passes.empty()) options.check.passes = cli::comma_separated(passes);
+    if (!pairs.empty()) options.check.pairs = cli::comma_separated(pairs);
+    if (!levels.empty()) options.check.levels.clear();
+    for (const std::string& level : cli::comma_separated(levels)) {
+      if (level.size() != 1 || level[0] < '0' || level[0] > '4') {
+        throw cli::UsageError(
+            Diagnostic(codes::driver_usage, {}, "there is no level '" + level + "'")
+                .expected("0 to 4"));
+      }
+      options.check.levels.push_back(level[0] - '0');
+    }
+  } catch (const UserError& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
   options.shrink = !no_shrink;
   if (print) {
     for (uint64_t s = options.seed; s < options.seed + options.count; ++s) {

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -35,12 +37,64 @@ def test_help_and_version():
 
 
 @pytest.mark.parametrize(
-    "args", [(), ("fly",), ("run",), ("run", "a.relay", "--opt-level", "9"), ("show", "--no-such")]
+    ("args", "mentions"),
+    [
+        ((), ["no command", "--help"]),
+        (("fly",), ["'fly'"]),
+        (("runn", "a.relay"), ["'runn'", "did you mean run?"]),
+        (("--verbose", "run"), ["'--verbose'", "before the command"]),
+        (("run",), ["MODEL is missing", "relay run [OPTIONS] MODEL"]),
+        (("compile", "a.relay"), ["--output is missing"]),
+        (("run", "a.relay", "--opt-level", "9"), ["--opt-level", "from 0 to 3", "'9'"]),
+        (("run", "a.relay", "--opt-level=x"), ["--opt-level", "a whole number", "'x'"]),
+        (("run", "a.relay", "--opt-levle", "1"), ["'--opt-levle'", "did you mean --opt-level?"]),
+        (("run", "a.relay", "--opt-level"), ["--opt-level needs a value"]),
+        (("run", "a.relay", "--target", "--json"), ["--target needs a value"]),
+        (("run", "a.relay", "--target=a", "--target=b"), ["--target is given twice"]),
+        (("run", "a.relay", "--json=yes"), ["--json takes no value", "'yes'"]),
+        (("run", "a.relay", "b.relay"), ["unexpected argument 'b.relay'", "no more than MODEL"]),
+        (("run", "a.relay", "--executor", "vmm"), ["--executor", "vm, eval", "did you mean vm?"]),
+        (("show", "--wrong"), ["relay show has no option '--wrong'", "relay show --help"]),
+        (("show", "-x"), ["relay show has no option '-x'"]),
+        (("fmt", "--check", "-i", "a.relay"), ["--in-place and --check exclude each other"]),
+        (("bench", "--compare", "a.json"), ["--compare needs 2 values"]),
+        (("completion", "tcsh"), ["bash, zsh, fish", "'tcsh'"]),
+        (("man", "x"), ["unexpected argument 'x'"]),
+        (("run", "a.relay", "\x1b[31m"), ["\\x1B[31m"]),
+    ],
 )
-def test_wrong_usage_is_exit_code_2(args):
+def test_wrong_usage_names_the_word_and_is_exit_code_2(args, mentions):
     done = relay(*args, check=False)
     assert done.returncode == 2
-    assert done.stderr and not done.stdout
+    assert done.stderr.startswith("error[E0704]: ") and not done.stdout
+    assert len(done.stderr.splitlines()) <= 4, "more than a message:\n" + done.stderr
+    for text in mentions:
+        assert text in done.stderr, f"{text!r} is not in:\n{done.stderr}"
+
+
+def test_every_wrong_word_is_named():
+    done = relay("run", "a.relay", "b", "--opt-level=7", "--fast", "now", check=False)
+    assert done.returncode == 2 and done.stderr.count("error[E0704]") == 3
+    assert "'now'" not in done.stderr, "perhaps the value of --fast"
+
+
+def test_words_are_read_as_everywhere(files, tmp_path):
+    """Options anywhere, values behind a blank or "=", short options together, -- before names."""
+    out = tmp_path / "-q.so"
+    relay("compile", "-q", "--opt-level=1", f"-o{out}", "--", files / "program.relay")
+    assert out.exists()
+    relay("compile", files / "program.relay", "-qo", tmp_path / "b.so")
+    done = relay("run", "--", "-q.so", cwd=tmp_path)
+    assert "output" in done.stdout
+
+
+def test_help_says_every_option_with_its_default():
+    text = relay("run", "--help").stdout
+    assert text.startswith("Run a model or a compiled file\nUsage: relay run [OPTIONS] MODEL\n")
+    assert "--opt-level LEVEL" in text and "[3]" in text and "-q, --quiet" in text
+    assert max(map(len, text.splitlines())) <= 100
+    whole = relay("--help-all").stdout
+    assert all(relay(c, "--help").stdout in whole for c in COMMANDS)
 
 
 def test_compile_summary_names_the_target_first(files, tmp_path):
@@ -71,6 +125,38 @@ def test_output_is_overwritten_only_by_force(files, tmp_path):
     assert out.read_text() == "precious"
     relay("compile", files / "model.onnx", "-o", out, "--force")
     assert out.read_bytes()[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--help",),
+        ("--version",),
+        ("man",),
+        ("completion", "bash"),
+        ("cache",),
+        ("opt", "--list"),
+        ("opt", "program.relay"),
+        ("opt", "program.relay", "--print-after-all"),
+        ("fmt", "program.relay"),
+        ("check", "program.relay"),
+        ("check", "program.relay", "--json"),
+        ("show", "model.onnx"),
+        ("show", "model.so"),
+        ("run", "program.relay"),
+        ("run", "model.so", "--json"),
+        ("bench", "program.so", "--repeat=1"),
+        ("explain", "program.so"),
+    ],
+)
+def test_output_that_nobody_gets_is_an_error(files, args):
+    for full in (True, False):  # a full disk, and a closed descriptor
+        command = shlex.join([RELAY, *args]) + (" > /dev/full" if full else " >&-")
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=files, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 1, done
+        assert "error[E0705]: standard output cannot be written: " in done.stderr
 
 
 def test_silence_in_a_pipe(files, tmp_path):
@@ -246,6 +332,16 @@ def test_man():
     assert page.startswith(".TH RELAY 1")
     for command in COMMANDS:
         assert f".SS {command}" in page
+    assert "\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIFILE\\fR" in page
+    if groff := shutil.which("groff"):
+        shown = subprocess.run(
+            [groff, "-man", "-Tascii", "-ww"],
+            input=page,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert not shown.stderr and "--disable-pass" in re.sub(".\b", "", shown.stdout)
 
 
 def test_the_runtime_can_open_no_socket():

@@ -1,0 +1,153 @@
+#include "cli/command_line.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "base/diagnostic_codes.h"
+#include "cli/commands.h"
+#include "cli/self_description.h"
+#include "cli/terminal.h"
+
+namespace relay::cli {
+namespace {
+
+// Of texts for people where the output is no terminal.
+constexpr size_t kTextWidth = 100;
+
+size_t text_width() {
+  size_t width = terminal_width();
+  return width == 0 ? kTextWidth : std::min(width, kTextWidth);
+}
+
+int print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+Command completion_command() {
+  auto shell = std::make_shared<std::string>();
+  return {
+      "completion",
+      "Print a completion script for a shell",
+      {argument("SHELL", *shell, "bash, zsh or fish").required().choices({"bash", "zsh", "fish"})},
+      [shell](const Given&) { return print(completion_script(all_commands(), *shell)); }};
+}
+
+Command man_command() {
+  return {"man", "Print the manual page (roff)", {}, [](const Given&) {
+            return print(manual_page(all_commands()));
+          }};
+}
+
+UsageError usage_error(std::string message, std::string help) {
+  return UsageError(Diagnostic(codes::driver_usage, {}, std::move(message)).help(std::move(help)));
+}
+
+bool asks_for_help(std::span<const std::string> words) {
+  for (const std::string& w : words) {
+    if (w == "--") return false;
+    if (w == "--help" || w == "-h") return true;
+  }
+  return false;
+}
+
+std::string help_of_all(const std::vector<Command>& commands) {
+  std::string out = overview(commands, text_width());
+  for (const Command& c : commands) out += "\n" + help_text("relay " + c.name, c, text_width());
+  return out;
+}
+
+int dispatch(std::span<const std::string> words) {
+  std::vector<Command> commands = all_commands();
+  if (words.empty()) throw usage_error("no command is given", "relay --help lists the commands");
+  const std::string& name = words[0];
+  std::span<const std::string> rest = words.subspan(1);
+  if (name == "--help" || name == "-h") return print(overview(commands, text_width()));
+  if (name == "--help-all") return print(help_of_all(commands));
+  if (name == "--version") return print(std::string("relay ") + RELAY_VERSION + "\n");
+  std::vector<std::string_view> known{"--help", "--help-all", "--version"};
+  for (const Command& c : commands) {
+    known.push_back(c.name);
+    if (c.name != name) continue;
+    std::string program = "relay " + name;
+    if (asks_for_help(rest)) return print(help_text(program, c, text_width()));
+    return c.run(parse_words(program, c, rest));
+  }
+  std::string shown = "'" + escape_for_terminal(name, 100) + "'";
+  if (name.size() > 1 && name[0] == '-') {
+    throw usage_error("option " + shown + " stands before the command",
+                      near_names(name, known, "the command comes first: relay COMMAND [OPTIONS]"));
+  }
+  throw usage_error("relay has no command " + shown,
+                    near_names(name, known, "relay --help lists the commands"));
+}
+
+int report(const Error& e) {
+  std::fflush(stdout);
+  if (e.diagnostics().empty()) {
+    std::fprintf(stderr, "%s\n", e.what());
+  } else {
+    for (const Diagnostic& d : e.diagnostics())
+      std::fputs(d.render(stderr_is_terminal()).c_str(), stderr);
+  }
+  if (dynamic_cast<const InternalError*>(&e) != nullptr) return 3;
+  return dynamic_cast<const UsageError*>(&e) != nullptr ? 2 : 1;
+}
+
+// What was printed is only worth its exit code when it has arrived.
+void flush_output() {
+  errno = 0;
+  bool failed = std::fflush(stdout) != 0;
+  int error = errno;
+  failed |= std::ferror(stdout) != 0;
+  if (!failed) return;
+  std::clearerr(stdout);
+  throw UserError(
+      Diagnostic(codes::driver_output, {},
+                 "standard output cannot be written" +
+                     (error == 0 ? std::string() : std::string(": ") + std::strerror(error))));
+}
+
+// A closed standard stream would lend its number to the next file that is opened, which would then get what is printed.
+// What takes its place is open for reading only, so that printing still fails.
+void hold_standard_streams() {
+  int fd = 0;
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDONLY);
+  if (fd > STDERR_FILENO) close(fd);
+}
+
+}  // namespace
+
+std::vector<Command> all_commands() {
+  return {compile_command(), run_command(),        bench_command(), explain_command(),
+          show_command(),    check_command(),      opt_command(),   fmt_command(),
+          cache_command(),   completion_command(), man_command()};
+}
+
+int run_command_line(std::span<const std::string> words) noexcept {
+  hold_standard_streams();
+  try {
+    try {
+      int code = dispatch(words);
+      flush_output();
+      return code;
+    } catch (const Error& e) {
+      return report(e);
+    }
+  } catch (const std::bad_alloc&) {
+    std::fputs("error: out of memory\n", stderr);
+    return 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "internal error: %s\n  This is a defect of Relay; please report it.\n",
+                 e.what());
+    return 3;
+  }
+}
+
+}  // namespace relay::cli
