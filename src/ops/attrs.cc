@@ -209,7 +209,9 @@ RELAY_INFO(TakeAttrs, {attribute("batch_dims", &TakeAttrs::batch_dims,
                                  "Leading axes shared by data and indices."),
                        attribute("axis", &TakeAttrs::axis, "Axis to take from; None: flattened."),
                        attribute("mode", &TakeAttrs::mode,
-                                 "What indices out of range mean: clip, wrap or fast.")})
+                                 "What indices out of range mean: clip moves them to the border, "
+                                 "negative ones to the first; wrap counts on from the other end; "
+                                 "fast counts negative ones from the end and clips the rest.")})
 RELAY_INFO(GatherAttrs, {attribute("axis", &GatherAttrs::axis, "Axis that the indices are along.")})
 RELAY_INFO(GatherNDAttrs, {attribute("batch_dims", &GatherNDAttrs::batch_dims,
                                      "Leading axes shared by data and indices."),

@@ -95,7 +95,9 @@ void add_index(OpRegistry& registry) {
   registry.add(op);
 
   op.name = "gather";
-  op.doc = "Element by element along an axis: out[i][j] = data[indices[i][j]][j].";
+  op.doc =
+      "Element by element along an axis: out[i][j] = data[indices[i][j]][j]; negative indices "
+      "count from the end, those outside the data are moved to its border.";
   op.attrs = &GatherAttrs::static_info();
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
@@ -128,7 +130,9 @@ void add_index(OpRegistry& registry) {
   registry.add(op);
 
   op.name = "gather_nd";
-  op.doc = "Slices of data named by index vectors along the first axis of indices.";
+  op.doc =
+      "Slices of data named by index vectors along the first axis of indices; negative indices "
+      "count from the end, those outside the data are moved to its border.";
   op.attrs = &GatherNDAttrs::static_info();
   op.relation = [](RelationContext& ctx) -> Type {
     const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);

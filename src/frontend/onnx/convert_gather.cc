@@ -8,43 +8,24 @@
 namespace relay::importer {
 namespace {
 
-// Indices count from the end when negative. Constant ones are made positive (and checked) here,
-// others by an expression; those that are certainly not negative stay as they are.
-Expr positive_indices(NodeContext& ctx, size_t input, const Dim& size) {
-  auto n = as_const(size);
-  Tensor data = ctx.constant_data(input);
-  if (data && n) {
-    bool negative = false;
+[[noreturn]] void index_out_of_range(NodeContext& ctx, int64_t index, int64_t size) {
+  ctx.fail(codes::frontend_attribute, "an index is out of range",
+           "between " + std::to_string(-size) + " and " + std::to_string(size - 1),
+           std::to_string(index));
+}
+
+// The indices of an input, which Relay's operators count from the end when they are negative.
+// Constant ones are checked here against the sizes that are known: entry i is an index into a
+// dimension of `sizes[i % sizes.size()]`.
+Expr checked_indices(NodeContext& ctx, size_t input, const std::vector<Dim>& sizes) {
+  if (Tensor data = ctx.constant_data(input); data && !sizes.empty()) {
     for (int64_t i = 0; i < data.num_elements(); ++i) {
+      auto n = as_const(sizes[static_cast<size_t>(i) % sizes.size()]);
       int64_t v = data.get_as_int(i);
-      if (v < -*n || v >= *n) {
-        ctx.fail(codes::frontend_attribute, "an index is out of range",
-                 "between " + std::to_string(-*n) + " and " + std::to_string(*n - 1),
-                 std::to_string(v));
-      }
-      negative |= v < 0;
+      if (n && (v < -*n || v >= *n)) index_out_of_range(ctx, v, *n);
     }
-    if (!negative) return ctx.in(input);
-    Tensor fixed = data.copy();
-    for (int64_t i = 0; i < data.num_elements(); ++i) {
-      int64_t v = data.get_as_int(i);
-      fixed.set_from_int(i, v < 0 ? v + *n : v);
-    }
-    return ctx.constant(std::move(fixed));
   }
-  Expr index = ctx.in(input);
-  DType dtype = NodeContext::dtype_of(index);
-  if (dtype.is_uint()) return index;
-  if (!n) {
-    // The size is read off at run time.
-    Known k = known_scalar(size, dtype);
-    Expr extent = ctx.expr_of(value_of(std::move(k)));
-    Expr below = ctx.call("less", {index, ctx.scalar(0, dtype)});
-    return ctx.call("where", {below, ctx.add(index, extent), index});
-  }
-  Expr below = ctx.call("less", {index, ctx.scalar(0, dtype)});
-  return ctx.call("where",
-                  {below, ctx.add(index, ctx.scalar(static_cast<double>(*n), dtype)), index});
+  return ctx.in(input);
 }
 
 const Dim& size_along(const Expr& e, int64_t axis) {
@@ -59,38 +40,19 @@ Expr coordinates_first(NodeContext& ctx, Expr indices) {
   return ctx.transpose(std::move(indices), axes);
 }
 
-// Coordinate lists with negative entries made positive.
-Expr positive_coordinates(NodeContext& ctx, size_t input, const Expr& data, int64_t batch_dims) {
+// The coordinate lists of GatherND and ScatterND.
+Expr coordinates(NodeContext& ctx, size_t input, const Expr& data, int64_t batch_dims) {
   Expr indices = ctx.in(input);
   int64_t rank = NodeContext::rank_of(indices);
   if (rank < 1) ctx.fail(codes::type_rank, "the indices must have at least one dimension");
-  DType dtype = NodeContext::dtype_of(indices);
-  if (dtype.is_uint()) return indices;
   int64_t depth = ctx.const_dim(indices, rank - 1, "the length of a coordinate");
   if (depth + batch_dims > NodeContext::rank_of(data)) {
     ctx.fail(codes::type_rank, "a coordinate has more entries than the data has dimensions",
              "at most " + std::to_string(NodeContext::rank_of(data) - batch_dims),
              std::to_string(depth));
   }
-  std::vector<int64_t> extents;
-  for (int64_t i = 0; i < depth; ++i) {
-    extents.push_back(ctx.const_dim(data, i + batch_dims, "the size of an indexed dimension"));
-  }
-  if (Tensor t = ctx.constant_data(input)) {
-    Tensor fixed = t.copy();
-    for (int64_t i = 0; i < t.num_elements(); ++i) {
-      int64_t v = t.get_as_int(i), n = extents[static_cast<size_t>(i % depth)];
-      if (v < -n || v >= n) {
-        ctx.fail(codes::frontend_attribute, "an index is out of range",
-                 "between " + std::to_string(-n) + " and " + std::to_string(n - 1),
-                 std::to_string(v));
-      }
-      fixed.set_from_int(i, v < 0 ? v + n : v);
-    }
-    return ctx.constant(std::move(fixed));
-  }
-  Expr below = ctx.call("less", {indices, ctx.scalar(0, dtype)});
-  return ctx.call("where", {below, ctx.add(indices, ctx.ints(extents, dtype)), indices});
+  auto first = NodeContext::shape_of(data).begin() + batch_dims;
+  return coordinates_first(ctx, checked_indices(ctx, input, {first, first + depth}));
 }
 
 std::string reduction(NodeContext& ctx) {
@@ -113,11 +75,7 @@ std::optional<Known> fold_gather(NodeContext& ctx) {
   Known out{k->dtype, index->shape, {}, {}};
   for (int64_t i = 0; i < index->size(); ++i) {
     int64_t at = index->int_at(i);
-    if (at < -n || at >= n) {
-      ctx.fail(codes::frontend_attribute, "an index is out of range",
-               "between " + std::to_string(-n) + " and " + std::to_string(n - 1),
-               std::to_string(at));
-    }
+    if (at < -n || at >= n) index_out_of_range(ctx, at, n);
     auto from = static_cast<size_t>(at < 0 ? at + n : at);
     if (k->is_int()) {
       out.ints.push_back(k->ints[from]);
@@ -137,14 +95,16 @@ Values convert_gather(NodeContext& ctx) {
     int64_t at = k->int_at(0);
     if (at >= -*n && at < *n) return {value_of(ctx.select(data, axis, at < 0 ? at + *n : at))};
   }
-  Expr indices = positive_indices(ctx, 1, size_along(data, axis));
-  return {value_of(ctx.call("take", {data, indices}, {{"axis", axis}}))};
+  Expr indices = checked_indices(ctx, 1, {size_along(data, axis)});
+  // "fast" counts negative indices from the end, "clip" does not.
+  return {
+      value_of(ctx.call("take", {data, indices}, {{"axis", axis}, {"mode", std::string("fast")}}))};
 }
 
 Values convert_gather_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
-  Expr indices = positive_indices(ctx, 1, size_along(data, axis));
+  Expr indices = checked_indices(ctx, 1, {size_along(data, axis)});
   return {value_of(ctx.call("gather", {data, indices}, {{"axis", axis}}))};
 }
 
@@ -155,23 +115,22 @@ Values convert_gather_nd(NodeContext& ctx) {
     ctx.fail(codes::frontend_attribute, "attribute 'batch_dims' is out of range",
              "0 to " + std::to_string(NodeContext::rank_of(data) - 1), std::to_string(batch_dims));
   }
-  Expr indices = coordinates_first(ctx, positive_coordinates(ctx, 1, data, batch_dims));
+  Expr indices = coordinates(ctx, 1, data, batch_dims);
   return {value_of(ctx.call("gather_nd", {data, indices}, {{"batch_dims", batch_dims}}))};
 }
 
 Values convert_scatter_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
-  Expr indices = positive_indices(ctx, 1, size_along(data, axis));
+  Expr indices = checked_indices(ctx, 1, {size_along(data, axis)});
   return {value_of(ctx.call("scatter_elements", {data, indices, ctx.in(2)},
                             {{"axis", axis}, {"reduction", reduction(ctx)}}))};
 }
 
 Values convert_scatter_nd(NodeContext& ctx) {
   Expr data = ctx.in(0);
-  Expr indices = positive_coordinates(ctx, 1, data, 0);
-  return {value_of(ctx.call("scatter_nd", {data, coordinates_first(ctx, indices), ctx.in(2)},
-                            {{"mode", reduction(ctx)}}))};
+  Expr indices = coordinates(ctx, 1, data, 0);
+  return {value_of(ctx.call("scatter_nd", {data, indices, ctx.in(2)}, {{"mode", reduction(ctx)}}))};
 }
 
 Values convert_one_hot(NodeContext& ctx) {

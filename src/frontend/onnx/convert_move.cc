@@ -231,14 +231,15 @@ Values convert_slice(NodeContext& ctx) {
     if (auto n = as_const(size)) {
       auto [low, high] = clamp_slice(*from, *to, step, *n);
       if (low == 0 && high == *n && step == 1) continue;
-      begin.push_back(low);
       // -1 would count from the end; so much below zero is before the first element.
-      end.push_back(high < 0 ? -*n - 1 : high);
+      auto place = [&](int64_t at) { return at < 0 ? -*n - 1 : at; };
+      begin.push_back(place(low));
+      end.push_back(place(high));
     } else if (*from == 0 && *to >= kToTheEnd && step == 1) {
       continue;
-    } else if (*from >= 0 && *to == *from + 1 && step == 1) {
+    } else if (*from >= 0 && *from < kToTheEnd && *to == *from + 1 && step == 1) {
       // One element of an open dimension, kept as a dimension.
-      x = ctx.call("take", {x, ctx.ints({*from})}, {{"axis", s.axes[i]}});
+      x = ctx.slice(x, s.axes[i], *from, *to);
       continue;
     } else {
       begin.push_back(*from);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
@@ -421,9 +420,14 @@ Expr NodeContext::slice(Expr e, int64_t axis, int64_t begin, int64_t end) const 
   auto size = as_const(shape_of(e)[static_cast<size_t>(axis)]);
   if (begin == 0 && size == end) return e;
   if (!size) {
-    std::vector<int64_t> indices(static_cast<size_t>(std::max<int64_t>(end - begin, 0)));
-    std::iota(indices.begin(), indices.end(), begin);
-    return call("take", {std::move(e), ints(indices)}, {{"axis", axis}});
+    // Both demand that the elements are there: `take` the first, `split` all that it cuts.
+    if (begin == 0 && end == 1) {
+      return call("take", {std::move(e), ints(std::vector<int64_t>{0})}, {{"axis", axis}});
+    }
+    std::vector<int64_t> cuts{begin, std::max(begin, end)};
+    Expr parts =
+        call("split", {std::move(e)}, {{"indices_or_sections", to_value(cuts)}, {"axis", axis}});
+    return item(parts, 1);
   }
   return call("strided_slice", {std::move(e)},
               {{"begin", to_value(std::vector<int64_t>{begin})},
