@@ -17,6 +17,7 @@
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
+#include "tir/verify_accesses.h"
 
 namespace relay {
 namespace {
@@ -206,6 +207,7 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
     c.lowered = checked(tir::lower_loops(c.scheduled, observed));
+    tir::verify_accesses(c.lowered, options.verify ? tir::Accesses::All : tir::Accesses::Masked);
   });
   return out;
 }

@@ -33,6 +33,14 @@ constexpr const char* kPrograms[] = {
     "def @main(%x: Tensor[(3, 5), float32], %y: Tensor[(2, 5), float32]) { "
     "concatenate((%x, %y), axis=0) }",
     "def @main(%x: Tensor[(67), float16]) { exp(%x) }",
+    // Borders wider than a vector, in rows and in lanes.
+    "def @main(%x: Tensor[(1, 40, 24, 32), float32], %w: Tensor[(9, 9, 32, 1), float32]) { "
+    "nn.conv2d(%x, %w, padding=[4, 4, 4, 4], channels=32, groups=32, kernel_size=[9, 9], "
+    "data_layout=\"NHWC\", kernel_layout=\"HWOI\") }",
+    "def @main(%x: Tensor[(9, 67), float32]) { "
+    "nn.pad(%x, 1f, pad_width=[[50, 30], [100, 3000]]) }",
+    "def @main(%x: Tensor[(9, 67), float32], %y: Tensor[(9, 200), float32], %z: Tensor[(9, 5), "
+    "float32]) { tanh(concatenate((%x, %y, %z), axis=1)) }",
 };
 
 struct Way {
@@ -56,6 +64,36 @@ TEST_P(Guarded, programs) {
   for (const char* text : kPrograms) kernels.add(driver_test::parse(text), text);
   EXPECT_GE(kernels.size(), std::size(kPrograms));
   kernels.check();
+}
+
+// What the pass on accesses is for: without it the verifier refuses the kernel.
+TEST(GuardAccesses, a_border_of_many_rows_needs_it) {
+  struct Before : StageObserver {
+    tir::PrimFunc kernel(std::string_view stage, tir::PrimFunc f) override {
+      if (stage == "Simplify") last = f;
+      return stage == "GuardAccesses" && skip ? last : f;
+    }
+    tir::PrimFunc last;
+    bool skip = false;
+  } before;
+  CompileOptions options;
+  options.target = "x86-64-v4";
+  options.num_threads = 2;
+  options.observers = {&before};
+  Module mod =
+      optimize(driver_test::parse("def @main(%x: Tensor[(1, 40, 24, 32), float32]) { "
+                                  "nn.pad(%x, 0f, pad_width=[[0, 0], [4, 4], [4, 4], [0, 0]]) }"),
+               options);
+  for (bool skip : {false, true}) {
+    before.skip = skip;
+    Bytecode bytecode = compile_to_bytecode(mod);
+    ASSERT_EQ(bytecode.kernels.size(), 1u);
+    if (skip) {
+      EXPECT_THROW(lower_kernels(bytecode, options), InternalError);
+    } else {
+      EXPECT_NO_THROW(lower_kernels(bytecode, options));
+    }
+  }
 }
 
 TEST_P(Guarded, the_examples_of_every_operator) {

@@ -28,6 +28,7 @@ class GuardedKernels {
   GuardedKernels(const std::string& target, int opt_level) {
     options_.target = target;
     options_.opt_level = opt_level;
+    options_.verify = true;
     // Two chunks for parallel loops, whatever the machine has.
     options_.num_threads = 2;
   }

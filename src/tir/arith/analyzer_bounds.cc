@@ -10,6 +10,8 @@ namespace relay::tir {
 namespace {
 
 constexpr size_t kMaxFacts = 256;
+// An index is bounded by a few conditions, one for each of its loops that were split.
+constexpr int kMaxFactsAtOnce = 3;
 
 }  // namespace
 
@@ -61,6 +63,15 @@ Bounds Analyzer::Impl::atom_bounds(const PrimExprNode* n) {
         break;
     }
   }
+  for (const Fact& f : facts) {
+    if (f.sum.terms.size() != 1 || f.sum.terms[0].first != n) continue;
+    int64_t k = f.sum.terms[0].second;
+    if (k > 0) out.max = std::min(out.max, floor_div_int(f.max, k));
+    if (k < 0 && k != Bounds::kNoMin && f.max != Bounds::kNoMin) {
+      // k * n <= max: n >= ceil(-max / -k).
+      out.min = std::max(out.min, -floor_div_int(f.max, -k));
+    }
+  }
   known_bounds.emplace(n, out);
   return out;
 }
@@ -80,27 +91,48 @@ Bounds Analyzer::Impl::plain_bounds(const Linear& l) {
   return out;
 }
 
-int64_t Analyzer::Impl::sharper_max(const Linear& l, int64_t max) {
-  for (const Fact& f : facts) {
-    bool shares = false;
+int64_t Analyzer::Impl::sharper_max(const Linear& l, size_t first, int depth) {
+  int64_t max = plain_bounds(l).max;
+  for (size_t i = first; i < facts.size() && depth > 0; ++i) {
+    const Fact& f = facts[i];
+    // A fact holds for its multiples: those that take one of its atoms out of the sum.
+    int64_t tried = 0;
     for (const auto& [atom, k] : f.sum.terms) {
-      for (const auto& [other, m] : l.terms) shares |= atom == other && (k > 0) == (m > 0);
+      for (const auto& [other, m] : l.terms) {
+        if (atom != other || (k > 0) != (m > 0) || m == Bounds::kNoMin) continue;
+        int64_t times = m % k == 0 ? m / k : 1;
+        if (times == tried) continue;
+        tried = times;
+        auto rest = add_scaled(l, f.sum, -tried, order);
+        if (!rest || rest->terms.size() >= l.terms.size() + 1) continue;
+        Bounds r{Bounds::kNoMin, sharper_max(*rest, i + 1, depth - 1)};
+        max = std::min(max, (r + Bounds{Bounds::kNoMin, f.max} * tried).max);
+      }
     }
-    if (!shares) continue;
-    auto rest = add_scaled(l, f.sum, -1, order);
-    if (!rest || rest->terms.size() >= l.terms.size() + 1) continue;
-    Bounds r = plain_bounds(*rest) + Bounds{Bounds::kNoMin, f.max};
-    max = std::min(max, r.max);
   }
   return max;
 }
 
+// x - x %% c is x // c * c, which the bounds of x and of the remainder alone do not tell.
+Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
+  for (const auto& [atom, k] : l.terms) {
+    auto* mod = as_binary(atom, BinaryOp::FloorMod);
+    auto c = mod != nullptr ? as_int(mod->b) : std::nullopt;
+    if (!c || *c <= 0 || k >= 0 || k == Bounds::kNoMin) continue;
+    auto without = add_scaled(l, linear(mod->a), k, order);
+    auto rest = without ? add_scaled(*without, Linear{{{atom, 1}}, 0}, -k, order) : std::nullopt;
+    if (!rest || rest->terms.size() >= l.terms.size()) continue;
+    return plain_bounds(*rest) + tir::floor_div(bounds(mod->a), *c) * *c * -k;
+  }
+  return {};
+}
+
 Bounds Analyzer::Impl::linear_bounds(const Linear& l) {
-  Bounds out = plain_bounds(l);
+  Bounds out = intersect(plain_bounds(l), rounded_bounds(l));
   if (facts.empty() || l.terms.empty()) return out;
-  out.max = sharper_max(l, out.max);
+  out.max = std::min(out.max, sharper_max(l, 0, kMaxFactsAtOnce));
   if (auto negated = add_scaled({}, l, -1, order)) {
-    int64_t m = sharper_max(*negated, Bounds::kNoMax);
+    int64_t m = sharper_max(*negated, 0, kMaxFactsAtOnce);
     if (m != Bounds::kNoMax && m > Bounds::kNoMin + 1) out.min = std::max(out.min, -m);
   }
   return out;

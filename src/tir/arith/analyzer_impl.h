@@ -78,8 +78,10 @@ struct Analyzer::Impl {
   Bounds atom_bounds(const PrimExprNode* n);
   Bounds cast_bounds(const CastNode& c);
   Bounds plain_bounds(const Linear& l);
-  // The facts sharpen an upper end: l = fact + rest.
-  int64_t sharper_max(const Linear& l, int64_t max);
+  // The upper end, sharpened by at most `depth` of the facts from `first` on: l = facts + rest.
+  int64_t sharper_max(const Linear& l, size_t first, int depth);
+  // What remainders in the sum say together with what they are remainders of.
+  Bounds rounded_bounds(const Linear& l);
   Bounds linear_bounds(const Linear& l);
   Bounds bounds(const PrimExpr& e);
   Bounds difference(const PrimExpr& a, const PrimExpr& b);
