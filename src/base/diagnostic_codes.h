@@ -87,7 +87,11 @@ inline constexpr DiagnosticCode driver_output_exists{"E0703", "output file exist
 inline constexpr DiagnosticCode driver_usage{"E0704", "wrong usage of the command line"};
 inline constexpr DiagnosticCode driver_output{"E0705", "output cannot be written"};
 
-// E08xx: operator attributes.
+// E08xx: operators: their attributes, and rows from outside.
 inline constexpr DiagnosticCode op_bad_attribute{"E0801", "operator attribute out of range"};
+inline constexpr DiagnosticCode op_bad_name{"E0802", "bad name of an operator"};
+inline constexpr DiagnosticCode op_name_taken{"E0803", "operator registered already"};
+inline constexpr DiagnosticCode op_incomplete{"E0804", "operator with empty columns"};
+inline constexpr DiagnosticCode op_attribute_list{"E0805", "bad list of attributes"};
 
 }  // namespace relay::codes

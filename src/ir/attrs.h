@@ -1,11 +1,14 @@
 // Attribute structs: the static arguments of operators.
 //
 // An attribute struct is a node whose fields are plain values with defaults and a sentence each;
-// it lives beside its operators in `ops`. Here is the common base, and generic access by name.
+// it lives beside its operators in `ops`. Here is the common base, the same described by data for
+// operators that are made at run time, and generic access by name.
 #pragma once
 
-#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -25,13 +28,66 @@ struct AttrsNode : Node {
 };
 using Attrs = Ref<AttrsNode>;
 
-// The NodeInfo of an attribute struct:
-//   static const NodeInfo info = describe_attrs<SoftmaxAttrs>("relay.attrs.SoftmaxAttrs",
-//       {attribute("axis", &SoftmaxAttrs::axis, "The axis that sums to one.")});
 template <class T>
 NodeInfo describe_attrs(std::string_view name, std::vector<Field> fields) {
   return describe<T>(name, AttrsKind::Attrs, family::attrs, std::move(fields));
 }
+
+// What an attribute struct says about itself: its name in text, and its fields.
+struct AttrsList {
+  std::string_view name;
+  std::vector<Field> fields;
+};
+
+// The base of an attribute struct, which is written beside the operator:
+//
+//   struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
+//     int64_t axis = -1;
+//     static AttrsList describe() {
+//       return {"relay.attrs.SoftmaxAttrs",
+//               {attribute("axis", &Self::axis, "The axis that sums to one.")}};
+//     }
+//   };
+//
+// `Base` is what several such structs have in common; its constructor takes the NodeInfo and what
+// the struct gives.
+template <class T, class Base = AttrsNode>
+struct AttrsOf : Base {
+  using Self = T;
+  static const NodeInfo& static_info() {
+    static const NodeInfo info = [] {
+      AttrsList list = T::describe();
+      return describe_attrs<T>(list.name, std::move(list.fields));
+    }();
+    return info;
+  }
+
+ protected:
+  AttrsOf() : Base(static_info()) {}
+  AttrsOf(const AttrsOf&) = default;
+  template <class First, class... Rest>
+  requires(!std::is_base_of_v<Node, std::remove_cvref_t<First>>) explicit AttrsOf(First&& first,
+                                                                                  Rest&&... rest)
+      : Base(static_info(), std::forward<First>(first), std::forward<Rest>(rest)...) {}
+};
+
+// ---- Attributes made at run time ---------------------------------------------------------------
+
+// An attribute as data, for operators from outside.
+struct AttrSpec {
+  std::string name;
+  std::string type;  // bool, int, float, string, dtype, list of int / float / string, or value: any
+  Value value;       // the default; None: the attribute may be None
+  std::string doc;
+};
+
+// Describes attributes by data. Nodes of the kind print, parse, compare, hash and are checked as
+// those of a struct are; `attr_as` reads them. They keep the description alive. Throws UserError
+// E0805 for a type that is not known, a default of another type, and a name that is no identifier
+// or is there twice.
+std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<AttrSpec> fields);
+
+// ---- Access by name ----------------------------------------------------------------------------
 
 // Builds attributes of a struct from named values; fields left out keep their defaults. Throws
 // UserError E0106 that names the operator, the field, the expected type and the known fields when a
@@ -45,5 +101,13 @@ std::vector<std::pair<std::string, Value>> attr_values(const Attrs& attrs,
 
 // One field by name; it is a defect of Relay if there is none.
 Value attr_value(const Attrs& attrs, std::string_view name);
+
+// The same, as a C++ type that the field's values convert to.
+template <class T>
+T attr_as(const Attrs& attrs, std::string_view name) {
+  T out{};
+  RELAY_CHECK(field_detail::Convert<T>::from(attr_value(attrs, name), out), std::string(name));
+  return out;
+}
 
 }  // namespace relay

@@ -89,7 +89,7 @@ using GlobalVar = Ref<GlobalVarNode>;
 struct OpNode : ExprNode {
   static constexpr int kKind = ExprKind::Op;
   std::string name;
-  const OpInfo* row = nullptr;
+  std::shared_ptr<const OpInfo> row;  // kept while anything refers to the operator
   OpNode() : ExprNode(static_info()) {}
   static const NodeInfo& static_info();
 };

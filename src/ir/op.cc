@@ -1,6 +1,10 @@
 #include "ir/op.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
 #include <utility>
 
 #include "base/diagnostic_codes.h"
@@ -159,13 +163,12 @@ Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs
             .expected(std::to_string(op.args.size()) + " (" + names + ")")
             .found(std::to_string(args.size())));
   }
-  if (op.attrs != nullptr && (!attrs || &attrs->info() != op.attrs)) {
+  if (op.attrs != nullptr && (!attrs || &attrs->info() != op.attrs.get())) {
     throw UserError(Diagnostic(codes::op_bad_attribute, span,
                                std::string(op.name) + " is called with attributes of another kind")
                         .expected(std::string(op.attrs->name))
                         .found(attrs ? std::string(attrs->info().name) : "none"));
   }
-  RELAY_CHECK(op.relation != nullptr, std::string(op.name));
   RelationContext ctx(op, args, attrs, span);
   Type result = run_relation(ctx);
   if (ctx.failure()) throw UserError(*ctx.failure());
@@ -173,44 +176,180 @@ Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs
 }
 
 Attrs default_attrs(const OpInfo& op) {
-  return op.attrs == nullptr ? nullptr : Attrs::unchecked(NodeRef(op.attrs->create()));
+  return op.attrs == nullptr ? nullptr : Attrs::unchecked(NodeRef(op.attrs->create(*op.attrs)));
 }
+
+std::string_view to_string(Absent reason) {
+  switch (reason) {
+    case Absent::Unsaid:
+      return "nothing is said";
+    case Absent::Pending:
+      return "the rule is due and not written yet";
+    case Absent::NotDifferentiable:
+      return "no argument moves the result smoothly";
+    case Absent::NoArithmetic:
+      return "elements are moved, made, compared or counted";
+    case Absent::DataDecides:
+      return "how much is computed depends on values";
+    case Absent::AxesAsWritten:
+      return "the axes are as the attributes say";
+    case Absent::OnePiece:
+      return "the result is one piece of memory";
+    case Absent::Replaced:
+      return "a pass replaces the operator before kernels are made";
+    case Absent::ByNumPy:
+      return "the tests have the formula over NumPy's arrays";
+  }
+  return "?";
+}
+
+std::vector<std::string_view> missing_columns(const OpInfo& row) {
+  std::vector<std::string_view> out;
+  auto demand = [&](std::string_view name, bool there) {
+    if (!there) out.push_back(name);
+  };
+  // A rule, or one of the reasons that excuse this column.
+  auto rule = [&](std::string_view name, const auto& column,
+                  std::initializer_list<Absent> excuses) {
+    demand(name, column || std::ranges::find(excuses, column.reason()) != excuses.end());
+  };
+  auto documented = [](const ArgInfo& a) { return !a.name.empty() && !a.doc.empty(); };
+  bool stored = std::any_of(row.examples.begin(), row.examples.end(),
+                            [](const OpExample& e) { return !e.results.empty(); });
+  demand("doc", !row.doc.empty());
+  demand("args", std::all_of(row.args.begin(), row.args.end(), documented));
+  demand("fusion", row.fusion != nullptr);
+  demand("effect", row.effect != nullptr);
+  demand("relation", row.relation != nullptr);
+  rule("compute", row.compute, {Absent::Replaced});
+  rule("layout", row.layout, {Absent::AxesAsWritten});
+  rule("memory", row.memory, {Absent::OnePiece});
+  demand("precision", row.precision != nullptr);
+  rule("cost", row.cost, {Absent::NoArithmetic, Absent::DataDecides});
+  rule("gradient", row.gradient, {Absent::Pending, Absent::NotDifferentiable});
+  demand("examples", !row.examples.empty());
+  rule("expected", row.expected, {Absent::ByNumPy});
+  if (row.expected) demand("results of an example", stored);
+  return out;
+}
+
+struct OpRegistry::State {
+  mutable std::shared_mutex mutex;
+  std::map<std::string, Op, std::less<>> ops;
+  // The names of Relay's own operators, and the namespaces in them.
+  std::set<std::string, std::less<>> own, own_namespaces;
+
+  // The caller holds the mutex.
+  Op add(std::shared_ptr<const OpInfo> row) {
+    Op op = make<OpNode>([&](OpNode& n) {
+      n.name = row->name;
+      n.row = std::move(row);
+    });
+    ops.emplace(op->name, op);
+    return op;
+  }
+};
+
+OpRegistry::OpRegistry() : state_(std::make_unique<State>()) {}
+OpRegistry::~OpRegistry() = default;
 
 OpRegistry& OpRegistry::global() {
   static OpRegistry registry;
   return registry;
 }
 
+namespace {
+
+// Everything before the first dot; empty when there is none.
+std::string_view namespace_of(std::string_view name) {
+  size_t dot = name.find('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
+}
+
+// Identifiers with dots between them, two or more.
+bool is_namespaced(std::string_view name) {
+  bool start = true, dotted = false;
+  for (char c : name) {
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (start ? !letter : !(letter || (c >= '0' && c <= '9') || c == '.')) return false;
+    start = c == '.';
+    dotted |= start;
+  }
+  return dotted && !start;
+}
+
+}  // namespace
+
 Op OpRegistry::add(OpInfo row) {
-  std::string name(row.name);
-  RELAY_CHECK(!ops_.contains(name), name + " is registered twice");
-  rows_.push_back(std::make_unique<OpInfo>(std::move(row)));
-  const OpInfo* info = rows_.back().get();
-  Op op = make<OpNode>([&](OpNode& n) {
-    n.name = name;
-    n.row = info;
-  });
-  ops_.emplace(std::move(name), op);
-  return op;
+  auto refuse = [&](const DiagnosticCode& code, std::string what) {
+    return Diagnostic(code, {}, "operator '" + row.name + "' " + std::move(what));
+  };
+  std::unique_lock lock(state_->mutex);
+  if (!is_namespaced(row.name) || state_->own_namespaces.contains(namespace_of(row.name))) {
+    throw UserError(refuse(codes::op_bad_name, "is not named in a namespace of its own")
+                        .expected("letters, digits and _ with a dot: mylib.op")
+                        .found(row.name));
+  }
+  if (state_->ops.contains(row.name)) {
+    throw UserError(refuse(codes::op_name_taken, "is registered already")
+                        .help("remove it first, or choose another name"));
+  }
+  std::string missing;
+  for (std::string_view column : missing_columns(row)) {
+    missing += (missing.empty() ? "" : ", ") + std::string(column);
+  }
+  if (!missing.empty()) {
+    throw UserError(refuse(codes::op_incomplete, "says nothing in some columns")
+                        .expected("a rule in each, or the reason why there is none")
+                        .found("nothing in " + missing)
+                        .help("such as layout = Absent::AxesAsWritten"));
+  }
+  return state_->add(std::make_shared<const OpInfo>(std::move(row)));
+}
+
+void OpRegistry::remove(std::string_view name) {
+  Op gone = get(name);  // dies after the lock
+  std::unique_lock lock(state_->mutex);
+  if (state_->own.contains(name)) {
+    throw UserError(
+        Diagnostic(codes::op_bad_name, {},
+                   "operator '" + std::string(name) + "' is Relay's own and cannot be removed"));
+  }
+  if (auto it = state_->ops.find(name); it != state_->ops.end()) state_->ops.erase(it);
+}
+
+void OpRegistry::install(std::span<const OpInfo> rows) {
+  std::unique_lock lock(state_->mutex);
+  for (const OpInfo& row : rows) {
+    RELAY_CHECK(!state_->ops.contains(row.name), row.name + " is registered twice");
+    // Not owned: the rows outlive the registry.
+    state_->add(std::shared_ptr<const OpInfo>(std::shared_ptr<void>(), &row));
+    state_->own.insert(row.name);
+    if (auto space = namespace_of(row.name); !space.empty()) state_->own_namespaces.emplace(space);
+  }
 }
 
 Op OpRegistry::find(std::string_view name) const {
-  auto it = ops_.find(name);
-  return it == ops_.end() ? nullptr : it->second;
+  std::shared_lock lock(state_->mutex);
+  auto it = state_->ops.find(name);
+  return it == state_->ops.end() ? nullptr : it->second;
 }
 
 Op OpRegistry::get(std::string_view name, const Span& span) const {
   if (Op op = find(name)) return op;
+  std::vector<Op> ops = all();
   std::vector<std::string_view> known;
-  for (const auto& [n, op] : ops_) known.push_back(n);
+  for (const Op& op : ops) known.push_back(op->name);
   throw UserError(Diagnostic(codes::text_unknown_operator, span,
                              "there is no operator '" + std::string(name) + "'")
                       .help(suggest(name, known)));
 }
 
 std::vector<Op> OpRegistry::all() const {
+  std::shared_lock lock(state_->mutex);
   std::vector<Op> out;
-  for (const auto& [name, op] : ops_) out.push_back(op);
+  out.reserve(state_->ops.size());
+  for (const auto& [name, op] : state_->ops) out.push_back(op);
   return out;
 }
 

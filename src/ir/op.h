@@ -5,6 +5,7 @@
 // fusion class?"), never names, unless the rewrite is about that very operator.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,8 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/attrs.h"
 #include "ir/expr.h"
 #include "ir/layout.h"
+#include "ir/op_column.h"
 
 namespace relay {
 
@@ -102,7 +105,7 @@ class RelationContext {
 };
 
 // Gives the result type; null when it failed (ctx.failure()) or cannot tell yet.
-using TypeRelation = Type (*)(RelationContext& ctx);
+using TypeRelation = std::function<Type(RelationContext& ctx)>;
 
 // ---- Layout rule -------------------------------------------------------------------------------
 
@@ -117,14 +120,13 @@ struct LayoutDecision {
 // `offered` are the layouts in which the arguments are at hand (undefined where none), `desired` is
 // the layout asked for by the user or target for this operator (undefined: adapt to what is
 // offered). nullopt: the operator stays as it is.
-using LayoutRule = std::optional<LayoutDecision> (*)(const CallNode& call,
-                                                     std::span<const Layout> offered,
-                                                     const Layout& desired);
+using LayoutRule = std::function<std::optional<LayoutDecision>(
+    const CallNode& call, std::span<const Layout> offered, const Layout& desired)>;
 
 // ---- Further columns ---------------------------------------------------------------------------
 
 // Floating point operations of a call with static types (2 per multiply-add).
-using CostRule = double (*)(const CallNode& call);
+using CostRule = std::function<double(const CallNode& call)>;
 
 // How the memory of a call's result lies to that of its arguments, given static types.
 enum class Memory {
@@ -132,62 +134,104 @@ enum class Memory {
   Joined,  // the arguments one after the other, along one axis (concatenate)
   Cut,     // the results are the first argument in pieces, one after the other (split)
 };
-using MemoryRule = Memory (*)(const CallNode& call);
+using MemoryRule = std::function<Memory(const CallNode& call)>;
 
 // The gradients of the arguments for the gradient of the result.
-using GradientRule = std::vector<Expr> (*)(const Call& call, const Expr& output_gradient);
+using GradientRule =
+    std::function<std::vector<Expr>(const Call& call, const Expr& output_gradient)>;
 
 // What mixed precision does with an operator.
 enum class Precision { Always, Follow, Never };
 
-// One example for the property tests: argument types in text form, attribute text, input range.
+// One example for the tests: argument types in text form, attribute text, range of random inputs.
+// Where the row's column `expected` names a source, some example also holds inputs and results from
+// there, one list for each tensor in row-major order, tuples flattened.
 struct OpExample {
   std::vector<std::string> args;  // "Tensor[(2, 3), float32]"
   std::string attrs;              // "axis=1, keepdims=True"
   double low = -2.0;
   double high = 2.0;
+  std::vector<std::vector<double>> inputs = {};
+  std::vector<std::vector<double>> results = {};
 };
 
 struct ArgInfo {
-  std::string_view name;
-  std::string_view doc;
+  std::string name;
+  std::string doc;
 };
 
-// A row of the registry.
+// The description of an operator's attributes: of a struct, which lives as long as the process, or
+// made at run time (`describe_attrs` of data), which lives as long as somebody holds it. Null: the
+// operator has no attributes.
+class AttrsInfo {
+ public:
+  AttrsInfo() = default;
+  AttrsInfo(std::nullptr_t) {}                      // NOLINT
+  AttrsInfo(const NodeInfo* info) : info_(info) {}  // NOLINT
+  AttrsInfo(std::shared_ptr<const NodeInfo> info)   // NOLINT
+      : owner_(std::move(info)), info_(owner_.get()) {}
+  const NodeInfo* get() const { return info_; }
+  const NodeInfo* operator->() const { return info_; }
+  const NodeInfo& operator*() const { return *info_; }
+  friend bool operator==(const AttrsInfo& a, std::nullptr_t) { return a.info_ == nullptr; }
+
+ private:
+  std::shared_ptr<const NodeInfo> owner_;
+  const NodeInfo* info_ = nullptr;
+};
+
+// A row of the registry: a literal that says something in every column. It owns what it names.
 struct OpInfo {
-  std::string_view name;
-  std::string_view doc;  // one sentence or more
-  std::vector<ArgInfo> args;
-  const NodeInfo* attrs = nullptr;  // null: no attributes
+  std::string name;  // "nn.softmax"; from outside of Relay in a namespace of its own: "mylib.op"
+  std::string doc;   // one sentence or more
+  std::vector<ArgInfo> args = {};
+  AttrsInfo attrs = nullptr;
   int support_level = 1;
-  FusionClass fusion = FusionClass::Opaque;
-  TypeRelation relation = nullptr;
-  std::shared_ptr<const ComputeRule> compute;
-  Effect effect = Effect::Pure;
+  Column<FusionClass> fusion = {};
+  Column<Effect> effect = {};
   // The result has the elements of the first argument in the same order (reshape, squeeze): it can
   // be the same memory.
   bool reshape_only = false;
-  MemoryRule memory = nullptr;  // null: memory of its own
-  LayoutRule layout = nullptr;
-  CostRule cost = nullptr;
-  GradientRule gradient = nullptr;
-  Precision precision = Precision::Follow;
-  std::vector<OpExample> examples;
-  // Why a column that is due is absent: {"compute", "SimplifyInference removes it"}.
-  std::vector<std::pair<std::string_view, std::string_view>> absent;
+  Column<TypeRelation> relation = {};
+  Column<std::shared_ptr<const ComputeRule>> compute = {};
+  Column<LayoutRule> layout = {};
+  Column<MemoryRule> memory = {};
+  Column<Precision> precision = {};
+  Column<CostRule> cost = {};
+  Column<GradientRule> gradient = {};
+  std::vector<OpExample> examples = {};
+  // Where expected values come from that do not share the compute rule: the source of those that
+  // the examples hold, or ByNumPy.
+  Column<std::string> expected = {};
 };
+
+// The columns of a row that say nothing, by name. An empty list: the row is complete.
+std::vector<std::string_view> missing_columns(const OpInfo& row);
 
 // The operator's attributes, all at their defaults; null when it has none.
 Attrs default_attrs(const OpInfo& op);
 
-// The operators of the process. Filled once, from the explicit list, by `register_ops`.
+// The operators of the process: Relay's own, from the explicit list of `register_ops`, and those of
+// users. Every function may be called from several threads.
 class OpRegistry {
  public:
   // The process-wide registry.
   static OpRegistry& global();
 
-  // Adds a row; a defect of Relay if the name exists already.
+  OpRegistry();
+  ~OpRegistry();
+
+  // Registers an operator from outside: a plug-in, Python. Throws UserError
+  //   E0802 when the name is not of the form "namespace.name" or the namespace is Relay's own,
+  //   E0803 when an operator of that name exists,
+  //   E0804 when a column says nothing.
   Op add(OpInfo row);
+  // Takes an operator of `add` away again; throws UserError E0105 when there is none of that name,
+  // E0802 when it is one of Relay's own. Expressions that refer to it stay valid; its name is free.
+  void remove(std::string_view name);
+  // Registers Relay's own rows, which outlive the registry; a defect of Relay if a name is taken.
+  void install(std::span<const OpInfo> rows);
+
   // The operator of that name, or null.
   Op find(std::string_view name) const;
   // The operator of that name; throws UserError E0105 with near names when there is none.
@@ -196,8 +240,8 @@ class OpRegistry {
   std::vector<Op> all() const;
 
  private:
-  std::map<std::string, Op, std::less<>> ops_;
-  std::vector<std::unique_ptr<OpInfo>> rows_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // Up to three known names close to a misspelt one, as "did you mean a, b?"; empty when none is.

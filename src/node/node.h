@@ -170,8 +170,8 @@ struct NodeInfo {
   int kind;
   uint32_t family;
   std::vector<Field> fields;
-  Node* (*create)();            // a default node
-  Node* (*clone)(const Node&);  // a copy of the fields
+  Node* (*create)(const NodeInfo&);  // a default node of this kind
+  Node* (*clone)(const Node&);       // a copy of the fields
   void (*destroy)(const Node*);
   // Variables are equal when bound alike, not when they look alike.
   bool is_variable = false;
@@ -283,7 +283,7 @@ NodeInfo describe(std::string_view name, int kind, uint32_t family, std::vector<
   info.kind = kind;
   info.family = family;
   info.fields = std::move(fields);
-  info.create = []() -> Node* { return new T(); };
+  info.create = [](const NodeInfo&) -> Node* { return new T(); };
   info.clone = [](const Node& n) -> Node* { return new T(static_cast<const T&>(n)); };
   info.destroy = [](const Node* n) { delete static_cast<const T*>(n); };
   return info;

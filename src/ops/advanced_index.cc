@@ -1,7 +1,7 @@
 // NumPy's indexing by several index tensors at once.
 #include "ops/common.h"
-#include "ops/families.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -36,37 +36,53 @@ Type adv_index_type(RelationContext& ctx) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
+TirTensor adv_index_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  size_t indexed = ctx.inputs.size() - 1;
+  size_t lead = ctx.outputs[0].shape.size() - (x->shape().size() - indexed);
+  return tir::compute("T_adv_index", ctx.outputs[0].shape, [&](const Indices& i) {
+    auto split = i.begin() + static_cast<std::ptrdiff_t>(lead);
+    Indices at, which(i.begin(), split);
+    for (size_t k = 0; k < indexed; ++k) {
+      PrimExpr size = x->shape()[k];
+      PrimExpr place = index_from_end(broadcast_read(ctx.inputs[k + 1], which), size);
+      at.push_back(min(max(place, index(0)), size - 1));
+    }
+    at.insert(at.end(), split, i.end());
+    return x(at);
+  });
+}
+
 }  // namespace
 
-void add_advanced_index(OpRegistry& registry) {
-  OpInfo op;
-  op.name = "adv_index";
-  op.doc =
-      "data[i, j, ...] for index tensors that broadcast to one shape; negative indices count "
-      "from the end, those outside the data are moved to its border.";
-  op.args = {{"inputs", "A tuple of the data and the index tensors of its first axes."}};
-  op.fusion = FusionClass::Injective;
-  op.support_level = 3;
-  op.relation = adv_index_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    size_t indexed = ctx.inputs.size() - 1;
-    size_t lead = ctx.outputs[0].shape.size() - (x->shape().size() - indexed);
-    return tir::compute("T_adv_index", ctx.outputs[0].shape, [&](const Indices& i) {
-      auto split = i.begin() + static_cast<std::ptrdiff_t>(lead);
-      Indices at, which(i.begin(), split);
-      for (size_t k = 0; k < indexed; ++k) {
-        PrimExpr size = x->shape()[k];
-        PrimExpr place = index_from_end(broadcast_read(ctx.inputs[k + 1], which), size);
-        at.push_back(min(max(place, index(0)), size - 1));
-      }
-      at.insert(at.end(), split, i.end());
-      return x(at);
-    });
-  });
-  op.examples = {
-      {{"(Tensor[(5, 4, 3), float32], Tensor[(2, 1), int64], Tensor[(6,), int64])"}, "", 0, 3}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::AdvancedIndex>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "adv_index",
+          .doc = "data[i, j, ...] for index tensors that broadcast to one shape; negative indices "
+                 "count "
+                 "from the end, those outside the data are moved to its border.",
+          .args = {{"inputs", "A tuple of the data and the index tensors of its first axes."}},
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = adv_index_type,
+          .compute = compute_rule(adv_index_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"(Tensor[(5, 4, 3), float32], Tensor[(2, 1), int64], Tensor[(6,), int64])"},
+                "",
+                0,
+                3}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,7 +1,6 @@
 // Attention: softmax of products of queries and keys, times the values.
 #include "ir/layout.h"
-#include "ops/attrs.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 #include "ops/window.h"
 
 namespace relay::ops {
@@ -57,6 +56,24 @@ std::optional<Heads<Dim>> heads_arg(RelationContext& ctx, size_t arg, const Tens
     return std::nullopt;
   return heads_of(*layout, t.shape);
 }
+
+struct AttentionAttrs : AttrsOf<AttentionAttrs> {
+  double scale = 1.0;
+  std::string query_layout = "BHSD", key_layout = "BHSD", value_layout = "BHSD",
+              out_layout = "BHSD";
+  bool transpose_mask = false;
+  static AttrsList describe() {
+    return {"relay.attrs.AttentionAttrs",
+            {attribute("scale", &Self::scale, "What the products are multiplied by."),
+             attribute("query_layout", &Self::query_layout,
+                       "Axes of the queries: batch, heads, sequence and depth in any order."),
+             attribute("key_layout", &Self::key_layout, "Axes of the keys."),
+             attribute("value_layout", &Self::value_layout, "Axes of the values."),
+             attribute("out_layout", &Self::out_layout, "Axes of the result."),
+             attribute("transpose_mask", &Self::transpose_mask,
+                       "The mask has the keys before the queries.")}};
+  }
+};
 
 Type attention_relation(RelationContext& ctx) {
   const TensorTypeNode *q = ctx.tensor(0), *k = ctx.tensor(1), *v = ctx.tensor(2),
@@ -191,34 +208,44 @@ double attention_cost(const CallNode& c) {
 
 }  // namespace
 
-void add_attention(OpRegistry& registry) {
-  OpInfo op;
-  op.support_level = 10;
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.name = "nn.attention";
-  op.doc =
-      "softmax(scale * query * transposed key + mask) * value for each head, with one softmax over "
-      "all keys for each query.";
-  op.args = {{"query", "The queries, in query_layout."},
-             {"key", "The keys, in key_layout."},
-             {"value", "One value for each key, in value_layout."},
-             {"mask",
-              "Added to the products; broadcasts to (batch, heads, queries, keys), with "
-              "transpose_mask to (batch, heads, keys, queries). 0 adds nothing."}};
-  op.attrs = &AttentionAttrs::static_info();
-  op.relation = attention_relation;
-  op.compute = compute_rule(attention_compute);
-  op.cost = attention_cost;
-  op.examples = {{{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
-                   "Tensor[(1, 2, 6, 3), float32]", "Tensor[(5, 6), float32]"},
-                  "scale=0.5"},
-                 {{"Tensor[(2, 5, 2, 4), float32]", "Tensor[(2, 6, 2, 4), float32]",
-                   "Tensor[(2, 2, 6, 3), float32]", "Tensor[(2, 1, 1, 6), float32]"},
-                  "query_layout=\"BSHD\", key_layout=\"BSHD\", out_layout=\"BSHD\""},
-                 {{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
-                   "Tensor[(1, 2, 6, 3), float32]", "Tensor[(2, 6, 5), float32]"},
-                  "transpose_mask=True"}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Attention>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.attention",
+          .doc = "softmax(scale * query * transposed key + mask) * value for each head, with one "
+                 "softmax over "
+                 "all keys for each query.",
+          .args = {{"query", "The queries, in query_layout."},
+                   {"key", "The keys, in key_layout."},
+                   {"value", "One value for each key, in value_layout."},
+                   {"mask",
+                    "Added to the products; broadcasts to (batch, heads, queries, keys), with "
+                    "transpose_mask to (batch, heads, keys, queries). 0 adds nothing."}},
+          .attrs = &AttentionAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = attention_relation,
+          .compute = compute_rule(attention_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Always,
+          .cost = attention_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
+                         "Tensor[(1, 2, 6, 3), float32]", "Tensor[(5, 6), float32]"},
+                        "scale=0.5"},
+                       {{"Tensor[(2, 5, 2, 4), float32]", "Tensor[(2, 6, 2, 4), float32]",
+                         "Tensor[(2, 2, 6, 3), float32]", "Tensor[(2, 1, 1, 6), float32]"},
+                        "query_layout=\"BSHD\", key_layout=\"BSHD\", out_layout=\"BSHD\""},
+                       {{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
+                         "Tensor[(1, 2, 6, 3), float32]", "Tensor[(2, 6, 5), float32]"},
+                        "transpose_mask=True"}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

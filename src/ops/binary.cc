@@ -1,7 +1,6 @@
 // Operators of two tensors that broadcast, and `where`.
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -10,16 +9,17 @@ using namespace tir;  // NOLINT: rows are expressions of the tensor IR
 using relay::CallNode;
 using relay::Type;
 
-using Rule = PrimExpr (*)(const PrimExpr& a, const PrimExpr& b);
-
-struct Row {
+// An operator of two tensors that broadcast; dtype and range are those of its examples.
+struct Binary {
   const char* name;
   const char* doc;
-  TypeRelation relation;
-  Rule compute;
+  Type (*relation)(RelationContext& ctx);
+  PrimExpr (*compute)(const PrimExpr& a, const PrimExpr& b);
   const char* dtype = "float32";
   double low = -2;
   double high = 2;
+  Precision precision = Precision::Follow;
+  Absent gradient = Absent::Pending;
 };
 
 // Bools have no differences and quotients that are bools.
@@ -61,100 +61,249 @@ PrimExpr power(const PrimExpr& a, const PrimExpr& b) {
   return select(lt(b, zero), inverse, result);
 }
 
-const Row kRows[] = {
-    {"add", "Sum; of bools, whether either holds.", broadcast, op<BinaryOp::Add>},
-    {"subtract", "Difference.", broadcast_numbers, op<BinaryOp::Sub>},
-    {"multiply", "Product; of bools, whether both hold.", broadcast, op<BinaryOp::Mul>},
-    {"divide", "Quotient; of integers, rounded towards zero.", broadcast_numbers, op<BinaryOp::Div>,
-     "float32", 0.5, 2},
-    {"floor_divide", "Quotient rounded down.", broadcast_numbers, op<BinaryOp::FloorDiv>, "float32",
-     0.5, 2},
-    {"trunc_divide", "Quotient rounded towards zero.", broadcast_numbers,
-     [](const PrimExpr& a, const PrimExpr& b) {
-       return a->dtype.is_floating() ? tir::call("trunc", a->dtype, {div(a, b)}) : div(a, b);
-     },
-     "int32", 1, 9},
-    {"mod", "Remainder with the sign of the dividend.", broadcast_numbers, op<BinaryOp::Mod>,
-     "float32", 0.5, 2},
-    {"floor_mod", "Remainder with the sign of the divisor.", broadcast_numbers,
-     op<BinaryOp::FloorMod>, "float32", 0.5, 2},
-    {"trunc_mod", "Remainder with the sign of the dividend.", broadcast_numbers, op<BinaryOp::Mod>,
-     "int32", 1, 9},
-    {"power", "lhs to the power of rhs.", broadcast, power, "float32", 0.5, 2},
-    {"maximum", "The greater; NaN wins.", broadcast, op<BinaryOp::Max>},
-    {"minimum", "The lesser; NaN wins.", broadcast, op<BinaryOp::Min>},
-    {"equal", "Whether equal.", broadcast_compare, op<BinaryOp::Eq>},
-    {"not_equal", "Whether different.", broadcast_compare, op<BinaryOp::Ne>},
-    {"less", "Whether less.", broadcast_compare, op<BinaryOp::Lt>},
-    {"less_equal", "Whether less or equal.", broadcast_compare, op<BinaryOp::Le>},
-    {"greater", "Whether greater.", broadcast_compare, op<BinaryOp::Gt>},
-    {"greater_equal", "Whether greater or equal.", broadcast_compare, op<BinaryOp::Ge>},
-    {"logical_and", "Both.", broadcast_bool, op<BinaryOp::And>, "bool"},
-    {"logical_or", "Either.", broadcast_bool, op<BinaryOp::Or>, "bool"},
-    {"logical_xor", "One but not both.", broadcast_bool, op<BinaryOp::Ne>, "bool"},
-    {"bitwise_and", "Bits set in both.", broadcast_bits, op<BinaryOp::BitAnd>, "int32"},
-    {"bitwise_or", "Bits set in either.", broadcast_bits, op<BinaryOp::BitOr>, "int32"},
-    {"bitwise_xor", "Bits set in one.", broadcast_bits, op<BinaryOp::BitXor>, "int32"},
-    {"left_shift", "Bits moved up.", broadcast_shift, op<BinaryOp::Shl>, "int32", 0, 8},
-    {"right_shift", "Bits moved down, keeping the sign.", broadcast_shift, op<BinaryOp::Shr>,
-     "int32", 0, 8},
+constexpr Binary kBinary[] = {
+    {.name = "add",
+     .doc = "Sum; of bools, whether either holds.",
+     .relation = broadcast,
+     .compute = op<BinaryOp::Add>},
+    {.name = "subtract",
+     .doc = "Difference.",
+     .relation = broadcast_numbers,
+     .compute = op<BinaryOp::Sub>},
+    {.name = "multiply",
+     .doc = "Product; of bools, whether both hold.",
+     .relation = broadcast,
+     .compute = op<BinaryOp::Mul>},
+    {.name = "divide",
+     .doc = "Quotient; of integers, rounded towards zero.",
+     .relation = broadcast_numbers,
+     .compute = op<BinaryOp::Div>,
+     .dtype = "float32",
+     .low = 0.5,
+     .high = 2},
+    {.name = "floor_divide",
+     .doc = "Quotient rounded down.",
+     .relation = broadcast_numbers,
+     .compute = op<BinaryOp::FloorDiv>,
+     .dtype = "float32",
+     .low = 0.5,
+     .high = 2,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "trunc_divide",
+     .doc = "Quotient rounded towards zero.",
+     .relation = broadcast_numbers,
+     .compute =
+         [](const PrimExpr& a, const PrimExpr& b) {
+           return a->dtype.is_floating() ? tir::call("trunc", a->dtype, {div(a, b)}) : div(a, b);
+         },
+     .dtype = "int32",
+     .low = 1,
+     .high = 9,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "mod",
+     .doc = "Remainder with the sign of the dividend.",
+     .relation = broadcast_numbers,
+     .compute = op<BinaryOp::Mod>,
+     .dtype = "float32",
+     .low = 0.5,
+     .high = 2},
+    {.name = "floor_mod",
+     .doc = "Remainder with the sign of the divisor.",
+     .relation = broadcast_numbers,
+     .compute = op<BinaryOp::FloorMod>,
+     .dtype = "float32",
+     .low = 0.5,
+     .high = 2},
+    {.name = "trunc_mod",
+     .doc = "Remainder with the sign of the dividend.",
+     .relation = broadcast_numbers,
+     .compute = op<BinaryOp::Mod>,
+     .dtype = "int32",
+     .low = 1,
+     .high = 9},
+    {.name = "power",
+     .doc = "lhs to the power of rhs.",
+     .relation = broadcast,
+     .compute = power,
+     .dtype = "float32",
+     .low = 0.5,
+     .high = 2,
+     .precision = Precision::Never},
+    {.name = "maximum",
+     .doc = "The greater; NaN wins.",
+     .relation = broadcast,
+     .compute = op<BinaryOp::Max>},
+    {.name = "minimum",
+     .doc = "The lesser; NaN wins.",
+     .relation = broadcast,
+     .compute = op<BinaryOp::Min>},
+    {.name = "equal",
+     .doc = "Whether equal.",
+     .relation = broadcast_compare,
+     .compute = op<BinaryOp::Eq>,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "not_equal",
+     .doc = "Whether different.",
+     .relation = broadcast_compare,
+     .compute = op<BinaryOp::Ne>,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "less",
+     .doc = "Whether less.",
+     .relation = broadcast_compare,
+     .compute = op<BinaryOp::Lt>,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "less_equal",
+     .doc = "Whether less or equal.",
+     .relation = broadcast_compare,
+     .compute = op<BinaryOp::Le>,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "greater",
+     .doc = "Whether greater.",
+     .relation = broadcast_compare,
+     .compute = op<BinaryOp::Gt>,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "greater_equal",
+     .doc = "Whether greater or equal.",
+     .relation = broadcast_compare,
+     .compute = op<BinaryOp::Ge>,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "logical_and",
+     .doc = "Both.",
+     .relation = broadcast_bool,
+     .compute = op<BinaryOp::And>,
+     .dtype = "bool",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "logical_or",
+     .doc = "Either.",
+     .relation = broadcast_bool,
+     .compute = op<BinaryOp::Or>,
+     .dtype = "bool",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "logical_xor",
+     .doc = "One but not both.",
+     .relation = broadcast_bool,
+     .compute = op<BinaryOp::Ne>,
+     .dtype = "bool",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "bitwise_and",
+     .doc = "Bits set in both.",
+     .relation = broadcast_bits,
+     .compute = op<BinaryOp::BitAnd>,
+     .dtype = "int32",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "bitwise_or",
+     .doc = "Bits set in either.",
+     .relation = broadcast_bits,
+     .compute = op<BinaryOp::BitOr>,
+     .dtype = "int32",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "bitwise_xor",
+     .doc = "Bits set in one.",
+     .relation = broadcast_bits,
+     .compute = op<BinaryOp::BitXor>,
+     .dtype = "int32",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "left_shift",
+     .doc = "Bits moved up.",
+     .relation = broadcast_shift,
+     .compute = op<BinaryOp::Shl>,
+     .dtype = "int32",
+     .low = 0,
+     .high = 8,
+     .gradient = Absent::NotDifferentiable},
+    {.name = "right_shift",
+     .doc = "Bits moved down, keeping the sign.",
+     .relation = broadcast_shift,
+     .compute = op<BinaryOp::Shr>,
+     .dtype = "int32",
+     .low = 0,
+     .high = 8,
+     .gradient = Absent::NotDifferentiable},
 };
+
+OpInfo binary_row(const Binary& op) {
+  auto compute = [element = op.compute](const ComputeContext& ctx) {
+    TirTensor a = ctx.inputs[0], b = ctx.inputs[1];
+    return tir::compute("T", ctx.outputs[0].shape, [&](const Indices& i) {
+      return element(broadcast_read(a, i), broadcast_read(b, i));
+    });
+  };
+  auto example = [&](const std::string& lhs, const std::string& rhs) {
+    auto type = [&](const std::string& shape) { return "Tensor[" + shape + ", " + op.dtype + "]"; };
+    return OpExample{{type(lhs), type(rhs)}, "", op.low, op.high};
+  };
+  return {
+      .name = op.name,
+      .doc = op.doc,
+      .args = {{"lhs", "The left side."}, {"rhs", "The right side."}},
+      .fusion = FusionClass::Broadcast,
+      .effect = Effect::Pure,
+      .relation = op.relation,
+      .compute = compute_rule(compute),
+      .layout = follow_layout,
+      .memory = Absent::OnePiece,
+      .precision = op.precision,
+      .cost = elementwise_cost,
+      .gradient = op.gradient,
+      .examples = {example("(2, 3)", "(2, 3)"), example("(2, 1, 4)", "(3, 1)"),
+                   example("()", "(5,)"), example("(0, 3)", "(3,)")},
+      .expected = Absent::ByNumPy,
+  };
+}
+
+Type where_relation(RelationContext& ctx) {
+  const TensorTypeNode *c = ctx.tensor(0), *x = ctx.tensor(1), *y = ctx.tensor(2);
+  if (c == nullptr || x == nullptr || y == nullptr) return nullptr;
+  if (!require(ctx, x->dtype == y->dtype, codes::type_dtype, "x and y have different dtypes",
+               "one dtype", x->dtype.to_string() + " and " + y->dtype.to_string()))
+    return nullptr;
+  auto shape = broadcast_shapes(ctx, x->shape, y->shape);
+  if (shape) shape = broadcast_shapes(ctx, *shape, c->shape);
+  return shape ? Type(tensor_type(std::move(*shape), x->dtype)) : nullptr;
+}
+
+TirTensor where_compute(const ComputeContext& ctx) {
+  TirTensor c = ctx.inputs[0], x = ctx.inputs[1], y = ctx.inputs[2];
+  return tir::compute("T_where", ctx.outputs[0].shape, [&](const Indices& i) {
+    return select(tir::cast(DType::Bool(), broadcast_read(c, i)), broadcast_read(x, i),
+                  broadcast_read(y, i));
+  });
+}
 
 }  // namespace
 
-void add_binary(OpRegistry& registry) {
-  for (const Row& row : kRows) {
-    OpInfo op;
-    op.name = row.name;
-    op.doc = row.doc;
-    op.args = {{"lhs", "The left side."}, {"rhs", "The right side."}};
-    op.fusion = FusionClass::Broadcast;
-    op.relation = row.relation;
-    op.layout = follow_layout;
-    op.cost = elementwise_cost;
-    Rule rule = row.compute;
-    op.compute = compute_rule([rule](const ComputeContext& ctx) {
-      TirTensor a = ctx.inputs[0], b = ctx.inputs[1];
-      return tir::compute("T", ctx.outputs[0].shape, [&](const Indices& i) {
-        return rule(broadcast_read(a, i), broadcast_read(b, i));
-      });
-    });
-    auto t = [&](const char* shape) {
-      return "Tensor[" + std::string(shape) + ", " + row.dtype + "]";
-    };
-    op.examples = {{{t("(2, 3)"), t("(2, 3)")}, "", row.low, row.high},
-                   {{t("(2, 1, 4)"), t("(3, 1)")}, "", row.low, row.high},
-                   {{t("()"), t("(5,)")}, "", row.low, row.high},
-                   {{t("(0, 3)"), t("(3,)")}, "", row.low, row.high}};
-    registry.add(std::move(op));
-  }
-  OpInfo op;
-  op.name = "where";
-  op.doc = "x where the condition holds, else y; all three broadcast.";
-  op.args = {{"condition", "bool."}, {"x", "Taken where true."}, {"y", "Taken where false."}};
-  op.fusion = FusionClass::Broadcast;
-  op.layout = follow_layout;
-  op.cost = elementwise_cost;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *c = ctx.tensor(0), *x = ctx.tensor(1), *y = ctx.tensor(2);
-    if (c == nullptr || x == nullptr || y == nullptr) return nullptr;
-    if (!require(ctx, x->dtype == y->dtype, codes::type_dtype, "x and y have different dtypes",
-                 "one dtype", x->dtype.to_string() + " and " + y->dtype.to_string()))
-      return nullptr;
-    auto shape = broadcast_shapes(ctx, x->shape, y->shape);
-    if (shape) shape = broadcast_shapes(ctx, *shape, c->shape);
-    return shape ? Type(tensor_type(std::move(*shape), x->dtype)) : nullptr;
+template <>
+std::span<const OpInfo> rows_of<Family::Binary>() {
+  static const std::vector<OpInfo> rows = [] {
+    std::vector<OpInfo> out;
+    for (const Binary& op : kBinary) out.push_back(binary_row(op));
+    return out;
+  }();
+  return rows;
+}
+
+template <>
+std::span<const OpInfo> rows_of<Family::Where>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "where",
+          .doc = "x where the condition holds, else y; all three broadcast.",
+          .args = {{"condition", "bool."}, {"x", "Taken where true."}, {"y", "Taken where false."}},
+          .fusion = FusionClass::Broadcast,
+          .effect = Effect::Pure,
+          .relation = where_relation,
+          .compute = compute_rule(where_compute),
+          .layout = follow_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"Tensor[(2, 3), bool]", "Tensor[(3,), float32]", "Tensor[(2, 1), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor c = ctx.inputs[0], x = ctx.inputs[1], y = ctx.inputs[2];
-    return tir::compute("T_where", ctx.outputs[0].shape, [&](const Indices& i) {
-      return select(tir::cast(DType::Bool(), broadcast_read(c, i)), broadcast_read(x, i),
-                    broadcast_read(y, i));
-    });
-  });
-  op.examples = {
-      {{"Tensor[(2, 3), bool]", "Tensor[(3,), float32]", "Tensor[(2, 1), float32]"}, ""}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

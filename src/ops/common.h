@@ -12,6 +12,7 @@ namespace relay::ops {
 using tir::Indices;
 using tir::PrimExpr;
 using TirTensor = tir::Tensor;
+using Ints = std::vector<int64_t>;
 
 // ---- Relations
 // -----------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 // Convolutions and transposed convolutions in one to three dimensions, any layout.
-#include "ops/families.h"
+#include "ops/conv.h"
+#include "ops/rows.h"
 #include "ops/window.h"
 
 #include <algorithm>
@@ -11,6 +12,52 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+
+struct Conv1DAttrs : AttrsOf<Conv1DAttrs, ConvAttrs> {
+  Conv1DAttrs() : AttrsOf(1, "NCW", "OIW") {}
+  static AttrsList describe() { return {"relay.attrs.Conv1DAttrs", conv_fields<Self>()}; }
+};
+struct Conv2DAttrs : AttrsOf<Conv2DAttrs, ConvAttrs> {
+  Conv2DAttrs() : AttrsOf(2, "NCHW", "OIHW") {}
+  static AttrsList describe() { return {"relay.attrs.Conv2DAttrs", conv_fields<Self>()}; }
+};
+struct Conv3DAttrs : AttrsOf<Conv3DAttrs, ConvAttrs> {
+  Conv3DAttrs() : AttrsOf(3, "NCDHW", "OIDHW") {}
+  static AttrsList describe() { return {"relay.attrs.Conv3DAttrs", conv_fields<Self>()}; }
+};
+
+struct ConvTransposeAttrs : ConvAttrs {
+  Ints output_padding;
+
+ protected:
+  ConvTransposeAttrs(const NodeInfo& info, size_t dims, const char* data, const char* kernel)
+      : ConvAttrs(info, dims, data, kernel), output_padding(dims, 0) {}
+};
+template <class T>
+std::vector<Field> conv_transpose_fields() {
+  std::vector<Field> fields = conv_fields<T>();
+  fields.push_back(attribute("output_padding", &T::output_padding,
+                             "Extra size at the end of each spatial axis."));
+  return fields;
+}
+struct Conv1DTransposeAttrs : AttrsOf<Conv1DTransposeAttrs, ConvTransposeAttrs> {
+  Conv1DTransposeAttrs() : AttrsOf(1, "NCW", "IOW") {}
+  static AttrsList describe() {
+    return {"relay.attrs.Conv1DTransposeAttrs", conv_transpose_fields<Self>()};
+  }
+};
+struct Conv2DTransposeAttrs : AttrsOf<Conv2DTransposeAttrs, ConvTransposeAttrs> {
+  Conv2DTransposeAttrs() : AttrsOf(2, "NCHW", "IOHW") {}
+  static AttrsList describe() {
+    return {"relay.attrs.Conv2DTransposeAttrs", conv_transpose_fields<Self>()};
+  }
+};
+struct Conv3DTransposeAttrs : AttrsOf<Conv3DTransposeAttrs, ConvTransposeAttrs> {
+  Conv3DTransposeAttrs() : AttrsOf(3, "NCDHW", "IODHW") {}
+  static AttrsList describe() {
+    return {"relay.attrs.Conv3DTransposeAttrs", conv_transpose_fields<Self>()};
+  }
+};
 
 // The layouts of a call, checked; fails in `ctx`.
 struct Layouts {
@@ -424,54 +471,68 @@ double conv_cost(const CallNode& c) {
   return per_output * num_elements(transposed ? c.args[0]->type : c.type);
 }
 
+// What all convolutions say alike.
+OpInfo conv_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
+                std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
+                std::vector<OpExample> examples) {
+  return {
+      .name = name,
+      .doc = doc,
+      .args = {{"data", "The input, in data_layout."}, {"weight", "The kernel, in kernel_layout."}},
+      .attrs = &attrs,
+      .support_level = 2,
+      .fusion = FusionClass::OutEWiseFusable,
+      .effect = Effect::Pure,
+      .relation = std::move(relation),
+      .compute = std::move(compute),
+      .layout = std::move(layout),
+      .memory = Absent::OnePiece,
+      .precision = Precision::Always,
+      .cost = conv_cost,
+      .gradient = Absent::Pending,
+      .examples = std::move(examples),
+      .expected = Absent::ByNumPy,
+  };
+}
+
 }  // namespace
 
-void add_conv(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.cost = conv_cost;
-  op.precision = Precision::Always;
-  op.support_level = 2;
-  op.args = {{"data", "The input, in data_layout."}, {"weight", "The kernel, in kernel_layout."}};
-  auto add = [&](const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
-                 std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
-                 std::vector<OpExample> examples) {
-    op.name = name;
-    op.doc = doc;
-    op.attrs = &attrs;
-    op.relation = relation;
-    op.compute = std::move(compute);
-    op.layout = layout;
-    op.examples = std::move(examples);
-    registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Conv>() {
+  static const OpInfo rows[] = {
+      conv_row("nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
+               conv_relation<1>, conv_rule<1>(), conv_layout<Conv1DAttrs>,
+               {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}}),
+      conv_row(
+          "nn.conv2d", "Convolution over two spatial axes.", Conv2DAttrs::static_info(),
+          conv_relation<2>, conv_rule<2>(), conv_layout<Conv2DAttrs>,
+          {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"}, "padding=[1, 1]"},
+           {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
+            "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}}),
+      conv_row("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
+               conv_relation<3>, conv_rule<3>(), conv_layout<Conv3DAttrs>,
+               {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
+                 "padding=[0, 1, 1]"}}),
+      conv_row("nn.conv1d_transpose",
+               "The gradient of a convolution over one axis, as an operator.",
+               Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>,
+               conv_transpose_rule<1>(), conv_layout<Conv1DTransposeAttrs>,
+               {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
+                 "strides=[2], padding=[1, 1]"}}),
+      conv_row("nn.conv2d_transpose",
+               "The gradient of a convolution over two axes, as an operator.",
+               Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>,
+               conv_transpose_rule<2>(), conv_layout<Conv2DTransposeAttrs>,
+               {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
+                 "strides=[2, 2], padding=[1, 1]"}}),
+      conv_row("nn.conv3d_transpose",
+               "The gradient of a convolution over three axes, as an operator.",
+               Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>,
+               conv_transpose_rule<3>(), conv_layout<Conv3DTransposeAttrs>,
+               {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
+                 "strides=[2, 2, 2]"}}),
   };
-  add("nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
-      conv_relation<1>, conv_rule<1>(), conv_layout<Conv1DAttrs>,
-      {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}});
-  add("nn.conv2d", "Convolution over two spatial axes.", Conv2DAttrs::static_info(),
-      conv_relation<2>, conv_rule<2>(), conv_layout<Conv2DAttrs>,
-      {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"}, "padding=[1, 1]"},
-       {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
-        "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}});
-  add("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
-      conv_relation<3>, conv_rule<3>(), conv_layout<Conv3DAttrs>,
-      {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
-        "padding=[0, 1, 1]"}});
-  add("nn.conv1d_transpose", "The gradient of a convolution over one axis, as an operator.",
-      Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>, conv_transpose_rule<1>(),
-      conv_layout<Conv1DTransposeAttrs>,
-      {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
-        "strides=[2], padding=[1, 1]"}});
-  add("nn.conv2d_transpose", "The gradient of a convolution over two axes, as an operator.",
-      Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>, conv_transpose_rule<2>(),
-      conv_layout<Conv2DTransposeAttrs>,
-      {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
-        "strides=[2, 2], padding=[1, 1]"}});
-  add("nn.conv3d_transpose", "The gradient of a convolution over three axes, as an operator.",
-      Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>, conv_transpose_rule<3>(),
-      conv_layout<Conv3DTransposeAttrs>,
-      {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
-        "strides=[2, 2, 2]"}});
+  return rows;
 }
 
 }  // namespace relay::ops

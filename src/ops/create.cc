@@ -1,7 +1,7 @@
 // Tensors from nothing but attributes.
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/init_op.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -16,63 +16,119 @@ Type init_type(RelationContext& ctx, DType fallback) {
   return tensor_type(a.shape, is_set(a.dtype) ? a.dtype : fallback);
 }
 
+template <int kValue>
+TirTensor all_of(const ComputeContext& ctx) {
+  return tir::compute("T_full", ctx.outputs[0].shape,
+                      [&](const Indices&) { return imm(ctx.outputs[0].dtype, kValue); });
+}
+
+Type full_relation(RelationContext& ctx) {
+  const TensorTypeNode* v = ctx.tensor(0);
+  if (v == nullptr || !require(ctx, v->rank() == 0, codes::type_rank, "fill_value must be a scalar",
+                               "0 dimensions", shape_text(v->shape)))
+    return nullptr;
+  return init_type(ctx, v->dtype);
+}
+
+TirTensor full_compute(const ComputeContext& ctx) {
+  TirTensor v = ctx.inputs[0];
+  return tir::compute("T_full", ctx.outputs[0].shape, [&](const Indices&) {
+    return tir::cast(ctx.outputs[0].dtype, v(Indices{}));
+  });
+}
+
+Type full_like_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *v = ctx.tensor(1);
+  if (x == nullptr || v == nullptr ||
+      !require(ctx, v->rank() == 0, codes::type_rank, "fill_value must be a scalar", "0 dimensions",
+               shape_text(v->shape)))
+    return nullptr;
+  return Type(x);
+}
+
+TirTensor full_like_compute(const ComputeContext& ctx) {
+  TirTensor v = ctx.inputs[1];
+  return tir::compute("T_full_like", ctx.outputs[0].shape, [&](const Indices&) {
+    return tir::cast(ctx.outputs[0].dtype, v(Indices{}));
+  });
+}
+
 }  // namespace
 
-void add_create(OpRegistry& registry) {
-  OpInfo op;
-  op.attrs = &InitOpAttrs::static_info();
-  op.fusion = FusionClass::ElemWise;
-  op.support_level = 3;
-  op.relation = [](RelationContext& ctx) { return init_type(ctx, DType::Float(32)); };
-  for (bool one : {false, true}) {
-    op.name = one ? "ones" : "zeros";
-    op.doc = one ? "Ones." : "Zeros.";
-    op.examples = {{{}, "shape=[2, 3], dtype=\"float32\""}};
-    op.compute = compute_rule([one](const ComputeContext& ctx) {
-      return tir::compute("T_full", ctx.outputs[0].shape,
-                          [&](const Indices&) { return imm(ctx.outputs[0].dtype, one ? 1 : 0); });
-    });
-    registry.add(op);
-  }
-  op.name = "full";
-  op.doc = "One value everywhere.";
-  op.args = {{"fill_value", "A scalar."}};
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* v = ctx.tensor(0);
-    if (v == nullptr ||
-        !require(ctx, v->rank() == 0, codes::type_rank, "fill_value must be a scalar",
-                 "0 dimensions", shape_text(v->shape)))
-      return nullptr;
-    return init_type(ctx, v->dtype);
+template <>
+std::span<const OpInfo> rows_of<Family::Create>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "zeros",
+          .doc = "Zeros.",
+          .attrs = &InitOpAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = [](RelationContext& ctx) { return init_type(ctx, DType::Float(32)); },
+          .compute = compute_rule(all_of<0>),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{}, "shape=[2, 3], dtype=\"float32\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "ones",
+          .doc = "Ones.",
+          .attrs = &InitOpAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = [](RelationContext& ctx) { return init_type(ctx, DType::Float(32)); },
+          .compute = compute_rule(all_of<1>),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{}, "shape=[2, 3], dtype=\"float32\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "full",
+          .doc = "One value everywhere.",
+          .args = {{"fill_value", "A scalar."}},
+          .attrs = &InitOpAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = full_relation,
+          .compute = compute_rule(full_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"float32"}, "shape=[2, 3]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "full_like",
+          .doc = "One value in the shape of another tensor.",
+          .args = {{"data", "Gives shape and dtype."}, {"fill_value", "A scalar."}},
+          .support_level = 3,
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = full_like_relation,
+          .compute = compute_rule(full_like_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {{{"float32"}, "shape=[2, 3]"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor v = ctx.inputs[0];
-    return tir::compute("T_full", ctx.outputs[0].shape, [&](const Indices&) {
-      return tir::cast(ctx.outputs[0].dtype, v(Indices{}));
-    });
-  });
-  registry.add(op);
-  op.name = "full_like";
-  op.doc = "One value in the shape of another tensor.";
-  op.args = {{"data", "Gives shape and dtype."}, {"fill_value", "A scalar."}};
-  op.attrs = nullptr;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *v = ctx.tensor(1);
-    if (x == nullptr || v == nullptr ||
-        !require(ctx, v->rank() == 0, codes::type_rank, "fill_value must be a scalar",
-                 "0 dimensions", shape_text(v->shape)))
-      return nullptr;
-    return Type(x);
-  };
-  op.examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor v = ctx.inputs[1];
-    return tir::compute("T_full_like", ctx.outputs[0].shape, [&](const Indices&) {
-      return tir::cast(ctx.outputs[0].dtype, v(Indices{}));
-    });
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,11 +1,9 @@
 // Operators whose result is as large as their data says: shapes, repetitions, bounds and counts
 // that are tensors. What such an operator computes, once its sizes are known, is what the operator
 // with these sizes as attributes computes: it has that one's rule.
-#include "ops/attrs.h"
-#include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
+#include "ops/init_op.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::ops {
@@ -310,56 +308,93 @@ TirTensor argwhere(const ComputeContext& ctx) {
                     });
 }
 
+// What the operator of that name computes, for sizes that are known by then.
+std::function<TirTensor(const ComputeContext&)> as_in(std::string name) {
+  return [name = std::move(name)](const ComputeContext& ctx) {
+    return OpRegistry::global().get(name)->row->compute->build(ctx)[0];
+  };
+}
+
+// What all operators here say alike.
+OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args, AttrsInfo attrs,
+                   TypeRelation relation, WriteSizes sizes,
+                   std::function<TirTensor(const ComputeContext&)> build, Column<CostRule> cost,
+                   Column<GradientRule> gradient, OpExample example) {
+  return {
+      .name = name,
+      .doc = doc,
+      .args = std::move(args),
+      .attrs = std::move(attrs),
+      .support_level = 3,
+      .fusion = FusionClass::Opaque,
+      .effect = Effect::Pure,
+      .relation = std::move(relation),
+      .compute = compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build)),
+      .layout = Absent::AxesAsWritten,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Follow,
+      .cost = std::move(cost),
+      .gradient = std::move(gradient),
+      .examples = {std::move(example)},
+      .expected = Absent::ByNumPy,
+  };
+}
+
+// An example of this shape and these inputs.
+OpExample given(std::vector<std::string> args, std::vector<std::vector<double>> inputs,
+                std::string attrs = "") {
+  return {.args = std::move(args), .attrs = std::move(attrs), .inputs = std::move(inputs)};
+}
+
 }  // namespace
 
-void add_dynamic(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Opaque;
-  op.support_level = 3;
-  op.absent = {{"examples", "the shape of the result is not known before it is computed"}};
-  auto add = [&](std::string_view name, std::string_view doc, std::vector<ArgInfo> args,
-                 TypeRelation relation, WriteSizes sizes,
-                 std::function<TirTensor(const ComputeContext&)> build) {
-    op.name = name;
-    op.doc = doc;
-    op.args = std::move(args);
-    op.relation = relation;
-    op.compute = compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build));
-    registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Dynamic>() {
+  const ArgInfo data{"data", "The input."}, shape{"shape", "The sizes, a vector of integers."};
+  static constexpr const char *matrix = "Tensor[(2, 3), float32]", *two = "Tensor[(2,), int64]",
+                              *three = "Tensor[(3,), int64]";
+  static const OpInfo rows[] = {
+      dynamic_row("dyn.reshape",
+                  "Another shape for the same elements; 0 keeps a size, -1 is what is left.",
+                  {data, {"newshape", "The sizes, a vector of integers."}}, nullptr,
+                  sizes_in_argument<1>, reshape_sizes, as_in("reshape"), Absent::NoArithmetic,
+                  Absent::Pending, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}})),
+      dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
+                  {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,
+                  tile_sizes, as_in("tile"), Absent::NoArithmetic, Absent::Pending,
+                  given({matrix, three}, {{1, 2, 3, 4, 5, 6}, {2, 1, 3}})),
+      dynamic_row("dyn.broadcast_to", "Repeats axes of size one up to a shape.", {data, shape},
+                  nullptr, broadcast_to_type, broadcast_to_sizes, as_in("broadcast_to"),
+                  Absent::NoArithmetic, Absent::Pending,
+                  given({"Tensor[(2, 1), float32]", three}, {{1, 2}, {3, 2, 4}})),
+      dynamic_row("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape},
+                  nullptr, full_type, copy_sizes<1>, as_in("full"), Absent::NoArithmetic,
+                  Absent::Pending, given({"float32", two}, {{2.5}, {2, 3}})),
+      dynamic_row(
+          "dyn.strided_slice", "Part of a tensor: begin, end and step of the first axes.",
+          {data,
+           {"begin", "Where to begin, a vector of integers; negative ones count from the end."},
+           {"end", "Where to end."},
+           {"strides", "The steps."}},
+          nullptr, strided_slice_type, strided_slice_sizes, strided_slice, Absent::NoArithmetic,
+          Absent::Pending,
+          given({matrix, two, two, two}, {{1, 2, 3, 4, 5, 6}, {0, -1}, {2, -4}, {1, -2}})),
+      dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
+                  {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, nullptr,
+                  arange_type, arange_sizes, arange, Absent::DataDecides, Absent::NotDifferentiable,
+                  given({"float32", "float32", "float32"}, {{1}, {-2}, {-0.75}})),
+      dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
+                  copy_sizes<0>, as_in("zeros"), Absent::NoArithmetic, Absent::NotDifferentiable,
+                  given({two}, {{2, 3}}, "dtype=\"int32\"")),
+      dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(), init_type,
+                  copy_sizes<0>, as_in("ones"), Absent::NoArithmetic, Absent::NotDifferentiable,
+                  given({two}, {{2, 3}})),
+      dynamic_row("argwhere", "The indices of the elements that are not zero, in row-major order.",
+                  {{"condition", "The input."}}, nullptr, argwhere_type, argwhere_sizes, argwhere,
+                  Absent::NoArithmetic, Absent::NotDifferentiable,
+                  given({matrix}, {{0, 2, 0, 4, 5, 0}})),
   };
-  // What the operator of that name computes, for sizes that are known by then.
-  auto as_in = [&](std::string_view name) {
-    auto rule = registry.get(name)->row->compute;
-    return [rule](const ComputeContext& ctx) { return rule->build(ctx)[0]; };
-  };
-  ArgInfo data{"data", "The input."};
-  ArgInfo shape{"shape", "The sizes, a vector of integers."};
-
-  add("dyn.reshape", "Another shape for the same elements; 0 keeps a size, -1 is what is left.",
-      {data, {"newshape", "The sizes, a vector of integers."}}, sizes_in_argument<1>, reshape_sizes,
-      as_in("reshape"));
-  add("dyn.tile", "Repeats the whole tensor along each axis.",
-      {data, {"reps", "The repetitions, a vector of integers."}}, tile_type, tile_sizes,
-      as_in("tile"));
-  add("dyn.broadcast_to", "Repeats axes of size one up to a shape.", {data, shape},
-      broadcast_to_type, broadcast_to_sizes, as_in("broadcast_to"));
-  add("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape}, full_type,
-      copy_sizes<1>, as_in("full"));
-  add("dyn.strided_slice", "Part of a tensor: begin, end and step of the first axes.",
-      {data,
-       {"begin", "Where to begin, a vector of integers; negative ones count from the end."},
-       {"end", "Where to end."},
-       {"strides", "The steps."}},
-      strided_slice_type, strided_slice_sizes, strided_slice);
-  add("dyn.arange", "start, start + step, ... up to stop, which is left out.",
-      {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, arange_type,
-      arange_sizes, arange);
-  op.attrs = &InitOpAttrs::static_info();
-  add("dyn.zeros", "Zeros.", {shape}, init_type, copy_sizes<0>, as_in("zeros"));
-  add("dyn.ones", "Ones.", {shape}, init_type, copy_sizes<0>, as_in("ones"));
-  op.attrs = nullptr;
-  add("argwhere", "The indices of the elements that are not zero, in row-major order.",
-      {{"condition", "The input."}}, argwhere_type, argwhere_sizes, argwhere);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
+#include "ops/init_op.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -121,6 +121,15 @@ std::optional<std::vector<Dim>> label_sizes(RelationContext& ctx, const Equation
   }
   return sizes;
 }
+
+struct EinsumAttrs : AttrsOf<EinsumAttrs> {
+  std::string equation;
+  static AttrsList describe() {
+    return {"relay.attrs.EinsumAttrs",
+            {attribute("equation", &Self::equation,
+                       "Labels of the operands' axes, then the result's: ij,jk->ik.")}};
+  }
+};
 
 Type einsum_type(RelationContext& ctx) {
   auto operands = ctx.tensors(0);
@@ -260,63 +269,96 @@ bool numbers(RelationContext& ctx, const TensorTypeNode& x) {
                  "a dtype of numbers", x.dtype.to_string());
 }
 
+Type collapse_sum_like_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+  if (x == nullptr || y == nullptr || !numbers(ctx, *x)) return nullptr;
+  return collapse_type(ctx, *x, y->shape);
+}
+
+double collapse_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
+
+Type collapse_sum_to_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr || !numbers(ctx, *x)) return nullptr;
+  std::vector<Dim> shape;
+  for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
+    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
+                 std::to_string(d)))
+      return nullptr;
+    shape.push_back(dim(d));
+  }
+  return collapse_type(ctx, *x, std::move(shape));
+}
+
 }  // namespace
 
-void add_einsum(OpRegistry& registry) {
-  OpInfo op;
-  op.name = "einsum";
-  op.doc = "Products of the operands' elements, summed over the labels that the result lacks.";
-  op.args = {{"data", "A tuple of tensors."}};
-  op.attrs = &EinsumAttrs::static_info();
-  op.support_level = 11;
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.relation = einsum_type;
-  op.compute = compute_rule(einsum_rule);
-  op.cost = einsum_cost;
-  op.examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"}, "equation=\"ij,jk->ik\""},
-                 {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},
-                 {{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "equation=\"ij,ij\""},
-                 {{"(Tensor[(2, 1, 3, 4), float32], Tensor[(5, 4, 2), float32])"},
-                  "equation=\"...ij,...jk->...ik\""}};
-  registry.add(op);
-
-  op.fusion = FusionClass::CommReduce;
-  op.compute = compute_rule(collapse_rule);
-  op.cost = [](const CallNode& c) { return num_elements(c.args[0]->type); };
-  op.name = "collapse_sum_like";
-  op.doc = "Sums over the axes that a broadcast of collapse_type to data has repeated.";
-  op.args = {{"data", "The input."}, {"collapse_type", "Gives the shape."}};
-  op.attrs = nullptr;
-  op.support_level = 10;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
-    if (x == nullptr || y == nullptr || !numbers(ctx, *x)) return nullptr;
-    return collapse_type(ctx, *x, y->shape);
+template <>
+std::span<const OpInfo> rows_of<Family::Einsum>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "einsum",
+          .doc =
+              "Products of the operands' elements, summed over the labels that the result lacks.",
+          .args = {{"data", "A tuple of tensors."}},
+          .attrs = &EinsumAttrs::static_info(),
+          .support_level = 11,
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = einsum_type,
+          .compute = compute_rule(einsum_rule),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Always,
+          .cost = einsum_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"},
+                        "equation=\"ij,jk->ik\""},
+                       {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},
+                       {{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"},
+                        "equation=\"ij,ij\""},
+                       {{"(Tensor[(2, 1, 3, 4), float32], Tensor[(5, 4, 2), float32])"},
+                        "equation=\"...ij,...jk->...ik\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "collapse_sum_like",
+          .doc = "Sums over the axes that a broadcast of collapse_type to data has repeated.",
+          .args = {{"data", "The input."}, {"collapse_type", "Gives the shape."}},
+          .support_level = 10,
+          .fusion = FusionClass::CommReduce,
+          .effect = Effect::Pure,
+          .relation = collapse_sum_like_relation,
+          .compute = compute_rule(collapse_rule),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = collapse_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3, 1), float32]"}, ""},
+                       {{"Tensor[(2, 3), float32]", "float32"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "collapse_sum_to",
+          .doc = "Sums over the axes that a broadcast from a shape to that of data has repeated.",
+          .args = {{"data", "The input."}},
+          .attrs = &InitOpAttrs::static_info(),
+          .support_level = 4,
+          .fusion = FusionClass::CommReduce,
+          .effect = Effect::Pure,
+          .relation = collapse_sum_to_relation,
+          .compute = compute_rule(collapse_rule),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = collapse_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]"}, "shape=[1, 4]"},
+                       {{"Tensor[(2, 3), int32]"}, "shape=[2, 3]"}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3, 1), float32]"}, ""},
-                 {{"Tensor[(2, 3), float32]", "float32"}, ""}};
-  registry.add(op);
-
-  op.name = "collapse_sum_to";
-  op.doc = "Sums over the axes that a broadcast from a shape to that of data has repeated.";
-  op.args = {{"data", "The input."}};
-  op.attrs = &InitOpAttrs::static_info();
-  op.support_level = 4;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr || !numbers(ctx, *x)) return nullptr;
-    std::vector<Dim> shape;
-    for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
-      if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                   std::to_string(d)))
-        return nullptr;
-      shape.push_back(dim(d));
-    }
-    return collapse_type(ctx, *x, std::move(shape));
-  };
-  op.examples = {{{"Tensor[(2, 3, 4), float32]"}, "shape=[1, 4]"},
-                 {{"Tensor[(2, 3), int32]"}, "shape=[2, 3]"}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

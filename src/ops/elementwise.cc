@@ -1,9 +1,8 @@
 // Element-wise operators of one tensor, and activations.
 #include <cmath>
 
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -18,13 +17,17 @@ PrimExpr k(const PrimExpr& like, double v) {
                                    : imm(like->dtype, static_cast<int64_t>(v));
 }
 
-struct Row {
+// An operator of one tensor, element by element; the range is that of its examples.
+struct Unary {
   const char* name;
   const char* doc;
-  TypeRelation relation;
+  Type (*relation)(RelationContext& ctx);
   PrimExpr (*compute)(const PrimExpr& x);
   double low = -2;
   double high = 2;
+  const char* dtype = "float32";
+  Precision precision = Precision::Follow;
+  Absent gradient = Absent::Pending;
 };
 
 Type to_bool(RelationContext& ctx) {
@@ -41,84 +44,233 @@ Type bool_identity(RelationContext& ctx) {
   return identity(ctx);
 }
 
-const Row kRows[] = {
-    {"abs", "Absolute value.", identity,
-     [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); }},
-    {"acos", "Inverse cosine.", float_identity, [](const PrimExpr& x) { return f("acos", x); },
-     -0.9, 0.9},
-    {"acosh", "Inverse hyperbolic cosine.", float_identity,
-     [](const PrimExpr& x) { return f("acosh", x); }, 1.1, 4},
-    {"asin", "Inverse sine.", float_identity, [](const PrimExpr& x) { return f("asin", x); }, -0.9,
-     0.9},
-    {"asinh", "Inverse hyperbolic sine.", float_identity,
-     [](const PrimExpr& x) { return f("asinh", x); }},
-    {"atan", "Inverse tangent.", float_identity, [](const PrimExpr& x) { return f("atan", x); }},
-    {"atanh", "Inverse hyperbolic tangent.", float_identity,
-     [](const PrimExpr& x) { return f("atanh", x); }, -0.9, 0.9},
-    {"bitwise_not", "Complement of every bit.", bits_identity,
-     [](const PrimExpr& x) { return binary(BinaryOp::BitXor, x, k(x, -1)); }},
-    {"ceil", "Least integer not below.", identity,
-     [](const PrimExpr& x) { return x->dtype.is_floating() ? f("ceil", x) : x; }},
-    {"copy", "The same values.", identity, [](const PrimExpr& x) { return x; }},
-    {"cos", "Cosine.", float_identity, [](const PrimExpr& x) { return f("cos", x); }},
-    {"cosh", "Hyperbolic cosine.", float_identity, [](const PrimExpr& x) { return f("cosh", x); }},
-    {"erf", "Error function.", float_identity, [](const PrimExpr& x) { return f("erf", x); }},
-    {"exp", "Exponential.", float_identity, [](const PrimExpr& x) { return f("exp", x); }},
-    {"fast_erf", "Error function; compiled for float32 it may be off by 5e-6.", float_identity,
-     [](const PrimExpr& x) { return f("fast_erf", x); }},
-    {"fast_exp", "Exponential; compiled for float32 it may be off by 4e-6 of its size.",
-     float_identity, [](const PrimExpr& x) { return f("fast_exp", x); }},
-    {"fast_tanh", "Hyperbolic tangent; compiled for float32 it may be off by 3e-6.", float_identity,
-     [](const PrimExpr& x) { return f("fast_tanh", x); }},
-    {"floor", "Greatest integer not above.", identity,
-     [](const PrimExpr& x) { return x->dtype.is_floating() ? f("floor", x) : x; }},
-    {"isfinite", "Neither infinite nor NaN.", to_bool,
-     [](const PrimExpr& x) {
-       return x->dtype.is_floating() ? tir::call("isfinite", DType::Bool(), {x}) : boolean(true);
-     }},
-    {"isinf", "Infinite.", to_bool,
-     [](const PrimExpr& x) {
-       return x->dtype.is_floating() ? tir::call("isinf", DType::Bool(), {x}) : boolean(false);
-     }},
-    {"isnan", "Not a number.", to_bool,
-     [](const PrimExpr& x) {
-       return x->dtype.is_floating() ? tir::call("isnan", DType::Bool(), {x}) : boolean(false);
-     }},
-    {"log", "Natural logarithm.", float_identity, [](const PrimExpr& x) { return f("log", x); },
-     0.1, 4},
-    {"log10", "Logarithm to base 10.", float_identity,
-     [](const PrimExpr& x) { return f("log10", x); }, 0.1, 4},
-    {"log2", "Logarithm to base 2.", float_identity, [](const PrimExpr& x) { return f("log2", x); },
-     0.1, 4},
-    {"logical_not", "Negation of a bool.", bool_identity,
-     [](const PrimExpr& x) { return logical_not(x); }},
-    {"negative", "Negation.", identity,
-     [](const PrimExpr& x) {
-       return x->dtype.is_floating() ? x * imm_float(x->dtype, -1) : k(x, 0) - x;
-     }},
-    {"round", "Nearest integer, halves to even.", identity,
-     [](const PrimExpr& x) { return x->dtype.is_floating() ? f("round", x) : x; }},
-    {"rsqrt", "One over the square root.", float_identity,
-     [](const PrimExpr& x) { return f("rsqrt", x); }, 0.1, 4},
-    {"sigmoid", "1 / (1 + exp(-x)).", float_identity,
-     [](const PrimExpr& x) { return f("sigmoid", x); }},
-    {"sign", "-1, 0 or 1; NaN stays.", identity,
-     [](const PrimExpr& x) {
-       return select(
-           gt(x, k(x, 0)), k(x, 1),
-           select(lt(x, k(x, 0)), k(x, -1), x->dtype.is_floating() ? x * k(x, 0) : k(x, 0)));
-     }},
-    {"sin", "Sine.", float_identity, [](const PrimExpr& x) { return f("sin", x); }},
-    {"sinh", "Hyperbolic sine.", float_identity, [](const PrimExpr& x) { return f("sinh", x); }},
-    {"sqrt", "Square root.", float_identity, [](const PrimExpr& x) { return f("sqrt", x); }, 0.1,
-     4},
-    {"tan", "Tangent.", float_identity, [](const PrimExpr& x) { return f("tan", x); }, -1, 1},
-    {"tanh", "Hyperbolic tangent.", float_identity, [](const PrimExpr& x) { return f("tanh", x); }},
-    {"trunc", "Nearest integer towards zero.", identity,
-     [](const PrimExpr& x) { return x->dtype.is_floating() ? f("trunc", x) : x; }},
-    {"zeros_like", "Zeros of the same shape.", identity, [](const PrimExpr& x) { return k(x, 0); }},
-    {"ones_like", "Ones of the same shape.", identity, [](const PrimExpr& x) { return k(x, 1); }},
-    {"nn.relu", "max(x, 0).", identity, [](const PrimExpr& x) { return max(x, k(x, 0)); }},
+constexpr Unary kUnary[] = {
+    {.name = "abs",
+     .doc = "Absolute value.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); }},
+    {.name = "acos",
+     .doc = "Inverse cosine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("acos", x); },
+     .low = -0.9,
+     .high = 0.9},
+    {.name = "acosh",
+     .doc = "Inverse hyperbolic cosine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("acosh", x); },
+     .low = 1.1,
+     .high = 4,
+     .precision = Precision::Never},
+    {.name = "asin",
+     .doc = "Inverse sine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("asin", x); },
+     .low = -0.9,
+     .high = 0.9},
+    {.name = "asinh",
+     .doc = "Inverse hyperbolic sine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("asinh", x); }},
+    {.name = "atan",
+     .doc = "Inverse tangent.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("atan", x); }},
+    {.name = "atanh",
+     .doc = "Inverse hyperbolic tangent.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("atanh", x); },
+     .low = -0.9,
+     .high = 0.9},
+    {.name = "bitwise_not",
+     .doc = "Complement of every bit.",
+     .relation = bits_identity,
+     .compute = [](const PrimExpr& x) { return binary(BinaryOp::BitXor, x, k(x, -1)); },
+     .dtype = "int32",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "ceil",
+     .doc = "Least integer not below.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("ceil", x) : x; },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "copy",
+     .doc = "The same values.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x; }},
+    {.name = "cos",
+     .doc = "Cosine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("cos", x); }},
+    {.name = "cosh",
+     .doc = "Hyperbolic cosine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("cosh", x); },
+     .precision = Precision::Never},
+    {.name = "erf",
+     .doc = "Error function.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("erf", x); },
+     .precision = Precision::Never},
+    {.name = "exp",
+     .doc = "Exponential.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("exp", x); },
+     .precision = Precision::Never},
+    {.name = "fast_erf",
+     .doc = "Error function; compiled for float32 it may be off by 5e-6.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("fast_erf", x); },
+     .precision = Precision::Never},
+    {.name = "fast_exp",
+     .doc = "Exponential; compiled for float32 it may be off by 4e-6 of its size.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("fast_exp", x); },
+     .precision = Precision::Never},
+    {.name = "fast_tanh",
+     .doc = "Hyperbolic tangent; compiled for float32 it may be off by 3e-6.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("fast_tanh", x); }},
+    {.name = "floor",
+     .doc = "Greatest integer not above.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("floor", x) : x; },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "isfinite",
+     .doc = "Neither infinite nor NaN.",
+     .relation = to_bool,
+     .compute =
+         [](const PrimExpr& x) {
+           return x->dtype.is_floating() ? tir::call("isfinite", DType::Bool(), {x})
+                                         : boolean(true);
+         },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "isinf",
+     .doc = "Infinite.",
+     .relation = to_bool,
+     .compute =
+         [](const PrimExpr& x) {
+           return x->dtype.is_floating() ? tir::call("isinf", DType::Bool(), {x}) : boolean(false);
+         },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "isnan",
+     .doc = "Not a number.",
+     .relation = to_bool,
+     .compute =
+         [](const PrimExpr& x) {
+           return x->dtype.is_floating() ? tir::call("isnan", DType::Bool(), {x}) : boolean(false);
+         },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "log",
+     .doc = "Natural logarithm.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("log", x); },
+     .low = 0.1,
+     .high = 4,
+     .precision = Precision::Never},
+    {.name = "log10",
+     .doc = "Logarithm to base 10.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("log10", x); },
+     .low = 0.1,
+     .high = 4,
+     .precision = Precision::Never},
+    {.name = "log2",
+     .doc = "Logarithm to base 2.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("log2", x); },
+     .low = 0.1,
+     .high = 4,
+     .precision = Precision::Never},
+    {.name = "logical_not",
+     .doc = "Negation of a bool.",
+     .relation = bool_identity,
+     .compute = [](const PrimExpr& x) { return logical_not(x); },
+     .dtype = "bool",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "negative",
+     .doc = "Negation.",
+     .relation = identity,
+     .compute =
+         [](const PrimExpr& x) {
+           return x->dtype.is_floating() ? x * imm_float(x->dtype, -1) : k(x, 0) - x;
+         }},
+    {.name = "round",
+     .doc = "Nearest integer, halves to even.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("round", x) : x; },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "rsqrt",
+     .doc = "One over the square root.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("rsqrt", x); },
+     .low = 0.1,
+     .high = 4},
+    {.name = "sigmoid",
+     .doc = "1 / (1 + exp(-x)).",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("sigmoid", x); }},
+    {.name = "sign",
+     .doc = "-1, 0 or 1; NaN stays.",
+     .relation = identity,
+     .compute =
+         [](const PrimExpr& x) {
+           return select(
+               gt(x, k(x, 0)), k(x, 1),
+               select(lt(x, k(x, 0)), k(x, -1), x->dtype.is_floating() ? x * k(x, 0) : k(x, 0)));
+         },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "sin",
+     .doc = "Sine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("sin", x); }},
+    {.name = "sinh",
+     .doc = "Hyperbolic sine.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("sinh", x); },
+     .precision = Precision::Never},
+    {.name = "sqrt",
+     .doc = "Square root.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("sqrt", x); },
+     .low = 0.1,
+     .high = 4},
+    {.name = "tan",
+     .doc = "Tangent.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("tan", x); },
+     .low = -1,
+     .high = 1,
+     .precision = Precision::Never},
+    {.name = "tanh",
+     .doc = "Hyperbolic tangent.",
+     .relation = float_identity,
+     .compute = [](const PrimExpr& x) { return f("tanh", x); }},
+    {.name = "trunc",
+     .doc = "Nearest integer towards zero.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("trunc", x) : x; },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "zeros_like",
+     .doc = "Zeros of the same shape.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return k(x, 0); },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "ones_like",
+     .doc = "Ones of the same shape.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return k(x, 1); },
+     .gradient = Absent::NotDifferentiable},
+    {.name = "nn.relu",
+     .doc = "max(x, 0).",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return max(x, k(x, 0)); }},
+};
+
+struct CastAttrs : AttrsOf<CastAttrs> {
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.CastAttrs", {attribute("dtype", &Self::dtype, "dtype of the result.")}};
+  }
 };
 
 Type cast_relation(RelationContext& ctx) {
@@ -167,6 +319,21 @@ std::optional<LayoutDecision> per_channel_layout(const CallNode& call,
   return out;
 }
 
+struct PReluAttrs : AttrsOf<PReluAttrs> {
+  int64_t axis = 1;
+  static AttrsList describe() {
+    return {"relay.attrs.PReluAttrs", {attribute("axis", &Self::axis, "Axis of the channels.")}};
+  }
+};
+
+struct BiasAddAttrs : AttrsOf<BiasAddAttrs> {
+  int64_t axis = 1;
+  static AttrsList describe() {
+    return {"relay.attrs.BiasAddAttrs",
+            {attribute("axis", &Self::axis, "Axis along which the bias varies.")}};
+  }
+};
+
 std::optional<LayoutDecision> bias_add_layout(const CallNode& call, std::span<const Layout> offered,
                                               const Layout& d) {
   return per_channel_layout(
@@ -184,152 +351,246 @@ std::optional<LayoutDecision> prelu_layout(const CallNode& call, std::span<const
                             });
 }
 
+OpInfo unary_row(const Unary& op) {
+  std::vector<OpExample> examples;
+  for (const char* shape : {"(2, 3)", "()", "(0, 4)"}) {
+    std::string type = "Tensor[" + std::string(shape) + ", " + op.dtype + "]";
+    examples.push_back({{type}, "", op.low, op.high});
+  }
+  return {
+      .name = op.name,
+      .doc = op.doc,
+      .args = {{"data", "The input."}},
+      .fusion = FusionClass::ElemWise,
+      .effect = Effect::Pure,
+      .relation = op.relation,
+      .compute = unary_rule(op.compute),
+      .layout = follow_layout,
+      .memory = Absent::OnePiece,
+      .precision = op.precision,
+      .cost = elementwise_cost,
+      .gradient = op.gradient,
+      .examples = std::move(examples),
+      .expected = Absent::ByNumPy,
+  };
+}
+
+struct ClipAttrs : AttrsOf<ClipAttrs> {
+  double a_min = 0, a_max = 0;
+  static AttrsList describe() {
+    return {"relay.attrs.ClipAttrs",
+            {attribute("a_min", &Self::a_min, "Least result."),
+             attribute("a_max", &Self::a_max, "Greatest result.")}};
+  }
+};
+
+Type clip_relation(RelationContext& ctx) {
+  auto& a = ctx.attrs<ClipAttrs>();
+  return require(ctx, !std::isnan(a.a_min) && !std::isnan(a.a_max), codes::op_bad_attribute,
+                 "a bound is not a number", "two numbers",
+                 std::to_string(a.a_min) + " and " + std::to_string(a.a_max))
+             ? identity(ctx)
+             : nullptr;
+}
+
+TirTensor clip_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<ClipAttrs>();
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_clip", x->shape(), [&](const Indices& i) {
+    PrimExpr v = x(i);
+    auto bound = [&](double b) {
+      if (v->dtype.is_floating()) return imm_float(v->dtype, b);
+      // Bounds beyond the dtype's range do not limit.
+      double low = v->dtype.is_int() ? -std::ldexp(1.0, v->dtype.bits - 1) : 0,
+             high = std::ldexp(1.0, v->dtype.bits - (v->dtype.is_int() ? 1 : 0));
+      if (b <= low) return min_value(v->dtype);
+      if (b >= high) return max_value(v->dtype);
+      return b < 0x1p63 ? imm(v->dtype, static_cast<int64_t>(b))
+                        : imm(v->dtype, static_cast<int64_t>(static_cast<uint64_t>(b)));
+    };
+    // Between whole numbers the nearest one inside; an upper bound below the lower one wins.
+    bool whole = !v->dtype.is_floating();
+    return min(max(v, bound(whole ? std::ceil(a.a_min) : a.a_min)),
+               bound(whole ? std::floor(a.a_max) : a.a_max));
+  });
+}
+
+struct LeakyReluAttrs : AttrsOf<LeakyReluAttrs> {
+  double alpha = 0.25;
+  static AttrsList describe() {
+    return {"relay.attrs.LeakyReluAttrs", {attribute("alpha", &Self::alpha, "Slope below zero.")}};
+  }
+};
+
+TirTensor leaky_relu_compute(const ComputeContext& ctx) {
+  double alpha = ctx.attrs<LeakyReluAttrs>().alpha;
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_leaky_relu", x->shape(), [&](const Indices& i) {
+    PrimExpr v = x(i);
+    return select(gt(v, k(v, 0)), v, v * imm_float(v->dtype, alpha));
+  });
+}
+
+TirTensor cast_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  DType to = ctx.outputs[0].dtype;
+  return tir::compute("T_cast", x->shape(), [&](const Indices& i) { return tir::cast(to, x(i)); });
+}
+
+Type cast_like_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+  return x == nullptr || y == nullptr ? nullptr : Type(tensor_type(x->shape, y->dtype));
+}
+
+Type bias_add_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x != nullptr && !require(ctx, !x->dtype.is_bool(), codes::type_dtype, "needs numbers",
+                               "an integer or floating type", x->dtype.to_string()))
+    return nullptr;
+  return per_channel_relation(ctx, ctx.attrs<BiasAddAttrs>().axis);
+}
+
+TirTensor bias_add_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], b = ctx.inputs[1];
+  size_t axis = static_cast<size_t>(from_front(ctx.attrs<BiasAddAttrs>().axis, x->rank()));
+  return tir::compute("T_bias_add", x->shape(),
+                      [&](const Indices& i) { return x(i) + b(i[axis]); });
+}
+
+Type prelu_relation(RelationContext& ctx) {
+  return per_channel_relation(ctx, ctx.attrs<PReluAttrs>().axis);
+}
+
+TirTensor prelu_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], a = ctx.inputs[1];
+  size_t axis = static_cast<size_t>(from_front(ctx.attrs<PReluAttrs>().axis, x->rank()));
+  return tir::compute("T_prelu", x->shape(), [&](const Indices& i) {
+    PrimExpr v = x(i);
+    return select(gt(v, k(v, 0)), v, v * a(i[axis]));
+  });
+}
+
 }  // namespace
 
-void add_elementwise(OpRegistry& registry) {
-  for (const Row& row : kRows) {
-    OpInfo op;
-    op.name = row.name;
-    op.doc = row.doc;
-    op.args = {{"data", "The input."}};
-    op.support_level = 1;
-    op.fusion = FusionClass::ElemWise;
-    op.relation = row.relation;
-    op.compute = unary_rule(row.compute);
-    op.layout = follow_layout;
-    op.cost = elementwise_cost;
-    bool on_bool = std::string_view(row.name) == "logical_not",
-         on_int = std::string_view(row.name) == "bitwise_not";
-    std::string dtype = on_bool ? "bool" : on_int ? "int32" : "float32";
-    for (const char* shape : {"(2, 3)", "()", "(0, 4)"})
-      op.examples.push_back(
-          {{"Tensor[" + std::string(shape) + ", " + dtype + "]"}, "", row.low, row.high});
-    registry.add(std::move(op));
-  }
-  OpInfo op;
-  op.args = {{"data", "The input."}};
-  op.fusion = FusionClass::ElemWise;
-  op.layout = follow_layout;
-  op.cost = elementwise_cost;
-  op.relation = [](RelationContext& ctx) -> Type {
-    auto& a = ctx.attrs<ClipAttrs>();
-    return require(ctx, !std::isnan(a.a_min) && !std::isnan(a.a_max), codes::op_bad_attribute,
-                   "a bound is not a number", "two numbers",
-                   std::to_string(a.a_min) + " and " + std::to_string(a.a_max))
-               ? identity(ctx)
-               : nullptr;
+template <>
+std::span<const OpInfo> rows_of<Family::Unary>() {
+  static const std::vector<OpInfo> rows = [] {
+    std::vector<OpInfo> out;
+    for (const Unary& op : kUnary) out.push_back(unary_row(op));
+    return out;
+  }();
+  return rows;
+}
+
+template <>
+std::span<const OpInfo> rows_of<Family::Activation>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "clip",
+          .doc = "Limits every element to [a_min, a_max].",
+          .args = {{"data", "The input."}},
+          .attrs = &ClipAttrs::static_info(),
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = clip_relation,
+          .compute = compute_rule(clip_compute),
+          .layout = follow_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 5), float32]"}, "a_min=-1f, a_max=0.5f"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.leaky_relu",
+          .doc = "x above zero, alpha * x below.",
+          .args = {{"data", "The input."}},
+          .attrs = &LeakyReluAttrs::static_info(),
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = float_identity,
+          .compute = compute_rule(leaky_relu_compute),
+          .layout = follow_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 5), float32]"}, "alpha=0.1f"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "cast",
+          .doc = "Converts to another dtype: floats to integers towards zero, saturating; wider to "
+                 "narrower "
+                 "integers wrap.",
+          .args = {{"data", "The input."}},
+          .attrs = &CastAttrs::static_info(),
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = cast_relation,
+          .compute = compute_rule(cast_compute),
+          .layout = follow_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 5), float32]"}, "dtype=\"int32\""},
+                       {{"Tensor[(3,), int32]"}, "dtype=\"float32\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "cast_like",
+          .doc = "Converts to the dtype of the second argument.",
+          .args = {{"data", "The input."}, {"dtype_like", "A tensor of the wanted dtype."}},
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .relation = cast_like_relation,
+          .compute = compute_rule(cast_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3,), int32]", "Tensor[(1,), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.bias_add",
+          .doc = "Adds a vector along one axis.",
+          .args = {{"data", "The input."}, {"bias", "An entry for each index of the axis."}},
+          .attrs = &BiasAddAttrs::static_info(),
+          .fusion = FusionClass::Broadcast,
+          .effect = Effect::Pure,
+          .relation = bias_add_relation,
+          .compute = compute_rule(bias_add_compute),
+          .layout = bias_add_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.prelu",
+          .doc = "x above zero, alpha * x below, with a slope for each channel.",
+          .args = {{"data", "The input."}, {"alpha", "A slope for each channel."}},
+          .attrs = &PReluAttrs::static_info(),
+          .fusion = FusionClass::Broadcast,
+          .effect = Effect::Pure,
+          .relation = prelu_relation,
+          .compute = compute_rule(prelu_compute),
+          .layout = prelu_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
+          .expected = Absent::ByNumPy,
+      },
   };
-
-  op.name = "clip";
-  op.doc = "Limits every element to [a_min, a_max].";
-  op.attrs = &ClipAttrs::static_info();
-  op.examples = {{{"Tensor[(4, 5), float32]"}, "a_min=-1f, a_max=0.5f"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<ClipAttrs>();
-    TirTensor x = ctx.inputs[0];
-    return tir::compute("T_clip", x->shape(), [&](const Indices& i) {
-      PrimExpr v = x(i);
-      auto bound = [&](double b) {
-        if (v->dtype.is_floating()) return imm_float(v->dtype, b);
-        // Bounds beyond the dtype's range do not limit.
-        double low = v->dtype.is_int() ? -std::ldexp(1.0, v->dtype.bits - 1) : 0,
-               high = std::ldexp(1.0, v->dtype.bits - (v->dtype.is_int() ? 1 : 0));
-        if (b <= low) return min_value(v->dtype);
-        if (b >= high) return max_value(v->dtype);
-        return b < 0x1p63 ? imm(v->dtype, static_cast<int64_t>(b))
-                          : imm(v->dtype, static_cast<int64_t>(static_cast<uint64_t>(b)));
-      };
-      // Between whole numbers the nearest one inside; an upper bound below the lower one wins.
-      bool whole = !v->dtype.is_floating();
-      return min(max(v, bound(whole ? std::ceil(a.a_min) : a.a_min)),
-                 bound(whole ? std::floor(a.a_max) : a.a_max));
-    });
-  });
-  registry.add(op);
-
-  op.name = "nn.leaky_relu";
-  op.doc = "x above zero, alpha * x below.";
-  op.attrs = &LeakyReluAttrs::static_info();
-  op.relation = float_identity;
-  op.examples = {{{"Tensor[(4, 5), float32]"}, "alpha=0.1f"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    double alpha = ctx.attrs<LeakyReluAttrs>().alpha;
-    TirTensor x = ctx.inputs[0];
-    return tir::compute("T_leaky_relu", x->shape(), [&](const Indices& i) {
-      PrimExpr v = x(i);
-      return select(gt(v, k(v, 0)), v, v * imm_float(v->dtype, alpha));
-    });
-  });
-  registry.add(op);
-
-  op.name = "cast";
-  op.doc =
-      "Converts to another dtype: floats to integers towards zero, saturating; wider to narrower "
-      "integers wrap.";
-  op.attrs = &CastAttrs::static_info();
-  op.relation = cast_relation;
-  op.examples = {{{"Tensor[(4, 5), float32]"}, "dtype=\"int32\""},
-                 {{"Tensor[(3,), int32]"}, "dtype=\"float32\""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    DType to = ctx.outputs[0].dtype;
-    return tir::compute("T_cast", x->shape(),
-                        [&](const Indices& i) { return tir::cast(to, x(i)); });
-  });
-  registry.add(op);
-
-  op.attrs = nullptr;
-  op.name = "cast_like";
-  op.doc = "Converts to the dtype of the second argument.";
-  op.args = {{"data", "The input."}, {"dtype_like", "A tensor of the wanted dtype."}};
-  op.layout = nullptr;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
-    return x == nullptr || y == nullptr ? nullptr : Type(tensor_type(x->shape, y->dtype));
-  };
-  op.examples = {{{"Tensor[(3,), int32]", "Tensor[(1,), float32]"}, ""}};
-  registry.add(op);
-
-  op.name = "nn.bias_add";
-  op.doc = "Adds a vector along one axis.";
-  op.args = {{"data", "The input."}, {"bias", "An entry for each index of the axis."}};
-  op.attrs = &BiasAddAttrs::static_info();
-  op.fusion = FusionClass::Broadcast;
-  op.layout = bias_add_layout;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x != nullptr && !require(ctx, !x->dtype.is_bool(), codes::type_dtype, "needs numbers",
-                                 "an integer or floating type", x->dtype.to_string()))
-      return nullptr;
-    return per_channel_relation(ctx, ctx.attrs<BiasAddAttrs>().axis);
-  };
-  op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], b = ctx.inputs[1];
-    size_t axis = static_cast<size_t>(from_front(ctx.attrs<BiasAddAttrs>().axis, x->rank()));
-    return tir::compute("T_bias_add", x->shape(),
-                        [&](const Indices& i) { return x(i) + b(i[axis]); });
-  });
-  registry.add(op);
-
-  op.name = "nn.prelu";
-  op.doc = "x above zero, alpha * x below, with a slope for each channel.";
-  op.args = {{"data", "The input."}, {"alpha", "A slope for each channel."}};
-  op.attrs = &PReluAttrs::static_info();
-  op.layout = prelu_layout;
-  op.relation = [](RelationContext& ctx) {
-    return per_channel_relation(ctx, ctx.attrs<PReluAttrs>().axis);
-  };
-  op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], a = ctx.inputs[1];
-    size_t axis = static_cast<size_t>(from_front(ctx.attrs<PReluAttrs>().axis, x->rank()));
-    return tir::compute("T_prelu", x->shape(), [&](const Indices& i) {
-      PrimExpr v = x(i);
-      return select(gt(v, k(v, 0)), v, v * a(i[axis]));
-    });
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

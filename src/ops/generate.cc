@@ -2,9 +2,8 @@
 #include <cmath>
 
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -25,6 +24,19 @@ PrimExpr constant_of(const Value& v, int64_t otherwise, DType dtype) {
   auto* i = v.get_if<int64_t>();
   return imm(dtype, i != nullptr ? *i : otherwise);
 }
+
+// start, stop and step are integers or floats.
+struct ArangeAttrs : AttrsOf<ArangeAttrs> {
+  Value start, stop, step;
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.ArangeAttrs",
+            {attribute("start", &Self::start, "First number; None: 0."),
+             attribute("stop", &Self::stop, "Where to end, which is left out."),
+             attribute("step", &Self::step, "Distance between numbers; None: 1."),
+             attribute("dtype", &Self::dtype, "dtype of the result; unset: float32.")}};
+  }
+};
 
 // ceil((stop - start) / step), at least 0; nullopt when step is 0 or a number is not finite.
 std::optional<double> length_of(const ArangeAttrs& a) {
@@ -61,6 +73,15 @@ Type arange_type(RelationContext& ctx) {
   return tensor_type(std::vector<Dim>{dim(static_cast<int64_t>(*n))},
                      is_set(a.dtype) ? a.dtype : DType::Float(32));
 }
+
+struct MeshgridAttrs : AttrsOf<MeshgridAttrs> {
+  std::string indexing = "ij";
+  static AttrsList describe() {
+    return {"relay.attrs.MeshgridAttrs",
+            {attribute("indexing", &Self::indexing,
+                       "ij: matrix order; xy: the first two axes swapped.")}};
+  }
+};
 
 Type meshgrid_type(RelationContext& ctx) {
   auto list = ctx.tensors(0);
@@ -101,116 +122,195 @@ Type unravel_type(RelationContext& ctx) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
+TirTensor arange_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<ArangeAttrs>();
+  DType dtype = ctx.outputs[0].dtype;
+  // In int64 or float64, so that a long range does not drift.
+  bool whole = a.start.get_if<double>() == nullptr && a.step.get_if<double>() == nullptr;
+  DType wide = whole ? kIndex : DType::Float(64);
+  return tir::compute("T_arange", ctx.outputs[0].shape, [&](const Indices& i) {
+    return tir::cast(dtype, constant_of(a.start, 0, wide) +
+                                tir::cast(wide, i[0]) * constant_of(a.step, 1, wide));
+  });
+}
+
+std::vector<TirTensor> meshgrid_compute(const ComputeContext& ctx) {
+  bool swapped = ctx.attrs<MeshgridAttrs>().indexing == "xy" && ctx.inputs.size() >= 2;
+  std::vector<TirTensor> out;
+  for (size_t k = 0; k < ctx.inputs.size(); ++k) {
+    size_t axis = swapped && k < 2 ? 1 - k : k;
+    TirTensor x = ctx.inputs[k];
+    out.push_back(tir::compute(
+        "T_meshgrid" + std::to_string(k), ctx.outputs[k].shape,
+        [&](const Indices& i) { return x->rank() == 0 ? x(Indices{}) : x(Indices{i[axis]}); }));
+  }
+  return out;
+}
+
+TirTensor unravel_index_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], s = ctx.inputs[1];
+  int64_t rank = *as_int(s->shape()[0]);
+  DType dtype = ctx.outputs[0].dtype;
+  return tir::compute("T_unravel_index", ctx.outputs[0].shape, [&](const Indices& i) {
+    PrimExpr rest = tir::cast(kIndex, x(Indices(i.begin() + 1, i.end())));
+    PrimExpr out = index(0);
+    for (int64_t k = rank; k-- > 0;) {
+      // A size of zero holds no index; nothing is divided by it.
+      PrimExpr size = max(tir::cast(kIndex, s(Indices{index(k)})), index(1));
+      out = select(eq(i[0], index(k)), floor_mod(rest, size), out);
+      rest = floor_div(rest, size);
+    }
+    return tir::cast(dtype, out);
+  });
+}
+
+struct ShapeOfAttrs : AttrsOf<ShapeOfAttrs> {
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.ShapeOfAttrs",
+            {attribute("dtype", &Self::dtype, "dtype of the result; unset: int32.")}};
+  }
+};
+
+Type shape_of_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  DType dtype = ctx.attrs<ShapeOfAttrs>().dtype;
+  return tensor_type(std::vector<Dim>{dim(x->rank())}, is_set(dtype) ? dtype : DType::Int(32));
+}
+
+TirTensor shape_of_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_shape_of", ctx.outputs[0].shape, [&](const Indices& i) {
+    PrimExpr out = index(0);
+    for (size_t d = x->shape().size(); d-- > 0;)
+      out = select(eq(i[0], index(static_cast<int64_t>(d))), x->shape()[d], out);
+    return tir::cast(ctx.outputs[0].dtype, out);
+  });
+}
+
+struct NdarraySizeAttrs : AttrsOf<NdarraySizeAttrs> {
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.NdarraySizeAttrs",
+            {attribute("dtype", &Self::dtype, "dtype of the result; unset: int32.")}};
+  }
+};
+
+Type ndarray_size_relation(RelationContext& ctx) {
+  if (ctx.tensor(0) == nullptr) return nullptr;
+  DType dtype = ctx.attrs<NdarraySizeAttrs>().dtype;
+  return tensor_type(std::vector<Dim>{}, is_set(dtype) ? dtype : DType::Int(32));
+}
+
+TirTensor ndarray_size_compute(const ComputeContext& ctx) {
+  return tir::compute("T_ndarray_size", {}, [&](const Indices&) {
+    return tir::cast(ctx.outputs[0].dtype, count_elements(ctx.inputs[0]->shape()));
+  });
+}
+
 }  // namespace
 
-void add_generate(OpRegistry& registry) {
-  OpInfo op;
-  op.name = "arange";
-  op.doc = "start, start + step, ... up to stop, which is left out.";
-  op.attrs = &ArangeAttrs::static_info();
-  op.support_level = 3;
-  op.fusion = FusionClass::Injective;
-  op.relation = arange_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<ArangeAttrs>();
-    DType dtype = ctx.outputs[0].dtype;
-    // In int64 or float64, so that a long range does not drift.
-    bool whole = a.start.get_if<double>() == nullptr && a.step.get_if<double>() == nullptr;
-    DType wide = whole ? kIndex : DType::Float(64);
-    return tir::compute("T_arange", ctx.outputs[0].shape, [&](const Indices& i) {
-      return tir::cast(dtype, constant_of(a.start, 0, wide) +
-                                  tir::cast(wide, i[0]) * constant_of(a.step, 1, wide));
-    });
-  });
-  op.examples = {{{}, "start=2, stop=11, step=3, dtype=\"int32\""},
-                 {{}, "start=1.0f, stop=0.0f, step=-0.25f"}};
-  registry.add(op);
-
-  op.name = "meshgrid";
-  op.doc = "The coordinates of a grid: each vector repeated along the axes of the others.";
-  op.args = {{"data", "A tuple of vectors and scalars."}};
-  op.attrs = &MeshgridAttrs::static_info();
-  op.relation = meshgrid_type;
-  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
-    bool swapped = ctx.attrs<MeshgridAttrs>().indexing == "xy" && ctx.inputs.size() >= 2;
-    std::vector<TirTensor> out;
-    for (size_t k = 0; k < ctx.inputs.size(); ++k) {
-      size_t axis = swapped && k < 2 ? 1 - k : k;
-      TirTensor x = ctx.inputs[k];
-      out.push_back(tir::compute(
-          "T_meshgrid" + std::to_string(k), ctx.outputs[k].shape,
-          [&](const Indices& i) { return x->rank() == 0 ? x(Indices{}) : x(Indices{i[axis]}); }));
-    }
-    return out;
-  });
-  op.examples = {
-      {{"(Tensor[(3,), float32], Tensor[(2,), float32])"}, ""},
-      {{"(Tensor[(3,), int32], Tensor[(2,), int32], Tensor[(4,), int32])"}, "indexing=\"xy\""}};
-  registry.add(op);
-
-  op.name = "unravel_index";
-  op.doc = "The coordinates of flat indices in a tensor of the given shape, along a first axis.";
-  op.args = {{"data", "Flat indices."}, {"shape", "The sizes, a vector."}};
-  op.attrs = nullptr;
-  op.relation = unravel_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], s = ctx.inputs[1];
-    int64_t rank = *as_int(s->shape()[0]);
-    DType dtype = ctx.outputs[0].dtype;
-    return tir::compute("T_unravel_index", ctx.outputs[0].shape, [&](const Indices& i) {
-      PrimExpr rest = tir::cast(kIndex, x(Indices(i.begin() + 1, i.end())));
-      PrimExpr out = index(0);
-      for (int64_t k = rank; k-- > 0;) {
-        // A size of zero holds no index; nothing is divided by it.
-        PrimExpr size = max(tir::cast(kIndex, s(Indices{index(k)})), index(1));
-        out = select(eq(i[0], index(k)), floor_mod(rest, size), out);
-        rest = floor_div(rest, size);
-      }
-      return tir::cast(dtype, out);
-    });
-  });
-  op.examples = {{{"Tensor[(6,), int64]", "Tensor[(3,), int64]"}, "", 1, 9},
-                 {{"int32", "Tensor[(2,), int32]"}, "", 1, 9}};
-  registry.add(op);
-
-  op.args = {{"data", "The input."}};
-  op.support_level = 10;
-  op.attrs = &ShapeOfAttrs::static_info();
-  op.name = "shape_of";
-  op.doc = "The sizes of a tensor, as a vector.";
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    DType dtype = ctx.attrs<ShapeOfAttrs>().dtype;
-    return tensor_type(std::vector<Dim>{dim(x->rank())}, is_set(dtype) ? dtype : DType::Int(32));
+template <>
+std::span<const OpInfo> rows_of<Family::Generate>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "arange",
+          .doc = "start, start + step, ... up to stop, which is left out.",
+          .attrs = &ArangeAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = arange_type,
+          .compute = compute_rule(arange_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = elementwise_cost,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{}, "start=2, stop=11, step=3, dtype=\"int32\""},
+                       {{}, "start=1.0f, stop=0.0f, step=-0.25f"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "meshgrid",
+          .doc = "The coordinates of a grid: each vector repeated along the axes of the others.",
+          .args = {{"data", "A tuple of vectors and scalars."}},
+          .attrs = &MeshgridAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = meshgrid_type,
+          .compute = compute_rule_multi(meshgrid_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"(Tensor[(3,), float32], Tensor[(2,), float32])"}, ""},
+                       {{"(Tensor[(3,), int32], Tensor[(2,), int32], Tensor[(4,), int32])"},
+                        "indexing=\"xy\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "unravel_index",
+          .doc =
+              "The coordinates of flat indices in a tensor of the given shape, along a first axis.",
+          .args = {{"data", "Flat indices."}, {"shape", "The sizes, a vector."}},
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = unravel_type,
+          .compute = compute_rule(unravel_index_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = elementwise_cost,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(6,), int64]", "Tensor[(3,), int64]"}, "", 1, 9},
+                       {{"int32", "Tensor[(2,), int32]"}, "", 1, 9}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "shape_of",
+          .doc = "The sizes of a tensor, as a vector.",
+          .args = {{"data", "The input."}},
+          .attrs = &ShapeOfAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = shape_of_relation,
+          .compute = compute_rule(shape_of_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(2, 3, 5), float32]"}, ""},
+                       {{"Tensor[(2, 3), float32]"}, "dtype=\"int64\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "ndarray_size",
+          .doc = "The number of elements of a tensor.",
+          .args = {{"data", "The input."}},
+          .attrs = &NdarraySizeAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = ndarray_size_relation,
+          .compute = compute_rule(ndarray_size_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(2, 3, 5), float32]"}, ""},
+                       {{"Tensor[(2, 3), float32]"}, "dtype=\"int64\""}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    return tir::compute("T_shape_of", ctx.outputs[0].shape, [&](const Indices& i) {
-      PrimExpr out = index(0);
-      for (size_t d = x->shape().size(); d-- > 0;)
-        out = select(eq(i[0], index(static_cast<int64_t>(d))), x->shape()[d], out);
-      return tir::cast(ctx.outputs[0].dtype, out);
-    });
-  });
-  op.examples = {{{"Tensor[(2, 3, 5), float32]"}, ""},
-                 {{"Tensor[(2, 3), float32]"}, "dtype=\"int64\""}};
-  registry.add(op);
-
-  op.attrs = &NdarraySizeAttrs::static_info();
-  op.name = "ndarray_size";
-  op.doc = "The number of elements of a tensor.";
-  op.relation = [](RelationContext& ctx) -> Type {
-    if (ctx.tensor(0) == nullptr) return nullptr;
-    DType dtype = ctx.attrs<NdarraySizeAttrs>().dtype;
-    return tensor_type(std::vector<Dim>{}, is_set(dtype) ? dtype : DType::Int(32));
-  };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    return tir::compute("T_ndarray_size", {}, [&](const Indices&) {
-      return tir::cast(ctx.outputs[0].dtype, count_elements(ctx.inputs[0]->shape()));
-    });
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

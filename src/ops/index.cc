@@ -1,7 +1,6 @@
 // Reading by indices that are data.
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -33,208 +32,327 @@ bool integer(RelationContext& ctx, const TensorTypeNode& t, const char* name) {
                  t.dtype.to_string());
 }
 
-}  // namespace
+struct TakeAttrs : AttrsOf<TakeAttrs> {
+  int64_t batch_dims = 0;
+  std::optional<int64_t> axis;
+  std::string mode = "clip";
+  static AttrsList describe() {
+    return {
+        "relay.attrs.TakeAttrs",
+        {attribute("batch_dims", &Self::batch_dims, "Leading axes shared by data and indices."),
+         attribute("axis", &Self::axis, "Axis to take from; None: flattened."),
+         attribute("mode", &Self::mode,
+                   "What indices out of range mean: clip moves them to the border, negative ones "
+                   "to the first; wrap counts on from the other end; fast counts negative ones "
+                   "from the end and clips the rest.")}};
+  }
+};
 
-void add_index(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Injective;
-  op.support_level = 3;
-  op.args = {{"data", "The input."}, {"indices", "Integers."}};
+Type take_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
+  if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
+  auto& a = ctx.attrs<TakeAttrs>();
+  if (!require(ctx, a.mode == "clip" || a.mode == "wrap" || a.mode == "fast",
+               codes::op_bad_attribute, "mode is not known", "clip, wrap or fast", a.mode) ||
+      !require(ctx, a.batch_dims == 0, codes::op_bad_attribute,
+               "batch_dims other than 0 are not supported", "0", std::to_string(a.batch_dims)))
+    return nullptr;
+  if (!a.axis) {
+    Dim count = dim(1);
+    for (const Dim& d : x->shape) count = count * d;
+    return readable(ctx, count, i->shape) ? Type(tensor_type(i->shape, x->dtype)) : nullptr;
+  }
+  auto axis = normal_axis(ctx, *a.axis, x->rank());
+  if (!axis || !readable(ctx, x->shape[static_cast<size_t>(*axis)], i->shape)) return nullptr;
+  std::vector<Dim> shape(x->shape.begin(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis));
+  shape.insert(shape.end(), i->shape.begin(), i->shape.end());
+  shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis) + 1,
+               x->shape.end());
+  return tensor_type(std::move(shape), x->dtype);
+}
 
-  op.name = "take";
-  op.doc = "The slices of data along an axis that the indices name.";
-  op.attrs = &TakeAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
-    if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
-    auto& a = ctx.attrs<TakeAttrs>();
-    if (!require(ctx, a.mode == "clip" || a.mode == "wrap" || a.mode == "fast",
-                 codes::op_bad_attribute, "mode is not known", "clip, wrap or fast", a.mode) ||
-        !require(ctx, a.batch_dims == 0, codes::op_bad_attribute,
-                 "batch_dims other than 0 are not supported", "0", std::to_string(a.batch_dims)))
-      return nullptr;
+TirTensor take_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<TakeAttrs>();
+  TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
+  return tir::compute("T_take", ctx.outputs[0].shape, [&](const Indices& i) {
     if (!a.axis) {
-      Dim count = dim(1);
-      for (const Dim& d : x->shape) count = count * d;
-      return readable(ctx, count, i->shape) ? Type(tensor_type(i->shape, x->dtype)) : nullptr;
-    }
-    auto axis = normal_axis(ctx, *a.axis, x->rank());
-    if (!axis || !readable(ctx, x->shape[static_cast<size_t>(*axis)], i->shape)) return nullptr;
-    std::vector<Dim> shape(x->shape.begin(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis));
-    shape.insert(shape.end(), i->shape.begin(), i->shape.end());
-    shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*axis) + 1,
-                 x->shape.end());
-    return tensor_type(std::move(shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(5, 3), float32]", "Tensor[(2, 2), int32]"}, "axis=0", 0, 5},
-                 {{"Tensor[(5, 3), float32]", "Tensor[(4,), int64]"}, "mode=\"wrap\"", 0, 15}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<TakeAttrs>();
-    TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
-    return tir::compute("T_take", ctx.outputs[0].shape, [&](const Indices& i) {
-      if (!a.axis) {
-        PrimExpr n = index(1);
-        for (const PrimExpr& d : x->shape()) n = n * d;
-        PrimExpr flat = safe_index(indices(i), n, a.mode);
-        Indices at(x->shape().size());
-        for (size_t d = at.size(); d-- > 0;) {
-          at[d] = floor_mod(flat, x->shape()[d]);
-          flat = floor_div(flat, x->shape()[d]);
-        }
-        return x(at);
+      PrimExpr n = index(1);
+      for (const PrimExpr& d : x->shape()) n = n * d;
+      PrimExpr flat = safe_index(indices(i), n, a.mode);
+      Indices at(x->shape().size());
+      for (size_t d = at.size(); d-- > 0;) {
+        at[d] = floor_mod(flat, x->shape()[d]);
+        flat = floor_div(flat, x->shape()[d]);
       }
-      size_t axis = static_cast<size_t>(from_front(*a.axis, x->rank())),
-             rank = static_cast<size_t>(indices->rank());
-      auto begin = i.begin() + static_cast<std::ptrdiff_t>(axis);
-      Indices which(begin, begin + static_cast<std::ptrdiff_t>(rank)), at(i.begin(), begin);
-      at.push_back(safe_index(indices(which), x->shape()[axis], a.mode));
-      at.insert(at.end(), begin + static_cast<std::ptrdiff_t>(rank), i.end());
       return x(at);
-    });
+    }
+    size_t axis = static_cast<size_t>(from_front(*a.axis, x->rank())),
+           rank = static_cast<size_t>(indices->rank());
+    auto begin = i.begin() + static_cast<std::ptrdiff_t>(axis);
+    Indices which(begin, begin + static_cast<std::ptrdiff_t>(rank)), at(i.begin(), begin);
+    at.push_back(safe_index(indices(which), x->shape()[axis], a.mode));
+    at.insert(at.end(), begin + static_cast<std::ptrdiff_t>(rank), i.end());
+    return x(at);
   });
-  registry.add(op);
+}
 
-  op.name = "gather";
-  op.doc =
-      "Element by element along an axis: out[i][j] = data[indices[i][j]][j]; negative indices "
-      "count from the end, those outside the data are moved to its border.";
-  op.attrs = &GatherAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
-    if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices") ||
-        !require(ctx, x->rank() == i->rank(), codes::type_rank,
-                 "data and indices must have as many dimensions", shape_text(x->shape),
+struct GatherAttrs : AttrsOf<GatherAttrs> {
+  int64_t axis = 0;
+  static AttrsList describe() {
+    return {"relay.attrs.GatherAttrs",
+            {attribute("axis", &Self::axis, "Axis that the indices are along.")}};
+  }
+};
+
+Type gather_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
+  if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices") ||
+      !require(ctx, x->rank() == i->rank(), codes::type_rank,
+               "data and indices must have as many dimensions", shape_text(x->shape),
+               shape_text(i->shape)))
+    return nullptr;
+  auto axis = normal_axis(ctx, ctx.attrs<GatherAttrs>().axis, x->rank());
+  if (!axis || !readable(ctx, x->shape[static_cast<size_t>(*axis)], i->shape)) return nullptr;
+  for (size_t d = 0; d < x->shape.size(); ++d) {
+    if (!require(ctx, d == static_cast<size_t>(*axis) || ctx.at_least(x->shape[d], i->shape[d]),
+                 codes::type_shape, "indices are longer than the data beside the axis",
+                 "at most " + shape_text(x->shape) + " but for axis " + std::to_string(*axis),
                  shape_text(i->shape)))
       return nullptr;
-    auto axis = normal_axis(ctx, ctx.attrs<GatherAttrs>().axis, x->rank());
-    if (!axis || !readable(ctx, x->shape[static_cast<size_t>(*axis)], i->shape)) return nullptr;
-    for (size_t d = 0; d < x->shape.size(); ++d) {
-      if (!require(ctx, d == static_cast<size_t>(*axis) || ctx.at_least(x->shape[d], i->shape[d]),
-                   codes::type_shape, "indices are longer than the data beside the axis",
-                   "at most " + shape_text(x->shape) + " but for axis " + std::to_string(*axis),
-                   shape_text(i->shape)))
-        return nullptr;
+  }
+  return tensor_type(i->shape, x->dtype);
+}
+
+TirTensor gather_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
+  size_t axis = static_cast<size_t>(from_front(ctx.attrs<GatherAttrs>().axis, x->rank()));
+  return tir::compute("T_gather", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = safe_index(indices(i), x->shape()[axis], "fast");
+    return x(at);
+  });
+}
+
+struct GatherNDAttrs : AttrsOf<GatherNDAttrs> {
+  int64_t batch_dims = 0;
+  std::optional<int64_t> index_rank;
+  static AttrsList describe() {
+    return {"relay.attrs.GatherNDAttrs",
+            {attribute("batch_dims", &Self::batch_dims, "Leading axes shared by data and indices."),
+             attribute("index_rank", &Self::index_rank, "Length of the index axis when unknown.")}};
+  }
+};
+
+Type gather_nd_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
+  if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
+  int64_t batch = ctx.attrs<GatherNDAttrs>().batch_dims;
+  auto length = i->shape.empty() ? std::nullopt : as_const(i->shape[0]);
+  if (!require(ctx, length && batch >= 0 && batch < i->rank() && *length + batch <= x->rank(),
+               codes::type_shape, "the first axis of indices does not fit the data",
+               "at most " + std::to_string(x->rank() - batch), shape_text(i->shape)))
+    return nullptr;
+  std::vector<Dim> shape(i->shape.begin() + 1, i->shape.end());
+  for (size_t d = 0; d < static_cast<size_t>(*length + batch); ++d) {
+    bool shared = d < static_cast<size_t>(batch);
+    if (shared ? !require(ctx, ctx.equal(x->shape[d], i->shape[d + 1]), codes::type_shape,
+                          "data and indices have different batch dimensions", shape_text(x->shape),
+                          shape_text(i->shape))
+               : !readable(ctx, x->shape[d], shape))
+      return nullptr;
+  }
+  shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*length + batch),
+               x->shape.end());
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+TirTensor gather_nd_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
+  size_t batch = static_cast<size_t>(ctx.attrs<GatherNDAttrs>().batch_dims);
+  int64_t length = *as_int(indices->shape()[0]);
+  return tir::compute("T_gather_nd", ctx.outputs[0].shape, [&](const Indices& i) {
+    size_t lead = indices->shape().size() - 1;
+    Indices at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(batch));
+    for (int64_t k = 0; k < length; ++k) {
+      Indices which{index(k)};
+      which.insert(which.end(), i.begin(), i.begin() + static_cast<std::ptrdiff_t>(lead));
+      at.push_back(safe_index(indices(which), x->shape()[at.size()], "fast"));
     }
-    return tensor_type(i->shape, x->dtype);
-  };
-  op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 4}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
-    size_t axis = static_cast<size_t>(from_front(ctx.attrs<GatherAttrs>().axis, x->rank()));
-    return tir::compute("T_gather", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at = i;
-      at[axis] = safe_index(indices(i), x->shape()[axis], "fast");
-      return x(at);
-    });
+    at.insert(at.end(), i.begin() + static_cast<std::ptrdiff_t>(lead), i.end());
+    return x(at);
   });
-  registry.add(op);
+}
 
-  op.name = "gather_nd";
-  op.doc =
-      "Slices of data named by index vectors along the first axis of indices; negative indices "
-      "count from the end, those outside the data are moved to its border.";
-  op.attrs = &GatherNDAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
-    if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
-    int64_t batch = ctx.attrs<GatherNDAttrs>().batch_dims;
-    auto length = i->shape.empty() ? std::nullopt : as_const(i->shape[0]);
-    if (!require(ctx, length && batch >= 0 && batch < i->rank() && *length + batch <= x->rank(),
-                 codes::type_shape, "the first axis of indices does not fit the data",
-                 "at most " + std::to_string(x->rank() - batch), shape_text(i->shape)))
-      return nullptr;
-    std::vector<Dim> shape(i->shape.begin() + 1, i->shape.end());
-    for (size_t d = 0; d < static_cast<size_t>(*length + batch); ++d) {
-      bool shared = d < static_cast<size_t>(batch);
-      if (shared ? !require(ctx, ctx.equal(x->shape[d], i->shape[d + 1]), codes::type_shape,
-                            "data and indices have different batch dimensions",
-                            shape_text(x->shape), shape_text(i->shape))
-                 : !readable(ctx, x->shape[d], shape))
-        return nullptr;
-    }
-    shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(*length + batch),
-                 x->shape.end());
-    return tensor_type(std::move(shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 3}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
-    size_t batch = static_cast<size_t>(ctx.attrs<GatherNDAttrs>().batch_dims);
-    int64_t length = *as_int(indices->shape()[0]);
-    return tir::compute("T_gather_nd", ctx.outputs[0].shape, [&](const Indices& i) {
-      size_t lead = indices->shape().size() - 1;
-      Indices at(i.begin(), i.begin() + static_cast<std::ptrdiff_t>(batch));
-      for (int64_t k = 0; k < length; ++k) {
-        Indices which{index(k)};
-        which.insert(which.end(), i.begin(), i.begin() + static_cast<std::ptrdiff_t>(lead));
-        at.push_back(safe_index(indices(which), x->shape()[at.size()], "fast"));
-      }
-      at.insert(at.end(), i.begin() + static_cast<std::ptrdiff_t>(lead), i.end());
-      return x(at);
-    });
-  });
-  registry.add(op);
+struct OneHotAttrs : AttrsOf<OneHotAttrs> {
+  int64_t depth = 1, axis = -1;
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.OneHotAttrs",
+            {attribute("depth", &Self::depth, "Size of the new axis."),
+             attribute("axis", &Self::axis, "Where the new axis goes."),
+             attribute("dtype", &Self::dtype, "dtype of the result.")}};
+  }
+};
 
-  op.name = "one_hot";
-  op.doc = "on_value where the new axis equals the index, else off_value.";
-  op.args = {{"indices", "Integers."}, {"on_value", "A scalar."}, {"off_value", "A scalar."}};
-  op.attrs = &OneHotAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *i = ctx.tensor(0), *on = ctx.tensor(1), *off = ctx.tensor(2);
-    if (i == nullptr || on == nullptr || off == nullptr) return nullptr;
-    auto& a = ctx.attrs<OneHotAttrs>();
-    if (!integer(ctx, *i, "indices")) return nullptr;
-    auto axis = normal_axis(ctx, a.axis, i->rank() + 1);
-    if (!axis ||
-        !require(ctx, a.depth >= 0, codes::op_bad_attribute, "depth is negative", "0 or more",
-                 std::to_string(a.depth)) ||
-        !require(ctx, on->rank() == 0 && off->rank() == 0 && on->dtype == off->dtype,
-                 codes::type_rank, "on_value and off_value must be scalars of one dtype"))
-      return nullptr;
-    std::vector<Dim> shape = i->shape;
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(*axis), dim(a.depth));
-    return tensor_type(std::move(shape), is_set(a.dtype) ? a.dtype : on->dtype);
-  };
-  op.examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], on = ctx.inputs[1], off = ctx.inputs[2];
-    size_t axis = static_cast<size_t>(from_front(ctx.attrs<OneHotAttrs>().axis, x->rank() + 1));
-    DType out = ctx.outputs[0].dtype;
-    return tir::compute("T_one_hot", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at = i;
-      at.erase(at.begin() + static_cast<std::ptrdiff_t>(axis));
-      return select(eq(tir::cast(kIndex, x(at)), i[axis]), tir::cast(out, on(Indices{})),
-                    tir::cast(out, off(Indices{})));
-    });
-  });
-  registry.add(op);
+Type one_hot_relation(RelationContext& ctx) {
+  const TensorTypeNode *i = ctx.tensor(0), *on = ctx.tensor(1), *off = ctx.tensor(2);
+  if (i == nullptr || on == nullptr || off == nullptr) return nullptr;
+  auto& a = ctx.attrs<OneHotAttrs>();
+  if (!integer(ctx, *i, "indices")) return nullptr;
+  auto axis = normal_axis(ctx, a.axis, i->rank() + 1);
+  if (!axis ||
+      !require(ctx, a.depth >= 0, codes::op_bad_attribute, "depth is negative", "0 or more",
+               std::to_string(a.depth)) ||
+      !require(ctx, on->rank() == 0 && off->rank() == 0 && on->dtype == off->dtype,
+               codes::type_rank, "on_value and off_value must be scalars of one dtype"))
+    return nullptr;
+  std::vector<Dim> shape = i->shape;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(*axis), dim(a.depth));
+  return tensor_type(std::move(shape), is_set(a.dtype) ? a.dtype : on->dtype);
+}
 
-  op.name = "trilu";
-  op.doc = "The upper or lower triangle of each matrix; zeros elsewhere.";
-  op.args = {{"data", "The input."}, {"k", "The diagonal, a scalar."}};
-  op.attrs = &TriluAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *k = ctx.tensor(1);
-    if (x == nullptr || k == nullptr ||
-        !require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions",
-                 "2 or more", shape_text(x->shape)) ||
-        !require(ctx, k->rank() == 0 && k->dtype.is_integer(), codes::type_rank,
-                 "k must be an integer scalar", "int64", to_string(Type(k))))
-      return nullptr;
-    return Type(x);
-  };
-  op.examples = {{{"Tensor[(3, 4), float32]", "int64"}, "upper=False", 0, 2}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], k = ctx.inputs[1];
-    bool upper = ctx.attrs<TriluAttrs>().upper;
-    return tir::compute("T_trilu", x->shape(), [&](const Indices& i) {
-      PrimExpr distance = i[i.size() - 1] - i[i.size() - 2];
-      PrimExpr diagonal = tir::cast(kIndex, k(Indices{}));
-      return select(upper ? ge(distance, diagonal) : le(distance, diagonal), x(i),
-                    imm(x->dtype, 0));
-    });
+TirTensor one_hot_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], on = ctx.inputs[1], off = ctx.inputs[2];
+  size_t axis = static_cast<size_t>(from_front(ctx.attrs<OneHotAttrs>().axis, x->rank() + 1));
+  DType out = ctx.outputs[0].dtype;
+  return tir::compute("T_one_hot", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at = i;
+    at.erase(at.begin() + static_cast<std::ptrdiff_t>(axis));
+    return select(eq(tir::cast(kIndex, x(at)), i[axis]), tir::cast(out, on(Indices{})),
+                  tir::cast(out, off(Indices{})));
   });
-  registry.add(op);
+}
+
+Type trilu_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *k = ctx.tensor(1);
+  if (x == nullptr || k == nullptr ||
+      !require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions", "2 or more",
+               shape_text(x->shape)) ||
+      !require(ctx, k->rank() == 0 && k->dtype.is_integer(), codes::type_rank,
+               "k must be an integer scalar", "int64", to_string(Type(k))))
+    return nullptr;
+  return Type(x);
+}
+
+struct TriluAttrs : AttrsOf<TriluAttrs> {
+  bool upper = true;
+  static AttrsList describe() {
+    return {"relay.attrs.TriluAttrs",
+            {attribute("upper", &Self::upper, "Keep the upper triangle.")}};
+  }
+};
+
+TirTensor trilu_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], k = ctx.inputs[1];
+  bool upper = ctx.attrs<TriluAttrs>().upper;
+  return tir::compute("T_trilu", x->shape(), [&](const Indices& i) {
+    PrimExpr distance = i[i.size() - 1] - i[i.size() - 2];
+    PrimExpr diagonal = tir::cast(kIndex, k(Indices{}));
+    return select(upper ? ge(distance, diagonal) : le(distance, diagonal), x(i), imm(x->dtype, 0));
+  });
+}
+
+}  // namespace
+
+template <>
+std::span<const OpInfo> rows_of<Family::Index>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "take",
+          .doc = "The slices of data along an axis that the indices name.",
+          .args = {{"data", "The input."}, {"indices", "Integers."}},
+          .attrs = &TakeAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = take_relation,
+          .compute = compute_rule(take_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"Tensor[(5, 3), float32]", "Tensor[(2, 2), int32]"}, "axis=0", 0, 5},
+               {{"Tensor[(5, 3), float32]", "Tensor[(4,), int64]"}, "mode=\"wrap\"", 0, 15}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "gather",
+          .doc = "Element by element along an axis: out[i][j] = data[indices[i][j]][j]; negative "
+                 "indices count from the end, those outside the data are moved to its border.",
+          .args = {{"data", "The input."}, {"indices", "Integers."}},
+          .attrs = &GatherAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = gather_relation,
+          .compute = compute_rule(gather_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "gather_nd",
+          .doc = "Slices of data named by index vectors along the first axis of indices; negative "
+                 "indices count from the end, those outside the data are moved to its border.",
+          .args = {{"data", "The input."}, {"indices", "Integers."}},
+          .attrs = &GatherNDAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = gather_nd_relation,
+          .compute = compute_rule(gather_nd_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 2}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "one_hot",
+          .doc = "on_value where the new axis equals the index, else off_value.",
+          .args = {{"indices", "Integers."}, {"on_value", "A scalar."}, {"off_value", "A scalar."}},
+          .attrs = &OneHotAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = one_hot_relation,
+          .compute = compute_rule(one_hot_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "trilu",
+          .doc = "The upper or lower triangle of each matrix; zeros elsewhere.",
+          .args = {{"data", "The input."}, {"k", "The diagonal, a scalar."}},
+          .attrs = &TriluAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = trilu_relation,
+          .compute = compute_rule(trilu_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]", "int64"}, "upper=False", 0, 2}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

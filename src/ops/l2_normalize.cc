@@ -1,14 +1,24 @@
 // Vectors of length one.
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
 
 using namespace tir;  // NOLINT
+using relay::CallNode;
 using relay::Type;
+
+struct L2NormalizeAttrs : AttrsOf<L2NormalizeAttrs> {
+  double eps = 0;
+  std::optional<Ints> axis;
+  static AttrsList describe() {
+    return {"relay.attrs.L2NormalizeAttrs",
+            {attribute("eps", &Self::eps, "Least sum of squares to divide by."),
+             attribute("axis", &Self::axis, "Axes to sum over; None: all.")}};
+  }
+};
 
 Type l2_normalize_type(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -28,50 +38,64 @@ Type l2_normalize_type(RelationContext& ctx) {
   return float_identity(ctx);
 }
 
+TirTensor l2_normalize_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<L2NormalizeAttrs>();
+  TirTensor x = ctx.inputs[0];
+  DType acc = working_dtype(x->dtype);
+  std::vector<bool> summed(x->shape().size(), !a.axis || a.axis->empty());
+  for (int64_t v : a.axis.value_or(Ints{}))
+    summed[static_cast<size_t>(from_front(v, x->rank()))] = true;
+  std::vector<PrimExpr> kept, extents;
+  for (size_t d = 0; d < summed.size(); ++d) (summed[d] ? extents : kept).push_back(x->shape()[d]);
+  TirTensor squares = tir::compute("T_squares", kept, [&](const Indices& i) {
+    auto square = [&](const Indices& k) {
+      Indices at;
+      size_t from_i = 0, from_k = 0;
+      for (bool s : summed) at.push_back(s ? k[from_k++] : i[from_i++]);
+      PrimExpr v = tir::cast(acc, x(at));
+      return v * v;
+    };
+    return extents.empty() ? square({}) : tir::sum(extents, square);
+  });
+  return tir::compute("T_l2_normalize", x->shape(), [&](const Indices& i) {
+    Indices at;
+    for (size_t d = 0; d < summed.size(); ++d) {
+      if (!summed[d]) at.push_back(i[d]);
+    }
+    PrimExpr least = imm_float(acc, a.eps);
+    PrimExpr norm = tir::call("sqrt", acc, {max(squares(at), least)});
+    return tir::cast(x->dtype, div(tir::cast(acc, x(i)), norm));
+  });
+}
+
+double l2_normalize_cost(const CallNode& c) { return 3 * num_elements(c.type); }
+
 }  // namespace
 
-void add_l2_normalize(OpRegistry& registry) {
-  OpInfo op;
-  op.name = "nn.l2_normalize";
-  op.doc = "x / sqrt(max(sum(x * x), eps)), the sum over axes.";
-  op.args = {{"data", "The input."}};
-  op.attrs = &L2NormalizeAttrs::static_info();
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.support_level = 2;
-  op.relation = l2_normalize_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<L2NormalizeAttrs>();
-    TirTensor x = ctx.inputs[0];
-    DType acc = working_dtype(x->dtype);
-    std::vector<bool> summed(x->shape().size(), !a.axis || a.axis->empty());
-    for (int64_t v : a.axis.value_or(Ints{}))
-      summed[static_cast<size_t>(from_front(v, x->rank()))] = true;
-    std::vector<PrimExpr> kept, extents;
-    for (size_t d = 0; d < summed.size(); ++d)
-      (summed[d] ? extents : kept).push_back(x->shape()[d]);
-    TirTensor squares = tir::compute("T_squares", kept, [&](const Indices& i) {
-      auto square = [&](const Indices& k) {
-        Indices at;
-        size_t from_i = 0, from_k = 0;
-        for (bool s : summed) at.push_back(s ? k[from_k++] : i[from_i++]);
-        PrimExpr v = tir::cast(acc, x(at));
-        return v * v;
-      };
-      return extents.empty() ? square({}) : tir::sum(extents, square);
-    });
-    return tir::compute("T_l2_normalize", x->shape(), [&](const Indices& i) {
-      Indices at;
-      for (size_t d = 0; d < summed.size(); ++d) {
-        if (!summed[d]) at.push_back(i[d]);
-      }
-      PrimExpr least = imm_float(acc, a.eps);
-      PrimExpr norm = tir::call("sqrt", acc, {max(squares(at), least)});
-      return tir::cast(x->dtype, div(tir::cast(acc, x(i)), norm));
-    });
-  });
-  op.examples = {{{"Tensor[(2, 5, 3), float32]"}, "eps=0.001f, axis=[1]"},
-                 {{"Tensor[(2, 5), float32]"}, "eps=1e-12f"}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::L2Normalize>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.l2_normalize",
+          .doc = "x / sqrt(max(sum(x * x), eps)), the sum over axes.",
+          .args = {{"data", "The input."}},
+          .attrs = &L2NormalizeAttrs::static_info(),
+          .support_level = 2,
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = l2_normalize_type,
+          .compute = compute_rule(l2_normalize_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = l2_normalize_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 5, 3), float32]"}, "eps=0.001f, axis=[1]"},
+                       {{"Tensor[(2, 5), float32]"}, "eps=1e-12f"}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

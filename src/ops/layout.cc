@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -15,74 +14,99 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
+struct LayoutTransformAttrs : AttrsOf<LayoutTransformAttrs> {
+  std::string src_layout, dst_layout;
+  static AttrsList describe() {
+    return {"relay.attrs.LayoutTransformAttrs",
+            {attribute("src_layout", &Self::src_layout, "Layout of the input."),
+             attribute("dst_layout", &Self::dst_layout, "Layout of the result.")}};
+  }
+};
+
+Type layout_transform_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<LayoutTransformAttrs>();
+  auto src = Layout::parse(a.src_layout), dst = Layout::parse(a.dst_layout);
+  if (!require(ctx, src && dst, codes::op_bad_attribute, "a layout cannot be read",
+               "such as NCHW or OHWI32o", a.src_layout + " and " + a.dst_layout))
+    return nullptr;
+  std::string p = src->primal_axes(), q = dst->primal_axes();
+  std::sort(p.begin(), p.end());
+  std::sort(q.begin(), q.end());
+  if (!require(ctx, p == q, codes::op_bad_attribute, "the layouts have different axes",
+               a.src_layout, a.dst_layout) ||
+      !require(ctx, x->rank() == src->rank(), codes::type_rank,
+               "the data does not have the layout's dimensions", a.src_layout,
+               shape_text(x->shape)))
+    return nullptr;
+  return tensor_type(dst->convert_shape(x->shape, *src), x->dtype);
+}
+
+TirTensor layout_transform_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<LayoutTransformAttrs>();
+  Layout src = Layout::of(a.src_layout), dst = Layout::of(a.dst_layout);
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_layout_trans", ctx.outputs[0].shape, [&](const Indices& i) {
+    PrimExpr inside = boolean(true);
+    Indices at;
+    auto primal = [&](char axis) {
+      PrimExpr v = i[static_cast<size_t>(dst.index_of(axis))];
+      int64_t block = dst.block_of(axis);
+      if (block > 1)
+        v = v * block + i[static_cast<size_t>(dst.index_of(static_cast<char>(std::tolower(axis))))];
+      return v;
+    };
+    for (const Layout::Axis& s : src.axes()) {
+      char axis = static_cast<char>(std::toupper(s.name));
+      int64_t block = src.block_of(axis);
+      PrimExpr v = primal(axis);
+      if (s.block > 0)
+        v = floor_mod(v, index(s.block));
+      else if (block > 1)
+        v = floor_div(v, index(block));
+      at.push_back(v);
+      // Only a result padded beyond the input reads outside.
+      if (s.block == 0 && dst.block_of(axis) > 1) {
+        PrimExpr size = x->shape()[at.size() - 1] * block;
+        auto n = as_int(size);
+        if (!n || *n % dst.block_of(axis) != 0)
+          inside = logical_and(inside, lt(primal(axis), size));
+      }
+    }
+    return as_int(inside) == 1 ? x(at) : select(inside, x(at), imm(x->dtype, 0));
+  });
+}
+
 }  // namespace
 
-void add_layout(OpRegistry& registry) {
-  OpInfo op;
-  op.name = "layout_transform";
-  op.doc =
-      "The same tensor in another layout; blocks that a size does not fill are padded with zeros.";
-  op.args = {{"data", "The input, in src_layout."}};
-  op.attrs = &LayoutTransformAttrs::static_info();
-  op.fusion = FusionClass::Injective;
-  op.support_level = 5;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto& a = ctx.attrs<LayoutTransformAttrs>();
-    auto src = Layout::parse(a.src_layout), dst = Layout::parse(a.dst_layout);
-    if (!require(ctx, src && dst, codes::op_bad_attribute, "a layout cannot be read",
-                 "such as NCHW or OHWI32o", a.src_layout + " and " + a.dst_layout))
-      return nullptr;
-    std::string p = src->primal_axes(), q = dst->primal_axes();
-    std::sort(p.begin(), p.end());
-    std::sort(q.begin(), q.end());
-    if (!require(ctx, p == q, codes::op_bad_attribute, "the layouts have different axes",
-                 a.src_layout, a.dst_layout) ||
-        !require(ctx, x->rank() == src->rank(), codes::type_rank,
-                 "the data does not have the layout's dimensions", a.src_layout,
-                 shape_text(x->shape)))
-      return nullptr;
-    return tensor_type(dst->convert_shape(x->shape, *src), x->dtype);
+template <>
+std::span<const OpInfo> rows_of<Family::Layout>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "layout_transform",
+          .doc = "The same tensor in another layout; blocks that a size does not fill are padded "
+                 "with zeros.",
+          .args = {{"data", "The input, in src_layout."}},
+          .attrs = &LayoutTransformAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = layout_transform_relation,
+          .compute = compute_rule(layout_transform_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 3, 4, 5), float32]"},
+                        "src_layout=\"NCHW\", dst_layout=\"NHWC\""},
+                       {{"Tensor[(5, 3, 2, 2), float32]"},
+                        "src_layout=\"OIHW\", dst_layout=\"OHWI4o\""}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {{{"Tensor[(1, 3, 4, 5), float32]"}, "src_layout=\"NCHW\", dst_layout=\"NHWC\""},
-                 {{"Tensor[(5, 3, 2, 2), float32]"}, "src_layout=\"OIHW\", dst_layout=\"OHWI4o\""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<LayoutTransformAttrs>();
-    Layout src = Layout::of(a.src_layout), dst = Layout::of(a.dst_layout);
-    TirTensor x = ctx.inputs[0];
-    return tir::compute("T_layout_trans", ctx.outputs[0].shape, [&](const Indices& i) {
-      PrimExpr inside = boolean(true);
-      Indices at;
-      auto primal = [&](char axis) {
-        PrimExpr v = i[static_cast<size_t>(dst.index_of(axis))];
-        int64_t block = dst.block_of(axis);
-        if (block > 1)
-          v = v * block +
-              i[static_cast<size_t>(dst.index_of(static_cast<char>(std::tolower(axis))))];
-        return v;
-      };
-      for (const Layout::Axis& s : src.axes()) {
-        char axis = static_cast<char>(std::toupper(s.name));
-        int64_t block = src.block_of(axis);
-        PrimExpr v = primal(axis);
-        if (s.block > 0)
-          v = floor_mod(v, index(s.block));
-        else if (block > 1)
-          v = floor_div(v, index(block));
-        at.push_back(v);
-        // Only a result padded beyond the input reads outside.
-        if (s.block == 0 && dst.block_of(axis) > 1) {
-          PrimExpr size = x->shape()[at.size() - 1] * block;
-          auto n = as_int(size);
-          if (!n || *n % dst.block_of(axis) != 0)
-            inside = logical_and(inside, lt(primal(axis), size));
-        }
-      }
-      return as_int(inside) == 1 ? x(at) : select(inside, x(at), imm(x->dtype, 0));
-    });
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

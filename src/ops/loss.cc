@@ -1,7 +1,6 @@
 // Losses of classifiers.
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -44,6 +43,16 @@ std::shared_ptr<const ComputeRule> cross_entropy_rule(bool logits) {
     });
   });
 }
+
+struct NLLLossAttrs : AttrsOf<NLLLossAttrs> {
+  std::string reduction = "mean";
+  int64_t ignore_index = -100;
+  static AttrsList describe() {
+    return {"relay.attrs.NLLLossAttrs",
+            {attribute("reduction", &Self::reduction, "none, sum or mean."),
+             attribute("ignore_index", &Self::ignore_index, "A target that counts nothing.")}};
+  }
+};
 
 Type nll_loss_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *t = ctx.tensor(1), *w = ctx.tensor(2);
@@ -102,39 +111,79 @@ TirTensor nll_loss(const ComputeContext& ctx) {
   });
 }
 
+double loss_cost(const CallNode& c) { return 3 * num_elements(c.args[0]->type); }
+
 }  // namespace
 
-void add_loss(OpRegistry& registry) {
-  OpInfo op;
-  op.support_level = 10;
-  op.precision = Precision::Never;
-  op.cost = [](const CallNode& c) { return 3 * num_elements(c.args[0]->type); };
-  op.args = {{"predictions", "(items, classes): probabilities."},
-             {"targets", "(items, classes): what they should be."}};
-  op.relation = cross_entropy_relation;
-  for (bool logits : {false, true}) {
-    op.name = logits ? "nn.cross_entropy_with_logits" : "nn.cross_entropy";
-    op.doc = logits ? "Cross entropy of logarithms of probabilities, -sum(x * y) over the items."
-                    : "Cross entropy of probabilities, -sum(log(x) * y) over the items.";
-    op.compute = cross_entropy_rule(logits);
-    op.examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}};
-    registry.add(op);
-  }
-  op.name = "nn.nll_loss";
-  op.doc = "Negative log likelihood: minus the prediction for the target class, weighted.";
-  op.args = {{"predictions", "(n, classes, ...): logarithms of probabilities."},
-             {"targets", "(n, ...): class numbers."},
-             {"weights", "(classes,): weight of each class."}};
-  op.attrs = &NLLLossAttrs::static_info();
-  op.relation = nll_loss_relation;
-  op.compute = compute_rule(nll_loss);
-  op.examples = {
-      {{"Tensor[(4, 3), float32]", "Tensor[(4,), int32]", "Tensor[(3,), float32]"}, "", 0.1, 2},
-      {{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5), int64]", "Tensor[(3,), float32]"},
-       "reduction=\"none\", ignore_index=1",
-       0.1,
-       2}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Loss>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.cross_entropy",
+          .doc = "Cross entropy of probabilities, -sum(log(x) * y) over the items.",
+          .args = {{"predictions", "(items, classes): probabilities."},
+                   {"targets", "(items, classes): what they should be."}},
+          .support_level = 10,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = cross_entropy_relation,
+          .compute = cross_entropy_rule(false),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = loss_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.cross_entropy_with_logits",
+          .doc = "Cross entropy of logarithms of probabilities, -sum(x * y) over the items.",
+          .args = {{"predictions", "(items, classes): probabilities."},
+                   {"targets", "(items, classes): what they should be."}},
+          .support_level = 10,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = cross_entropy_relation,
+          .compute = cross_entropy_rule(true),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = loss_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.nll_loss",
+          .doc = "Negative log likelihood: minus the prediction for the target class, weighted.",
+          .args = {{"predictions", "(n, classes, ...): logarithms of probabilities."},
+                   {"targets", "(n, ...): class numbers."},
+                   {"weights", "(classes,): weight of each class."}},
+          .attrs = &NLLLossAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = nll_loss_relation,
+          .compute = compute_rule(nll_loss),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = loss_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4,), int32]", "Tensor[(3,), float32]"},
+                        "",
+                        0.1,
+                        2},
+                       {{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5), int64]",
+                         "Tensor[(3,), float32]"},
+                        "reduction=\"none\", ignore_index=1",
+                        0.1,
+                        2}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,8 +1,7 @@
 // Matrix products.
 #include "ir/layout.h"
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -39,6 +38,16 @@ bool check_units(RelationContext& ctx, std::optional<int64_t> units, const Dim& 
                  "units=" + std::to_string(*units));
 }
 
+struct DenseAttrs : AttrsOf<DenseAttrs> {
+  std::optional<int64_t> units;
+  DType out_dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.DenseAttrs",
+            {attribute("units", &Self::units, "Columns of the result."),
+             attribute("out_dtype", &Self::out_dtype, "dtype of the result.")}};
+  }
+};
+
 Type dense_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
   auto& a = ctx.attrs<DenseAttrs>();
@@ -70,6 +79,19 @@ Type dense_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
 
+struct DensePackAttrs : AttrsOf<DensePackAttrs> {
+  std::optional<int64_t> units;
+  DType out_dtype = kUnsetDType;
+  std::string weight_layout = "NC";
+  static AttrsList describe() {
+    return {"relay.attrs.DensePackAttrs",
+            {attribute("units", &Self::units, "Columns of the result."),
+             attribute("out_dtype", &Self::out_dtype, "dtype of the result."),
+             attribute("weight_layout", &Self::weight_layout,
+                       "Layout of the weight, NC or NC<block>n.")}};
+  }
+};
+
 Type dense_pack_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
   if (x == nullptr || w == nullptr) return nullptr;
@@ -98,6 +120,19 @@ Type dense_pack_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
 
+struct MatmulAttrs : AttrsOf<MatmulAttrs> {
+  std::optional<int64_t> units;
+  DType out_dtype = kUnsetDType;
+  bool transpose_a = false, transpose_b = false;
+  static AttrsList describe() {
+    return {"relay.attrs.MatmulAttrs",
+            {attribute("units", &Self::units, "Columns of the result."),
+             attribute("out_dtype", &Self::out_dtype, "dtype of the result."),
+             attribute("transpose_a", &Self::transpose_a, "The first matrix is transposed."),
+             attribute("transpose_b", &Self::transpose_b, "The second matrix is transposed.")}};
+  }
+};
+
 Type matmul_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *w = ctx.tensor(1);
   if (x == nullptr || w == nullptr) return nullptr;
@@ -113,6 +148,17 @@ Type matmul_relation(RelationContext& ctx) {
   if (!check_units(ctx, a.units, shape.back(), *w)) return nullptr;
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
+
+struct BatchMatmulAttrs : AttrsOf<BatchMatmulAttrs> {
+  DType out_dtype = kUnsetDType;
+  bool transpose_a = false, transpose_b = false;
+  static AttrsList describe() {
+    return {"relay.attrs.BatchMatmulAttrs",
+            {attribute("out_dtype", &Self::out_dtype, "dtype of the result."),
+             attribute("transpose_a", &Self::transpose_a, "The first matrices are transposed."),
+             attribute("transpose_b", &Self::transpose_b, "The second matrices are transposed.")}};
+  }
+};
 
 Type batch_matmul_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
@@ -156,129 +202,170 @@ double matmul_cost(const CallNode& c) {
   return inner ? 2.0 * num_elements(c.type) * static_cast<double>(*inner) : 0;
 }
 
+TirTensor dense_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
+  DType out = ctx.outputs[0].dtype;
+  return rounded(tir::compute("T_dense", ctx.outputs[0].shape,
+                              [&](const Indices& i) {
+                                return product_sum(
+                                    out, w->shape()[1],
+                                    [&](const PrimExpr& k) {
+                                      Indices at = i;
+                                      at.back() = k;
+                                      return x(at);
+                                    },
+                                    [&](const PrimExpr& k) { return w(i.back(), k); });
+                              }),
+                 out);
+}
+
+TirTensor dense_pack_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
+  DType out = ctx.outputs[0].dtype;
+  PrimExpr block = w->shape()[2];
+  return rounded(tir::compute("T_dense_pack", ctx.outputs[0].shape,
+                              [&](const Indices& i) {
+                                return product_sum(
+                                    out, w->shape()[1],
+                                    [&](const PrimExpr& k) {
+                                      Indices at = i;
+                                      at.back() = k;
+                                      return x(at);
+                                    },
+                                    [&](const PrimExpr& k) {
+                                      return w(floor_div(i.back(), block), k,
+                                               floor_mod(i.back(), block));
+                                    });
+                              }),
+                 out);
+}
+
+TirTensor matmul_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<MatmulAttrs>();
+  TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
+  DType out = ctx.outputs[0].dtype;
+  return rounded(tir::compute("T_matmul", ctx.outputs[0].shape,
+                              [&](const Indices& i) {
+                                return product_sum(
+                                    out, w->shape()[a.transpose_b ? 1 : 0],
+                                    [&](const PrimExpr& k) {
+                                      Indices at = i;
+                                      at.back() = k;
+                                      if (a.transpose_a)
+                                        std::swap(at[at.size() - 1], at[at.size() - 2]);
+                                      return x(at);
+                                    },
+                                    [&](const PrimExpr& k) {
+                                      return a.transpose_b ? w(i.back(), k) : w(k, i.back());
+                                    });
+                              }),
+                 out);
+}
+
+TirTensor batch_matmul_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<BatchMatmulAttrs>();
+  TirTensor x = ctx.inputs[0], y = ctx.inputs[1];
+  DType out = ctx.outputs[0].dtype;
+  return rounded(
+      tir::compute(
+          "T_batch_matmul", ctx.outputs[0].shape,
+          [&](const Indices& i) {
+            PrimExpr bx = is_one(x->shape()[0]) ? index(0) : i[0],
+                     by = is_one(y->shape()[0]) ? index(0) : i[0];
+            return product_sum(
+                out, x->shape()[a.transpose_a ? 1 : 2],
+                [&](const PrimExpr& k) { return a.transpose_a ? x(bx, k, i[1]) : x(bx, i[1], k); },
+                [&](const PrimExpr& k) { return a.transpose_b ? y(by, i[2], k) : y(by, k, i[2]); });
+          }),
+      out);
+}
+
 }  // namespace
 
-void add_matmul(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.cost = matmul_cost;
-  op.precision = Precision::Always;
-
-  op.name = "nn.dense";
-  op.doc = "data times the transposed weight: (..., inputs) and (units, inputs) give (..., units).";
-  op.args = {{"data", "(..., inputs)."}, {"weight", "(units, inputs)."}};
-  op.attrs = &DenseAttrs::static_info();
-  op.relation = dense_relation;
-  op.examples = {{{"Tensor[(3, 5), float32]", "Tensor[(4, 5), float32]"}, ""},
-                 {{"Tensor[(2, 3, 5), float32]", "Tensor[(4, 5), float32]"}, "units=4"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
-    DType out = ctx.outputs[0].dtype;
-    return rounded(tir::compute("T_dense", ctx.outputs[0].shape,
-                                [&](const Indices& i) {
-                                  return product_sum(
-                                      out, w->shape()[1],
-                                      [&](const PrimExpr& k) {
-                                        Indices at = i;
-                                        at.back() = k;
-                                        return x(at);
-                                      },
-                                      [&](const PrimExpr& k) { return w(i.back(), k); });
-                                }),
-                   out);
-  });
-  registry.add(op);
-
-  op.name = "nn.contrib_dense_pack";
-  op.doc = "nn.dense with the weight in panels of columns: (units/b, inputs, b).";
-  op.args = {{"data", "(..., inputs)."}, {"weight", "(ceil(units/b), inputs, b)."}};
-  op.attrs = &DensePackAttrs::static_info();
-  op.relation = dense_pack_relation;
-  op.examples = {{{"Tensor[(3, 5), float32]", "Tensor[(2, 5, 8), float32]"},
-                  "units=13, weight_layout=\"NC8n\""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
-    DType out = ctx.outputs[0].dtype;
-    PrimExpr block = w->shape()[2];
-    return rounded(tir::compute("T_dense_pack", ctx.outputs[0].shape,
-                                [&](const Indices& i) {
-                                  return product_sum(
-                                      out, w->shape()[1],
-                                      [&](const PrimExpr& k) {
-                                        Indices at = i;
-                                        at.back() = k;
-                                        return x(at);
-                                      },
-                                      [&](const PrimExpr& k) {
-                                        return w(floor_div(i.back(), block), k,
-                                                 floor_mod(i.back(), block));
-                                      });
-                                }),
-                   out);
-  });
-  registry.add(op);
-
-  op.name = "nn.matmul";
-  op.doc = "Matrix product, either side transposed by attribute.";
-  op.args = {{"tensor_a", "(..., m, k), or (..., k, m) transposed."},
-             {"tensor_b", "(k, n), or (n, k) transposed."}};
-  op.attrs = &MatmulAttrs::static_info();
-  op.relation = matmul_relation;
-  op.examples = {{{"Tensor[(3, 5), float32]", "Tensor[(5, 4), float32]"}, ""},
-                 {{"Tensor[(5, 3), float32]", "Tensor[(4, 5), float32]"},
-                  "transpose_a=True, transpose_b=True"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<MatmulAttrs>();
-    TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
-    DType out = ctx.outputs[0].dtype;
-    return rounded(tir::compute("T_matmul", ctx.outputs[0].shape,
-                                [&](const Indices& i) {
-                                  return product_sum(
-                                      out, w->shape()[a.transpose_b ? 1 : 0],
-                                      [&](const PrimExpr& k) {
-                                        Indices at = i;
-                                        at.back() = k;
-                                        if (a.transpose_a)
-                                          std::swap(at[at.size() - 1], at[at.size() - 2]);
-                                        return x(at);
-                                      },
-                                      [&](const PrimExpr& k) {
-                                        return a.transpose_b ? w(i.back(), k) : w(k, i.back());
-                                      });
-                                }),
-                   out);
-  });
-  registry.add(op);
-
-  op.name = "nn.batch_matmul";
-  op.doc = "A matrix product for each index of the batch; either side transposed by attribute.";
-  op.args = {{"tensor_a", "(b, m, k), or (b, k, m) transposed."},
-             {"tensor_b", "(b, k, n), or (b, n, k) transposed."}};
-  op.attrs = &BatchMatmulAttrs::static_info();
-  op.relation = batch_matmul_relation;
-  op.examples = {
-      {{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5, 4), float32]"}, "transpose_b=False"},
-      {{"Tensor[(2, 3, 5), float32]", "Tensor[(1, 4, 5), float32]"}, "transpose_b=True"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<BatchMatmulAttrs>();
-    TirTensor x = ctx.inputs[0], y = ctx.inputs[1];
-    DType out = ctx.outputs[0].dtype;
-    return rounded(tir::compute("T_batch_matmul", ctx.outputs[0].shape,
-                                [&](const Indices& i) {
-                                  PrimExpr bx = is_one(x->shape()[0]) ? index(0) : i[0],
-                                           by = is_one(y->shape()[0]) ? index(0) : i[0];
-                                  return product_sum(
-                                      out, x->shape()[a.transpose_a ? 1 : 2],
-                                      [&](const PrimExpr& k) {
-                                        return a.transpose_a ? x(bx, k, i[1]) : x(bx, i[1], k);
-                                      },
-                                      [&](const PrimExpr& k) {
-                                        return a.transpose_b ? y(by, i[2], k) : y(by, k, i[2]);
-                                      });
-                                }),
-                   out);
-  });
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Matmul>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.dense",
+          .doc = "data times the transposed weight: (..., inputs) and (units, inputs) give (..., "
+                 "units).",
+          .args = {{"data", "(..., inputs)."}, {"weight", "(units, inputs)."}},
+          .attrs = &DenseAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = dense_relation,
+          .compute = compute_rule(dense_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Always,
+          .cost = matmul_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(4, 5), float32]"}, ""},
+                       {{"Tensor[(2, 3, 5), float32]", "Tensor[(4, 5), float32]"}, "units=4"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.contrib_dense_pack",
+          .doc = "nn.dense with the weight in panels of columns: (units/b, inputs, b).",
+          .args = {{"data", "(..., inputs)."}, {"weight", "(ceil(units/b), inputs, b)."}},
+          .attrs = &DensePackAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = dense_pack_relation,
+          .compute = compute_rule(dense_pack_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Always,
+          .cost = matmul_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(2, 5, 8), float32]"},
+                        "units=13, weight_layout=\"NC8n\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.matmul",
+          .doc = "Matrix product, either side transposed by attribute.",
+          .args = {{"tensor_a", "(..., m, k), or (..., k, m) transposed."},
+                   {"tensor_b", "(k, n), or (n, k) transposed."}},
+          .attrs = &MatmulAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = matmul_relation,
+          .compute = compute_rule(matmul_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Always,
+          .cost = matmul_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(5, 4), float32]"}, ""},
+                       {{"Tensor[(5, 3), float32]", "Tensor[(4, 5), float32]"},
+                        "transpose_a=True, transpose_b=True"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.batch_matmul",
+          .doc =
+              "A matrix product for each index of the batch; either side transposed by attribute.",
+          .args = {{"tensor_a", "(b, m, k), or (b, k, m) transposed."},
+                   {"tensor_b", "(b, k, n), or (b, n, k) transposed."}},
+          .attrs = &BatchMatmulAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = batch_matmul_relation,
+          .compute = compute_rule(batch_matmul_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Always,
+          .cost = matmul_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5, 4), float32]"},
+                        "transpose_b=False"},
+                       {{"Tensor[(2, 3, 5), float32]", "Tensor[(1, 4, 5), float32]"},
+                        "transpose_b=True"}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

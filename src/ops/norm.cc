@@ -1,7 +1,6 @@
 // Normalisations and softmax.
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -9,6 +8,14 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+
+template <class T>
+std::vector<Field> norm_fields(const char* what) {
+  return {attribute("axis", &T::axis, what),
+          attribute("epsilon", &T::epsilon, "Added to the variance."),
+          attribute("center", &T::center, "Add beta."),
+          attribute("scale", &T::scale, "Multiply by gamma.")};
+}
 
 DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
 
@@ -56,6 +63,15 @@ Type norm_relation(RelationContext& ctx, int64_t tensors) {
   return Type(x);
 }
 
+struct BatchNormAttrs : AttrsOf<BatchNormAttrs> {
+  int64_t axis = 1;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  static AttrsList describe() {
+    return {"relay.attrs.BatchNormAttrs", norm_fields<Self>("Axis of the channels.")};
+  }
+};
+
 Type batch_norm_relation(RelationContext& ctx) {
   Type x = norm_relation<BatchNormAttrs>(ctx, 5);
   if (!x) return nullptr;
@@ -66,6 +82,14 @@ Type batch_norm_relation(RelationContext& ctx) {
       t->dtype);
   return tuple_type({x, v, v});
 }
+
+struct SoftmaxAttrs : AttrsOf<SoftmaxAttrs> {
+  int64_t axis = -1;
+  static AttrsList describe() {
+    return {"relay.attrs.SoftmaxAttrs",
+            {attribute("axis", &Self::axis, "The axis that sums to one.")}};
+  }
+};
 
 Type softmax_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -140,219 +164,391 @@ TirTensor normalize(const ComputeContext& ctx, const std::vector<PrimExpr>& rows
   });
 }
 
+double norm_cost(const CallNode& c) { return 5 * num_elements(c.type); }
+
+struct LayerNormAttrs : AttrsOf<LayerNormAttrs> {
+  int64_t axis = -1;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  static AttrsList describe() {
+    return {"relay.attrs.LayerNormAttrs", norm_fields<Self>("Axis that is normalised.")};
+  }
+};
+
+TirTensor layer_norm_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<LayerNormAttrs>();
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  std::vector<PrimExpr> rows = x->shape();
+  rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(axis));
+  return normalize(
+      ctx, rows, {x->shape()[axis]}, a.epsilon, a.scale, a.center, axis,
+      [&](const Indices& r, const Indices& k) {
+        Indices at = r;
+        at.insert(at.begin() + static_cast<std::ptrdiff_t>(axis), k[0]);
+        return at;
+      },
+      [&](const Indices& i) { return without(i, axis); });
+}
+
+struct InstanceNormAttrs : AttrsOf<InstanceNormAttrs> {
+  int64_t axis = 1;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  static AttrsList describe() {
+    return {"relay.attrs.InstanceNormAttrs", norm_fields<Self>("Axis of the channels.")};
+  }
+};
+
+Type instance_norm_relation(RelationContext& ctx) {
+  Type t = norm_relation<InstanceNormAttrs>(ctx, 3);
+  if (!t) return nullptr;
+  auto* x = as<TensorTypeNode>(t);
+  if (!require(ctx, x->rank() >= 3, codes::type_rank, "needs spatial axes", "3 dimensions or more",
+               shape_text(x->shape)) ||
+      !require(ctx, from_front(ctx.attrs<InstanceNormAttrs>().axis, x->rank()) != 0,
+               codes::op_bad_attribute, "axis 0 holds the items, not the channels",
+               "between 1 and " + std::to_string(x->rank() - 1), "0"))
+    return nullptr;
+  return t;
+}
+
+TirTensor instance_norm_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<InstanceNormAttrs>();
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  std::vector<PrimExpr> extents;
+  for (size_t d = 1; d < x->shape().size(); ++d) {
+    if (d != axis) extents.push_back(x->shape()[d]);
+  }
+  return normalize(
+      ctx, {x->shape()[0], x->shape()[axis]}, extents, a.epsilon, a.scale, a.center, axis,
+      [&](const Indices& r, const Indices& k) {
+        Indices at{r[0]};
+        size_t next = 0;
+        for (size_t d = 1; d < x->shape().size(); ++d) at.push_back(d == axis ? r[1] : k[next++]);
+        return at;
+      },
+      [&](const Indices& i) {
+        return Indices{i[0], i[axis]};
+      });
+}
+
+struct GroupNormAttrs : AttrsOf<GroupNormAttrs> {
+  int64_t num_groups = 0, axis = 1;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  static AttrsList describe() {
+    return {"relay.attrs.GroupNormAttrs",
+            {attribute("num_groups", &Self::num_groups, "Groups of channels."),
+             attribute("axis", &Self::axis, "Axis of the channels."),
+             attribute("epsilon", &Self::epsilon, "Added to the variance."),
+             attribute("center", &Self::center, "Add beta."),
+             attribute("scale", &Self::scale, "Multiply by gamma.")}};
+  }
+};
+
+Type group_norm_relation(RelationContext& ctx) {
+  Type t = norm_relation<GroupNormAttrs>(ctx, 3);
+  if (!t) return nullptr;
+  auto& a = ctx.attrs<GroupNormAttrs>();
+  auto* x = as<TensorTypeNode>(t);
+  if (!require(ctx, from_front(a.axis, x->rank()) == 1, codes::op_bad_attribute,
+               "the channels must be on axis 1", "1", std::to_string(a.axis)) ||
+      !require(
+          ctx,
+          a.num_groups >= 1 &&
+              ctx.equal(floor_div(x->shape[1], dim(a.num_groups)) * dim(a.num_groups), x->shape[1]),
+          codes::op_bad_attribute, "num_groups does not divide the channels",
+          "a divisor of " + to_string(x->shape[1]), std::to_string(a.num_groups)))
+    return nullptr;
+  return t;
+}
+
+TirTensor group_norm_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<GroupNormAttrs>();
+  TirTensor x = ctx.inputs[0];
+  PrimExpr per_group = floor_div(x->shape()[1], index(a.num_groups));
+  std::vector<PrimExpr> extents{per_group};
+  for (size_t d = 2; d < x->shape().size(); ++d) extents.push_back(x->shape()[d]);
+  return normalize(
+      ctx, {x->shape()[0], index(a.num_groups)}, extents, a.epsilon, a.scale, a.center, 1,
+      [&](const Indices& r, const Indices& k) {
+        Indices at{r[0], r[1] * per_group + k[0]};
+        at.insert(at.end(), k.begin() + 1, k.end());
+        return at;
+      },
+      [&](const Indices& i) {
+        return Indices{i[0], floor_div(i[1], per_group)};
+      });
+}
+
+struct LRNAttrs : AttrsOf<LRNAttrs> {
+  int64_t size = 5, axis = 1;
+  double bias = 2, alpha = 1e-5, beta = 0.75;
+  static AttrsList describe() {
+    return {"relay.attrs.LRNAttrs",
+            {attribute("size", &Self::size, "Channels in a window, odd."),
+             attribute("axis", &Self::axis, "Axis of the channels."),
+             attribute("bias", &Self::bias, "Added to the sum."),
+             attribute("alpha", &Self::alpha, "Factor of the sum."),
+             attribute("beta", &Self::beta, "Exponent.")}};
+  }
+};
+
+Type lrn_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr || !normal_axis(ctx, ctx.attrs<LRNAttrs>().axis, x->rank()) ||
+      !require(ctx,
+               ctx.attrs<LRNAttrs>().size >= 1 && ctx.attrs<LRNAttrs>().size <= int64_t{1} << 20,
+               codes::op_bad_attribute, "size is out of range", "1 to 2^20",
+               std::to_string(ctx.attrs<LRNAttrs>().size)))
+    return nullptr;
+  return float_identity(ctx);
+}
+
+TirTensor lrn_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<LRNAttrs>();
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  DType acc = accumulator(x->dtype);
+  TirTensor squares = tir::compute("T_squares", x->shape(), [&](const Indices& i) {
+    return tir::sum({index(a.size)}, [&](const Indices& k) {
+      PrimExpr at = i[axis] + k[0] - (a.size - 1) / 2;
+      PrimExpr v = tir::cast(acc, x(with(i, axis, at)));
+      return select(logical_and(ge(at, index(0)), lt(at, x->shape()[axis])), v * v, imm(acc, 0));
+    });
+  });
+  return tir::compute("T_lrn", x->shape(), [&](const Indices& i) {
+    PrimExpr base =
+        squares(i) * imm_float(acc, a.alpha / static_cast<double>(a.size)) + imm_float(acc, a.bias);
+    return tir::cast(
+        x->dtype, div(tir::cast(acc, x(i)), tir::call("pow", acc, {base, imm_float(acc, a.beta)})));
+  });
+}
+
+std::vector<TirTensor> batch_norm_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<BatchNormAttrs>();
+  TirTensor x = ctx.inputs[0], gamma = ctx.inputs[1], beta = ctx.inputs[2];
+  TirTensor mean = ctx.inputs[3], variance = ctx.inputs[4];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  DType acc = accumulator(x->dtype);
+  TirTensor y = tir::compute("T_batch_norm", x->shape(), [&](const Indices& i) {
+    auto of = [&](const TirTensor& t) { return tir::cast(acc, t(i[axis])); };
+    PrimExpr deviation = tir::call("sqrt", acc, {of(variance) + imm_float(acc, a.epsilon)});
+    PrimExpr scale = div(a.scale ? of(gamma) : imm_float(acc, 1), deviation);
+    PrimExpr v = (tir::cast(acc, x(i)) - of(mean)) * scale;
+    return tir::cast(x->dtype, a.center ? v + of(beta) : v);
+  });
+  return std::vector<TirTensor>{y, same_elements(mean), same_elements(variance)};
+}
+
+Type dropout_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  return x == nullptr ? nullptr : Type(tuple_type({Type(x), Type(x)}));
+}
+
+std::vector<TirTensor> dropout_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  TirTensor mask = tir::compute("T_mask", x->shape(), [&](const Indices&) {
+    return x->dtype.is_floating() ? imm_float(x->dtype, 1) : imm(x->dtype, 1);
+  });
+  return std::vector<TirTensor>{same_elements(x), mask};
+}
+
 }  // namespace
 
-void add_norm(OpRegistry& registry) {
-  OpInfo op;
-  op.args = {{"data", "The input."}};
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.attrs = &SoftmaxAttrs::static_info();
-  op.relation = softmax_relation;
-  op.cost = [](const CallNode& c) { return 5 * num_elements(c.type); };
-  op.precision = Precision::Never;
-  for (bool log : {false, true}) {
-    op.name = log ? "nn.log_softmax" : "nn.softmax";
-    op.doc = log ? "Logarithm of softmax." : "exp(x) over its sum along an axis.";
-    op.compute = softmax_rule(log);
-    op.examples = {{{"Tensor[(3, 7), float32]"}, ""}, {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}};
-    registry.add(op);
+struct DropoutAttrs : AttrsOf<DropoutAttrs> {
+  double rate = 0.5;
+  static AttrsList describe() {
+    return {"relay.attrs.DropoutAttrs",
+            {attribute("rate", &Self::rate, "Share of elements that training drops.")}};
   }
-  op.name = "nn.fast_softmax";
-  op.doc = "nn.softmax by fast_exp: compiled for float32 it may be off by 1e-5 of its size.";
-  op.compute = softmax_rule(false, "fast_exp");
-  registry.add(op);
+};
 
-  op.name = "nn.layer_norm";
-  op.doc = "Normalises along one axis to mean zero and deviation one, then scales and shifts.";
-  op.args = {{"data", "The input."},
-             {"gamma", "Scale along the axis."},
-             {"beta", "Shift along the axis."}};
-  op.attrs = &LayerNormAttrs::static_info();
-  op.relation = [](RelationContext& ctx) { return norm_relation<LayerNormAttrs>(ctx, 3); };
-  op.examples = {
-      {{"Tensor[(2, 3, 8), float32]", "Tensor[(8,), float32]", "Tensor[(8,), float32]"}, ""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<LayerNormAttrs>();
-    TirTensor x = ctx.inputs[0];
-    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-    std::vector<PrimExpr> rows = x->shape();
-    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(axis));
-    return normalize(
-        ctx, rows, {x->shape()[axis]}, a.epsilon, a.scale, a.center, axis,
-        [&](const Indices& r, const Indices& k) {
-          Indices at = r;
-          at.insert(at.begin() + static_cast<std::ptrdiff_t>(axis), k[0]);
-          return at;
-        },
-        [&](const Indices& i) { return without(i, axis); });
-  });
-  registry.add(op);
-
-  op.name = "nn.instance_norm";
-  op.doc = "Normalises each channel of each item over all other axes, then scales and shifts.";
-  op.attrs = &InstanceNormAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    Type t = norm_relation<InstanceNormAttrs>(ctx, 3);
-    if (!t) return nullptr;
-    auto* x = as<TensorTypeNode>(t);
-    if (!require(ctx, x->rank() >= 3, codes::type_rank, "needs spatial axes",
-                 "3 dimensions or more", shape_text(x->shape)) ||
-        !require(ctx, from_front(ctx.attrs<InstanceNormAttrs>().axis, x->rank()) != 0,
-                 codes::op_bad_attribute, "axis 0 holds the items, not the channels",
-                 "between 1 and " + std::to_string(x->rank() - 1), "0"))
-      return nullptr;
-    return t;
+template <>
+std::span<const OpInfo> rows_of<Family::Norm>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.softmax",
+          .doc = "exp(x) over its sum along an axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &SoftmaxAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = softmax_relation,
+          .compute = softmax_rule(false),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 7), float32]"}, ""},
+                       {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.log_softmax",
+          .doc = "Logarithm of softmax.",
+          .args = {{"data", "The input."}},
+          .attrs = &SoftmaxAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = softmax_relation,
+          .compute = softmax_rule(true),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 7), float32]"}, ""},
+                       {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.fast_softmax",
+          .doc = "nn.softmax by fast_exp: compiled for float32 it may be off by 1e-5 of its size.",
+          .args = {{"data", "The input."}},
+          .attrs = &SoftmaxAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = softmax_relation,
+          .compute = softmax_rule(false, "fast_exp"),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 7), float32]"}, ""},
+                       {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.layer_norm",
+          .doc =
+              "Normalises along one axis to mean zero and deviation one, then scales and shifts.",
+          .args = {{"data", "The input."},
+                   {"gamma", "Scale along the axis."},
+                   {"beta", "Shift along the axis."}},
+          .attrs = &LayerNormAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = [](RelationContext& ctx) { return norm_relation<LayerNormAttrs>(ctx, 3); },
+          .compute = compute_rule(layer_norm_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 8), float32]", "Tensor[(8,), float32]",
+                         "Tensor[(8,), float32]"},
+                        ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.instance_norm",
+          .doc =
+              "Normalises each channel of each item over all other axes, then scales and shifts.",
+          .args = {{"data", "The input."},
+                   {"gamma", "Scale along the axis."},
+                   {"beta", "Shift along the axis."}},
+          .attrs = &InstanceNormAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = instance_norm_relation,
+          .compute = compute_rule(instance_norm_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]",
+                         "Tensor[(3,), float32]"},
+                        ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.group_norm",
+          .doc = "Normalises each group of channels of each item, then scales and shifts.",
+          .args = {{"data", "The input."},
+                   {"gamma", "Scale along the axis."},
+                   {"beta", "Shift along the axis."}},
+          .attrs = &GroupNormAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = group_norm_relation,
+          .compute = compute_rule(group_norm_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 6, 4, 4), float32]", "Tensor[(6,), float32]",
+                         "Tensor[(6,), float32]"},
+                        "num_groups=3"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.lrn",
+          .doc = "Divides by a power of the mean square over neighbouring channels.",
+          .args = {{"data", "The input."}},
+          .attrs = &LRNAttrs::static_info(),
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = lrn_relation,
+          .compute = compute_rule(lrn_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.batch_norm",
+          .doc = "Normalises channels by given statistics; gives the result and the statistics.",
+          .args = {{"data", "The input."},
+                   {"gamma", "Scale."},
+                   {"beta", "Shift."},
+                   {"moving_mean", "Mean of each channel."},
+                   {"moving_var", "Variance of each channel."}},
+          .attrs = &BatchNormAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = batch_norm_relation,
+          .compute = compute_rule_multi(batch_norm_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = norm_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]",
+                         "Tensor[(3,), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]"},
+                        "epsilon=0.001f",
+                        0.5,
+                        2.0}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.dropout",
+          .doc = "The input and a mask; inference drops nothing.",
+          .args = {{"data", "The input."}},
+          .attrs = &DropoutAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = dropout_relation,
+          .compute = compute_rule_multi(dropout_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {
-      {{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]"}, ""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<InstanceNormAttrs>();
-    TirTensor x = ctx.inputs[0];
-    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-    std::vector<PrimExpr> extents;
-    for (size_t d = 1; d < x->shape().size(); ++d) {
-      if (d != axis) extents.push_back(x->shape()[d]);
-    }
-    return normalize(
-        ctx, {x->shape()[0], x->shape()[axis]}, extents, a.epsilon, a.scale, a.center, axis,
-        [&](const Indices& r, const Indices& k) {
-          Indices at{r[0]};
-          size_t next = 0;
-          for (size_t d = 1; d < x->shape().size(); ++d) at.push_back(d == axis ? r[1] : k[next++]);
-          return at;
-        },
-        [&](const Indices& i) {
-          return Indices{i[0], i[axis]};
-        });
-  });
-  registry.add(op);
-
-  op.name = "nn.group_norm";
-  op.doc = "Normalises each group of channels of each item, then scales and shifts.";
-  op.attrs = &GroupNormAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    Type t = norm_relation<GroupNormAttrs>(ctx, 3);
-    if (!t) return nullptr;
-    auto& a = ctx.attrs<GroupNormAttrs>();
-    auto* x = as<TensorTypeNode>(t);
-    if (!require(ctx, from_front(a.axis, x->rank()) == 1, codes::op_bad_attribute,
-                 "the channels must be on axis 1", "1", std::to_string(a.axis)) ||
-        !require(ctx,
-                 a.num_groups >= 1 &&
-                     ctx.equal(floor_div(x->shape[1], dim(a.num_groups)) * dim(a.num_groups),
-                               x->shape[1]),
-                 codes::op_bad_attribute, "num_groups does not divide the channels",
-                 "a divisor of " + to_string(x->shape[1]), std::to_string(a.num_groups)))
-      return nullptr;
-    return t;
-  };
-  op.examples = {
-      {{"Tensor[(2, 6, 4, 4), float32]", "Tensor[(6,), float32]", "Tensor[(6,), float32]"},
-       "num_groups=3"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<GroupNormAttrs>();
-    TirTensor x = ctx.inputs[0];
-    PrimExpr per_group = floor_div(x->shape()[1], index(a.num_groups));
-    std::vector<PrimExpr> extents{per_group};
-    for (size_t d = 2; d < x->shape().size(); ++d) extents.push_back(x->shape()[d]);
-    return normalize(
-        ctx, {x->shape()[0], index(a.num_groups)}, extents, a.epsilon, a.scale, a.center, 1,
-        [&](const Indices& r, const Indices& k) {
-          Indices at{r[0], r[1] * per_group + k[0]};
-          at.insert(at.end(), k.begin() + 1, k.end());
-          return at;
-        },
-        [&](const Indices& i) {
-          return Indices{i[0], floor_div(i[1], per_group)};
-        });
-  });
-  registry.add(op);
-
-  op.name = "nn.lrn";
-  op.doc = "Divides by a power of the mean square over neighbouring channels.";
-  op.args = {{"data", "The input."}};
-  op.attrs = &LRNAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr || !normal_axis(ctx, ctx.attrs<LRNAttrs>().axis, x->rank()) ||
-        !require(ctx,
-                 ctx.attrs<LRNAttrs>().size >= 1 && ctx.attrs<LRNAttrs>().size <= int64_t{1} << 20,
-                 codes::op_bad_attribute, "size is out of range", "1 to 2^20",
-                 std::to_string(ctx.attrs<LRNAttrs>().size)))
-      return nullptr;
-    return float_identity(ctx);
-  };
-  op.examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<LRNAttrs>();
-    TirTensor x = ctx.inputs[0];
-    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-    DType acc = accumulator(x->dtype);
-    TirTensor squares = tir::compute("T_squares", x->shape(), [&](const Indices& i) {
-      return tir::sum({index(a.size)}, [&](const Indices& k) {
-        PrimExpr at = i[axis] + k[0] - (a.size - 1) / 2;
-        PrimExpr v = tir::cast(acc, x(with(i, axis, at)));
-        return select(logical_and(ge(at, index(0)), lt(at, x->shape()[axis])), v * v, imm(acc, 0));
-      });
-    });
-    return tir::compute("T_lrn", x->shape(), [&](const Indices& i) {
-      PrimExpr base = squares(i) * imm_float(acc, a.alpha / static_cast<double>(a.size)) +
-                      imm_float(acc, a.bias);
-      return tir::cast(x->dtype, div(tir::cast(acc, x(i)),
-                                     tir::call("pow", acc, {base, imm_float(acc, a.beta)})));
-    });
-  });
-  registry.add(op);
-
-  op.name = "nn.batch_norm";
-  op.doc = "Normalises channels by given statistics; gives the result and the statistics.";
-  op.args = {{"data", "The input."},
-             {"gamma", "Scale."},
-             {"beta", "Shift."},
-             {"moving_mean", "Mean of each channel."},
-             {"moving_var", "Variance of each channel."}};
-  op.attrs = &BatchNormAttrs::static_info();
-  op.relation = batch_norm_relation;
-  op.fusion = FusionClass::Opaque;
-  op.examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]",
-                   "Tensor[(3,), float32]", "Tensor[(3,), float32]"},
-                  "epsilon=0.001f",
-                  0.5,
-                  2.0}};
-  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<BatchNormAttrs>();
-    TirTensor x = ctx.inputs[0], gamma = ctx.inputs[1], beta = ctx.inputs[2];
-    TirTensor mean = ctx.inputs[3], variance = ctx.inputs[4];
-    size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-    DType acc = accumulator(x->dtype);
-    TirTensor y = tir::compute("T_batch_norm", x->shape(), [&](const Indices& i) {
-      auto of = [&](const TirTensor& t) { return tir::cast(acc, t(i[axis])); };
-      PrimExpr deviation = tir::call("sqrt", acc, {of(variance) + imm_float(acc, a.epsilon)});
-      PrimExpr scale = div(a.scale ? of(gamma) : imm_float(acc, 1), deviation);
-      PrimExpr v = (tir::cast(acc, x(i)) - of(mean)) * scale;
-      return tir::cast(x->dtype, a.center ? v + of(beta) : v);
-    });
-    return std::vector<TirTensor>{y, same_elements(mean), same_elements(variance)};
-  });
-  registry.add(op);
-
-  op.name = "nn.dropout";
-  op.doc = "The input and a mask; inference drops nothing.";
-  op.args = {{"data", "The input."}};
-  op.attrs = &DropoutAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    return x == nullptr ? nullptr : Type(tuple_type({Type(x), Type(x)}));
-  };
-  op.examples = {{{"Tensor[(2, 3), float32]"}, ""}};
-  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    TirTensor mask = tir::compute("T_mask", x->shape(), [&](const Indices&) {
-      return x->dtype.is_floating() ? imm_float(x->dtype, 1) : imm(x->dtype, 1);
-    });
-    return std::vector<TirTensor>{same_elements(x), mask};
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,9 +1,8 @@
 // Operators that add a border.
 #include <algorithm>
 
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -80,88 +79,136 @@ TirTensor mirrored(const TirTensor& x, const std::vector<PrimExpr>& shape,
   });
 }
 
+struct PadAttrs : AttrsOf<PadAttrs> {
+  std::vector<Ints> pad_width;
+  std::string pad_mode = "constant";
+  static AttrsList describe() {
+    return {"relay.attrs.PadAttrs",
+            {attribute("pad_width", &Self::pad_width, "Begin and end of each axis."),
+             attribute("pad_mode", &Self::pad_mode, "constant, edge or reflect.")}};
+  }
+};
+
+Type pad_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  auto& a = ctx.attrs<PadAttrs>();
+  if (x == nullptr ||
+      !require(ctx, a.pad_mode == "constant" || a.pad_mode == "edge" || a.pad_mode == "reflect",
+               codes::op_bad_attribute, "pad_mode is not known", "constant, edge or reflect",
+               a.pad_mode))
+    return nullptr;
+  const TensorTypeNode* value = ctx.tensor(1);
+  if (value != nullptr) {
+    auto sizes = value->const_shape();
+    bool one = sizes && std::all_of(sizes->begin(), sizes->end(), [](auto n) { return n == 1; });
+    if (!require(ctx, one, codes::type_shape, "pad_value must be one element", "a scalar",
+                 to_string(Type(value))))
+      return nullptr;
+  } else if (ctx.failure()) {
+    return nullptr;
+  } else {
+    ctx.solve(1, scalar_type(x->dtype));
+  }
+  auto shape = padded_shape(ctx, *x, a.pad_width);
+  if (!shape || (a.pad_mode != "constant" &&
+                 !border_fits(ctx, *x, a.pad_width, a.pad_mode == "edge" ? "edge" : "REFLECT")))
+    return nullptr;
+  return tensor_type(std::move(*shape), x->dtype);
+}
+
+TirTensor pad_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<PadAttrs>();
+  TirTensor x = ctx.inputs[0], value = ctx.inputs[1];
+  if (a.pad_mode != "constant")
+    return mirrored(x, ctx.outputs[0].shape, a.pad_width,
+                    a.pad_mode == "edge" ? "edge" : "REFLECT");
+  return tir::compute("T_pad", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at;
+    PrimExpr inside = boolean(true);
+    for (size_t d = 0; d < i.size(); ++d) {
+      at.push_back(i[d] - a.pad_width[d][0]);
+      if (a.pad_width[d][0] > 0) inside = logical_and(inside, ge(at[d], index(0)));
+      if (a.pad_width[d][1] > 0 || a.pad_width[d][0] > 0)
+        inside = logical_and(inside, lt(at[d], x->shape()[d]));
+    }
+    return select(
+        inside, x(at),
+        tir::cast(x->dtype, value(Indices(static_cast<size_t>(value->rank()), index(0)))));
+  });
+}
+
+struct MirrorPadAttrs : AttrsOf<MirrorPadAttrs> {
+  std::string mode = "SYMMETRIC";
+  std::vector<Ints> pad_width;
+  static AttrsList describe() {
+    return {"relay.attrs.MirrorPadAttrs",
+            {attribute("mode", &Self::mode, "SYMMETRIC or REFLECT."),
+             attribute("pad_width", &Self::pad_width, "Begin and end of each axis.")}};
+  }
+};
+
+Type mirror_pad_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  auto& a = ctx.attrs<MirrorPadAttrs>();
+  if (x == nullptr ||
+      !require(ctx, a.mode == "SYMMETRIC" || a.mode == "REFLECT", codes::op_bad_attribute,
+               "mode is not known", "SYMMETRIC or REFLECT", a.mode))
+    return nullptr;
+  auto shape = padded_shape(ctx, *x, a.pad_width);
+  if (!shape || !border_fits(ctx, *x, a.pad_width, a.mode)) return nullptr;
+  return tensor_type(std::move(*shape), x->dtype);
+}
+
+TirTensor mirror_pad_compute(const ComputeContext& ctx) {
+  return mirrored(ctx.inputs[0], ctx.outputs[0].shape, ctx.attrs<MirrorPadAttrs>().pad_width,
+                  ctx.attrs<MirrorPadAttrs>().mode);
+}
+
 }  // namespace
 
-void add_pad(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Injective;
-  op.support_level = 4;
-  op.name = "nn.pad";
-  op.doc = "Adds a border: a value, the nearest element, or mirrored.";
-  op.args = {{"data", "The input."}, {"pad_value", "A scalar."}};
-  op.attrs = &PadAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    auto& a = ctx.attrs<PadAttrs>();
-    if (x == nullptr ||
-        !require(ctx, a.pad_mode == "constant" || a.pad_mode == "edge" || a.pad_mode == "reflect",
-                 codes::op_bad_attribute, "pad_mode is not known", "constant, edge or reflect",
-                 a.pad_mode))
-      return nullptr;
-    const TensorTypeNode* value = ctx.tensor(1);
-    if (value != nullptr) {
-      auto sizes = value->const_shape();
-      bool one = sizes && std::all_of(sizes->begin(), sizes->end(), [](auto n) { return n == 1; });
-      if (!require(ctx, one, codes::type_shape, "pad_value must be one element", "a scalar",
-                   to_string(Type(value))))
-        return nullptr;
-    } else if (ctx.failure()) {
-      return nullptr;
-    } else {
-      ctx.solve(1, scalar_type(x->dtype));
-    }
-    auto shape = padded_shape(ctx, *x, a.pad_width);
-    if (!shape || (a.pad_mode != "constant" &&
-                   !border_fits(ctx, *x, a.pad_width, a.pad_mode == "edge" ? "edge" : "REFLECT")))
-      return nullptr;
-    return tensor_type(std::move(*shape), x->dtype);
+template <>
+std::span<const OpInfo> rows_of<Family::Pad>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.pad",
+          .doc = "Adds a border: a value, the nearest element, or mirrored.",
+          .args = {{"data", "The input."}, {"pad_value", "A scalar."}},
+          .attrs = &PadAttrs::static_info(),
+          .support_level = 4,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = pad_relation,
+          .compute = compute_rule(pad_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
+                       {{"Tensor[(3, 4), float32]", "float32"},
+                        "pad_width=[[1, 2], [2, 0]], pad_mode=\"reflect\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.mirror_pad",
+          .doc = "Adds a border that mirrors the tensor.",
+          .args = {{"data", "The input."}},
+          .attrs = &MirrorPadAttrs::static_info(),
+          .support_level = 4,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = mirror_pad_relation,
+          .compute = compute_rule(mirror_pad_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {
-      {{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
-      {{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [2, 0]], pad_mode=\"reflect\""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<PadAttrs>();
-    TirTensor x = ctx.inputs[0], value = ctx.inputs[1];
-    if (a.pad_mode != "constant")
-      return mirrored(x, ctx.outputs[0].shape, a.pad_width,
-                      a.pad_mode == "edge" ? "edge" : "REFLECT");
-    return tir::compute("T_pad", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at;
-      PrimExpr inside = boolean(true);
-      for (size_t d = 0; d < i.size(); ++d) {
-        at.push_back(i[d] - a.pad_width[d][0]);
-        if (a.pad_width[d][0] > 0) inside = logical_and(inside, ge(at[d], index(0)));
-        if (a.pad_width[d][1] > 0 || a.pad_width[d][0] > 0)
-          inside = logical_and(inside, lt(at[d], x->shape()[d]));
-      }
-      return select(
-          inside, x(at),
-          tir::cast(x->dtype, value(Indices(static_cast<size_t>(value->rank()), index(0)))));
-    });
-  });
-  registry.add(op);
-
-  op.args = {{"data", "The input."}};
-  op.name = "nn.mirror_pad";
-  op.doc = "Adds a border that mirrors the tensor.";
-  op.attrs = &MirrorPadAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    auto& a = ctx.attrs<MirrorPadAttrs>();
-    if (x == nullptr ||
-        !require(ctx, a.mode == "SYMMETRIC" || a.mode == "REFLECT", codes::op_bad_attribute,
-                 "mode is not known", "SYMMETRIC or REFLECT", a.mode))
-      return nullptr;
-    auto shape = padded_shape(ctx, *x, a.pad_width);
-    if (!shape || !border_fits(ctx, *x, a.pad_width, a.mode)) return nullptr;
-    return tensor_type(std::move(*shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    return mirrored(ctx.inputs[0], ctx.outputs[0].shape, ctx.attrs<MirrorPadAttrs>().pad_width,
-                    ctx.attrs<MirrorPadAttrs>().mode);
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,6 +1,6 @@
 // Pooling over windows, over everything, and to a given size.
-#include "ops/families.h"
 #include "ops/follow_layout.h"
+#include "ops/rows.h"
 #include "ops/window.h"
 
 #include <algorithm>
@@ -12,6 +12,99 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+
+struct PoolAttrs : AttrsNode {
+  Ints pool_size, strides, dilation, padding;
+  std::string layout, out_layout;
+  bool ceil_mode = false, count_include_pad = false;
+
+ protected:
+  PoolAttrs(const NodeInfo& info, size_t dims, const char* data)
+      : AttrsNode(info), strides(dims, 1), dilation(dims, 1), padding(dims, 0), layout(data) {}
+};
+template <class T>
+std::vector<Field> pool_fields(bool average) {
+  std::vector<Field> fields{
+      attribute("pool_size", &T::pool_size, "Size of the window."),
+      attribute("strides", &T::strides, "Steps between windows."),
+      attribute("dilation", &T::dilation, "Distance between the elements of a window."),
+      attribute("padding", &T::padding,
+                "Border: one number, one for each axis, or begins then ends."),
+      attribute("layout", &T::layout, "Layout of the input."),
+      attribute("out_layout", &T::out_layout, "Layout of the result; empty: that of the input."),
+      attribute("ceil_mode", &T::ceil_mode, "Windows may hang over the end.")};
+  if (average)
+    fields.push_back(
+        attribute("count_include_pad", &T::count_include_pad, "The border counts as elements."));
+  return fields;
+}
+struct MaxPool1DAttrs : AttrsOf<MaxPool1DAttrs, PoolAttrs> {
+  MaxPool1DAttrs() : AttrsOf(1, "NCW") {}
+  static AttrsList describe() { return {"relay.attrs.MaxPool1DAttrs", pool_fields<Self>(false)}; }
+};
+struct MaxPool2DAttrs : AttrsOf<MaxPool2DAttrs, PoolAttrs> {
+  MaxPool2DAttrs() : AttrsOf(2, "NCHW") {}
+  static AttrsList describe() { return {"relay.attrs.MaxPool2DAttrs", pool_fields<Self>(false)}; }
+};
+struct MaxPool3DAttrs : AttrsOf<MaxPool3DAttrs, PoolAttrs> {
+  MaxPool3DAttrs() : AttrsOf(3, "NCDHW") {}
+  static AttrsList describe() { return {"relay.attrs.MaxPool3DAttrs", pool_fields<Self>(false)}; }
+};
+struct AvgPool1DAttrs : AttrsOf<AvgPool1DAttrs, PoolAttrs> {
+  AvgPool1DAttrs() : AttrsOf(1, "NCW") {}
+  static AttrsList describe() { return {"relay.attrs.AvgPool1DAttrs", pool_fields<Self>(true)}; }
+};
+struct AvgPool2DAttrs : AttrsOf<AvgPool2DAttrs, PoolAttrs> {
+  AvgPool2DAttrs() : AttrsOf(2, "NCHW") {}
+  static AttrsList describe() { return {"relay.attrs.AvgPool2DAttrs", pool_fields<Self>(true)}; }
+};
+struct AvgPool3DAttrs : AttrsOf<AvgPool3DAttrs, PoolAttrs> {
+  AvgPool3DAttrs() : AttrsOf(3, "NCDHW") {}
+  static AttrsList describe() { return {"relay.attrs.AvgPool3DAttrs", pool_fields<Self>(true)}; }
+};
+
+struct AdaptivePoolAttrs : AttrsNode {
+  Ints output_size;
+  std::string layout, out_layout;
+
+ protected:
+  AdaptivePoolAttrs(const NodeInfo& info, const char* data) : AttrsNode(info), layout(data) {}
+};
+template <class T>
+std::vector<Field> adaptive_fields() {
+  return {
+      attribute("output_size", &T::output_size,
+                "Spatial size of the result; empty: that of the input."),
+      attribute("layout", &T::layout, "Layout of the input."),
+      attribute("out_layout", &T::out_layout, "Layout of the result; empty: that of the input.")};
+}
+struct AdaptivePool1DAttrs : AttrsOf<AdaptivePool1DAttrs, AdaptivePoolAttrs> {
+  AdaptivePool1DAttrs() : AttrsOf("NCW") {}
+  static AttrsList describe() {
+    return {"relay.attrs.AdaptivePool1DAttrs", adaptive_fields<Self>()};
+  }
+};
+struct AdaptivePool2DAttrs : AttrsOf<AdaptivePool2DAttrs, AdaptivePoolAttrs> {
+  AdaptivePool2DAttrs() : AttrsOf("NCHW") {}
+  static AttrsList describe() {
+    return {"relay.attrs.AdaptivePool2DAttrs", adaptive_fields<Self>()};
+  }
+};
+struct AdaptivePool3DAttrs : AttrsOf<AdaptivePool3DAttrs, AdaptivePoolAttrs> {
+  AdaptivePool3DAttrs() : AttrsOf("NCDHW") {}
+  static AttrsList describe() {
+    return {"relay.attrs.AdaptivePool3DAttrs", adaptive_fields<Self>()};
+  }
+};
+
+struct GlobalPool2DAttrs : AttrsOf<GlobalPool2DAttrs> {
+  std::string layout = "NCHW", out_layout;
+  static AttrsList describe() {
+    return {"relay.attrs.GlobalPool2DAttrs",
+            {attribute("layout", &Self::layout, "Layout of the input."),
+             attribute("out_layout", &Self::out_layout, "Layout of the result.")}};
+  }
+};
 
 std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& text, size_t dims,
                                      const TensorTypeNode& x) {
@@ -243,71 +336,93 @@ Type global_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
+std::shared_ptr<const ComputeRule> global_rule(bool average) {
+  return compute_rule([average](const ComputeContext& ctx) {
+    return windows(ctx, Layout::of(ctx.attrs<GlobalPool2DAttrs>().layout), 2, average);
+  });
+}
+
+double pool_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
+
+// What all pools say alike.
+OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
+                std::shared_ptr<const ComputeRule> compute, LayoutRule layout, const char* type,
+                const char* text, Precision precision) {
+  return {
+      .name = name,
+      .doc = doc,
+      .args = {{"data", "The input, in `layout`."}},
+      .attrs = &attrs,
+      .support_level = 2,
+      .fusion = FusionClass::OutEWiseFusable,
+      .effect = Effect::Pure,
+      .relation = std::move(relation),
+      .compute = std::move(compute),
+      .layout = std::move(layout),
+      .memory = Absent::OnePiece,
+      .precision = precision,
+      .cost = pool_cost,
+      .gradient = Absent::Pending,
+      .examples = {{{type}, text}},
+      .expected = Absent::ByNumPy,
+  };
+}
+
 }  // namespace
 
-void add_pool(OpRegistry& registry) {
-  OpInfo op;
-  op.args = {{"data", "The input, in `layout`."}};
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.support_level = 2;
-  op.cost = [](const CallNode& c) { return num_elements(c.args[0]->type); };
-  auto add = [&](const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
-                 std::shared_ptr<const ComputeRule> compute, LayoutRule layout, const char* type,
-                 const char* text) {
-    op.name = name;
-    op.doc = doc;
-    op.attrs = &attrs;
-    op.relation = relation;
-    op.compute = std::move(compute);
-    op.layout = layout;
-    op.examples = {{{type}, text}};
-    registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Pool>() {
+  static constexpr const char *one = "Tensor[(1, 2, 9), float32]",
+                              *two = "Tensor[(1, 3, 8, 9), float32]",
+                              *three = "Tensor[(1, 2, 4, 5, 5), float32]";
+  static const OpInfo rows[] = {
+      pool_row("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(),
+               pool_relation<1>, pool_rule<1>(false), follow_layout<MaxPool1DAttrs>, one,
+               "pool_size=[3], strides=[2], padding=[1]", Precision::Follow),
+      pool_row("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(),
+               pool_relation<2>, pool_rule<2>(false), follow_layout<MaxPool2DAttrs>, two,
+               "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True",
+               Precision::Follow),
+      pool_row("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(),
+               pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>, three,
+               "pool_size=[2, 2, 2]", Precision::Follow),
+      pool_row("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(),
+               pool_relation<1>, pool_rule<1>(true), follow_layout<AvgPool1DAttrs>, one,
+               "pool_size=[3], padding=[1]", Precision::Never),
+      pool_row("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(),
+               pool_relation<2>, pool_rule<2>(true), follow_layout<AvgPool2DAttrs>, two,
+               "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]", Precision::Never),
+      pool_row("nn.avg_pool3d", "Mean of each window.", AvgPool3DAttrs::static_info(),
+               pool_relation<3>, pool_rule<3>(true), follow_layout<AvgPool3DAttrs>, three,
+               "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True", Precision::Never),
+      pool_row("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
+               AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(false),
+               follow_layout<AdaptivePool1DAttrs>, one, "output_size=[4]", Precision::Follow),
+      pool_row("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
+               AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(false),
+               follow_layout<AdaptivePool2DAttrs>, two, "output_size=[4, 2]", Precision::Follow),
+      pool_row("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
+               AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(false),
+               follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 1, 3]",
+               Precision::Follow),
+      pool_row("nn.adaptive_avg_pool1d", "Mean of windows that cover the input evenly.",
+               AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(true),
+               follow_layout<AdaptivePool1DAttrs>, one, "output_size=[3]", Precision::Never),
+      pool_row("nn.adaptive_avg_pool2d", "Mean of windows that cover the input evenly.",
+               AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(true),
+               follow_layout<AdaptivePool2DAttrs>, two, "output_size=[3, 3]", Precision::Never),
+      pool_row("nn.adaptive_avg_pool3d", "Mean of windows that cover the input evenly.",
+               AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(true),
+               follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 2, 2]",
+               Precision::Never),
+      pool_row("nn.global_avg_pool2d", "Mean over height and width.",
+               GlobalPool2DAttrs::static_info(), global_relation, global_rule(true),
+               follow_layout<GlobalPool2DAttrs>, two, "", Precision::Never),
+      pool_row("nn.global_max_pool2d", "Greatest over height and width.",
+               GlobalPool2DAttrs::static_info(), global_relation, global_rule(false),
+               follow_layout<GlobalPool2DAttrs>, two, "", Precision::Follow),
   };
-  const char *one = "Tensor[(1, 2, 9), float32]", *two = "Tensor[(1, 3, 8, 9), float32]",
-             *three = "Tensor[(1, 2, 4, 5, 5), float32]";
-  add("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(), pool_relation<1>,
-      pool_rule<1>(false), follow_layout<MaxPool1DAttrs>, one,
-      "pool_size=[3], strides=[2], padding=[1]");
-  add("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(), pool_relation<2>,
-      pool_rule<2>(false), follow_layout<MaxPool2DAttrs>, two,
-      "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True");
-  add("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(), pool_relation<3>,
-      pool_rule<3>(false), follow_layout<MaxPool3DAttrs>, three, "pool_size=[2, 2, 2]");
-  add("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(), pool_relation<1>,
-      pool_rule<1>(true), follow_layout<AvgPool1DAttrs>, one, "pool_size=[3], padding=[1]");
-  add("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(), pool_relation<2>,
-      pool_rule<2>(true), follow_layout<AvgPool2DAttrs>, two,
-      "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]");
-  add("nn.avg_pool3d", "Mean of each window.", AvgPool3DAttrs::static_info(), pool_relation<3>,
-      pool_rule<3>(true), follow_layout<AvgPool3DAttrs>, three,
-      "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True");
-  add("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
-      AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(false),
-      follow_layout<AdaptivePool1DAttrs>, one, "output_size=[4]");
-  add("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
-      AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(false),
-      follow_layout<AdaptivePool2DAttrs>, two, "output_size=[4, 2]");
-  add("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
-      AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(false),
-      follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 1, 3]");
-  add("nn.adaptive_avg_pool1d", "Mean of windows that cover the input evenly.",
-      AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(true),
-      follow_layout<AdaptivePool1DAttrs>, one, "output_size=[3]");
-  add("nn.adaptive_avg_pool2d", "Mean of windows that cover the input evenly.",
-      AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(true),
-      follow_layout<AdaptivePool2DAttrs>, two, "output_size=[3, 3]");
-  add("nn.adaptive_avg_pool3d", "Mean of windows that cover the input evenly.",
-      AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(true),
-      follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 2, 2]");
-  for (bool average : {true, false}) {
-    add(average ? "nn.global_avg_pool2d" : "nn.global_max_pool2d",
-        average ? "Mean over height and width." : "Greatest over height and width.",
-        GlobalPool2DAttrs::static_info(), global_relation,
-        compute_rule([average](const ComputeContext& ctx) {
-          return windows(ctx, Layout::of(ctx.attrs<GlobalPool2DAttrs>().layout), 2, average);
-        }),
-        follow_layout<GlobalPool2DAttrs>, two, "");
-  }
+  return rows;
 }
 
 }  // namespace relay::ops

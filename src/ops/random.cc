@@ -18,9 +18,8 @@
 #include <numbers>
 
 #include "ops/common.h"
-#include "ops/families.h"
 #include "ops/loops.h"
-#include "ops/random_attrs.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -195,6 +194,17 @@ std::vector<TirTensor> numbers(const ComputeContext& ctx, const Ints& shape, con
                        [&](const Indices& i) { return one(words, place_in(i, sizes)); })};
 }
 
+struct UniformAttrs : AttrsOf<UniformAttrs> {
+  Ints out_shape;
+  DType out_dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.UniformAttrs",
+            {attribute("out_shape", &Self::out_shape, "Shape of the numbers."),
+             attribute("out_dtype", &Self::out_dtype,
+                       "dtype of the numbers; unset: that of the bounds.")}};
+  }
+};
+
 std::vector<TirTensor> uniform(const ComputeContext& ctx) {
   PrimExpr low = ctx.inputs[1](Indices{}), high = ctx.inputs[2](Indices{});
   DType dtype = ctx.outputs[1].dtype;
@@ -203,6 +213,17 @@ std::vector<TirTensor> uniform(const ComputeContext& ctx) {
                    return low + fraction(dtype, words(place)) * (high - low);
                  });
 }
+
+struct NormalAttrs : AttrsOf<NormalAttrs> {
+  Ints out_shape;
+  DType out_dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.NormalAttrs",
+            {attribute("out_shape", &Self::out_shape, "Shape of the numbers."),
+             attribute("out_dtype", &Self::out_dtype,
+                       "dtype of the numbers; unset: that of the mean.")}};
+  }
+};
 
 // Box and Muller, "A note on the generation of random normal deviates", 1958: two words give the
 // radius and the angle of two numbers.
@@ -296,6 +317,15 @@ Type distribution_type(RelationContext& ctx) {
   return with_key(ctx, attrs.out_shape, dtype);
 }
 
+struct MultinomialAttrs : AttrsOf<MultinomialAttrs> {
+  int64_t num_samples = 1;
+  static AttrsList describe() {
+    return {"relay.attrs.MultinomialAttrs",
+            {attribute("num_samples", &Self::num_samples,
+                       "How many are drawn from each distribution.")}};
+  }
+};
+
 Type multinomial_type(RelationContext& ctx) {
   const TensorTypeNode* probs = ctx.tensor(1);
   if (!is_key(ctx) || probs == nullptr) return nullptr;
@@ -321,66 +351,134 @@ Type multinomial_type(RelationContext& ctx) {
   return with_key(ctx, shape, DType::Int(32));
 }
 
+constexpr const char* kKey = "Tensor[(10,), uint64]";
+constexpr const char* kKeyDoc = "A key, not used elsewhere: ten words, as threefry_key gives them.";
+
+// About what a number of each distribution takes, made of random words.
+double uniform_cost(const CallNode& c) { return 2 * num_elements(c.type); }
+double normal_cost(const CallNode& c) { return 40 * num_elements(c.type); }
+
+struct ThreefryGenerateAttrs : AttrsOf<ThreefryGenerateAttrs> {
+  Ints out_shape;
+  static AttrsList describe() {
+    return {"relay.attrs.ThreefryGenerateAttrs",
+            {attribute("out_shape", &Self::out_shape, "Shape of the numbers.")}};
+  }
+};
+
+Type threefry_generate_relation(RelationContext& ctx) {
+  return is_key(ctx) ? with_key(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape, kWord)
+                     : Type(nullptr);
+}
+
+std::vector<TirTensor> threefry_generate_compute(const ComputeContext& ctx) {
+  return numbers(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape,
+                 [](const TirTensor& words, const PrimExpr& place) { return words(place); });
+}
+
+Type threefry_split_relation(RelationContext& ctx) {
+  return is_key(ctx) ? Type(tuple_type({key_type(), key_type()})) : Type(nullptr);
+}
+
 }  // namespace
 
-void add_random(OpRegistry& registry) {
-  const std::string key = "Tensor[(10,), uint64]";
-  const ArgInfo key_arg{"key", "A key, not used elsewhere: ten words, as threefry_key gives them."};
-  OpInfo op;
-  op.fusion = FusionClass::Opaque;
-
-  op.name = "random.threefry_generate";
-  op.doc = "Random words and the next key.";
-  op.args = {key_arg};
-  op.attrs = &ThreefryGenerateAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    return is_key(ctx) ? with_key(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape, kWord)
-                       : Type(nullptr);
+template <>
+std::span<const OpInfo> rows_of<Family::Random>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "random.threefry_generate",
+          .doc = "Random words and the next key.",
+          .args = {{"key", kKeyDoc}},
+          .attrs = &ThreefryGenerateAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = threefry_generate_relation,
+          .compute = compute_rule_multi(threefry_generate_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{kKey}, "out_shape=[2, 3]"}, {{kKey}, "out_shape=[]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "random.threefry_split",
+          .doc = "Two keys whose numbers have nothing to do with each other's or with those of the "
+                 "key.",
+          .args = {{"key", kKeyDoc}},
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = threefry_split_relation,
+          .compute = compute_rule_multi(split_key),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{kKey}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "random.uniform",
+          .doc =
+              "The next key, and numbers that are equally likely anywhere from low to below high.",
+          .args = {{"key", kKeyDoc},
+                   {"low", "The least number."},
+                   {"high", "The end, which is left out."}},
+          .attrs = &UniformAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = distribution_type<UniformAttrs>,
+          .compute = compute_rule_multi(uniform),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = uniform_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{kKey, "float32", "float32"}, "out_shape=[5]"},
+                       {{kKey, "float64", "float64"}, "out_shape=[2, 3], out_dtype=\"float64\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "random.normal",
+          .doc = "The next key, and numbers of a normal distribution.",
+          .args = {{"key", kKeyDoc}, {"mean", "Its mean."}, {"scale", "Its standard deviation."}},
+          .attrs = &NormalAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = distribution_type<NormalAttrs>,
+          .compute = compute_rule_multi(normal),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = normal_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{kKey, "float32", "float32"}, "out_shape=[5]"},
+                       {{kKey, "float64", "float64"}, "out_shape=[2, 3], out_dtype=\"float64\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "random.multinomial",
+          .doc = "The next key, and classes drawn by their probabilities.",
+          .args = {{"key", kKeyDoc},
+                   {"probs", "Weights of the classes along the last axis, none negative."}},
+          .attrs = &MultinomialAttrs::static_info(),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = multinomial_type,
+          .compute = compute_rule_multi(multinomial),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = Absent::DataDecides,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{kKey, "Tensor[(4,), float32]"}, "num_samples=6", 0, 1},
+                       {{kKey, "Tensor[(2, 3), float32]"}, "", 0, 1}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
-    return numbers(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape,
-                   [](const TirTensor& words, const PrimExpr& place) { return words(place); });
-  });
-  op.examples = {{{key}, "out_shape=[2, 3]"}, {{key}, "out_shape=[]"}};
-  registry.add(op);
-
-  op.name = "random.threefry_split";
-  op.doc = "Two keys whose numbers have nothing to do with each other's or with those of the key.";
-  op.attrs = nullptr;
-  op.relation = [](RelationContext& ctx) -> Type {
-    return is_key(ctx) ? Type(tuple_type({key_type(), key_type()})) : Type(nullptr);
-  };
-  op.compute = compute_rule_multi(split_key);
-  op.examples = {{{key}, ""}};
-  registry.add(op);
-
-  op.name = "random.uniform";
-  op.doc = "The next key, and numbers that are equally likely anywhere from low to below high.";
-  op.args = {key_arg, {"low", "The least number."}, {"high", "The end, which is left out."}};
-  op.attrs = &UniformAttrs::static_info();
-  op.relation = distribution_type<UniformAttrs>;
-  op.compute = compute_rule_multi(uniform);
-  op.examples = {{{key, "float32", "float32"}, "out_shape=[5]"},
-                 {{key, "float64", "float64"}, "out_shape=[2, 3], out_dtype=\"float64\""}};
-  registry.add(op);
-
-  op.name = "random.normal";
-  op.doc = "The next key, and numbers of a normal distribution.";
-  op.args = {key_arg, {"mean", "Its mean."}, {"scale", "Its standard deviation."}};
-  op.attrs = &NormalAttrs::static_info();
-  op.relation = distribution_type<NormalAttrs>;
-  op.compute = compute_rule_multi(normal);
-  registry.add(op);
-
-  op.name = "random.multinomial";
-  op.doc = "The next key, and classes drawn by their probabilities.";
-  op.args = {key_arg, {"probs", "Weights of the classes along the last axis, none negative."}};
-  op.attrs = &MultinomialAttrs::static_info();
-  op.relation = multinomial_type;
-  op.compute = compute_rule_multi(multinomial);
-  op.examples = {{{key, "Tensor[(4,), float32]"}, "num_samples=6", 0, 1},
-                 {{key, "Tensor[(2, 3), float32]"}, "", 0, 1}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -120,6 +119,17 @@ TirTensor averaged(const TirTensor& total, const PrimExpr& count, DType out) {
                       [&](const Indices& i) { return tir::cast(out, div(total(i), n)); });
 }
 
+struct ReduceAttrs : AttrsOf<ReduceAttrs> {
+  std::optional<Ints> axis;
+  bool keepdims = false, exclude = false;
+  static AttrsList describe() {
+    return {"relay.attrs.ReduceAttrs",
+            {attribute("axis", &Self::axis, "Axes to reduce; None: all."),
+             attribute("keepdims", &Self::keepdims, "Keep reduced axes with size one."),
+             attribute("exclude", &Self::exclude, "Reduce all axes but these.")}};
+  }
+};
+
 std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
   return compute_rule([c, mean](const ComputeContext& ctx) {
     auto& a = ctx.attrs<ReduceAttrs>();
@@ -135,6 +145,31 @@ std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
                         [&](const Indices& i) { return tir::cast(x->dtype, r(i)); });
   });
 }
+
+struct ArgReduceAttrs : AttrsOf<ArgReduceAttrs> {
+  std::optional<Ints> axis;
+  bool keepdims = false, select_last_index = false, exclude = false;
+  static AttrsList describe() {
+    return {
+        "relay.attrs.ArgReduceAttrs",
+        {attribute("axis", &Self::axis, "Axes to reduce; None: all."),
+         attribute("keepdims", &Self::keepdims, "Keep reduced axes with size one."),
+         attribute("select_last_index", &Self::select_last_index, "The last of equal values wins."),
+         attribute("exclude", &Self::exclude, "Reduce all axes but these.")}};
+  }
+};
+
+struct VarianceAttrs : AttrsOf<VarianceAttrs> {
+  std::optional<Ints> axis;
+  bool keepdims = false, exclude = false, unbiased = false;
+  static AttrsList describe() {
+    return {"relay.attrs.VarianceAttrs",
+            {attribute("axis", &Self::axis, "Axes to reduce; None: all."),
+             attribute("keepdims", &Self::keepdims, "Keep reduced axes with size one."),
+             attribute("exclude", &Self::exclude, "Reduce all axes but these."),
+             attribute("unbiased", &Self::unbiased, "Divide by the count less one.")}};
+  }
+};
 
 Type same_dtype(RelationContext& ctx) { return reduce_type<ReduceAttrs>(ctx, std::nullopt); }
 Type bool_only(RelationContext& ctx) {
@@ -217,108 +252,200 @@ std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<cons
   return out;
 }
 
+double reduce_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
+
+// A reduction by one combiner, or a mean; the dtype is that of its examples.
+struct Reduction {
+  const char* name;
+  const char* doc;
+  Type (*relation)(RelationContext& ctx);
+  Combiner combiner;
+  bool mean = false;
+  const char* dtype = "float32";
+  Precision precision = Precision::Follow;
+  Absent gradient = Absent::Pending;
+};
+
+constexpr Reduction kReductions[] = {
+    {.name = "sum",
+     .doc = "Sum over axes.",
+     .relation = number_only,
+     .combiner = Combiner::Sum,
+     .precision = Precision::Never},
+    {.name = "mean",
+     .doc = "Mean over axes.",
+     .relation = mean_type,
+     .combiner = Combiner::Sum,
+     .mean = true,
+     .precision = Precision::Never},
+    {.name = "prod",
+     .doc = "Product over axes.",
+     .relation = number_only,
+     .combiner = Combiner::Prod,
+     .precision = Precision::Never},
+    {.name = "max",
+     .doc = "Greatest over axes.",
+     .relation = same_dtype,
+     .combiner = Combiner::Max},
+    {.name = "min", .doc = "Least over axes.", .relation = same_dtype, .combiner = Combiner::Min},
+    {.name = "all",
+     .doc = "Whether all hold.",
+     .relation = bool_only,
+     .combiner = Combiner::And,
+     .dtype = "bool",
+     .gradient = Absent::NotDifferentiable},
+    {.name = "any",
+     .doc = "Whether any holds.",
+     .relation = bool_only,
+     .combiner = Combiner::Or,
+     .dtype = "bool",
+     .gradient = Absent::NotDifferentiable},
+};
+
+OpInfo reduction_row(const Reduction& op) {
+  std::string type = "Tensor[(2, 3, 4), " + std::string(op.dtype) + "]";
+  return {
+      .name = op.name,
+      .doc = op.doc,
+      .args = {{"data", "The input."}},
+      .attrs = &ReduceAttrs::static_info(),
+      .fusion = FusionClass::CommReduce,
+      .effect = Effect::Pure,
+      .relation = op.relation,
+      .compute = combine_rule(op.combiner, op.mean),
+      .layout = reduce_layout,
+      .memory = Absent::OnePiece,
+      .precision = op.precision,
+      .cost = reduce_cost,
+      .gradient = op.gradient,
+      .examples = {{{type}, "axis=[1]"}, {{type}, "axis=[-1, 0], keepdims=True"}, {{type}, ""}},
+      .expected = Absent::ByNumPy,
+  };
+}
+
+std::shared_ptr<const ComputeRule> arg_rule(bool greatest) {
+  return compute_rule([greatest](const ComputeContext& ctx) {
+    auto& a = ctx.attrs<ArgReduceAttrs>();
+    TirTensor x = ctx.inputs[0];
+    std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
+    std::vector<PrimExpr> extents = extents_of(x, axes);
+    // The best value, then the first (or last) place of it, several axes in row-major order. A
+    // NaN is never the best.
+    DType place = DType::Int(32);
+    if (extents.empty()) {  // each element is the best of itself
+      return tir::compute("T_index", ctx.outputs[0].shape,
+                          [&](const Indices&) { return imm(place, 0); });
+    }
+    PrimExpr none = a.select_last_index ? imm(place, -1) : tir::cast(place, count_of(x, axes));
+    PrimExpr first = a.select_last_index ? tir::cast(place, count_of(x, axes) - 1) : imm(place, 0);
+    PrimExpr worst = greatest ? min_value(x->dtype) : max_value(x->dtype);
+    auto element = [&](const Indices& i, const Indices& k) {
+      return x(full_index(axes, a.keepdims, i, k));
+    };
+    TirTensor best = tir::compute("T_best", ctx.outputs[0].shape, [&](const Indices& i) {
+      return reduce(greatest ? Combiner::Max : Combiner::Min, extents, [&](const Indices& k) {
+        PrimExpr v = element(i, k);
+        return v->dtype.is_floating() ? select(eq(v, v), v, worst) : v;
+      });
+    });
+    TirTensor found = tir::compute("T_arg", best->shape(), [&](const Indices& i) {
+      return reduce(a.select_last_index ? Combiner::Max : Combiner::Min, extents,
+                    [&](const Indices& k) {
+                      PrimExpr flat = index(0);
+                      for (size_t d = 0; d < k.size(); ++d) flat = flat * extents[d] + k[d];
+                      return select(eq(element(i, k), best(i)), tir::cast(place, flat), none);
+                    });
+    });
+    return tir::compute("T_index", found->shape(), [&](const Indices& i) {
+      return select(eq(found(i), none), first, found(i));
+    });
+  });
+}
+
+TirTensor variance_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<VarianceAttrs>();
+  TirTensor x = ctx.inputs[0], mean = ctx.inputs[1];
+  std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
+  DType acc = accumulator(x->dtype);
+  TirTensor square = tir::compute("T_square", x->shape(), [&](const Indices& i) {
+    PrimExpr d = tir::cast(acc, x(i)) - tir::cast(acc, broadcast_read(mean, i));
+    return d * d;
+  });
+  TirTensor s = reduce_in(acc, ctx, square, axes, a.keepdims, Combiner::Sum);
+  return averaged(s, count_of(x, axes) - (a.unbiased ? 1 : 0), x->dtype);
+}
+
 }  // namespace
 
-void add_reduce(OpRegistry& registry) {
-  struct Row {
-    const char* name;
-    const char* doc;
-    TypeRelation relation;
-    Combiner combiner;
-    bool mean;
-    const char* dtype;
+template <>
+std::span<const OpInfo> rows_of<Family::Reduce>() {
+  static const std::vector<OpInfo> rows = [] {
+    std::vector<OpInfo> out;
+    for (const Reduction& op : kReductions) out.push_back(reduction_row(op));
+    return out;
+  }();
+  return rows;
+}
+
+template <>
+std::span<const OpInfo> rows_of<Family::ArgReduce>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "argmax",
+          .doc = "Where the greatest is, as int32.",
+          .args = {{"data", "The input."}},
+          .attrs = &ArgReduceAttrs::static_info(),
+          .fusion = FusionClass::CommReduce,
+          .effect = Effect::Pure,
+          .relation = index_type,
+          .compute = arg_rule(true),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = reduce_cost,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
+                       {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "argmin",
+          .doc = "Where the least is, as int32.",
+          .args = {{"data", "The input."}},
+          .attrs = &ArgReduceAttrs::static_info(),
+          .fusion = FusionClass::CommReduce,
+          .effect = Effect::Pure,
+          .relation = index_type,
+          .compute = arg_rule(false),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = reduce_cost,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
+                       {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "variance",
+          .doc = "Mean of squared differences from a given mean.",
+          .args = {{"data", "The input."}, {"mean", "Its mean, with reduced axes kept."}},
+          .attrs = &VarianceAttrs::static_info(),
+          .fusion = FusionClass::CommReduce,
+          .effect = Effect::Pure,
+          .relation = variance_type,
+          .compute = compute_rule(variance_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = reduce_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"},
+                        "axis=[1], keepdims=True"}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  const Row rows[] = {
-      {"sum", "Sum over axes.", number_only, Combiner::Sum, false, "float32"},
-      {"mean", "Mean over axes.", mean_type, Combiner::Sum, true, "float32"},
-      {"prod", "Product over axes.", number_only, Combiner::Prod, false, "float32"},
-      {"max", "Greatest over axes.", same_dtype, Combiner::Max, false, "float32"},
-      {"min", "Least over axes.", same_dtype, Combiner::Min, false, "float32"},
-      {"all", "Whether all hold.", bool_only, Combiner::And, false, "bool"},
-      {"any", "Whether any holds.", bool_only, Combiner::Or, false, "bool"},
-  };
-  OpInfo op;
-  op.args = {{"data", "The input."}};
-  op.fusion = FusionClass::CommReduce;
-  op.cost = [](const CallNode& c) { return num_elements(c.args[0]->type); };
-  for (const Row& row : rows) {
-    op.name = row.name;
-    op.doc = row.doc;
-    op.attrs = &ReduceAttrs::static_info();
-    op.relation = row.relation;
-    op.layout = reduce_layout;
-    op.compute = combine_rule(row.combiner, row.mean);
-    std::string t = "Tensor[(2, 3, 4), " + std::string(row.dtype) + "]";
-    op.examples = {{{t}, "axis=[1]"}, {{t}, "axis=[-1, 0], keepdims=True"}, {{t}, ""}};
-    registry.add(op);
-  }
-  op.layout = nullptr;
-  op.attrs = &ArgReduceAttrs::static_info();
-  op.relation = index_type;
-  for (bool greatest : {true, false}) {
-    op.name = greatest ? "argmax" : "argmin";
-    op.doc = greatest ? "Where the greatest is, as int32." : "Where the least is, as int32.";
-    op.examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
-                   {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}};
-    op.compute = compute_rule([greatest](const ComputeContext& ctx) {
-      auto& a = ctx.attrs<ArgReduceAttrs>();
-      TirTensor x = ctx.inputs[0];
-      std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
-      std::vector<PrimExpr> extents = extents_of(x, axes);
-      // The best value, then the first (or last) place of it, several axes in row-major order. A
-      // NaN is never the best.
-      DType place = DType::Int(32);
-      if (extents.empty()) {  // each element is the best of itself
-        return tir::compute("T_index", ctx.outputs[0].shape,
-                            [&](const Indices&) { return imm(place, 0); });
-      }
-      PrimExpr none = a.select_last_index ? imm(place, -1) : tir::cast(place, count_of(x, axes));
-      PrimExpr first =
-          a.select_last_index ? tir::cast(place, count_of(x, axes) - 1) : imm(place, 0);
-      PrimExpr worst = greatest ? min_value(x->dtype) : max_value(x->dtype);
-      auto element = [&](const Indices& i, const Indices& k) {
-        return x(full_index(axes, a.keepdims, i, k));
-      };
-      TirTensor best = tir::compute("T_best", ctx.outputs[0].shape, [&](const Indices& i) {
-        return reduce(greatest ? Combiner::Max : Combiner::Min, extents, [&](const Indices& k) {
-          PrimExpr v = element(i, k);
-          return v->dtype.is_floating() ? select(eq(v, v), v, worst) : v;
-        });
-      });
-      TirTensor found = tir::compute("T_arg", best->shape(), [&](const Indices& i) {
-        return reduce(a.select_last_index ? Combiner::Max : Combiner::Min, extents,
-                      [&](const Indices& k) {
-                        PrimExpr flat = index(0);
-                        for (size_t d = 0; d < k.size(); ++d) flat = flat * extents[d] + k[d];
-                        return select(eq(element(i, k), best(i)), tir::cast(place, flat), none);
-                      });
-      });
-      return tir::compute("T_index", found->shape(), [&](const Indices& i) {
-        return select(eq(found(i), none), first, found(i));
-      });
-    });
-    registry.add(op);
-  }
-  op.name = "variance";
-  op.doc = "Mean of squared differences from a given mean.";
-  op.args = {{"data", "The input."}, {"mean", "Its mean, with reduced axes kept."}};
-  op.attrs = &VarianceAttrs::static_info();
-  op.relation = variance_type;
-  op.examples = {
-      {{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"}, "axis=[1], keepdims=True"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<VarianceAttrs>();
-    TirTensor x = ctx.inputs[0], mean = ctx.inputs[1];
-    std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
-    DType acc = accumulator(x->dtype);
-    TirTensor square = tir::compute("T_square", x->shape(), [&](const Indices& i) {
-      PrimExpr d = tir::cast(acc, x(i)) - tir::cast(acc, broadcast_read(mean, i));
-      return d * d;
-    });
-    TirTensor s = reduce_in(acc, ctx, square, axes, a.keepdims, Combiner::Sum);
-    return averaged(s, count_of(x, axes) - (a.unbiased ? 1 : 0), x->dtype);
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,7 +1,6 @@
 // Regions of feature maps brought to one size: the pooling of object detectors.
-#include "ops/families.h"
-#include "ops/image_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 #include "ops/sampling.h"
 
 namespace relay::ops {
@@ -74,6 +73,23 @@ PrimExpr interpolated(const Region& r, const PrimExpr& item, const PrimExpr& cha
   return select(inside, top + (row(1) - top) * part[0], r.number(0));
 }
 
+struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
+  Ints pooled_size;
+  double spatial_scale = 1;
+  int64_t sample_ratio = -1;
+  std::string layout = "NCHW", mode = "avg";
+  static AttrsList describe() {
+    return {"relay.attrs.ROIAlignAttrs",
+            {attribute("pooled_size", &Self::pooled_size, "Height and width of a result."),
+             attribute("spatial_scale", &Self::spatial_scale,
+                       "From the regions' coordinates to those of the data."),
+             attribute("sample_ratio", &Self::sample_ratio,
+                       "Samples along each axis of a bin; below 1: as many as it has elements."),
+             attribute("layout", &Self::layout, "NCHW."),
+             attribute("mode", &Self::mode, "avg or max of the samples.")}};
+  }
+};
+
 TirTensor roi_align(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ROIAlignAttrs>();
   DType acc = sampling_dtype(ctx.outputs[0].dtype);
@@ -118,6 +134,19 @@ TirTensor roi_align(const ComputeContext& ctx) {
   return imperative("T_roi_align", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs, build);
 }
 
+struct ROIPoolAttrs : AttrsOf<ROIPoolAttrs> {
+  Ints pooled_size;
+  double spatial_scale = 1;
+  std::string layout = "NCHW";
+  static AttrsList describe() {
+    return {"relay.attrs.ROIPoolAttrs",
+            {attribute("pooled_size", &Self::pooled_size, "Height and width of a result."),
+             attribute("spatial_scale", &Self::spatial_scale,
+                       "From the regions' coordinates to those of the data."),
+             attribute("layout", &Self::layout, "NCHW.")}};
+  }
+};
+
 TirTensor roi_pool(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ROIPoolAttrs>();
   DType acc = sampling_dtype(ctx.outputs[0].dtype);
@@ -159,47 +188,73 @@ TirTensor roi_pool(const ComputeContext& ctx) {
   return imperative("T_roi_pool", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs, build);
 }
 
+Type roi_align_relation(RelationContext& ctx) {
+  auto& a = ctx.attrs<ROIAlignAttrs>();
+  if (!one_of(ctx, "mode", a.mode, {"avg", "max"}) ||
+      !require(ctx, a.sample_ratio <= 1024, codes::op_bad_attribute, "sample_ratio is out of range",
+               "at most 1024", std::to_string(a.sample_ratio)))
+    return nullptr;
+  return region_type(ctx, a.pooled_size, a.layout, a.spatial_scale);
+}
+
+Type roi_pool_relation(RelationContext& ctx) {
+  auto& a = ctx.attrs<ROIPoolAttrs>();
+  return region_type(ctx, a.pooled_size, a.layout, a.spatial_scale);
+}
+
 }  // namespace
 
-void add_region(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Opaque;
-  op.support_level = 5;
-  op.args = {{"data", "The feature maps."}, {"rois", "(n, 5): item, x1, y1, x2, y2."}};
-  op.name = "vision.roi_align";
-  op.doc = "Regions sampled between elements (Mask R-CNN, He et al. 2017).";
-  op.attrs = &ROIAlignAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    auto& a = ctx.attrs<ROIAlignAttrs>();
-    if (!one_of(ctx, "mode", a.mode, {"avg", "max"}) ||
-        !require(ctx, a.sample_ratio <= 1024, codes::op_bad_attribute,
-                 "sample_ratio is out of range", "at most 1024", std::to_string(a.sample_ratio)))
-      return nullptr;
-    return region_type(ctx, a.pooled_size, a.layout, a.spatial_scale);
+template <>
+std::span<const OpInfo> rows_of<Family::Region>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "vision.roi_align",
+          .doc = "Regions sampled between elements (Mask R-CNN, He et al. 2017).",
+          .args = {{"data", "The feature maps."}, {"rois", "(n, 5): item, x1, y1, x2, y2."}},
+          .attrs = &ROIAlignAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = roi_align_relation,
+          .compute = compute_rule(roi_align),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::DataDecides,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
+                        "pooled_size=[2, 3], spatial_scale=1.5f",
+                        0,
+                        4},
+                       {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
+                        "pooled_size=[2, 3], spatial_scale=1f, sample_ratio=2, mode=\"max\"",
+                        0,
+                        4}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "vision.roi_pool",
+          .doc = "Greatest elements of the bins of regions (Fast R-CNN, Girshick 2015).",
+          .args = {{"data", "The feature maps."}, {"rois", "(n, 5): item, x1, y1, x2, y2."}},
+          .attrs = &ROIPoolAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = roi_pool_relation,
+          .compute = compute_rule(roi_pool),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::DataDecides,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
+                        "pooled_size=[2, 3], spatial_scale=1f",
+                        0,
+                        4}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.compute = compute_rule(roi_align);
-  op.examples = {{{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
-                  "pooled_size=[2, 3], spatial_scale=1.5f",
-                  0,
-                  4},
-                 {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
-                  "pooled_size=[2, 3], spatial_scale=1f, sample_ratio=2, mode=\"max\"",
-                  0,
-                  4}};
-  registry.add(op);
-  op.name = "vision.roi_pool";
-  op.doc = "Greatest elements of the bins of regions (Fast R-CNN, Girshick 2015).";
-  op.attrs = &ROIPoolAttrs::static_info();
-  op.relation = [](RelationContext& ctx) {
-    auto& a = ctx.attrs<ROIPoolAttrs>();
-    return region_type(ctx, a.pooled_size, a.layout, a.spatial_scale);
-  };
-  op.compute = compute_rule(roi_pool);
-  op.examples = {{{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
-                  "pooled_size=[2, 3], spatial_scale=1f",
-                  0,
-                  4}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -3,9 +3,8 @@
 #include <functional>
 #include <numeric>
 
-#include "ops/families.h"
 #include "ops/follow_layout.h"
-#include "ops/image_attrs.h"
+#include "ops/rows.h"
 #include "ops/sampling.h"
 #include "ops/window.h"
 
@@ -15,6 +14,53 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+
+// Resize1DAttrs, Resize2DAttrs and Resize3DAttrs differ in their default layout.
+struct ResizeAttrs : AttrsNode {
+  Ints size;
+  std::vector<double> roi;
+  std::string layout, method = "linear", coordinate_transformation_mode = "half_pixel",
+                      rounding_method = "round";
+  double cubic_alpha = -0.5;
+  int64_t cubic_exclude = 0;
+  double extrapolation_value = 0;
+  DType out_dtype = kUnsetDType;
+
+ protected:
+  ResizeAttrs(const NodeInfo& info, const char* data) : AttrsNode(info), layout(data) {}
+};
+template <class T>
+std::vector<Field> resize_fields() {
+  return {
+      attribute("size", &T::size, "Spatial size of the result."),
+      attribute("roi", &T::roi,
+                "Region for tf_crop_and_resize, as shares of the input: begins, then ends."),
+      attribute("layout", &T::layout, "Layout."),
+      attribute("method", &T::method, "nearest_neighbor, linear or cubic."),
+      attribute("coordinate_transformation_mode", &T::coordinate_transformation_mode,
+                "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
+                "tf_half_pixel_for_nn or tf_crop_and_resize."),
+      attribute("rounding_method", &T::rounding_method,
+                "For the nearest neighbour: round, floor, ceil, round_prefer_floor or "
+                "round_prefer_ceil; empty: round with align_corners, else floor."),
+      attribute("cubic_alpha", &T::cubic_alpha, "Coefficient of the cubic kernel."),
+      attribute("cubic_exclude", &T::cubic_exclude, "Cubic: leave out samples outside."),
+      attribute("extrapolation_value", &T::extrapolation_value,
+                "Value outside, for tf_crop_and_resize."),
+      attribute("out_dtype", &T::out_dtype, "dtype of the result; unset: that of the input.")};
+}
+struct Resize1DAttrs : AttrsOf<Resize1DAttrs, ResizeAttrs> {
+  Resize1DAttrs() : AttrsOf("NCW") {}
+  static AttrsList describe() { return {"relay.attrs.Resize1DAttrs", resize_fields<Self>()}; }
+};
+struct Resize2DAttrs : AttrsOf<Resize2DAttrs, ResizeAttrs> {
+  Resize2DAttrs() : AttrsOf("NCHW") {}
+  static AttrsList describe() { return {"relay.attrs.Resize2DAttrs", resize_fields<Self>()}; }
+};
+struct Resize3DAttrs : AttrsOf<Resize3DAttrs, ResizeAttrs> {
+  Resize3DAttrs() : AttrsOf("NCDHW") {}
+  static AttrsList describe() { return {"relay.attrs.Resize3DAttrs", resize_fields<Self>()}; }
+};
 
 template <size_t kDims>
 Type resize_relation(RelationContext& ctx) {
@@ -251,56 +297,73 @@ std::shared_ptr<const ComputeRule> resize_rule() {
   });
 }
 
+// For each element of the result, what is read once each axis is interpolated.
+double resize_cost(const CallNode& c) {
+  auto& a = static_cast<const ResizeAttrs&>(*c.attrs.get());
+  return (a.method == "nearest_neighbor" ? 0
+          : a.method == "linear"         ? 4
+                                         : 24) *
+         num_elements(c.type);
+}
+
+// What all resizing operators say alike.
+OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
+                  std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
+                  std::vector<OpExample> examples) {
+  return {
+      .name = name,
+      .doc = doc,
+      .args = {{"data", "The input, in `layout`."}},
+      .attrs = &attrs,
+      .support_level = 5,
+      .fusion = FusionClass::Injective,
+      .effect = Effect::Pure,
+      .relation = std::move(relation),
+      .compute = std::move(compute),
+      .layout = std::move(layout),
+      .memory = Absent::OnePiece,
+      .precision = Precision::Follow,
+      .cost = resize_cost,
+      .gradient = Absent::Pending,
+      .examples = std::move(examples),
+      .expected = Absent::ByNumPy,
+  };
+}
+
 }  // namespace
 
-void add_resize(OpRegistry& registry) {
-  OpInfo op;
-  op.args = {{"data", "The input, in `layout`."}};
-  op.fusion = FusionClass::Injective;
-  op.support_level = 5;
-  op.cost = [](const CallNode& c) {
-    auto& a = static_cast<const ResizeAttrs&>(*c.attrs.get());
-    return (a.method == "nearest_neighbor" ? 0
-            : a.method == "linear"         ? 4
-                                           : 24) *
-           num_elements(c.type);
+template <>
+std::span<const OpInfo> rows_of<Family::Resize>() {
+  static const OpInfo rows[] = {
+      resize_row("image.resize1d",
+                 "A sequence at another length, by nearest neighbour, linear or cubic.",
+                 Resize1DAttrs::static_info(), resize_relation<1>, resize_rule<1>(),
+                 follow_layout<Resize1DAttrs>,
+                 {{{"Tensor[(1, 2, 5), float32]"}, "size=[8]"},
+                  {{"Tensor[(1, 2, 5), float32]"}, "size=[3], method=\"cubic\""}}),
+      resize_row(
+          "image.resize2d", "An image at another size, by nearest neighbour, linear or cubic.",
+          Resize2DAttrs::static_info(), resize_relation<2>, resize_rule<2>(),
+          follow_layout<Resize2DAttrs>,
+          {{{"Tensor[(1, 2, 4, 5), float32]"}, "size=[8, 7], method=\"linear\""},
+           {{"Tensor[(1, 4, 5, 2), float32]"},
+            "size=[3, 7], method=\"cubic\", layout=\"NHWC\", cubic_exclude=1"},
+           {{"Tensor[(1, 2, 4, 5), float32]"},
+            "size=[3, 3], coordinate_transformation_mode=\"tf_crop_and_resize\", roi=[-0.2f, 0.1f, "
+            "1f, 0.9f], extrapolation_value=7f"},
+           {{"Tensor[(1, 2, 4, 5), int32]"},
+            "size=[8, 10], method=\"nearest_neighbor\", "
+            "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\""}}),
+      resize_row("image.resize3d",
+                 "A volume at another size, by nearest neighbour, linear or cubic.",
+                 Resize3DAttrs::static_info(), resize_relation<3>, resize_rule<3>(),
+                 follow_layout<Resize3DAttrs>,
+                 {{{"Tensor[(1, 2, 3, 4, 5), float32]"}, "size=[4, 3, 9]"},
+                  {{"Tensor[(1, 1, 3, 4, 2), float32]"},
+                   "size=[2, 4, 3], method=\"nearest_neighbor\", "
+                   "coordinate_transformation_mode=\"align_corners\""}}),
   };
-  auto add = [&](const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
-                 std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
-                 std::vector<OpExample> examples) {
-    op.name = name;
-    op.doc = doc;
-    op.attrs = &attrs;
-    op.relation = relation;
-    op.compute = std::move(compute);
-    op.layout = layout;
-    op.examples = std::move(examples);
-    registry.add(op);
-  };
-  add("image.resize1d", "A sequence at another length, by nearest neighbour, linear or cubic.",
-      Resize1DAttrs::static_info(), resize_relation<1>, resize_rule<1>(),
-      follow_layout<Resize1DAttrs>,
-      {{{"Tensor[(1, 2, 5), float32]"}, "size=[8]"},
-       {{"Tensor[(1, 2, 5), float32]"}, "size=[3], method=\"cubic\""}});
-  add("image.resize2d", "An image at another size, by nearest neighbour, linear or cubic.",
-      Resize2DAttrs::static_info(), resize_relation<2>, resize_rule<2>(),
-      follow_layout<Resize2DAttrs>,
-      {{{"Tensor[(1, 2, 4, 5), float32]"}, "size=[8, 7], method=\"linear\""},
-       {{"Tensor[(1, 4, 5, 2), float32]"},
-        "size=[3, 7], method=\"cubic\", layout=\"NHWC\", cubic_exclude=1"},
-       {{"Tensor[(1, 2, 4, 5), float32]"},
-        "size=[3, 3], coordinate_transformation_mode=\"tf_crop_and_resize\", roi=[-0.2f, 0.1f, "
-        "1f, 0.9f], extrapolation_value=7f"},
-       {{"Tensor[(1, 2, 4, 5), int32]"},
-        "size=[8, 10], method=\"nearest_neighbor\", "
-        "coordinate_transformation_mode=\"asymmetric\", rounding_method=\"floor\""}});
-  add("image.resize3d", "A volume at another size, by nearest neighbour, linear or cubic.",
-      Resize3DAttrs::static_info(), resize_relation<3>, resize_rule<3>(),
-      follow_layout<Resize3DAttrs>,
-      {{{"Tensor[(1, 2, 3, 4, 5), float32]"}, "size=[4, 3, 9]"},
-       {{"Tensor[(1, 1, 3, 4, 2), float32]"},
-        "size=[2, 4, 3], method=\"nearest_neighbor\", "
-        "coordinate_transformation_mode=\"align_corners\""}});
+  return rows;
 }
 
 }  // namespace relay::ops

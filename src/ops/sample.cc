@@ -1,8 +1,7 @@
 // Reading images at places that are data: grids, and crops brought to one size.
 #include <algorithm>
 
-#include "ops/families.h"
-#include "ops/image_attrs.h"
+#include "ops/rows.h"
 #include "ops/sampling.h"
 #include "ops/window.h"
 
@@ -14,6 +13,14 @@ using relay::CallNode;
 using relay::Type;
 
 // ---- image.affine_grid -------------------------------------------------------------------------
+
+struct AffineGridAttrs : AttrsOf<AffineGridAttrs> {
+  Ints target_shape;
+  static AttrsList describe() {
+    return {"relay.attrs.AffineGridAttrs",
+            {attribute("target_shape", &Self::target_shape, "Height and width of the grid.")}};
+  }
+};
 
 Type affine_grid_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -48,6 +55,20 @@ TirTensor affine_grid(const ComputeContext& ctx) {
 }
 
 // ---- image.grid_sample -------------------------------------------------------------------------
+
+struct GridSampleAttrs : AttrsOf<GridSampleAttrs> {
+  std::string method = "bilinear", layout = "NCHW", padding_mode = "zeros";
+  bool align_corners = true;
+  static AttrsList describe() {
+    return {"relay.attrs.GridSampleAttrs",
+            {attribute("method", &Self::method, "nearest, bilinear or bicubic."),
+             attribute("layout", &Self::layout, "NCHW or NCDHW."),
+             attribute("padding_mode", &Self::padding_mode,
+                       "What lies outside: zeros, border or reflection."),
+             attribute("align_corners", &Self::align_corners,
+                       "-1 and 1 are the centres of the corner elements, not their outer edges.")}};
+  }
+};
 
 Type grid_sample_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *grid = ctx.tensor(1);
@@ -163,6 +184,23 @@ TirTensor grid_sample(const ComputeContext& ctx) {
 
 // ---- image.crop_and_resize ---------------------------------------------------------------------
 
+struct CropAndResizeAttrs : AttrsOf<CropAndResizeAttrs> {
+  Ints crop_size;
+  std::string layout = "NCHW", method = "bilinear";
+  double extrapolation_value = 0;
+  DType out_dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.CropAndResizeAttrs",
+            {attribute("crop_size", &Self::crop_size, "Height and width of a crop."),
+             attribute("layout", &Self::layout, "Layout."),
+             attribute("method", &Self::method, "bilinear or nearest_neighbor."),
+             attribute("extrapolation_value", &Self::extrapolation_value,
+                       "Value outside of the image."),
+             attribute("out_dtype", &Self::out_dtype,
+                       "dtype of the result; unset: that of the input.")}};
+  }
+};
+
 Type crop_and_resize_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *boxes = ctx.tensor(1), *which = ctx.tensor(2);
   if (x == nullptr || boxes == nullptr || which == nullptr) return nullptr;
@@ -241,56 +279,98 @@ TirTensor crop_and_resize(const ComputeContext& ctx) {
   });
 }
 
+// Two products and two sums a coordinate.
+double affine_grid_cost(const CallNode& c) { return 4 * num_elements(c.type); }
+
+// A product and a sum for each element that is read, once for each axis that is interpolated.
+double grid_sample_cost(const CallNode& c) {
+  auto& a = static_cast<const GridSampleAttrs&>(*c.attrs.get());
+  double reads = a.method == "nearest" ? 0 : a.method == "bicubic" ? 16 : 4;
+  return 2 * reads * num_elements(c.type);
+}
+double crop_and_resize_cost(const CallNode& c) {
+  auto& a = static_cast<const CropAndResizeAttrs&>(*c.attrs.get());
+  return (a.method == "bilinear" ? 8 : 0) * num_elements(c.type);
+}
+
 }  // namespace
 
-void add_sample(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Injective;
-  op.support_level = 5;
-  op.name = "image.affine_grid";
-  op.doc = "The grid of places that an affine map gives the elements of an image.";
-  op.args = {{"data", "Matrices (n, 2, 3)."}};
-  op.attrs = &AffineGridAttrs::static_info();
-  op.relation = affine_grid_relation;
-  op.compute = compute_rule(affine_grid);
-  op.examples = {{{"Tensor[(2, 2, 3), float32]"}, "target_shape=[3, 4]"}};
-  registry.add(op);
-
-  op.name = "image.grid_sample";
-  op.doc =
-      "The data at the places of a grid, -1 to 1 along each axis (Spatial Transformer "
-      "Networks, Jaderberg et al. 2015).";
-  op.args = {{"data", "The images or volumes."},
-             {"grid", "(n, 2, h, w): x and y; or (n, 3, d, h, w): x, y and z."}};
-  op.attrs = &GridSampleAttrs::static_info();
-  op.relation = grid_sample_relation;
-  op.compute = compute_rule(grid_sample);
-  op.examples = {
-      {{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"}, "", -1.5, 1.5},
-      {{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"},
-       "method=\"bicubic\", padding_mode=\"reflection\", align_corners=False",
-       -1.5,
-       1.5},
-      {{"Tensor[(1, 1, 3, 4, 5), float32]", "Tensor[(1, 3, 2, 3, 2), float32]"},
-       "method=\"nearest\", padding_mode=\"border\", layout=\"NCDHW\"",
-       -1.5,
-       1.5}};
-  registry.add(op);
-
-  op.name = "image.crop_and_resize";
-  op.doc = "Boxes cut out of images and brought to one size.";
-  op.args = {{"data", "The images, in `layout`."},
-             {"boxes", "(n, 4): y1, x1, y2, x2 as shares of height and width."},
-             {"box_indices", "The image of each box."}};
-  op.attrs = &CropAndResizeAttrs::static_info();
-  op.relation = crop_and_resize_relation;
-  op.compute = compute_rule(crop_and_resize);
-  op.examples = {
-      {{"Tensor[(2, 3, 6, 5), float32]", "Tensor[(3, 4), float32]", "Tensor[(3,), int32]"},
-       "crop_size=[4, 3], extrapolation_value=1f",
-       0,
-       1}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Sample>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "image.affine_grid",
+          .doc = "The grid of places that an affine map gives the elements of an image.",
+          .args = {{"data", "Matrices (n, 2, 3)."}},
+          .attrs = &AffineGridAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = affine_grid_relation,
+          .compute = compute_rule(affine_grid),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = affine_grid_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 2, 3), float32]"}, "target_shape=[3, 4]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "image.grid_sample",
+          .doc = "The data at the places of a grid, -1 to 1 along each axis (Spatial Transformer "
+                 "Networks, Jaderberg et al. 2015).",
+          .args = {{"data", "The images or volumes."},
+                   {"grid", "(n, 2, h, w): x and y; or (n, 3, d, h, w): x, y and z."}},
+          .attrs = &GridSampleAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = grid_sample_relation,
+          .compute = compute_rule(grid_sample),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = grid_sample_cost,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"}, "", -1.5, 1.5},
+               {{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"},
+                "method=\"bicubic\", padding_mode=\"reflection\", align_corners=False",
+                -1.5,
+                1.5},
+               {{"Tensor[(1, 1, 3, 4, 5), float32]", "Tensor[(1, 3, 2, 3, 2), float32]"},
+                "method=\"nearest\", padding_mode=\"border\", layout=\"NCDHW\"",
+                -1.5,
+                1.5}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "image.crop_and_resize",
+          .doc = "Boxes cut out of images and brought to one size.",
+          .args = {{"data", "The images, in `layout`."},
+                   {"boxes", "(n, 4): y1, x1, y2, x2 as shares of height and width."},
+                   {"box_indices", "The image of each box."}},
+          .attrs = &CropAndResizeAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = crop_and_resize_relation,
+          .compute = compute_rule(crop_and_resize),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = crop_and_resize_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 6, 5), float32]", "Tensor[(3, 4), float32]",
+                         "Tensor[(3,), int32]"},
+                        "crop_size=[4, 3], extrapolation_value=1f",
+                        0,
+                        1}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

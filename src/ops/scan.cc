@@ -1,8 +1,7 @@
 // Running sums and products.
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -10,6 +9,18 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+
+struct ScanopAttrs : AttrsOf<ScanopAttrs> {
+  std::optional<int64_t> axis;
+  DType dtype = kUnsetDType;
+  bool exclusive = false;
+  static AttrsList describe() {
+    return {"relay.attrs.ScanopAttrs",
+            {attribute("axis", &Self::axis, "Axis to run along; None: flattened."),
+             attribute("dtype", &Self::dtype, "dtype of the result; unset: the input's."),
+             attribute("exclusive", &Self::exclusive, "Leave out the element itself.")}};
+  }
+};
 
 Type scan_type(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -61,25 +72,55 @@ TirTensor scan(const ComputeContext& ctx, bool product) {
       });
 }
 
+double scan_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
+
 }  // namespace
 
-void add_scan(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Opaque;
-  op.support_level = 3;
-  op.args = {{"data", "The input."}};
-  op.attrs = &ScanopAttrs::static_info();
-  op.relation = scan_type;
-  for (bool product : {false, true}) {
-    op.name = product ? "cumprod" : "cumsum";
-    op.doc = product ? "Products of all elements up to each, along an axis."
-                     : "Sums of all elements up to each, along an axis.";
-    op.compute = compute_rule([product](const ComputeContext& ctx) { return scan(ctx, product); });
-    op.examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
-                   {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
-                   {{"Tensor[(2, 3), float32]"}, ""}};
-    registry.add(op);
-  }
+template <>
+std::span<const OpInfo> rows_of<Family::Scan>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "cumsum",
+          .doc = "Sums of all elements up to each, along an axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &ScanopAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = scan_type,
+          .compute = compute_rule([](const ComputeContext& ctx) { return scan(ctx, false); }),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = scan_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
+                       {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
+                       {{"Tensor[(2, 3), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "cumprod",
+          .doc = "Products of all elements up to each, along an axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &ScanopAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = scan_type,
+          .compute = compute_rule([](const ComputeContext& ctx) { return scan(ctx, true); }),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = scan_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
+                       {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
+                       {{"Tensor[(2, 3), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,8 +1,7 @@
 // Writing at indices that are data.
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -116,6 +115,17 @@ Stmt scatter_nd(const Buffer& data, const Buffer& indices, const Buffer& updates
   return seq({copy_of(data, out), write});
 }
 
+struct ScatterElementsAttrs : AttrsOf<ScatterElementsAttrs> {
+  int64_t axis = 0;
+  std::string reduction = "update";
+  static AttrsList describe() {
+    return {"relay.attrs.ScatterElementsAttrs",
+            {attribute("axis", &Self::axis, "Axis that the indices are along."),
+             attribute("reduction", &Self::reduction,
+                       "What meets what is there: update, add, mul, mean, min or max.")}};
+  }
+};
+
 Type scatter_elements_type(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1), *u = ctx.tensor(2);
   if (x == nullptr || i == nullptr || u == nullptr) return nullptr;
@@ -134,6 +144,15 @@ Type scatter_elements_type(RelationContext& ctx) {
     return nullptr;
   return Type(x);
 }
+
+struct ScatterNDAttrs : AttrsOf<ScatterNDAttrs> {
+  std::string mode = "update";
+  static AttrsList describe() {
+    return {"relay.attrs.ScatterNDAttrs",
+            {attribute("mode", &Self::mode,
+                       "What meets what is there: update, add, mul, min or max.")}};
+  }
+};
 
 Type scatter_nd_type(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1), *u = ctx.tensor(2);
@@ -156,93 +175,133 @@ Type scatter_nd_type(RelationContext& ctx) {
   return Type(x);
 }
 
+TirTensor scatter_elements_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<ScatterElementsAttrs>();
+  size_t axis = static_cast<size_t>(from_front(a.axis, ctx.inputs[0]->rank()));
+  return tir::imperative(
+      "T_scatter_elements", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+      [axis, reduction = a.reduction](const std::vector<Buffer>& in, const Buffer& out) {
+        return scatter_elements(in[0], in[1], in[2], out, axis, reduction);
+      });
+}
+
+double scatter_cost(const CallNode& c) { return num_elements(c.args[2]->type); }
+
+TirTensor scatter_nd_compute(const ComputeContext& ctx) {
+  return tir::imperative(
+      "T_scatter_nd", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+      [mode = ctx.attrs<ScatterNDAttrs>().mode](const std::vector<Buffer>& in, const Buffer& out) {
+        return scatter_nd(in[0], in[1], in[2], out, mode);
+      });
+}
+
+Type invert_permutation_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr ||
+      !require(ctx, x->rank() == 1 && x->dtype.is_integer(), codes::type_rank,
+               "needs a vector of integers", "Tensor[(n,), int32]", to_string(Type(x))))
+    return nullptr;
+  return Type(x);
+}
+
+TirTensor invert_permutation_compute(const ComputeContext& ctx) {
+  return tir::imperative(
+      "T_invert_permutation", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
+      [](const std::vector<Buffer>& in, const Buffer& out) {
+        PrimExpr n = out->shape[0];
+        // What is no permutation leaves zeros.
+        Stmt clear =
+            each("i", n, [&](const PrimExpr& i) { return store(out, {i}, imm(out->dtype, 0)); });
+        Stmt write = each("i", n, [&](const PrimExpr& i) {
+          return named("at", tir::cast(kIndex, load(in[0], {i})), [&](const PrimExpr& at) {
+            return seq({check_index(at, n), store(out, {at}, tir::cast(out->dtype, i))});
+          });
+        });
+        return seq({clear, write});
+      });
+}
+
 }  // namespace
 
-void add_scatter(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Opaque;
-  op.support_level = 3;
-  op.args = {{"data", "What is written over."},
-             {"indices", "Integers; negative ones count from the end."},
-             {"updates", "What is written."}};
-
-  op.name = "scatter_elements";
-  op.doc =
-      "data with updates written element by element along an axis: "
-      "out[indices[i][j]][j] = updates[i][j]; a later update meets an earlier one.";
-  op.attrs = &ScatterElementsAttrs::static_info();
-  op.relation = scatter_elements_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<ScatterElementsAttrs>();
-    size_t axis = static_cast<size_t>(from_front(a.axis, ctx.inputs[0]->rank()));
-    return tir::imperative(
-        "T_scatter_elements", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
-        [axis, reduction = a.reduction](const std::vector<Buffer>& in, const Buffer& out) {
-          return scatter_elements(in[0], in[1], in[2], out, axis, reduction);
-        });
-  });
-  op.examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 3), int64]", "Tensor[(2, 3), float32]"},
-                  "axis=0",
-                  0,
-                  2},
-                 {{"Tensor[(3, 4), float32]", "Tensor[(3, 6), int32]", "Tensor[(3, 6), float32]"},
-                  "axis=-1, reduction=\"mean\"",
-                  0,
-                  3}};
-  registry.add(op);
-
-  op.name = "scatter_nd";
-  op.doc =
-      "data with slices written at index vectors along the first axis of indices; "
-      "a later update meets an earlier one.";
-  op.attrs = &ScatterNDAttrs::static_info();
-  op.relation = scatter_nd_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    return tir::imperative("T_scatter_nd", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
-                           [mode = ctx.attrs<ScatterNDAttrs>().mode](const std::vector<Buffer>& in,
-                                                                     const Buffer& out) {
-                             return scatter_nd(in[0], in[1], in[2], out, mode);
-                           });
-  });
-  op.examples = {
-      {{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]", "Tensor[(5,), float32]"},
-       "mode=\"add\"",
-       0,
-       2},
-      {{"Tensor[(3, 4), float32]", "Tensor[(1, 2), int32]", "Tensor[(2, 4), float32]"}, "", 0, 2}};
-  registry.add(op);
-
-  op.name = "invert_permutation";
-  op.doc = "The permutation that undoes another: out[data[i]] = i.";
-  op.args = {{"data", "A vector that holds each of 0 .. n - 1 once."}};
-  op.attrs = nullptr;
-  op.support_level = 1;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr ||
-        !require(ctx, x->rank() == 1 && x->dtype.is_integer(), codes::type_rank,
-                 "needs a vector of integers", "Tensor[(n,), int32]", to_string(Type(x))))
-      return nullptr;
-    return Type(x);
+template <>
+std::span<const OpInfo> rows_of<Family::Scatter>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "scatter_elements",
+          .doc = "data with updates written element by element along an axis: "
+                 "out[indices[i][j]][j] = updates[i][j]; a later update meets an earlier one.",
+          .args = {{"data", "What is written over."},
+                   {"indices", "Integers; negative ones count from the end."},
+                   {"updates", "What is written."}},
+          .attrs = &ScatterElementsAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = scatter_elements_type,
+          .compute = compute_rule(scatter_elements_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = scatter_cost,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"Tensor[(3, 4), float32]", "Tensor[(2, 3), int64]", "Tensor[(2, 3), float32]"},
+                "axis=0",
+                0,
+                2},
+               {{"Tensor[(3, 4), float32]", "Tensor[(3, 6), int32]", "Tensor[(3, 6), float32]"},
+                "axis=-1, reduction=\"mean\"",
+                0,
+                3}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "scatter_nd",
+          .doc = "data with slices written at index vectors along the first axis of indices; "
+                 "a later update meets an earlier one.",
+          .args = {{"data", "What is written over."},
+                   {"indices", "Integers; negative ones count from the end."},
+                   {"updates", "What is written."}},
+          .attrs = &ScatterNDAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = scatter_nd_type,
+          .compute = compute_rule(scatter_nd_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = scatter_cost,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]", "Tensor[(5,), float32]"},
+                "mode=\"add\"",
+                0,
+                2},
+               {{"Tensor[(3, 4), float32]", "Tensor[(1, 2), int32]", "Tensor[(2, 4), float32]"},
+                "",
+                0,
+                2}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "invert_permutation",
+          .doc = "The permutation that undoes another: out[data[i]] = i.",
+          .args = {{"data", "A vector that holds each of 0 .. n - 1 once."}},
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = invert_permutation_relation,
+          .compute = compute_rule(invert_permutation_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(5,), int32]"}, "", 0, 4, {{3, 0, 4, 1, 2}}}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    return tir::imperative(
-        "T_invert_permutation", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs,
-        [](const std::vector<Buffer>& in, const Buffer& out) {
-          PrimExpr n = out->shape[0];
-          // What is no permutation leaves zeros.
-          Stmt clear =
-              each("i", n, [&](const PrimExpr& i) { return store(out, {i}, imm(out->dtype, 0)); });
-          Stmt write = each("i", n, [&](const PrimExpr& i) {
-            return named("at", tir::cast(kIndex, load(in[0], {i})), [&](const PrimExpr& at) {
-              return seq({check_index(at, n), store(out, {at}, tir::cast(out->dtype, i))});
-            });
-          });
-          return seq({clear, write});
-        });
-  });
-  op.examples = {{{"Tensor[(5,), int32]"}, "", 0, 4}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -1,8 +1,7 @@
 // Batches of sequences of different lengths.
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -21,79 +20,127 @@ bool lengths_fit(RelationContext& ctx, const TensorTypeNode& lengths, const Dim&
       "Tensor[(" + to_string(batch) + ",), int32]", to_string(Type(&lengths)));
 }
 
+struct ReverseSequenceAttrs : AttrsOf<ReverseSequenceAttrs> {
+  int64_t seq_axis = 1, batch_axis = 0;
+  static AttrsList describe() {
+    return {"relay.attrs.ReverseSequenceAttrs",
+            {attribute("seq_axis", &Self::seq_axis, "Axis to reverse."),
+             attribute("batch_axis", &Self::batch_axis, "Axis of the sequences.")}};
+  }
+};
+
+Type reverse_sequence_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *n = ctx.tensor(1);
+  if (x == nullptr || n == nullptr) return nullptr;
+  auto& a = ctx.attrs<ReverseSequenceAttrs>();
+  auto seq = normal_axis(ctx, a.seq_axis, x->rank(), "seq_axis");
+  auto batch = seq ? normal_axis(ctx, a.batch_axis, x->rank(), "batch_axis") : std::nullopt;
+  if (!batch ||
+      !require(ctx, *seq != *batch, codes::op_bad_attribute, "seq_axis and batch_axis must differ",
+               "two axes", std::to_string(a.seq_axis)) ||
+      !lengths_fit(ctx, *n, x->shape[static_cast<size_t>(*batch)]))
+    return nullptr;
+  return Type(x);
+}
+
+TirTensor reverse_sequence_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<ReverseSequenceAttrs>();
+  TirTensor x = ctx.inputs[0], lengths = ctx.inputs[1];
+  size_t seq = static_cast<size_t>(from_front(a.seq_axis, x->rank())),
+         batch = static_cast<size_t>(from_front(a.batch_axis, x->rank()));
+  return tir::compute("T_reverse_sequence", x->shape(), [&](const Indices& i) {
+    // A length beyond the sequence is the whole of it.
+    PrimExpr n = min(tir::cast(kIndex, lengths(Indices{i[batch]})), x->shape()[seq]);
+    Indices at = i;
+    at[seq] = select(lt(i[seq], n), n - 1 - i[seq], i[seq]);
+    return x(at);
+  });
+}
+
+struct SequenceMaskAttrs : AttrsOf<SequenceMaskAttrs> {
+  double mask_value = 0;
+  int64_t axis = 0;
+  static AttrsList describe() {
+    return {"relay.attrs.SequenceMaskAttrs",
+            {attribute("mask_value", &Self::mask_value, "Stands behind the end."),
+             attribute("axis", &Self::axis, "Axis of time, 0 or 1.")}};
+  }
+};
+
+Type sequence_mask_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *n = ctx.tensor(1);
+  if (x == nullptr || n == nullptr) return nullptr;
+  int64_t axis = ctx.attrs<SequenceMaskAttrs>().axis;
+  if (!require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions", "2 or more",
+               shape_text(x->shape)) ||
+      !require(ctx, axis == 0 || axis == 1, codes::op_bad_attribute, "axis is out of range",
+               "0 or 1", std::to_string(axis)) ||
+      !lengths_fit(ctx, *n, x->shape[static_cast<size_t>(1 - axis)]))
+    return nullptr;
+  return Type(x);
+}
+
+TirTensor sequence_mask_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<SequenceMaskAttrs>();
+  TirTensor x = ctx.inputs[0], lengths = ctx.inputs[1];
+  size_t time = static_cast<size_t>(a.axis);
+  PrimExpr mask = tir::cast(x->dtype, imm_float(DType::Float(64), a.mask_value));
+  return tir::compute("T_sequence_mask", x->shape(), [&](const Indices& i) {
+    return select(lt(i[time], tir::cast(kIndex, lengths(Indices{i[1 - time]}))), x(i), mask);
+  });
+}
+
 }  // namespace
 
-void add_sequence(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Injective;
-  op.support_level = 3;
-
-  op.name = "reverse_sequence";
-  op.doc = "Reverses the first seq_lengths[b] elements of each sequence b.";
-  op.args = {{"data", "The sequences."}, {"seq_lengths", "How many elements to reverse."}};
-  op.attrs = &ReverseSequenceAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *n = ctx.tensor(1);
-    if (x == nullptr || n == nullptr) return nullptr;
-    auto& a = ctx.attrs<ReverseSequenceAttrs>();
-    auto seq = normal_axis(ctx, a.seq_axis, x->rank(), "seq_axis");
-    auto batch = seq ? normal_axis(ctx, a.batch_axis, x->rank(), "batch_axis") : std::nullopt;
-    if (!batch ||
-        !require(ctx, *seq != *batch, codes::op_bad_attribute,
-                 "seq_axis and batch_axis must differ", "two axes", std::to_string(a.seq_axis)) ||
-        !lengths_fit(ctx, *n, x->shape[static_cast<size_t>(*batch)]))
-      return nullptr;
-    return Type(x);
+template <>
+std::span<const OpInfo> rows_of<Family::Sequence>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "reverse_sequence",
+          .doc = "Reverses the first seq_lengths[b] elements of each sequence b.",
+          .args = {{"data", "The sequences."}, {"seq_lengths", "How many elements to reverse."}},
+          .attrs = &ReverseSequenceAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = reverse_sequence_relation,
+          .compute = compute_rule(reverse_sequence_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(3,), int32]"}, "", 0, 5},
+                       {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"},
+                        "seq_axis=0, batch_axis=-2",
+                        0,
+                        4}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "sequence_mask",
+          .doc = "Replaces what is behind the end of each sequence; one of the first two axes is "
+                 "time, "
+                 "the other one the batch.",
+          .args = {{"data", "The sequences."}, {"valid_length", "Their lengths."}},
+          .attrs = &SequenceMaskAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = sequence_mask_relation,
+          .compute = compute_rule(sequence_mask_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples =
+              {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
+               {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<ReverseSequenceAttrs>();
-    TirTensor x = ctx.inputs[0], lengths = ctx.inputs[1];
-    size_t seq = static_cast<size_t>(from_front(a.seq_axis, x->rank())),
-           batch = static_cast<size_t>(from_front(a.batch_axis, x->rank()));
-    return tir::compute("T_reverse_sequence", x->shape(), [&](const Indices& i) {
-      // A length beyond the sequence is the whole of it.
-      PrimExpr n = min(tir::cast(kIndex, lengths(Indices{i[batch]})), x->shape()[seq]);
-      Indices at = i;
-      at[seq] = select(lt(i[seq], n), n - 1 - i[seq], i[seq]);
-      return x(at);
-    });
-  });
-  op.examples = {
-      {{"Tensor[(3, 5), float32]", "Tensor[(3,), int32]"}, "", 0, 5},
-      {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"}, "seq_axis=0, batch_axis=-2", 0, 4}};
-  registry.add(op);
-
-  op.name = "sequence_mask";
-  op.doc =
-      "Replaces what is behind the end of each sequence; one of the first two axes is time, "
-      "the other one the batch.";
-  op.args = {{"data", "The sequences."}, {"valid_length", "Their lengths."}};
-  op.attrs = &SequenceMaskAttrs::static_info();
-  op.support_level = 10;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *n = ctx.tensor(1);
-    if (x == nullptr || n == nullptr) return nullptr;
-    int64_t axis = ctx.attrs<SequenceMaskAttrs>().axis;
-    if (!require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions",
-                 "2 or more", shape_text(x->shape)) ||
-        !require(ctx, axis == 0 || axis == 1, codes::op_bad_attribute, "axis is out of range",
-                 "0 or 1", std::to_string(axis)) ||
-        !lengths_fit(ctx, *n, x->shape[static_cast<size_t>(1 - axis)]))
-      return nullptr;
-    return Type(x);
-  };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<SequenceMaskAttrs>();
-    TirTensor x = ctx.inputs[0], lengths = ctx.inputs[1];
-    size_t time = static_cast<size_t>(a.axis);
-    PrimExpr mask = tir::cast(x->dtype, imm_float(DType::Float(64), a.mask_value));
-    return tir::compute("T_sequence_mask", x->shape(), [&](const Indices& i) {
-      return select(lt(i[time], tir::cast(kIndex, lengths(Indices{i[1 - time]}))), x(i), mask);
-    });
-  });
-  op.examples = {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
-                 {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/init_op.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -49,6 +49,18 @@ Dim product(const std::vector<Dim>& dims) {
   for (const Dim& d : dims) p = p * d;
   return p;
 }
+
+struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
+  Ints newshape;
+  bool allowzero = false;
+  static AttrsList describe() {
+    return {"relay.attrs.ReshapeAttrs",
+            {attribute("newshape", &Self::newshape,
+                       "Sizes; 0 copies, -1 is inferred, -2 copies the rest, -3 joins two, -4 "
+                       "splits one."),
+             attribute("allowzero", &Self::allowzero, "0 means an empty axis.")}};
+  }
+};
 
 Type reshape_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -154,6 +166,14 @@ std::optional<std::vector<size_t>> axes_order(RelationContext& ctx, const std::o
   return out;
 }
 
+struct TransposeAttrs : AttrsOf<TransposeAttrs> {
+  std::optional<Ints> axes;
+  static AttrsList describe() {
+    return {"relay.attrs.TransposeAttrs",
+            {attribute("axes", &Self::axes, "Order of the axes; None: reversed.")}};
+  }
+};
+
 std::vector<size_t> order_of(const TransposeAttrs& a, int64_t rank) {
   std::vector<size_t> out;
   for (int64_t d = 0; d < rank; ++d)
@@ -163,274 +183,461 @@ std::vector<size_t> order_of(const TransposeAttrs& a, int64_t rank) {
   return out;
 }
 
+TirTensor same_elements(const ComputeContext& ctx) {
+  return reshaped(ctx.inputs[0], ctx.outputs[0].shape);
+}
+
+TirTensor broadcast_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_broadcast_to", ctx.outputs[0].shape,
+                      [&](const Indices& i) { return broadcast_read(x, i); });
+}
+
+// `want`, if x broadcasts to it.
+Type broadcast_type(RelationContext& ctx, const TensorTypeNode& x, std::vector<Dim> want) {
+  auto both = broadcast_shapes(ctx, x.shape, want);
+  if (!both) return nullptr;
+  bool fits = both->size() == want.size();
+  for (size_t d = 0; fits && d < want.size(); ++d) fits = ctx.equal((*both)[d], want[d]);
+  if (!require(ctx, fits, codes::type_shape, "the input does not broadcast to the shape",
+               shape_text(want), shape_text(x.shape)))
+    return nullptr;
+  return tensor_type(std::move(want), x.dtype);
+}
+
+struct ExpandDimsAttrs : AttrsOf<ExpandDimsAttrs> {
+  int64_t axis = 0, num_newaxis = 1;
+  static AttrsList describe() {
+    return {"relay.attrs.ExpandDimsAttrs",
+            {attribute("axis", &Self::axis, "Where the new axes go."),
+             attribute("num_newaxis", &Self::num_newaxis, "How many.")}};
+  }
+};
+
+Type expand_dims_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<ExpandDimsAttrs>();
+  auto axis = normal_axis(ctx, a.axis, x->rank() + 1);
+  if (!axis || !require(ctx, a.num_newaxis >= 0 && a.num_newaxis <= 64, codes::op_bad_attribute,
+                        "num_newaxis is out of range", "0 to 64", std::to_string(a.num_newaxis)))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(*axis),
+               static_cast<size_t>(a.num_newaxis), dim(1));
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+struct SqueezeAttrs : AttrsOf<SqueezeAttrs> {
+  std::optional<Ints> axis;
+  static AttrsList describe() {
+    return {"relay.attrs.SqueezeAttrs",
+            {attribute("axis", &Self::axis, "Axes of size one to drop; None: all of them.")}};
+  }
+};
+
+Type squeeze_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<SqueezeAttrs>();
+  std::vector<bool> drop(x->shape.size(), false);
+  for (size_t d = 0; d < drop.size() && !a.axis; ++d) {
+    drop[d] = as_const(x->shape[d]) == 1;
+    // Otherwise the rank of the result would depend on a size that only a run tells.
+    if (!as_const(x->shape[d])) {
+      return ctx.fail(codes::type_shape, "it is not known which axes have size one",
+                      "known sizes, or the attribute axis", to_string(x->shape[d]),
+                      "name the axes: axis=[...]");
+    }
+  }
+  for (int64_t v : a.axis.value_or(Ints{})) {
+    auto axis = normal_axis(ctx, v, x->rank());
+    if (!axis || !require(ctx, ctx.equal(x->shape[static_cast<size_t>(*axis)], dim(1)),
+                          codes::type_shape, "a squeezed axis must have size one", "1",
+                          to_string(x->shape[static_cast<size_t>(*axis)])))
+      return nullptr;
+    drop[static_cast<size_t>(*axis)] = true;
+  }
+  std::vector<Dim> shape;
+  for (size_t d = 0; d < drop.size(); ++d) {
+    if (!drop[d]) shape.push_back(x->shape[d]);
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+Type batch_flatten_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr ||
+      !require(ctx, x->rank() >= 1, codes::type_rank, "needs at least one dimension"))
+    return nullptr;
+  return tensor_type({x->shape[0], product({x->shape.begin() + 1, x->shape.end()})}, x->dtype);
+}
+
+Type reshape_like_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+  if (x == nullptr || y == nullptr ||
+      !require(ctx, ctx.equal(product(x->shape), product(y->shape)), codes::type_shape,
+               "the shapes hold different numbers of elements", shape_text(x->shape),
+               shape_text(y->shape)))
+    return nullptr;
+  return tensor_type(y->shape, x->dtype);
+}
+
+Type transpose_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.wanted_result();
+  if (x == nullptr && (ctx.failure() || y == nullptr)) return nullptr;
+  auto order = axes_order(ctx, ctx.attrs<TransposeAttrs>().axes, (x ? x : y)->rank());
+  if (!order) return nullptr;
+  if (x == nullptr) {
+    std::vector<Dim> shape(y->shape.size());
+    for (size_t i = 0; i < shape.size(); ++i) shape[(*order)[i]] = y->shape[i];
+    ctx.solve(0, tensor_type(std::move(shape), y->dtype));
+    return nullptr;
+  }
+  std::vector<Dim> shape;
+  for (size_t a : *order) shape.push_back(x->shape[a]);
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+TirTensor transpose_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  std::vector<size_t> order = order_of(ctx.attrs<TransposeAttrs>(), x->rank());
+  return tir::compute("T_transpose", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at(order.size());
+    for (size_t d = 0; d < order.size(); ++d) at[order[d]] = i[d];
+    return x(at);
+  });
+}
+
+struct TileAttrs : AttrsOf<TileAttrs> {
+  Ints reps;
+  static AttrsList describe() {
+    return {"relay.attrs.TileAttrs", {attribute("reps", &Self::reps, "Repetitions of each axis.")}};
+  }
+};
+
+Type tile_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  const Ints& reps = ctx.attrs<TileAttrs>().reps;
+  size_t rank = std::max(reps.size(), x->shape.size());
+  std::vector<Dim> shape(rank, dim(1));
+  for (size_t d = 0; d < rank; ++d) {
+    if (d < x->shape.size()) shape[rank - 1 - d] = x->shape[x->shape.size() - 1 - d];
+    if (d >= reps.size()) continue;
+    if (!require(ctx, reps[reps.size() - 1 - d] >= 0, codes::op_bad_attribute,
+                 "a repetition is negative"))
+      return nullptr;
+    shape[rank - 1 - d] = shape[rank - 1 - d] * dim(reps[reps.size() - 1 - d]);
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+TirTensor tile_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_tile", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at;
+    size_t skip = i.size() - x->shape().size();
+    for (size_t d = 0; d < x->shape().size(); ++d)
+      at.push_back(is_one(x->shape()[d]) ? index(0) : floor_mod(i[skip + d], x->shape()[d]));
+    return x(at);
+  });
+}
+
+struct RepeatAttrs : AttrsOf<RepeatAttrs> {
+  int64_t repeats = 1;
+  std::optional<int64_t> axis;
+  static AttrsList describe() {
+    return {"relay.attrs.RepeatAttrs",
+            {attribute("repeats", &Self::repeats, "Times each element is repeated."),
+             attribute("axis", &Self::axis, "Along which axis; None: flattened.")}};
+  }
+};
+
+Type repeat_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<RepeatAttrs>();
+  if (!require(ctx, a.repeats >= 0, codes::op_bad_attribute, "repeats is negative", "0 or more",
+               std::to_string(a.repeats)))
+    return nullptr;
+  if (!a.axis) return tensor_type(std::vector<Dim>{product(x->shape) * dim(a.repeats)}, x->dtype);
+  auto axis = normal_axis(ctx, *a.axis, x->rank());
+  if (!axis) return nullptr;
+  std::vector<Dim> shape = x->shape;
+  shape[static_cast<size_t>(*axis)] = shape[static_cast<size_t>(*axis)] * dim(a.repeats);
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+TirTensor repeat_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<RepeatAttrs>();
+  TirTensor x = ctx.inputs[0];
+  if (!a.axis) {
+    PrimExpr n = index(1);
+    for (const PrimExpr& d : x->shape()) n = n * d;
+    x = reshaped(x, {n});
+  }
+  size_t axis = a.axis ? static_cast<size_t>(from_front(*a.axis, x->rank())) : 0;
+  return tir::compute("T_repeat", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = floor_div(i[axis], index(std::max<int64_t>(a.repeats, 1)));
+    return x(at);
+  });
+}
+
+struct ReverseAttrs : AttrsOf<ReverseAttrs> {
+  int64_t axis = 0;
+  static AttrsList describe() {
+    return {"relay.attrs.ReverseAttrs", {attribute("axis", &Self::axis, "Axis to reverse.")}};
+  }
+};
+
+Type reverse_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  return x == nullptr || !normal_axis(ctx, ctx.attrs<ReverseAttrs>().axis, x->rank()) ? nullptr
+                                                                                      : Type(x);
+}
+
+TirTensor reverse_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(ctx.attrs<ReverseAttrs>().axis, x->rank()));
+  return tir::compute("T_reverse", x->shape(), [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = x->shape()[axis] - 1 - i[axis];
+    return x(at);
+  });
+}
+
+Type broadcast_to_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  std::vector<Dim> want;
+  for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
+    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
+                 std::to_string(d)))
+      return nullptr;
+    want.push_back(dim(d));
+  }
+  return broadcast_type(ctx, *x, std::move(want));
+}
+
+Type broadcast_to_like_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
+  return x == nullptr || y == nullptr ? nullptr : broadcast_type(ctx, *x, y->shape);
+}
+
 }  // namespace
 
-void add_shape(OpRegistry& registry) {
-  OpInfo op;
-  op.args = {{"data", "The input."}};
-  op.fusion = FusionClass::Injective;
-  op.support_level = 3;
-  auto reshape_rule = compute_rule(
-      [](const ComputeContext& ctx) { return reshaped(ctx.inputs[0], ctx.outputs[0].shape); });
-
-  op.reshape_only = true;
-  op.compute = reshape_rule;
-  op.name = "reshape";
-  op.doc = "The same elements under another shape.";
-  op.attrs = &ReshapeAttrs::static_info();
-  op.relation = reshape_relation;
-  op.examples = {{{"Tensor[(2, 3, 4), float32]"}, "newshape=[4, -1]"},
-                 {{"Tensor[(2, 3, 4), float32]"}, "newshape=[0, -3]"}};
-  registry.add(op);
-
-  op.name = "expand_dims";
-  op.doc = "Adds axes of size one.";
-  op.attrs = &ExpandDimsAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto& a = ctx.attrs<ExpandDimsAttrs>();
-    auto axis = normal_axis(ctx, a.axis, x->rank() + 1);
-    if (!axis || !require(ctx, a.num_newaxis >= 0 && a.num_newaxis <= 64, codes::op_bad_attribute,
-                          "num_newaxis is out of range", "0 to 64", std::to_string(a.num_newaxis)))
-      return nullptr;
-    std::vector<Dim> shape = x->shape;
-    shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(*axis),
-                 static_cast<size_t>(a.num_newaxis), dim(1));
-    return tensor_type(std::move(shape), x->dtype);
+template <>
+std::span<const OpInfo> rows_of<Family::Shape>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "reshape",
+          .doc = "The same elements under another shape.",
+          .args = {{"data", "The input."}},
+          .attrs = &ReshapeAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .reshape_only = true,
+          .relation = reshape_relation,
+          .compute = compute_rule(same_elements),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]"}, "newshape=[4, -1]"},
+                       {{"Tensor[(2, 3, 4), float32]"}, "newshape=[0, -3]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "expand_dims",
+          .doc = "Adds axes of size one.",
+          .args = {{"data", "The input."}},
+          .attrs = &ExpandDimsAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .reshape_only = true,
+          .relation = expand_dims_relation,
+          .compute = compute_rule(same_elements),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1, num_newaxis=2"},
+                       {{"float32"}, "axis=0"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "squeeze",
+          .doc = "Drops axes of size one.",
+          .args = {{"data", "The input."}},
+          .attrs = &SqueezeAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .reshape_only = true,
+          .relation = squeeze_relation,
+          .compute = compute_rule(same_elements),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 1, 3, 1), float32]"}, ""},
+                       {{"Tensor[(2, 1, 3, 1), float32]"}, "axis=[1]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.batch_flatten",
+          .doc = "Joins all axes but the first.",
+          .args = {{"data", "The input."}},
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .reshape_only = true,
+          .relation = batch_flatten_relation,
+          .compute = compute_rule(same_elements),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "reshape_like",
+          .doc = "The elements of data in the shape of another tensor.",
+          .args = {{"data", "The input."}, {"shape_like", "Gives the shape."}},
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          // Not reshape_only: there is a second argument, which a view would have to keep.
+          .relation = reshape_like_relation,
+          .compute = compute_rule(same_elements),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 6), float32]", "Tensor[(3, 4), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "transpose",
+          .doc = "Axes in another order.",
+          .args = {{"data", "The input."}},
+          .attrs = &TransposeAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = transpose_relation,
+          .compute = compute_rule(transpose_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axes=[2, 0, 1]"},
+                       {{"Tensor[(2, 3), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "tile",
+          .doc = "Repeats the whole tensor along each axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &TileAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = tile_relation,
+          .compute = compute_rule(tile_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]"}, "reps=[2, 1, 2]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "repeat",
+          .doc = "Repeats every element along an axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &RepeatAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = repeat_relation,
+          .compute = compute_rule(repeat_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]"}, "repeats=2, axis=1"},
+                       {{"Tensor[(2, 3), float32]"}, "repeats=2"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "reverse",
+          .doc = "Reverses an axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &ReverseAttrs::static_info(),
+          .support_level = 3,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = reverse_relation,
+          .compute = compute_rule(reverse_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "broadcast_to",
+          .doc = "Repeats axes of size one up to a shape.",
+          .args = {{"data", "The input."}},
+          .attrs = &InitOpAttrs::static_info(),
+          .support_level = 4,
+          .fusion = FusionClass::Broadcast,
+          .effect = Effect::Pure,
+          .relation = broadcast_to_relation,
+          .compute = compute_rule(broadcast_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 1), float32]"}, "shape=[3, 2, 4]"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "broadcast_to_like",
+          .doc = "Repeats axes of size one up to the shape of another tensor.",
+          .args = {{"data", "The input."}, {"broadcast_type", "Gives the shape."}},
+          .support_level = 4,
+          .fusion = FusionClass::Broadcast,
+          .effect = Effect::Pure,
+          .relation = broadcast_to_like_relation,
+          .compute = compute_rule(broadcast_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 1), float32]", "Tensor[(2, 4), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {{{"Tensor[(2, 3), float32]"}, "axis=1, num_newaxis=2"}, {{"float32"}, "axis=0"}};
-  registry.add(op);
-
-  op.name = "squeeze";
-  op.doc = "Drops axes of size one.";
-  op.attrs = &SqueezeAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto& a = ctx.attrs<SqueezeAttrs>();
-    std::vector<bool> drop(x->shape.size(), false);
-    for (size_t d = 0; d < drop.size() && !a.axis; ++d) {
-      drop[d] = as_const(x->shape[d]) == 1;
-      // Otherwise the rank of the result would depend on a size that only a run tells.
-      if (!as_const(x->shape[d])) {
-        return ctx.fail(codes::type_shape, "it is not known which axes have size one",
-                        "known sizes, or the attribute axis", to_string(x->shape[d]),
-                        "name the axes: axis=[...]");
-      }
-    }
-    for (int64_t v : a.axis.value_or(Ints{})) {
-      auto axis = normal_axis(ctx, v, x->rank());
-      if (!axis || !require(ctx, ctx.equal(x->shape[static_cast<size_t>(*axis)], dim(1)),
-                            codes::type_shape, "a squeezed axis must have size one", "1",
-                            to_string(x->shape[static_cast<size_t>(*axis)])))
-        return nullptr;
-      drop[static_cast<size_t>(*axis)] = true;
-    }
-    std::vector<Dim> shape;
-    for (size_t d = 0; d < drop.size(); ++d) {
-      if (!drop[d]) shape.push_back(x->shape[d]);
-    }
-    return tensor_type(std::move(shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(2, 1, 3, 1), float32]"}, ""},
-                 {{"Tensor[(2, 1, 3, 1), float32]"}, "axis=[1]"}};
-  registry.add(op);
-
-  op.attrs = nullptr;
-  op.name = "nn.batch_flatten";
-  op.doc = "Joins all axes but the first.";
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr ||
-        !require(ctx, x->rank() >= 1, codes::type_rank, "needs at least one dimension"))
-      return nullptr;
-    return tensor_type({x->shape[0], product({x->shape.begin() + 1, x->shape.end()})}, x->dtype);
-  };
-  op.examples = {{{"Tensor[(2, 3, 4), float32]"}, ""}};
-  registry.add(op);
-  op.name = "reshape_like";
-  op.doc = "The elements of data in the shape of another tensor.";
-  op.args = {{"data", "The input."}, {"shape_like", "Gives the shape."}};
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
-    if (x == nullptr || y == nullptr ||
-        !require(ctx, ctx.equal(product(x->shape), product(y->shape)), codes::type_shape,
-                 "the shapes hold different numbers of elements", shape_text(x->shape),
-                 shape_text(y->shape)))
-      return nullptr;
-    return tensor_type(y->shape, x->dtype);
-  };
-  op.reshape_only = false;  // has a second argument, which a view would have to keep
-  op.examples = {{{"Tensor[(2, 6), float32]", "Tensor[(3, 4), float32]"}, ""}};
-  registry.add(op);
-
-  op.args = {{"data", "The input."}};
-  op.name = "transpose";
-  op.doc = "Axes in another order.";
-  op.attrs = &TransposeAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.wanted_result();
-    if (x == nullptr && (ctx.failure() || y == nullptr)) return nullptr;
-    auto order = axes_order(ctx, ctx.attrs<TransposeAttrs>().axes, (x ? x : y)->rank());
-    if (!order) return nullptr;
-    if (x == nullptr) {
-      std::vector<Dim> shape(y->shape.size());
-      for (size_t i = 0; i < shape.size(); ++i) shape[(*order)[i]] = y->shape[i];
-      ctx.solve(0, tensor_type(std::move(shape), y->dtype));
-      return nullptr;
-    }
-    std::vector<Dim> shape;
-    for (size_t a : *order) shape.push_back(x->shape[a]);
-    return tensor_type(std::move(shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(2, 3, 4), float32]"}, "axes=[2, 0, 1]"},
-                 {{"Tensor[(2, 3), float32]"}, ""}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    std::vector<size_t> order = order_of(ctx.attrs<TransposeAttrs>(), x->rank());
-    return tir::compute("T_transpose", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at(order.size());
-      for (size_t d = 0; d < order.size(); ++d) at[order[d]] = i[d];
-      return x(at);
-    });
-  });
-  registry.add(op);
-
-  op.name = "tile";
-  op.doc = "Repeats the whole tensor along each axis.";
-  op.attrs = &TileAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    const Ints& reps = ctx.attrs<TileAttrs>().reps;
-    size_t rank = std::max(reps.size(), x->shape.size());
-    std::vector<Dim> shape(rank, dim(1));
-    for (size_t d = 0; d < rank; ++d) {
-      if (d < x->shape.size()) shape[rank - 1 - d] = x->shape[x->shape.size() - 1 - d];
-      if (d >= reps.size()) continue;
-      if (!require(ctx, reps[reps.size() - 1 - d] >= 0, codes::op_bad_attribute,
-                   "a repetition is negative"))
-        return nullptr;
-      shape[rank - 1 - d] = shape[rank - 1 - d] * dim(reps[reps.size() - 1 - d]);
-    }
-    return tensor_type(std::move(shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(2, 3), float32]"}, "reps=[2, 1, 2]"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    return tir::compute("T_tile", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at;
-      size_t skip = i.size() - x->shape().size();
-      for (size_t d = 0; d < x->shape().size(); ++d)
-        at.push_back(is_one(x->shape()[d]) ? index(0) : floor_mod(i[skip + d], x->shape()[d]));
-      return x(at);
-    });
-  });
-  registry.add(op);
-
-  op.name = "repeat";
-  op.doc = "Repeats every element along an axis.";
-  op.attrs = &RepeatAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto& a = ctx.attrs<RepeatAttrs>();
-    if (!require(ctx, a.repeats >= 0, codes::op_bad_attribute, "repeats is negative", "0 or more",
-                 std::to_string(a.repeats)))
-      return nullptr;
-    if (!a.axis) return tensor_type(std::vector<Dim>{product(x->shape) * dim(a.repeats)}, x->dtype);
-    auto axis = normal_axis(ctx, *a.axis, x->rank());
-    if (!axis) return nullptr;
-    std::vector<Dim> shape = x->shape;
-    shape[static_cast<size_t>(*axis)] = shape[static_cast<size_t>(*axis)] * dim(a.repeats);
-    return tensor_type(std::move(shape), x->dtype);
-  };
-  op.examples = {{{"Tensor[(2, 3), float32]"}, "repeats=2, axis=1"},
-                 {{"Tensor[(2, 3), float32]"}, "repeats=2"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<RepeatAttrs>();
-    TirTensor x = ctx.inputs[0];
-    if (!a.axis) {
-      PrimExpr n = index(1);
-      for (const PrimExpr& d : x->shape()) n = n * d;
-      x = reshaped(x, {n});
-    }
-    size_t axis = a.axis ? static_cast<size_t>(from_front(*a.axis, x->rank())) : 0;
-    return tir::compute("T_repeat", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at = i;
-      at[axis] = floor_div(i[axis], index(std::max<int64_t>(a.repeats, 1)));
-      return x(at);
-    });
-  });
-  registry.add(op);
-
-  op.name = "reverse";
-  op.doc = "Reverses an axis.";
-  op.attrs = &ReverseAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    return x == nullptr || !normal_axis(ctx, ctx.attrs<ReverseAttrs>().axis, x->rank()) ? nullptr
-                                                                                        : Type(x);
-  };
-  op.examples = {{{"Tensor[(2, 3), float32]"}, "axis=1"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    size_t axis = static_cast<size_t>(from_front(ctx.attrs<ReverseAttrs>().axis, x->rank()));
-    return tir::compute("T_reverse", x->shape(), [&](const Indices& i) {
-      Indices at = i;
-      at[axis] = x->shape()[axis] - 1 - i[axis];
-      return x(at);
-    });
-  });
-  registry.add(op);
-
-  op.fusion = FusionClass::Broadcast;
-  op.support_level = 4;
-  op.name = "broadcast_to";
-  op.doc = "Repeats axes of size one up to a shape.";
-  op.attrs = &InitOpAttrs::static_info();
-  auto broadcast_compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    return tir::compute("T_broadcast_to", ctx.outputs[0].shape,
-                        [&](const Indices& i) { return broadcast_read(x, i); });
-  });
-  auto check = [](RelationContext& ctx, const TensorTypeNode& x, std::vector<Dim> want) -> Type {
-    auto both = broadcast_shapes(ctx, x.shape, want);
-    if (!both) return nullptr;
-    bool fits = both->size() == want.size();
-    for (size_t d = 0; fits && d < want.size(); ++d) fits = ctx.equal((*both)[d], want[d]);
-    if (!require(ctx, fits, codes::type_shape, "the input does not broadcast to the shape",
-                 shape_text(want), shape_text(x.shape)))
-      return nullptr;
-    return tensor_type(std::move(want), x.dtype);
-  };
-  static const auto check_broadcast = check;
-  op.compute = broadcast_compute;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    std::vector<Dim> want;
-    for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
-      if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                   std::to_string(d)))
-        return nullptr;
-      want.push_back(dim(d));
-    }
-    return check_broadcast(ctx, *x, std::move(want));
-  };
-  op.examples = {{{"Tensor[(2, 1), float32]"}, "shape=[3, 2, 4]"}};
-  registry.add(op);
-  op.name = "broadcast_to_like";
-  op.doc = "Repeats axes of size one up to the shape of another tensor.";
-  op.args = {{"data", "The input."}, {"broadcast_type", "Gives the shape."}};
-  op.attrs = nullptr;
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
-    return x == nullptr || y == nullptr ? nullptr : check_broadcast(ctx, *x, y->shape);
-  };
-  op.examples = {{{"Tensor[(2, 1), float32]", "Tensor[(2, 4), float32]"}, ""}};
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

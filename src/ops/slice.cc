@@ -1,9 +1,8 @@
 // Strided slices.
 #include <algorithm>
 
-#include "ops/attrs.h"
 #include "ops/common.h"
-#include "ops/families.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -61,6 +60,19 @@ Slice<N> slice_of(const N& size, std::optional<int64_t> begin, std::optional<int
   return {first, stride, step == 1 ? distance : floor_div(distance + at(step - 1), at(step))};
 }
 
+struct StridedSliceAttrs : AttrsOf<StridedSliceAttrs> {
+  std::optional<Ints> begin, end, strides, axes;
+  std::string slice_mode = "end";
+  static AttrsList describe() {
+    return {"relay.attrs.StridedSliceAttrs",
+            {attribute("begin", &Self::begin, "First index of each axis."),
+             attribute("end", &Self::end, "Index behind the last, or size."),
+             attribute("strides", &Self::strides, "Steps."),
+             attribute("slice_mode", &Self::slice_mode, "\"end\" or \"size\"."),
+             attribute("axes", &Self::axes, "Axes that the lists are for; None: the first ones.")}};
+  }
+};
+
 // The slices of every axis; null entries are taken whole.
 template <class N>
 std::optional<std::vector<std::optional<Slice<N>>>> slices_of(const StridedSliceAttrs& a,
@@ -88,48 +100,64 @@ std::optional<std::vector<std::optional<Slice<N>>>> slices_of(const StridedSlice
   return out;
 }
 
+Type strided_slice_relation(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  if (x == nullptr) return nullptr;
+  auto& a = ctx.attrs<StridedSliceAttrs>();
+  if (!require(ctx, a.slice_mode == "end" || a.slice_mode == "size", codes::op_bad_attribute,
+               "slice_mode is not known", "end or size", a.slice_mode))
+    return nullptr;
+  auto slices = slices_of(a, x->shape);
+  if (!require(
+          ctx, slices.has_value(), codes::op_bad_attribute, "the slice does not fit the input",
+          "different axes within " + shape_text(x->shape) + " of known size, steps other than 0"))
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if ((*slices)[d]) shape[d] = (*slices)[d]->count;
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+TirTensor strided_slice_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), x->shape());
+  return tir::compute("T_strided_slice", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at = i;
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (slices[d]) at[d] = i[d] * slices[d]->stride + slices[d]->begin;
+    }
+    return x(at);
+  });
+}
+
 }  // namespace
 
-void add_slice(OpRegistry& registry) {
-  OpInfo op;
-  op.args = {{"data", "The input."}};
-  op.fusion = FusionClass::Injective;
-  op.support_level = 4;
-  op.name = "strided_slice";
-  op.doc = "Part of a tensor: begin, end and step of each axis.";
-  op.attrs = &StridedSliceAttrs::static_info();
-  op.relation = [](RelationContext& ctx) -> Type {
-    const TensorTypeNode* x = ctx.tensor(0);
-    if (x == nullptr) return nullptr;
-    auto& a = ctx.attrs<StridedSliceAttrs>();
-    if (!require(ctx, a.slice_mode == "end" || a.slice_mode == "size", codes::op_bad_attribute,
-                 "slice_mode is not known", "end or size", a.slice_mode))
-      return nullptr;
-    auto slices = slices_of(a, x->shape);
-    if (!require(
-            ctx, slices.has_value(), codes::op_bad_attribute, "the slice does not fit the input",
-            "different axes within " + shape_text(x->shape) + " of known size, steps other than 0"))
-      return nullptr;
-    std::vector<Dim> shape = x->shape;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      if ((*slices)[d]) shape[d] = (*slices)[d]->count;
-    }
-    return tensor_type(std::move(shape), x->dtype);
+template <>
+std::span<const OpInfo> rows_of<Family::Slice>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "strided_slice",
+          .doc = "Part of a tensor: begin, end and step of each axis.",
+          .args = {{"data", "The input."}},
+          .attrs = &StridedSliceAttrs::static_info(),
+          .support_level = 4,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = strided_slice_relation,
+          .compute = compute_rule(strided_slice_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
+                       {{"Tensor[(5, 6), float32]"},
+                        "begin=[-1], end=[-7], strides=[-2], axes=[1]"}},
+          .expected = Absent::ByNumPy,
+      },
   };
-  op.examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
-                 {{"Tensor[(5, 6), float32]"}, "begin=[-1], end=[-7], strides=[-2], axes=[1]"}};
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    TirTensor x = ctx.inputs[0];
-    auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), x->shape());
-    return tir::compute("T_strided_slice", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at = i;
-      for (size_t d = 0; d < at.size(); ++d) {
-        if (slices[d]) at[d] = i[d] * slices[d]->stride + slices[d]->begin;
-      }
-      return x(at);
-    });
-  });
-  registry.add(op);
+  return rows;
 }
 
 }  // namespace relay::ops

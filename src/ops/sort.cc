@@ -1,8 +1,7 @@
 // Sorting, and searching in what is sorted.
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -132,6 +131,22 @@ bool valid_index_dtype(RelationContext& ctx, DType dtype) {
                  dtype.to_string());
 }
 
+struct TopKAttrs : AttrsOf<TopKAttrs> {
+  std::optional<int64_t> k;
+  int64_t axis = -1;
+  std::string ret_type = "both";
+  bool is_ascend = false;
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.TopKAttrs",
+            {attribute("k", &Self::k, "How many; None: one; less than one: all."),
+             attribute("axis", &Self::axis, "Axis to sort."),
+             attribute("ret_type", &Self::ret_type, "both, values or indices."),
+             attribute("is_ascend", &Self::is_ascend, "The least come first."),
+             attribute("dtype", &Self::dtype, "dtype of indices; unset: int32.")}};
+  }
+};
+
 Type topk_type(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
@@ -216,6 +231,16 @@ Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool 
   });
 }
 
+struct SearchSortedAttrs : AttrsOf<SearchSortedAttrs> {
+  bool right = false;
+  DType dtype = DType::Int(32);
+  static AttrsList describe() {
+    return {"relay.attrs.SearchSortedAttrs",
+            {attribute("right", &Self::right, "Behind equal elements, not before."),
+             attribute("dtype", &Self::dtype, "dtype of the result.")}};
+  }
+};
+
 Type search_type(RelationContext& ctx) {
   const TensorTypeNode *s = ctx.tensor(0), *v = ctx.tensor(1);
   if (s == nullptr || v == nullptr) return nullptr;
@@ -235,69 +260,139 @@ Type search_type(RelationContext& ctx) {
   return tensor_type(v->shape, index_dtype(a.dtype));
 }
 
+struct ArgsortAttrs : AttrsOf<ArgsortAttrs> {
+  int64_t axis = -1;
+  bool is_ascend = true;
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.ArgsortAttrs",
+            {attribute("axis", &Self::axis, "Axis to sort."),
+             attribute("is_ascend", &Self::is_ascend, "The least comes first."),
+             attribute("dtype", &Self::dtype, "dtype of indices; unset: int32.")}};
+  }
+};
+
+template <bool kIndices>
+Type sort_type(RelationContext& ctx) {
+  const TensorTypeNode* x = ctx.tensor(0);
+  auto& a = ctx.attrs<ArgsortAttrs>();
+  if (x == nullptr || !normal_axis(ctx, a.axis, x->rank()) || !valid_index_dtype(ctx, a.dtype))
+    return nullptr;
+  return kIndices ? Type(tensor_type(x->shape, index_dtype(a.dtype))) : Type(x);
+}
+
+TirTensor argsort(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<ArgsortAttrs>();
+  TirTensor x = ctx.inputs[0];
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  return sorted_order(x, axis, a.is_ascend, index_dtype(a.dtype));
+}
+
+TirTensor sort(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], order = argsort(ctx);
+  size_t axis = static_cast<size_t>(from_front(ctx.attrs<ArgsortAttrs>().axis, x->rank()));
+  return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
+    Indices at = i;
+    at[axis] = tir::cast(kIndex, order(i));
+    return x(at);
+  });
+}
+
+TirTensor searchsorted_compute(const ComputeContext& ctx) {
+  bool right = ctx.attrs<SearchSortedAttrs>().right;
+  return tir::imperative("T_searchsorted", ctx.outputs[0].dtype, ctx.outputs[0].shape,
+                         {ctx.inputs[0], ctx.inputs[1]},
+                         [right](const std::vector<Buffer>& in, const Buffer& out) {
+                           return search(in[0], in[1], out, right);
+                         });
+}
+
 }  // namespace
 
-void add_sort(OpRegistry& registry) {
-  OpInfo op;
-  op.fusion = FusionClass::Opaque;
-  op.support_level = 6;
-  op.args = {{"data", "The input."}};
-  op.attrs = &ArgsortAttrs::static_info();
-  for (bool indices : {true, false}) {
-    op.name = indices ? "argsort" : "sort";
-    op.doc = indices
-                 ? "The indices that sort an axis; equal elements keep their order, NaN is last."
-                 : "Sorts along an axis; equal elements keep their order, NaN is last.";
-    op.relation = [](RelationContext& ctx) -> Type {
-      const TensorTypeNode* x = ctx.tensor(0);
-      auto& a = ctx.attrs<ArgsortAttrs>();
-      if (x == nullptr || !normal_axis(ctx, a.axis, x->rank()) || !valid_index_dtype(ctx, a.dtype))
-        return nullptr;
-      return ctx.op().name == "sort" ? Type(x) : tensor_type(x->shape, index_dtype(a.dtype));
-    };
-    op.compute = compute_rule([indices](const ComputeContext& ctx) {
-      auto& a = ctx.attrs<ArgsortAttrs>();
-      TirTensor x = ctx.inputs[0];
-      size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-      TirTensor order = sorted_order(x, axis, a.is_ascend, index_dtype(a.dtype));
-      if (indices) return order;
-      return tir::compute("T_sort", x->shape(), [&](const Indices& i) {
-        Indices at = i;
-        at[axis] = tir::cast(kIndex, order(i));
-        return x(at);
-      });
-    });
-    op.examples = {{{"Tensor[(3, 7), float32]"}, ""},
-                   {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}};
-    registry.add(op);
-  }
-
-  op.name = "topk";
-  op.doc = "The k greatest (or least) elements along an axis in order, and their indices.";
-  op.attrs = &TopKAttrs::static_info();
-  op.relation = topk_type;
-  op.compute = compute_rule_multi(topk_rule);
-  op.examples = {{{"Tensor[(2, 9), float32]"}, "k=3"},
-                 {{"Tensor[(5, 2), int64]"}, "k=2, axis=0, ret_type=\"values\", is_ascend=True"},
-                 {{"Tensor[(6,), float32]"}, "k=0, ret_type=\"indices\", dtype=\"int64\""}};
-  registry.add(op);
-
-  op.name = "searchsorted";
-  op.doc = "Where to insert values into a sorted sequence so that it stays sorted.";
-  op.args = {{"sorted_sequence", "Sorted along its last axis."}, {"values", "What to search."}};
-  op.attrs = &SearchSortedAttrs::static_info();
-  op.relation = search_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    bool right = ctx.attrs<SearchSortedAttrs>().right;
-    return tir::imperative("T_searchsorted", ctx.outputs[0].dtype, ctx.outputs[0].shape,
-                           {ctx.inputs[0], ctx.inputs[1]},
-                           [right](const std::vector<Buffer>& in, const Buffer& out) {
-                             return search(in[0], in[1], out, right);
-                           });
-  });
-  op.examples = {{{"Tensor[(5,), float32]", "Tensor[(2, 3), float32]"}, ""},
-                 {{"Tensor[(2, 5), int32]", "Tensor[(2, 3), int32]"}, "right=True"}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Sort>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "argsort",
+          .doc = "The indices that sort an axis; equal elements keep their order, NaN is last.",
+          .args = {{"data", "The input."}},
+          .attrs = &ArgsortAttrs::static_info(),
+          .support_level = 6,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = sort_type<true>,
+          .compute = compute_rule(argsort),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(3, 7), float32]"}, ""},
+                       {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "sort",
+          .doc = "Sorts along an axis; equal elements keep their order, NaN is last.",
+          .args = {{"data", "The input."}},
+          .attrs = &ArgsortAttrs::static_info(),
+          .support_level = 6,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = sort_type<false>,
+          .compute = compute_rule(sort),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 7), float32]"}, ""},
+                       {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "topk",
+          .doc = "The k greatest (or least) elements along an axis in order, and their indices.",
+          .args = {{"data", "The input."}},
+          .attrs = &TopKAttrs::static_info(),
+          .support_level = 6,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = topk_type,
+          .compute = compute_rule_multi(topk_rule),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(2, 9), float32]"}, "k=3"},
+                       {{"Tensor[(5, 2), int64]"},
+                        "k=2, axis=0, ret_type=\"values\", is_ascend=True"},
+                       {{"Tensor[(6,), float32]"}, "k=0, ret_type=\"indices\", dtype=\"int64\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "searchsorted",
+          .doc = "Where to insert values into a sorted sequence so that it stays sorted.",
+          .args = {{"sorted_sequence", "Sorted along its last axis."},
+                   {"values", "What to search."}},
+          .attrs = &SearchSortedAttrs::static_info(),
+          .support_level = 6,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = search_type,
+          .compute = compute_rule(searchsorted_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(5,), float32]", "Tensor[(2, 3), float32]"}, ""},
+                       {{"Tensor[(2, 5), int32]", "Tensor[(2, 3), int32]"}, "right=True"}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

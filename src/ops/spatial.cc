@@ -4,9 +4,8 @@
 
 #include "ir/layout.h"
 #include "ops/common.h"
-#include "ops/families.h"
-#include "ops/indexing_attrs.h"
 #include "ops/loops.h"
+#include "ops/rows.h"
 
 namespace relay::ops {
 namespace {
@@ -45,6 +44,17 @@ std::optional<Dim> divided(RelationContext& ctx, const Dim& size, int64_t by, co
     return std::nullopt;
   return floor_div(size, dim(by));
 }
+
+struct SubPixelAttrs : AttrsOf<SubPixelAttrs> {
+  int64_t block_size = 1;
+  std::string layout = "NCHW", mode = "DCR";
+  static AttrsList describe() {
+    return {"relay.attrs.SubPixelAttrs",
+            {attribute("block_size", &Self::block_size, "Size of a block."),
+             attribute("layout", &Self::layout, "Layout."),
+             attribute("mode", &Self::mode, "DCR or CDR.")}};
+  }
+};
 
 // Space to depth when `down`, else depth to space.
 template <bool down>
@@ -111,6 +121,16 @@ std::shared_ptr<const ComputeRule> sub_pixel_rule(bool down) {
   });
 }
 
+struct DilateAttrs : AttrsOf<DilateAttrs> {
+  Ints strides{1, 1};
+  double dilation_value = 0;
+  static AttrsList describe() {
+    return {"relay.attrs.DilateAttrs",
+            {attribute("strides", &Self::strides, "Distance of elements along each axis."),
+             attribute("dilation_value", &Self::dilation_value, "Stands in between.")}};
+  }
+};
+
 Type dilate_type(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
@@ -130,6 +150,20 @@ Type dilate_type(RelationContext& ctx) {
   }
   return tensor_type(std::move(shape), x->dtype);
 }
+
+struct UpSamplingAttrs : AttrsOf<UpSamplingAttrs> {
+  double scale_h = 1, scale_w = 1;
+  std::string layout = "NCHW", method = "nearest_neighbor";
+  bool align_corners = false;
+  static AttrsList describe() {
+    return {"relay.attrs.UpSamplingAttrs",
+            {attribute("scale_h", &Self::scale_h, "Factor of the height."),
+             attribute("scale_w", &Self::scale_w, "Factor of the width."),
+             attribute("layout", &Self::layout, "Layout of the image."),
+             attribute("method", &Self::method, "nearest_neighbor or bilinear."),
+             attribute("align_corners", &Self::align_corners, "Corners stay in place.")}};
+  }
+};
 
 // The attributes of nn.upsampling as the resize that it is.
 Attrs resize_attrs(const OpInfo& resize, const UpSamplingAttrs& a, int64_t height, int64_t width) {
@@ -171,75 +205,124 @@ Type upsampling_type(RelationContext& ctx) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
+std::vector<TirTensor> upsampling_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<UpSamplingAttrs>();
+  ImageAxes axes = *image_axes(a.layout);
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  const OpInfo& resize = *OpRegistry::global().get("image.resize2d")->row;
+  ComputeContext resized = ctx;
+  resized.attrs_ref =
+      resize_attrs(resize, a, *as_int(shape[axes.height]), *as_int(shape[axes.width]));
+  return resize.compute->build(resized);
+}
+
+double upsampling_cost(const CallNode& c) {
+  auto& a = static_cast<const UpSamplingAttrs&>(*c.attrs.get());
+  return (a.method == "nearest_neighbor" ? 0 : 4) * num_elements(c.type);
+}
+
+TirTensor dilate_compute(const ComputeContext& ctx) {
+  auto& a = ctx.attrs<DilateAttrs>();
+  TirTensor x = ctx.inputs[0];
+  PrimExpr between = tir::cast(x->dtype, imm_float(DType::Float(64), a.dilation_value));
+  return tir::compute("T_dilate", ctx.outputs[0].shape, [&](const Indices& i) {
+    Indices at = i;
+    PrimExpr is_element = boolean(true);
+    for (size_t d = 0; d < i.size(); ++d) {
+      if (a.strides[d] == 1) continue;
+      at[d] = floor_div(i[d], index(a.strides[d]));
+      is_element = logical_and(is_element, eq(floor_mod(i[d], index(a.strides[d])), index(0)));
+    }
+    return select(is_element, x(at), between);
+  });
+}
+
 }  // namespace
 
-void add_spatial(OpRegistry& registry) {
-  OpInfo op;
-  op.args = {{"data", "The image, in `layout`."}};
-  op.fusion = FusionClass::Injective;
-  op.support_level = 5;
-  op.attrs = &SubPixelAttrs::static_info();
-  op.name = "nn.depth_to_space";
-  op.doc = "Spreads blocks of channels over squares of pixels.";
-  op.relation = sub_pixel_type<false>;
-  op.compute = sub_pixel_rule(false);
-  op.examples = {
-      {{"Tensor[(1, 8, 2, 3), float32]"}, "block_size=2"},
-      {{"Tensor[(1, 2, 3, 12), float32]"}, "block_size=2, layout=\"NHWC\", mode=\"CDR\""}};
-  registry.add(op);
-  op.name = "nn.space_to_depth";
-  op.doc = "Collects squares of pixels into channels.";
-  op.relation = sub_pixel_type<true>;
-  op.compute = sub_pixel_rule(true);
-  op.examples = {
-      {{"Tensor[(1, 2, 4, 6), float32]"}, "block_size=2"},
-      {{"Tensor[(1, 4, 6, 3), float32]"}, "block_size=2, layout=\"NHWC\", mode=\"CDR\""}};
-  registry.add(op);
-
-  op.name = "nn.upsampling";
-  op.doc = "An image enlarged by factors.";
-  op.attrs = &UpSamplingAttrs::static_info();
-  op.support_level = 2;
-  op.relation = upsampling_type;
-  op.compute = compute_rule_multi([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<UpSamplingAttrs>();
-    ImageAxes axes = *image_axes(a.layout);
-    const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
-    const OpInfo& resize = *OpRegistry::global().get("image.resize2d")->row;
-    ComputeContext resized = ctx;
-    resized.attrs_ref =
-        resize_attrs(resize, a, *as_int(shape[axes.height]), *as_int(shape[axes.width]));
-    return resize.compute->build(resized);
-  });
-  op.examples = {{{"Tensor[(1, 2, 3, 4), float32]"}, "scale_h=2.0f, scale_w=3.0f"},
-                 {{"Tensor[(1, 3, 4, 2), float32]"},
-                  "scale_h=2.0f, scale_w=1.5f, layout=\"NHWC\", method=\"bilinear\", "
-                  "align_corners=True"}};
-  registry.add(op);
-
-  op.name = "nn.dilate";
-  op.doc = "Puts a value between the elements: they become strides apart.";
-  op.args = {{"data", "The input."}};
-  op.attrs = &DilateAttrs::static_info();
-  op.support_level = 10;
-  op.relation = dilate_type;
-  op.compute = compute_rule([](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<DilateAttrs>();
-    TirTensor x = ctx.inputs[0];
-    PrimExpr between = tir::cast(x->dtype, imm_float(DType::Float(64), a.dilation_value));
-    return tir::compute("T_dilate", ctx.outputs[0].shape, [&](const Indices& i) {
-      Indices at = i;
-      PrimExpr is_element = boolean(true);
-      for (size_t d = 0; d < i.size(); ++d) {
-        if (a.strides[d] == 1) continue;
-        at[d] = floor_div(i[d], index(a.strides[d]));
-        is_element = logical_and(is_element, eq(floor_mod(i[d], index(a.strides[d])), index(0)));
-      }
-      return select(is_element, x(at), between);
-    });
-  });
-  op.examples = {{{"Tensor[(3, 4), float32]"}, "strides=[2, 3], dilation_value=-1.0f"}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Spatial>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.depth_to_space",
+          .doc = "Spreads blocks of channels over squares of pixels.",
+          .args = {{"data", "The image, in `layout`."}},
+          .attrs = &SubPixelAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = sub_pixel_type<false>,
+          .compute = sub_pixel_rule(false),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 8, 2, 3), float32]"}, "block_size=2"},
+                       {{"Tensor[(1, 2, 3, 12), float32]"},
+                        "block_size=2, layout=\"NHWC\", mode=\"CDR\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.space_to_depth",
+          .doc = "Collects squares of pixels into channels.",
+          .args = {{"data", "The image, in `layout`."}},
+          .attrs = &SubPixelAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = sub_pixel_type<true>,
+          .compute = sub_pixel_rule(true),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 2, 4, 6), float32]"}, "block_size=2"},
+                       {{"Tensor[(1, 4, 6, 3), float32]"},
+                        "block_size=2, layout=\"NHWC\", mode=\"CDR\""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.upsampling",
+          .doc = "An image enlarged by factors.",
+          .args = {{"data", "The image, in `layout`."}},
+          .attrs = &UpSamplingAttrs::static_info(),
+          .support_level = 2,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = upsampling_type,
+          .compute = compute_rule_multi(upsampling_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = upsampling_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 2, 3, 4), float32]"}, "scale_h=2.0f, scale_w=3.0f"},
+                       {{"Tensor[(1, 3, 4, 2), float32]"},
+                        "scale_h=2.0f, scale_w=1.5f, layout=\"NHWC\", method=\"bilinear\", "
+                        "align_corners=True"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.dilate",
+          .doc = "Puts a value between the elements: they become strides apart.",
+          .args = {{"data", "The input."}},
+          .attrs = &DilateAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::Injective,
+          .effect = Effect::Pure,
+          .relation = dilate_type,
+          .compute = compute_rule(dilate_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 4), float32]"}, "strides=[2, 3], dilation_value=-1.0f"}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ir/layout.h"
-#include "ops/attrs.h"
 #include "ops/common.h"
 
 namespace relay::ops {

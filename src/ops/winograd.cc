@@ -6,7 +6,8 @@
 // with the interpolation points 0, 1, -1, 2, -2.)
 #include <array>
 
-#include "ops/families.h"
+#include "ops/conv.h"
+#include "ops/rows.h"
 #include "ops/window.h"
 
 namespace relay::ops {
@@ -15,6 +16,17 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
+
+struct Conv2DWinogradAttrs : AttrsOf<Conv2DWinogradAttrs, ConvAttrs> {
+  int64_t tile_size = 4;
+  Conv2DWinogradAttrs() : AttrsOf(2, "NCHW", "OIHW") {}
+  static AttrsList describe() {
+    std::vector<Field> fields = conv_fields<Self>();
+    fields.insert(fields.begin(),
+                  attribute("tile_size", &Self::tile_size, "Sides of the squares of results: 4."));
+    return {"relay.attrs.Conv2DWinogradAttrs", std::move(fields)};
+  }
+};
 
 constexpr int64_t kTile = 4;  // sides of a square of results
 constexpr int64_t kKernel = 3;
@@ -65,6 +77,14 @@ bool check_dtype(RelationContext& ctx, const TensorTypeNode& t) {
                  "the transforms lose too much of this dtype", "float32 or float64",
                  t.dtype.to_string());
 }
+
+struct ConvWinogradWeightTransformAttrs : AttrsOf<ConvWinogradWeightTransformAttrs> {
+  int64_t tile_size = 4;
+  static AttrsList describe() {
+    return {"relay.attrs.ConvWinogradWeightTransformAttrs",
+            {attribute("tile_size", &Self::tile_size, "Sides of the squares of results: 4.")}};
+  }
+};
 
 Type weight_relation(RelationContext& ctx) {
   const TensorTypeNode* w = ctx.tensor(0);
@@ -241,38 +261,64 @@ double data_cost(const CallNode& c) {
   return 2.0 * kKernel * kKernel * static_cast<double>(channels.value_or(0)) * num_elements(c.type);
 }
 
+// Two products by the 6x3 matrix of the transform for each pair of channels.
+double weight_cost(const CallNode& c) {
+  constexpr double kSide = 6, kTaps = 3;
+  return 2 * (kSide * kTaps * kTaps + kSide * kSide * kTaps) / (kSide * kSide) *
+         num_elements(c.type);
+}
+
 }  // namespace
 
-void add_winograd(OpRegistry& registry) {
-  OpInfo op;
-  op.support_level = 10;
-  op.name = "nn.contrib_conv2d_winograd_weight_transform";
-  op.doc =
-      "The weight (O, I, 3, 3) of a convolution as "
-      "nn.contrib_conv2d_winograd_without_weight_transform "
-      "takes it: (6, 6, O, I).";
-  op.args = {{"weight", "The kernel, in the layout OIHW."}};
-  op.attrs = &ConvWinogradWeightTransformAttrs::static_info();
-  op.fusion = FusionClass::OutEWiseFusable;
-  op.relation = weight_relation;
-  op.compute = compute_rule(weight_compute);
-  op.examples = {{{"Tensor[(3, 2, 3, 3), float32]"}, "tile_size=4"}};
-  registry.add(op);
-
-  op.name = "nn.contrib_conv2d_winograd_without_weight_transform";
-  op.doc =
-      "Convolution with a 3x3 kernel that is transformed already, by minimal filtering: a quarter "
-      "of the products; float32 results differ from nn.conv2d's by about 1e-5 of their size.";
-  op.args = {{"data", "The input, in data_layout."},
-             {"weight", "The transformed kernel: (6, 6, O, I), or panels (6, 6, O/b, I, b)."}};
-  op.attrs = &Conv2DWinogradAttrs::static_info();
-  op.relation = data_relation;
-  op.compute = compute_rule(data_compute);
-  op.cost = data_cost;
-  op.precision = Precision::Never;
-  op.examples = {{{"Tensor[(1, 2, 7, 6), float32]", "Tensor[(6, 6, 3, 2), float32]"},
-                  "tile_size=4, padding=[1, 1]"}};
-  registry.add(op);
+template <>
+std::span<const OpInfo> rows_of<Family::Winograd>() {
+  static const OpInfo rows[] = {
+      {
+          .name = "nn.contrib_conv2d_winograd_weight_transform",
+          .doc = "The weight (O, I, 3, 3) of a convolution as "
+                 "nn.contrib_conv2d_winograd_without_weight_transform "
+                 "takes it: (6, 6, O, I).",
+          .args = {{"weight", "The kernel, in the layout OIHW."}},
+          .attrs = &ConvWinogradWeightTransformAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = weight_relation,
+          .compute = compute_rule(weight_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = weight_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(3, 2, 3, 3), float32]"}, "tile_size=4"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "nn.contrib_conv2d_winograd_without_weight_transform",
+          .doc = "Convolution with a 3x3 kernel that is transformed already, by minimal filtering: "
+                 "a quarter "
+                 "of the products; float32 results differ from nn.conv2d's by about 1e-5 of their "
+                 "size.",
+          .args = {{"data", "The input, in data_layout."},
+                   {"weight",
+                    "The transformed kernel: (6, 6, O, I), or panels (6, 6, O/b, I, b)."}},
+          .attrs = &Conv2DWinogradAttrs::static_info(),
+          .support_level = 10,
+          .fusion = FusionClass::OutEWiseFusable,
+          .effect = Effect::Pure,
+          .relation = data_relation,
+          .compute = compute_rule(data_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = data_cost,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(1, 2, 7, 6), float32]", "Tensor[(6, 6, 3, 2), float32]"},
+                        "tile_size=4, padding=[1, 1]"}},
+          .expected = Absent::ByNumPy,
+      },
+  };
+  return rows;
 }
 
 }  // namespace relay::ops

@@ -230,8 +230,8 @@ class Fuser {
   void keep_joins() {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const CallNode& call = *nodes_[i].call;
-      MemoryRule memory = as<OpNode>(call.op)->row->memory;
-      auto* parts = memory == nullptr ? nullptr : as<TupleNode>(call.args[0]);
+      const Column<MemoryRule>& memory = as<OpNode>(call.op)->row->memory;
+      auto* parts = memory ? as<TupleNode>(call.args[0]) : nullptr;
       auto* type = as<TensorTypeNode>(call.type);
       if (parts == nullptr || type == nullptr || !type->const_shape() ||
           memory(call) != Memory::Joined) {

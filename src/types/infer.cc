@@ -168,7 +168,7 @@ Type Inference::value_type(const ExprNode& user, const Expr& child, const Type& 
 Type Inference::value_type(const Node& user, const Span& span, const Expr& child,
                            const Type& wanted) {
   if (auto* op = as<OpNode>(child)) {
-    Pending p{span, op->row, default_attrs(*op->row), nullptr, {}, unifier_.hole(span)};
+    Pending p{span, op->row.get(), default_attrs(*op->row), nullptr, {}, unifier_.hole(span)};
     for (size_t i = 0; i < op->row->args.size(); ++i) p.args.push_back(unifier_.hole(span));
     Type instance = func_type(p.args, p.result);
     value_uses_[&user].push_back({op, instance, {}, span});

@@ -439,11 +439,7 @@ TEST(Evaluator, can_be_cancelled) {
 // test.positive(x): x, if it is positive.
 void register_positive() {
   if (OpRegistry::global().find("test.positive")) return;
-  OpInfo op;
-  op.name = "test.positive";
-  op.args = {{"x", "An int32."}};
-  op.relation = [](RelationContext& ctx) -> Type { return ctx.arg(0); };
-  op.compute = compute_rule([](const ComputeContext& ctx) {
+  auto positive = [](const ComputeContext& ctx) {
     return tir::imperative(
         "y", ctx.inputs[0]->dtype, {}, {ctx.inputs[0]},
         [](const std::vector<tir::Buffer>& in, const tir::Buffer& out) {
@@ -452,8 +448,23 @@ void register_positive() {
                                       RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, "not positive"),
                            tir::store(out, {}, x)});
         });
+  };
+  OpRegistry::global().add({
+      .name = "test.positive",
+      .doc = "The argument, which must be positive.",
+      .args = {{"x", "An int32."}},
+      .fusion = FusionClass::Opaque,
+      .effect = Effect::Pure,
+      .relation = [](RelationContext& ctx) -> Type { return ctx.arg(0); },
+      .compute = compute_rule(positive),
+      .layout = Absent::AxesAsWritten,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Follow,
+      .cost = Absent::NoArithmetic,
+      .gradient = Absent::NotDifferentiable,
+      .examples = {{.args = {"int32"}, .attrs = "", .inputs = {{3}}, .results = {{3}}}},
+      .expected = "its sentence",
   });
-  OpRegistry::global().add(std::move(op));
 }
 
 TEST(Evaluator, kernels_that_fail_say_where) {

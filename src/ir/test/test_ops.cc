@@ -5,17 +5,14 @@
 namespace relay::test {
 namespace {
 
-struct TestAttrs : AttrsNode {
+struct TestAttrs : AttrsOf<TestAttrs> {
   int64_t level = 1;
   std::string name;
   std::vector<int64_t> list;
-  TestAttrs() : AttrsNode(static_info()) {}
-  static const NodeInfo& static_info() {
-    static const NodeInfo info =
-        describe_attrs<TestAttrs>("relay.attrs.TestAttrs", {attribute("level", &TestAttrs::level),
-                                                            attribute("list", &TestAttrs::list),
-                                                            attribute("name", &TestAttrs::name)});
-    return info;
+  static AttrsList describe() {
+    return {"relay.attrs.TestAttrs",
+            {attribute("level", &Self::level), attribute("list", &Self::list),
+             attribute("name", &Self::name)}};
   }
 };
 
@@ -24,26 +21,28 @@ Type first(RelationContext& ctx) {
   return t == nullptr ? nullptr : Type(t);
 }
 
+// A row with what the tests of `ir` read: they compute nothing.
+OpInfo row_of(std::string name, std::vector<ArgInfo> args, AttrsInfo attrs = nullptr) {
+  return {.name = std::move(name),
+          .doc = "An operator of the tests.",
+          .args = std::move(args),
+          .attrs = std::move(attrs),
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = first};
+}
+
 }  // namespace
 
 void register_test_ops() {
-  OpRegistry& ops = OpRegistry::global();
-  if (ops.find("test.id")) return;
-  OpInfo id;
-  id.name = "test.id";
-  id.args = {{"x", "Any tensor."}};
-  id.relation = first;
-  ops.add(id);
-  id.name = "test.attrs";
-  id.attrs = &TestAttrs::static_info();
-  ops.add(id);
-  OpInfo pair;
-  pair.args = {{"x", "Any tensor."}, {"y", "Any tensor."}};
-  pair.relation = first;
-  for (const char* name : {"test.pair", "add", "subtract", "multiply"}) {
-    pair.name = name;
-    ops.add(pair);
-  }
+  if (OpRegistry::global().find("test.id")) return;
+  const std::vector<ArgInfo> x{{"x", "Any tensor."}},
+      both{{"x", "Any tensor."}, {"y", "Any tensor."}};
+  static const OpInfo rows[] = {
+      row_of("test.id", x),      row_of("test.attrs", x, &TestAttrs::static_info()),
+      row_of("test.pair", both), row_of("add", both),
+      row_of("subtract", both),  row_of("multiply", both)};
+  OpRegistry::global().install(rows);
 }
 
 }  // namespace relay::test

@@ -188,11 +188,13 @@ Expr ExprReader::operator_or_constructor() {
     return r_.build([&] { return call(c->second, {}, nullptr, r_.span(first_)); });
   }
   if (Op op = OpRegistry::global().find(first_.text)) return op;
+  std::vector<Op> ops;  // another thread may take an operator away
   r_.unknown(codes::text_unknown_operator, first_,
              "there is no operator or constructor '" + std::string(first_.text) + "'", [&] {
                std::vector<std::string_view> known;
                for (const auto& [name, made] : r_.constructors) known.push_back(name);
-               for (const Op& op : OpRegistry::global().all()) known.push_back(op->name);
+               ops = OpRegistry::global().all();
+               for (const Op& op : ops) known.push_back(op->name);
                return known;
              });
   return Reader::stand_in();

@@ -128,13 +128,9 @@ std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<ti
   auto* op = as<OpNode>(call.op);
   RELAY_CHECK(op != nullptr && call.type);
   if (op->row->compute == nullptr) {
-    std::string why;
-    for (const auto& [column, reason] : op->row->absent) {
-      if (column == "compute") why = std::string(reason);
-    }
     throw UserError(Diagnostic(codes::lower_unsupported, call.span,
                                "operator " + op->name + " cannot be compiled by itself")
-                        .help(why));
+                        .help(std::string(to_string(op->row->compute.reason()))));
   }
   ComputeContext ctx = context_of(call, inputs);
   auto outputs = flatten_tensor_types(call.type);
