@@ -32,12 +32,17 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Example:
-    """One call that works: argument types and attributes as text, the range of the values."""
+    """One call that works: argument types and attributes as text, the range of the values.
+
+    Where values matter, `inputs` holds them, and `results` what they give: a list for each tensor.
+    """
 
     args: list[str]
     attrs: str
     low: float
     high: float
+    inputs: list[list[float]]
+    results: list[list[float]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Operator:
     attrs: list[Attribute]
     examples: list[Example]
     support_level: int
+    # Where the results of the examples are from; None: tests hold a formula instead.
+    source: str | None
 
     @property
     def node(self) -> _core.Op:
@@ -65,7 +72,7 @@ def list_op_names() -> list[str]:
 @functools.cache
 def get(name: str) -> Operator:
     """Returns what the registry knows about an operator; RelayError E0105 for an unknown name."""
-    name, doc, args, attrs, examples, level = _core.op_row(name)
+    name, doc, args, attrs, examples, level, source = _core.op_row(name)
     return Operator(
         name,
         doc,
@@ -73,6 +80,7 @@ def get(name: str) -> Operator:
         [Attribute(*row) for row in attrs],
         [Example(*row) for row in examples],
         level,
+        source,
     )
 
 

@@ -147,10 +147,12 @@ nb::object op_row(const OpInfo& row) {
   }
   nb::list examples;
   for (const OpExample& e : row.examples) {
-    examples.append(nb::make_tuple(e.args, e.attrs, e.low, e.high));
+    examples.append(nb::make_tuple(e.args, e.attrs, e.low, e.high, e.inputs, e.results));
   }
+  nb::object source = nb::none();
+  if (row.expected) source = nb::cast(row.expected.get());
   return nb::make_tuple(std::string(row.name), std::string(row.doc), args, attrs, examples,
-                        row.support_level);
+                        row.support_level, source);
 }
 
 void bind_exprs(nb::module_& m) {

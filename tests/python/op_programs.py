@@ -47,11 +47,21 @@ def tensor_texts(arg: str) -> list[str]:
     return re.findall(r"Tensor\[\([^)]*\), *\w+\]|\b(?:float|int|uint|bool|bfloat)\d*\b(?!\])", arg)
 
 
-def example_value(text: str, low: float, high: float, rng: np.random.Generator) -> np.ndarray:
-    """Returns random values of a tensor type between `low` and `high`."""
+def stored_value(text: str, values: Sequence[float]) -> np.ndarray:
+    """Returns the values of a tensor type, in row-major order."""
+    shape, dtype = shape_and_dtype(text)
+    return np.array(values).astype(relay_dtype(dtype)).reshape(shape)
+
+
+def shape_and_dtype(text: str) -> tuple[list[int], str]:
     found = re.fullmatch(r"Tensor\[\(([^)]*)\), *(\w+)\]", text)
     shape = [int(d) for d in found[1].split(",") if d.strip()] if found else []
-    dtype = found[2] if found else text
+    return shape, found[2] if found else text
+
+
+def example_value(text: str, low: float, high: float, rng: np.random.Generator) -> np.ndarray:
+    """Returns random values of a tensor type between `low` and `high`."""
+    shape, dtype = shape_and_dtype(text)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.startswith(("int", "uint")):

@@ -12,6 +12,7 @@ import op_programs
 import oracles
 import pytest
 from hypothesis import strategies as st
+from op_oracles import MEETINGS, depth_to_space, stable_order
 from test_property_ops import SHAPES, SIDES, check, values
 
 import relay
@@ -59,21 +60,11 @@ def few_values(seed, shape, dtype):
     return x.astype(dtype)
 
 
-def order_of(x, axis, ascending):
-    """Stable argsort with NaN last in both directions."""
-    if ascending:
-        return np.argsort(x, axis=axis, kind="stable")
-    if x.dtype.kind == "f":
-        # The negated values keep the order of ties, and NaN stays last.
-        return np.argsort(-x, axis=axis, kind="stable")
-    return np.argsort(-x.astype(np.int64), axis=axis, kind="stable")
-
-
 @hypothesis.given(place=shape_and_axis(), dtype=DTYPES, ascending=st.booleans(), seed=SEEDS)
 def test_argsort_and_sort(place, dtype, ascending, seed):
     shape, axis, written = place
     x = few_values(seed, shape, dtype)
-    order = order_of(x, axis, ascending)
+    order = stable_order(x, axis, ascending)
     attrs = f"axis={written}, is_ascend={ascending}"
     agree("argsort", [x], attrs, [order.astype("int32")])
     agree("argsort", [x], attrs + ', dtype="int64"', [order])
@@ -87,7 +78,7 @@ def test_topk(place, dtype, ascending, data, seed):
     shape, axis, written = place
     x = few_values(seed, shape, dtype)
     k = data.draw(st.integers(0, shape[axis]))
-    order = order_of(x, axis, ascending)
+    order = stable_order(x, axis, ascending)
     if k > 0:
         order = np.take(order, np.arange(k), axis)
     found = np.take_along_axis(x, order, axis)
@@ -157,16 +148,7 @@ def test_scan_widens_and_takes_empty():
         agree("cumsum", [np.zeros(shape, "float32")], "axis=0", [np.zeros(shape, "float32")])
 
 
-REDUCTIONS = {
-    "update": lambda old, new: new,
-    "add": lambda old, new: old + new,
-    "mul": lambda old, new: old * new,
-    "min": np.minimum,
-    "max": np.maximum,
-}
-
-
-@pytest.mark.parametrize("reduction", [*REDUCTIONS, "mean"])
+@pytest.mark.parametrize("reduction", [*MEETINGS, "mean"])
 @hypothesis.given(place=shape_and_axis(), dtype=DTYPES, data=st.data(), seed=SEEDS)
 def test_scatter_elements(reduction, place, dtype, data, seed):
     shape, axis, written = place
@@ -182,7 +164,7 @@ def test_scatter_elements(reduction, place, dtype, data, seed):
         at = list(i)
         at[axis] = indices[i]
         at = tuple(at)
-        want[at] = REDUCTIONS["add" if reduction == "mean" else reduction](want[at], updates[i])
+        want[at] = MEETINGS["add" if reduction == "mean" else reduction](want[at], updates[i])
         counts[at] += 1
     if reduction == "mean":
         want = want / counts if dtype == "float32" else want // counts
@@ -190,7 +172,7 @@ def test_scatter_elements(reduction, place, dtype, data, seed):
     agree("scatter_elements", [x, indices, updates], attrs, [want.astype(dtype)])
 
 
-@pytest.mark.parametrize("mode", REDUCTIONS)
+@pytest.mark.parametrize("mode", MEETINGS)
 @hypothesis.given(shape=LINES, dtype=DTYPES, data=st.data(), seed=SEEDS)
 def test_scatter_nd(mode, shape, dtype, data, seed):
     hypothesis.assume(0 < math.prod(shape) <= 4096)
@@ -205,7 +187,7 @@ def test_scatter_nd(mode, shape, dtype, data, seed):
     want = x.astype(np.float64) if dtype == "float32" else x.copy()
     for i in itertools.product(*map(range, vectors)):
         at = tuple(indices[(slice(None), *i)])
-        want[at] = REDUCTIONS[mode](want[at], updates[i])
+        want[at] = MEETINGS[mode](want[at], updates[i])
     agree("scatter_nd", [x, indices, updates], f'mode="{mode}"', [want.astype(dtype)])
 
 
@@ -347,16 +329,6 @@ def test_collapse_sum(data, shape, dtype, seed):
     want = want.astype(dtype).reshape(target)
     agree("collapse_sum_like", [x, np.zeros(target, dtype)], "", [want], tolerance=1e-4)
     agree("collapse_sum_to", [x], f"shape=[{', '.join(map(str, target))}]", [want], tolerance=1e-4)
-
-
-def depth_to_space(x, block, inside):
-    n, c, h, w = x.shape
-    c //= block * block
-    if inside:
-        parts = x.reshape(n, c, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
-    else:
-        parts = x.reshape(n, block, block, c, h, w).transpose(0, 3, 4, 1, 5, 2)
-    return parts.reshape(n, c, h * block, w * block)
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CDR"])

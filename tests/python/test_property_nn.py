@@ -13,6 +13,16 @@ import op_programs
 import oracles
 import pytest
 from hypothesis import strategies as st
+from op_oracles import (
+    ROUNDINGS,
+    convolution,
+    moments,
+    padded,
+    position,
+    resize_matrix,
+    transposed_convolution,
+    winograd_weight,
+)
 
 LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "OIDHW", "IODHW")}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -31,35 +41,6 @@ def check(op: str, inputs, attrs: str, want: np.ndarray, tolerance: float = 1e-4
     text = op_programs.call_text(op, types, attrs)
     for got in op_programs.run_both(text, inputs):
         oracles.assert_agree(got, [np.asarray(want, inputs[0].dtype)], text, tolerance, floor=0.1)
-
-
-def padded(x: np.ndarray, begins, ends, value: float = 0.0) -> np.ndarray:
-    widths = [(0, 0), (0, 0), *zip(begins, ends, strict=True)]
-    return np.pad(x.astype(np.float64), widths, constant_values=value)
-
-
-def convolution(x, w, strides, dilation, groups) -> np.ndarray:
-    """Returns the convolution of data that has its border already."""
-    kernel = w.shape[2:]
-    sizes = [
-        (n - (k - 1) * d - 1) // s + 1
-        for n, k, d, s in zip(x.shape[2:], kernel, dilation, strides, strict=True)
-    ]
-    out = np.zeros((x.shape[0], w.shape[0], *sizes))
-    per_in, per_out = x.shape[1] // groups, w.shape[0] // groups
-    for at in itertools.product(*map(range, sizes)):
-        window = x[(slice(None), slice(None), *(
-            slice(a * s, a * s + (k - 1) * d + 1, d)
-            for a, s, k, d in zip(at, strides, kernel, dilation, strict=True)
-        ))]  # fmt: skip
-        for g in range(groups):
-            part = window[:, g * per_in : (g + 1) * per_in]
-            weight = w[g * per_out : (g + 1) * per_out].astype(np.float64)
-            axes = list(range(1, part.ndim))
-            out[(slice(None), slice(g * per_out, (g + 1) * per_out), *at)] = np.tensordot(
-                part, weight, (axes, axes)
-            )
-    return out
 
 
 @st.composite
@@ -91,12 +72,6 @@ def test_convolution(dims, data, seed):
     check(f"nn.conv{dims}d", [x, w], attrs, want)
 
 
-def winograd_weight(w: np.ndarray) -> np.ndarray:
-    """Returns G w G^T of each 3x3 kernel: (6, 6, O, I)."""
-    g = np.array([[6, 0, 0], [-4, -4, -4], [-4, 4, -4], [1, 2, 4], [1, -2, 4], [0, 0, 24]]) / 24
-    return np.einsum("ar,oirs,bs->aboi", g, w.astype(np.float64), g)
-
-
 @hypothesis.given(data=st.data(), seed=SEEDS)
 def test_convolution_by_minimal_filtering(data, seed):
     inputs, outputs = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 6))
@@ -106,7 +81,7 @@ def test_convolution_by_minimal_filtering(data, seed):
     ]
     x = uniform(seed, (data.draw(st.integers(1, 2)), inputs, *sizes))
     w = uniform(seed + 1, (outputs, inputs, 3, 3))
-    transformed = winograd_weight(w)
+    transformed = winograd_weight(None, w)
     check("nn.contrib_conv2d_winograd_weight_transform", [w], "tile_size=4", transformed)
     want = convolution(padded(x, begins, ends), w, [1, 1], [1, 1], 1)
     op = "nn.contrib_conv2d_winograd_without_weight_transform"
@@ -132,16 +107,7 @@ def test_transposed_convolution(dims, data, seed):
     hypothesis.assume(all(n > b + e for n, b, e in zip(whole, begins, ends, strict=True)))
     x = uniform(seed, (1, groups * per_in, *sizes))
     w = uniform(seed + 1, (groups * per_in, per_out, *kernel))
-    out = np.zeros((1, groups * per_out, *whole))
-    for at in itertools.product(*map(range, sizes)):
-        for k in itertools.product(*map(range, kernel)):
-            place = tuple(
-                a * s + b * d for a, s, b, d in zip(at, strides, k, dilation, strict=True)
-            )
-            for g in range(groups):
-                inputs = x[(0, slice(g * per_in, (g + 1) * per_in), *at)].astype(np.float64)
-                weight = w[(slice(g * per_in, (g + 1) * per_in), slice(None), *k)]
-                out[(0, slice(g * per_out, (g + 1) * per_out), *place)] += inputs @ weight
+    out = transposed_convolution(x, w, strides, dilation, groups, extra)
     cut = tuple(slice(b, n - e) for b, e, n in zip(begins, ends, whole, strict=True))
     attrs = (
         f"strides={numbers(strides)}, padding={numbers(begins + ends)}, groups={groups}, "
@@ -234,12 +200,6 @@ def test_power_of_integers_is_exact(dtype):
     )
 
 
-def moments(x: np.ndarray, axes) -> np.ndarray:
-    wide = x.astype(np.float64)
-    centred = wide - wide.mean(axes, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(axes, keepdims=True) + 1e-5)
-
-
 @pytest.mark.parametrize("op", ["layer", "instance", "group"])
 @hypothesis.given(data=st.data(), seed=SEEDS)
 def test_normalisation(op, data, seed):
@@ -316,47 +276,9 @@ def test_local_response_normalisation(data, seed):
     check("nn.lrn", [x], f"size={size}, axis={axis}, alpha=0.3f, bias=2f, beta=0.75f", want)
 
 
-# Resizing: an axis is a matrix of weights.
+# Resizing: an axis is a matrix of weights, which are exact.
 
-
-# Weights are exact, so that the border between two whole numbers is.
-
-
-HALF = fractions.Fraction(1, 2)
 ALPHA = fractions.Fraction(-3, 4)
-
-
-def cubic(distance: fractions.Fraction, a: fractions.Fraction) -> fractions.Fraction:
-    d = abs(distance)
-    if d <= 1:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
-    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a if d < 2 else fractions.Fraction(0)
-
-
-def position(mode: str, i: int, n: int, m: int) -> fractions.Fraction:
-    if mode == "align_corners":
-        return fractions.Fraction(i * (n - 1), m - 1) if m > 1 else fractions.Fraction(0)
-    if mode == "asymmetric":
-        return fractions.Fraction(i * n, m)
-    middle = (i + HALF) * fractions.Fraction(n, m)
-    if mode == "tf_half_pixel_for_nn":
-        return middle
-    return fractions.Fraction(0) if mode == "pytorch_half_pixel" and m == 1 else middle - HALF
-
-
-def resize_matrix(method: str, mode: str, n: int, m: int, exclude: bool) -> np.ndarray:
-    weights = np.full((m, n), fractions.Fraction(0))
-    for i in range(m):
-        p = position(mode, i, n, m)
-        low = math.floor(p)
-        if method == "linear":
-            taps = {low: 1 - (p - low), low + 1: p - low}
-        else:
-            taps = {k: cubic(p - k, ALPHA) for k in range(low - 1, low + 3)}
-        for k, w in taps.items():
-            if 0 <= k < n or not exclude:
-                weights[i, min(max(k, 0), n - 1)] += w
-    return weights / weights.sum(1, keepdims=True) if exclude else weights
 
 
 def resized(x: np.ndarray, target: list[int], data, method: str) -> tuple[np.ndarray, str]:
@@ -366,7 +288,8 @@ def resized(x: np.ndarray, target: list[int], data, method: str) -> tuple[np.nda
     ))  # fmt: skip
     exclude = method == "cubic" and data.draw(st.booleans())
     for axis, (n, m) in enumerate(zip(x.shape[2:], target, strict=True), 2):
-        matrix = resize_matrix(method, mode, n, m, exclude).astype(x.dtype)
+        places = [position(mode, i, n, m) for i in range(m)]
+        matrix = resize_matrix(method, places, n, ALPHA, exclude).astype(x.dtype)
         x = np.moveaxis(np.moveaxis(x, axis, -1) @ matrix.T, -1, axis)
     return x, (
         f'size={numbers(target)}, method="{method}", coordinate_transformation_mode="{mode}", '
@@ -398,29 +321,14 @@ def test_resize_of_whole_numbers_is_exact(dtype, method, data, seed):
     check("image.resize2d", [x], attrs, want, 0)
 
 
-ROUNDINGS = {
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round_prefer_floor": lambda p: math.ceil(p - HALF),
-    "round_prefer_ceil": lambda p: math.floor(p + HALF),
-}
-
-
-@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
 @hypothesis.given(n=st.integers(1, 40), m=st.integers(1, 60), seed=SEEDS)
 def test_resize_to_nearest_is_exact(rounding, n, m, seed):
     x = uniform(seed, (1, 1, n))
     for mode in ["half_pixel", "align_corners", "asymmetric"]:
         places = []
         for i in range(m):
-            exact = fractions.Fraction(0)
-            if mode == "align_corners":
-                exact = fractions.Fraction(i * (n - 1), m - 1) if m > 1 else exact
-            elif mode == "asymmetric":
-                exact = fractions.Fraction(i * n, m)
-            else:
-                exact = fractions.Fraction((2 * i + 1) * n, 2 * m) - HALF
-            at = ROUNDINGS[rounding](exact)
+            at = ROUNDINGS[rounding](position(mode, i, n, m))
             places.append(min(max(at, 0), n - 1))
         attrs = (
             f'size=[{m}], method="nearest_neighbor", rounding_method="{rounding}", '

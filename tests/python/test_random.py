@@ -3,37 +3,9 @@
 import numpy as np
 import oracles
 import pytest
+from op_oracles import MASK, threefry, words
 
 import relay
-
-MASK = 2**64 - 1
-ROTATIONS = ((14, 16), (52, 57), (23, 40), (5, 37), (25, 33), (46, 12), (58, 22), (32, 32))
-
-
-def threefry(key, counter):
-    """The paper's Threefry-4x64 with 20 rounds, in Python's integers."""
-    schedule = [*key, key[0] ^ key[1] ^ key[2] ^ key[3] ^ 0x1BD11BDAA9FC1A22]
-    x = [(c + k) & MASK for c, k in zip(counter, key, strict=True)]
-    for turn in range(20):
-        partners = (1, 3) if turn % 2 == 0 else (3, 1)
-        for a, b, by in zip((0, 2), partners, ROTATIONS[turn % 8], strict=True):
-            x[a] = (x[a] + x[b]) & MASK
-            x[b] = ((x[b] << by | x[b] >> (64 - by)) & MASK) ^ x[a]
-        if turn % 4 == 3:
-            n = turn // 4 + 1
-            x = [(x[i] + schedule[(n + i) % 5] + (n if i == 3 else 0)) & MASK for i in range(4)]
-    return x
-
-
-def words(key, count):
-    """What a key of ten words gives: blocks of the path with its end, and a counter."""
-    key = [int(k) for k in key]
-    first = key[6] << 64 | key[7]
-    out = []
-    for block in range(first, first + -(-count // 4)):
-        counter = [key[4] | key[8], key[5] | key[9], block >> 64, block & MASK]
-        out += threefry(key[:4], counter)
-    return np.array(out[:count], dtype="uint64")
 
 
 def run(build, *inputs, compiled=True):
