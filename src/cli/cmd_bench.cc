@@ -214,7 +214,7 @@ int run(const Options& o, const Given& given) {
     throw UsageError(
         Diagnostic(codes::driver_usage, {}, "MODEL is missing").help("or --compare REPORT REPORT"));
   }
-  refuse_existing(o.trace, o.force);
+  if (given.has("--trace")) refuse_existing(o.trace, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Ready ready = prepare(o.model, o.flags, o.function);
   const runtime::Function& f = ready.module.function(o.function);

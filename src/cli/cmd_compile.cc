@@ -26,6 +26,11 @@ std::string cache_line(const KernelCache& cache) {
 }
 
 int run(const Options& o) {
+  if (o.output == "-") {
+    throw UsageError(
+        Diagnostic(codes::driver_option, {}, "a compiled file is not written to standard output")
+            .help("give a name: --output model.so"));
+  }
   refuse_existing(o.output, o.force);
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);

@@ -29,7 +29,7 @@ int run(const Options& o) {
         differs = true;
       }
       if (o.check || (o.in_place && same)) continue;
-      write_text(o.in_place ? file : "", text, true);
+      write_text(o.in_place ? file : "-", text, true);
     } catch (const UserError& e) {
       problems.insert(problems.end(), e.diagnostics().begin(), e.diagnostics().end());
     }

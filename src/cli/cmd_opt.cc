@@ -12,7 +12,7 @@ namespace {
 struct Options {
   std::string file;
   std::string passes;
-  std::string output;
+  std::string output = "-";
   bool time_passes = false;
   bool print_after_all = false;
   bool types = false;
@@ -92,7 +92,7 @@ Command opt_command() {
        option("--passes PASS,...", o->passes,
               "Names of passes, separated by commas; without, the whole pipeline"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
-       option("-o,--output FILE", o->output, "Where to write the text; without, standard output"),
+       option("-o,--output FILE", o->output, "Where to write the text; -: standard output"),
        flag("--time-passes", o->time_passes, "Show how long each pass took"),
        flag("--print-after-all", o->print_after_all,
             "Show the program after every pass that changed it"),

@@ -153,11 +153,40 @@ std::string result_name(const Outcome& out, size_t i) {
                                                         : "output" + std::to_string(i);
 }
 
+// What stands where the folder for the outputs should be.
+void check_folder(const std::string& path) {
+  std::error_code error;
+  auto found = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(found) || std::filesystem::is_directory(found)) return;
+  throw UserError(Diagnostic(codes::artifact_io, {},
+                             "--output " + escape_for_terminal(path, 300) + " is not a folder")
+                      .help("outputs are written as one .npy file each into a folder"));
+}
+
+// All of them or none: no output has its name before all are written.
 void write_outputs(const Options& o, const Outcome& out, const std::vector<Tensor>& outputs) {
-  std::filesystem::create_directories(o.output);
-  auto path = [&](size_t i) { return o.output + "/" + file_name(result_name(out, i)); };
-  for (size_t i = 0; i < outputs.size(); ++i) refuse_existing(path(i), o.force);
-  for (size_t i = 0; i < outputs.size(); ++i) write_npy(path(i), outputs[i]);
+  std::error_code error;
+  std::filesystem::create_directories(o.output, error);
+  if (error) {
+    throw UserError(Diagnostic(codes::artifact_io, {},
+                               "the folder '" + escape_for_terminal(o.output, 300) +
+                                   "' cannot be made: " + error.message()));
+  }
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string name = file_name(result_name(out, i));
+    for (const std::string& other : paths) {
+      if (other == o.output + "/" + name) name = std::to_string(i) + "." + name;
+    }
+    paths.push_back(o.output + "/" + name);
+    refuse_existing(paths.back(), o.force);
+  }
+  std::vector<std::unique_ptr<runtime::TemporaryFile>> files;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    files.push_back(std::make_unique<runtime::TemporaryFile>(paths[i]));
+    write_npy(*files.back(), outputs[i]);
+  }
+  for (auto& file : files) file->rename_to_target(o.force);
 }
 
 void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool tensors,
@@ -220,6 +249,7 @@ int run(Options& o, const Given& given) {
     files.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     return true;
   });
+  if (given.has("--output")) check_folder(o.output);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   bool compiled = o.executor == "vm";
   Outcome out = compiled ? run_compiled(o, files) : run_evaluator(o, files);

@@ -16,7 +16,7 @@ struct Options {
   std::string file;
   std::string format = "text";
   std::string after;
-  std::string output;
+  std::string output = "-";
   bool tir = false;
   bool llvm = false;
   bool assembly = false;
@@ -121,27 +121,34 @@ int run(const Options& o, const Given& given) {
     const Pass& last = find_pass(o.after);
     auto pipeline = optimize_pipeline();
     if (std::find(pipeline.begin(), pipeline.end(), &last) == pipeline.end()) {
-      throw UserError(Diagnostic(codes::pass_unknown, {}, o.after + " is no pass of the pipeline")
-                          .help("relay opt --passes " + o.after + " runs it by itself"));
+      throw UserError(
+          Diagnostic(codes::pass_unknown, {}, o.after + " is not a pass of the pipeline")
+              .help("relay opt --passes " + o.after + " runs it by itself"));
     }
     StopAfter stop(o.after);
-    options.instruments.push_back(&stop);
-    mod = optimize(mod, options);
+    CompileOptions stopping = options;
+    stopping.instruments.push_back(&stop);
+    mod = optimize(mod, stopping);
   }
   if (o.format == "json") {
     out = json_of(mod);
   } else if (o.format == "dot") {
     out = graph_dot(mod);
   } else if (o.format == "html") {
-    CompiledModule compiled = compile(model.module, options);
-    out = graph_html(o.after.empty() ? compiled.optimized : mod, &compiled,
-                     o.file.substr(o.file.find_last_of('/') + 1));
+    std::string title = o.file.substr(o.file.find_last_of('/') + 1);
+    if (o.after.empty()) {
+      CompiledModule compiled = compile(model.module, options);
+      out = graph_html(compiled.optimized, &compiled, title);
+    } else {
+      // Kernels are those of the whole pipeline.
+      out = graph_html(mod, nullptr, title);
+    }
   } else {
     PrintOptions print;
     print.show_types = o.types;
     // The text of a large model is for people; its weights are left out unless it is written to a
     // file.
-    print.show_metadata = !o.output.empty();
+    print.show_metadata = o.output != "-";
     out = print_module(mod, print);
   }
   write_text(o.output, out, o.force);
@@ -160,7 +167,7 @@ Command show_command() {
            .choices({"text", "json", "dot", "html"}),
        option("--after PASS", o->after, "After this pass of the pipeline; without, as imported"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
-       option("-o,--output FILE", o->output, "Where to write; without, standard output"),
+       option("-o,--output FILE", o->output, "Where to write; -: standard output"),
        flag("--tir", o->tir, "The scheduled tensor IR of every kernel"),
        flag("--llvm", o->llvm, "LLVM IR"), flag("--asm", o->assembly, "Assembly"),
        flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),

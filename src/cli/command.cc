@@ -199,6 +199,10 @@ class Reader {
   void use(const Option& o, const std::string& text) {
     ++uses(o);
     if (!given_.has(o.name())) given_.add(o);
+    if (text.empty() && !o.is_flag()) {
+      problem("the value of " + o.name() + " is empty").expected(title_of(o));
+      return;
+    }
     if (store(o, text)) return;
     Diagnostic& d = problem("the value of " + o.name() + " is wrong");
     d.expected(expected_of(o)).found(quoted(text));

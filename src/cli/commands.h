@@ -63,9 +63,10 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
 LoadedModel read_model(const std::string& path, const CompileFlags& flags,
                        std::vector<std::string>& bound);
 
-// Writes `text` to `path`, or to stdout when the path is empty or "-". UserError E0703 when the
-// file exists and `force` is false.
+// Writes `text` to `path`, whole or not at all (runtime/temporary_file.h), or to stdout when the path is "-". UserError
+// E0703 when the file exists and `force` is false, E0611 when it is not a regular file or cannot be written.
 void write_text(const std::string& path, const std::string& text, bool force);
+// Throws what `write_text` would throw about what is there already, before anything is done.
 void refuse_existing(const std::string& path, bool force);
 
 }  // namespace relay::cli

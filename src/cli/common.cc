@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "runtime/temporary_file.h"
 
 namespace relay::cli {
 
@@ -100,24 +101,25 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
 }
 
 void refuse_existing(const std::string& path, bool force) {
-  if (force || path.empty() || path == "-" || !std::filesystem::exists(path)) return;
-  throw UserError(Diagnostic(codes::driver_output_exists, {}, "'" + path + "' exists already")
-                      .help("give another name, or --force to overwrite it"));
+  if (path == "-") return;
+  std::error_code ignored;
+  if (!force && std::filesystem::is_regular_file(std::filesystem::symlink_status(path, ignored))) {
+    throw UserError(Diagnostic(codes::driver_output_exists, {},
+                               "'" + escape_for_terminal(path, 300) + "' exists already")
+                        .help("give another name, or --force to overwrite it"));
+  }
+  runtime::TemporaryFile::check_target(path, force);
 }
 
 void write_text(const std::string& path, const std::string& text, bool force) {
-  if (path.empty() || path == "-") {
+  if (path == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return;
   }
   refuse_existing(path, force);
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.flush();
-  if (!out) {
-    throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
-                               "the file cannot be written"));
-  }
+  runtime::TemporaryFile file(path);
+  file.write(text.data(), text.size());
+  file.rename_to_target(force);
 }
 
 }  // namespace relay::cli

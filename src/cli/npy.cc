@@ -50,7 +50,7 @@ Tensor read_npy(const std::string& path) {
   if (!in) bad(path, "the file cannot be opened");
   unsigned char head[12] = {};
   in.read(reinterpret_cast<char*>(head), 10);
-  if (!in || std::memcmp(head, "\x93NUMPY", 6) != 0) bad(path, "the file is no .npy file");
+  if (!in || std::memcmp(head, "\x93NUMPY", 6) != 0) bad(path, "the file is not a .npy file");
   size_t length = head[8] | head[9] << 8;
   if (head[6] >= 2) {
     in.read(reinterpret_cast<char*>(head + 10), 2);
@@ -100,7 +100,7 @@ Tensor read_npy(const std::string& path) {
   return out;
 }
 
-void write_npy(const std::string& path, const Tensor& t) {
+void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
   DType d = t.dtype();
   std::string descr = (d.bytes() == 1 ? "|" : "<") +
                       std::string(d.is_bool()          ? "b"
@@ -113,22 +113,13 @@ void write_npy(const std::string& path, const Tensor& t) {
   header += "), }";
   while ((header.size() + 11) % 64 != 0) header += ' ';
   header += '\n';
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  const unsigned char head[10] = {0x93,
-                                  'N',
-                                  'U',
-                                  'M',
-                                  'P',
-                                  'Y',
-                                  1,
-                                  0,
-                                  static_cast<unsigned char>(header.size() & 255),
-                                  static_cast<unsigned char>(header.size() >> 8)};
-  out.write(reinterpret_cast<const char*>(head), 10);
-  out << header;
-  out.write(t.data<char>(), static_cast<std::streamsize>(t.byte_size()));
-  out.flush();
-  if (!out) bad(path, "the file cannot be written");
+  std::string head = "\x93NUMPY\x01";
+  head += '\0';
+  head += static_cast<char>(header.size() & 255);
+  head += static_cast<char>(header.size() >> 8);
+  file.write(head.data(), head.size());
+  file.write(header.data(), header.size());
+  file.write(t.data(), t.byte_size());
 }
 
 }  // namespace relay::cli

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/core/tensor.h"
+#include "runtime/temporary_file.h"
 
 namespace relay::cli {
 
@@ -11,6 +12,6 @@ namespace relay::cli {
 // (objects, structures, big-endian numbers). Fortran order is converted.
 runtime::Tensor read_npy(const std::string& path);
 // bfloat16 is written as uint16 bits.
-void write_npy(const std::string& path, const runtime::Tensor& tensor);
+void write_npy(runtime::TemporaryFile& file, const runtime::Tensor& tensor);
 
 }  // namespace relay::cli

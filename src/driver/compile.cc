@@ -1,5 +1,6 @@
 #include "driver/compile.h"
 
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -111,6 +112,21 @@ std::string without_folder(std::string origin, const std::string& source) {
   return origin;
 }
 
+// The stages behind the passes read a program in the form that these make.
+void refuse_without_needed_passes(const CompileOptions& options) {
+  constexpr std::array<std::pair<std::string_view, const char*>, 2> kNeeded{{
+      {"FuseOps", "it puts every operator call into the function of a kernel"},
+      {"ToANormalForm", "it gives every value the name by which bytecode knows it"},
+  }};
+  for (const auto& [pass, what] : kNeeded) {
+    if (!options.disabled_pass.contains(pass)) continue;
+    throw UserError(
+        Diagnostic(codes::pass_needed, {},
+                   "pass " + std::string(pass) + " cannot be skipped: " + what)
+            .help("optimisation level 0 runs the passes that are needed and few others"));
+  }
+}
+
 // Provenance and kernels, for `relay show` and profiles; the same for the same input.
 std::string make_metadata(const CompiledModule& compiled, const CompileOptions& options) {
   nlohmann::ordered_json root;
@@ -214,6 +230,7 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
 
 CompiledModule compile(const Module& mod, const CompileOptions& options) {
   initialize();
+  refuse_without_needed_passes(options);
   CompiledModule out;
   Phases phases(options, out.phases);
   Target target = resolve_target(options);

@@ -21,16 +21,66 @@ namespace {
                  "cannot write '" + escape_for_terminal(path, 300) + "': " + std::strerror(error)));
 }
 
+[[noreturn]] void refuse(const std::string& path, const std::string& what, const char* help) {
+  throw UserError(
+      Diagnostic(codes::artifact_io, {}, "'" + escape_for_terminal(path, 300) + "' " + what)
+          .help(help));
+}
+
+// What stands where a file is to be written; empty for a regular file.
+const char* kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  if (S_ISDIR(mode)) return "is a folder";
+  if (S_ISLNK(mode)) return "is a symbolic link";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "is a device";
+  return S_ISFIFO(mode) ? "is a named pipe" : "is a socket";
+}
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.find_last_of('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+// The name under which the kernel knows an open file without a name.
+std::string descriptor_path(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
 }  // namespace
 
+void TemporaryFile::check_target(const std::string& target, bool overwrite) {
+  struct stat found {};
+  if (lstat(target.c_str(), &found) != 0) return;
+  const char* kind = kind_of(found.st_mode);
+  if (*kind != '\0') {
+    refuse(target, kind, "only a regular file is overwritten; give the name of one, or a new name");
+  }
+  if (!overwrite) {
+    refuse(target, "exists already", "choose another name, or ask for it to be overwritten");
+  }
+}
+
 TemporaryFile::TemporaryFile(const std::string& target) : target_(target) {
+#ifdef O_TMPFILE
+  fd_ = open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd_ >= 0 && access(descriptor_path(fd_).c_str(), F_OK) == 0) return;
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+#endif
+  open_named();
+}
+
+std::string TemporaryFile::next_name() const {
   static std::atomic<uint32_t> counter{0};
+  return target_ + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter++);
+}
+
+void TemporaryFile::open_named() {
   for (int attempt = 0; attempt < 100 && fd_ < 0; ++attempt) {
-    path_ = target + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter++);
+    path_ = next_name();
     fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ < 0 && errno != EEXIST) break;
   }
-  if (fd_ < 0) cannot_write(target, errno);
+  if (fd_ >= 0) return;
+  path_.clear();
+  cannot_write(target_, errno);
 }
 
 TemporaryFile::~TemporaryFile() {
@@ -49,25 +99,36 @@ void TemporaryFile::write(const void* data, size_t size) {
   }
 }
 
+void TemporaryFile::link_to(const std::string& path) {
+  std::string from = path_.empty() ? descriptor_path(fd_) : path_;
+  if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
+  int error = errno;
+  // It fails when the target exists, also when that has appeared just now.
+  check_target(path, false);
+  if (path_.empty()) cannot_write(target_, error);
+  // Some file systems have no hard links.
+  if (rename(path_.c_str(), path.c_str()) != 0) cannot_write(target_, errno);
+  path_.clear();
+}
+
 void TemporaryFile::rename_to_target(bool overwrite) {
-  if (close(std::exchange(fd_, -1)) != 0) cannot_write(target_, errno);
-  if (overwrite) {
-    if (rename(path_.c_str(), target_.c_str()) != 0) cannot_write(target_, errno);
-    path_.clear();
-  } else if (link(path_.c_str(), target_.c_str()) != 0) {
-    // A hard link fails when the target exists, also when it has appeared just now.
-    if (errno == EEXIST) exists();
-    // Some file systems have no hard links.
-    if (access(target_.c_str(), F_OK) == 0) exists();
+  check_target(target_, overwrite);
+  struct stat found {};
+  bool replaces = overwrite && lstat(target_.c_str(), &found) == 0;
+  if (replaces && fchmod(fd_, found.st_mode & 07777) != 0) cannot_write(target_, errno);
+  if (!replaces) {
+    link_to(target_);
+  } else {
+    if (path_.empty()) {
+      // Only a name can be renamed onto another.
+      std::string name = next_name();
+      link_to(name);
+      path_ = name;
+    }
     if (rename(path_.c_str(), target_.c_str()) != 0) cannot_write(target_, errno);
     path_.clear();
   }
-}
-
-void TemporaryFile::exists() const {
-  throw UserError(Diagnostic(codes::artifact_io, {},
-                             "'" + escape_for_terminal(target_, 300) + "' exists already")
-                      .help("choose another name, or ask for it to be overwritten"));
+  if (close(std::exchange(fd_, -1)) != 0) cannot_write(target_, errno);
 }
 
 }  // namespace relay::runtime

@@ -10,8 +10,11 @@
 
 namespace relay::runtime {
 
-// Written beside the target under a name of its own, "TARGET.tmp" with numbers, and removed unless
-// it is renamed into place. Throws UserError E0611.
+// A file without a name in the target's folder until it is whole, so that nothing is left of it whatever becomes of the
+// process; where the file system has no such files, one called "TARGET.tmp" with numbers, which is removed unless it is
+// renamed into place. Takes the place of nothing, or, where that is asked for, of a regular file, and then keeps its
+// permissions: never of a folder, device, pipe or socket, and never of a symbolic link, which is refused and not
+// followed. Throws UserError E0611.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& target);
@@ -19,15 +22,20 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
+  // Throws when a file could not take the place of what `target` is now.
+  static void check_target(const std::string& target, bool overwrite);
+
   void write(const void* data, size_t size);
   // Without `overwrite`, a target that exists is an error.
   void rename_to_target(bool overwrite);
 
  private:
-  [[noreturn]] void exists() const;
+  void open_named();
+  std::string next_name() const;
+  void link_to(const std::string& path);
 
   std::string target_;
-  std::string path_;
+  std::string path_;  // empty: the file has no name
   int fd_ = -1;
 };
 

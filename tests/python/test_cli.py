@@ -51,6 +51,8 @@ def test_help_and_version():
         (("run", "a.relay", "--opt-level"), ["--opt-level needs a value"]),
         (("run", "a.relay", "--target", "--json"), ["--target needs a value"]),
         (("run", "a.relay", "--target=a", "--target=b"), ["--target is given twice"]),
+        (("bench", "a.relay", "--trace", ""), ["the value of --trace is empty"]),
+        (("run", ""), ["the value of MODEL is empty"]),
         (("run", "a.relay", "--json=yes"), ["--json takes no value", "'yes'"]),
         (("run", "a.relay", "b.relay"), ["unexpected argument 'b.relay'", "no more than MODEL"]),
         (("run", "a.relay", "--executor", "vmm"), ["--executor", "vm, eval", "did you mean vm?"]),
@@ -156,7 +158,7 @@ def test_output_that_nobody_gets_is_an_error(files, args):
             ["bash", "-c", command], cwd=files, capture_output=True, text=True, timeout=60
         )
         assert done.returncode == 1, done
-        assert "error[E0705]: standard output cannot be written: " in done.stderr
+        assert "error[E0705]: standard output cannot be written" in done.stderr
 
 
 def test_silence_in_a_pipe(files, tmp_path):
