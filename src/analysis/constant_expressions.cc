@@ -1,9 +1,28 @@
 #include "analysis/constant_expressions.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "analysis/purity.h"
 #include "node/walk.h"
 
 namespace relay {
+namespace {
+
+bool is_finite(const Tensor& t) {
+  if (!t.dtype().is_floating()) return true;
+  int64_t n = t.num_elements();
+  if (t.dtype().is_float(32)) {
+    auto* from = t.data<float>();
+    return std::all_of(from, from + n, [](float v) { return std::isfinite(v); });
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(t.get_as_double(i))) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 bool ConstantExpressions::contains(const Expr& e) {
   if (const bool* known = known_.find(e.get())) return *known;
@@ -23,6 +42,18 @@ bool ConstantExpressions::contains(const Expr& e) {
       },
       family::expr);
   return known_[e.get()];
+}
+
+bool ConstantExpressions::contains_finite(const Expr& e) {
+  if (!contains(e)) return false;
+  bool finite = true;
+  post_order_if(
+      e, [&](const Node&) { return finite; },
+      [&](const Node& n) {
+        if (auto* c = as<ConstantNode>(&n)) finite = finite && is_finite(c->data);
+      },
+      family::expr);
+  return finite;
 }
 
 }  // namespace relay

@@ -11,6 +11,10 @@ namespace relay {
 class ConstantExpressions {
  public:
   bool contains(const Expr& e);
+  // Whether it contains `e`, and every constant that `e` is made of holds finite numbers only. A
+  // sum that is computed in another way than it is written, with factors that add up to zero, is
+  // the same for these; an infinity would become NaN where it does not belong.
+  bool contains_finite(const Expr& e);
 
  private:
   NodeMap<bool> known_;

@@ -93,7 +93,7 @@ class SpreadOut {
   Expr run() {
     auto data = static_shape(c_.args[0]), weight = static_shape(c_.args[1]);
     auto out = static_shape(Expr(&c_));
-    if (!data || !weight || !out || !constants_.contains(c_.args[1]) ||
+    if (!data || !weight || !out || !constants_.contains_finite(c_.args[1]) ||
         text_attr(c_, "data_layout") != "N" + space_ + "C" || int_attr(c_, "groups") != 1 ||
         ints_attr(c_, "dilation") != Ints(space_.size(), 1) ||
         std::find(data->begin(), data->end(), 0) != data->end()) {

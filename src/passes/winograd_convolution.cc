@@ -36,7 +36,7 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
   int64_t outputs = axis('O'), inputs = axis('I');
   if (axis('H') != 3 || axis('W') != 3 ||
       !minimal_filtering_pays((*out)[0], (*out)[1], (*out)[2], inputs, outputs, lanes) ||
-      !constants.contains(c.args[1])) {
+      !constants.contains_finite(c.args[1])) {
     return nullptr;
   }
   Expr kernel = c.args[1];

@@ -34,7 +34,7 @@ Tensor filled(const Ints& shape, float step) {
 }
 
 // A transposed convolution by constant weights.
-Module program(const Case& c) {
+Module program(const Case& c, float step = 0.7f) {
   size_t dims = c.data.size() - 2;
   std::string layout = dims == 1 ? "NWC" : dims == 2 ? "NHWC" : "NDHWC";
   Module mod = parse("def @main(%x: " + type_text(c.data) + ", %w: " + type_text(c.weight) +
@@ -42,7 +42,7 @@ Module program(const Case& c) {
                      "d_transpose(%x, %w, data_layout=\"" + layout + "\", " + c.attrs + ")\n}\n");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     NodeRef body =
-        substitute(f->body, {{f->params[1].get(), constant(filled(c.weight, 0.7f))}}, family::expr);
+        substitute(f->body, {{f->params[1].get(), constant(filled(c.weight, step))}}, family::expr);
     return function({f->params[0]}, Expr::unchecked(body), f->ret_type);
   });
 }
@@ -152,6 +152,11 @@ TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
     Module mod = program(c);
     EXPECT_TRUE(apply(kSubPixelConvolution, mod, context()) == mod) << c.attrs;
   }
+  // Weights that are not finite: what is NaN is for the operator's definition to say.
+  Case even{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2]"};
+  Module finite = program(even), infinite = program(even, INFINITY);
+  EXPECT_FALSE(apply(kSubPixelConvolution, finite, context()) == finite);
+  EXPECT_TRUE(apply(kSubPixelConvolution, infinite, context()) == infinite);
 }
 
 }  // namespace

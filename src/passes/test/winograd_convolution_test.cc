@@ -1,5 +1,7 @@
 #include "passes/winograd_convolution.h"
 
+#include <cmath>
+
 #include "node/walk.h"
 #include "passes/test/pass_test.h"
 
@@ -21,15 +23,16 @@ std::string type_text(const Ints& shape, const std::string& dtype) {
   return "Tensor[" + out + "), " + dtype + "]";
 }
 
-// A convolution by constant weights, channels last.
-Module program(const Case& c) {
+// A convolution by constant weights, all of them zero but the first, channels last.
+Module program(const Case& c, float first = 0) {
   Module mod = parse("def @main(%x: " + type_text(c.data, c.dtype) +
                      ", %w: " + type_text(c.weight, c.dtype) +
                      ") {\n  nn.conv2d(%x, %w, data_layout=\"NHWC\", " + c.attrs + ")\n}\n");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     auto dtype = as<TensorTypeNode>(f->params[1]->type)->dtype;
-    Expr weight = constant(Tensor::zeros(dtype, c.weight));
-    NodeRef body = substitute(f->body, {{f->params[1].get(), weight}}, family::expr);
+    Tensor weight = Tensor::zeros(dtype, c.weight);
+    if (dtype.is_float(32)) weight.data<float>()[0] = first;
+    NodeRef body = substitute(f->body, {{f->params[1].get(), constant(weight)}}, family::expr);
     return function({f->params[0]}, Expr::unchecked(body), f->ret_type);
   });
 }
@@ -76,6 +79,9 @@ TEST(winograd_convolution, leaves_what_it_cannot_do_or_does_not_pay) {
     Module mod = program(c);
     EXPECT_TRUE(apply(kWinogradConvolution, mod, context()) == mod) << c.attrs;
   }
+  // A weight that is infinite: differences of it would be NaN in a whole square.
+  Module infinite = program({}, INFINITY);
+  EXPECT_TRUE(apply(kWinogradConvolution, infinite, context()) == infinite);
   // Weights that are no constant, sizes that are not known.
   expect_unchanged(
       kWinogradConvolution,
