@@ -218,7 +218,7 @@ int run(const Options& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Ready ready = prepare(o.model, o.flags, o.function);
   const runtime::Function& f = ready.module.function(o.function);
-  std::vector<Tensor> inputs = make_inputs(f, {}, o.seed);
+  std::vector<Tensor> inputs = make_inputs(f, {}, ready.inputs, o.seed);
   std::vector<Tensor> outputs = ready.module.run(o.function, inputs);
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;

@@ -71,8 +71,8 @@ double seconds_since(Clock::time_point start) {
 using Files = std::vector<std::pair<std::string, std::string>>;
 
 std::vector<runtime::Value> input_values(const runtime::Function& f, const Files& files,
-                                         const Options& o) {
-  std::vector<Tensor> inputs = make_inputs(f, files, o.seed);
+                                         const ModelOptions& shapes, const Options& o) {
+  std::vector<Tensor> inputs = make_inputs(f, files, shapes, o.seed);
   return {inputs.begin(), inputs.end()};
 }
 
@@ -97,7 +97,7 @@ Outcome run_evaluator(const Options& o, const Files& files) {
   out.given = files.size();
   Evaluator evaluator(model.module);
   auto start = Clock::now();
-  out.value = evaluator.call(o.function, input_values(out.signature, files, o));
+  out.value = evaluator.call(o.function, input_values(out.signature, files, {}, o));
   out.seconds = seconds_since(start);
   out.text = result_text(model.module, o.function, out.value,
                          [&](int32_t tag) { return evaluator.closure_name(tag); });
@@ -112,7 +112,7 @@ Outcome run_compiled(const Options& o, const Files& files) {
   out.target = ready.target;
   out.bound = ready.bound;
   out.threads = ready.module.num_threads();
-  std::vector<runtime::Value> inputs = input_values(out.signature, files, o);
+  std::vector<runtime::Value> inputs = input_values(out.signature, files, ready.inputs, o);
   out.value = ready.module.run_values(o.function, inputs);
   std::vector<Tensor> outputs;
   bool tensors = runtime::flatten_tensors(out.value, outputs);

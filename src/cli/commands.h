@@ -52,6 +52,7 @@ struct Ready {
   Module source;                   // the program as written; null for an artifact
   std::string target;              // the target's description
   std::vector<std::string> bound;  // named dimensions that were set to 1
+  ModelOptions inputs;             // shapes and dtypes that --input gives
   double compile_seconds = 0;      // 0 for an artifact
   double load_seconds = 0;
   std::vector<Phase> phases;  // of the compilation; none for an artifact, as are the passes

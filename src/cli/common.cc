@@ -4,6 +4,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
 #include "runtime/temporary_file.h"
@@ -73,7 +74,10 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   if (is_artifact(path)) {
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
-    return {module, nullptr, "", {}, 0, seconds(start), {}, {}};
+    ModelOptions inputs;
+    for (const std::string& text : flags.inputs) parse_input_option(text, inputs);
+    check_shapes(module.function(function), inputs);
+    return {module, nullptr, "", {}, inputs, 0, seconds(start), {}, {}};
   }
   std::vector<std::string> bound;
   auto start = Clock::now();
@@ -96,7 +100,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   start = Clock::now();
   runtime::Module module = compiled.load(load);
   compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
-  return {module,          model.module,   compiled.target, bound,
+  return {module,          model.module,   compiled.target, bound,          {},
           compile_seconds, seconds(start), compiled.phases, compiled.passes};
 }
 

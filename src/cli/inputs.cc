@@ -16,14 +16,22 @@ using runtime::Tensor;
 
 namespace {
 
-Tensor invent(const runtime::Slot& slot, std::mt19937_64& random) {
-  if (!slot.is_tensor || !slot.tensor.is_static()) {
+Tensor invent(const runtime::Slot& slot, const ModelOptions& given, std::mt19937_64& random) {
+  std::vector<int64_t> shape = slot.tensor.shape;
+  if (auto it = given.shapes.find(slot.name); it != given.shapes.end()) {
+    for (size_t i = 0; i < std::min(shape.size(), it->second.size()); ++i) {
+      if (shape[i] < 0) shape[i] = it->second[i];
+    }
+  }
+  bool open = std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 0; });
+  if (!slot.is_tensor || open) {
     throw UserError(Diagnostic(codes::driver_option, {},
                                "no value can be invented for input '" + slot.name + "'")
                         .found(slot.type_string())
-                        .help("give it: --input " + slot.name + "=FILE.npy"));
+                        .help("give its value, --input " + slot.name +
+                              "=FILE.npy, or its sizes, --input " + slot.name + "=SHAPE"));
   }
-  Tensor t = Tensor::empty(slot.tensor.dtype, slot.tensor.shape);
+  Tensor t = Tensor::empty(slot.tensor.dtype, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     if (t.dtype().is_floating()) {
       // Box and Muller by hand: the standard distributions differ between libraries.
@@ -39,9 +47,47 @@ Tensor invent(const runtime::Slot& slot, std::mt19937_64& random) {
 
 }  // namespace
 
+void check_shapes(const runtime::Function& function, const ModelOptions& given) {
+  std::vector<std::string_view> names;
+  std::string known;
+  for (const runtime::Slot& s : function.params) {
+    names.push_back(s.name);
+    known += (known.empty() ? "" : ", ") + s.name;
+  }
+  auto slot_of = [&](const std::string& name) -> const runtime::Slot& {
+    auto at = std::find(names.begin(), names.end(), name);
+    if (at != names.end()) return function.params[static_cast<size_t>(at - names.begin())];
+    throw UserError(Diagnostic(codes::frontend_input, {},
+                               "input '" + escape_for_terminal(name, 200) + "' does not exist")
+                        .expected(known.empty() ? "no inputs" : known)
+                        .help(suggest(name, names)));
+  };
+  auto wrong = [](const runtime::Slot& slot, const char* why, std::string found) {
+    throw UserError(Diagnostic(codes::frontend_input, {},
+                               "input '" + escape_for_terminal(slot.name, 200) + "' " + why)
+                        .expected(slot.type_string())
+                        .found(std::move(found)));
+  };
+  for (const auto& [name, shape] : given.shapes) {
+    const runtime::Slot& slot = slot_of(name);
+    std::string found = runtime::shape_to_string(shape);
+    if (!slot.is_tensor) wrong(slot, "has no shape to give", found);
+    if (slot.tensor.shape.size() != shape.size()) wrong(slot, "has another rank", found);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t fixed = slot.tensor.shape[i];
+      if (fixed >= 0 && shape[i] >= 0 && fixed != shape[i]) wrong(slot, "has other sizes", found);
+    }
+  }
+  for (const auto& [name, dtype] : given.dtypes) {
+    const runtime::Slot& slot = slot_of(name);
+    if (!slot.is_tensor || !(slot.tensor.dtype == dtype))
+      wrong(slot, "has another dtype", dtype.to_string());
+  }
+}
+
 std::vector<Tensor> make_inputs(const runtime::Function& function,
                                 const std::vector<std::pair<std::string, std::string>>& files,
-                                uint64_t seed) {
+                                const ModelOptions& shapes, uint64_t seed) {
   std::vector<std::string_view> names;
   for (const runtime::Slot& s : function.params) names.push_back(s.name);
   for (const auto& [name, file] : files) {
@@ -59,7 +105,7 @@ std::vector<Tensor> make_inputs(const runtime::Function& function,
     for (const auto& [name, file] : files) {
       if (name == slot.name) t = read_npy(file);
     }
-    out.push_back(t ? t : invent(slot, random));
+    out.push_back(t ? t : invent(slot, shapes, random));
   }
   return out;
 }

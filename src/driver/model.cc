@@ -1,13 +1,16 @@
 #include "driver/model.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
+#include <unordered_map>
 
 #include "base/diagnostic_codes.h"
 #include "driver/compile.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/op.h"
 #include "ir/text/text.h"
 #include "ir/type_params.h"
 #include "node/walk.h"
@@ -62,19 +65,80 @@ LoadedModel load_text(const std::string& path) {
   return out;
 }
 
-// @main with its named dimensions replaced by a size.
-Module bind_symbols(const Module& mod, int64_t size, std::vector<std::string>* bound) {
+// An error about what is given for an input of a program.
+[[noreturn]] void input_error(const std::string& name, const std::string& why, std::string expected,
+                              std::string found, std::string help = {}) {
+  throw UserError(
+      Diagnostic(codes::frontend_input, {}, "input '" + escape_for_terminal(name, 200) + "' " + why)
+          .expected(std::move(expected))
+          .found(std::move(found))
+          .help(std::move(help)));
+}
+
+// What the shapes of inputs say of the named dimensions of @main.
+std::unordered_map<const Node*, int64_t> sizes_given(const Function& main,
+                                                     const ModelOptions& options) {
+  std::vector<std::string_view> names;
+  for (const Var& p : main->params) names.push_back(p->name_hint);
+  std::string known;
+  for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
+  auto type_of = [&](const std::string& name) -> const Type& {
+    auto at = std::find(names.begin(), names.end(), name);
+    if (at == names.end()) {
+      input_error(name, "does not exist", known.empty() ? "no inputs" : known, "",
+                  suggest(name, names));
+    }
+    const Type& type = main->params[static_cast<size_t>(at - names.begin())]->type;
+    auto* tensor = as<TensorTypeNode>(type);
+    if (tensor == nullptr || tensor->shape_var) {
+      input_error(name, "has no shape to give", to_string(type), "");
+    }
+    return type;
+  };
+  std::unordered_map<const Node*, int64_t> sizes;
+  for (const auto& [name, shape] : options.shapes) {
+    const Type& declared = type_of(name);
+    auto* type = as<TensorTypeNode>(declared);
+    std::string found = runtime::shape_to_string(shape);
+    if (type->shape.size() != shape.size())
+      input_error(name, "has another rank", to_string(declared), found);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] < 0) continue;
+      auto size = as_const(type->shape[i]);
+      if (auto* named = as<DimVarNode>(type->shape[i])) {
+        size = sizes.try_emplace(named->var.get(), shape[i]).first->second;
+      }
+      if (size && *size != shape[i]) {
+        input_error(name, "has another size in dimension " + std::to_string(i),
+                    std::to_string(*size), found);
+      }
+    }
+  }
+  for (const auto& [name, dtype] : options.dtypes) {
+    const Type& declared = type_of(name);
+    auto* type = as<TensorTypeNode>(declared);
+    if (!(type->dtype == dtype))
+      input_error(name, "has another dtype", to_string(declared), dtype.to_string());
+  }
+  return sizes;
+}
+// @main with named dimensions replaced by the sizes that the options give them.
+Module bind_symbols(const Module& mod, const ModelOptions& options) {
   Function main = mod->find("main");
-  if (!main || main->type_params.empty()) return mod;
+  if (!main) return mod;
+  std::unordered_map<const Node*, int64_t> given = sizes_given(main, options);
   TypeParams sizes;
   std::vector<TypeVar> kept;
   for (const TypeVar& v : main->type_params) {
-    if (v->kind != Kind::Dim) {
+    auto known = given.find(v.get());
+    if (v->kind != Kind::Dim || (known == given.end() && options.bind_symbols_to == 0)) {
       kept.push_back(v);
       continue;
     }
-    sizes[v.get()] = dim(size);
-    if (bound != nullptr) bound->push_back(v->name_hint);
+    sizes[v.get()] = dim(known == given.end() ? options.bind_symbols_to : known->second);
+    if (known == given.end() && options.bound_symbols != nullptr) {
+      options.bound_symbols->push_back(v->name_hint);
+    }
   }
   if (sizes.empty()) return mod;
   // Variables carry their types in annotations, expressions deduce theirs again.
@@ -141,9 +205,13 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     out.source_name = path;
     out.source_hash = imported.source_hash;
   }
-  if (options.bind_symbols_to > 0) {
-    out.module = bind_symbols(out.module, options.bind_symbols_to, options.bound_symbols);
+  // The importer of models has checked what is given against what it found there, and used it.
+  ModelOptions left = options;
+  if (out.format == "onnx") {
+    left.shapes.clear();
+    left.dtypes.clear();
   }
+  out.module = bind_symbols(out.module, left);
   return out;
 }
 
@@ -171,7 +239,7 @@ void parse_input_option(const std::string& text, ModelOptions& options) {
     char* end = nullptr;
     errno = 0;
     long long v = std::strtoll(number.c_str(), &end, 10);
-    if (*end != '\0' || errno != 0 || v < -1) bad("'" + number + "' is no dimension");
+    if (*end != '\0' || errno != 0 || v < -1) bad("'" + number + "' is not a dimension");
     dims.push_back(v);
     number.clear();
   };

@@ -213,6 +213,62 @@ def test_wrong_options(here, args, code):
     fails(code, "compile", here / "model.onnx", "-o", here / "out.so", *args)
 
 
+OPEN = """#[version = "0.0.5"]
+def @main[n: Dim](%x: Tensor[(n, 3), float32], %y: Tensor[(n,), float32], %k: int64) {
+  (nn.relu(%x), exp(%y), abs(%k))
+}
+"""
+
+
+@pytest.mark.parametrize("file", ["open.relay", "open.so"])
+@pytest.mark.parametrize(
+    ("given", "code", "mentions"),
+    [
+        ("x=hello", "E0702", ["'hello'"]),
+        ("z=4,3", "E0510", ["'z' does not exist", "x, y, k"]),
+        ("x=4", "E0510", ["'x' has another rank", "(4,)"]),
+        ("x=4,4", "E0510", ["'x'", "size", "(4, 4)"]),
+        ("x=4,3:int32", "E0510", ["'x' has another dtype", "int32"]),
+        ("k=5", "E0510", ["'k' has another rank"]),
+    ],
+)
+def test_what_is_given_for_an_input_is_checked(here, file, given, code, mentions):
+    (here / "open.relay").write_text(OPEN)
+    if file == "open.so":
+        relay("compile", here / "open.relay", "-o", here / "open.so")
+    for command in ("run", "bench", "explain"):
+        fails(code, command, here / file, "--input", given, mentions=mentions)
+    if file == "open.relay":
+        for command in ("check", "opt", "show"):
+            fails(code, command, here / file, "--input", given, mentions=mentions)
+        fails(code, "compile", here / file, "-o", here / "out.so", "--input", given)
+
+
+@pytest.mark.parametrize("file", ["open.relay", "open.so"])
+def test_shapes_are_used_for_every_kind_of_file(here, file):
+    (here / "open.relay").write_text(OPEN)
+    relay("compile", here / "open.relay", "-o", here / "open.so")
+    given = ("--input", "x=4,3", "--input", "y=4:float32")
+    assert "(4, 3)" in relay("run", here / file, *given).stdout
+    relay("bench", here / file, "--repeat=1", *given)
+    wrong = relay("run", here / file, "--input", "x=4,3", "--input", "y=5", check=False)
+    assert wrong.returncode == 1 and ("E0510" in wrong.stderr or "E0603" in wrong.stderr)
+
+
+def test_a_shape_given_to_compile_is_that_of_the_program(here):
+    (here / "open.relay").write_text(OPEN)
+    relay("compile", here / "open.relay", "-o", here / "f.so", "--input", "x=4,3")
+    shown = relay("show", here / "f.so").stdout
+    assert "x: Tensor[(4, 3), float32]" in shown and "y: Tensor[(4,), float32]" in shown
+
+
+@pytest.mark.parametrize("option", ["--target=foo", "--opt-level=1", "--disable-pass=Foo"])
+@pytest.mark.parametrize("command", ["run", "bench", "explain", "show"])
+def test_options_of_compilation_are_refused_for_what_is_compiled(artifact, command, option):
+    name = option.split("=")[0]
+    fails("E0702", command, artifact, option, mentions=(f"{name} does not apply to a compiled",))
+
+
 def test_output_that_cannot_be_written(here):
     fails("E0611", "compile", here / "model.onnx", "-o", here / "no" / "such" / "folder.so")
 
