@@ -31,7 +31,7 @@
 extern "C" {
 #endif
 
-#define RELAY_C_API_VERSION 1
+#define RELAY_C_API_VERSION 2
 
 typedef enum relay_status {
   RELAY_OK = 0,
@@ -48,13 +48,23 @@ typedef enum relay_dtype_code {
   RELAY_BOOL = 4 /* 8 bits, 0 or 1 */
 } relay_dtype_code;
 
+/* Kinds of devices whose memory the CPU can read, with DLPack's numbers. */
+typedef enum relay_device_type {
+  RELAY_CPU = 1,
+  RELAY_CUDA_HOST = 3, /* pinned for CUDA */
+  RELAY_ROCM_HOST = 11 /* pinned for ROCm */
+} relay_device_type;
+
 /* A tensor's type. `shape` has `rank` entries and belongs to whoever filled in the structure; an
- * entry of -1, in the type of a parameter or result only, is known at run time. */
+ * entry of -1, in the type of a parameter or result only, is known at run time. A device of zeros
+ * is the CPU. */
 typedef struct relay_tensor_type {
   int32_t dtype_code; /* a relay_dtype_code */
   int32_t dtype_bits;
   int32_t rank;
   const int64_t* shape;
+  int32_t device_type; /* a relay_device_type */
+  int32_t device_id;
 } relay_tensor_type;
 
 /* A tensor: contiguous, row-major, in the memory of the CPU. */

@@ -13,14 +13,15 @@ from relay.transform import PassContext
 class Slot:
     """A parameter or result of a compiled function.
 
-    A dimension of `shape` is a size, the name of a symbolic one, or None; `shape` and `dtype` are
-    None for anything but a tensor.
+    A dimension of `shape` is a size, the name of a symbolic one, or None; `shape`, `dtype` and
+    `device` ("cpu") are None for anything but a tensor.
     """
 
     name: str
     type: str
     shape: tuple[int | str | None, ...] | None
     dtype: str | None
+    device: str | None
 
 
 class Executable:

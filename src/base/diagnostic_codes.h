@@ -78,6 +78,7 @@ inline constexpr DiagnosticCode artifact_io{"E0611",
                                             "artifact cannot be read, or file not written"};
 inline constexpr DiagnosticCode run_no_function{"E0612", "no such function"};
 inline constexpr DiagnosticCode bytecode_invalid{"E0613", "invalid bytecode"};
+inline constexpr DiagnosticCode artifact_changed{"E0614", "artifact overwritten while in use"};
 inline constexpr DiagnosticCode run_time_limit{"E0615", "a run exceeds its time limit"};
 
 // E07xx: driver, options and command line.

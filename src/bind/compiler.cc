@@ -6,7 +6,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <filesystem>
 #include <memory>
 #include <mutex>
 
@@ -220,13 +219,14 @@ nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args
   }));
 }
 
-// (name, type, shape, dtype) of each parameter or result; shape and dtype are None for a
+// (name, type, shape, dtype, device) of each parameter or result; the last three are None for a
 // non-tensor.
 nb::list describe(const std::vector<runtime::Slot>& slots) {
   nb::list out;
   for (const runtime::Slot& slot : slots) {
     nb::object shape = nb::none();
     nb::object dtype = nb::none();
+    nb::object device = nb::none();
     if (slot.is_tensor) {
       nb::list dims;
       for (size_t i = 0; i < slot.tensor.shape.size(); ++i) {
@@ -241,8 +241,9 @@ nb::list describe(const std::vector<runtime::Slot>& slots) {
       }
       shape = nb::tuple(dims);
       dtype = nb::cast(slot.tensor.dtype.to_string());
+      device = nb::cast(slot.tensor.device.to_string());
     }
-    out.append(nb::make_tuple(slot.name, slot.type_string(), shape, dtype));
+    out.append(nb::make_tuple(slot.name, slot.type_string(), shape, dtype, device));
   }
   return out;
 }
@@ -250,14 +251,7 @@ nb::list describe(const std::vector<runtime::Slot>& slots) {
 void export_library(const Executable& exe, const std::string& path, bool overwrite) {
   nb::gil_scoped_release release;
   if (exe.compiled) return exe.compiled->write(path, overwrite);
-  std::error_code failed;
-  auto how = overwrite ? std::filesystem::copy_options::overwrite_existing
-                       : std::filesystem::copy_options::none;
-  std::filesystem::copy_file(exe.path, path, how, failed);
-  if (failed) {
-    throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
-                               "the artifact cannot be written: " + failed.message()));
-  }
+  exe.module.copy_artifact(exe.path, path, overwrite);
 }
 
 // `always`: whatever the context says; otherwise a pass that it leaves out changes nothing.

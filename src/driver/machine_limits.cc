@@ -22,6 +22,7 @@ constexpr int kRounds = 5;
 
 int native_lanes() { return static_cast<int>(Target::native().vector_bits / 32); }
 
+// Of kernels that cannot fail: there is no error word.
 relay_kernel_context serial_context() {
   relay_kernel_context ctx{};
   ctx.abi_version = RELAY_KERNEL_ABI_VERSION;

@@ -3,43 +3,52 @@
 //   +-----------------------+ 0
 //   | ELF shared object     |  kernels; exports `relay_artifact_descriptor`
 //   +-----------------------+ page-aligned
-//   | constants             |  each 64-byte aligned; mapped at load, never copied
+//   | constants             |  each 64-byte aligned
 //   +-----------------------+
-//   | index                 |  architecture, features, compiler version, table of constants
+//   | index                 |  architecture, compiler version, id, features, table of constants
 //   | program               |  bytecode (write_program)
 //   | metadata              |  JSON text: provenance, kernel table with reasons
 //   | footer                |  fixed size: magic, version, sections with checksums
 //   +-----------------------+ end of file
 //
-// All numbers are little-endian. The dynamic loader ignores what follows the ELF image. Equal
-// contents give equal bytes: gaps are zero and nothing depends on time, addresses or paths.
+// All numbers are little-endian. Equal contents give equal bytes: gaps are zero and nothing depends
+// on time, addresses or paths.
+//
+// The id is a digest of the code, the constants, the index, the bytecode and the metadata, made
+// when the artifact is written. It stands in the index and, inside the code, in the descriptor. So
+// what runs is known by its content: after loading, the id in the mapped image is compared with the
+// file's, and what is loaded while the same content is loaded already shares its code and
+// constants.
 //
 // The metadata is for people and tools; running does not read it. Its keys: "compiler" (version),
 // "target", "options" (object), "source" (object: name, hash), "kernels" (array in the order of the
 // kernel table: name, nodes, flops, bytes, fusion and schedule with their reasons).
 //
-// Loading reads and checks everything but the constants (a few megabytes, milliseconds) before the
-// ELF image is mapped executable: magic, version, section bounds and order, checksums, CPU,
-// bytecode. The constants are mapped; their checksum is verified as well when they are small (below
-// 128 MB, about 15 ms) or when asked for, so that a large model loads in the time of its code.
+// Loading reads and checks everything but the constants (a few megabytes, milliseconds) before any
+// code is mapped: magic, version, section bounds and order, checksums, gaps, CPU, bytecode. Small
+// constants are read into memory. Large ones are mapped, so that processes share them; they are
+// checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
+// same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// The file is used through one opened descriptor, so what has been checked is what is loaded. As
-// with any shared library, a file in use must be replaced by a rename and not be overwritten or
-// truncated; write_artifact_file does that.
+// Versions: the last two formats load, from version 6 on; older ones are refused with the version
+// of Relay that wrote them, which stands at the same place in all of them. The footer keeps its
+// form.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/checksum.h"
+#include "runtime/core/kernel_abi.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 5;
+inline constexpr uint32_t kArtifactVersion = 6;
+inline constexpr uint32_t kOldestArtifactVersion = 6;
 
 // What an artifact is for and by whom it was made.
 struct ArtifactInfo {
@@ -49,7 +58,7 @@ struct ArtifactInfo {
 };
 
 struct ArtifactContents {
-  std::string_view elf;
+  std::string_view elf;              // with an id of zeros
   const Program* program = nullptr;  // with its constants
   std::string_view metadata;         // JSON text
   ArtifactInfo info;
@@ -63,18 +72,78 @@ std::string write_artifact(const ArtifactContents& contents);
 void write_artifact_file(const ArtifactContents& contents, const std::string& path,
                          bool overwrite = false);
 
+// "9f86d081884c7d65..."
+std::string to_string(const Digest& id);
+
+// A file whose constants are mapped. Nothing keeps a file from being overwritten in place; a
+// mapping then shows the new bytes, or, where the file became shorter, memory that ends the
+// process. Every run asks before and after whether the file is as it was, so that no run's results
+// are made of two files; only a file cut short in the middle of a run is not survived. To replace a
+// file in use by a rename, as write_artifact_file does, is always safe.
+class ConstantFile {
+ public:
+  // What tells that a file was written to.
+  struct Written {
+    int64_t size = 0;
+    int64_t seconds = 0, nanoseconds = 0;  // of the modification
+
+    // A size of -1 when the system does not tell.
+    static Written now(int fd);
+    friend bool operator==(const Written&, const Written&) = default;
+  };
+
+  // The section of the file that holds the constants, and their checksum; `written` is from before
+  // anything was read.
+  ConstantFile(int fd, uint64_t offset, uint64_t size, uint64_t checksum, Written written);
+  ~ConstantFile();
+  ConstantFile(const ConstantFile&) = delete;
+  ConstantFile& operator=(const ConstantFile&) = delete;
+
+  void* memory() const { return memory_; }
+  // Whether the constants are what they were. Asks for the time of modification only, as long as it
+  // stays the same; else reads them again.
+  bool unchanged() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  void* memory_ = nullptr;
+};
+
 // An opened, checked artifact. Nothing of it has been executed.
 class Artifact {
  public:
-  // `fd` stays owned by the caller and open as long as the artifact is used; `name` is for
-  // messages. Errors: UserError E0608 to E0611, E0613.
-  static Artifact read(int fd, const std::string& name, bool verify_constants);
+  // Reads all but the constants and checks it. `fd` stays owned by the caller and open until the
+  // constants are there; `name` is for messages. Errors: UserError E0608, E0609, E0611; E0610 when
+  // `for_this_machine`.
+  static Artifact read(int fd, const std::string& name, bool for_this_machine = true);
+  // The same from memory, which stays as it is until the constants are there.
+  static Artifact from_bytes(std::string_view bytes, const std::string& name);
+  // Adds the constants to the program and verifies the program. `verify`: check the constants
+  // however many they are. Errors: UserError E0608, E0611, E0613.
+  void load_constants(bool verify);
 
   ArtifactInfo info;
-  Program program;  // verified; constants are read-only views of the file
+  Digest id;
+  Program program;  // constants are read-only
   std::string metadata;
-  uint64_t elf_bytes = 0;
+  std::string elf;
+  std::shared_ptr<const ConstantFile> constant_file;  // null when they are not mapped
+
+ private:
+  struct Source;
+  static Artifact read(Source source, bool for_this_machine);
+  std::shared_ptr<Source> source_;  // until the constants are there
 };
+
+// Verifies an artifact to its last bit, for any machine. Errors as above.
+Artifact check_artifact(const std::string& path);
+Artifact check_artifact(int fd, const std::string& name);
+
+// Compares what the artifact's code says of itself (null: nothing) with the artifact. UserError
+// E0608, E0609.
+void check_descriptor(const relay_artifact_descriptor_t* descriptor, size_t num_kernels,
+                      const Digest& id);
 
 // Opens a regular file for reading; UserError E0611 when it cannot be, or is something else.
 int open_artifact_file(const std::string& path);
@@ -91,6 +160,7 @@ enum SectionKind { kElf, kConstants, kIndex, kProgram, kMetadata, kSectionCount 
 inline constexpr const char* kSectionNames[kSectionCount] = {"code", "constants", "index",
                                                              "bytecode", "metadata"};
 
+// The same in all versions.
 struct Footer {
   uint32_t version;
   uint32_t footer_bytes;
@@ -105,7 +175,9 @@ inline constexpr char kMagic[9] = "RELAYART";
 inline constexpr uint64_t kPage = 4096;
 inline constexpr uint64_t kConstantAlignment = 64;
 inline constexpr uint64_t kMaxSmallSection = uint64_t{1} << 31;
-inline constexpr uint64_t kAlwaysVerifiedConstants = uint64_t{128} << 20;
+// Fewer bytes of constants are read (3 ms), more are mapped.
+inline constexpr uint64_t kReadConstants = uint64_t{16} << 20;
+inline constexpr uint64_t kAlwaysVerifiedConstants = uint64_t{64} << 20;
 
 }  // namespace artifact_format
 

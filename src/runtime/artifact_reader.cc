@@ -3,13 +3,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <mutex>
 
 #include "base/diagnostic_codes.h"
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
 #include "runtime/cpu.h"
+#include "runtime/elf_image.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/memory.h"
 #include "runtime/vm/verify.h"
 
 namespace relay::runtime {
@@ -18,27 +24,65 @@ using namespace artifact_format;
 
 namespace {
 
-// One opened file; everything but the constants is read, not mapped, so that a file which shrinks
-// meanwhile gives an error and not a signal.
+// Reads until all is there; the number of bytes that were, or -1 with errno.
+ssize_t read_at(int fd, char* data, uint64_t size, uint64_t offset) {
+  uint64_t done = 0;
+  while (done < size) {
+    ssize_t got = pread(fd, data + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    done += static_cast<uint64_t>(got);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+// Passes a section to `use` in pieces; false, perhaps with errno, when it cannot be read.
+template <typename F>
+bool in_pieces(int fd, uint64_t offset, uint64_t size, F&& use) {
+  // Of a size that stays in the L2 cache.
+  std::vector<char> piece(std::min(size, uint64_t{256} << 10));
+  for (uint64_t done = 0; done < size;) {
+    uint64_t bytes = std::min<uint64_t>(piece.size(), size - done);
+    errno = 0;
+    if (read_at(fd, piece.data(), bytes, offset + done) != static_cast<ssize_t>(bytes))
+      return false;
+    use(piece.data(), bytes);
+    done += bytes;
+  }
+  return true;
+}
+
+using Written = ConstantFile::Written;
+
+// The clock of files has ticks of up to 10 ms: what was written less than two of them ago may be
+// written again without a trace.
+constexpr int64_t kTicks = 20'000'000;
+
+bool is_recent(const Written& written) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  int64_t age = (now.tv_sec - written.seconds) * 1'000'000'000 + now.tv_nsec - written.nanoseconds;
+  return age >= 0 && age < kTicks;
+}
+
+// One opened file, or its bytes in memory (fd -1). Everything but a file's large constants is read,
+// not mapped, so that a file which shrinks meanwhile gives an error and not a signal.
 class ArtifactReader {
  public:
-  ArtifactReader(int fd, const std::string& name)
-      : fd_(fd), name_("'" + escape_for_terminal(name, 300) + "'") {}
+  ArtifactReader(int fd, std::string_view bytes, const std::string& name)
+      : fd_(fd), bytes_(bytes), name_("'" + escape_for_terminal(name, 300) + "'") {}
 
   void read_footer() {
-    struct stat status {};
-    if (fstat(fd_, &status) != 0) cannot_read(errno);
-    file_size_ = static_cast<uint64_t>(status.st_size);
+    written_ = fd_ < 0 ? Written{static_cast<int64_t>(bytes_.size()), 0, 0} : Written::now(fd_);
+    if (written_.size < 0) cannot_read();
+    file_size_ = static_cast<uint64_t>(written_.size);
     if (file_size_ < sizeof(Footer)) not_an_artifact();
     std::string bytes = read(file_size_ - sizeof(Footer), sizeof(Footer));
     std::memcpy(&footer_, bytes.data(), sizeof(Footer));
     if (std::memcmp(footer_.magic, kMagic, sizeof(footer_.magic)) != 0) not_an_artifact();
-    if (footer_.version != kArtifactVersion) {
-      throw UserError(Diagnostic(codes::artifact_version, {},
-                                 name_ + " has format version " + std::to_string(footer_.version))
-                          .expected("format version " + std::to_string(kArtifactVersion))
-                          .help("compile the model again with this version of Relay, or run it "
-                                "with the version that made it"));
+    if (footer_.version < kOldestArtifactVersion || footer_.version > kArtifactVersion) {
+      other_version();
     }
     if (footer_.footer_bytes != sizeof(Footer)) damaged("its footer has a wrong size");
     if (footer_.checksum != checksum({bytes.data(), offsetof(Footer, checksum)})) {
@@ -55,8 +99,10 @@ class ArtifactReader {
       if (kind != kConstants && s.size > kMaxSmallSection) {
         damaged(std::string("its ") + kSectionNames[kind] + " section is too large");
       }
+      check_gap(end, s.offset);
       end = s.offset + s.size;
     }
+    check_gap(end, file_size_ - sizeof(Footer));
     if (footer_.sections[kElf].offset != 0 || footer_.sections[kConstants].offset % kPage != 0) {
       damaged("its sections are not aligned");
     }
@@ -70,29 +116,40 @@ class ArtifactReader {
     return bytes;
   }
 
-  // Verifies a section's checksum without keeping its bytes.
-  void check_section(SectionKind kind) {
-    const Section& s = footer_.sections[kind];
-    constexpr uint64_t kPiece = uint64_t{1} << 20;
-    Checksum sum;
-    for (uint64_t done = 0; done < s.size;) {
-      std::string piece = read(s.offset + done, std::min(kPiece, s.size - done));
-      sum.add(piece.data(), piece.size());
-      done += piece.size();
-    }
-    if (sum.value() != s.checksum) wrong_checksum(kind);
-  }
-
-  void read_index(ArtifactInfo& info, std::vector<Tensor>& constants) {
-    std::string bytes = section(kIndex);
-    rest_ = bytes;
+  void read_index(ArtifactInfo& info, Digest& id) {
+    index_ = section(kIndex);
+    rest_ = index_;
     info.arch = string();
     info.compiler_version = string();
+    id.low = number();
+    id.high = number();
     uint64_t features = number();
     for (uint64_t n = 0; n < features; ++n) info.features.push_back(string());
-    check_cpu(info);
-    std::shared_ptr<void> mapping = map_constants();
-    char* base = static_cast<char*>(mapping.get());
+  }
+
+  void check_cpu(const ArtifactInfo& info) const {
+    std::string help = "compile the model on this machine, or with a --target that it supports";
+    if (info.arch != host_arch()) {
+      throw UserError(
+          Diagnostic(codes::artifact_cpu, {}, name_ + " is compiled for another architecture")
+              .expected(std::string(host_arch()))
+              .found(info.arch)
+              .help(help));
+    }
+    std::string list;
+    for (const std::string& feature : missing_features(info.features)) {
+      list += (list.empty() ? "" : ", ") + feature;
+    }
+    if (list.empty()) return;
+    throw UserError(Diagnostic(codes::artifact_cpu, {},
+                               name_ + " uses instructions that this processor lacks: " + list)
+                        .help(help));
+  }
+
+  // What follows in the index is the table of constants. `base` is where they are.
+  std::vector<Tensor> constants(const std::shared_ptr<void>& memory) {
+    std::vector<Tensor> constants;
+    char* base = static_cast<char*>(memory.get());
     const uint64_t size = footer_.sections[kConstants].size;
     uint64_t count = number();
     uint64_t end = 0;
@@ -110,18 +167,49 @@ class ArtifactReader {
       }
       end = offset + constant_bytes;
       constants.push_back(Tensor::from_external(constant_bytes == 0 ? nullptr : base + offset,
-                                                dtype, shape, mapping, /*read_only=*/true));
+                                                dtype, shape, memory, /*read_only=*/true));
     }
     if (!rest_.empty()) damaged("its index is too long");
+    return constants;
   }
 
+  // Reads the constants, their checksum verified.
+  std::shared_ptr<void> read_constants() const {
+    const Section& s = footer_.sections[kConstants];
+    if (s.size == 0) return nullptr;
+    auto pages = std::make_shared<Pages>(s.size);
+    read(pages->data(), s.size, s.offset);
+    if (checksum({pages->data(), s.size}) != s.checksum) wrong_checksum(kConstants);
+    mprotect(pages->data(), pages->size(), PROT_READ);
+    return std::shared_ptr<void>(pages, pages->data());
+  }
+
+  std::shared_ptr<const ConstantFile> map_constants() const {
+    const Section& s = footer_.sections[kConstants];
+    return std::make_shared<ConstantFile>(fd_, s.offset, s.size, s.checksum, written_);
+  }
+
+  void check_constants() const {
+    const Section& s = footer_.sections[kConstants];
+    Checksum sum;
+    if (!in_pieces(fd_, s.offset, s.size,
+                   [&](const char* data, uint64_t bytes) { sum.add(data, bytes); })) {
+      cannot_read();
+    }
+    if (sum.value() != s.checksum) wrong_checksum(kConstants);
+  }
+
+  bool maps_constants() const { return fd_ >= 0 && constant_bytes() > kReadConstants; }
+  // True when a change of the file from now on would not show.
+  bool changes_hide() const { return is_recent(written_); }
   uint64_t constant_bytes() const { return footer_.sections[kConstants].size; }
-  uint64_t elf_bytes() const { return footer_.sections[kElf].size; }
 
  private:
-  void cannot_read(int error) const {
+  // After a read that failed, or that found the end of the file when errno is 0.
+  [[noreturn]] void cannot_read() const {
+    if (errno == 0) damaged("it has become shorter while it was read");
     throw UserError(
-        Diagnostic(codes::artifact_io, {}, "cannot read " + name_ + ": " + std::strerror(error)));
+        Diagnostic(codes::artifact_io, {}, "cannot read " + name_ + ": " + std::strerror(errno)));
   }
   [[noreturn]] void not_an_artifact() const {
     throw UserError(Diagnostic(codes::artifact_corrupt, {},
@@ -134,20 +222,47 @@ class ArtifactReader {
         Diagnostic(codes::artifact_corrupt, {}, "the artifact " + name_ + " is damaged: " + what)
             .help("copy it again, or compile the model again"));
   }
+  // The version of Relay that wrote it stands behind the architecture, in the index of every
+  // format.
+  [[noreturn]] void other_version() {
+    std::string writer = "another version of Relay";
+    const Section& s = footer_.sections[kIndex];
+    if (s.size <= kMaxSmallSection && s.offset <= file_size_ && s.size <= file_size_ - s.offset) {
+      index_ = section(kIndex);
+      rest_ = index_;
+      string();
+      writer = escape_for_terminal(string(), 100);
+    }
+    throw UserError(Diagnostic(codes::artifact_version, {},
+                               name_ + " has format version " + std::to_string(footer_.version) +
+                                   ", written by " + writer)
+                        .expected("format version " + std::to_string(kArtifactVersion))
+                        .help("compile the model again with this version of Relay, or run it with "
+                              "the version that wrote it"));
+  }
+  // Between the sections there is less than a page, all zero.
+  void check_gap(uint64_t begin, uint64_t end) const {
+    if (end - begin >= kPage) damaged("its sections are not aligned");
+    std::string gap = read(begin, end - begin);
+    if (gap.find_first_not_of('\0') != std::string::npos) damaged("a gap is not empty");
+  }
   [[noreturn]] void wrong_checksum(SectionKind kind) const {
     damaged(std::string("the checksum of its ") + kSectionNames[kind] + " section is wrong");
   }
 
   std::string read(uint64_t offset, uint64_t size) const {
     std::string bytes(size, '\0');
-    for (uint64_t done = 0; done < size;) {
-      ssize_t got = pread(fd_, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) cannot_read(errno);
-      if (got == 0) damaged("it has become shorter while it was read");
-      done += static_cast<uint64_t>(got);
-    }
+    read(bytes.data(), size, offset);
     return bytes;
+  }
+  // Sizes and offsets are within the file that read_footer has found.
+  void read(char* data, uint64_t size, uint64_t offset) const {
+    errno = 0;
+    if (fd_ < 0) {
+      std::memcpy(data, bytes_.data() + offset, size);
+    } else if (read_at(fd_, data, size, offset) != static_cast<ssize_t>(size)) {
+      cannot_read();
+    }
   }
 
   uint64_t number() {
@@ -173,58 +288,169 @@ class ArtifactReader {
     }
   }
 
-  void check_cpu(const ArtifactInfo& info) const {
-    std::string help = "compile the model on this machine, or with a --target that it supports";
-    if (info.arch != host_arch()) {
-      throw UserError(
-          Diagnostic(codes::artifact_cpu, {}, name_ + " is compiled for another architecture")
-              .expected(std::string(host_arch()))
-              .found(info.arch)
-              .help(help));
-    }
-    std::string list;
-    for (const std::string& feature : missing_features(info.features)) {
-      list += (list.empty() ? "" : ", ") + feature;
-    }
-    if (list.empty()) return;
-    throw UserError(Diagnostic(codes::artifact_cpu, {},
-                               name_ + " uses instructions that this processor lacks: " + list)
-                        .help(help));
-  }
-
-  std::shared_ptr<void> map_constants() const {
-    const Section& s = footer_.sections[kConstants];
-    if (s.size == 0) return nullptr;
-    void* memory = mmap(nullptr, s.size, PROT_READ, MAP_PRIVATE, fd_, static_cast<off_t>(s.offset));
-    if (memory == MAP_FAILED) cannot_read(errno);
-    return std::shared_ptr<void>(memory, [size = s.size](void* p) { munmap(p, size); });
-  }
-
   int fd_;
+  std::string_view bytes_;
   std::string name_;
+  Written written_;
   uint64_t file_size_ = 0;
   Footer footer_{};
-  std::string_view rest_;
+  std::string index_;
+  std::string_view rest_;  // of the index
 };
 
 }  // namespace
 
-Artifact Artifact::read(int fd, const std::string& name, bool verify_constants) {
-  ArtifactReader reader(fd, name);
-  reader.read_footer();
-  Artifact artifact;
-  std::vector<Tensor> constants;
-  reader.read_index(artifact.info, constants);
-  artifact.program = read_program(reader.section(kProgram));
-  artifact.program.constants = std::move(constants);
-  artifact.metadata = reader.section(kMetadata);
-  artifact.elf_bytes = reader.elf_bytes();
-  reader.check_section(kElf);
-  if (verify_constants || reader.constant_bytes() <= kAlwaysVerifiedConstants) {
-    reader.check_section(kConstants);
+// --- Mapped constants --------------------------------------------------------------------------
+
+struct ConstantFile::State {
+  int fd = -1;
+  uint64_t offset = 0, size = 0, checksum = 0;
+  std::mutex mutex;
+  Written known;  // when the constants were what they should be
+};
+
+Written Written::now(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return {-1, 0, 0};
+  return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+ConstantFile::ConstantFile(int fd, uint64_t offset, uint64_t size, uint64_t checksum,
+                           Written written)
+    : state_(std::make_unique<State>()) {
+  state_->offset = offset;
+  state_->size = size;
+  state_->checksum = checksum;
+  state_->known = written;
+  void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, static_cast<off_t>(offset));
+  int copy = memory == MAP_FAILED ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) {
+    int error = errno;
+    if (memory != MAP_FAILED) munmap(memory, size);
+    throw UserError(
+        Diagnostic(codes::artifact_io, {},
+                   std::string("cannot map the artifact's constants: ") + std::strerror(error)));
   }
-  verify_program(artifact.program);
+  state_->fd = copy;
+  memory_ = memory;
+}
+
+ConstantFile::~ConstantFile() {
+  munmap(memory_, state_->size);
+  close(state_->fd);
+}
+
+bool ConstantFile::unchanged() const {
+  std::lock_guard lock(state_->mutex);
+  Written now = Written::now(state_->fd);
+  if (now == state_->known) return true;
+  Checksum sum;
+  if (!in_pieces(state_->fd, state_->offset, state_->size,
+                 [&](const char* data, uint64_t bytes) { sum.add(data, bytes); }) ||
+      sum.value() != state_->checksum) {
+    return false;
+  }
+  // Touched, or written with the same bytes.
+  if (!is_recent(now)) state_->known = now;
+  return true;
+}
+
+// --- Artifacts ---------------------------------------------------------------------------------
+
+std::string to_string(const Digest& id) {
+  char text[33];
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(id.high),
+                static_cast<unsigned long long>(id.low));
+  return text;
+}
+
+struct Artifact::Source {
+  ArtifactReader reader;
+};
+
+Artifact Artifact::read(int fd, const std::string& name, bool for_this_machine) {
+  return read({ArtifactReader(fd, {}, name)}, for_this_machine);
+}
+
+Artifact Artifact::from_bytes(std::string_view bytes, const std::string& name) {
+  return read({ArtifactReader(-1, bytes, name)}, /*for_this_machine=*/true);
+}
+
+Artifact Artifact::read(Source source, bool for_this_machine) {
+  Artifact artifact;
+  artifact.source_ = std::make_shared<Source>(std::move(source));
+  ArtifactReader& reader = artifact.source_->reader;
+  reader.read_footer();
+  // Of a file that is to be mapped it must be known what was in it when it was read.
+  for (int round = 0; round < 5 && reader.maps_constants() && reader.changes_hide(); ++round) {
+    timespec ticks{0, kTicks};
+    nanosleep(&ticks, nullptr);
+    reader.read_footer();
+  }
+  reader.read_index(artifact.info, artifact.id);
+  if (for_this_machine) reader.check_cpu(artifact.info);
+  artifact.program = read_program(reader.section(kProgram));
+  artifact.metadata = reader.section(kMetadata);
+  artifact.elf = reader.section(kElf);
   return artifact;
+}
+
+void Artifact::load_constants(bool verify) {
+  ArtifactReader& reader = source_->reader;
+  std::shared_ptr<void> memory;
+  if (reader.maps_constants()) {
+    constant_file = reader.map_constants();
+    if (verify || reader.constant_bytes() <= kAlwaysVerifiedConstants) reader.check_constants();
+    memory = std::shared_ptr<void>(constant_file, constant_file->memory());
+  } else {
+    memory = reader.read_constants();
+  }
+  program.constants = reader.constants(memory);
+  verify_program(program);
+  source_.reset();
+}
+
+Artifact check_artifact(const std::string& path) {
+  FileDescriptor file(open_artifact_file(path));
+  return check_artifact(file.get(), path);
+}
+
+Artifact check_artifact(int fd, const std::string& name) {
+  Artifact artifact = Artifact::read(fd, name, /*for_this_machine=*/false);
+  artifact.load_constants(/*verify=*/true);
+  relay_artifact_descriptor_t descriptor;
+  auto place = ElfFile(artifact.elf).find(RELAY_DESCRIPTOR_SYMBOL, sizeof(descriptor));
+  if (place) std::memcpy(&descriptor, artifact.elf.data() + place->offset, sizeof(descriptor));
+  check_descriptor(place ? &descriptor : nullptr, artifact.program.kernels.size(), artifact.id);
+  return artifact;
+}
+
+void check_descriptor(const relay_artifact_descriptor_t* descriptor, size_t num_kernels,
+                      const Digest& id) {
+  auto damaged = [](std::string what) {
+    return Diagnostic(codes::artifact_corrupt, {}, std::move(what));
+  };
+  if (descriptor == nullptr || descriptor->magic != RELAY_DESCRIPTOR_MAGIC) {
+    throw UserError(damaged("the artifact's code does not describe its kernels"));
+  }
+  if (descriptor->abi_version != RELAY_KERNEL_ABI_VERSION) {
+    throw UserError(Diagnostic(codes::artifact_version, {},
+                               "the artifact's kernels have interface version " +
+                                   std::to_string(descriptor->abi_version))
+                        .expected(std::to_string(RELAY_KERNEL_ABI_VERSION))
+                        .help("compile the model again with this version of Relay"));
+  }
+  if (descriptor->num_kernels != num_kernels) {
+    throw UserError(
+        damaged("the artifact's code has " + std::to_string(descriptor->num_kernels) + " kernels")
+            .expected(std::to_string(num_kernels)));
+  }
+  const Digest found{descriptor->id[0], descriptor->id[1]};
+  if (found != id) {
+    throw UserError(damaged("the artifact's code belongs to another artifact")
+                        .expected("id " + to_string(id))
+                        .found("id " + to_string(found)));
+  }
 }
 
 int open_artifact_file(const std::string& path) {

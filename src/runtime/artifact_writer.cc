@@ -1,7 +1,9 @@
 #include <cstring>
+#include <functional>
 
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
+#include "runtime/elf_image.h"
 #include "runtime/temporary_file.h"
 
 namespace relay::runtime {
@@ -56,10 +58,12 @@ void put_string(std::string& out, std::string_view text) {
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
-std::string index_bytes(const ArtifactContents& contents) {
+std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
   std::string out;
   put_string(out, contents.info.arch);
   put_string(out, contents.info.compiler_version);
+  put_number(out, id.low);
+  put_number(out, id.high);
   put_number(out, contents.info.features.size());
   for (const std::string& feature : contents.info.features) put_string(out, feature);
   put_number(out, contents.program->constants.size());
@@ -74,7 +78,40 @@ std::string index_bytes(const ArtifactContents& contents) {
   return out;
 }
 
+// The digest of everything that makes the artifact, with zeros where the digest itself will stand.
+Digest id_of(const ArtifactContents& contents, const std::string& program) {
+  Checksum id;
+  auto add = [&id](std::string_view bytes) {
+    const uint64_t size = bytes.size();
+    id.add(&size, sizeof(size));
+    id.add(bytes.data(), bytes.size());
+  };
+  add(contents.elf);
+  add(index_bytes(contents, {}));
+  add(program);
+  add(contents.metadata);
+  for (const Tensor& constant : contents.program->constants) {
+    id.add(constant.data(), constant.byte_size());
+  }
+  return id.digest();
+}
+
+// The code with the id in its descriptor. Where there is none there is nothing to load.
+std::string with_id(std::string_view elf, const Digest& id) {
+  std::string out(elf);
+  if (out.empty()) return out;
+  if (auto place =
+          ElfFile(out).find(RELAY_DESCRIPTOR_SYMBOL, sizeof(relay_artifact_descriptor_t))) {
+    const uint64_t words[2] = {id.low, id.high};
+    std::memcpy(out.data() + place->offset + offsetof(relay_artifact_descriptor_t, id), words,
+                sizeof(words));
+  }
+  return out;
+}
+
 void emit(const ArtifactContents& contents, const Sink& sink) {
+  const std::string program = write_program(*contents.program);
+  const Digest id = id_of(contents, program);
   Footer footer{};
   SectionWriter writer(sink);
   auto section = [&](SectionKind kind, uint64_t alignment, std::string_view bytes) {
@@ -83,7 +120,7 @@ void emit(const ArtifactContents& contents, const Sink& sink) {
     writer.put(bytes.data(), bytes.size());
     footer.sections[kind] = writer.end();
   };
-  section(kElf, kPage, contents.elf);
+  section(kElf, kPage, with_id(contents.elf, id));
   writer.align(kPage);
   writer.begin();
   for (const Tensor& constant : contents.program->constants) {
@@ -91,8 +128,8 @@ void emit(const ArtifactContents& contents, const Sink& sink) {
     writer.put(constant.data(), constant.byte_size());
   }
   footer.sections[kConstants] = writer.end();
-  section(kIndex, kConstantAlignment, index_bytes(contents));
-  section(kProgram, kConstantAlignment, write_program(*contents.program));
+  section(kIndex, kConstantAlignment, index_bytes(contents, id));
+  section(kProgram, kConstantAlignment, program);
   section(kMetadata, kConstantAlignment, contents.metadata);
   writer.align(kConstantAlignment);
   footer.version = kArtifactVersion;

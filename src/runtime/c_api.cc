@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 
 using relay::Diagnostic;
 using relay::UserError;
+using relay::runtime::Device;
 using relay::runtime::DType;
 using relay::runtime::Module;
 using relay::runtime::Shape;
@@ -115,15 +117,34 @@ const T& at(const std::vector<T>& items, size_t index, const char* what) {
   return items[index];
 }
 
-relay_tensor_type c_type(DType dtype, Shape shape) {
-  return {dtype.code, dtype.bits, static_cast<int32_t>(shape.size()), shape.data()};
+relay_tensor_type c_type(DType dtype, Shape shape, Device device) {
+  return {dtype.code,   dtype.bits,  static_cast<int32_t>(shape.size()),
+          shape.data(), device.type, device.id};
+}
+
+// The device of a caller's tensor; zeros are the CPU.
+Device device_of(const relay_tensor_type& type) {
+  constexpr int32_t kMax = std::numeric_limits<uint16_t>::max();
+  if (type.device_type == 0 && type.device_id == 0) return Device::cpu();
+  bool exists = type.device_type > 0 && type.device_type <= kMax && type.device_id >= 0 &&
+                type.device_id <= kMax;
+  Device device;
+  if (exists) {
+    device.type = static_cast<uint16_t>(type.device_type);
+    device.id = static_cast<uint16_t>(type.device_id);
+  }
+  if (!exists || !device.is_host()) {
+    wrong("the CPU cannot read the memory of device type " + std::to_string(type.device_type) +
+          ", number " + std::to_string(type.device_id));
+  }
+  return device;
 }
 
 void slot_info(const Slot& slot, const char** name, relay_tensor_type* type) {
   if (name != nullptr) *name = slot.name.c_str();
   if (type == nullptr) return;
   if (!slot.is_tensor) wrong("'" + slot.name + "' is not a tensor but a " + slot.type_text);
-  *type = c_type(slot.tensor.dtype, slot.tensor.shape);
+  *type = c_type(slot.tensor.dtype, slot.tensor.shape, slot.tensor.device);
 }
 
 }  // namespace
@@ -263,8 +284,8 @@ relay_status relay_session_set_input(relay_session* session, size_t index, const
     if (reinterpret_cast<uintptr_t>(data) % dtype.bytes() != 0) {
       wrong("the data is not aligned to its element");
     }
-    session->inputs[index] =
-        Tensor::from_external(const_cast<void*>(data), dtype, shape, nullptr, /*read_only=*/true);
+    session->inputs[index] = Tensor::from_external(const_cast<void*>(data), dtype, shape, nullptr,
+                                                   /*read_only=*/true, device_of(*type));
   });
 }
 
@@ -307,7 +328,8 @@ relay_status relay_session_output(const relay_session* session, size_t index,
     need(session, "session");
     need(tensor, "tensor");
     const Tensor& output = at(session->outputs, index, "output of a run");
-    *tensor = {c_type(output.dtype(), output.shape()), output.data(), output.byte_size()};
+    *tensor = {c_type(output.dtype(), output.shape(), output.device()), output.data(),
+               output.byte_size()};
   });
 }
 

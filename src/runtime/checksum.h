@@ -1,4 +1,5 @@
-// The checksum of artifact sections: XXH3, 64 bits.
+// The checksum of artifact sections: XXH3, 64 bits; and the longer one of the same by which
+// contents are told apart.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +11,14 @@ namespace relay::runtime {
 
 uint64_t checksum(std::string_view bytes);
 
+// XXH3, 128 bits. Not against forgery.
+struct Digest {
+  uint64_t low = 0;
+  uint64_t high = 0;
+
+  friend auto operator<=>(const Digest&, const Digest&) = default;
+};
+
 // The same over pieces.
 class Checksum {
  public:
@@ -17,6 +26,7 @@ class Checksum {
   ~Checksum();
   void add(const void* data, size_t size);
   uint64_t value() const;
+  Digest digest() const;
 
  private:
   struct State;

@@ -1,108 +1,16 @@
 #include "runtime/module.h"
 
-#include <dlfcn.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 
 #include "base/diagnostic_codes.h"
-#include "runtime/cpu.h"
-#include "runtime/vm/verify.h"
+#include "runtime/loaded_program.h"
 
 namespace relay::runtime {
 
 namespace {
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-[[noreturn]] void load_failed(std::string what) {
-  throw UserError(Diagnostic(codes::artifact_io, {}, std::move(what)));
-}
-
-// The kernels of an ELF image, mapped executable. The descriptor stays open: the dynamic loader
-// knows the image by the descriptor's name in /proc, which must not be used again meanwhile.
-class KernelLibrary {
- public:
-  explicit KernelLibrary(std::shared_ptr<FileDescriptor> file) : file_(std::move(file)) {
-    std::string path = "/proc/self/fd/" + std::to_string(file_->get());
-    handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_ == nullptr) {
-      const char* why = dlerror();
-      load_failed("cannot load the kernels of the artifact: " +
-                  escape_for_terminal(why != nullptr ? why : "unknown reason", 300));
-    }
-  }
-  ~KernelLibrary() {
-    if (handle_ != nullptr) dlclose(handle_);
-  }
-  KernelLibrary(const KernelLibrary&) = delete;
-  KernelLibrary& operator=(const KernelLibrary&) = delete;
-
-  std::vector<relay_kernel> kernels(size_t expected) const {
-    auto* descriptor =
-        static_cast<const relay_artifact_descriptor_t*>(dlsym(handle_, RELAY_DESCRIPTOR_SYMBOL));
-    if (descriptor == nullptr || descriptor->magic != RELAY_DESCRIPTOR_MAGIC) {
-      throw UserError(Diagnostic(codes::artifact_corrupt, {},
-                                 "the artifact's code does not describe its kernels"));
-    }
-    if (descriptor->abi_version != RELAY_KERNEL_ABI_VERSION) {
-      throw UserError(Diagnostic(codes::artifact_version, {},
-                                 "the artifact's kernels have interface version " +
-                                     std::to_string(descriptor->abi_version))
-                          .expected(std::to_string(RELAY_KERNEL_ABI_VERSION))
-                          .help("compile the model again with this version of Relay"));
-    }
-    if (descriptor->num_kernels != expected) {
-      throw UserError(Diagnostic(codes::artifact_corrupt, {},
-                                 "the artifact's code has " +
-                                     std::to_string(descriptor->num_kernels) + " kernels")
-                          .expected(std::to_string(expected)));
-    }
-    return {descriptor->kernels, descriptor->kernels + expected};
-  }
-
- private:
-  std::shared_ptr<FileDescriptor> file_;
-  void* handle_ = nullptr;
-};
-
-// A file without a name that holds `bytes`.
-std::shared_ptr<FileDescriptor> memory_file(std::string_view bytes) {
-  int fd = memfd_create("relay", MFD_CLOEXEC);
-  if (fd < 0) {
-    const char* folder = std::getenv("TMPDIR");
-    std::string pattern = std::string(folder != nullptr ? folder : "/tmp") + "/relayXXXXXX";
-    fd = mkostemp(pattern.data(), 02000000 /* O_CLOEXEC */);
-    if (fd >= 0) unlink(pattern.c_str());
-  }
-  if (fd < 0) load_failed(std::string("no temporary file: ") + std::strerror(errno));
-  auto file = std::make_shared<FileDescriptor>(fd);
-  while (!bytes.empty()) {
-    ssize_t written = write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) load_failed(std::string("no temporary file: ") + std::strerror(errno));
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return file;
-}
 
 std::string value_text(const Value& value) {
   if (!value) return "nothing";
@@ -150,7 +58,8 @@ class SignatureCheck {
   void tensor(const Slot& slot, const Tensor& tensor) {
     if (!tensor) return mismatch(slot, "nothing");
     const TensorSpec& spec = slot.tensor;
-    bool fits = tensor.dtype() == spec.dtype && tensor.shape().size() == spec.shape.size();
+    bool fits = tensor.dtype() == spec.dtype && tensor.shape().size() == spec.shape.size() &&
+                tensor.device().is_host() == spec.device.is_host();
     for (size_t axis = 0; fits && axis < spec.shape.size(); ++axis) {
       fits = spec.shape[axis] < 0 || spec.shape[axis] == tensor.dim(axis);
     }
@@ -241,13 +150,7 @@ bool overlap(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 struct Module::Impl {
-  Program program;
-  std::string metadata;
-  ArtifactInfo info;
-  // Declared before the kernels that point into it.
-  std::unique_ptr<KernelLibrary> library;
-  std::shared_ptr<void> keep_alive;
-  std::vector<relay_kernel> kernels;
+  std::shared_ptr<const LoadedProgram> loaded;
   int num_threads = 1;
 
   std::mutex mutex;
@@ -284,97 +187,65 @@ struct Module::Impl {
       std::unique_ptr<ExecutionContext> context;
       ~Borrowed() { impl.give_back(std::move(context)); }
     } borrowed{*this, borrow()};
+    const Program& program = loaded->program;
     size_t index = static_cast<size_t>(&function - program.functions.data());
-    return borrowed.context->run(program, kernels, index, inputs, outputs, options);
+    loaded->require_constants();
+    Value result = borrowed.context->run(program, loaded->kernels, index, inputs, outputs, options);
+    loaded->require_constants();
+    return result;
   }
 
-  static std::shared_ptr<Impl> make(const LoadOptions& options) {
+  static std::shared_ptr<Impl> make(std::shared_ptr<const LoadedProgram> loaded,
+                                    const LoadOptions& options) {
     auto impl = std::make_shared<Impl>();
+    impl->loaded = std::move(loaded);
     impl->pool = ThreadPool::shared(options.num_threads);
     impl->num_threads = impl->pool->num_threads();
     return impl;
   }
-  void load_kernels(std::shared_ptr<FileDescriptor> file) {
-    bool amx = std::ranges::any_of(
-        info.features, [](const std::string& feature) { return feature.starts_with("amx"); });
-    if (amx && !request_amx()) {
-      throw UserError(
-          Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
-              .help("compile the model with a --target without AMX"));
-    }
-    library = std::make_unique<KernelLibrary>(std::move(file));
-    kernels = library->kernels(program.kernels.size());
-  }
 };
 
-namespace {
-
-void move_artifact(Artifact artifact, Program& program, std::string& metadata, ArtifactInfo& info) {
-  program = std::move(artifact.program);
-  metadata = std::move(artifact.metadata);
-  info = std::move(artifact.info);
-}
-
-}  // namespace
-
 Module Module::load(const std::string& path, const LoadOptions& options) {
-  auto file = std::make_shared<FileDescriptor>(open_artifact_file(path));
-  auto impl = Impl::make(options);
-  move_artifact(Artifact::read(file->get(), path, options.verify_constants), impl->program,
-                impl->metadata, impl->info);
-  impl->load_kernels(std::move(file));
-  return Module(std::move(impl));
+  return Module(Impl::make(LoadedProgram::from_file(path, options.verify_constants), options));
 }
 
 Module Module::from_bytes(std::string_view artifact, const LoadOptions& options) {
-  auto file = memory_file(artifact);
-  auto impl = Impl::make(options);
-  move_artifact(Artifact::read(file->get(), "(memory)", options.verify_constants), impl->program,
-                impl->metadata, impl->info);
-  impl->load_kernels(std::move(file));
-  return Module(std::move(impl));
+  return Module(Impl::make(LoadedProgram::from_bytes(artifact, options.verify_constants), options));
 }
 
 Module Module::from_elf(std::string_view elf, Program program, std::string metadata,
                         ArtifactInfo info, const LoadOptions& options) {
-  verify_program(program);
-  auto impl = Impl::make(options);
-  impl->program = std::move(program);
-  impl->metadata = std::move(metadata);
-  impl->info = std::move(info);
-  impl->load_kernels(memory_file(elf));
-  return Module(std::move(impl));
+  return Module(Impl::make(
+      LoadedProgram::from_elf(elf, std::move(program), std::move(metadata), std::move(info)),
+      options));
 }
 
 Module Module::from_kernels(Program program, std::vector<relay_kernel> kernels,
                             std::string metadata, std::shared_ptr<void> keep_alive,
                             const LoadOptions& options) {
-  RELAY_CHECK(kernels.size() == program.kernels.size());
-  verify_program(program);
-  auto impl = Impl::make(options);
-  impl->program = std::move(program);
-  impl->metadata = std::move(metadata);
-  impl->info.arch = host_arch();
-  impl->keep_alive = std::move(keep_alive);
-  impl->kernels = std::move(kernels);
-  return Module(std::move(impl));
+  return Module(Impl::make(LoadedProgram::from_kernels(std::move(program), std::move(kernels),
+                                                       std::move(metadata), std::move(keep_alive)),
+                           options));
 }
 
-const Program& Module::program() const { return impl_->program; }
-const std::string& Module::metadata() const { return impl_->metadata; }
-const ArtifactInfo& Module::info() const { return impl_->info; }
+const Program& Module::program() const { return impl_->loaded->program; }
+const std::string& Module::metadata() const { return impl_->loaded->metadata; }
+const ArtifactInfo& Module::info() const { return impl_->loaded->info; }
+void Module::copy_artifact(const std::string& from, const std::string& to, bool overwrite) const {
+  impl_->loaded->copy_artifact(from, to, overwrite);
+}
 int Module::num_threads() const { return impl_->num_threads; }
 
 std::vector<std::string> Module::function_names() const {
   std::vector<std::string> names;
-  for (const Function& f : impl_->program.functions) {
+  for (const Function& f : impl_->loaded->program.functions) {
     if (!f.internal) names.push_back(f.name);
   }
   return names;
 }
 
 const Function& Module::function(std::string_view name) const {
-  for (const Function& f : impl_->program.functions) {
+  for (const Function& f : impl_->loaded->program.functions) {
     if (!f.internal && f.name == name) return f;
   }
   std::string names;

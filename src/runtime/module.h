@@ -4,9 +4,10 @@
 //   std::vector<Tensor> outputs = module.run("main", {image});
 //
 // A Module is a handle to something immutable: copies share it, and any number of threads may run
-// it at once; each run borrows an execution context. Inputs are checked against the function's
-// parameters before anything runs: UserError E0603 names the input, what it should be and what it
-// is, for all inputs together.
+// it at once; each run borrows an execution context. Modules of one artifact share its code and
+// constants; what happens to the file afterwards never changes a result (see ConstantFile). Inputs
+// are checked against the function's parameters before anything runs: UserError E0603 names the
+// input, what it should be and what it is, for all inputs together.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ namespace relay::runtime {
 struct LoadOptions {
   // Threads for kernels; 0: what the machine offers (cores, affinity mask, control group).
   int num_threads = 0;
-  // Verify the checksum of the constants however large they are.
+  // Verify the checksum of the constants however large they are, and though they are loaded.
   bool verify_constants = false;
 };
 
@@ -45,6 +46,9 @@ class Module {
   const Program& program() const;
   const std::string& metadata() const;  // JSON text
   const ArtifactInfo& info() const;
+  // Copies the artifact that the module was loaded from; the copy appears whole or not at all.
+  // UserError E0614 when another one is at `from` by now, E0611 as in write_artifact_file.
+  void copy_artifact(const std::string& from, const std::string& to, bool overwrite) const;
   int num_threads() const;
 
   // The functions that callers may run, in the program's order.
@@ -54,7 +58,7 @@ class Module {
 
   // Runs a function on tensors, one for each parameter; returns the tensors of its result, the
   // leaves of a tuple in order. Errors: UserError E0603 for wrong inputs, or for a function whose
-  // result holds anything but tensors; RuntimeError E0604 to E0607.
+  // result holds anything but tensors; RuntimeError E0604 to E0607, E0614.
   std::vector<Tensor> run(std::string_view function, std::span<const Tensor> inputs,
                           const RunOptions& options = {}) const;
   std::vector<Tensor> run(std::string_view function, std::initializer_list<Tensor> inputs,

@@ -60,7 +60,7 @@ void TemporaryFile::check_target(const std::string& target, bool overwrite) {
 
 TemporaryFile::TemporaryFile(const std::string& target) : target_(target) {
 #ifdef O_TMPFILE
-  fd_ = open(folder_of(target).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  fd_ = open(folder_of(target).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
   if (fd_ >= 0 && access(descriptor_path(fd_).c_str(), F_OK) == 0) return;
   if (fd_ >= 0) close(std::exchange(fd_, -1));
 #endif
@@ -75,7 +75,7 @@ std::string TemporaryFile::next_name() const {
 void TemporaryFile::open_named() {
   for (int attempt = 0; attempt < 100 && fd_ < 0; ++attempt) {
     path_ = next_name();
-    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ >= 0) return;

@@ -25,6 +25,8 @@ class TemporaryFile {
   // Throws when a file could not take the place of what `target` is now.
   static void check_target(const std::string& target, bool overwrite);
 
+  // For reading what has been written.
+  int descriptor() const { return fd_; }
   void write(const void* data, size_t size);
   // Without `overwrite`, a target that exists is an error.
   void rename_to_target(bool overwrite);

@@ -227,6 +227,7 @@ def test_an_artifact_runs_like_the_program_and_says_where_it_comes_from(double, 
     np.testing.assert_array_equal(again(array), double(array))
     assert again.input_info()[0].shape == (2, 3)
     assert again.input_info()[0].name == "x"
+    assert again.input_info()[0].device == "cpu"
     assert json.loads(again.metadata)
     with pytest.raises(relay.UserError, match="E0611"):
         double.export_library(path, overwrite=False)

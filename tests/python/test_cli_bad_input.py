@@ -136,8 +136,20 @@ def test_damaged_artifacts(here, artifact):
         for _ in range(3):
             bytes_[dice.randrange(4, len(bytes_))] ^= 1 << dice.randrange(8)
         bad.write_bytes(bytes_)
-        done = relay("show", bad, "--bytecode", check=False)
-        assert done.returncode in (0, 1), (done.returncode, done.stderr)
+        for command in (["show", bad, "--bytecode"], ["check", bad]):
+            done = relay(*command, check=False)
+            assert done.returncode == 1, (done.returncode, done.stderr)
+            assert "error[E0608]" in done.stderr or "error[E0609]" in done.stderr, done.stderr
+
+
+def test_check_of_an_artifact(here, artifact):
+    done = relay("check", artifact)
+    assert "p.so is an intact artifact" in done.stdout and "functions 1" in done.stdout
+    (here / "copy.so").write_bytes(artifact.read_bytes())
+    assert (
+        relay("check", here / "copy.so").stdout.split("\n", 1)[1] == done.stdout.split("\n", 1)[1]
+    )
+    fails("E0702", "check", artifact, "--input", "x=1")
 
 
 def test_foreign_shared_object(here):
@@ -296,3 +308,6 @@ def test_artifact_of_another_version(here, artifact):
     struct.pack_into("<I", bytes_, len(bytes_) - 152, 99)
     (here / "new.so").write_bytes(bytes_)
     fails("E0609", "run", here / "new.so", mentions=["version"])
+    struct.pack_into("<I", bytes_, len(bytes_) - 152, 5)
+    (here / "old.so").write_bytes(bytes_)
+    fails("E0609", "run", here / "old.so", mentions=["format version 5, written by relay 0."])

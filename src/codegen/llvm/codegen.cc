@@ -200,7 +200,8 @@ std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const T
   auto* pointer = llvm::PointerType::get(context, 0);
   auto* i32 = llvm::Type::getInt32Ty(context);
   auto* i64 = llvm::Type::getInt64Ty(context);
-  auto* kernel_type = llvm::FunctionType::get(i32, {pointer, pointer, pointer}, false);
+  auto* kernel_type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, pointer}, false);
   std::vector<llvm::Constant*> entries;
   for (const tir::PrimFunc& f : kernels) {
     auto* declared = llvm::cast<llvm::Function>(
@@ -217,11 +218,14 @@ std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const T
   };
   auto* table = define("relay_kernels", llvm::ConstantArray::get(table_type, entries));
   table->setLinkage(llvm::GlobalValue::InternalLinkage);
-  auto* type = llvm::StructType::get(context, {i32, i32, i64, pointer});
+  // The id is filled in when the artifact is written.
+  auto* id_type = llvm::ArrayType::get(i64, 2);
+  auto* type = llvm::StructType::get(context, {i32, i32, i64, pointer, id_type});
   auto* value =
       llvm::ConstantStruct::get(type, {llvm::ConstantInt::get(i32, RELAY_DESCRIPTOR_MAGIC),
                                        llvm::ConstantInt::get(i32, RELAY_KERNEL_ABI_VERSION),
-                                       llvm::ConstantInt::get(i64, entries.size()), table});
+                                       llvm::ConstantInt::get(i64, entries.size()), table,
+                                       llvm::Constant::getNullValue(id_type)});
   define(RELAY_DESCRIPTOR_SYMBOL, value);
   return emit(module, *machine, llvm::CodeGenFileType::ObjectFile);
 }

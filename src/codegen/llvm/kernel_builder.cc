@@ -47,7 +47,8 @@ void KernelBuilder::find_shared() {
 
 llvm::Function* KernelBuilder::make_function(const std::string& name,
                                              const std::vector<llvm::Type*>& types, bool internal) {
-  auto* type = llvm::FunctionType::get(b_.getInt32Ty(), types, false);
+  // What is called from inside returns a code, the entry does not.
+  auto* type = llvm::FunctionType::get(internal ? b_.getInt32Ty() : b_.getVoidTy(), types, false);
   auto* f = llvm::Function::Create(
       type, internal ? llvm::Function::InternalLinkage : llvm::Function::ExternalLinkage, name,
       module_);
@@ -109,7 +110,18 @@ void KernelBuilder::build_entry(llvm::Function* body) {
         b_.CreateLoad(b_.getInt64Ty(), b_.CreateConstGEP1_64(b_.getInt64Ty(), f->getArg(1), i)));
   }
   args.push_back(f->getArg(2));
-  b_.CreateRet(b_.CreateCall(body, args));
+  Value* code = b_.CreateCall(body, args);
+  auto* failed = BasicBlock::Create(context_, "failed", f);
+  auto* done = BasicBlock::Create(context_, "done", f);
+  b_.CreateCondBr(b_.CreateIsNull(code), done, failed);
+  b_.SetInsertPoint(failed);
+  Value* word = b_.CreateLoad(
+      b_.getPtrTy(),
+      b_.CreateConstGEP1_64(b_.getInt8Ty(), f->getArg(2), offsetof(relay_kernel_context, error)));
+  b_.CreateStore(code, word);
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  b_.CreateRetVoid();
 }
 
 std::string kernel_symbol(const PrimFuncNode& func) { return "relay_kernel_" + func.name; }

@@ -52,6 +52,7 @@ struct TestContext {
   TestContext() {
     context.abi_version = RELAY_KERNEL_ABI_VERSION;
     context.num_threads = 2;
+    context.error = &error;
     context.parallel_for = [](const relay_kernel_context*, relay_parallel_body body, void* env,
                               int64_t extent) -> int32_t {
       int64_t half = (extent + 1) / 2;
@@ -68,7 +69,16 @@ struct TestContext {
     };
     context.runtime = this;
   }
+  TestContext(const TestContext&) = delete;
+  TestContext& operator=(const TestContext&) = delete;
+  // Calls a kernel and returns its error code.
+  int32_t run(relay_kernel kernel, void* const* buffers, const int64_t* dims = nullptr) {
+    error = RELAY_KERNEL_OK;
+    kernel(buffers, dims, &context);
+    return error;
+  }
   relay_kernel_context context{};
+  int32_t error = RELAY_KERNEL_OK;
   int scratch_calls = 0;
   std::vector<std::unique_ptr<void, void (*)(void*)>> memory;
 };

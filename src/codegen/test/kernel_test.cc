@@ -1,14 +1,12 @@
 // Kernels compiled for each target that this machine runs, against the meaning of the tensor IR.
-#include <dlfcn.h>
 
 #include <bit>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "base/diagnostic.h"
 #include "codegen/test/kernel_harness.h"
+#include "runtime/elf_image.h"
 #include "tir/scalar.h"
 
 namespace relay::codegen_test {
@@ -47,7 +45,7 @@ std::vector<R> run_elementwise(const PrimFunc& f, const Target& target, const st
   std::memcpy(mb.data(), b.data(), n * sizeof(T));
   void* buffers[] = {ma.data(), mb.data(), mc.data()};
   TestContext context;
-  EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+  EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
   std::vector<R> out(n);
   std::memcpy(out.data(), mc.data(), n * sizeof(R));
   return out;
@@ -185,7 +183,7 @@ TEST(Kernel, half_precision_rounds_to_even_on_every_target) {
       std::vector<float> c(a.size());
       void* buffers[] = {a.data(), c.data()};
       TestContext context;
-      ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+      ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
       for (size_t k = 0; k < a.size(); ++k)
         EXPECT_EQ(c[k], static_cast<float>(round_to(half, a[k]))) << half.to_string() << a[k];
     }
@@ -208,7 +206,7 @@ TEST(Kernel, a_select_reads_only_the_chosen_side) {
       std::vector<float> c(16);
       void* buffers[] = {memory.data(), c.data()};
       TestContext context;
-      ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+      ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
       for (int k = 0; k < 16; ++k)
         EXPECT_EQ(c[static_cast<size_t>(k)], k < 5 ? static_cast<float>(k) : -1.0f);
     }
@@ -227,7 +225,7 @@ TEST(Kernel, strided_and_reversed_vectors) {
     for (int k = 0; k < 32; ++k) static_cast<float*>(a.data())[k] = static_cast<float>(k);
     void* buffers[] = {a.data(), c.data()};
     TestContext context;
-    ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+    ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
     for (int k = 0; k < 16; ++k) {
       EXPECT_EQ(static_cast<float*>(c.data())[2 * k], static_cast<float>(31 - k));
       EXPECT_EQ(static_cast<float*>(c.data())[2 * k + 1], static_cast<float>(2 * k));
@@ -253,7 +251,7 @@ TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
   void* buffers[] = {c.data()};
   int64_t dims[] = {7};
   TestContext context;
-  ASSERT_EQ(jit.functions()[0](buffers, dims, &context.context), 0);
+  ASSERT_EQ(context.run(jit.functions()[0], buffers, dims), 0);
   for (int64_t r = 0; r < 7; ++r) EXPECT_EQ(c[static_cast<size_t>(r)], r * 19999 * 10000);
   EXPECT_EQ(context.scratch_calls, 2);  // once for each chunk, not for each row
 }
@@ -269,11 +267,11 @@ TEST(Kernel, a_loop_variable_used_in_two_loops_is_not_carried_into_a_parallel_on
   std::vector<int64_t> c(8);
   void* buffers[] = {c.data()};
   TestContext context;
-  ASSERT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+  ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
   EXPECT_EQ(c, (std::vector<int64_t>{0, 1, 2, 3, 200, 201, 300, 301}));
 }
 
-TEST(Kernel, a_failed_check_is_the_return_code_also_from_parallel_bodies) {
+TEST(Kernel, a_failed_check_is_in_the_error_word_also_from_parallel_bodies) {
   Buffer in = buffer("in", DType::Int(64), {index(4)}),
          out = buffer("out", DType::Int(64), {index(4)});
   for (ForKind kind : {ForKind::Serial, ForKind::Parallel}) {
@@ -286,10 +284,9 @@ TEST(Kernel, a_failed_check_is_the_return_code_also_from_parallel_bodies) {
     TestContext context;
     std::vector<int64_t> good{1, 2, 3, 4}, bad{1, 2, 3, 40}, c(4);
     void* buffers[] = {good.data(), c.data()};
-    EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+    EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
     buffers[0] = bad.data();
-    EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context),
-              RELAY_KERNEL_INDEX_OUT_OF_BOUNDS);
+    EXPECT_EQ(context.run(jit.functions()[0], buffers), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS);
   }
 }
 
@@ -317,24 +314,18 @@ TEST(Kernel, a_shared_object_is_reproducible_and_loads) {
   std::string two = link_shared(generate_objects(kernels, target, 2), kernels, target);
   EXPECT_EQ(one, two);
 
-  std::string path = (std::filesystem::temp_directory_path() /
-                      ("relay_codegen_test_" + std::to_string(getpid()) + ".so"))
-                         .string();
-  std::ofstream(path, std::ios::binary) << one;
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  std::filesystem::remove(path);
-  ASSERT_NE(library, nullptr) << dlerror();
-  auto* descriptor =
-      static_cast<relay_artifact_descriptor_t*>(dlsym(library, RELAY_DESCRIPTOR_SYMBOL));
-  ASSERT_NE(descriptor, nullptr);
+  const runtime::ElfFile file(one);
+  const runtime::ElfImage image(file);
+  auto place = file.find(RELAY_DESCRIPTOR_SYMBOL, sizeof(relay_artifact_descriptor_t));
+  ASSERT_TRUE(place.has_value());
+  auto* descriptor = static_cast<const relay_artifact_descriptor_t*>(image.at(place->address));
   EXPECT_EQ(descriptor->magic, RELAY_DESCRIPTOR_MAGIC);
   EXPECT_EQ(descriptor->num_kernels, 9u);
   std::vector<float> a(8, 0.5f), b(8, 1.0f), c(8);
   void* buffers[] = {a.data(), b.data(), c.data()};
   TestContext context;
-  ASSERT_EQ(descriptor->kernels[7](buffers, nullptr, &context.context), 0);
+  ASSERT_EQ(context.run(descriptor->kernels[7], buffers), 0);
   EXPECT_NEAR(c[0], std::asinh(0.5f) + 7.0f, 1e-6);
-  dlclose(library);
 }
 
 TEST(TargetText, levels_options_and_errors) {

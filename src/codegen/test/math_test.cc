@@ -40,7 +40,7 @@ std::vector<float> run(const char* name, const std::vector<float>& x, int lanes,
   std::vector<float> y(x.size());
   void* buffers[] = {const_cast<float*>(x.data()), y.data()};
   TestContext context;
-  EXPECT_EQ(jit.functions()[0](buffers, nullptr, &context.context), 0);
+  EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
   return y;
 }
 

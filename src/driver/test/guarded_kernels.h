@@ -127,7 +127,7 @@ class GuardedKernels {
       sizes.push_back(bytes);
     }
     Context context(side, poison);
-    EXPECT_EQ(kernel(buffers.data(), nullptr, &context.context), 0);
+    EXPECT_EQ(context.run(kernel, buffers.data()), 0);
     std::vector<std::string> out;
     for (auto i = static_cast<size_t>(f.num_inputs); i < buffers.size(); ++i) {
       out.emplace_back(static_cast<const char*>(buffers[i]), sizes[i]);

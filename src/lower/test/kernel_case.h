@@ -67,7 +67,7 @@ inline Floats run(const JitModule& jit, const Case& c, GuardedMemory::Side side)
   add(out.size());
   std::memcpy(buffers.back(), out.data(), out.size() * sizeof(float));
   TestContext context;
-  EXPECT_EQ(jit.functions()[0](buffers.data(), c.dims.data(), &context.context), 0);
+  EXPECT_EQ(context.run(jit.functions()[0], buffers.data(), c.dims.data()), 0);
   std::memcpy(out.data(), buffers.back(), out.size() * sizeof(float));
   return out;
 }

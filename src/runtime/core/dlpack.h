@@ -25,7 +25,18 @@ typedef struct {
   uint32_t minor;
 } DLPackVersion;
 
-typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3 } DLDeviceType;
+typedef enum {
+  kDLCPU = 1,
+  kDLCUDA = 2,
+  kDLCUDAHost = 3,
+  kDLOpenCL = 4,
+  kDLVulkan = 7,
+  kDLMetal = 8,
+  kDLROCM = 10,
+  kDLROCMHost = 11,
+  kDLCUDAManaged = 13,
+  kDLOneAPI = 14
+} DLDeviceType;
 
 typedef struct {
   int32_t device_type; /* a DLDeviceType */

@@ -2,7 +2,9 @@
  *
  * A kernel computes one PrimFunc. It gets the buffers in the order of the PrimFunc's parameters
  * (inputs, then outputs), the values of the symbolic dimensions, and a context with the services
- * it may use. It returns 0 or a code of relay_kernel_error, and never throws.
+ * it may use. A kernel that fails writes a code of relay_kernel_error into the context's error
+ * word; one that does not leaves the word as it is. So a kernel may run on a device that returns
+ * nothing, or be started before the last one is done. Nothing is thrown.
  *
  * Buffers are aligned to their element size only (a caller's array may start anywhere); memory
  * from `scratch` is aligned to 64 bytes. Outputs never overlap inputs, unless the memory plan
@@ -17,7 +19,7 @@
 extern "C" {
 #endif
 
-#define RELAY_KERNEL_ABI_VERSION 1
+#define RELAY_KERNEL_ABI_VERSION 2
 
 enum relay_kernel_error {
   RELAY_KERNEL_OK = 0,
@@ -52,10 +54,14 @@ typedef struct relay_kernel_context {
 
   /* Belongs to the runtime. */
   void* runtime;
+
+  /* The error word, where the kernel's device can write it. The runtime sets it to 0 once and reads
+   * it when the kernels that it started are done. */
+  int32_t* error;
 } relay_kernel_context;
 
-typedef int32_t (*relay_kernel)(void* const* buffers, const int64_t* dims,
-                                const relay_kernel_context* ctx);
+typedef void (*relay_kernel)(void* const* buffers, const int64_t* dims,
+                             const relay_kernel_context* ctx);
 
 /* What an artifact's ELF image exports, as the object `relay_artifact_descriptor`. Everything
  * else about the kernels (names, costs, reasons) is in the artifact's metadata section. */
@@ -64,6 +70,7 @@ typedef struct relay_artifact_descriptor_t {
   uint32_t abi_version;
   uint64_t num_kernels;
   const relay_kernel* kernels; /* in the order of the program's kernel table */
+  uint64_t id[2];              /* of the artifact (runtime/artifact.h); zero outside of one */
 } relay_artifact_descriptor_t;
 
 #define RELAY_DESCRIPTOR_MAGIC 0x31594C52u /* "RLY1" */

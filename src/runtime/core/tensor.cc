@@ -239,12 +239,14 @@ Tensor Tensor::zeros(DType dtype, Shape shape) {
 }
 
 Tensor Tensor::from_external(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner,
-                             bool read_only) {
+                             bool read_only, Device device) {
   Tensor tensor = adopt(make_rep(dtype, shape, false));
+  RELAY_CHECK(device.is_host(), device.to_string());
   RELAY_CHECK(data != nullptr || tensor.num_elements() == 0);
   // Without data, what follows the header is as good an address as any.
   if (data != nullptr) tensor.rep_->data = data;
   tensor.rep_->read_only = read_only;
+  tensor.rep_->device = device;
   tensor.rep_->owner = std::move(owner);
   return tensor;
 }
@@ -324,6 +326,7 @@ Tensor Tensor::reshape(Shape shape) const {
       "reshape of " + type_string(dtype(), this->shape()) + " to " + shape_to_string(shape));
   rep->data = data();
   rep->read_only = read_only();
+  rep->device = device();
   // The view keeps this tensor alive, not its owner: the data dies with the tensor that made it.
   rep->owner = rep_->owner != nullptr ? rep_->owner
                                       : std::shared_ptr<void>(data(), [base = *this](void*) {});
@@ -434,9 +437,16 @@ Tensor copy_strided(const DLTensor& t, DType dtype, Shape shape) {
 }
 
 Tensor import_dlpack(const DLTensor& t, bool read_only, std::shared_ptr<void> owner) {
-  if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost) {
-    dlpack_error("the DLPack tensor is on device type " + std::to_string(t.device.device_type) +
-                     ", not on the CPU",
+  constexpr int32_t kMax = std::numeric_limits<uint16_t>::max();
+  if (t.device.device_type < 0 || t.device.device_type > kMax || t.device.device_id < 0 ||
+      t.device.device_id > kMax) {
+    dlpack_error("the DLPack tensor's device (type " + std::to_string(t.device.device_type) +
+                 ", number " + std::to_string(t.device.device_id) + ") does not exist");
+  }
+  const Device device{static_cast<uint16_t>(t.device.device_type),
+                      static_cast<uint16_t>(t.device.device_id)};
+  if (!device.is_host()) {
+    dlpack_error("the DLPack tensor is on " + device.to_string() + ", not in the CPU's memory",
                  "copy it to the CPU first");
   }
   std::optional<DType> dtype = dtype_from_dlpack(t.dtype);
@@ -456,7 +466,7 @@ Tensor import_dlpack(const DLTensor& t, bool read_only, std::shared_ptr<void> ow
   char* data = static_cast<char*>(t.data) + t.byte_offset;
   bool aligned = reinterpret_cast<uintptr_t>(data) % dtype->bytes() == 0;
   if (!aligned || !is_contiguous(t, count)) return copy_strided(t, *dtype, shape);
-  return Tensor::from_external(data, *dtype, shape, std::move(owner), read_only);
+  return Tensor::from_external(data, *dtype, shape, std::move(owner), read_only, device);
 }
 
 template <typename Managed>
@@ -481,7 +491,7 @@ Managed* export_dlpack(Tensor tensor) {
   const Tensor& kept = holder->tensor;
   DLTensor& t = holder->managed.dl_tensor;
   t.data = kept.num_elements() == 0 ? nullptr : kept.data();
-  t.device = DLDevice{kDLCPU, 0};
+  t.device = DLDevice{kept.device().type, kept.device().id};
   t.ndim = kept.rank();
   t.dtype = dtype_to_dlpack(kept.dtype());
   t.shape = kept.rep()->shape;

@@ -1,4 +1,5 @@
-// Tensors at run time: a dtype, a shape, and contiguous row-major data in the memory of the CPU.
+// Tensors at run time: a dtype, a shape, and contiguous row-major data on a device that the CPU can
+// read (core/device.h).
 //
 //   Tensor t = Tensor::empty(DType::Float(32), {2, 3});
 //   std::fill_n(t.data<float>(), t.num_elements(), 0.0f);
@@ -20,6 +21,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/core/device.h"
 #include "runtime/core/dlpack.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/object.h"
@@ -58,9 +60,10 @@ class Tensor {
     return zeros(dtype, Shape(shape.begin(), shape.size()));
   }
   // A view of foreign memory, contiguous and aligned to its element; `owner` is kept as long as
-  // the data is used. The bytes behind a read-only tensor are never written.
+  // the data is used. The bytes behind a read-only tensor are never written. The device is one of
+  // the host's.
   static Tensor from_external(void* data, DType dtype, Shape shape, std::shared_ptr<void> owner,
-                              bool read_only = false);
+                              bool read_only = false, Device device = {});
   // A rank-0 tensor with the value converted to `dtype`.
   static Tensor scalar(double value, DType dtype);
   static Tensor scalar(int64_t value, DType dtype);
@@ -75,6 +78,7 @@ class Tensor {
   int64_t num_elements() const { return rep_->num_elements; }
   size_t byte_size() const { return static_cast<size_t>(rep_->num_elements) * rep_->dtype.bytes(); }
   bool read_only() const { return rep_->read_only; }
+  Device device() const { return rep_->device; }
 
   void* data() const { return rep_->data; }
   template <typename T>
@@ -110,6 +114,7 @@ class Tensor {
     DType dtype;
     int32_t rank = 0;
     bool read_only = false;
+    Device device;
     int64_t num_elements = 0;
     int64_t own_bytes = 0;  // of this allocation
     void* data = nullptr;
@@ -145,8 +150,8 @@ std::string type_string(DType dtype, Shape shape);
 
 // DLPack. The from_ functions take over the managed tensor and call its deleter when the data is
 // no longer used (also when they fail). Strided or misaligned input is copied into a contiguous
-// tensor; everything else is shared. Errors: UserError E0602 for another device, an unknown
-// dtype, several lanes, or an inconsistent structure.
+// tensor; everything else is shared, and keeps its device. Errors: UserError E0602 for a device
+// whose memory the CPU cannot read, an unknown dtype, several lanes, or an inconsistent structure.
 Tensor from_dlpack(DLManagedTensor* managed);
 Tensor from_dlpack(DLManagedTensorVersioned* managed);
 // The returned structure keeps the tensor alive until its deleter is called. The legacy form cannot

@@ -223,6 +223,19 @@ TEST(dlpack, zero_size_and_rank_0) {
   EXPECT_EQ(from_dlpack(scalar.get()).get_as_double(0), 3);
 }
 
+TEST(dlpack, keeps_the_device_of_pinned_memory) {
+  Managed m{{2}, {}, {1, 2}};
+  m.get()->dl_tensor.device = {kDLCUDAHost, 1};
+  Tensor t = from_dlpack(&m.legacy);
+  EXPECT_EQ(t.device().to_string(), "cuda_host:1");
+  EXPECT_EQ(t.reshape({1, 2}).device(), t.device());
+  DLManagedTensor* out = to_dlpack(t);
+  EXPECT_EQ(out->dl_tensor.device.device_type, kDLCUDAHost);
+  EXPECT_EQ(out->dl_tensor.device.device_id, 1);
+  out->deleter(out);
+  EXPECT_EQ(t.copy().device(), Device::cpu());
+}
+
 TEST(dlpack, must_fail_E0602_and_still_deletes) {
   Managed m{{2}, {}, {1, 2}};
   auto with = [&](auto&& change) {

@@ -147,9 +147,8 @@ TEST_F(VmTest, must_fail_E0615_time_of_a_loop_and_of_kernels) {
     f.jump(loop);
     f.ret_outputs();
     put(std::move(f));
-    kernels[kStrange] = [](void* const*, const int64_t*, const relay_kernel_context*) -> int32_t {
+    kernels[kStrange] = [](void* const*, const int64_t*, const relay_kernel_context*) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      return 0;
     };
     RunOptions options;
     options.time_limit = 0.05;
@@ -202,8 +201,8 @@ TEST_F(VmTest, must_fail_E0604_working_memory_of_a_kernel) {
   EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
   options.memory_limit = (1 << 18) + 4096;
   EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
-  kernels[kCopy] = [](void* const*, const int64_t*, const relay_kernel_context* ctx) -> int32_t {
-    return ctx->scratch(ctx, 1 << 19) == nullptr ? RELAY_KERNEL_OUT_OF_MEMORY : 0;
+  kernels[kCopy] = [](void* const*, const int64_t*, const relay_kernel_context* ctx) {
+    if (ctx->scratch(ctx, 1 << 19) == nullptr) *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
   };
   fails("E0604", {x}, options);
 }

@@ -19,28 +19,29 @@ inline const TensorSpec kVector{DType::Float(32), {8}, {}};
 // --- Kernels -------------------------------------------------------------------------------
 
 // y = 2 x, 8 floats
-inline int32_t twice(void* const* b, const int64_t*, const relay_kernel_context*) {
+inline void twice(void* const* b, const int64_t*, const relay_kernel_context*) {
   for (int i = 0; i < 8; ++i) static_cast<float*>(b[1])[i] = 2 * static_cast<const float*>(b[0])[i];
-  return 0;
 }
 // z = x + y, 8 floats
-inline int32_t add(void* const* b, const int64_t*, const relay_kernel_context*) {
+inline void add(void* const* b, const int64_t*, const relay_kernel_context*) {
   for (int i = 0; i < 8; ++i) {
     static_cast<float*>(b[2])[i] =
         static_cast<const float*>(b[0])[i] + static_cast<const float*>(b[1])[i];
   }
-  return 0;
 }
 // Copies dims[0] floats, in parallel, by way of scratch memory.
-inline int32_t copy_parallel(void* const* b, const int64_t* dims, const relay_kernel_context* ctx) {
+inline void copy_parallel(void* const* b, const int64_t* dims, const relay_kernel_context* ctx) {
   struct Env {
     const float* x;
     float* y;
     float* scratch;
   } env{static_cast<const float*>(b[0]), static_cast<float*>(b[1]),
         static_cast<float*>(ctx->scratch(ctx, dims[0] * 4))};
-  if (env.scratch == nullptr) return RELAY_KERNEL_OUT_OF_MEMORY;
-  return ctx->parallel_for(
+  if (env.scratch == nullptr) {
+    *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
+    return;
+  }
+  int32_t code = ctx->parallel_for(
       ctx,
       [](void* e, int64_t begin, int64_t end) -> int32_t {
         auto* v = static_cast<Env*>(e);
@@ -49,18 +50,20 @@ inline int32_t copy_parallel(void* const* b, const int64_t* dims, const relay_ke
         return 0;
       },
       &env, dims[0]);
+  if (code != RELAY_KERNEL_OK) *ctx->error = code;
 }
 // Writes nothing: what is in its output comes from poisoning.
-inline int32_t lazy(void* const*, const int64_t*, const relay_kernel_context*) { return 0; }
+inline void lazy(void* const*, const int64_t*, const relay_kernel_context*) {}
 // Reads its 8-byte scratch without writing it.
-inline int32_t reads_scratch(void* const* b, const int64_t*, const relay_kernel_context* ctx) {
+inline void reads_scratch(void* const* b, const int64_t*, const relay_kernel_context* ctx) {
   std::memcpy(b[0], ctx->scratch(ctx, 8), 8);
-  return 0;
 }
-inline int32_t bad_index(void* const*, const int64_t*, const relay_kernel_context*) {
-  return RELAY_KERNEL_INDEX_OUT_OF_BOUNDS;
+inline void bad_index(void* const*, const int64_t*, const relay_kernel_context* ctx) {
+  *ctx->error = RELAY_KERNEL_INDEX_OUT_OF_BOUNDS;
 }
-inline int32_t strange(void* const*, const int64_t*, const relay_kernel_context*) { return 77; }
+inline void strange(void* const*, const int64_t*, const relay_kernel_context* ctx) {
+  *ctx->error = 77;
+}
 
 enum Kernel { kTwice, kAdd, kCopy, kLazy, kScratch, kBadIndex, kStrange };
 

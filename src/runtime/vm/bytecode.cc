@@ -73,7 +73,8 @@ std::string TensorSpec::to_string() const {
     }
   }
   if (shape.size() == 1) text += ",";
-  return text + "), " + dtype.to_string() + "]";
+  text += "), " + dtype.to_string() + "]";
+  return device == Device::cpu() ? text : text + " on " + device.to_string();
 }
 
 int Program::find_function(std::string_view name) const {

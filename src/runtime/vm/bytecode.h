@@ -232,11 +232,12 @@ struct TensorSpec {
   DType dtype;
   std::vector<int64_t> shape;
   std::vector<std::string> symbols;
+  Device device{};
 
   bool is_static() const;
   // Bytes of a static type; UserError E0601 when they overflow.
   int64_t byte_size() const;
-  // "Tensor[(n, 768), float32]".
+  // "Tensor[(n, 768), float32]"; a device other than the CPU is named behind it.
   std::string to_string() const;
 
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
@@ -302,6 +303,8 @@ struct KernelInfo {
   int64_t bytes = 0;
   // Whether an output is part of a larger tensor: the gaps between its rows are not the kernel's.
   bool has_gaps = false;
+  // Where it runs and its buffers lie.
+  Device device{};
 
   friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
 };

@@ -159,6 +159,7 @@ class Interpreter {
   std::span<const relay_kernel> kernels_;
   const RunOptions& options_;
   relay_kernel_context kernel_context_{};
+  int32_t kernel_error_ = RELAY_KERNEL_OK;
   int64_t bytes_before_ = 0;
   const bool budgeted_;  // the thread has limits: somebody looks at the clock now and then
   int64_t fuel_left_;    // calls and jumps beyond those of fuel_

@@ -66,19 +66,16 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   }
   if (options_.poison) poison_outputs(kernel, operands, w);
 
-  int32_t code;
   if (options_.profiler == nullptr) [[likely]] {
-    code =
-        kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
+    kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
   } else {
     int64_t begin = Profiler::now_ns();
-    code =
-        kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
+    kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
     options_.profiler->record(in.a, begin, Profiler::now_ns());
   }
   c_.scratch_.reset();
-  if (code != 0) [[unlikely]]
-    kernel_failed(kernel, code);
+  if (kernel_error_ != RELAY_KERNEL_OK) [[unlikely]]
+    kernel_failed(kernel, kernel_error_);
   if (budgeted_) [[unlikely]]
     check_budget_after_work();
 }

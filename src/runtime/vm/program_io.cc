@@ -38,6 +38,11 @@ class Writer {
     number<uint32_t>(type.dtype.key());
     numbers(type.shape);
     table(type.symbols, [this](const std::string& s) { string(s); });
+    device(type.device);
+  }
+  void device(Device d) {
+    number(d.type);
+    number(d.id);
   }
   void slot(const Slot& slot) {
     string(slot.name);
@@ -85,6 +90,7 @@ class Writer {
     number(k.flops);
     number(k.bytes);
     number(static_cast<uint8_t>(k.has_gaps));
+    device(k.device);
   }
 
   std::string out;
@@ -135,7 +141,14 @@ class Reader {
     type.dtype = DType::from_key(number<uint32_t>());
     type.shape = numbers<int64_t>();
     type.symbols = table<std::string>(8, [this] { return string(); });
+    type.device = device();
     return type;
+  }
+  Device device() {
+    Device d;
+    d.type = number<uint16_t>();
+    d.id = number<uint16_t>();
+    return d;
   }
   Slot slot() {
     Slot slot;
@@ -143,7 +156,7 @@ class Reader {
     slot.is_tensor = flag();
     slot.tensor = spec();
     slot.type_text = string();
-    slot.parts = table<TypePart>(25, [this] {
+    slot.parts = table<TypePart>(29, [this] {
       TypePart part;
       uint8_t kind = number<uint8_t>();
       if (kind > TypePart::other) fail();
@@ -157,8 +170,8 @@ class Reader {
   Function function() {
     Function f;
     f.name = string();
-    f.params = table<Slot>(45, [this] { return slot(); });
-    f.results = table<Slot>(45, [this] { return slot(); });
+    f.params = table<Slot>(49, [this] { return slot(); });
+    f.results = table<Slot>(49, [this] { return slot(); });
     f.returns_tuple = flag();
     f.writes_outputs = flag();
     f.internal = flag();
@@ -183,7 +196,7 @@ class Reader {
       o.bytes = number<int64_t>();
       return o;
     });
-    f.types = table<TensorSpec>(20, [this] { return spec(); });
+    f.types = table<TensorSpec>(24, [this] { return spec(); });
     return f;
   }
   KernelInfo kernel() {
@@ -195,7 +208,8 @@ class Reader {
     k.num_dims = number<uint32_t>();
     k.flops = number<int64_t>();
     k.bytes = number<int64_t>();
-    k.has_gaps = number<uint8_t>() != 0;
+    k.has_gaps = flag();
+    k.device = device();
     return k;
   }
   void end() {
@@ -228,7 +242,7 @@ Program read_program(std::string_view bytes) {
   Reader r(bytes);
   Program program;
   program.functions = r.table<Function>(64, [&r] { return r.function(); });
-  program.kernels = r.table<KernelInfo>(48, [&r] { return r.kernel(); });
+  program.kernels = r.table<KernelInfo>(53, [&r] { return r.kernel(); });
   program.strings = r.table<std::string>(8, [&r] { return r.string(); });
   r.end();
   return program;

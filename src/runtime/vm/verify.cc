@@ -32,6 +32,7 @@ class Verifier {
           "a function without a tuple result has one output");
     for (const TensorSpec& type : function_.types) {
       check(spec(type) && type.is_static(), "invalid tensor type");
+      here(type.device);
     }
     check(!function_.code.empty(), "a function without code");
     for (pc_ = 0; pc_ < function_.code.size(); ++pc_) instruction(function_.code[pc_]);
@@ -64,8 +65,11 @@ class Verifier {
     }
   }
 
+  void here(Device device) const { check(device == Device::cpu(), "a device that is not here"); }
+
   void slot(const Slot& slot) const {
     check(!slot.is_tensor || spec(slot.tensor), "invalid type of a parameter or result");
+    here(slot.tensor.device);
     // Every field of a tuple is there, and nothing behind them.
     uint64_t missing = slot.parts.empty() ? 0 : 1;
     for (const TypePart& part : slot.parts) {
@@ -73,6 +77,7 @@ class Verifier {
       --missing;
       if (part.kind == TypePart::tuple) missing += part.fields;
       check(part.kind != TypePart::tensor || spec(part.spec), "invalid type of a part");
+      here(part.spec.device);
     }
     check(missing == 0, "parts of a type are missing");
   }
@@ -176,6 +181,7 @@ class Verifier {
     check(within(in.a, program_.kernels), "kernel out of range");
     const KernelInfo& kernel = program_.kernels[in.a];
     size_t buffers = kernel.buffer_bytes.size();
+    here(kernel.device);
     check(kernel.num_outputs <= buffers, "kernel with more outputs than buffers");
     check(in.count == buffers + kernel.num_dims, "wrong number of kernel operands");
     operand_range(in);

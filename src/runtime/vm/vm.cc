@@ -34,6 +34,7 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   if (options.num_threads > 0) threads = std::min(threads, options.num_threads);
   kernel_context_.abi_version = RELAY_KERNEL_ABI_VERSION;
   kernel_context_.num_threads = threads;
+  kernel_context_.error = &kernel_error_;
   kernel_context_.parallel_for = [](const relay_kernel_context* ctx, relay_parallel_body body,
                                     void* env, int64_t extent) -> int32_t {
     auto* self = static_cast<ExecutionContext*>(ctx->runtime);

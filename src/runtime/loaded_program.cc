@@ -1,0 +1,168 @@
+#include "runtime/loaded_program.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "base/diagnostic_codes.h"
+#include "runtime/cpu.h"
+#include "runtime/file_descriptor.h"
+#include "runtime/temporary_file.h"
+#include "runtime/vm/verify.h"
+
+namespace relay::runtime {
+
+namespace {
+
+// The artifacts that are loaded. An entry whose program is gone is removed by the next load.
+class LoadedArtifacts {
+ public:
+  // Never destroyed: modules may live until the end of the process.
+  static LoadedArtifacts& instance() {
+    static auto* const artifacts = new LoadedArtifacts;
+    return *artifacts;
+  }
+
+  std::shared_ptr<const LoadedProgram> find(const Digest& id) {
+    std::shared_ptr<const LoadedProgram> found;
+    {
+      std::lock_guard lock(mutex_);
+      auto it = programs_.find(id);
+      if (it != programs_.end()) found = it->second.lock();
+    }
+    // A file that was overwritten is loaded anew, from wherever it is whole.
+    if (found != nullptr && found->constant_file != nullptr && !found->constant_file->unchanged()) {
+      return nullptr;
+    }
+    return found;
+  }
+
+  void insert(const Digest& id, const std::shared_ptr<const LoadedProgram>& program) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
+    programs_.insert_or_assign(id, program);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Digest, std::weak_ptr<const LoadedProgram>> programs_;
+};
+
+// Maps the code; `id` is what stands in its descriptor.
+void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
+  bool amx = std::ranges::any_of(
+      loaded.info.features, [](const std::string& feature) { return feature.starts_with("amx"); });
+  if (amx && !request_amx()) {
+    throw UserError(
+        Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
+            .help("compile the model with a --target without AMX"));
+  }
+  const ElfFile file(elf);
+  auto place = file.find(RELAY_DESCRIPTOR_SYMBOL, sizeof(relay_artifact_descriptor_t));
+  loaded.image = std::make_unique<ElfImage>(file);
+  const relay_artifact_descriptor_t* descriptor = nullptr;
+  if (place) {
+    descriptor = static_cast<const relay_artifact_descriptor_t*>(loaded.image->at(place->address));
+  }
+  check_descriptor(descriptor, loaded.program.kernels.size(), id);
+  loaded.kernels.assign(descriptor->kernels, descriptor->kernels + descriptor->num_kernels);
+}
+
+std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constants) {
+  // Everything outside the constants has been checked; the constants are there already.
+  if (!verify_constants) {
+    if (auto known = LoadedArtifacts::instance().find(artifact.id)) return known;
+  }
+  artifact.load_constants(verify_constants);
+  auto loaded = std::make_shared<LoadedProgram>();
+  loaded->program = std::move(artifact.program);
+  loaded->metadata = std::move(artifact.metadata);
+  loaded->info = std::move(artifact.info);
+  loaded->id = artifact.id;
+  loaded->constant_file = std::move(artifact.constant_file);
+  load_kernels(*loaded, artifact.elf, artifact.id);
+  LoadedArtifacts::instance().insert(artifact.id, loaded);
+  return loaded;
+}
+
+}  // namespace
+
+std::shared_ptr<const LoadedProgram> LoadedProgram::from_file(const std::string& path,
+                                                              bool verify_constants) {
+  FileDescriptor file(open_artifact_file(path));
+  return load(Artifact::read(file.get(), path), verify_constants);
+}
+
+std::shared_ptr<const LoadedProgram> LoadedProgram::from_bytes(std::string_view bytes,
+                                                               bool verify_constants) {
+  return load(Artifact::from_bytes(bytes, "(memory)"), verify_constants);
+}
+
+std::shared_ptr<const LoadedProgram> LoadedProgram::from_elf(std::string_view elf, Program program,
+                                                             std::string metadata,
+                                                             ArtifactInfo info) {
+  verify_program(program);
+  auto loaded = std::make_shared<LoadedProgram>();
+  loaded->program = std::move(program);
+  loaded->metadata = std::move(metadata);
+  loaded->info = std::move(info);
+  load_kernels(*loaded, elf, Digest());
+  return loaded;
+}
+
+std::shared_ptr<const LoadedProgram> LoadedProgram::from_kernels(Program program,
+                                                                 std::vector<relay_kernel> kernels,
+                                                                 std::string metadata,
+                                                                 std::shared_ptr<void> keep_alive) {
+  RELAY_CHECK(kernels.size() == program.kernels.size());
+  verify_program(program);
+  auto loaded = std::make_shared<LoadedProgram>();
+  loaded->program = std::move(program);
+  loaded->metadata = std::move(metadata);
+  loaded->info.arch = host_arch();
+  loaded->kernels = std::move(kernels);
+  loaded->keep_alive = std::move(keep_alive);
+  return loaded;
+}
+
+void LoadedProgram::copy_artifact(const std::string& from, const std::string& to,
+                                  bool overwrite) const {
+  FileDescriptor file(open_artifact_file(from));
+  TemporaryFile copy(to);
+  std::vector<char> piece(size_t{1} << 20);
+  for (;;) {
+    ssize_t got = read(file.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw UserError(Diagnostic(
+          codes::artifact_io, {},
+          "cannot read '" + escape_for_terminal(from, 300) + "': " + std::strerror(errno)));
+    }
+    if (got == 0) break;
+    copy.write(piece.data(), static_cast<size_t>(got));
+  }
+  // What was copied is looked at, not what it was copied from, which may change meanwhile.
+  bool same = false;
+  try {
+    same = check_artifact(copy.descriptor(), to).id == id;
+  } catch (const UserError&) {
+  }
+  if (!same) {
+    throw UserError(Diagnostic(codes::artifact_changed, {},
+                               "'" + escape_for_terminal(from, 300) +
+                                   "' is not the artifact that was loaded any more")
+                        .help("load it again"));
+  }
+  copy.rename_to_target(overwrite);
+}
+
+void LoadedProgram::require_constants() const {
+  if (constant_file == nullptr || constant_file->unchanged()) return;
+  throw RuntimeError(Diagnostic(codes::artifact_changed, {},
+                                "the artifact's file was overwritten while the model was in use")
+                         .help("load it again; replace a file in use by renaming another onto it"));
+}
+
+}  // namespace relay::runtime

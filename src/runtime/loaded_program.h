@@ -1,0 +1,48 @@
+// A program with its machine code in memory, and what keeps them there.
+//
+// The same artifact loaded again while it is loaded is the same object: artifacts are known by
+// their id (runtime/artifact.h), whatever file they come from.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "runtime/elf_image.h"
+
+namespace relay::runtime {
+
+struct LoadedProgram {
+  // Errors of all: UserError E0608 to E0611, E0613. `verify_constants`: however large they are.
+  static std::shared_ptr<const LoadedProgram> from_file(const std::string& path,
+                                                        bool verify_constants);
+  static std::shared_ptr<const LoadedProgram> from_bytes(std::string_view bytes,
+                                                         bool verify_constants);
+  // Parts of a program that has not been written as an artifact.
+  static std::shared_ptr<const LoadedProgram> from_elf(std::string_view elf, Program program,
+                                                       std::string metadata, ArtifactInfo info);
+  static std::shared_ptr<const LoadedProgram> from_kernels(Program program,
+                                                           std::vector<relay_kernel> kernels,
+                                                           std::string metadata,
+                                                           std::shared_ptr<void> keep_alive);
+
+  // See Module.
+  void copy_artifact(const std::string& from, const std::string& to, bool overwrite) const;
+  // RuntimeError E0614 when the file behind mapped constants is not what it was.
+  void require_constants() const;
+
+  Program program;
+  std::string metadata;
+  ArtifactInfo info;
+  Digest id;  // of the artifact; zeros when it is not from one
+  std::vector<relay_kernel> kernels;
+  // What the program and the kernels lie in.
+  std::shared_ptr<const ConstantFile> constant_file;
+  std::unique_ptr<ElfImage> image;
+  std::shared_ptr<void> keep_alive;
+};
+
+}  // namespace relay::runtime
