@@ -2,13 +2,18 @@
 
 #include <algorithm>
 
+#include "runtime/vm/opcode_table.h"
+
 namespace relay::vm {
 
+using runtime::Flow;
 using runtime::Function;
 using runtime::Instruction;
 using runtime::kLastA;
 using runtime::kLastB;
+using runtime::ListRole;
 using runtime::Opcode;
+using runtime::OpcodeRow;
 using runtime::Operand;
 
 namespace {
@@ -26,107 +31,32 @@ enum class Role : uint8_t {
 
 template <typename Visit>
 void for_each_register(const Function& f, const Instruction& in, const Visit& visit) {
-  auto list = [&] {
-    for (uint32_t n = 0; n < in.count; ++n) {
-      uint32_t at = static_cast<uint32_t>(in.b) + n;
-      visit(f.lists[at], Role::entry, at);
-    }
+  const OpcodeRow& row = runtime::opcode_row(in.op);
+  auto field = [&](runtime::Role role, int32_t r, Role last) {
+    if (role == runtime::Role::reg) visit(r, Role::read, 0u);
+    if (role == runtime::Role::last_reg) visit(r, last, 0u);
+    if (role == runtime::Role::moved_reg) visit(r, Role::moved, 0u);
+    if (role == runtime::Role::exchanged_reg) visit(r, Role::exchange, 0u);
   };
-  switch (in.op) {
-    case Opcode::invoke_kernel:
-    case Opcode::copy:
-      for (uint32_t n = 0; n < in.count; ++n) {
-        const Operand& o = f.operands[static_cast<uint32_t>(in.b) + n];
-        if (o.kind == Operand::kRegister) visit(static_cast<int32_t>(o.index), Role::read, 0u);
-      }
-      return;
-    case Opcode::alloc_static:
-    case Opcode::alloc_tensor:
-    case Opcode::load_const:
-    case Opcode::box:
-      visit(in.dst, Role::write, 0u);
-      return;
-    case Opcode::alloc_from_shape:
-      visit(in.b, Role::read, 0u);
-      visit(in.dst, Role::write, 0u);
-      return;
-    case Opcode::reshape:
-    case Opcode::shape_tensor:
-      visit(in.a, Role::read, 0u);
-      visit(in.dst, Role::write, 0u);
-      return;
-    case Opcode::shape_of:
-    case Opcode::rank_of:
-    case Opcode::get_tag:
-    case Opcode::if_not_tag:
-      visit(in.a, Role::read, 0u);
-      return;
-    case Opcode::move:
-    case Opcode::get_field:
-    case Opcode::ref_new:
-    case Opcode::ref_read:
-      visit(in.a, Role::read_a, 0u);
-      visit(in.dst, Role::write, 0u);
-      return;
-    case Opcode::swap:
-      visit(in.dst, Role::exchange, 0u);
-      visit(in.a, Role::exchange, 0u);
-      return;
-    case Opcode::unbox:
-    case Opcode::if_false:
-      visit(in.a, Role::read_a, 0u);
-      return;
-    case Opcode::call:
-    case Opcode::alloc_closure:
-    case Opcode::alloc_adt:
-    case Opcode::alloc_tuple:
-      list();
-      visit(in.dst, Role::write, 0u);
-      return;
-    case Opcode::tail_call:
-      return list();
-    case Opcode::invoke_closure:
-      visit(in.a, Role::read_a, 0u);
-      list();
-      visit(in.dst, Role::write, 0u);
-      return;
-    case Opcode::tail_invoke:
-      visit(in.a, Role::read_a, 0u);
-      return list();
-    case Opcode::ret:
-      visit(in.a, Role::moved, 0u);
-      return;
-    case Opcode::ref_write:
-      visit(in.a, Role::read_a, 0u);
-      visit(in.b, Role::read_b, 0u);
-      return;
-    case Opcode::load_int:
-    case Opcode::load_scalar:
-    case Opcode::ret_scalar:
-    case Opcode::move_int:
-    case Opcode::int_op:
-    case Opcode::float_op:
-    case Opcode::convert:
-    case Opcode::if_zero:
-    case Opcode::jump:
-    case Opcode::jump_table:
-    case Opcode::ret_outputs:
-    case Opcode::kill:
-    case Opcode::fatal:
-    case Opcode::match_fail:
-      return;
+  if (row.dst == runtime::Role::exchanged_reg) visit(in.dst, Role::exchange, 0u);
+  field(row.a, in.a, Role::read_a);
+  field(row.b, in.b, Role::read_b);
+  const uint32_t begin = static_cast<uint32_t>(in.b), end = begin + in.count;
+  if (row.list == ListRole::regs) {
+    for (uint32_t at = begin; at < end; ++at) visit(f.lists[at], Role::entry, at);
+  } else if (row.list == ListRole::operands) {
+    for (uint32_t at = begin; at < end; ++at) {
+      const Operand& o = f.operands[at];
+      if (o.kind == Operand::kRegister) visit(static_cast<int32_t>(o.index), Role::read, 0u);
+    }
   }
+  if (row.dst == runtime::Role::new_reg) visit(in.dst, Role::write, 0u);
 }
 
-bool jumps(Opcode op) {
-  return op == Opcode::if_false || op == Opcode::if_zero || op == Opcode::if_not_tag ||
-         op == Opcode::jump;
-}
-bool leaves(Opcode op) {
-  return op == Opcode::tail_call || op == Opcode::tail_invoke || op == Opcode::ret ||
-         op == Opcode::ret_scalar || op == Opcode::ret_outputs || op == Opcode::fatal ||
-         op == Opcode::match_fail;
-}
+// Whether the instruction in b may come next.
+bool jumps(Opcode op) { return runtime::opcode_row(op).b == runtime::Role::target; }
+Flow flow(Opcode op) { return runtime::opcode_row(op).flow; }
+bool leaves(Opcode op) { return flow(op) == Flow::leave; }
 // After which it does not matter any more what is freed when.
 bool takes_long(Opcode op) {
   return op == Opcode::call || op == Opcode::invoke_closure || op == Opcode::invoke_kernel;
@@ -171,7 +101,7 @@ class LastUses {
           starts[static_cast<uint32_t>(f_.lists[static_cast<uint32_t>(in.b) + n])] = 1;
         }
       }
-      if (jumps(in.op) || in.op == Opcode::jump_table || leaves(in.op)) starts[pc + 1] = 1;
+      if (flow(in.op) != Flow::next) starts[pc + 1] = 1;
     }
     block_of_.resize(f_.code.size());
     for (uint32_t pc = 0; pc < f_.code.size(); ++pc) {
@@ -195,7 +125,8 @@ class LastUses {
         edge(static_cast<uint32_t>(f_.lists[static_cast<uint32_t>(last.b) + n]));
       }
     }
-    if (!leaves(last.op) && last.op != Opcode::jump && block.end < f_.code.size()) edge(block.end);
+    const bool goes_on = flow(last.op) == Flow::next || flow(last.op) == Flow::branch;
+    if (goes_on && block.end < f_.code.size()) edge(block.end);
     block.last_kill = block.end;
     if (!leaves(last.op)) return;
     block.last_kill = block.begin;

@@ -1,9 +1,14 @@
 // Bytecode that nobody wrote: what loading and the interpreter make of it.
 #include <climits>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
+#include <sstream>
 
+#include "base/test/source_dir.h"
 #include "runtime/core/object_pool.h"
 #include "runtime/test/vm_program.h"
+#include "runtime/vm/opcode_table.h"
 #include "runtime/vm/verify.h"
 
 namespace relay::runtime {
@@ -154,6 +159,48 @@ TEST_F(VmTest, must_fail_E0613_verifier_survives_every_mutation) {
     }
   }
   EXPECT_GT(refused, 100);
+}
+
+TEST_F(VmTest, must_fail_E0613_another_device) {
+  static_program();
+  const Program good = program;
+  program.kernels[0].device = {kDLCUDA, 0};
+  EXPECT_THROW(verify_program(program), UserError);
+  program = good;
+  program.functions[0].params[0].tensor.device = {kDLCUDA, 1};
+  EXPECT_EQ(program.functions[0].params[0].type_string(), "Tensor[(8,), float32] on cuda:1");
+  EXPECT_THROW(verify_program(program), UserError);
+  EXPECT_EQ(read_program(write_program(program)).functions, program.functions);
+}
+
+// What a row says has to be so in the words for people: each operand is shown.
+TEST(opcode_table, rows_show_all_their_operands) {
+  for (const OpcodeRow& row : opcode_rows()) {
+    const std::string text = row.text;
+    auto shows = [&](const char* name) { return text.find(name) != std::string::npos; };
+    EXPECT_EQ(shows("{dst}"), row.dst != Role::none) << row.name;
+    EXPECT_EQ(shows("{a}"), row.a != Role::none) << row.name;
+    EXPECT_EQ(shows("{b}"), row.b != Role::none && row.b != Role::wide) << row.name;
+    EXPECT_EQ(shows("{list}"), row.list != ListRole::none) << row.name;
+    EXPECT_EQ(shows("{count}"), row.count != CountRole::none) << row.name;
+    EXPECT_EQ(shows("{sub}"), row.sub != SubRole::none) << row.name;
+    EXPECT_TRUE(row.b == Role::none || row.b == Role::wide || row.list == ListRole::none)
+        << row.name;
+  }
+}
+
+TEST(opcode_table, docs_have_its_rows) {
+  const std::string path = std::string(relay::test::source_dir()) + "/docs/bytecode.md";
+  std::stringstream read;
+  read << std::ifstream(path).rdbuf();
+  std::string docs = read.str();
+  const std::string table = opcode_reference();
+  const size_t begin = docs.find("| `"), end = docs.rfind("|\n");
+  if (std::getenv("RELAY_UPDATE") != nullptr && begin != docs.npos) {
+    docs.replace(begin, end + 2 - begin, table);
+    std::ofstream(path) << docs;
+  }
+  EXPECT_NE(docs.find(table), docs.npos) << "run this test with RELAY_UPDATE=1";
 }
 
 TEST_F(VmTest, must_fail_E0613_running_off_the_end) {

@@ -1,55 +1,9 @@
 #include "runtime/vm/bytecode.h"
 
 #include "base/diagnostic.h"
+#include "runtime/vm/opcode_table.h"
 
 namespace relay::runtime {
-
-const char* opcode_name(Opcode op) {
-  static constexpr const char* names[kOpcodeCount] = {"invoke_kernel",
-                                                      "copy",
-                                                      "alloc_static",
-                                                      "alloc_tensor",
-                                                      "alloc_from_shape",
-                                                      "reshape",
-                                                      "shape_of",
-                                                      "rank_of",
-                                                      "shape_tensor",
-                                                      "load_const",
-                                                      "load_int",
-                                                      "load_scalar",
-                                                      "box",
-                                                      "unbox",
-                                                      "move",
-                                                      "swap",
-                                                      "move_int",
-                                                      "int_op",
-                                                      "float_op",
-                                                      "convert",
-                                                      "if_false",
-                                                      "if_zero",
-                                                      "if_not_tag",
-                                                      "jump",
-                                                      "jump_table",
-                                                      "call",
-                                                      "tail_call",
-                                                      "invoke_closure",
-                                                      "tail_invoke",
-                                                      "ret",
-                                                      "ret_scalar",
-                                                      "ret_outputs",
-                                                      "alloc_closure",
-                                                      "alloc_adt",
-                                                      "alloc_tuple",
-                                                      "get_tag",
-                                                      "get_field",
-                                                      "ref_new",
-                                                      "ref_read",
-                                                      "ref_write",
-                                                      "kill",
-                                                      "fatal",
-                                                      "match_fail"};
-  return names[static_cast<int>(op)];
-}
 
 bool TensorSpec::is_static() const {
   for (int64_t dim : shape) {
@@ -86,179 +40,6 @@ int Program::find_function(std::string_view name) const {
 
 namespace {
 
-std::string operand_text(const Operand& o) {
-  switch (o.kind) {
-    case Operand::kArena:
-      return "arena[" + std::to_string(o.index) + "+" + std::to_string(o.bytes) + "]";
-    case Operand::kConstant:
-      return "const" + std::to_string(o.index);
-    case Operand::kRegister:
-      return "r" + std::to_string(o.index);
-    case Operand::kOutput:
-      return "out" + std::to_string(o.index);
-    case Operand::kDim:
-    case Operand::kScalar:
-      return "i" + std::to_string(o.index);
-  }
-  return "?";
-}
-
-std::string dtype_text(int32_t key) {
-  return DType::from_key(static_cast<uint32_t>(key)).to_string();
-}
-
-template <typename T>
-std::string name_or_index(const std::vector<T>& table, int32_t index) {
-  if (index >= 0 && static_cast<size_t>(index) < table.size()) return table[index].name;
-  return "#" + std::to_string(index);
-}
-
-class Disassembler {
- public:
-  Disassembler(const Program& program, const Function& function)
-      : program_(program), function_(function) {}
-
-  std::string line(const Instruction& in) const {
-    std::string text = opcode_name(in.op);
-    auto r = [](int32_t i) { return "r" + std::to_string(i); };
-    auto last = [&](int32_t i, uint8_t flag) { return r(i) + ((in.sub & flag) != 0 ? "~" : ""); };
-    auto i = [](int32_t n) { return "i" + std::to_string(n); };
-    auto at = [](int32_t n) { return "@" + std::to_string(n); };
-    switch (in.op) {
-      case Opcode::invoke_kernel:
-        return text + " " + name_or_index(program_.kernels, in.a) + "(" + operands(in) + ")";
-      case Opcode::copy:
-        return text + " " + operands(in);
-      case Opcode::alloc_static:
-        return r(in.dst) + " = " + text + " " + function_.types[in.a].to_string();
-      case Opcode::alloc_tensor:
-        return r(in.dst) + " = " + text + " " + dtype_text(in.a) + "(" + list(in, "i") + ")";
-      case Opcode::alloc_from_shape:
-        return r(in.dst) + " = " + text + " " + dtype_text(in.a) + " " + r(in.b);
-      case Opcode::reshape:
-        return r(in.dst) + " = " + text + " " + r(in.a) + "(" + list(in, "i") + ")";
-      case Opcode::shape_of:
-        return i(in.dst) + " = " + text + " " + r(in.a) + ", " + std::to_string(in.b);
-      case Opcode::rank_of:
-      case Opcode::get_tag:
-        return i(in.dst) + " = " + text + " " + r(in.a);
-      case Opcode::shape_tensor:
-        return r(in.dst) + " = " + text + " " + r(in.a) + " " + dtype_text(in.b);
-      case Opcode::load_const:
-        return r(in.dst) + " = const" + std::to_string(in.a);
-      case Opcode::load_int:
-        return i(in.dst) + " = " +
-               std::to_string(
-                   static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(in.a)) |
-                                        static_cast<uint64_t>(static_cast<uint32_t>(in.b)) << 32));
-      case Opcode::load_scalar:
-        return i(in.dst) + " = " + text + " " + dtype_text(in.a) + " " + operands(in);
-      case Opcode::box:
-        return r(in.dst) + " = " + text + " " + i(in.a) + " " + dtype_text(in.b);
-      case Opcode::unbox:
-        return i(in.dst) + " = " + text + " " + dtype_text(in.b) + " " + last(in.a, kLastA);
-      case Opcode::move:
-      case Opcode::ref_new:
-      case Opcode::ref_read:
-        return r(in.dst) + " = " + text + " " + last(in.a, kLastA);
-      case Opcode::swap:
-        return text + " " + r(in.dst) + ", " + r(in.a);
-      case Opcode::move_int:
-        return i(in.dst) + " = " + i(in.a);
-      case Opcode::int_op: {
-        static constexpr const char* ops[kIntOpCount] = {
-            "+",  "-",   "*",  "//",  "%",   "min", "max", "==", "!=", "<",
-            "<=", "and", "or", "div", "mod", "&",   "|",   "^",  "<<", ">>"};
-        return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b) +
-               (in.count == 32 ? " int32" : "");
-      }
-      case Opcode::float_op: {
-        static constexpr const char* ops[kFloatOpCount] = {"+",  "-",  "*", "/",
-                                                           "==", "!=", "<", "<="};
-        return i(in.dst) + " = " + i(in.a) + " " + ops[in.sub] + " " + i(in.b) + " float" +
-               std::to_string(in.count);
-      }
-      case Opcode::convert: {
-        static constexpr const char* names[kScalarConversionCount] = {
-            "int to float32", "int to float64", "float32 to float64", "float64 to float32"};
-        return i(in.dst) + " = " + text + " " + i(in.a) + " " + names[in.sub];
-      }
-      case Opcode::if_false:
-        return text + " " + last(in.a, kLastA) + " " + at(in.b);
-      case Opcode::if_not_tag:
-        return text + " " + r(in.a) + " " + std::to_string(in.count) + " " + at(in.b);
-      case Opcode::if_zero:
-        return text + " " + i(in.a) + " " + at(in.b);
-      case Opcode::jump:
-        return text + " " + at(in.b);
-      case Opcode::jump_table:
-        return text + " " + i(in.a) + " [" + list(in, "@") + "]";
-      case Opcode::call:
-        return r(in.dst) + " = " + text + " " + name_or_index(program_.functions, in.a) + "(" +
-               list(in, "r") + ")";
-      case Opcode::tail_call:
-        return text + " " + name_or_index(program_.functions, in.a) + "(" + list(in, "r") + ")";
-      case Opcode::invoke_closure:
-        return r(in.dst) + " = " + text + " " + last(in.a, kLastA) + "(" + list(in, "r") + ")";
-      case Opcode::tail_invoke:
-        return text + " " + last(in.a, kLastA) + "(" + list(in, "r") + ")";
-      case Opcode::ret:
-        return text + " " + r(in.a);
-      case Opcode::ret_scalar:
-        return text + " " + i(in.a) + " " + dtype_text(in.b);
-      case Opcode::kill:
-        return text + " " + list(in, "r");
-      case Opcode::ret_outputs:
-        return text;
-      case Opcode::alloc_closure:
-        return r(in.dst) + " = " + text + " " + name_or_index(program_.functions, in.a) + "[" +
-               list(in, "r") + "]";
-      case Opcode::alloc_adt:
-        return r(in.dst) + " = " + text + " " + std::to_string(in.a) + "(" + list(in, "r") + ")";
-      case Opcode::alloc_tuple:
-        return r(in.dst) + " = " + text + " (" + list(in, "r") + ")";
-      case Opcode::get_field:
-        return r(in.dst) + " = " + text + " " + last(in.a, kLastA) + ", " + std::to_string(in.b) +
-               ((in.sub & kLastField) != 0 ? "~" : "");
-      case Opcode::ref_write:
-        return text + " " + last(in.a, kLastA) + ", " + last(in.b, kLastB);
-      case Opcode::fatal:
-        return text + " " + string(in.a) + " at " + string(in.b);
-      case Opcode::match_fail:
-        return text + " at " + string(in.a);
-    }
-    return text;
-  }
-
- private:
-  std::string operands(const Instruction& in) const {
-    std::string text;
-    for (uint32_t n = 0; n < in.count; ++n) {
-      if (n > 0) text += ", ";
-      text += operand_text(function_.operands[static_cast<size_t>(in.b) + n]);
-    }
-    return text;
-  }
-
-  std::string list(const Instruction& in, const char* prefix) const {
-    std::string text;
-    for (uint32_t n = 0; n < in.count; ++n) {
-      if (n > 0) text += ", ";
-      int32_t entry = function_.lists[static_cast<size_t>(in.b) + n];
-      text += prefix + (entry < 0 ? std::to_string(~entry) + "~" : std::to_string(entry));
-    }
-    return text;
-  }
-
-  std::string string(int32_t index) const {
-    if (index < 0 || static_cast<size_t>(index) >= program_.strings.size()) return "?";
-    return "\"" + escape_for_terminal(program_.strings[index], 200) + "\"";
-  }
-
-  const Program& program_;
-  const Function& function_;
-};
-
 std::string slots_text(const std::vector<Slot>& slots) {
   std::string text;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -276,9 +57,9 @@ std::string to_string(const Program& program, const Function& function) {
                      ")  // registers " + std::to_string(function.num_registers) + ", integers " +
                      std::to_string(function.num_int_registers) + ", arena " +
                      std::to_string(function.arena_bytes) + "\n";
-  Disassembler disassembler(program, function);
   for (size_t pc = 0; pc < function.code.size(); ++pc) {
-    text += "  " + std::to_string(pc) + ": " + disassembler.line(function.code[pc]) + "\n";
+    text += "  " + std::to_string(pc) + ": " +
+            instruction_text(program, function, function.code[pc]) + "\n";
   }
   return text;
 }
@@ -329,6 +110,10 @@ void FunctionBuilder::bind(Label label) {
 }
 
 Instruction& FunctionBuilder::emit(Opcode op, int32_t dst, int32_t a, int32_t b) {
+  const OpcodeRow& row = opcode_row(op);
+  RELAY_CHECK((row.dst != Role::none || dst == 0) && (row.a != Role::none || a == 0) &&
+                  (row.b != Role::none || row.list != ListRole::none || b == 0),
+              row.name);
   Instruction in;
   in.op = op;
   in.dst = dst;

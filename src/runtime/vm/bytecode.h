@@ -27,54 +27,8 @@
 //   f.ret_outputs();
 //   program.functions.push_back(std::move(f).finish());
 //
-// Instruction table (r = object register, i = integer register, L[b..b+count) = entries of lists,
-// O[b..b+count) = entries of operands; those marked * honour the flags of last use):
-//
-//   invoke_kernel       kernels[a](O...)                     buffers first, then the dims
-//   copy                O[b] := O[b+1], bytes of equal size
-//   alloc_static        r[dst] := tensor of types[a]; the one that is there, if it is of that type
-//                       and nobody else has it
-//   alloc_tensor        r[dst] := tensor of dtype key a, dims i[L...]; likewise
-//   alloc_from_shape    r[dst] := tensor of dtype key a, shape read from the integer vector r[b]
-//   reshape             r[dst] := view of r[a] with dims i[L...]
-//   shape_of            i[dst] := dimension b of r[a]
-//   rank_of             i[dst] := rank of r[a]
-//   shape_tensor        r[dst] := the shape of r[a] as a vector of dtype key b
-//   load_const          r[dst] := constants[a]
-//   load_int            i[dst] := a | b << 32
-//   load_scalar         i[dst] := the one element, of dtype key a, of O[b], which is no register
-//   box                 r[dst] := the scalar i[a], of dtype key b, as a value
-//   unbox               i[dst] := the one element, of dtype key b, of r[a] *
-//   move                r[dst] := r[a] *
-//   swap                r[dst], r[a] := r[a], r[dst]
-//   move_int            i[dst] := i[a]
-//   int_op              i[dst] := i[a] <sub> i[b]; comparisons give 0 or 1; the result is wrapped
-//                       to int32 when count is 32
-//   float_op            i[dst] := i[a] <sub> i[b] on floats of `count` bits
-//   convert             i[dst] := i[a] in another dtype, see ScalarConversion
-//   if_false            goto b when the one element of r[a] is false *
-//   if_zero             goto b when i[a] is 0
-//   if_not_tag          goto b when the tag of the ADT value r[a] is not `count`
-//   jump                goto b
-//   jump_table          goto L[i[a]] when 0 <= i[a] < count, else the next instruction
-//   call                r[dst] := functions[a](r[L...])
-//   tail_call           return functions[a](r[L...]), in this frame
-//   invoke_closure      r[dst] := closure r[a] (captured ++ r[L...]) *
-//   tail_invoke         return closure r[a] (captured ++ r[L...]), in this frame *
-//   ret                 return r[a]
-//   ret_scalar          return the scalar i[a], of dtype key b, as a value
-//   ret_outputs         return the output buffers
-//   alloc_closure       r[dst] := closure of functions[a] with captured r[L...]
-//   alloc_adt           r[dst] := ADT value of tag a with fields r[L...]
-//   alloc_tuple         r[dst] := tuple of r[L...]
-//   get_tag             i[dst] := tag of the ADT value r[a]
-//   get_field           r[dst] := field b of the ADT value or tuple r[a] *
-//   ref_new             r[dst] := reference to r[a] *
-//   ref_read            r[dst] := content of the reference r[a] *
-//   ref_write           content of the reference r[a] := r[b] *
-//   kill                r[L...] := null, so that what they held can be freed early
-//   fatal               stop with strings[a] at the place strings[b] (b = -1: none)
-//   match_fail          stop: no pattern matches, at the place strings[a] (a = -1: none)
+// The instructions, with their operands and what they do, are the rows of vm/opcode_table.h; for
+// readers they are in docs/bytecode.md.
 //
 // Loading verifies all indices, jumps, arities and arena ranges (vm/verify.h); the interpreter
 // checks what depends on values: null registers, object kinds, sizes.
@@ -186,7 +140,7 @@ constexpr bool is_scalar_dtype(DType t) {
          t == DType::Float(32) || t == DType::Float(64);
 }
 
-// Flags in `sub` of the instructions marked * above.
+// Flags in `sub` of the instructions whose operands may be moved out of.
 inline constexpr uint8_t kLastA = 1;
 inline constexpr uint8_t kLastB = 2;
 // Of get_field, where r[a] is read again but not this field: it is moved out when nobody else has

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "runtime/vm/interpreter.h"
+#include "runtime/vm/opcode_table.h"
 
 namespace relay::runtime {
 
@@ -208,9 +209,7 @@ Value Interpreter::execute() {
         set(r[in.dst].object, Tensor(program_.constants[static_cast<size_t>(in.a)]).take());
         break;
       case Opcode::load_int:
-        i[in.dst].integer =
-            static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(in.a)) |
-                                 static_cast<uint64_t>(static_cast<uint32_t>(in.b)) << 32);
+        i[in.dst].integer = wide_number(in);
         break;
       case Opcode::load_scalar:
         i[in.dst].integer = load_scalar(in, w);

@@ -1,6 +1,7 @@
 #include "runtime/vm/verify.h"
 
 #include "base/diagnostic_codes.h"
+#include "runtime/vm/opcode_table.h"
 
 namespace relay::runtime {
 
@@ -37,7 +38,8 @@ class Verifier {
     check(!function_.code.empty(), "a function without code");
     for (pc_ = 0; pc_ < function_.code.size(); ++pc_) instruction(function_.code[pc_]);
     pc_ = function_.code.size() - 1;
-    check(ends(function_.code.back().op), "control runs off the end");
+    const Flow flow = opcode_row(function_.code.back().op).flow;
+    check(flow == Flow::jump || flow == Flow::leave, "control runs off the end");
   }
 
  private:
@@ -82,22 +84,6 @@ class Verifier {
     check(missing == 0, "parts of a type are missing");
   }
 
-  static bool ends(Opcode op) {
-    switch (op) {
-      case Opcode::jump:
-      case Opcode::tail_call:
-      case Opcode::tail_invoke:
-      case Opcode::ret:
-      case Opcode::ret_scalar:
-      case Opcode::ret_outputs:
-      case Opcode::fatal:
-      case Opcode::match_fail:
-        return true;
-      default:
-        return false;
-    }
-  }
-
   template <typename T>
   static bool within(int64_t index, const std::vector<T>& table) {
     return index >= 0 && index < static_cast<int64_t>(table.size());
@@ -116,31 +102,81 @@ class Verifier {
   void scalar_dtype(int32_t key) const {
     check(is_scalar_dtype(DType::from_key(static_cast<uint32_t>(key))), "not a scalar's dtype");
   }
-  void string(int32_t s) const {
-    check(s == -1 || within(s, program_.strings), "string out of range");
+
+  // The fields of an instruction, by what its row says they are.
+  void field(Role role, int32_t value) const {
+    switch (role) {
+      case Role::none:
+      case Role::tag:
+      case Role::wide:
+        return;
+      case Role::reg:
+      case Role::last_reg:
+      case Role::moved_reg:
+      case Role::exchanged_reg:
+      case Role::new_reg:
+        return reg(value);
+      case Role::int_reg:
+      case Role::new_int_reg:
+        return int_reg(value);
+      case Role::type:
+        return check(within(value, function_.types), "type out of range");
+      case Role::constant:
+        return check(within(value, program_.constants), "constant out of range");
+      case Role::kernel:
+        return check(within(value, program_.kernels), "kernel out of range");
+      case Role::function:
+        return check(within(value, program_.functions), "function out of range");
+      case Role::string:
+        return check(value == -1 || within(value, program_.strings), "string out of range");
+      case Role::dtype:
+        return dtype(value);
+      case Role::scalar_dtype:
+        return scalar_dtype(value);
+      case Role::target:
+        return target(value);
+      case Role::index:
+      case Role::field:
+        return check(value >= 0, "index out of range");
+    }
   }
 
-  template <typename F>
-  void list(const Instruction& in, F&& f) const {
-    check(in.b >= 0 && static_cast<uint64_t>(in.b) + in.count <= function_.lists.size(),
-          "list out of range");
-    for (uint32_t n = 0; n < in.count; ++n) f(function_.lists[static_cast<size_t>(in.b) + n]);
+  void list(ListRole role, const Instruction& in) const {
+    if (role == ListRole::none) return;
+    const bool operands = role == ListRole::operands;
+    const size_t size = operands ? function_.operands.size() : function_.lists.size();
+    check(in.b >= 0 && static_cast<uint64_t>(in.b) + in.count <= size, "list out of range");
+    if (operands) return;
+    check(role != ListRole::int_regs || in.count <= 1024, "rank out of range");
+    for (uint32_t n = 0; n < in.count; ++n) {
+      const int32_t entry = function_.lists[static_cast<size_t>(in.b) + n];
+      if (role == ListRole::targets) {
+        target(entry);
+      } else if (role == ListRole::int_regs) {
+        int_reg(entry);
+      } else {
+        reg(entry < 0 ? ~entry : entry);
+      }
+    }
   }
-  // ~r is a register that is emptied.
-  void reg_list(const Instruction& in) const {
-    list(in, [this](int32_t r) { reg(r < 0 ? ~r : r); });
-  }
-  void last_use(const Instruction& in, uint8_t flags) const {
-    check((in.sub & ~flags) == 0, "unknown flag");
-  }
-  void int_list(const Instruction& in) const {
-    check(in.count <= 1024, "rank out of range");
-    list(in, [this](int32_t r) { int_reg(r); });
+
+  void count_and_sub(const OpcodeRow& row, const Instruction& in) const {
+    const bool bits = row.count == CountRole::int_bits || row.count == CountRole::float_bits;
+    check(!bits || in.count == 32 || in.count == 64, "unknown width");
+    switch (row.sub) {
+      case SubRole::none:
+        return check((in.sub & ~row.flags()) == 0, "unknown flag");
+      case SubRole::int_op:
+        return check(in.sub < kIntOpCount, "unknown integer operation");
+      case SubRole::float_op:
+        return check(in.sub < kFloatOpCount, "unknown float operation");
+      case SubRole::conversion:
+        return check(in.sub < kScalarConversionCount, "unknown conversion");
+    }
   }
 
   // The callee's arity is known for a direct call.
   void callee(const Instruction& in) const {
-    check(within(in.a, program_.functions), "function out of range");
     check(program_.functions[in.a].params.size() == in.count, "wrong number of arguments");
   }
 
@@ -172,19 +208,12 @@ class Verifier {
     return -1;
   }
 
-  void operand_range(const Instruction& in) const {
-    check(in.b >= 0 && static_cast<uint64_t>(in.b) + in.count <= function_.operands.size(),
-          "operands out of range");
-  }
-
   void kernel_call(const Instruction& in) const {
-    check(within(in.a, program_.kernels), "kernel out of range");
     const KernelInfo& kernel = program_.kernels[in.a];
     size_t buffers = kernel.buffer_bytes.size();
     here(kernel.device);
     check(kernel.num_outputs <= buffers, "kernel with more outputs than buffers");
     check(in.count == buffers + kernel.num_dims, "wrong number of kernel operands");
-    operand_range(in);
     for (uint32_t n = 0; n < in.count; ++n) {
       const Operand& o = function_.operands[static_cast<size_t>(in.b) + n];
       int64_t bytes = operand(o);
@@ -199,7 +228,6 @@ class Verifier {
 
   void copy(const Instruction& in) const {
     check(in.count == 2, "wrong number of operands");
-    operand_range(in);
     const Operand& to = function_.operands[in.b];
     const Operand& from = function_.operands[static_cast<size_t>(in.b) + 1];
     check(to.kind != Operand::kConstant && to.kind != Operand::kDim &&
@@ -214,11 +242,8 @@ class Verifier {
   }
 
   void load_scalar(const Instruction& in) const {
-    int_reg(in.dst);
-    scalar_dtype(in.a);
     DType t = DType::from_key(static_cast<uint32_t>(in.a));
     check(in.count == 1, "wrong number of operands");
-    operand_range(in);
     const Operand& from = function_.operands[in.b];
     check(from.kind == Operand::kArena || from.kind == Operand::kConstant ||
               from.kind == Operand::kOutput,
@@ -227,151 +252,39 @@ class Verifier {
     check(bytes == static_cast<int64_t>(t.bytes()), "a scalar is expected");
   }
 
+  // What is said of each operand by itself, then what joins several.
   void instruction(const Instruction& in) const {
     check(static_cast<int>(in.op) < kOpcodeCount, "unknown opcode");
+    const OpcodeRow& row = opcode_row(in.op);
+    field(row.dst, in.dst);
+    field(row.a, in.a);
+    field(row.b, in.b);
+    list(row.list, in);
+    count_and_sub(row, in);
     switch (in.op) {
       case Opcode::invoke_kernel:
         return kernel_call(in);
       case Opcode::copy:
         return copy(in);
-      case Opcode::alloc_static:
-        reg(in.dst);
-        return check(within(in.a, function_.types), "type out of range");
-      case Opcode::alloc_tensor:
-        reg(in.dst);
-        dtype(in.a);
-        return int_list(in);
-      case Opcode::alloc_from_shape:
-        reg(in.dst);
-        dtype(in.a);
-        return reg(in.b);
-      case Opcode::reshape:
-        reg(in.dst);
-        reg(in.a);
-        return int_list(in);
-      case Opcode::shape_of:
-        int_reg(in.dst);
-        reg(in.a);
-        return check(in.b >= 0, "axis out of range");
-      case Opcode::rank_of:
-      case Opcode::get_tag:
-        int_reg(in.dst);
-        return reg(in.a);
-      case Opcode::shape_tensor:
-        reg(in.dst);
-        reg(in.a);
-        return dtype(in.b);
-      case Opcode::load_const:
-        reg(in.dst);
-        return check(within(in.a, program_.constants), "constant out of range");
-      case Opcode::load_int:
-        return int_reg(in.dst);
       case Opcode::load_scalar:
         return load_scalar(in);
-      case Opcode::box:
-        reg(in.dst);
-        int_reg(in.a);
-        return scalar_dtype(in.b);
-      case Opcode::unbox:
-        last_use(in, kLastA);
-        int_reg(in.dst);
-        reg(in.a);
-        return scalar_dtype(in.b);
-      case Opcode::move:
-      case Opcode::ref_new:
-      case Opcode::ref_read:
-        last_use(in, kLastA);
-        reg(in.dst);
-        return reg(in.a);
-      case Opcode::swap:
-        reg(in.dst);
-        return reg(in.a);
-      case Opcode::move_int:
-        int_reg(in.dst);
-        return int_reg(in.a);
-      case Opcode::int_op:
-        int_reg(in.dst);
-        int_reg(in.a);
-        int_reg(in.b);
-        check(in.count == 32 || in.count == 64, "unknown width");
-        return check(in.sub < kIntOpCount, "unknown integer operation");
-      case Opcode::float_op:
-        int_reg(in.dst);
-        int_reg(in.a);
-        int_reg(in.b);
-        check(in.count == 32 || in.count == 64, "unknown width");
-        return check(in.sub < kFloatOpCount, "unknown float operation");
-      case Opcode::convert:
-        int_reg(in.dst);
-        int_reg(in.a);
-        return check(in.sub < kScalarConversionCount, "unknown conversion");
-      case Opcode::if_false:
-        last_use(in, kLastA);
-        reg(in.a);
-        return target(in.b);
-      case Opcode::if_not_tag:
-        reg(in.a);
-        return target(in.b);
-      case Opcode::if_zero:
-        int_reg(in.a);
-        return target(in.b);
-      case Opcode::jump:
-        return target(in.b);
-      case Opcode::jump_table:
-        int_reg(in.a);
-        return list(in, [this](int32_t t) { target(t); });
       case Opcode::call:
-        reg(in.dst);
-        callee(in);
-        return reg_list(in);
+        return callee(in);
       case Opcode::tail_call:
         check(!function_.writes_outputs, "tail call in a function with output buffers");
-        callee(in);
-        return reg_list(in);
-      case Opcode::invoke_closure:
-        last_use(in, kLastA);
-        reg(in.dst);
-        reg(in.a);
-        return reg_list(in);
+        return callee(in);
       case Opcode::tail_invoke:
-        check(!function_.writes_outputs, "tail call in a function with output buffers");
-        last_use(in, kLastA);
-        reg(in.a);
-        return reg_list(in);
+        return check(!function_.writes_outputs, "tail call in a function with output buffers");
       case Opcode::ret:
-        check(!function_.writes_outputs, "ret in a function with output buffers");
-        return reg(in.a);
       case Opcode::ret_scalar:
-        check(!function_.writes_outputs, "ret in a function with output buffers");
-        int_reg(in.a);
-        return scalar_dtype(in.b);
+        return check(!function_.writes_outputs, "ret in a function with output buffers");
       case Opcode::ret_outputs:
         return check(function_.writes_outputs, "ret_outputs without output buffers");
       case Opcode::alloc_closure:
-        reg(in.dst);
-        check(within(in.a, program_.functions), "function out of range");
-        check(in.count <= program_.functions[in.a].params.size(), "too many captured values");
-        return reg_list(in);
-      case Opcode::alloc_adt:
-      case Opcode::alloc_tuple:
-        reg(in.dst);
-        return reg_list(in);
-      case Opcode::get_field:
-        last_use(in, kLastA | kLastField);
-        reg(in.dst);
-        reg(in.a);
-        return check(in.b >= 0, "field out of range");
-      case Opcode::ref_write:
-        last_use(in, kLastA | kLastB);
-        reg(in.a);
-        return reg(in.b);
-      case Opcode::kill:
-        return reg_list(in);
-      case Opcode::fatal:
-        string(in.a);
-        return string(in.b);
-      case Opcode::match_fail:
-        return string(in.a);
+        return check(in.count <= program_.functions[in.a].params.size(),
+                     "too many captured values");
+      default:
+        return;
     }
   }
 
