@@ -23,7 +23,9 @@ struct OperatorUse {
 
 class Operators {
  public:
-  // Operators that are pure and computable. Made once.
+  // Those that are registered now, are pure and can be computed.
+  Operators();
+  // The same as of the first call, made once.
   static const Operators& all();
 
   // A call that gives the wanted tensor: argument types and attributes are guessed from the wanted
@@ -42,7 +44,6 @@ class Operators {
     Op op;
     std::vector<Example> examples;
   };
-  Operators();
   std::optional<OperatorUse> guess(const Row& row, const TensorTypeNode& wanted,
                                    Random& random) const;
   std::vector<Row> rows_;

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Guide, language of its blocks, and the file that holds them.
-GUIDES = [("adding_an_operator.md", "cpp", "src/driver/test/outside_operator_test.cc")]
+GUIDES = [("adding_an_operator.md", "cpp", "src/driver/test/hard_shrink.h")]
 
 
 def blocks(guide: str, language: str) -> list[str]:

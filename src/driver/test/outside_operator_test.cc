@@ -1,76 +1,12 @@
-// The operator of docs/adding_an_operator.md, registered from outside: text, evaluator, compiler.
-// tests/python/test_guides.py compares the guide's code with this file.
+// An operator that is registered from outside, in text, evaluator and compiler.
 #include <gtest/gtest.h>
 
-#include "base/diagnostic_codes.h"
 #include "driver/evaluate.h"
-#include "driver/test/networks.h"
-#include "ir/op.h"
-#include "lower/interface/compute_rule.h"
+#include "driver/test/hard_shrink.h"
 #include "node/structural.h"
 
 namespace mylib {
 namespace {
-
-using namespace relay;  // NOLINT
-
-struct HardShrinkAttrs : AttrsOf<HardShrinkAttrs> {
-  double lambd = 0.5;
-  static AttrsList describe() {
-    return {"mylib.attrs.HardShrinkAttrs",
-            {attribute("lambd", &Self::lambd, "What is no further from zero becomes zero.")}};
-  }
-};
-
-Type hard_shrink_type(RelationContext& ctx) {
-  const TensorTypeNode* x = ctx.tensor(0);
-  if (x == nullptr) return nullptr;
-  if (!x->dtype.is_floating())
-    return ctx.fail(codes::type_dtype, "needs a floating dtype", "float32", x->dtype.to_string());
-  return Type(x);
-}
-
-tir::Tensor hard_shrink(const ComputeContext& ctx) {
-  const tir::Tensor& x = ctx.inputs[0];
-  double lambd = ctx.attrs<HardShrinkAttrs>().lambd;
-  return tir::compute("T_hard_shrink", x->shape(), [&](const tir::Indices& i) {
-    tir::PrimExpr v = x(i), size = tir::call("abs", v->dtype, {v});
-    return tir::select(tir::gt(size, tir::imm_float(v->dtype, lambd)), v,
-                       tir::imm_float(v->dtype, 0));
-  });
-}
-
-OpInfo hard_shrink_row() {
-  return {
-      .name = "mylib.hard_shrink",
-      .doc = "x where it is further than lambd from zero, else 0.",
-      .args = {{"data", "The input."}},
-      .attrs = &HardShrinkAttrs::static_info(),
-      .fusion = FusionClass::ElemWise,
-      .effect = Effect::Pure,
-      .relation = hard_shrink_type,
-      .compute = compute_rule(hard_shrink),
-      .layout = Absent::AxesAsWritten,
-      .memory = Absent::OnePiece,
-      .precision = Precision::Follow,
-      .cost = Absent::NoArithmetic,
-      .gradient = Absent::Pending,
-      .examples = {{.args = {"Tensor[(4,), float32]"},
-                    .attrs = "lambd=1f",
-                    .inputs = {{-2, -1, 0.5, 3}},
-                    .results = {{-2, 0, 0, 3}}}},
-      .expected = "by hand, from the sentence above",
-  };
-}
-
-// Registers the operator for as long as it lives.
-struct Registered {
-  Registered() {
-    initialize();
-    OpRegistry::global().add(hard_shrink_row());
-  }
-  ~Registered() { OpRegistry::global().remove("mylib.hard_shrink"); }
-};
 
 constexpr const char* kProgram = R"(
 def @main(%x: Tensor[(3, 5), float32]) {
@@ -141,6 +77,24 @@ TEST(OutsideOperator, its_relation_explains_what_it_refuses) {
     EXPECT_NE(std::string(e.what()).find("mylib.hard_shrink: needs a floating dtype"),
               std::string::npos)
         << e.what();
+  }
+}
+
+TEST(OutsideOperator, what_no_pass_has_replaced_is_named) {
+  Registered op;
+  OpInfo row = hard_shrink_row();
+  row.name = "mylib.replaced";
+  row.compute = Absent::Replaced;
+  OpRegistry::global().add(std::move(row));
+  Module mod = driver_test::parse("def @main(%x: Tensor[(3,), float32]) { mylib.replaced(%x) }");
+  OpRegistry::global().remove("mylib.replaced");
+  try {
+    compile(mod, {});
+    ADD_FAILURE() << "compiled";
+  } catch (const UserError& e) {
+    std::string what = e.what();
+    EXPECT_NE(what.find("E0401"), std::string::npos) << what;
+    EXPECT_NE(what.find("a pass replaces the operator"), std::string::npos) << what;
   }
 }
 

@@ -4,8 +4,10 @@
 #include <cstdlib>
 
 #include "driver/compile.h"
+#include "driver/test/hard_shrink.h"
 #include "fuzz/campaign.h"
 #include "fuzz/isolate.h"
+#include "fuzz/operators.h"
 #include "fuzz/shrink.h"
 #include "fuzz/values.h"
 #include "ir/text/text.h"
@@ -38,6 +40,16 @@ TEST(Fuzz, random_programs_mean_the_same_in_every_way_to_run_them) {
   for (const Finding& f : result.findings) ADD_FAILURE() << f.text();
   EXPECT_EQ(result.tally.programs, static_cast<int64_t>(kPrograms));
   EXPECT_GT(result.tally.compared, 4 * result.tally.programs);
+}
+
+TEST(Fuzz, an_operator_from_outside_is_drawn) {
+  mylib::Registered op;
+  Operators operators;
+  Random random(1);
+  bool drawn = false;
+  for (int i = 0; i < 10000 && !drawn; ++i)
+    drawn = operators.example(random).op->name == "mylib.hard_shrink";
+  EXPECT_TRUE(drawn);
 }
 
 TEST(Fuzz, a_seed_is_a_program) {
