@@ -208,26 +208,31 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
   auto demand = [&](std::string_view name, bool there) {
     if (!there) out.push_back(name);
   };
-  // A rule, or one of the reasons that excuse this column.
-  auto rule = [&](std::string_view name, const auto& column,
-                  std::initializer_list<Absent> excuses) {
-    demand(name, column || std::ranges::find(excuses, column.reason()) != excuses.end());
+  // A rule, or one of the reasons that excuse this column. An empty function is no rule.
+  auto rule = [&]<class T>(std::string_view name, const Column<T>& column,
+                           std::initializer_list<Absent> excuses = {}) {
+    bool given = static_cast<bool>(column);
+    if constexpr (std::is_class_v<T> && std::is_constructible_v<bool, const T&>)
+      given = given && static_cast<bool>(column.get());
+    bool excused = !column && std::ranges::find(excuses, column.reason()) != excuses.end();
+    demand(name, given || excused);
   };
   auto documented = [](const ArgInfo& a) { return !a.name.empty() && !a.doc.empty(); };
   bool stored = std::any_of(row.examples.begin(), row.examples.end(),
                             [](const OpExample& e) { return !e.results.empty(); });
   demand("doc", !row.doc.empty());
   demand("args", std::all_of(row.args.begin(), row.args.end(), documented));
-  demand("fusion", row.fusion != nullptr);
-  demand("effect", row.effect != nullptr);
-  demand("relation", row.relation != nullptr);
+  rule("fusion", row.fusion);
+  rule("effect", row.effect);
+  rule("relation", row.relation);
   rule("compute", row.compute, {Absent::Replaced});
   rule("layout", row.layout, {Absent::AxesAsWritten});
   rule("memory", row.memory, {Absent::OnePiece});
-  demand("precision", row.precision != nullptr);
+  rule("precision", row.precision);
   rule("cost", row.cost, {Absent::NoArithmetic, Absent::DataDecides});
   rule("gradient", row.gradient, {Absent::Pending, Absent::NotDifferentiable});
-  demand("examples", !row.examples.empty());
+  auto complete = [&](const OpExample& e) { return e.args.size() == row.args.size(); };
+  demand("examples", !row.examples.empty() && std::ranges::all_of(row.examples, complete));
   rule("expected", row.expected, {Absent::ByNumPy});
   if (row.expected) demand("results of an example", stored);
   return out;

@@ -148,6 +148,9 @@ TEST(Outside, every_column_is_demanded) {
   expect_in(missing([](OpInfo& row) { row.examples = {}; }), "nothing in examples");
   expect_in(missing([](OpInfo& row) { row.expected = {}; }), "nothing in expected");
   expect_in(missing([](OpInfo& row) { row.examples[0].results = {}; }), "results of an example");
+  // An empty function is no rule, and an example is a whole call.
+  expect_in(missing([](OpInfo& row) { row.relation = TypeRelation(); }), "nothing in relation");
+  expect_in(missing([](OpInfo& row) { row.examples[0].args.clear(); }), "nothing in examples");
   // A reason that is none for this column.
   expect_in(missing([](OpInfo& row) { row.cost = Absent::AxesAsWritten; }), "nothing in cost");
 }
