@@ -1,5 +1,6 @@
 """Where the command writes: whole files or none, and never in place of anything but a regular file."""
 
+import fcntl
 import os
 import resource
 import signal
@@ -132,3 +133,30 @@ def test_required_passes_cannot_be_skipped(here):
 def test_a_page_of_the_program_after_a_pass(here, after):
     page = relay("show", "model.onnx", "--format", "html", "--after", after).stdout
     assert page.startswith("<!doctype html>") and ("Primitive" in page or "conv2d" in page)
+
+
+def test_nothing_stays_in_the_temporary_folder_when_the_compiler_is_killed(here):
+    """What a killed linker leaves, the next one removes; a folder in use and foreign files stay."""
+    temporary = here / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    left = 0
+    for i in range(20):
+        command = [RELAY, "compile", "-q", "program.relay", "-o", f"{i}.so"]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        while process.poll() is None and not any(temporary.iterdir()):
+            pass
+        process.kill()
+        process.wait()
+        left = max(left, len(list(temporary.iterdir())))
+    assert left == 1, "no run was killed while it linked, or leftovers stay"
+    (temporary / "relay-link-abcdef").mkdir()
+    (temporary / "relay-link-abcdef" / "thesis.txt").write_text("precious")
+    in_use = temporary / "relay-link-in-use"
+    in_use.mkdir()
+    descriptor = os.open(in_use, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    subprocess.run([*command, "--force"], env=environment, check=True, capture_output=True)
+    os.close(descriptor)
+    assert sorted(f.name for f in temporary.iterdir()) == ["relay-link-abcdef", "relay-link-in-use"]
+    assert (temporary / "relay-link-abcdef" / "thesis.txt").read_text() == "precious"

@@ -1,6 +1,9 @@
 // Linking with LLD as a library.
+#include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -8,6 +11,8 @@
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "base/diagnostic_codes.h"
 #include "codegen/llvm/codegen.h"
@@ -22,25 +27,99 @@ std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const T
 
 namespace {
 
-// A folder that goes away with its contents.
+namespace fs = std::filesystem;
+
+[[noreturn]] void no_folder() {
+  throw UserError(Diagnostic(codes::codegen_failed, {}, "no temporary folder can be made")
+                      .help("set TMPDIR to a folder that can be written"));
+}
+
+fs::path folder_of_temporaries() {
+  std::error_code error;
+  fs::path out = fs::temp_directory_path(error);
+  if (error) no_folder();
+  return out;
+}
+
+// A folder for one run of the linker, which goes away with its contents. It is locked while it is in use, and the
+// system unlocks it when the process ends in whatever way: the next process to link removes what it finds unlocked.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "relay-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) {
-      throw UserError(Diagnostic(codes::codegen_failed, {}, "no temporary folder can be made")
-                          .help("set TMPDIR to a folder that can be written"));
+    static std::once_flag once;
+    std::call_once(once, remove_leftovers);
+    // Another process may take a folder for a leftover before it is locked.
+    constexpr int kTries = 100;
+    for (int i = 0; i < kTries; ++i) {
+      std::string pattern = (folder_of_temporaries() / (std::string(kPrefix) + "XXXXXX")).string();
+      if (mkdtemp(pattern.data()) == nullptr) break;
+      path_ = pattern;
+      fd_ = lock(path_);
+      if (fd_ >= 0) return;
     }
-    path_ = pattern;
+    no_folder();
   }
   ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    remove(path_);
+    close(fd_);
   }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::string descriptor() const { return path_ + "/" + kDescriptor; }
+  std::string object(size_t i) const { return path_ + "/" + kObject + std::to_string(i) + ".o"; }
+  std::string output() const { return path_ + "/" + kOutput; }
 
  private:
+  static constexpr const char* kPrefix = "relay-link-";
+  static constexpr const char* kDescriptor = "descriptor.o";
+  static constexpr const char* kObject = "kernels-";
+  static constexpr const char* kOutput = "out.so";
+
+  // A descriptor that holds the lock, or -1 when another process holds it or the folder is gone.
+  static int lock(const std::string& path) {
+    int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return -1;
+    struct stat held {};
+    struct stat named {};
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 && held.st_uid == geteuid() &&
+        lstat(path.c_str(), &named) == 0 && named.st_ino == held.st_ino)
+      return fd;
+    close(fd);
+    return -1;
+  }
+
+  // Removes the files that are made here, and the folder when nothing else is in it.
+  static void remove(const std::string& path) {
+    std::error_code ignored;
+    std::vector<fs::path> files;
+    for (fs::directory_iterator at(path, ignored), end; at != end; at.increment(ignored)) {
+      std::string name = at->path().filename().string();
+      // The linker writes its output under a longer name first.
+      if (name == kDescriptor || name.starts_with(kObject) || name.starts_with(kOutput))
+        files.push_back(at->path());
+    }
+    for (const fs::path& file : files) unlink(file.c_str());
+    rmdir(path.c_str());
+  }
+
+  static void remove_leftovers() {
+    std::error_code ignored;
+    std::vector<std::string> found;
+    for (fs::directory_iterator at(folder_of_temporaries(), ignored), end; at != end;
+         at.increment(ignored)) {
+      if (at->path().filename().string().starts_with(kPrefix)) found.push_back(at->path().string());
+    }
+    for (const std::string& path : found) {
+      int fd = lock(path);
+      if (fd < 0) continue;
+      remove(path);
+      close(fd);
+    }
+  }
+
   std::string path_;
+  int fd_ = -1;
 };
 
 void write_file(const std::string& path, const std::string& bytes) {
@@ -68,12 +147,12 @@ std::string link_shared(const std::vector<ObjectCode>& objects,
                                 "noexecstack",
                                 "--threads=1",
                                 "-o",
-                                folder.file("out.so")};
-  std::string descriptor = folder.file("descriptor.o");
+                                folder.output()};
+  std::string descriptor = folder.descriptor();
   write_file(descriptor, codegen::descriptor_object(kernels, target));
   args.push_back(descriptor);
   for (size_t i = 0; i < objects.size(); ++i) {
-    args.push_back(folder.file("k" + std::to_string(i) + ".o"));
+    args.push_back(folder.object(i));
     write_file(args.back(), objects[i]);
   }
   // Named, so that the file finds the mathematics library by itself wherever it is loaded.
@@ -96,7 +175,7 @@ std::string link_shared(const std::vector<ObjectCode>& objects,
       throw UserError(Diagnostic(codes::codegen_failed, {}, "linking failed: " + output));
     }
   }
-  std::ifstream in(folder.file("out.so"), std::ios::binary);
+  std::ifstream in(folder.output(), std::ios::binary);
   std::ostringstream bytes;
   bytes << in.rdbuf();
   return bytes.str();
