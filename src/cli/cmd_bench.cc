@@ -23,11 +23,11 @@ struct Options {
   std::string trace;
   std::vector<std::string> compare;
   int repeat = 0;
-  uint64_t seed = 0;
   bool profile = false;
   bool force = false;
   bool json = false;
   CompileFlags flags;
+  InputFlags inputs;
 };
 
 double peak_memory() {
@@ -48,7 +48,7 @@ void compare(const Options& o) {
     nlohmann::json j = nlohmann::json::parse(in, nullptr, false);
     if (j.is_discarded() || !j.contains("min_seconds") || !j["min_seconds"].is_number()) {
       throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
-                                 "the file is no report of relay bench --json"));
+                                 "the file is not a report of relay bench --json"));
     }
     reports.push_back(std::move(j));
   }
@@ -134,7 +134,7 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     double weights = std::min(constants[i], k.bytes);
     // The work of a convolution is counted as it is defined; minimal filtering does a quarter of
     // it.
-    double arithmetic = k.rule == "winograd" ? k.flops / 4 : k.flops;
+    double arithmetic = k.rule == kMinimalFiltering ? k.flops / 4 : k.flops;
     k.bound = bound_of({arithmetic, weights, k.bytes - weights}, footprint, limits);
     // Faster than all its data can be read: it reads a part of them, as a lookup in a table does.
     constexpr double kMeasurementError = 1.5;
@@ -155,13 +155,15 @@ std::string shortened(const std::string& name, size_t width) {
   return name.substr(0, width - kEnd - 1) + "\u2026" + name.substr(name.size() - kEnd);
 }
 
-void print_profile(const std::vector<KernelReport>& reports, const MachineLimits& limits) {
+void print_profile(const std::vector<KernelReport>& reports, const MachineLimits& limits,
+                   const std::string& counting) {
   std::string bandwidths;
   for (const MachineLimits::Level& l : limits.levels) {
     bandwidths +=
         (bandwidths.empty() ? "" : ", ") + l.name + " " + format_number(l.gbytes_per_second, 0);
   }
-  std::printf("read    %s GB/s (measured)\n\n", bandwidths.c_str());
+  std::printf("bandwidth  %s GB/s (measured)\ncounted    %s\n\n", bandwidths.c_str(),
+              counting.c_str());
   Table table({"kernel", "calls", "time", "share %", "GFLOP/s", "data", "GB/s", "limit",
                "% of limit", "nodes", "schedule"});
   // What the numbers leave of a terminal's line goes to names and sentences.
@@ -189,8 +191,8 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
   for (const KernelReport& k : reports) {
     constexpr double kNotable = 0.05, kFar = 0.5;
     if (k.bound.name.empty() || k.share < kNotable || k.of_bound() >= kFar) continue;
-    std::printf("\nfar from its limit: %s\n  nodes     %s\n  schedule  %s\n", k.name.c_str(),
-                escape_for_terminal(k.origin).c_str(), k.schedule.c_str());
+    std::printf("\nbelow 50 %% of its roofline: %s\n  nodes     %s\n  schedule  %s\n",
+                k.name.c_str(), escape_for_terminal(k.origin).c_str(), k.schedule.c_str());
     if (k.rule != "loops") continue;
     for (const std::string& d : k.declined) std::printf("  declined  %s\n", d.c_str());
   }
@@ -216,10 +218,11 @@ int run(const Options& o, const Given& given) {
   }
   if (given.has("--trace")) refuse_existing(o.trace, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
-  Ready ready = prepare(o.model, o.flags, o.function);
-  const runtime::Function& f = ready.module.function(o.function);
-  std::vector<Tensor> inputs = make_inputs(f, {}, ready.inputs, o.seed);
-  std::vector<Tensor> outputs = ready.module.run(o.function, inputs);
+  Inputs inputs = o.inputs.read();
+  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes);
+  Arguments arguments = make_arguments(ready.module.function(o.function), inputs, o.inputs.seed);
+  std::vector<Tensor> outputs;
+  runtime::flatten_tensors(ready.module.run_values(o.function, arguments.values), outputs);
   using Clock = std::chrono::steady_clock;
   std::vector<double> times;
   auto begin = Clock::now();
@@ -228,7 +231,7 @@ int run(const Options& o, const Given& given) {
                       : times.size() < 10 || (Clock::now() - begin < std::chrono::seconds(2) &&
                                               times.size() < 100000)) {
     auto start = Clock::now();
-    ready.module.run_into(o.function, inputs, outputs);
+    run_again(ready.module, o.function, arguments.values, outputs);
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   std::sort(times.begin(), times.end());
@@ -245,9 +248,9 @@ int run(const Options& o, const Given& given) {
     runtime::RunOptions options;
     options.profiler = &profiler;
     // The limits were measured with other data in the caches.
-    ready.module.run_into(o.function, inputs, outputs);
+    run_again(ready.module, o.function, arguments.values, outputs);
     for (int i = 0; i < kProfiledRuns; ++i) {
-      ready.module.run_into(o.function, inputs, outputs, options);
+      run_again(ready.module, o.function, arguments.values, outputs, options);
     }
   }
   std::vector<KernelReport> reports = kernel_reports(profiler, ready.module, limits);
@@ -259,6 +262,7 @@ int run(const Options& o, const Given& given) {
   if (o.json) {
     nlohmann::ordered_json root;
     if (!ready.target.empty()) root["target"] = ready.target;
+    for (const auto& [name, size] : arguments.sizes) root["invented_sizes"][name] = size;
     root["runs"] = times.size();
     root["min_seconds"] = times.front();
     root["median_seconds"] = quantile(times, 0.5);
@@ -268,6 +272,7 @@ int run(const Options& o, const Given& given) {
     root["peak_memory_bytes"] = memory;
     root["peak_gflops"] = limits.gflops;
     root["threads"] = threads;
+    root["counting"] = counting_of(ready.module);
     if (o.profile) root["limits"] = limits_json(limits);
     for (const KernelReport& k : reports) {
       root["kernels"].push_back({{"name", k.name},
@@ -289,10 +294,7 @@ int run(const Options& o, const Given& given) {
     return 0;
   }
   if (!ready.target.empty()) std::printf("target  %s\n", ready.target.c_str());
-  for (const std::string& name : ready.bound) {
-    std::printf("note    dimension %s is set to 1; --input NAME=SHAPE sets another size\n",
-                name.c_str());
-  }
+  std::printf("%s", arguments.notes(o.inputs.seed, "note    ").c_str());
   std::printf("time    min %s, median %s, p90 %s (%zu runs, %d thread%s)\n",
               format_seconds(times.front()).c_str(), format_seconds(quantile(times, 0.5)).c_str(),
               format_seconds(quantile(times, 0.9)).c_str(), times.size(), threads,
@@ -301,7 +303,7 @@ int run(const Options& o, const Given& given) {
   std::printf("peak    %s GFLOP/s (float32 multiply-add, measured)\n",
               format_number(limits.gflops, 0).c_str());
   if (o.profile) {
-    print_profile(reports, limits);
+    print_profile(reports, limits, counting_of(ready.module));
     double run = static_cast<double>(profiler.run_ns()), kernels = 0;
     for (const auto& r : profiler.rows(ready.module.program())) {
       kernels += static_cast<double>(r.total_ns);
@@ -322,7 +324,6 @@ Command bench_command() {
       "bench",
       "Measure a model or a compiled file",
       {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so"),
-       option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated"),
        option("--repeat N", o->repeat, "Runs to measure; 0: for two seconds").range(0, 1000000),
        option("--function NAME", o->function, "The function to run"),
        flag("--profile", o->profile, "Show every kernel beside what limits it, and write a trace"),
@@ -331,7 +332,8 @@ Command bench_command() {
               "Two reports written with --json: ratios of the first to the second")
            .count(2)},
       [o](const Given& given) { return run(*o, given); }};
-  return std::move(out.add(o->flags.table())
+  return std::move(out.add(o->inputs.table())
+                       .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the trace file"),
                              flag("--json", o->json, "Print the report as JSON")}));
 }

@@ -83,7 +83,7 @@ int run(const Options& o) {
               format_bytes(static_cast<double>(compiled.constant_bytes())).c_str());
   int64_t bound = 0;
   for (const ArenaReport& a : compiled.arenas) bound += a.lower_bound;
-  std::printf("arena      %s (lower bound %s)\n",
+  std::printf("arena      %s (minimum possible %s)\n",
               format_bytes(static_cast<double>(compiled.arena_bytes())).c_str(),
               format_bytes(static_cast<double>(bound)).c_str());
   std::string phases;

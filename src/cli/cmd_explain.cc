@@ -69,8 +69,8 @@ bool is_suspect(const Json& k) {
   return k.value("rule", "") == "loops" && bytes > 0 && flops > kBusy * bytes;
 }
 
-// A width in the layout of a kernel's weights: they stand in panels.
-bool reads_panels(const Json& k) {
+// A width in the layout of a kernel's weights: they are packed as the kernel reads them.
+bool reads_packed(const Json& k) {
   Json layouts = k.value("layouts", Json::array());
   return std::any_of(layouts.begin(), layouts.end(), [](const Json& layout) {
     std::string text = layout.get<std::string>();
@@ -102,7 +102,8 @@ Json describe(const Ready& ready) {
     Json k = kernels[i];
     k["calls"] = calls[i];
     k["suspect"] = is_suspect(k);
-    if (reads_panels(k)) packed += calls[i];
+    k["minimal_filtering"] = k.value("rule", "") == kMinimalFiltering;
+    if (reads_packed(k)) packed += calls[i];
     out["kernels"].push_back(std::move(k));
   }
   for (const Tensor& t : program.constants) constant_bytes += static_cast<int64_t>(t.byte_size());
@@ -132,6 +133,17 @@ Json describe(const Ready& ready) {
                                           {"allocations", r.allocations},
                                           {"results", r.results},
                                           {"results_written_in_place", r.in_place}});
+  }
+  return out;
+}
+
+// The names of sizes that only a run decides, in the order of the parameters.
+std::vector<std::string> open_dimensions(const runtime::Function& f) {
+  std::vector<std::string> out;
+  for (const runtime::Slot& slot : f.params) {
+    for (const std::string& name : slot.tensor.symbols) {
+      if (!name.empty() && std::ranges::find(out, name) == out.end()) out.push_back(name);
+    }
   }
   return out;
 }
@@ -172,7 +184,10 @@ void print_kernel(const Json& k, bool in_full) {
   std::printf("%s%s%s: %s", bold, text_of(k["name"]).c_str(), plain,
               counted(k["calls"].get<int64_t>(), "call").c_str());
   if (double flops = k.value("flops", 0.0); flops > 0) {
-    std::printf(", %s MFLOP", format_number(flops / 1e6, 2).c_str());
+    std::printf(", %s MFLOP%s", format_number(flops / 1e6, 2).c_str(),
+                k["minimal_filtering"].get<bool>()
+                    ? " counted as direct convolution (minimal filtering does fewer)"
+                    : "");
   }
   if (double bytes = k.value("bytes", 0.0); bytes > 0) {
     std::printf(", %s", format_bytes(bytes).c_str());
@@ -186,8 +201,9 @@ void print_kernel(const Json& k, bool in_full) {
               rule.empty() ? "" : (" (rule " + rule + ")").c_str());
   bool suspect = k["suspect"].get<bool>();
   if (suspect) {
-    std::printf("  %sslow%s      much arithmetic in plain loops, as no rule for sums took it\n",
-                red, plain);
+    std::printf(
+        "  %sslow%s      much arithmetic in plain loops: no schedule rule for reductions applies\n",
+        red, plain);
   }
   if (suspect || in_full) {
     for (const Json& d : k.value("declined", Json::array())) {
@@ -213,19 +229,18 @@ void print_passes(const Json& all) {
 }
 
 void print_memory(const Json& memory) {
-  std::printf("memory   %s, %s; weights of %s stand in panels as the kernels read them\n",
+  std::printf("memory   %s, %s; weights of %s are pre-packed\n",
               counted(memory["constants"].get<int64_t>(), "constant").c_str(),
               format_bytes(memory["constant_bytes"].get<double>()).c_str(),
               counted(memory["packed_weights"].get<int64_t>(), "call").c_str());
   for (const Json& f : memory["functions"]) {
     auto number = [&](const char* key) { return f[key].get<int64_t>(); };
-    std::printf("  @%s: arena %s (lower bound %s)\n", text_of(f["name"]).c_str(),
+    std::printf("  @%s: arena %s (minimum possible %s)\n", text_of(f["name"]).c_str(),
                 format_bytes(f["arena_bytes"].get<double>()).c_str(),
                 format_bytes(f["arena_lower_bound"].get<double>()).c_str());
     std::printf(
-        "    %s, %s; not copied: %s, %s inside others, %lld of %s written by kernels; %s in place "
-        "of "
-        "an operand\n",
+        "    %s, %s; not copied: %s, %s written into a concatenation, %lld of %s written by "
+        "kernels; %s computed in place\n",
         counted(number("kernel_calls"), "kernel call").c_str(),
         counted(number("allocations"), "allocation").c_str(),
         counted(number("views"), "view").c_str(),
@@ -241,7 +256,9 @@ void print_memory(const Json& memory) {
 
 int run(const Options& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
-  Ready ready = prepare(o.model, o.flags, "main");
+  ModelOptions shapes;
+  for (const std::string& text : o.flags.inputs) parse_input_option(text, shapes);
+  Ready ready = prepare(o.model, o.flags, "main", shapes);
   Json all = describe(ready);
   if (!o.kernel.empty()) {
     Json chosen = Json::array();
@@ -262,9 +279,9 @@ int run(const Options& o, const Given& given) {
   }
   if (o.kernel.empty()) {
     if (all.contains("target")) std::printf("target   %s\n", text_of(all["target"]).c_str());
-    for (const std::string& name : ready.bound) {
-      std::printf("note     dimension %s is set to 1; --input NAME=SHAPE sets another size\n",
-                  name.c_str());
+    for (const std::string& name : open_dimensions(ready.module.function("main"))) {
+      std::printf("note     dimension %s is open; --input NAME=SHAPE fixes it\n",
+                  escape_for_terminal(name, 200).c_str());
     }
     print_passes(all);
     print_memory(all["memory"]);

@@ -24,11 +24,10 @@ struct Options {
   std::string function = "main";
   std::string executor = "vm";
   std::string output;
-  uint64_t seed = 0;
-  bool random = false;
   bool force = false;
   bool json = false;
   CompileFlags flags;
+  InputFlags inputs;
 };
 
 std::string shape_text(const Tensor& t) {
@@ -54,10 +53,11 @@ struct Outcome {
   runtime::Value value;
   std::string text;  // the value in text form, where the types are known
   double seconds = 0;
-  size_t given = 0;  // inputs that are no inventions
+  std::string notes;  // what was invented
+  std::vector<std::pair<std::string, int64_t>> sizes;
   // Of compiled programs only.
   std::string target;
-  std::vector<std::string> bound;
+  std::string counting;  // of operations
   double flops = 0;
   int threads = 1;
 };
@@ -68,12 +68,11 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-using Files = std::vector<std::pair<std::string, std::string>>;
-
-std::vector<runtime::Value> input_values(const runtime::Function& f, const Files& files,
-                                         const ModelOptions& shapes, const Options& o) {
-  std::vector<Tensor> inputs = make_inputs(f, files, shapes, o.seed);
-  return {inputs.begin(), inputs.end()};
+std::vector<runtime::Value> input_values(Outcome& out, const Inputs& inputs, const Options& o) {
+  Arguments arguments = make_arguments(out.signature, inputs, o.inputs.seed);
+  out.notes = arguments.notes(o.inputs.seed, "note    ");
+  out.sizes = std::move(arguments.sizes);
+  return std::move(arguments.values);
 }
 
 // Whether the value itself is the output: a program without inputs is run for what it gives.
@@ -85,37 +84,36 @@ bool shows_value(const Options& o, const Outcome& out) {
   return small && out.signature.params.empty() && o.output.empty() && !o.json;
 }
 
-Outcome run_evaluator(const Options& o, const Files& files) {
+Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   if (is_artifact(o.model)) {
     throw UserError(Diagnostic(codes::driver_option, {},
-                               "the evaluator runs programs, '" + o.model + "' is compiled")
+                               "the evaluator runs programs, '" +
+                                   escape_for_terminal(o.model, 200) + "' is compiled")
                         .help("give the model that it was compiled from"));
   }
   Outcome out;
-  LoadedModel model = read_model(o.model, o.flags, out.bound);
+  LoadedModel model = read_model(o.model, o.function, inputs.shapes);
   out.signature = signature_of(model.module, o.function);
-  out.given = files.size();
+  if (o.function != "main") check_shapes(out.signature, inputs.shapes);
+  std::vector<runtime::Value> values = input_values(out, inputs, o);
   Evaluator evaluator(model.module);
   auto start = Clock::now();
-  out.value = evaluator.call(o.function, input_values(out.signature, files, {}, o));
+  out.value = evaluator.call(o.function, std::move(values));
   out.seconds = seconds_since(start);
   out.text = result_text(model.module, o.function, out.value,
                          [&](int32_t tag) { return evaluator.closure_name(tag); });
   return out;
 }
 
-Outcome run_compiled(const Options& o, const Files& files) {
+Outcome run_compiled(const Options& o, const Inputs& inputs) {
   Outcome out;
-  Ready ready = prepare(o.model, o.flags, o.function);
+  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes);
   out.signature = ready.module.function(o.function);
-  out.given = files.size();
   out.target = ready.target;
-  out.bound = ready.bound;
+  out.counting = counting_of(ready.module);
   out.threads = ready.module.num_threads();
-  std::vector<runtime::Value> inputs = input_values(out.signature, files, ready.inputs, o);
-  out.value = ready.module.run_values(o.function, inputs);
-  std::vector<Tensor> outputs;
-  bool tensors = runtime::flatten_tensors(out.value, outputs);
+  std::vector<runtime::Value> values = input_values(out, inputs, o);
+  out.value = ready.module.run_values(o.function, values);
   if (ready.source) {
     const auto& functions = ready.module.program().functions;
     out.text = result_text(ready.source, o.function, out.value, [&](int32_t tag) {
@@ -125,17 +123,13 @@ Outcome run_compiled(const Options& o, const Files& files) {
   }
   if (shows_value(o, out)) return out;
   // The first run pays for cold caches and pages; the time shown is the best of a few more.
-  std::vector<Tensor> arguments;
-  for (const runtime::Value& v : inputs) arguments.push_back(v.tensor());
+  std::vector<Tensor> outputs;
+  runtime::flatten_tensors(out.value, outputs);
   out.seconds = 1e30;
   auto begin = Clock::now();
   for (int i = 0; i < 5 && Clock::now() - begin < std::chrono::seconds(2); ++i) {
     auto start = Clock::now();
-    if (tensors) {
-      ready.module.run_into(o.function, arguments, outputs);
-    } else {
-      ready.module.run_values(o.function, inputs);
-    }
+    run_again(ready.module, o.function, values, outputs);
     out.seconds = std::min(out.seconds, seconds_since(start));
   }
   // Of the function's own straight code; what it calls is not counted.
@@ -205,8 +199,10 @@ void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool ten
   } else {
     root["value"] = out.text;
   }
+  for (const auto& [name, size] : out.sizes) root["invented_sizes"][name] = size;
   root["seconds"] = out.seconds;
   if (peak_gflops > 0) {
+    root["counting"] = out.counting;
     root["gflops"] = out.flops / out.seconds / 1e9;
     root["peak_gflops"] = peak_gflops;
   }
@@ -214,17 +210,9 @@ void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool ten
               root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
-void print_notes(const Options& o, const Outcome& out) {
+void print_notes(const Outcome& out) {
   if (!out.target.empty()) std::printf("target  %s\n", out.target.c_str());
-  for (const std::string& name : out.bound) {
-    std::printf("note    dimension %s is set to 1; --input NAME=SHAPE sets another size\n",
-                name.c_str());
-  }
-  size_t params = out.signature.params.size();
-  if (out.given < params) {
-    std::printf("note    %zu input%s invented (seed %llu)\n", params - out.given,
-                params - out.given == 1 ? " is" : "s are", static_cast<unsigned long long>(o.seed));
-  }
+  std::printf("%s", out.notes.c_str());
 }
 
 void print_time(const Outcome& out, double peak_gflops) {
@@ -233,26 +221,20 @@ void print_time(const Outcome& out, double peak_gflops) {
     std::printf(" on %d thread%s", out.threads, out.threads == 1 ? "" : "s");
     if (out.flops > 0) {
       double gflops = out.flops / out.seconds / 1e9;
-      std::printf(", %s GFLOP/s, %s %% of the machine's peak", format_number(gflops, 1).c_str(),
-                  format_number(100 * gflops / peak_gflops, 0).c_str());
+      std::printf(", %s GFLOP/s, %s %% of the machine's peak (%s)",
+                  format_number(gflops, 1).c_str(),
+                  format_number(100 * gflops / peak_gflops, 0).c_str(), out.counting.c_str());
     }
   }
   std::printf("\n");
 }
 
-int run(Options& o, const Given& given) {
-  // --input NAME=FILE.npy gives a value, NAME=SHAPE a shape.
-  Files files;
-  std::erase_if(o.flags.inputs, [&](const std::string& text) {
-    size_t equals = text.find('=');
-    if (equals == std::string::npos || !text.ends_with(".npy")) return false;
-    files.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-    return true;
-  });
+int run(const Options& o, const Given& given) {
   if (given.has("--output")) check_folder(o.output);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   bool compiled = o.executor == "vm";
-  Outcome out = compiled ? run_compiled(o, files) : run_evaluator(o, files);
+  Inputs inputs = o.inputs.read();
+  Outcome out = compiled ? run_compiled(o, inputs) : run_evaluator(o, inputs);
   std::vector<Tensor> outputs;
   bool tensors = runtime::flatten_tensors(out.value, outputs);
   if (!tensors && !o.output.empty()) {
@@ -269,7 +251,7 @@ int run(Options& o, const Given& given) {
     std::printf("%s\n", out.text.c_str());
     return 0;
   }
-  print_notes(o, out);
+  print_notes(out);
   if (tensors) {
     Table table({"output", "shape", "dtype", "digest", "values"});
     table.limit(0, 48);
@@ -293,16 +275,14 @@ Command run_command() {
   Command out{"run",
               "Run a model or a compiled file",
               {argument("MODEL", o->model, "ONNX model, Relay text or compiled .so").required(),
-               option("--input NAME=VALUE", o->flags.inputs,
-                      "NAME=FILE.npy gives a value, NAME=SHAPE[:DTYPE] a shape; may be repeated"),
-               option("--random-inputs SEED", o->seed, "Seed for the inputs that are not given"),
                option("--executor EXECUTOR", o->executor,
                       "vm compiles the model, eval is the reference evaluator: slow, and right")
                    .choices({"vm", "eval"}),
                option("--function NAME", o->function, "The function to run"),
                option("--output FOLDER", o->output, "A folder for the outputs as .npy files")},
               [o](const Given& given) { return run(*o, given); }};
-  return std::move(out.add(o->flags.table())
+  return std::move(out.add(o->inputs.table())
+                       .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite output files"),
                              flag("--json", o->json, "Print the result as JSON")}));
 }

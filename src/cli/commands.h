@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,23 +47,34 @@ std::vector<Command> all_commands();
 // True when the file is a compiled artifact (an ELF file).
 bool is_artifact(const std::string& path);
 
+// The schedule rule of convolutions by minimal filtering, as the metadata of artifacts names it.
+inline constexpr const char* kMinimalFiltering = "winograd";
+
 // A model compiled, or an artifact loaded, whichever the file is.
 struct Ready {
   runtime::Module module;
-  Module source;                   // the program as written; null for an artifact
-  std::string target;              // the target's description
-  std::vector<std::string> bound;  // named dimensions that were set to 1
-  ModelOptions inputs;             // shapes and dtypes that --input gives
-  double compile_seconds = 0;      // 0 for an artifact
+  Module source;               // the program as written; null for an artifact
+  std::string target;          // the target's description
+  double compile_seconds = 0;  // 0 for an artifact
   double load_seconds = 0;
   std::vector<Phase> phases;  // of the compilation; none for an artifact, as are the passes
   std::vector<PassTiming::Row> passes;
 };
-// `function` is the one to be called: what it does not need may be left out.
-Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function);
-// The model as `prepare` reads it: shapes as the flags say, other named dimensions set to 1.
-LoadedModel read_model(const std::string& path, const CompileFlags& flags,
-                       std::vector<std::string>& bound);
+// `function` is the one to be called: what it does not need may be left out. Its inputs have the shapes that `shapes`
+// gives; dimensions that neither these nor the program fix stay open, as in `relay compile`.
+Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
+              const ModelOptions& shapes);
+// The model as `prepare` reads it. Shapes are put into the program where `function` is @main; those of other functions
+// are for check_shapes.
+LoadedModel read_model(const std::string& path, const std::string& function,
+                       const ModelOptions& shapes);
+// Runs a function once more: into `outputs`, results of a former run, where the function writes its results into what
+// its caller gives, and otherwise into memory of its own.
+void run_again(const runtime::Module& module, const std::string& function,
+               std::span<const runtime::Value> inputs, std::span<const Tensor> outputs,
+               const runtime::RunOptions& options = {});
+// How operations are counted, for every line that shows a rate beside what the machine can do.
+std::string counting_of(const runtime::Module& module);
 
 // Writes `text` to `path`, whole or not at all (runtime/temporary_file.h), or to stdout when the path is "-". UserError
 // E0703 when the file exists and `force` is false, E0611 when it is not a regular file or cannot be written.

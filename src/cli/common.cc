@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
@@ -55,16 +56,37 @@ bool is_artifact(const std::string& path) {
                    "ELF";
 }
 
-LoadedModel read_model(const std::string& path, const CompileFlags& flags,
-                       std::vector<std::string>& bound) {
-  ModelOptions options;
-  options.bind_symbols_to = 1;
-  options.bound_symbols = &bound;
-  for (const std::string& text : flags.inputs) parse_input_option(text, options);
-  return load_model(path, options);
+LoadedModel read_model(const std::string& path, const std::string& function,
+                       const ModelOptions& shapes) {
+  return load_model(path, function == "main" ? shapes : ModelOptions());
 }
 
-Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function) {
+void run_again(const runtime::Module& module, const std::string& function,
+               std::span<const runtime::Value> inputs, std::span<const Tensor> outputs,
+               const runtime::RunOptions& options) {
+  if (!module.function(function).writes_outputs) {
+    module.run_values(function, inputs, options);
+    return;
+  }
+  std::vector<Tensor> tensors;
+  for (const runtime::Value& v : inputs) tensors.push_back(v.tensor());
+  module.run_into(function, tensors, outputs, options);
+}
+
+std::string counting_of(const runtime::Module& module) {
+  nlohmann::json metadata = nlohmann::json::parse(module.metadata(), nullptr, false);
+  bool minimal = false;
+  if (metadata.is_object() && metadata.contains("kernels")) {
+    for (const auto& k : metadata["kernels"])
+      minimal |= k.is_object() && k.value("rule", "") == kMinimalFiltering;
+  }
+  return minimal ? "operations as the operators define them: convolutions counted as direct, "
+                   "minimal filtering does fewer"
+                 : "operations as the operators define them";
+}
+
+Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
+              const ModelOptions& shapes) {
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::time_point from) {
     return std::chrono::duration<double>(Clock::now() - from).count();
@@ -74,14 +96,11 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   if (is_artifact(path)) {
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
-    ModelOptions inputs;
-    for (const std::string& text : flags.inputs) parse_input_option(text, inputs);
-    check_shapes(module.function(function), inputs);
-    return {module, nullptr, "", {}, inputs, 0, seconds(start), {}, {}};
+    check_shapes(module.function(function), shapes);
+    return {module, nullptr, "", 0, seconds(start), {}, {}};
   }
-  std::vector<std::string> bound;
   auto start = Clock::now();
-  LoadedModel model = read_model(path, flags, bound);
+  LoadedModel model = read_model(path, function, shapes);
   double import_seconds = seconds(start);
   CompileOptions options = flags.options();
   if (function != "main") {
@@ -100,8 +119,9 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   start = Clock::now();
   runtime::Module module = compiled.load(load);
   compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
-  return {module,          model.module,   compiled.target, bound,          {},
-          compile_seconds, seconds(start), compiled.phases, compiled.passes};
+  if (function != "main") check_shapes(module.function(function), shapes);
+  return {module,         model.module,    compiled.target, compile_seconds,
+          seconds(start), compiled.phases, compiled.passes};
 }
 
 void refuse_existing(const std::string& path, bool force) {

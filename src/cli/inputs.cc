@@ -4,33 +4,171 @@
 #include <cmath>
 #include <cstdio>
 #include <random>
+#include <set>
 
 #include "base/diagnostic_codes.h"
+#include "cli/literal.h"
 #include "cli/npy.h"
 #include "ir/op.h"
 #include "node/node.h"
 
 namespace relay::cli {
 
+using runtime::DType;
+using runtime::Slot;
 using runtime::Tensor;
 
 namespace {
 
-Tensor invent(const runtime::Slot& slot, const ModelOptions& given, std::mt19937_64& random) {
-  std::vector<int64_t> shape = slot.tensor.shape;
-  if (auto it = given.shapes.find(slot.name); it != given.shapes.end()) {
-    for (size_t i = 0; i < std::min(shape.size(), it->second.size()); ++i) {
-      if (shape[i] < 0) shape[i] = it->second[i];
+std::string quoted(const std::string& name) { return "'" + escape_for_terminal(name, 200) + "'"; }
+
+// The parameter of that name; UserError E0510 when there is none.
+const Slot& slot_of(const runtime::Function& function, const std::string& name) {
+  std::vector<std::string_view> names;
+  std::string known;
+  for (const Slot& s : function.params) {
+    if (s.name == name) return s;
+    names.push_back(s.name);
+    known += (known.empty() ? "" : ", ") + s.name;
+  }
+  throw UserError(Diagnostic(codes::frontend_input, {}, "input " + quoted(name) + " does not exist")
+                      .expected(known.empty() ? "no inputs" : known)
+                      .help(suggest(name, names)));
+}
+
+// Digits of whole numbers that a float type holds exactly.
+int mantissa_bits(DType d) {
+  return d.is_bfloat16() ? 8 : d.bits == 16 ? 11 : d.bits == 32 ? 24 : 53;
+}
+
+// Whether every value of `from` is one of `to`.
+bool holds(DType to, DType from) {
+  if (to == from) return true;
+  if (to.is_bool() || from.is_bool()) return false;
+  if (from.is_integer()) {
+    int digits = from.bits - (from.is_int() ? 1 : 0);
+    if (to.is_floating()) return digits <= mantissa_bits(to);
+    if (to.is_uint()) return from.is_uint() && from.bits <= to.bits;
+    return digits <= to.bits - 1;
+  }
+  if (!to.is_floating()) return false;
+  // bfloat16 and float16 hold different things.
+  return to.bits > from.bits && (to.bits > 16 || from == to);
+}
+
+// `t` in the dtype where that changes no value, else as it is.
+Tensor widened(const Tensor& t, DType dtype) {
+  if (t.dtype() == dtype || !holds(dtype, t.dtype())) return t;
+  Tensor out = Tensor::empty(dtype, t.shape());
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    if (t.dtype().is_integer()) {
+      out.set_from_int(i, t.get_as_int(i));
+    } else {
+      out.set_from_double(i, t.get_as_double(i));
     }
   }
-  bool open = std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d < 0; });
-  if (!slot.is_tensor || open) {
-    throw UserError(Diagnostic(codes::driver_option, {},
-                               "no value can be invented for input '" + slot.name + "'")
-                        .found(slot.type_string())
-                        .help("give its value, --input " + slot.name +
-                              "=FILE.npy, or its sizes, --input " + slot.name + "=SHAPE"));
+  return out;
+}
+
+// The names of a parameter's open dimensions; "" where it is fixed, or open without a name.
+std::string symbol_of(const Slot& slot, size_t axis) {
+  bool named = slot.tensor.shape[axis] < 0 && axis < slot.tensor.symbols.size();
+  return named ? slot.tensor.symbols[axis] : std::string();
+}
+
+// Of sizes such as "2 * n", which follow from others.
+bool is_expression(const std::string& symbol) {
+  return symbol.find_first_of(" (,") != std::string::npos;
+}
+
+// The sizes of open dimensions: what is given says some, --dim others, and the rest are 1.
+class Sizes {
+ public:
+  Sizes(const runtime::Function& function, const Inputs& inputs, const std::vector<Tensor>& given)
+      : inputs_(inputs) {
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const Slot& slot = function.params[i];
+      if (!slot.is_tensor) continue;
+      auto shape = inputs.shapes.shapes.find(slot.name);
+      for (size_t a = 0; a < slot.tensor.shape.size(); ++a) {
+        std::string symbol = symbol_of(slot, a);
+        if (symbol.empty()) continue;
+        open_.insert(symbol);
+        if (given[i]) {
+          if (a < given[i].shape().size()) known_.try_emplace(symbol, given[i].dim(a));
+        } else if (shape != inputs.shapes.shapes.end() && a < shape->second.size() &&
+                   shape->second[a] >= 0) {
+          known_.try_emplace(symbol, shape->second[a]);
+        }
+      }
+    }
+    check_dims();
   }
+
+  std::vector<int64_t> shape_of(const Slot& slot) {
+    std::vector<int64_t> shape = slot.tensor.shape;
+    auto given = inputs_.shapes.shapes.find(slot.name);
+    for (size_t a = 0; a < shape.size(); ++a) {
+      if (shape[a] >= 0) continue;
+      if (given != inputs_.shapes.shapes.end() && a < given->second.size()) {
+        shape[a] = given->second[a];
+      }
+      if (shape[a] < 0) shape[a] = size_of(slot, a);
+    }
+    return shape;
+  }
+
+  std::vector<std::pair<std::string, int64_t>> take_invented() { return std::move(invented_); }
+
+ private:
+  void check_dims() const {
+    std::vector<std::string_view> names(open_.begin(), open_.end());
+    std::string known;
+    for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
+    for (const auto& [name, size] : inputs_.dims) {
+      if (!open_.contains(name)) {
+        throw UserError(
+            Diagnostic(codes::driver_option, {}, "no input has an open dimension " + quoted(name))
+                .expected(known.empty() ? "no --dim: every dimension is fixed" : known)
+                .help(suggest(name, names)));
+      }
+      auto it = known_.find(name);
+      if (it == known_.end() || it->second == size) continue;
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "--dim says another size of dimension " + quoted(name) +
+                                     " than the inputs that are given")
+                          .expected(std::to_string(it->second))
+                          .found(std::to_string(size)));
+    }
+  }
+
+  int64_t size_of(const Slot& slot, size_t axis) {
+    std::string symbol = symbol_of(slot, axis);
+    if (is_expression(symbol)) {
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "no value can be invented for input " + quoted(slot.name))
+                          .found(slot.type_string())
+                          .help("its size " + symbol + " follows from others: give --input " +
+                                slot.name + "=SHAPE"));
+    }
+    if (symbol.empty()) {
+      invented_.emplace_back("dimension " + std::to_string(axis) + " of " + slot.name, 1);
+      return 1;
+    }
+    auto [it, fresh] = known_.try_emplace(symbol, 1);
+    if (!fresh) return it->second;
+    if (auto dim = inputs_.dims.find(symbol); dim != inputs_.dims.end()) it->second = dim->second;
+    invented_.emplace_back(symbol, it->second);
+    return it->second;
+  }
+
+  const Inputs& inputs_;
+  std::set<std::string> open_;
+  std::map<std::string, int64_t> known_;
+  std::vector<std::pair<std::string, int64_t>> invented_;
+};
+
+Tensor invent(const Slot& slot, const std::vector<int64_t>& shape, std::mt19937_64& random) {
   Tensor t = Tensor::empty(slot.tensor.dtype, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     if (t.dtype().is_floating()) {
@@ -45,31 +183,118 @@ Tensor invent(const runtime::Slot& slot, const ModelOptions& given, std::mt19937
   return t;
 }
 
+[[noreturn]] void bad_option(const std::string& message, const std::string& expected) {
+  throw UserError(Diagnostic(codes::driver_option, {}, message).expected(expected));
+}
+
+// The array that `--input NAME=FILE.npz` means.
+Tensor array_of(const std::string& name, const std::string& file) {
+  std::map<std::string, Tensor> arrays = read_npz(file);
+  if (auto it = arrays.find(name); it != arrays.end()) return it->second;
+  if (arrays.size() == 1) return arrays.begin()->second;
+  std::string known;
+  for (const auto& [n, array] : arrays)
+    known += (known.empty() ? "" : ", ") + escape_for_terminal(n, 100);
+  bad_option(quoted(file) + " has no array " + quoted(name), known.empty() ? "no arrays" : known);
+}
+
+void read_input(const std::string& text, Inputs& out) {
+  auto new_name = [&](const std::string& name) {
+    if (out.literals.contains(name) || out.arrays.contains(name) ||
+        out.shapes.shapes.contains(name))
+      bad_option("input " + quoted(name) + " is given twice", "one --input for each input");
+  };
+  // Names may have "=" in them; values have none, but files may.
+  size_t equals = text.find('=');
+  bool npz = text.ends_with(".npz");
+  if (npz && equals == std::string::npos) {
+    for (auto& [name, array] : read_npz(text)) {
+      new_name(name);
+      out.arrays[name] = std::move(array);
+    }
+    return;
+  }
+  if (equals != std::string::npos && equals > 0 && (npz || text.ends_with(".npy"))) {
+    std::string name = text.substr(0, equals), file = text.substr(equals + 1);
+    new_name(name);
+    out.arrays[name] = npz ? array_of(name, file) : read_npy(file);
+    return;
+  }
+  equals = text.rfind('=');
+  std::string name = equals == std::string::npos ? std::string() : text.substr(0, equals);
+  std::string value = equals == std::string::npos ? std::string() : text.substr(equals + 1);
+  LiteralKind kind = name.empty() ? LiteralKind::none : literal_kind(value);
+  if (kind != LiteralKind::none) {
+    new_name(name);
+    out.literals[name] = value;
+    if (kind != LiteralKind::whole) return;
+    // A number that is no size can only be a value.
+    if (value.starts_with('-') || value.size() > 18) return;
+    out.shapes.numbers.insert(name);
+  }
+  if (kind == LiteralKind::none) {
+    if (!name.empty()) new_name(name);
+    try {
+      parse_input_option(text, out.shapes);
+    } catch (const UserError& e) {
+      Diagnostic d = e.diagnostics().front();
+      throw UserError(std::move(d)
+                          .expected("NAME=VALUE, NAME=SHAPE or NAME=FILE")
+                          .help("x=1.5 and x=[1,2,3] are values, x=1x3x224x224 a shape, x=FILE.npy "
+                                "and x=FILE.npz files"));
+    }
+    return;
+  }
+  parse_input_option(text, out.shapes);
+}
+
 }  // namespace
 
-void check_shapes(const runtime::Function& function, const ModelOptions& given) {
-  std::vector<std::string_view> names;
-  std::string known;
-  for (const runtime::Slot& s : function.params) {
-    names.push_back(s.name);
-    known += (known.empty() ? "" : ", ") + s.name;
-  }
-  auto slot_of = [&](const std::string& name) -> const runtime::Slot& {
-    auto at = std::find(names.begin(), names.end(), name);
-    if (at != names.end()) return function.params[static_cast<size_t>(at - names.begin())];
-    throw UserError(Diagnostic(codes::frontend_input, {},
-                               "input '" + escape_for_terminal(name, 200) + "' does not exist")
-                        .expected(known.empty() ? "no inputs" : known)
-                        .help(suggest(name, names)));
+std::vector<Option> InputFlags::table() {
+  return {
+      option("--input NAME=VALUE", inputs,
+             "An input: x=FILE.npy or x=FILE.npz (FILE.npz alone: every array by its name); a "
+             "number, true, false or "
+             "a list x=[[1,2],[3,4]]; or its shape, x=1x3x224x224 or x=1x3x224x224:DTYPE, for "
+             "random values. One "
+             "whole number is the value of an input of rank 0 and the size of one of rank 1, whose "
+             "values are a list: "
+             "x=[5]; may be repeated"),
+      option("--dim NAME=SIZE", dims,
+             "The size of an open dimension in random inputs, without it 1; the program itself "
+             "keeps it open; may be "
+             "repeated"),
+      option("--random-inputs SEED", seed, "Seed for the inputs that are not given"),
   };
-  auto wrong = [](const runtime::Slot& slot, const char* why, std::string found) {
-    throw UserError(Diagnostic(codes::frontend_input, {},
-                               "input '" + escape_for_terminal(slot.name, 200) + "' " + why)
+}
+
+Inputs InputFlags::read() const {
+  Inputs out;
+  for (const std::string& text : inputs) read_input(text, out);
+  for (const std::string& text : dims) {
+    size_t equals = text.rfind('=');
+    std::string size = equals == std::string::npos ? "" : text.substr(equals + 1);
+    constexpr size_t kDigits = 18;
+    if (equals == 0 || literal_kind(size) != LiteralKind::whole || size.starts_with('-') ||
+        size.size() > kDigits)
+      bad_option("--dim " + escape_for_terminal(text, 200) + " cannot be read",
+                 "NAME=SIZE, such as batch=8");
+    if (!out.dims.emplace(text.substr(0, equals), std::stoll(size)).second)
+      bad_option("dimension " + quoted(text.substr(0, equals)) + " is given twice",
+                 "one --dim for each dimension");
+  }
+  return out;
+}
+
+void check_shapes(const runtime::Function& function, const ModelOptions& given) {
+  auto wrong = [](const Slot& slot, const char* why, std::string found) {
+    throw UserError(Diagnostic(codes::frontend_input, {}, "input " + quoted(slot.name) + " " + why)
                         .expected(slot.type_string())
                         .found(std::move(found)));
   };
   for (const auto& [name, shape] : given.shapes) {
-    const runtime::Slot& slot = slot_of(name);
+    const Slot& slot = slot_of(function, name);
+    if (slot.is_tensor && slot.tensor.shape.empty() && given.numbers.contains(name)) continue;
     std::string found = runtime::shape_to_string(shape);
     if (!slot.is_tensor) wrong(slot, "has no shape to give", found);
     if (slot.tensor.shape.size() != shape.size()) wrong(slot, "has another rank", found);
@@ -79,34 +304,65 @@ void check_shapes(const runtime::Function& function, const ModelOptions& given) 
     }
   }
   for (const auto& [name, dtype] : given.dtypes) {
-    const runtime::Slot& slot = slot_of(name);
+    const Slot& slot = slot_of(function, name);
     if (!slot.is_tensor || !(slot.tensor.dtype == dtype))
       wrong(slot, "has another dtype", dtype.to_string());
   }
 }
 
-std::vector<Tensor> make_inputs(const runtime::Function& function,
-                                const std::vector<std::pair<std::string, std::string>>& files,
-                                const ModelOptions& shapes, uint64_t seed) {
-  std::vector<std::string_view> names;
-  for (const runtime::Slot& s : function.params) names.push_back(s.name);
-  for (const auto& [name, file] : files) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    std::string known;
-    for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
-    throw UserError(Diagnostic(codes::driver_option, {}, "there is no input '" + name + "'")
-                        .expected(known.empty() ? "no inputs" : "one of " + known)
-                        .help(suggest(name, names)));
+std::string Arguments::notes(uint64_t seed, const std::string& margin) const {
+  if (invented == 0) return "";
+  std::string out = margin + std::to_string(invented) + (invented == 1 ? " input" : " inputs") +
+                    " not given: random values (seed " + std::to_string(seed) + ")\n";
+  for (const auto& [name, size] : sizes) {
+    bool named = name.find(' ') == std::string::npos;
+    out += margin + (named ? "dimension " : "") + escape_for_terminal(name, 200) + " is " +
+           std::to_string(size) + " in them; " +
+           (named ? "--dim " + escape_for_terminal(name, 200) + "=SIZE"
+                  : std::string("--input NAME=SHAPE")) +
+           " sets another size\n";
   }
-  std::mt19937_64 random(seed);
-  std::vector<Tensor> out;
-  for (const runtime::Slot& slot : function.params) {
+  return out;
+}
+
+Arguments make_arguments(const runtime::Function& function, const Inputs& inputs, uint64_t seed) {
+  for (const auto& [name, text] : inputs.literals) slot_of(function, name);
+  for (const auto& [name, array] : inputs.arrays) slot_of(function, name);
+  std::vector<Tensor> given;
+  for (const Slot& slot : function.params) {
     Tensor t;
-    for (const auto& [name, file] : files) {
-      if (name == slot.name) t = read_npy(file);
+    auto array = inputs.arrays.find(slot.name);
+    auto literal = inputs.literals.find(slot.name);
+    // A whole number is the size where there is a dimension.
+    bool size =
+        slot.is_tensor && !slot.tensor.shape.empty() && inputs.shapes.numbers.contains(slot.name);
+    if (array != inputs.arrays.end()) {
+      t = slot.is_tensor ? widened(array->second, slot.tensor.dtype) : array->second;
+    } else if (literal != inputs.literals.end() && !size) {
+      if (!slot.is_tensor) {
+        throw UserError(Diagnostic(codes::driver_option, {},
+                                   "the command line has no values for input " + quoted(slot.name))
+                            .found(slot.type_string()));
+      }
+      t = read_literal(slot.name, literal->second, slot.tensor.dtype);
     }
-    out.push_back(t ? t : invent(slot, shapes, random));
+    given.push_back(t);
   }
+  Arguments out;
+  Sizes sizes(function, inputs, given);
+  std::mt19937_64 random(seed);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Slot& slot = function.params[i];
+    if (!given[i] && !slot.is_tensor) {
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "no value can be invented for input " + quoted(slot.name))
+                          .found(slot.type_string())
+                          .help("run a function whose inputs are tensors: --function NAME"));
+    }
+    out.invented += given[i] ? 0 : 1;
+    out.values.emplace_back(given[i] ? given[i] : invent(slot, sizes.shape_of(slot), random));
+  }
+  out.sizes = sizes.take_invented();
   return out;
 }
 

@@ -1,28 +1,68 @@
-// Inputs for running a compiled function: from files, or invented from the signature.
+// The inputs of a run: what --input says, and invented values.
+//
+//   --input x=FILE.npy      the array; x=FILE.npz: the array of that name, or the only one
+//   --input FILE.npz        every array, by its name
+//   --input n=5  x=-2.5     a scalar;  x=[1,2,3]  x=[[1,2],[3,4]]  a list, as a tensor
+//   --input x=1,3,224,224   a shape, or x=1x3x224x224, with :DTYPE behind it where a model leaves that open
+//
+// One whole number is the value of an input of rank 0, and the size of an input of rank 1.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/command.h"
 #include "driver/model.h"
 #include "runtime/module.h"
 
 namespace relay::cli {
 
-// Checks what --input says of shapes and dtypes against the parameters of a compiled file. UserError E0510 for a name
-// that does not exist, and for a rank, size or dtype that the parameter does not have.
+// The --input and --dim options of a command line, by what they give.
+struct Inputs {
+  ModelOptions shapes;  // shapes and dtypes; single whole numbers are among them
+  std::map<std::string, std::string>
+      literals;  // scalars and lists, as written; single whole numbers again
+  std::map<std::string, runtime::Tensor> arrays;  // from files
+  std::map<std::string, int64_t> dims;            // sizes of named dimensions in invented values
+};
+
+// The options of a command that runs programs, for its table.
+struct InputFlags {
+  std::vector<std::string> inputs;
+  std::vector<std::string> dims;
+  uint64_t seed = 0;
+
+  std::vector<Option> table();
+  // UserError E0702 for an option that cannot be read, or that speaks of an input that another spoke of; E0701 for files.
+  Inputs read() const;
+};
+
+// Checks what --input says of shapes and dtypes against the parameters of a compiled function. UserError E0510 for a
+// name that does not exist, and for a rank, size or dtype that the parameter does not have.
 void check_shapes(const runtime::Function& function, const ModelOptions& given);
 
-// One tensor for each parameter: the .npy file given for its name, else random values (floats
-// normal with deviation one, integers in [0, 100) or [0, 2) for bool) from `seed`, the same on
-// every machine, of the shape in `shapes` where the parameter leaves sizes open. Throws UserError E0702 for a name that is no parameter and for parameters that no
-// value can be invented for (`?` dimensions, data types).
-std::vector<runtime::Tensor> make_inputs(
-    const runtime::Function& function,
-    const std::vector<std::pair<std::string, std::string>>& files, const ModelOptions& shapes,
-    uint64_t seed);
+// What a run gets, and what of it was invented.
+struct Arguments {
+  std::vector<runtime::Value> values;
+  size_t invented = 0;
+  // Open dimensions whose sizes no given value or shape says, by their names or as "dimension 0 of x".
+  std::vector<std::pair<std::string, int64_t>> sizes;
+
+  // Lines that say what was invented, each behind `margin`; none when nothing was.
+  std::string notes(uint64_t seed, const std::string& margin) const;
+};
+
+// One value for each parameter: what is given for it, else random numbers from `seed`, the same on every machine: floats
+// normal with deviation one, integers in [0, 100), or [0, 2) for bool. Scalars and lists take the parameter's dtype,
+// which must hold what is written; arrays are converted where the parameter's dtype holds every value of theirs, and are
+// otherwise left for the run to refuse. An open dimension of an invented value has the size that given values and
+// shapes say, else that of --dim, else 1.
+// UserError E0510 for a name that is no parameter, E0702 for a literal that the parameter's dtype does not hold, for a
+// --dim that names no open dimension, and for parameters that no value can be invented for.
+Arguments make_arguments(const runtime::Function& function, const Inputs& inputs, uint64_t seed);
 
 // A short hash of dtype, shape and bytes, 16 hexadecimal digits.
 std::string digest(const runtime::Tensor& tensor);

@@ -99,6 +99,7 @@ std::unordered_map<const Node*, int64_t> sizes_given(const Function& main,
   for (const auto& [name, shape] : options.shapes) {
     const Type& declared = type_of(name);
     auto* type = as<TensorTypeNode>(declared);
+    if (type->shape.empty() && options.numbers.contains(name)) continue;
     std::string found = runtime::shape_to_string(shape);
     if (type->shape.size() != shape.size())
       input_error(name, "has another rank", to_string(declared), found);
@@ -131,14 +132,11 @@ Module bind_symbols(const Module& mod, const ModelOptions& options) {
   std::vector<TypeVar> kept;
   for (const TypeVar& v : main->type_params) {
     auto known = given.find(v.get());
-    if (v->kind != Kind::Dim || (known == given.end() && options.bind_symbols_to == 0)) {
+    if (v->kind != Kind::Dim || known == given.end()) {
       kept.push_back(v);
       continue;
     }
-    sizes[v.get()] = dim(known == given.end() ? options.bind_symbols_to : known->second);
-    if (known == given.end() && options.bound_symbols != nullptr) {
-      options.bound_symbols->push_back(v->name_hint);
-    }
+    sizes[v.get()] = dim(known->second);
   }
   if (sizes.empty()) return mod;
   // Variables carry their types in annotations, expressions deduce theirs again.
@@ -197,6 +195,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     OnnxOptions onnx;
     onnx.shapes = options.shapes;
     onnx.dtypes = options.dtypes;
+    onnx.numbers = options.numbers;
     ImportedModel imported = import_onnx_file(path, onnx);
     out.format = "onnx";
     out.module = imported.module;
@@ -217,18 +216,20 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
 
 void parse_input_option(const std::string& text, ModelOptions& options) {
   auto bad = [&](const std::string& why) {
-    throw UserError(
-        Diagnostic(codes::driver_option, {}, "--input " + text + " cannot be read: " + why)
-            .expected("NAME=SHAPE or NAME=SHAPE:DTYPE")
-            .help("for example --input data=1,3,224,224:float32"));
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "--input " + escape_for_terminal(text, 200) + " is no shape: " + why)
+                        .expected("NAME=SHAPE or NAME=SHAPE:DTYPE")
+                        .help("for example --input data=1,3,224,224:float32"));
   };
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) bad("there is no NAME=");
   std::string name = text.substr(0, equals), shape = text.substr(equals + 1);
+  if (options.shapes.contains(name)) bad("the input has a shape already");
   size_t colon = shape.find(':');
   if (colon != std::string::npos) {
     auto dtype = DType::parse(shape.substr(colon + 1));
-    if (!dtype || dtype->lanes != 1) bad("there is no dtype " + shape.substr(colon + 1));
+    if (!dtype || dtype->lanes != 1)
+      bad("there is no dtype '" + escape_for_terminal(shape.substr(colon + 1), 40) + "'");
     options.dtypes[name] = *dtype;
     shape.resize(colon);
   }
@@ -239,15 +240,15 @@ void parse_input_option(const std::string& text, ModelOptions& options) {
     char* end = nullptr;
     errno = 0;
     long long v = std::strtoll(number.c_str(), &end, 10);
-    if (*end != '\0' || errno != 0 || v < -1) bad("'" + number + "' is not a dimension");
+    if (*end != '\0' || errno != 0 || v < -1)
+      bad("'" + escape_for_terminal(number, 40) + "' is not a dimension");
     dims.push_back(v);
     number.clear();
   };
   for (char c : shape) {
     if (c == ',' || c == 'x') {
       flush();
-    } else if (!std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != ')' && c != '[' &&
-               c != ']') {
+    } else if (!std::isspace(static_cast<unsigned char>(c)) && c != '(' && c != ')') {
       number += c;
     }
   }

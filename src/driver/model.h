@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,9 @@ struct ModelOptions {
   // Shapes and dtypes of inputs by name; -1 keeps a dimension symbolic.
   std::map<std::string, std::vector<int64_t>> shapes;
   std::map<std::string, DType> dtypes;
-  // Sets named dimensions that are left to this size and tells which (0: leaves them symbolic).
-  int64_t bind_symbols_to = 0;
-  std::vector<std::string>* bound_symbols = nullptr;
+  // Inputs whose shape is written as one number and holds for rank 1 only: for an input of rank 0 the number is its
+  // value, which the reader of the options has.
+  std::set<std::string> numbers;
 };
 
 // By what the file holds, not by its name: text that starts like a Relay program, else ONNX. Throws
@@ -38,7 +39,8 @@ std::shared_ptr<const SourceFile> read_source(const std::string& path);
 // errors of the definitions that do not depend on these.
 Module read_module(const std::shared_ptr<const SourceFile>& source);
 
-// Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702.
+// Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702 for what is no shape, and
+// for an input that has one already.
 void parse_input_option(const std::string& text, ModelOptions& options);
 
 }  // namespace relay

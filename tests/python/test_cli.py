@@ -194,7 +194,9 @@ def test_progress_on_a_terminal(files, tmp_path):
 def test_run_invents_inputs(files):
     out = relay("run", files / "model.onnx").stdout
     assert out.startswith("target ")
-    assert "invented" in out and "scores" in out and "GFLOP/s" in out and "peak" in out
+    assert (
+        "not given: random values" in out and "scores" in out and "GFLOP/s" in out and "peak" in out
+    )
 
 
 def test_compiled_and_source_run_alike(files):

@@ -93,7 +93,7 @@ def test_wrong_input_name_or_shape(here, artifact, given, mentions):
     for name, shape in given.items():
         np.save(here / "in.npy", np.zeros(shape, np.float32))
         message = ("--input", f"{name}={here}/in.npy")
-        code = "E0702" if name == "y" else "E0603"
+        code = "E0510" if name == "y" else "E0603"
         fails(code, "run", artifact, *message, "--output", here / "out", mentions=mentions)
 
 
@@ -241,7 +241,7 @@ def @main[n: Dim](%x: Tensor[(n, 3), float32], %y: Tensor[(n,), float32], %k: in
         ("x=4", "E0510", ["'x' has another rank", "(4,)"]),
         ("x=4,4", "E0510", ["'x'", "size", "(4, 4)"]),
         ("x=4,3:int32", "E0510", ["'x' has another dtype", "int32"]),
-        ("k=5", "E0510", ["'k' has another rank"]),
+        ("k=5,", "E0510", ["'k' has another rank"]),
     ],
 )
 def test_what_is_given_for_an_input_is_checked(here, file, given, code, mentions):

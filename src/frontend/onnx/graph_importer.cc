@@ -258,6 +258,11 @@ Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Spa
 }
 
 void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
+  for (const auto& i : graph.input()) {
+    const auto& tensor = i.type().tensor_type();
+    if (options_.numbers.contains(i.name()) && tensor.has_shape() && tensor.shape().dim_size() == 0)
+      options_.shapes.erase(i.name());
+  }
   std::vector<std::string_view> names;
   for (const auto& i : graph.input()) names.push_back(i.name());
   auto check_option = [&](const std::string& name) {

@@ -88,7 +88,7 @@ class Importer {
   Expr dim_expr(const Dim& d, const Span& span);
 
   std::shared_ptr<const SourceFile> file_;
-  const OnnxOptions& options_;
+  OnnxOptions options_;
   TensorSource tensors_;
   Diagnostics diagnostics_;
   std::vector<Frame> frames_;

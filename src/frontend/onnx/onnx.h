@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ struct OnnxOptions {
   std::map<std::string, std::vector<int64_t>> shapes;
   // Element types of inputs that differ from the model's.
   std::map<std::string, DType> dtypes;
+  // Inputs whose shape holds only where the model does not say that they have rank 0.
+  std::set<std::string> numbers;
   // Weights become constants; otherwise they become further parameters of @main, in `params`.
   bool freeze_params = true;
 
