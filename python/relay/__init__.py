@@ -10,12 +10,16 @@ Operators are functions named as in the registry: `relay.add`, `relay.nn.conv2d`
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
+from relay import _wrappers
 from relay import _core, frontend, op, prelude, random, runtime, transform
 from relay._build import Executable, build, optimize
 from relay._core import (
     Call,
     Constant,
     Constructor,
+    ConstructorValue,
     Diagnostic,
     Expr,
     FuncType,
@@ -48,6 +52,10 @@ from relay._executor import create_executor
 
 __version__ = _core.__version__
 
-op._install(globals())
+_wrappers.install(globals())
 
 __all__ = [name for name in globals() if not name.startswith("_") and name != "annotations"]
+
+
+def __getattr__(name: str) -> _Any:
+    raise _wrappers.absent("relay", name)

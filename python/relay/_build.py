@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import Any
 
 from relay import _core
 from relay.transform import PassContext
@@ -30,18 +31,24 @@ class Executable:
     def __init__(self, module: _core.Module) -> None:
         self._module = module
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         """Runs `main` on arrays (NumPy or DLPack, without a copy), by position or input name.
 
-        Returns a NumPy array, or a tuple of them when the program gives a tuple.
+        Numbers and lists of them become tensors where they are exact (floats may be rounded). A
+        parameter of type List takes a list, an Option a value or None, a tuple a tuple, any other
+        data type a ConstructorValue; results are given in the same way, tensors as NumPy arrays. Of
+        a loaded artifact only tensors and tuples are known.
         """
         return self._module.run("main", args, kwargs)
 
-    def run(self, function: str, *args: object, **kwargs: object) -> object:
+    def run(self, function: str, /, *args: object, **kwargs: object) -> Any:
         """Runs another function of the program."""
         return self._module.run(function, args, kwargs)
 
-    def export_library(self, path: str | os.PathLike, overwrite: bool = True) -> None:
+    def __repr__(self) -> str:
+        return f"<relay.Executable: {describe(self)}>"
+
+    def export_library(self, path: str | os.PathLike[str], overwrite: bool = True) -> None:
         """Writes one deployable file, which `relay.runtime.load_module` and the C API load."""
         self._module.export_library(os.fspath(path), overwrite)
 
@@ -69,7 +76,40 @@ class Executable:
         return [Slot(*row) for row in self._module.results(function)]
 
 
-def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -> dict:
+def describe(program: object) -> str:
+    """The functions of a program with their types: "@main(x: float32) -> float32"."""
+    lines = []
+    for name in program.function_names[:4]:
+        inputs = ", ".join(f"{slot.name}: {slot.type}" for slot in program.input_info(name))
+        results = ", ".join(slot.type for slot in program.output_info(name))
+        lines.append(f"@{name}({inputs}) -> {results}")
+    more = len(program.function_names) - len(lines)
+    return "; ".join(lines) + (f"; and {more} more" if more else "")
+
+
+def refuse(function: str, given: dict) -> None:
+    """Refuses parameters of Relay's that mean nothing here, unless they are left out."""
+    for name, value in given.items():
+        if value is not None:
+            raise TypeError(f"{function}() takes no {name}: {_MEANINGLESS[name]}")
+
+
+_MEANINGLESS = {
+    "target_host": "the target is the host",
+    "executor": "there is one way to run what is built",
+    "runtime": "there is one run-time system, in the library that is built",
+    "workspace_memory_pools": "memory is planned by the compiler",
+    "constant_memory_pools": "memory is planned by the compiler",
+    "device": "there is one, the processor",
+    "opset": "a model says which operator set it is of",
+    "convert_config": "the importer has no such settings",
+    "export_node_renamed_model_path": "names of nodes are kept",
+    "init_module": "a module is read from one text",
+    "init_meta_table": "the text has its metadata itself",
+}
+
+
+def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -> dict[str, Any]:
     settings = PassContext.current().settings()
     settings["num_threads"] = num_threads
     if target is not None:
@@ -80,9 +120,16 @@ def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -
 
 
 def build(
-    mod: _core.IRModule | _core.Expr,
+    ir_mod: _core.IRModule | _core.Expr,
     target: str | None = None,
-    params: dict | None = None,
+    target_host: None = None,
+    executor: None = None,
+    runtime: None = None,
+    workspace_memory_pools: None = None,
+    constant_memory_pools: None = None,
+    params: dict[str, Any] | None = None,
+    mod_name: str = "default",
+    *,
     opt_level: int | None = None,
     num_threads: int = 0,
     cache: bool = True,
@@ -94,22 +141,39 @@ def build(
     opt_level: 0 to 3; None: the PassContext's, else 3.
     num_threads: threads that kernels are split over; 0: what the machine offers.
     cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
+    The other parameters are Relay's of old, and are refused when they are given.
     """
+    refuse(
+        "relay.build",
+        {
+            "target_host": target_host,
+            "executor": executor,
+            "runtime": runtime,
+            "workspace_memory_pools": workspace_memory_pools,
+            "constant_memory_pools": constant_memory_pools,
+        },
+    )
+    if mod_name != "default":
+        raise TypeError("relay.build() takes no mod_name: a library has its own name space")
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
-    return Executable(_core.build(as_module(mod), params or {}, settings))
+    return Executable(_core.build(as_module(ir_mod), {} if params is None else params, settings))
 
 
 def optimize(
     mod: _core.IRModule | _core.Expr,
     target: str | None = None,
-    params: dict | None = None,
+    params: dict[str, Any] | None = None,
     opt_level: int | None = None,
 ) -> _core.IRModule:
     """Returns the module after the optimisation pipeline for the target."""
-    bound = _core.bind_params(as_module(mod), params or {})
+    bound = _core.bind_params(as_module(mod), {} if params is None else params)
     return _core.optimize(bound, _settings(target, opt_level))
 
 
 def as_module(mod: _core.IRModule | _core.Expr) -> _core.IRModule:
     """Returns a module; an expression becomes its @main."""
-    return _core.IRModule.from_expr(mod) if isinstance(mod, _core.Expr) else mod
+    if isinstance(mod, _core.IRModule):
+        return mod
+    if isinstance(mod, _core.Expr):
+        return _core.IRModule.from_expr(mod)
+    raise TypeError(f"a relay.IRModule or an expression is needed, not {type(mod).__name__}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from relay import _core
-from relay._build import Slot, as_module, build
+from relay._build import Slot, as_module, build, refuse
 
 
 class Evaluation:
@@ -18,16 +19,16 @@ class Evaluation:
     def __init__(self, module: _core.Evaluator) -> None:
         self._module = module
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
-        """Runs `main` on arrays (NumPy or DLPack), by position or input name.
-
-        Returns a NumPy array, or a tuple of them when the program gives a tuple.
-        """
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
+        """Runs `main`; arguments and results are those of an `Executable`."""
         return self._module.run("main", args, kwargs)
 
-    def run(self, function: str, *args: object, **kwargs: object) -> object:
+    def run(self, function: str, /, *args: object, **kwargs: object) -> Any:
         """Runs another function of the program."""
         return self._module.run(function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<relay.Evaluation of {self._module.module!r}>"
 
     def input_info(self, function: str = "main") -> list[Slot]:
         """Returns the parameters of a function."""
@@ -41,33 +42,43 @@ class Evaluation:
 class Executor:
     """Runs functions of a module."""
 
-    def __init__(self, mod: _core.IRModule, make: Callable[[], Callable[..., object]]) -> None:
+    def __init__(self, mod: _core.IRModule, make: Callable[[], Callable[..., Any]]) -> None:
         self.mod = mod
         self._make = make
 
-    def evaluate(self) -> Callable[..., object]:
+    def evaluate(self) -> Callable[..., Any]:
         """Returns @main as a function of arrays."""
         return self._make()
+
+    def __repr__(self) -> str:
+        return f"<relay.Executor of {self.mod!r}>"
 
 
 def create_executor(
     kind: str = "debug",
     mod: _core.IRModule | _core.Expr | None = None,
+    device: None = None,
     target: str | None = None,
-    params: dict | None = None,
+    params: dict[str, Any] | None = None,
     opt_level: int | None = None,
 ) -> Executor:
     """Returns an executor of a module.
 
-    kind: "debug" is the reference evaluator, which ignores target and opt_level; "vm", "graph" and
-    "aot" compile the module.
+    kind: "debug" is the reference evaluator, which takes no target and no opt_level; "vm", "graph"
+        and "aot" compile the module.
+    device: Relay's of old; there is one.
     params: values of @main's parameters by name, which become constants.
     """
     if mod is None:
         raise TypeError("create_executor() needs a module")
-    mod = as_module(mod)
+    refuse("relay.create_executor", {"device": device})
+    module = as_module(mod)
     if kind == "debug":
-        return Executor(mod, lambda: Evaluation(_core.evaluator(mod, params or {})))
+        if target is not None or opt_level is not None:
+            raise TypeError('the executor "debug" takes no target and no opt_level')
+        return Executor(
+            module, lambda: Evaluation(_core.evaluator(module, {} if params is None else params))
+        )
     if kind in ("vm", "graph", "aot"):
-        return Executor(mod, lambda: build(mod, target, params, opt_level))
-    raise _core.RelayError(f'there is no executor "{kind}"; there are "debug" and "vm"')
+        return Executor(module, lambda: build(module, target, params=params, opt_level=opt_level))
+    raise _core.UserError(f'there is no executor "{kind}"; there are "debug" and "vm"')

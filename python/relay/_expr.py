@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from relay import _core, op
+import numpy as np
+
+from relay import _core, _signatures, op
+from relay._build import refuse
+from relay._indexing import index_tensor
+from relay._wrappers import call
 
 
 def var(
-    name: str,
+    name_hint: str,
     type_annotation: _core.Type | str | None = None,
     shape: Sequence | None = None,
     dtype: str = "float32",
@@ -24,24 +29,33 @@ def var(
         type_annotation = _core.parse_type(type_annotation)
     if shape is not None:
         type_annotation = _core.TensorType(shape, dtype)
-    return _core.Var(name, type_annotation)
+    return _core.Var(name_hint, type_annotation)
 
 
 def const(value: object, dtype: object = None) -> _core.Constant:
     """Returns a constant with a copy of the value's elements.
 
-    Without a dtype, Python's floats are float32 and its integers int32.
+    Without a dtype an array keeps its own; Python's floats are float32 and its integers int32. With
+    one, nothing may be lost but the last digits of floats.
     """
-    if dtype is None and isinstance(value, float):
-        dtype = "float32"
-    elif dtype is None and isinstance(value, int) and not isinstance(value, bool):
-        dtype = "int32"
+    if dtype is None and type(value) in (float, int, list, tuple):
+        found = np.asarray(value).dtype.name
+        dtype = {"int64": "int32", "float64": "float32"}.get(found, found)
     return _core.Constant(value, dtype)
 
 
-def parse(text: str, name: str = "<text>") -> _core.IRModule:
-    """Returns the typed module of a `.relay` text; `name` is what messages call it."""
-    return _core.parse(text, os.fspath(name))
+def parse(
+    source: str,
+    source_name: str | os.PathLike[str] = "<text>",
+    init_module: None = None,
+    init_meta_table: None = None,
+) -> _core.IRModule:
+    """Returns the typed module of a `.relay` text; `source_name` is what messages call it.
+
+    The other parameters are Relay's of old, and are refused when they are given.
+    """
+    refuse("relay.parse", {"init_module": init_module, "init_meta_table": init_meta_table})
+    return _core.parse(source, os.fspath(source_name))
 
 
 def parse_type(text: str) -> _core.Type:
@@ -49,35 +63,179 @@ def parse_type(text: str) -> _core.Type:
     return _core.parse_type(text)
 
 
-def _binary(name: str, swapped: bool = False):
-    # The class outlives the interpreter's clean-up and must hold no node.
-    def method(self, other):
-        return _core.Call(_core.op_node(name), [other, self] if swapped else [self, other])
+# ---- Operators of Python on expressions ----------------------------------------------------------
+
+_ARITHMETIC = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
+    "pow": "power", "mod": "mod", "floordiv": "floor_divide", "lshift": "left_shift",
+    "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+_LOGIC = {"and": "and", "or": "or", "xor": "xor"}
+
+
+def _no_value(what: str, instead: str):
+    def method(self, *_):
+        raise TypeError(f"{what}: an expression has no value while the program is built; {instead}")
 
     return method
 
 
-_ARITHMETIC = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "pow": "power", "mod": "mod", "floordiv": "floor_divide",
-}  # fmt: skip
-_COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+def _dtype(expr: _core.Expr, sign: str) -> str:
+    kind = expr.checked_type
+    if not isinstance(kind, _core.TensorType):
+        raise TypeError(f"{sign} needs a tensor of a known type, not {kind}")
+    return kind.dtype
+
+
+def _binary(name: str, swapped: bool = False):
+    # The class outlives the interpreter's clean-up and must hold no node.
+    def method(self, other):
+        return call(name, other, self) if swapped else call(name, self, other)
+
+    return method
+
+
+def _bits(name: str, swapped: bool = False):
+    def method(self, other):
+        family = "logical" if _dtype(self, name) == "bool" else "bitwise"
+        return _binary(f"{family}_{name}", swapped)(self, other)
+
+    return method
+
+
+def _invert(self):
+    return call("logical_not" if _dtype(self, "~") == "bool" else "bitwise_not", self)
+
+
+def _equal(self, other):
+    """Identity, as for all nodes; what looks like a comparison of values is refused."""
+    if isinstance(other, _core.Node) or other is None or isinstance(other, str):
+        return _node_equal(self, other)
+    raise TypeError(
+        "== compares expressions, not their values; relay.equal(x, y) is the operator, `x is y` "
+        "asks whether they are the same"
+    )
+
+
+def _matmul(left, right):
+    ranks = []
+    for side in (left, right):
+        kind = getattr(side, "checked_type", None) if isinstance(side, _core.Expr) else side
+        shape = getattr(kind, "shape", None)
+        if shape is None:
+            raise TypeError("@ needs tensors of known types")
+        ranks.append(len(shape))
+    if ranks == [2, 2]:
+        return call("nn.matmul", left, right)
+    if ranks == [3, 3]:
+        return call("nn.batch_matmul", left, right)
+    raise TypeError(f"@ multiplies two matrices or two batches of them, not ranks {tuple(ranks)}")
+
+
+def _num_results(expr: _core.Expr) -> int | None:
+    """How many fields the expression has, None when it is no tuple, or not known to be one."""
+    if isinstance(expr, _core.Tuple):
+        return len(expr.fields)
+    kind = expr.checked_type
+    if isinstance(kind, _core.TupleType):
+        return len(kind.fields)
+    if kind is None and isinstance(expr, _core.Call) and isinstance(expr.op, _core.Op):
+        results = _signatures.RESULTS.get(expr.op.name)
+        return results(_Attributes(expr)) if results else None
+    return None
+
+
+class _Attributes:
+    """The attributes of a call by name."""
+
+    def __init__(self, call: _core.Call) -> None:
+        self._attrs = call.attrs
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._attrs, name)
+
+
+def _field(expr: _core.Expr, index: int) -> _core.Expr:
+    return expr.fields[index] if isinstance(expr, _core.Tuple) else _core.TupleGetItem(expr, index)
+
+
+def _get_item(self, index):
+    """A field of a tuple, or a part of a tensor as NumPy would index it."""
+    size = _num_results(self)
+    if size is not None:
+        if isinstance(index, slice):
+            return _core.Tuple([_field(self, i) for i in range(size)[index]])
+        if isinstance(index, bool) or not hasattr(index, "__index__"):
+            raise TypeError(f"a tuple is indexed by a number, not {index!r}")
+        if not -size <= index < size:
+            raise IndexError(f"index {index} of a tuple with {size} fields")
+        return _field(self, range(size)[index])
+    if isinstance(self.checked_type, _core.TensorType):
+        return index_tensor(self, index)
+    raise TypeError(
+        f"only tuples and tensors of known types are indexed, not {self.checked_type or 'this'}; "
+        "give the variables types, or use relay.TupleGetItem"
+    )
+
+
+def _length(self) -> int:
+    size = _num_results(self)
+    if size is None:
+        raise TypeError(
+            "len: only a tuple has a length while the program is built; x.shape has a tensor's sizes"
+        )
+    return size
+
+
+def _iterate(self) -> Iterator[_core.Expr]:
+    size = _num_results(self)
+    if size is None:
+        raise TypeError(
+            "only a tuple can be iterated over while the program is built; relay.split gives the "
+            "parts of a tensor"
+        )
+    return iter([_field(self, i) for i in range(size)])
+
+
+_node_equal = _core.Expr.__eq__
 
 
 def _install_operators() -> None:
+    expr = _core.Expr
     known = set(op.list_op_names())
     for python, name in _ARITHMETIC.items():
         if name in known:
-            setattr(_core.Expr, f"__{python}__", _binary(name))
-            setattr(_core.Expr, f"__r{python}__", _binary(name, swapped=True))
+            setattr(expr, f"__{python}__", _binary(name))
+            setattr(expr, f"__r{python}__", _binary(name, swapped=True))
     for python, name in _COMPARISONS.items():
-        if name in known:
-            setattr(_core.Expr, f"__{python}__", _binary(name))
-    if "negative" in known:
-        _core.Expr.__neg__ = lambda self: _core.Call(_core.op_node("negative"), [self])
-    _core.Expr.__call__ = lambda self, *args: _core.Call(self, args)
-    _core.Tuple.__getitem__ = lambda self, index: self.fields[index]
-    _core.Tuple.__len__ = lambda self: len(self.fields)
+        setattr(expr, f"__{python}__", _binary(name))
+    for python, name in _LOGIC.items():
+        setattr(expr, f"__{python}__", _bits(name))
+        setattr(expr, f"__r{python}__", _bits(name, swapped=True))
+    expr.__neg__ = lambda self: call("negative", self)
+    expr.__abs__ = lambda self: call("abs", self)
+    expr.__invert__ = _invert
+    expr.__matmul__ = _matmul
+    expr.__rmatmul__ = lambda self, other: _matmul(other, self)
+    expr.__call__ = lambda self, *args: _core.Call(self, args)
+    node_hash = expr.__hash__
+    expr.__eq__ = _equal
+    expr.__hash__ = node_hash
+    expr.__getitem__ = _get_item
+    expr.__len__ = _length
+    expr.__iter__ = _iterate
+    expr.astype = lambda self, dtype: call("cast", self, dtype=dtype)
+    expr.astext = lambda self: str(self)
+    branch = "relay.If, relay.where and relay.logical_and, _or, _not are part of the program"
+    number = "relay.cast is part of the program"
+    expr.__bool__ = _no_value("if, and, or, not", branch)
+    expr.__contains__ = _no_value("in", "relay.equal and relay.any are part of the program")
+    expr.__int__ = _no_value("int()", number)
+    expr.__float__ = _no_value("float()", number)
+    expr.__round__ = lambda self: call("round", self)
+    # An array on the left leaves the operation to the expression on the right.
+    expr.__array_ufunc__ = None
 
 
 _install_operators()

@@ -11,17 +11,21 @@ with each other. A key that was given to a function is used up.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
 
 from relay import _core
 from relay._expr import const
-from relay.op import get
+from relay._wrappers import absent, call, is_number
 
 
 def threefry_key(seed: int) -> _core.Constant:
     """Returns the first key of a seed, a number from 0 to below 2**256."""
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise TypeError(f"a seed is an integer, not {seed!r}")
+    seed = operator.index(seed)
     if not 0 <= seed < 1 << 256:
         raise ValueError(f"a seed is a number from 0 to below 2**256, not {seed}")
     cipher = np.frombuffer(seed.to_bytes(32, "little"), dtype="<u8")
@@ -31,7 +35,7 @@ def threefry_key(seed: int) -> _core.Constant:
 
 def threefry_generate(key: _core.Expr, shape: Sequence[int]) -> _core.Call:
     """Returns the next key and random 64-bit words of a shape."""
-    return _call("threefry_generate", [key], {"out_shape": list(shape)})
+    return _call("threefry_generate", [key], {"out_shape": _sizes(shape)})
 
 
 def threefry_split(key: _core.Expr) -> _core.Call:
@@ -49,15 +53,23 @@ def normal(key, shape, dtype="float32", mean=0.0, scale=1.0) -> _core.Call:
     return _draw("normal", key, shape, dtype, (mean, scale))
 
 
-def multinomial(key, probs, num_samples=1) -> _core.Call:
+def multinomial(key, probs, num_samples) -> _core.Call:
     """Returns the next key and classes drawn by their probabilities, along the last axis."""
     return _call("multinomial", [key, probs], {"num_samples": num_samples})
 
 
+def _sizes(shape):
+    return [shape] if is_number(shape) else list(shape)
+
+
 def _draw(name, key, shape, dtype, parameters):
     values = [p if isinstance(p, _core.Expr) else const(p, dtype) for p in parameters]
-    return _call(name, [key, *values], {"out_shape": list(shape), "out_dtype": dtype})
+    return _call(name, [key, *values], {"out_shape": _sizes(shape), "out_dtype": dtype})
 
 
 def _call(name, args, attrs):
-    return _core.Call(get(f"random.{name}").node, args, attrs)
+    return call(f"random.{name}", *args, **attrs)
+
+
+def __getattr__(name: str) -> object:
+    raise absent("relay.random", name)

@@ -8,7 +8,7 @@ from relay import _core
 from relay._build import Executable
 
 
-def load_module(path: str | os.PathLike, num_threads: int = 0) -> Executable:
+def load_module(path: str | os.PathLike[str], num_threads: int = 0) -> Executable:
     """Returns the program of an artifact; `num_threads` 0 means what the machine offers."""
     return Executable(_core.load_module(os.fspath(path), num_threads))
 

@@ -10,28 +10,44 @@ from relay import _core
 _active = threading.local()
 
 
+def _names(what: str, names: Iterable[str] | None) -> set[str]:
+    if isinstance(names, str):
+        raise TypeError(f"{what} is a list of names, not the string {names!r}")
+    return set(names or ())
+
+
 class PassContext:
-    """Settings for the passes and builds inside a `with` block."""
+    """Settings for the passes and builds inside a `with` block.
+
+    opt_level: 0 to 3.
+    required_pass, disabled_pass: names of passes that run, or do not, at any level.
+    config: options of passes, "relay.FuseOps.max_depth"; unknown ones are refused.
+    """
 
     def __init__(
         self,
         opt_level: int = 3,
-        required_pass: Iterable[str] = (),
-        disabled_pass: Iterable[str] = (),
+        required_pass: Iterable[str] | None = None,
+        disabled_pass: Iterable[str] | None = None,
         config: dict | None = None,
         target: str = "native",
         verify: bool = False,
     ) -> None:
         self.opt_level = opt_level
-        self.required_pass = set(required_pass)
-        self.disabled_pass = set(disabled_pass)
+        self.required_pass = _names("required_pass", required_pass)
+        self.disabled_pass = _names("disabled_pass", disabled_pass)
         self.config = dict(config or {})
         self.target = target
         self.verify = verify
+        _core.check_settings(self.settings())
 
     def settings(self) -> dict:
         """Returns the settings by name, for the compiler."""
         return dict(vars(self))
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings().items())
+        return f"relay.transform.PassContext({settings})"
 
     def __enter__(self) -> PassContext:
         if not hasattr(_active, "stack"):
@@ -40,7 +56,10 @@ class PassContext:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _active.stack.pop()
+        stack = getattr(_active, "stack", None)
+        if not stack or stack[-1] is not self:
+            raise ValueError("this is not the innermost PassContext of the thread")
+        stack.pop()
 
     @staticmethod
     def current() -> PassContext:
@@ -68,6 +87,7 @@ class Pass:
                 known = ", ".join(self.options) or "none"
                 raise TypeError(f"{self.name} cannot take {option}; its options: {known}")
         self.config = {f"relay.{self.name}.{k}": v for k, v in {**given, **named}.items()}
+        _core.check_settings({"config": self.config})
 
     def settings(self) -> dict:
         """Returns the settings of the PassContext with this pass's options."""
@@ -77,9 +97,7 @@ class Pass:
 
     def __call__(self, mod: _core.IRModule) -> _core.IRModule:
         """Returns the transformed module, whatever the optimisation level is."""
-        settings = self.settings()
-        settings["opt_level"] = max(settings["opt_level"], self.opt_level)
-        return _core.run_pass(self.name, mod, settings, True)
+        return _core.run_pass(self.name, mod, self.settings(), True)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k.rsplit('.', 1)[1]}={v!r}" for k, v in self.config.items())
@@ -94,7 +112,12 @@ class Sequential(Pass):
     def __init__(self, passes: Sequence[Pass], opt_level: int | None = None) -> None:
         super().__init__()
         self.passes = list(passes)
+        for step in self.passes:
+            if not isinstance(step, Pass):
+                raise TypeError(f"{step!r} is not a pass; relay.transform.FuseOps() is one")
         self.level = opt_level
+        if opt_level is not None:
+            PassContext(opt_level)
 
     def __call__(self, mod: _core.IRModule) -> _core.IRModule:
         for step in self.passes:
@@ -130,6 +153,8 @@ class Defunctionalization(Pass):
 
 
 def _with(name: str, func: _core.Function, mod: _core.IRModule | None) -> _core.IRModule:
+    if not isinstance(func, _core.Function):
+        raise TypeError(f"a relay.Function is needed, not {func!r}")
     if mod is not None:
         return mod.with_function(name, func)
     return _core.IRModule.from_expr(func).with_function(name, func)
@@ -141,7 +166,7 @@ def _install() -> list[str]:
         members = {
             "name": name,
             "opt_level": level,
-            "options": tuple(options.split()),
+            "options": tuple(option.partition(":")[0] for option in options.split()),
             "__doc__": doc,
             "__module__": __name__,
         }
@@ -167,8 +192,17 @@ def to_cps(func: _core.Function, mod: _core.IRModule | None = None) -> _core.Fun
 
 def un_cps(func: _core.Function) -> _core.Function:
     """Returns a function of direct style that calls one that `to_cps` made."""
+    last = (
+        func.params[-1].type_annotation
+        if isinstance(func, _core.Function) and func.params
+        else None
+    )
+    if not isinstance(last, _core.FuncType):
+        raise TypeError(
+            "un_cps takes a function that to_cps made: its last parameter is a function"
+        )
     params = [_core.Var(p.name_hint, p.type_annotation) for p in func.params[:-1]]
-    result = func.params[-1].type_annotation.arg_types[0]
+    result = last.arg_types[0]
     value = _core.Var("r", result)
     identity = _core.Function([value], value, result)
     return _core.Function(params, _core.Call(func, [*params, identity]), result)

@@ -14,6 +14,7 @@
 #include "codegen/kernel_cache.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
+#include "driver/options.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -27,6 +28,9 @@ struct Executable {
   runtime::Module module;
   std::shared_ptr<const CompiledModule> compiled;  // null when loaded from `path`
   std::string path;
+
+  // What is known of types beyond the artifact: null when it was loaded.
+  Module types() const { return compiled ? compiled->optimized : Module(); }
 };
 
 // A module on the reference evaluator, which serves one thread at a time.
@@ -70,26 +74,54 @@ bool interrupted() {
   return PyErr_CheckSignals() != 0;
 }
 
+[[noreturn]] void bad_argument(const std::string& message) {
+  throw UserError(Diagnostic(codes::driver_option, Span(), message));
+}
+
+// The settings of Python as options of the compiler; TypeError for values of the wrong type.
 CompileOptions make_options(nb::handle settings) {
   CompileOptions out;
   bool cache = true;
-  nb::dict given = nb::cast<nb::dict>(settings);
-  auto text_set = [](nb::handle names) {
+  auto text_set = [](nb::handle names, const std::string& what) {
     std::set<std::string, std::less<>> set;
-    for (nb::handle name : nb::iter(names)) set.insert(nb::cast<std::string>(name));
+    for (nb::handle name : nb::iter(names)) set.insert(to_text(name, what.c_str()));
     return set;
   };
-  for (auto [key, value] : given) {
-    std::string name = nb::cast<std::string>(key);
-    if (name == "target") out.target = nb::cast<std::string>(value);
-    if (name == "opt_level") out.opt_level = nb::cast<int>(value);
-    if (name == "num_threads") out.num_threads = nb::cast<int>(value);
-    if (name == "cache") cache = nb::cast<bool>(value);
-    if (name == "verify") out.verify = nb::cast<bool>(value);
-    if (name == "required_pass") out.required_pass = text_set(value);
-    if (name == "disabled_pass") out.disabled_pass = text_set(value);
-    if (name == "config") out.config = to_dict(value);
+  auto number = [](nb::handle value, const std::string& what) {
+    if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) {
+      throw nb::type_error((what + " is an integer, not " + python_text(value)).c_str());
+    }
+    int64_t n = to_int64(value);
+    if (n != static_cast<int>(n)) bad_argument(what + " is out of range: " + std::to_string(n));
+    return static_cast<int>(n);
+  };
+  auto flag = [](nb::handle value, const std::string& what) {
+    if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
+    throw nb::type_error((what + " is True or False, not " + python_text(value)).c_str());
+  };
+  for (auto [key, value] : to_named(settings, "a set of settings")) {
+    std::string name = to_text(key, "the name of a setting");
+    if (name == "target") {
+      out.target = to_text(value, "a target");
+    } else if (name == "opt_level") {
+      out.opt_level = number(value, name);
+    } else if (name == "num_threads") {
+      out.num_threads = number(value, name);
+    } else if (name == "cache") {
+      cache = flag(value, name);
+    } else if (name == "verify") {
+      out.verify = flag(value, name);
+    } else if (name == "required_pass") {
+      out.required_pass = text_set(value, "the name of a pass");
+    } else if (name == "disabled_pass") {
+      out.disabled_pass = text_set(value, "the name of a pass");
+    } else if (name == "config") {
+      out.config = to_dict(value);
+    } else {
+      bad_argument("there is no setting '" + name + "'");
+    }
   }
+  check_options(out);
   if (cache) out.cache = KernelCache::of_user();
   // Ctrl-C stops a compilation between passes.
   out.cancelled = interrupted;
@@ -112,10 +144,13 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
                                           bool freeze_params, const std::string& folder) {
   OnnxOptions options;
   options.freeze_params = freeze_params;
-  for (auto [name, shape] : shapes) {
-    options.shapes[nb::cast<std::string>(name)] = nb::cast<std::vector<int64_t>>(shape);
+  for (auto [key, shape] : shapes) {
+    std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
+    for (nb::handle d : nb::iter(shape)) dims.push_back(to_int64(d));
   }
-  for (auto [name, dtype] : dtypes) options.dtypes[nb::cast<std::string>(name)] = to_dtype(dtype);
+  for (auto [key, dtype] : dtypes) {
+    options.dtypes[to_text(key, "the name of an input")] = to_dtype(dtype);
+  }
   bool is_path = PyUnicode_Check(model.ptr()) != 0;
   std::string path = is_path ? nb::cast<std::string>(model) : "<memory>";
   std::string_view bytes;
@@ -132,15 +167,21 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
   return {PyModule{imported.module, path, imported.source_hash}, params};
 }
 
-Executable build(const PyModule& mod, nb::dict params, nb::dict settings) {
+// The values of parameters by name; a later change of an array does not change the program.
+std::map<std::string, Tensor> to_tensors(nb::handle params) {
+  std::map<std::string, Tensor> out;
+  for (auto [key, value] : to_named(params, "`params`")) {
+    std::string name = to_text(key, "the name of a parameter");
+    out[name] = to_tensor(value).copy();
+  }
+  return out;
+}
+
+Executable build(const PyModule& mod, nb::handle params, nb::handle settings) {
   CompileOptions options = make_options(settings);
   options.source_name = mod.source_name;
   options.source_hash = mod.source_hash;
-  std::map<std::string, Tensor> tensors;
-  for (auto [name, value] : params) {
-    // A later change of the array must not change the program.
-    tensors[nb::cast<std::string>(name)] = to_tensor(value).copy();
-  }
+  std::map<std::string, Tensor> tensors = to_tensors(params);
   return unlocked([&] {
     Module typed = infer_types(bind_params(infer_types(mod.module), tensors));
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
@@ -150,14 +191,12 @@ Executable build(const PyModule& mod, nb::dict params, nb::dict settings) {
   });
 }
 
-[[noreturn]] void bad_argument(const std::string& message) {
-  throw UserError(Diagnostic(codes::driver_option, Span(), message));
-}
-
 // The values of a function's parameters, in order, by position or name.
-std::vector<runtime::Value> collect_arguments(const runtime::Function& f, nb::tuple args,
-                                              nb::dict kwargs) {
+std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
+                                              nb::tuple args, nb::dict kwargs) {
   const std::string& name = f.name;
+  Function typed = mod ? mod->find(name) : nullptr;
+  auto type = [&](size_t i) { return typed ? typed->params[i]->type : Type(); };
   std::vector<runtime::Value> values;
   values.reserve(f.params.size());
   if (args.size() > f.params.size()) {
@@ -170,9 +209,9 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, nb::tu
     bool named = kwargs.size() != 0 && kwargs.contains(slot.name.c_str());
     if (i < args.size()) {
       if (named) bad_argument("input '" + slot.name + "' is given twice");
-      values.push_back(to_run_value(args[i], slot));
+      values.push_back(to_run_value(args[i], slot, type(i), mod));
     } else if (named) {
-      values.push_back(to_run_value(kwargs[slot.name.c_str()], slot));
+      values.push_back(to_run_value(kwargs[slot.name.c_str()], slot, type(i), mod));
       ++by_name;
     } else {
       bad_argument("@" + name + " needs input '" + slot.name + "' of type " + slot.type_string());
@@ -189,20 +228,27 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, nb::tu
   return values;
 }
 
+// The type of a function's result; null when it is not known.
+Type result_type(const Module& mod, const std::string& function) {
+  Function f = mod ? mod->find(function) : nullptr;
+  return f ? f->body->type : nullptr;
+}
+
 nb::object run(const Executable& exe, const std::string& name, nb::tuple args, nb::dict kwargs) {
-  std::vector<runtime::Value> values = collect_arguments(exe.module.function(name), args, kwargs);
+  Module types = exe.types();
+  std::vector<runtime::Value> values =
+      collect_arguments(exe.module.function(name), types, args, kwargs);
   runtime::Value result;
   {
     nb::gil_scoped_release release;
     result = exe.module.run_values(name, values);
     values.clear();
   }
-  return from_run_value(result);
+  return from_run_value(result, result_type(types, name), types);
 }
 
-Evaluation make_evaluator(const PyModule& mod, nb::dict params) {
-  std::map<std::string, Tensor> tensors;
-  for (auto [name, value] : params) tensors[nb::cast<std::string>(name)] = to_tensor(value).copy();
+Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
+  std::map<std::string, Tensor> tensors = to_tensors(params);
   Module typed =
       unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
   EvalOptions options;
@@ -212,11 +258,12 @@ Evaluation make_evaluator(const PyModule& mod, nb::dict params) {
 
 nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args, nb::dict kwargs) {
   std::vector<runtime::Value> values =
-      collect_arguments(signature_of(e.module, name), args, kwargs);
-  return from_run_value(unlocked([&] {
+      collect_arguments(signature_of(e.module, name), e.module, args, kwargs);
+  runtime::Value result = unlocked([&] {
     std::lock_guard<std::mutex> lock(*e.turn);
     return e.evaluator->call(name, std::move(values));
-  }));
+  });
+  return from_run_value(result, result_type(e.module, name), e.module);
 }
 
 // (name, type, shape, dtype, device) of each parameter or result; the last three are None for a
@@ -255,7 +302,7 @@ void export_library(const Executable& exe, const std::string& path, bool overwri
 }
 
 // `always`: whatever the context says; otherwise a pass that it leaves out changes nothing.
-PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::dict settings,
+PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::handle settings,
                           bool always) {
   CompileOptions options = make_options(settings);
   Module out = unlocked([&] {
@@ -284,6 +331,10 @@ void bind_compiler(nb::module_& m) {
 
   nb::class_<Evaluation>(m, "Evaluator", "A program on the reference evaluator.")
       .def("run", &evaluate, nb::arg("function"), nb::arg("args"), nb::arg("kwargs"))
+      .def_prop_ro("module",
+                   [](const Evaluation& e) {
+                     return PyModule{e.module, "", ""};
+                   })
       .def("params",
            [](const Evaluation& e, const std::string& f) {
              return describe(signature_of(e.module, f).params);
@@ -294,23 +345,24 @@ void bind_compiler(nb::module_& m) {
   m.def("evaluator", &make_evaluator, nb::arg("mod"), nb::arg("params"));
 
   m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"));
-  m.def("optimize", [](const PyModule& mod, nb::dict settings) {
+  m.def("optimize", [](const PyModule& mod, nb::handle settings) {
     CompileOptions options = make_options(settings);
     Module out = unlocked([&] { return optimize(infer_types(mod.module), options); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
-  m.def("load_module", [](const std::string& path, int num_threads) {
+  m.def(
+      "check_settings", [](nb::handle settings) { make_options(settings); }, nb::arg("settings"));
+  m.def("load_module", [](const std::string& path, nb::handle num_threads) {
+    nb::dict settings;
+    settings["num_threads"] = num_threads;
     runtime::LoadOptions options;
-    options.num_threads = num_threads;
+    options.num_threads = make_options(settings).num_threads;
     nb::gil_scoped_release release;
     return Executable{runtime::Module::load(path, options), nullptr, path};
   });
   m.def("import_onnx", &import_onnx);
-  m.def("bind_params", [](const PyModule& mod, nb::dict params) {
-    std::map<std::string, Tensor> tensors;
-    for (auto [name, value] : params) {
-      tensors[nb::cast<std::string>(name)] = to_tensor(value).copy();
-    }
+  m.def("bind_params", [](const PyModule& mod, nb::handle params) {
+    std::map<std::string, Tensor> tensors = to_tensors(params);
     Module out =
         unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
     return PyModule{out, mod.source_name, mod.source_hash};
@@ -335,5 +387,6 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = RELAY_VERSION;
   bind::bind_errors(m);
   bind::bind_nodes(m);
+  bind::bind_values(m);
   bind::bind_compiler(m);
 }

@@ -79,6 +79,55 @@ std::string element_type(nb::handle object) {
           .c_str());
 }
 
+// Python's own numbers and lists of them, which have no element type of their own.
+bool is_plain(PyObject* raw) {
+  return PyBool_Check(raw) || PyLong_Check(raw) || PyFloat_CheckExact(raw) || PyList_Check(raw) ||
+         PyTuple_Check(raw);
+}
+
+// A NumPy array of the object; TypeError for what holds anything but numbers, None among them.
+nb::object number_array(nb::handle object) {
+  nb::object array = numpy().attr("asarray")(object);
+  std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  if (kind.size() == 1 && std::strchr("biuf", kind[0]) != nullptr) return array;
+  if (element_type(array) == "bfloat16") return array;
+  throw nb::type_error((python_text(object) + " is not a number or an array of numbers").c_str());
+}
+
+// The array in another element type, without loss: integers and bools stay what they are, floats
+// may be rounded but not to infinity.
+nb::object cast_array(nb::handle object, const nb::object& array, DType wanted) {
+  nb::object np = numpy();
+  nb::object dtype = wanted.is_bfloat16() ? nb::module_::import_("ml_dtypes").attr("bfloat16")
+                                          : np.attr("dtype")(wanted.to_string());
+  nb::object have = array.attr("dtype");
+  if (have.equal(dtype)) return array;
+  auto refuse = [&] {
+    throw nb::type_error(
+        (python_text(object) + " cannot be " + wanted.to_string() + " without loss").c_str());
+  };
+  if (nb::cast<int64_t>(array.attr("size")) == 0) return array.attr("astype")(dtype);
+  std::string kind = nb::cast<std::string>(have.attr("kind"));
+  bool is_float = kind == "f" || element_type(array) == "bfloat16";
+  if ((kind == "b") != wanted.is_bool() || (is_float && !wanted.is_floating())) refuse();
+  nb::object quiet = np.attr("errstate")(nb::arg("all") = "ignore");
+  quiet.attr("__enter__")();
+  nb::object cast = array.attr("astype")(dtype);
+  nb::object kept = is_float
+                        ? np.attr("isfinite")(cast.attr("astype")("float64"))
+                              .attr("__eq__")(np.attr("isfinite")(array.attr("astype")("float64")))
+                        : cast.attr("astype")(have).attr("__eq__")(array);
+  if (!is_float && wanted.is_integer()) {
+    // Wrapping twice gives the first value back; the sign tells.
+    kept = np.attr("logical_and")(kept,
+                                  cast.attr("__lt__")(0).attr("__eq__")(array.attr("__lt__")(0)));
+  }
+  bool all = nb::cast<bool>(np.attr("all")(kept).attr("item")());
+  quiet.attr("__exit__")(nb::none(), nb::none(), nb::none());
+  if (!all) refuse();
+  return cast;
+}
+
 Tensor from_capsule(nb::object capsule) {
   PyObject* raw = capsule.ptr();
   if (PyCapsule_IsValid(raw, "dltensor_versioned") != 0) {
@@ -94,17 +143,67 @@ Tensor from_capsule(nb::object capsule) {
 
 }  // namespace
 
+namespace {
+thread_local int nesting = 0;
+constexpr int kMaxNesting = 1000;
+}  // namespace
+
+Nesting::Nesting() {
+  if (nesting == kMaxNesting) throw nb::value_error("this value is nested too deeply");
+  ++nesting;
+}
+Nesting::~Nesting() { --nesting; }
+
+std::string python_text(nb::handle object) {
+  nb::object text = nb::steal(PyObject_Repr(object.ptr()));
+  if (!text.is_valid()) {
+    PyErr_Clear();
+    return "a value of type " + std::string(Py_TYPE(object.ptr())->tp_name);
+  }
+  auto out = nb::cast<std::string>(text);
+  constexpr size_t kShown = 80;
+  return out.size() <= kShown ? out : out.substr(0, kShown) + "...";
+}
+
+int64_t to_int64(nb::handle object) {
+  nb::object index = nb::steal(PyNumber_Index(object.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  int64_t out = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) {
+    throw nb::value_error((python_text(object) + " does not fit into 64 bits").c_str());
+  }
+  return out;
+}
+
+std::string to_text(nb::handle object, const char* what) {
+  if (PyUnicode_Check(object.ptr())) return nb::cast<std::string>(object);
+  throw nb::type_error((std::string(what) + " is a string, not " + python_text(object)).c_str());
+}
+
+nb::dict to_named(nb::handle object, const char* what) {
+  if (!PyDict_Check(object.ptr())) {
+    throw nb::type_error(
+        (std::string(what) + " is a dictionary by name, not " + python_text(object)).c_str());
+  }
+  return nb::borrow<nb::dict>(object);
+}
+
 Value to_value(nb::handle object) {
+  Nesting deeper;
   PyObject* raw = object.ptr();
   if (object.is_none()) return {};
   if (PyBool_Check(raw)) return raw == Py_True;
-  if (PyLong_Check(raw)) return nb::cast<int64_t>(object);
+  if (PyLong_Check(raw)) return to_int64(object);
   if (PyFloat_Check(raw)) return nb::cast<double>(object);
   if (PyUnicode_Check(raw)) return nb::cast<std::string>(object);
   if (PyTuple_Check(raw) || PyList_Check(raw)) {
     ValueList out;
     for (nb::handle item : nb::iter(object)) out.push_back(to_value(item));
     return out;
+  }
+  if (nb::isinstance<PyNode>(object)) {
+    throw nb::type_error("an attribute is known when the program is built, not an expression");
   }
   // NumPy: a number or an array, else a dtype or a type that names one.
   if (nb::hasattr(object, "tolist")) return to_value(object.attr("tolist")());
@@ -126,8 +225,8 @@ nb::object from_value(const Value& value) {
 
 Dict to_dict(nb::handle object) {
   Dict out;
-  for (auto [key, value] : nb::cast<nb::dict>(object)) {
-    out[nb::cast<std::string>(key)] = to_value(value);
+  for (auto [key, value] : to_named(object, "a set of attributes")) {
+    out[to_text(key, "the name of an attribute")] = to_value(value);
   }
   return out;
 }
@@ -146,10 +245,9 @@ DType to_dtype(nb::handle object) {
   return *dtype;
 }
 
-Tensor to_tensor(nb::handle object, std::optional<DType> wanted) {
+Tensor to_tensor(nb::handle object) {
   PyObject* raw = object.ptr();
-  bool plain = PyBool_Check(raw) || PyLong_Check(raw) || PyFloat_Check(raw) || PyList_Check(raw) ||
-               PyTuple_Check(raw);
+  bool plain = is_plain(raw);
   if (!plain && PyObject_CheckBuffer(raw) != 0) {
     if (auto tensor = try_buffer(object)) return *tensor;
     // NumPy's buffers cannot tell bfloat16, so its bits travel.
@@ -161,16 +259,20 @@ Tensor to_tensor(nb::handle object, std::optional<DType> wanted) {
     no_counterpart(object);
   }
   if (!plain && nb::hasattr(object, "__dlpack__")) return from_capsule(object.attr("__dlpack__")());
-  nb::object array = wanted && !wanted->is_bfloat16()
-                         ? numpy().attr("asarray")(object, nb::arg("dtype") = wanted->to_string())
-                         : numpy().attr("asarray")(object);
-  if (wanted && wanted->is_bfloat16()) {
-    array = array.attr("astype")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
-    return to_tensor(array);
-  }
+  nb::object array = number_array(object);
   auto tensor = try_buffer(array);
   if (!tensor) no_counterpart(array);
   return *tensor;
+}
+
+Tensor to_tensor_of(nb::handle object, DType wanted) {
+  if (is_plain(object.ptr())) return to_tensor(cast_array(object, number_array(object), wanted));
+  return to_tensor(object);
+}
+
+Tensor cast_tensor(nb::handle object, DType wanted) {
+  nb::object array = is_plain(object.ptr()) ? number_array(object) : to_numpy(to_tensor(object));
+  return to_tensor(cast_array(object, array, wanted));
 }
 
 nb::object to_numpy(const Tensor& given) {
@@ -201,38 +303,6 @@ nb::object to_numpy(const Tensor& given) {
     return out.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
   }
   return out;
-}
-
-runtime::Value to_run_value(nb::handle object, const runtime::Slot& slot) {
-  if (slot.is_tensor) {
-    try {
-      return to_tensor(object, slot.tensor.dtype);
-    } catch (nb::python_error& e) {
-      throw UserError(
-          Diagnostic(codes::run_input, {}, "input '" + slot.name + "' is no array")
-              .expected(slot.type_string())
-              .found(nb::cast<std::string>(nb::str(e.value())))
-              .help("give a NumPy array, a DLPack tensor, a number or a list of numbers"));
-    }
-  }
-  if (!PyTuple_Check(object.ptr()) && !PyList_Check(object.ptr())) return to_tensor(object);
-  std::vector<runtime::Value> fields;
-  runtime::Slot any;
-  any.is_tensor = false;
-  for (nb::handle field : nb::iter(object)) fields.push_back(to_run_value(field, any));
-  return runtime::Value::tuple(fields);
-}
-
-nb::object from_run_value(const runtime::Value& value) {
-  if (value.is_tensor()) return to_numpy(value.tensor());
-  if (!value.is_tuple()) {
-    throw nb::type_error(
-        "the result is a value of an algebraic data type, a function or a "
-        "reference, which Python cannot hold");
-  }
-  nb::list fields;
-  for (size_t i = 0; i < value.num_fields(); ++i) fields.append(from_run_value(value.field(i)));
-  return nb::tuple(fields);
 }
 
 }  // namespace relay::bind

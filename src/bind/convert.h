@@ -44,6 +44,22 @@ struct PyModule {
 // The object of the fitting class; None for null.
 nb::object wrap(const NodeRef& ref);
 
+// Guards a conversion that descends into nested values; ValueError where they are too deep.
+struct Nesting {
+  Nesting();
+  ~Nesting();
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+};
+
+// What Python prints for an object, in short, for messages.
+std::string python_text(nb::handle object);
+// An integer or what Python takes for one; TypeError for floats too, ValueError beyond 64 bits.
+int64_t to_int64(nb::handle object);
+// A string, or a dictionary; `what` is the subject of the TypeError.
+std::string to_text(nb::handle object, const char* what);
+nb::dict to_named(nb::handle object, const char* what);
+
 // Attribute values; a dtype is its name. Throws TypeError.
 Value to_value(nb::handle object);
 nb::object from_value(const Value& value);
@@ -51,17 +67,27 @@ Dict to_dict(nb::handle object);
 
 DType to_dtype(nb::handle object);
 
-// Anything with a buffer or DLPack shares its memory; numbers and lists become a new tensor, of
-// `wanted` when given. Throws TypeError for anything else.
-Tensor to_tensor(nb::handle object, std::optional<DType> wanted = std::nullopt);
+// Anything with a buffer or DLPack shares its memory and keeps its element type; Python's numbers
+// and lists of them become a new tensor. Throws TypeError for anything else.
+Tensor to_tensor(nb::handle object);
+// The same, where numbers and lists take the element type `wanted`, in which they must be exact
+// but for the rounding of floats; TypeError for others.
+Tensor to_tensor_of(nb::handle object, DType wanted);
+// The same, for arrays too.
+Tensor cast_tensor(nb::handle object, DType wanted);
 // A NumPy array on the tensor's memory; read-only tensors are copied.
 nb::object to_numpy(const Tensor& tensor);
 
-// Run-time values: arrays and (nested) tuples of them.
-runtime::Value to_run_value(nb::handle object, const runtime::Slot& slot);
-nb::object from_run_value(const runtime::Value& value);
+// Run-time values by their types (values.cc): arrays, tuples, lists, options, ConstructorValue.
+// `type` and `mod`, which has the definitions of data types, may be null: what the slot says
+// counts. UserError E0603 names the input, what it should be and what it is.
+runtime::Value to_run_value(nb::handle object, const runtime::Slot& slot, const Type& type,
+                            const Module& mod);
+// TypeError for what Python cannot hold: functions and references, and data of unknown types.
+nb::object from_run_value(const runtime::Value& value, const Type& type, const Module& mod);
 
 void bind_errors(nb::module_& m);
+void bind_values(nb::module_& m);
 void bind_nodes(nb::module_& m);
 void bind_compiler(nb::module_& m);
 

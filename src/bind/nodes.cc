@@ -4,8 +4,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "bind/convert.h"
 #include "driver/model.h"
+#include "ir/bindings.h"
 #include "ir/op.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
@@ -27,42 +32,88 @@ nb::object wrap_type(const NodeRef& ref) {
   return nb::cast(std::move(out));
 }
 
-// Null where Python gives None.
-Type optional_type(nb::handle object) {
-  return object.is_none() ? Type() : nb::cast<const PyType&>(object).type();
+Type to_type(nb::handle object) {
+  if (nb::isinstance<PyType>(object)) return nb::cast<const PyType&>(object).type();
+  throw nb::type_error(
+      (python_text(object) + " is not a type; relay.parse_type reads one").c_str());
 }
 
-// An argument of an expression: a node; an array or number is a constant, a tuple or list a tuple.
-Expr to_expr(nb::handle object, std::optional<DType> dtype = std::nullopt) {
-  if (nb::isinstance<PyExpr>(object)) return nb::cast<const PyExpr&>(object).expr();
-  PyObject* raw = object.ptr();
-  if (PyTuple_Check(raw) || PyList_Check(raw)) {
+// Null where Python gives None.
+Type optional_type(nb::handle object) { return object.is_none() ? Type() : to_type(object); }
+
+// A number of NumPy's as Python's own; anything else stays as it is.
+nb::object plain_number(nb::handle object) {
+  if (PyFloat_CheckExact(object.ptr()) || PyLong_CheckExact(object.ptr()))
+    return nb::borrow(object);
+  nb::object generic = nb::module_::import_("numpy").attr("generic");
+  return nb::isinstance(object, generic) ? object.attr("item")() : nb::borrow(object);
+}
+
+// Whether the number is one of the element type, but for the rounding of floats.
+bool fits(PyObject* number, DType dtype) {
+  if (PyBool_Check(number)) return dtype.is_bool();
+  if (PyFloat_Check(number)) {
+    if (!dtype.is_floating()) return false;
+    double value = PyFloat_AS_DOUBLE(number);
+    double limit = dtype.bits == 64                          ? std::numeric_limits<double>::max()
+                   : dtype.bits == 32 || dtype.is_bfloat16() ? 3.4e38
+                                                             : 65504.0;
+    return !std::isfinite(value) || std::abs(value) <= limit;
+  }
+  int overflow = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (overflow != 0) return false;
+  if (dtype.is_floating()) {
+    int digits = dtype.is_bfloat16() ? 8 : dtype.bits == 64 ? 53 : dtype.bits == 32 ? 24 : 11;
+    return value >= -(int64_t{1} << digits) && value <= int64_t{1} << digits;
+  }
+  if (dtype.is_uint()) return value >= 0 && (dtype.bits == 64 || value < int64_t{1} << dtype.bits);
+  if (!dtype.is_int()) return false;
+  return dtype.bits == 64 ||
+         (value >= -(int64_t{1} << (dtype.bits - 1)) && value < int64_t{1} << (dtype.bits - 1));
+}
+
+// An argument of an expression: a node; an array is a constant, a tuple or list a tuple. A number
+// is a constant of the first element type in `near` that it fits, else float32, int32 or bool.
+Expr to_expr(nb::handle given, const std::vector<DType>& near = {}) {
+  Nesting deeper;
+  if (nb::isinstance<PyExpr>(given)) return nb::cast<const PyExpr&>(given).expr();
+  if (PyTuple_Check(given.ptr()) || PyList_Check(given.ptr())) {
     std::vector<Expr> fields;
-    for (nb::handle field : nb::iter(object)) fields.push_back(to_expr(field, dtype));
+    for (nb::handle field : nb::iter(given)) fields.push_back(to_expr(field, near));
     return tuple(std::move(fields));
   }
-  if (!dtype && PyFloat_Check(raw)) dtype = DType::Float(32);
-  if (!dtype && PyLong_Check(raw) && !PyBool_Check(raw)) dtype = DType::Int(32);
-  return constant(to_tensor(object, dtype).copy());
+  nb::object object = plain_number(given);
+  PyObject* raw = object.ptr();
+  if (!PyFloat_Check(raw) && !PyLong_Check(raw)) return constant(to_tensor(object).copy());
+  DType dtype = PyBool_Check(raw)    ? DType::Bool()
+                : PyFloat_Check(raw) ? DType::Float(32)
+                                     : DType::Int(32);
+  for (DType d : near) {
+    if (!fits(raw, d)) continue;
+    dtype = d;
+    break;
+  }
+  return constant(cast_tensor(object, dtype).copy());
 }
 
 std::vector<Expr> to_exprs(nb::handle list) {
-  // Plain numbers take the element type of the first tensor beside them.
-  std::optional<DType> dtype;
+  // Numbers take the element type of a tensor beside them.
+  std::vector<DType> near;
   for (nb::handle item : nb::iter(list)) {
-    if (dtype || !nb::isinstance<PyExpr>(item)) continue;
+    if (!nb::isinstance<PyExpr>(item)) continue;
     Expr e = nb::cast<const PyExpr&>(item).expr();
-    if (auto* t = e->type ? as<TensorTypeNode>(e->type) : nullptr) dtype = t->dtype;
+    if (auto* t = e->type ? as<TensorTypeNode>(e->type) : nullptr) near.push_back(t->dtype);
   }
   std::vector<Expr> out;
-  for (nb::handle item : nb::iter(list)) out.push_back(to_expr(item, dtype));
+  for (nb::handle item : nb::iter(list)) out.push_back(to_expr(item, near));
   return out;
 }
 
 Attrs to_attrs(const OpInfo& op, nb::handle values) {
   std::vector<std::pair<std::string, Value>> named;
-  for (auto [key, value] : nb::cast<nb::dict>(values)) {
-    named.emplace_back(nb::cast<std::string>(key), to_value(value));
+  for (auto [key, value] : to_named(values, "a set of attributes")) {
+    named.emplace_back(to_text(key, "the name of an attribute"), to_value(value));
   }
   if (op.attrs == nullptr) {
     if (!named.empty()) {
@@ -78,8 +129,20 @@ Dim to_dim(nb::handle object) {
   if (nb::isinstance<PyTypeOf<TypeVarNode>>(object)) {
     return dim(TypeVar::unchecked(nb::cast<const PyNode&>(object).ref));
   }
-  if (nb::isinstance<PyNode>(object)) return Dim::unchecked(nb::cast<const PyNode&>(object).ref);
-  return dim(nb::cast<int64_t>(nb::int_(nb::borrow(object))));
+  if (nb::isinstance<PyNode>(object)) {
+    const NodeRef& ref = nb::cast<const PyNode&>(object).ref;
+    if (ref.get()->info().family != family::dim) {
+      throw nb::type_error((python_text(object) + " is not a size").c_str());
+    }
+    return Dim::unchecked(ref);
+  }
+  int64_t size = to_int64(object);
+  if (size < 0) {
+    throw nb::value_error(
+        (std::to_string(size) + " is not a size; None is one that is known at run time only")
+            .c_str());
+  }
+  return dim(size);
 }
 
 nb::object from_dim(const Dim& d) {
@@ -91,6 +154,16 @@ nb::object get_field(const PyNode& self, const std::string& name) {
   const Node& node = *self.ref.get();
   auto is_expr = [&] { return node.info().family == family::expr; };
   if (name == "checked_type" && is_expr()) return wrap(static_cast<const ExprNode&>(node).type);
+  if (is_expr() && (name == "shape" || name == "dtype")) {
+    const Type& type = static_cast<const ExprNode&>(node).type;
+    if (as<TensorTypeNode>(type) == nullptr) {
+      throw nb::attribute_error(
+          ("only a tensor has a " + name + "; this is of type " +
+           (type ? to_string(type) : "that is not known yet (give the variables types)"))
+              .c_str());
+    }
+    return get_field(PyNode{type}, name);
+  }
   if (auto* c = as<ConstantNode>(self.ref); c != nullptr && name == "data") {
     return to_numpy(c->data.copy());
   }
@@ -169,11 +242,10 @@ void bind_exprs(nb::module_& m) {
       .def(
           "__init__",
           [](PyConstant* self, nb::handle data, nb::handle dtype) {
-            std::optional<DType> wanted;
-            if (!dtype.is_none()) wanted = to_dtype(dtype);
-            set_ref(self, constant(to_tensor(data, wanted).copy()));
+            Tensor tensor = dtype.is_none() ? to_tensor(data) : cast_tensor(data, to_dtype(dtype));
+            set_ref(self, constant(tensor.copy()));
           },
-          nb::arg("data"), nb::arg("dtype") = nb::none());
+          nb::arg("data").none(), nb::arg("dtype") = nb::none());
   using PyGlobalVar = PyExprOf<GlobalVarNode>;
   nb::class_<PyGlobalVar, PyExpr>(m, "GlobalVar", "A function of the module, equal by name.")
       .def(
@@ -252,9 +324,14 @@ void bind_modules(nb::module_& m) {
       .def_static(
           "from_expr",
           [](const PyExpr& e) {
-            return PyModule{infer_types(module_from_expr(e.expr())), "", ""};
+            Expr main = e.expr();
+            if (!isa<FunctionNode>(main)) main = function(free_vars(main), main);
+            check_bindings(main);
+            return PyModule{infer_types(module_from_expr(main)), "", ""};
           },
-          nb::arg("expr"), "The typed module whose @main is the expression.")
+          nb::arg("expr"),
+          "The typed module whose @main is the expression; where that is no function, its free "
+          "variables are the parameters.")
       .def(
           "astext",
           [](const PyModule& self, bool show_meta_data, bool show_types) {
@@ -267,9 +344,11 @@ void bind_modules(nb::module_& m) {
           "The text form; with the metadata it parses back to an equal module.")
       .def("__getitem__",
            [](const PyModule& self, nb::handle name) {
-             std::string text = nb::isinstance<PyNode>(name)
-                                    ? nb::cast<std::string>(name.attr("name_hint"))
-                                    : nb::cast<std::string>(name);
+             auto* global = nb::isinstance<PyExpr>(name)
+                                ? as<GlobalVarNode>(nb::cast<const PyNode&>(name).ref)
+                                : nullptr;
+             std::string text =
+                 global != nullptr ? global->name_hint : to_text(name, "the name of a function");
              Function f = self.module->find(text);
              if (!f) throw nb::key_error(text.c_str());
              return wrap(f);
@@ -309,6 +388,7 @@ void bind_modules(nb::module_& m) {
       .def(
           "with_function",
           [](const PyModule& self, const std::string& name, const PyExprOf<FunctionNode>& f) {
+            check_bindings(f.get());
             Module out = with_function(self.module, global_var(name, f.get()->type), f.get());
             return PyModule{infer_types(out), self.source_name, self.source_hash};
           },
@@ -329,10 +409,21 @@ void bind_modules(nb::module_& m) {
            })
       .def("__hash__",
            [](const PyModule& a) { return static_cast<int64_t>(structural_hash(a.module) >> 1); })
-      .def("__str__", [](const PyModule& self) {
-        PrintOptions options;
-        options.show_metadata = false;
-        return print_module(self.module, options);
+      .def("__str__",
+           [](const PyModule& self) {
+             PrintOptions options;
+             options.show_metadata = false;
+             return print_module(self.module, options);
+           })
+      .def("__repr__", [](const PyModule& self) {
+        std::string names;
+        size_t shown = std::min<size_t>(self.module->global_vars.size(), 8);
+        for (size_t i = 0; i < shown; ++i) {
+          names += (i > 0 ? ", @" : "@") + self.module->global_vars[i]->name_hint;
+        }
+        size_t more = self.module->global_vars.size() - shown;
+        if (more > 0) names += ", and " + std::to_string(more) + " more";
+        return "<relay.IRModule: " + (names.empty() ? "no functions" : names) + ">";
       });
   m.def("parse", [](const std::string& text, const std::string& name) {
     nb::gil_scoped_release release;
@@ -344,8 +435,9 @@ void bind_modules(nb::module_& m) {
       "structural_equal",
       [](nb::handle a, nb::handle b, bool map_free_vars) {
         auto ref = [](nb::handle h) {
-          return nb::isinstance<PyModule>(h) ? NodeRef(nb::cast<const PyModule&>(h).module)
-                                             : nb::cast<const PyNode&>(h).ref;
+          if (nb::isinstance<PyModule>(h)) return NodeRef(nb::cast<const PyModule&>(h).module);
+          if (nb::isinstance<PyNode>(h)) return nb::cast<const PyNode&>(h).ref;
+          throw nb::type_error((python_text(h) + " is not a part of a program").c_str());
         };
         return structural_equal(ref(a), ref(b), map_free_vars);
       },
@@ -417,7 +509,7 @@ nb::object wrap(const NodeRef& ref) {
 
 void bind_nodes(nb::module_& m) {
   nb::class_<PyNode>(m, "Node", "A part of a program: immutable; == is identity.")
-      .def("__getattr__", &get_field)
+      .def("__getattr__", &get_field, nb::sig("def __getattr__(self, name: str, /) -> typing.Any"))
       .def("__dir__",
            [](const PyNode& self) {
              std::vector<std::string> names;
@@ -440,7 +532,7 @@ void bind_nodes(nb::module_& m) {
               throw nb::type_error("only a data type, such as List, takes type arguments");
             }
             std::vector<Type> types;
-            for (nb::handle a : args) types.push_back(nb::cast<const PyType&>(a).type());
+            for (nb::handle a : args) types.push_back(to_type(a));
             return wrap(type_call(GlobalTypeVar::unchecked(self.ref), std::move(types)));
           },
           "The data type with type arguments: List applied to int32.")

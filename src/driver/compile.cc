@@ -10,6 +10,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/target.h"
 #include "driver/evaluate_constant.h"
+#include "driver/options.h"
 #include "driver/target_info.h"
 #include "ir/op.h"
 #include "node/walk.h"
@@ -188,6 +189,7 @@ PassContext pass_context(const CompileOptions& options) {
 
 Module optimize(const Module& mod, const CompileOptions& options) {
   initialize();
+  check_options(options);
   PassContext ctx = pass_context(options);
   return run_passes(mod, optimize_pipeline(), ctx);
 }

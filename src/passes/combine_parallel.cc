@@ -319,7 +319,7 @@ const Pass kCombineParallelBatchMatmul{
     [](const Module& mod, PassContext& ctx) {
       return combine_parallel(mod, ctx, "CombineParallelBatchMatmul", kBatchMatmul);
     },
-    "min_num_branches"};
+    "min_num_branches:int"};
 
 const Pass kCombineParallelConv2D{"CombineParallelConv2D",
                                   3,
@@ -330,7 +330,7 @@ const Pass kCombineParallelConv2D{"CombineParallelConv2D",
                                     return combine_parallel(mod, ctx, "CombineParallelConv2D",
                                                             kConv2D);
                                   },
-                                  "min_num_branches"};
+                                  "min_num_branches:int"};
 
 const Pass kCombineParallelDense{"CombineParallelDense",
                                  3,
@@ -341,6 +341,6 @@ const Pass kCombineParallelDense{"CombineParallelDense",
                                    return combine_parallel(mod, ctx, "CombineParallelDense",
                                                            kDense);
                                  },
-                                 "min_num_branches"};
+                                 "min_num_branches:int"};
 
 }  // namespace relay

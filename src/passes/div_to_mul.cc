@@ -58,8 +58,12 @@ Module run(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kDivToMul{
-    "DivToMul", 0, Form::any, Form::any, "Multiplies by the reciprocals of constant divisors.", run,
-    "inexact"};
+const Pass kDivToMul{"DivToMul",
+                     0,
+                     Form::any,
+                     Form::any,
+                     "Multiplies by the reciprocals of constant divisors.",
+                     run,
+                     "inexact:bool"};
 
 }  // namespace relay

@@ -87,6 +87,6 @@ const Pass kEtaExpand{"EtaExpand",
                       Form::any,
                       "Makes functions of constructors and global functions used as values.",
                       run,
-                      "expand_constructor expand_global_var"};
+                      "expand_constructor:bool expand_global_var:bool"};
 
 }  // namespace relay

@@ -188,6 +188,6 @@ const Pass kFoldConstant{"FoldConstant",
                          Form::any,
                          "Computes at compile time what depends on constants only.",
                          run,
-                         "max_bytes"};
+                         "max_bytes:int"};
 
 }  // namespace relay

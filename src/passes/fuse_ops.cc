@@ -512,6 +512,6 @@ const Pass kFuseOps{"FuseOps",
                     Form::graph,
                     "Groups operator calls into primitive functions, one kernel each.",
                     fuse_ops,
-                    "max_depth"};
+                    "max_depth:int"};
 
 }  // namespace relay

@@ -137,6 +137,6 @@ const Pass kPartialEvaluate{"PartialEvaluate",
                             "Does what the program's own structure decides: known calls, matches, "
                             "branches and references.",
                             run,
-                            "max_bindings max_steps max_unroll"};
+                            "max_bindings:int max_steps:int max_unroll:int"};
 
 }  // namespace relay

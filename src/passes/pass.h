@@ -36,7 +36,8 @@ struct Pass {
   Form out;
   std::string_view doc;  // one sentence
   Module (*run)(const Module& mod, PassContext& ctx);
-  // What can be set: names with spaces between them. `x` of pass P is `relay.P.x` of the config.
+  // What can be set, "x:type y:type", where a type is bool, int or names (a list of strings). `x`
+  // of pass P is `relay.P.x` of the config.
   std::string_view options = {};
 };
 

@@ -44,6 +44,6 @@ const Pass kRemoveUnusedFunctions{"RemoveUnusedFunctions",
                                   Form::any,
                                   "Drops the functions that the entry functions do not reach.",
                                   run,
-                                  "entry_functions"};
+                                  "entry_functions:names"};
 
 }  // namespace relay

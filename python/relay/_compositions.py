@@ -1,0 +1,163 @@
+"""Relay's functions that are more than one call of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from relay import _core
+from relay._wrappers import call, is_number
+
+COMPOSITIONS: dict[str, Callable[..., _core.Expr]] = {}
+
+
+def _named(name: str) -> Callable:
+    def add(function: Callable) -> Callable:
+        COMPOSITIONS[name] = function
+        return function
+
+    return add
+
+
+def _axes(axis: object) -> object:
+    return [axis] if is_number(axis) else axis
+
+
+def _constant(value: object, dtype: object) -> _core.Expr:
+    return (
+        value
+        if isinstance(value, _core.Expr) or dtype in ("", None)
+        else _core.Constant(value, dtype)
+    )
+
+
+def _known(sizes: Sequence, what: str) -> list[int]:
+    if not all(isinstance(size, int) for size in sizes):
+        raise TypeError(f"{what} needs sizes that are known, not {tuple(map(str, sizes))}")
+    return list(sizes)
+
+
+@_named("arange")
+def _arange(start, stop=None, step=None, dtype="float32"):
+    """Returns the numbers from start to below stop, or from 0 to below start, by step."""
+    if stop is None:
+        start, stop = 0, start
+    step = 1 if step is None else step
+    if any(isinstance(v, _core.Expr) for v in (start, stop, step)):
+        return call("dyn.arange", *(_constant(v, dtype) for v in (start, stop, step)))
+    return call("arange", start=start, stop=stop, step=step, dtype=dtype)
+
+
+@_named("full")
+def _full(fill_value, shape=(), dtype=""):
+    """Returns a tensor of one value everywhere; the shape may be an expression."""
+    value = _constant(fill_value, dtype)
+    if isinstance(shape, _core.Expr):
+        filled = call("dyn.full", value, shape)
+        return call("cast", filled, dtype=dtype) if dtype else filled
+    attrs = {"dtype": dtype} if dtype else {}
+    return call("full", value, shape=_axes(shape), **attrs)
+
+
+@_named("one_hot")
+def _one_hot(indices, on_value, off_value, depth, axis, dtype):
+    """Returns vectors of off_value with on_value at each index; on a new axis of size depth."""
+    values = _constant(on_value, dtype), _constant(off_value, dtype)
+    return call("one_hot", indices, *values, depth=depth, axis=axis, dtype=dtype)
+
+
+@_named("reshape_like")
+def _reshape_like(data, shape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_end=None):
+    """Returns the elements in the other's shape; or axes lhs_* of data in axes rhs_* of it."""
+    if (lhs_begin, lhs_end, rhs_begin, rhs_end) == (0, None, 0, None):
+        return call("reshape_like", data, shape_like)
+    mine, other = data.shape, shape_like.shape
+    axes = range(len(mine))[slice(lhs_begin, lhs_end)]
+    first, last = (axes[0], axes[-1] + 1) if len(axes) else (lhs_begin, lhs_begin)
+    shape = [*mine[:first], *other[slice(rhs_begin, rhs_end)], *mine[last:]]
+    return call("reshape", data, newshape=_known(shape, "relay.reshape_like"))
+
+
+@_named("segment_sum")
+def _segment_sum(data, segment_ids, num_segments=None):
+    """Returns the sums of the rows of each segment."""
+    if num_segments is None:
+        raise TypeError("relay.segment_sum needs num_segments: sizes are known when it is built")
+    if not is_number(num_segments):
+        raise TypeError("relay.segment_sum: num_segments is a number")
+    rows = _known(data.shape, "relay.segment_sum")[1:]
+    zeros = call("zeros", shape=[num_segments, *rows], dtype=data.dtype)
+    ids = call("expand_dims", segment_ids, axis=0)
+    return call("scatter_nd", zeros, ids, data, mode="add")
+
+
+def _moments(data, axis, exclude, unbiased, mean, keepdims):
+    attrs = {"axis": _axes(axis), "keepdims": keepdims, "exclude": exclude, "unbiased": unbiased}
+    return call("variance", data, mean, **attrs)
+
+
+def _mean(data, axis, keepdims, exclude):
+    return call("mean", data, axis=_axes(axis), keepdims=keepdims, exclude=exclude)
+
+
+@_named("variance")
+def _variance(data, axis=None, keepdims=False, exclude=False, unbiased=False, with_mean=None):
+    """Returns the mean of the squared distances from the mean, or from with_mean."""
+    mean = _mean(data, axis, True, exclude) if with_mean is None else with_mean
+    return _moments(data, axis, exclude, unbiased, mean, keepdims)
+
+
+@_named("std")
+def _std(data, axis=None, keepdims=False, exclude=False, unbiased=False):
+    """Returns the standard deviation."""
+    return call("sqrt", _variance(data, axis, keepdims, exclude, unbiased))
+
+
+@_named("mean_variance")
+def _mean_variance(data, axis=None, keepdims=False, exclude=False, unbiased=False):
+    """Returns mean and variance, a tuple."""
+    mean = _mean(data, axis, True, exclude)
+    variance = _moments(data, axis, exclude, unbiased, mean, keepdims)
+    return _core.Tuple([mean if keepdims else call("reshape_like", mean, variance), variance])
+
+
+@_named("mean_std")
+def _mean_std(data, axis=None, keepdims=False, exclude=False):
+    """Returns mean and standard deviation, a tuple."""
+    mean, variance = _mean_variance(data, axis, keepdims, exclude)
+    return _core.Tuple([mean, call("sqrt", variance)])
+
+
+@_named("logsumexp")
+def _logsumexp(data, axis=None, keepdims=False):
+    """Returns the logarithm of the sum of exponentials, without overflow."""
+    top = call("max", data, axis=_axes(axis), keepdims=True)
+    exps = call("exp", call("subtract", data, top))
+    total = call("log", call("sum", exps, axis=_axes(axis), keepdims=True))
+    out = call("add", total, top)
+    return out if keepdims else call("squeeze", out, axis=_axes(axis))
+
+
+@_named("nn.dropout")
+def _dropout(data, rate=0.5):
+    """Returns the data: what training drops at random, a compiled program keeps."""
+    return _core.TupleGetItem(_dropout_raw(data, rate), 0)
+
+
+@_named("nn.dropout_raw")
+def _dropout_raw(data, rate=0.5):
+    """Returns the data and the mask of what is kept, a tuple."""
+    return call("nn.dropout", data, rate=rate)
+
+
+def _global_pool(kind: str, axes: int, layout: str) -> None:
+    def pool(data, layout=layout, out_layout=""):
+        """Returns one value for each image and channel."""
+        name = f"nn.adaptive_{kind}_pool{axes}d"
+        return call(name, data, output_size=[1] * axes, layout=layout, out_layout=out_layout)
+
+    COMPOSITIONS[f"nn.global_{kind}_pool{axes}d"] = pool
+
+
+for _kind in ("max", "avg"):
+    _global_pool(_kind, 1, "NCW")
+    _global_pool(_kind, 3, "NCDHW")

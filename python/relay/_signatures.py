@@ -1,0 +1,198 @@
+"""The operators' functions as Relay's users know them: one table.
+
+An operator that is not here takes what the registry says: its arguments, then its attributes. A
+default of None or '' says nothing to the operator: its own default counts. Functions that are more
+than one call are written out, in _compositions.py.
+"""
+
+from __future__ import annotations
+
+_POOL = "strides={0}, dilation={0}, padding={1}, layout='{2}', out_layout='', ceil_mode=False"
+_ADAPTIVE = "data, output_size=None, layout='{}', out_layout=''"
+_RESIZE = (
+    "data, size, roi=None, layout='{}', method='linear', "
+    "coordinate_transformation_mode='half_pixel', rounding_method='', cubic_alpha=-0.5, "
+    "cubic_exclude=0, extrapolation_value=0.0, out_dtype=None"
+)
+_CONV = (
+    "strides={0}, padding={1}, dilation={0}, groups=1, channels=None, kernel_size=None, "
+    "data_layout='{2}', kernel_layout='{3}', out_layout=''"
+)
+
+
+def _conv(ones: str, zeros: str, data: str, kernel: str, first: str = "data, weight") -> str:
+    return f"{first}, {_CONV.format(ones, zeros, data, kernel)}, out_dtype=''"
+
+
+def _conv_transpose(ones: str, zeros: str, data: str, kernel: str) -> str:
+    conv = _CONV.format(ones, zeros, data, kernel)
+    return f"data, weight, {conv}, output_padding={zeros}, out_dtype=''"
+
+
+def _pool(ones: str, zeros: str, layout: str, more: str = "") -> str:
+    return f"data, pool_size={ones}, {_POOL.format(ones, zeros, layout)}{more}"
+
+
+_ARG_REDUCE = "data, axis=None, keepdims=False, exclude=False, select_last_index=False"
+_SCAN = "data, axis=None, dtype=None, exclusive=None"
+_AVERAGE = ", count_include_pad=False"
+
+SIGNATURES = {
+    "argmax": _ARG_REDUCE,
+    "argmin": _ARG_REDUCE,
+    "argsort": "data, axis=-1, is_ascend=1, dtype='int32'",
+    "broadcast_to": "data, shape",
+    "cast": "data, dtype",
+    "clip": "a, a_min, a_max",
+    "collapse_sum_to": "data, shape",
+    "concatenate": "data, axis",
+    "cumprod": _SCAN,
+    "cumsum": _SCAN,
+    "einsum": "data, equation",
+    "expand_dims": "data, axis, num_newaxis=1",
+    "gather": "data, axis, indices",
+    "image.affine_grid": "data, target_shape=None",
+    "image.crop_and_resize": (
+        "data, boxes, box_indices, crop_size, layout, method='bilinear', extrapolation_value=0, "
+        "out_dtype=None"
+    ),
+    "image.resize1d": _RESIZE.format("NCW"),
+    "image.resize2d": _RESIZE.format("NCHW"),
+    "image.resize3d": _RESIZE.format("NCDHW"),
+    "layout_transform": "data, src_layout, dst_layout",
+    "ndarray_size": "data, dtype='int32'",
+    "nn.adaptive_avg_pool1d": _ADAPTIVE.format("NCW"),
+    "nn.adaptive_avg_pool2d": _ADAPTIVE.format("NCHW"),
+    "nn.adaptive_avg_pool3d": _ADAPTIVE.format("NCDHW"),
+    "nn.adaptive_max_pool1d": _ADAPTIVE.format("NCW"),
+    "nn.adaptive_max_pool2d": _ADAPTIVE.format("NCHW"),
+    "nn.adaptive_max_pool3d": _ADAPTIVE.format("NCDHW"),
+    "nn.avg_pool1d": _pool("(1,)", "(0,)", "NCW", _AVERAGE),
+    "nn.avg_pool2d": _pool("(1, 1)", "(0, 0)", "NCHW", _AVERAGE),
+    "nn.avg_pool3d": _pool("(1, 1, 1)", "(0, 0, 0)", "NCDHW", _AVERAGE),
+    "nn.batch_matmul": "tensor_a, tensor_b, out_dtype='', transpose_a=False, transpose_b=True",
+    "nn.contrib_conv2d_winograd_weight_transform": "weight, tile_size",
+    "nn.contrib_conv2d_winograd_without_weight_transform": _conv(
+        "(1, 1)", "(0, 0)", "NCHW", "OIHW", "data, weight, tile_size"
+    ),
+    "nn.contrib_dense_pack": "data, weight, weight_layout='NC', units=None, out_dtype=''",
+    "nn.conv1d": _conv("1", "0", "NCW", "OIW"),
+    "nn.conv1d_transpose": _conv_transpose("(1,)", "(0,)", "NCW", "IOW"),
+    "nn.conv2d": _conv("(1, 1)", "(0, 0)", "NCHW", "OIHW"),
+    "nn.conv2d_transpose": _conv_transpose("(1, 1)", "(0, 0)", "NCHW", "IOHW"),
+    "nn.conv3d": _conv("(1, 1, 1)", "(0, 0, 0)", "NCDHW", "OIDHW"),
+    "nn.conv3d_transpose": _conv_transpose("(1, 1, 1)", "(0, 0, 0)", "NCDHW", "IODHW"),
+    "nn.depth_to_space": "data, block_size, layout='NCHW', mode='DCR'",
+    "nn.dilate": "data, strides, dilation_value=0.0",
+    "nn.group_norm": "data, gamma, beta, num_groups, axis=1, epsilon=1e-05, center=True, scale=True",
+    "nn.l2_normalize": "data, eps, axis=None",
+    "nn.leaky_relu": "data, alpha=0.01",
+    "nn.lrn": "data, size=5, axis=1, bias=2, alpha=1e-05, beta=0.75",
+    "nn.max_pool1d": _pool("(1,)", "(0,)", "NCW"),
+    "nn.max_pool2d": _pool("(1, 1)", "(0, 0)", "NCHW"),
+    "nn.max_pool3d": _pool("(1, 1, 1)", "(0, 0, 0)", "NCDHW"),
+    "nn.mirror_pad": "data, pad_width, mode='SYMMETRIC'",
+    "nn.pad": "data, pad_width, pad_value=0, pad_mode='constant'",
+    "nn.space_to_depth": "data, block_size, layout='NCHW'",
+    "nn.upsampling": (
+        "data, scale_h=1, scale_w=1, layout='NCHW', method='nearest_neighbor', align_corners=False"
+    ),
+    "ones": "shape, dtype",
+    "repeat": "data, repeats, axis",
+    "reshape": "data, newshape, allowzero=False",
+    "reverse": "data, axis",
+    "sequence_mask": "data, valid_length, mask_value=0, axis=0",
+    "shape_of": "data, dtype='int32'",
+    "sort": "data, axis=-1, is_ascend=1",
+    "split": "data, indices_or_sections, axis=0",
+    "stack": "data, axis",
+    "strided_slice": "data, begin, end, strides=None, axes=None, slice_mode='end'",
+    "take": "data, indices, axis=None, batch_dims=0, mode='clip'",
+    "tile": "data, reps",
+    "topk": "data, k=1, axis=-1, ret_type='both', is_ascend=False, dtype='int32'",
+    "unravel_index": "indices, shape",
+    "vision.roi_align": (
+        "data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout='NCHW', mode='avg'"
+    ),
+    "vision.roi_pool": "data, rois, pooled_size, spatial_scale, layout='NCHW'",
+    "zeros": "shape, dtype",
+}
+
+# Parameters that the registry calls otherwise.
+RENAMED = {
+    "clip": {"a": "data"},
+    "unravel_index": {"indices": "data"},
+}
+
+# A number for one of these arguments is an int32, whatever stands beside it.
+INTEGER_ARGUMENTS = {"box_indices", "indices", "k", "segment_ids", "seq_lengths", "valid_length"}
+
+# How many spatial axes the lists of an operator are for: one number stands for as many. The others
+# have it in their names: conv2d, max_pool3d.
+SPATIAL_AXES = {
+    "image.crop_and_resize": 2,
+    "nn.upsampling": 2,
+    "vision.roi_align": 2,
+    "vision.roi_pool": 2,
+}
+
+# What may be an expression: then the operator dyn.NAME is called.
+DYNAMIC = {
+    "broadcast_to": ("shape",),
+    "ones": ("shape",),
+    "reshape": ("newshape",),
+    "strided_slice": ("begin", "end", "strides"),
+    "tile": ("reps",),
+    "zeros": ("shape",),
+}
+
+# How many results a call has, where its type is not known yet; a function of the attributes.
+RESULTS = {
+    "nn.batch_norm": lambda attrs: 3,
+    "nn.dropout": lambda attrs: 2,
+    "random.multinomial": lambda attrs: 2,
+    "random.normal": lambda attrs: 2,
+    "random.threefry_generate": lambda attrs: 2,
+    "random.threefry_split": lambda attrs: 2,
+    "random.uniform": lambda attrs: 2,
+    "split": lambda attrs: (
+        attrs.indices_or_sections
+        if isinstance(attrs.indices_or_sections, int)
+        else len(attrs.indices_or_sections) + 1
+    ),
+    "topk": lambda attrs: 2 if attrs.ret_type == "both" else None,
+}
+
+# Names of Relay that this one does not have, by the reason.
+ABSENT = {
+    "the operator is not part of this Relay": """
+        fixed_point_multiply matrix_set_diag reinterpret reverse_reshape slice_like sliding_window
+        sparse_fill_empty_rows sparse_reshape sparse_to_dense strided_set unique nn.batch_to_space_nd
+        nn.bitpack nn.correlation nn.deformable_conv2d nn.fifo_buffer nn.space_to_batch_nd
+        nn.upsampling3d image.dilation2d vision.all_class_non_max_suppression
+        vision.get_valid_counts vision.multibox_prior vision.multibox_transform_loc
+        vision.non_max_suppression vision.proposal vision.regular_non_max_suppression
+        vision.yolo_reorg""",
+    "there are no complex numbers and no Fourier transforms": "dft stft",
+    "there are no sparse tensors": "nn.sparse_add nn.sparse_dense nn.sparse_transpose",
+    "there are no gradients": """
+        nn.avg_pool2d_grad nn.conv2d_backward_weight nn.max_pool2d_grad""",
+    "there are no products of single bits": "nn.bitserial_conv2d nn.bitserial_dense",
+    "the compiler chooses layouts and transforms weights itself; give it the plain operator": """
+        nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
+        nn.contrib_conv2d_nchwc nn.contrib_conv2d_winograd_nnpack_weight_transform
+        nn.contrib_conv3d_winograd_weight_transform
+        nn.contrib_conv3d_winograd_without_weight_transform nn.contrib_depthwise_conv2d_nchwc""",
+    "there is one device": """
+        copy_shape_func device_copy annotation.function_on_device annotation.on_device""",
+    "there is nothing that a program could be marked for": """
+        annotation.checkpoint annotation.compiler_begin annotation.compiler_end
+        annotation.stop_fusion""",
+    "there are no quantised operators; ONNX models with them import": """
+        qnn.op.abs qnn.op.add qnn.op.avg_pool2d qnn.op.batch_matmul qnn.op.concatenate
+        qnn.op.contrib_dense_pack qnn.op.conv2d qnn.op.conv2d_transpose
+        qnn.op.current_requantize_config qnn.op.dense qnn.op.dequantize qnn.op.erf qnn.op.exp
+        qnn.op.hardswish qnn.op.leaky_relu qnn.op.log qnn.op.mul qnn.op.quantize qnn.op.requantize
+        qnn.op.requantize_config qnn.op.rsqrt qnn.op.sigmoid qnn.op.simulated_dequantize
+        qnn.op.simulated_quantize qnn.op.softmax qnn.op.sqrt qnn.op.subtract qnn.op.tanh""",
+}

@@ -1,0 +1,220 @@
+"""The functions that make calls of operators: relay.add, relay.nn.conv2d."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import re
+import sys
+import types
+from collections.abc import Callable
+
+from relay import _core, _signatures
+from relay.op import Operator, get, list_op_names
+
+_POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+def call(name: str, *args: object, **attrs: object) -> _core.Call:
+    """Returns a call of an operator by its registry name, arguments and attributes."""
+    return _core.Call(get(name).node, list(args), attrs)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is an integer, Python's or NumPy's, and not a bool."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def _signature(row: Operator) -> inspect.Signature:
+    text = _signatures.SIGNATURES.get(row.name)
+    if text is not None:
+        return inspect.signature(eval(f"lambda {text}: None"))
+    arguments = [inspect.Parameter(a.name, _POSITIONAL) for a in row.args]
+    taken = {a.name for a in row.args}
+    return inspect.Signature(
+        arguments
+        + [
+            inspect.Parameter(a.name, _POSITIONAL, default=a.default)
+            for a in row.attrs
+            if a.name not in taken
+        ]
+    )
+
+
+def _document(row: Operator) -> str:
+    lines = [row.doc, ""]
+    lines += [f"{a.name}: {a.doc}" for a in row.args]
+    lines += [f"{a.name} ({a.type}, default {a.default!r}): {a.doc}" for a in row.attrs]
+    return "\n".join(lines).strip()
+
+
+def _spatial_axes(name: str) -> int:
+    in_name = re.search(r"([123])d(_|$)", name)
+    return _signatures.SPATIAL_AXES.get(name, int(in_name[1]) if in_name else 1)
+
+
+def _attribute(value: object, kind: str, axes: int) -> object:
+    """The value as the attribute takes it: a number where a list is meant stands for all axes."""
+    if (
+        kind.startswith("list of")
+        and isinstance(value, numbers.Real)
+        and not isinstance(value, bool)
+    ):
+        return [value] * axes
+    if kind == "bool" and is_number(value) and value in (0, 1):
+        return bool(value)
+    return value
+
+
+def _operand(name: str, value: object) -> object:
+    if name in _signatures.INTEGER_ARGUMENTS and not isinstance(value, _core.Expr):
+        flat = value if isinstance(value, (list, tuple)) else [value]
+        if all(is_number(v) for v in flat):
+            return _core.Constant(value, "int32")
+    return value
+
+
+def _unset(parameter: inspect.Parameter, value: object) -> bool:
+    """Whether the value is a default that says nothing."""
+    if isinstance(value, str):
+        return value == "" and parameter.default == ""
+    return value is None and parameter.default is None
+
+
+def _dynamic(row: Operator, given: dict) -> _core.Call | None:
+    """The call of the operator whose sizes are expressions, when one is."""
+    sizes = _signatures.DYNAMIC.get(row.name, ())
+    if not any(isinstance(given.get(name), _core.Expr) for name in sizes):
+        return None
+    dynamic = get(f"dyn.{row.name}")
+    names = [a.name for a in dynamic.args]
+    kept = {a.name for a in dynamic.attrs} - set(names)
+    for name, value in given.items():
+        default = next((a.default for a in row.attrs if a.name == name), None)
+        if name not in names and name not in kept and value not in (default, None, ""):
+            raise TypeError(f"relay.{row.name}(): {name} needs sizes that are known")
+    operands = []
+    for name in names:
+        value = given.get(name)
+        if name in sizes and value is None:
+            value = [1] * _rank(given["begin"])
+        if name in sizes and not isinstance(value, _core.Expr):
+            value = _core.Constant([value] if is_number(value) else value, "int64")
+        operands.append(value)
+    attrs = {n: v for n, v in given.items() if n in kept and not (v is None or v == "")}
+    return _core.Call(dynamic.node, operands, attrs)
+
+
+def _rank(positions: object) -> int:
+    shape = positions.shape if isinstance(positions, _core.Expr) else (len(positions),)
+    if len(shape) != 1 or not isinstance(shape[0], int):
+        raise TypeError("strides are needed where the number of positions is not known")
+    return shape[0]
+
+
+def make(row: Operator, module: str) -> Callable[..., _core.Call]:
+    """Returns the function of an operator, with the signature that Relay's users know."""
+    signature = _signature(row)
+    in_table = row.name in _signatures.SIGNATURES
+    renamed = _signatures.RENAMED.get(row.name, {})
+    arguments = {a.name for a in row.args}
+    kinds = {a.name: a.type for a in row.attrs}
+    axes = _spatial_axes(row.name)
+
+    def build(*values, **named):
+        try:
+            bound = signature.bind(*values, **named)
+        except TypeError as error:
+            raise TypeError(f"relay.{row.name}{signature}: {error}") from None
+        if in_table:
+            bound.apply_defaults()
+        given = {}
+        for name, value in bound.arguments.items():
+            name, parameter = renamed.get(name, name), signature.parameters[name]
+            if name in arguments:
+                given[name] = _operand(name, value)
+            elif not _unset(parameter, value):
+                given[name] = _attribute(value, kinds[name], axes)
+        dynamic = _dynamic(row, given)
+        if dynamic is not None:
+            return dynamic
+        for name, value in given.items():
+            if name not in arguments and isinstance(value, _core.Expr):
+                raise TypeError(
+                    f"relay.{row.name}(): '{name}' is known when the program is built, not an "
+                    "expression"
+                )
+        operands = [given.pop(a.name) for a in row.args]
+        return _core.Call(row.node, operands, given)
+
+    short = row.name.rpartition(".")[2]
+    build.__name__ = build.__qualname__ = short
+    build.__module__ = module
+    build.__doc__ = _document(row)
+    build.__signature__ = signature
+    return build
+
+
+_REASONS = {name: reason for reason, names in _signatures.ABSENT.items() for name in names.split()}
+
+
+def absent(module: str, name: str) -> AttributeError:
+    """The error for a name that a module does not have; Relay's known names say why."""
+    full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
+    if full in _REASONS:
+        return AttributeError(f"Relay's {full} is not here: {_REASONS[full]}")
+    near = suggestions(full)
+    hint = f"; did you mean {near}?" if near else ""
+    return AttributeError(f"module '{module}' has no attribute '{name}'{hint}")
+
+
+def suggestions(name: str) -> str:
+    """Known operators that are spelt almost so, or that have the name in another namespace."""
+    import difflib
+
+    known = list_op_names()
+    short = name.rpartition(".")[2]
+    near = [n for n in known if n.rpartition(".")[2] == short]
+    near += [n for n in difflib.get_close_matches(name, known, 2, 0.8) if n not in near]
+    return ", ".join(f"relay.{n}" for n in near)
+
+
+def _namespace(parent: dict, parent_name: str, name: str) -> types.ModuleType:
+    full = f"{parent_name}.{name}"
+    if not isinstance(parent.get(name), types.ModuleType):
+        module = types.ModuleType(full, f"The operators {name}.*.")
+
+        def missing(attribute: str, of: str = full) -> object:
+            raise absent(of, attribute)
+
+        module.__getattr__ = missing
+        sys.modules[full] = module
+        parent[name] = module
+    return parent[name]
+
+
+def _space(package: dict, name: str) -> tuple[dict, str, str]:
+    """The names beside an operator's, its module, and its own name there."""
+    *outer, short = name.split(".")
+    names, module = package, package["__name__"]
+    for part in outer:
+        names = vars(space := _namespace(names, module, part))
+        module = space.__name__
+    return names, module, short
+
+
+def install(package: dict) -> None:
+    """Puts a function per operator into the package: relay.add, relay.nn.relu."""
+    from relay._compositions import COMPOSITIONS
+
+    for name, function in COMPOSITIONS.items():
+        names, module, short = _space(package, name)
+        function.__module__ = module
+        function.__name__ = function.__qualname__ = short
+        names[short] = function
+    for name in list_op_names():
+        names, module, short = _space(package, name)
+        if short not in names:
+            names[short] = make(get(name), module)
+    for name in _REASONS:
+        _space(package, name)
