@@ -8,7 +8,10 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "bind/convert.h"
 #include "codegen/kernel_cache.h"
@@ -67,6 +70,9 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
       function(std::move(kept), body, nullptr, main->type_params, main->attrs, main->span);
   return with_function(mod, global_var("main", made->type), made);
 }
+
+// The thread that the package was imported in.
+const std::thread::id main_thread = std::this_thread::get_id();
 
 // Whether Ctrl-C was pressed.
 bool interrupted() {
@@ -152,7 +158,7 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
     options.dtypes[to_text(key, "the name of an input")] = to_dtype(dtype);
   }
   bool is_path = PyUnicode_Check(model.ptr()) != 0;
-  std::string path = is_path ? nb::cast<std::string>(model) : "<memory>";
+  std::string path = is_path ? to_text(model, "a path") : "<memory>";
   std::string_view bytes;
   if (!is_path) {
     auto data = nb::cast<nb::bytes>(model);
@@ -219,7 +225,7 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
   }
   if (by_name != kwargs.size()) {
     for (auto [key, value] : kwargs) {
-      std::string given = nb::cast<std::string>(key);
+      std::string given = to_text(key, "the name of an input");
       bool known = false;
       for (const runtime::Slot& slot : f.params) known = known || slot.name == given;
       if (!known) bad_argument("@" + name + " has no input '" + given + "'");
@@ -238,12 +244,16 @@ nb::object run(const Executable& exe, const std::string& name, nb::tuple args, n
   Module types = exe.types();
   std::vector<runtime::Value> values =
       collect_arguments(exe.module.function(name), types, args, kwargs);
-  runtime::Value result;
-  {
-    nb::gil_scoped_release release;
-    result = exe.module.run_values(name, values);
+  runtime::Value result = unlocked([&] {
+    // Ctrl-C, which only the main thread is told of, stops a run between kernels.
+    std::optional<BudgetScope> scope;
+    if (std::this_thread::get_id() == main_thread) {
+      scope.emplace(BudgetLimits{.cancelled = interrupted, .kind = BudgetKind::run});
+    }
+    runtime::Value out = exe.module.run_values(name, values);
     values.clear();
-  }
+    return out;
+  });
   return from_run_value(result, result_type(types, name), types);
 }
 

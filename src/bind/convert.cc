@@ -70,7 +70,7 @@ std::optional<Tensor> try_buffer(nb::handle object) {
 std::string element_type(nb::handle object) {
   if (!nb::hasattr(object, "dtype")) return "";
   nb::object dtype = object.attr("dtype");
-  return nb::cast<std::string>(nb::str(dtype));
+  return to_text(nb::str(dtype), "an element type");
 }
 
 [[noreturn]] void no_counterpart(nb::handle object) {
@@ -160,9 +160,17 @@ std::string python_text(nb::handle object) {
     PyErr_Clear();
     return "a value of type " + std::string(Py_TYPE(object.ptr())->tp_name);
   }
-  auto out = nb::cast<std::string>(text);
-  constexpr size_t kShown = 80;
-  return out.size() <= kShown ? out : out.substr(0, kShown) + "...";
+  Py_ssize_t size = 0;
+  const char* shown = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (shown == nullptr) {
+    PyErr_Clear();
+    return "a value that cannot be shown";
+  }
+  constexpr Py_ssize_t kShown = 80;
+  if (size <= kShown) return shown;
+  Py_ssize_t end = kShown;
+  while ((static_cast<unsigned char>(shown[end]) & 0xC0) == 0x80) --end;
+  return std::string(shown, static_cast<size_t>(end)) + "...";
 }
 
 int64_t to_int64(nb::handle object) {
@@ -177,7 +185,12 @@ int64_t to_int64(nb::handle object) {
 }
 
 std::string to_text(nb::handle object, const char* what) {
-  if (PyUnicode_Check(object.ptr())) return nb::cast<std::string>(object);
+  if (PyUnicode_Check(object.ptr())) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);
+    if (text == nullptr) throw nb::python_error();
+    return {text, static_cast<size_t>(size)};
+  }
   throw nb::type_error((std::string(what) + " is a string, not " + python_text(object)).c_str());
 }
 
@@ -196,7 +209,7 @@ Value to_value(nb::handle object) {
   if (PyBool_Check(raw)) return raw == Py_True;
   if (PyLong_Check(raw)) return to_int64(object);
   if (PyFloat_Check(raw)) return nb::cast<double>(object);
-  if (PyUnicode_Check(raw)) return nb::cast<std::string>(object);
+  if (PyUnicode_Check(raw)) return to_text(object, "an attribute");
   if (PyTuple_Check(raw) || PyList_Check(raw)) {
     ValueList out;
     for (nb::handle item : nb::iter(object)) out.push_back(to_value(item));
@@ -234,7 +247,7 @@ Dict to_dict(nb::handle object) {
 DType to_dtype(nb::handle object) {
   std::string name;
   if (PyUnicode_Check(object.ptr())) {
-    name = nb::cast<std::string>(object);
+    name = to_text(object, "an element type");
   } else {
     name = nb::cast<std::string>(numpy().attr("dtype")(object).attr("name"));
   }

@@ -122,7 +122,7 @@ class Reader {
     } catch (nb::builtin_exception& e) {
       fail_as(e.what(), slot_.type_string());
     } catch (nb::python_error& e) {
-      fail_as(nb::cast<std::string>(nb::str(e.value())), slot_.type_string());
+      fail_as(python_text(e.value()), slot_.type_string());
     }
   }
 
@@ -139,7 +139,7 @@ class Reader {
     } catch (nb::builtin_exception& e) {
       fail_as(e.what(), want());
     } catch (nb::python_error& e) {
-      fail_as(nb::cast<std::string>(nb::str(e.value())), want());
+      fail_as(python_text(e.value()), want());
     }
     bool fits = out.dtype() == type.dtype && out.shape().size() == type.shape.size();
     for (size_t i = 0; fits && i < type.shape.size(); ++i) {
@@ -329,7 +329,7 @@ void bind_values(nb::module_& m) {
       .def("__repr__", [](const ConstructorValue& self) {
         Nesting deeper;
         std::string out = "ConstructorValue('" + self.constructor + "'";
-        if (nb::len(self.fields) != 0) out += ", " + nb::cast<std::string>(nb::repr(self.fields));
+        if (nb::len(self.fields) != 0) out += ", " + to_text(nb::repr(self.fields), "a representation");
         return out + ")";
       });
 }
