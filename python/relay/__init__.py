@@ -10,45 +10,54 @@ Operators are functions named as in the registry: `relay.add`, `relay.nn.conv2d`
 
 from __future__ import annotations
 
+# `name as name`: what type checkers take for a part of the package.
 from typing import Any as _Any
 
 from relay import _wrappers
-from relay import _core, frontend, op, prelude, random, runtime, transform
-from relay._build import Executable, build, optimize
-from relay._core import (
-    Call,
-    Constant,
-    Constructor,
-    ConstructorValue,
-    Diagnostic,
-    Expr,
-    FuncType,
-    Function,
-    GlobalVar,
-    If,
-    InternalError,
-    IRModule,
-    Let,
-    Match,
-    Node,
-    Op,
-    RefCreate,
-    RefRead,
-    RefWrite,
-    RelayError,
-    RunError,
-    TensorType,
-    Tuple,
-    TupleGetItem,
-    TupleType,
-    Type,
-    TypeVar,
-    UserError,
-    Var,
-    structural_equal,
+from relay import (
+    _core,
+    frontend as frontend,
+    op as op,
+    prelude as prelude,
+    random as random,
+    runtime as runtime,
+    transform as transform,
 )
-from relay._expr import const, parse, parse_type, var
-from relay._executor import create_executor
+from relay._build import Executable as Executable, build as build, optimize as optimize
+from relay._core import (
+    Call as Call,
+    Constant as Constant,
+    Constructor as Constructor,
+    ConstructorValue as ConstructorValue,
+    Diagnostic as Diagnostic,
+    Expr as Expr,
+    FuncType as FuncType,
+    Function as Function,
+    GlobalVar as GlobalVar,
+    If as If,
+    InternalError as InternalError,
+    IRModule as IRModule,
+    Let as Let,
+    Match as Match,
+    Node as Node,
+    Op as Op,
+    RefCreate as RefCreate,
+    RefRead as RefRead,
+    RefWrite as RefWrite,
+    RelayError as RelayError,
+    RunError as RunError,
+    TensorType as TensorType,
+    Tuple as Tuple,
+    TupleGetItem as TupleGetItem,
+    TupleType as TupleType,
+    Type as Type,
+    TypeVar as TypeVar,
+    UserError as UserError,
+    Var as Var,
+    structural_equal as structural_equal,
+)
+from relay._expr import const as const, parse as parse, parse_type as parse_type, var as var
+from relay._executor import create_executor as create_executor
 
 __version__ = _core.__version__
 
