@@ -329,7 +329,8 @@ void bind_values(nb::module_& m) {
       .def("__repr__", [](const ConstructorValue& self) {
         Nesting deeper;
         std::string out = "ConstructorValue('" + self.constructor + "'";
-        if (nb::len(self.fields) != 0) out += ", " + to_text(nb::repr(self.fields), "a representation");
+        if (nb::len(self.fields) != 0)
+          out += ", " + to_text(nb::repr(self.fields), "a representation");
         return out + ")";
       });
 }

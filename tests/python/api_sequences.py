@@ -210,6 +210,8 @@ class Sequence:
             lambda a, b: int(a),
         ]
         a = self.expr()
+        if not isinstance(a, relay.Expr):
+            a = self.values[0]  # of Python's own numbers nothing is asked here
         return self.rng.choice(signs)(a, self.expr() if self.flip(0.5) else self.any())
 
     def part(self) -> object:
