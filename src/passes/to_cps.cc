@@ -272,6 +272,20 @@ class Converter {
   std::unordered_map<const Node*, NodeRef> vars_;
 };
 
+// A name for the type of the answers that no type parameter in the function has.
+std::string answer_name(const Function& f) {
+  std::unordered_set<std::string> taken;
+  post_order(
+      f,
+      [&](const Node& n) {
+        if (auto* v = as<TypeVarNode>(&n)) taken.insert(v->name_hint);
+      },
+      kFamilies | family::type | family::dim);
+  std::string name = "R";
+  for (int i = 1; taken.contains(name); ++i) name = "R" + std::to_string(i);
+  return name;
+}
+
 // Which functions can be converted: all types that they handle can follow, and they hand no
 // function to one that stays.
 class Candidates {
@@ -348,7 +362,7 @@ Module to_cps(const Module& mod) {
   for (size_t i = 0; i < mod->functions.size(); ++i) {
     if (!candidates.contains(i)) continue;
     const FunctionNode& f = *mod->functions[i].get();
-    answers[i] = type_var("R");
+    answers[i] = type_var(answer_name(expanded->functions[i]));
     CpsTypes types(answers[i]);
     std::vector<Type> args;
     for (const Var& p : f.params) args.push_back(types(p->type));

@@ -22,6 +22,16 @@ TEST(ToCPS, header_example) {
       "  @g_cps(%x, fn (%a: float32) { let %b = add(%a, 1f); %k(%b) }) }");
 }
 
+TEST(ToCPS, the_answer_has_a_name_that_no_type_parameter_has) {
+  becomes("def @f[R](%x: R) -> R { %x }",
+          "def @f[R](%p0: R) -> R { @f_cps(%p0, fn (%r: R) -> R { %r }) }\n"
+          "def @f_cps[R, R1](%x: R, %k: fn (R) -> R1, CPS=1) -> R1 { %k(%x) }");
+  // Inside a type as well: there, R would be the inner one.
+  Module out = pass_test::apply(
+      kToCPS, pass_test::parse("def @f(%g: fn [R](R) -> R, %x: int32) -> int32 { %g(%x) }"));
+  EXPECT_EQ(print_module(pass_test::parse(print_module(out))), print_module(out));
+}
+
 TEST(ToCPS, tail_calls_hand_on_their_continuation) {
   becomes("def @f(%n: int32) -> int32 { if (equal(%n, 0)) { 0 } else { @f(subtract(%n, 1)) } }",
           "def @f(%n: int32) -> int32 { @f_cps(%n, fn (%r: int32) { %r }) }\n"
