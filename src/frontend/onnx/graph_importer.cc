@@ -218,6 +218,23 @@ void Importer::import_initializers(const ::onnx::GraphProto& graph, Scope& scope
   }
 }
 
+namespace {
+
+// Whether a dimension's name says which size it is. Exporters also write words for "not known", one
+// and the same for every such dimension of a model; these name nothing.
+bool names_a_size(const std::string& name) {
+  std::string word;
+  for (char c : name) {
+    if (std::isalpha(static_cast<unsigned char>(c))) word += static_cast<char>(std::tolower(c));
+  }
+  constexpr std::string_view kUnknown[] = {"",    "none",    "null",     "nan",
+                                           "unk", "unknown", "undefined"};
+  bool only_word = word.size() == name.size() || word.empty();
+  return !only_word || std::ranges::find(kUnknown, word) == std::end(kUnknown);
+}
+
+}  // namespace
+
 Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span) {
   const auto& d = input.type().tensor_type().shape().dim(axis);
   int64_t wanted = -1;
@@ -243,7 +260,7 @@ Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Spa
     return dim(d.dim_value());
   }
   std::string name = d.dim_param();
-  if (name.empty()) name = input.name() + "_" + std::to_string(axis);
+  if (!names_a_size(name)) name = input.name() + "_" + std::to_string(axis);
   Dim& known = dims_by_name_[name];
   if (wanted >= 0) {
     if (known && as_const(known) && *as_const(known) != wanted) contradiction(*as_const(known));
@@ -284,7 +301,7 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
     const auto& shape = i.type().tensor_type().shape();
     for (int a = 0; a < shape.dim_size() && a < static_cast<int>(it->second.size()); ++a) {
       int64_t size = it->second[static_cast<size_t>(a)];
-      if (size >= 0 && !shape.dim(a).dim_param().empty()) {
+      if (size >= 0 && names_a_size(shape.dim(a).dim_param())) {
         dims_by_name_.try_emplace(shape.dim(a).dim_param(), dim(size));
       }
     }

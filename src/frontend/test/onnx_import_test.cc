@@ -97,6 +97,24 @@ TEST_F(OnnxImport, open_dimensions_become_named_ones) {
   EXPECT_EQ(result_type(f), "Tensor[(8, 4), float32]");
 }
 
+TEST_F(OnnxImport, words_for_not_known_are_no_names) {
+  for (const char* word : {"?", "None", "none", "-1", "unk", "unknown", "*"}) {
+    ModelBuilder b;
+    b.input("x", {word, 3, word}).input("y", {4, word});
+    b.node("Relu", {"x"}, {"z"}).node("Relu", {"y"}, {"w"}).output("z").output("w");
+    ImportedModel m = import(b);
+    EXPECT_EQ(main_of(m)->type_params.size(), 3u) << word;
+    OnnxOptions fixed;
+    fixed.shapes["x"] = {2, 3, 5};
+    EXPECT_EQ(result_type(import(b, fixed)),
+              "(Tensor[(2, 3, 5), float32], Tensor[(4, y_1), float32])")
+        << word;
+  }
+  ModelBuilder named;
+  named.input("x", {"unk__6", "unk__6"}).node("Relu", {"x"}, {"z"}).output("z");
+  EXPECT_EQ(main_of(import(named))->type_params.size(), 1u);
+}
+
 TEST_F(OnnxImport, several_outputs_are_a_tuple) {
   ModelBuilder b;
   b.input("x", {4, 2}).node("Split", {"x"}, {"a", "b"}).attr("axis", 0).output("a").output("b");
