@@ -195,8 +195,11 @@ Constant constant(double value, DType dtype, Span span) {
   return constant(Tensor::scalar(value, dtype), std::move(span));
 }
 Var var(std::string name, Type type_annotation, Span span) {
-  return build<VarNode>(std::move(span), [&](VarNode& n) {
+  // Only a reader's annotations have holes; looking for them would cost each variable its whole type.
+  return make<VarNode>([&](VarNode& n) {
     n.name_hint = std::move(name);
+    n.span = std::move(span);
+    if (!leave_types_open) n.type = type_annotation;
     n.type_annotation = std::move(type_annotation);
   });
 }
