@@ -79,12 +79,13 @@ void check_assumed_sizes(const CallNode& call, const AssumedSizes& assumed,
   };
   for (const DimAssumption& s : assumed.assumptions) {
     auto a = size_of(s.a), b = size_of(s.b);
-    bool equal = s.kind == DimAssumption::kEqual;
-    if (!a || !b || (equal ? *a == *b : *a >= *b)) continue;
+    if (!a || !b || *a == *b || (s.kind == DimAssumption::kAtLeast && *a > *b) ||
+        (s.kind == DimAssumption::kBroadcast && (*a == 1 || *b == 1))) {
+      continue;
+    }
     throw RuntimeError(
         Diagnostic(codes::run_failed, call.span,
-                   as<OpNode>(call.op)->name + ": the inputs do not fit: " + to_string(s.a) +
-                       (equal ? " must equal " : " must be at least ") + to_string(s.b))
+                   as<OpNode>(call.op)->name + ": the inputs do not fit: " + to_string(s))
             .expected(std::to_string(*b))
             .found(std::to_string(*a)));
   }

@@ -2,7 +2,7 @@
 //
 //   def @f[n: Dim](%x: Tensor[(n, 4), float32], %y: Tensor[(5, 4), float32]) { add(%x, %y) }
 //
-// `n` stands for one size: it has to be 5, and is not broadcast when it is 1; and so does a `?`.
+// `n` stands for one size, 5 or 1; and so does a `?`.
 // Compiled code counts on that, so the meaning of the language is the same.
 #pragma once
 

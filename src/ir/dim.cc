@@ -5,6 +5,7 @@
 // maximum). So `2*n + n` and `3*n` are the same dimension, structurally.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/diagnostic_codes.h"
 #include "ir/type.h"
@@ -166,6 +167,24 @@ bool dim_differs(const Dim& a, const Dim& b) {
   return difference && *difference != 0;
 }
 
+bool never_one(const Dim& d) {
+  if (is_any(d)) return false;
+  int64_t constant = 0, step = 0;
+  bool grows = true;
+  for (const Term& t : terms_of(d)) {
+    if (t.factors.empty()) {
+      constant = t.coefficient;
+      continue;
+    }
+    step = std::gcd(step, t.coefficient);
+    grows = grows && t.coefficient > 0;
+    // The remainder of what is subtracted from may be anything.
+    for (const Dim& f : t.factors) grows = grows && isa<DimVarNode>(f);
+  }
+  if (step == 0) return constant != 1;
+  return (grows && constant > 1) || (step > 1 && (constant - 1) % step != 0);
+}
+
 Dim operator+(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
   auto x = as_const(a), y = as_const(b);
@@ -250,6 +269,32 @@ Dim min(const Dim& a, const Dim& b) {
   return before(a, b) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }
 
+Dim broadcast(const Dim& a, const Dim& b) {
+  if (as_const(a) == 1) return b;
+  if (as_const(b) == 1) return a;
+  if (as_const(a) || (never_one(a) && !as_const(b))) return a;
+  if (never_one(b)) return b;
+  if (any_of(a, b)) return dim_any();
+  // A chain of its parts, sorted, each once.
+  std::vector<Dim> parts, open{a, b};
+  while (!open.empty()) {
+    Dim d = std::move(open.back());
+    open.pop_back();
+    auto* op = as<DimOpNode>(d);
+    if (op != nullptr && op->op == DimOpKind::Broadcast) {
+      open.push_back(op->a);
+      open.push_back(op->b);
+    } else {
+      parts.push_back(std::move(d));
+    }
+  }
+  std::sort(parts.begin(), parts.end(), before);
+  parts.erase(std::unique(parts.begin(), parts.end(), dim_equal), parts.end());
+  Dim out = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) out = make_op(DimOpKind::Broadcast, out, parts[i]);
+  return out;
+}
+
 Dim dim_op(DimOpKind op, const Dim& a, const Dim& b) {
   switch (op) {
     case DimOpKind::Add:
@@ -268,6 +313,8 @@ Dim dim_op(DimOpKind op, const Dim& a, const Dim& b) {
       return max(a, b);
     case DimOpKind::Min:
       return min(a, b);
+    case DimOpKind::Broadcast:
+      return broadcast(a, b);
   }
   return nullptr;
 }

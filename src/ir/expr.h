@@ -155,6 +155,9 @@ inline constexpr const char* kInputNames = "input_names";
 // For a kernel some of whose tensors lie in larger ones: the shape of that larger tensor, or none,
 // for each parameter and then each result, tuples flattened.
 inline constexpr const char* kWithin = "Within";
+// A kernel that is called only where all sizes that its operators broadcast to each other are equal,
+// except for those known to be 1.
+inline constexpr const char* kEqualSizes = "EqualSizes";
 }  // namespace attr
 
 struct CallNode : ExprNode {

@@ -96,6 +96,30 @@ bool RelationContext::at_least(const Dim& a, const Dim& b) {
   return true;
 }
 
+Dim RelationContext::broadcast(const Dim& a, const Dim& b) {
+  if (as_const(a) == 1) return b;
+  if (as_const(b) == 1 || dim_equal(a, b)) return a;
+  if (dim_differs(a, b)) return nullptr;
+  if (!is_any(a) && !is_any(b)) {
+    bool alike = never_one(a) && never_one(b);
+    assumptions_.push_back({alike ? DimAssumption::kEqual : DimAssumption::kBroadcast, a, b});
+  }
+  return relay::broadcast(a, b);
+}
+
+std::string to_string(const DimAssumption& assumption) {
+  std::string a = to_string(assumption.a), b = to_string(assumption.b);
+  switch (assumption.kind) {
+    case DimAssumption::kEqual:
+      return a + " must equal " + b;
+    case DimAssumption::kAtLeast:
+      return a + " must be at least " + b;
+    case DimAssumption::kBroadcast:
+      return a + " must equal " + b + ", or one of them be 1";
+  }
+  return "";
+}
+
 namespace {
 
 // Far beyond any memory, far below where sizes in bytes overflow 64 bits.
@@ -136,6 +160,12 @@ void check_result(RelationContext& ctx, const Type& result) {
 
 }  // namespace
 
+std::string named_args(const OpInfo& op) {
+  std::string names;
+  for (const ArgInfo& a : op.args) names += (names.empty() ? " (" : ", ") + std::string(a.name);
+  return std::to_string(op.args.size()) + (names.empty() ? "" : names + ")");
+}
+
 Type run_relation(RelationContext& ctx) {
   Type result = ctx.op().relation(ctx);
   if (result && !ctx.failure()) check_result(ctx, result);
@@ -155,12 +185,10 @@ std::vector<DimAssumption> assumptions_of(const CallNode& call) {
 Type apply_relation(const OpInfo& op, const std::vector<Type>& args, const Attrs& attrs,
                     const Span& span) {
   if (args.size() != op.args.size()) {
-    std::string names;
-    for (const ArgInfo& a : op.args) names += (names.empty() ? "" : ", ") + std::string(a.name);
     throw UserError(
         Diagnostic(codes::type_arity, span,
                    std::string(op.name) + " is called with the wrong number of arguments")
-            .expected(std::to_string(op.args.size()) + " (" + names + ")")
+            .expected(named_args(op))
             .found(std::to_string(args.size())));
   }
   if (op.attrs != nullptr && (!attrs || &attrs->info() != op.attrs.get())) {

@@ -41,7 +41,8 @@ enum class Effect { Pure, Random, Io };
 
 // What a relation takes for granted about sizes that are known only at run time.
 struct DimAssumption {
-  enum Kind { kEqual, kAtLeast } kind = kEqual;
+  // kBroadcast: they are equal, or one of them is 1.
+  enum Kind { kEqual, kAtLeast, kBroadcast } kind = kEqual;
   Dim a;
   Dim b;
 };
@@ -85,6 +86,9 @@ class RelationContext {
   bool equal(const Dim& a, const Dim& b);
   // The same for a >= b.
   bool at_least(const Dim& a, const Dim& b);
+  // The size of two axes that are broadcast to each other; null when they cannot be. Here, too, the
+  // relation holds on the assumption of what only a run can tell.
+  Dim broadcast(const Dim& a, const Dim& b);
   const std::vector<DimAssumption>& assumptions() const { return assumptions_; }
 
   // Reports why the relation cannot hold; always returns null so that relations can
@@ -246,6 +250,12 @@ class OpRegistry {
 
 // Up to three known names close to a misspelt one, as "did you mean a, b?"; empty when none is.
 std::string suggest(std::string_view name, const std::vector<std::string_view>& known);
+
+// What is assumed, in words: "n must be at least 2".
+std::string to_string(const DimAssumption& assumption);
+
+// The number of an operator's arguments, and their names: "2 (lhs, rhs)", or "0".
+std::string named_args(const OpInfo& op);
 
 // Runs the relation of `ctx`'s operator and refuses results that no machine can hold: a negative
 // size (E0203), a rank over 64 or 2^48 elements and more (E0213).

@@ -200,12 +200,17 @@ std::optional<std::vector<int64_t>> TensorTypeNode::const_shape() const {
   return out;
 }
 
+// A tuple of tuples of shared types has more tensors than memory has bytes; one with more than these
+// is taken as it is.
+constexpr size_t kMaxTensors = 1 << 20;
+
 std::optional<std::vector<TensorType>> flatten_tensor_types(const Type& type) {
   std::vector<TensorType> out;
   std::vector<Type> stack{type};
   while (!stack.empty()) {
     Type t = std::move(stack.back());
     stack.pop_back();
+    if (out.size() == kMaxTensors) return std::nullopt;
     if (isa<TensorTypeNode>(t)) {
       out.push_back(cast<TensorTypeNode>(t));
     } else if (auto* tup = as<TupleTypeNode>(t)) {
@@ -267,9 +272,10 @@ void expand(const Node& n, std::vector<Piece>& out) {
         out.emplace_back(static_cast<const NodeRef&>(d.a));
         out.emplace_back(text);
       } else {
-        out.emplace_back(d.op == DimOpKind::Max   ? "max("
-                         : d.op == DimOpKind::Min ? "min("
-                                                  : "ceildiv(");
+        out.emplace_back(d.op == DimOpKind::Max         ? "max("
+                         : d.op == DimOpKind::Min       ? "min("
+                         : d.op == DimOpKind::Broadcast ? "broadcast("
+                                                        : "ceildiv(");
         out.emplace_back(static_cast<const NodeRef&>(d.a));
         out.emplace_back(", ");
       }

@@ -78,7 +78,7 @@ struct DimAnyNode : DimNode {
   static const NodeInfo& static_info();
 };
 
-enum class DimOpKind : int64_t { Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Max, Min };
+enum class DimOpKind : int64_t { Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Max, Min, Broadcast };
 
 // Arithmetic on sizes; built by the functions below, which keep a normal form: constants folded,
 // sums and products flattened, sorted and collected.
@@ -103,6 +103,9 @@ Dim ceil_div(const Dim& a, const Dim& b);
 Dim mod(const Dim& a, const Dim& b);
 Dim max(const Dim& a, const Dim& b);
 Dim min(const Dim& a, const Dim& b);
+// The size of axes of sizes a and b that are broadcast: b when a is 1, else a (and then b is 1 or
+// the same). Where one of them cannot be 1, it is that one.
+Dim broadcast(const Dim& a, const Dim& b);
 
 // The operation by kind; `mod`, `max`, ... by another name.
 Dim dim_op(DimOpKind op, const Dim& a, const Dim& b);
@@ -114,6 +117,8 @@ bool is_any(const Dim& d);
 bool dim_equal(const Dim& a, const Dim& b);
 // Certainly different: two unequal constants (or expressions that differ by a nonzero constant).
 bool dim_differs(const Dim& a, const Dim& b);
+// Certainly not 1, whatever sizes of 0 or more the names stand for: 4, 2 * n, n + 2.
+bool never_one(const Dim& d);
 std::string to_string(const Dim& d);
 
 // ---- Types -------------------------------------------------------------------------------------

@@ -103,6 +103,21 @@ tir::PrimFunc place(const tir::PrimFunc& f, const ValueList& within) {
 
 }  // namespace
 
+std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive) {
+  std::vector<DimAssumption> out;
+  post_order(
+      primitive.body,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        if (c == nullptr) return;
+        for (const DimAssumption& a : assumptions_of(*c)) {
+          if (a.kind == DimAssumption::kBroadcast) out.push_back(a);
+        }
+      },
+      family::expr);
+  return out;
+}
+
 ComposedKernel compose(const FunctionNode& primitive, const std::string& name, KernelOf what) {
   ComposedKernel out;
   DimScope dims;
@@ -113,6 +128,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
     double b = bytes_of(types);
     bytes = b < 0 || bytes < 0 ? -1 : bytes + b;
   };
+  if (primitive.attrs.contains(attr::kEqualSizes)) {
+    for (const DimAssumption& a : broadcasts_of(primitive)) dims.make_equal(a.a, a.b);
+  }
   for (const Var& p : primitive.params) {
     std::vector<TensorType> types = tensors_of(p->type, p->span);
     count(types);
@@ -200,9 +218,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   count(tensors_of(primitive.body->type, primitive.span));
   out.bytes = std::max(bytes, 0.0);
   std::vector<tir::Var> dim_vars;
-  for (const auto& [type_var, tir_var] : dims.dims) {
-    out.dims.push_back(type_var);
-    dim_vars.push_back(tir_var);
+  for (const auto& [size, variable] : dims.dims()) {
+    out.dims.push_back(size);
+    dim_vars.push_back(variable);
   }
   std::map<std::string, std::string> notes;
   if (primitive.attrs.contains(attr::kBackward)) notes["order"] = "backward";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/expr.h"
+#include "ir/op.h"
 #include "tir/stmt.h"
 
 namespace relay {
@@ -12,8 +13,8 @@ namespace relay {
 // A primitive function as a kernel that is not scheduled yet.
 struct ComposedKernel {
   tir::PrimFunc func;
-  // The named dimensions behind func->dims, in that order.
-  std::vector<TypeVar> dims;
+  // The sizes behind func->dims, in that order.
+  std::vector<Dim> dims;
   // Floating point operations of a call with static types, 0 when unknown.
   double flops = 0;
   // Bytes read and written once each, 0 when a size is symbolic.
@@ -33,6 +34,10 @@ enum class KernelOf { result, sizes };
 // E0401 for an operator without a compute rule and for `?` dimensions.
 ComposedKernel compose(const FunctionNode& primitive, const std::string& name,
                        KernelOf what = KernelOf::result);
+
+// The sizes of which a run of the function must find that they are equal or that one of them is 1. A
+// kernel that does not ask which is made when the function has attr::kEqualSizes.
+std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive);
 
 // A readable kernel name from the operators, "fused_nn_conv2d_add_nn_relu", at most 60 characters;
 // "copy" when there are none.

@@ -40,12 +40,14 @@ TirTensor adv_index_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
   size_t indexed = ctx.inputs.size() - 1;
   size_t lead = ctx.outputs[0].shape.size() - (x->shape().size() - indexed);
-  return tir::compute("T_adv_index", ctx.outputs[0].shape, [&](const Indices& i) {
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  const std::vector<PrimExpr> all(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(lead));
+  return tir::compute("T_adv_index", shape, [&](const Indices& i) {
     auto split = i.begin() + static_cast<std::ptrdiff_t>(lead);
     Indices at, which(i.begin(), split);
     for (size_t k = 0; k < indexed; ++k) {
       PrimExpr size = x->shape()[k];
-      PrimExpr place = index_from_end(broadcast_read(ctx.inputs[k + 1], which), size);
+      PrimExpr place = index_from_end(broadcast_read(ctx.inputs[k + 1], which, all), size);
       at.push_back(min(max(place, index(0)), size - 1));
     }
     at.insert(at.end(), split, i.end());

@@ -141,7 +141,8 @@ TirTensor attention_compute(const ComputeContext& ctx) {
         return read(q, query, {i[0], i[1], i[3], i[2]}) * imm_float(acc, a.scale);
       },
       part("queries"));
-  std::vector<PrimExpr> score_shape{batch, heads, keys, rows};
+  std::vector<PrimExpr> score_shape{batch, heads, keys, rows}, masked = score_shape;
+  if (!a.transpose_mask) std::swap(masked[2], masked[3]);
   TirTensor product = tir::compute(
       "product", score_shape,
       [&](const Indices& i) {
@@ -155,7 +156,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
       [&](const Indices& i) {
         Indices at = i;
         if (!a.transpose_mask) std::swap(at[2], at[3]);
-        return product(i) + tir::cast(acc, broadcast_read(mask, at));
+        return product(i) + tir::cast(acc, broadcast_read(mask, at, masked));
       },
       part("scores"));
   std::vector<PrimExpr> row_shape{batch, heads, rows};

@@ -224,8 +224,9 @@ constexpr Binary kBinary[] = {
 OpInfo binary_row(const Binary& op) {
   auto compute = [element = op.compute](const ComputeContext& ctx) {
     TirTensor a = ctx.inputs[0], b = ctx.inputs[1];
-    return tir::compute("T", ctx.outputs[0].shape, [&](const Indices& i) {
-      return element(broadcast_read(a, i), broadcast_read(b, i));
+    const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+    return tir::compute("T", shape, [&](const Indices& i) {
+      return element(broadcast_read(a, i, shape), broadcast_read(b, i, shape));
     });
   };
   auto example = [&](const std::string& lhs, const std::string& rhs) {
@@ -264,9 +265,10 @@ Type where_relation(RelationContext& ctx) {
 
 TirTensor where_compute(const ComputeContext& ctx) {
   TirTensor c = ctx.inputs[0], x = ctx.inputs[1], y = ctx.inputs[2];
-  return tir::compute("T_where", ctx.outputs[0].shape, [&](const Indices& i) {
-    return select(tir::cast(DType::Bool(), broadcast_read(c, i)), broadcast_read(x, i),
-                  broadcast_read(y, i));
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  return tir::compute("T_where", shape, [&](const Indices& i) {
+    return select(tir::cast(DType::Bool(), broadcast_read(c, i, shape)),
+                  broadcast_read(x, i, shape), broadcast_read(y, i, shape));
   });
 }
 

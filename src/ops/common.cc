@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "node/structural.h"
+
 namespace relay::ops {
 
 std::string shape_text(const std::vector<Dim>& shape) {
@@ -47,15 +49,8 @@ std::optional<std::vector<Dim>> broadcast_shapes(RelationContext& ctx, const std
     Dim x = i < a.size() ? a[a.size() - 1 - i] : dim(1);
     Dim y = i < b.size() ? b[b.size() - 1 - i] : dim(1);
     Dim& result = out[out.size() - 1 - i];
-    if (as_const(x) == 1) {
-      result = y;
-    } else if (as_const(y) == 1 || dim_equal(x, y)) {
-      result = x;
-    } else if (ctx.equal(x, y)) {
-      // A size other than one wins over one that only a run decides, and that must then be the
-      // same: a dimension that may or may not be one is not broadcast.
-      result = is_any(x) || (as_const(y) && !is_any(x)) ? y : x;
-    } else {
+    result = ctx.broadcast(x, y);
+    if (!result) {
       ctx.fail(codes::type_shape,
                "the shapes do not broadcast: dimension " + std::to_string(out.size() - 1 - i) +
                    " is " + to_string(x) + " and " + to_string(y),
@@ -155,11 +150,16 @@ bool check_shape(RelationContext& ctx, const std::vector<int64_t>& shape) {
 
 bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
 
-PrimExpr broadcast_read(const TirTensor& t, const Indices& i) {
+PrimExpr broadcast_index(const PrimExpr& i, const PrimExpr& size, const PrimExpr& result) {
+  if (is_one(size)) return tir::index(0);
+  return structural_equal(size, result) ? i : tir::min(i, size - 1);
+}
+
+PrimExpr broadcast_read(const TirTensor& t, const Indices& i, const std::vector<PrimExpr>& result) {
   Indices at;
   size_t skip = i.size() - static_cast<size_t>(t->rank());
   for (size_t d = 0; d < static_cast<size_t>(t->rank()); ++d) {
-    at.push_back(is_one(t->shape()[d]) ? tir::index(0) : i[skip + d]);
+    at.push_back(broadcast_index(i[skip + d], t->shape()[d], result[skip + d]));
   }
   return t(at);
 }

@@ -55,8 +55,12 @@ std::string shape_text(const std::vector<Dim>& shape);
 // ---- Computation
 // ---------------------------------------------------------------------------------
 
-// The element of `t` that broadcasts to index `i` of a result of higher or equal rank.
-PrimExpr broadcast_read(const TirTensor& t, const Indices& i);
+// The index along an axis of `size` that belongs to index `i` along that of the result: 0 for a size
+// of one. Where only a run can tell whether the size is one, that is decided for each element, so
+// kernels are also made for the case that it is not (attr::kEqualSizes).
+PrimExpr broadcast_index(const PrimExpr& i, const PrimExpr& size, const PrimExpr& result);
+// The element of `t` that broadcasts to index `i` of a result of that shape, of higher or equal rank.
+PrimExpr broadcast_read(const TirTensor& t, const Indices& i, const std::vector<PrimExpr>& result);
 // Element-wise over one input.
 std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x));
 

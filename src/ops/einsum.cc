@@ -3,6 +3,7 @@
 #include <cctype>
 #include <map>
 
+#include "node/structural.h"
 #include "ops/common.h"
 #include "ops/init_op.h"
 #include "ops/loops.h"
@@ -113,8 +114,16 @@ std::optional<std::vector<Dim>> label_sizes(RelationContext& ctx, const Equation
   std::vector<Dim> sizes(equation.labels, dim(1));
   for (size_t k = 0; k < operands.size(); ++k) {
     for (size_t d = 0; d < operands[k]->shape.size(); ++d) {
-      Dim& size = sizes[equation.operands[k][d]];
-      auto both = broadcast_shapes(ctx, {size}, {operands[k]->shape[d]});
+      size_t label = equation.operands[k][d];
+      Dim& size = sizes[label];
+      const Dim& found = operands[k]->shape[d];
+      // What is summed over is one size: only a known one is broadcast.
+      if (label >= equation.result && as_const(size) != 1 && as_const(found) != 1 &&
+          ctx.equal(size, found)) {
+        if (as_const(found)) size = found;
+        continue;
+      }
+      auto both = broadcast_shapes(ctx, {size}, {found});
       if (!both) return std::nullopt;
       size = both->front();
     }
@@ -173,6 +182,7 @@ TirTensor einsum_rule(const ComputeContext& ctx) {
       if (is_one(size)) size = ctx.inputs[k]->shape()[d];
     }
   }
+  std::ranges::copy(ctx.outputs[0].shape, sizes.begin());
   DType dtype = ctx.outputs[0].dtype, acc = working_dtype(dtype);
   // The product of the operands' elements at the labels' values.
   auto term = [&](const Indices& labels) {
@@ -180,8 +190,8 @@ TirTensor einsum_rule(const ComputeContext& ctx) {
     for (size_t k = 0; k < ctx.inputs.size(); ++k) {
       Indices at;
       for (size_t d = 0; d < equation.operands[k].size(); ++d)
-        at.push_back(is_one(ctx.inputs[k]->shape()[d]) ? index(0)
-                                                       : labels[equation.operands[k][d]]);
+        at.push_back(broadcast_index(labels[equation.operands[k][d]], ctx.inputs[k]->shape()[d],
+                                     sizes[equation.operands[k][d]]));
       PrimExpr factor = tir::cast(acc, ctx.inputs[k](at));
       product = product ? product * factor : factor;
     }
@@ -240,19 +250,32 @@ TirTensor collapse_rule(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
   const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
   size_t skip = x->shape().size() - shape.size();
+  // The axes of x that are summed, and how far. Where only a run can tell whether the result's size
+  // is one, all of the axis or one element of it.
+  auto is_open = [&](size_t d) {
+    return d >= skip && !is_one(shape[d - skip]) &&
+           !structural_equal(shape[d - skip], x->shape()[d]);
+  };
   auto collapsed = [&](size_t d) {
-    return d < skip || (is_one(shape[d - skip]) && !is_one(x->shape()[d]));
+    return d < skip || is_open(d) || (is_one(shape[d - skip]) && !is_one(x->shape()[d]));
   };
   std::vector<PrimExpr> extents;
   for (size_t d = 0; d < x->shape().size(); ++d) {
-    if (collapsed(d)) extents.push_back(x->shape()[d]);
+    const PrimExpr& size = x->shape()[d];
+    if (is_open(d)) {
+      extents.push_back(floor_div(size, max(shape[d - skip], index(1))));
+    } else if (collapsed(d)) {
+      extents.push_back(size);
+    }
   }
   DType acc = working_dtype(x->dtype);
   auto element = [&](const Indices& i, const Indices& k) {
     Indices at;
     size_t r = 0;
-    for (size_t d = 0; d < x->shape().size(); ++d)
-      at.push_back(collapsed(d) ? k[r++] : i[d - skip]);
+    for (size_t d = 0; d < x->shape().size(); ++d) {
+      PrimExpr first = d < skip ? index(0) : i[d - skip];
+      at.push_back(is_open(d) ? first + k[r++] : collapsed(d) ? k[r++] : first);
+    }
     return tir::cast(acc, x(at));
   };
   TirTensor sums = tir::compute("T_collapse_sum", shape, [&](const Indices& i) {

@@ -270,8 +270,9 @@ TirTensor batch_matmul_compute(const ComputeContext& ctx) {
       tir::compute(
           "T_batch_matmul", ctx.outputs[0].shape,
           [&](const Indices& i) {
-            PrimExpr bx = is_one(x->shape()[0]) ? index(0) : i[0],
-                     by = is_one(y->shape()[0]) ? index(0) : i[0];
+            const PrimExpr& batch = ctx.outputs[0].shape[0];
+            PrimExpr bx = broadcast_index(i[0], x->shape()[0], batch),
+                     by = broadcast_index(i[0], y->shape()[0], batch);
             return product_sum(
                 out, x->shape()[a.transpose_a ? 1 : 2],
                 [&](const PrimExpr& k) { return a.transpose_a ? x(bx, k, i[1]) : x(bx, i[1], k); },

@@ -368,7 +368,7 @@ TirTensor variance_compute(const ComputeContext& ctx) {
   std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
   DType acc = accumulator(x->dtype);
   TirTensor square = tir::compute("T_square", x->shape(), [&](const Indices& i) {
-    PrimExpr d = tir::cast(acc, x(i)) - tir::cast(acc, broadcast_read(mean, i));
+    PrimExpr d = tir::cast(acc, x(i)) - tir::cast(acc, broadcast_read(mean, i, x->shape()));
     return d * d;
   });
   TirTensor s = reduce_in(acc, ctx, square, axes, a.keepdims, Combiner::Sum);

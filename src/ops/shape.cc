@@ -189,8 +189,9 @@ TirTensor same_elements(const ComputeContext& ctx) {
 
 TirTensor broadcast_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
-  return tir::compute("T_broadcast_to", ctx.outputs[0].shape,
-                      [&](const Indices& i) { return broadcast_read(x, i); });
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  return tir::compute("T_broadcast_to", shape,
+                      [&](const Indices& i) { return broadcast_read(x, i, shape); });
 }
 
 // `want`, if x broadcasts to it.

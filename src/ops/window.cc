@@ -27,13 +27,15 @@ std::optional<Dim> window_size(RelationContext& ctx, const Dim& in, int64_t kern
                                int64_t dilation, int64_t pad_begin, int64_t pad_end,
                                bool ceil_mode) {
   Dim reach = dim(kernel - 1) * dim(dilation) + dim(1);
-  Dim least = reach - dim(pad_begin + pad_end);
+  Dim fits = reach - dim(pad_begin + pad_end);
+  // With ceil_mode the last window, which may be the only one, hangs over by less than a stride.
+  Dim least = ceil_mode ? fits - dim(stride - 1) : fits;
   if (!ctx.at_least(in, least)) {
     ctx.fail(codes::type_shape, "the window is larger than the padded input",
              "an input of at least " + to_string(least), to_string(in));
     return std::nullopt;
   }
-  Dim room = in - least;
+  Dim room = in - fits;
   if (!ceil_mode) return floor_div(room, dim(stride)) + dim(1);
   // A window that would start behind the input and its leading border is dropped.
   Dim last_start = floor_div(in + dim(pad_begin - 1), dim(stride));

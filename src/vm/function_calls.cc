@@ -52,22 +52,34 @@ FunctionCompiler::Place FunctionCompiler::emit_call(const LetNode& l, const Call
   return Place{Place::kRegister, r, {}};
 }
 
-void FunctionCompiler::emit_assumptions(const FunctionNode& f) {
+std::optional<int32_t> FunctionCompiler::emit_assumptions(const FunctionNode& f) {
+  std::optional<int32_t> all_equal;
   post_order(
       f.body,
       [&](const Node& n) {
         auto* call = as<CallNode>(&n);
         if (call == nullptr || !isa<OpNode>(call->op)) return;
         for (const DimAssumption& s : assumptions_of(*call)) {
-          bool equal = s.kind == DimAssumption::kEqual;
           int32_t a = dim_value(s.a, call->span), b = dim_value(s.b, call->span);
-          require(equal ? IntOp::eq : IntOp::le, equal ? a : b, equal ? b : a,
-                  as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s.a) +
-                      (equal ? " must equal " : " must be at least ") + to_string(s.b),
-                  call->span);
+          std::string otherwise =
+              as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s);
+          if (s.kind != DimAssumption::kBroadcast) {
+            bool equal = s.kind == DimAssumption::kEqual;
+            require(equal ? IntOp::eq : IntOp::le, equal ? a : b, equal ? b : a, otherwise,
+                    call->span);
+            continue;
+          }
+          int32_t one = b_.int_reg();
+          b_.load_int(one, 1);
+          int32_t equal = int_result(IntOp::eq, a, b);
+          int32_t is_one = int_result(IntOp::either, int_result(IntOp::eq, a, one),
+                                      int_result(IntOp::eq, b, one));
+          require(IntOp::eq, int_result(IntOp::either, equal, is_one), one, otherwise, call->span);
+          all_equal = all_equal ? int_result(IntOp::both, *all_equal, equal) : equal;
         }
       },
       family::expr);
+  return all_equal;
 }
 
 FunctionCompiler::Place FunctionCompiler::emit_view(const LetNode& l, const CallNode& c,
@@ -86,7 +98,7 @@ FunctionCompiler::Place FunctionCompiler::emit_view(const LetNode& l, const Call
 
 FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const CallNode& c,
                                                       const Function& f) {
-  emit_assumptions(*f.get());
+  std::optional<int32_t> all_equal = emit_assumptions(*f.get());
   if (is_view(*f.get())) return emit_view(l, c, *f.get());
   if (has_open_size(f->body->type)) return emit_sized_by_data(c, f);
   if (joined_.contains(l.var.get())) return emit_join(l, c);
@@ -103,13 +115,31 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
                  : homes_.contains(l.var.get()) ? buffer_for(l.var)
                                                 : fresh(f->body->type, as_object, c.span);
   operands_of(result, f->body->type, operands);
-  int32_t kernel = program_.kernel(placed(f, operands));
-  for (size_t i : program_.out.kernels[static_cast<size_t>(kernel)].composed.in_place) {
+  Function general = placed(f, operands);
+  int32_t kernel = program_.kernel(general);
+  std::vector<size_t> in_place =
+      program_.out.kernels[static_cast<size_t>(kernel)].composed.in_place;
+  if (all_equal) {
+    Dict attrs = general->attrs;
+    attrs[attr::kEqualSizes] = Value(int64_t{1});
+    int32_t plain =
+        program_.kernel(function(general->params, general->body, general->ret_type,
+                                 general->type_params, std::move(attrs), general->span));
+    FunctionBuilder::Label differ = b_.label(), end = b_.label();
+    b_.if_zero(*all_equal, differ);
+    invoke(plain, operands, c.span);
+    b_.jump(end);
+    b_.bind(differ);
+    invoke(kernel, operands, c.span);
+    b_.bind(end);
+  } else {
+    invoke(kernel, operands, c.span);
+  }
+  for (size_t i : in_place) {
     if (result.kind == Place::kBuffer && operands[i].kind == Operand::kArena) {
       reuses_.push_back({operands[i].index, result.index, step_});
     }
   }
-  invoke(kernel, std::move(operands), c.span);
   if (as_scalar) {
     int32_t r = b_.int_reg();
     b_.load_scalar(r, *scalar_type, operand(result));
@@ -122,8 +152,8 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
 }
 
 void FunctionCompiler::invoke(int32_t kernel, std::vector<Operand> operands, const Span& span) {
-  for (const TypeVar& v : program_.out.kernels[static_cast<size_t>(kernel)].composed.dims) {
-    operands.push_back(Operand::dim(dim_reg(v, span)));
+  for (const Dim& d : program_.out.kernels[static_cast<size_t>(kernel)].composed.dims) {
+    operands.push_back(Operand::dim(dim_value(d, span)));
   }
   b_.invoke_kernel(kernel, operands);
 }

@@ -137,9 +137,11 @@ class FunctionCompiler {
                const Span& span);
   // The dimensions that were not bound before the call.
   std::vector<const Node*> bind_argument_dims(const CallNode& c, const FunctionNode& f);
+  std::string type_text(const Type& type) const;
   int32_t dim_value(const Dim& d, const Span& span);
   int32_t dim_reg(const TypeVar& v, const Span& span);
   int32_t dim_op(DimOpKind op, int32_t a, int32_t b);
+  int32_t int_result(IntOp op, int32_t a, int32_t b);
 
   // ---- Pieces
 
@@ -203,8 +205,9 @@ class FunctionCompiler {
   Place emit_value(const LetNode& l);
   Place emit_call(const LetNode& l, const CallNode& c);
 
-  // What the kernel's operators assume about sizes is checked before it runs.
-  void emit_assumptions(const FunctionNode& f);
+  // What the kernel's operators assume about sizes is checked before it runs. Where sizes may be
+  // broadcast, an integer register that says whether all of them are equal, so that none is.
+  std::optional<int32_t> emit_assumptions(const FunctionNode& f);
   Place emit_kernel(const LetNode& l, const CallNode& c, const Function& f);
   Place emit_view(const LetNode& l, const CallNode& c, const FunctionNode& f);
   void invoke(int32_t kernel, std::vector<Operand> operands, const Span& span);

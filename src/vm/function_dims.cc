@@ -2,11 +2,17 @@
 
 namespace relay::vm {
 
+// What is told about the functions that a user calls. That of the others is read by nobody, and where
+// functions are nested deeply, all their texts together are long.
+std::string FunctionCompiler::type_text(const Type& type) const {
+  return is_global_ ? to_string(type) : std::string();
+}
+
 void FunctionCompiler::declare_params() {
   auto declare = [&](const Var& v, const std::string& name) {
     int32_t r = isa<TensorTypeNode>(v->type)
                     ? b_.param(name, spec_of(*as<TensorTypeNode>(v->type)))
-                    : b_.param(name, to_string(v->type), parts_of(v->type));
+                    : b_.param(name, type_text(v->type), parts_of(v->type));
     places_[v.get()] = Place{Place::kRegister, r, {}};
     return r;
   };
@@ -31,7 +37,7 @@ void FunctionCompiler::declare_results() {
   auto name = [&](size_t i) { return result_name(*f_.get(), i); };
   auto leaves = flatten_tensor_types(f_->body->type);
   if (!leaves) {
-    b_.result(name(0), to_string(f_->body->type));
+    b_.result(name(0), type_text(f_->body->type));
     return;
   }
   for (size_t i = 0; i < leaves->size(); ++i) b_.result(name(i), spec_of(*(*leaves)[i].get()));
@@ -130,8 +136,7 @@ void FunctionCompiler::check_dims(const TensorTypeNode& t, const Var& param,
 
 void FunctionCompiler::require(IntOp comparison, int32_t a, int32_t b, const std::string& otherwise,
                                const Span& span) {
-  int32_t holds = b_.int_reg();
-  b_.int_op(comparison, holds, a, b);
+  int32_t holds = int_result(comparison, a, b);
   FunctionBuilder::Label broken = b_.label(), end = b_.label();
   b_.if_zero(holds, broken);
   b_.jump(end);
@@ -204,6 +209,12 @@ int32_t FunctionCompiler::dim_reg(const TypeVar& v, const Span& span) {
   return it->second;
 }
 
+int32_t FunctionCompiler::int_result(IntOp op, int32_t a, int32_t b) {
+  int32_t r = b_.int_reg();
+  b_.int_op(op, r, a, b);
+  return r;
+}
+
 int32_t FunctionCompiler::dim_op(DimOpKind op, int32_t a, int32_t b) {
   int32_t r = b_.int_reg();
   switch (op) {
@@ -227,6 +238,10 @@ int32_t FunctionCompiler::dim_op(DimOpKind op, int32_t a, int32_t b) {
       break;
     case DimOpKind::Min:
       b_.int_op(IntOp::min, r, a, b);
+      break;
+    case DimOpKind::Broadcast:
+      // Of sizes that fit: the product where one is 1, else what is the greater and no more than it.
+      b_.int_op(IntOp::min, r, int_result(IntOp::max, a, b), int_result(IntOp::mul, a, b));
       break;
     case DimOpKind::CeilDiv: {
       // ceil(a / b) = -floor(-a / b)

@@ -290,7 +290,8 @@ Values convert_expand(NodeContext& ctx) {
   while (target.size() < from.size()) target.insert(target.begin(), dim(1));
   size_t lead = target.size() - from.size();
   for (size_t i = 0; i < from.size(); ++i) {
-    if (as_const(target[lead + i]) == 1) target[lead + i] = from[i];
+    Dim& size = target[lead + i];
+    if (as_const(size) == 1 || !dim_differs(from[i], size)) size = broadcast(from[i], size);
   }
   return {value_of(ctx.broadcast_to(x, target))};
 }

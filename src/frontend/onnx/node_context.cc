@@ -400,7 +400,7 @@ Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
       repeats.push_back(1);
     } else if (size && own && *own == 1) {
       repeats.push_back(*size);
-    } else if (own && *own == 1) {
+    } else if ((own && *own == 1) || !dim_differs(from[a], shape[a])) {
       repeatable = false;
     } else {
       fail(codes::type_shape, "a tensor does not broadcast to this shape",
@@ -516,7 +516,7 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
         fail(codes::type_shape, "the batch dimensions do not broadcast", to_string(a->type),
              to_string(b->type));
       }
-      dims.push_back(as_const(x) == 1 ? y : x);
+      dims.push_back(broadcast(x, y));
     }
     auto flat = [&](const Expr& e, const std::vector<Dim>& s) {
       std::vector<Dim> wide = dims;
@@ -524,6 +524,7 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
       // A batch of one need not be repeated: batch_matmul broadcasts it.
       bool single =
           std::all_of(s.begin(), s.end() - 2, [](const Dim& d) { return as_const(d) == 1; });
+      if (batch == 1 && s.size() == 3) return e;
       if (single) return reshape(e, {dim(1), s[s.size() - 2], s[s.size() - 1]});
       return reshape(broadcast_to(e, wide), {product(dims), s[s.size() - 2], s[s.size() - 1]});
     };

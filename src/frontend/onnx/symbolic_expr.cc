@@ -29,6 +29,30 @@ Expr Importer::known_expr(const Known& known, const Span& span) {
               span);
 }
 
+namespace {
+
+// The named dimensions that a size is, or is broadcast from; none where it is something else.
+std::vector<const DimVarNode*> names_in(const Dim& size) {
+  std::vector<const DimVarNode*> out;
+  std::vector<Dim> open{size};
+  while (!open.empty()) {
+    Dim d = std::move(open.back());
+    open.pop_back();
+    auto* op = as<DimOpNode>(d);
+    if (auto* name = as<DimVarNode>(d)) {
+      out.push_back(name);
+    } else if (op != nullptr && op->op == DimOpKind::Broadcast) {
+      open.push_back(op->a);
+      open.push_back(op->b);
+    } else {
+      return {};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
   auto make_call = [&](std::string_view name, Expr arg, const AttrList& attrs) -> Expr {
     Op op = OpRegistry::global().get(name, span);
@@ -40,29 +64,31 @@ Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
   for (size_t a = 0; a < shape.size(); ++a) {
     sizes.push_back(as_const(shape[a]).value_or(1));
     if (as_const(shape[a])) continue;
-    auto* named = as<DimVarNode>(shape[a]);
-    if (named == nullptr) {
+    std::vector<const DimVarNode*> names = names_in(shape[a]);
+    if (names.empty()) {
       throw UserError(Diagnostic(codes::frontend_dynamic, span,
                                  "a tensor is expanded to a dimension that is not one of an input")
                           .expected("an input's dimension, or a number")
                           .found(to_string(shape[a]))
                           .help("give fixed input shapes, as in --input NAME=1x3x224x224"));
     }
-    const auto& [param, axis] = dim_sources_.at(named->var.get());
-    // The first line of the input along that axis, as a row of zeros in the right place.
-    Op take = OpRegistry::global().get("take", span);
-    Expr line = param;
-    for (int64_t other = as<TensorTypeNode>(param->type)->rank(); other-- > 0;) {
-      if (other == axis) continue;
-      line = call(take, {line, constant(0.0, DType::Int(64), span)},
-                  make_attrs(*take->row->attrs, {{"axis", other}}, "take", span), span);
+    for (const DimVarNode* name : names) {
+      const auto& [param, axis] = dim_sources_.at(name->var.get());
+      // The first line of the input along that axis, as a row of zeros in the right place.
+      Op take = OpRegistry::global().get("take", span);
+      Expr line = param;
+      for (int64_t other = as<TensorTypeNode>(param->type)->rank(); other-- > 0;) {
+        if (other == axis) continue;
+        line = call(take, {line, constant(0.0, DType::Int(64), span)},
+                    make_attrs(*take->row->attrs, {{"axis", other}}, "take", span), span);
+      }
+      line = make_call("zeros_like", line, {});
+      line = make_call("cast", line, {{"dtype", to_value(DType::Int(32))}});
+      auto after = static_cast<int64_t>(shape.size() - a) - 1;
+      if (after > 0)
+        line = make_call("expand_dims", line, {{"axis", int64_t{1}}, {"num_newaxis", after}});
+      sum = sum ? Expr(call("add", {sum, line}, nullptr, span)) : line;
     }
-    line = make_call("zeros_like", line, {});
-    line = make_call("cast", line, {{"dtype", to_value(DType::Int(32))}});
-    auto after = static_cast<int64_t>(shape.size() - a) - 1;
-    if (after > 0)
-      line = make_call("expand_dims", line, {{"axis", int64_t{1}}, {"num_newaxis", after}});
-    sum = sum ? Expr(call("add", {sum, line}, nullptr, span)) : line;
   }
   Op full = OpRegistry::global().get("full", span);
   Expr zeros = call(
@@ -125,6 +151,11 @@ Expr Importer::dim_expr(const Dim& d, const Span& span) {
             case DimOpKind::Min:
               e = call("minimum", {a, b}, nullptr, span);
               break;
+            case DimOpKind::Broadcast: {
+              Expr one = constant(Tensor::scalar(int64_t{1}, DType::Int(64)), span);
+              e = call("where", {call("equal", {a, one}, nullptr, span), b, a}, nullptr, span);
+              break;
+            }
           }
         } else {
           throw UserError(Diagnostic(codes::frontend_dynamic, span,

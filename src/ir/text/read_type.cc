@@ -9,6 +9,15 @@ namespace {
 // ---- Dimensions: an operator precedence reader
 // ----------------------------------------------------
 
+// What is written like a call.
+std::optional<DimOpKind> of_two_sizes(std::string_view name) {
+  if (name == "max") return DimOpKind::Max;
+  if (name == "min") return DimOpKind::Min;
+  if (name == "ceildiv") return DimOpKind::CeilDiv;
+  if (name == "broadcast") return DimOpKind::Broadcast;
+  return std::nullopt;
+}
+
 class DimReader {
  public:
   explicit DimReader(Reader& r) : r_(r) {}
@@ -61,7 +70,7 @@ class DimReader {
       return nullptr;
     }
     if (t.kind != TokenKind::identifier) r_.unexpected("a dimension: a number, ?, or a name");
-    if (r_.is("(", 1) && (t.text == "max" || t.text == "min" || t.text == "ceildiv")) {
+    if (r_.is("(", 1) && of_two_sizes(t.text)) {
       open_.push_back({0, r_.take(), nullptr});
       r_.take();
       return nullptr;
@@ -98,9 +107,7 @@ class DimReader {
     }
     r_.expect(")");
     if (pair) {
-      d = o.token.text == "max"   ? max(o.left, d)
-          : o.token.text == "min" ? min(o.left, d)
-                                  : ceil_div(o.left, d);
+      d = dim_op(*of_two_sizes(o.token.text), o.left, d);
     }
     open_.pop_back();
     return true;
@@ -185,7 +192,7 @@ class TypeReader {
     const Token& t = r_.peek(first);
     if (t.kind == TokenKind::integer || r_.is("?", first)) return true;
     bool call = r_.is("(", first + 1);
-    if (call && (t.text == "max" || t.text == "min" || t.text == "ceildiv")) return true;
+    if (call && of_two_sizes(t.text)) return true;
     const TypeVar* v =
         t.kind == TokenKind::identifier ? r_.type_vars.find(std::string(t.text)) : nullptr;
     return v != nullptr && (*v)->kind == Kind::Dim;

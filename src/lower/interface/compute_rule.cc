@@ -1,8 +1,10 @@
 #include "lower/interface/compute_rule.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/diagnostic_codes.h"
+#include "ir/type_params.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -34,27 +36,69 @@ bool data_decides_shape(const OpInfo& op) {
   return op.compute != nullptr && op.compute->shape != nullptr;
 }
 
-tir::PrimExpr DimScope::lower(const Dim& d) {
+namespace {
+
+bool mentions(const Dim& d, const Node* name) {
+  bool found = false;
+  post_order(d, [&](const Node& n) { found |= &n == name; });
+  return found;
+}
+
+// A size that a kernel is given as a number.
+bool is_parameter(const Node& n) {
+  auto* op = as<DimOpNode>(&n);
+  return n.kind() == TypeKind::DimVar || (op != nullptr && op->op == DimOpKind::Broadcast);
+}
+
+}  // namespace
+
+Dim DimScope::known(const Dim& d) const {
+  Dim out = dim_argument(with_type_params(Type::unchecked(d), names_));
+  for (const auto& [from, to] : expressions_) {
+    if (dim_equal(from, out)) out = to;
+  }
+  return out;
+}
+
+void DimScope::make_equal(const Dim& a, const Dim& b) {
+  Dim x = known(a), y = known(b);
+  if (dim_equal(x, y)) return;
+  if (!isa<DimVarNode>(x)) std::swap(x, y);
+  auto* name = as<DimVarNode>(x);
+  if (name == nullptr) {
+    expressions_.emplace_back(as_const(x) ? y : x, as_const(x) ? x : y);
+  } else if (!mentions(y, name->var.get())) {
+    TypeParams one{{name->var.get(), y}};
+    for (auto& [node, value] : names_) value = with_type_params(Type::unchecked(value), one);
+    names_.emplace(name->var.get(), y);
+  }
+}
+
+tir::PrimExpr DimScope::lower(const Dim& given) {
+  Dim d = known(given);
   std::unordered_map<const Node*, tir::PrimExpr> done;
-  post_order(
+  auto parameter = [&](const Node& n) {
+    Dim size(static_cast<const DimNode*>(&n));
+    auto it = std::ranges::find_if(dims_, [&](const auto& d) { return dim_equal(d.first, size); });
+    if (it == dims_.end()) {
+      auto* name = as<DimVarNode>(size);
+      std::string hint =
+          name != nullptr ? name->var->name_hint : "b" + std::to_string(dims_.size());
+      it = dims_.emplace(dims_.end(), size, tir::var(hint));
+    }
+    return it->second;
+  };
+  post_order_if(
       d,
+      [&](const Node& n) {
+        if (is_parameter(n)) done[&n] = parameter(n);
+        return !is_parameter(n);
+      },
       [&](const Node& n) {
         switch (n.kind()) {
           case TypeKind::DimConst:
             done[&n] = tir::index(static_cast<const DimConstNode&>(n).value);
             return;
-          case TypeKind::DimVar: {
-            const TypeVar& v = static_cast<const DimVarNode&>(n).var;
-            for (const auto& [type_var, tir_var] : dims) {
-              if (type_var == v) {
-                done[&n] = tir_var;
-                return;
-              }
-            }
-            dims.emplace_back(v, tir::var(v->name_hint));
-            done[&n] = dims.back().second;
-            return;
-          }
           case TypeKind::DimOp: {
             auto& o = static_cast<const DimOpNode&>(n);
             tir::PrimExpr a = done.at(o.a.get()), b = done.at(o.b.get());
@@ -83,6 +127,8 @@ tir::PrimExpr DimScope::lower(const Dim& d) {
               case DimOpKind::Min:
                 done[&n] = tir::min(a, b);
                 return;
+              case DimOpKind::Broadcast:
+                return;  // a parameter
             }
             return;
           }

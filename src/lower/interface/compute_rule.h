@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/op.h"
@@ -56,12 +57,23 @@ std::shared_ptr<const ComputeRule> compute_rule_with_shape(
 // Whether data decides the sizes of the operator's result.
 bool data_decides_shape(const OpInfo& op);
 
-// Runs the rule of a call: placeholders for its arguments are `inputs` (flattened). Symbolic
-// dimensions become variables through `dims` (TypeVar node -> tir variable), made on first sight.
-struct DimScope {
-  std::vector<std::pair<TypeVar, tir::Var>> dims;
+// Runs the rule of a call: placeholders for its arguments are `inputs` (flattened). Named dimensions,
+// and what they broadcast to where only a run can tell, become variables, made on first sight.
+class DimScope {
+ public:
+  // From here on the two sizes are written alike.
+  void make_equal(const Dim& a, const Dim& b);
   tir::PrimExpr lower(const Dim& d);
   std::vector<tir::PrimExpr> lower(const std::vector<Dim>& shape);
+  // The variables, each with the size that it stands for.
+  const std::vector<std::pair<Dim, tir::Var>>& dims() const { return dims_; }
+
+ private:
+  Dim known(const Dim& d) const;
+
+  std::vector<std::pair<Dim, tir::Var>> dims_;
+  std::unordered_map<const Node*, NodeRef> names_;  // what a name is written as
+  std::vector<std::pair<Dim, Dim>> expressions_;    // the same for other sizes
 };
 // Throws UserError E0401 when the operator has no compute rule or a dimension is `?`.
 std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<tir::Tensor>& inputs,

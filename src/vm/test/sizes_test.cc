@@ -75,6 +75,73 @@ TEST(Sizes, that_do_not_fit_are_an_error_with_its_place) {
   EXPECT_NE(message.find("test.relay:3"), std::string::npos) << message;
 }
 
+TEST(Sizes, that_turn_out_to_be_one_are_broadcast) {
+  const char* named = R"(
+def @main[n: Dim, m: Dim](%x: Tensor[(n, 3), float32], %y: Tensor[(m, 3), float32]) {
+  let %s = nn.relu(%x) + %y;
+  (%s, where(greater(%s, %x), %y, negative(%x)), broadcast_to_like(%x, %s), sum(%s, axis=[0]), %s * %x)
+})";
+  const char* open =
+      "def @main(%x: Tensor[(?, 3), float32], %y: Tensor[(?, 3), float32]) { nn.relu(%x + %y) * %y "
+      "}";
+  const std::vector<std::pair<int64_t, int64_t>> fit{{1, 1},  {1, 4}, {4, 1}, {4, 4}, {1, 33},
+                                                     {33, 1}, {0, 1}, {1, 0}, {0, 0}};
+  for (const char* text : {named, open}) {
+    for (auto [n, m] : fit) both(text, {floats(n, 3), floats(m, 3)});
+    EXPECT_NE(failure(text, {floats(2, 3), floats(3, 3)}).find("or one of them be 1"),
+              std::string::npos);
+  }
+  // The last axis, which is that of the vectors; and a size that is known.
+  const char* last = R"(
+def @main[n: Dim](%x: Tensor[(2, n), float32], %y: Tensor[(40,), float32]) {
+  (%x + %y, broadcast_to(%x, shape=[3, 2, 40]), add(%y, nn.softmax(%x)))
+})";
+  for (int64_t n : {1, 40}) both(last, {floats(2, n), floats_of({40})});
+  EXPECT_NE(failure(last, {floats(2, 7), floats_of({40})}).find("n must equal 40"),
+            std::string::npos);
+}
+
+TEST(Sizes, of_batches_indices_and_sums_are_broadcast) {
+  const char* products = R"(
+def @main[n: Dim, m: Dim](%x: Tensor[(n, 5, 6), float32], %y: Tensor[(m, 7, 6), float32]) {
+  (nn.batch_matmul(%x, %y, transpose_b=True), einsum((%x, %y), equation="bij,bkj->bik"),
+   einsum((%x, %y), equation="bij,bkj->ik"))
+})";
+  for (int64_t n : {1, 3}) both(products, {floats_of({n, 5, 6}), floats_of({n, 7, 6})});
+  const char* batches = R"(
+def @main[n: Dim, m: Dim](%x: Tensor[(n, 5, 6), float32], %y: Tensor[(m, 7, 6), float32]) {
+  (nn.batch_matmul(%x, %y, transpose_b=True), einsum((%x, %y), equation="bij,bkj->bik"))
+})";
+  for (auto [n, m] : {std::pair<int64_t, int64_t>{1, 3}, {3, 1}, {3, 3}, {1, 1}}) {
+    both(batches, {floats_of({n, 5, 6}), floats_of({m, 7, 6})});
+  }
+  const char* undone = R"(
+def @main[n: Dim, m: Dim](%x: Tensor[(n, 4), float32], %y: Tensor[(m, 4), float32]) {
+  (collapse_sum_like(%x + %y, %x), collapse_sum_like(%x + %y, %y))
+})";
+  for (auto [n, m] : {std::pair<int64_t, int64_t>{1, 3}, {3, 1}, {3, 3}, {1, 1}}) {
+    both(undone, {floats_of({n, 4}), floats_of({m, 4})});
+  }
+  const char* indices = R"(
+def @main[n: Dim, m: Dim](%x: Tensor[(5, 4), float32], %i: Tensor[(n,), int32], %j: Tensor[(m,), int32]) {
+  adv_index((%x, %i, %j))
+})";
+  both(indices, {floats(5, 4), vector({2}), vector({0, 3, 1})});
+  both(indices, {floats(5, 4), vector({4, 1, 0}), vector({3})});
+}
+
+TEST(Sizes, of_pools_whose_only_window_hangs_over) {
+  const char* text = R"(
+def @main[n: Dim](%x: Tensor[(1, 1, n), float32]) {
+  (nn.max_pool1d(%x, pool_size=[3], strides=[2], ceil_mode=True),
+   nn.avg_pool1d(%x, pool_size=[3], strides=[2], ceil_mode=True))
+})";
+  EXPECT_EQ(both(text, {floats_of({1, 1, 2})}), "([[[-3]]], [[[-3.5]]])");
+  both(text, {floats_of({1, 1, 3})});
+  both(text, {floats_of({1, 1, 4})});
+  EXPECT_NE(failure(text, {floats_of({1, 1, 1})}).find("n must be at least 2"), std::string::npos);
+}
+
 TEST(Sizes, open_sizes_go_through_calls_matches_and_loops) {
   // The vector doubles in each iteration: a loop whose parameter changes its size.
   EXPECT_EQ(both(R"(
