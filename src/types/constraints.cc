@@ -224,12 +224,10 @@ void Inference::call(const CallNode& c) {
       demand(std::move(p));
       return;
     }
-    std::string names;
-    for (const ArgInfo& a : row.args) names += (names.empty() ? "" : ", ") + std::string(a.name);
     diags_
         .error(codes::type_arity, c.span,
                std::string(row.name) + " is called with the wrong number of arguments")
-        .expected(std::to_string(row.args.size()) + " (" + names + ")")
+        .expected(named_args(row))
         .found(std::to_string(c.args.size()));
     return;
   }

@@ -123,6 +123,9 @@ class Inference {
   GlobalVar typed_global(const GlobalVarNode& g);
   NodeRef with_values(const Node& original, NodeRef rebuilt);
   Expr value_of(const Expr& child, const ValueUse& use);
+  bool says_enough(const Type& declared, const Type& found, const Span& span,
+                   const std::string& what);
+  NodeRef with_declared_result(const FunctionNode& original, const FunctionNode& typed);
 
   Module mod_;
   Unifier unifier_;

@@ -1,5 +1,6 @@
 // The program again, with the types found in its expressions.
 #include "base/diagnostic_codes.h"
+#include "ir/type_params.h"
 #include "node/structural.h"
 #include "types/eta_expansion.h"
 #include "types/inference.h"
@@ -100,6 +101,41 @@ Expr Inference::value_of(const Expr& child, const ValueUse& use) {
   return eta_expansion(child, cast<FuncTypeNode>(type), std::move(type_args));
 }
 
+// Unification takes `?` for any size. What a value's own type says must be what is declared, or say
+// more: a declared `?` forgets a size, but no declaration knows a size that only data decides.
+bool Inference::says_enough(const Type& declared, const Type& found, const Span& span,
+                            const std::string& what) {
+  if (diags_.has_errors() || !declared || !found ||
+      solve_type_params(*func_type({declared}, declared), {&found, 1})) {
+    return true;
+  }
+  diags_.error(codes::type_mismatch, span, what)
+      .expected(to_string(declared))
+      .found(to_string(found))
+      .help(
+          "`?` is a size that only data decides: declare it as `?` here too, or leave the type "
+          "out");
+  return false;
+}
+
+// The function, with its body's type forgotten where the declared result is less precise.
+NodeRef Inference::with_declared_result(const FunctionNode& original, const FunctionNode& typed) {
+  const Type& declared = typed.ret_type;
+  const Expr& body = typed.body;
+  if (!declared || !body->type || body->type == declared ||
+      structural_equal(body->type, declared) ||
+      !says_enough(
+          declared, body->type, place(original.body, original.span),
+          "the body of a function is not of its result type: a size is not known before it runs")) {
+    return ref(typed);
+  }
+  Var result = var("result", declared, body->span);
+  auto* copy = new FunctionNode(typed);
+  Function out(copy);
+  copy->body = let(result, body, result, body->span);
+  return out;
+}
+
 class Inference::Typed : public Rewriter {
  public:
   explicit Typed(Inference& inference) : Rewriter(kPrograms), inference_(inference) {}
@@ -118,9 +154,16 @@ class Inference::Typed : public Rewriter {
     auto& now = *static_cast<const ExprNode*>(rebuilt.get());
     bool same = now.type && t && (now.type == t || structural_equal(now.type, t));
     auto args = inference_.type_args_.find(original.get());
+    if (auto* l = as<LetNode>(rebuilt)) {
+      inference_.says_enough(
+          l->var->type, l->value->type, place(as<LetNode>(original)->value, before.span),
+          "the value is not of its variable's type: a size is not known before it runs");
+    }
     if (same && (args == inference_.type_args_.end() ||
                  static_cast<const CallNode&>(now).type_args.size() == args->second.size())) {
-      return rebuilt;
+      auto* f = as<FunctionNode>(rebuilt);
+      return f == nullptr ? rebuilt
+                          : inference_.with_declared_result(*as<FunctionNode>(original), *f);
     }
     Node* copy = now.info().clone(now);
     NodeRef owner(copy);
@@ -128,6 +171,7 @@ class Inference::Typed : public Rewriter {
     if (copy->kind() == ExprKind::Var) static_cast<VarNode*>(copy)->type_annotation = t;
     if (copy->kind() == ExprKind::Function) {
       static_cast<FunctionNode*>(copy)->ret_type = as<FuncTypeNode>(t)->ret_type;
+      return inference_.with_declared_result(*as<FunctionNode>(original), *as<FunctionNode>(copy));
     }
     if (args != inference_.type_args_.end()) {
       std::vector<Type>& out = static_cast<CallNode*>(copy)->type_args;

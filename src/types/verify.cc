@@ -12,6 +12,12 @@ Diagnostic ill_formed(const Span& span, std::string message) {
   return Diagnostic(codes::type_ill_formed, span, std::move(message));
 }
 
+// "Function", "TupleGetItem".
+std::string kind_name(const Node& n) {
+  std::string_view name = n.info().name;
+  return std::string(name.substr(name.rfind('.') + 1));
+}
+
 // Variables bound by a node, for the scope of that node.
 void each_binder(const Node& n, const std::function<void(const Node*)>& visit) {
   for (const Field& f : n.info().fields) {
@@ -64,7 +70,7 @@ std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
         }
         if (isa<OpNode>(&n) || isa<ConstructorNode>(&n)) return;
         if (!e.type) {
-          problem = ill_formed(e.span, std::string(n.info().name) + " has no type");
+          problem = ill_formed(e.span, kind_name(n) + " has no type");
           return;
         }
         Type again;
@@ -76,7 +82,8 @@ std::optional<Diagnostic> check_function(const Module& mod, const Function& f) {
         }
         // Where only inference can tell (polymorphic calls), the kept type stands.
         if (again && !(again == e.type) && !structural_equal(again, e.type)) {
-          problem = ill_formed(e.span, std::string(n.info().name) + " carries a wrong type");
+          problem = ill_formed(e.span, "the type kept for a " + kind_name(n) +
+                                           " is not the one that its parts have");
           problem->expected(to_string(again)).found(to_string(e.type));
         }
       },

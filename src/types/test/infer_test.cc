@@ -43,6 +43,37 @@ TEST(Infer, named_dimensions_flow_through_operators) {
             "fn [n: Dim](Tensor[(n, 4), float32]) -> Tensor[(n, 4), float32]");
 }
 
+TEST(Infer, a_declared_result_may_know_less_than_the_body) {
+  const std::string x = "%x: Tensor[(3, 4), float32]";
+  EXPECT_EQ(type_of_main("def @main(" + x + ") -> Tensor[(?, 4), float32] { nn.relu(%x) }"),
+            "fn (Tensor[(3, 4), float32]) -> Tensor[(?, 4), float32]");
+  EXPECT_EQ(type_of_main("def @main(" + x + ") -> (Tensor[(?, 4), float32], int32) { (%x, 1) }"),
+            "fn (Tensor[(3, 4), float32]) -> (Tensor[(?, 4), float32], int32)");
+  EXPECT_EQ(type_of_main(
+                "def @main(" + x +
+                ") {\n"
+                "  let %f = fn (%y: Tensor[(3, 4), float32]) -> Tensor[(?, 4), float32] { %y };\n"
+                "  %f(%x) }"),
+            "fn (Tensor[(3, 4), float32]) -> Tensor[(?, 4), float32]");
+  // A program with types is inferred again.
+  Module typed = infer("def @main(" + x + ") -> Tensor[(?, 4), float32] { nn.relu(%x) }");
+  EXPECT_TRUE(structural_equal(infer_types(typed)->find("main"), typed->find("main")));
+}
+
+TEST(Infer, what_two_open_sizes_broadcast_to) {
+  EXPECT_EQ(
+      type_of_main(
+          "def @main[n: Dim, m: Dim](%x: Tensor[(n, 4), float32], %y: Tensor[(m, 4), float32]) {\n"
+          "  %x + %y + %x }"),
+      "fn [n: Dim, m: Dim](Tensor[(n, 4), float32], Tensor[(m, 4), float32]) -> "
+      "Tensor[(broadcast(m, n), 4), float32]");
+  EXPECT_EQ(type_of_main(
+                "def @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], %y: Tensor[(m,), float32])\n"
+                "    -> Tensor[(broadcast(n, m),), float32] { %x * %y }"),
+            "fn [n: Dim, m: Dim](Tensor[(n,), float32], Tensor[(m,), float32]) -> "
+            "Tensor[(broadcast(m, n),), float32]");
+}
+
 TEST(Infer, polymorphic_functions_are_used_at_several_types) {
   EXPECT_EQ(type_of_main("def @id[A](%x: A) -> A { %x }\n"
                          "def @main(%x: float32) { (@id(%x), @id((%x, 1))) }"),
