@@ -7,6 +7,7 @@
 
 #include "analysis/fresh_names.h"
 #include "analysis/function_types.h"
+#include "ir/type_params.h"
 #include "node/walk.h"
 #include "passes/eta_expand.h"
 #include "passes/to_a_normal_form.h"
@@ -397,15 +398,23 @@ Function un_cps(const Expr& callee) {
   RELAY_CHECK(type != nullptr && !type->type_params.empty() && !type->arg_types.empty());
   auto* k = as<FuncTypeNode>(type->arg_types.back());
   RELAY_CHECK(k != nullptr && k->arg_types.size() == 1 && k->ret_type == type->type_params.back());
-  const Type& result = k->arg_types[0];
+  // The callee's parameters stay its own.
+  TypeParams renamed;
+  std::vector<TypeVar> type_params;
+  for (size_t i = 0; i + 1 < type->type_params.size(); ++i) {
+    const TypeVar& p = type->type_params[i];
+    type_params.push_back(type_var(p->name_hint, p->kind));
+    renamed[p.get()] = type_params.back();
+  }
+  Type result = with_type_params(k->arg_types[0], renamed);
   std::vector<Var> params;
   for (size_t i = 0; i + 1 < type->arg_types.size(); ++i) {
-    params.push_back(var("p" + std::to_string(i), type->arg_types[i], callee->span));
+    params.push_back(
+        var("p" + std::to_string(i), with_type_params(type->arg_types[i], renamed), callee->span));
   }
   std::vector<Expr> args(params.begin(), params.end());
   Var r = var("r", result, callee->span);
   args.push_back(function({r}, r, result));
-  std::vector<TypeVar> type_params(type->type_params.begin(), type->type_params.end() - 1);
   std::vector<Type> type_args(type_params.begin(), type_params.end());
   type_args.push_back(result);
   Expr body = call(callee, std::move(args), nullptr, callee->span, std::move(type_args));

@@ -29,7 +29,8 @@ TEST(ToCPS, the_answer_has_a_name_that_no_type_parameter_has) {
   // Inside a type as well: there, R would be the inner one.
   Module out = pass_test::apply(
       kToCPS, pass_test::parse("def @f(%g: fn [R](R) -> R, %x: int32) -> int32 { %g(%x) }"));
-  EXPECT_EQ(print_module(pass_test::parse(print_module(out))), print_module(out));
+  std::string text = print_module(out);
+  EXPECT_EQ(print_module(pass_test::parse(text.substr(text.find('\n')))), text);
 }
 
 TEST(ToCPS, tail_calls_hand_on_their_continuation) {
