@@ -58,6 +58,7 @@ from relay._core import (
 )
 from relay._expr import const as const, parse as parse, parse_type as parse_type, var as var
 from relay._executor import create_executor as create_executor
+from relay._limits import limits as limits
 
 __version__ = _core.__version__
 

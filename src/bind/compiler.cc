@@ -6,14 +6,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <thread>
 
-#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "bind/convert.h"
+#include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
@@ -71,15 +70,6 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
   return with_function(mod, global_var("main", made->type), made);
 }
 
-// The thread that the package was imported in.
-const std::thread::id main_thread = std::this_thread::get_id();
-
-// Whether Ctrl-C was pressed.
-bool interrupted() {
-  nb::gil_scoped_acquire gil;
-  return PyErr_CheckSignals() != 0;
-}
-
 [[noreturn]] void bad_argument(const std::string& message) {
   throw UserError(Diagnostic(codes::driver_option, Span(), message));
 }
@@ -129,21 +119,7 @@ CompileOptions make_options(nb::handle settings) {
   }
   check_options(out);
   if (cache) out.cache = KernelCache::of_user();
-  // Ctrl-C stops a compilation between passes.
-  out.cancelled = interrupted;
   return out;
-}
-
-// Runs `work` without the GIL; a pending KeyboardInterrupt wins over the error of the stopped work.
-template <class F>
-auto unlocked(F work) {
-  try {
-    nb::gil_scoped_release release;
-    return work();
-  } catch (const Error&) {
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();
-    throw;
-  }
 }
 
 std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
@@ -164,7 +140,7 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
     auto data = nb::cast<nb::bytes>(model);
     bytes = std::string_view(data.c_str(), data.size());
   }
-  ImportedModel imported = unlocked([&] {
+  ImportedModel imported = compile_unlocked([&] {
     return is_path ? import_onnx_file(path, options)
                    : import_onnx_bytes(bytes, path, folder, options);
   });
@@ -188,7 +164,7 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings) {
   options.source_name = mod.source_name;
   options.source_hash = mod.source_hash;
   std::map<std::string, Tensor> tensors = to_tensors(params);
-  return unlocked([&] {
+  return compile_unlocked([&] {
     Module typed = infer_types(bind_params(infer_types(mod.module), tensors));
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
     runtime::LoadOptions load;
@@ -244,13 +220,8 @@ nb::object run(const Executable& exe, const std::string& name, nb::tuple args, n
   Module types = exe.types();
   std::vector<runtime::Value> values =
       collect_arguments(exe.module.function(name), types, args, kwargs);
-  runtime::Value result = unlocked([&] {
-    // Ctrl-C, which only the main thread is told of, stops a run between kernels.
-    std::optional<BudgetScope> scope;
-    if (std::this_thread::get_id() == main_thread) {
-      scope.emplace(BudgetLimits{.cancelled = interrupted, .kind = BudgetKind::run});
-    }
-    runtime::Value out = exe.module.run_values(name, values);
+  runtime::Value result = run_unlocked([&](const runtime::RunOptions& options) {
+    runtime::Value out = exe.module.run_values(name, values, options);
     values.clear();
     return out;
   });
@@ -260,17 +231,17 @@ nb::object run(const Executable& exe, const std::string& name, nb::tuple args, n
 Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
   std::map<std::string, Tensor> tensors = to_tensors(params);
   Module typed =
-      unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
-  EvalOptions options;
-  options.cancelled = interrupted;
-  return {typed, std::make_unique<Evaluator>(typed, options)};
+      compile_unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
+  return {typed, std::make_unique<Evaluator>(typed)};
 }
 
 nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args, nb::dict kwargs) {
   std::vector<runtime::Value> values =
       collect_arguments(signature_of(e.module, name), e.module, args, kwargs);
-  runtime::Value result = unlocked([&] {
+  runtime::Value result = run_unlocked([&](const runtime::RunOptions& limits) {
     std::lock_guard<std::mutex> lock(*e.turn);
+    e.evaluator->set_limits(std::max<int64_t>(limits.fuel, 0),
+                            std::max<int64_t>(limits.memory_limit, 0));
     return e.evaluator->call(name, std::move(values));
   });
   return from_run_value(result, result_type(e.module, name), e.module);
@@ -306,7 +277,7 @@ nb::list describe(const std::vector<runtime::Slot>& slots) {
 }
 
 void export_library(const Executable& exe, const std::string& path, bool overwrite) {
-  nb::gil_scoped_release release;
+  Unlocked unlocked;
   if (exe.compiled) return exe.compiled->write(path, overwrite);
   exe.module.copy_artifact(exe.path, path, overwrite);
 }
@@ -315,7 +286,7 @@ void export_library(const Executable& exe, const std::string& path, bool overwri
 PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::handle settings,
                           bool always) {
   CompileOptions options = make_options(settings);
-  Module out = unlocked([&] {
+  Module out = compile_unlocked([&] {
     Module typed = infer_types(mod.module);
     PassContext ctx = pass_context(options);
     const Pass& pass = find_pass(name);
@@ -357,7 +328,7 @@ void bind_compiler(nb::module_& m) {
   m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"));
   m.def("optimize", [](const PyModule& mod, nb::handle settings) {
     CompileOptions options = make_options(settings);
-    Module out = unlocked([&] { return optimize(infer_types(mod.module), options); });
+    Module out = compile_unlocked([&] { return optimize(infer_types(mod.module), options); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
   m.def(
@@ -367,14 +338,14 @@ void bind_compiler(nb::module_& m) {
     settings["num_threads"] = num_threads;
     runtime::LoadOptions options;
     options.num_threads = make_options(settings).num_threads;
-    nb::gil_scoped_release release;
+    Unlocked unlocked;
     return Executable{runtime::Module::load(path, options), nullptr, path};
   });
   m.def("import_onnx", &import_onnx);
   m.def("bind_params", [](const PyModule& mod, nb::handle params) {
     std::map<std::string, Tensor> tensors = to_tensors(params);
-    Module out =
-        unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
+    Module out = compile_unlocked(
+        [&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
   m.def("pass_rows", [] {
@@ -397,6 +368,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = RELAY_VERSION;
   bind::bind_errors(m);
   bind::bind_nodes(m);
+  bind::bind_limits(m);
   bind::bind_values(m);
   bind::bind_compiler(m);
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/diagnostic_codes.h"
+#include "bind/unlocked.h"
 
 namespace relay::bind {
 namespace {
@@ -39,7 +40,7 @@ struct BufferOwner {
   Py_buffer view{};
   ~BufferOwner() {
     if (Py_IsInitialized() == 0) return;
-    nb::gil_scoped_acquire gil;
+    PythonLock lock;
     PyBuffer_Release(&view);
   }
 };

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "bind/convert.h"
+#include "bind/unlocked.h"
 #include "driver/model.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
@@ -426,8 +427,9 @@ void bind_modules(nb::module_& m) {
         return "<relay.IRModule: " + (names.empty() ? "no functions" : names) + ">";
       });
   m.def("parse", [](const std::string& text, const std::string& name) {
-    nb::gil_scoped_release release;
-    return PyModule{read_module(SourceFile::make(name, text)), name, ""};
+    return compile_unlocked([&] {
+      return PyModule{read_module(SourceFile::make(name, text)), name, ""};
+    });
   });
   m.def("infer_type", [](const PyExpr& e) { return wrap(infer_type(e.expr())); });
   m.def("parse_type", [](const std::string& text) { return wrap(parse_type(text)); });

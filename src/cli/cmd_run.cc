@@ -3,9 +3,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/limits.h"
 #include "cli/npy.h"
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
@@ -28,6 +30,7 @@ struct Options {
   bool json = false;
   CompileFlags flags;
   InputFlags inputs;
+  LimitFlags limits;
 };
 
 std::string shape_text(const Tensor& t) {
@@ -96,7 +99,16 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   out.signature = signature_of(model.module, o.function);
   if (o.function != "main") check_shapes(out.signature, inputs.shapes);
   std::vector<runtime::Value> values = input_values(out, inputs, o);
-  Evaluator evaluator(model.module);
+  LimitFlags::end_compilation();
+  runtime::RunOptions limits = o.limits.of_run();
+  EvalOptions options;
+  options.fuel = std::max<int64_t>(limits.fuel, 0);
+  options.memory_limit = std::max<int64_t>(limits.memory_limit, 0);
+  Evaluator evaluator(model.module, options);
+  BudgetLimits time;
+  time.seconds = limits.time_limit;
+  time.kind = BudgetKind::run;
+  BudgetScope budget(time);
   auto start = Clock::now();
   out.value = evaluator.call(o.function, std::move(values));
   out.seconds = seconds_since(start);
@@ -113,7 +125,8 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
   out.counting = counting_of(ready.module);
   out.threads = ready.module.num_threads();
   std::vector<runtime::Value> values = input_values(out, inputs, o);
-  out.value = ready.module.run_values(o.function, values);
+  runtime::RunOptions limits = o.limits.of_run();
+  out.value = ready.module.run_values(o.function, values, limits);
   if (ready.source) {
     const auto& functions = ready.module.program().functions;
     out.text = result_text(ready.source, o.function, out.value, [&](int32_t tag) {
@@ -129,7 +142,7 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
   auto begin = Clock::now();
   for (int i = 0; i < 5 && Clock::now() - begin < std::chrono::seconds(2); ++i) {
     auto start = Clock::now();
-    run_again(ready.module, o.function, values, outputs);
+    run_again(ready.module, o.function, values, outputs, limits);
     out.seconds = std::min(out.seconds, seconds_since(start));
   }
   // Of the function's own straight code; what it calls is not counted.
@@ -280,9 +293,13 @@ Command run_command() {
                    .choices({"vm", "eval"}),
                option("--function NAME", o->function, "The function to run"),
                option("--output FOLDER", o->output, "A folder for the outputs as .npy files")},
-              [o](const Given& given) { return run(*o, given); }};
+              [o](const Given& given) {
+                o->limits.begin_compilation();
+                return run(*o, given);
+              }};
   return std::move(out.add(o->inputs.table())
                        .add(o->flags.table())
+                       .add(o->limits.table_of_run())
                        .add({flag("--force", o->force, "Overwrite output files"),
                              flag("--json", o->json, "Print the result as JSON")}));
 }

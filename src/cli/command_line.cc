@@ -11,6 +11,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
+#include "cli/limits.h"
 #include "cli/self_description.h"
 #include "cli/terminal.h"
 
@@ -125,15 +126,28 @@ void hold_standard_streams() {
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {compile_command(), run_command(),        bench_command(), explain_command(),
-          show_command(),    check_command(),      opt_command(),   fmt_command(),
-          cache_command(),   completion_command(), man_command()};
+  return {with_limits(compile_command()),
+          run_command(),
+          with_limits(bench_command()),
+          with_limits(explain_command()),
+          with_limits(show_command()),
+          with_limits(check_command()),
+          with_limits(opt_command()),
+          with_limits(fmt_command()),
+          cache_command(),
+          completion_command(),
+          man_command()};
 }
 
 int run_command_line(std::span<const std::string> words) noexcept {
   hold_standard_streams();
+  end_cleanly_without_memory();
   try {
     try {
+      // The limits that the command began with end with it.
+      struct EndLimits {
+        ~EndLimits() { LimitFlags::end_compilation(); }
+      } end_limits;
       int code = dispatch(words);
       flush_output();
       return code;
@@ -141,7 +155,7 @@ int run_command_line(std::span<const std::string> words) noexcept {
       return report(e);
     }
   } catch (const std::bad_alloc&) {
-    std::fputs("error: out of memory\n", stderr);
+    report_out_of_memory();
     return 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "internal error: %s\n  This is a defect of Relay; please report it.\n",

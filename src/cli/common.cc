@@ -6,6 +6,7 @@
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/limits.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
 #include "runtime/temporary_file.h"
@@ -96,6 +97,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   if (is_artifact(path)) {
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
+    LimitFlags::end_compilation();
     check_shapes(module.function(function), shapes);
     return {module, nullptr, "", 0, seconds(start), {}, {}};
   }
@@ -114,6 +116,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
     line.update(phase, done, total);
   };
   CompiledModule compiled = compile(model.module, options);
+  LimitFlags::end_compilation();
   line.clear();
   double compile_seconds = seconds(start);
   start = Clock::now();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "base/parallel.h"
 #include "codegen/llvm/codegen.h"
@@ -31,9 +32,7 @@ class Phases {
 
   void begin(std::string name, int64_t total = 0) {
     end();
-    if (options_.cancelled && options_.cancelled()) {
-      throw UserError(Diagnostic(codes::pass_cancelled, {}, "compilation was cancelled"));
-    }
+    check_budget_now();
     name_ = std::move(name);
     total_ = total;
     start_ = std::chrono::steady_clock::now();
@@ -178,7 +177,6 @@ PassContext pass_context(const CompileOptions& options) {
   ctx.disabled_pass = options.disabled_pass;
   ctx.config = options.config;
   ctx.verify = options.verify;
-  ctx.cancelled = options.cancelled;
   ctx.instruments = options.instruments;
   ctx.target.vector_lanes_f32 = target.vector_bits / 32;
   ctx.target.num_vector_registers = target.num_vector_registers;
@@ -189,6 +187,7 @@ PassContext pass_context(const CompileOptions& options) {
 
 Module optimize(const Module& mod, const CompileOptions& options) {
   initialize();
+  BudgetScope budget;
   check_options(options);
   PassContext ctx = pass_context(options);
   return run_passes(mod, optimize_pipeline(), ctx);
@@ -233,6 +232,7 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
 CompiledModule compile(const Module& mod, const CompileOptions& options) {
   initialize();
   refuse_without_needed_passes(options);
+  BudgetScope budget;
   CompiledModule out;
   Phases phases(options, out.phases);
   Target target = resolve_target(options);

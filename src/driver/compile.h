@@ -54,7 +54,6 @@ struct CompileOptions {
   std::vector<PassInstrument*> instruments;
   std::vector<StageObserver*> observers;
   Progress progress;
-  std::function<bool()> cancelled;
   // Where the program came from, for the artifact's provenance.
   std::string source_name;
   std::string source_hash;
@@ -106,7 +105,8 @@ void initialize();
 // The program after the optimisation pipeline for the target.
 Module optimize(const Module& mod, const CompileOptions& options);
 
-// `mod` is typed (a front end's result, or infer_types'). Throws UserError.
+// `mod` is typed (a front end's result, or infer_types'). Throws UserError. Where the caller has
+// set no limits (base/budget.h), this and `optimize` have the default ones.
 CompiledModule compile(const Module& mod, const CompileOptions& options);
 
 // The bytecode of an optimised module.

@@ -4,6 +4,7 @@
 #include <new>
 #include <span>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "eval/arguments.h"
 #include "eval/assumed_sizes.h"
@@ -19,8 +20,6 @@ using runtime::ObjectKind;
 namespace {
 
 constexpr int64_t kMaxStackBytes = int64_t{512} << 20;
-// Steps between two questions whether to go on.
-constexpr int64_t kPatience = 256;
 // Callers that an error names.
 constexpr size_t kMaxNotes = 4;
 
@@ -63,6 +62,11 @@ class Evaluator::Machine {
     }
   }
 
+  void set_limits(int64_t fuel, int64_t memory_limit) {
+    options_.fuel = fuel;
+    options_.memory_limit = memory_limit;
+  }
+
  private:
   // What goes on when a block ends, and where its value goes.
   struct Waiting {
@@ -76,7 +80,6 @@ class Evaluator::Machine {
   OpCallOptions op_options() {
     OpCallOptions out;
     out.wide_floats = options_.wide_floats;
-    out.cancelled = options_.cancelled;
     out.reserve = [this](int64_t bytes) { check_memory(bytes); };
     return out;
   }
@@ -120,9 +123,7 @@ class Evaluator::Machine {
            "raise the limit, or look for a recursion without end");
     }
     if (options_.memory_limit > 0) check_memory(0);
-    if (steps_ % kPatience == 0 && options_.cancelled && options_.cancelled()) {
-      fail(codes::run_failed, "the run was cancelled");
-    }
+    check_budget();
   }
 
   const Object* peek(const PlanOperand& o) const {
@@ -383,6 +384,10 @@ Evaluator::Evaluator(Module mod, EvalOptions options)
 Evaluator::~Evaluator() = default;
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
+
+void Evaluator::set_limits(int64_t fuel, int64_t memory_limit) {
+  machine_->set_limits(fuel, memory_limit);
+}
 
 runtime::Value Evaluator::call(std::string_view global, std::vector<runtime::Value> args) {
   std::string name(global);

@@ -36,8 +36,6 @@ struct EvalOptions {
   int64_t memory_limit = 0;
   // Floats are computed as float64 and rounded where a kernel stores them.
   bool wide_floats = false;
-  // Asked now and then; true stops the call with RuntimeError E0607.
-  std::function<bool()> cancelled;
 };
 
 // Not for several threads at once. A closure among the results is a value of this evaluator: it may
@@ -46,7 +44,8 @@ struct EvalOptions {
 // Errors, all with the place in the source and the calls that led there: RuntimeError E0604, E0605
 // (a kernel found an index out of range, say), E0606, E0607 (no clause of a match fits), E02xx
 // (shapes that do not fit at run time); UserError E0603 for arguments that do not fit the
-// function's type, E0612 for a function that does not exist.
+// function's type, E0612 for a function that does not exist. The limits of the thread
+// (base/budget.h) hold as well.
 class Evaluator {
  public:
   explicit Evaluator(Module mod, EvalOptions options = {});
@@ -54,6 +53,8 @@ class Evaluator {
   Evaluator(Evaluator&&) noexcept;
   Evaluator& operator=(Evaluator&&) noexcept;
 
+  // Other limits than those of the options, for further calls.
+  void set_limits(int64_t fuel, int64_t memory_limit);
   // Calls a function of the module.
   runtime::Value call(std::string_view global, std::vector<runtime::Value> args);
   // The value of a closed expression, which may name the module's functions.

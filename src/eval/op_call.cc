@@ -227,7 +227,6 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   }
   tir::InterpretOptions options;
   options.wide_floats = options_.wide_floats;
-  options.cancelled = options_.cancelled;
   made->interpreter.emplace(tir::create_prim_func(op.name, inputs, results), std::vector<int64_t>(),
                             options);
   if (++num_kernels_ > kMaxKernels) {

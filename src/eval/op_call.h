@@ -18,8 +18,6 @@ namespace relay {
 struct OpCallOptions {
   // Floats are computed as float64 and rounded when they are stored.
   bool wide_floats = false;
-  // Asked now and then during a long kernel; true stops it with RuntimeError E0607.
-  std::function<bool()> cancelled;
   // Asked for the memory of results before they are made; may throw.
   std::function<void(int64_t bytes)> reserve;
 };

@@ -2,6 +2,7 @@
 
 #include <variant>
 
+#include "base/budget.h"
 #include "ir/attrs.h"
 #include "node/structural.h"
 
@@ -208,6 +209,7 @@ std::optional<std::vector<TensorType>> flatten_tensor_types(const Type& type) {
   std::vector<TensorType> out;
   std::vector<Type> stack{type};
   while (!stack.empty()) {
+    check_budget();
     Type t = std::move(stack.back());
     stack.pop_back();
     if (out.size() == kMaxTensors) return std::nullopt;
@@ -364,6 +366,7 @@ std::string type_text(const NodeRef& root) {
   std::vector<Piece> stack{root};
   std::vector<Piece> pieces;
   while (!stack.empty()) {
+    check_budget();
     Piece piece = std::move(stack.back());
     stack.pop_back();
     if (auto* s = std::get_if<std::string>(&piece)) {

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "base/budget.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -77,6 +78,7 @@ class Solver {
   bool match(const Type& wanted, const Type& given) {
     push(wanted, given, !params_.empty());
     while (!stack_.empty()) {
+      check_budget();
       Pair p = std::move(stack_.back());
       stack_.pop_back();
       if (!compare(p)) return false;

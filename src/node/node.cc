@@ -2,25 +2,30 @@
 
 #include <charconv>
 #include <cmath>
+#include <new>
 
 namespace relay {
 
 void NodeRef::destroy(const Node* node) {
   // A node's destructor releases its children, which come back here; they are queued instead of
   // nesting, so that a chain of any length is freed in constant stack.
-  thread_local std::vector<const Node*>* queue = nullptr;
-  if (queue != nullptr) {
-    queue->push_back(node);
-    return;
+  static constinit thread_local std::vector<const Node*>* queue = nullptr;
+  try {
+    if (queue != nullptr) {
+      queue->push_back(node);
+      return;
+    }
+    std::vector<const Node*> pending{node};
+    queue = &pending;
+    while (!pending.empty()) {
+      const Node* next = pending.back();
+      pending.pop_back();
+      next->info().destroy(next);
+    }
+    queue = nullptr;
+  } catch (const std::bad_alloc&) {
+    // A node for which the queue has no room stays: the work that ran out of memory ends anyway.
   }
-  std::vector<const Node*> pending{node};
-  queue = &pending;
-  while (!pending.empty()) {
-    const Node* next = pending.back();
-    pending.pop_back();
-    next->info().destroy(next);
-  }
-  queue = nullptr;
 }
 
 const Field* NodeInfo::find(std::string_view field_name) const {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/budget.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 
@@ -18,6 +19,7 @@ class Comparison {
   std::string run(const NodeRef& a, const NodeRef& b) {
     push(a, b, -1, {}, 0, false);
     while (!work_.empty()) {
+      check_budget();
       size_t step = work_.back();
       work_.pop_back();
       if (!compare(step)) return path(step) + ": " + reason_;

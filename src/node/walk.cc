@@ -1,5 +1,6 @@
 #include "node/walk.h"
 
+#include "base/budget.h"
 #include "node/node_map.h"
 
 namespace relay {
@@ -55,6 +56,7 @@ void post_order_if(const NodeRef& root, const std::function<bool(const Node&)>& 
   };
   push(root.get());
   while (!stack.empty()) {
+    check_budget();
     if (const NodeRef* child = stack.back().second.next()) {
       push(child->get());
     } else {
@@ -156,6 +158,7 @@ NodeRef Rewriter::run(const NodeRef& given) {
   push(root);
   std::vector<NodeRef> children;
   while (!stack.empty()) {
+    check_budget();
     if (const NodeRef* child = stack.back().cursor.next()) {
       push(*child);
       continue;

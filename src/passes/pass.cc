@@ -1,5 +1,6 @@
 #include "passes/pass.h"
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
 #include "types/verify.h"
@@ -16,10 +17,7 @@ bool PassContext::enabled(const Pass& pass) const {
 }
 
 Module run_pass(const Module& mod, const Pass& pass, PassContext& ctx) {
-  if (ctx.cancelled && ctx.cancelled()) {
-    throw UserError(Diagnostic(codes::pass_cancelled, {},
-                               "compilation was cancelled before pass " + std::string(pass.name)));
-  }
+  check_budget_now();
   for (PassInstrument* i : ctx.instruments) {
     if (!i->should_run(pass, mod)) return mod;
   }

@@ -1,8 +1,8 @@
 // Passes are values, run through one choke point.
 //
 // A pass is {name, levels, forms, what it does, run}. Pipelines (pipelines.h) are literal lists of
-// passes. `run_passes` is the only thing that runs one: it asks whether the pass is enabled, checks
-// for cancellation, times it, runs it, verifies the result and tells the instruments.
+// passes. `run_passes` is the only thing that runs one: it asks whether the pass is enabled, looks
+// at the limits (base/budget.h), times it, runs it, verifies the result and tells the instruments.
 #pragma once
 
 #include <chrono>
@@ -73,8 +73,6 @@ class PassContext {
   TargetTraits target;
   // Null: passes that need values of constants leave the program alone.
   ConstantEvaluator evaluate;
-  // Asked before each pass; true stops with UserError E0303.
-  std::function<bool()> cancelled;
   // Checks well-formedness and types after each pass.
   bool verify = false;
   std::vector<PassInstrument*> instruments;

@@ -135,7 +135,8 @@ bool request_amx() {
 
 bool host_has_feature(std::string_view name) {
   // Asked for once: each question to the processor leaves a virtual machine, which takes long.
-  static const std::set<std::string_view> present = [] {
+  // Never destroyed: threads may still load artifacts while the process ends.
+  static const auto& present = *new std::set<std::string_view>([] {
     std::set<std::string_view> out;
     const uint64_t saved = saved_state();
     for (const Feature& feature : kFeatures) {
@@ -148,7 +149,7 @@ bool host_has_feature(std::string_view name) {
       }
     }
     return out;
-  }();
+  }());
   return present.contains(name);
 }
 

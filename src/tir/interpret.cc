@@ -19,7 +19,6 @@ Interpreter::Interpreter(const PrimFunc& f, const std::vector<int64_t>& dims,
   impl_->func = f;
   impl_->options = std::move(options);
   Translator(*f, impl_->options).translate(impl_->machine, impl_->code, dims);
-  impl_->machine.cancelled = &impl_->options.cancelled;
 }
 Interpreter::~Interpreter() = default;
 Interpreter::Interpreter(Interpreter&&) noexcept = default;

@@ -26,10 +26,8 @@ struct InterpretOptions {
   // to its dtype.
   bool wide_floats = false;
   // How many Stores may be executed, vectors counted once; 0: any number. Passing it raises
-  // UserError E0606.
+  // UserError E0606. The limits of the thread (base/budget.h) hold as well.
   int64_t max_steps = 0;
-  // Asked now and then; the run ends with UserError E0607 when it says true.
-  std::function<bool()> cancelled = {};
 };
 
 // `buffers`: a tensor for each parameter, in order, of its dtype and shape (of the array that it

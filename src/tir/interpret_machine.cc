@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/kernel_abi.h"
@@ -526,9 +527,6 @@ Handler store_handler(DType dtype, const Storage& storage, size_t indices, bool 
 
 namespace {
 
-// How many iterations pass between two questions whether to go on.
-constexpr int32_t kPollEvery = 16384;
-
 [[noreturn]] void stop(const DiagnosticCode& code, const char* why) {
   throw UserError(Diagnostic(code, {}, std::string("interpretation of a kernel ") + why));
 }
@@ -566,12 +564,7 @@ const Instr* loop_begin(const Instr* pc, Machine& m) {
 }
 
 const Instr* loop_next(const Instr* pc, Machine& m) {
-  if (--m.until_poll == 0) [[unlikely]] {
-    m.until_poll = kPollEvery;
-    if (m.cancelled != nullptr && *m.cancelled && (*m.cancelled)()) {
-      stop(codes::run_failed, "was cancelled");
-    }
-  }
+  check_budget();
   return ++m[pc->dst].i < m[pc->c].i ? pc + pc->number : pc + 1;
 }
 

@@ -74,8 +74,6 @@ struct Machine {
   std::vector<Access> accesses;
   int64_t result = 0;
   int64_t steps_left = INT64_MAX;
-  int32_t until_poll = 1;
-  const std::function<bool()>* cancelled = nullptr;
 
   Slot& operator[](int32_t at) { return slots[static_cast<size_t>(at)]; }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/budget.h"
 #include "ir/type_params.h"
 #include "node/walk.h"
 
@@ -65,6 +66,7 @@ class Builder {
 
   std::optional<DecisionTree> run() {
     while (!waiting_.empty()) {
+      check_budget();
       if (tree_.nodes.size() > limit_) return std::nullopt;
       Case c = std::move(waiting_.back());
       waiting_.pop_back();

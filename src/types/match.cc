@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "node/walk.h"
 #include "types/decision_tree.h"
@@ -98,6 +99,7 @@ class MatchChecker {
     std::vector<Due> due{{0, nullptr}};
     std::string out;
     while (!due.empty()) {
+      check_budget();
       Due d = due.back();
       due.pop_back();
       auto known = d.text != nullptr ? at.end() : at.find(d.place);

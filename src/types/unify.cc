@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "base/budget.h"
 #include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -125,6 +126,7 @@ NodeRef Unifier::resolve_node(const NodeRef& root, bool& complete) {
   if (known(root.get())) return result;
   enter(root);
   while (!stack.empty()) {
+    check_budget();
     Frame& f = stack.back();
     if (f.next < f.children.size()) {
       NodeRef child = f.children[f.next];
@@ -186,6 +188,7 @@ bool Unifier::occurs(const Node* hole, const NodeRef& in) {
   std::vector<NodeRef> keep;  // `seen` goes by address
   std::vector<NodeRef> stack{in};
   while (!stack.empty()) {
+    check_budget();
     NodeRef n = head(std::move(stack.back()));
     stack.pop_back();
     if (n.get() == hole) return true;
@@ -303,6 +306,7 @@ bool Unifier::unify(const Type& left, const Type& right, const Span& where, Clas
     return false;
   };
   while (!stack.empty()) {
+    check_budget();
     Type a = shallow(stack.back().first), b = shallow(stack.back().second);
     stack.pop_back();
     if (a == b) continue;

@@ -1,5 +1,6 @@
 // Constraints that wait until more is known: relations of operators, projections, and uses of
 // polymorphic functions whose types are open.
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "types/inference.h"
 
@@ -25,6 +26,7 @@ void Inference::settle() {
 }
 
 void Inference::try_pending(size_t i) {
+  check_budget();
   Pending p = pending_[i];
   if (p.done) return;
   pending_[i].done = p.row != nullptr ? relate(p) : p.at != nullptr ? project(p) : specialise(p);

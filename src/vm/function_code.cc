@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/budget.h"
 #include "vm/last_use.h"
 
 namespace relay::vm {
@@ -15,6 +16,7 @@ runtime::Function FunctionCompiler::run() {
   claim_outputs();
   emit(f_->body, Target{Target::kReturn, 0});
   while (!tasks_.empty()) {
+    check_budget();
     std::function<void()> task = std::move(tasks_.back());
     tasks_.pop_back();
     task();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/budget.h"
 #include "node/structural.h"
 #include "vm/function_compiler.h"
 
@@ -115,6 +116,7 @@ Bytecode ProgramBuilder::run() {
   }
   size_t globals = queue_.size();
   while (!queue_.empty()) {
+    check_budget();
     Job job = std::move(queue_.front());
     queue_.pop_front();
     size_t index = static_cast<size_t>(job.index);

@@ -9,6 +9,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/BLAKE3.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
@@ -19,6 +20,7 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "base/parallel.h"
 #include "codegen/llvm/kernel_builder.h"
@@ -29,6 +31,8 @@ namespace {
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // LLVM is built without exceptions, but they pass through it: what it holds is lost.
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
@@ -162,6 +166,7 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
     }
     auto machine = make_machine(target);
     check_and_optimize(*module, *machine, kernels[i]);
+    check_budget_now();
     out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
     if (cache != nullptr) cache->insert(key, out[i]);
   });

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/budget.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 
@@ -19,6 +20,7 @@ void KernelBuilder::forget(size_t mark) {
 }
 
 void KernelBuilder::statement(const StmtNode* s) {
+  check_budget();
   forget(0);
   switch (s->kind()) {
     case StmtKind::Seq:

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "base/budget.h"
 #include "codegen/kernel_cache.h"
 #include "driver/evaluate.h"
 #include "driver/machine_limits.h"
@@ -262,11 +263,13 @@ TEST(Compile, writing_replaces_a_file_only_when_told_to_and_leaves_nothing_else)
 
 TEST(Compile, must_fail_E0303_cancelled) {
   for (int at : {0, 1, 8}) {
-    CompileOptions o = at_level(3);
     int asked = 0;
-    o.cancelled = [&] { return asked++ >= at; };
+    BudgetLimits limits;
+    limits.cancelled = [&] { return asked++ >= at; };
+    Module mod = network();
     try {
-      compile(network(), o);
+      BudgetScope scope(limits);
+      compile(mod, at_level(3));
       FAIL() << "was not cancelled";
     } catch (const UserError& e) {
       EXPECT_EQ(e.diagnostics().front().code, "E0303");

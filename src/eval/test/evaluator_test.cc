@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "base/budget.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
 #include "ops/test/parse.h"
@@ -431,11 +432,12 @@ TEST(Evaluator, out_of_fuel) {
 }
 
 TEST(Evaluator, can_be_cancelled) {
-  EvalOptions options;
   int asked = 0;
-  options.cancelled = [&] { return ++asked == 3; };
-  expect_in(failure("def @main(%n: int32) -> int32 { @main(add(%n, 1)) }", {0}, options),
-            "cancelled");
+  BudgetLimits limits;
+  limits.kind = BudgetKind::run;
+  limits.cancelled = [&] { return ++asked == 3; };
+  BudgetScope scope(limits);
+  expect_in(failure("def @main(%n: int32) -> int32 { @main(add(%n, 1)) }", {0}), "cancelled");
 }
 
 // test.positive(x): x, if it is positive.

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <variant>
 
+#include "base/budget.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "ir/text/format.h"
@@ -262,6 +263,7 @@ class Printer {
 
   void run() {
     while (!work_.empty()) {
+      check_budget();
       Item item = std::move(work_.back());
       work_.pop_back();
       if (auto* text = std::get_if<std::string>(&item)) {

@@ -1,5 +1,6 @@
 #include "ir/text/reader.h"
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
 #include "ir/text/metadata.h"
@@ -19,6 +20,7 @@ Reader::Reader(std::shared_ptr<const SourceFile> source, Diagnostics& diags)
 }
 
 Token Reader::take() {
+  check_budget();
   Token t = peek();
   if (t.kind != TokenKind::end) ++at_;
   return t;

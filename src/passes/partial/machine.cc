@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/budget.h"
 #include "ir/op.h"
 #include "ir/type_params.h"
 #include "node/structural.h"
@@ -249,6 +250,7 @@ class Machine {
 
   void run() {
     while (expr_ || !frames_.empty()) {
+      check_budget();
       if (++steps_ > program_.limits.max_steps) stop("it takes long");
       if (expr_) {
         evaluate(expr_);

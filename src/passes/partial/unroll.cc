@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/components.h"
+#include "base/budget.h"
 #include "node/walk.h"
 
 namespace relay::partial {
@@ -24,6 +25,7 @@ const ConstantNode* known_integer(const Value& v) {
 std::vector<const Value*> components(const std::vector<Value*>& values) {
   std::vector<const Value*> out, stack(values.rbegin(), values.rend());
   while (!stack.empty()) {
+    check_budget();
     const Value* v = stack.back();
     stack.pop_back();
     if (v->kind == Value::tuple) {

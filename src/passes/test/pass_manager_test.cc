@@ -1,6 +1,7 @@
 // Pass contexts, the choke point, instruments, and the lists of passes.
 #include <algorithm>
 
+#include "base/budget.h"
 #include "passes/fold_constant.h"
 #include "passes/pipelines.h"
 #include "passes/test/pass_test.h"
@@ -62,10 +63,15 @@ TEST(PassManager, required_and_disabled) {
 TEST(PassManager, cancellation_is_asked_before_each_pass) {
   PassContext ctx;
   int asked = 0;
-  ctx.cancelled = [&] { return ++asked == 2; };
+  BudgetLimits limits;
+  limits.cancelled = [&] { return ++asked == 2; };
   const Pass* list[] = {&kCount, &kCount, &kCount};
   runs = 0;
-  std::string e = error_of([&] { run_passes(pass_test::parse(kProgram), list, ctx); });
+  Module mod = pass_test::parse(kProgram);
+  std::string e = error_of([&] {
+    BudgetScope scope(limits);
+    run_passes(mod, list, ctx);
+  });
   EXPECT_NE(e.find("E0303"), std::string::npos) << e;
   EXPECT_EQ(runs, 1);
 }

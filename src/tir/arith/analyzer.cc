@@ -1,5 +1,6 @@
 #include "tir/arith/analyzer_impl.h"
 
+#include "base/budget.h"
 #include "node/walk.h"
 
 namespace relay::tir {
@@ -73,6 +74,7 @@ PrimExpr Analyzer::Impl::make_binary(BinaryOp op, const PrimExpr& a, const PrimE
 PrimExpr Analyzer::Impl::simplify(const PrimExpr& root) {
   std::vector<std::pair<PrimExpr, bool>> stack{{root, false}};
   while (!stack.empty()) {
+    check_budget();
     auto [e, entered] = stack.back();
     if (simplified.contains(e.get())) {
       stack.pop_back();

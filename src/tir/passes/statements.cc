@@ -1,5 +1,6 @@
 #include "tir/passes/statements.h"
 
+#include "base/budget.h"
 #include "node/walk.h"
 
 namespace relay::tir {
@@ -10,6 +11,7 @@ constexpr uint32_t kAll = family::tir_expr | family::tir_stmt | family::tir_othe
 }  // namespace
 
 Stmt map_inner(const Stmt& s, const std::function<Stmt(const Stmt&)>& f) {
+  check_budget();
   switch (s->kind()) {
     case StmtKind::For: {
       auto* n = as<ForNode>(s);
@@ -48,6 +50,7 @@ Stmt map_inner(const Stmt& s, const std::function<Stmt(const Stmt&)>& f) {
 }
 
 void for_each_inner(const StmtNode& s, const std::function<void(const Stmt&)>& f) {
+  check_budget();
   switch (s.kind()) {
     case StmtKind::For:
       f(static_cast<const ForNode&>(s).body);

@@ -2,12 +2,42 @@
 
 #include <cstdlib>
 
+#include "node/walk.h"
 #include "tir/passes/statements.h"
 
 namespace relay::tir {
 namespace {
 
 constexpr int64_t kMaxCopies = 1024;
+// Accesses to memory in the copies of one loop. Instruction selection and register allocation take
+// time with the square of a block without branches: one of 5,000 loads takes seconds, one of 2,500 a
+// tenth of a second. The largest of the benchmark models has 1,500.
+constexpr int64_t kMaxAccesses = 3072;
+
+// Loads and stores of a statement. Lanes that are not neighbours in memory are accesses of their own.
+int64_t accesses(const Stmt& s) {
+  int64_t count = 0;
+  if (s->kind() != StmtKind::Store) {
+    for_each_inner(*s.get(), [&](const Stmt& inner) { count += accesses(inner); });
+    return count;
+  }
+  auto add = [&](const std::vector<PrimExpr>& indices) {
+    if (indices.empty()) return;
+    const PrimExpr& at = indices[0];
+    auto* ramp = as<RampNode>(at);
+    auto stride = ramp == nullptr ? std::nullopt : as_int(ramp->stride);
+    bool one = isa<BroadcastNode>(at) || stride == 1 || stride == -1;
+    count += one ? 1 : at->dtype.lanes;
+  };
+  add(as<StoreNode>(s)->indices);
+  post_order(
+      as<StoreNode>(s)->value,
+      [&](const Node& n) {
+        if (auto* l = as<LoadNode>(&n)) add(l->indices);
+      },
+      family::tir_expr);
+  return count;
+}
 
 Stmt copy_of(const ForNode& f, const Stmt& body, const PrimExpr& at) {
   return replace(body, {{f.var.get(), f.min + at}});
@@ -30,7 +60,8 @@ Stmt unroll(const Stmt& s) {
   auto* f = as<ForNode>(rebuilt);
   if (f == nullptr || f->loop_kind == ForKind::ThreadBound) return rebuilt;
   auto extent = as_int(f->extent);
-  if (f->loop_kind == ForKind::Unrolled && extent && *extent <= kMaxCopies) {
+  if (f->loop_kind == ForKind::Unrolled && extent && *extent <= kMaxCopies &&
+      (*extent <= 1 || *extent * accesses(f->body) <= kMaxAccesses)) {
     return copies(*f, f->body, index(0), *extent);
   }
   ForKind kind = f->loop_kind == ForKind::Parallel ? ForKind::Parallel : ForKind::Serial;

@@ -13,8 +13,9 @@ namespace relay::tir {
 //   after:   out[j * 2 + 0] = a[0]
 //            out[j * 2 + 1] = a[1]
 //
-// Always legal. Loops of more than 1024 iterations or of an extent that is not constant stay
-// loops: the schedule's wish is then not worth the code. Afterwards only serial and parallel loops
+// Always legal. Loops of more than 1024 iterations, of an extent that is not constant, or whose copies
+// would make a block that compiles for seconds stay loops: the schedule's wish is then not worth the
+// code. Afterwards only serial and parallel loops
 // and those bound to a GPU's threads are left.
 PrimFunc unroll_loops(const PrimFunc& f);
 

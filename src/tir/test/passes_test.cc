@@ -410,5 +410,19 @@ TEST(TirUnrollLoops, long_loops_stay) {
 )");
 }
 
+// Lanes that are not neighbours are loads of their own: 20 * 15 * 16 of them make no block.
+TEST(TirUnrollLoops, loops_whose_copies_are_a_large_block_stay) {
+  for (int64_t stride : {1, 10}) {
+    Loops l;
+    Stmt lanes = store(l.out, {ramp(l.j * 16, index(1), 16)},
+                       load(l.a, {ramp(l.i + l.j * 160, index(stride), 16)}));
+    Stmt body = for_(l.i, index(0), index(20),
+                     for_(l.j, index(0), index(15), lanes, ForKind::Unrolled), ForKind::Unrolled);
+    std::string text = body_of(unroll_loops(func({l.a, l.out}, 1, body)));
+    EXPECT_EQ(text.find("for i in range(20)") != std::string::npos, stride == 10) << text;
+    EXPECT_EQ(text.find("for j"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace relay::tir

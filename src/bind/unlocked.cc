@@ -1,0 +1,103 @@
+#include "bind/unlocked.h"
+
+#include <cxxabi.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace relay::bind {
+namespace {
+
+// In a process that ends, Python ends a thread that asks for its lock: by unwinding its stack, which must not pass
+// through frames that throw nothing. Such a thread sleeps here instead.
+template <class F>
+void take_lock(const F& take) {
+  try {
+    take();
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+}
+
+// The interpreter ends: work of other threads than the main one ends too, and they stay where they are.
+std::atomic<bool> ending{false};
+// Threads between the two halves of Unlocked.
+std::atomic<int> working{0};
+
+bool is_main_thread() { return gettid() == getpid(); }
+
+// Whether Ctrl-C was pressed, which only the main thread can tell.
+bool interrupted() {
+  if (!is_main_thread()) return ending.load(std::memory_order_relaxed);
+  PythonLock lock;
+  return PyErr_CheckSignals() != 0;
+}
+
+// Called when the interpreter ends. What daemon threads are doing ends before the tables that they read are destroyed;
+// a kernel that runs for seconds is not waited for.
+void end_daemons() {
+  ending = true;
+  nb::gil_scoped_release release;
+  for (int ms = 0; ms < 2000 && working.load() > 0; ++ms) usleep(1000);
+}
+
+PyObject* limits_variable = nullptr;
+
+}  // namespace
+
+Unlocked::Unlocked() : state_(PyEval_SaveThread()) { ++working; }
+
+void Unlocked::lock() {
+  if (state_ == nullptr) return;
+  --working;
+  while (ending.load() && !is_main_thread()) pause();
+  take_lock([&] { PyEval_RestoreThread(std::exchange(state_, nullptr)); });
+}
+
+PythonLock::PythonLock() {
+  take_lock([&] { state_ = PyGILState_Ensure(); });
+}
+
+void rethrow_unless_interrupted() {
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  throw;
+}
+
+PythonLimits PythonLimits::current() {
+  PythonLimits out;
+  PyObject* found = nullptr;
+  if (PyContextVar_Get(limits_variable, nullptr, &found) != 0) throw nb::python_error();
+  if (found == nullptr) return out;
+  auto [seconds, memory, fuel] = nb::cast<std::tuple<double, int64_t, int64_t>>(nb::steal(found));
+  return {seconds, memory, fuel};
+}
+
+BudgetLimits PythonLimits::of_compilation() const {
+  BudgetLimits out = BudgetLimits::defaults();
+  if (seconds > 0) out.seconds = seconds;
+  if (memory_bytes > 0) out.memory_bytes = memory_bytes;
+  out.cancelled = interrupted;
+  return out;
+}
+
+BudgetLimits PythonLimits::of_run() const {
+  BudgetLimits out;
+  out.seconds = seconds;
+  out.cancelled = interrupted;
+  out.kind = BudgetKind::run;
+  return out;
+}
+
+void bind_limits(nb::module_& m) {
+  PyObject* made = PyContextVar_New("relay.limits", nullptr);
+  if (made == nullptr) throw nb::python_error();
+  m.attr("limits_variable") = nb::steal(made);
+  limits_variable = made;  // borrowed from the module, which lives as long as the interpreter
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&end_daemons));
+  m.def("parse_seconds", [](const std::string& text) { return parse_seconds(text, "time"); });
+  m.def("parse_bytes", [](const std::string& text) { return parse_bytes(text, "memory"); });
+}
+
+}  // namespace relay::bind
