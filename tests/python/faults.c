@@ -46,8 +46,12 @@ void* __libc_memalign(size_t alignment, size_t bytes);
 #define REFUSED refused(__builtin_return_address(0))
 
 void* malloc(size_t bytes) { return REFUSED ? (errno = ENOMEM, NULL) : __libc_malloc(bytes); }
-void* calloc(size_t count, size_t bytes) { return REFUSED ? (errno = ENOMEM, NULL) : __libc_calloc(count, bytes); }
-void* realloc(void* memory, size_t bytes) { return REFUSED ? (errno = ENOMEM, NULL) : __libc_realloc(memory, bytes); }
+void* calloc(size_t count, size_t bytes) {
+  return REFUSED ? (errno = ENOMEM, NULL) : __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, size_t bytes) {
+  return REFUSED ? (errno = ENOMEM, NULL) : __libc_realloc(memory, bytes);
+}
 void* aligned_alloc(size_t alignment, size_t bytes) {
   return REFUSED ? (errno = ENOMEM, NULL) : __libc_memalign(alignment, bytes);
 }
@@ -61,11 +65,12 @@ int open(const char* path, int flags, ...) {
 }
 void* mmap(void* at, size_t bytes, int protection, int flags, int fd, off_t offset) {
   if (REFUSED) return errno = ENOMEM, MAP_FAILED;
-  return ((void* (*)(void*, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(at, bytes, protection, flags, fd,
-                                                                                    offset);
+  return ((void* (*)(void*, size_t, int, int, int, off_t))dlsym(RTLD_NEXT, "mmap"))(
+      at, bytes, protection, flags, fd, offset);
 }
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
   if (REFUSED) return EAGAIN;
-  return ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))dlsym(RTLD_NEXT, "pthread_create"))(
-      thread, attributes, run, argument);
+  return ((int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*))dlsym(
+      RTLD_NEXT, "pthread_create"))(thread, attributes, run, argument);
 }
