@@ -135,6 +135,12 @@ def test_a_page_of_the_program_after_a_pass(here, after):
     assert page.startswith("<!doctype html>") and ("Primitive" in page or "conv2d" in page)
 
 
+def test_without_a_temporary_folder_nothing_is_linked(here, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(here / "nowhere"))
+    fails("E0404", "compile", "program.relay", "-o", "x.so", mentions=("TMPDIR",))
+    assert not (here / "x.so").exists()
+
+
 def test_nothing_stays_in_the_temporary_folder_when_the_compiler_is_killed(here):
     """What a killed linker leaves, the next one removes; a folder in use and foreign files stay."""
     temporary = here / "tmp"

@@ -8,6 +8,7 @@ to the border (take, gather), or it is an error (constants in a model, everythin
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import op_programs
@@ -312,3 +313,107 @@ def test_indices_of_models(op):
                 moved_to.flat[0] = 0 if beyond < 0 else 3
                 border = oracles.run_onnxruntime(make(False), rest | {"indices": moved_to})
                 oracles.assert_agree(run(), border, op)
+
+
+# ---- Borders and parts ---------------------------------------------------------------------------
+
+
+def outcomes(op, x, attrs, open_size, *more):
+    """What evaluator and compiled program give, or the code of the error that they end with."""
+    types = (
+        ["Tensor[(?,), float32]"] if open_size else [op_programs.tensor_type(x.shape, "float32")]
+    )
+    text = op_programs.call_text(op, types + ["float32"] * len(more), attrs)
+    for run in ("evaluator", "compiled"):
+        try:
+            mod = relay.parse(text)
+            call = (
+                relay.create_executor("debug", mod).evaluate()
+                if run == "evaluator"
+                else relay.build(mod, num_threads=1)
+            )
+            yield run, oracles.as_arrays(call(x, *more))
+        except relay.RelayError as error:
+            yield run, re.search(r"error\[(E\d{4})\]", str(error))[1]
+
+
+def assert_gives(got, want, message):
+    """The arrays, and no code of an error."""
+    assert isinstance(got, list) and len(got) == len(want), f"{message}: {got}"
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b, message)
+        assert a.shape == b.shape, message
+
+
+def bordered(x, before, after, mode, fill=9):
+    """NumPy's border behind what negative widths cut off; None where there is not enough."""
+    if max(-before, 0) + max(-after, 0) > len(x):
+        return None
+    rest = x[max(-before, 0) : len(x) - max(-after, 0)]
+    widths = (max(before, 0), max(after, 0))
+    need = {"edge": 1, "wrap": 1, "reflect": max(widths) + 1, "symmetric": max(widths)}
+    if max(widths) > 0 and len(rest) < need.get(mode, 0):
+        return None
+    return np.pad(rest, widths, mode, **({"constant_values": fill} if mode == "constant" else {}))
+
+
+WIDTHS = {
+    0: [(0, 0), (1, 0), (0, 2), (-1, 0), (-1, 1)],
+    1: [(1, 0), (0, 2), (-1, 0), (-1, -1), (-2, 0), (-2, 2)],
+    3: [(2, 2), (3, 0), (0, 4), (-3, 0), (-4, 0), (-4, 4), (-1, -1), (-2, -2)],
+}
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
+@pytest.mark.parametrize("n", WIDTHS)
+def test_borders(n, mode):
+    x = np.arange(n, dtype="float32") + 1
+    for before, after in WIDTHS[n]:
+        want = bordered(x, before, after, mode)
+        width = f"pad_width=[[{before}, {after}]]"
+        for open_size in (False, True):
+            if mode == "symmetric":
+                got = outcomes("nn.mirror_pad", x, f'{width}, mode="SYMMETRIC"', open_size)
+            else:
+                attrs = f'{width}, pad_mode="{mode}"'
+                got = outcomes("nn.pad", x, attrs, open_size, np.float32(9))
+            for who, result in got:
+                message = f"{who}: {width} of {n}, open: {open_size}"
+                if want is None:
+                    assert result in ("E0203", "E0607"), message
+                else:
+                    assert_gives(result, [want], message)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_splits(n):
+    x = np.arange(n, dtype="float32")
+    for parts in ([], [0], [n], [n + 1], [n, n], [0, n], [2, 1], [-1], [1, 3], 1, 2, 3, 0, -1):
+        starts = parts if isinstance(parts, list) else None
+        fits = (
+            parts > 0 and n % parts == 0
+            if starts is None
+            else starts == sorted(starts) and all(0 <= s <= n for s in starts)
+        )
+        for open_size in (False, True):
+            attrs = f"indices_or_sections={parts}"
+            for who, result in outcomes("split", x, attrs, open_size):
+                message = f"{who}: {attrs} of {n}, open: {open_size}"
+                if not fits:
+                    assert result in ("E0801", "E0203", "E0607"), message
+                    continue
+                assert_gives(result, np.split(x, parts), message)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_turn_of_any_length(n):
+    """Turned by k: the part behind the cut, then the part before it."""
+    x = np.arange(n, dtype="float32")
+    for shift in range(-2 * n - 1, 2 * n + 2):
+        cut = -shift % n
+        text = (
+            f"{op_programs.VERSION}def @main(%x: Tensor[({n},), float32]) {{\n"
+            f"  %0 = split(%x, indices_or_sections=[{cut}]);\n  concatenate((%0.1, %0.0))\n}}\n"
+        )
+        for who, got in build_and_run(text, x).items():
+            np.testing.assert_array_equal(got[0], np.roll(x, shift), f"{who}, {shift}")
