@@ -1,0 +1,28 @@
+"""Every diagnostic code is said somewhere in the compiler, and some test makes a program say it."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADER = ROOT / "src/base/diagnostic_codes.h"
+
+
+def texts(files):
+    return "\n".join(f.read_text(errors="replace") for f in files if f.is_file())
+
+
+def test_every_code_is_used_and_tested():
+    codes = re.findall(r'DiagnosticCode (\w+)\{"(E\d{4})"', HEADER.read_text())
+    assert len(codes) >= 60 and len({c for _, c in codes}) == len(codes)
+    sources = [f for f in ROOT.glob("src/**/*.cc") if "test" not in f.relative_to(ROOT).parts]
+    sources += [f for f in ROOT.glob("src/**/*.h") if f != HEADER]
+    used = set(re.findall(r"codes::(\w+)", texts(sources)))
+    tests = [*ROOT.glob("src/**/test/**/*.cc"), *ROOT.glob("src/**/test/**/*.expected")]
+    tests += [f for f in ROOT.glob("tests/**/*") if f.suffix in (".py", ".expected", ".toml")]
+    said = texts(tests)
+    tested = set(re.findall(r"(?<![0-9A-Za-z])E\d{4}(?!\d)", said))
+    names = set(re.findall(r"codes::(\w+)", said))
+    assert [code for name, code in codes if name not in used] == []
+    # The names of C++ tests may end in the code.
+    tested |= set(re.findall(r"_(E\d{4})\b", said))
+    assert [code for name, code in codes if code not in tested and name not in names] == []
