@@ -66,11 +66,3 @@ def test_an_operator_without_a_compiled_form_at_level_0_is_evaluated():
 def test_unknown_executors_are_named():
     with pytest.raises(relay.RelayError, match='"debug" and "vm"'):
         relay.create_executor("tpu", relay.parse(TEXT))
-
-
-def test_a_variable_that_nothing_binds_is_an_error_of_the_program():
-    x, y = (relay.var(name, shape=(2,), dtype="float32") for name in "xy")
-    mod = relay.IRModule.from_expr(relay.Function([x], relay.op.add(x, y)))
-    evaluate = relay.create_executor("debug", mod).evaluate()
-    with pytest.raises(relay.UserError, match=r"E0212.*%y is not bound"):
-        evaluate(np.zeros(2, "float32"))
