@@ -216,7 +216,9 @@ Type result_type(const Module& mod, const std::string& function) {
   return f ? f->body->type : nullptr;
 }
 
-nb::object run(const Executable& exe, const std::string& name, nb::tuple args, nb::dict kwargs) {
+// The name comes as it is: nanobind's own conversion to a string ends the process when memory is short.
+nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::dict kwargs) {
+  std::string name = to_text(function, "the name of a function");
   Module types = exe.types();
   std::vector<runtime::Value> values =
       collect_arguments(exe.module.function(name), types, args, kwargs);
@@ -333,7 +335,8 @@ void bind_compiler(nb::module_& m) {
   });
   m.def(
       "check_settings", [](nb::handle settings) { make_options(settings); }, nb::arg("settings"));
-  m.def("load_module", [](const std::string& path, nb::handle num_threads) {
+  m.def("load_module", [](nb::handle file, nb::handle num_threads) {
+    std::string path = to_text(file, "a path");
     nb::dict settings;
     settings["num_threads"] = num_threads;
     runtime::LoadOptions options;

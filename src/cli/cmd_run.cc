@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
@@ -99,16 +98,12 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   out.signature = signature_of(model.module, o.function);
   if (o.function != "main") check_shapes(out.signature, inputs.shapes);
   std::vector<runtime::Value> values = input_values(out, inputs, o);
-  LimitFlags::end_compilation();
+  o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
   EvalOptions options;
   options.fuel = std::max<int64_t>(limits.fuel, 0);
   options.memory_limit = std::max<int64_t>(limits.memory_limit, 0);
   Evaluator evaluator(model.module, options);
-  BudgetLimits time;
-  time.seconds = limits.time_limit;
-  time.kind = BudgetKind::run;
-  BudgetScope budget(time);
   auto start = Clock::now();
   out.value = evaluator.call(o.function, std::move(values));
   out.seconds = seconds_since(start);
@@ -125,6 +120,7 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
   out.counting = counting_of(ready.module);
   out.threads = ready.module.num_threads();
   std::vector<runtime::Value> values = input_values(out, inputs, o);
+  o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
   out.value = ready.module.run_values(o.function, values, limits);
   if (ready.source) {
@@ -138,6 +134,7 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
   // The first run pays for cold caches and pages; the time shown is the best of a few more.
   std::vector<Tensor> outputs;
   runtime::flatten_tensors(out.value, outputs);
+  LimitFlags::end_compilation();  // each of these runs has the limits for itself
   out.seconds = 1e30;
   auto begin = Clock::now();
   for (int i = 0; i < 5 && Clock::now() - begin < std::chrono::seconds(2); ++i) {
@@ -248,6 +245,7 @@ int run(const Options& o, const Given& given) {
   bool compiled = o.executor == "vm";
   Inputs inputs = o.inputs.read();
   Outcome out = compiled ? run_compiled(o, inputs) : run_evaluator(o, inputs);
+  o.limits.begin_run();
   std::vector<Tensor> outputs;
   bool tensors = runtime::flatten_tensors(out.value, outputs);
   if (!tensors && !o.output.empty()) {

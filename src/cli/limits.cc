@@ -3,6 +3,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -114,6 +115,16 @@ void LimitFlags::begin_compilation() const {
 void LimitFlags::end_compilation() {
   set_timer(0);
   scope().reset();
+}
+
+void LimitFlags::begin_run() const {
+  end_compilation();
+  runtime::RunOptions run = of_run();
+  BudgetLimits limits;
+  limits.seconds = run.time_limit;
+  limits.memory_bytes = std::max<int64_t>(run.memory_limit, 0);
+  limits.kind = BudgetKind::run;
+  scope().emplace(limits);
 }
 
 runtime::RunOptions LimitFlags::of_run() const {

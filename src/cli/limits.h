@@ -22,6 +22,9 @@ struct LimitFlags {
   // look at the clock any more is ended a second later, with the process.
   void begin_compilation() const;
   static void end_compilation();
+  // Those of a run, in place of the compiler's, for what is not the run alone: the evaluator, and what becomes of the
+  // result.
+  void begin_run() const;
   // The limits of a run: only those that are given.
   runtime::RunOptions of_run() const;
 };

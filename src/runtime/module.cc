@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "runtime/loaded_program.h"
 
@@ -141,6 +142,15 @@ class SignatureCheck {
   std::vector<Diagnostic> errors_;
 };
 
+// What becomes of the result: shared tuples have as many leaves as they have paths.
+BudgetLimits budget_of(const RunOptions& options) {
+  BudgetLimits out;
+  out.seconds = options.time_limit;
+  out.memory_bytes = std::max<int64_t>(options.memory_limit, 0);
+  out.kind = BudgetKind::run;
+  return out;
+}
+
 bool overlap(const Tensor& a, const Tensor& b) {
   auto a_begin = reinterpret_cast<uintptr_t>(a.data());
   auto b_begin = reinterpret_cast<uintptr_t>(b.data());
@@ -272,6 +282,7 @@ std::vector<Tensor> Module::run(std::string_view name, std::span<const Tensor> i
   std::vector<Value> values(inputs.begin(), inputs.end());
   Value result = run_values(name, values, options);
   std::vector<Tensor> outputs;
+  BudgetScope budget(budget_of(options));
   if (!flatten_tensors(result, outputs)) {
     throw UserError(
         Diagnostic(codes::run_input, {},
@@ -312,7 +323,9 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
     return;
   }
   std::vector<Tensor> results;
-  bool tensors = flatten_tensors(impl_->execute(f, values, {}, options), results);
+  Value result = impl_->execute(f, values, {}, options);
+  BudgetScope budget(budget_of(options));
+  bool tensors = flatten_tensors(result, results);
   SignatureCheck result_check(f, "output");
   if (!tensors || results.size() != outputs.size()) {
     result_check.add("the result of function '" + f.name + "' is not made of tensors only",
@@ -335,6 +348,7 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
 bool flatten_tensors(const Value& value, std::vector<Tensor>& out) {
   std::vector<Value> stack = {value};
   while (!stack.empty()) {
+    check_budget();
     Value top = std::move(stack.back());
     stack.pop_back();
     if (top.is_tensor()) {

@@ -23,18 +23,21 @@ def @main(%n: int32) -> int32 { if (equal(%n, 0)) { 0 } else { @main(subtract(%n
 # A list that grows: memory, and frames.
 GROW = """#[version = "0.0.5"]
 def @grow(%n: int32, %xs: List[Tensor[(1000), float32]]) -> List[Tensor[(1000), float32]] {
-  if (equal(%n, 0)) { %xs } else { @grow(subtract(%n, 1), Cons(zeros(shape=[1000], dtype="float32"), %xs)) }
+  if (equal(%n, 0)) { %xs } else {
+    let %x = add(zeros(shape=[1000], dtype="float32"), cast(%n, dtype="float32"));
+    @grow(subtract(%n, 1), Cons(%x, %xs))
+  }
 }
 def @main(%n: int32) -> int32 { match (@grow(%n, Nil())) { Nil() => 0, Cons(_, _) => 1 } }
 """
 ENDLESS = 2**31 - 1
 
 
-def doubling(depth: int) -> str:
-    """A program whose type has 2 ** depth leaves."""
-    lines = ['#[version = "0.0.5"]', "def @main(%x0: Tensor[(2), float32]) {"]
-    lines += [f"  let %x{i + 1} = (%x{i}, fn (%y) {{ (%y, %x{i}) }}(%x{i}));" for i in range(depth)]
-    return "\n".join([*lines, f"  %x{depth}", "}"])
+# Each call is at a type of twice the size.
+POLYMORPHIC = """#[version = "0.0.5"]
+def @f[A](%n: int32, %x: A) -> int32 { if (equal(%n, 0)) { 0 } else { @f(subtract(%n, 1), (%x, %x)) } }
+def @main() -> int32 { @f(100, 1) }
+"""
 
 
 def run_python(code: str, **options) -> subprocess.CompletedProcess:
@@ -113,39 +116,52 @@ def test_must_fail_limits_of_another_type():
 
 
 def test_must_fail_E0304_E0305_a_compilation_ends_at_its_limits(tmp_path):
-    """Programs whose types double at each line: no size of machine is enough for them."""
-    text = doubling(60)
+    """A program whose types double at each call: no size of machine is enough for it."""
     for limit, code in (
         ({"time": 0.3, "memory": "4G"}, "E0304"),
         ({"time": 50, "memory": "50M"}, "E0305"),
     ):
         begin = time.monotonic()
         with relay.limits(**limit), pytest.raises(relay.UserError) as error:
-            relay.build(relay.parse(text))
+            relay.build(relay.parse(POLYMORPHIC))
         assert error.value.code == code
         assert time.monotonic() - begin < 10
-    model = tmp_path / "doubling.relay"
-    model.write_text(text)
-    commands = (
-        ["check"],
-        ["compile", "-o", str(tmp_path / "m.so")],
-        ["show", "--types"],
-        ["opt"],
-        ["run"],
+    # And a program of many lines: nothing is checked in no time.
+    endless, long = tmp_path / "endless.relay", tmp_path / "long.relay"
+    endless.write_text(POLYMORPHIC)
+    lines = [f"  let %x{i + 1} = add(%x{i}, %x{i});" for i in range(20_000)]
+    long.write_text(
+        "\n".join(
+            [
+                '#[version = "0.0.5"]',
+                "def @main(%x0: Tensor[(2), float32]) {",
+                *lines,
+                "  %x20000",
+                "}",
+            ]
+        )
     )
-    for command in commands:
-        words = [RELAY, command[0], str(model), *command[1:], "--time-limit", "0.3"]
+    output = tmp_path / "m.so"
+    for model, limit, *words in (
+        (endless, "0.3", "compile", "-o", str(output)),
+        (endless, "0.3", "opt"),
+        (endless, "0.3", "explain"),
+        (endless, "0.3", "run"),
+        (long, "0.005", "check"),
+        (long, "0.005", "show"),
+    ):
+        command = [RELAY, words[0], str(model), *words[1:], "--time-limit", limit]
         begin = time.monotonic()
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         assert done.returncode == 1, (command, done.stdout, done.stderr)
         assert "E0304" in done.stderr, (command, done.stderr)
         assert time.monotonic() - begin < 5
     environment = os.environ | {"RELAY_MEMORY_LIMIT": "50M"}
     done = subprocess.run(
-        [RELAY, "check", str(model)], capture_output=True, text=True, timeout=30, env=environment
+        [RELAY, "opt", str(endless)], capture_output=True, text=True, timeout=30, env=environment
     )
     assert done.returncode == 1 and "E0305" in done.stderr, done.stderr
-    assert not (tmp_path / "m.so").exists()
+    assert not output.exists()
 
 
 def test_runs_have_limits_on_the_command_line(tmp_path):

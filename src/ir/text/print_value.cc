@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <variant>
 
+#include "base/budget.h"
 #include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -65,6 +66,7 @@ class ValuePrinter {
   std::string run(const Object* value, const Type& type) {
     stack_.push_back(Part{value, type});
     while (!stack_.empty()) {
+      check_budget();
       auto piece = std::move(stack_.back());
       stack_.pop_back();
       if (auto* text = std::get_if<std::string>(&piece)) {
