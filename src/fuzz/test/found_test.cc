@@ -84,6 +84,11 @@ def @main(%x: Tensor[(3,), float32]) -> Tensor[(3,), bool] {
   %1 = match (Some(1f)) { Some(_) => %0, None => %x, };
   greater(%0, %1)
 })",
+    // A window that ends with the row, in rows that are one loop.
+    R"(
+def @main(%x: Tensor[(2, 4), float32]) -> Tensor[(2, 4), float32] {
+  nn.lrn(divide(1f, %x), size=3, alpha=0.1f)
+})",
     // The best of nothing but itself.
     "def @main(%x: int32) -> int32 { argmin(%x, axis=[]) }",
 };

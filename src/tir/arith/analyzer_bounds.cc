@@ -92,7 +92,7 @@ Bounds Analyzer::Impl::plain_bounds(const Linear& l) {
 }
 
 int64_t Analyzer::Impl::sharper_max(const Linear& l, size_t first, int depth) {
-  int64_t max = plain_bounds(l).max;
+  int64_t max = std::min(plain_bounds(l).max, rounded_bounds(l).max);
   for (size_t i = first; i < facts.size() && depth > 0; ++i) {
     const Fact& f = facts[i];
     // A fact holds for its multiples: those that take one of its atoms out of the sum.
@@ -113,12 +113,12 @@ int64_t Analyzer::Impl::sharper_max(const Linear& l, size_t first, int depth) {
   return max;
 }
 
-// x - x %% c is x // c * c, which the bounds of x and of the remainder alone do not tell.
+// x - x %% c is x // c * c, in either sign, which the bounds of x and of the remainder alone do not tell.
 Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
   for (const auto& [atom, k] : l.terms) {
     auto* mod = as_binary(atom, BinaryOp::FloorMod);
     auto c = mod != nullptr ? as_int(mod->b) : std::nullopt;
-    if (!c || *c <= 0 || k >= 0 || k == Bounds::kNoMin) continue;
+    if (!c || *c <= 0 || k == Bounds::kNoMin) continue;
     auto without = add_scaled(l, linear(mod->a), k, order);
     auto rest = without ? add_scaled(*without, Linear{{{atom, 1}}, 0}, -k, order) : std::nullopt;
     if (!rest || rest->terms.size() >= l.terms.size()) continue;

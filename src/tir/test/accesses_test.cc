@@ -144,5 +144,20 @@ TEST(VerifyAccesses, several_conditions_count_together) {
   EXPECT_EQ(analyzer.bounds(i1 - floor_mod(i1, index(4)) + 1).max, 13);
 }
 
+// A window over the rows of one loop: the condition is about the place in the row, the access about
+// the place in the buffer.
+TEST(VerifyAccesses, conditions_on_remainders_bound_what_they_are_remainders_of) {
+  Analyzer analyzer;
+  Var at = var("at"), offset = var("offset");
+  analyzer.bind(at, index(0), index(8));
+  analyzer.bind(offset, index(0), index(3));
+  PrimExpr column = floor_mod(at, index(4)) + offset;
+  EXPECT_EQ(analyzer.bounds(at + offset - 1).min, -1);
+  auto inside = analyzer.assume(logical_and(ge(column, index(1)), lt(column, index(5))));
+  EXPECT_EQ(analyzer.bounds(at + offset - 1).min, 0);
+  EXPECT_EQ(analyzer.bounds(at + offset - 1).max, 7);
+  EXPECT_EQ(analyzer.bounds(floor_mod(at, index(4)) - at).min, -4);
+}
+
 }  // namespace
 }  // namespace relay::tir
