@@ -417,3 +417,85 @@ def test_a_turn_of_any_length(n):
         )
         for who, got in build_and_run(text, x).items():
             np.testing.assert_array_equal(got[0], np.roll(x, shift), f"{who}, {shift}")
+
+
+def model_of_one(op, x, outputs, constants, open_size, **attributes):
+    names = [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op, ["x", *constants], names, **attributes)
+    shape = ["n"] if open_size else x.shape
+    return helper.make_model(
+        helper.make_graph(
+            [node],
+            op,
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names],
+            [numpy_helper.from_array(np.array(v, "int64"), k) for k, v in constants.items()],
+        ),
+        opset_imports=[helper.make_opsetid("", 19)],
+        ir_version=9,
+    )
+
+
+def outcome_of_model(model, x):
+    try:
+        mod, params = relay.frontend.from_onnx(model)
+        return oracles.as_arrays(relay.build(mod, params=params, num_threads=1)(x))
+    except relay.RelayError as error:
+        return re.search(r"error\[(E\d{4})\]", str(error))[1]
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize("n", WIDTHS)
+def test_borders_of_models(n, mode):
+    x = np.arange(n, dtype="float32") + 1
+    for pads in WIDTHS[n]:
+        want = bordered(x, *pads, mode, 0)
+        for open_size in (False, True):
+            got = outcome_of_model(model_of_one("Pad", x, 1, {"p": pads}, open_size, mode=mode), x)
+            message = f"{pads} of {n}, open: {open_size}"
+            if want is None:
+                assert got in ("E0203", "E0504", "E0505", "E0607"), message
+            elif mode == "wrap" and open_size and max(pads) > 0:
+                assert got == "E0505", message
+            else:
+                assert_gives(got, [want], message)
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_parts_of_models(n):
+    x = np.arange(n, dtype="float32")
+    for sizes in ([n], [0, n], [n, 0], [n + 1], [n, 1], [-1, n + 1], [0, 0], [n // 2, n - n // 2]):
+        fits = min(sizes) >= 0 and sum(sizes) == n
+        for open_size in (False, True):
+            model = model_of_one("Split", x, len(sizes), {"sizes": sizes}, open_size)
+            got = outcome_of_model(model, x)
+            message = f"{sizes} of {n}, open: {open_size}"
+            if not fits:
+                assert got in ("E0203", "E0504", "E0607"), message
+                continue
+            assert_gives(got, np.split(x, np.cumsum(sizes)[:-1]), message)
+    for parts in (1, 2, 3, 5):
+        got = outcome_of_model(model_of_one("Split", x, parts, {}, False, num_outputs=parts), x)
+        each = -(-n // parts)
+        want = [x[i * each : (i + 1) * each] for i in range(parts)]
+        assert_gives(got, want, f"{parts} parts of {n}")
+
+
+@pytest.mark.parametrize("opset", [11, 13])
+def test_the_greatest_of_an_empty_axis(opset):
+    for shape, axis in itertools.product([(0,), (2, 0), (0, 3), (2, 0, 3)], [0, 1, -1]):
+        if axis >= len(shape):
+            continue
+        x = np.zeros(shape, "float32")
+        graph = helper.make_graph(
+            [helper.make_node("Hardmax", ["x"], ["y"], axis=axis)],
+            "hardmax",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        )
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8
+        )
+        got = outcome_of_model(model, x)
+        want = oracles.run_onnxruntime(model, {"x": x})
+        assert_gives(got, want, f"{shape}, axis {axis}")

@@ -63,6 +63,12 @@ Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t a
     return out;
   }
   Expr x = ctx.in(0);
+  std::vector<Dim> shape = NodeContext::shape_of(x);
+  if (!as_const(shape[static_cast<size_t>(axis)])) {
+    // A run checks that an open dimension is what the parts are together.
+    shape[static_cast<size_t>(axis)] = dim(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
+    x = ctx.reshape(std::move(x), shape);
+  }
   if (sizes.size() == 1) return {value_of(x)};
   std::vector<int64_t> indices;
   int64_t at = 0;
@@ -320,14 +326,16 @@ namespace {
 // Periodic continuation along one axis.
 Expr pad_wrap(NodeContext& ctx, Expr x, int64_t axis, int64_t before, int64_t after) {
   int64_t n = ctx.const_dim(x, axis, "the size of a dimension padded by wrapping");
-  if (before > n || after > n) {
-    ctx.unsupported("wrapping by more than the size of a dimension");
-  }
-  std::vector<Expr> parts;
-  if (before > 0) parts.push_back(ctx.slice(x, axis, n - before, n));
-  parts.push_back(x);
-  if (after > 0) parts.push_back(ctx.slice(x, axis, 0, after));
-  return ctx.concat(std::move(parts), axis);
+  if (n == 0) ctx.unsupported("wrapping an empty dimension");
+  auto whole = [n](int64_t width) { return (width + n - 1) / n; };
+  std::vector<Dim> sizes = NodeContext::shape_of(x);
+  std::vector<int64_t> reps(sizes.size(), 1);
+  reps[static_cast<size_t>(axis)] = whole(before) + 1 + whole(after);
+  sizes[static_cast<size_t>(axis)] = dim(n) * dim(reps[static_cast<size_t>(axis)]);
+  check_sizes(ctx, sizes);
+  int64_t begin = whole(before) * n - before;
+  return ctx.slice(ctx.call("tile", {std::move(x)}, {{"reps", to_value(reps)}}), axis, begin,
+                   begin + before + n + after);
 }
 
 Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::string& mode,
@@ -341,46 +349,35 @@ Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::
     ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value",
              "constant, edge, reflect or wrap", mode);
   }
-  ValueList widths;
-  bool pads_any = false;
-  std::vector<int64_t> crop_begin, crop_end, crop_axes;
+  // Negative pads remove elements, which happens first: what is repeated is what is left.
+  ValueList widths, cuts;
+  bool pads_any = false, cuts_any = false;
   for (int64_t a = 0; a < rank; ++a) {
     int64_t before = pads[static_cast<size_t>(a)], after = pads[static_cast<size_t>(a + rank)];
     constexpr int64_t kMaxPad = int64_t{1} << 40;
-    if (std::max(std::abs(before / 2), std::abs(after / 2)) > kMaxPad) {
+    if (std::max(std::abs(before / 2), std::abs(after / 2)) > kMaxPad / 2) {
       ctx.fail(codes::frontend_limit, "a pad is too large", "at most 2^40", std::to_string(before));
     }
-    // Negative pads remove elements.
-    if (before < 0 || after < 0) {
-      crop_axes.push_back(a);
-      crop_begin.push_back(std::max<int64_t>(-before, 0));
-      crop_end.push_back(after < 0 ? after : kMaxInt);
-      before = std::max<int64_t>(before, 0);
-      after = std::max<int64_t>(after, 0);
-    }
+    cuts_any |= before < 0 || after < 0;
+    cuts.push_back(to_value({std::min<int64_t>(before, 0), std::min<int64_t>(after, 0)}));
     pads_any |= before > 0 || after > 0;
-    if (mode == "wrap") {
-      if (before > 0 || after > 0) x = pad_wrap(ctx, x, a, before, after);
-      continue;
-    }
-    if (mode == "reflect" && (before > 0 || after > 0)) {
-      auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(a)]);
-      if (n && (before >= *n || after >= *n)) {
-        ctx.unsupported("reflecting by the size of a dimension or more");
-      }
-    }
-    widths.push_back(to_value({before, after}));
+    widths.push_back(to_value({std::max<int64_t>(before, 0), std::max<int64_t>(after, 0)}));
   }
-  if (!crop_axes.empty()) {
-    x = ctx.call("strided_slice", {x},
-                 {{"begin", to_value(crop_begin)},
-                  {"end", to_value(crop_end)},
-                  {"strides", to_value(std::vector<int64_t>(crop_axes.size(), 1))},
-                  {"axes", to_value(crop_axes)}});
+  if (cuts_any) {
+    x = ctx.call("nn.pad", {x, ctx.scalar_like(0, x)},
+                 {{"pad_width", relay::Value(std::move(cuts))}});
   }
-  if (mode == "wrap" || !pads_any) return x;
-  return ctx.call("nn.pad", {x, std::move(fill)},
-                  {{"pad_width", relay::Value(std::move(widths))}, {"pad_mode", mode}});
+  if (!pads_any) return x;
+  if (mode != "wrap") {
+    return ctx.call("nn.pad", {x, std::move(fill)},
+                    {{"pad_width", relay::Value(std::move(widths))}, {"pad_mode", mode}});
+  }
+  for (int64_t a = 0; a < rank; ++a) {
+    int64_t before = std::max<int64_t>(pads[static_cast<size_t>(a)], 0);
+    int64_t after = std::max<int64_t>(pads[static_cast<size_t>(a + rank)], 0);
+    if (before > 0 || after > 0) x = pad_wrap(ctx, x, a, before, after);
+  }
+  return x;
 }
 
 }  // namespace

@@ -462,9 +462,10 @@ Expr softmax_like(NodeContext& ctx, const Expr& x, int64_t axis) {
   if (op != "Hardmax") {
     return ctx.call(op == "LogSoftmax" ? "nn.log_softmax" : "nn.softmax", {x}, {{"axis", axis}});
   }
+  int64_t depth = ctx.const_dim(x, axis, "the size of the axis");
+  if (depth == 0) return x;  // nothing has no greatest element, and needs none
   DType dtype = NodeContext::dtype_of(x);
   Expr best = ctx.call("argmax", {x}, {{"axis", to_value(std::vector<int64_t>{axis})}});
-  int64_t depth = ctx.const_dim(x, axis, "the size of the axis");
   int64_t rank = NodeContext::rank_of(x);
   return ctx.call("one_hot", {best, ctx.scalar(1, dtype), ctx.scalar(0, dtype)},
                   {{"depth", depth},
