@@ -7,6 +7,7 @@
 #include "base/diagnostic_codes.h"
 #include "cli/command.h"
 #include "fuzz/campaign.h"
+#include "fuzz/command_lines.h"
 #include "ir/text/text.h"
 
 namespace {
@@ -36,7 +37,7 @@ void print_tally(const fuzz::Tally& t) {
 
 int main(int argc, char** argv) {
   fuzz::CampaignOptions options;
-  bool print = false, statistics = false, no_shrink = false;
+  bool print = false, statistics = false, no_shrink = false, command_lines = false;
   std::string passes, pairs, levels;
   cli::Command command{
       "relay_fuzz",
@@ -53,6 +54,8 @@ int main(int argc, char** argv) {
        cli::flag("--keep-going", options.keep_going, "Go on after a failure"),
        cli::flag("--no-shrink", no_shrink, "Print failing programs as they were drawn"),
        cli::flag("--print", print, "Print the programs instead of running them"),
+       cli::flag("--command-lines", command_lines,
+                 "Instead of programs, random command lines; --count of them"),
        cli::flag("--statistics", statistics, "Print what was drawn and what came of it")},
       {}};
   std::vector<std::string> words(argv + 1, argv + argc);
@@ -78,6 +81,23 @@ int main(int argc, char** argv) {
     return 2;
   }
   options.shrink = !no_shrink;
+  if (command_lines) {
+    size_t findings = 0;
+    auto found = [&](uint64_t seed, const std::string& text) {
+      ++findings;
+      std::printf("seed %lu: %s\n", seed, text.c_str());
+      std::fflush(stdout);
+    };
+    if (print) {
+      for (uint64_t s = options.seed; s < options.seed + options.count; ++s)
+        std::printf("seed %lu:\n%s\n", s, fuzz::to_string(fuzz::draw_commands(s)).c_str());
+    } else {
+      fuzz::run_command_lines({options.seed, options.count, options.jobs, options.timeout_seconds},
+                              found);
+      std::printf("%lu sequences of command lines, %zu went wrong\n", options.count, findings);
+    }
+    return findings == 0 ? 0 : 1;
+  }
   if (print) {
     for (uint64_t s = options.seed; s < options.seed + options.count; ++s) {
       std::printf("// seed %lu\n%s\n", s,
