@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/diagnostic_codes.h"
@@ -44,8 +43,7 @@ double quantile(const std::vector<double>& sorted, double q) {
 void compare(const Options& o) {
   std::vector<nlohmann::json> reports;
   for (const std::string& path : o.compare) {
-    std::ifstream in(path);
-    nlohmann::json j = nlohmann::json::parse(in, nullptr, false);
+    nlohmann::json j = nlohmann::json::parse(read_source(path)->text(), nullptr, false);
     if (j.is_discarded() || !j.contains("min_seconds") || !j["min_seconds"].is_number()) {
       throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"),
                                  "the file is not a report of relay bench --json"));

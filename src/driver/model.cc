@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <unordered_map>
@@ -166,6 +167,8 @@ Module bind_symbols(const Module& mod, const ModelOptions& options) {
 }  // namespace
 
 std::shared_ptr<const SourceFile> read_source(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_character_file(path, ignored)) unreadable(path, "it is a device");
   std::ifstream in(path, std::ios::binary);
   if (!in) unreadable(path, "the file cannot be opened");
   std::ostringstream text;
