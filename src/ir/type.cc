@@ -4,6 +4,7 @@
 
 #include "base/budget.h"
 #include "ir/attrs.h"
+#include "ir/text/text.h"
 #include "node/structural.h"
 
 namespace relay {
@@ -361,7 +362,7 @@ void expand(const Node& n, std::vector<Piece>& out) {
 // beyond what a person or the parser is given.
 constexpr size_t kMaxText = 4'000'000;
 
-std::string type_text(const NodeRef& root) {
+std::string type_text(const NodeRef& root, size_t most = kMaxText) {
   std::string text;
   std::vector<Piece> stack{root};
   std::vector<Piece> pieces;
@@ -373,7 +374,7 @@ std::string type_text(const NodeRef& root) {
       text += *s;
       continue;
     }
-    if (text.size() > kMaxText) return text + "...";
+    if (text.size() > most) return text + "...";
     const NodeRef& node = std::get<NodeRef>(piece);
     if (!node) {
       text += "_";
@@ -390,6 +391,7 @@ std::string type_text(const NodeRef& root) {
 }  // namespace
 
 std::string to_string(const Type& type) { return type_text(type); }
+std::string print_type(const Type& type, size_t most) { return type_text(type, most); }
 std::string to_string(const Dim& d) { return type_text(d); }
 
 }  // namespace relay

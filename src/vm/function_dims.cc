@@ -1,11 +1,14 @@
+#include "ir/text/text.h"
 #include "vm/function_compiler.h"
 
 namespace relay::vm {
 
-// What is told about the functions that a user calls. That of the others is read by nobody, and where
-// functions are nested deeply, all their texts together are long.
+// What people are told about a function's parameters and results. Functions that were nested deeply
+// have types of which all texts together are long.
+constexpr size_t kMaxTypeText = 2000;
+
 std::string FunctionCompiler::type_text(const Type& type) const {
-  return is_global_ ? to_string(type) : std::string();
+  return is_global_ ? print_type(type, kMaxTypeText) : std::string();
 }
 
 void FunctionCompiler::declare_params() {

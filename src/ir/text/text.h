@@ -33,6 +33,9 @@ std::string print_module(const Module& mod, const PrintOptions& options = {});
 // One expression, with free variables declared in front as `free_var %x: T;`.
 std::string print_expr(const Expr& expr, const PrintOptions& options = {});
 
+// The type as `to_string` has it, cut behind `most` characters.
+std::string print_type(const Type& type, size_t most);
+
 // Parses a module; the types are as written, `infer_types` (types/infer.h) completes them. One call
 // reports many errors: UserError with codes E01xx and E08xx, each with its place.
 Module parse_module(std::shared_ptr<const SourceFile> source);

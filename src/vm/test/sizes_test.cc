@@ -130,6 +130,19 @@ def @main[n: Dim, m: Dim](%x: Tensor[(5, 4), float32], %i: Tensor[(n,), int32], 
   both(indices, {floats(5, 4), vector({4, 1, 0}), vector({3})});
 }
 
+TEST(Sizes, of_the_texts_of_nested_functions_types_are_bounded) {
+  constexpr int kDepth = 300;
+  std::string text = "def @main(%x: float32) {\n";
+  for (int i = 0; i < kDepth; ++i) text += "fn (%a" + std::to_string(i) + ": float32) { ";
+  text += "%x" + std::string(kDepth, '}') + "\n}";
+  Compiled program(text);
+  EXPECT_GE(program.bytecode.program.functions.size(), size_t{kDepth});
+  for (const runtime::Function& f : program.bytecode.program.functions) {
+    for (const runtime::Slot& s : f.results) EXPECT_LE(s.type_text.size(), 2100u) << f.name;
+    for (const runtime::Slot& s : f.params) EXPECT_LE(s.type_text.size(), 2100u) << f.name;
+  }
+}
+
 TEST(Sizes, of_pools_whose_only_window_hangs_over) {
   const char* text = R"(
 def @main[n: Dim](%x: Tensor[(1, 1, n), float32]) {
