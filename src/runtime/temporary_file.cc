@@ -99,34 +99,35 @@ void TemporaryFile::write(const void* data, size_t size) {
   }
 }
 
-void TemporaryFile::link_to(const std::string& path) {
+bool TemporaryFile::link_to(const std::string& path) {
   std::string from = path_.empty() ? descriptor_path(fd_) : path_;
-  if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
-  int error = errno;
-  // It fails when the target exists, also when that has appeared just now.
-  check_target(path, false);
-  if (path_.empty()) cannot_write(target_, error);
+  if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (path_.empty()) cannot_write(target_, errno);
   // Some file systems have no hard links.
   if (rename(path_.c_str(), path.c_str()) != 0) cannot_write(target_, errno);
   path_.clear();
+  return true;
 }
 
 void TemporaryFile::rename_to_target(bool overwrite) {
-  check_target(target_, overwrite);
-  struct stat found {};
-  bool replaces = overwrite && lstat(target_.c_str(), &found) == 0;
-  if (replaces && fchmod(fd_, found.st_mode & 07777) != 0) cannot_write(target_, errno);
-  if (!replaces) {
-    link_to(target_);
-  } else {
-    if (path_.empty()) {
-      // Only a name can be renamed onto another.
+  // A target that another process makes after the look at it is found by the link, and then looked at.
+  for (bool placed = false; !placed;) {
+    check_target(target_, overwrite);
+    struct stat found {};
+    if (lstat(target_.c_str(), &found) != 0) {
+      placed = link_to(target_);
+      continue;
+    }
+    if (fchmod(fd_, found.st_mode & 07777) != 0) cannot_write(target_, errno);
+    // Only a name can be renamed onto another.
+    while (path_.empty()) {
       std::string name = next_name();
-      link_to(name);
-      path_ = name;
+      if (link_to(name)) path_ = name;
     }
     if (rename(path_.c_str(), target_.c_str()) != 0) cannot_write(target_, errno);
     path_.clear();
+    placed = true;
   }
   if (close(std::exchange(fd_, -1)) != 0) cannot_write(target_, errno);
 }

@@ -34,7 +34,8 @@ class TemporaryFile {
  private:
   void open_named();
   std::string next_name() const;
-  void link_to(const std::string& path);
+  // False when something stands at the path.
+  bool link_to(const std::string& path);
 
   std::string target_;
   std::string path_;  // empty: the file has no name

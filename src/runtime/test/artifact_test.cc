@@ -24,6 +24,7 @@
 #include "runtime/cpu.h"
 #include "runtime/elf_image.h"
 #include "runtime/module.h"
+#include "runtime/temporary_file.h"
 
 namespace relay::runtime {
 namespace {
@@ -469,6 +470,34 @@ TEST_F(ArtifactTest, must_fail_E0611_writing_leaves_nothing_behind) {
     files += entry.is_regular_file();
   }
   EXPECT_EQ(files, 2u);
+}
+
+TEST_F(ArtifactTest, files_written_to_one_name_at_once_all_arrive_whole) {
+  constexpr int kThreads = 8;
+  for (bool overwrite : {true, false}) {
+    for (int round = 0; round < 200; ++round) {
+      std::string target = folder / ("at_once" + std::to_string(round));
+      std::filesystem::remove(target);
+      std::atomic<int> written{0};
+      std::vector<std::thread> threads;
+      for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&, i] {
+          std::string text(100, static_cast<char>('a' + i));
+          TemporaryFile file(target);
+          file.write(text.data(), text.size());
+          try {
+            file.rename_to_target(overwrite);
+            ++written;
+          } catch (const UserError&) {
+          }
+        });
+      }
+      for (std::thread& t : threads) t.join();
+      EXPECT_EQ(written, overwrite ? kThreads : 1);
+      std::string text = read_file(target);
+      EXPECT_TRUE(text.size() == 100 && text == std::string(100, text[0])) << text;
+    }
+  }
 }
 
 TEST_F(ArtifactTest, a_module_survives_the_replacement_of_its_file) {
