@@ -59,7 +59,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution of a `size` x `size` picture with equal padding on all sides."""
+    """A convolution of a `size` x `size` image with equal padding on all sides."""
 
     size: int
     channels: int

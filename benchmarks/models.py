@@ -480,7 +480,7 @@ def dqn(small: bool) -> onnx.ModelProto:
 
 
 def dcgan(small: bool) -> onnx.ModelProto:
-    """The DCGAN generator (Radford et al., 2016): 100 numbers to a picture of 64x64."""
+    """The DCGAN generator (Radford et al., 2016): 100 numbers to an image of 64x64."""
     div = 8 if small else 1
     g = Graph("dcgan")
     x = g.input("noise", (1, 100, 1, 1), low=-1.7, high=1.7)
@@ -494,9 +494,9 @@ def dcgan(small: bool) -> onnx.ModelProto:
             x = g.conv_transpose(x, cin, cout, 4, stride=stride, pad=pad, gain=gain)
             x = g.op("Relu", g.batch_norm(x, cout))
             cin = cout
-    with g.scope("picture"):
+    with g.scope("image"):
         x = g.op("Tanh", g.conv_transpose(x, cin, 3, 4, stride=2, pad=1, gain=0.8))
-    g.output(x, "picture", (1, 3, 64, 64))
+    g.output(x, "image", (1, 3, 64, 64))
     return g.model()
 
 

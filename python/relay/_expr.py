@@ -134,7 +134,7 @@ def _matmul(left, right):
 
 
 def _num_results(expr: _core.Expr) -> int | None:
-    """How many fields the expression has, None when it is no tuple, or not known to be one."""
+    """How many fields the expression has, None when it is not a tuple, or not known to be one."""
     if isinstance(expr, _core.Tuple):
         return len(expr.fields)
     kind = expr.checked_type

@@ -254,7 +254,7 @@ DType to_dtype(nb::handle object) {
   }
   auto dtype = DType::parse(name);
   if (!dtype || !dtype->is_scalar()) {
-    throw nb::type_error(("'" + name + "' is no element type of Relay").c_str());
+    throw nb::type_error(("'" + name + "' is not an element type of Relay").c_str());
   }
   return *dtype;
 }

@@ -331,7 +331,7 @@ void bind_modules(nb::module_& m) {
             return PyModule{infer_types(module_from_expr(main)), "", ""};
           },
           nb::arg("expr"),
-          "The typed module whose @main is the expression; where that is no function, its free "
+          "The typed module whose @main is the expression; where that is not a function, its free "
           "variables are the parameters.")
       .def(
           "astext",

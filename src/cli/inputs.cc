@@ -228,7 +228,7 @@ void read_input(const std::string& text, Inputs& out) {
     new_name(name);
     out.literals[name] = value;
     if (kind != LiteralKind::whole) return;
-    // A number that is no size can only be a value.
+    // A number that is not a size can only be a value.
     if (value.starts_with('-') || value.size() > 18) return;
     out.shapes.numbers.insert(name);
   }

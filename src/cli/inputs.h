@@ -60,7 +60,7 @@ struct Arguments {
 // which must hold what is written; arrays are converted where the parameter's dtype holds every value of theirs, and are
 // otherwise left for the run to refuse. An open dimension of an invented value has the size that given values and
 // shapes say, else that of --dim, else 1.
-// UserError E0510 for a name that is no parameter, E0702 for a literal that the parameter's dtype does not hold, for a
+// UserError E0510 for a name that is not a parameter, E0702 for a literal that the parameter's dtype does not hold, for a
 // --dim that names no open dimension, and for parameters that no value can be invented for.
 Arguments make_arguments(const runtime::Function& function, const Inputs& inputs, uint64_t seed);
 

@@ -219,10 +219,11 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
 
 void parse_input_option(const std::string& text, ModelOptions& options) {
   auto bad = [&](const std::string& why) {
-    throw UserError(Diagnostic(codes::driver_option, {},
-                               "--input " + escape_for_terminal(text, 200) + " is no shape: " + why)
-                        .expected("NAME=SHAPE or NAME=SHAPE:DTYPE")
-                        .help("for example --input data=1,3,224,224:float32"));
+    throw UserError(
+        Diagnostic(codes::driver_option, {},
+                   "--input " + escape_for_terminal(text, 200) + " is not a shape: " + why)
+            .expected("NAME=SHAPE or NAME=SHAPE:DTYPE")
+            .help("for example --input data=1,3,224,224:float32"));
   };
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0) bad("there is no NAME=");

@@ -39,7 +39,7 @@ std::shared_ptr<const SourceFile> read_source(const std::string& path);
 // errors of the definitions that do not depend on these.
 Module read_module(const std::shared_ptr<const SourceFile>& source);
 
-// Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702 for what is no shape, and
+// Parses "NAME=1,3,224,224" or "NAME=1x3x224x224:float32" into the options; UserError E0702 for what is not a shape, and
 // for an input that has one already.
 void parse_input_option(const std::string& text, ModelOptions& options);
 

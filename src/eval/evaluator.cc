@@ -364,7 +364,7 @@ runtime::Value Evaluator::Machine::execute() {
       case PlanStep::branch: {
         const Object* cond = peek(step.operands[0]);
         if (cond == nullptr || runtime::kind_of(cond) != ObjectKind::tensor) {
-          fail(codes::run_failed, "the condition is no tensor");
+          fail(codes::run_failed, "the condition is not a tensor");
         }
         bool yes = Tensor(take(step.operands[0]).tensor()).get_as_int(0) != 0;
         go_into(step, yes ? 0 : 1);

@@ -54,7 +54,7 @@ std::vector<int64_t> signature_of(const OpNode& op, std::span<const runtime::Val
         out.push_back(tensor.rank());
         out.insert(out.end(), tensor.shape().begin(), tensor.shape().end());
       } else {
-        fail(codes::run_failed, span, op.name + " is applied to something that is no tensor");
+        fail(codes::run_failed, span, op.name + " is applied to something that is not a tensor");
       }
     });
   }
@@ -218,7 +218,7 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   std::vector<tir::Tensor> results;
   for (const tir::Tensor& t : made->gives_sizes ? compute_call_shapes(*call.get(), inputs)
                                                 : compute_call(*call.get(), inputs, dims)) {
-    // Only what is no parameter is kept as float64: sums are formed in memory of their own.
+    // Only what is not a parameter is kept as float64: sums are formed in memory of their own.
     bool copied = options_.wide_floats ||
                   std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
                   std::find(results.begin(), results.end(), t) != results.end();

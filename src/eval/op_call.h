@@ -37,8 +37,9 @@ class OpCaller {
   struct Kernel {
     const OpNode* op;
     Attrs attrs;
-    std::vector<int64_t> signature;  // of the arguments, and of the result where data decides it
-    // A kernel for the sizes of the result, which data decides.
+    std::vector<int64_t>
+        signature;  // of the arguments, and of the result where its sizes are data-dependent
+    // A kernel for the sizes of the result, which are data-dependent.
     bool gives_sizes = false;
     Type result;
     // The tensors of the result, as numbers.

@@ -74,12 +74,12 @@ Expr ExpressionSource::draw_convolution(int budget) {
   return call(op, {data, weight}, attrs);
 }
 
-// Convolutions by minimal filtering begin where there are many channels; the picture is as small as
+// Convolutions by minimal filtering begin where there are many channels; the image is as small as
 // it may be, and the weights are constants.
 Expr ExpressionSource::draw_wide_convolution(int budget) {
   constexpr int64_t kChannels = 32;
-  const bool one_picture = random_.percent(50);
-  const int64_t side = one_picture ? 13 : 2, count = one_picture ? 1 : 16;
+  const bool one_image = random_.percent(50);
+  const int64_t side = one_image ? 13 : 2, count = one_image ? 1 : 16;
   Expr x = draw(tensor_type({count, side, side, kChannels}, kFloat), budget / 4);
   return call("nn.conv2d", {x, leaf_constant(tensor_type({kChannels, kChannels, 3, 3}, kFloat))},
               attrs_of("nn.conv2d", {{"padding", ints({1, 1})},

@@ -209,7 +209,7 @@ Value perturb(const Value& value, double relative, Random& random) {
           done.push_back(Value::ref(fields[0]));
           break;
         default:
-          RELAY_CHECK(false, "a closure is no argument");
+          RELAY_CHECK(false, "a closure is not an argument");
       }
     }
   }

@@ -1,6 +1,6 @@
 // Convolutions with 3x3 kernels by minimal filtering: F(4x4, 3x3).
 //
-// A square of 4x4 results needs the 6x6 elements under it. Both the elements and the kernel are
+// A tile of 4x4 results needs the 6x6 elements under it. Both the elements and the kernel are
 // transformed so that the results come from 36 products instead of 144, at the price of additions
 // before and after. (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015,
 // with the interpolation points 0, 1, -1, 2, -2.)
@@ -23,16 +23,16 @@ struct Conv2DWinogradAttrs : AttrsOf<Conv2DWinogradAttrs, ConvAttrs> {
   static AttrsList describe() {
     std::vector<Field> fields = conv_fields<Self>();
     fields.insert(fields.begin(),
-                  attribute("tile_size", &Self::tile_size, "Sides of the squares of results: 4."));
+                  attribute("tile_size", &Self::tile_size, "Sides of the tiles of results: 4."));
     return {"relay.attrs.Conv2DWinogradAttrs", std::move(fields)};
   }
 };
 
-constexpr int64_t kTile = 4;  // sides of a square of results
+constexpr int64_t kTile = 4;  // sides of a tile of results
 constexpr int64_t kKernel = 3;
-constexpr int64_t kPoints = kTile + kKernel - 1;  // sides of a square of elements
+constexpr int64_t kPoints = kTile + kKernel - 1;  // sides of a tile of elements
 
-using Line = std::function<PrimExpr(int64_t)>;  // the elements of one line of a square
+using Line = std::function<PrimExpr(int64_t)>;  // the elements of one line of a tile
 using Lines = std::vector<PrimExpr>;
 
 PrimExpr times(double factor, const PrimExpr& x) { return imm_float(x->dtype, factor) * x; }
@@ -82,7 +82,7 @@ struct ConvWinogradWeightTransformAttrs : AttrsOf<ConvWinogradWeightTransformAtt
   int64_t tile_size = 4;
   static AttrsList describe() {
     return {"relay.attrs.ConvWinogradWeightTransformAttrs",
-            {attribute("tile_size", &Self::tile_size, "Sides of the squares of results: 4.")}};
+            {attribute("tile_size", &Self::tile_size, "Sides of the tiles of results: 4.")}};
   }
 };
 
@@ -186,7 +186,7 @@ TirTensor data_compute(const ComputeContext& ctx) {
   auto tiles = [](const PrimExpr& size) { return floor_div(size + (kTile - 1), index(kTile)); };
   PrimExpr tile_rows = tiles(out[h]), tile_columns = tiles(out[v]);
 
-  // Zeros around the input, also where the last squares reach over the end.
+  // Zeros around the input, also where the last tiles reach over the end.
   std::vector<PrimExpr> padded{batch, tile_rows * kTile + 2, tile_columns * kTile + 2, inputs};
   TirTensor element = tir::compute(
       "pad", padded,

@@ -188,7 +188,6 @@ class Eliminator {
   }
 
   // ---- Who stays
-  // ---------------------------------------------------------------------------------
 
   // Each member refers to the outermost member in a scope around its own.
   void choose() {

@@ -8,7 +8,7 @@
 // %s varies along the output channels only. Legal when the weight, the scale and the bias are
 // constants (FoldConstant then computes the products) and nobody else uses the unscaled value. The
 // result differs from the original by rounding only.
-// Loses when the scale is no constant: the product with the weights would be made at every run.
+// Loses when the scale is not a constant: the product with the weights would be made at every run.
 // Does not move scales that come before the convolution.
 #pragma once
 

@@ -15,7 +15,7 @@
 //                value_layout="BSHD", out_layout="BSHD")
 //
 // (Reshapes that join batch and heads for the products are left out.) A mask with a value for each
-// query is turned around, constants once and for all. The kernel then never stores
+// query is transposed, constants once and for all. The kernel then never stores
 // all products of queries and keys, and reads and writes the heads where they are.
 // Legal for float32 of static shapes, when nobody else reads what lies between the products, and
 // the softmax goes along the keys. Scales are scalar constants on the products, the queries or the

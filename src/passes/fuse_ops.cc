@@ -129,7 +129,6 @@ class Fuser {
   }
 
   // ---- Grouping
-  // ----------------------------------------------------------------------------------
 
   int root(int i) {
     while (group_[i] != i) i = group_[i] = group_[group_[i]];
@@ -193,7 +192,7 @@ class Fuser {
                               normalised_by(i);
     } else if (mine == FusionClass::Injective) {
       fuse = phase == 1 &&
-             (all_at_most(FusionClass::Injective, false) || reduces_into(i) || is_picture_for(i));
+             (all_at_most(FusionClass::Injective, false) || reduces_into(i) || is_image_for(i));
     }
     if (!fuse) return;
     std::vector<int> members{i};
@@ -257,9 +256,9 @@ class Fuser {
     return nodes_[n.ipdom].fusion == FusionClass::CommReduce && n.users.size() == 1;
   }
 
-  // A change of layout, alone, before a sum of products that reads few channels, as of a picture:
+  // A change of layout, alone, before a sum of products that reads few channels, as of an image:
   // the sum reads them where they are, element by element.
-  bool is_picture_for(int i) {
+  bool is_image_for(int i) {
     constexpr int64_t kMostChannels = 4;
     const GraphNode& n = nodes_[i];
     auto* to = as<TensorTypeNode>(n.call->type);
@@ -351,7 +350,6 @@ class Fuser {
   }
 
   // ---- Rewriting
-  // -----------------------------------------------------------------------------------
 
   // One kernel as it is being put together.
   struct Kernel {

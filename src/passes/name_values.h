@@ -11,7 +11,7 @@
 namespace relay {
 
 struct Naming {
-  // Which expressions get a name; asked about those that are no leaf and no primitive function.
+  // Which expressions get a name; asked about those that are not a leaf and no primitive function.
   std::function<bool(const ExprNode&)> wanted;
   // A Let that is an operand joins the chain of the scope it is in, and lends its name to its
   // value.

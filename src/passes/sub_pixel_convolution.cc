@@ -258,7 +258,7 @@ class SpreadOut {
 
   // All places, the last axis fastest.
   std::optional<std::vector<Place>> places_of() const {
-    // More kernels than a picture has work for.
+    // More kernels than an image has work for.
     constexpr int64_t kMostPlaces = 16;
     if (places_ > kMostPlaces) return std::nullopt;
     std::vector<Place> out{{}};

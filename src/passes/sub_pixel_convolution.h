@@ -14,7 +14,7 @@
 //     all places need has some weights that are zero, or pixels that are cut;
 //   - the same with a window of 3x3, when minimal filtering (WinogradConvolution) takes it;
 //   - a convolution for each place, each with its own padding: nothing is computed in vain.
-// A picture of one pixel takes the kernel's size as its stride, and so becomes one matrix product.
+// An image of one pixel takes the kernel's size as its stride, and so becomes one matrix product.
 // Over one axis or three likewise, without the second form.
 // Legal for constant weights that are finite, one group, no dilation and static shapes; kernels
 // that the stride does not divide are filled up with zeros. Sums are added in another order.

@@ -4,10 +4,10 @@
 //   nn.conv2d(%x, const[O, I, 3, 3])            %0 = ...winograd_weight_transform(const);
 //                                               ...winograd_without_weight_transform(%x, %0)
 //
-// F(4x4, 3x3): squares of 4x4 results from 36 products for each pair of channels instead of 144.
+// F(4x4, 3x3): tiles of 4x4 results from 36 products for each pair of channels instead of 144.
 // (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.) The transforms cost
 // additions that do not depend on the other side's channels, and the transformed weights are four
-// times as many: so it pays with many channels on both sides and enough squares.
+// times as many: so it pays with many channels on both sides and enough tiles.
 // Legal for constant float32 weights that are finite, stride 1, no dilation, one group, static shapes.
 // Results differ by the rounding of the transforms, about 1e-5 of their size.
 #pragma once

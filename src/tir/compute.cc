@@ -144,7 +144,6 @@ PrimExpr arg_reduce(Combiner arg_min_or_max, PrimExpr extent,
 }
 
 // ---- From tensors to a kernel
-// --------------------------------------------------------------------
 
 namespace {
 
@@ -218,7 +217,7 @@ class Builder {
     if (t->imperative) {
       add_imperative(t);
     } else if (t->bodies.empty()) {
-      internal_error(__FILE__, __LINE__, "placeholder " + t->name + " is no input");
+      internal_error(__FILE__, __LINE__, "placeholder " + t->name + " is not an input");
     } else if (auto* r = as<ReduceNode>(t->bodies[0])) {
       add_reduction(t, *r);
     } else {

@@ -77,7 +77,7 @@ PrimExpr arg_reduce(Combiner arg_min_or_max, PrimExpr extent,
                     const std::function<PrimExpr(const PrimExpr&)>& body);
 
 // The kernel that computes `outputs` from `inputs` (placeholders): a block for each tensor in
-// dependency order, in loops over its axes; tensors that are no parameter become Allocate'd
+// dependency order, in loops over its axes; tensors that are not a parameter become Allocate'd
 // buffers. Blocks of reductions have an init. `attrs` are notes for schedule rules. Deterministic.
 PrimFunc create_prim_func(std::string name, const std::vector<Tensor>& inputs,
                           const std::vector<Tensor>& outputs, std::vector<Var> dims = {},

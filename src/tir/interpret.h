@@ -21,7 +21,7 @@
 namespace relay::tir {
 
 struct InterpretOptions {
-  // float16, bfloat16 and float32 are computed in double, and buffers of them that are no parameter
+  // float16, bfloat16 and float32 are computed in double, and buffers of them that are not a parameter
   // hold doubles; values are rounded when a parameter is written. Otherwise each operation rounds
   // to its dtype.
   bool wide_floats = false;

@@ -531,7 +531,7 @@ namespace {
   throw UserError(Diagnostic(code, {}, std::string("interpretation of a kernel ") + why));
 }
 
-// The extents from their slots; false when the size is no size.
+// The extents from their slots; false when the size is not a size.
 bool measure(Machine& m, Memory& memory) {
   memory.extents.clear();
   memory.pitches.clear();

@@ -79,7 +79,7 @@ struct Machine {
 };
 
 // How floats are held: in wide mode those in slots are doubles, and so are the elements of buffers
-// that are no parameter.
+// that are not a parameter.
 struct Storage {
   bool wide_slots = false;
   bool wide_memory = false;

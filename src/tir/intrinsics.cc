@@ -112,7 +112,7 @@ std::optional<std::string> intrinsic_defect(std::string_view name, DType result,
                                             const std::vector<PrimExpr>& args) {
   const Intrinsic* i = find_intrinsic(name);
   std::string what = "call of " + std::string(name);
-  if (i == nullptr) return what + ", which is no intrinsic";
+  if (i == nullptr) return what + ", which is not an intrinsic";
   if (static_cast<int>(args.size()) != i->arity) {
     return what + " with " + std::to_string(args.size()) + " arguments";
   }

@@ -224,7 +224,7 @@ class Verifier {
   int access(const Buffer& b, const std::vector<PrimExpr>& indices) const {
     check(b != nullptr, "a buffer is missing");
     check(buffers_.contains(b.get()),
-          [&] { return "buffer " + b->name + " is no parameter and not allocated here"; });
+          [&] { return "buffer " + b->name + " is not a parameter and not allocated here"; });
     check(indices.size() == b->shape.size() || indices.size() == 1, [&] {
       return "buffer " + b->name + " of " + std::to_string(b->shape.size()) +
              " dimensions is accessed with " + std::to_string(indices.size()) + " indices";
@@ -288,7 +288,7 @@ class Verifier {
         check(static_cast<const EvaluateNode&>(s).value != nullptr, "the value is missing");
         return expression(static_cast<const EvaluateNode&>(s).value);
       default:
-        fail("a " + std::string(s.info().name) + " is no statement");
+        fail("a " + std::string(s.info().name) + " is not a statement");
     }
   }
 

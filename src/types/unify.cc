@@ -21,7 +21,6 @@ NodeRef Unifier::flexible(const TypeVar& param, const Span& span) {
 }
 
 // ---- What holes stand for
-// ------------------------------------------------------------------------
 
 Type Unifier::shallow(Type t) {
   std::vector<const Node*> path;
@@ -200,7 +199,6 @@ bool Unifier::occurs(const Node* hole, const NodeRef& in) {
 }
 
 // ---- Unification
-// ---------------------------------------------------------------------------------
 
 bool Unifier::unify_dim(const Dim& left, const Dim& right) {
   Dim a = shallow(left), b = shallow(right);

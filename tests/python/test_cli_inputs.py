@@ -138,7 +138,7 @@ def test_an_input_is_given_once(files, tmp_path):
 
 def test_values_are_not_for_the_compiler(files, tmp_path):
     options = ("-o", tmp_path / "a.so", "--input", "y=[1,2]")
-    fails("E0702", "compile", files / "open.relay", *options, mentions=("is no shape",))
+    fails("E0702", "compile", files / "open.relay", *options, mentions=("is not a shape",))
 
 
 def test_damaged_archives(files, tmp_path):

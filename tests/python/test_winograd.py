@@ -1,6 +1,6 @@
 """3x3 convolutions by minimal filtering, compiled, against ONNX Runtime.
 
-The sizes give whole and part squares, groups of squares and all at once, tiles that divide the squares
+The sizes give whole and part tiles, groups of tiles and all at once, register tiles that divide them
 evenly and not, borders on every side, and followers that are fused.
 """
 
@@ -87,7 +87,7 @@ def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
     path = tmp_path / "model.onnx"
     for case, phrase in [
         (Case(56, 56), "threads over groups"),
-        (Case(16, 16, 256, 256), "16 squares"),  # all at once where the caches are small
+        (Case(16, 16, 256, 256), "16 tiles"),  # all at once where the caches are small
     ]:
         onnx.save(case.build(), path)
         text = relay("show", path, "--tir", "--threads", 2).stdout

@@ -215,7 +215,6 @@ def @main(%a: int32, %b: int32) {
 }
 
 // ---- Order and sharing
-// ---------------------------------------------------------------------------
 
 // Each use of `tick` adds a digit to what the reference holds.
 constexpr const char* kTick = R"(
@@ -276,7 +275,6 @@ def @main() {
 }
 
 // ---- Depth
-// ---------------------------------------------------------------------------------------
 
 TEST(Evaluator, a_million_tail_calls_in_constant_space) {
   EvalOptions options;
@@ -351,7 +349,6 @@ TEST(Evaluator, deep_programs) {
 }
 
 // ---- Memory
-// --------------------------------------------------------------------------------------
 
 TEST(Evaluator, operands_are_let_go_after_their_last_use) {
   // Fifty tensors of 40 kB one after the other need room for two, and the kernel's.
@@ -383,7 +380,6 @@ def @main(%c: int32) {
 }
 
 // ---- Failures
-// ------------------------------------------------------------------------------------
 
 TEST(Evaluator, a_named_size_of_one_is_broadcast) {
   const std::string text = R"(

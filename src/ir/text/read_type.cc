@@ -7,7 +7,6 @@ namespace relay::text {
 namespace {
 
 // ---- Dimensions: an operator precedence reader
-// ----------------------------------------------------
 
 // What is written like a call.
 std::optional<DimOpKind> of_two_sizes(std::string_view name) {
@@ -160,7 +159,6 @@ Type tensor(Reader& r) {
 }
 
 // ---- Types
-// ---------------------------------------------------------------------------------------
 
 class TypeReader {
  public:

@@ -37,7 +37,7 @@ struct ComputeContext {
 // Gives one tensor for each output, in order.
 struct ComputeRule {
   std::function<std::vector<tir::Tensor>(const ComputeContext&)> build;
-  // For an operator whose result has sizes that only data decides (`?` in its type): these sizes,
+  // For an operator whose result has data-dependent sizes (`?` in its type): these sizes,
   // computed from the same inputs, as one int64 vector for each output. The context has no output
   // shapes yet; `build` then gets them as numbers or as names. The evaluator interprets this rule
   // and the compiler makes a kernel of it, like any other.
@@ -50,11 +50,11 @@ std::shared_ptr<const ComputeRule> compute_rule(
 std::shared_ptr<const ComputeRule> compute_rule_multi(
     std::function<std::vector<tir::Tensor>(const ComputeContext&)> build);
 
-// For rules with one result whose sizes data decides: `shape` gives a vector of them.
+// For rules with one result of data-dependent sizes: `shape` gives a vector of them.
 std::shared_ptr<const ComputeRule> compute_rule_with_shape(
     std::function<tir::Tensor(const ComputeContext&)> shape,
     std::function<tir::Tensor(const ComputeContext&)> build);
-// Whether data decides the sizes of the operator's result.
+// Whether the sizes of the operator's result are data-dependent.
 bool data_decides_shape(const OpInfo& op);
 
 // Runs the rule of a call: placeholders for its arguments are `inputs` (flattened). Named dimensions,
@@ -78,7 +78,7 @@ class DimScope {
 // Throws UserError E0401 when the operator has no compute rule or a dimension is `?`.
 std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<tir::Tensor>& inputs,
                                       DimScope& dims);
-// Runs the rule for the sizes of a call's result; only for an operator where data decides.
+// Runs the rule for the sizes of a call's result; only for an operator with a data-dependent result.
 std::vector<tir::Tensor> compute_call_shapes(const CallNode& call,
                                              const std::vector<tir::Tensor>& inputs);
 

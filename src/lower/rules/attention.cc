@@ -106,7 +106,7 @@ int64_t round_up(int64_t n, int64_t by) { return (n + by - 1) / by * by; }
 int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
 // Queries that are computed together: all of a head when their scores and weights take no more than
-// half of the second cache, else a number that register tiles divide. Larger blocks gain nothing
+// half of L2, else a number that register tiles divide. Larger blocks gain nothing
 // (from 32 to 192 within 3 % for 128 to 2048 keys on Zen 5), but a small rest apart loses (8 % for
 // 4 blocks of 48 and 5 queries).
 constexpr int64_t kBlock = 48;

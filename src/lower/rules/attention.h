@@ -7,7 +7,7 @@
 //     top of each query; weights = exp(scores - top); total of each query
 //     result = weights x values, divided by the totals      (register tiles)
 //
-// A block is all queries of a head where its scores fit in half of the second cache, else a few
+// A block is all queries of a head where its scores fit in half of L2, else a few
 // dozen, however long the sequence is.
 #pragma once
 

@@ -17,7 +17,7 @@ inline constexpr int64_t kSmallLoop = 8;
 int64_t lanes_of(const tir::Block& b, const TargetInfo& target);
 
 // For each load of the block, in the order of the body: how far apart in memory neighbouring
-// iterations of the loop read, in elements; nullopt where that is no constant.
+// iterations of the loop read, in elements; nullopt where that is not a constant.
 std::vector<std::optional<int64_t>> read_steps(const tir::Schedule& s, const tir::BlockRV& block,
                                                const tir::LoopRV& loop);
 

@@ -1,4 +1,4 @@
-// Schedule rules: which loops a kernel gets, by formula from the target's description.
+// Schedule rules: which loops a kernel gets, computed analytically from the target's description.
 #pragma once
 
 #include <cstdint>

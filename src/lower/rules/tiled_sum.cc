@@ -196,7 +196,7 @@ Tile choose_tile(const Sum& sum, const TargetInfo& target) {
     all = static_cast<double>((before / t.outer) * (rows / t.height)) * over_columns(height);
     all += static_cast<double>(before / t.outer) * over_columns(t.outer * (rows % t.height));
     all += static_cast<double>(rows / t.height) * over_columns(before % t.outer * t.height);
-    // Rows a multiple of 4 KB apart lie in one set of the first cache: more than its eight lines
+    // Rows a multiple of 4 KB apart lie in one set of L1: more than its eight lines
     // drive each other out at every step.
     if (sum.row_stride % 4096 == 0 && height > 8 && !sum.depthwise) all *= 1.3;
     if (least == 0 || all < least * 0.999) {
@@ -431,7 +431,7 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
   for (const Axis& a : axes) kinds *= static_cast<int64_t>(a.cuts.size()) + 1;
   if (kinds > kMaxKinds) return "";
   // One panel of weights serves all rows before the next is read, unless all weights stay in half
-  // of the second cache: then a row is read once. Few rows leave the threads the columns.
+  // of L2: then a row is read once. Few rows leave the threads the columns.
   int64_t weights = sum.depthwise ? 0 : sum.reduction * sum.columns() * 4;
   bool rows_outside = weights <= target.l2_bytes / 2;
   bool few_rows = axes.size() > 2 && axes[0].extent < 14;

@@ -15,7 +15,7 @@ using tir::Schedule;
 
 namespace {
 
-// Sides of a square of results, of elements, and of the products between them.
+// Sides of a tile of results, of elements, and of the products between them.
 constexpr int64_t kTile = 4, kPoints = 6;
 
 // The blocks of the operator by their part, and the block that writes the kernel's output.
@@ -46,11 +46,11 @@ std::optional<Parts> find_parts(const Schedule& s) {
                out};
 }
 
-// The sizes of the product: for each of the 36 points, `squares` rows by `outputs` columns, summed
+// The sizes of the product: for each of the 36 points, `tiles` rows by `outputs` columns, summed
 // over `inputs`.
 struct Sizes {
   int64_t batch, rows, columns, inputs, outputs;
-  int64_t squares() const { return batch * rows * columns; }
+  int64_t tiles() const { return batch * rows * columns; }
   int64_t weight_bytes() const { return kPoints * kPoints * inputs * outputs * 4; }
   // Of the transformed data and the products.
   int64_t bytes_of(int64_t count) const {
@@ -68,14 +68,14 @@ std::optional<Sizes> sizes_of(const Block& product) {
   return Sizes{extents[2], extents[3], extents[4], extents[6], extents[5]};
 }
 
-// Squares that are transformed, multiplied and transformed back together: `rows` lines of
+// Tiles that are transformed, multiplied and transformed back together: `rows` lines of
 // `columns`.
 struct Group {
   int64_t rows;
   int64_t columns;
 };
 
-// Register tiles of the product: `height` lines of squares, or parts of one line.
+// Register tiles of the product: `height` lines of tiles, or parts of one line.
 struct Tile {
   bool whole_lines;
   int64_t height;
@@ -94,9 +94,9 @@ Tile choose_tile(int64_t lines, int64_t columns, const TargetInfo& target) {
   return {whole_lines, height, height * unit};
 }
 
-// nullopt: all squares at once. A group's data stay in the caches while all weights pass by, from
-// the third cache once for each group: with seven rows there is time enough to fetch them. Weights
-// that the third cache does not hold pass once only.
+// nullopt: all tiles at once. A group's data stay in the caches while all weights pass by, from
+// L3 once for each group: with seven rows there is time enough to fetch them. Weights
+// that L3 does not hold pass once only.
 std::optional<Group> choose_group(const Sizes& sizes, const TargetInfo& target) {
   constexpr int64_t kLeastRows = 7;
   if (sizes.weight_bytes() > target.l3_bytes / 2) return std::nullopt;
@@ -108,7 +108,7 @@ std::optional<Group> choose_group(const Sizes& sizes, const TargetInfo& target) 
       Tile tile = choose_tile(rows, columns, target);
       // No tile ends outside its group.
       if (sizes.rows % rows != 0 || tile.rows < kLeastRows || count % tile.rows != 0 ||
-          sizes.squares() / count < target.num_cores || sizes.bytes_of(count) > target.l2_bytes) {
+          sizes.tiles() / count < target.num_cores || sizes.bytes_of(count) > target.l2_bytes) {
         continue;
       }
       if (!best || count < best->rows * best->columns) best = Group{rows, columns};
@@ -141,7 +141,7 @@ class Winograd {
     size_t outer = results(group, stored);
     data(outer);
     std::string tile = product(outer, stored);
-    std::string text = "winograd: " + std::to_string(sizes_.squares()) + " squares, ";
+    std::string text = "winograd: " + std::to_string(sizes_.tiles()) + " tiles, ";
     if (group) {
       text += "groups of " + std::to_string(group->rows * group->columns);
       if (target_.num_cores > 1) text += ", threads over groups";
@@ -160,20 +160,20 @@ class Winograd {
   }
 
   // The output's loops, and everything under the loop over groups. The number of loops around the
-  // squares of a group, 0 without groups.
+  // tiles of a group, 0 without groups.
   size_t results(const std::optional<Group>& group, const BlockRV& stored) {
     std::vector<LoopRV> l = s_.get_loops(parts_.out);
     std::vector<LoopRV> row = s_.split(l[1], {-1, kTile}), column = s_.split(l[2], {-1, kTile});
     std::vector<LoopRV> channel = s_.split(l[3], {-1, lanes_});
-    std::vector<LoopRV> outside{l[0], row[0], column[0]}, squares;
+    std::vector<LoopRV> outside{l[0], row[0], column[0]}, tiles;
     if (group) {
       std::vector<LoopRV> rows = s_.split(row[0], {-1, group->rows});
       std::vector<LoopRV> columns = s_.split(column[0], {-1, group->columns});
       outside = {l[0], rows[0], columns[0]};
-      squares = {rows[1], columns[1]};
+      tiles = {rows[1], columns[1]};
     }
     std::vector<LoopRV> order = outside;
-    order.insert(order.end(), squares.begin(), squares.end());
+    order.insert(order.end(), tiles.begin(), tiles.end());
     order.insert(order.end(), {channel[0], row[1], column[1], channel[1]});
     s_.reorder(order);
     s_.compute_at(parts_.result_rows, channel[0]);
@@ -187,7 +187,7 @@ class Winograd {
         s_.set_scope(rv, tir::Scope::Local);
       }
     }
-    size_t inside = outside.size() + squares.size() + 1;
+    size_t inside = outside.size() + tiles.size() + 1;
     std::vector<LoopRV> lines = loops_inside(s_, parts_.result_rows, inside);
     s_.vectorize(lines.back());
     lines.pop_back();
@@ -204,14 +204,14 @@ class Winograd {
     std::vector<LoopRV> border = loops_inside(s_, parts_.pad, outer);
     s_.vectorize(s_.split(border.back(), {-1, lanes_})[1]);
     std::vector<LoopRV> l = loops_inside(s_, parts_.data, outer);
-    std::vector<LoopRV> points(l.begin(), l.begin() + 2), squares(l.begin() + 2, l.end() - 1);
+    std::vector<LoopRV> points(l.begin(), l.begin() + 2), tiles(l.begin() + 2, l.end() - 1);
     std::vector<LoopRV> channel = s_.split(l.back(), {-1, lanes_});
-    std::vector<LoopRV> order = squares;
+    std::vector<LoopRV> order = tiles;
     order.insert(order.end(), {channel[0], points[0], points[1], channel[1]});
     s_.reorder(order);
     s_.compute_at(parts_.data_rows, channel[0]);
     s_.set_scope(parts_.data_rows, tir::Scope::Register);
-    std::vector<LoopRV> lines = loops_inside(s_, parts_.data_rows, outer + squares.size() + 1);
+    std::vector<LoopRV> lines = loops_inside(s_, parts_.data_rows, outer + tiles.size() + 1);
     s_.reorder({lines[1], lines[0], lines[2]});
     unroll_all(s_, {lines[0], lines[1]});
     s_.vectorize(lines[2]);
@@ -219,11 +219,11 @@ class Winograd {
     s_.vectorize(channel[1]);
     if (outer == 0) {
       share({border[0], border[1]});
-      share(squares);
+      share(tiles);
     }
   }
 
-  // One product after the other, each in register tiles: whole lines of squares, or parts of one.
+  // One product after the other, each in register tiles: whole lines of tiles, or parts of one.
   std::string product(size_t outer, const BlockRV& stored) {
     std::vector<LoopRV> points = loops_inside(s_, stored, outer);
     LoopRV line = loop_of(stored, kLine, outer), column = loop_of(stored, kColumn, outer);

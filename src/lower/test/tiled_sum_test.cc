@@ -51,12 +51,12 @@ Case dense(int64_t m, int64_t n, int64_t k, int64_t panel, bool epilogue) {
   return c;
 }
 
-struct Picture {
+struct Image {
   int64_t height, width, channels, outputs, kernel, stride, pad, dilation = 1;
 };
 
-// A convolution of a [1, h, w, c] picture with a border of zeros; depthwise if outputs is 0.
-Case convolution(const Picture& p) {
+// A convolution of a [1, h, w, c] image with a border of zeros; depthwise if outputs is 0.
+Case convolution(const Image& p) {
   bool depthwise = p.outputs == 0;
   int64_t outputs = depthwise ? p.channels : p.outputs;
   int64_t oh = (p.height + 2 * p.pad - (p.kernel - 1) * p.dilation - 1) / p.stride + 1;
@@ -139,8 +139,8 @@ TEST(tiled_sum, convolutions_and_their_borders) {
 }
 
 TEST(tiled_sum, depthwise_convolutions_read_no_copy) {
-  for (const Picture& p : {Picture{7, 7, 40, 0, 3, 1, 1}, Picture{33, 30, 17, 0, 3, 2, 1},
-                           Picture{16, 57, 16, 0, 3, 1, 1}, Picture{2, 2, 5, 0, 3, 1, 1}}) {
+  for (const Image& p : {Image{7, 7, 40, 0, 3, 1, 1}, Image{33, 30, 17, 0, 3, 2, 1},
+                         Image{16, 57, 16, 0, 3, 1, 1}, Image{2, 2, 5, 0, 3, 1, 1}}) {
     Case c = convolution(p);
     expect_tiled(c);
     EXPECT_EQ(

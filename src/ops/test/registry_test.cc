@@ -67,7 +67,7 @@ TEST(Registry, every_example_type_checks_and_computes) {
         Module mod = infer(row.name, example.args, example.attrs);
         const auto* call = as<CallNode>(as<FunctionNode>(mod->find("main"))->body);
         ASSERT_NE(call, nullptr);
-        // Where data decides the shape, the evaluator runs the rule: tests/python/test_oracles.py.
+        // Where the shape is data-dependent, the evaluator runs the rule: tests/python/test_oracles.py.
         if (data_decides_shape(row)) continue;
         // The rule's tensors have the shapes and dtypes that the relation promised.
         std::vector<tir::Tensor> inputs;

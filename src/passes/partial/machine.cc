@@ -93,7 +93,6 @@ class Machine {
   };
 
   // ---- Values
-  // ------------------------------------------------------------------------------------
 
   Value* make_value(Value::Kind kind, Type type, Span span = {}) {
     Value* v = arena_.value(kind, std::move(type), block_);
@@ -162,7 +161,6 @@ class Machine {
   }
 
   // ---- The residual program
-  // ----------------------------------------------------------------------
 
   Expr bind_in(Block& block, Expr value) {
     const int64_t free = program_.limits.max_bindings;
@@ -213,7 +211,6 @@ class Machine {
   }
 
   // ---- Control
-  // -----------------------------------------------------------------------------------
 
   void go(const Expr& e, Env* env) {
     expr_ = e;
@@ -297,7 +294,6 @@ class Machine {
   }
 
   // ---- Atoms
-  // -------------------------------------------------------------------------------------
 
   void make_atom(Value& v) {
     if (v.atom) return frames_.pop_back();
@@ -390,7 +386,6 @@ class Machine {
   }
 
   // ---- Branches
-  // ----------------------------------------------------------------------------------
 
   void begin_branches(const Expr& e, Value* on) {
     branchings_.push_back({block_, store_.begin(), on, {}, {}});
@@ -445,7 +440,6 @@ class Machine {
   }
 
   // ---- Expressions
-  // -------------------------------------------------------------------------------
 
   void evaluate(Expr e) {
     switch (e->kind()) {
@@ -552,7 +546,6 @@ class Machine {
   }
 
   // ---- Calls
-  // -------------------------------------------------------------------------------------
 
   void evaluate_call(const CallNode& c) {
     std::vector<Value*> args = leaves(c.args, *env_);

@@ -39,7 +39,6 @@ bool is_leaf(const Expr& e) {
 }  // namespace
 
 // ---- Building
-// ------------------------------------------------------------------------------------
 
 DFPattern DFPattern::operator()(std::vector<DFPattern> args) const {
   args.insert(args.begin(), *this);
@@ -136,7 +135,6 @@ std::vector<std::string> DFPattern::root_operators() const {
 }
 
 // ---- Matching
-// ------------------------------------------------------------------------------------
 
 bool DFMatch::matches(const DFPattern& pattern, const Expr& e) {
   bound_.clear();

@@ -10,7 +10,6 @@ namespace relay::simplify {
 namespace {
 
 // ---- Reshapes
-// ------------------------------------------------------------------------------------
 
 // The same elements in the same order as a reshape, which is no copy.
 Expr as_reshape(const Expr& x, const CallNode& root) {
@@ -40,7 +39,6 @@ void add_reshapes(std::vector<Rule>& rules) {
 }
 
 // ---- Transposes
-// ----------------------------------------------------------------------------------
 
 // The axes with negative ones counted from the front; none means all in reverse.
 std::vector<int64_t> axes_of(const CallNode& c) {
@@ -87,7 +85,6 @@ void add_transposes(std::vector<Rule>& rules) {
 }
 
 // ---- Layouts
-// -------------------------------------------------------------------------------------
 
 void add_layouts(std::vector<Rule>& rules) {
   DFPattern x = wildcard(), inner = is_op("layout_transform")(x);
@@ -125,7 +122,6 @@ void add_layouts(std::vector<Rule>& rules) {
 }
 
 // ---- Casts
-// ---------------------------------------------------------------------------------------
 
 // How many bits of an integer a dtype holds exactly, the sign not counted.
 int exact_bits(DType t) {
@@ -190,7 +186,6 @@ void add_casts(std::vector<Rule>& rules) {
 }
 
 // ---- Moves that move nothing
-// ---------------------------------------------------------------------
 
 void add_whole(std::vector<Rule>& rules) {
   DFPattern x = wildcard(), v = wildcard();
@@ -259,7 +254,6 @@ void add_whole(std::vector<Rule>& rules) {
 }
 
 // ---- Broadcasts
-// ----------------------------------------------------------------------------------
 
 void add_broadcasts(std::vector<Rule>& rules) {
   DFPattern x = wildcard(), y = wildcard(), spread = is_op("broadcast_to")(x);
@@ -287,7 +281,6 @@ void add_broadcasts(std::vector<Rule>& rules) {
 }
 
 // ---- Shapes taken from another tensor
-// ------------------------------------------------------------
 
 void add_likes(std::vector<Rule>& rules) {
   DFPattern x = wildcard(), y = wildcard();

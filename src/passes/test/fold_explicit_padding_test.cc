@@ -6,16 +6,16 @@
 namespace relay::pass_test {
 namespace {
 
-const char* const kPicture = "%x: Tensor[(1, 2, 5, 6), float32]";
+const char* const kImage = "%x: Tensor[(1, 2, 5, 6), float32]";
 const char* const kWeight = "%w: Tensor[(3, 2, 3, 3), float32]";
 
 std::string program(const std::string& params, const std::string& body) {
   return "def @main(" + params + ") { " + body + " }";
 }
 std::string conv(const std::string& body) {
-  return program(std::string(kPicture) + ", " + kWeight, body);
+  return program(std::string(kImage) + ", " + kWeight, body);
 }
-std::string pool(const std::string& body) { return program(kPicture, body); }
+std::string pool(const std::string& body) { return program(kImage, body); }
 
 struct Row {
   std::string before;
@@ -83,7 +83,7 @@ TEST(FoldExplicitPadding, keeps_other_borders) {
            pool("nn.max_pool2d(nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), "
                 "pool_size=[3, 3])"),
            // Not known.
-           program(std::string(kPicture) + ", " + kWeight + ", %v: float32",
+           program(std::string(kImage) + ", " + kWeight + ", %v: float32",
                    "nn.conv2d(nn.pad(%x, %v, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), %w)"),
            // Not a constant border.
            conv("nn.conv2d(nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]], "
@@ -99,7 +99,7 @@ TEST(FoldExplicitPadding, keeps_other_borders) {
            pool("nn.avg_pool2d(nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), "
                 "pool_size=[3, 3], padding=[1, 1])"),
            // A transposed convolution's padding cuts.
-           program(std::string(kPicture) + ", %w: Tensor[(2, 3, 3, 3), float32]",
+           program(std::string(kImage) + ", %w: Tensor[(2, 3, 3, 3), float32]",
                    "nn.conv2d_transpose(nn.pad(%x, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]),"
                    " %w, kernel_size=[3, 3])"),
        }) {

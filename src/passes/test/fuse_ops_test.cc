@@ -92,7 +92,7 @@ TEST(FuseOps, what_heavy_kernels_write_is_joined_in_memory) {
   EXPECT_EQ(kernels(on(kXW, "exp(concatenate((%x, %w, sqrt(%x))))")), "sqrt | concatenate exp");
 }
 
-TEST(FuseOps, a_picture_is_read_as_it_lies) {
+TEST(FuseOps, an_image_is_read_as_it_lies) {
   auto conv = [](int channels) {
     std::string c = std::to_string(channels);
     return on(

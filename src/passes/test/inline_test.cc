@@ -77,7 +77,6 @@ TEST(Inline, leaves_what_it_must) {
 }
 
 // ---- Purity
-// --------------------------------------------------------------------------------------
 
 Effects effects_of_main(const std::string& text) {
   Module mod = pass_test::parse(text);

@@ -63,7 +63,7 @@ TEST(FoldScaleAxis, through_a_bias) {
 }
 
 TEST(FoldScaleAxis, not_where_it_must_not) {
-  // No constant weight; a scale along another axis; a scale that is no constant; a second user.
+  // No constant weight; a scale along another axis; a scale that is not a constant; a second user.
   expect_unchanged(kFoldScaleAxis,
                    dense("multiply(nn.dense(%x, %p), full(2f, shape=[8], dtype=\"float32\"))"),
                    folding_context());
@@ -152,7 +152,7 @@ TEST(AlterOpLayout, a_constant_matrix_is_packed) {
   EXPECT_EQ(altered(dense("nn.dense(%x, " + kWeight + ")")), "ones NC>NC32n nn.contrib_dense_pack");
 }
 
-// A picture that is flattened in the other layout, times a weight that is the same for both.
+// An image that is flattened in the other layout, times a weight that is the same for both.
 std::string flattened(const std::string& weight) {
   return "def @main(%x: Tensor[(2, 3, 5, 4), float32]) {\n"
          "  %0 = layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\");\n"
@@ -246,7 +246,7 @@ TEST(AlterOpLayout, groups_fill_panels) {
   }
 }
 
-TEST(AlterOpLayout, columns_that_are_part_of_a_picture_stay_in_order) {
+TEST(AlterOpLayout, columns_that_are_part_of_an_image_stay_in_order) {
   EXPECT_EQ(altered("def @main(%x: Tensor[(2, 3, 5, 4), float32]) {\n"
                     "  %0 = layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\");\n"
                     "  nn.dense(reshape(%0, newshape=[2, 4, 15]), "

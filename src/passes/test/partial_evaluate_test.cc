@@ -173,7 +173,6 @@ TEST(PartialEvaluate, a_reference_whose_uses_are_seen_is_no_more) {
 }
 
 // ---- Models over known data
-// --------------------------------------------------------------------------
 
 TEST(PartialEvaluate, an_rnn_over_a_known_list_is_dataflow) {
   Module out = same_value(std::string(kList) + R"(
@@ -303,7 +302,6 @@ def @main(%x: float32) {
 }
 
 // ---- References
-// --------------------------------------------------------------------------------------
 
 TEST(PartialEvaluate, a_reference_written_in_a_branch_of_a_run) {
   Module out = same_value(
@@ -456,7 +454,6 @@ def @main(%x: float32) {
 }
 
 // ---- What ends
-// ---------------------------------------------------------------------------------------
 
 TEST(PartialEvaluate, recursion_on_data_of_a_run_stays) {
   unchanged(std::string(kList) +
@@ -589,7 +586,6 @@ def @main(%n: float32) { @dot(@zip(Cons(1f, Cons(2f, Cons(%n, Nil))), @make(%n))
 }
 
 // ---- What stays
-// ---------------------------------------------------------------------------------------
 
 TEST(PartialEvaluate, programs_with_nothing_to_decide) {
   unchanged("def @main(%x: float32) { let %f = exp(%x); add(%f, %f) }");

@@ -14,7 +14,7 @@ using Ints = std::vector<int64_t>;
 
 struct Case {
   Ints data;
-  Ints weight;  // I, O, then the axes of the picture
+  Ints weight;  // I, O, then the axes of the image
   std::string attrs;
 };
 
@@ -138,7 +138,7 @@ TEST(sub_pixel_convolution, takes_the_form_with_the_least_work) {
 }
 
 TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
-  // Weights that are no constant.
+  // Weights that are not a constant.
   expect_unchanged(
       kSubPixelConvolution,
       "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 2, 2), float32]) {\n"

@@ -69,7 +69,7 @@ TEST(winograd_convolution, leaves_what_it_cannot_do_or_does_not_pay) {
            Case{{1, 14, 14, 16}, {64, 16, 3, 3}, "padding=[1, 1]"},                   // channels
            Case{{1, 14, 14, 64}, {16, 64, 3, 3}, "padding=[1, 1]"},                   // channels
            Case{{1, 14, 14, 72}, {64, 72, 3, 3}, "padding=[1, 1]"},                   // no vectors
-           Case{{1, 12, 12, 64}, {64, 64, 3, 3}, "padding=[1, 1]"},                   // squares
+           Case{{1, 12, 12, 64}, {64, 64, 3, 3}, "padding=[1, 1]"},                   // tiles
            Case{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1], strides=[2, 2]"},   //
            Case{{1, 28, 28, 64}, {64, 64, 3, 3}, "padding=[1, 1], dilation=[2, 2]"},  //
            Case{{1, 28, 28, 128}, {128, 64, 3, 3}, "padding=[1, 1], groups=2"},       //
@@ -79,10 +79,10 @@ TEST(winograd_convolution, leaves_what_it_cannot_do_or_does_not_pay) {
     Module mod = program(c);
     EXPECT_TRUE(apply(kWinogradConvolution, mod, context()) == mod) << c.attrs;
   }
-  // A weight that is infinite: differences of it would be NaN in a whole square.
+  // A weight that is infinite: differences of it would be NaN in a whole tile.
   Module infinite = program({}, INFINITY);
   EXPECT_TRUE(apply(kWinogradConvolution, infinite, context()) == infinite);
-  // Weights that are no constant, sizes that are not known.
+  // Weights that are not a constant, sizes that are not known.
   expect_unchanged(
       kWinogradConvolution,
       "def @main(%x: Tensor[(1, 28, 28, 64), float32], %w: Tensor[(64, 64, 3, 3), float32]) {\n"

@@ -41,7 +41,7 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
     {Opcode::load_int, "load_int", new_int_reg, wide, wide, L::none, C::none, S::none, F::next,
      "{dst} = {a}", "the number whose low word is a and whose high word is b"},
     {Opcode::load_scalar, "load_scalar", new_int_reg, scalar_dtype, none, L::operands, C::none, S::none, F::next,
-     "{dst} = {op} {a} {list}", "the one element, of dtype a, of an operand that is no register"},
+     "{dst} = {op} {a} {list}", "the one element, of dtype a, of an operand that is not a register"},
     {Opcode::box, "box", new_reg, int_reg, scalar_dtype, L::none, C::none, S::none, F::next,
      "{dst} = {op} {a} {b}", "the scalar a, of dtype b, as a value"},
     {Opcode::unbox, "unbox", new_int_reg, last_reg, scalar_dtype, L::none, C::none, S::none, F::next,

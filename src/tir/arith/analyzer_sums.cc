@@ -9,7 +9,7 @@ namespace relay::tir {
 
 namespace {
 
-// More terms than this are not collected: a sum of that many parts is no index.
+// More terms than this are not collected: a sum of that many parts is not an index.
 constexpr size_t kMaxTerms = 48;
 
 }  // namespace

@@ -277,7 +277,8 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit::Update update = edit.update_of(*b);
   const StoreNode* s = update.store;
   const StoreNode* init = as<StoreNode>(b->init);
-  if (init == nullptr) edit.fail("the initialisation of block " + b->name + " is no single store");
+  if (init == nullptr)
+    edit.fail("the initialisation of block " + b->name + " is not a single store");
   if (!ScheduleEdit::bound_to(*at, *b, IterKind::Reduce) || !edit.tree.contains(at, b)) {
     edit.fail("loop " + at->var->name + " is not a reduction loop of block " + b->name);
   }

@@ -77,7 +77,6 @@ void Schedule::record(std::string step, const std::vector<std::string>& args,
 }
 
 // ---- Looking around
-// ------------------------------------------------------------------------------
 
 bool Schedule::has_block(std::string_view name) const {
   return LoopTree(func_->body).find_block(name) != nullptr;
@@ -136,7 +135,6 @@ void Schedule::annotate_func(const std::string& key, const std::string& value) {
 }
 
 // ---- Shared by the steps
-// -------------------------------------------------------------------------
 
 ScheduleEdit::ScheduleEdit(const Schedule& s, std::string step)
     : schedule(s), tree(s.func()->body), step_(std::move(step)) {}

@@ -86,7 +86,8 @@ TEST(Verify, buffers) {
   Buffer mid = buffer("mid", f32, {index(4)});
   Stmt use = p.over_i(store(mid, {p.i}, p.one));
   verify(p.kernel(allocate(mid, use)));
-  expect_defect(p.kernel(use), "buffer mid is no parameter and not allocated here", "mid[i] = 1f");
+  expect_defect(p.kernel(use), "buffer mid is not a parameter and not allocated here",
+                "mid[i] = 1f");
   expect_defect(p.kernel(seq({allocate(mid, use), use})), "not allocated here");
   expect_defect(p.kernel(allocate(mid, allocate(mid, use))), "inside its own scope");
   expect_defect(p.kernel(store(p.in, {index(0), index(0)}, p.one)), "input in is stored to");
@@ -117,7 +118,7 @@ TEST(Verify, dtypes) {
                   n.dtype = f32;
                   n.name = "frobnicate";
                 })),
-                "frobnicate, which is no intrinsic");
+                "frobnicate, which is not an intrinsic");
   expect_defect(stored(make<SelectNode>([&](SelectNode& n) {
                   n.dtype = f32;
                   n.cond = p.one;
