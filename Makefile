@@ -1,10 +1,10 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test pytest asan bench fuzz lint tidy format clean
+.PHONY: help setup build demo test pytest asan bench test-long lint tidy format clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 setup:  ## system packages and the virtual environment .venv
 	@tools/setup.sh
@@ -14,6 +14,7 @@ build: setup  ## build the command and the Python package, and install both into
 
 demo: build  ## compile a real ONNX model and run it on the files of this repository
 	@.venv/bin/python examples/demo.py
+	@.venv/bin/python tools/build_seconds.py
 
 test: setup  ## every check that a change must pass
 	@tools/test.sh
@@ -27,10 +28,8 @@ asan: setup  ## the C++ tests under the address and undefined-behaviour sanitize
 bench: build  ## the benchmark models: Relay and the installed peers side by side
 	@.venv/bin/python benchmarks/compare.py
 
-fuzz: build  ## the slow tests, the property tests on RELAY_EXAMPLES new examples, random programs until one fails
-	@RELAY_EXAMPLES=$${RELAY_EXAMPLES:-100} .venv/bin/python -m pytest -m 'slow or not slow'
-	@ninja -C build/release fuzz
-	@build/release/src/fuzz/relay_fuzz --count 0 --seed $${RELAY_SEED:-$$(date +%s)}
+test-long: setup  ## the slow tests: today's part of them, or PART="..."; PART=all; PART=--list
+	@tools/test_long.sh $(PART)
 
 lint: setup  ## layers, formatting, ruff
 	@tools/lint.sh

@@ -12,12 +12,14 @@ results=build/results
 mkdir -p "$results"
 rm -rf "${results:?}"/*
 
-# Runs one step: its output goes to the terminal, then its name and seconds.
+# Runs one step: its output goes to the terminal, then its name and seconds, which the table at the end repeats.
+times=()
 step() {
   local name=$1 start=$SECONDS
   shift
   echo "== $name"
   "$@"
+  times+=("$(printf '%-18s %5d s' "$name" $((SECONDS - start)))")
   echo "== $name: $((SECONDS - start)) s"
 }
 
@@ -50,4 +52,6 @@ step "sanitizer tests" asan_tests
 if [[ "${1:-}" != asan ]]; then
   step "Python tests" python_tests
 fi
+printf '%s\n' "" "${times[@]}" "$(printf '%-18s %5d s' "together" $SECONDS)"
+.venv/bin/python tools/build_seconds.py
 .venv/bin/python tools/count_results.py "$results"

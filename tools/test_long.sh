@@ -1,0 +1,63 @@
+#!/bin/bash
+# The slow tests. One part a day, by the date, so that every part has its turn within a week; what is random begins
+# where the date says, so that a failure can be repeated on the same day's seed, which is printed.
+#
+#   tools/test_long.sh          today's part
+#   tools/test_long.sh PART...  these; `all` for all of them
+#   tools/test_long.sh --list   their names, today's marked
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=.venv/bin/python
+build=build/release
+seed=${RELAY_SEED:-$(date -u +%Y%m%d)}
+
+part_python() {  # models at full size, whole grids of indices, ten thousand sequences of calls
+  $python -m pytest -m slow
+}
+part_properties() {  # every operator on 100 new shapes
+  RELAY_EXAMPLES=100 $python -m pytest -q tests/python/test_property_*.py
+}
+part_graphs() {  # 2,000 new random ONNX graphs
+  RELAY_EXAMPLES=2000 $python -m pytest -q tests/python/test_random_graphs.py
+}
+part_programs() {  # 20,000 random programs, run in every way there is
+  $build/src/fuzz/relay_fuzz --count 20000 --seed "$seed"
+}
+part_faults() {  # every planted fault, in as many random programs as it takes to find it
+  RELAY_FAULTS=all $build/src/fuzz/fuzz_test --gtest_filter='Faults.*'
+}
+part_command_lines() {  # 10,000 random command lines
+  $build/src/fuzz/relay_fuzz --command-lines --count 10000 --seed "$seed"
+}
+part_files() {  # text, models and artifacts from libFuzzer, which needs Clang
+  tools/fuzzers.sh 600
+}
+
+parts=(python properties graphs programs faults command_lines files)
+today=${parts[$(($(date -u +%s) / 86400 % ${#parts[@]}))]}
+
+if [[ "${1:-}" == --list ]]; then
+  for part in "${parts[@]}"; do
+    [[ $part == "$today" ]] && mark='*' || mark=' '
+    printf '%s %-14s %s\n' "$mark" "$part" "$(sed -n "s/^part_$part() {  # //p" "$0")"
+  done
+  exit 0
+fi
+
+chosen=("${@:-$today}")
+if [[ "${chosen[*]}" == all ]]; then chosen=("${parts[@]}"); fi
+for part in "${chosen[@]}"; do
+  if ! declare -F "part_$part" >/dev/null; then
+    echo "test_long: there is no part '$part'; there are: ${parts[*]}" >&2
+    exit 2
+  fi
+done
+
+tools/build.sh --tests
+for part in "${chosen[@]}"; do
+  start=$SECONDS
+  echo "== $part (seed $seed)"
+  "part_$part"
+  echo "== $part: $((SECONDS - start)) s"
+done
