@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .PHONY: help setup build demo test pytest asan bench test-long lint tidy format clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup:  ## system packages and the virtual environment .venv
 	@tools/setup.sh

@@ -1,7 +1,8 @@
 """How many seconds the compiler took for each build in build/, and for a thousand lines of C++.
 
-Read from ninja's logs: the time from the start to the end of each compilation, the last one of each object. What a
-compile cache had is nearly free, so only a build without one says what the sources cost.
+Read from ninja's logs: the time from the start to the end of each compilation, the last one of
+each object. What a compile cache had is nearly free, so only a build without one says what the
+sources cost.
 """
 
 from __future__ import annotations

@@ -15,15 +15,16 @@ from pathlib import Path
 
 ENDINGS = (".h", ".cc", ".c", ".py", ".md", ".relay", ".rly", ".toml", ".sh", ".txt")
 THINGS = (
-    "argument array base64 block call closure constant digit directory dtype element.type file folder function identifier "
-    "image index input integer intrinsic leaf letter list loop multiple name number object operator parameter pass "
-    "power.of.two reference register scalar shape single.store size statement tensor text tuple type variable vector"
-).split()
+    r"argument|array|base64|block|call|closure|constant|digit|directory|dtype|element.type|file"
+    r"|folder|function|identifier|image|index|input|integer|intrinsic|leaf|letter|list|loop"
+    r"|multiple|name|number|object|operator|parameter|pass|power.of.two|reference|register"
+    r"|scalar|shape|single.store|size|statement|tensor|text|tuple|type|variable|vector"
+)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`found` is written where the field writes `standard`; only files whose path matches `where` are looked at."""
+    """The field writes `standard` for what matches `found`; `where` is a pattern of paths."""
 
     found: str
     standard: str
@@ -47,7 +48,7 @@ RULES = [
     Rule(r"\bby formula\b", "analytic", "loops by formula", "the formula"),
     Rule(r"\bsquares?\b", "tile", "a square of results", "squared", where=r"winograd"),
     Rule(
-        rf"(?<!there )\b(is|are) no ({'|'.join(THINGS)})\b(?! left| more| memory)",
+        rf"(?<!there )\b(is|are) no ({THINGS})\b(?! left| more| memory)",
         "is not a ...",
         "this is no number",
         "there is no number",
