@@ -21,6 +21,13 @@ bool has_open_params(const FuncTypeNode& f, const TypeParams& solved) {
   return open;
 }
 
+bool has_unknown_size(const Type& type) {
+  bool found = false;
+  post_order(
+      type, [&](const Node& n) { found |= isa<DimAnyNode>(&n); }, family::type | family::dim);
+  return found;
+}
+
 // The result of calling a value of function type.
 Type deduce_call(const CallNode& c, const Type& callee_type) {
   auto* f = as<FuncTypeNode>(callee_type);
@@ -35,24 +42,33 @@ Type deduce_call(const CallNode& c, const Type& callee_type) {
             .expected(std::to_string(f->arg_types.size()) + " for " + to_string(callee_type))
             .found(std::to_string(c.args.size())));
   }
-  TypeParams values;
-  if (!f->type_params.empty() && c.type_args.size() == f->type_params.size()) {
+  FuncType wanted(f);
+  bool told = !f->type_params.empty() && c.type_args.size() == f->type_params.size();
+  if (told) {
+    TypeParams values;
     for (size_t i = 0; i < c.type_args.size(); ++i) {
       values[f->type_params[i].get()] = c.type_args[i];
     }
-    return with_type_params(f->ret_type, values);
+    std::vector<Type> args;
+    for (const Type& a : f->arg_types) args.push_back(with_type_params(a, values));
+    wanted = func_type(std::move(args), with_type_params(f->ret_type, values));
   }
   std::vector<Type> given;
   given.reserve(c.args.size());
   for (const Expr& a : c.args) given.push_back(a->type);
   size_t misfit = 0;
-  auto solved = solve_type_params(*f, given, &misfit);
+  auto solved = solve_type_params(*wanted, given, &misfit);
   if (!solved) {
     throw UserError(Diagnostic(codes::type_mismatch, c.span,
                                "argument " + std::to_string(misfit + 1) + " of a call does not fit")
-                        .expected(to_string(f->arg_types[misfit]))
-                        .found(to_string(given[misfit])));
+                        .expected(to_string(wanted->arg_types[misfit]))
+                        .found(to_string(given[misfit]))
+                        .help(has_unknown_size(given[misfit])
+                                  ? "`?` is a size that only data decides, another one at each "
+                                    "place: take it as `?`, or by a name that stands nowhere else"
+                                  : ""));
   }
+  if (told) return wanted->ret_type;
   // What only the result says, a type argument or inference tells.
   return has_open_params(*f, *solved) ? nullptr : with_type_params(f->ret_type, *solved);
 }

@@ -125,6 +125,7 @@ class Inference {
   Expr value_of(const Expr& child, const ValueUse& use);
   bool says_enough(const Type& declared, const Type& found, const Span& span,
                    const std::string& what);
+  void check_parts(const ExprNode& e);
   NodeRef with_declared_result(const FunctionNode& original, const FunctionNode& typed);
 
   Module mod_;

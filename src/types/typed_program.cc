@@ -136,6 +136,19 @@ NodeRef Inference::with_declared_result(const FunctionNode& original, const Func
   return out;
 }
 
+// Unification takes `?` for any size; what functions are given, and what is written, must fit all
+// the same.
+void Inference::check_parts(const ExprNode& e) {
+  auto* c = as<CallNode>(&e);
+  if (c == nullptr ? e.kind() != ExprKind::RefWrite : isa<OpNode>(c->op)) return;
+  if (diags_.has_errors()) return;
+  try {
+    deduce_type(e);
+  } catch (const UserError& error) {
+    for (const Diagnostic& d : error.diagnostics()) diags_.add(d);
+  }
+}
+
 class Inference::Typed : public Rewriter {
  public:
   explicit Typed(Inference& inference) : Rewriter(kPrograms), inference_(inference) {}
@@ -161,6 +174,7 @@ class Inference::Typed : public Rewriter {
     }
     if (same && (args == inference_.type_args_.end() ||
                  static_cast<const CallNode&>(now).type_args.size() == args->second.size())) {
+      inference_.check_parts(now);
       auto* f = as<FunctionNode>(rebuilt);
       return f == nullptr ? rebuilt
                           : inference_.with_declared_result(*as<FunctionNode>(original), *f);
@@ -178,6 +192,7 @@ class Inference::Typed : public Rewriter {
       out.clear();
       for (const Type& a : args->second) out.push_back(inference_.unifier_.resolve(a));
     }
+    inference_.check_parts(*static_cast<const ExprNode*>(copy));
     return owner;
   }
 
