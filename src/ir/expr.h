@@ -152,12 +152,6 @@ inline constexpr const char* kFusionReason = "fusion_reason";
 // identifiers: pairs of a parameter's name and the model's.
 inline constexpr const char* kOutputNames = "output_names";
 inline constexpr const char* kInputNames = "input_names";
-// For a kernel some of whose tensors lie in larger ones: the shape of that larger tensor, or none,
-// for each parameter and then each result, tuples flattened.
-inline constexpr const char* kWithin = "Within";
-// A kernel that is called only where all sizes that its operators broadcast to each other are equal,
-// except for those known to be 1.
-inline constexpr const char* kEqualSizes = "EqualSizes";
 }  // namespace attr
 
 struct CallNode : ExprNode {

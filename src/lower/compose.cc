@@ -83,24 +83,6 @@ std::vector<size_t> read_in_place(const FunctionNode& f) {
   return out;
 }
 
-// The kernel with parameters that lie in larger tensors, as attr::kWithin has it.
-tir::PrimFunc place(const tir::PrimFunc& f, const ValueList& within) {
-  RELAY_CHECK(within.size() == f->params.size(), f->name);
-  std::unordered_map<const Node*, NodeRef> moved;
-  for (size_t i = 0; i < within.size(); ++i) {
-    const tir::Buffer& b = f->params[i];
-    const ValueList& shape = *within[i].get_if<ValueList>();
-    if (shape.empty()) continue;
-    moved[b.get()] = make<tir::BufferNode>([&](tir::BufferNode& n) {
-      n.name = b->name;
-      n.dtype = b->dtype;
-      n.shape = b->shape;
-      for (const Value& d : shape) n.within.push_back(tir::index(*d.get_if<int64_t>()));
-    });
-  }
-  return tir::PrimFunc::unchecked(substitute(f, moved));
-}
-
 }  // namespace
 
 std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive) {
@@ -128,7 +110,7 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
     double b = bytes_of(types);
     bytes = b < 0 || bytes < 0 ? -1 : bytes + b;
   };
-  if (primitive.attrs.contains(attr::kEqualSizes)) {
+  if (what == KernelOf::equal_sizes) {
     for (const DimAssumption& a : broadcasts_of(primitive)) dims.make_equal(a.a, a.b);
   }
   for (const Var& p : primitive.params) {
@@ -224,14 +206,43 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   }
   std::map<std::string, std::string> notes;
   if (primitive.attrs.contains(attr::kBackward)) notes["order"] = "backward";
-  if (what == KernelOf::result) out.in_place = read_in_place(primitive);
+  if (what != KernelOf::sizes) out.in_place = read_in_place(primitive);
   for (size_t i : out.in_place)
     notes["in_place"] += (notes["in_place"].empty() ? "" : ",") + inputs[i]->name;
   out.func = tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes));
-  if (auto within = primitive.attrs.find(attr::kWithin); within != primitive.attrs.end()) {
-    out.func = place(out.func, *within->second.get_if<ValueList>());
-  }
   return out;
+}
+
+ComposedKernel in_larger_tensors(ComposedKernel kernel,
+                                 const std::vector<std::vector<int64_t>>& within) {
+  const tir::PrimFunc& f = kernel.func;
+  RELAY_CHECK(within.size() == f->params.size(), f->name);
+  std::unordered_map<const Node*, NodeRef> moved;
+  for (size_t i = 0; i < within.size(); ++i) {
+    const tir::Buffer& b = f->params[i];
+    if (within[i].empty()) continue;
+    moved[b.get()] = make<tir::BufferNode>([&](tir::BufferNode& n) {
+      n.name = b->name;
+      n.dtype = b->dtype;
+      n.shape = b->shape;
+      for (int64_t d : within[i]) n.within.push_back(tir::index(d));
+    });
+  }
+  if (!moved.empty()) kernel.func = tir::PrimFunc::unchecked(substitute(f, moved));
+  return kernel;
+}
+
+ComposedKernel renamed(ComposedKernel kernel, const std::string& name) {
+  if (kernel.func->name == name) return kernel;
+  kernel.func = make<tir::PrimFuncNode>([&](tir::PrimFuncNode& n) {
+    n.name = name;
+    n.params = kernel.func->params;
+    n.num_inputs = kernel.func->num_inputs;
+    n.dims = kernel.func->dims;
+    n.body = kernel.func->body;
+    n.attrs = kernel.func->attrs;
+  });
+  return kernel;
 }
 
 std::string kernel_name(const FunctionNode& primitive) {

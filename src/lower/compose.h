@@ -24,9 +24,16 @@ struct ComposedKernel {
   std::vector<size_t> in_place;
 };
 
-// What a kernel computes: the function's result, or the sizes of that result, for a function that
-// is one call of an operator where data decides them (an int64 vector for each tensor).
-enum class KernelOf { result, sizes };
+// What a kernel computes.
+enum class KernelOf {
+  result,
+  // The result, where all sizes that the operators broadcast to each other are equal, except for
+  // those known to be 1.
+  equal_sizes,
+  // The sizes of the result (an int64 vector for each tensor), for a function that is one call of
+  // an operator whose sizes are data-dependent.
+  sizes,
+};
 
 // One buffer for each tensor of each parameter (tuples flattened), then one for each tensor of the
 // result. A result that is a parameter, or the same as another result, is a copy. The body must be
@@ -35,8 +42,15 @@ enum class KernelOf { result, sizes };
 ComposedKernel compose(const FunctionNode& primitive, const std::string& name,
                        KernelOf what = KernelOf::result);
 
-// The sizes of which a run of the function must find that they are equal or that one of them is 1. A
-// kernel that does not ask which is made when the function has attr::kEqualSizes.
+// The kernel for buffers of which some lie in larger tensors: for each of func->params the shape of
+// that tensor, or none. Returns the kernel itself when there is none at all.
+ComposedKernel in_larger_tensors(ComposedKernel kernel,
+                                 const std::vector<std::vector<int64_t>>& within);
+
+// The kernel under another name.
+ComposedKernel renamed(ComposedKernel kernel, const std::string& name);
+
+// The sizes of which a run of the function must find that they are equal or that one of them is 1.
 std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive);
 
 // A readable kernel name from the operators, "fused_nn_conv2d_add_nn_relu", at most 60 characters;

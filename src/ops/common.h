@@ -57,7 +57,7 @@ std::string shape_text(const std::vector<Dim>& shape);
 
 // The index along an axis of `size` that belongs to index `i` along that of the result: 0 for a size
 // of one. Where only a run can tell whether the size is one, that is decided for each element, so
-// kernels are also made for the case that it is not (attr::kEqualSizes).
+// kernels are also made for the case that it is not (KernelOf::equal_sizes).
 PrimExpr broadcast_index(const PrimExpr& i, const PrimExpr& size, const PrimExpr& result);
 // The element of `t` that broadcasts to index `i` of a result of that shape, of higher or equal rank.
 PrimExpr broadcast_read(const TirTensor& t, const Indices& i, const std::vector<PrimExpr>& result);

@@ -67,6 +67,13 @@ std::string parameter_name(const FunctionNode& f, const VarNode& param) {
   return param.name_hint;
 }
 
-Bytecode compile_to_bytecode(const Module& mod) { return vm::ProgramBuilder(mod).run(); }
+Bytecode compile_to_bytecode(const Module& mod, LoweredProgram& lowered) {
+  return vm::ProgramBuilder(mod, lowered).run();
+}
+
+Bytecode compile_to_bytecode(const Module& mod) {
+  LoweredProgram lowered(mod);
+  return compile_to_bytecode(mod, lowered);
+}
 
 }  // namespace relay

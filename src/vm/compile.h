@@ -9,24 +9,15 @@
 #include <vector>
 
 #include "ir/module.h"
-#include "lower/compose.h"
+#include "lower/lower_program.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay {
 
-// A call of a kernel: the model's nodes that it computes, and why it ends where it does (see
-// attr::kFusionReason).
-struct KernelSite {
-  std::string origin;
-  std::string ends;
-};
-
-// A kernel of the program: the primitive function and its composed body. Primitive functions that
-// compute the same are one kernel, called at several sites.
+// A kernel that the program calls: the primitive function and its composed body.
 struct ProgramKernel {
   std::string name;  // unique, a C identifier
   Function primitive;
-  KernelOf what;
   ComposedKernel composed;
   std::vector<KernelSite> sites;
 };
@@ -48,8 +39,10 @@ struct Bytecode {
 
 // `mod` is checked and in A-normal form, all operator calls inside primitive functions. Throws
 // UserError E0401, with the place, for what the machine cannot do yet (operators as values, sizes
-// that only data decides). Functions take and give tensors
+// that are data-dependent). Functions take and give tensors
 // by the names in their attributes attr::kInputNames and attr::kOutputNames.
+// `lowered` are the kernels of the same module.
+Bytecode compile_to_bytecode(const Module& mod, LoweredProgram& lowered);
 Bytecode compile_to_bytecode(const Module& mod);
 
 // A tensor type as the run time knows it.

@@ -17,15 +17,6 @@ bool is_static_tensor(const Type& t) {
   return tensor != nullptr && tensor->const_shape().has_value();
 }
 
-const FunctionNode* primitive_of(const CallNode& c) {
-  auto* f = as<FunctionNode>(c.op);
-  return f != nullptr && f->is_primitive() ? f : nullptr;
-}
-
-bool is_view(const FunctionNode& f) {
-  return f.params.size() == 1 && behind_views(f.body.get()) == f.params[0].get();
-}
-
 Memory memory_of(const FunctionNode& f) {
   auto* c = as<CallNode>(f.body);
   auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);

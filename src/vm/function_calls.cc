@@ -22,13 +22,18 @@ bool FunctionCompiler::emit_tail_call(const LetNode& l) {
 
 FunctionCompiler::Place FunctionCompiler::emit_call(const LetNode& l, const CallNode& c) {
   if (auto* f = primitive_of(c)) {
-    if (auto code = ScalarCode::of(*f)) {
+    const LoweredCall& lowered = program_.lowered().call(*f);
+    auto code = lowered.kernel < 0
+                    ? std::nullopt
+                    : ScalarCode::of(*f, program_.lowered().kernel(lowered.kernel).composed);
+    if (code) {
       std::vector<int32_t> inputs;
       for (const Expr& a : c.args) inputs.push_back(scalar(a));
       return Place{Place::kScalar, code->emit(b_, inputs), {}};
     }
     std::vector<const Node*> dims = bind_argument_dims(c, *f);
-    Place result = emit_kernel(l, c, has_open_size(*f) ? name_sizes(c, *f) : Function(f));
+    read_sizes(c, *f);
+    Place result = emit_kernel(l, c, lowered);
     // The registers are set on this way through the program only.
     for (const Node* d : dims) dim_regs_.erase(d);
     return result;
@@ -97,10 +102,11 @@ FunctionCompiler::Place FunctionCompiler::emit_view(const LetNode& l, const Call
 }
 
 FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const CallNode& c,
-                                                      const Function& f) {
+                                                      const LoweredCall& lowered) {
+  const Function& f = lowered.primitive;
   std::optional<int32_t> all_equal = emit_assumptions(*f.get());
   if (is_view(*f.get())) return emit_view(l, c, *f.get());
-  if (has_open_size(f->body->type)) return emit_sized_by_data(c, f);
+  if (has_open_size(f->body->type)) return emit_sized_by_data(c, lowered);
   if (joined_.contains(l.var.get())) return emit_join(l, c);
   if (auto parts = emit_cut(l, c, *f.get())) return *parts;
   std::vector<Operand> operands;
@@ -115,16 +121,12 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
                  : homes_.contains(l.var.get()) ? buffer_for(l.var)
                                                 : fresh(f->body->type, as_object, c.span);
   operands_of(result, f->body->type, operands);
-  Function general = placed(f, operands);
-  int32_t kernel = program_.kernel(general);
+  std::vector<std::vector<int64_t>> around = within(operands);
+  int32_t kernel = program_.kernel(lowered.kernel, lowered.site, around);
   std::vector<size_t> in_place =
       program_.out.kernels[static_cast<size_t>(kernel)].composed.in_place;
   if (all_equal) {
-    Dict attrs = general->attrs;
-    attrs[attr::kEqualSizes] = Value(int64_t{1});
-    int32_t plain =
-        program_.kernel(function(general->params, general->body, general->ret_type,
-                                 general->type_params, std::move(attrs), general->span));
+    int32_t plain = program_.kernel(lowered.equal_sizes, lowered.site, around);
     FunctionBuilder::Label differ = b_.label(), end = b_.label();
     b_.if_zero(*all_equal, differ);
     invoke(plain, operands, c.span);

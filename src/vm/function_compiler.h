@@ -34,17 +34,6 @@ using runtime::TensorSpec;
 
 bool is_static_tensor(const Type& t);
 
-// The primitive function that is called, or null.
-const FunctionNode* primitive_of(const CallNode& c);
-
-// Whether a tensor of the type has a size that only a run tells; for a function, of its parameters
-// or result.
-bool has_open_size(const Type& t);
-bool has_open_size(const FunctionNode& f);
-
-// A primitive function that only renames the shape of its first parameter.
-bool is_view(const FunctionNode& f);
-
 // How the result's memory lies to that of the arguments, for a primitive function of one operator
 // (and names for its argument's shape) and static types.
 Memory memory_of(const FunctionNode& f);
@@ -158,8 +147,8 @@ class FunctionCompiler {
   Place piece(int64_t whole, const std::vector<int64_t>& around, const Type& part,
               const Position& at);
   void copy(const Place& to, const Place& from, const Type& type);
-  // The kernel for operands some of which may be pieces with gaps.
-  Function placed(const Function& f, const std::vector<Operand>& operands) const;
+  // The shapes around those operands that are pieces with gaps; empty when none is.
+  std::vector<std::vector<int64_t>> within(const std::vector<Operand>& operands) const;
   // The buffer of a variable: its place in the value that it becomes part of, or a new one.
   Place buffer_for(const Var& v);
   // Offsets of all buffers in the arena.
@@ -208,19 +197,18 @@ class FunctionCompiler {
   // What the kernel's operators assume about sizes is checked before it runs. Where sizes may be
   // broadcast, an integer register that says whether all of them are equal, so that none is.
   std::optional<int32_t> emit_assumptions(const FunctionNode& f);
-  Place emit_kernel(const LetNode& l, const CallNode& c, const Function& f);
+  Place emit_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
   Place emit_view(const LetNode& l, const CallNode& c, const FunctionNode& f);
   void invoke(int32_t kernel, std::vector<Operand> operands, const Span& span);
 
   // ---- Sizes that only a run tells
 
-  // The function with names for all sizes that are `?` in its parameters; the names are read off
-  // the arguments here.
-  Function name_sizes(const CallNode& c, const FunctionNode& f);
-  // A new name for the size of a register's tensor.
-  Dim name_size(int32_t reg, size_t axis);
+  // Reads off the arguments what the sizes are that are `?` in the parameters of the function.
+  void read_sizes(const CallNode& c, const FunctionNode& f);
+  // Reads the next size that has a name, that of a register's tensor.
+  Dim read_size(int32_t reg, size_t axis);
   // Calls a kernel whose result is as large as its data says.
-  Place emit_sized_by_data(const CallNode& c, const Function& f);
+  Place emit_sized_by_data(const CallNode& c, const LoweredCall& lowered);
 
   // ---- Loops
 
@@ -244,7 +232,7 @@ class FunctionCompiler {
   std::unordered_map<const Node*, Place> places_;
   std::unordered_map<const Node*, int64_t> claimed_;
   std::unordered_map<const Node*, int32_t> dim_regs_;
-  size_t sizes_named_ = 0;  // for the kernel that is being called
+  size_t sizes_read_ = 0;  // for the kernel that is being called
   // Integer registers of scalars that were loaded on the way here, and the order they came in.
   std::unordered_map<const Node*, int32_t> scalars_;
   std::vector<const Node*> scalar_trail_;

@@ -211,32 +211,26 @@ FunctionCompiler::Place FunctionCompiler::emit_join(const LetNode& l, const Call
 
 void FunctionCompiler::copy(const Place& to, const Place& from, const Type& type) {
   std::vector<Operand> operands{operand(from), operand(to)};
-  Var x = var("x", type);
-  Function f = function({x}, x, type, {}, {{attr::kPrimitive, Value(int64_t{1})}});
-  Function kernel = placed(f, operands);
-  if (kernel == f) {
+  std::vector<std::vector<int64_t>> around = within(operands);
+  if (around.empty()) {
     b_.copy(operands[1], operands[0]);
   } else {
-    invoke(program_.kernel(kernel), std::move(operands), {});
+    int32_t kernel = program_.lowered().copy(type);
+    invoke(program_.kernel(kernel, {Span().describe(), ""}, around), std::move(operands), {});
   }
 }
 
-Function FunctionCompiler::placed(const Function& f, const std::vector<Operand>& operands) const {
-  ValueList shapes;
+std::vector<std::vector<int64_t>> FunctionCompiler::within(
+    const std::vector<Operand>& operands) const {
+  std::vector<std::vector<int64_t>> shapes;
   bool gaps = false;
   for (const Operand& o : operands) {
-    ValueList shape;
     auto piece = o.kind == Operand::kArena ? pieces_.find(o.index) : pieces_.end();
-    if (piece != pieces_.end()) {
-      for (int64_t d : piece->second.within) shape.emplace_back(d);
-    }
-    gaps |= !shape.empty();
-    shapes.emplace_back(std::move(shape));
+    shapes.push_back(piece == pieces_.end() ? std::vector<int64_t>{} : piece->second.within);
+    gaps |= !shapes.back().empty();
   }
-  if (!gaps) return f;
-  Dict attrs = f->attrs;
-  attrs[attr::kWithin] = Value(std::move(shapes));
-  return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
+  if (!gaps) shapes.clear();
+  return shapes;
 }
 
 std::optional<FunctionCompiler::Place> FunctionCompiler::emit_cut(const LetNode& l,

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/budget.h"
-#include "node/structural.h"
 #include "vm/function_compiler.h"
 
 namespace relay::vm {
@@ -28,32 +27,21 @@ int32_t ProgramBuilder::string(const std::string& text) {
   return it->second;
 }
 
-int32_t ProgramBuilder::kernel(const Function& called, KernelOf what) {
-  KernelSite site{called->span.describe(), ""};
-  // Why a call's kernel ends is no part of what it computes.
-  Function primitive = called;
-  if (auto reason = called->attrs.find(attr::kFusionReason); reason != called->attrs.end()) {
-    if (auto* text = reason->second.get_if<std::string>()) site.ends = *text;
-    Dict attrs = called->attrs;
-    attrs.erase(attr::kFusionReason);
-    primitive = function(called->params, called->body, called->ret_type, called->type_params,
-                         std::move(attrs), called->span);
+int32_t ProgramBuilder::kernel(int32_t lowered, const KernelSite& site,
+                               const std::vector<std::vector<int64_t>>& within) {
+  auto [it, fresh] =
+      kernels_.emplace(std::pair(lowered, within), static_cast<int32_t>(out.kernels.size()));
+  if (!fresh) {
+    out.kernels[static_cast<size_t>(it->second)].sites.push_back(site);
+    return it->second;
   }
-  uint64_t hash = structural_hash(primitive);
-  std::vector<int32_t>& same_hash = kernels_by_hash_[hash];
-  for (int32_t k : same_hash) {
-    ProgramKernel& known = out.kernels[static_cast<size_t>(k)];
-    if (known.what != what || !structural_equal(known.primitive, primitive)) continue;
-    known.sites.push_back(std::move(site));
-    return k;
-  }
-  int32_t index = static_cast<int32_t>(out.kernels.size());
-  same_hash.push_back(index);
-  std::string name = kernel_name(*primitive.get());
-  if (what == KernelOf::sizes) name += "_sizes";
+  const LoweredKernel& from = lowered_.kernel(lowered);
+  std::string name = from.composed.func->name;
   int count = name_counts_[name]++;
   if (count > 0) name += "_" + std::to_string(count);
-  ProgramKernel k{name, primitive, what, compose(*primitive.get(), name, what), {site}};
+  ComposedKernel composed = renamed(from.composed, name);
+  if (!within.empty()) composed = in_larger_tensors(std::move(composed), within);
+  ProgramKernel k{name, from.primitive, std::move(composed), {site}};
   runtime::KernelInfo info;
   info.name = name;
   info.origin = site.origin;
@@ -69,14 +57,7 @@ int32_t ProgramBuilder::kernel(const Function& called, KernelOf what) {
   info.bytes = static_cast<int64_t>(k.composed.bytes);
   out.program.kernels.push_back(std::move(info));
   out.kernels.push_back(std::move(k));
-  return index;
-}
-
-TypeVar ProgramBuilder::size_name(size_t n) {
-  while (size_names_.size() <= n) {
-    size_names_.push_back(type_var("d" + std::to_string(size_names_.size()), Kind::Dim));
-  }
-  return size_names_[n];
+  return it->second;
 }
 
 int32_t ProgramBuilder::local(const Function& f, std::vector<Var> captured, Var self) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,14 +13,15 @@ namespace relay::vm {
 
 class ProgramBuilder {
  public:
-  explicit ProgramBuilder(const Module& mod) : mod_(mod) {}
+  ProgramBuilder(const Module& mod, LoweredProgram& lowered) : mod_(mod), lowered_(lowered) {}
   Bytecode run();
   int32_t constant(const Tensor& t);
   int32_t string(const std::string& text);
-  int32_t kernel(const Function& called, KernelOf what = KernelOf::result);
-  // The n-th name for a size that only a run tells. Kernels share these names, so that equal
-  // kernels are one; a name means something for one call of a kernel.
-  TypeVar size_name(size_t n);
+  // The kernel of the program that `lowered` becomes where its buffers lie in larger tensors of
+  // these shapes (empty: none does), called once more at the site.
+  int32_t kernel(int32_t lowered, const KernelSite& site,
+                 const std::vector<std::vector<int64_t>>& within = {});
+  LoweredProgram& lowered() { return lowered_; }
 
   // The index of a function of the module.
   int32_t global(const GlobalVarNode& g) const { return globals_.at(g.name_hint); }
@@ -44,10 +46,10 @@ class ProgramBuilder {
     int32_t index;
   };
   const Module& mod_;
+  LoweredProgram& lowered_;
   std::unordered_map<const void*, int32_t> constants_;
   std::unordered_map<std::string, int32_t> strings_;
-  std::vector<TypeVar> size_names_;
-  std::unordered_map<uint64_t, std::vector<int32_t>> kernels_by_hash_;
+  std::map<std::pair<int32_t, std::vector<std::vector<int64_t>>>, int32_t> kernels_;
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, int32_t> globals_;
   std::unordered_map<const Node*, int32_t> constructor_functions_;

@@ -271,12 +271,12 @@ class ScalarTranslator {
   bool good_ = true;
 };
 
-std::optional<ScalarCode> ScalarCode::of(const FunctionNode& primitive) {
+std::optional<ScalarCode> ScalarCode::of(const FunctionNode& primitive,
+                                         const ComposedKernel& kernel) {
   if (!scalar_dtype(primitive.body->type)) return std::nullopt;
   for (const Var& p : primitive.params) {
     if (!scalar_dtype(p->type)) return std::nullopt;
   }
-  ComposedKernel kernel = compose(primitive, "scalar");
   return ScalarTranslator(*kernel.func.get()).run();
 }
 

@@ -25,7 +25,7 @@ class ScalarCode {
  public:
   // Nothing when a parameter or the result is no scalar, when the function computes what the
   // machine has no instruction for, or when it is long enough for a kernel.
-  static std::optional<ScalarCode> of(const FunctionNode& primitive);
+  static std::optional<ScalarCode> of(const FunctionNode& primitive, const ComposedKernel& kernel);
 
   // Writes the instructions for parameters in the registers `inputs` and returns the register of
   // the result.

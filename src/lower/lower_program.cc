@@ -1,0 +1,151 @@
+#include "lower/lower_program.h"
+
+#include <algorithm>
+
+#include "base/budget.h"
+#include "ir/open_sizes.h"
+#include "ir/views.h"
+#include "lower/interface/compute_rule.h"
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+// Why a call's kernel ends is no part of what it computes.
+Function without_reason(const Function& f) {
+  if (!f->attrs.contains(attr::kFusionReason)) return f;
+  Dict attrs = f->attrs;
+  attrs.erase(attr::kFusionReason);
+  return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
+}
+
+KernelSite site_of(const FunctionNode& f) {
+  KernelSite site{f.span.describe(), ""};
+  if (auto reason = f.attrs.find(attr::kFusionReason); reason != f.attrs.end()) {
+    if (auto* text = reason->second.get_if<std::string>()) site.ends = *text;
+  }
+  return site;
+}
+
+// A function of one operator call whose result has data-dependent sizes.
+bool has_data_dependent_result(const FunctionNode& f) {
+  auto* call = as<CallNode>(f.body);
+  auto* op = call == nullptr ? nullptr : as<OpNode>(call->op);
+  return op != nullptr && data_decides_shape(*op->row);
+}
+
+// The same function with a result of that type.
+Function with_result(const FunctionNode& f, const Type& type) {
+  auto* call = new CallNode(*as<CallNode>(f.body));
+  Expr body(call);
+  call->type = type;
+  auto* sized = new FunctionNode(f);
+  Function out(sized);
+  sized->body = body;
+  sized->ret_type = type;
+  sized->type = deduce_type(*sized);
+  return out;
+}
+
+}  // namespace
+
+bool has_open_size(const Type& t) {
+  auto tensors = flatten_tensor_types(t);
+  return tensors && std::ranges::any_of(*tensors, [](const TensorType& tensor) {
+           return std::ranges::any_of(tensor->shape, is_any);
+         });
+}
+
+bool has_open_size(const FunctionNode& f) {
+  return has_open_size(f.body->type) ||
+         std::ranges::any_of(f.params, [](const Var& p) { return has_open_size(p->type); });
+}
+
+bool is_view(const FunctionNode& f) {
+  return f.params.size() == 1 && behind_views(f.body.get()) == f.params[0].get();
+}
+
+const FunctionNode* primitive_of(const CallNode& c) {
+  auto* f = as<FunctionNode>(c.op);
+  return f != nullptr && f->is_primitive() ? f : nullptr;
+}
+
+LoweredProgram::LoweredProgram(const Module& mod) {
+  for (const Function& f : mod->functions) {
+    post_order_if(
+        f->body,
+        [](const Node& n) {
+          auto* inner = as<FunctionNode>(&n);
+          return inner == nullptr || !inner->is_primitive();
+        },
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
+          if (primitive == nullptr || calls_.contains(primitive)) return;
+          check_budget();
+          calls_.emplace(primitive, lower(*primitive));
+        },
+        family::expr | family::pattern);
+  }
+}
+
+LoweredCall LoweredProgram::lower(const FunctionNode& f) {
+  LoweredCall out;
+  size_t named = 0;
+  out.primitive = with_named_parameters(without_reason(ref(f)), named);
+  out.sized = out.primitive;
+  out.site = site_of(f);
+  const FunctionNode& g = *out.primitive.get();
+  if (is_view(g)) return out;
+  if (!has_open_size(g.body->type)) {
+    out.kernel = add(out.primitive, KernelOf::result);
+    if (!broadcasts_of(g).empty()) out.equal_sizes = add(out.primitive, KernelOf::equal_sizes);
+    return out;
+  }
+  if (!has_data_dependent_result(g)) return out;
+  out.sizes = add(out.primitive, KernelOf::sizes);
+  out.sized = with_result(
+      g, with_sizes_named(g.body->type, [&](size_t, size_t) { return dim(size_name(named++)); }));
+  out.kernel = add(out.sized, KernelOf::result);
+  return out;
+}
+
+Function LoweredProgram::with_named_parameters(const Function& f, size_t& named) {
+  if (!has_open_size(*f.get())) return f;
+  Rewriter rename(family::expr);
+  for (const Var& p : f->params) {
+    if (!has_open_size(p->type)) continue;
+    Type type = with_sizes_named(p->type, [&](size_t, size_t) { return dim(size_name(named++)); });
+    rename.set(p, var(p->name_hint, type));
+  }
+  return rename.apply(f);
+}
+
+int32_t LoweredProgram::add(const Function& primitive, KernelOf what) {
+  std::vector<int32_t>& same_hash = by_hash_[structural_hash(primitive)];
+  for (int32_t k : same_hash) {
+    const LoweredKernel& known = kernel(k);
+    if (known.what == what && structural_equal(known.primitive, primitive)) return k;
+  }
+  auto index = static_cast<int32_t>(kernels_.size());
+  same_hash.push_back(index);
+  std::string name = kernel_name(*primitive.get());
+  if (what == KernelOf::sizes) name += "_sizes";
+  kernels_.push_back({primitive, what, compose(*primitive.get(), name, what)});
+  return index;
+}
+
+int32_t LoweredProgram::copy(const Type& type) {
+  Var x = var("x", type);
+  return add(function({x}, x, type, {}, {{attr::kPrimitive, Value(int64_t{1})}}), KernelOf::result);
+}
+
+TypeVar LoweredProgram::size_name(size_t n) {
+  while (size_names_.size() <= n) {
+    size_names_.push_back(type_var("d" + std::to_string(size_names_.size()), Kind::Dim));
+  }
+  return size_names_[n];
+}
+
+}  // namespace relay

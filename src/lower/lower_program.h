@@ -1,0 +1,89 @@
+// Every kernel of a program, made before anything is decided about where values live.
+//
+//   LoweredProgram lowered(mod);
+//   const LoweredCall& call = lowered.call(primitive);
+//   lowered.kernel(call.kernel).composed.func
+//
+// Primitive functions that compute the same are one kernel. What a kernel computes follows from the
+// primitive function alone; that a buffer is part of a larger one is said afterwards, when it is
+// decided (lower/compose.h, in_larger_tensors).
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/module.h"
+#include "lower/compose.h"
+
+namespace relay {
+
+// A call of a kernel: the model's nodes that it computes, and why it ends where it does (see
+// attr::kFusionReason).
+struct KernelSite {
+  std::string origin;
+  std::string ends;
+};
+
+// A primitive function's kernel. Its name is not unique yet.
+struct LoweredKernel {
+  Function primitive;
+  KernelOf what;
+  ComposedKernel composed;
+};
+
+// What the call of a primitive function comes to.
+struct LoweredCall {
+  // With a name for each size of a parameter that is `?` (LoweredProgram::size_name, from 0 in the
+  // order of the parameters' sizes).
+  Function primitive;
+  // The same for data-dependent sizes of the result; the names go on from there.
+  // Otherwise `primitive`.
+  Function sized;
+  KernelSite site;
+  // -1: nothing is computed, the result is a view; or the result's sizes are known to no rule.
+  int32_t kernel = -1;
+  // Where sizes may be broadcast: the kernel for the case that all of them are equal. Else -1.
+  int32_t equal_sizes = -1;
+  // The kernel that gives the sizes of the result where they are data-dependent. Else -1.
+  int32_t sizes = -1;
+};
+
+// Whether a tensor of the type has a size that only a run tells; for a function, of its parameters
+// or result.
+bool has_open_size(const Type& t);
+bool has_open_size(const FunctionNode& f);
+
+// A primitive function that only renames the shape of its first parameter.
+bool is_view(const FunctionNode& f);
+
+// The primitive function that is called, or null.
+const FunctionNode* primitive_of(const CallNode& c);
+
+class LoweredProgram {
+ public:
+  // Composes the kernels of all primitive functions that are called in `mod`. Throws UserError
+  // E0401, with the place, for what has no kernel.
+  explicit LoweredProgram(const Module& mod);
+
+  // `primitive` is called in the module.
+  const LoweredCall& call(const FunctionNode& primitive) const { return calls_.at(&primitive); }
+  const LoweredKernel& kernel(int32_t index) const { return kernels_[static_cast<size_t>(index)]; }
+  // The kernel that copies a tensor of the type.
+  int32_t copy(const Type& type);
+  // The n-th name for a size that only a run tells. Kernels share these names, so that equal
+  // kernels are one; a name means something for one call of a kernel.
+  TypeVar size_name(size_t n);
+
+ private:
+  LoweredCall lower(const FunctionNode& f);
+  Function with_named_parameters(const Function& f, size_t& named);
+  int32_t add(const Function& primitive, KernelOf what);
+
+  std::vector<LoweredKernel> kernels_;
+  std::unordered_map<const Node*, LoweredCall> calls_;
+  std::unordered_map<uint64_t, std::vector<int32_t>> by_hash_;
+  std::vector<TypeVar> size_names_;
+};
+
+}  // namespace relay

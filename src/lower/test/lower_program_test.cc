@@ -1,0 +1,120 @@
+// Which kernels a program has, before it has a plan.
+#include "lower/lower_program.h"
+
+#include <gtest/gtest.h>
+
+#include "node/walk.h"
+#include "ops/test/parse.h"
+
+namespace relay {
+namespace {
+
+// The calls of primitive functions in the order of the text, and the kernels behind them.
+struct Lowered {
+  explicit Lowered(const std::string& text) : mod(test::parse(text)), program(mod) {
+    for (const Function& f : mod->functions) {
+      post_order_if(
+          f->body,
+          [](const Node& n) {
+            auto* inner = as<FunctionNode>(&n);
+            return inner == nullptr || !inner->is_primitive();
+          },
+          [&](const Node& n) {
+            auto* c = as<CallNode>(&n);
+            auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
+            if (primitive != nullptr) calls.push_back(program.call(*primitive));
+          },
+          family::expr | family::pattern);
+    }
+  }
+  const ComposedKernel& kernel(int32_t index) const { return program.kernel(index).composed; }
+
+  Module mod;
+  LoweredProgram program;
+  std::vector<LoweredCall> calls;
+};
+
+constexpr const char* kRelu = "(fn (%p: Tensor[(4,), float32], Primitive=1) { nn.relu(%p) })";
+
+TEST(LowerProgram, functions_that_compute_the_same_are_one_kernel) {
+  std::string relu = kRelu;
+  Lowered p("def @main(%x: Tensor[(4,), float32]) {\n  let %a = " + relu + "(%x);\n  let %b = " +
+            relu + "(%a);\n  (fn (%q: Tensor[(4,), float32], Primitive=1, fusion_reason=\"why\") " +
+            "{ nn.relu(%q) })(%b) }");
+  ASSERT_EQ(p.calls.size(), 3u);
+  EXPECT_EQ(p.calls[0].kernel, p.calls[1].kernel);
+  EXPECT_EQ(p.calls[0].kernel, p.calls[2].kernel);
+  EXPECT_EQ(p.calls[2].site.ends, "why");
+  EXPECT_NE(p.calls[0].site.origin, p.calls[1].site.origin);
+  EXPECT_EQ(p.kernel(p.calls[0].kernel).func->name, "fused_nn_relu");
+}
+
+TEST(LowerProgram, kernels_in_branches_and_local_functions_are_found) {
+  std::string relu = kRelu;
+  Lowered p(
+      "def @main(%c: bool, %x: Tensor[(4,), float32]) {\n"
+      "  let %f = fn (%y: Tensor[(4,), float32]) -> Tensor[(4,), float32] { " +
+      relu + "(%y) };\n  if (%c) { " + relu + "(%x) } else { %f(%x) } }");
+  ASSERT_EQ(p.calls.size(), 2u);
+  EXPECT_EQ(p.calls[0].kernel, p.calls[1].kernel);
+}
+
+TEST(LowerProgram, a_view_needs_no_kernel) {
+  Lowered p(
+      "def @main(%x: Tensor[(4, 2), float32]) {\n"
+      "  (fn (%p: Tensor[(4, 2), float32], Primitive=1) { reshape(%p, newshape=[8]) })(%x) }");
+  ASSERT_EQ(p.calls.size(), 1u);
+  EXPECT_LT(p.calls[0].kernel, 0);
+}
+
+TEST(LowerProgram, sizes_that_may_be_broadcast_have_a_kernel_for_equal_ones) {
+  Lowered p(
+      "def @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], %y: Tensor[(m,), float32]) {\n"
+      "  (fn (%p: Tensor[(n,), float32], %q: Tensor[(m,), float32], Primitive=1) "
+      "{ add(%p, %q) })(%x, %y) }");
+  ASSERT_EQ(p.calls.size(), 1u);
+  ASSERT_GE(p.calls[0].equal_sizes, 0);
+  EXPECT_NE(p.calls[0].equal_sizes, p.calls[0].kernel);
+  EXPECT_NE(tir::to_string(p.kernel(p.calls[0].equal_sizes).func),
+            tir::to_string(p.kernel(p.calls[0].kernel).func));
+}
+
+TEST(LowerProgram, sizes_that_data_decides_have_a_kernel_of_their_own) {
+  Lowered p(
+      "def @main(%x: Tensor[(4,), float32]) {\n"
+      "  let %y = (fn (%p: Tensor[(4,), float32], Primitive=1) { argwhere(%p) })(%x);\n"
+      "  (fn (%p: Tensor[(?, 1), int32], Primitive=1) { add(%p, %p) })(%y) }");
+  ASSERT_EQ(p.calls.size(), 2u);
+  ASSERT_GE(p.calls[0].sizes, 0);
+  EXPECT_EQ(p.kernel(p.calls[0].sizes).func->name, "fused_argwhere_sizes");
+  EXPECT_EQ(to_string(p.calls[0].sized->body->type), "Tensor[(d0, 1), int32]");
+  // A size that is `?` has a name in the kernel that reads it.
+  EXPECT_EQ(to_string(p.calls[1].primitive->params[0]->type), "Tensor[(d0, 1), int32]");
+  EXPECT_EQ(p.kernel(p.calls[1].kernel).dims.size(), 1u);
+}
+
+TEST(LowerProgram, must_fail_E0401_what_is_no_operator_call) {
+  try {
+    Lowered p(
+        "def @main(%x: Tensor[(4,), float32]) {\n"
+        "  (fn (%p: Tensor[(4,), float32], Primitive=1) "
+        "{ if (less(sum(%p), 1f)) { %p } else { add(%p, %p) } })(%x) }");
+    FAIL() << "is refused";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("E0401"), std::string::npos) << e.what();
+  }
+}
+
+TEST(LowerProgram, kernels_may_be_told_that_buffers_lie_in_larger_ones) {
+  Lowered p(std::string("def @main(%x: Tensor[(4,), float32]) { ") + kRelu + "(%x) }");
+  const ComposedKernel& kernel = p.kernel(p.calls.at(0).kernel);
+  ComposedKernel inside = renamed(in_larger_tensors(kernel, {{}, {9}}), "inside");
+  EXPECT_EQ(inside.func->name, "inside");
+  EXPECT_TRUE(inside.func->params[0]->within.empty());
+  EXPECT_EQ(inside.func->params[1]->within.size(), 1u);
+  EXPECT_EQ(inside.in_place, kernel.in_place);
+  EXPECT_EQ(in_larger_tensors(kernel, {{}, {}}).func, kernel.func);
+}
+
+}  // namespace
+}  // namespace relay
