@@ -16,6 +16,7 @@
 #include "codegen/kernel_cache.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
+#include "driver/evaluate_constant.h"
 #include "driver/options.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
@@ -126,6 +127,7 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
                                           bool freeze_params, const std::string& folder) {
   OnnxOptions options;
   options.freeze_params = freeze_params;
+  options.evaluate = make_constant_evaluator(Target::native());
   for (auto [key, shape] : shapes) {
     std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
     for (nb::handle d : nb::iter(shape)) dims.push_back(to_int64(d));

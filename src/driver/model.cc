@@ -10,6 +10,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "driver/compile.h"
+#include "driver/evaluate_constant.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/op.h"
 #include "ir/text/text.h"
@@ -199,6 +200,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     onnx.shapes = options.shapes;
     onnx.dtypes = options.dtypes;
     onnx.numbers = options.numbers;
+    onnx.evaluate = make_constant_evaluator(Target::native());
     ImportedModel imported = import_onnx_file(path, onnx);
     out.format = "onnx";
     out.module = imported.module;

@@ -5,6 +5,8 @@
 #include <unordered_set>
 
 #include "analysis/calls.h"
+#include "analysis/known_values.h"
+#include "analysis/purity.h"
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -33,26 +35,33 @@ constexpr Row kRows[] = {
     {"dyn.strided_slice", "strided_slice", 1, {"begin", "end", "strides"}},
 };
 
-std::optional<std::vector<int64_t>> integers(const Expr& e) {
-  auto* c = as<ConstantNode>(e);
-  if (c == nullptr || !c->data.dtype().is_integer() || c->data.rank() > 1) return std::nullopt;
+// The numbers of a list of sizes; nullopt when they are not known, or computing them does something
+// else besides.
+std::optional<std::vector<int64_t>> sizes(const Expr& e, const Expr& original, KnownValues& known,
+                                          LazyPurity& purity) {
+  const KnownValue* k = known.of(e);
+  if (k == nullptr || !k->dtype.is_integer() || k->shape.size() > 1 || !k->is_constant() ||
+      !purity.of(original).droppable()) {
+    return std::nullopt;
+  }
   std::vector<int64_t> out;
-  for (int64_t i = 0; i < c->data.num_elements(); ++i) out.push_back(c->data.get_as_int(i));
+  for (int64_t i = 0; i < k->size(); ++i) out.push_back(k->int_at(i));
   return out;
 }
 
 // The call with its sizes as attributes; null when they are not known, or not good: then it is for
 // the run to say so.
-Expr with_attributes(const CallNode& c) {
+Expr with_attributes(const CallNode& c, const CallNode& original, KnownValues& known,
+                     LazyPurity& purity) {
   auto* op = as<OpNode>(c.op);
   if (op == nullptr) return nullptr;
   for (const Row& row : kRows) {
     if (row.dynamic != op->name) continue;
     std::vector<std::pair<std::string, Value>> attrs;
     for (size_t i = row.first; i < c.args.size(); ++i) {
-      auto sizes = integers(c.args[i]);
-      if (!sizes) return nullptr;
-      attrs.emplace_back(std::string(row.attrs[i - row.first]), to_value(*sizes));
+      auto list = sizes(c.args[i], original.args[i], known, purity);
+      if (!list) return nullptr;
+      attrs.emplace_back(std::string(row.attrs[i - row.first]), to_value(*list));
     }
     if (row.has_dtype) attrs.emplace_back("dtype", attr_value(c.attrs, "dtype"));
     std::vector<Expr> args(c.args.begin(), c.args.begin() + static_cast<std::ptrdiff_t>(row.first));
@@ -70,7 +79,9 @@ struct DoesNotFit {};
 
 class ToStatic : public Rewriter {
  public:
-  ToStatic() : Rewriter(kFamilies) {}
+  ToStatic(const Function& f, LazyPurity& purity) : Rewriter(kFamilies), purity_(purity) {
+    known_.bind(f);
+  }
 
   NodeRef pre(const NodeRef& node) override {
     auto* f = as<FunctionNode>(node);
@@ -82,7 +93,7 @@ class ToStatic : public Rewriter {
     switch (rebuilt.get()->kind()) {
       case ExprKind::Call: {
         auto& c = static_cast<const CallNode&>(*rebuilt.get());
-        if (Expr known = with_attributes(c)) return known;
+        if (Expr known = with_attributes(c, *as<CallNode>(original), known_, purity_)) return known;
         if (!isa<OpNode>(c.op)) demand_same(original, rebuilt);
         return rebuilt;
       }
@@ -109,6 +120,9 @@ class ToStatic : public Rewriter {
       }
     }
   }
+
+  KnownValues known_;
+  LazyPurity& purity_;
 };
 
 Module run(const Module& mod, PassContext&) {
@@ -121,9 +135,10 @@ Module run(const Module& mod, PassContext&) {
         },
         kFamilies);
   }
+  LazyPurity purity(mod);
   return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
     try {
-      Function known = ToStatic().apply(f);
+      Function known = ToStatic(f, purity).apply(f);
       bool fits = !called.contains(name->name_hint) || structural_equal(known->type, f->type);
       return fits ? known : f;
     } catch (const DoesNotFit&) {

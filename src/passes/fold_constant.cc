@@ -6,6 +6,7 @@
 
 #include "analysis/evaluate_constants.h"
 #include "analysis/known_match.h"
+#include "analysis/known_values.h"
 #include "analysis/purity.h"
 #include "ir/op.h"
 #include "node/walk.h"
@@ -35,6 +36,7 @@ class Folder : public Rewriter {
     switch (rebuilt.get()->kind()) {
       case ExprKind::Call:
         note_call(*as<CallNode>(rebuilt));
+        if (Expr sizes = known_sizes(original, rebuilt)) return sizes;
         return rebuilt;
       case ExprKind::Tuple: {
         bool constant = true;
@@ -75,6 +77,7 @@ class Folder : public Rewriter {
           if (auto* l = as<LetNode>(&n)) bound_.emplace(l->var.get(), l->value.get());
         },
         family::expr | family::pattern);
+    known_.bind(f);
     Function marked = apply(f);
     if (constant_.empty() || !ctx_.evaluate) return marked;
     auto values = evaluate_constants(marked, constant_, ctx_.evaluate);
@@ -113,6 +116,16 @@ class Folder : public Rewriter {
     return true;
   }
 
+  // What only sizes decide, though the tensors that have them are not known.
+  Expr known_sizes(const NodeRef& original, const NodeRef& rebuilt) {
+    auto& c = *as<CallNode>(rebuilt);
+    if (constant_.contains(&c) || !isa<OpNode>(c.op)) return nullptr;
+    const KnownValue* known = known_.of(Expr(&c));
+    if (known == nullptr || !known->is_int() || !known->is_constant()) return nullptr;
+    if (!purity_.of(Expr(as<CallNode>(original))).droppable()) return nullptr;
+    return constant(tensor_from(*known), c.span);
+  }
+
   void note_call(const CallNode& c) {
     if (!is_pure_op_call(c) || as<OpNode>(c.op)->row->compute == nullptr) return;
     int64_t arg_bytes = 0;
@@ -131,6 +144,7 @@ class Folder : public Rewriter {
   const PassContext& ctx_;
   int64_t max_bytes_;
   LazyPurity& purity_;
+  KnownValues known_;
   std::unordered_set<const Node*> constant_;
   std::unordered_map<const Node*, const ExprNode*> bound_;  // a Let's variable to its value
   std::vector<NodeRef> keep_;

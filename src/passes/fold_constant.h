@@ -1,14 +1,16 @@
-// FoldConstant: computes at compile time what depends on constants only.
+// FoldConstant: computes at compile time what depends on constants and known sizes only.
 //
 // before                                    after
 //   %x * (const(2f) + const(3f))              %x * const(5f)
 //   let %c = const(1f); add(%x, %c)           add(%x, const(1f))
 //   if (True) { %a } else { %b }              %a
 //   (%a, %b).0                                %a
+//   take(shape_of(%x), const(1))              const(3), where %x: Tensor[(n, 3), float32]
 //   match (Some(%a)) { Some(%x) => %x, ... }  let %x = %a; %x
 //
-// Legal for pure operators whose arguments are all constants (or tuples of them). Large
-// intermediate tensors are not kept (evaluate_constants.h).
+// Legal for pure operators whose arguments are all constants (or tuples of them), and for small
+// integer tensors of which every element follows from sizes (known_values.h). Large intermediate
+// tensors are not kept (evaluate_constants.h).
 // Loses when the result is much larger than what it is made of: results above
 // `relay.FoldConstant.max_bytes` (default 1 GiB), or above 64 KiB and more than 16 times the bytes
 // of the arguments (zeros, arange, broadcast_to), are left to run time.

@@ -80,7 +80,7 @@ Expr stack(NodeContext& ctx, const std::vector<Expr>& steps, int64_t axis) {
 Values unroll_loop(NodeContext& ctx, const ::onnx::GraphProto& body, int64_t steps, Values carried,
                    size_t num_scans) {
   std::vector<std::vector<Expr>> scans(num_scans);
-  ValuePtr keep_going = value_of(Known{DType::Bool(), {}, {dim(1)}, {}});
+  ValuePtr keep_going = value_of(KnownValue{DType::Bool(), {}, {dim(1)}, {}});
   for (int64_t i = 0; i < steps; ++i) {
     Values inputs{value_of(known_scalar(dim(i))), keep_going};
     inputs.insert(inputs.end(), carried.begin(), carried.end());
@@ -367,7 +367,7 @@ Values convert_split_to_sequence(NodeContext& ctx) {
     squeeze = ctx.attr("keepdims", 1) == 0;
   } else {
     parts = ctx.const_ints(1, "the list of sizes");
-    Known k = ctx.must_know(1, "the list of sizes");
+    KnownValue k = ctx.must_know(1, "the list of sizes");
     if (k.shape.empty()) {
       int64_t each = parts[0];
       if (each < 1 || size / each > static_cast<int64_t>(kMaxSequence)) {
@@ -403,7 +403,7 @@ Values convert_optional(NodeContext& ctx) {
 }
 
 Values convert_optional_has_element(NodeContext& ctx) {
-  return {value_of(Known{DType::Bool(), {}, {dim(static_cast<int64_t>(ctx.has(0)))}, {}})};
+  return {value_of(KnownValue{DType::Bool(), {}, {dim(static_cast<int64_t>(ctx.has(0)))}, {}})};
 }
 
 }  // namespace relay::importer

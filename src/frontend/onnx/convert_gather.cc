@@ -65,27 +65,6 @@ std::string reduction(NodeContext& ctx) {
 
 }  // namespace
 
-std::optional<Known> fold_gather(NodeContext& ctx) {
-  auto k = ctx.foldable(0), index = ctx.foldable(1);
-  if (!k || k->shape.size() != 1 || !index || !index->is_int() || !index->is_constant()) {
-    return std::nullopt;
-  }
-  ctx.axis(ctx.attr("axis", 0), 1);
-  int64_t n = k->shape[0];
-  Known out{k->dtype, index->shape, {}, {}};
-  for (int64_t i = 0; i < index->size(); ++i) {
-    int64_t at = index->int_at(i);
-    if (at < -n || at >= n) index_out_of_range(ctx, at, n);
-    auto from = static_cast<size_t>(at < 0 ? at + n : at);
-    if (k->is_int()) {
-      out.ints.push_back(k->ints[from]);
-    } else {
-      out.floats.push_back(k->floats[from]);
-    }
-  }
-  return out;
-}
-
 Values convert_gather(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
@@ -134,7 +113,7 @@ Values convert_scatter_nd(NodeContext& ctx) {
 }
 
 Values convert_one_hot(NodeContext& ctx) {
-  Known d = ctx.must_know(1, "the depth");
+  KnownValue d = ctx.must_know(1, "the depth");
   if (d.size() != 1 || !d.is_constant()) {
     ctx.fail(codes::frontend_dynamic, "the depth must be one known number");
   }

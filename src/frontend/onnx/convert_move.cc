@@ -17,25 +17,6 @@ constexpr int64_t kToTheEnd = 1'000'000'000;
 
 // ---- Concat, Split, Slice ----------------------------------------------------------------------
 
-std::optional<Known> fold_concat(NodeContext& ctx) {
-  std::optional<Known> out;
-  for (size_t i = 0; i < ctx.num_inputs(); ++i) {
-    auto k = ctx.foldable(i);
-    if (!k || k->shape.size() != 1) return std::nullopt;
-    if (!out) {
-      out = std::move(k);
-      continue;
-    }
-    if (k->dtype != out->dtype) return std::nullopt;
-    out->ints.insert(out->ints.end(), k->ints.begin(), k->ints.end());
-    out->floats.insert(out->floats.end(), k->floats.begin(), k->floats.end());
-    out->shape[0] += k->shape[0];
-    if (out->size() > kMaxKnownElements) return std::nullopt;
-  }
-  if (out) ctx.axis(ctx.attr("axis", 0), 1);
-  return out;
-}
-
 Values convert_concat(NodeContext& ctx) {
   std::vector<Expr> parts = ctx.all();
   int64_t axis = ctx.axis(ctx.attr("axis", 1), NodeContext::rank_of(parts[0]));
@@ -45,23 +26,7 @@ Values convert_concat(NodeContext& ctx) {
 namespace {
 
 Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t axis) {
-  auto k = ctx.foldable(0);
   Values out;
-  if (k && k->shape.size() == 1) {
-    size_t at = 0;
-    for (int64_t n : sizes) {
-      Known part{k->dtype, {n}, {}, {}};
-      for (int64_t i = 0; i < n; ++i, ++at) {
-        if (k->is_int()) {
-          part.ints.push_back(k->ints.at(at));
-        } else {
-          part.floats.push_back(k->floats.at(at));
-        }
-      }
-      out.push_back(value_of(std::move(part)));
-    }
-    return out;
-  }
   Expr x = ctx.in(0);
   std::vector<Dim> shape = NodeContext::shape_of(x);
   if (!as_const(shape[static_cast<size_t>(axis)])) {
@@ -187,31 +152,6 @@ std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step
 
 }  // namespace
 
-std::optional<Known> fold_slice(NodeContext& ctx) {
-  auto k = ctx.foldable(0);
-  if (!k || k->shape.size() != 1) return std::nullopt;
-  for (size_t i = 1; i < ctx.num_inputs(); ++i) {
-    if (!ctx.has(i)) continue;
-    auto bound = ctx.known(i);
-    if (!bound || !bound->is_int() || !bound->is_constant()) return std::nullopt;
-  }
-  SliceSpec s = slice_spec(ctx, 1);
-  if (s.starts.size() != 1) return std::nullopt;
-  int64_t size = k->shape[0], step = s.steps[0];
-  auto [at, end] = clamp_slice(*as_const(s.starts[0]), *as_const(s.ends[0]), step, size);
-  Known out{k->dtype, {}, {}, {}};
-  for (; step > 0 ? at < end : at > end; at += step) {
-    if (k->is_int()) {
-      out.ints.push_back(k->ints[static_cast<size_t>(at)]);
-    } else {
-      out.floats.push_back(k->floats[static_cast<size_t>(at)]);
-    }
-    if (step > size || step < -size) break;
-  }
-  out.shape = {out.size()};
-  return out;
-}
-
 Values convert_slice(NodeContext& ctx) {
   Expr x = ctx.in(0);
   const std::vector<Dim> shape = NodeContext::shape_of(x);
@@ -264,28 +204,6 @@ Values convert_slice(NodeContext& ctx) {
 Values convert_slice_attr(NodeContext& ctx) { return convert_slice(ctx); }
 
 // ---- Expand, Tile, Pad -------------------------------------------------------------------------
-
-std::optional<Known> fold_expand(NodeContext& ctx) {
-  auto k = ctx.foldable(0), target = ctx.foldable(1);
-  if (!k || !k->is_int() || !target || !target->is_int() || !target->is_constant()) {
-    return std::nullopt;
-  }
-  std::vector<int64_t> sizes;
-  int64_t n = 1;
-  for (int64_t i = 0; i < target->size(); ++i) {
-    sizes.push_back(target->int_at(i));
-    if (sizes.back() < 0 || sizes.back() > kMaxKnownElements) return std::nullopt;
-    n *= std::max<int64_t>(sizes.back(), 1);
-    if (n > kMaxKnownElements) return std::nullopt;
-  }
-  auto shape = broadcast_shape(k->shape, sizes);
-  if (!shape || count_of(*shape) > kMaxKnownElements) return std::nullopt;
-  Known out{k->dtype, *shape, {}, {}};
-  for (int64_t i = 0; i < count_of(*shape); ++i) {
-    out.ints.push_back(k->ints[static_cast<size_t>(broadcast_index(i, *shape, k->shape))]);
-  }
-  return out;
-}
 
 Values convert_expand(NodeContext& ctx) {
   Expr x = ctx.in(0);

@@ -68,33 +68,6 @@ Values convert_reduce_input(NodeContext& ctx) {
   return reduce(ctx, std::move(axes));
 }
 
-std::optional<Known> fold_reduce(NodeContext& ctx) {
-  auto k = ctx.foldable(0);
-  if (!k || !k->is_int() || k->shape.size() != 1 || k->size() == 0) return std::nullopt;
-  if (ctx.has(1) || ctx.attr("noop_with_empty_axes", 0) != 0) {
-    auto axes = ctx.known(1);
-    if (!axes || axes->size() != 1) return std::nullopt;
-  }
-  const std::string& op = ctx.op_type();
-  Dim out = k->ints[0];
-  for (size_t i = 1; i < k->ints.size(); ++i) {
-    const Dim& d = k->ints[i];
-    if (op == "ReduceProd") {
-      out = out * d;
-    } else if (op == "ReduceSum") {
-      out = out + d;
-    } else if (op == "ReduceMax") {
-      out = max(out, d);
-    } else if (op == "ReduceMin") {
-      out = min(out, d);
-    } else {
-      return std::nullopt;
-    }
-  }
-  bool keepdims = ctx.attr("keepdims", 1) != 0;
-  return keepdims ? known_ints(std::vector<Dim>{out}, k->dtype) : known_scalar(out, k->dtype);
-}
-
 Values convert_arg_reduce(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::vector<int64_t> axis{ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x))};

@@ -225,7 +225,7 @@ void apply_scale(NodeContext& ctx, AxisResize& a, double scale) {
 }
 
 std::vector<double> scales_of(NodeContext& ctx, size_t input) {
-  Known k = ctx.must_know(input, "the list of scales");
+  KnownValue k = ctx.must_know(input, "the list of scales");
   std::vector<double> out;
   if (!k.is_constant()) ctx.fail(codes::frontend_dynamic, "the scales depend on an open dimension");
   for (int64_t i = 0; i < k.size(); ++i) out.push_back(k.float_at(i));

@@ -13,31 +13,12 @@
 namespace relay::importer {
 // ---- Shape, Size, constants --------------------------------------------------------------------
 
-std::optional<Known> fold_shape(NodeContext& ctx) {
-  auto shape = shape_of_input(ctx, 0);
-  if (!shape) return std::nullopt;
-  auto rank = static_cast<int64_t>(shape->size());
-  int64_t start = ctx.attr("start", 0), end = ctx.attr("end", rank);
-  auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
-  start = clamp(start);
-  end = std::max(start, clamp(end));
-  std::vector<Dim> dims(shape->begin() + start, shape->begin() + end);
-  if (std::any_of(dims.begin(), dims.end(), is_any)) return std::nullopt;
-  return known_ints(std::move(dims));
-}
-
 Values convert_shape(NodeContext& ctx) {
   Expr s = ctx.call("shape_of", {ctx.in(0)}, {{"dtype", to_value(DType::Int(64))}});
   int64_t rank = NodeContext::rank_of(ctx.in(0));
   int64_t start = ctx.attr("start", 0), end = ctx.attr("end", rank);
   auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + rank : v, 0, rank); };
   return {value_of(ctx.slice(s, 0, clamp(start), std::max(clamp(start), clamp(end))))};
-}
-
-std::optional<Known> fold_size(NodeContext& ctx) {
-  auto shape = shape_of_input(ctx, 0);
-  if (!shape || std::any_of(shape->begin(), shape->end(), is_any)) return std::nullopt;
-  return known_scalar(product(*shape, 0, shape->size()));
 }
 
 Values convert_size(NodeContext& ctx) {
@@ -68,27 +49,6 @@ Values convert_constant(NodeContext& ctx) {
     ctx.unsupported("a constant without a number", "strings cannot be imported");
   }
   return {value_of(std::move(t))};
-}
-
-std::optional<Known> fold_constant_of_shape(NodeContext& ctx) {
-  auto k = ctx.foldable(0);
-  if (!k || !k->is_int() || !k->is_constant() || k->size() > 1) return std::nullopt;
-  std::vector<int64_t> shape;
-  for (int64_t i = 0; i < k->size(); ++i) shape.push_back(k->int_at(i));
-  int64_t n = shape.empty() ? 1 : shape[0];
-  if (n < 0 || n > 64) return std::nullopt;
-  Tensor value = ctx.attr_tensor("value");
-  auto element = value ? known_from(value) : std::optional(Known{DType::Float(32), {1}, {}, {0.0}});
-  if (!element || element->size() != 1) return std::nullopt;
-  Known out{element->dtype, shape, {}, {}};
-  for (int64_t i = 0; i < n; ++i) {
-    if (out.is_int()) {
-      out.ints.push_back(element->ints[0]);
-    } else {
-      out.floats.push_back(element->floats[0]);
-    }
-  }
-  return out;
 }
 
 Values convert_constant_of_shape(NodeContext& ctx) {
@@ -130,26 +90,9 @@ Values convert_eye_like(NodeContext& ctx) {
   return {value_of(std::move(t))};
 }
 
-std::optional<Known> fold_range(NodeContext& ctx) {
-  auto a = ctx.foldable(0), b = ctx.foldable(1), s = ctx.foldable(2);
-  if (!a || !b || !s || !a->is_constant() || !b->is_constant() || !s->is_constant()) {
-    return std::nullopt;
-  }
-  if (a->size() != 1 || b->size() != 1 || s->size() != 1 || !a->is_int()) return std::nullopt;
-  int64_t step = s->int_at(0), span = 0;
-  if (step == 0 || __builtin_sub_overflow(b->int_at(0), a->int_at(0), &span)) return std::nullopt;
-  if (step == std::numeric_limits<int64_t>::min()) return std::nullopt;
-  int64_t whole = step > 0 ? span : -span, stride = std::abs(step);
-  int64_t n = whole <= 0 ? 0 : (whole - 1) / stride + 1;
-  if (n > kMaxKnownElements) return std::nullopt;
-  std::vector<Dim> out;
-  for (int64_t i = 0; i < n; ++i) out.push_back(dim(a->int_at(0) + i * step));
-  return known_ints(std::move(out), a->dtype);
-}
-
 Values convert_range(NodeContext& ctx) {
-  Known a = ctx.must_know(0, "the start"), b = ctx.must_know(1, "the limit"),
-        s = ctx.must_know(2, "the step");
+  KnownValue a = ctx.must_know(0, "the start"), b = ctx.must_know(1, "the limit"),
+             s = ctx.must_know(2, "the step");
   if (a.size() != 1 || b.size() != 1 || s.size() != 1) {
     ctx.fail(codes::frontend_attribute, "start, limit and step must be one number each");
   }
@@ -242,13 +185,6 @@ std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
   return target;
 }
 
-// `known` with another shape of as many elements, given by an expression-free description.
-std::optional<Known> with_shape(Known k, std::vector<int64_t> shape) {
-  if (count_of(shape) != k.size()) return std::nullopt;
-  k.shape = std::move(shape);
-  return k;
-}
-
 // The axes of Squeeze and Unsqueeze: attribute before opset 13, input since.
 std::optional<std::vector<int64_t>> given_axes(NodeContext& ctx) {
   if (ctx.has_attr("axes")) return ctx.attr_ints("axes");
@@ -289,35 +225,6 @@ std::vector<int64_t> unsqueezed_axes(NodeContext& ctx, int64_t rank) {
 }
 
 }  // namespace
-
-std::optional<Known> fold_reshaped(NodeContext& ctx) {
-  auto k = ctx.foldable(0);
-  if (!k) return std::nullopt;
-  std::vector<Dim> from;
-  for (int64_t d : k->shape) from.push_back(dim(d));
-  const std::string& op = ctx.op_type();
-  std::vector<int64_t> shape;
-  if (op == "Unsqueeze") {
-    shape = k->shape;
-    for (int64_t a : unsqueezed_axes(ctx, static_cast<int64_t>(from.size()))) {
-      shape.insert(shape.begin() + a, 1);
-    }
-  } else if (op == "Squeeze") {
-    std::vector<int64_t> axes = squeezed_axes(ctx, from);
-    for (size_t a = 0; a < from.size(); ++a) {
-      if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(a)) == axes.end()) {
-        shape.push_back(k->shape[a]);
-      }
-    }
-  } else {
-    auto target = ctx.known(1);
-    if (!target || !target->is_int() || !target->is_constant()) return std::nullopt;
-    for (const Dim& d : reshape_target(ctx, from, target->ints, ctx.attr("allowzero", 0) != 0)) {
-      shape.push_back(*as_const(d));
-    }
-  }
-  return with_shape(std::move(*k), std::move(shape));
-}
 
 Values convert_reshape(NodeContext& ctx) {
   Expr x = ctx.in(0);

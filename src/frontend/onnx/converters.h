@@ -24,10 +24,6 @@ Values convert_where(NodeContext& ctx);
 Values convert_is_inf(NodeContext& ctx);
 Values convert_identity(NodeContext& ctx);
 Values convert_dropout(NodeContext& ctx);
-std::optional<Known> fold_unary(NodeContext& ctx);
-std::optional<Known> fold_binary(NodeContext& ctx);
-std::optional<Known> fold_where(NodeContext& ctx);
-std::optional<Known> fold_cast(NodeContext& ctx);
 
 // convert_nn.cc
 Values convert_conv(NodeContext& ctx);
@@ -58,7 +54,6 @@ Values convert_arg_reduce(NodeContext& ctx);
 Values convert_top_k_attr(NodeContext& ctx);
 Values convert_top_k(NodeContext& ctx);
 Values convert_cumulative(NodeContext& ctx);
-std::optional<Known> fold_reduce(NodeContext& ctx);
 
 // convert_shape.cc
 Values convert_shape(NodeContext& ctx);
@@ -74,11 +69,6 @@ Values convert_unsqueeze(NodeContext& ctx);
 Values convert_transpose(NodeContext& ctx);
 Values convert_range(NodeContext& ctx);
 Values convert_eye_like(NodeContext& ctx);
-std::optional<Known> fold_shape(NodeContext& ctx);
-std::optional<Known> fold_size(NodeContext& ctx);
-std::optional<Known> fold_constant_of_shape(NodeContext& ctx);
-std::optional<Known> fold_reshaped(NodeContext& ctx);
-std::optional<Known> fold_range(NodeContext& ctx);
 
 // convert_move.cc
 Values convert_concat(NodeContext& ctx);
@@ -98,9 +88,6 @@ Values convert_reverse_sequence(NodeContext& ctx);
 Values convert_non_zero(NodeContext& ctx);
 Values convert_compress(NodeContext& ctx);
 Values convert_data_dependent(NodeContext& ctx);
-std::optional<Known> fold_concat(NodeContext& ctx);
-std::optional<Known> fold_slice(NodeContext& ctx);
-std::optional<Known> fold_expand(NodeContext& ctx);
 
 // convert_gather.cc
 Values convert_gather(NodeContext& ctx);
@@ -109,7 +96,6 @@ Values convert_gather_nd(NodeContext& ctx);
 Values convert_scatter_elements(NodeContext& ctx);
 Values convert_scatter_nd(NodeContext& ctx);
 Values convert_one_hot(NodeContext& ctx);
-std::optional<Known> fold_gather(NodeContext& ctx);
 
 // convert_resize.cc
 Values convert_upsample_attr(NodeContext& ctx);

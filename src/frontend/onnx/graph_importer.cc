@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "ir/op.h"
+#include "node/node_map.h"
+#include "node/walk.h"
 
 namespace relay::importer {
 namespace {
@@ -45,7 +47,7 @@ ValuePtr value_of(Expr expr) {
   v->expr = std::move(expr);
   return v;
 }
-ValuePtr value_of(Known known) {
+ValuePtr value_of(KnownValue known) {
   auto v = std::make_shared<ModelValue>();
   v->known = std::move(known);
   return v;
@@ -59,7 +61,10 @@ ValuePtr value_of(Tensor data) {
 
 Importer::Importer(std::shared_ptr<const SourceFile> file, const OnnxOptions& options,
                    TensorSource tensors)
-    : file_(std::move(file)), options_(options), tensors_(std::move(tensors)) {
+    : file_(std::move(file)),
+      options_(options),
+      tensors_(std::move(tensors)),
+      known_values_(options.evaluate) {
   deadline_ = std::chrono::steady_clock::now() +
               std::chrono::milliseconds(static_cast<int64_t>(options.max_seconds * 1000));
 }
@@ -159,6 +164,7 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
               "an output failed without a message");
 
   Expr body = outputs.size() == 1 ? outputs[0] : Expr(tuple(outputs, place("outputs")));
+  drop_unused_weights(body);
   ValueList inputs, results;
   for (size_t i = 0; i < params_.size(); ++i) {
     const std::string &mine = params_[i]->name_hint, &name = result_.input_names[i];
@@ -171,6 +177,26 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   Function main = function(params_, body, nullptr, type_params_, std::move(attrs), place("graph"));
   result_.module = make_module({global_var("main", main->type)}, {main});
   return std::move(result_);
+}
+
+// Weights that only decided sizes and axes are no parameters.
+void Importer::drop_unused_weights(const Expr& body) {
+  if (result_.params.empty()) return;
+  NodeMap<bool> used;
+  post_order(
+      body, [&](const Node& n) { used[&n] = true; }, family::expr | family::pattern);
+  size_t kept = 0;
+  for (size_t i = 0; i < params_.size(); ++i) {
+    auto weight = result_.params.find(params_[i]->name_hint);
+    if (weight != result_.params.end() && !used.contains(params_[i].get())) {
+      result_.params.erase(weight);
+      continue;
+    }
+    params_[kept] = params_[i];
+    result_.input_names[kept++] = result_.input_names[i];
+  }
+  params_.resize(kept);
+  result_.input_names.resize(kept);
 }
 
 std::string Importer::unique_name(const std::string& name) {
@@ -511,10 +537,13 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
                                "operator " + shorten(node.op_type()) + " cannot be imported"));
   }
   NodeContext ctx(*this, node, std::move(inputs), opset, span);
-  if (row->fold != nullptr) {
-    if (auto known = row->fold(ctx)) return {value_of(std::move(*known))};
+  Values outputs = row->convert(ctx);
+  for (ValuePtr& v : outputs) {
+    if (v == nullptr || !v->expr || v->data || v->known) continue;
+    const KnownValue* known = known_values_.of(v->expr);
+    if (known != nullptr && known->is_complete()) v = value_of(*known);
   }
-  return row->convert(ctx);
+  return outputs;
 }
 
 Values Importer::inline_function(const ::onnx::FunctionProto& function,
@@ -622,6 +651,8 @@ Expr Importer::expr_of(const ValuePtr& v) {
     params_.push_back(p);
     result_.input_names.push_back(v->name);
     result_.params[p->name_hint] = v->data;
+    // Lists of sizes and axes are constants of the program; numbers are the parameter's own.
+    if (v->known && v->known->is_int()) known_values_.assume(p, *v->known);
     return v->expr = p;
   }
   if (v->data) return v->expr = constant(v->data, v->span, v->name);

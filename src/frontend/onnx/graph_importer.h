@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/known_values.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/tensor_data.h"
@@ -84,7 +85,8 @@ class Importer {
   [[noreturn]] void exceed(const Span& span, std::string message, std::string expected);
   Span place(std::string label) const { return Span::place(file_, std::move(label)); }
   std::string unique_name(const std::string& name);
-  Expr known_expr(const Known& known, const Span& span);
+  void drop_unused_weights(const Expr& body);
+  Expr known_expr(const KnownValue& known, const Span& span);
   Expr dim_expr(const Dim& d, const Span& span);
 
   std::shared_ptr<const SourceFile> file_;
@@ -108,6 +110,7 @@ class Importer {
   // Where the size of a named dimension is found at run time: a parameter and an axis.
   std::unordered_map<const Node*, std::pair<Var, int64_t>> dim_sources_;
   std::map<std::string, int> names_;
+  KnownValues known_values_;
   ImportedModel result_;
 };
 

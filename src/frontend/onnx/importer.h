@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/known_value.h"
 #include "base/diagnostic_codes.h"
-#include "frontend/onnx/known.h"
 #include "ir/expr.h"
 
 namespace onnx {
@@ -34,19 +34,19 @@ using Values = std::vector<ValuePtr>;
 struct ModelValue {
   std::string name;
   Span span;
-  Expr expr;                   // null until asked for
-  Expr transposed;             // of a constant matrix, null until asked for
-  Tensor data;                 // a constant's data, possibly misaligned (tensor_data.h)
-  std::optional<Known> known;  // small known elements
-  bool is_parameter = false;   // a weight that becomes a parameter when its expression is needed
-  bool is_list = false;        // an ONNX sequence: a list of values at import time
+  Expr expr;                        // null until asked for
+  Expr transposed;                  // of a constant matrix, null until asked for
+  Tensor data;                      // a constant's data, possibly misaligned (tensor_data.h)
+  std::optional<KnownValue> known;  // the elements, when all of them are known
+  bool is_parameter = false;  // a weight that becomes a parameter when its expression is needed
+  bool is_list = false;       // an ONNX sequence: a list of values at import time
   Values list;
   bool absent = false;  // an optional input of a function that the call leaves out
   bool failed = false;  // its node was reported; what depends on it is skipped
 };
 
 ValuePtr value_of(Expr expr);
-ValuePtr value_of(Known known);
+ValuePtr value_of(KnownValue known);
 ValuePtr value_of(Tensor data);
 
 using AttrList = std::vector<std::pair<std::string, relay::Value>>;
@@ -79,12 +79,9 @@ class NodeContext {
   size_t num_outputs() const;
   bool output_used(size_t i) const;
   // What is known about an input's elements.
-  std::optional<Known> known(size_t i) const;
-  // The same for evaluating the node at import: empty for long lists of floats, which are data
-  // rather than shape arithmetic, and for weights that stay parameters.
-  std::optional<Known> foldable(size_t i) const;
+  std::optional<KnownValue> known(size_t i) const;
   // The same when the operator cannot do without: E0505 otherwise. `what` is "the shape".
-  Known must_know(size_t i, const char* what) const;
+  KnownValue must_know(size_t i, const char* what) const;
   std::vector<int64_t> const_ints(size_t i, const char* what) const;
   int64_t const_int(size_t i, const char* what) const;
   // The data of a constant input, or null.
@@ -179,8 +176,6 @@ class NodeContext {
 
 // Converts a node into its outputs, as many as the node has (null for unused ones).
 using Converter = Values (*)(NodeContext& ctx);
-// Evaluates a node whose result is known at import; nullopt when it is not.
-using Folder = std::optional<Known> (*)(NodeContext& ctx);
 
 // A row of the table of operators: valid from `since` until the next row of the same name.
 struct ConverterRow {
@@ -188,7 +183,6 @@ struct ConverterRow {
   std::string_view op;
   int since;
   Converter convert;
-  Folder fold = nullptr;
 };
 
 // The row for a node, or null when the operator is unknown at that version.

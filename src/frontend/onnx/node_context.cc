@@ -65,17 +65,10 @@ size_t NodeContext::num_outputs() const { return static_cast<size_t>(node_.outpu
 bool NodeContext::output_used(size_t i) const {
   return i < num_outputs() && !node_.output(static_cast<int>(i)).empty();
 }
-std::optional<Known> NodeContext::known(size_t i) const {
+std::optional<KnownValue> NodeContext::known(size_t i) const {
   return has(i) ? inputs_[i]->known : std::nullopt;
 }
-std::optional<Known> NodeContext::foldable(size_t i) const {
-  constexpr int64_t kMaxFoldedFloats = 64;
-  if (!has(i) || !inputs_[i]->known) return std::nullopt;
-  const Known& k = *inputs_[i]->known;
-  if (!k.is_int() && (inputs_[i]->is_parameter || k.size() > kMaxFoldedFloats)) return std::nullopt;
-  return k;
-}
-Known NodeContext::must_know(size_t i, const char* what) const {
+KnownValue NodeContext::must_know(size_t i, const char* what) const {
   const ValuePtr& v = value(i);
   if (v->known) return *v->known;
   if (v->data) {
@@ -88,7 +81,7 @@ Known NodeContext::must_know(size_t i, const char* what) const {
        "give fixed input shapes, or simplify the model so that this becomes a constant");
 }
 std::vector<int64_t> NodeContext::const_ints(size_t i, const char* what) const {
-  Known k = must_know(i, what);
+  KnownValue k = must_know(i, what);
   std::vector<int64_t> out;
   for (int64_t e = 0; e < k.size(); ++e) {
     if (k.is_int() && !as_const(k.ints[static_cast<size_t>(e)])) {

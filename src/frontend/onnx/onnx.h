@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/evaluate_constants.h"
 #include "ir/module.h"
 
 namespace relay {
@@ -33,6 +34,9 @@ struct OnnxOptions {
   std::set<std::string> numbers;
   // Weights become constants; otherwise they become further parameters of @main, in `params`.
   bool freeze_params = true;
+  // Computes nodes whose inputs are small and known; without it only operators that sizes are
+  // usually computed with are.
+  ConstantEvaluator evaluate;
 
   // Bounds on what one model may cost.
   int64_t max_file_bytes = int64_t{64} << 30;

@@ -34,7 +34,7 @@ std::optional<std::vector<Dim>> shape_of_input(NodeContext& ctx, size_t i) {
 }
 
 std::vector<Dim> shape_elements(NodeContext& ctx, size_t input, const char* what) {
-  Known k = ctx.must_know(input, what);
+  KnownValue k = ctx.must_know(input, what);
   if (!k.is_int() || k.shape.size() > 1) {
     ctx.fail(codes::frontend_attribute, std::string(what) + " must be a list of integers",
              "a list of integers", runtime::type_string(k.dtype, k.shape));

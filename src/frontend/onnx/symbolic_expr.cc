@@ -6,7 +6,7 @@
 
 namespace relay::importer {
 
-Expr Importer::known_expr(const Known& known, const Span& span) {
+Expr Importer::known_expr(const KnownValue& known, const Span& span) {
   if (known.is_constant()) return constant(tensor_from(known), span);
   std::vector<Expr> elements;
   for (const Dim& d : known.ints) {

@@ -25,6 +25,20 @@ TEST(DynamicToStatic, header_examples) {
       "def @main() { zeros(shape=[4], dtype=\"float32\") }");
 }
 
+TEST(DynamicToStatic, sizes_of_inputs_are_known) {
+  becomes(
+      "def @main[n: Dim](%x: Tensor[(6), float32], %y: Tensor[(n, 3), float32]) {\n"
+      "  dyn.tile(%x, strided_slice(shape_of(%y, dtype=\"int64\"), begin=[1], end=[2], "
+      "strides=[1])) }",
+      "def @main[n: Dim](%x: Tensor[(6), float32], %y: Tensor[(n, 3), float32]) {\n"
+      "  tile(%x, reps=[3]) }");
+  // Not the one that is open.
+  unchanged(
+      "def @main[n: Dim](%x: Tensor[(6), float32], %y: Tensor[(n, 3), float32]) {\n"
+      "  dyn.tile(%x, strided_slice(shape_of(%y, dtype=\"int64\"), begin=[0], end=[1], "
+      "strides=[1])) }");
+}
+
 TEST(DynamicToStatic, types_become_precise_in_what_follows) {
   becomes(
       "def @main(%x: Tensor[(6), float32]) {\n"

@@ -26,6 +26,21 @@ TEST(FoldConstant, header_examples) {
           "def @main(%a: float32, %b: float32) { %a }");
 }
 
+TEST(FoldConstant, known_sizes_of_tensors_that_are_not) {
+  becomes(
+      "def @main[n: Dim](%x: Tensor[(n, 3), float32], %y: Tensor[(4), int64]) {\n"
+      "  (take(shape_of(%x, dtype=\"int64\"), 1i64, axis=0), take(%y, 1i64, axis=0)) }",
+      "def @main[n: Dim](%x: Tensor[(n, 3), float32], %y: Tensor[(4), int64]) {\n"
+      "  (3i64, take(%y, 1i64, axis=0)) }");
+  unchanged(
+      "def @main[n: Dim](%x: Tensor[(n, 3), float32]) {\n"
+      "  take(shape_of(%x, dtype=\"int64\"), 0i64, axis=0) }");
+  // What may not end is not left out.
+  unchanged(
+      "def @f(%x: Tensor[(3), float32]) -> Tensor[(3), float32] { @f(%x) }\n"
+      "def @main(%x: Tensor[(3), float32]) { shape_of(@f(%x), dtype=\"int64\") }");
+}
+
 constexpr const char* kList = "type List[A] { Cons(A, List[A]), Nil, }\n";
 
 TEST(FoldConstant, a_match_of_a_known_constructor) {
