@@ -6,10 +6,16 @@ namespace relay {
 
 Expr make_call(std::string_view op, std::vector<Expr> args,
                const std::vector<std::pair<std::string, Value>>& attrs, const CallNode& at) {
-  Op found = OpRegistry::global().get(op);
+  return make_call(op, std::move(args), attrs, at.span);
+}
+
+Expr make_call(std::string_view op, std::vector<Expr> args,
+               const std::vector<std::pair<std::string, Value>>& attrs, const Span& at) {
+  Op found = OpRegistry::global().get(op, at);
   const OpInfo& row = *found->row;
-  Attrs made = row.attrs == nullptr ? Attrs() : make_attrs(*row.attrs, attrs, row.name, at.span);
-  return call(found, std::move(args), std::move(made), at.span);
+  RELAY_CHECK(row.attrs != nullptr || attrs.empty(), std::string(op));
+  Attrs made = row.attrs == nullptr ? Attrs() : make_attrs(*row.attrs, attrs, row.name, at);
+  return call(found, std::move(args), std::move(made), at);
 }
 
 Expr with_attrs(const CallNode& c, std::vector<Expr> args,
@@ -30,8 +36,10 @@ std::optional<std::vector<int64_t>> static_shape(const Expr& e) {
   return t == nullptr ? std::nullopt : t->const_shape();
 }
 
-bool same_shape(const Expr& a, const Expr& b) {
-  auto *x = tensor_of(a), *y = tensor_of(b);
+bool same_shape(const Expr& a, const Expr& b) { return same_shape(a->type, b->type); }
+
+bool same_shape(const Type& a, const Type& b) {
+  auto *x = as<TensorTypeNode>(a), *y = as<TensorTypeNode>(b);
   if (x == nullptr || y == nullptr || x->shape.size() != y->shape.size()) return false;
   for (size_t i = 0; i < x->shape.size(); ++i) {
     if (!dim_equal(x->shape[i], y->shape[i])) return false;
@@ -58,14 +66,23 @@ std::optional<std::vector<int64_t>> ints_attr(const CallNode& c, std::string_vie
   return out;
 }
 
-int64_t int_attr(const CallNode& c, std::string_view name) {
-  return *attr_value(c.attrs, name).get_if<int64_t>();
+namespace {
+
+template <class T>
+T typed_attr(const CallNode& c, std::string_view name) {
+  Value value = attr_value(c.attrs, name);
+  const T* typed = value.get_if<T>();
+  RELAY_CHECK(typed != nullptr, std::string(name));
+  return *typed;
 }
-double float_attr(const CallNode& c, std::string_view name) {
-  return *attr_value(c.attrs, name).get_if<double>();
-}
+
+}  // namespace
+
+int64_t int_attr(const CallNode& c, std::string_view name) { return typed_attr<int64_t>(c, name); }
+bool bool_attr(const CallNode& c, std::string_view name) { return typed_attr<bool>(c, name); }
+double float_attr(const CallNode& c, std::string_view name) { return typed_attr<double>(c, name); }
 std::string text_attr(const CallNode& c, std::string_view name) {
-  return *attr_value(c.attrs, name).get_if<std::string>();
+  return typed_attr<std::string>(c, name);
 }
 
 }  // namespace relay

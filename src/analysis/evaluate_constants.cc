@@ -97,53 +97,66 @@ NodeRef evaluate_piece(const Piece& piece, const std::unordered_map<const Node*,
     auto it = values.find(g->tuple.get());
     if (it != values.end()) return as<TupleNode>(it->second)->fields[static_cast<size_t>(g->index)];
   }
-  std::unordered_map<const Node*, NodeRef> params_of;
-  std::vector<Var> params;
-  std::vector<Tensor> args;
+  ConstantFunction f;
+  std::unordered_map<const Node*, NodeRef> by;
   std::string name;  // the weight's own, when there is one big leaf
   size_t biggest = 0;
   auto param = [&](const NodeRef& value) -> Expr {
-    auto* c = as<ConstantNode>(value);
-    params.push_back(var("p" + std::to_string(params.size()), c->type, c->span));
-    args.push_back(c->data);
+    Constant c = cast<ConstantNode>(value);
     if (c->data.byte_size() > biggest && !c->name_hint.empty()) {
       biggest = c->data.byte_size();
       name = c->name_hint;
     }
-    return params.back();
+    return f.param(c);
   };
   for (const Node* input : piece.inputs) {
-    if (params_of.contains(input)) continue;
+    if (by.contains(input)) continue;
     if (isa<ConstantNode>(input)) {
-      params_of.emplace(input, param(NodeRef(input)));
+      by.emplace(input, param(NodeRef(input)));
       continue;
     }
     auto it = values.find(input);
     if (it == values.end()) return nullptr;
     auto* t = as<TupleNode>(it->second);
     if (t == nullptr) {
-      params_of.emplace(input, param(it->second));
+      by.emplace(input, param(it->second));
       continue;
     }
     std::vector<Expr> fields;
-    for (const Expr& f : t->fields) fields.push_back(param(f));
-    params_of.emplace(input, tuple(std::move(fields)));
+    for (const Expr& field : t->fields) fields.push_back(param(field));
+    by.emplace(input, tuple(std::move(fields)));
   }
-  Expr body = cast<ExprNode>(substitute(NodeRef(&root), params_of, family::expr));
-  Function f = function(std::move(params), body, body->type, {}, {}, root.span);
-  std::vector<Tensor> results;
-  try {
-    results = evaluate(f, args);
-  } catch (const RuntimeError&) {
-    return nullptr;
-  }
-  if (isa<TensorTypeNode>(root.type)) return constant(results.at(0), root.span, name);
+  auto results = f.evaluate(Expr(&root), evaluate, std::move(by));
+  if (!results) return nullptr;
+  if (isa<TensorTypeNode>(root.type)) return constant(results->at(0), root.span, name);
   std::vector<Expr> fields;
-  for (Tensor& t : results) fields.push_back(constant(std::move(t), root.span));
+  for (Tensor& t : *results) fields.push_back(constant(std::move(t), root.span));
   return tuple(std::move(fields), root.span);
 }
 
 }  // namespace
+
+Var ConstantFunction::param(const Constant& c) {
+  auto [it, is_new] = param_of_.try_emplace(c.get());
+  if (is_new) {
+    it->second = var("p" + std::to_string(params_.size()), c->type, c->span);
+    params_.push_back(it->second);
+    arguments_.push_back(c->data);
+  }
+  return it->second;
+}
+
+std::optional<std::vector<Tensor>> ConstantFunction::evaluate(
+    const Expr& root, const ConstantEvaluator& evaluate,
+    std::unordered_map<const Node*, NodeRef> by) const {
+  for (const auto& [constant, param] : param_of_) by.emplace(constant, param);
+  Expr body = cast<ExprNode>(substitute(root, by, family::expr));
+  try {
+    return evaluate(function(params_, body, body->type, {}, {}, root->span), arguments_);
+  } catch (const RuntimeError&) {
+    return std::nullopt;
+  }
+}
 
 std::optional<int64_t> bytes_of(const Type& type) {
   auto tensors = flatten_tensor_types(type);

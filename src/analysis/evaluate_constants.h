@@ -15,6 +15,25 @@ namespace relay {
 using ConstantEvaluator =
     std::function<std::vector<Tensor>(const Function& f, const std::vector<Tensor>& args)>;
 
+// An expression as a function of the constants in it, so that the same operators on other constants are one function and
+// compiled once.
+class ConstantFunction {
+ public:
+  // What stands for a constant: a parameter, the same for the same node.
+  Var param(const Constant& c);
+  // Evaluates `root` with `by` in place of each node; the constants are replaced too. nullopt when the run would fail:
+  // it then fails at the same place, if it gets there.
+  std::optional<std::vector<Tensor>> evaluate(
+      const Expr& root, const ConstantEvaluator& evaluate,
+      std::unordered_map<const Node*, NodeRef> by = {}) const;
+  const std::vector<Tensor>& arguments() const { return arguments_; }
+
+ private:
+  std::unordered_map<const Node*, Var> param_of_;
+  std::vector<Var> params_;
+  std::vector<Tensor> arguments_;
+};
+
 // The bytes of a type of static tensors; nullopt when unknown or absurd.
 std::optional<int64_t> bytes_of(const Type& type);
 

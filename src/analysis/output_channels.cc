@@ -7,10 +7,6 @@
 namespace relay {
 namespace {
 
-bool bool_attr(const CallNode& c, std::string_view name) {
-  return *attr_value(c.attrs, name).get_if<bool>();
-}
-
 // The axis of the weight with a row for each result, and the attribute for their number.
 struct Matrix {
   int64_t axis;

@@ -10,19 +10,6 @@
 namespace relay {
 namespace {
 
-bool is_leaf(const ExprNode& e) {
-  switch (e.kind()) {
-    case ExprKind::Var:
-    case ExprKind::Constant:
-    case ExprKind::GlobalVar:
-    case ExprKind::Op:
-    case ExprKind::Constructor:
-      return true;
-    default:
-      return false;
-  }
-}
-
 runtime::Value closure_of(int32_t tag) {
   return runtime::Value::adopt(runtime::Cell::make(runtime::ObjectKind::closure, tag, 0));
 }

@@ -31,11 +31,8 @@ int ScopeTree::common(int a, int b) const {
   return a;
 }
 
-namespace {
-
-// Leaves are at hand everywhere; they belong to no scope.
-bool is_leaf(const Node* n) {
-  switch (n->kind()) {
+bool is_leaf(const Node& n) {
+  switch (n.kind()) {
     case ExprKind::Var:
     case ExprKind::Constant:
     case ExprKind::GlobalVar:
@@ -46,6 +43,8 @@ bool is_leaf(const Node* n) {
       return false;
   }
 }
+
+namespace {
 
 // A scope inside `parent`. Jumps are those of a skew binary list: as far as the parent's last two
 // together when these are equally far, else one step (Myers, "An applicative random-access stack").
@@ -122,7 +121,7 @@ ScopeTree analyze_scopes(const FunctionNode& f) {
         auto [first, is_first] = tree.first_opened.emplace(e);
         if (is_first) first = use;
       }
-      if (is_leaf(operand.get())) return;
+      if (is_leaf(*operand)) return;
       auto [at, fresh] = tree.scope_of.emplace(operand.get());
       at = fresh ? use : tree.common(at, use);
     });

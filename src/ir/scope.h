@@ -13,6 +13,10 @@
 
 namespace relay {
 
+// Nothing is evaluated for it: variables, constants, globals, operators and constructors are at hand everywhere, and
+// belong to no scope.
+bool is_leaf(const Node& n);
+
 // The scopes of one function, as a tree: scope 0 is the function's body.
 struct ScopeTree {
   struct Scope {
@@ -29,8 +33,7 @@ struct ScopeTree {
     int function;
   };
   std::vector<Scope> scopes;
-  // The scope of every expression below the function that is no leaf (variables, constants,
-  // globals, operators and constructors are at hand everywhere).
+  // The scope of every expression below the function that is no leaf.
   NodeMap<int> scope_of;
   // The first of the scopes that an expression opens; the others follow it.
   NodeMap<int> first_opened;

@@ -108,10 +108,8 @@ class Packing {
 
   // Columns of the second operand side by side, as lanes read them.
   Expr batch_matmul(const CallNode& c) {
-    auto transposed = attr_value(c.attrs, "transpose_b");
     auto shape = static_shape(c.args[1]);
-    if (!packs(c.args[1]) || transposed.get_if<bool>() == nullptr || !*transposed.get_if<bool>() ||
-        (*shape)[1] == 1 || !pays(c, 1)) {
+    if (!packs(c.args[1]) || !bool_attr(c, "transpose_b") || (*shape)[1] == 1 || !pays(c, 1)) {
       return nullptr;
     }
     Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);

@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ir/scope.h"
 #include "node/structural.h"
 #include "node/walk.h"
 #include "passes/to_basic_block_normal_form.h"
@@ -29,11 +30,6 @@ bool is_flat(const MatchNode& m) {
     if (!seen.insert(k->constructor.get()).second) return false;
   }
   return true;
-}
-
-bool is_leaf(const Expr& e) {
-  return isa<VarNode>(e) || isa<ConstantNode>(e) || isa<GlobalVarNode>(e) ||
-         isa<ConstructorNode>(e);
 }
 
 Pattern wildcard() { return make<PatternWildcardNode>(); }
@@ -98,7 +94,7 @@ class TreeWriter {
   // A clause with one way to it takes the variables of that way; one with several takes parameters.
   void choose(const DecisionTree::Node& n) {
     auto c = static_cast<size_t>(n.clause);
-    bool copied = is_leaf(match_.clauses[c]->rhs);
+    bool copied = is_leaf(*match_.clauses[c]->rhs);
     Join& join = joins_[c];
     if (ways_[c] > 1 && (copied || join.function)) return;
     std::vector<Type> types;

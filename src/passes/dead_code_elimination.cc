@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "analysis/purity.h"
+#include "ir/scope.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 
@@ -10,11 +11,6 @@ namespace relay {
 namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
-
-bool is_leaf(const Expr& e) {
-  return isa<VarNode>(e) || isa<ConstantNode>(e) || isa<GlobalVarNode>(e) || isa<OpNode>(e) ||
-         isa<ConstructorNode>(e);
-}
 
 // What a projection of a tuple that is at hand stands for; null when it must stay.
 class Projections {
@@ -39,7 +35,7 @@ class Projections {
       return t->fields[index];
     }
     const TupleNode* const* bound = bound_.find(g.tuple.get());
-    if (bound == nullptr || !is_leaf((*bound)->fields[index])) return nullptr;
+    if (bound == nullptr || !is_leaf(*(*bound)->fields[index])) return nullptr;
     return (*bound)->fields[index];
   }
 

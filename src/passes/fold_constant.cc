@@ -9,6 +9,7 @@
 #include "analysis/known_values.h"
 #include "analysis/purity.h"
 #include "ir/op.h"
+#include "ir/scope.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -100,8 +101,7 @@ class Folder : public Rewriter {
     Expr value = now ? Expr::unchecked(now) : Expr(it->second);
     bool leaves = true;
     for_each_child(*value.get(), [&](const NodeRef& child) {
-      leaves &= !isa<ExprNode>(child) || isa<VarNode>(child) || isa<ConstantNode>(child) ||
-                isa<GlobalVarNode>(child) || isa<ConstructorNode>(child);
+      leaves &= !isa<ExprNode>(child) || is_leaf(*child.get());
     });
     return leaves ? value : m.data;
   }

@@ -101,7 +101,7 @@ Expr without_pad(const CallNode& c) {
   Ints padding = full_padding(*ints_attr(c, "padding"), dims);
   bool average = windows->pools && !windows->greatest;
   bool has_own = std::any_of(padding.begin(), padding.end(), [](int64_t w) { return w != 0; });
-  if (average && has_own && !*attr_value(c.attrs, "count_include_pad").get_if<bool>()) {
+  if (average && has_own && !bool_attr(c, "count_include_pad")) {
     return nullptr;
   }
   for (size_t i = 0; i < padding.size(); ++i) padding[i] += (*widths)[i];

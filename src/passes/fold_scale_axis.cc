@@ -5,6 +5,7 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "analysis/output_channels.h"
+#include "analysis/uses.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -24,14 +25,7 @@ bool varies_along(const Expr& e, int64_t axis, int64_t rank, int64_t count) {
 
 class Folder : public Rewriter {
  public:
-  explicit Folder(const Function& f) : Rewriter(family::expr | family::pattern) {
-    post_order(
-        f,
-        [&](const Node& n) {
-          for_each_child(n, [&](const NodeRef& child) { ++uses_[child.get()]; });
-        },
-        family::expr | family::pattern);
-  }
+  explicit Folder(const Function& f) : Rewriter(family::expr | family::pattern), uses_(f) {}
 
   NodeRef pre(const NodeRef& node) override {
     auto* f = as<FunctionNode>(node);
@@ -44,7 +38,7 @@ class Folder : public Rewriter {
     auto* now = as<CallNode>(rebuilt);
     for (size_t side = 0; side < 2; ++side) {
       // A value that others use too is needed unscaled.
-      if (uses_[before->args[side].get()] != 1) continue;
+      if (uses_.of(before->args[side]) != 1) continue;
       Expr folded = fold(*before, side, now->args[side], now->args[1 - side]);
       if (folded) return folded;
     }
@@ -63,7 +57,7 @@ class Folder : public Rewriter {
     if (sum_before == nullptr || sum_before->args.size() != 2) return nullptr;
     for (size_t heavy = 0; heavy < (add ? 2u : 1u); ++heavy) {
       const Expr& bias = sum->args[1 - heavy];
-      if (uses_[sum_before->args[heavy].get()] != 1 || !constants_.contains(bias)) continue;
+      if (uses_.of(sum_before->args[heavy]) != 1 || !constants_.contains(bias)) continue;
       Expr wide = bias;
       if (bias_add) {
         // As a tensor that broadcasts by itself.
@@ -107,7 +101,7 @@ class Folder : public Rewriter {
     return call(c->op, {c->args[0], scaled}, c->attrs, c->span);
   }
 
-  std::unordered_map<const Node*, int> uses_;
+  UseCounts uses_;
   ConstantExpressions constants_;
 };
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "analysis/calls.h"
+#include "analysis/uses.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
@@ -100,14 +101,7 @@ using Found = std::unordered_map<const Node*, Match>;  // by the second product
 
 class Matches {
  public:
-  Matches(const Function& f, int64_t lanes) : lanes_(lanes) {
-    post_order(
-        f,
-        [&](const Node& n) {
-          for_each_child(n, [&](const NodeRef& child) { ++uses_[child.get()]; });
-        },
-        family::expr | family::pattern);
-  }
+  Matches(const Function& f, int64_t lanes) : lanes_(lanes), uses_(f) {}
 
   // For the second product.
   std::optional<Match> match(const CallNode& product) const {
@@ -203,18 +197,10 @@ class Matches {
   }
 
  private:
-  bool used_once(const Expr& e) const {
-    auto it = uses_.find(e.get());
-    return it != uses_.end() && it->second == 1;
-  }
+  bool used_once(const Expr& e) const { return uses_.of(e) == 1; }
   static bool is_float32(const Expr& e) {
     auto* t = tensor_of(e);
     return t != nullptr && t->dtype.is_float(32);
-  }
-  static bool bool_attr(const CallNode& c, std::string_view name) {
-    Value v = attr_value(c.attrs, name);
-    auto* b = v.get_if<bool>();
-    return b != nullptr && *b;
   }
 
   // Behind views that nobody else reads and that keep the last two axes.
@@ -313,7 +299,7 @@ class Matches {
   }
 
   int64_t lanes_;
-  std::unordered_map<const Node*, int> uses_;
+  UseCounts uses_;
 };
 
 // The values that the rewritten program has for those of the match.

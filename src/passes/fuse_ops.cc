@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "analysis/calls.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/structural.h"
@@ -133,15 +134,6 @@ class Fuser {
   int root(int i) {
     while (group_[i] != i) i = group_[i] = group_[group_[i]];
     return i;
-  }
-
-  static bool same_shape(const Type& a, const Type& b) {
-    auto *x = as<TensorTypeNode>(a), *y = as<TensorTypeNode>(b);
-    if (x == nullptr || y == nullptr || x->shape.size() != y->shape.size()) return false;
-    for (size_t i = 0; i < x->shape.size(); ++i) {
-      if (!dim_equal(x->shape[i], y->shape[i])) return false;
-    }
-    return true;
   }
 
   // Calls `visit` for every node strictly between `from` and `to`; false stops.

@@ -7,6 +7,7 @@
 #include "analysis/components.h"
 #include "analysis/purity.h"
 #include "ir/op.h"
+#include "ir/scope.h"
 #include "node/walk.h"
 #include "passes/entry_functions.h"
 
@@ -137,9 +138,7 @@ class Inliner {
     post_order_if(
         f->body, [&](const Node&) { return size <= kSmall; },
         [&](const Node& n) {
-          bool leaf = isa<VarNode>(&n) || isa<ConstantNode>(&n) || isa<GlobalVarNode>(&n) ||
-                      isa<OpNode>(&n) || isa<ConstructorNode>(&n);
-          if (!leaf) ++size;
+          if (!is_leaf(n)) ++size;
         },
         kFamilies);
     return size <= kSmall;

@@ -2,6 +2,7 @@
 
 #include <list>
 
+#include "analysis/uses.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 
@@ -11,15 +12,11 @@ namespace {
 class Namer {
  public:
   Namer(const Function& f, const ScopeTree& scopes, const Naming& naming)
-      : f_(f), scopes_(scopes), naming_(naming) {}
+      : f_(f), scopes_(scopes), naming_(naming), uses_(f) {}
 
   Function run() {
     bindings_.resize(scopes_.scopes.size());
     for (const ExprNode* e : scopes_.order) {
-      for_each_child(*e, [&](const NodeRef& child) {
-        auto* arm = as<ClauseNode>(child);
-        ++uses_[arm != nullptr ? arm->rhs.get() : child.get()];
-      });
       if (auto* l = as<LetNode>(e); l != nullptr && isa<FunctionNode>(l->value)) {
         named_functions_.insert(l->value.get());
       }
@@ -70,13 +67,12 @@ class Namer {
   }
 
   void convert(const ExprNode& e, int scope) {
-    if (isa<VarNode>(&e) || isa<ConstantNode>(&e) || isa<GlobalVarNode>(&e)) return;
-    if (stays_inline(e)) return;
+    if (is_leaf(e) || stays_inline(e)) return;
     if (scopes_.scopes[static_cast<size_t>(scope)].primitive) return;
     std::list<Binding>& list = bindings_[static_cast<size_t>(scope)];
     if (auto* l = as<LetNode>(&e); l != nullptr && naming_.flatten) {
       Expr value = atom(l->value);
-      if (!list.empty() && list.back().var == value && uses_[l->value.get()] == 1) {
+      if (!list.empty() && list.back().var == value && uses_.of(l->value) == 1) {
         // The value was named a moment ago; it takes the Let's name instead.
         list.back().var = l->var;
         list.back().origin = l;
@@ -102,7 +98,7 @@ class Namer {
     }
     Expr value = cast<ExprNode>(with_children(NodeRef(&e), children));
     // A function that a Let names may refer to itself by that name, so it stays where the name is.
-    if (!naming_.wanted(e) || (named_functions_.contains(&e) && uses_[&e] == 1)) {
+    if (!naming_.wanted(e) || (named_functions_.contains(&e) && uses_.of(Expr(&e)) == 1)) {
       atoms_[&e] = value;
       return;
     }
@@ -115,7 +111,7 @@ class Namer {
   const ScopeTree& scopes_;
   const Naming& naming_;
   std::vector<std::list<Binding>> bindings_;
-  NodeMap<int> uses_;
+  UseCounts uses_;
   // Functions that are a Let's value.
   NodeSet named_functions_;
   NodeMap<Expr> atoms_;

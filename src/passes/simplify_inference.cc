@@ -1,30 +1,24 @@
 #include "passes/simplify_inference.h"
 
+#include "analysis/calls.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
 namespace relay {
 namespace {
 
-double float_attr(const CallNode& c, std::string_view name) {
-  return *attr_value(c.attrs, name).get_if<double>();
-}
-
 // A vector of length C as a tensor that broadcasts against axis `axis` of a rank-`rank` tensor.
 Expr along_axis(const Expr& vector, int64_t axis, int64_t rank, const Span& span) {
   int64_t behind = rank - axis - 1;
   if (behind == 0) return vector;
-  const OpInfo& row = *OpRegistry::global().get("expand_dims")->row;
-  return call("expand_dims", {vector},
-              make_attrs(*row.attrs, {{"axis", Value(int64_t{1})}, {"num_newaxis", Value(behind)}},
-                         row.name, span),
-              span);
+  return make_call("expand_dims", {vector},
+                   {{"axis", Value(int64_t{1})}, {"num_newaxis", Value(behind)}}, span);
 }
 
 Expr simplify_batch_norm(const CallNode& c) {
   auto* data_type = as<TensorTypeNode>(c.args[0]->type);
   int64_t rank = data_type->rank();
-  int64_t axis = *attr_value(c.attrs, "axis").get_if<int64_t>();
+  int64_t axis = int_attr(c, "axis");
   if (axis < 0) axis += rank;
   const Span& at = c.span;
   const Expr &gamma = c.args[1], &beta = c.args[2], &mean = c.args[3], &variance = c.args[4];
@@ -33,12 +27,11 @@ Expr simplify_batch_norm(const CallNode& c) {
       call("rsqrt",
            {call("add", {variance, constant(float_attr(c, "epsilon"), dtype, at)}, nullptr, at)},
            nullptr, at);
-  if (*attr_value(c.attrs, "scale").get_if<bool>()) {
+  if (bool_attr(c, "scale")) {
     scale = call("multiply", {scale, gamma}, nullptr, at);
   }
   Expr shift = call("negative", {call("multiply", {mean, scale}, nullptr, at)}, nullptr, at);
-  if (*attr_value(c.attrs, "center").get_if<bool>())
-    shift = call("add", {shift, beta}, nullptr, at);
+  if (bool_attr(c, "center")) shift = call("add", {shift, beta}, nullptr, at);
   Expr scaled = call("multiply", {c.args[0], along_axis(scale, axis, rank, at)}, nullptr, at);
   return call("add", {scaled, along_axis(shift, axis, rank, at)}, nullptr, at);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/calls.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "ir/op.h"
@@ -261,11 +262,7 @@ std::vector<int64_t> NodeContext::axes(std::vector<int64_t> values, int64_t rank
 // ---- Builders ----------------------------------------------------------------------------------
 
 Expr NodeContext::call(std::string_view op, std::vector<Expr> args, const AttrList& attrs) const {
-  Op o = OpRegistry::global().get(op, span_);
-  Attrs a;
-  if (o->row->attrs != nullptr) a = make_attrs(*o->row->attrs, attrs, op, span_);
-  RELAY_CHECK(o->row->attrs != nullptr || attrs.empty(), std::string(op));
-  return relay::call(o, std::move(args), std::move(a), span_);
+  return make_call(op, std::move(args), attrs, span_);
 }
 
 bool NodeContext::has_op(std::string_view op) { return OpRegistry::global().find(op) != nullptr; }

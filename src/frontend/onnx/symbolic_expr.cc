@@ -1,7 +1,7 @@
 // Expressions for what the importer knows only symbolically: sizes of open dimensions, computed
 // from the shapes of @main's parameters.
+#include "analysis/calls.h"
 #include "frontend/onnx/graph_importer.h"
-#include "ir/op.h"
 #include "node/walk.h"
 
 namespace relay::importer {
@@ -12,21 +12,14 @@ Expr Importer::known_expr(const KnownValue& known, const Span& span) {
   for (const Dim& d : known.ints) {
     Expr e = dim_expr(d, span);
     if (known.dtype != DType::Int(64)) {
-      AttrList attrs{{"dtype", to_value(known.dtype)}};
-      Op op = OpRegistry::global().get("cast", span);
-      e = call(op, {e}, make_attrs(*op->row->attrs, attrs, "cast", span), span);
+      e = make_call("cast", {e}, {{"dtype", to_value(known.dtype)}}, span);
     }
     elements.push_back(std::move(e));
   }
   if (known.shape.empty()) return elements[0];
-  Op stack = OpRegistry::global().get("stack", span);
-  Expr flat = call(stack, {tuple(std::move(elements), span)},
-                   make_attrs(*stack->row->attrs, {{"axis", int64_t{0}}}, "stack", span), span);
+  Expr flat = make_call("stack", {tuple(std::move(elements), span)}, {{"axis", int64_t{0}}}, span);
   if (known.shape.size() == 1) return flat;
-  Op op = OpRegistry::global().get("reshape", span);
-  return call(op, {flat},
-              make_attrs(*op->row->attrs, {{"newshape", to_value(known.shape)}}, "reshape", span),
-              span);
+  return make_call("reshape", {flat}, {{"newshape", to_value(known.shape)}}, span);
 }
 
 namespace {
@@ -54,11 +47,6 @@ std::vector<const DimVarNode*> names_in(const Dim& size) {
 }  // namespace
 
 Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
-  auto make_call = [&](std::string_view name, Expr arg, const AttrList& attrs) -> Expr {
-    Op op = OpRegistry::global().get(name, span);
-    Attrs a = op->row->attrs != nullptr ? make_attrs(*op->row->attrs, attrs, name, span) : nullptr;
-    return call(op, {std::move(arg)}, std::move(a), span);
-  };
   std::vector<int64_t> sizes;
   Expr sum;
   for (size_t a = 0; a < shape.size(); ++a) {
@@ -75,27 +63,23 @@ Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
     for (const DimVarNode* name : names) {
       const auto& [param, axis] = dim_sources_.at(name->var.get());
       // The first line of the input along that axis, as a row of zeros in the right place.
-      Op take = OpRegistry::global().get("take", span);
       Expr line = param;
       for (int64_t other = as<TensorTypeNode>(param->type)->rank(); other-- > 0;) {
         if (other == axis) continue;
-        line = call(take, {line, constant(0.0, DType::Int(64), span)},
-                    make_attrs(*take->row->attrs, {{"axis", other}}, "take", span), span);
+        line =
+            make_call("take", {line, constant(0.0, DType::Int(64), span)}, {{"axis", other}}, span);
       }
-      line = make_call("zeros_like", line, {});
-      line = make_call("cast", line, {{"dtype", to_value(DType::Int(32))}});
+      line = make_call("zeros_like", {line}, {}, span);
+      line = make_call("cast", {line}, {{"dtype", to_value(DType::Int(32))}}, span);
       auto after = static_cast<int64_t>(shape.size() - a) - 1;
       if (after > 0)
-        line = make_call("expand_dims", line, {{"axis", int64_t{1}}, {"num_newaxis", after}});
+        line =
+            make_call("expand_dims", {line}, {{"axis", int64_t{1}}, {"num_newaxis", after}}, span);
       sum = sum ? Expr(call("add", {sum, line}, nullptr, span)) : line;
     }
   }
-  Op full = OpRegistry::global().get("full", span);
-  Expr zeros = call(
-      full, {constant(0.0, DType::Int(32), span)},
-      make_attrs(*full->row->attrs,
-                 {{"shape", to_value(sizes)}, {"dtype", to_value(DType::Int(32))}}, "full", span),
-      span);
+  Expr zeros = make_call("full", {constant(0.0, DType::Int(32), span)},
+                         {{"shape", to_value(sizes)}, {"dtype", to_value(DType::Int(32))}}, span);
   return call("add", {sum, zeros}, nullptr, span);
 }
 
@@ -103,9 +87,6 @@ Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
 Expr Importer::dim_expr(const Dim& d, const Span& span) {
   std::unordered_map<const Node*, Expr> done;
   auto get = [&](const Dim& part) { return done.at(part.get()); };
-  auto attrs = [&](const Op& op, const AttrList& values) {
-    return make_attrs(*op->row->attrs, values, op->name, span);
-  };
   post_order(
       d,
       [&](const Node& n) {
@@ -114,12 +95,9 @@ Expr Importer::dim_expr(const Dim& d, const Span& span) {
           e = constant(Tensor::scalar(c->value, DType::Int(64)), span);
         } else if (auto* v = as<DimVarNode>(&n)) {
           const auto& [param, axis] = dim_sources_.at(v->var.get());
-          Op shape_of = OpRegistry::global().get("shape_of", span);
-          Op take = OpRegistry::global().get("take", span);
-          Expr shape =
-              call(shape_of, {param}, attrs(shape_of, {{"dtype", to_value(DType::Int(64))}}), span);
-          e = call(take, {shape, constant(Tensor::scalar(axis, DType::Int(64)), span)},
-                   attrs(take, {{"axis", int64_t{0}}}), span);
+          Expr shape = make_call("shape_of", {param}, {{"dtype", to_value(DType::Int(64))}}, span);
+          e = make_call("take", {shape, constant(Tensor::scalar(axis, DType::Int(64)), span)},
+                        {{"axis", int64_t{0}}}, span);
         } else if (auto* op = as<DimOpNode>(&n)) {
           Expr a = get(op->a), b = get(op->b);
           switch (op->op) {

@@ -60,11 +60,6 @@ std::string clean(const std::string& name) {
   return out;
 }
 
-bool is_leaf(const Node* n) {
-  return isa<VarNode>(n) || isa<ConstantNode>(n) || isa<GlobalVarNode>(n) || isa<OpNode>(n) ||
-         isa<ConstructorNode>(n);
-}
-
 std::string padding(int indent) {
   return std::string(static_cast<size_t>(std::min(indent, kMaxIndentLevels)) * 2, ' ');
 }
@@ -183,7 +178,7 @@ class Printer {
   void list_scopes() {
     members_.assign(tree_.scopes.size(), {});
     for (const ExprNode* e : tree_.order) {
-      if (is_leaf(e)) continue;
+      if (is_leaf(*e)) continue;
       const int* scope = tree_.scope_of.find(e);
       if (scope != nullptr) members_[static_cast<size_t>(*scope)].push_back(e);
     }
@@ -256,7 +251,7 @@ class Printer {
 
   // An operand: a leaf, or the number of a line above.
   std::string atom(const Expr& e) {
-    if (is_leaf(e.get())) return leaf(*e.get());
+    if (is_leaf(*e)) return leaf(*e.get());
     auto it = numbers_.find(e.get());
     return it == numbers_.end() ? "%?" : "%" + std::to_string(it->second);
   }
@@ -325,7 +320,7 @@ class Printer {
     const Type& type = l.var->type ? l.var->type : l.var->type_annotation;
     if (type) head += ": " + to_string(type);
     items.emplace_back(head + " = ");
-    if (is_leaf(l.value.get()) || numbers_.contains(l.value.get())) {
+    if (is_leaf(*l.value) || numbers_.contains(l.value.get())) {
       items.emplace_back(atom(l.value));
     } else {
       bound(*l.value.get(), items, indent);

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "passes/pass.h"
+#include "analysis/evaluate_constants.h"
 
 namespace relay::partial {
 

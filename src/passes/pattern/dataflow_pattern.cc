@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "ir/op.h"
+#include "ir/scope.h"
 
 namespace relay {
 
@@ -30,10 +31,6 @@ DFPattern build(DFKind kind, const std::function<void(DFPattern::Node&)>& fill) 
 
 DFPattern build(DFKind kind, std::vector<DFPattern> parts) {
   return build(kind, [&](DFPattern::Node& n) { n.parts = std::move(parts); });
-}
-
-bool is_leaf(const Expr& e) {
-  return isa<VarNode>(e) || isa<ConstantNode>(e) || isa<GlobalVarNode>(e);
 }
 
 }  // namespace
@@ -246,7 +243,7 @@ bool DFMatch::match_dominated(const DFPattern::Node& p, const Expr& child) {
         parent = operand;
       } else if (alone.matches(p.parts[1], operand)) {
         work.push_back(operand);
-      } else if (!is_leaf(operand)) {
+      } else if (!is_leaf(*operand)) {
         return false;
       }
     }

@@ -1,0 +1,16 @@
+#include "analysis/uses.h"
+
+#include "node/walk.h"
+
+namespace relay {
+
+UseCounts::UseCounts(const Expr& root) {
+  post_order(
+      root,
+      [&](const Node& n) {
+        for_each_child(n, [&](const NodeRef& child) { ++counts_[child.get()]; });
+      },
+      family::expr | family::pattern);
+}
+
+}  // namespace relay
