@@ -43,6 +43,9 @@ inline constexpr DiagnosticCode compile_time_limit{"E0304", "compilation exceeds
 inline constexpr DiagnosticCode compile_memory_limit{"E0305",
                                                      "compilation exceeds its memory limit"};
 inline constexpr DiagnosticCode pass_needed{"E0306", "a pass that cannot be skipped"};
+inline constexpr DiagnosticCode pass_form{"E0311", "a pass and the form of a program do not fit"};
+inline constexpr DiagnosticCode pass_registration{"E0312", "a pass cannot be added"};
+inline constexpr DiagnosticCode pass_option{"E0313", "unknown or wrong option of a pass"};
 
 // E04xx: lowering and code generation.
 inline constexpr DiagnosticCode lower_unsupported{"E0401", "not supported by the compiler"};

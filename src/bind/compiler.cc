@@ -14,6 +14,7 @@
 #include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/targets.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
 #include "driver/evaluate_constant.h"
@@ -21,7 +22,7 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
-#include "passes/pass.h"
+#include "passes/pass_list.h"
 #include "types/infer.h"
 
 namespace relay::bind {
@@ -127,7 +128,7 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
                                           bool freeze_params, const std::string& folder) {
   OnnxOptions options;
   options.freeze_params = freeze_params;
-  options.evaluate = make_constant_evaluator(Target::native());
+  options.evaluate = make_constant_evaluator(native_target());
   for (auto [key, shape] : shapes) {
     std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
     for (nb::handle d : nb::iter(shape)) dims.push_back(to_int64(d));
@@ -356,8 +357,9 @@ void bind_compiler(nb::module_& m) {
   m.def("pass_rows", [] {
     nb::list out;
     for (const Pass* pass : all_passes()) {
-      out.append(nb::make_tuple(std::string(pass->name), pass->opt_level, std::string(pass->doc),
-                                std::string(pass->options)));
+      std::string options;
+      for (const PassOption& o : pass->options) options += (options.empty() ? "" : " ") + o.name;
+      out.append(nb::make_tuple(pass->name, pass->opt_level, pass->doc, options));
     }
     return out;
   });

@@ -26,8 +26,7 @@ class PrintAfter : public PassInstrument {
   explicit PrintAfter(PrintOptions options) : options_(options) {}
   void after(const Pass& pass, const Module& before, const Module& after,
              std::chrono::nanoseconds) override {
-    std::printf("// after %.*s%s\n", static_cast<int>(pass.name.size()), pass.name.data(),
-                before == after ? ": unchanged" : "");
+    std::printf("// after %s%s\n", pass.name.c_str(), before == after ? ": unchanged" : "");
     if (!(before == after)) std::printf("%s\n", print_module(after, options_).c_str());
   }
 
@@ -37,12 +36,17 @@ class PrintAfter : public PassInstrument {
 
 int run(const Options& o, const Given& given) {
   if (o.list) {
-    Table table({"pass", "level", "takes", "gives", "what it does", "options"});
+    Table table({"pass", "level", "takes", "gives", "what it does"});
+    Table options({"option", "type", "default", "what it sets"});
     for (const Pass* p : all_passes()) {
-      table.row({std::string(p->name), std::to_string(p->opt_level), std::string(to_string(p->in)),
-                 std::string(to_string(p->out)), std::string(p->doc), std::string(p->options)});
+      table.row(
+          {p->name, std::to_string(p->opt_level), to_string(p->in), to_string(p->out), p->doc});
+      for (const PassOption& option : p->options) {
+        options.row({"relay." + p->name + "." + option.name, std::string(to_string(option.type)),
+                     option.standard == Value() ? "" : to_string(option.standard), option.doc});
+      }
     }
-    std::printf("%s", table.text().c_str());
+    std::printf("%s\n%s", table.text().c_str(), options.text().c_str());
     return 0;
   }
   if (!given.has("FILE")) {
@@ -50,9 +54,7 @@ int run(const Options& o, const Given& given) {
         Diagnostic(codes::driver_usage, {}, "FILE is missing").help("or --list, for the passes"));
   }
   std::vector<const Pass*> passes;
-  if (o.passes.empty()) {
-    passes.assign(optimize_pipeline().begin(), optimize_pipeline().end());
-  } else {
+  if (!o.passes.empty()) {
     for (const std::string& name : comma_separated(o.passes)) passes.push_back(&find_pass(name));
   }
   ModelOptions model_options;
@@ -60,21 +62,20 @@ int run(const Options& o, const Given& given) {
   LoadedModel model = load_model(o.file, model_options);
   PassContext ctx = pass_context(o.flags.options());
   // A pass that is asked for by name runs whatever the level.
-  if (!o.passes.empty()) {
-    for (const Pass* p : passes) ctx.required_pass.insert(std::string(p->name));
-  }
+  for (const Pass* p : passes) ctx.required_pass.insert(p->name);
   PrintOptions print;
   print.show_types = o.types;
   PassTiming timing;
   PrintAfter print_after(print);
   if (o.time_passes) ctx.instruments.push_back(&timing);
   if (o.print_after_all) ctx.instruments.push_back(&print_after);
-  Module out = run_passes(model.module, passes, ctx);
+  Module out = o.passes.empty() ? run_passes(model.module, optimize_pipeline(), ctx)
+                                : run_passes(model.module, passes, ctx);
   if (!o.print_after_all) write_text(o.output, print_module(out, print), o.force);
   if (o.time_passes) {
     Table table({"pass", "time", "changed"});
     for (const auto& row : timing.rows()) {
-      table.row({std::string(row.name), format_seconds(row.seconds), row.changed ? "yes" : ""});
+      table.row({row.name, format_seconds(row.seconds), row.changed ? "yes" : ""});
     }
     std::fprintf(stderr, "%s", table.text().c_str());
   }

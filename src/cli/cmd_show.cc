@@ -119,7 +119,7 @@ int run(const Options& o, const Given& given) {
   Module mod = model.module;
   if (!o.after.empty()) {
     const Pass& last = find_pass(o.after);
-    auto pipeline = optimize_pipeline();
+    std::vector<const Pass*> pipeline = optimize_pipeline().passes();
     if (std::find(pipeline.begin(), pipeline.end(), &last) == pipeline.end()) {
       throw UserError(
           Diagnostic(codes::pass_unknown, {}, o.after + " is not a pass of the pipeline")

@@ -9,6 +9,7 @@
 #include "cli/limits.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "passes/pass_list.h"
 #include "runtime/temporary_file.h"
 
 namespace relay::cli {

@@ -1,7 +1,7 @@
 // Compiled kernels on disk, so that what was compiled once is not compiled again.
 //
 //   std::shared_ptr<KernelCache> cache = KernelCache::of_user();
-//   generate_objects(kernels, target, threads, cache.get());
+//   backend_of(target).compile(kernels, target, threads, cache.get());
 //
 // An entry is the object code of one kernel in a file that is named by its key: a hash of all that
 // the code generator sees (the kernel, the target, the compiler's version and settings). So an

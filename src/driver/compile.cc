@@ -1,6 +1,5 @@
 #include "driver/compile.h"
 
-#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -8,12 +7,12 @@
 #include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "base/parallel.h"
-#include "codegen/llvm/codegen.h"
-#include "codegen/target.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "driver/evaluate_constant.h"
 #include "driver/options.h"
-#include "driver/target_info.h"
 #include "ir/op.h"
+#include "lower/rules/rules.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
@@ -58,7 +57,7 @@ class Phases {
 };
 
 Target resolve_target(const CompileOptions& options) {
-  Target target = Target::parse(options.target);
+  Target target = parse_target(options.target);
   if (options.num_threads > 0) target.num_cores = options.num_threads;
   return target;
 }
@@ -112,21 +111,6 @@ std::string without_folder(std::string origin, const std::string& source) {
   return origin;
 }
 
-// The stages behind the passes read a program in the form that these make.
-void refuse_without_needed_passes(const CompileOptions& options) {
-  constexpr std::array<std::pair<std::string_view, const char*>, 2> kNeeded{{
-      {"FuseOps", "it puts every operator call into the function of a kernel"},
-      {"ToANormalForm", "it gives every value the name by which bytecode knows it"},
-  }};
-  for (const auto& [pass, what] : kNeeded) {
-    if (!options.disabled_pass.contains(pass)) continue;
-    throw UserError(
-        Diagnostic(codes::pass_needed, {},
-                   "pass " + std::string(pass) + " cannot be skipped: " + what)
-            .help("optimisation level 0 runs the passes that are needed and few others"));
-  }
-}
-
 // Provenance and kernels, for `relay show` and profiles; the same for the same input.
 std::string make_metadata(const CompiledModule& compiled, const CompileOptions& options) {
   nlohmann::ordered_json root;
@@ -178,9 +162,7 @@ PassContext pass_context(const CompileOptions& options) {
   ctx.config = options.config;
   ctx.verify = options.verify;
   ctx.instruments = options.instruments;
-  ctx.target.vector_lanes_f32 = target.vector_bits / 32;
-  ctx.target.num_vector_registers = target.num_vector_registers;
-  ctx.target.l2_bytes = target.l2_bytes;
+  ctx.target = target;
   ctx.evaluate = constant_evaluator(options);
   return ctx;
 }
@@ -194,6 +176,9 @@ Module optimize(const Module& mod, const CompileOptions& options) {
 }
 
 Bytecode plan(const Module& optimized, const CompileOptions& options) {
+  PassContext ctx;
+  ctx.disabled_pass = options.disabled_pass;
+  check_takes(optimized, kOptimizedForm, "the compiler", ctx);
   Bytecode bytecode = compile_to_bytecode(optimized);
   for (StageObserver* o : options.observers) o->bytecode(bytecode);
   return bytecode;
@@ -216,8 +201,8 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
       return f;
     };
     c.composed = checked(observed("compose", k.composed.func));
-    c.scheduled = checked(
-        observed("schedule", schedule_kernel(c.composed, target_info(target), options.opt_level)));
+    c.scheduled =
+        checked(observed("schedule", schedule_kernel(c.composed, target, options.opt_level)));
     c.schedule = note_of(c.scheduled, "schedule");
     c.rule = note_of(c.scheduled, "rule");
     c.declined = lines_of(note_of(c.scheduled, "declined"));
@@ -231,7 +216,6 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
 
 CompiledModule compile(const Module& mod, const CompileOptions& options) {
   initialize();
-  refuse_without_needed_passes(options);
   BudgetScope budget;
   CompiledModule out;
   Phases phases(options, out.phases);
@@ -264,12 +248,14 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   phases.begin("generate", static_cast<int64_t>(out.kernels.size()));
   std::vector<tir::PrimFunc> functions;
   for (const CompiledKernel& k : out.kernels) functions.push_back(k.lowered);
+  const Backend& backend = backend_of(target);
+  check_intrinsics(backend, functions);
   std::vector<ObjectCode> objects =
-      generate_objects(functions, target, runtime::available_threads(), options.cache.get());
+      backend.compile(functions, target, runtime::available_threads(), options.cache.get());
 
   phases.begin("link");
-  out.elf = link_shared(objects, functions, target);
-  out.info.arch = std::string(runtime::host_arch());
+  out.elf = backend.link(objects, functions, target);
+  out.info.arch = target.arch;
   out.info.features = target.required_features();
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
   out.metadata = make_metadata(out, options);
@@ -292,11 +278,13 @@ std::vector<tir::PrimFunc> lowered_kernels(const CompiledModule& compiled) {
 }  // namespace
 
 std::string llvm_ir_text(const CompiledModule& compiled, const CompileOptions& options) {
-  return llvm_ir_text(lowered_kernels(compiled), resolve_target(options));
+  Target target = resolve_target(options);
+  return backend_of(target).text(CodeText::Intermediate, lowered_kernels(compiled), target);
 }
 
 std::string assembly_text(const CompiledModule& compiled, const CompileOptions& options) {
-  return assembly_text(lowered_kernels(compiled), resolve_target(options));
+  Target target = resolve_target(options);
+  return backend_of(target).text(CodeText::Assembly, lowered_kernels(compiled), target);
 }
 
 int64_t CompiledModule::constant_bytes() const {

@@ -39,7 +39,7 @@ class StageObserver {
 };
 
 struct CompileOptions {
-  // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see codegen/target.h.
+  // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see target/target_text.h.
   std::string target = "native";
   int opt_level = 3;
   // Threads that kernels are split over; 0: the target's cores.

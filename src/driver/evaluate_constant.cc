@@ -4,9 +4,10 @@
 #include <unordered_map>
 
 #include "base/diagnostic_codes.h"
-#include "codegen/llvm/codegen.h"
-#include "driver/target_info.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "lower/compose.h"
+#include "lower/rules/rules.h"
 #include "node/structural.h"
 #include "runtime/cpu.h"
 #include "runtime/module.h"
@@ -19,8 +20,11 @@ namespace {
 // What constants are computed with: code for the program's target where this machine runs it, else
 // for one that it does, whichever machine compiles.
 Target runnable(const Target& target) {
-  if (runtime::missing_features(target.required_features()).empty()) return target;
-  return Target::parse("x86-64-v2");
+  if (runtime::missing_features(target.required_features()).empty() &&
+      target.arch == runtime::host_arch()) {
+    return target;
+  }
+  return least_target();
 }
 
 // Operations and bytes up to which a kernel is interpreted: a few milliseconds at tens of
@@ -105,10 +109,9 @@ class Cache {
   }
 
   runtime::Module compile(const ComposedKernel& composed) {
-    tir::PrimFunc kernel =
-        tir::lower_loops(schedule_kernel(composed.func, target_info(target_), 1));
-    auto jit =
-        std::make_shared<JitModule>(std::vector<tir::PrimFunc>{kernel}, target_, on_disk_.get());
+    tir::PrimFunc kernel = tir::lower_loops(schedule_kernel(composed.func, target_, 1));
+    auto jit = std::make_shared<LoadedKernels>(
+        load_kernels(std::vector<tir::PrimFunc>{kernel}, target_, on_disk_.get()));
     runtime::Program program;
     runtime::KernelInfo info;
     info.name = "constant";

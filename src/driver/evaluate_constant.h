@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "codegen/kernel_cache.h"
-#include "codegen/target.h"
 #include "passes/pass.h"
+#include "target/target.h"
 
 namespace relay {
 

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "codegen/llvm/codegen.h"
-#include "codegen/target.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 
 namespace relay {
 namespace {
@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kAccumulators = 12;
 constexpr int kRounds = 5;
 
-int native_lanes() { return static_cast<int>(Target::native().vector_bits / 32); }
+int native_lanes() { return static_cast<int>(native_target().vector_bits / 32); }
 
 // Of kernels that cannot fail: there is no error word.
 relay_kernel_context serial_context() {
@@ -173,7 +173,7 @@ std::mutex& measuring() {
 double measure_peak_gflops(int threads) {
   constexpr int64_t kSteps = 100000;
   std::lock_guard<std::mutex> lock(measuring());
-  static const JitModule jit({arithmetic(kSteps)}, Target::native());
+  static const LoadedKernels jit = load_kernels({arithmetic(kSteps)}, native_target());
   double flops = 2.0 * kAccumulators * native_lanes() * static_cast<double>(kSteps);
   return best_rate(threads, flops, [&](size_t) {
     alignas(64) float result[64];
@@ -188,8 +188,8 @@ MachineLimits measure_limits(int threads) {
   out.threads = threads;
   out.gflops = measure_peak_gflops(threads);
   std::lock_guard<std::mutex> lock(measuring());
-  Target target = Target::native();
-  static const JitModule jit({reading()}, target);
+  Target target = native_target();
+  static const LoadedKernels jit = load_kernels({reading()}, target);
   relay_kernel kernel = jit.functions()[0];
   constexpr int64_t kMega = 1 << 20;
   auto add = [&](const char* name, int64_t holds, int64_t bytes_of_a_thread) {

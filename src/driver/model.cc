@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/diagnostic_codes.h"
+#include "codegen/targets.h"
 #include "driver/compile.h"
 #include "driver/evaluate_constant.h"
 #include "frontend/onnx/onnx.h"
@@ -200,7 +201,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     onnx.shapes = options.shapes;
     onnx.dtypes = options.dtypes;
     onnx.numbers = options.numbers;
-    onnx.evaluate = make_constant_evaluator(Target::native());
+    onnx.evaluate = make_constant_evaluator(native_target());
     ImportedModel imported = import_onnx_file(path, onnx);
     out.format = "onnx";
     out.module = imported.module;

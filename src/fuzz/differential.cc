@@ -4,7 +4,8 @@
 #include <unordered_map>
 
 #include "base/diagnostic_codes.h"
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "driver/compile.h"
 #include "eval/evaluator.h"
 #include "fuzz/outcome.h"
@@ -150,7 +151,7 @@ struct Checker::Impl {
   struct Kernel {
     tir::PrimFunc lowered;
     relay_kernel entry = nullptr;
-    std::shared_ptr<JitModule> code;
+    std::shared_ptr<LoadedKernels> code;
   };
   // A compiled program that waits for its kernels.
   struct Compiled {
@@ -160,7 +161,7 @@ struct Checker::Impl {
     std::vector<tir::PrimFunc> kernels;
   };
 
-  explicit Impl(CheckOptions o) : options(std::move(o)), target(Target::native()) {
+  explicit Impl(CheckOptions o) : options(std::move(o)), target(native_target()) {
     initialize();
     target.num_cores = 1;
     compile_options.num_threads = 1;
@@ -193,8 +194,7 @@ struct Checker::Impl {
       if (&pass == &kDefuseOps || &pass == &kAlternateOrder) {
         before = run_pass(before, kFuseOps, ctx);
       }
-      if (pass.in == Form::anf) before = run_pass(before, kToANormalForm, ctx);
-      after = run_pass(before, pass, ctx);
+      after = run_pass(bring_into(pass.in, before, ctx), pass, ctx);
       return {};
     });
     if (ran.kind != Outcome::value) {
@@ -294,7 +294,7 @@ struct Checker::Impl {
     }
     if (fresh.empty()) return;
     tally.kernels_compiled += static_cast<int64_t>(fresh.size());
-    auto code = std::make_shared<JitModule>(fresh, target);
+    auto code = std::make_shared<LoadedKernels>(load_kernels(fresh, target));
     for (size_t i = 0; i < fresh.size(); ++i) {
       Kernel* kernel = find_kernel(fresh[i]);
       kernel->entry = code->functions()[i];

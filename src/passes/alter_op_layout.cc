@@ -14,8 +14,7 @@ namespace {
 
 class Packing {
  public:
-  explicit Packing(const TargetTraits& target)
-      : panel_(std::to_string(2 * target.vector_lanes_f32)) {}
+  explicit Packing(const Target& target) : panel_(std::to_string(2 * target.lanes(32))) {}
 
   // The call with its weight packed, or null.
   Expr pack(const CallNode& c) {
@@ -220,7 +219,7 @@ class Packing {
 };
 
 Module run(const Module& mod, PassContext& ctx) {
-  if (!ctx.target.layouts || !ctx.evaluate) return mod;
+  if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Packing packing(ctx.target);
     return cast<FunctionNode>(rewrite(
@@ -238,8 +237,8 @@ Module run(const Module& mod, PassContext& ctx) {
 
 const Pass kAlterOpLayout{"AlterOpLayout",
                           3,
-                          Form::graph,
-                          Form::graph,
+                          Form::any,
+                          Form::any,
                           "Packs constant weights the way the target's kernels read them.",
                           run};
 

@@ -284,8 +284,12 @@ bool has_branches(const Function& f, OpNames ops) {
   return twice;
 }
 
-Module combine_parallel(const Module& mod, PassContext& ctx, std::string_view pass, OpNames ops) {
-  const int64_t* asked = ctx.option<int64_t>(pass, "min_num_branches");
+const std::vector<PassOption> kOptions{
+    {"min_num_branches", PassOption::Type::integer, Value(),
+     "Fewest branches that are combined; without, as many as pay."}};
+
+Module combine_parallel(const Module& mod, PassContext& ctx, const Pass& pass, OpNames ops) {
+  const int64_t* asked = ctx.asked<int64_t>(pass, "min_num_branches");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     if (!has_branches(f, ops)) return f;
     ConstantExpressions constants;
@@ -294,8 +298,7 @@ Module combine_parallel(const Module& mod, PassContext& ctx, std::string_view pa
     for (Group& group : finder.find()) {
       auto branches = static_cast<int64_t>(group.branches.size());
       if (branches < 2) continue;
-      if (asked != nullptr ? branches < *asked
-                           : !pays(group, ctx.target.vector_lanes_f32, constants)) {
+      if (asked != nullptr ? branches < *asked : !pays(group, ctx.target.lanes(32), constants)) {
         continue;
       }
       finder.follow(group);
@@ -313,34 +316,33 @@ constexpr std::string_view kConv2D[] = {"nn.conv2d"}, kDense[] = {"nn.dense", "n
 const Pass kCombineParallelBatchMatmul{
     "CombineParallelBatchMatmul",
     3,
-    Form::graph,
-    Form::graph,
+    Form::any,
+    Form::any,
     "Makes one batched product of several narrow ones of one input.",
     [](const Module& mod, PassContext& ctx) {
-      return combine_parallel(mod, ctx, "CombineParallelBatchMatmul", kBatchMatmul);
+      return combine_parallel(mod, ctx, kCombineParallelBatchMatmul, kBatchMatmul);
     },
-    "min_num_branches:int"};
+    kOptions};
 
 const Pass kCombineParallelConv2D{"CombineParallelConv2D",
                                   3,
-                                  Form::graph,
-                                  Form::graph,
+                                  Form::any,
+                                  Form::any,
                                   "Makes one convolution of several narrow ones of one input.",
                                   [](const Module& mod, PassContext& ctx) {
-                                    return combine_parallel(mod, ctx, "CombineParallelConv2D",
+                                    return combine_parallel(mod, ctx, kCombineParallelConv2D,
                                                             kConv2D);
                                   },
-                                  "min_num_branches:int"};
+                                  kOptions};
 
 const Pass kCombineParallelDense{"CombineParallelDense",
                                  3,
-                                 Form::graph,
-                                 Form::graph,
+                                 Form::any,
+                                 Form::any,
                                  "Makes one matrix product of several narrow ones of one input.",
                                  [](const Module& mod, PassContext& ctx) {
-                                   return combine_parallel(mod, ctx, "CombineParallelDense",
-                                                           kDense);
+                                   return combine_parallel(mod, ctx, kCombineParallelDense, kDense);
                                  },
-                                 "min_num_branches:int"};
+                                 kOptions};
 
 }  // namespace relay

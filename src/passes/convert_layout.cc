@@ -12,15 +12,25 @@ namespace {
 
 using Desired = std::map<std::string, Layout, std::less<>>;
 
+// An option for each operator, with its name.
+std::vector<PassOption> layout_options() {
+  std::vector<PassOption> out;
+  for (const char* op : {"nn.conv1d", "nn.conv1d_transpose", "nn.conv2d", "nn.conv2d_transpose",
+                         "nn.conv3d", "nn.conv3d_transpose"}) {
+    out.push_back({op, PassOption::Type::text, Value(),
+                   "The layout in which it computes; without, as is fast."});
+  }
+  return out;
+}
+
 Desired desired_layouts(const PassContext& ctx) {
   Desired out;
-  const std::string prefix = "relay.ConvertLayout.";
-  for (const auto& [key, value] : ctx.config) {
-    auto* text = value.get_if<std::string>();
-    if (!key.starts_with(prefix) || text == nullptr) continue;
-    if (auto layout = Layout::parse(*text)) out[key.substr(prefix.size())] = *layout;
+  for (const PassOption& o : kConvertLayout.options) {
+    auto* text = ctx.asked<std::string>(kConvertLayout, o.name);
+    if (text == nullptr) continue;
+    if (auto layout = Layout::parse(*text)) out[o.name] = *layout;
   }
-  if (!out.empty() || !ctx.target.layouts) return out;
+  if (!out.empty() || !ctx.target.has_blocked_kernels) return out;
   // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
   // count, and a 1x1 convolution is a matrix product.
   out["nn.conv1d"] = out["nn.conv1d_transpose"] = Layout::of("NWC");
@@ -196,9 +206,10 @@ Module run(const Module& mod, PassContext& ctx) {
 
 const Pass kConvertLayout{"ConvertLayout",
                           3,
-                          Form::graph,
-                          Form::graph,
+                          Form::any,
+                          Form::any,
                           "Computes convolutions, and what is between them, in another layout.",
-                          run};
+                          run,
+                          layout_options()};
 
 }  // namespace relay

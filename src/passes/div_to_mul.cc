@@ -41,8 +41,7 @@ Expr product(const CallNode& c, bool inexact) {
 }
 
 Module run(const Module& mod, PassContext& ctx) {
-  const bool* asked = ctx.option<bool>("DivToMul", "inexact");
-  bool inexact = asked != nullptr && *asked;
+  bool inexact = ctx.option<bool>(kDivToMul, "inexact");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return cast<FunctionNode>(rewrite(
         f,
@@ -64,6 +63,7 @@ const Pass kDivToMul{"DivToMul",
                      Form::any,
                      "Multiplies by the reciprocals of constant divisors.",
                      run,
-                     "inexact:bool"};
+                     {{"inexact", PassOption::Type::boolean, Value(false),
+                       "All divisors, not only powers of two."}}};
 
 }  // namespace relay

@@ -154,8 +154,8 @@ Module run(const Module& mod, PassContext&) {
 
 const Pass kDynamicToStatic{"DynamicToStatic",
                             2,
-                            Form::graph,
-                            Form::graph,
+                            Form::any,
+                            Form::any,
                             "Makes constant arguments that are sizes attributes.",
                             run};
 

@@ -278,7 +278,7 @@ Module run(const Module& mod, PassContext&) {
 
 }  // namespace
 
-const Pass kEliminateCommonSubexpr{"EliminateCommonSubexpr",           3,  Form::graph, Form::graph,
+const Pass kEliminateCommonSubexpr{"EliminateCommonSubexpr",           3,  Form::any, Form::any,
                                    "Computes equal expressions once.", run};
 
 }  // namespace relay

@@ -1,10 +1,12 @@
 #include "passes/entry_functions.h"
 
+#include "passes/remove_unused_functions.h"
+
 namespace relay {
 
 std::vector<Function> entry_functions(const Module& mod, const PassContext& ctx) {
   std::vector<Function> out;
-  auto* names = ctx.option<ValueList>("RemoveUnusedFunctions", "entry_functions");
+  auto* names = ctx.asked<ValueList>(kRemoveUnusedFunctions, "entry_functions");
   if (names != nullptr) {
     for (const Value& name : *names) {
       auto* text = name.get_if<std::string>();

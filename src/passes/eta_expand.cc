@@ -66,11 +66,8 @@ class Expander : public Rewriter {
 };
 
 Module run(const Module& mod, PassContext& ctx) {
-  auto option = [&](std::string_view name, bool fallback) {
-    auto* value = ctx.option<bool>(kEtaExpand.name, name);
-    return value == nullptr ? fallback : *value;
-  };
-  return eta_expand(mod, option("expand_constructor", true), option("expand_global_var", false));
+  return eta_expand(mod, ctx.option<bool>(kEtaExpand, "expand_constructor"),
+                    ctx.option<bool>(kEtaExpand, "expand_global_var"));
 }
 
 }  // namespace
@@ -81,12 +78,15 @@ Module eta_expand(const Module& mod, bool constructors, bool globals) {
   });
 }
 
-const Pass kEtaExpand{"EtaExpand",
-                      1,
-                      Form::any,
-                      Form::any,
-                      "Makes functions of constructors and global functions used as values.",
-                      run,
-                      "expand_constructor:bool expand_global_var:bool"};
+const Pass kEtaExpand{
+    "EtaExpand",
+    1,
+    Form::any,
+    Form::any,
+    "Makes functions of constructors and global functions used as values.",
+    run,
+    {{"expand_constructor", PassOption::Type::boolean, Value(true), "Expand constructors."},
+     {"expand_global_var", PassOption::Type::boolean, Value(false),
+      "Expand functions of the module."}}};
 
 }  // namespace relay

@@ -184,8 +184,7 @@ Function propagate_bound_constants(const Function& f) {
 }
 
 Module run(const Module& mod, PassContext& ctx) {
-  int64_t max_bytes = kDefaultMaxBytes;
-  if (auto* v = ctx.option<int64_t>(kFoldConstant.name, "max_bytes")) max_bytes = *v;
+  auto max_bytes = ctx.option<int64_t>(kFoldConstant, "max_bytes");
   Module propagated = map_functions(
       mod, [](const GlobalVar&, const Function& f) { return propagate_bound_constants(f); });
   LazyPurity purity(propagated);
@@ -196,12 +195,14 @@ Module run(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kFoldConstant{"FoldConstant",
-                         2,
-                         Form::any,
-                         Form::any,
-                         "Computes at compile time what depends on constants only.",
-                         run,
-                         "max_bytes:int"};
+const Pass kFoldConstant{
+    "FoldConstant",
+    2,
+    Form::any,
+    Form::any,
+    "Computes at compile time what depends on constants only.",
+    run,
+    {{"max_bytes", PassOption::Type::integer, Value(kDefaultMaxBytes),
+      "Largest constant that is made, but for what is no larger than what it is made of."}}};
 
 }  // namespace relay

@@ -136,8 +136,8 @@ Module run(const Module& mod, PassContext&) {
 
 const Pass kFoldExplicitPadding{"FoldExplicitPadding",
                                 0,
-                                Form::graph,
-                                Form::graph,
+                                Form::any,
+                                Form::any,
                                 "Moves a pad into the convolution or pool that reads it.",
                                 run};
 

@@ -114,8 +114,8 @@ Module run(const Module& mod, PassContext& ctx) {
 
 const Pass kFoldScaleAxis{"FoldScaleAxis",
                           3,
-                          Form::graph,
-                          Form::graph,
+                          Form::any,
+                          Form::any,
                           "Moves per-channel scales into the weights before them.",
                           run};
 

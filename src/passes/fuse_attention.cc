@@ -404,18 +404,17 @@ Function fuse(const Function& f, int64_t lanes) {
 }
 
 Module run(const Module& mod, PassContext& ctx) {
-  if (!ctx.target.layouts) return mod;
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    return fuse(f, ctx.target.vector_lanes_f32);
-  });
+  if (!ctx.target.has_blocked_kernels) return mod;
+  return map_functions(
+      mod, [&](const GlobalVar&, const Function& f) { return fuse(f, ctx.target.lanes(32)); });
 }
 
 }  // namespace
 
 const Pass kFuseAttention{"FuseAttention",
                           3,
-                          Form::graph,
-                          Form::graph,
+                          Form::any,
+                          Form::any,
                           "Makes one operator of the products around a softmax.",
                           run};
 

@@ -484,10 +484,8 @@ class Fuser {
 };
 
 Module fuse_ops(const Module& mod, PassContext& ctx) {
-  size_t max_depth = kDefaultMaxDepth;
-  if (auto* v = ctx.option<int64_t>(kFuseOps.name, "max_depth"); v != nullptr && *v > 0) {
-    max_depth = static_cast<size_t>(*v);
-  }
+  auto max_depth =
+      static_cast<size_t>(std::max<int64_t>(1, ctx.option<int64_t>(kFuseOps, "max_depth")));
   if (ctx.opt_level < 1) max_depth = 1;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     return f->is_primitive() ? f : Fuser(f, max_depth).run();
@@ -496,12 +494,14 @@ Module fuse_ops(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kFuseOps{"FuseOps",
-                    0,
-                    Form::graph,
-                    Form::graph,
-                    "Groups operator calls into primitive functions, one kernel each.",
-                    fuse_ops,
-                    "max_depth:int"};
+const Pass kFuseOps{
+    "FuseOps",
+    0,
+    Form::any,
+    Form::fused,
+    "Groups operator calls into primitive functions, one kernel each.",
+    fuse_ops,
+    {{"max_depth", PassOption::Type::integer, Value(static_cast<int64_t>(kDefaultMaxDepth)),
+      "Most operators in a kernel."}}};
 
 }  // namespace relay

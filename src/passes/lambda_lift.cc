@@ -244,7 +244,7 @@ Module run(const Module& mod, PassContext&) {
 const Pass kLambdaLift{"LambdaLift",
                        1,
                        Form::any,
-                       Form::any,
+                       Form::lifted,
                        "Makes functions of the module of the functions inside them.",
                        run};
 

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
 int64_t option(const PassContext& ctx, std::string_view name, int64_t otherwise) {
-  auto* v = ctx.option<int64_t>(kPartialEvaluate.name, name);
+  auto* v = ctx.asked<int64_t>(kPartialEvaluate, name);
   return v == nullptr ? otherwise : *v;
 }
 
@@ -118,7 +118,7 @@ Module run(const Module& mod, PassContext& ctx) {
   partial::Limits limits{option(ctx, "max_bindings", kFreeBindings + kBindingsPerNode * size),
                          option(ctx, "max_steps", kFreeSteps + kStepsPerNode * size)};
   partial::Program program{named, purity, folding, limits};
-  partial::Unroller unroller(named, option(ctx, "max_unroll", 256));
+  partial::Unroller unroller(named, ctx.option<int64_t>(kPartialEvaluate, "max_unroll"));
   return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
     if (!names.contains(name->name_hint) || f->is_primitive()) return f;
     std::vector<partial::Stop> stops;
@@ -130,13 +130,19 @@ Module run(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kPartialEvaluate{"PartialEvaluate",
-                            3,
-                            Form::any,
-                            Form::any,
-                            "Does what the program's own structure decides: known calls, matches, "
-                            "branches and references.",
-                            run,
-                            "max_bindings:int max_steps:int max_unroll:int"};
+const Pass kPartialEvaluate{
+    "PartialEvaluate",
+    3,
+    Form::any,
+    Form::any,
+    "Does what the program's own structure decides: known calls, matches, "
+    "branches and references.",
+    run,
+    {{"max_bindings", PassOption::Type::integer, Value(),
+      "Most values that the result names; without, by the size of the program."},
+     {"max_steps", PassOption::Type::integer, Value(),
+      "Most steps of the evaluation; without, by the size of the program."},
+     {"max_unroll", PassOption::Type::integer, Value(int64_t{256}),
+      "Most times that a loop is unrolled."}}};
 
 }  // namespace relay

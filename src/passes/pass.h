@@ -1,8 +1,8 @@
 // Passes are values, run through one choke point.
 //
-// A pass is {name, levels, forms, what it does, run}. Pipelines (pipelines.h) are literal lists of
-// passes. `run_passes` is the only thing that runs one: it asks whether the pass is enabled, looks
-// at the limits (base/budget.h), times it, runs it, verifies the result and tells the instruments.
+// A pass is {name, level, forms, what it does, run, options}. Pipelines (pipelines.h) are literal lists
+// of passes. `run_pass` is the only thing that runs one: it looks at the limits (base/budget.h), checks
+// the form, times the pass, runs it, verifies the result and tells the instruments.
 #pragma once
 
 #include <chrono>
@@ -15,30 +15,38 @@
 
 #include "analysis/evaluate_constants.h"
 #include "ir/module.h"
+#include "passes/form.h"
+#include "target/target.h"
 
 namespace relay {
 
 class PassContext;
 
-// The shape of a program at a boundary between passes.
-enum class Form {
-  any,    // no demand
-  graph,  // sharing means "computed once"
-  anf,    // every value is let-bound
+// What can be set of a pass: `x` of pass P is `relay.P.x` of the config.
+struct PassOption {
+  enum class Type { boolean, integer, text, names };
+
+  std::string name;
+  Type type;
+  // What holds when nothing is set; null: the pass decides by the program.
+  Value standard;
+  std::string doc;  // one sentence
 };
 
-std::string_view to_string(Form form);
+std::string_view to_string(PassOption::Type type);
 
 struct Pass {
-  std::string_view name;  // "FuseOps": command line, timing table and dumps use it
-  int opt_level;          // runs when the context's level is at least this
-  Form in;
-  Form out;
-  std::string_view doc;  // one sentence
-  Module (*run)(const Module& mod, PassContext& ctx);
-  // What can be set, "x:type y:type", where a type is bool, int or names (a list of strings). `x`
-  // of pass P is `relay.P.x` of the config.
-  std::string_view options = {};
+  std::string
+      name;  // "FuseOps": command line, timing table and dumps use it; from outside "mylib.MyPass"
+  int opt_level;    // runs when the context's level is at least this
+  Form in;          // what it takes, checked before it runs
+  Form out;         // what it gives whatever it took, checked like well-formedness afterwards
+  std::string doc;  // one sentence
+  std::function<Module(const Module& mod, PassContext& ctx)> run;
+  std::vector<PassOption> options = {};
+
+  // Null when there is none of that name.
+  const PassOption* find_option(std::string_view option) const;
 };
 
 // Told before and after each pass; may skip it, or change what it did.
@@ -56,50 +64,61 @@ class PassInstrument {
                      std::chrono::nanoseconds) {}
 };
 
-// What passes need to know of the machine (a summary of the target's description).
-struct TargetTraits {
-  int64_t vector_lanes_f32 = 4;
-  int64_t num_vector_registers = 16;
-  int64_t l2_bytes = 512 << 10;
-  bool layouts = true;  // the target has blocked kernels; false: keep the model's layouts
-};
-
 class PassContext {
  public:
   int opt_level = 3;
   std::set<std::string, std::less<>> required_pass;
   std::set<std::string, std::less<>> disabled_pass;
   Dict config;
-  TargetTraits target;
+  Target target;
   // Null: passes that need values of constants leave the program alone.
   ConstantEvaluator evaluate;
-  // Checks well-formedness and types after each pass.
+  // Checks well-formedness, types and promised forms after each pass. What passes from outside give
+  // is always checked.
   bool verify = false;
   std::vector<PassInstrument*> instruments;
 
   bool enabled(const Pass& pass) const;
-  // What the config says of `relay.<pass>.<option>`; null when it says nothing or not a T.
+  // What the config says of an option of the pass; null when it says nothing.
   template <class T>
-  const T* option(std::string_view pass, std::string_view name) const {
-    auto it = config.find("relay." + std::string(pass) + "." + std::string(name));
+  const T* asked(const Pass& pass, std::string_view option) const {
+    RELAY_CHECK(pass.find_option(option) != nullptr, std::string(option));
+    auto it = config.find("relay." + pass.name + "." + std::string(option));
     return it == config.end() ? nullptr : it->second.template get_if<T>();
+  }
+  // The same, with what holds when nothing is set.
+  template <class T>
+  T option(const Pass& pass, std::string_view option) const {
+    const T* value = asked<T>(pass, option);
+    return value != nullptr ? *value : *pass.find_option(option)->standard.template get_if<T>();
   }
 };
 
-// Runs the passes in order. Throws UserError E0302 (naming the pass) when verification fails.
+// Runs the pass whatever the level. Throws UserError E0302 or E0311 (naming the pass) when the result, or what the pass
+// is given, is not what it must be, and E0313 for a config that no pass reads.
+// `held` are forms that the program must have afterwards, besides those that the pass promises; `skipped` (may be null)
+// becomes true when an instrument wanted the pass left out.
+Module run_pass(const Module& mod, const Pass& pass, PassContext& ctx, Form held = Form::any,
+                bool* skipped = nullptr);
+// Runs those that the context enables, in order.
 Module run_passes(Module mod, std::span<const Pass* const> passes, PassContext& ctx);
-Module run_pass(const Module& mod, const Pass& pass, PassContext& ctx);
 
-// Every pass there is, by name.
-std::span<const Pass* const> all_passes();
-// Throws UserError E0301, with near names, for an unknown one.
-const Pass& find_pass(std::string_view name);
+// Throws UserError E0311 when `who`, which takes programs in the form only, does not take this one, and E0306 when that is
+// since the context disables a pass.
+void check_takes(const Module& mod, Form form, const std::string& who, const PassContext& ctx);
+
+// The program in the form: runs, as far as something is missing, the passes that give it.
+Module bring_into(Form form, Module mod, PassContext& ctx);
+
+// Throws UserError E0313, listing what there is, for a key that is no option of a pass, and for a value that is not of
+// the option's type.
+void check_config(const Dict& config);
 
 // Collects the time of each pass run.
 class PassTiming : public PassInstrument {
  public:
   struct Row {
-    std::string_view name;
+    std::string name;
     double seconds;
     bool changed;
   };

@@ -1,114 +1,133 @@
 #include "passes/pipelines.h"
 
-#include <array>
+#include <algorithm>
 
-#include "passes/alter_op_layout.h"
-#include "passes/alternate_order.h"
-#include "passes/combine_parallel.h"
-#include "passes/compile_match.h"
-#include "passes/convert_layout.h"
-#include "passes/dead_code_elimination.h"
-#include "passes/defunctionalization.h"
-#include "passes/defuse_ops.h"
-#include "passes/div_to_mul.h"
-#include "passes/dynamic_to_static.h"
-#include "passes/eliminate_common_subexpr.h"
-#include "passes/eta_expand.h"
-#include "passes/fast_math.h"
-#include "passes/fold_constant.h"
-#include "passes/fold_explicit_padding.h"
-#include "passes/fold_scale_axis.h"
-#include "passes/fuse_attention.h"
-#include "passes/fuse_ops.h"
-#include "passes/infer_type.h"
-#include "passes/inline.h"
-#include "passes/lambda_lift.h"
-#include "passes/partial_evaluate.h"
-#include "passes/remove_unused_functions.h"
-#include "passes/simplify_expr.h"
-#include "passes/simplify_inference.h"
-#include "passes/sub_pixel_convolution.h"
-#include "passes/to_a_normal_form.h"
-#include "passes/to_basic_block_normal_form.h"
-#include "passes/to_cps.h"
-#include "passes/to_graph_normal_form.h"
-#include "passes/winograd_convolution.h"
+#include "base/diagnostic_codes.h"
 
 namespace relay {
 namespace {
 
-constexpr std::array kAll{
-    &kAlterOpLayout,
-    &kAlternateOrder,
-    &kCombineParallelBatchMatmul,
-    &kCombineParallelConv2D,
-    &kCombineParallelDense,
-    &kCompileMatch,
-    &kConvertLayout,
-    &kDeadCodeElimination,
-    &kDefunctionalization,
-    &kDefuseOps,
-    &kDivToMul,
-    &kDynamicToStatic,
-    &kEliminateCommonSubexpr,
-    &kEtaExpand,
-    &kFastMath,
-    &kFoldConstant,
-    &kFoldExplicitPadding,
-    &kFoldScaleAxis,
-    &kFuseAttention,
-    &kFuseOps,
-    &kInferType,
-    &kInline,
-    &kLambdaLift,
-    &kPartialEvaluate,
-    &kRemoveUnusedFunctions,
-    &kSimplifyExpr,
-    &kSimplifyInference,
-    &kSubPixelConvolution,
-    &kToANormalForm,
-    &kToBasicBlockNormalForm,
-    &kToCPS,
-    &kToGraphNormalForm,
-    &kWinogradConvolution,
-};
+Pipeline::Step phase(const char* name) { return {name, nullptr, Form::any}; }
+Pipeline::Step pass(const Pass& p, Form from_here_on = Form::any) { return {"", &p, from_here_on}; }
 
-constexpr std::array kOptimize{
-    &kRemoveUnusedFunctions,
-    &kInline,           // from here on a function that is left is called often, or recursive
-    &kPartialEvaluate,  // known data, closures and references are no more
-    &kRemoveUnusedFunctions,
-    &kSimplifyInference,  // no operator that only training needs is left
-    &kDeadCodeElimination,
-    &kToGraphNormalForm,  // pure values have no names: the next passes see along operands
-    &kFoldConstant,
-    &kDynamicToStatic,  // sizes that are known are part of types
-    &kSimplifyExpr,
-    &kDivToMul,
-    &kFastMath,                // where it is asked for
-    &kEliminateCommonSubexpr,  // equal operators with equal operands are one
-    &kFuseAttention,           // before its products are combined with others
-    &kFoldExplicitPadding,
-    &kCombineParallelConv2D,
-    &kCombineParallelDense,
-    &kCombineParallelBatchMatmul,
-    &kFoldScaleAxis,
-    &kConvertLayout,
-    &kSubPixelConvolution,
-    &kWinogradConvolution,
-    &kAlterOpLayout,
-    &kSimplifyExpr,   // no layout is changed there and back
-    &kFoldConstant,   // constant weights are in the layout in which kernels read them
-    &kCompileMatch,   // from here on a match looks at one constructor
-    &kFuseOps,        // from here on every operator call is inside a primitive function
-    &kLambdaLift,     // from here on a function inside another is a kernel or a closure's body
-    &kToANormalForm,  // from here on every operand is a leaf; sharing carries no meaning
-    &kAlternateOrder,
-};
+std::vector<Pipeline::Step> optimize_steps() {
+  return {
+      phase("import"),
+      phase("structure"),
+      pass(kRemoveUnusedFunctions),
+      pass(kInline),           // from here on a function that is left is called often, or recursive
+      pass(kPartialEvaluate),  // known data, closures and references are no more
+      pass(kRemoveUnusedFunctions),
+      phase("simplify"),
+      pass(kSimplifyInference),  // no operator that only training needs is left
+      pass(kDeadCodeElimination),
+      pass(kToGraphNormalForm),  // pure values have no names: the next passes see along operands
+      pass(kFoldConstant),
+      pass(kDynamicToStatic),  // sizes that are known are part of types
+      pass(kSimplifyExpr),
+      pass(kDivToMul),
+      pass(kFastMath),                // where it is asked for
+      pass(kEliminateCommonSubexpr),  // equal operators with equal operands are one
+      phase("combine"),
+      pass(kFuseAttention),  // before its products are combined with others
+      pass(kFoldExplicitPadding),
+      pass(kCombineParallelConv2D),
+      pass(kCombineParallelDense),
+      pass(kCombineParallelBatchMatmul),
+      pass(kFoldScaleAxis),
+      phase("layout"),
+      pass(kConvertLayout),
+      pass(kSubPixelConvolution),
+      pass(kWinogradConvolution),
+      pass(kAlterOpLayout),
+      pass(kSimplifyExpr),  // no layout is changed there and back
+      pass(kFoldConstant),  // constant weights are in the layout in which kernels read them
+      phase("fusion"),
+      pass(kCompileMatch, Form::flat_matches),
+      pass(kFuseOps, Form::fused),
+      phase("normal_form"),
+      pass(kLambdaLift, Form::lifted),
+      pass(kToANormalForm, Form::anf),  // sharing carries no meaning
+      pass(kAlternateOrder),
+  };
+}
+
+[[noreturn]] void no_place(const Pass& pass, std::string_view place,
+                           const std::vector<Pipeline::Step>& steps) {
+  std::string places;
+  for (const Pipeline::Step& s : steps) {
+    if (s.pass == nullptr) places += (places.empty() ? "" : ", ") + s.phase;
+  }
+  throw UserError(
+      Diagnostic(codes::pass_registration, {},
+                 "the pass '" + pass.name + "' cannot be added: there is no place '" +
+                     std::string(place) + "'")
+          .expected("before: or after: and a pass of the pipeline, or one of the phases " +
+                    places));
+}
+
+bool lacks_disabled(const Module& mod, Form form, const PassContext& ctx) {
+  auto defect = find_form_defect(mod, form);
+  if (!defect) return false;
+  for (const Pass* p : builtin_passes()) {
+    if (has(p->out, defect->form) && ctx.disabled_pass.contains(p->name)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
-std::span<const Pass* const> all_passes() { return kAll; }
-std::span<const Pass* const> optimize_pipeline() { return kOptimize; }
+void Pipeline::insert(const Pass& pass, std::string_view place) {
+  bool before = place.starts_with("before:");
+  if (!before && !place.starts_with("after:")) no_place(pass, place, steps_);
+  std::string_view name = place.substr(place.find(':') + 1);
+  auto is_named = [&](const Step& s) {
+    return s.pass == nullptr ? s.phase == name : s.pass->name == name;
+  };
+  auto first = std::find_if(steps_.begin(), steps_.end(), is_named);
+  if (name.empty() || first == steps_.end()) no_place(pass, place, steps_);
+  auto at = first;
+  if (!before && first->pass == nullptr) {
+    at = std::find_if(first + 1, steps_.end(), [](const Step& s) { return s.pass == nullptr; });
+  } else if (!before) {
+    at = std::find_if(steps_.rbegin(), steps_.rend(), is_named).base();
+    // Behind those that were put there earlier.
+    auto is_ours = [](const Step& s) {
+      return s.pass == nullptr || std::find(builtin_passes().begin(), builtin_passes().end(),
+                                            s.pass) != builtin_passes().end();
+    };
+    at = std::find_if(at, steps_.end(), is_ours);
+  }
+  steps_.insert(at, Step{"", &pass, Form::any});
+}
+
+std::vector<const Pass*> Pipeline::passes() const {
+  std::vector<const Pass*> out;
+  for (const Step& s : steps_) {
+    if (s.pass != nullptr) out.push_back(s.pass);
+  }
+  return out;
+}
+
+Pipeline optimize_pipeline() {
+  Pipeline out(optimize_steps());
+  for (const PlacedPass& p : outside_passes()) {
+    if (!p.place.empty()) out.insert(*p.pass, p.place);
+  }
+  return out;
+}
+
+Module run_passes(Module mod, const Pipeline& pipeline, PassContext& ctx) {
+  Form held = Form::any;
+  for (const Pipeline::Step& s : pipeline.steps()) {
+    if (s.pass == nullptr || !ctx.enabled(*s.pass)) continue;
+    // Without what a disabled pass gives, those that take it are left out too.
+    if (lacks_disabled(mod, s.pass->in, ctx)) continue;
+    bool skipped = false;
+    mod = run_pass(mod, *s.pass, ctx, held | s.from_here_on, &skipped);
+    if (!skipped) held = held | s.from_here_on;
+  }
+  return mod;
+}
 
 }  // namespace relay

@@ -38,12 +38,14 @@ Module run(const Module& mod, PassContext& ctx) {
 
 }  // namespace
 
-const Pass kRemoveUnusedFunctions{"RemoveUnusedFunctions",
-                                  1,
-                                  Form::any,
-                                  Form::any,
-                                  "Drops the functions that the entry functions do not reach.",
-                                  run,
-                                  "entry_functions:names"};
+const Pass kRemoveUnusedFunctions{
+    "RemoveUnusedFunctions",
+    1,
+    Form::any,
+    Form::any,
+    "Drops the functions that the entry functions do not reach.",
+    run,
+    {{"entry_functions", PassOption::Type::names, Value(),
+      "The functions that are kept; without, main and those with a global_symbol."}}};
 
 }  // namespace relay

@@ -86,7 +86,7 @@ class SpreadOut {
       : c_(c),
         space_(std::move(space)),
         constants_(constants),
-        lanes_(ctx.target.vector_lanes_f32),
+        lanes_(ctx.target.lanes(32)),
         minimal_(ctx.enabled(kWinogradConvolution)) {}
 
   // The transposed convolution by convolutions, or null.
@@ -324,7 +324,7 @@ class SpreadOut {
 };
 
 Module run(const Module& mod, PassContext& ctx) {
-  if (!ctx.target.layouts || !ctx.evaluate) return mod;
+  if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants;
     return cast<FunctionNode>(rewrite(
@@ -349,8 +349,8 @@ Module run(const Module& mod, PassContext& ctx) {
 
 const Pass kSubPixelConvolution{"SubPixelConvolution",
                                 3,
-                                Form::graph,
-                                Form::graph,
+                                Form::any,
+                                Form::any,
                                 "Computes a transposed convolution by convolutions.",
                                 run};
 

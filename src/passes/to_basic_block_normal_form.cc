@@ -54,7 +54,8 @@ Function to_basic_block_normal_form(const Function& f, const Purity& purity) {
   return name_values(f, tree, {.wanted = [&](const ExprNode& e) { return named.contains(&e); }});
 }
 
-const Pass kToBasicBlockNormalForm{"ToBasicBlockNormalForm",           1,  Form::any, Form::any,
-                                   "Names what several blocks share.", run};
+const Pass kToBasicBlockNormalForm{
+    "ToBasicBlockNormalForm",           1,  Form::any, Form::basic_blocks,
+    "Names what several blocks share.", run};
 
 }  // namespace relay

@@ -58,7 +58,7 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
 }
 
 Module run(const Module& mod, PassContext& ctx) {
-  if (!ctx.target.layouts || !ctx.evaluate) return mod;
+  if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants;
     return cast<FunctionNode>(rewrite(
@@ -66,7 +66,7 @@ Module run(const Module& mod, PassContext& ctx) {
         [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
           auto* c = as<CallNode>(rebuilt);
           if (c == nullptr || !is_call_to(Expr(c), "nn.conv2d")) return rebuilt;
-          Expr out = minimal_filtering(*c, ctx.target.vector_lanes_f32, constants);
+          Expr out = minimal_filtering(*c, ctx.target.lanes(32), constants);
           return out ? NodeRef(out) : rebuilt;
         },
         family::expr | family::pattern));
@@ -84,8 +84,8 @@ bool minimal_filtering_pays(int64_t batch, int64_t height, int64_t width, int64_
 
 const Pass kWinogradConvolution{"WinogradConvolution",
                                 3,
-                                Form::graph,
-                                Form::graph,
+                                Form::any,
+                                Form::any,
                                 "Computes 3x3 convolutions with a quarter of the products.",
                                 run};
 

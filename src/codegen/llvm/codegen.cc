@@ -11,7 +11,6 @@
 #include <llvm/Support/BLAKE3.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -23,21 +22,11 @@
 #include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "base/parallel.h"
+#include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
 
-namespace relay {
+namespace relay::codegen {
 namespace {
-
-void initialize_llvm() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    // LLVM is built without exceptions, but they pass through it: what it holds is lost.
-    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-    llvm::InitializeNativeTargetAsmParser();
-  });
-}
 
 [[noreturn]] void failed(const std::string& what) {
   throw UserError(Diagnostic(codes::codegen_failed, {}, "code generation failed: " + what));
@@ -92,7 +81,7 @@ std::unique_ptr<llvm::Module> build_module(llvm::LLVMContext& context,
   auto module = std::make_unique<llvm::Module>("relay", context);
   module->setTargetTriple(target.triple);
   module->setDataLayout(layout);
-  codegen::build_kernel(*module, f, target);
+  build_kernel(*module, f, target);
   return module;
 }
 
@@ -194,9 +183,7 @@ std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Targe
   return out;
 }
 
-namespace codegen {
-
-std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
+ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   llvm::LLVMContext context;
   auto machine = make_machine(target);
   llvm::Module module("relay_descriptor", context);
@@ -210,7 +197,7 @@ std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const T
   std::vector<llvm::Constant*> entries;
   for (const tir::PrimFunc& f : kernels) {
     auto* declared = llvm::cast<llvm::Function>(
-        module.getOrInsertFunction(codegen::kernel_symbol(*f.get()), kernel_type).getCallee());
+        module.getOrInsertFunction(kernel_symbol(*f.get()), kernel_type).getCallee());
     entries.push_back(declared);
   }
   auto* table_type = llvm::ArrayType::get(pointer, entries.size());
@@ -235,5 +222,4 @@ std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const T
   return emit(module, *machine, llvm::CodeGenFileType::ObjectFile);
 }
 
-}  // namespace codegen
-}  // namespace relay
+}  // namespace relay::codegen

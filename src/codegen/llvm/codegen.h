@@ -1,51 +1,26 @@
-// Kernels to machine code: object files, a linked shared object, or functions in this process.
+// Kernels to machine code with LLVM: what llvm_backend() is made of. Others include codegen/backend.h.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "codegen/kernel_cache.h"
-#include "codegen/target.h"
-#include "runtime/core/kernel_abi.h"
-#include "tir/stmt.h"
+#include "codegen/backend.h"
 
-namespace relay {
+namespace relay::codegen {
 
-// A relocatable object file.
-using ObjectCode = std::string;
-
-// An object file for each lowered kernel (tir/lower_loops.h), made on that many threads. What
-// `cache` (may be null) holds is taken from there, and the rest is put there. The bytes depend on
-// the kernel and the target only. Throws UserError E0404.
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
-                                         const Target& target, int threads,
-                                         KernelCache* cache = nullptr);
+                                         const Target& target, int threads, KernelCache* cache);
 
-// One shared object from these objects, exporting the descriptor that lists the kernels in order
-// (runtime/core/kernel_abi.h) and needing nothing but libc and libm. Equal input gives equal bytes.
 std::string link_shared(const std::vector<ObjectCode>& objects,
                         const std::vector<tir::PrimFunc>& kernels, const Target& target);
 
-// Kernels compiled into this process.
-class JitModule {
- public:
-  JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target,
-            KernelCache* cache = nullptr);
-  ~JitModule();
-  JitModule(JitModule&&) noexcept;
-  JitModule& operator=(JitModule&&) noexcept;
-  // In the order of the kernels.
-  const std::vector<relay_kernel>& functions() const { return functions_; }
+LoadedKernels load_objects(const std::vector<ObjectCode>& objects,
+                           const std::vector<tir::PrimFunc>& kernels, const Target& target);
 
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-  std::vector<relay_kernel> functions_;
-};
+// The object that has the table of the kernels.
+ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 
-// What the objects are made from and to, for people.
 std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Target& target);
 
-}  // namespace relay
+}  // namespace relay::codegen

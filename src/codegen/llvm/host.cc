@@ -2,18 +2,38 @@
 
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
-#include <llvm/TargetParser/X86TargetParser.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <map>
-#include <mutex>
+#include <memory>
+
+#include "codegen/llvm/architecture.h"
+#include "runtime/cpu.h"
+#include "target/architectures.h"
 
 namespace relay::codegen {
+namespace {
 
-std::string host_triple() { return llvm::sys::getDefaultTargetTriple(); }
-std::string host_cpu() { return llvm::sys::getHostCPUName().str(); }
+// A cache size such as "32K" from the kernel's description of the machine.
+int64_t cache_bytes(int level, bool data, int64_t fallback) {
+  for (int i = 0; i < 8; ++i) {
+    std::string base = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i) + "/";
+    std::ifstream level_file(base + "level"), type_file(base + "type"), size_file(base + "size");
+    int found = 0;
+    std::string type, size;
+    if (!(level_file >> found) || !(type_file >> type) || !(size_file >> size)) continue;
+    if (found != level || (data && type == "Instruction")) continue;
+    int64_t bytes = std::strtoll(size.c_str(), nullptr, 10);
+    if (size.back() == 'K') bytes <<= 10;
+    if (size.back() == 'M') bytes <<= 20;
+    if (bytes > 0) return bytes;
+  }
+  return fallback;
+}
 
+// "+avx2,+fma,..." of what the machine and its system offer.
 std::string host_features() {
   // Sorted, so that the same machine gives the same text.
   std::map<std::string, bool> sorted;
@@ -25,15 +45,37 @@ std::string host_features() {
   return out;
 }
 
-bool cpu_features(const std::string&, const std::string& cpu, std::string& features) {
-  llvm::SmallVector<llvm::StringRef, 64> known;
-  llvm::X86::fillValidCPUArchList(known, /*Only64Bit=*/true);
-  if (std::find(known.begin(), known.end(), llvm::StringRef(cpu)) == known.end()) return false;
-  llvm::SmallVector<llvm::StringRef, 64> list;
-  llvm::X86::getFeaturesForCPU(cpu, list);
-  features.clear();
-  for (llvm::StringRef f : list) features += (features.empty() ? "+" : ",+") + f.str();
-  return true;
+}  // namespace
+
+Target host_target() {
+  // The processor stays what it is; how much of it this process may use can change.
+  static const Target processor = [] {
+    Target t;
+    t.arch = runtime::host_arch();
+    t.triple = llvm::sys::getDefaultTargetTriple();
+    t.cpu = llvm::sys::getHostCPUName().str();
+    t.features = host_features();
+    if (const Architecture* row = find_architecture(t.arch)) row->derive(t);
+    t.l1_bytes = cache_bytes(1, true, t.l1_bytes);
+    t.l2_bytes = cache_bytes(2, true, t.l2_bytes);
+    t.l3_bytes = cache_bytes(3, true, t.l3_bytes);
+    return t;
+  }();
+  Target t = processor;
+  t.num_cores = runtime::available_threads();
+  return t;
+}
+
+bool is_llvm_feature(const std::string& triple, std::string_view feature) {
+  initialize_llvm();
+  std::string error;
+  const llvm::Target* t = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (t == nullptr) return false;
+  std::unique_ptr<llvm::MCSubtargetInfo> info(t->createMCSubtargetInfo(triple, "", ""));
+  for (const llvm::SubtargetFeatureKV& known : info->getAllProcessorFeatures()) {
+    if (llvm::StringRef(known.Key) == llvm::StringRef(feature)) return true;
+  }
+  return false;
 }
 
 }  // namespace relay::codegen

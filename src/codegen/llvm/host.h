@@ -1,15 +1,17 @@
-// What LLVM knows of the machine this runs on.
+// What LLVM knows of the machine this runs on, and of features.
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "target/target.h"
 
 namespace relay::codegen {
 
-std::string host_triple();
-std::string host_cpu();
-// "+avx2,+fma,..." of what the machine and its system offer.
-std::string host_features();
-// The features of a CPU by name; false when LLVM does not know it.
-bool cpu_features(const std::string& triple, const std::string& cpu, std::string& features);
+// The machine, with its caches and the cores that the process may use.
+Target host_target();
+
+// Whether LLVM has a feature of that name for the triple's architecture.
+bool is_llvm_feature(const std::string& triple, std::string_view feature);
 
 }  // namespace relay::codegen

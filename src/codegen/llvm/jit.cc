@@ -7,7 +7,7 @@
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/kernel_builder.h"
 
-namespace relay {
+namespace relay::codegen {
 namespace {
 
 template <class T>
@@ -25,33 +25,25 @@ void check(llvm::Error error) {
 
 }  // namespace
 
-struct JitModule::Impl {
-  std::unique_ptr<llvm::orc::LLJIT> jit;
-};
-
-JitModule::JitModule(const std::vector<tir::PrimFunc>& kernels, const Target& target,
-                     KernelCache* cache)
-    : impl_(std::make_unique<Impl>()) {
-  std::vector<ObjectCode> objects = generate_objects(kernels, target, 1, cache);
+LoadedKernels load_objects(const std::vector<ObjectCode>& objects,
+                           const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   // The code is there already: what it was made for is told, since finding out takes long.
-  impl_->jit = check(llvm::orc::LLJITBuilder()
-                         .setJITTargetMachineBuilder(
-                             llvm::orc::JITTargetMachineBuilder(llvm::Triple(target.triple)))
-                         .create());
-  impl_->jit->getMainJITDylib().addGenerator(
+  std::shared_ptr<llvm::orc::LLJIT> jit =
+      check(llvm::orc::LLJITBuilder()
+                .setJITTargetMachineBuilder(
+                    llvm::orc::JITTargetMachineBuilder(llvm::Triple(target.triple)))
+                .create());
+  jit->getMainJITDylib().addGenerator(
       check(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-          impl_->jit->getDataLayout().getGlobalPrefix())));
+          jit->getDataLayout().getGlobalPrefix())));
   for (const ObjectCode& o : objects) {
-    check(impl_->jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(o)));
+    check(jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(o)));
   }
+  std::vector<relay_kernel> functions;
   for (const tir::PrimFunc& f : kernels) {
-    functions_.push_back(
-        check(impl_->jit->lookup(codegen::kernel_symbol(*f.get()))).toPtr<relay_kernel>());
+    functions.push_back(check(jit->lookup(kernel_symbol(*f.get()))).toPtr<relay_kernel>());
   }
+  return LoadedKernels(std::move(functions), std::move(jit));
 }
 
-JitModule::~JitModule() = default;
-JitModule::JitModule(JitModule&&) noexcept = default;
-JitModule& JitModule::operator=(JitModule&&) noexcept = default;
-
-}  // namespace relay
+}  // namespace relay::codegen

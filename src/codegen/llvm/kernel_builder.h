@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "codegen/target.h"
+#include "target/target.h"
 #include "tir/stmt.h"
 
 namespace relay::codegen {

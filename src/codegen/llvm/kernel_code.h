@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "codegen/llvm/kernel_builder.h"
-#include "codegen/target.h"
+#include "target/target.h"
 #include "tir/stmt.h"
 
 namespace relay::codegen {

@@ -1,7 +1,5 @@
 #include "codegen/llvm/kernel_code.h"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
 namespace relay::codegen {
 
 llvm::Type* KernelBuilder::value_type(DType d) {
@@ -19,7 +17,7 @@ llvm::Type* KernelBuilder::value_type(DType d) {
 llvm::Type* KernelBuilder::memory_type(DType d) {
   llvm::Type* t = d.is_bool()       ? b_.getInt8Ty()
                   : d.is_bfloat16() ? b_.getInt16Ty()
-                  : d.is_float(16)  ? (target_.has_f16c ? b_.getHalfTy() : b_.getInt16Ty())
+                  : d.is_float(16)  ? (target_.converts_float16 ? b_.getHalfTy() : b_.getInt16Ty())
                                     : value_type(d.element());
   return d.lanes > 1 ? llvm::FixedVectorType::get(t, d.lanes) : t;
 }
@@ -40,7 +38,7 @@ Value* KernelBuilder::from_memory(DType d, Value* v) {
     return b_.CreateBitCast(b_.CreateShl(wide, 16), lanes_of(b_.getFloatTy(), v->getType()));
   }
   if (d.is_float(16)) {
-    if (target_.has_f16c) return b_.CreateFPExt(v, lanes_of(b_.getFloatTy(), v->getType()));
+    if (target_.converts_float16) return b_.CreateFPExt(v, lanes_of(b_.getFloatTy(), v->getType()));
     return half_to_float(v);
   }
   return v;
@@ -50,7 +48,8 @@ Value* KernelBuilder::to_memory(DType d, Value* v) {
   if (d.is_bool()) return b_.CreateZExt(v, lanes_of(b_.getInt8Ty(), v->getType()));
   if (d.is_bfloat16()) return float_to_bfloat(v);
   if (d.is_float(16)) {
-    if (target_.has_f16c) return b_.CreateFPTrunc(v, lanes_of(b_.getHalfTy(), v->getType()));
+    if (target_.converts_float16)
+      return b_.CreateFPTrunc(v, lanes_of(b_.getHalfTy(), v->getType()));
     return float_to_half(v);
   }
   return v;

@@ -15,15 +15,14 @@
 #include <vector>
 
 #include "base/diagnostic_codes.h"
+#include "codegen/llvm/architecture.h"
 #include "codegen/llvm/codegen.h"
 
 LLD_HAS_DRIVER(elf)
 
-namespace relay {
-namespace codegen {
+namespace relay::codegen {
+
 void leave_out_other_targets();
-std::string descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target);
-}  // namespace codegen
 
 namespace {
 
@@ -134,7 +133,7 @@ void write_file(const std::string& path, const std::string& bytes) {
 
 std::string link_shared(const std::vector<ObjectCode>& objects,
                         const std::vector<tir::PrimFunc>& kernels, const Target& target) {
-  codegen::leave_out_other_targets();
+  leave_out_other_targets();
   TemporaryFolder folder;
   std::vector<std::string> args{"ld.lld",
                                 "-shared",
@@ -149,14 +148,14 @@ std::string link_shared(const std::vector<ObjectCode>& objects,
                                 "-o",
                                 folder.output()};
   std::string descriptor = folder.descriptor();
-  write_file(descriptor, codegen::descriptor_object(kernels, target));
+  write_file(descriptor, descriptor_object(kernels, target));
   args.push_back(descriptor);
   for (size_t i = 0; i < objects.size(); ++i) {
     args.push_back(folder.object(i));
     write_file(args.back(), objects[i]);
   }
   // Named, so that the file finds the mathematics library by itself wherever it is loaded.
-  for (const char* libm : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"}) {
+  for (const char* libm : find_llvm_architecture(target.arch)->libm) {
     if (std::filesystem::exists(libm)) {
       args.emplace_back(libm);
       break;
@@ -181,4 +180,4 @@ std::string link_shared(const std::vector<ObjectCode>& objects,
   return bytes.str();
 }
 
-}  // namespace relay
+}  // namespace relay::codegen

@@ -2,29 +2,20 @@
 // empty here, so that their code generators are not linked into every program.
 #include <llvm/Passes/PassPlugin.h>
 
-#define LLVMInitializeX86TargetInfo relay_unused_target_info
-#define LLVMInitializeX86Target relay_unused_target
-#define LLVMInitializeX86TargetMC relay_unused_target_mc
-#define LLVMInitializeX86AsmPrinter relay_unused_asm_printer
-#define LLVMInitializeX86AsmParser relay_unused_asm_parser
-
 extern "C" {
-#define LLVM_TARGET(name)                    \
+#define RELAY_LLVM_TARGET(name)
+#define RELAY_OTHER_LLVM_TARGET(name)        \
   void LLVMInitialize##name##TargetInfo();   \
   void LLVMInitialize##name##TargetInfo() {} \
   void LLVMInitialize##name##Target();       \
   void LLVMInitialize##name##Target() {}     \
   void LLVMInitialize##name##TargetMC();     \
-  void LLVMInitialize##name##TargetMC() {}
-#include "llvm/Config/Targets.def"
-#define LLVM_ASM_PRINTER(name)             \
-  void LLVMInitialize##name##AsmPrinter(); \
-  void LLVMInitialize##name##AsmPrinter() {}
-#include "llvm/Config/AsmPrinters.def"
-#define LLVM_ASM_PARSER(name)             \
-  void LLVMInitialize##name##AsmParser(); \
+  void LLVMInitialize##name##TargetMC() {}   \
+  void LLVMInitialize##name##AsmPrinter();   \
+  void LLVMInitialize##name##AsmPrinter() {} \
+  void LLVMInitialize##name##AsmParser();    \
   void LLVMInitialize##name##AsmParser() {}
-#include "llvm/Config/AsmParsers.def"
+#include <relay_llvm_targets.def>
 }
 
 // Whoever calls LLD calls this, so that the functions here are linked before LLVM's are looked for.

@@ -1,10 +1,11 @@
 #include "codegen/llvm/vector_math.h"
 
 #include <llvm/IR/Intrinsics.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
 #include <initializer_list>
+
+#include "codegen/llvm/architecture.h"
 
 namespace relay::codegen {
 namespace {
@@ -17,7 +18,7 @@ constexpr double kLargestAngle = 1 << 20;
 class Math {
  public:
   Math(llvm::IRBuilder<>& b, const Target& target, llvm::Type* type)
-      : b_(b), type_(type), scales_(target.features.find("+avx512vl") != std::string::npos) {}
+      : b_(b), target_(target), type_(type) {}
 
   Value* c(double v) const { return llvm::ConstantFP::get(type_, v); }
   llvm::Type* int_type() const {
@@ -76,33 +77,8 @@ class Math {
 
   // x * 2^n by the instruction for it; null when there is none for this vector.
   Value* scaled(Value* x, Value* n) {
-    if (!scales_) return nullptr;
-    auto* v = llvm::dyn_cast<llvm::FixedVectorType>(type_);
-    unsigned lanes = v == nullptr ? 1 : v->getNumElements();
-    if (lanes == 1) {
-      auto* four = llvm::FixedVectorType::get(b_.getFloatTy(), 4);
-      auto widen = [&](Value* s) {
-        return b_.CreateInsertElement(llvm::Constant::getNullValue(four), s, uint64_t{0});
-      };
-      Math vector(b_, four, scales_);
-      return b_.CreateExtractElement(vector.scaled(widen(x), widen(n)), uint64_t{0});
-    }
-    Value* all = b_.getIntN(lanes == 16 ? 16 : 8, lanes == 4 ? 15 : lanes == 8 ? 255 : 65535);
-    switch (lanes) {
-      case 4:
-        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_128, {},
-                                  {x, n, x, all});
-      case 8:
-        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_256, {},
-                                  {x, n, x, all});
-      case 16: {
-        Value* current_rounding = b_.getInt32(4);
-        return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_scalef_ps_512, {},
-                                  {x, n, x, all, current_rounding});
-      }
-      default:
-        return nullptr;
-    }
+    const LlvmArchitecture* a = find_llvm_architecture(target_.arch);
+    return a == nullptr || a->scale == nullptr ? nullptr : a->scale(b_, target_, x, n);
   }
 
   // log by splitting into mantissa in [sqrt(1/2), sqrt(2)) and exponent, and a polynomial of
@@ -237,11 +213,9 @@ class Math {
   }
 
  private:
-  Math(llvm::IRBuilder<>& b, llvm::Type* type, bool scales) : b_(b), type_(type), scales_(scales) {}
-
   llvm::IRBuilder<>& b_;
+  const Target& target_;
   llvm::Type* type_;
-  bool scales_;  // AVX-512's vscalefps is there
 };
 
 }  // namespace

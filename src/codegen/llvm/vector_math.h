@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/target.h"
+#include "target/target.h"
 
 namespace relay::codegen {
 

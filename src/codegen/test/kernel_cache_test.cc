@@ -11,7 +11,8 @@
 #include <fstream>
 
 #include "base/diagnostic.h"
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
 
 namespace relay {
@@ -210,14 +211,15 @@ TEST_F(KernelCacheTest, the_folder_and_the_size_come_from_the_environment) {
 TEST_F(KernelCacheTest, kernels_are_generated_once_for_each_target) {
   KernelCache cache(folder_, kRoom);
   std::vector<PrimFunc> kernels{scaled(2)};
-  Target target = Target::parse("x86-64-v2");
-  std::vector<ObjectCode> without = generate_objects(kernels, target, 1);
-  EXPECT_EQ(generate_objects(kernels, target, 1, &cache), without);
+  Target target = parse_target("x86-64-v2");
+  const Backend& backend = backend_of(target);
+  std::vector<ObjectCode> without = backend.compile(kernels, target, 1, nullptr);
+  EXPECT_EQ(backend.compile(kernels, target, 1, &cache), without);
   EXPECT_EQ(cache.counts().hits, 0);
-  EXPECT_EQ(generate_objects({scaled(2)}, target, 1, &cache), without);
+  EXPECT_EQ(backend.compile({scaled(2)}, target, 1, &cache), without);
   EXPECT_EQ(cache.counts().hits, 1);
-  generate_objects(kernels, Target::parse("x86-64-v3"), 1, &cache);
-  generate_objects({scaled(3)}, target, 1, &cache);
+  backend.compile(kernels, parse_target("x86-64-v3"), 1, &cache);
+  backend.compile({scaled(3)}, target, 1, &cache);
   EXPECT_EQ(cache.counts().hits, 1);
   EXPECT_EQ(cache.usage().entries, 3);
 }
@@ -225,7 +227,7 @@ TEST_F(KernelCacheTest, kernels_are_generated_once_for_each_target) {
 TEST_F(KernelCacheTest, kernels_run_from_the_cache_and_over_a_damaged_entry) {
   for (int round = 0; round < 3; ++round) {
     KernelCache cache(folder_, kRoom);
-    JitModule jit({scaled(2)}, Target::parse("x86-64-v2"), &cache);
+    LoadedKernels jit = load_kernels({scaled(2)}, parse_target("x86-64-v2"), &cache);
     alignas(64) float in[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[8] = {};
     void* buffers[] = {in, out};
     relay_kernel_context context{};

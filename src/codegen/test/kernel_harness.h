@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
-#include "codegen/target.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cpu.h"
 #include "tir/stmt.h"
@@ -99,7 +99,7 @@ inline PrimFunc kernel(std::string name, std::vector<Buffer> inputs, std::vector
 inline std::vector<Target> runnable_targets() {
   std::vector<Target> out;
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "native"}) {
-    Target t = Target::parse(name);
+    Target t = parse_target(name);
     if (runtime::missing_features(t.required_features()).empty()) out.push_back(std::move(t));
   }
   return out;

@@ -38,7 +38,7 @@ PrimFunc elementwise(const std::string& name, DType in, DType out, int64_t n, in
 template <class T, class R>
 std::vector<R> run_elementwise(const PrimFunc& f, const Target& target, const std::vector<T>& a,
                                const std::vector<T>& b, Side side) {
-  JitModule jit({f}, target);
+  LoadedKernels jit = load_kernels({f}, target);
   size_t n = a.size();
   GuardedMemory ma(n * sizeof(T), side), mb(n * sizeof(T), side), mc(n * sizeof(R), side);
   std::memcpy(ma.data(), a.data(), n * sizeof(T));
@@ -105,7 +105,7 @@ TEST(Kernel, floor_division_by_powers_of_two) {
           PrimExpr eight = broadcast(imm(DType::Int(32), 8), x->dtype.lanes);
           return modulo ? floor_mod(x, eight) : floor_div(x, eight);
         });
-    auto c = run_elementwise<int32_t, int32_t>(f, Target::native(), a, a, Side::Left);
+    auto c = run_elementwise<int32_t, int32_t>(f, native_target(), a, a, Side::Left);
     for (size_t i = 0; i < a.size(); ++i) {
       EXPECT_EQ(c[i], modulo ? floor_mod_int(a[i], 8) : floor_div_int(a[i], 8));
     }
@@ -137,7 +137,7 @@ TEST(Kernel, minimum_and_maximum_keep_nan) {
   std::vector<float> a{nan, 1, 2, nan}, b{1, nan, 3, nan};
   PrimFunc f =
       elementwise("nan_min", f32, f32, 4, 4, [](PrimExpr x, PrimExpr y) { return min(x, y); });
-  auto c = run_elementwise<float, float>(f, Target::native(), a, b, Side::Left);
+  auto c = run_elementwise<float, float>(f, native_target(), a, b, Side::Left);
   EXPECT_TRUE(std::isnan(c[0]) && std::isnan(c[1]) && std::isnan(c[3]));
   EXPECT_EQ(c[2], 2);
 }
@@ -179,7 +179,7 @@ TEST(Kernel, half_precision_rounds_to_even_on_every_target) {
                          store(mid, {ramp(i * 8, index(1), 8)},
                                cast(half.with_lanes(8), load(in, {ramp(i * 8, index(1), 8)})))),
                     for_(j, zero(), index(n), store(out, {j}, cast(f32, load(mid, {j}))))}));
-      JitModule jit({kernel("half", {in}, {out}, body)}, target);
+      LoadedKernels jit = load_kernels({kernel("half", {in}, {out}, body)}, target);
       std::vector<float> c(a.size());
       void* buffers[] = {a.data(), c.data()};
       TestContext context;
@@ -200,7 +200,7 @@ TEST(Kernel, a_select_reads_only_the_chosen_side) {
       auto wide = [&](PrimExpr e) { return lanes == 1 ? e : broadcast(e, lanes); };
       PrimExpr value = select(lt(at, wide(index(5))), load(in, {at}), wide(imm_float(f32, -1)));
       Stmt body = for_(i, zero(), index(16 / lanes), store(out, {at}, value));
-      JitModule jit({kernel("pad", {in}, {out}, body)}, target);
+      LoadedKernels jit = load_kernels({kernel("pad", {in}, {out}, body)}, target);
       GuardedMemory memory(5 * sizeof(float), Side::Right);
       for (int k = 0; k < 5; ++k) static_cast<float*>(memory.data())[k] = static_cast<float>(k);
       std::vector<float> c(16);
@@ -220,7 +220,7 @@ TEST(Kernel, strided_and_reversed_vectors) {
   Stmt body = seq({store(out, {ramp(index(0), index(2), 16)}, back),
                    store(out, {ramp(index(1), index(2), 16)}, even)});
   for (const Target& target : runnable_targets()) {
-    JitModule jit({kernel("strides", {in}, {out}, body)}, target);
+    LoadedKernels jit = load_kernels({kernel("strides", {in}, {out}, body)}, target);
     GuardedMemory a(32 * sizeof(float), Side::Left), c(32 * sizeof(float), Side::Right);
     for (int k = 0; k < 32; ++k) static_cast<float*>(a.data())[k] = static_cast<float>(k);
     void* buffers[] = {a.data(), c.data()};
@@ -246,7 +246,7 @@ TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
           seq({for_(j, zero(), index(20000), store(row, {j}, i * j)), store(out, {i}, index(0)),
                for_(k, zero(), index(20000), store(out, {i}, load(out, {i}) + load(row, {k})))})),
       ForKind::Parallel);
-  JitModule jit({kernel("rows", {}, {out}, body, {n})}, Target::native());
+  LoadedKernels jit = load_kernels({kernel("rows", {}, {out}, body, {n})}, native_target());
   std::vector<int64_t> c(7);
   void* buffers[] = {c.data()};
   int64_t dims[] = {7};
@@ -263,7 +263,8 @@ TEST(Kernel, a_loop_variable_used_in_two_loops_is_not_carried_into_a_parallel_on
   Stmt second =
       for_(p, index(2), index(2), for_(i, zero(), index(2), store(out, {p * 2 + i}, p * 100 + i)),
            ForKind::Parallel);
-  JitModule jit({kernel("twice", {}, {out}, seq({first, second}))}, Target::native());
+  LoadedKernels jit =
+      load_kernels({kernel("twice", {}, {out}, seq({first, second}))}, native_target());
   std::vector<int64_t> c(8);
   void* buffers[] = {c.data()};
   TestContext context;
@@ -280,7 +281,7 @@ TEST(Kernel, a_failed_check_is_in_the_error_word_also_from_parallel_bodies) {
                      seq({check(lt(load(in, {i}), index(10)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS, ""),
                           store(out, {i}, load(in, {i}))}),
                      kind);
-    JitModule jit({kernel("checked", {in}, {out}, body)}, Target::native());
+    LoadedKernels jit = load_kernels({kernel("checked", {in}, {out}, body)}, native_target());
     TestContext context;
     std::vector<int64_t> good{1, 2, 3, 4}, bad{1, 2, 3, 40}, c(4);
     void* buffers[] = {good.data(), c.data()};
@@ -297,7 +298,7 @@ TEST(Kernel, shared_expressions_are_computed_once) {
     return x;
   });
   std::vector<float> a(16, 1.0f);
-  EXPECT_EQ((run_elementwise<float, float>(f, Target::native(), a, a, Side::Left)[3]), 0x1p60f);
+  EXPECT_EQ((run_elementwise<float, float>(f, native_target(), a, a, Side::Left)[3]), 0x1p60f);
 }
 
 TEST(Kernel, a_shared_object_is_reproducible_and_loads) {
@@ -309,9 +310,10 @@ TEST(Kernel, a_shared_object_is_reproducible_and_loads) {
                                     return call("asinh", x->dtype, {x}) + y * imm_float(f32, i);
                                   }));
   }
-  Target target = Target::native();
-  std::string one = link_shared(generate_objects(kernels, target, 1), kernels, target);
-  std::string two = link_shared(generate_objects(kernels, target, 2), kernels, target);
+  Target target = native_target();
+  const Backend& backend = backend_of(target);
+  std::string one = backend.link(backend.compile(kernels, target, 1, nullptr), kernels, target);
+  std::string two = backend.link(backend.compile(kernels, target, 2, nullptr), kernels, target);
   EXPECT_EQ(one, two);
 
   const runtime::ElfFile file(one);
@@ -326,18 +328,6 @@ TEST(Kernel, a_shared_object_is_reproducible_and_loads) {
   TestContext context;
   ASSERT_EQ(context.run(descriptor->kernels[7], buffers), 0);
   EXPECT_NEAR(c[0], std::asinh(0.5f) + 7.0f, 1e-6);
-}
-
-TEST(TargetText, levels_options_and_errors) {
-  EXPECT_EQ(Target::parse("x86-64-v2").vector_bits, 128);
-  EXPECT_EQ(Target::parse("x86-64-v3").vector_bits, 256);
-  EXPECT_EQ(Target::parse("x86-64-v4").num_vector_registers, 32);
-  EXPECT_EQ(Target::parse("native -num-threads=3").num_cores, 3);
-  EXPECT_EQ(Target::parse("llvm -mcpu=znver4").vector_bits, 512);
-  for (const char* wrong :
-       {"", "x86-64-v9", "native -mcpu=nonsense", "native -num-threads=0", "llvm -unknown=1"}) {
-    EXPECT_THROW(Target::parse(wrong), UserError) << wrong;
-  }
 }
 
 }  // namespace

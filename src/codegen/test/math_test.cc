@@ -36,7 +36,7 @@ std::vector<float> run(const char* name, const std::vector<float>& x, int lanes,
   PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
   Stmt body = for_(i, index(0), index(n / lanes),
                    store(out, {at}, call(name, f32.with_lanes(lanes), {load(in, {at})})));
-  JitModule jit({kernel("math", {in}, {out}, body)}, target);
+  LoadedKernels jit = load_kernels({kernel("math", {in}, {out}, body)}, target);
   std::vector<float> y(x.size());
   void* buffers[] = {const_cast<float*>(x.data()), y.data()};
   TestContext context;
@@ -124,7 +124,7 @@ TEST(Math, special_values) {
                            "fast_tanh", "fast_erf"})
     cases.push_back({name, nan, nan});
   for (const Case& c : cases) {
-    float got = run(c.name, std::vector<float>(16, c.x), 16, Target::native())[0];
+    float got = run(c.name, std::vector<float>(16, c.x), 16, native_target())[0];
     if (std::isnan(c.want)) {
       EXPECT_TRUE(std::isnan(got)) << c.name << "(" << c.x << ") = " << got;
     } else {

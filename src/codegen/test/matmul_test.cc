@@ -40,13 +40,13 @@ PrimFunc tile(bool peak) {
 }
 
 TEST(Matmul, register_tile_is_right_and_does_not_spill) {
-  Target target = Target::native();
+  Target target = native_target();
   if (target.vector_bits < 512) GTEST_SKIP() << "the tile is for 32 registers of 512 bits";
   auto begin = std::chrono::steady_clock::now();
-  JitModule jit({tile(false)}, target);
+  LoadedKernels jit = load_kernels({tile(false)}, target);
   double compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-  JitModule peak({tile(true)}, target);
+  LoadedKernels peak = load_kernels({tile(true)}, target);
   std::vector<float> a(kRows * kDepth), b(kDepth * kColumns), c(kRows * kColumns), d(c);
   for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 11) - 5;
   for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 7) - 3;
@@ -77,7 +77,7 @@ TEST(Matmul, register_tile_is_right_and_does_not_spill) {
       "14x32 tile: %.0f GFLOP/s, %.0f %% of a register-only loop (%.0f); compiled in %.1f ms\n",
       reached, 100 * reached / limit, limit, compile_ms);
   // A vector register and the stack in one instruction would be a spill.
-  std::istringstream lines(assembly_text({tile(false)}, target));
+  std::istringstream lines(backend_of(target).text(CodeText::Assembly, {tile(false)}, target));
   int vectors = 0;
   for (std::string line; std::getline(lines, line);) {
     if (line.find("zmm") == std::string::npos) continue;

@@ -17,7 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
 #include "driver/test/networks.h"
 
@@ -53,7 +54,7 @@ class GuardedKernels {
 
   // Runs everything; gives the outputs of each kernel, as bytes.
   std::vector<std::vector<std::string>> check() {
-    JitModule jit(functions_, Target::parse(options_.target));
+    LoadedKernels jit = load_kernels(functions_, parse_target(options_.target));
     auto before = std::signal(SIGSEGV, &out_of_bounds);
     std::vector<std::vector<std::string>> out;
     for (size_t i = 0; i < functions_.size(); ++i) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/target.h"
+#include "codegen/targets.h"
 #include "driver/compile.h"
 #include "ir/text/text.h"
 #include "runtime/cpu.h"
@@ -52,7 +52,7 @@ inline std::vector<Tensor> arguments(const Module& mod) {
 inline std::vector<std::string> runnable_targets() {
   std::vector<std::string> out;
   for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "native"}) {
-    if (runtime::missing_features(Target::parse(name).required_features()).empty()) {
+    if (runtime::missing_features(parse_target(name).required_features()).empty()) {
       out.emplace_back(name);
     }
   }

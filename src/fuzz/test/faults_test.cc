@@ -17,6 +17,7 @@
 #include "fuzz/generate.h"
 #include "fuzz/isolate.h"
 #include "ir/text/text.h"
+#include "passes/pass_list.h"
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
 

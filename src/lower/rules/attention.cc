@@ -111,7 +111,7 @@ int64_t pieces(int64_t n, int64_t of) { return (n + of - 1) / of; }
 // 4 blocks of 48 and 5 queries).
 constexpr int64_t kBlock = 48;
 
-int64_t choose_block(const Sizes& sizes, const TargetInfo& target) {
+int64_t choose_block(const Sizes& sizes, const Target& target) {
   constexpr int64_t kStep = 8;
   int64_t n = sizes.queries, rows = kBlock;
   bool fits = 2 * 4 * n * sizes.keys <= target.l2_bytes / 2;
@@ -126,7 +126,7 @@ int64_t choose_block(const Sizes& sizes, const TargetInfo& target) {
 
 class Attention {
  public:
-  Attention(Schedule& s, const TargetInfo& target, const Blocks& parts, const Sizes& sizes)
+  Attention(Schedule& s, const Target& target, const Blocks& parts, const Sizes& sizes)
       : s_(s), target_(target), blocks_(parts), sizes_(sizes), lanes_(target.vector_bits / 32) {}
 
   std::string run(const std::array<LoopRV, 4>& loops) {
@@ -238,7 +238,7 @@ class Attention {
   }
 
   Schedule& s_;
-  const TargetInfo& target_;
+  const Target& target_;
   Blocks blocks_;
   Sizes sizes_;
   int64_t lanes_;
@@ -247,7 +247,7 @@ class Attention {
 
 }  // namespace
 
-std::string schedule_attention(Schedule& s, const TargetInfo& target) {
+std::string schedule_attention(Schedule& s, const Target& target) {
   std::optional<Blocks> parts = find_parts(s);
   if (!parts) return "";
   for (const BlockRV& rv : s.get_blocks()) {

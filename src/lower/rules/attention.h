@@ -16,6 +16,6 @@
 namespace relay {
 
 // Empty for other kernels, and for sizes or dtypes that register tiles do not take.
-std::string schedule_attention(tir::Schedule& s, const TargetInfo& target);
+std::string schedule_attention(tir::Schedule& s, const Target& target);
 
 }  // namespace relay

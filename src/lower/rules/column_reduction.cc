@@ -106,7 +106,7 @@ std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
 
 }  // namespace
 
-std::string schedule_column_reduction(Schedule& s, const TargetInfo& target) {
+std::string schedule_column_reduction(Schedule& s, const Target& target) {
   std::vector<PrimExpr> wanted;
   std::vector<BlockRV> reductions, others;
   for (const BlockRV& rv : s.get_blocks()) {

@@ -9,6 +9,6 @@ namespace relay {
 // reduction, and what follows applied before they are stored. Windows that may reach over the
 // border are peeled, so that inside no element is tested. Empty for sums of products, and when the
 // last axis does not walk neighbouring elements.
-std::string schedule_column_reduction(tir::Schedule& s, const TargetInfo& target);
+std::string schedule_column_reduction(tir::Schedule& s, const Target& target);
 
 }  // namespace relay

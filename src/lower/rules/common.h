@@ -18,6 +18,6 @@ bool reduces(const tir::Block& b);
 
 // Loops of one block: data-parallel ones outside, reductions inside; lanes over the last
 // data-parallel loop, which then stands innermost; threads over the outermost.
-std::string schedule_block(tir::Schedule& s, const tir::BlockRV& block, const TargetInfo& target);
+std::string schedule_block(tir::Schedule& s, const tir::BlockRV& block, const Target& target);
 
 }  // namespace relay

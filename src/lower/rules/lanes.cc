@@ -20,7 +20,7 @@ constexpr int64_t kSmallWindow = 16;
 
 }  // namespace
 
-int64_t lanes_of(const Block& b, const TargetInfo& target) {
+int64_t lanes_of(const Block& b, const Target& target) {
   return std::max<int64_t>(2, target.vector_bits / 8 / b->writes[0]->buffer->dtype.bytes());
 }
 
@@ -135,7 +135,7 @@ LoopRV vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
   return chunks;
 }
 
-int64_t vectors_at_once(int64_t count, const TargetInfo& target) {
+int64_t vectors_at_once(int64_t count, const Target& target) {
   int64_t most = std::min<int64_t>(count, target.num_vector_registers / 4), best = most;
   auto waste = [&](int64_t v) { return (count + v - 1) / v * v - count; };
   for (int64_t v = most; v > most / 2 && v > 0; --v) {

@@ -14,7 +14,7 @@ inline constexpr int64_t kAccumulators = 4;
 inline constexpr int64_t kSmallLoop = 8;
 
 // Elements of the block's result in one vector, at least 2.
-int64_t lanes_of(const tir::Block& b, const TargetInfo& target);
+int64_t lanes_of(const tir::Block& b, const Target& target);
 
 // For each load of the block, in the order of the body: how far apart in memory neighbouring
 // iterations of the loop read, in elements; nullopt where that is not a constant.
@@ -47,7 +47,7 @@ tir::LoopRV vectorize_elements(tir::Schedule& s, const tir::LoopRV& loop, int64_
 
 // Vectors of accumulators for `count` vectors of results: few enough for the registers, and so that
 // the last group is as full as can be.
-int64_t vectors_at_once(int64_t count, const TargetInfo& target);
+int64_t vectors_at_once(int64_t count, const Target& target);
 
 // The accumulators of a reduction of leading axes, for one iteration of `groups`: the reduction's
 // loops outside, vectors of neighbouring columns inside. False when the block has another shape.

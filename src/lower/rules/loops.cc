@@ -36,7 +36,7 @@ LoopRV transposed_loop(const Schedule& s, const BlockRV& rv, const std::vector<L
 
 }  // namespace
 
-std::string schedule_block(Schedule& s, const BlockRV& rv, const TargetInfo& target) {
+std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target) {
   Block b = s.block(rv);
   std::vector<LoopRV> loops = s.get_loops(rv);
   if (loops.size() != b->iters.size() || loops.empty()) return "";

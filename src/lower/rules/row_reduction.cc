@@ -120,7 +120,7 @@ std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector
 
 }  // namespace
 
-std::string schedule_row_reduction(Schedule& s, const TargetInfo& target) {
+std::string schedule_row_reduction(Schedule& s, const Target& target) {
   std::vector<BlockRV> blocks = s.get_blocks(), reductions;
   std::vector<PrimExpr> rows;
   for (const BlockRV& rv : blocks) {

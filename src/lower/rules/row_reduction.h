@@ -9,6 +9,6 @@ namespace relay {
 // A reduction keeps four vectors of partial results, which are combined at the row's end; rows of
 // any length end in masked lanes. Empty when no reduction walks neighbouring elements, each read
 // once.
-std::string schedule_row_reduction(tir::Schedule& s, const TargetInfo& target);
+std::string schedule_row_reduction(tir::Schedule& s, const Target& target);
 
 }  // namespace relay

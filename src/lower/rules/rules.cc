@@ -59,7 +59,7 @@ int inline_producers(Schedule& s) {
 struct Rule {
   const char* name;
   const char* takes;  // for the sentence about a kernel that it declines
-  std::string (*schedule)(Schedule& s, const TargetInfo& target);
+  std::string (*schedule)(Schedule& s, const Target& target);
 };
 
 // The rules for whole kernels, the most special first; the first that fits takes the kernel.
@@ -99,8 +99,7 @@ tir::PrimFunc ordered(Schedule& s) {
 
 }  // namespace
 
-tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const TargetInfo& target,
-                              int opt_level) {
+tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& target, int opt_level) {
   if (opt_level == 0) return composed;
   Schedule s(composed);
   // The rules may divide by the extents.

@@ -174,7 +174,7 @@ double step_cost(int64_t rows, int64_t columns, int64_t lanes) {
 
 // The tile with the least work, by performance.md's rule: as many results as there are registers
 // beside one vector for each column and one for a row's element.
-Tile choose_tile(const Sum& sum, const TargetInfo& target) {
+Tile choose_tile(const Sum& sum, const Target& target) {
   int64_t lanes = target.vector_bits / 32;
   int64_t rows = sum.rows(), columns = sum.columns();
   int64_t before = sum.extents.size() > 2 ? sum.extents[sum.extents.size() - 3] : 1;
@@ -312,7 +312,7 @@ struct Part {
 
 class Tiling {
  public:
-  Tiling(Schedule& s, const TargetInfo& target, bool reuse_along_sums)
+  Tiling(Schedule& s, const Target& target, bool reuse_along_sums)
       : s_(s), lanes_(target.vector_bits / 32), reuse_along_sums_(reuse_along_sums) {}
 
   // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
@@ -407,7 +407,7 @@ constexpr int64_t kMaxKinds = 30;
 
 // Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones.
 std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t around,
-                       const TargetInfo& target) {
+                       const Target& target) {
   std::vector<LoopRV> loops = s.get_loops(out);
   if (loops.size() != around + sum.spatial.size()) return "";
   loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
@@ -517,7 +517,7 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
   return text;
 }
 
-std::string tile_kernel(Schedule& s, const Sum& sum, const TargetInfo& target) {
+std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
   std::vector<BlockRV> consumers = s.consumers(sum.block);
   if (consumers.size() > 1) return "";
   BlockRV out;
@@ -547,7 +547,7 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const TargetInfo& target) {
 
 }  // namespace
 
-std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
+std::string schedule_tiled_sum(Schedule& s, const Target& target) {
   std::optional<Sum> sum = find_sum(s);
   if (!sum || sum->columns() == 1) return "";
   // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
@@ -564,7 +564,7 @@ std::string schedule_tiled_sum(Schedule& s, const TargetInfo& target) {
 }
 
 std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t around,
-                     bool whole_tiles, const TargetInfo& target) {
+                     bool whole_tiles, const Target& target) {
   std::optional<Sum> sum = describe_sum(s, rv);
   std::vector<LoopRV> loops = s.get_loops(out);
   if (!sum || loops.size() != around + 2) return "";

@@ -85,7 +85,7 @@ struct Tile {
 constexpr int64_t kVectors = 2;  // of columns, in a tile
 
 // The axis that the tiles divide is cut in equal parts as far as possible.
-Tile choose_tile(int64_t lines, int64_t columns, const TargetInfo& target) {
+Tile choose_tile(int64_t lines, int64_t columns, const Target& target) {
   int64_t most = (target.num_vector_registers - kVectors - 1) / kVectors;
   bool whole_lines = columns <= most && lines > 1;
   int64_t unit = whole_lines ? columns : 1, extent = whole_lines ? lines : columns;
@@ -97,7 +97,7 @@ Tile choose_tile(int64_t lines, int64_t columns, const TargetInfo& target) {
 // nullopt: all tiles at once. A group's data stay in the caches while all weights pass by, from
 // L3 once for each group: with seven rows there is time enough to fetch them. Weights
 // that L3 does not hold pass once only.
-std::optional<Group> choose_group(const Sizes& sizes, const TargetInfo& target) {
+std::optional<Group> choose_group(const Sizes& sizes, const Target& target) {
   constexpr int64_t kLeastRows = 7;
   if (sizes.weight_bytes() > target.l3_bytes / 2) return std::nullopt;
   std::optional<Group> best;
@@ -129,7 +129,7 @@ std::vector<LoopRV> loops_inside(const Schedule& s, const BlockRV& rv, size_t ou
 
 class Winograd {
  public:
-  Winograd(Schedule& s, const TargetInfo& target, Parts parts, const Sizes& sizes)
+  Winograd(Schedule& s, const Target& target, Parts parts, const Sizes& sizes)
       : s_(s), target_(target), parts_(std::move(parts)), sizes_(sizes) {
     lanes_ = target.vector_bits / 32;
   }
@@ -290,7 +290,7 @@ class Winograd {
   }
 
   Schedule& s_;
-  const TargetInfo& target_;
+  const Target& target_;
   Parts parts_;
   Sizes sizes_;
   int64_t lanes_;
@@ -298,7 +298,7 @@ class Winograd {
 
 }  // namespace
 
-std::string schedule_winograd(Schedule& s, const TargetInfo& target) {
+std::string schedule_winograd(Schedule& s, const Target& target) {
   std::optional<Parts> parts = find_parts(s);
   if (!parts) return "";
   std::optional<Sizes> sizes = sizes_of(s.block(parts->product));

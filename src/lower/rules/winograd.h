@@ -8,6 +8,6 @@
 
 namespace relay {
 
-std::string schedule_winograd(tir::Schedule& s, const TargetInfo& target);
+std::string schedule_winograd(tir::Schedule& s, const Target& target);
 
 }  // namespace relay

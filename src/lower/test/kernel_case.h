@@ -18,12 +18,13 @@ using Floats = std::vector<float>;
 
 inline const DType f32 = DType::Float(32);
 
-inline TargetInfo info_of(const Target& t) {
-  TargetInfo info;
-  info.vector_bits = t.vector_bits;
-  info.num_vector_registers = t.num_vector_registers;
-  info.num_cores = 2;
-  return info;
+// Its vectors, on two cores with caches that are the same wherever the tests run.
+inline Target with_fixed_caches(const Target& t) {
+  Target out;
+  out.vector_bits = t.vector_bits;
+  out.num_vector_registers = t.num_vector_registers;
+  out.num_cores = 2;
+  return out;
 }
 
 inline Floats random_floats(size_t n, uint32_t seed) {
@@ -44,7 +45,7 @@ struct Case {
 };
 
 inline PrimFunc scheduled(const PrimFunc& f, const Target& target) {
-  return schedule_kernel(f, info_of(target), 3);
+  return schedule_kernel(f, with_fixed_caches(target), 3);
 }
 
 inline std::string rule_of(const PrimFunc& f) {
@@ -52,7 +53,7 @@ inline std::string rule_of(const PrimFunc& f) {
 }
 
 // Every buffer lies right before, or right behind, memory that cannot be touched.
-inline Floats run(const JitModule& jit, const Case& c, GuardedMemory::Side side) {
+inline Floats run(const LoadedKernels& jit, const Case& c, GuardedMemory::Side side) {
   std::vector<std::unique_ptr<GuardedMemory>> memory;
   std::vector<void*> buffers;
   auto add = [&](size_t n) {
@@ -76,7 +77,7 @@ inline Floats run(const JitModule& jit, const Case& c, GuardedMemory::Side side)
 inline void expect_right(const Case& c, const std::string& rule) {
   EXPECT_TRUE(rule_of(c.func).starts_with(rule)) << rule_of(c.func);
   for (const Target& target : codegen_test::runnable_targets()) {
-    JitModule jit({lower_loops(scheduled(c.func, target))}, target);
+    LoadedKernels jit = load_kernels({lower_loops(scheduled(c.func, target))}, target);
     for (auto side : {GuardedMemory::Side::Left, GuardedMemory::Side::Right}) {
       Floats got = run(jit, c, side);
       for (size_t i = 0; i < got.size(); ++i) {

@@ -142,7 +142,7 @@ std::string constant_branches(int columns) {
 
 TEST(CombineParallel, pays_where_branches_leave_vectors_empty) {
   PassContext ctx;
-  ctx.target.vector_lanes_f32 = 8;
+  ctx.target.vector_bits = 256;
   Module narrow = parse(constant_branches(2)), full = parse(constant_branches(8));
   Module out = apply(kCombineParallelDense, narrow, ctx);
   EXPECT_NE(print_module(out).find("units=6"), std::string::npos) << print_module(out);

@@ -7,7 +7,7 @@ namespace {
 
 PassContext context() {
   PassContext ctx;
-  ctx.target.vector_lanes_f32 = 16;
+  ctx.target.vector_bits = 512;
   return ctx;
 }
 

@@ -138,13 +138,13 @@ TEST(ConvertLayout, desired_layouts_are_named_in_the_config) {
 TEST(ConvertLayout, not_without_a_convolution_or_a_target_that_asks) {
   expect_unchanged(kConvertLayout, conv("nn.relu(%x)"));
   PassContext ctx;
-  ctx.target.layouts = false;
+  ctx.target.has_blocked_kernels = false;
   expect_unchanged(kConvertLayout, conv(kConv), ctx);
 }
 
 std::string altered(const std::string& text) {
   PassContext ctx = folding_context();
-  ctx.target.vector_lanes_f32 = 16;
+  ctx.target.vector_bits = 512;
   return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
 }
 
@@ -166,7 +166,7 @@ TEST(AlterOpLayout, the_columns_of_a_weight_follow_the_data) {
   Module before = pass_test::parse(
       flattened("reshape(cumsum(ones(shape=[420], dtype=\"float32\")), newshape=[7, 60])"));
   PassContext ctx = folding_context();
-  ctx.target.vector_lanes_f32 = 16;
+  ctx.target.vector_bits = 512;
   Module after = pass_test::apply(kAlterOpLayout, before, ctx);
   Tensor x = Tensor::empty(DType::Float(32), {2, 3, 5, 4});
   for (int64_t i = 0; i < x.num_elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 7);
@@ -197,7 +197,7 @@ std::string grouped(int channels, int outputs, int groups, Module* before = null
       ones[dims - 1] + "], groups=" + std::to_string(groups) + ", data_layout=\"N" + space +
       "C\", kernel_layout=\"OI" + space + "\") }");
   PassContext ctx = folding_context();
-  ctx.target.vector_lanes_f32 = 16;
+  ctx.target.vector_bits = 512;
   Module packed = pass_test::apply(kAlterOpLayout, mod, ctx);
   std::string out = "unchanged";
   post_order(

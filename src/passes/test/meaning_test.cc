@@ -36,7 +36,7 @@ TEST_P(Meaning, is_kept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllPasses, Meaning,
-                         testing::ValuesIn(all_passes().begin(), all_passes().end()),
+                         testing::ValuesIn(builtin_passes().begin(), builtin_passes().end()),
                          [](const auto& info) { return std::string(info.param->name); });
 
 }  // namespace

@@ -7,17 +7,17 @@
 
 #include "node/structural.h"
 #include "ops/test/parse.h"
-#include "passes/pass.h"
+#include "passes/pass_list.h"
 #include "types/verify.h"
 
 namespace relay::pass_test {
 
 using test::parse;
 
-// Runs a pass whatever its level and verifies the result.
+// Runs a pass whatever its level on the program in the form that it takes, and verifies the result.
 inline Module apply(const Pass& pass, const Module& mod, PassContext ctx = {}) {
   ctx.verify = true;
-  return run_pass(mod, pass, ctx);
+  return run_pass(bring_into(pass.in, mod, ctx), pass, ctx);
 }
 
 // The pass turns `before` into `after` (up to names), and leaves its own result alone.

@@ -104,7 +104,7 @@ TEST(sub_pixel_convolution, computes_the_same) {
 // The convolutions of the result, by the size of their kernels.
 std::string convolutions(const Case& c, bool minimal = true) {
   PassContext ctx = context();
-  ctx.target.vector_lanes_f32 = 16;
+  ctx.target.vector_bits = 512;
   if (!minimal) ctx.disabled_pass.insert("WinogradConvolution");
   Module after = apply(kSubPixelConvolution, program(c), std::move(ctx));
   std::string out;

@@ -39,7 +39,7 @@ Module program(const Case& c, float first = 0) {
 
 PassContext context() {
   PassContext ctx;
-  ctx.target.vector_lanes_f32 = 16;
+  ctx.target.vector_bits = 512;
   ctx.evaluate = [](const Function&, const std::vector<Tensor>&) -> std::vector<Tensor> {
     return {};
   };

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/llvm/codegen.h"
+#include "codegen/backend.h"
+#include "codegen/targets.h"
 #include "ir/text/print_value.h"
 #include "ops/test/parse.h"
 #include "passes/pass.h"
@@ -42,7 +43,7 @@ struct Compiled {
     for (const ProgramKernel& k : bytecode.kernels) {
       kernels.push_back(tir::lower_loops(k.composed.func));
     }
-    auto jit = std::make_shared<JitModule>(kernels, Target::native());
+    auto jit = std::make_shared<LoadedKernels>(load_kernels(kernels, native_target()));
     runtime::LoadOptions load;
     load.num_threads = 1;
     module = std::make_unique<runtime::Module>(

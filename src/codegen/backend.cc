@@ -1,0 +1,53 @@
+#include "codegen/backend.h"
+
+#include "base/diagnostic_codes.h"
+#include "codegen/llvm/backend.h"
+#include "node/walk.h"
+
+namespace relay {
+
+std::span<const Backend* const> backends() {
+  static const Backend* const all[] = {&codegen::llvm_backend()};
+  return all;
+}
+
+const Backend& backend_of(const Target& target) {
+  std::string known;
+  for (const Backend* b : backends()) {
+    if (b->supports(target)) return *b;
+    for (const Architecture& a : architectures()) {
+      if (b->processors().has_code_for(a)) {
+        known +=
+            (known.empty() ? "" : ", ") + std::string(a.name) + " (" + std::string(b->name()) + ")";
+      }
+    }
+  }
+  throw UserError(Diagnostic(codes::codegen_target, {},
+                             "there is no code generator for '" + target.name + "', a " +
+                                 std::string(to_string(target.kind)) + " of " +
+                                 (target.arch.empty() ? "no architecture" : target.arch))
+                      .expected(known));
+}
+
+LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                           KernelCache* cache) {
+  return backend_of(target).load(kernels, target, cache);
+}
+
+void check_intrinsics(const Backend& backend, const std::vector<tir::PrimFunc>& kernels) {
+  for (const tir::PrimFunc& f : kernels) {
+    post_order(f->body, [&](const Node& n) {
+      if (n.kind() != tir::ExprKind::Call) return;
+      const tir::Intrinsic* intrinsic =
+          tir::find_intrinsic(static_cast<const tir::CallNode&>(n).name);
+      if (intrinsic == nullptr || backend.has_intrinsic(*intrinsic)) return;
+      throw UserError(Diagnostic(codes::lower_unsupported, {},
+                                 "kernel " + f->name + " calls " + std::string(intrinsic->name) +
+                                     ", for which " + std::string(backend.name()) +
+                                     " makes no code")
+                          .help("compile for another target"));
+    });
+  }
+}
+
+}  // namespace relay

@@ -1,0 +1,83 @@
+// What a code generator is: lowered kernels in, machine code out. The driver, the constant evaluator and the tests see
+// this and no code generator; a new one is a folder beside codegen/llvm and a line in backend.cc.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/kernel_cache.h"
+#include "runtime/core/kernel_abi.h"
+#include "target/target_text.h"
+#include "tir/intrinsics.h"
+#include "tir/stmt.h"
+
+namespace relay {
+
+// A relocatable object file.
+using ObjectCode = std::string;
+
+// Kernels in this process; copies share their code, which goes with the last.
+class LoadedKernels {
+ public:
+  LoadedKernels(std::vector<relay_kernel> functions, std::shared_ptr<void> code)
+      : functions_(std::move(functions)), code_(std::move(code)) {}
+  // In the order in which they were given.
+  const std::vector<relay_kernel>& functions() const { return functions_; }
+
+ private:
+  std::vector<relay_kernel> functions_;
+  std::shared_ptr<void> code_;
+};
+
+// What a kernel is made to, for people.
+enum class CodeText {
+  Intermediate,  // the code generator's own language
+  Assembly,
+};
+
+// Kernels are lowered (tir/lower_loops.h). All functions may be called from several threads, and throw UserError E0404
+// where code cannot be made.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  // Whether it makes code for the target.
+  virtual bool supports(const Target& target) const = 0;
+  // The processors that it knows by name.
+  virtual const Processors& processors() const = 0;
+  // Whether it makes code for a call of the intrinsic.
+  virtual bool has_intrinsic(const tir::Intrinsic& intrinsic) const = 0;
+
+  // An object file for each kernel, made on that many threads. What `cache` (may be null) holds is taken from there, and
+  // the rest is put there. The bytes depend on the kernel and the target only.
+  virtual std::vector<ObjectCode> compile(const std::vector<tir::PrimFunc>& kernels,
+                                          const Target& target, int threads,
+                                          KernelCache* cache) const = 0;
+  // One shared object from these objects, exporting the descriptor that lists the kernels in order
+  // (runtime/core/kernel_abi.h) and needing nothing but libc and libm. Equal input gives equal bytes.
+  virtual std::string link(const std::vector<ObjectCode>& objects,
+                           const std::vector<tir::PrimFunc>& kernels,
+                           const Target& target) const = 0;
+  // The kernels in this process, which the target must be able to run.
+  virtual LoadedKernels load(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                             KernelCache* cache) const = 0;
+  virtual std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
+                           const Target& target) const = 0;
+};
+
+std::span<const Backend* const> backends();
+
+// The first that supports the target. Throws UserError E0403, which lists the architectures that there is code for.
+const Backend& backend_of(const Target& target);
+
+// The kernels in this process, by the target's backend.
+LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                           KernelCache* cache = nullptr);
+
+// Throws UserError E0401, naming kernel and intrinsic, when a kernel calls what the backend makes no code for.
+void check_intrinsics(const Backend& backend, const std::vector<tir::PrimFunc>& kernels);
+
+}  // namespace relay

@@ -1,0 +1,35 @@
+// What code generation with LLVM has of its own for one instruction set. One file for each, named like LLVM's target in
+// small letters (x86.cc); CMake finds it, links LLVM's part for it and puts it on the list.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "target/target.h"
+
+namespace relay::codegen {
+
+struct LlvmArchitecture {
+  std::string_view name;  // its row of target/architectures.h
+  // Makes LLVM's target, printer and parser known.
+  void (*initialize)();
+  // The features of a processor by name, "+avx2,..."; nullopt when LLVM does not know it.
+  std::optional<std::string> (*features_of)(std::string_view cpu);
+  // x * 2^n, lane by lane, of floats with integral n, by the instruction for it; null when the target has none for such
+  // vectors. May be null altogether.
+  llvm::Value* (*scale)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* x, llvm::Value* n);
+  // Where the C library's mathematics may lie; the first that is there is named in what is linked.
+  std::span<const char* const> libm;
+};
+
+// Null when there is none of that name.
+const LlvmArchitecture* find_llvm_architecture(std::string_view name);
+
+// Makes every architecture known to LLVM, once.
+void initialize_llvm();
+
+}  // namespace relay::codegen

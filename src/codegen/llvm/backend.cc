@@ -1,0 +1,63 @@
+#include "codegen/llvm/backend.h"
+
+#include "codegen/llvm/architecture.h"
+#include "codegen/llvm/codegen.h"
+#include "codegen/llvm/host.h"
+
+namespace relay::codegen {
+namespace {
+
+class LlvmProcessors : public Processors {
+ public:
+  Target host() const override { return host_target(); }
+  bool has_code_for(const Architecture& arch) const override {
+    return find_llvm_architecture(arch.name) != nullptr;
+  }
+  std::optional<std::string> features_of(const Architecture& arch,
+                                         std::string_view cpu) const override {
+    return find_llvm_architecture(arch.name)->features_of(cpu);
+  }
+  bool knows_feature(const Architecture& arch, std::string_view feature) const override {
+    return is_llvm_feature(std::string(arch.triple), feature);
+  }
+};
+
+class LlvmBackend : public Backend {
+ public:
+  std::string_view name() const override { return "llvm"; }
+  bool supports(const Target& target) const override {
+    return target.kind == TargetKind::Cpu && find_llvm_architecture(target.arch) != nullptr;
+  }
+  const Processors& processors() const override { return processors_; }
+  // Those without an inline form are calls of libm's functions of the same name.
+  bool has_intrinsic(const tir::Intrinsic&) const override { return true; }
+  std::vector<ObjectCode> compile(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                                  int threads, KernelCache* cache) const override {
+    return generate_objects(kernels, target, threads, cache);
+  }
+  std::string link(const std::vector<ObjectCode>& objects,
+                   const std::vector<tir::PrimFunc>& kernels, const Target& target) const override {
+    return link_shared(objects, kernels, target);
+  }
+  LoadedKernels load(const std::vector<tir::PrimFunc>& kernels, const Target& target,
+                     KernelCache* cache) const override {
+    return load_objects(generate_objects(kernels, target, 1, cache), kernels, target);
+  }
+  std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
+                   const Target& target) const override {
+    return form == CodeText::Intermediate ? llvm_ir_text(kernels, target)
+                                          : assembly_text(kernels, target);
+  }
+
+ private:
+  LlvmProcessors processors_;
+};
+
+}  // namespace
+
+const Backend& llvm_backend() {
+  static const LlvmBackend backend;
+  return backend;
+}
+
+}  // namespace relay::codegen

@@ -1,0 +1,17 @@
+#include "codegen/targets.h"
+
+#include "codegen/backend.h"
+#include "target/target_text.h"
+
+namespace relay {
+
+Target parse_target(std::string_view text) {
+  // One code generator knows the processors of all architectures.
+  return read_target(text, backends().front()->processors());
+}
+
+Target native_target() { return parse_target("native"); }
+
+Target least_target() { return parse_target(find_architecture(native_target().arch)->least_level); }
+
+}  // namespace relay

@@ -1,0 +1,25 @@
+// The targets of all code generators, from a user's words.
+//
+//   parse_target("native")                       this machine
+//   parse_target("x86-64-v3 -num-threads=1")     a level of the x86-64 psABI
+//   parse_target("llvm -mcpu=znver4")            any processor that LLVM knows
+//
+// target/target_text.h has the options.
+#pragma once
+
+#include <string_view>
+
+#include "target/target.h"
+
+namespace relay {
+
+// Throws UserError E0403, with what there is, for a target, processor, feature or option that is not there.
+Target parse_target(std::string_view text);
+
+// The machine this runs on: its features, caches, and the cores that the process may use.
+Target native_target();
+
+// What every machine that Relay runs on can run, on this one's caches and cores.
+Target least_target();
+
+}  // namespace relay

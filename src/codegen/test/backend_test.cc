@@ -1,0 +1,105 @@
+#include "codegen/backend.h"
+
+#include <gtest/gtest.h>
+
+#include "codegen/llvm/architecture.h"
+#include "codegen/targets.h"
+#include "codegen/test/kernel_harness.h"
+#include "runtime/cpu.h"
+
+namespace relay::codegen_test {
+namespace {
+
+// LLVM, but for one function that it makes no code for.
+class WithoutErf : public Backend {
+ public:
+  std::string_view name() const override { return "partial"; }
+  bool supports(const Target& target) const override { return target.arch == "x86_64"; }
+  const Processors& processors() const override { return backends().front()->processors(); }
+  bool has_intrinsic(const tir::Intrinsic& i) const override { return i.name != "erf"; }
+  std::vector<ObjectCode> compile(const std::vector<PrimFunc>&, const Target&, int,
+                                  KernelCache*) const override {
+    return {};
+  }
+  std::string link(const std::vector<ObjectCode>&, const std::vector<PrimFunc>&,
+                   const Target&) const override {
+    return "";
+  }
+  LoadedKernels load(const std::vector<PrimFunc>&, const Target&, KernelCache*) const override {
+    return {{}, nullptr};
+  }
+  std::string text(CodeText, const std::vector<PrimFunc>&, const Target&) const override {
+    return "";
+  }
+};
+
+PrimFunc calls(const std::string& intrinsic) {
+  Buffer out = buffer("out", DType::Float(32), {index(4)});
+  Stmt body =
+      store(out, {index(0)}, call(intrinsic, DType::Float(32), {imm_float(DType::Float(32), 0.5)}));
+  return kernel("uses_" + intrinsic, {}, {out}, body);
+}
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Backend, a_target_without_a_code_generator_is_refused_by_name) {
+  Target t = native_target();
+  t.name = "elsewhere";
+  t.arch = "riscv64";
+  std::string message = error_of([&] { backend_of(t); });
+  EXPECT_NE(message.find("E0403"), std::string::npos) << message;
+  EXPECT_NE(message.find("elsewhere"), std::string::npos) << message;
+  EXPECT_NE(message.find("x86_64 (llvm)"), std::string::npos) << message;
+}
+
+TEST(Backend, an_intrinsic_without_code_names_the_kernel) {
+  std::string message = error_of([] {
+    check_intrinsics(WithoutErf(), {calls("exp"), calls("erf")});
+  });
+  EXPECT_NE(message.find("E0401"), std::string::npos) << message;
+  EXPECT_NE(message.find("kernel uses_erf calls erf"), std::string::npos) << message;
+  for (const tir::Intrinsic& i : tir::intrinsics())
+    EXPECT_TRUE(backends().front()->has_intrinsic(i)) << i.name;
+}
+
+// An architecture has three parts: its row, LLVM's file and the runtime's table of what a processor offers.
+TEST(Backend, every_architecture_has_its_parts) {
+  for (const Architecture& a : architectures()) {
+    const codegen::LlvmArchitecture* llvm = codegen::find_llvm_architecture(a.name);
+    ASSERT_NE(llvm, nullptr) << a.name;
+    EXPECT_FALSE(llvm->libm.empty()) << a.name;
+    const Processors& processors = backends().front()->processors();
+    EXPECT_TRUE(processors.features_of(a, a.generic_cpu)) << a.name;
+    EXPECT_FALSE(processors.features_of(a, "nonsense")) << a.name;
+    for (std::string_view f : a.checked_features) EXPECT_TRUE(processors.knows_feature(a, f)) << f;
+    EXPECT_FALSE(processors.knows_feature(a, "nonsense"));
+    for (const Architecture::Level& l : a.levels) {
+      Target t = parse_target(l.name);
+      EXPECT_TRUE(backend_of(t).supports(t)) << l.name;
+      // What the loader will ask for is not less than what vectors are made of.
+      if (t.vector_bits > 128) {
+        EXPECT_FALSE(t.required_features().empty()) << l.name;
+      }
+    }
+  }
+  ASSERT_NE(find_architecture(runtime::host_arch()), nullptr);
+  EXPECT_TRUE(runtime::missing_features(least_target().required_features()).empty());
+}
+
+TEST(Backend, targets_know_processors_by_llvms_names) {
+  EXPECT_EQ(parse_target("llvm -mcpu=znver4").vector_bits, 512);
+  EXPECT_EQ(parse_target("llvm -mcpu=znver4 -mattr=-avx512f").vector_bits, 256);
+  EXPECT_THROW(parse_target("native -mcpu=nonsense"), UserError);
+  EXPECT_THROW(parse_target("native -mattr=+nonsense"), UserError);
+  EXPECT_THROW(parse_target("llvm -mtriple=aarch64-linux-gnu"), UserError);
+}
+
+}  // namespace
+}  // namespace relay::codegen_test

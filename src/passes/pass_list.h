@@ -1,0 +1,56 @@
+// Every pass, by name: ours, and those that were added from outside.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace relay {
+
+// Ours, by name: one line each.
+#define RELAY_PASSES(pass)                                                                         \
+  pass(AlterOpLayout) pass(AlternateOrder) pass(CombineParallelBatchMatmul)                        \
+      pass(CombineParallelConv2D) pass(CombineParallelDense) pass(CompileMatch)                    \
+          pass(ConvertLayout) pass(DeadCodeElimination) pass(Defunctionalization) pass(DefuseOps)  \
+              pass(DivToMul) pass(DynamicToStatic) pass(EliminateCommonSubexpr) pass(EtaExpand)    \
+                  pass(FastMath) pass(FoldConstant) pass(FoldExplicitPadding) pass(FoldScaleAxis)  \
+                      pass(FuseAttention) pass(FuseOps) pass(InferType) pass(Inline)               \
+                          pass(LambdaLift) pass(PartialEvaluate) pass(RemoveUnusedFunctions)       \
+                              pass(SimplifyExpr) pass(SimplifyInference) pass(SubPixelConvolution) \
+                                  pass(ToANormalForm) pass(ToBasicBlockNormalForm) pass(ToCPS)     \
+                                      pass(ToGraphNormalForm) pass(WinogradConvolution)
+
+#define RELAY_DECLARE_PASS(name) extern const Pass k##name;
+RELAY_PASSES(RELAY_DECLARE_PASS)
+#undef RELAY_DECLARE_PASS
+
+std::span<const Pass* const> builtin_passes();
+
+// With those from outside, by name.
+std::vector<const Pass*> all_passes();
+
+// Throws UserError E0301, with near names, for an unknown one.
+const Pass& find_pass(std::string_view name);
+
+// Adds a pass from outside, for every thread. Its name has a namespace, "mylib.MyPass"; `place` is where it runs in the
+// optimisation pipeline ("before:fusion", see Pipeline::insert), empty: only where it is asked for. Throws UserError
+// E0312 for a name without a namespace, one that is taken, a place that does not exist, and a pass without a sentence
+// about it or without something to run.
+//
+//   add_pass({"mylib.CountCalls", 0, Form::any, Form::any, "Counts calls.", count_calls}, "after:import");
+const Pass& add_pass(Pass pass, std::string place = {});
+
+// Takes it out again; false when there is none of that name. A pipeline that runs at the moment ends with it.
+bool remove_pass(std::string_view name);
+
+// A pass from outside with its place, in the order in which they were added.
+struct PlacedPass {
+  const Pass* pass;
+  std::string place;
+};
+std::vector<PlacedPass> outside_passes();
+
+}  // namespace relay

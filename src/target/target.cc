@@ -1,0 +1,43 @@
+#include "target/target.h"
+
+#include "target/architectures.h"
+
+namespace relay {
+
+std::string_view to_string(TargetKind kind) {
+  switch (kind) {
+    case TargetKind::Cpu:
+      return "cpu";
+  }
+  return "";
+}
+
+bool Target::has_feature(std::string_view feature) const {
+  // The last word about a feature counts: "+avx,-avx" is without.
+  bool has = false;
+  std::string_view rest = features;
+  while (!rest.empty()) {
+    size_t comma = rest.find(',');
+    std::string_view word = rest.substr(0, comma);
+    if (!word.empty() && word.substr(1) == feature) has = word[0] == '+';
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return has;
+}
+
+std::string Target::describe() const {
+  return name + ": " + cpu + ", " + std::to_string(vector_bits) + "-bit vectors, " +
+         std::to_string(num_cores) + (num_cores == 1 ? " core" : " cores");
+}
+
+std::vector<std::string> Target::required_features() const {
+  std::vector<std::string> out;
+  const Architecture* row = find_architecture(arch);
+  if (row == nullptr) return out;
+  for (std::string_view f : row->checked_features) {
+    if (has_feature(f)) out.emplace_back(f);
+  }
+  return out;
+}
+
+}  // namespace relay

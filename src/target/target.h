@@ -1,0 +1,54 @@
+// The machine that code is generated for, as plain data. Passes, schedule rules and code generation read this one object
+// and ask for what it says, never for which machine it is.
+//
+// `parse_target` of codegen/targets.h makes one of a user's words; a default one is a small processor without a name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace relay {
+
+// What runs kernels. Lowering and schedule rules belong to it.
+enum class TargetKind : uint8_t {
+  Cpu,  // a processor with vectors, caches and threads that share memory
+};
+
+// "cpu".
+std::string_view to_string(TargetKind kind);
+
+struct Target {
+  std::string name;  // as written, "native"
+  TargetKind kind = TargetKind::Cpu;
+  std::string arch;      // its row of architectures(), "x86_64"
+  std::string triple;    // "x86_64-unknown-linux-gnu"
+  std::string cpu;       // the code generator's name of the processor, "znver4"
+  std::string features;  // the instruction set beyond the architecture's least, "+avx2,+fma,..."
+
+  // Follow from the features.
+  int64_t vector_bits = 128;
+  int64_t num_vector_registers = 16;
+  bool has_fma = false;           // a multiplication and an addition are one instruction
+  bool converts_float16 = false;  // whole vectors between float16 and float32
+  bool has_blocked_kernels =
+      true;  // rules have kernels for blocked layouts; false: a model's layouts stay
+
+  int64_t l1_bytes = 32 << 10;   // data, per core
+  int64_t l2_bytes = 512 << 10;  // per core
+  int64_t l3_bytes = 8 << 20;    // shared
+  int num_cores = 1;             // threads that kernels are split over
+
+  // Elements of so many bits in one vector.
+  int64_t lanes(int64_t bits) const { return vector_bits / bits; }
+  // Whether the feature text has it, by the code generator's name ("avx512vl").
+  bool has_feature(std::string_view feature) const;
+
+  // One line for people: "native: znver4, 512-bit vectors, 2 cores".
+  std::string describe() const;
+  // Instruction sets that generated code may use, as the artifact's loader checks them.
+  std::vector<std::string> required_features() const;
+};
+
+}  // namespace relay

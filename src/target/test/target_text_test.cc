@@ -1,0 +1,120 @@
+#include "target/target_text.h"
+
+#include <gtest/gtest.h>
+
+#include "base/diagnostic.h"
+
+namespace relay {
+namespace {
+
+// A machine with AVX2, and a code generator that knows one processor.
+class Known : public Processors {
+ public:
+  Target host() const override {
+    Target t;
+    t.arch = "x86_64";
+    t.triple = "x86_64-pc-linux-gnu";
+    t.cpu = "here";
+    t.features = "+avx,+avx2,+fma";
+    find_architecture(t.arch)->derive(t);
+    t.num_cores = 6;
+    return t;
+  }
+  bool has_code_for(const Architecture&) const override { return true; }
+  std::optional<std::string> features_of(const Architecture&, std::string_view cpu) const override {
+    if (cpu != "big") return std::nullopt;
+    return "+avx512f,+avx512vl,+avx512bw,+avx512dq,+f16c";
+  }
+  bool knows_feature(const Architecture&, std::string_view feature) const override {
+    return feature == "avx2" || feature == "avx512f" || feature == "f16c";
+  }
+};
+
+Target read(const std::string& text) { return read_target(text, Known()); }
+
+std::string error(const std::string& text) {
+  try {
+    read(text);
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostics().front().code, "E0403");
+    return e.what();
+  }
+  ADD_FAILURE() << text << " is accepted";
+  return "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  std::string message = error(text);
+  return message.find(part) != std::string::npos;
+}
+
+TEST(TargetText, this_machine) {
+  EXPECT_EQ(read("native").describe(), "native: here, 256-bit vectors, 6 cores");
+  EXPECT_EQ(read("llvm").cpu, "here");
+  EXPECT_EQ(read(" native   -num-threads=1 ").num_cores, 1);
+}
+
+TEST(TargetText, levels_say_vectors_and_registers) {
+  EXPECT_EQ(read("x86-64-v2").lanes(32), 4);
+  EXPECT_EQ(read("x86-64-v3").lanes(32), 8);
+  EXPECT_TRUE(read("x86-64-v3").converts_float16);
+  EXPECT_EQ(read("x86-64-v4").num_vector_registers, 32);
+  EXPECT_EQ(read("x86-64-v4").cpu, "x86-64");
+}
+
+TEST(TargetText, every_option_is_used) {
+  EXPECT_EQ(read("llvm -mcpu=big").vector_bits, 512);
+  EXPECT_EQ(read("llvm -mcpu=big -mattr=-avx512f").vector_bits, 128);
+  EXPECT_EQ(read("llvm -mattr=-avx512f -mcpu=big").vector_bits, 128);
+  EXPECT_TRUE(read("native +f16c").converts_float16);
+  EXPECT_TRUE(read("native -mattr=+f16c -keys=cpu -mtriple=x86_64-linux-gnu").converts_float16);
+  // The triple of the same architecture leaves this machine's.
+  EXPECT_EQ(read("llvm -mtriple=x86_64-unknown-linux-gnu").triple, "x86_64-pc-linux-gnu");
+  for (const TargetOption& o : target_options()) {
+    EXPECT_TRUE(says("native " + std::string(o.name) + "=@", "@")) << o.name;
+  }
+}
+
+TEST(TargetText, what_is_not_there_is_refused_by_name) {
+  EXPECT_TRUE(says("llvm -mtriple=aarch64-linux-gnu", "aarch64-linux-gnu"));
+  EXPECT_TRUE(says("llvm -mtriple=aarch64-linux-gnu", "x86_64-unknown-linux-gnu"));
+  EXPECT_TRUE(says("llvm -mtriple=x86_64-apple-darwin", "x86_64-apple-darwin"));
+  EXPECT_TRUE(says("llvm -mtriple=x86_64-linux-musl", "x86_64-linux-musl"));
+  EXPECT_TRUE(says("llvm -keys=cuda,gpu", "-keys=cpu"));
+  EXPECT_TRUE(says("llvm -mattr=+neon", "+neon"));
+  EXPECT_TRUE(says("llvm -mattr=avx2", "avx2"));
+  EXPECT_TRUE(says("llvm -mcpu=small", "small"));
+  EXPECT_TRUE(says("x86-64-v9", "x86-64-v4"));
+  EXPECT_TRUE(says("nativ", "native"));
+  EXPECT_TRUE(says("", "native"));
+  EXPECT_TRUE(says("llvm -opt-level=2", "-mcpu=CPU"));
+  EXPECT_TRUE(says("llvm -mcpu", "-mcpu=CPU"));
+  for (const char* threads : {"0", "-1", "1025", "3x", "1e9", "99999999999"}) {
+    error(std::string("native -num-threads=") + threads);
+  }
+}
+
+TEST(TargetText, contradictions_are_refused) {
+  EXPECT_TRUE(says("x86-64-v2 -mcpu=big", "llvm -mcpu=big"));
+  EXPECT_TRUE(says("llvm -mcpu=big -mcpu=here", "twice"));
+}
+
+TEST(Architectures, each_row_is_whole) {
+  for (const Architecture& a : architectures()) {
+    EXPECT_EQ(find_architecture(a.name), &a);
+    EXPECT_TRUE(a.triple.starts_with(std::string(a.name) + "-")) << a.name;
+    ASSERT_NE(a.find_level(a.least_level), nullptr) << a.name;
+    EXPECT_FALSE(a.checked_features.empty()) << a.name;
+    ASSERT_NE(a.derive, nullptr) << a.name;
+    for (const Architecture::Level& l : a.levels) {
+      Target t;
+      t.arch = a.name;
+      t.features = l.features;
+      a.derive(t);
+      EXPECT_GE(t.vector_bits, 128) << l.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace relay
