@@ -5,8 +5,8 @@
 
 namespace relay {
 
-// Throws UserError E0702 for a level, a number of threads or a configuration key or value that
-// means nothing, and E0301 for an unknown pass. The target is checked where it is resolved.
+// Throws UserError E0702 for a level or a number of threads that means nothing, E0301 for an unknown pass, and E0313
+// for an option that no pass has or a value that is not of its type. The target is checked where it is resolved.
 void check_options(const CompileOptions& options);
 
 }  // namespace relay

@@ -15,6 +15,23 @@ namespace {
 
 constexpr uint32_t kFamilies = family::expr | family::pattern;
 
+bool is_plain(const Pattern& p) { return isa<PatternWildcardNode>(p) || isa<PatternVarNode>(p); }
+
+// Whether the match asks one question, each answer in one clause.
+bool is_flat(const MatchNode& m) {
+  std::unordered_set<const Node*> seen;
+  for (const Clause& c : m.clauses) {
+    if (is_plain(c->lhs)) return c == m.clauses.back();
+    auto* k = as<PatternConstructorNode>(c->lhs);
+    for (const Pattern& p : k != nullptr ? k->patterns : as<PatternTupleNode>(c->lhs)->patterns) {
+      if (!is_plain(p)) return false;
+    }
+    if (k == nullptr) return m.clauses.size() == 1;
+    if (!seen.insert(k->constructor.get()).second) return false;
+  }
+  return true;
+}
+
 Pattern wildcard() { return make<PatternWildcardNode>(); }
 Pattern pattern_var(const Var& v) {
   return make<PatternVarNode>([&](PatternVarNode& n) { n.var = v; });
@@ -264,7 +281,7 @@ Module run(const Module& mod, PassContext&) {
 const Pass kCompileMatch{"CompileMatch",
                          0,
                          Form::any,
-                         Form::flat_matches,
+                         Form::any,
                          "Makes decision trees of matches with nested patterns.",
                          run};
 

@@ -1,9 +1,8 @@
 #include "passes/form.h"
 
-#include <unordered_set>
-
 #include "ir/op.h"
 #include "ir/scope.h"
+#include "node/node_map.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -18,15 +17,12 @@ struct Named {
 constexpr Named kForms[] = {{Form::anf, "anf"},
                             {Form::basic_blocks, "basic_blocks"},
                             {Form::fused, "fused"},
-                            {Form::lifted, "lifted"},
-                            {Form::flat_matches, "flat_matches"}};
+                            {Form::lifted, "lifted"}};
 
 bool is_primitive(const Node& n) {
   auto* f = as<FunctionNode>(&n);
   return f != nullptr && f->is_primitive();
 }
-
-bool is_plain(const Pattern& p) { return isa<PatternWildcardNode>(p) || isa<PatternVarNode>(p); }
 
 using Defect = std::optional<FormDefect>;
 
@@ -38,9 +34,13 @@ Defect defect_of(const ExprNode& e, Form form) {
   };
   if (has(form, Form::anf)) {
     for_each_operand(e, [&](const Expr& operand, bool opens_scope) {
-      bool named = isa<LetNode>(&e) && !isa<LetNode>(operand);
-      if (opens_scope || named || is_leaf(*operand) || is_primitive(*operand)) return;
-      found(Form::anf, "an operand has no name");
+      if (is_leaf(*operand) || is_primitive(*operand)) return;
+      bool is_let = isa<LetNode>(operand);
+      if (opens_scope) {
+        if (!is_let) found(Form::anf, "a result has no name");
+      } else if (!isa<LetNode>(&e) || is_let) {
+        found(Form::anf, "an operand has no name");
+      }
     });
   }
   if (has(form, Form::fused)) {
@@ -48,10 +48,6 @@ Defect defect_of(const ExprNode& e, Form form) {
     auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
     if (op != nullptr)
       found(Form::fused, std::string(op->name) + " is called outside a primitive function");
-  }
-  if (has(form, Form::flat_matches)) {
-    auto* m = as<MatchNode>(&e);
-    if (m != nullptr && !is_flat(*m)) found(Form::flat_matches, "a match has nested patterns");
   }
   return out;
 }
@@ -76,10 +72,22 @@ Defect block_defect(const Function& f) {
   return out;
 }
 
+// What the function gives, behind the names that A-normal form gives it.
+const Node* result_of(const Function& f) {
+  NodeMap<const Node*> values;
+  const Node* at = f->body.get();
+  while (auto* l = as<LetNode>(at)) {
+    values[l->var.get()] = l->value.get();
+    at = l->body.get();
+  }
+  const Node* const* value = values.find(at);
+  return value == nullptr ? at : *value;
+}
+
 Defect function_defect(const Function& f, Form form) {
   if (f->is_primitive()) return std::nullopt;
   Defect out;
-  const Node* closure = f->has_attr(attr::kClosure) ? f->body.get() : nullptr;
+  const Node* closure = f->has_attr(attr::kClosure) ? result_of(f) : nullptr;
   auto foreign = [](const Node& n) {
     auto* inner = as<FunctionNode>(&n);
     return inner != nullptr && (inner->has_attr(attr::kCompiler) || inner->has_attr(attr::kExtern));
@@ -117,20 +125,6 @@ std::optional<FormDefect> find_form_defect(const Module& mod, Form form) {
     if (Defect defect = function_defect(f, form)) return defect;
   }
   return std::nullopt;
-}
-
-bool is_flat(const MatchNode& m) {
-  std::unordered_set<const Node*> seen;
-  for (const Clause& c : m.clauses) {
-    if (is_plain(c->lhs)) return c == m.clauses.back();
-    auto* k = as<PatternConstructorNode>(c->lhs);
-    for (const Pattern& p : k != nullptr ? k->patterns : as<PatternTupleNode>(c->lhs)->patterns) {
-      if (!is_plain(p)) return false;
-    }
-    if (k == nullptr) return m.clauses.size() == 1;
-    if (!seen.insert(k->constructor.get()).second) return false;
-  }
-  return true;
 }
 
 }  // namespace relay

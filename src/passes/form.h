@@ -12,12 +12,11 @@ namespace relay {
 
 // A set of properties. What is inside primitive functions does not count.
 enum class Form : unsigned {
-  any = 0,           // no demand
-  anf = 1,           // every operand is a leaf or a primitive function
+  any = 0,  // no demand
+  anf = 1,  // every operand, and the result of every block, is a leaf or a primitive function
   basic_blocks = 2,  // no expression is used in another block than its own
   fused = 4,         // every operator call is in a primitive function
-  lifted = 8,  // a function inside another is a primitive one or what a function with Closure gives
-  flat_matches = 16  // a match asks one question, and has one clause for each answer
+  lifted = 8  // a function inside another is a primitive one or what a function with Closure gives
 };
 
 constexpr Form operator|(Form a, Form b) { return Form(unsigned(a) | unsigned(b)); }
@@ -36,8 +35,5 @@ struct FormDefect {
 
 // Why the program is not in the form, or nothing. Iterative; linear for each property.
 std::optional<FormDefect> find_form_defect(const Module& mod, Form form);
-
-// Whether the match asks one question, each answer in one clause.
-bool is_flat(const MatchNode& m);
 
 }  // namespace relay

@@ -43,7 +43,8 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSimplifyExpr),  // no layout is changed there and back
       pass(kFoldConstant),  // constant weights are in the layout in which kernels read them
       phase("fusion"),
-      pass(kCompileMatch, Form::flat_matches),
+      pass(
+          kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),
       phase("normal_form"),
       pass(kLambdaLift, Form::lifted),

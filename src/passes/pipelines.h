@@ -39,7 +39,7 @@ class Pipeline {
 Pipeline optimize_pipeline();
 
 // What the pipeline gives at every level, and the rest of the compiler takes.
-inline constexpr Form kOptimizedForm = Form::flat_matches | Form::fused | Form::anf;
+inline constexpr Form kOptimizedForm = Form::fused | Form::anf;
 
 // Runs the passes that the context enables. Where the context verifies, and after passes from outside, what holds from a
 // step on is checked after every later one too: UserError E0311 names the pass that broke it.

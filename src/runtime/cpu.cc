@@ -1,5 +1,6 @@
 #include "runtime/cpu.h"
 
+#include <elf.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,21 +17,20 @@
 #include <xmmintrin.h>
 #endif
 
+// What the runtime knows of an architecture stands here and nowhere else, a section for each.
 namespace relay::runtime {
 
-std::string_view host_arch() {
 #if defined(__x86_64__)
-  return "x86_64";
-#elif defined(__aarch64__)
-  return "aarch64";
-#elif defined(__riscv) && __riscv_xlen == 64
-  return "riscv64";
-#else
-  return "unknown";
-#endif
+
+std::string_view host_arch() { return "x86_64"; }
+
+const CodeForm& host_code_form() {
+  static constexpr CodeForm form{
+      EM_X86_64, R_X86_64_RELATIVE, {R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT}};
+  return form;
 }
 
-#if defined(__x86_64__)
+void spin_pause() { __builtin_ia32_pause(); }
 
 namespace {
 
@@ -153,18 +153,40 @@ bool host_has_feature(std::string_view name) {
   return present.contains(name);
 }
 
-#else
+FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
+  _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040u);
+}
+FlushDenormals::~FlushDenormals() {
+  // The exception flags raised meanwhile stay raised.
+  constexpr unsigned kFlags = 0x3F;
+  _mm_setcsr((static_cast<unsigned>(saved_) & ~kFlags) | (_mm_getcsr() & kFlags));
+}
+
+#elif defined(__aarch64__)
+
+std::string_view host_arch() { return "aarch64"; }
+
+const CodeForm& host_code_form() {
+  static constexpr CodeForm form{
+      EM_AARCH64, R_AARCH64_RELATIVE, {R_AARCH64_ABS64, R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT}};
+  return form;
+}
+
+void spin_pause() { __asm__ volatile("yield"); }
 
 bool request_amx() { return false; }
 
-bool host_has_feature(std::string_view name) {
-#if defined(__aarch64__)
-  return name == "neon" || name == "fp-armv8";
-#else
-  return name.empty();
-#endif
-}
+bool host_has_feature(std::string_view name) { return name == "neon" || name == "fp-armv8"; }
 
+FlushDenormals::FlushDenormals() {
+  __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
+  uint64_t mode = saved_ | (uint64_t{1} << 24);
+  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+}
+FlushDenormals::~FlushDenormals() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_)); }
+
+#else
+#error "this architecture has no section: docs/adding_a_target.md"
 #endif
 
 std::vector<std::string> missing_features(std::span<const std::string> required) {
@@ -247,26 +269,5 @@ int available_threads(const std::string& root) {
   if (quota > 0 && quota < cores) cores = static_cast<int>(std::floor(quota));
   return std::max(cores, 1);
 }
-
-#if defined(__x86_64__)
-FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
-  _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040u);
-}
-FlushDenormals::~FlushDenormals() {
-  // The exception flags raised meanwhile stay raised.
-  constexpr unsigned kFlags = 0x3F;
-  _mm_setcsr((static_cast<unsigned>(saved_) & ~kFlags) | (_mm_getcsr() & kFlags));
-}
-#elif defined(__aarch64__)
-FlushDenormals::FlushDenormals() {
-  __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
-  uint64_t mode = saved_ | (uint64_t{1} << 24);
-  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
-}
-FlushDenormals::~FlushDenormals() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_)); }
-#else
-FlushDenormals::FlushDenormals() : saved_(0) {}
-FlushDenormals::~FlushDenormals() = default;
-#endif
 
 }  // namespace relay::runtime

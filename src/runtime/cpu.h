@@ -2,6 +2,7 @@
 // a thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,6 +13,16 @@ namespace relay::runtime {
 
 // "x86_64", "aarch64", "riscv64": the architecture that this runtime was built for.
 std::string_view host_arch();
+
+// What the code of artifacts may look like on this architecture.
+struct CodeForm {
+  uint16_t machine;  // of the ELF header
+  // The relocations that position-independent code without thread-local data has: the load address plus an offset, and
+  // the word of a symbol.
+  uint32_t relative;
+  std::array<uint32_t, 3> words;
+};
+const CodeForm& host_code_form();
 
 // True when the processor and the operating system offer a feature, by its LLVM name ("avx2",
 // "avx512bw", "amx-int8"). False for a name that this runtime does not know.
@@ -31,6 +42,9 @@ int available_threads(const std::string& root = "");
 // The part of available_threads that comes from the control group: the quota in cores, or 0 for
 // none.
 double cgroup_cpu_quota(const std::string& root = "");
+
+// Tells the processor that this thread waits in a loop.
+void spin_pause();
 
 // While it lives, this thread treats denormal numbers as zero (they cost up to 100 times the
 // time of others); afterwards the mode is as before.

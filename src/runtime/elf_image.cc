@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/diagnostic_codes.h"
+#include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
 
 namespace relay::runtime {
@@ -17,19 +18,6 @@ namespace relay::runtime {
 namespace {
 
 constexpr uint64_t kMaxSpan = uint64_t{1} << 31;
-
-// The relocations that position-independent code without thread-local data has.
-#if defined(__x86_64__)
-constexpr uint16_t kMachine = EM_X86_64;
-constexpr uint32_t kRelative = R_X86_64_RELATIVE;
-constexpr uint32_t kWords[] = {R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT};
-#elif defined(__aarch64__)
-constexpr uint16_t kMachine = EM_AARCH64;
-constexpr uint32_t kRelative = R_AARCH64_RELATIVE;
-constexpr uint32_t kWords[] = {R_AARCH64_ABS64, R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT};
-#else
-#error "the relocations of this architecture are missing"
-#endif
 
 [[noreturn]] void damaged(const std::string& what) {
   throw UserError(
@@ -204,7 +192,7 @@ std::optional<ElfFile::Place> ElfFile::find(std::string_view symbol, uint64_t si
 }
 
 ElfImage::ElfImage(const ElfFile& file) : span_(file.span_) {
-  if (file.machine_ != kMachine) damaged("it is for another architecture");
+  if (file.machine_ != host_code_form().machine) damaged("it is for another architecture");
   void* memory = mmap(nullptr, span_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) refused("no memory of " + std::to_string(span_) + " bytes");
   base_ = static_cast<char*>(memory);
@@ -227,12 +215,14 @@ void ElfImage::copy_segments(const ElfFile& file) {
 }
 
 void ElfImage::relocate(const ElfFile& file) {
+  const CodeForm& code = host_code_form();
   for (const Elf64_Rela& r : file.relocations_) {
     const uint32_t type = ELF64_R_TYPE(r.r_info), index = ELF64_R_SYM(r.r_info);
     if (r.r_offset > span_ - sizeof(uint64_t)) damaged("a relocation is out of place");
     auto word = reinterpret_cast<uint64_t>(base_) + static_cast<uint64_t>(r.r_addend);
-    if (type != kRelative) {
-      if (std::ranges::find(kWords, type) == std::end(kWords)) damaged("an unknown relocation");
+    if (type != code.relative) {
+      if (std::ranges::find(code.words, type) == std::end(code.words))
+        damaged("an unknown relocation");
       if (index >= file.symbols_.size()) damaged("a relocation is out of place");
       const Elf64_Sym& symbol = file.symbols_[index];
       if (symbol.st_shndx != SHN_UNDEF) {

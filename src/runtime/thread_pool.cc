@@ -30,14 +30,6 @@ constexpr auto kSpinInSession = std::chrono::milliseconds(10);
 // Rounds that a waiting caller spins before it offers its core to others.
 constexpr int kSpinsBeforeYield = 1 << 14;
 
-inline void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
 // Rises in a child process after fork.
 std::atomic<uint64_t> process_generation{0};
 
@@ -195,7 +187,7 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
     }
     for (int spins = 0; worker.done.load(std::memory_order_acquire) != number; ++spins) {
       if (spins < kSpinsBeforeYield) {
-        pause();
+        spin_pause();
       } else {
         sched_yield();
       }
@@ -221,7 +213,7 @@ void ThreadPool::work(Worker& worker) {
       round = 0;
       continue;
     }
-    pause();
+    spin_pause();
     if (round % 256 != 0) continue;
     if (round == 256) idle_since = Clock::now();
     if (stop_.load(std::memory_order_relaxed)) return;

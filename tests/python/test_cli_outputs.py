@@ -125,6 +125,7 @@ def test_required_passes_cannot_be_skipped(here):
             name,
             mentions=(name,),
         )
+        fails("E0306", "explain", "model.onnx", "--disable-pass", name, mentions=(name,))
         # By themselves passes are free.
         relay("opt", "program.relay", "--disable-pass", name)
 

@@ -49,7 +49,7 @@ def test_a_context_refuses(settings):
 
 def test_errors_name_what_there_is():
     with pytest.raises(
-        relay.UserError, match=r"E0702(.|\n)*did you mean relay\.FuseOps\.max_depth"
+        relay.UserError, match=r"E0313(.|\n)*did you mean relay\.FuseOps\.max_depth"
     ):
         relay.transform.PassContext(config={"relay.FuseOps.max_dept": 3})
     with pytest.raises(relay.UserError, match=r"E0301(.|\n)*FuseOps"):

@@ -14,6 +14,7 @@
 
 #include "codegen/backend.h"
 #include "codegen/targets.h"
+#include "codegen/test/runnable_targets.h"
 #include "runtime/core/kernel_abi.h"
 #include "runtime/cpu.h"
 #include "tir/stmt.h"
@@ -93,16 +94,6 @@ inline PrimFunc kernel(std::string name, std::vector<Buffer> inputs, std::vector
     n.dims = std::move(dims);
     n.body = std::move(body);
   });
-}
-
-// The targets whose code this machine can run.
-inline std::vector<Target> runnable_targets() {
-  std::vector<Target> out;
-  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "native"}) {
-    Target t = parse_target(name);
-    if (runtime::missing_features(t.required_features()).empty()) out.push_back(std::move(t));
-  }
-  return out;
 }
 
 }  // namespace relay::codegen_test

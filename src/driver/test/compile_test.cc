@@ -195,9 +195,53 @@ TEST(Compile, every_level_agrees_with_the_evaluator) {
   }
 }
 
+// The tree of such a match would be far larger than the match, so CompileMatch leaves it.
+TEST(Compile, matches_with_nested_patterns_need_no_pass) {
+  Module mod = parse(R"(
+type Nat { Z, S(Nat), }
+def @main(%x: Tensor[(2), float32], %y: Tensor[(2), float32]) {
+  let %n = S(S(Z));
+  match (((%n, %x), (S(Z), %y))) {
+    ((S(S(S(_))), %a), _) => { %a },
+    ((S(_), %a), (Z, %b)) => { add(%a, %b) },
+    ((S(S(Z)), %a), (S(_), %b)) => { subtract(%a, %b) },
+    (_, (_, %b)) => { %b },
+  }
+})");
+  std::vector<Tensor> args = driver_test::arguments(mod);
+  std::vector<Tensor> want;
+  runtime::flatten_tensors(Evaluator(mod).call("main", {args[0], args[1]}), want);
+  for (int level : {0, 3}) {
+    CompileOptions o = at_level(level);
+    o.disabled_pass = {"CompileMatch", "PartialEvaluate"};
+    expect_close(compile(mod, o).load({}).run("main", args, {}), want);
+  }
+}
+
+TEST(Compile, must_fail_E0306_without_a_form_that_the_compiler_takes) {
+  Module branches = parse(R"(
+def @main(%c: bool, %x: Tensor[(2), float32]) { if (%c) { exp(%x) } else { %x } })");
+  for (const Module& mod : {network(), branches, parse("def @main(%x: float32) { exp(%x) }")}) {
+    for (const char* pass : {"ToANormalForm", "FuseOps"}) {
+      for (int level = 0; level <= 3; ++level) {
+        SCOPED_TRACE(std::string(pass) + " " + std::to_string(level));
+        CompileOptions o = at_level(level);
+        o.disabled_pass = {pass};
+        try {
+          compile(mod, o);
+          ADD_FAILURE() << "is compiled";
+        } catch (const UserError& e) {
+          EXPECT_EQ(e.diagnostics().front().code, "E0306") << e.what();
+          EXPECT_NE(std::string(e.what()).find(pass), std::string::npos) << e.what();
+        }
+      }
+    }
+  }
+}
+
 TEST(Compile, every_target_that_this_machine_runs_agrees) {
   std::vector<Tensor> want = reference();
-  for (const std::string& target : driver_test::runnable_targets()) {
+  for (const std::string& target : driver_test::runnable_target_names()) {
     SCOPED_TRACE(target);
     CompiledModule compiled = compile(network(), at_level(3, target));
     EXPECT_NE(compiled.target.find(target), std::string::npos);

@@ -53,7 +53,7 @@ void PrintTo(const Way& way, std::ostream* out) { *out << way.target << ", level
 class Guarded : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    auto runnable = driver_test::runnable_targets();
+    auto runnable = driver_test::runnable_target_names();
     if (std::find(runnable.begin(), runnable.end(), GetParam().target) == runnable.end()) {
       GTEST_SKIP() << "this machine does not run code for " << GetParam().target;
     }

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "codegen/targets.h"
+#include "codegen/test/runnable_targets.h"
 #include "driver/compile.h"
 #include "ir/text/text.h"
-#include "runtime/cpu.h"
 #include "types/infer.h"
 
 namespace relay::driver_test {
@@ -48,15 +47,6 @@ inline std::vector<Tensor> arguments(const Module& mod) {
   return out;
 }
 
-// The targets whose code this machine can run.
-inline std::vector<std::string> runnable_targets() {
-  std::vector<std::string> out;
-  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "native"}) {
-    if (runtime::missing_features(parse_target(name).required_features()).empty()) {
-      out.emplace_back(name);
-    }
-  }
-  return out;
-}
+using codegen_test::runnable_target_names;
 
 }  // namespace relay::driver_test

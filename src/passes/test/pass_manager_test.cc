@@ -193,7 +193,7 @@ TEST(Forms, each_is_told_apart) {
             "none");
   EXPECT_EQ(defect(nested, Form::fused), "exp is called outside a primitive function");
   EXPECT_EQ(defect("def @main(%x: float32) {\n"
-                   "  fn (%p: float32, Primitive=1) { exp(exp(%p)) }(%x) }",
+                   "  let %y = fn (%p: float32, Primitive=1) { exp(exp(%p)) }(%x); %y }",
                    Form::fused | Form::anf | Form::lifted),
             "none");
   EXPECT_EQ(
@@ -204,10 +204,18 @@ TEST(Forms, each_is_told_apart) {
       "sqrt(%0) } }";
   EXPECT_EQ(defect(shared, Form::basic_blocks),
             "an expression is used in another block than its own");
-  const char* match =
-      "type Nat { Z, S(Nat), }\n"
-      "def @main(%n: Nat) { match (%n) { S(S(_)) => { 2 }, S(_) => { 1 }, Z => { 0 }, } }";
-  EXPECT_EQ(defect(match, Form::flat_matches), "a match has nested patterns");
+  EXPECT_EQ(defect("def @main(%x: float32, %c: bool) {\n"
+                   "  let %y = if (%c) { exp(%x) } else { %x };\n  %y }",
+                   Form::anf),
+            "a result has no name");
+  EXPECT_EQ(defect("def @main(%x: float32) { exp(%x) }", Form::anf), "a result has no name");
+  const char* closure =
+      "def @main(%x: float32, Closure=1) { let %f = fn (%y: float32) { %x }; %f }";
+  EXPECT_EQ(defect(closure, Form::anf | Form::lifted), "none");
+  const char* other =
+      "def @main(%x: float32, Closure=1) { let %g = fn (%y: float32) { %x };\n"
+      "  let %f = fn (%y: float32) { %x }; %f }";
+  EXPECT_EQ(defect(other, Form::lifted), "a function stands inside another");
 }
 
 TEST(Forms, a_pass_gives_what_it_promises_on_every_sort_of_program) {
@@ -250,7 +258,8 @@ TEST(Forms, a_program_that_a_pass_does_not_take_is_refused) {
   EXPECT_NE(e.find("pass Demanding does not take this program"), std::string::npos) << e;
   PassContext without;
   without.disabled_pass = {"ToANormalForm"};
-  e = error_of_pass(demanding, "def @main(%x: float32) { exp(exp(%x)) }", without);
+  const Pass named{"Named", 0, Form::anf, Form::any, "Demands names.", same};
+  e = error_of_pass(named, "def @main(%x: float32) { exp(exp(%x)) }", without);
   EXPECT_NE(e.find("E0306"), std::string::npos) << e;
   EXPECT_NE(e.find("pass ToANormalForm cannot be skipped"), std::string::npos) << e;
   PassContext ctx;
