@@ -135,8 +135,10 @@ using CostRule = std::function<double(const CallNode& call)>;
 // How the memory of a call's result lies to that of its arguments, given static types.
 enum class Memory {
   Own,
-  Joined,  // the arguments one after the other, along one axis (concatenate)
-  Cut,     // the results are the first argument in pieces, one after the other (split)
+  Joined,   // the arguments one after the other, along one axis (concatenate)
+  Cut,      // the results are the first argument in pieces, one after the other (split)
+  Updated,  // the first argument with the second written into it, from the row that the third says
+            // (update_slice): nothing else of it changes
 };
 using MemoryRule = std::function<Memory(const CallNode& call)>;
 

@@ -195,6 +195,35 @@ TirTensor scatter_nd_compute(const ComputeContext& ctx) {
       });
 }
 
+Type update_slice_type(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *u = ctx.tensor(1), *start = ctx.tensor(2);
+  if (x == nullptr || u == nullptr || start == nullptr) return nullptr;
+  if (!require(ctx, start->rank() == 0 && start->dtype.is_integer(), codes::type_dtype,
+               "argument 'start' must be an integer", "an int32 or int64",
+               to_string(Type(start))) ||
+      !same_dtype(ctx, *x, *u))
+    return nullptr;
+  bool fits = x->rank() >= 1 && x->rank() == u->rank() && ctx.at_least(u->shape[0], dim(1)) &&
+              ctx.at_least(x->shape[0], u->shape[0]);
+  for (size_t d = 1; fits && d < x->shape.size(); ++d) fits = ctx.equal(x->shape[d], u->shape[d]);
+  if (!require(ctx, fits, codes::type_shape, "the update does not fit the data",
+               "1 or more lines of " + shape_text(x->shape), shape_text(u->shape)))
+    return nullptr;
+  return Type(x);
+}
+
+TirTensor update_slice_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0], update = ctx.inputs[1], start = ctx.inputs[2];
+  PrimExpr lines = update->shape()[0];
+  return tir::compute("T_update_slice", x->shape(), [&](const Indices& i) {
+    PrimExpr first = min(max(tir::cast(kIndex, start(Indices{})), index(0)), x->shape()[0] - lines);
+    PrimExpr line = i[0] - first;
+    Indices from = i;
+    from[0] = min(max(line, index(0)), lines - 1);
+    return select(logical_and(ge(line, index(0)), lt(line, lines)), update(from), x(i));
+  });
+}
+
 Type invert_permutation_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr ||
@@ -282,6 +311,27 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
                 "",
                 0,
                 2}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "update_slice",
+          .doc = "data with lines of the first axis replaced: out[start + i] = update[i]. A start "
+                 "from which the update does not fit is moved to the nearest from which it does.",
+          .args = {{"data", "What is written over; in place when nobody else reads it."},
+                   {"update", "One line or more."},
+                   {"start", "The line that the first one replaces."}},
+          .support_level = 3,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = update_slice_type,
+          .compute = compute_rule(update_slice_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = [](const CallNode&) { return Memory::Updated; },
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::Pending,
+          .examples = {{{"Tensor[(5, 4), float32]", "Tensor[(2, 4), float32]", "int64"}, "", 0, 5},
+                       {{"Tensor[(3), int32]", "Tensor[(1), int32]", "int32"}, "", 0, 3}},
           .expected = Absent::ByNumPy,
       },
       {

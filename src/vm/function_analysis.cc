@@ -37,6 +37,12 @@ Memory memory_of(const FunctionNode& f) {
   return memory;
 }
 
+bool is_update(const FunctionNode& f) {
+  auto* c = as<CallNode>(f.body);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  return op != nullptr && op->row->memory != nullptr && op->row->memory(*c) == Memory::Updated;
+}
+
 const Expr& FunctionCompiler::result_of(const Expr& body) {
   const Expr* at = &body;
   while (auto* l = as<LetNode>(*at)) at = &l->body;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "runtime/core/immediate.h"
 #include "vm/function_compiler.h"
 
@@ -87,6 +89,23 @@ std::optional<int32_t> FunctionCompiler::emit_assumptions(const FunctionNode& f)
   return all_equal;
 }
 
+std::optional<FunctionCompiler::Place> FunctionCompiler::emit_update(const CallNode& c,
+                                                                     const FunctionNode& f) {
+  std::vector<Expr> args;
+  for (const Expr& a : as<CallNode>(f.body)->args) {
+    auto param = std::find(f.params.begin(), f.params.end(), a);
+    if (param == f.params.end() && !isa<ConstantNode>(a)) return std::nullopt;
+    args.push_back(param == f.params.end() ? a
+                                           : c.args[static_cast<size_t>(param - f.params.begin())]);
+  }
+  Place data = place_of(args[0]);
+  if (data.kind != Place::kRegister) return std::nullopt;
+  int32_t start = scalar(args[2]);
+  int32_t r = b_.reg();
+  b_.write_lines(r, static_cast<int32_t>(data.index), start, operand(place_of(args[1])));
+  return Place{Place::kRegister, r, {}};
+}
+
 FunctionCompiler::Place FunctionCompiler::emit_view(const LetNode& l, const CallNode& c,
                                                     const FunctionNode& f) {
   Place source = place_of(c.args[0]);
@@ -106,6 +125,9 @@ FunctionCompiler::Place FunctionCompiler::emit_kernel(const LetNode& l, const Ca
   const Function& f = lowered.primitive;
   std::optional<int32_t> all_equal = emit_assumptions(*f.get());
   if (is_view(*f.get())) return emit_view(l, c, *f.get());
+  if (is_update(*f.get())) {
+    if (auto updated = emit_update(c, *f.get())) return *updated;
+  }
   if (has_open_size(f->body->type)) return emit_sized_by_data(c, lowered);
   if (joined_.contains(l.var.get())) return emit_join(l, c);
   if (auto parts = emit_cut(l, c, *f.get())) return *parts;

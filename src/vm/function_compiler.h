@@ -38,6 +38,10 @@ bool is_static_tensor(const Type& t);
 // (and names for its argument's shape) and static types.
 Memory memory_of(const FunctionNode& f);
 
+// Whether a primitive function of one operator gives its first parameter with others written into
+// it, of any size.
+bool is_update(const FunctionNode& f);
+
 class FunctionCompiler {
  public:
   FunctionCompiler(ProgramBuilder& program, const Function& f, std::string name,
@@ -198,6 +202,8 @@ class FunctionCompiler {
   // broadcast, an integer register that says whether all of them are equal, so that none is.
   std::optional<int32_t> emit_assumptions(const FunctionNode& f);
   Place emit_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
+  // An update of a value that has memory of its own; nullopt when it has none.
+  std::optional<Place> emit_update(const CallNode& c, const FunctionNode& f);
   Place emit_view(const LetNode& l, const CallNode& c, const FunctionNode& f);
   void invoke(int32_t kernel, std::vector<Operand> operands, const Span& span);
 

@@ -56,7 +56,7 @@ void FunctionCompiler::find_dense() {
   auto of_kernel = [](const Node& n) {
     auto* c = as<CallNode>(&n);
     auto* f = c == nullptr ? nullptr : primitive_of(*c);
-    return f != nullptr && !is_view(*f) && !has_open_size(*f);
+    return f != nullptr && !is_view(*f) && !is_update(*f) && !has_open_size(*f);
   };
   post_order_if(
       f_->body,

@@ -343,6 +343,14 @@ def _(a, x, indices, updates):
     return out
 
 
+@oracle("update_slice")
+def _(a, x, update, start):
+    out = x.copy()
+    first = min(max(int(start), 0), len(x) - len(update))
+    out[first : first + len(update)] = update
+    return out
+
+
 @oracle("reverse_sequence")
 def _(a, x, lengths):
     out = np.moveaxis(x.copy(), (a.batch_axis, a.seq_axis), (0, 1))

@@ -87,8 +87,9 @@ enum class Opcode : uint8_t {
   kill,
   fatal,
   match_fail,
+  write_lines,
 };
-inline constexpr int kOpcodeCount = static_cast<int>(Opcode::match_fail) + 1;
+inline constexpr int kOpcodeCount = static_cast<int>(Opcode::write_lines) + 1;
 
 // "invoke_kernel", ...
 const char* opcode_name(Opcode op);
@@ -322,6 +323,7 @@ class FunctionBuilder {
   void shape_of(int32_t int_dst, int32_t src, int32_t axis);
   void rank_of(int32_t int_dst, int32_t src);
   void shape_tensor(int32_t dst, int32_t src, DType dtype);
+  void write_lines(int32_t dst, int32_t src, int32_t int_start, Operand lines);
   void load_const(int32_t dst, int32_t constant);
   void load_int(int32_t int_dst, int64_t value);
   // `unbox` for a register.

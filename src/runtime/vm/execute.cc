@@ -170,6 +170,9 @@ Value Interpreter::execute() {
       case Opcode::copy:
         copy(in, w);
         break;
+      case Opcode::write_lines:
+        set(r[in.dst].object, write_lines(in, w));
+        break;
       case Opcode::alloc_static: {
         const TensorSpec& type = w.function->types[static_cast<size_t>(in.a)];
         new_tensor(r[in.dst], type.dtype, type.shape);

@@ -7,9 +7,8 @@ namespace relay::runtime {
 
 namespace {
 
-// Whether the register's tensor can serve as a new one: of that type, with memory of its own, and
-// nobody else's.
-bool reusable(const Object* object, DType dtype, Shape shape) {
+// Whether the object is a tensor with memory of its own, and nobody else's.
+bool exclusive(const Object* object) {
   if (!is_object(object) || object->kind != ObjectKind::tensor ||
       object->refs.load(std::memory_order_acquire) != 1) {
     return false;
@@ -18,8 +17,16 @@ bool reusable(const Object* object, DType dtype, Shape shape) {
   auto* begin = reinterpret_cast<const char*>(rep);
   auto* data = static_cast<const char*>(rep->data);
   bool own = data >= begin && data < begin + rep->own_bytes;
-  return own && rep->owner == nullptr && !rep->read_only && rep->dtype == dtype &&
-         std::ranges::equal(Shape(rep->shape, static_cast<size_t>(rep->rank)), shape);
+  return own && rep->owner == nullptr && !rep->read_only;
+}
+
+Shape shape_of(const Tensor::Rep* rep) { return Shape(rep->shape, static_cast<size_t>(rep->rank)); }
+
+// Whether the register's tensor can serve as a new one of that type.
+bool reusable(const Object* object, DType dtype, Shape shape) {
+  if (!exclusive(object)) return false;
+  auto* rep = static_cast<const Tensor::Rep*>(object);
+  return rep->dtype == dtype && std::ranges::equal(shape_of(rep), shape);
 }
 
 }  // namespace
@@ -64,6 +71,37 @@ Object* Interpreter::reshape(Tensor::Rep* rep) {
                                     " cannot be reshaped to " + shape_to_string(c_.dims_));
   }
   return source.reshape(Shape(c_.dims_)).take();
+}
+
+Object* Interpreter::write_lines(const Instruction& in, const Window& w) {
+  const Operand* operands = w.function->operands.data() + in.b;
+  Tensor::Rep* rep = tensor(w.r[in.a]);
+  const size_t bytes = tensor_bytes(rep);
+  const Place lines = resolve(operands[1], w);
+  const size_t line =
+      rep->rank > 0 && rep->shape[0] > 0 ? bytes / static_cast<size_t>(rep->shape[0]) : 0;
+  if (lines.bytes > bytes || (line == 0 ? lines.bytes > 0 : lines.bytes % line != 0)) {
+    misuse("lines that do not fit are written");
+  }
+  bool last = (in.sub & kLastA) != 0;
+  Object* out = nullptr;
+  if (last && exclusive(rep)) {
+    out = take(w.r[in.a], true);
+  } else {
+    Slot made{};
+    if (limited()) charge(static_cast<int64_t>(bytes));
+    made.object = Tensor::empty(rep->dtype, shape_of(rep)).take();
+    if (bytes > 0) std::memcpy(tensor(made)->data, rep->data, bytes);
+    out = made.object;
+  }
+  if (lines.bytes > 0) {
+    auto room = static_cast<int64_t>((bytes - lines.bytes) / line);
+    int64_t start = std::clamp<int64_t>(w.i[operands[0].index].integer, 0, room);
+    char* to = static_cast<char*>(static_cast<Tensor::Rep*>(out)->data);
+    std::memmove(to + static_cast<size_t>(start) * line, lines.data, lines.bytes);
+  }
+  if (last) set(w.r[in.a].object, nullptr);
+  return out;
 }
 
 Object* Interpreter::shape_tensor(const Tensor::Rep* rep, DType dtype) {

@@ -134,6 +134,7 @@ class Interpreter {
   Object* new_cell(ObjectKind kind, int32_t tag, const Instruction& in, const Window& w);
   void gather_dims(const Instruction& in, const Window& w);
   Object* reshape(Tensor::Rep* rep);
+  Object* write_lines(const Instruction& in, const Window& w);
   Object* shape_tensor(const Tensor::Rep* rep, DType dtype);
   Object* get_field(const Instruction& in, Slot* r);
   bool is_true(Slot& slot);

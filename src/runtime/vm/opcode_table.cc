@@ -104,6 +104,8 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
      "{op} {a} at {b}", "stops with the message a at the place b"},
     {Opcode::match_fail, "match_fail", none, string, none, L::none, C::none, S::none, F::leave,
      "{op} at {a}", "stops at the place a: no pattern matches"},
+    {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
+     "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if nobody else has it"},
 }};
 // clang-format on
 

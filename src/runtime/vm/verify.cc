@@ -252,6 +252,17 @@ class Verifier {
     check(bytes == static_cast<int64_t>(t.bytes()), "a scalar is expected");
   }
 
+  void write_lines(const Instruction& in) const {
+    check(in.count == 2, "wrong number of operands");
+    const Operand& start = function_.operands[in.b];
+    const Operand& lines = function_.operands[static_cast<size_t>(in.b) + 1];
+    check(start.kind == Operand::kScalar && lines.kind != Operand::kDim &&
+              lines.kind != Operand::kScalar,
+          "wrong operand kind");
+    operand(start);
+    operand(lines);
+  }
+
   // What is said of each operand by itself, then what joins several.
   void instruction(const Instruction& in) const {
     check(static_cast<int>(in.op) < kOpcodeCount, "unknown opcode");
@@ -268,6 +279,8 @@ class Verifier {
         return copy(in);
       case Opcode::load_scalar:
         return load_scalar(in);
+      case Opcode::write_lines:
+        return write_lines(in);
       case Opcode::call:
         return callee(in);
       case Opcode::tail_call:

@@ -338,5 +338,59 @@ def @main() -> (List[int64], int64, List[int64]) {
             "(Cons(1, Cons(2, Cons(3, Nil))), 6, Cons(6, Cons(1, Cons(2, Cons(3, Nil)))))");
 }
 
+// ---- Lines that are replaced ---------------------------------------------------------------------
+
+constexpr const char* kFill = R"(
+def @fill[n: Dim](%i: int64, %n: int64, %x: Tensor[(n, 2), float32]) -> Tensor[(n, 2), float32] {
+  if (less(%i, %n)) {
+    let %line = full(cast(%i, dtype="float32"), shape=[1, 2]);
+    @fill(add(%i, 1i64), %n, update_slice(%x, %line, %i))
+  } else { %x }
+}
+)";
+
+TEST(Updates, are_made_in_place_in_a_loop) {
+  std::string text = std::string(kFill) +
+                     "def @main[n: Dim](%x: Tensor[(n, 2), float32], %k: int64) {\n"
+                     "  @fill(0i64, %k, exp(%x)) }";
+  Compiled program(text);
+  const runtime::Function& fill = code_of(program, "fill");
+  EXPECT_EQ(count(fill, Opcode::write_lines), 1);
+  // Nothing else makes a tensor as large.
+  EXPECT_EQ(count(fill, Opcode::alloc_tensor), 0);
+  Tensor x = Tensor::zeros(DType::Float(32), {5, 2});
+  for (int64_t k : {0, 3, 5}) both(text, {x, integer(k)});
+}
+
+TEST(Updates, of_what_somebody_else_reads_are_copies) {
+  std::string text = std::string(kFill) +
+                     "def @main[n: Dim](%x: Tensor[(n, 2), float32], %k: int64) {\n"
+                     "  let %y = exp(%x);\n"
+                     "  let %z = @fill(0i64, %k, %y);\n"
+                     "  (%z, %y, @fill(1i64, %k, %x), %x, @fill(0i64, %k, %z)) }";
+  Tensor x = Tensor::zeros(DType::Float(32), {4, 2});
+  Compiled program(text);
+  for (int64_t k : {0, 2, 4}) both(text, {x, integer(k)});
+  for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(x.get_as_double(i), 0);
+}
+
+TEST(Updates, are_moved_to_where_they_fit) {
+  Tensor sevens = Tensor::zeros(DType::Int(32), {2, 3});
+  for (int64_t i = 0; i < 6; ++i) sevens.set_from_int(i, 7);
+  for (int64_t start : {-7, -1, 0, 2, 3, 4, 100}) {
+    both(
+        "def @main(%x: Tensor[(4, 3), int32], %u: Tensor[(2, 3), int32], %at: int64) {\n"
+        "  update_slice(%x, %u, %at) }",
+        {Tensor::zeros(DType::Int(32), {4, 3}), sevens, integer(start)});
+    both(
+        "def @f(%c: bool, %x: Tensor[(4, 3), int32], %u: Tensor[(2, 3), int32], %at: int64)\n"
+        "    -> Tensor[(4, 3), int32] {\n"
+        "  if (%c) { @f(False, update_slice(%x, %u, %at), %u, %at) } else { %x } }\n"
+        "def @main(%x: Tensor[(4, 3), int32], %u: Tensor[(2, 3), int32], %at: int64) {\n"
+        "  @f(True, negative(%x), %u, %at) }",
+        {Tensor::zeros(DType::Int(32), {4, 3}), sevens, integer(start)});
+  }
+}
+
 }  // namespace
 }  // namespace relay
