@@ -165,6 +165,11 @@ class Machine {
   Expr bind_in(Block& block, Expr value) {
     const int64_t free = program_.limits.max_bindings;
     if (++cost_.grown > free + std::min(cost_.gained, 3 * free)) stop("its code grows");
+    auto* call = as<CallNode>(value);
+    auto* tensor = as<TensorTypeNode>(value->type);
+    if (call != nullptr && isa<OpNode>(call->op) && tensor != nullptr && tensor->rank() > 0) {
+      ++cost_.tensors;
+    }
     Var name = var(naming_ == nullptr ? "x" : naming_->var->name_hint, value->type, value->span);
     block.bindings.emplace_back(name, std::move(value));
     return name;

@@ -8,7 +8,9 @@
 // `max_unroll` of them: a loop that counts upwards.
 //
 // An unrolling that does not come to its end leaves the recursion in the program, and adds to it.
-// It is kept when it costs next to no code, else what it began with is not gone into.
+// It is kept when it costs next to no code, else what it began with is not gone into. The same holds
+// for a loop that counts upwards and makes much work of tensors, which a loop does as fast: a
+// recurrent network of a few steps is written out, one of many stays a loop.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,9 @@ namespace relay::partial {
 
 // What an evaluation has come to.
 struct Cost {
-  int64_t gained = 0;  // how much the residual program does not have to do
-  int64_t grown = 0;   // its bindings
+  int64_t gained = 0;   // how much the residual program does not have to do
+  int64_t grown = 0;    // its bindings
+  int64_t tensors = 0;  // those that compute a tensor of rank 1 or more
 };
 
 class Unroller {

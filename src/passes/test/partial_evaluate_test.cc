@@ -569,6 +569,18 @@ def @main(%x: float32) {
   expect_dataflow(residual(text));
 }
 
+TEST(PartialEvaluate, a_loop_that_computes_many_tensors_stays_one_unless_it_is_short) {
+  auto steps = [](int n) {
+    return "def @loop(%i: int32, %x: Tensor[(4), float32]) -> Tensor[(4), float32] {\n"
+           "  if (less(%i, " +
+           std::to_string(n) +
+           ")) { @loop(add(%i, 1), sin(cos(tanh(exp(sigmoid(%x)))))) } else { %x } }\n"
+           "def @main(%x: Tensor[(4), float32]) { @loop(0, %x) }";
+  };
+  expect_dataflow(residual(steps(10)));
+  unchanged(steps(40));
+}
+
 TEST(PartialEvaluate, data_that_is_known_in_part) {
   same_value(std::string(kList) + R"(
 def @zip(%a: List[float32], %b: List[float32]) -> List[(float32, float32)] {
