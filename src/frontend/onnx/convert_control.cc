@@ -1,7 +1,9 @@
 // If, Loop, Scan, and sequences.
 //
-// A loop whose number of steps is known is unrolled; another becomes a recursive function.
-// Sequences are lists of values while the model is imported.
+// Loops and scans become functions that call themselves (step_loop.h). Where a step needs its number
+// while the model is imported, or a value changes its shape from step to step, the steps are written
+// one after the other, if their number is known. Sequences are lists of values while the model is
+// imported.
 #include <onnx/onnx-ml.pb.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
 namespace {
@@ -112,56 +115,77 @@ Values unroll_loop(NodeContext& ctx, const ::onnx::GraphProto& body, int64_t ste
   return out;
 }
 
-// fn loop(i, go, carried...) = if (go && i < limit) loop(i + 1, body...) else (carried...)
-Values recursive_loop(NodeContext& ctx, const ::onnx::GraphProto& body, const Values& carried) {
-  DType i64 = DType::Int(64);
-  auto scalar_of = [&](Expr e) {
-    return NodeContext::rank_of(e) > 0 ? ctx.reshape(e, std::vector<int64_t>{}) : e;
-  };
-  Var i = var("i", scalar_type(i64), ctx.span());
-  Var go = var("go", scalar_type(DType::Bool()), ctx.span());
-  std::vector<Var> params{i, go};
-  std::vector<Expr> initial{
-      ctx.scalar(0, i64), ctx.has(1) ? condition(ctx, ctx.value(1)) : ctx.scalar(1, DType::Bool())};
-  Values inputs{value_of(Expr(i)), value_of(Expr(go))};
-  std::vector<Type> result_types;
-  for (const ValuePtr& c : carried) {
-    if (c->is_list) ctx.unsupported("a sequence carried by a loop of unknown length");
-    Expr e = ctx.expr_of(c);
-    Var v = var("carried" + std::to_string(params.size() - 2), e->type, ctx.span());
-    params.push_back(v);
-    initial.push_back(e);
-    inputs.push_back(value_of(Expr(v)));
-    result_types.push_back(e->type);
-  }
-  Expr limit = ctx.has(0) ? scalar_of(ctx.in(0)) : nullptr;
-  Values outputs = ctx.import_graph(body, inputs);
-  if (outputs.size() != 1 + carried.size()) {
-    ctx.fail(codes::frontend_graph, "the body has the wrong number of outputs",
-             std::to_string(1 + carried.size()), std::to_string(outputs.size()));
-  }
-  std::vector<Type> param_types;
-  for (const Var& p : params) param_types.push_back(p->type);
-  Type result = result_types.size() == 1 ? result_types[0] : Type(tuple_type(result_types));
-  Var self = var("loop", func_type(param_types, result), ctx.span());
-
-  std::vector<Expr> next{ctx.add(i, ctx.scalar(1, i64)), condition(ctx, outputs[0])};
-  std::vector<Expr> now;
-  for (size_t v = 0; v < carried.size(); ++v) {
-    next.push_back(ctx.expr_of(outputs[1 + v]));
-    now.push_back(params[2 + v]);
-  }
-  Expr test = go;
-  if (limit) test = ctx.call("logical_and", {go, ctx.call("less", {i, limit})});
-  Expr step = call(self, next, nullptr, ctx.span());
-  Function f = function(params, if_(test, step, one_or_tuple(ctx, now), ctx.span()), result, {}, {},
-                        ctx.span());
-  Expr run = let(self, f, call(self, initial, nullptr, ctx.span()), ctx.span());
+// The states and stacked results of a loop as values, in the order of the node's outputs.
+Values values_of(const StepResults& results) {
   Values out;
-  for (size_t v = 0; v < carried.size(); ++v) {
-    out.push_back(value_of(carried.size() == 1 ? run : ctx.item(run, static_cast<int64_t>(v))));
+  for (const std::vector<Expr>* part : {&results.states, &results.stacked}) {
+    for (const Expr& e : *part) out.push_back(value_of(e));
   }
   return out;
+}
+
+// fn loop(t, go, carried..., stacked...). Without `conditional` the body's condition must be known to
+// stay true.
+Values loop_of_steps(NodeContext& ctx, const ::onnx::GraphProto& body, const Values& carried,
+                     size_t num_scans, bool conditional) {
+  constexpr int64_t kMaxLines = int64_t{1} << 40;
+  const DType i64 = DType::Int(64);
+  StepLoop loop;
+  loop.backward.assign(num_scans, false);
+  for (const ValuePtr& c : carried) {
+    if (c->is_list) ctx.unsupported("a sequence carried by a loop that is not written out");
+    loop.initial.push_back(ctx.expr_of(c));
+  }
+  if (ctx.has(0)) {
+    loop.count = ctx.cast(ctx.in(0), i64);
+    if (NodeContext::rank_of(loop.count) > 0) {
+      loop.count = ctx.reshape(loop.count, std::vector<int64_t>{});
+    }
+  }
+  if (num_scans > 0) {
+    auto m = ctx.known(0);
+    auto fixed = m && m->size() == 1 ? as_const(m->ints[0]) : std::nullopt;
+    if (!ctx.has(0) || (fixed && *fixed > kMaxLines)) {
+      ctx.fail(
+          codes::frontend_dynamic, "the number of steps of a loop with scanned outputs is unknown",
+          "a largest number of steps (the first input)", fixed ? std::to_string(*fixed) : "none");
+    }
+    if (m && m->size() == 1 && (fixed || isa<DimVarNode>(m->ints[0]))) {
+      loop.lines = ctx.full(0, {fixed ? dim(std::max<int64_t>(*fixed, 0)) : m->ints[0]}, i64);
+    } else {
+      Expr size = ctx.call("maximum", {loop.count, ctx.scalar(0, i64)});
+      loop.lines = ctx.call("dyn.zeros", {ctx.reshape(size, std::vector<int64_t>{1})},
+                            {{"dtype", to_value(i64)}});
+    }
+  }
+  if (conditional) {
+    loop.go = ctx.has(1) ? condition(ctx, ctx.value(1)) : ctx.scalar(1, DType::Bool());
+  } else if (!loop.count) {
+    ctx.unsupported("a loop without end");
+  }
+  StepResults results =
+      run_steps(ctx, loop, [&](const Expr& t, const Expr& go, const std::vector<Expr>& states) {
+        Values inputs{value_of(t),
+                      go ? value_of(go) : value_of(KnownValue{DType::Bool(), {}, {dim(1)}, {}})};
+        for (const Expr& e : states) inputs.push_back(value_of(e));
+        Values outputs = ctx.import_graph(body, inputs);
+        if (outputs.size() != 1 + carried.size() + num_scans) {
+          ctx.fail(codes::frontend_graph, "the body has the wrong number of outputs",
+                   std::to_string(1 + carried.size() + num_scans), std::to_string(outputs.size()));
+        }
+        Step step;
+        if (conditional) {
+          step.go = condition(ctx, outputs[0]);
+        } else if (constant_truth(outputs[0]) != true) {
+          throw Poisoned{};
+        }
+        for (size_t i = 1; i < outputs.size(); ++i) {
+          if (outputs[i]->is_list) ctx.unsupported("a sequence carried by a loop");
+          (i <= carried.size() ? step.states : step.results).push_back(ctx.expr_of(outputs[i]));
+        }
+        return step;
+      });
+  return values_of(results);
 }
 
 }  // namespace
@@ -182,30 +206,122 @@ Values convert_loop(NodeContext& ctx) {
     auto m = ctx.known(0);
     if (m && m->size() == 1 && m->is_constant()) steps = std::max<int64_t>(m->int_at(0), 0);
   }
-  // The body keeps a for-loop's condition; a while-loop computes its own.
-  bool counts = first && steps && *steps <= max_steps(ctx);
-  if (counts) {
-    bool for_loop = true;
-    if (body.output_size() > 0 && body.input_size() > 1) {
-      const std::string& condition_out = body.output(0).name();
-      for_loop = condition_out == body.input(1).name();
-      for (const auto& n : body.node()) {
-        if (n.output_size() == 0 || n.output(0) != condition_out) continue;
-        bool passes =
-            n.op_type() == "Identity" && n.input_size() == 1 && n.input(0) == body.input(1).name();
-        for_loop = passes || n.op_type() == "Constant";
-      }
-    }
-    if (for_loop || num_scans > 0) return unroll_loop(ctx, body, *steps, carried, num_scans);
+  bool may_unroll = first && steps && *steps <= max_steps(ctx);
+  // What a short loop makes of known numbers may be sizes.
+  constexpr int64_t kShort = 32;
+  bool knows = std::ranges::any_of(
+      carried, [](const ValuePtr& v) { return v->known && v->known->dtype.is_integer(); });
+  Values out;
+  if (may_unroll && knows && *steps <= kShort &&
+      ctx.importer().attempt([&] { out = unroll_loop(ctx, body, *steps, carried, num_scans); })) {
+    return out;
   }
-  if (num_scans > 0) {
-    ctx.fail(codes::frontend_dynamic,
-             "the number of steps of a loop with scanned outputs is unknown",
-             "a number of at most " + std::to_string(max_steps(ctx)),
-             steps ? std::to_string(*steps) : "a value computed by the model");
+  for (bool conditional : {false, true}) {
+    if (!conditional && first != true) continue;
+    bool good = ctx.importer().attempt(
+        [&] { out = loop_of_steps(ctx, body, carried, num_scans, conditional); });
+    if (good) return out;
   }
-  return recursive_loop(ctx, body, carried);
+  if (may_unroll &&
+      ctx.importer().attempt([&] { out = unroll_loop(ctx, body, *steps, carried, num_scans); })) {
+    return out;
+  }
+  return loop_of_steps(ctx, body, carried, num_scans, true);
 }
+
+namespace {
+
+// A scan: its inputs as they are cut up, and how its results are put together.
+struct Scan {
+  const ::onnx::GraphProto& body;
+  std::vector<Expr> xs;
+  std::vector<int64_t> in_axes, in_reverse, out_axes, out_reverse;
+  Values states;
+
+  size_t num_outputs() const { return states.size() + out_axes.size(); }
+};
+
+Values scan_step(NodeContext& ctx, const Scan& scan, Values inputs) {
+  Values outputs = ctx.import_graph(scan.body, inputs);
+  if (outputs.size() != scan.num_outputs()) {
+    ctx.fail(codes::frontend_graph, "the body has the wrong number of outputs",
+             std::to_string(scan.num_outputs()), std::to_string(outputs.size()));
+  }
+  return outputs;
+}
+
+Values loop_of_scan(NodeContext& ctx, const Scan& scan) {
+  std::vector<Expr> lengths;
+  const Dim first = NodeContext::shape_of(scan.xs[0])[static_cast<size_t>(scan.in_axes[0])];
+  for (size_t i = 0; i < scan.xs.size(); ++i) {
+    const Dim& n = NodeContext::shape_of(scan.xs[i])[static_cast<size_t>(scan.in_axes[i])];
+    if (i == 0 || !dim_equal(n, first)) {
+      lengths.push_back(zeros_along(ctx, scan.xs[i], scan.in_axes[i]));
+    }
+  }
+  StepLoop loop;
+  loop.lines = lengths[0];
+  if (lengths.size() > 1) {
+    // A run checks that all are of one length.
+    Expr all = ctx.call("stack", {ctx.tuple_of(lengths)}, {{"axis", int64_t{0}}});
+    loop.lines = ctx.select(all, 0, 0);
+  }
+  loop.count = length_of(ctx, loop.lines);
+  for (const ValuePtr& s : scan.states) loop.initial.push_back(ctx.expr_of(s));
+  for (int64_t r : scan.out_reverse) loop.backward.push_back(r != 0);
+  StepResults results =
+      run_steps(ctx, loop, [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
+        Expr last = ctx.sub(loop.count, ctx.scalar(1, DType::Int(64)));
+        Values inputs;
+        for (const Expr& e : states) inputs.push_back(value_of(e));
+        for (size_t i = 0; i < scan.xs.size(); ++i) {
+          Expr at = scan.in_reverse[i] != 0 ? ctx.sub(last, t) : t;
+          inputs.push_back(
+              value_of(ctx.call("take", {scan.xs[i], at}, {{"axis", scan.in_axes[i]}})));
+        }
+        Values outputs = scan_step(ctx, scan, inputs);
+        Step step;
+        for (size_t i = 0; i < outputs.size(); ++i) {
+          (i < states.size() ? step.states : step.results).push_back(ctx.expr_of(outputs[i]));
+        }
+        return step;
+      });
+  for (size_t i = 0; i < results.stacked.size(); ++i) {
+    Expr& e = results.stacked[i];
+    int64_t axis = ctx.axis(scan.out_axes[i], NodeContext::rank_of(e));
+    std::vector<int64_t> order;
+    for (int64_t a = 1; a < NodeContext::rank_of(e); ++a) order.push_back(a);
+    order.insert(order.begin() + axis, 0);
+    e = ctx.transpose(e, order);
+  }
+  return values_of(results);
+}
+
+Values unroll_scan(NodeContext& ctx, const Scan& scan, int64_t steps) {
+  Values states = scan.states;
+  std::vector<std::vector<Expr>> results(scan.out_axes.size());
+  for (int64_t t = 0; t < steps; ++t) {
+    Values inputs = states;
+    for (size_t i = 0; i < scan.xs.size(); ++i) {
+      int64_t at = scan.in_reverse[i] != 0 ? steps - 1 - t : t;
+      inputs.push_back(value_of(ctx.select(scan.xs[i], scan.in_axes[i], at)));
+    }
+    Values outputs = scan_step(ctx, scan, inputs);
+    for (size_t i = 0; i < states.size(); ++i) states[i] = outputs[i];
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i].push_back(ctx.expr_of(outputs[states.size() + i]));
+    }
+  }
+  Values out = states;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (scan.out_reverse[i] != 0) std::reverse(results[i].begin(), results[i].end());
+    int64_t axis = ctx.axis(scan.out_axes[i], NodeContext::rank_of(results[i][0]) + 1);
+    out.push_back(value_of(stack(ctx, results[i], axis)));
+  }
+  return out;
+}
+
+}  // namespace
 
 Values convert_scan(NodeContext& ctx) {
   const auto& body = ctx.attr_graph("body");
@@ -236,49 +352,33 @@ Values convert_scan(NodeContext& ctx) {
   std::vector<int64_t> out_axes = lists("scan_output_axes", num_results);
   std::vector<int64_t> out_reverse = lists("scan_output_directions", num_results);
 
+  Scan scan{body, {}, in_axes, in_reverse, out_axes, out_reverse, {}};
   std::optional<int64_t> steps;
-  std::vector<Expr> xs;
+  bool known = true;
   for (size_t i = 0; i < n; ++i) {
     Expr x = ctx.in(num_states + i);
-    in_axes[i] = ctx.axis(in_axes[i], NodeContext::rank_of(x));
-    int64_t size = ctx.const_dim(x, in_axes[i], "the number of steps of a scan");
-    if (steps && *steps != size) {
+    scan.in_axes[i] = ctx.axis(in_axes[i], NodeContext::rank_of(x));
+    scan.xs.push_back(x);
+    auto size = as_const(NodeContext::shape_of(x)[static_cast<size_t>(scan.in_axes[i])]);
+    known = known && size;
+    if (size && steps && *steps != *size) {
       ctx.fail(codes::type_shape, "the scanned inputs differ in length", std::to_string(*steps),
-               std::to_string(size));
+               std::to_string(*size));
     }
-    steps = size;
-    xs.push_back(x);
+    if (size) steps = size;
   }
-  if (*steps < 1 || *steps > max_steps(ctx)) {
-    ctx.fail(codes::frontend_limit, "the scan has an unsuitable number of steps",
-             "1 to " + std::to_string(max_steps(ctx)), std::to_string(*steps));
+  if (steps == 0) {
+    ctx.fail(codes::frontend_limit, "the scan has no steps", "1 step or more, or an open length",
+             "0");
   }
-  Values states;
-  for (size_t i = 0; i < num_states; ++i) states.push_back(ctx.value(i));
-  std::vector<std::vector<Expr>> results(num_results);
-  for (int64_t t = 0; t < *steps; ++t) {
-    Values inputs = states;
-    for (size_t i = 0; i < n; ++i) {
-      inputs.push_back(
-          value_of(ctx.select(xs[i], in_axes[i], in_reverse[i] != 0 ? *steps - 1 - t : t)));
-    }
-    Values outputs = ctx.import_graph(body, inputs);
-    if (outputs.size() != num_states + num_results) {
-      ctx.fail(codes::frontend_graph, "the body has the wrong number of outputs",
-               std::to_string(num_states + num_results), std::to_string(outputs.size()));
-    }
-    for (size_t i = 0; i < num_states; ++i) states[i] = outputs[i];
-    for (size_t i = 0; i < num_results; ++i) {
-      results[i].push_back(ctx.expr_of(outputs[num_states + i]));
-    }
+  for (size_t i = 0; i < num_states; ++i) scan.states.push_back(ctx.value(i));
+  Values out;
+  if (ctx.importer().attempt([&] { out = loop_of_scan(ctx, scan); })) return out;
+  if (known && *steps >= 1 && *steps <= max_steps(ctx) &&
+      ctx.importer().attempt([&] { out = unroll_scan(ctx, scan, *steps); })) {
+    return out;
   }
-  Values out = states;
-  for (size_t i = 0; i < num_results; ++i) {
-    if (out_reverse[i] != 0) std::reverse(results[i].begin(), results[i].end());
-    int64_t axis = ctx.axis(out_axes[i], NodeContext::rank_of(results[i][0]) + 1);
-    out.push_back(value_of(stack(ctx, results[i], axis)));
-  }
-  return out;
+  return loop_of_scan(ctx, scan);
 }
 
 // ---- Sequences ---------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 // RNN, LSTM and GRU as programs of ordinary operators: the product of the inputs is one matrix
-// product over the whole sequence, the recurrence is unrolled over its steps.
+// product over the whole sequence, the recurrence is a loop over its steps.
 #include <algorithm>
 #include <cctype>
-#include <limits>
+#include <functional>
 
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
 namespace {
@@ -45,11 +46,10 @@ class Recurrence {
                to_string(x_->type));
     }
     if (batch_first_) x_ = ctx.transpose(x_, {1, 0, 2});
-    steps_ = ctx.const_dim(x_, 0, "the length of the sequence");
-    int64_t limit = ctx.importer().options().max_unrolled_steps;
-    if (steps_ < 1 || steps_ > limit) {
-      ctx.fail(codes::frontend_limit, "the sequence has an unsuitable length",
-               "1 to " + std::to_string(limit), std::to_string(steps_));
+    steps_ = NodeContext::shape_of(x_)[0];
+    if (as_const(steps_) == 0) {
+      ctx.fail(codes::frontend_limit, "the sequence has no steps",
+               "1 step or more, or an open length", "0");
     }
     batch_ = NodeContext::shape_of(x_)[1];
     Expr r = ctx.in(2);
@@ -75,16 +75,11 @@ class Recurrence {
                "forward, reverse or bidirectional", direction);
     }
     clip_ = ctx.attr_float("clip", 0);
-    check_lengths();
+    read_lengths();
     read_activations();
   }
 
   int64_t directions() const { return static_cast<int64_t>(reversed_.size()); }
-  int64_t steps() const { return steps_; }
-  // The place in the sequence of the t-th step.
-  int64_t at(int64_t direction, int64_t t) const {
-    return reversed_[static_cast<size_t>(direction)] ? steps_ - 1 - t : t;
-  }
   int64_t hidden() const { return hidden_; }
   DType dtype() const { return NodeContext::dtype_of(x_); }
 
@@ -95,17 +90,39 @@ class Recurrence {
     return ctx_.slice(direction_of(ctx_, 3, direction), 0, half * size, (half + 1) * size);
   }
 
-  // x W^T + bias for every step: a list of (batch, gates * hidden).
-  std::vector<Expr> inputs(int64_t direction, const Expr& bias) const {
-    Expr w = direction_of(ctx_, 1, direction);
-    const Dim& features = NodeContext::shape_of(x_)[2];
-    Expr rows = ctx_.reshape(x_, {dim(steps_) * batch_, features});
-    Expr product = ctx_.call("nn.dense", {rows, w});
-    if (bias) product = ctx_.call("nn.bias_add", {product, bias}, {{"axis", int64_t{-1}}});
-    Expr all = ctx_.reshape(product, {dim(steps_), batch_, dim(gates_ * hidden_)});
-    std::vector<Expr> out;
-    for (const Expr& step : ctx_.split(all, 0, steps_)) out.push_back(ctx_.squeeze(step, {0}));
-    return out;
+  // One step of a cell: the next states for the step's inputs, of which the first is the output.
+  using Cell = std::function<std::vector<Expr>(const Expr& x, const std::vector<Expr>& states)>;
+
+  // Runs a direction over the sequence. `bias` is that of the inputs' product, null for none.
+  void run(int64_t direction, const Expr& bias, const std::vector<Expr>& initial,
+           const Cell& cell) {
+    bool reversed = reversed_[static_cast<size_t>(direction)];
+    // Sequences of different lengths are turned round each within its own.
+    bool turned = reversed && lengths_;
+    Expr xs = inputs(direction, bias);
+    if (turned) xs = turn(xs);
+    Expr lines = zeros_along(ctx_, x_, 0);
+    StepLoop loop{length_of(ctx_, lines), lines, initial, {}, nullptr};
+    if (ctx_.output_used(0)) loop.backward.push_back(reversed && !turned);
+    StepResults out =
+        run_steps(ctx_, loop, [&](const Expr& t, const Expr&, const std::vector<Expr>& states) {
+          Expr one = ctx_.scalar(1, DType::Int(64));
+          Expr at = reversed && !turned ? ctx_.sub(ctx_.sub(loop.count, one), t) : t;
+          Step step{cell(ctx_.call("take", {xs, at}, {{"axis", int64_t{0}}}), states), {}};
+          Expr line = step.states[0];
+          if (lengths_) {
+            // A sequence that has ended keeps its states, and gives zeros.
+            Expr runs = ctx_.expand_dims(ctx_.call("less", {t, lengths_}), 1);
+            for (size_t i = 0; i < states.size(); ++i) {
+              step.states[i] = ctx_.call("where", {runs, step.states[i], states[i]});
+            }
+            line = ctx_.call("where", {runs, line, ctx_.scalar_like(0, line)});
+          }
+          if (!loop.backward.empty()) step.results.push_back(line);
+          return step;
+        });
+    if (!out.stacked.empty()) stacked_.push_back(turned ? turn(out.stacked[0]) : out.stacked[0]);
+    last_.push_back(out.states);
   }
 
   // An initial state of one direction, zeros when the input is absent.
@@ -160,32 +177,21 @@ class Recurrence {
               a.name.substr(0, 100));
   }
 
-  // The operator's outputs from each direction's states: Y (all hidden states), Y_h, and the last
-  // of further states.
-  Values outputs(const std::vector<std::vector<Expr>>& hidden,
-                 const std::vector<std::vector<Expr>>& last_states) const {
+  // The operator's outputs: Y (all hidden states), and the last of each state.
+  Values outputs() const {
     Values out(std::max<size_t>(ctx_.num_outputs(), 1));
     if (ctx_.output_used(0)) {
       // (steps, directions, batch, hidden)
-      std::vector<Expr> sides;
-      for (int64_t d = 0; d < directions(); ++d) {
-        std::vector<Expr> in_order(static_cast<size_t>(steps_));
-        for (int64_t t = 0; t < steps_; ++t) {
-          in_order[static_cast<size_t>(at(d, t))] =
-              hidden[static_cast<size_t>(d)][static_cast<size_t>(t)];
-        }
-        sides.push_back(ctx_.call("stack", {ctx_.tuple_of(in_order)}, {{"axis", int64_t{0}}}));
-      }
-      Expr y = sides.size() == 1
-                   ? ctx_.expand_dims(sides[0], 1)
-                   : ctx_.call("stack", {ctx_.tuple_of(sides)}, {{"axis", int64_t{1}}});
+      Expr y = stacked_.size() == 1
+                   ? ctx_.expand_dims(stacked_[0], 1)
+                   : ctx_.call("stack", {ctx_.tuple_of(stacked_)}, {{"axis", int64_t{1}}});
       out[0] = value_of(batch_first_ ? ctx_.transpose(y, {2, 0, 1, 3}) : y);
     }
-    std::vector<Expr> last_hidden;
-    for (const auto& h : hidden) last_hidden.push_back(h.back());
-    if (ctx_.output_used(1)) out[1] = value_of(states(last_hidden));
-    for (size_t i = 0; i < last_states.size(); ++i) {
-      if (ctx_.output_used(2 + i)) out[2 + i] = value_of(states(last_states[i]));
+    for (size_t i = 0; i < last_[0].size(); ++i) {
+      if (!ctx_.output_used(1 + i)) continue;
+      std::vector<Expr> sides;
+      for (const std::vector<Expr>& states : last_) sides.push_back(states[i]);
+      out[1 + i] = value_of(states(sides));
     }
     return out;
   }
@@ -199,16 +205,30 @@ class Recurrence {
     return batch_first_ ? ctx_.transpose(all, {1, 0, 2}) : all;
   }
 
-  // Lengths per batch entry are accepted when all are the whole length.
-  void check_lengths() const {
+  // x W^T + bias of every step: (steps, batch, gates * hidden).
+  Expr inputs(int64_t direction, const Expr& bias) const {
+    Expr w = direction_of(ctx_, 1, direction);
+    const Dim& features = NodeContext::shape_of(x_)[2];
+    bool fixed = as_const(steps_) && as_const(batch_);
+    Expr rows = fixed ? ctx_.reshape(x_, {steps_ * batch_, features}) : x_;
+    Expr product = ctx_.call("nn.dense", {rows, w});
+    if (bias) product = ctx_.call("nn.bias_add", {product, bias}, {{"axis", int64_t{-1}}});
+    return fixed ? ctx_.reshape(product, {steps_, batch_, dim(gates_ * hidden_)}) : product;
+  }
+
+  // The sequences of a batch, each backwards.
+  Expr turn(const Expr& e) const {
+    return ctx_.call("reverse_sequence", {e, lengths_},
+                     {{"seq_axis", int64_t{0}}, {"batch_axis", int64_t{1}}});
+  }
+
+  // The lengths of the sequences of a batch; none when all are known to have the whole length.
+  void read_lengths() {
     if (!ctx_.has(4)) return;
     auto k = ctx_.known(4);
-    bool whole = k && k->is_int() && k->is_constant();
-    for (int64_t i = 0; whole && i < k->size(); ++i) whole = k->int_at(i) == steps_;
-    if (!whole) {
-      ctx_.unsupported("a batch of sequences of different lengths (sequence_lens)",
-                       "run sequences of one length together, and drop the input sequence_lens");
-    }
+    bool whole = k && k->is_int();
+    for (const Dim& n : whole ? k->ints : std::vector<Dim>{}) whole = whole && dim_equal(n, steps_);
+    if (!whole) lengths_ = ctx_.cast(ctx_.in(4), DType::Int(64));
   }
 
   void read_activations() {
@@ -256,12 +276,16 @@ class Recurrence {
   int64_t gates_;
   bool batch_first_ = false;
   Expr x_;
-  int64_t steps_ = 0, hidden_ = 0;
-  Dim batch_;
+  Expr lengths_;  // null: all have the whole length
+  int64_t hidden_ = 0;
+  Dim steps_, batch_;
   std::vector<bool> reversed_;
   double clip_ = 0;
   int64_t per_direction_ = 1;
   std::vector<Activation> activations_;
+  // Of each direction.
+  std::vector<Expr> stacked_;
+  std::vector<std::vector<Expr>> last_;
 };
 
 Expr add_some(NodeContext& ctx, const Expr& a, const Expr& b) {
@@ -273,30 +297,21 @@ Expr add_some(NodeContext& ctx, const Expr& a, const Expr& b) {
 
 Values convert_rnn(NodeContext& ctx) {
   Recurrence rec(ctx, 1);
-  std::vector<std::vector<Expr>> hidden;
   for (int64_t d = 0; d < rec.directions(); ++d) {
-    std::vector<Expr> xs = rec.inputs(d, add_some(ctx, rec.bias(d, 0), rec.bias(d, 1)));
     Expr r = direction_of(ctx, 2, d);
-    Expr h = rec.initial(5, d);
-    hidden.emplace_back();
-    for (int64_t t = 0; t < rec.steps(); ++t) {
-      Expr sum = ctx.add(xs[static_cast<size_t>(rec.at(d, t))], ctx.call("nn.dense", {h, r}));
-      h = rec.activate(d, 0, sum);
-      hidden.back().push_back(h);
-    }
+    rec.run(d, add_some(ctx, rec.bias(d, 0), rec.bias(d, 1)), {rec.initial(5, d)},
+            [&](const Expr& x, const std::vector<Expr>& s) -> std::vector<Expr> {
+              return {rec.activate(d, 0, ctx.add(x, ctx.call("nn.dense", {s[0], r})))};
+            });
   }
-  return rec.outputs(hidden, {});
+  return rec.outputs();
 }
 
 Values convert_lstm(NodeContext& ctx) {
-  if (ctx.attr("input_forget", 0) != 0) ctx.unsupported("coupled input and forget gates");
+  bool coupled = ctx.attr("input_forget", 0) != 0;
   Recurrence rec(ctx, 4);
-  std::vector<std::vector<Expr>> hidden;
-  std::vector<Expr> last_cells;
   for (int64_t d = 0; d < rec.directions(); ++d) {
-    std::vector<Expr> xs = rec.inputs(d, add_some(ctx, rec.bias(d, 0), rec.bias(d, 1)));
     Expr r = direction_of(ctx, 2, d);
-    Expr h = rec.initial(5, d), c = rec.initial(6, d);
     Expr peep_i, peep_o, peep_f;
     if (ctx.has(7)) {
       std::vector<Expr> p = ctx.split(direction_of(ctx, 7, d), 0, 3);
@@ -307,68 +322,67 @@ Values convert_lstm(NodeContext& ctx) {
     auto peep = [&](const Expr& gate, const Expr& weight, const Expr& cell) {
       return weight ? ctx.add(gate, ctx.mul(weight, cell)) : gate;
     };
-    hidden.emplace_back();
-    for (int64_t t = 0; t < rec.steps(); ++t) {
-      Expr sum = ctx.add(xs[static_cast<size_t>(rec.at(d, t))], ctx.call("nn.dense", {h, r}));
-      // Gates in the order input, output, forget, cell.
-      std::vector<Expr> g = ctx.split(sum, 1, 4);
-      Expr i = rec.activate(d, 0, peep(g[0], peep_i, c));
-      Expr f = rec.activate(d, 0, peep(g[2], peep_f, c));
-      Expr z = rec.activate(d, 1, g[3]);
-      c = ctx.add(ctx.mul(f, c), ctx.mul(i, z));
-      Expr o = rec.activate(d, 0, peep(g[1], peep_o, c));
-      h = ctx.mul(o, rec.activate(d, 2, c));
-      hidden.back().push_back(h);
-    }
-    last_cells.push_back(c);
+    rec.run(d, add_some(ctx, rec.bias(d, 0), rec.bias(d, 1)),
+            {rec.initial(5, d), rec.initial(6, d)},
+            [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
+              Expr c = states[1];
+              Expr sum = ctx.add(x, ctx.call("nn.dense", {states[0], r}));
+              // Gates in the order input, output, forget, cell.
+              std::vector<Expr> g = ctx.split(sum, 1, 4);
+              Expr i = rec.activate(d, 0, peep(g[0], peep_i, c));
+              Expr f = coupled ? ctx.sub(ctx.scalar_like(1, i), i)
+                               : rec.activate(d, 0, peep(g[2], peep_f, c));
+              Expr z = rec.activate(d, 1, g[3]);
+              c = ctx.add(ctx.mul(f, c), ctx.mul(i, z));
+              Expr o = rec.activate(d, 0, peep(g[1], peep_o, c));
+              return {ctx.mul(o, rec.activate(d, 2, c)), c};
+            });
   }
-  return rec.outputs(hidden, {last_cells});
+  return rec.outputs();
 }
 
 Values convert_gru(NodeContext& ctx) {
   Recurrence rec(ctx, 3);
   bool linear_first = ctx.attr("linear_before_reset", 0) != 0;
   int64_t n = rec.hidden();
-  std::vector<std::vector<Expr>> hidden;
   for (int64_t d = 0; d < rec.directions(); ++d) {
     Expr wb = rec.bias(d, 0), rb = rec.bias(d, 1);
-    // The recurrent bias of the new state is inside the reset gate when that comes after.
-    std::vector<Expr> xs = rec.inputs(d, linear_first ? wb : add_some(ctx, wb, rb));
     Expr r = direction_of(ctx, 2, d);
-    Expr h = rec.initial(5, d);
     Expr r_gates, r_new;
     if (!linear_first) {
       r_gates = ctx.slice(r, 0, 0, 2 * n);
       r_new = ctx.slice(r, 0, 2 * n, 3 * n);
     }
-    hidden.emplace_back();
-    for (int64_t t = 0; t < rec.steps(); ++t) {
-      Expr x = xs[static_cast<size_t>(rec.at(d, t))];
-      Expr z, candidate;
-      if (linear_first) {
-        Expr recurrent = ctx.call("nn.dense", {h, r});
-        if (rb) recurrent = ctx.call("nn.bias_add", {recurrent, rb}, {{"axis", int64_t{-1}}});
-        Expr gates = ctx.add(ctx.slice(x, 1, 0, 2 * n), ctx.slice(recurrent, 1, 0, 2 * n));
-        std::vector<Expr> g = ctx.split(gates, 1, 2);
-        z = rec.activate(d, 0, g[0]);
-        Expr reset = rec.activate(d, 0, g[1]);
-        candidate = ctx.add(ctx.slice(x, 1, 2 * n, 3 * n),
-                            ctx.mul(reset, ctx.slice(recurrent, 1, 2 * n, 3 * n)));
-      } else {
-        Expr gates = ctx.add(ctx.slice(x, 1, 0, 2 * n), ctx.call("nn.dense", {h, r_gates}));
-        std::vector<Expr> g = ctx.split(gates, 1, 2);
-        z = rec.activate(d, 0, g[0]);
-        Expr reset = rec.activate(d, 0, g[1]);
-        candidate = ctx.add(ctx.slice(x, 1, 2 * n, 3 * n),
-                            ctx.call("nn.dense", {ctx.mul(reset, h), r_new}));
-      }
-      Expr fresh = rec.activate(d, 1, candidate);
-      // (1 - z) * fresh + z * h
-      h = ctx.add(ctx.mul(ctx.sub(ctx.scalar_like(1, z), z), fresh), ctx.mul(z, h));
-      hidden.back().push_back(h);
-    }
+    // The recurrent bias of the new state is inside the reset gate when that comes after.
+    Expr bias = linear_first ? wb : add_some(ctx, wb, rb);
+    rec.run(d, bias, {rec.initial(5, d)},
+            [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
+              const Expr& h = states[0];
+              Expr z, candidate;
+              if (linear_first) {
+                Expr recurrent = ctx.call("nn.dense", {h, r});
+                if (rb)
+                  recurrent = ctx.call("nn.bias_add", {recurrent, rb}, {{"axis", int64_t{-1}}});
+                Expr gates = ctx.add(ctx.slice(x, 1, 0, 2 * n), ctx.slice(recurrent, 1, 0, 2 * n));
+                std::vector<Expr> g = ctx.split(gates, 1, 2);
+                z = rec.activate(d, 0, g[0]);
+                Expr reset = rec.activate(d, 0, g[1]);
+                candidate = ctx.add(ctx.slice(x, 1, 2 * n, 3 * n),
+                                    ctx.mul(reset, ctx.slice(recurrent, 1, 2 * n, 3 * n)));
+              } else {
+                Expr gates = ctx.add(ctx.slice(x, 1, 0, 2 * n), ctx.call("nn.dense", {h, r_gates}));
+                std::vector<Expr> g = ctx.split(gates, 1, 2);
+                z = rec.activate(d, 0, g[0]);
+                Expr reset = rec.activate(d, 0, g[1]);
+                candidate = ctx.add(ctx.slice(x, 1, 2 * n, 3 * n),
+                                    ctx.call("nn.dense", {ctx.mul(reset, h), r_new}));
+              }
+              Expr fresh = rec.activate(d, 1, candidate);
+              // (1 - z) * fresh + z * h
+              return {ctx.add(ctx.mul(ctx.sub(ctx.scalar_like(1, z), z), fresh), ctx.mul(z, h))};
+            });
   }
-  return rec.outputs(hidden, {});
+  return rec.outputs();
 }
 
 }  // namespace relay::importer

@@ -105,6 +105,27 @@ void Importer::charge_bytes(int64_t bytes, const Span& span) {
   constant_bytes_ += bytes;
 }
 
+bool Importer::attempt(const std::function<void()>& import) {
+  Diagnostics before = diagnostics_;
+  Scope* scope = scope_;
+  int nesting = nesting_;
+  bool good = true;
+  try {
+    import();
+    good = diagnostics_.error_count() == before.error_count();
+  } catch (const Poisoned&) {
+    good = false;
+  } catch (const UserError&) {
+    if (exceeded_) throw;
+    good = false;
+  }
+  if (good) return true;
+  diagnostics_ = std::move(before);
+  scope_ = scope;
+  nesting_ = nesting;
+  return false;
+}
+
 void Importer::report(Diagnostic diagnostic) { diagnostics_.add(std::move(diagnostic)); }
 
 // ---- The whole model ---------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -48,6 +49,9 @@ class Importer {
   // The attribute a reference inside a model-local function stands for; null when not given.
   const ::onnx::AttributeProto* function_attr(const std::string& name) const;
   void charge_bytes(int64_t bytes, const Span& span);
+  // Whether something can be imported: what it reports or throws is forgotten when it cannot, but
+  // not that a limit was reached.
+  bool attempt(const std::function<void()>& import);
   TensorSource& tensors() { return tensors_; }
   const OnnxOptions& options() const { return options_; }
 

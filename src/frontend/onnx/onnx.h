@@ -42,7 +42,7 @@ struct OnnxOptions {
   int64_t max_file_bytes = int64_t{64} << 30;
   int64_t max_nodes = 2'000'000;                    // after inlining and unrolling
   int64_t max_constant_bytes = int64_t{256} << 20;  // made by the importer, not read
-  int64_t max_unrolled_steps = 4096;                // of a recurrence or loop
+  int64_t max_unrolled_steps = 4096;                // of a loop that is written out
   double max_seconds = 60;
 };
 

@@ -1,0 +1,197 @@
+#include "frontend/onnx/step_loop.h"
+
+#include "ir/op.h"
+#include "node/node_map.h"
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay::importer {
+namespace {
+
+constexpr uint32_t kFamilies = family::expr | family::pattern;
+
+// Makes what a step reads but does not change further parameters of the loop.
+class Invariants {
+ public:
+  Invariants(const Expr& body, const std::vector<Var>& params) {
+    for (const Var& p : params) bound_[p.get()] = true;
+    post_order(
+        body,
+        [&](const Node& n) {
+          if (auto* f = as<FunctionNode>(&n)) {
+            for (const Var& p : f->params) bound_[p.get()] = true;
+          } else if (auto* l = as<LetNode>(&n)) {
+            bound_[l->var.get()] = true;
+          } else if (auto* v = as<PatternVarNode>(&n)) {
+            bound_[v->var.get()] = true;
+          }
+        },
+        kFamilies);
+    // Children come first.
+    post_order(
+        body,
+        [&](const Node& n) {
+          Kind kind = isa<VarNode>(&n) ? (bound_.contains(&n) ? changes : invariant) : constant;
+          for_each_child(n, [&](const NodeRef& child) {
+            if (const Kind* of_child = kinds_.find(child.get())) kind = std::max(kind, *of_child);
+          });
+          kinds_[&n] = kind;
+          auto* call = as<CallNode>(&n);
+          auto* op = call == nullptr ? nullptr : as<OpNode>(call->op);
+          // What is drawn at random is drawn in each step.
+          if (op != nullptr && op->row->effect != Effect::Pure) kinds_[&n] = kind = changes;
+          if (kind != changes) return;
+          for_each_child(n, [&](const NodeRef& child) { hoist(child); });
+        },
+        kFamilies);
+    hoist(body);
+  }
+
+  const std::vector<Var>& params() const { return params_; }
+  const std::vector<Expr>& values() const { return values_; }
+  Expr apply(const Expr& body) const {
+    return replacements_.empty() ? body
+                                 : cast<ExprNode>(substitute(body, replacements_, kFamilies));
+  }
+
+ private:
+  enum Kind { constant, invariant, changes };
+
+  void hoist(const NodeRef& node) {
+    const Kind* kind = kinds_.find(node.get());
+    auto* e = as<ExprNode>(node);
+    if (e == nullptr || kind == nullptr || *kind != invariant || replacements_.contains(e)) return;
+    if (!flatten_tensor_types(e->type)) return;
+    params_.push_back(var("outer" + std::to_string(params_.size()), e->type, e->span));
+    values_.push_back(Expr(e));
+    replacements_.emplace(e, params_.back());
+  }
+
+  NodeMap<bool> bound_;
+  NodeMap<Kind> kinds_;
+  std::vector<Var> params_;
+  std::vector<Expr> values_;
+  std::unordered_map<const Node*, NodeRef> replacements_;
+};
+
+// Zeros of the shape of all lines together.
+Expr stacked_zeros(NodeContext& ctx, const Expr& lines, const Expr& line) {
+  const TensorTypeNode& type = NodeContext::type_of(line);
+  std::vector<Dim> shape{NodeContext::shape_of(lines)[0]};
+  shape.insert(shape.end(), type.shape.begin(), type.shape.end());
+  bool fixed = as_const(shape[0]).has_value();
+  if (fixed) return ctx.full(0, shape, type.dtype);
+  Expr zeros = ctx.cast(ctx.call("zeros_like", {lines}), type.dtype);
+  if (type.shape.empty()) return zeros;
+  return ctx.add(ctx.expand_dims(zeros, 1, type.rank()), ctx.full(0, type.shape, type.dtype));
+}
+
+}  // namespace
+
+Expr length_of(NodeContext& ctx, const Expr& vector) {
+  if (auto n = as_const(NodeContext::shape_of(vector)[0])) {
+    return ctx.constant(Tensor::scalar(*n, DType::Int(64)));
+  }
+  return ctx.call("ndarray_size", {vector}, {{"dtype", to_value(DType::Int(64))}});
+}
+
+Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis) {
+  const Dim size = NodeContext::shape_of(e)[static_cast<size_t>(axis)];
+  if (as_const(size)) return ctx.full(0, {size}, DType::Int(32));
+  for (int64_t other = NodeContext::rank_of(e); other-- > 0;) {
+    if (other == axis) continue;
+    e = ctx.call("take", {e, ctx.scalar(0, DType::Int(64))}, {{"axis", other}});
+  }
+  return ctx.cast(ctx.call("zeros_like", {e}), DType::Int(32));
+}
+
+StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
+                      const std::function<Step(const Expr& t, const Expr& go,
+                                               const std::vector<Expr>& states)>& step) {
+  const DType i64 = DType::Int(64);
+  const Span& span = ctx.span();
+  std::vector<Var> params{var("t", scalar_type(i64), span)};
+  std::vector<Expr> arguments{ctx.scalar(0, i64)};
+  Expr t = params[0], go;
+  if (loop.go) {
+    params.push_back(var("go", scalar_type(DType::Bool()), span));
+    arguments.push_back(loop.go);
+    go = params.back();
+  }
+  std::vector<Expr> states, kept;  // what the loop returns
+  for (const Expr& e : loop.initial) {
+    params.push_back(var("state" + std::to_string(states.size()), e->type, span));
+    arguments.push_back(e);
+    states.push_back(params.back());
+    kept.push_back(params.back());
+  }
+  Step next = step(t, go, states);
+  RELAY_CHECK((loop.count || loop.go) && (loop.lines || next.results.empty()), "a loop");
+  RELAY_CHECK(next.states.size() == states.size() && next.results.size() == loop.backward.size(),
+              "a step of a loop");
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (structural_equal(next.states[i]->type, states[i]->type)) continue;
+    ctx.fail(codes::frontend_dynamic, "a value that a loop carries changes its type",
+             to_string(states[i]->type), to_string(next.states[i]->type),
+             "carry values of one shape");
+  }
+  if (loop.lines && as_const(NodeContext::shape_of(loop.lines)[0]) == 0) {
+    StepResults none{loop.initial, {}};
+    for (const Expr& line : next.results)
+      none.stacked.push_back(stacked_zeros(ctx, loop.lines, line));
+    return none;
+  }
+  std::vector<Expr> again{ctx.add(t, ctx.scalar(1, i64))};
+  if (loop.go) again.push_back(next.go);
+  again.insert(again.end(), next.states.begin(), next.states.end());
+  for (size_t i = 0; i < next.results.size(); ++i) {
+    const Expr& line = next.results[i];
+    Expr zeros = stacked_zeros(ctx, loop.lines, line);
+    params.push_back(var("stacked" + std::to_string(i), zeros->type, span));
+    arguments.push_back(zeros);
+    kept.push_back(params.back());
+    Expr at = loop.backward[i] ? ctx.sub(ctx.sub(loop.count, ctx.scalar(1, i64)), t) : t;
+    again.push_back(ctx.call("update_slice", {params.back(), ctx.expand_dims(line, 0), at}));
+  }
+  Expr test = loop.count ? ctx.call("less", {t, loop.count}) : go;
+  if (loop.count && go) test = ctx.call("logical_and", {go, test});
+  // A loop that ends before its time has stacked fewer lines.
+  const bool cuts = go && !next.results.empty();
+  if (cuts) kept.push_back(t);
+  const Expr result = kept.size() == 1 ? kept[0] : ctx.tuple_of(kept);
+  // All that a step computes, in one expression, so that what it shares is seen.
+  again.push_back(test);
+  Invariants invariants(ctx.tuple_of(again), params);
+  for (size_t i = 0; i < invariants.params().size(); ++i) {
+    params.push_back(invariants.params()[i]);
+    arguments.push_back(invariants.values()[i]);
+  }
+  Expr moved = invariants.apply(ctx.tuple_of(again));
+  again = as<TupleNode>(moved)->fields;
+  test = again.back();
+  again.pop_back();
+  again.insert(again.end(), invariants.params().begin(), invariants.params().end());
+
+  std::vector<Type> types;
+  for (const Var& p : params) types.push_back(p->type);
+  Var self = var("loop", func_type(types, result->type), span);
+  Expr body = if_(test, call(self, again, nullptr, span), result, span);
+  Function f = function(params, body, result->type, {}, {}, span);
+  Expr run = let(self, f, call(self, arguments, nullptr, span), span);
+  StepResults out;
+  auto part = [&](size_t i) {
+    return kept.size() == 1 ? run : ctx.item(run, static_cast<int64_t>(i));
+  };
+  for (size_t i = 0; i < states.size(); ++i) out.states.push_back(part(i));
+  for (size_t i = 0; i < next.results.size(); ++i) {
+    Expr all = part(states.size() + i);
+    if (cuts) {
+      Expr done = ctx.reshape(part(kept.size() - 1), std::vector<int64_t>{1});
+      all = ctx.call("dyn.strided_slice", {all, ctx.ints({0}), done, ctx.ints({1})});
+    }
+    out.stacked.push_back(all);
+  }
+  return out;
+}
+
+}  // namespace relay::importer
