@@ -215,6 +215,19 @@ def test_a_few_steps_are_written_out():
     assert functions(50) == ["main", "main_loop"]
 
 
+def test_weights_that_are_parameters_are_packed_once_they_are_bound():
+    model = lstm(50, hidden=16)
+    x = np.random.default_rng(3).uniform(-1, 1, (50, 1, 5)).astype(np.float32)
+    kernels = []
+    for freeze in (True, False):
+        mod, params = relay.frontend.from_onnx(model.SerializeToString(), freeze_params=freeze)
+        assert len(params) == (0 if freeze else 2)
+        exe = relay.build(mod, params=params)
+        agree(run(exe, {"x": x}), reference(model, {"x": x}))
+        kernels.append(exe.metadata.count("contrib_dense_pack"))
+    assert kernels[0] == kernels[1] > 0
+
+
 def test_time_is_linear_in_the_length():
     exe = build(lstm("n", hidden=64))
     x = np.zeros((20_000, 1, 5), np.float32)

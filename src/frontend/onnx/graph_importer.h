@@ -52,6 +52,8 @@ class Importer {
   // Whether something can be imported: what it reports or throws is forgotten when it cannot, but
   // not that a limit was reached.
   bool attempt(const std::function<void()>& import);
+  // Whether a variable is a weight that is a parameter of @main.
+  bool is_weight(const VarNode& v) const { return result_.params.contains(v.name_hint); }
   TensorSource& tensors() { return tensors_; }
   const OnnxOptions& options() const { return options_; }
 

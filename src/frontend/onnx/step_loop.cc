@@ -1,5 +1,6 @@
 #include "frontend/onnx/step_loop.h"
 
+#include "frontend/onnx/graph_importer.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/structural.h"
@@ -13,7 +14,7 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Makes what a step reads but does not change further parameters of the loop.
 class Invariants {
  public:
-  Invariants(const Expr& body, const std::vector<Var>& params) {
+  Invariants(const Importer& importer, const Expr& body, const std::vector<Var>& params) {
     for (const Var& p : params) bound_[p.get()] = true;
     post_order(
         body,
@@ -31,7 +32,10 @@ class Invariants {
     post_order(
         body,
         [&](const Node& n) {
-          Kind kind = isa<VarNode>(&n) ? (bound_.contains(&n) ? changes : invariant) : constant;
+          auto* v = as<VarNode>(&n);
+          // Weights are bound to constants before passes see them.
+          Kind kind = v == nullptr || importer.is_weight(*v) ? constant : invariant;
+          if (bound_.contains(&n)) kind = changes;
           for_each_child(n, [&](const NodeRef& child) {
             if (const Kind* of_child = kinds_.find(child.get())) kind = std::max(kind, *of_child);
           });
@@ -161,7 +165,7 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
   const Expr result = kept.size() == 1 ? kept[0] : ctx.tuple_of(kept);
   // All that a step computes, in one expression, so that what it shares is seen.
   again.push_back(test);
-  Invariants invariants(ctx.tuple_of(again), params);
+  Invariants invariants(ctx.importer(), ctx.tuple_of(again), params);
   for (size_t i = 0; i < invariants.params().size(); ++i) {
     params.push_back(invariants.params()[i]);
     arguments.push_back(invariants.values()[i]);
