@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
@@ -44,8 +44,6 @@ Expr one_or_tuple(NodeContext& ctx, const std::vector<Expr>& parts) {
 
 int64_t max_steps(NodeContext& ctx) { return ctx.importer().options().max_unrolled_steps; }
 
-}  // namespace
-
 Values convert_if(NodeContext& ctx) {
   const auto& then_graph = ctx.attr_graph("then_branch");
   const auto& else_graph = ctx.attr_graph("else_branch");
@@ -72,8 +70,6 @@ Values convert_if(NodeContext& ctx) {
   }
   return out;
 }
-
-namespace {
 
 // The scanned outputs of one step, stacked along a new axis.
 Expr stack(NodeContext& ctx, const std::vector<Expr>& steps, int64_t axis) {
@@ -188,8 +184,6 @@ Values loop_of_steps(NodeContext& ctx, const ::onnx::GraphProto& body, const Val
   return values_of(results);
 }
 
-}  // namespace
-
 Values convert_loop(NodeContext& ctx) {
   const auto& body = ctx.attr_graph("body");
   Values carried;
@@ -228,8 +222,6 @@ Values convert_loop(NodeContext& ctx) {
   }
   return loop_of_steps(ctx, body, carried, num_scans, true);
 }
-
-namespace {
 
 // A scan: its inputs as they are cut up, and how its results are put together.
 struct Scan {
@@ -321,8 +313,6 @@ Values unroll_scan(NodeContext& ctx, const Scan& scan, int64_t steps) {
   return out;
 }
 
-}  // namespace
-
 Values convert_scan(NodeContext& ctx) {
   const auto& body = ctx.attr_graph("body");
   int64_t num_scans = ctx.attr("num_scan_inputs", 0);
@@ -383,8 +373,6 @@ Values convert_scan(NodeContext& ctx) {
 
 // ---- Sequences ---------------------------------------------------------------------------------
 
-namespace {
-
 const Values& items_of(NodeContext& ctx, size_t input) {
   const ValuePtr& v = ctx.value(input);
   if (!v->is_list) {
@@ -406,8 +394,6 @@ size_t position(NodeContext& ctx, size_t input, size_t size, bool end) {
 }
 
 constexpr size_t kMaxSequence = 1 << 16;
-
-}  // namespace
 
 Values convert_sequence_construct(NodeContext& ctx) {
   Values items;
@@ -504,6 +490,28 @@ Values convert_optional(NodeContext& ctx) {
 
 Values convert_optional_has_element(NodeContext& ctx) {
   return {value_of(KnownValue{DType::Bool(), {}, {dim(static_cast<int64_t>(ctx.has(0)))}, {}})};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Control>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "ConcatFromSequence", 11, convert_concat_from_sequence},
+      {kOnnx, "If", 1, convert_if},
+      {kOnnx, "Loop", 1, convert_loop},
+      {kOnnx, "Optional", 15, convert_optional},
+      {kOnnx, "OptionalHasElement", 15, convert_optional_has_element},
+      {kOnnx, "Scan", 9, convert_scan},
+      {kOnnx, "SequenceAt", 11, convert_sequence_at},
+      {kOnnx, "SequenceConstruct", 11, convert_sequence_construct},
+      {kOnnx, "SequenceEmpty", 11, convert_sequence_empty},
+      {kOnnx, "SequenceErase", 11, convert_sequence_erase},
+      {kOnnx, "SequenceInsert", 11, convert_sequence_insert},
+      {kOnnx, "SequenceLength", 11, convert_sequence_length},
+      {kOnnx, "SplitToSequence", 11, convert_split_to_sequence},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

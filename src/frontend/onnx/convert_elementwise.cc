@@ -100,6 +100,8 @@ std::optional<double> constant_scalar(const NodeContext& ctx, size_t input) {
   return k->float_at(0);
 }
 
+namespace {
+
 Values convert_unary(NodeContext& ctx) {
   Expr x = ctx.in(0);
   if (ctx.op_type() == "Reciprocal") return {value_of(ctx.div(ctx.scalar_like(1, x), x))};
@@ -308,6 +310,91 @@ Values convert_dropout(NodeContext& ctx) {
                       : nullptr);
   }
   return out;
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "Abs", 1, convert_unary},
+      {kOnnx, "Acos", 7, convert_unary},
+      {kOnnx, "Acosh", 9, convert_unary},
+      {kOnnx, "Add", 7, convert_binary},
+      {kOnnx, "And", 7, convert_binary},
+      {kOnnx, "Asin", 7, convert_unary},
+      {kOnnx, "Asinh", 9, convert_unary},
+      {kOnnx, "Atan", 7, convert_unary},
+      {kOnnx, "Atanh", 9, convert_unary},
+      {kOnnx, "BitCast", 26, convert_bit_cast},
+      {kOnnx, "BitShift", 11, convert_bit_shift},
+      {kOnnx, "BitwiseAnd", 18, convert_binary},
+      {kOnnx, "BitwiseNot", 18, convert_unary},
+      {kOnnx, "BitwiseOr", 18, convert_binary},
+      {kOnnx, "BitwiseXor", 18, convert_binary},
+      {kOnnx, "Cast", 6, convert_cast},
+      {kOnnx, "CastLike", 15, convert_cast_like},
+      {kOnnx, "Ceil", 1, convert_unary},
+      {kOnnx, "Celu", 12, convert_activation},
+      {kOnnx, "Clip", 1, convert_clip_attrs},
+      {kOnnx, "Clip", 11, convert_clip},
+      {kOnnx, "Cos", 7, convert_unary},
+      {kOnnx, "Cosh", 9, convert_unary},
+      {kOnnx, "Div", 7, convert_binary},
+      {kOnnx, "Dropout", 7, convert_dropout},
+      {kOnnx, "Elu", 1, convert_activation},
+      {kOnnx, "Equal", 7, convert_binary},
+      {kOnnx, "Erf", 9, convert_unary},
+      {kOnnx, "Exp", 1, convert_unary},
+      {kOnnx, "Floor", 1, convert_unary},
+      {kOnnx, "Gelu", 20, convert_gelu},
+      {kOnnx, "Greater", 7, convert_binary},
+      {kOnnx, "GreaterOrEqual", 12, convert_binary},
+      {kOnnx, "HardSigmoid", 1, convert_activation},
+      {kOnnx, "HardSwish", 14, convert_activation},
+      {kOnnx, "Identity", 1, convert_identity},
+      {kOnnx, "IsInf", 10, convert_is_inf},
+      {kOnnx, "IsNaN", 9, convert_unary},
+      {kOnnx, "LeakyRelu", 1, convert_activation},
+      {kOnnx, "Less", 7, convert_binary},
+      {kOnnx, "LessOrEqual", 12, convert_binary},
+      {kOnnx, "Log", 1, convert_unary},
+      {kOnnx, "Max", 6, convert_variadic},
+      {kOnnx, "Mean", 6, convert_variadic},
+      {kOnnx, "Min", 6, convert_variadic},
+      {kOnnx, "Mish", 18, convert_activation},
+      {kOnnx, "Mod", 10, convert_mod},
+      {kOnnx, "Mul", 7, convert_binary},
+      {kOnnx, "Neg", 1, convert_unary},
+      {kOnnx, "Not", 1, convert_unary},
+      {kOnnx, "Or", 7, convert_binary},
+      {kOnnx, "PRelu", 7, convert_prelu},
+      {kOnnx, "Pow", 7, convert_pow},
+      {kOnnx, "Reciprocal", 1, convert_unary},
+      {kOnnx, "Relu", 1, convert_unary},
+      {kOnnx, "Round", 11, convert_unary},
+      {kOnnx, "Selu", 1, convert_activation},
+      {kOnnx, "Shrink", 9, convert_activation},
+      {kOnnx, "Sigmoid", 1, convert_unary},
+      {kOnnx, "Sign", 9, convert_unary},
+      {kOnnx, "Sin", 7, convert_unary},
+      {kOnnx, "Sinh", 9, convert_unary},
+      {kOnnx, "Softplus", 1, convert_activation},
+      {kOnnx, "Softsign", 1, convert_activation},
+      {kOnnx, "Sqrt", 1, convert_unary},
+      {kOnnx, "Sub", 7, convert_binary},
+      {kOnnx, "Sum", 6, convert_variadic},
+      {kOnnx, "Swish", 24, convert_activation},
+      {kOnnx, "Tan", 7, convert_unary},
+      {kOnnx, "Tanh", 1, convert_unary},
+      {kOnnx, "ThresholdedRelu", 1, convert_activation},
+      {kOnnx, "Where", 9, convert_where},
+      {kOnnx, "Xor", 7, convert_binary},
+      {kOnnx, "OptionalGetElement", 15, convert_identity},
+      {kMicrosoft, "Gelu", 1, convert_gelu},
+      {kMicrosoft, "QuickGelu", 1, convert_activation},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "frontend/onnx/converters.h"
+#include "frontend/onnx/importer.h"
 
 namespace relay::importer {
 namespace {
@@ -62,8 +62,6 @@ std::string reduction(NodeContext& ctx) {
   ctx.fail(codes::frontend_attribute, "attribute 'reduction' has an unknown value",
            "none, add, mul, min or max", r);
 }
-
-}  // namespace
 
 Values convert_gather(NodeContext& ctx) {
   Expr data = ctx.in(0);
@@ -142,6 +140,22 @@ Values convert_one_hot(NodeContext& ctx) {
   if (axis == NodeContext::rank_of(index)) axis = -1;
   return {value_of(ctx.call("one_hot", {index, on, off},
                             {{"depth", depth}, {"axis", axis}, {"dtype", to_value(dtype)}}))};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Gather>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "Gather", 1, convert_gather},
+      {kOnnx, "GatherElements", 11, convert_gather_elements},
+      {kOnnx, "GatherND", 11, convert_gather_nd},
+      {kOnnx, "OneHot", 9, convert_one_hot},
+      {kOnnx, "Scatter", 9, convert_scatter_elements},
+      {kOnnx, "ScatterElements", 11, convert_scatter_elements},
+      {kOnnx, "ScatterND", 11, convert_scatter_nd},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

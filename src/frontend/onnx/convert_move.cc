@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "frontend/onnx/converters.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
@@ -13,8 +13,6 @@ constexpr int64_t kMaxInt = std::numeric_limits<int64_t>::max();
 // Exporters say "to the end" by an end that no dimension reaches; the smallest in use is 10^9.
 constexpr int64_t kToTheEnd = 1'000'000'000;
 
-}  // namespace
-
 // ---- Concat, Split, Slice ----------------------------------------------------------------------
 
 Values convert_concat(NodeContext& ctx) {
@@ -22,8 +20,6 @@ Values convert_concat(NodeContext& ctx) {
   int64_t axis = ctx.axis(ctx.attr("axis", 1), NodeContext::rank_of(parts[0]));
   return {value_of(ctx.concat(std::move(parts), axis))};
 }
-
-namespace {
 
 Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t axis) {
   Values out;
@@ -47,8 +43,6 @@ Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t a
   }
   return out;
 }
-
-}  // namespace
 
 Values convert_split(NodeContext& ctx) {
   auto shape = shape_of_input(ctx, 0);
@@ -100,8 +94,6 @@ Values convert_split(NodeContext& ctx) {
 }
 Values convert_split_attr(NodeContext& ctx) { return convert_split(ctx); }
 
-namespace {
-
 struct SliceSpec {
   std::vector<Dim> starts, ends;
   std::vector<int64_t> axes, steps;
@@ -149,8 +141,6 @@ std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step
   int64_t high = step > 0 ? std::max<int64_t>(fix(end), 0) : fix(end);
   return {low, high};
 }
-
-}  // namespace
 
 Values convert_slice(NodeContext& ctx) {
   Expr x = ctx.in(0);
@@ -239,8 +229,6 @@ Values convert_tile(NodeContext& ctx) {
   return {value_of(ctx.call("tile", {x}, {{"reps", to_value(reps)}}))};
 }
 
-namespace {
-
 // Periodic continuation along one axis.
 Expr pad_wrap(NodeContext& ctx, Expr x, int64_t axis, int64_t before, int64_t after) {
   int64_t n = ctx.const_dim(x, axis, "the size of a dimension padded by wrapping");
@@ -297,8 +285,6 @@ Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::
   }
   return x;
 }
-
-}  // namespace
 
 Values convert_pad_attr(NodeContext& ctx) {
   Expr x = ctx.in(0);
@@ -364,8 +350,6 @@ Values convert_trilu(NodeContext& ctx) {
   return {value_of(ctx.call("trilu", {ctx.in(0), k}, {{"upper", ctx.attr("upper", 1) != 0}}))};
 }
 
-namespace {
-
 // The block size of an image that is rearranged, which must be (batch, channels, height, width).
 int64_t block_size(NodeContext& ctx, const Expr& x) {
   int64_t block = ctx.attr("blocksize", 0);
@@ -392,8 +376,6 @@ Values sub_pixel(NodeContext& ctx, const char* op) {
   return {value_of(ctx.call(op, {x}, {{"block_size", block}, {"mode", mode}}))};
 }
 
-}  // namespace
-
 Values convert_depth_to_space(NodeContext& ctx) { return sub_pixel(ctx, "nn.depth_to_space"); }
 Values convert_space_to_depth(NodeContext& ctx) { return sub_pixel(ctx, "nn.space_to_depth"); }
 
@@ -404,6 +386,12 @@ Values convert_reverse_sequence(NodeContext& ctx) {
   int64_t batch = ctx.axis(ctx.attr("batch_axis", 1), rank);
   return {value_of(
       ctx.call("reverse_sequence", {x, ctx.in(1)}, {{"seq_axis", time}, {"batch_axis", batch}}))};
+}
+
+Values convert_data_dependent(NodeContext& ctx) {
+  ctx.fail(codes::frontend_dynamic, "the shape of its result depends on data",
+           "a result whose shape follows from the shapes of the inputs", {},
+           "cut the model before this node, and do this step outside");
 }
 
 Values convert_non_zero(NodeContext& ctx) {
@@ -447,10 +435,31 @@ Values convert_compress(NodeContext& ctx) {
   return {value_of(ctx.call("take", {x, ctx.ints(kept)}, {{"axis", axis}}))};
 }
 
-Values convert_data_dependent(NodeContext& ctx) {
-  ctx.fail(codes::frontend_dynamic, "the shape of its result depends on data",
-           "a result whose shape follows from the shapes of the inputs", {},
-           "cut the model before this node, and do this step outside");
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Move>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "CenterCropPad", 18, convert_center_crop_pad},
+      {kOnnx, "Compress", 9, convert_compress},
+      {kOnnx, "Concat", 4, convert_concat},
+      {kOnnx, "DepthToSpace", 1, convert_depth_to_space},
+      {kOnnx, "Expand", 8, convert_expand},
+      {kOnnx, "NonMaxSuppression", 10, convert_data_dependent},
+      {kOnnx, "NonZero", 9, convert_non_zero},
+      {kOnnx, "Pad", 2, convert_pad_attr},
+      {kOnnx, "Pad", 11, convert_pad},
+      {kOnnx, "ReverseSequence", 10, convert_reverse_sequence},
+      {kOnnx, "Slice", 1, convert_slice_attr},
+      {kOnnx, "Slice", 10, convert_slice},
+      {kOnnx, "SpaceToDepth", 1, convert_space_to_depth},
+      {kOnnx, "Split", 2, convert_split_attr},
+      {kOnnx, "Split", 13, convert_split},
+      {kOnnx, "Tile", 6, convert_tile},
+      {kOnnx, "Trilu", 14, convert_trilu},
+      {kOnnx, "Unique", 11, convert_data_dependent},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

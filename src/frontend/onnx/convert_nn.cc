@@ -152,6 +152,8 @@ Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype) {
   return ctx.call(with_rank("nn.conv", nd), {std::move(x), std::move(w)}, attrs);
 }
 
+namespace {
+
 Values convert_conv(NodeContext& ctx) {
   Expr x = ctx.in(0);
   return {value_of(add_bias(ctx, convolution(ctx, x, ctx.in(1), NodeContext::dtype_of(x)), 2))};
@@ -224,8 +226,6 @@ Values convert_conv_transpose(NodeContext& ctx) {
 
 // ---- Pooling -----------------------------------------------------------------------------------
 
-namespace {
-
 // With ceil_mode the last window may reach past the padded input. The same is said by padding more
 // at the end, which leaves maximum and exclusive average unchanged. Windows that would start in
 // that padding do not exist.
@@ -240,8 +240,6 @@ void extend_for_ceil(NodeContext& ctx, const Expr& x, Window& w) {
     w.end[i] += std::max<int64_t>((count - 1) * stride - room, 0);
   }
 }
-
-}  // namespace
 
 Values convert_pool(NodeContext& ctx) {
   Expr x = ctx.in(0);
@@ -339,8 +337,6 @@ Values convert_batch_norm(NodeContext& ctx) {
   return {value_of(ctx.item(all, 0))};
 }
 
-namespace {
-
 struct Moments {
   Expr mean, inverse_deviation, normalised;
 };
@@ -355,8 +351,6 @@ Moments normalise(NodeContext& ctx, const Expr& x, const std::vector<int64_t>& a
   Expr inverse = ctx.div(ctx.scalar_like(1, x), root);
   return {mean, inverse, ctx.mul(centred, inverse)};
 }
-
-}  // namespace
 
 Values convert_layer_norm(NodeContext& ctx) {
   Expr x = ctx.in(0), gamma = ctx.in(1);
@@ -455,8 +449,6 @@ Values convert_lrn(NodeContext& ctx) {
 
 // ---- Softmax -----------------------------------------------------------------------------------
 
-namespace {
-
 Expr softmax_like(NodeContext& ctx, const Expr& x, int64_t axis) {
   const std::string& op = ctx.op_type();
   if (op != "Hardmax") {
@@ -492,8 +484,6 @@ Values softmax_axis(NodeContext& ctx) {
   Expr x = ctx.in(0);
   return {value_of(softmax_like(ctx, x, ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(x))))};
 }
-
-}  // namespace
 
 Values convert_softmax_flat(NodeContext& ctx) { return softmax_flat(ctx); }
 Values convert_softmax(NodeContext& ctx) { return softmax_axis(ctx); }
@@ -534,8 +524,6 @@ Values convert_gemm(NodeContext& ctx) {
 }
 
 Values convert_matmul(NodeContext& ctx) { return {value_of(ctx.matmul_input(ctx.in(0), 1))}; }
-
-namespace {
 
 // Moves the dimensions named by `from` into the order of `to`, a permutation of it.
 Expr permute(NodeContext& ctx, Expr e, const std::string& from, const std::string& to) {
@@ -607,8 +595,6 @@ Term contract(NodeContext& ctx, Term a, Term b, const std::string& keep) {
       ctx.call("nn.batch_matmul", {left, right}, {{"transpose_a", false}, {"transpose_b", false}});
   return {ctx.reshape(y, result), labels};
 }
-
-}  // namespace
 
 // Terms are contracted from left to right, each pair as a batched matrix product. An ellipsis
 // stands for labels of its own, one per dimension.
@@ -693,6 +679,43 @@ Values convert_einsum(NodeContext& ctx) {
   }
   sum_out(ctx, at, output);
   return {value_of(permute(ctx, at.e, at.labels, output))};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Nn>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "AveragePool", 7, convert_pool},
+      {kOnnx, "BatchNormalization", 7, convert_batch_norm},
+      {kOnnx, "Conv", 1, convert_conv},
+      {kOnnx, "ConvTranspose", 1, convert_conv_transpose},
+      {kOnnx, "Einsum", 12, convert_einsum},
+      {kOnnx, "Gemm", 7, convert_gemm},
+      {kOnnx, "GlobalAveragePool", 1, convert_global_pool},
+      {kOnnx, "GlobalLpPool", 1, convert_global_pool},
+      {kOnnx, "GlobalMaxPool", 1, convert_global_pool},
+      {kOnnx, "GroupNormalization", 18, convert_group_norm},
+      {kOnnx, "Hardmax", 1, convert_hardmax_flat},
+      {kOnnx, "Hardmax", 13, convert_hardmax},
+      {kOnnx, "InstanceNormalization", 1, convert_instance_norm},
+      {kOnnx, "LRN", 1, convert_lrn},
+      {kOnnx, "LayerNormalization", 1, convert_layer_norm},
+      {kOnnx, "LogSoftmax", 1, convert_softmax_flat},
+      {kOnnx, "LogSoftmax", 13, convert_softmax},
+      {kOnnx, "LpNormalization", 1, convert_lp_norm},
+      {kOnnx, "LpPool", 1, convert_lp_pool},
+      {kOnnx, "MatMul", 1, convert_matmul},
+      {kOnnx, "MaxPool", 1, convert_pool},
+      {kOnnx, "MeanVarianceNormalization", 9, convert_mean_variance_norm},
+      {kOnnx, "RMSNormalization", 23, convert_rms_norm},
+      {kOnnx, "Softmax", 1, convert_softmax_flat},
+      {kOnnx, "Softmax", 13, convert_softmax},
+      // Exporters put it into the default domain, too.
+      {kOnnx, "SimplifiedLayerNormalization", 1, convert_rms_norm},
+      {kMicrosoft, "SimplifiedLayerNormalization", 1, convert_rms_norm},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

@@ -63,8 +63,6 @@ Expr centred(NodeContext& ctx, size_t value, size_t zero, int64_t axis) {
   return ctx.sub(wide, along(ctx, ctx.cast(ctx.in(zero), i32), x, axis, 0));
 }
 
-}  // namespace
-
 Values convert_quantize_linear(NodeContext& ctx) {
   Expr x = ctx.in(0), scale = ctx.in(1);
   int64_t axis = ctx.attr("axis", 1), block = ctx.attr("block_size", 0);
@@ -121,8 +119,6 @@ Values convert_conv_integer(NodeContext& ctx) {
   return {value_of(convolution(ctx, x, w, DType::Int(32)))};
 }
 
-namespace {
-
 Expr requantize(NodeContext& ctx, const Expr& sum, Expr scale, size_t out_scale, size_t out_zero) {
   Expr y = ctx.mul(ctx.cast(sum, DType::Float(32)), scale);
   Expr zero = ctx.in(out_zero);
@@ -130,8 +126,6 @@ Expr requantize(NodeContext& ctx, const Expr& sum, Expr scale, size_t out_scale,
   Expr by = along(ctx, ctx.cast(ctx.in(out_scale), DType::Float(32)), y, 1, 0);
   return quantize(ctx, ctx.div(y, by), along(ctx, zero, y, 1, 0), to);
 }
-
-}  // namespace
 
 Values convert_qlinear_matmul(NodeContext& ctx) {
   Expr a = centred(ctx, 0, 2, NodeContext::rank_of(ctx.in(0)) - 2);
@@ -150,6 +144,24 @@ Values convert_qlinear_conv(NodeContext& ctx) {
   if (ctx.has(8)) sum = ctx.call("nn.bias_add", {sum, ctx.in(8)}, {{"axis", int64_t{1}}});
   Expr scale = ctx.mul(along(ctx, ctx.in(1), sum, 1, 0), along(ctx, ctx.in(4), sum, 1, 0));
   return {value_of(requantize(ctx, sum, scale, 6, 7))};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Quantize>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "ConvInteger", 10, convert_conv_integer},
+      {kOnnx, "DequantizeLinear", 10, convert_dequantize_linear},
+      {kOnnx, "DynamicQuantizeLinear", 11, convert_dynamic_quantize_linear},
+      {kOnnx, "MatMulInteger", 10, convert_matmul_integer},
+      {kOnnx, "QLinearConv", 10, convert_qlinear_conv},
+      {kOnnx, "QLinearMatMul", 10, convert_qlinear_matmul},
+      {kOnnx, "QuantizeLinear", 10, convert_quantize_linear},
+      {kMicrosoft, "DequantizeLinear", 1, convert_dequantize_linear},
+      {kMicrosoft, "QuantizeLinear", 1, convert_quantize_linear},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

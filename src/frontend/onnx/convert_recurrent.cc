@@ -4,8 +4,8 @@
 #include <cctype>
 #include <functional>
 
-#include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
@@ -293,8 +293,6 @@ Expr add_some(NodeContext& ctx, const Expr& a, const Expr& b) {
   return b ? ctx.add(a, b) : a;
 }
 
-}  // namespace
-
 Values convert_rnn(NodeContext& ctx) {
   Recurrence rec(ctx, 1);
   for (int64_t d = 0; d < rec.directions(); ++d) {
@@ -383,6 +381,18 @@ Values convert_gru(NodeContext& ctx) {
             });
   }
   return rec.outputs();
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Recurrent>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "GRU", 7, convert_gru},
+      {kOnnx, "LSTM", 7, convert_lstm},
+      {kOnnx, "RNN", 7, convert_rnn},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

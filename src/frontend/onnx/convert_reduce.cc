@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "frontend/onnx/converters.h"
+#include "frontend/onnx/importer.h"
 
 namespace relay::importer {
 namespace {
@@ -58,8 +58,6 @@ Values reduce(NodeContext& ctx, std::vector<int64_t> axes) {
   return {value_of(y)};
 }
 
-}  // namespace
-
 Values convert_reduce_attr(NodeContext& ctx) { return reduce(ctx, ctx.attr_ints("axes")); }
 
 Values convert_reduce_input(NodeContext& ctx) {
@@ -77,8 +75,6 @@ Values convert_arg_reduce(NodeContext& ctx) {
                      {"select_last_index", ctx.attr("select_last_index", 0) != 0}});
   return {value_of(ctx.cast(y, DType::Int(64)))};
 }
-
-namespace {
 
 Values top_k(NodeContext& ctx, int64_t k) {
   Expr x = ctx.in(0);
@@ -104,8 +100,6 @@ Values top_k(NodeContext& ctx, int64_t k) {
   return {part(0), part(1)};
 }
 
-}  // namespace
-
 Values convert_top_k_attr(NodeContext& ctx) { return top_k(ctx, ctx.attr("k", -1)); }
 Values convert_top_k(NodeContext& ctx) { return top_k(ctx, ctx.const_int(1, "k")); }
 
@@ -120,6 +114,41 @@ Values convert_cumulative(NodeContext& ctx) {
                      {"dtype", to_value(NodeContext::dtype_of(x))},
                      {"exclusive", ctx.attr("exclusive", 0) != 0}});
   return {value_of(reverse ? flip(y) : y)};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Reduce>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "ArgMax", 1, convert_arg_reduce},
+      {kOnnx, "ArgMin", 1, convert_arg_reduce},
+      {kOnnx, "CumProd", 26, convert_cumulative},
+      {kOnnx, "CumSum", 11, convert_cumulative},
+      {kOnnx, "ReduceL1", 1, convert_reduce_attr},
+      {kOnnx, "ReduceL1", 18, convert_reduce_input},
+      {kOnnx, "ReduceL2", 1, convert_reduce_attr},
+      {kOnnx, "ReduceL2", 18, convert_reduce_input},
+      {kOnnx, "ReduceLogSum", 1, convert_reduce_attr},
+      {kOnnx, "ReduceLogSum", 18, convert_reduce_input},
+      {kOnnx, "ReduceLogSumExp", 1, convert_reduce_attr},
+      {kOnnx, "ReduceLogSumExp", 18, convert_reduce_input},
+      {kOnnx, "ReduceMax", 1, convert_reduce_attr},
+      {kOnnx, "ReduceMax", 18, convert_reduce_input},
+      {kOnnx, "ReduceMean", 1, convert_reduce_attr},
+      {kOnnx, "ReduceMean", 18, convert_reduce_input},
+      {kOnnx, "ReduceMin", 1, convert_reduce_attr},
+      {kOnnx, "ReduceMin", 18, convert_reduce_input},
+      {kOnnx, "ReduceProd", 1, convert_reduce_attr},
+      {kOnnx, "ReduceProd", 18, convert_reduce_input},
+      {kOnnx, "ReduceSum", 1, convert_reduce_attr},
+      {kOnnx, "ReduceSum", 13, convert_reduce_input},
+      {kOnnx, "ReduceSumSquare", 1, convert_reduce_attr},
+      {kOnnx, "ReduceSumSquare", 18, convert_reduce_input},
+      {kOnnx, "TopK", 1, convert_top_k_attr},
+      {kOnnx, "TopK", 10, convert_top_k},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

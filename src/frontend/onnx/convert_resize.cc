@@ -7,7 +7,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "frontend/onnx/converters.h"
+#include "frontend/onnx/importer.h"
 
 namespace relay::importer {
 namespace {
@@ -264,8 +264,6 @@ ResizeSpec upsample_spec(NodeContext& ctx) {
   return s;
 }
 
-}  // namespace
-
 Values convert_upsample_attr(NodeContext& ctx) {
   return scale_all(ctx, upsample_spec(ctx), ctx.attr_floats("scales"));
 }
@@ -447,6 +445,23 @@ Values convert_max_roi_pool(NodeContext& ctx) {
                             {{"pooled_size", to_value(ctx.attr_ints("pooled_shape"))},
                              {"spatial_scale", ctx.attr_float("spatial_scale", 1.0)},
                              {"layout", std::string("NCHW")}}))};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Resize>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "AffineGrid", 20, convert_affine_grid},
+      {kOnnx, "GridSample", 16, convert_grid_sample},
+      {kOnnx, "MaxRoiPool", 1, convert_max_roi_pool},
+      {kOnnx, "Resize", 10, convert_resize_10},
+      {kOnnx, "Resize", 11, convert_resize},
+      {kOnnx, "RoiAlign", 10, convert_roi_align},
+      {kOnnx, "Upsample", 7, convert_upsample_attr},
+      {kOnnx, "Upsample", 9, convert_upsample},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

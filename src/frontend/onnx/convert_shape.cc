@@ -6,11 +6,13 @@
 #include <limits>
 #include <numeric>
 
-#include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/importer.h"
 #include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
+namespace {
+
 // ---- Shape, Size, constants --------------------------------------------------------------------
 
 Values convert_shape(NodeContext& ctx) {
@@ -119,8 +121,6 @@ Values convert_range(NodeContext& ctx) {
 
 // ---- Reshape and friends -----------------------------------------------------------------------
 
-namespace {
-
 // The shape that a Reshape gives; nullopt when its target is not known.
 std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
                                 std::vector<Dim> target, bool allowzero) {
@@ -224,8 +224,6 @@ std::vector<int64_t> unsqueezed_axes(NodeContext& ctx, int64_t rank) {
   return axes;
 }
 
-}  // namespace
-
 Values convert_reshape(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
@@ -276,6 +274,28 @@ Values convert_transpose(NodeContext& ctx) {
              std::to_string(rank), std::to_string(perm.size()));
   }
   return {value_of(ctx.transpose(x, perm))};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Shape>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "Constant", 1, convert_constant},
+      {kOnnx, "ConstantOfShape", 9, convert_constant_of_shape},
+      {kOnnx, "EyeLike", 9, convert_eye_like},
+      {kOnnx, "Flatten", 1, convert_flatten},
+      {kOnnx, "Range", 11, convert_range},
+      {kOnnx, "Reshape", 5, convert_reshape},
+      {kOnnx, "Shape", 1, convert_shape},
+      {kOnnx, "Size", 1, convert_size},
+      {kOnnx, "Squeeze", 1, convert_squeeze_attr},
+      {kOnnx, "Squeeze", 13, convert_squeeze},
+      {kOnnx, "Transpose", 1, convert_transpose},
+      {kOnnx, "Unsqueeze", 1, convert_unsqueeze_attr},
+      {kOnnx, "Unsqueeze", 13, convert_unsqueeze},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

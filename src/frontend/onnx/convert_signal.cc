@@ -2,9 +2,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "frontend/onnx/converters.h"
+#include "frontend/onnx/importer.h"
 
 namespace relay::importer {
+namespace {
 
 Values convert_window(NodeContext& ctx) {
   int64_t n = ctx.const_int(0, "the size of the window");
@@ -79,8 +80,6 @@ Values convert_dft(NodeContext& ctx) {
       {ctx.expand_dims(out_re, rank - 1), ctx.expand_dims(out_im, rank - 1)}, rank - 1))};
 }
 
-namespace {
-
 Expr negative_log_likelihood(NodeContext& ctx, const Expr& log_prob, const Expr& given) {
   DType dtype = NodeContext::dtype_of(log_prob);
   DType index = NodeContext::dtype_of(given);
@@ -113,8 +112,6 @@ Expr negative_log_likelihood(NodeContext& ctx, const Expr& log_prob, const Expr&
   return ctx.div(ctx.reduce("sum", loss, axes, false), ctx.reduce("sum", weight, axes, false));
 }
 
-}  // namespace
-
 Values convert_nll_loss(NodeContext& ctx) {
   return {value_of(negative_log_likelihood(ctx, ctx.in(0), ctx.in(1)))};
 }
@@ -122,6 +119,21 @@ Values convert_nll_loss(NodeContext& ctx) {
 Values convert_softmax_cross_entropy(NodeContext& ctx) {
   Expr log_prob = ctx.call("nn.log_softmax", {ctx.in(0)}, {{"axis", int64_t{1}}});
   return {value_of(negative_log_likelihood(ctx, log_prob, ctx.in(1))), value_of(log_prob)};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Signal>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "BlackmanWindow", 17, convert_window},
+      {kOnnx, "DFT", 17, convert_dft},
+      {kOnnx, "HammingWindow", 17, convert_window},
+      {kOnnx, "HannWindow", 17, convert_window},
+      {kOnnx, "NegativeLogLikelihoodLoss", 12, convert_nll_loss},
+      {kOnnx, "SoftmaxCrossEntropyLoss", 12, convert_softmax_cross_entropy},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "frontend/onnx/converters.h"
+#include "frontend/onnx/importer.h"
 
 namespace relay::importer {
 namespace {
@@ -70,8 +70,6 @@ Expr swap_last(NodeContext& ctx, const Expr& x) {
   std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
   return ctx.transpose(x, axes);
 }
-
-}  // namespace
 
 Values convert_fast_gelu(NodeContext& ctx) {
   Expr x = ctx.in(0);
@@ -295,6 +293,24 @@ Values convert_fused_matmul(NodeContext& ctx) {
   Expr y = ctx.matmul(a, b);
   double alpha = ctx.attr_float("alpha", 1);
   return {value_of(alpha == 1 ? y : ctx.mul(y, ctx.scalar_like(alpha, y)))};
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "Attention", 23, convert_attention},
+      {kOnnx, "RotaryEmbedding", 23, convert_rotary_embedding},
+      {kMicrosoft, "Attention", 1, convert_packed_attention},
+      {kMicrosoft, "BiasGelu", 1, convert_bias_gelu},
+      {kMicrosoft, "EmbedLayerNormalization", 1, convert_embed_layer_norm},
+      {kMicrosoft, "FastGelu", 1, convert_fast_gelu},
+      {kMicrosoft, "FusedMatMul", 1, convert_fused_matmul},
+      {kMicrosoft, "SkipLayerNormalization", 1, convert_skip_layer_norm},
+      {kMicrosoft, "SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm},
+  };
+  return rows;
 }
 
 }  // namespace relay::importer

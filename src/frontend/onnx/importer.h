@@ -1,12 +1,13 @@
 // The importer's inside: values of a model on their way to Relay, and what a converter sees.
 //
-// A converter is a function from one ONNX node to Relay values. It is found in one table
-// (converter_table.cc) by domain, operator and version, and sees the node only through NodeContext.
+// A converter is a function from one ONNX node to Relay values. It is found by domain,
+// operator and version, in the table of its family, and sees the node only through NodeContext.
 #pragma once
 
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -177,13 +178,39 @@ class NodeContext {
 // Converts a node into its outputs, as many as the node has (null for unused ones).
 using Converter = Values (*)(NodeContext& ctx);
 
-// A row of the table of operators: valid from `since` until the next row of the same name.
+// Domains of operators.
+inline constexpr std::string_view kOnnx = "", kMicrosoft = "com.microsoft";
+
+// A row of the table of operators. It holds from its version until the next row of the same operator; a node uses the row
+// with the highest version that its model's opset reaches. Versions in which only types were added have no row of their
+// own. Of opsets before 7 only the operators are read that mean the same since.
 struct ConverterRow {
   std::string_view domain;
   std::string_view op;
   int since;
   Converter convert;
 };
+
+// The families of converters. Each is a file convert_*.cc with a table of its rows.
+enum class Converters {
+  Control,
+  Elementwise,
+  Gather,
+  Move,
+  Nn,
+  Quantize,
+  Recurrent,
+  Reduce,
+  Resize,
+  Shape,
+  Signal,
+  Transformer,
+  kCount,
+};
+
+// The rows of a family; they live as long as the process.
+template <Converters kFamily>
+std::span<const ConverterRow> converter_rows();
 
 // The row for a node, or null when the operator is unknown at that version.
 const ConverterRow* find_converter(std::string_view domain, std::string_view op, int64_t opset);
