@@ -1,5 +1,14 @@
-#include "lower/rules/attention.h"
-
+// Attention (the operator nn.attention) as one kernel that never stores all scores: a block of
+// queries at a time, with their scores for all keys in a thread's own scratch.
+//
+//   for each head, for each block of queries:               (threads over these)
+//     queries, scaled, one vector for the same depth of neighbouring queries
+//     scores = keys x queries                               (register tiles; plus the mask)
+//     top of each query; weights = exp(scores - top); total of each query
+//     result = weights x values, divided by the totals      (register tiles)
+//
+// A block is all queries of a head where its scores fit in half of L2, else a few
+// dozen, however long the sequence is.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -245,8 +254,7 @@ class Attention {
   size_t around_ = 0;  // loops around one block of queries
 };
 
-}  // namespace
-
+// Empty for other kernels, and for sizes or dtypes that register tiles do not take.
 std::string schedule_attention(Schedule& s, const Target& target) {
   std::optional<Blocks> parts = find_parts(s);
   if (!parts) return "";
@@ -262,5 +270,10 @@ std::string schedule_attention(Schedule& s, const Target& target) {
   if (!sizes || !loops) return "";
   return Attention(s, target, *parts, *sizes).run(*loops);
 }
+
+}  // namespace
+
+const ScheduleRule kAttentionRule{"attention", "attention of constant float32 sizes",
+                                  schedule_attention};
 
 }  // namespace relay

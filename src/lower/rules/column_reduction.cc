@@ -1,5 +1,4 @@
-#include "lower/rules/column_reduction.h"
-
+// Reductions over other axes than the last: pooling, means over space with channels last.
 #include <algorithm>
 
 #include "lower/rules/lanes.h"
@@ -104,8 +103,10 @@ std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
   return out_loops;
 }
 
-}  // namespace
-
+// Lanes over the last axis, the accumulators of up to eight vectors in registers over the whole
+// reduction, and what follows applied before they are stored. Windows that may reach over the
+// border are peeled, so that inside no element is tested. Empty for sums of products, and when the
+// last axis does not walk neighbouring elements.
 std::string schedule_column_reduction(Schedule& s, const Target& target) {
   std::vector<PrimExpr> wanted;
   std::vector<BlockRV> reductions, others;
@@ -199,5 +200,10 @@ std::string schedule_column_reduction(Schedule& s, const Target& target) {
   }
   return text;
 }
+
+}  // namespace
+
+const ScheduleRule kColumnReductionRule{"column_reduction", "reductions of leading axes",
+                                        schedule_column_reduction};
 
 }  // namespace relay

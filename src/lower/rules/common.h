@@ -10,6 +10,16 @@
 
 namespace relay {
 
+// A rule for whole kernels: a file of its own, and a line in rule_list.def.
+struct ScheduleRule {
+  const char* name;
+  const char* takes;  // which kernels, for the sentence about one that it declines
+  std::string (*schedule)(tir::Schedule& s, const Target& target);
+};
+#define RELAY_SCHEDULE_RULE(name) extern const ScheduleRule k##name##Rule;
+#include "lower/rules/rule_list.def"
+#undef RELAY_SCHEDULE_RULE
+
 // One-core work (multiply-adds or elements) below which a second thread costs more than it saves:
 // about 5 us.
 inline constexpr double kMinParallelWork = 20000;

@@ -1,5 +1,4 @@
-#include "lower/rules/row_reduction.h"
-
+// Reductions over the last axes and what surrounds them: softmax, layer normalisation, means.
 #include <algorithm>
 
 #include "lower/rules/lanes.h"
@@ -118,8 +117,10 @@ std::optional<Rows> row_loops(Schedule& s, const BlockRV& out, const std::vector
   return Rows{row, row};
 }
 
-}  // namespace
-
+// One loop over rows; in it every block for that row, intermediate rows in a thread's own memory.
+// A reduction keeps four vectors of partial results, which are combined at the row's end; rows of
+// any length end in masked lanes. Empty when no reduction walks neighbouring elements, each read
+// once.
 std::string schedule_row_reduction(Schedule& s, const Target& target) {
   std::vector<BlockRV> blocks = s.get_blocks(), reductions;
   std::vector<PrimExpr> rows;
@@ -189,5 +190,11 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
   }
   return text;
 }
+
+}  // namespace
+
+const ScheduleRule kRowReductionRule{"row_reduction",
+                                     "reductions of the last axes that read each element once",
+                                     schedule_row_reduction};
 
 }  // namespace relay

@@ -2,12 +2,7 @@
 
 #include <algorithm>
 
-#include "lower/rules/attention.h"
-#include "lower/rules/column_reduction.h"
 #include "lower/rules/common.h"
-#include "lower/rules/row_reduction.h"
-#include "lower/rules/tiled_sum.h"
-#include "lower/rules/winograd.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -56,22 +51,11 @@ int inline_producers(Schedule& s) {
   return count;
 }
 
-struct Rule {
-  const char* name;
-  const char* takes;  // for the sentence about a kernel that it declines
-  std::string (*schedule)(Schedule& s, const Target& target);
-};
-
-// The rules for whole kernels, the most special first; the first that fits takes the kernel.
-constexpr Rule kRules[] = {
-    {"attention", "attention of constant float32 sizes", schedule_attention},
-    {"winograd", "convolutions by minimal filtering with whole vectors of channels",
-     schedule_winograd},
-    {"row_reduction", "reductions of the last axes that read each element once",
-     schedule_row_reduction},
-    {"column_reduction", "reductions of leading axes", schedule_column_reduction},
-    {"tiled_sum", "one float32 sum of products with constant sizes and neighbouring columns",
-     schedule_tiled_sum},
+// The first that fits takes the kernel.
+constexpr const ScheduleRule* kRules[] = {
+#define RELAY_SCHEDULE_RULE(name) &k##name##Rule,
+#include "lower/rules/rule_list.def"
+#undef RELAY_SCHEDULE_RULE
 };
 
 // Some loop of it runs no time at all: its extent is the constant 0.
@@ -109,14 +93,14 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
   }
   int inlined = inline_producers(s);
   std::string why_not, declined;
-  for (const Rule& rule : kRules) {
+  for (const ScheduleRule* rule : kRules) {
     Schedule attempt = s;
-    std::string reason = std::string("takes only ") + rule.takes;
+    std::string reason = std::string("takes only ") + rule->takes;
     try {
-      std::string text = rule.schedule(attempt, target);
+      std::string text = rule->schedule(attempt, target);
       if (!text.empty()) {
         attempt.annotate_func("schedule", text);
-        attempt.annotate_func("rule", rule.name);
+        attempt.annotate_func("rule", rule->name);
         if (!declined.empty()) attempt.annotate_func("declined", declined);
         return ordered(attempt);
       }
@@ -125,7 +109,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
       why_not = e.diagnostics().front().message + ": " + e.diagnostics().front().found_text;
       reason = why_not;
     }
-    declined += (declined.empty() ? "" : "\n") + std::string(rule.name) + ": " + reason;
+    declined += (declined.empty() ? "" : "\n") + std::string(rule->name) + ": " + reason;
   }
   std::string text = why_not.empty() ? "loops: " : "loops (" + why_not + "): ";
   if (inlined > 0) text += std::to_string(inlined) + " producers inlined; ";

@@ -545,8 +545,11 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
   return text;
 }
 
-}  // namespace
-
+// A tile of results stays in registers over the whole reduction, lanes over the last axis, and what
+// follows is applied before it is stored. The tile's shape is the one with the least work among
+// those that leave registers for one vector of each column and one element of a row; tiles at the
+// ends that are smaller are peeled off into loops of their own. Empty when the kernel is no such
+// sum.
 std::string schedule_tiled_sum(Schedule& s, const Target& target) {
   std::optional<Sum> sum = find_sum(s);
   if (!sum || sum->columns() == 1) return "";
@@ -562,6 +565,12 @@ std::string schedule_tiled_sum(Schedule& s, const Target& target) {
   }
   return tile_kernel(s, *sum, target);
 }
+
+}  // namespace
+
+const ScheduleRule kTiledSumRule{
+    "tiled_sum", "one float32 sum of products with constant sizes and neighbouring columns",
+    schedule_tiled_sum};
 
 std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t around,
                      bool whole_tiles, const Target& target) {

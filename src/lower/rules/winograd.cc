@@ -1,9 +1,12 @@
-#include "lower/rules/winograd.h"
-
+// Convolutions by minimal filtering (the operator nn.contrib_conv2d_winograd_*): tiles of results
+// in groups, so that the transformed data of a group stays in L2 while all
+// transformed weights pass by; or, where the weights are many and the tiles few, all tiles at
+// once, phase after phase.
 #include <algorithm>
 #include <map>
 #include <optional>
 
+#include "lower/rules/common.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -296,8 +299,6 @@ class Winograd {
   int64_t lanes_;
 };
 
-}  // namespace
-
 std::string schedule_winograd(Schedule& s, const Target& target) {
   std::optional<Parts> parts = find_parts(s);
   if (!parts) return "";
@@ -311,5 +312,11 @@ std::string schedule_winograd(Schedule& s, const Target& target) {
   }
   return Winograd(s, target, *parts, *sizes).run();
 }
+
+}  // namespace
+
+const ScheduleRule kWinogradRule{"winograd",
+                                 "convolutions by minimal filtering with whole vectors of channels",
+                                 schedule_winograd};
 
 }  // namespace relay
