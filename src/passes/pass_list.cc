@@ -54,9 +54,11 @@ void check_row(const Pass& pass) {
 }  // namespace
 
 std::span<const Pass* const> builtin_passes() {
-#define RELAY_LIST_PASS(name) &k##name,
-  static const Pass* const all[] = {RELAY_PASSES(RELAY_LIST_PASS)};
-#undef RELAY_LIST_PASS
+  static const Pass* const all[] = {
+#define RELAY_PASS(name) &k##name,
+#include "passes/pass_list.def"
+#undef RELAY_PASS
+  };
   return all;
 }
 

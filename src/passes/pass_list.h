@@ -10,22 +10,10 @@
 
 namespace relay {
 
-// Ours, by name: one line each.
-#define RELAY_PASSES(pass)                                                                         \
-  pass(AlterOpLayout) pass(AlternateOrder) pass(CombineParallelBatchMatmul)                        \
-      pass(CombineParallelConv2D) pass(CombineParallelDense) pass(CompileMatch)                    \
-          pass(ConvertLayout) pass(DeadCodeElimination) pass(Defunctionalization) pass(DefuseOps)  \
-              pass(DivToMul) pass(DynamicToStatic) pass(EliminateCommonSubexpr) pass(EtaExpand)    \
-                  pass(FastMath) pass(FoldConstant) pass(FoldExplicitPadding) pass(FoldScaleAxis)  \
-                      pass(FuseAttention) pass(FuseOps) pass(InferType) pass(Inline)               \
-                          pass(LambdaLift) pass(PartialEvaluate) pass(RemoveUnusedFunctions)       \
-                              pass(SimplifyExpr) pass(SimplifyInference) pass(SubPixelConvolution) \
-                                  pass(ToANormalForm) pass(ToBasicBlockNormalForm) pass(ToCPS)     \
-                                      pass(ToGraphNormalForm) pass(WinogradConvolution)
-
-#define RELAY_DECLARE_PASS(name) extern const Pass k##name;
-RELAY_PASSES(RELAY_DECLARE_PASS)
-#undef RELAY_DECLARE_PASS
+// Ours.
+#define RELAY_PASS(name) extern const Pass k##name;
+#include "passes/pass_list.def"
+#undef RELAY_PASS
 
 std::span<const Pass* const> builtin_passes();
 
