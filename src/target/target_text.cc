@@ -124,7 +124,7 @@ class Reader {
     if (t.arch != a.name) t.triple = a.triple;
     t.arch = a.name;
     t.cpu = a.generic_cpu;
-    t.features.clear();
+    t.features = a.levels.front().features;
   }
 
   // "x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86_64": an architecture, any vendor, and Linux with the GNU C

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/budget.h"
+#include "node/walk.h"
 #include "passes/fold_constant.h"
 #include "passes/pipelines.h"
 #include "passes/test/pass_test.h"
@@ -313,6 +314,24 @@ TEST(OutsidePasses, run_at_their_places) {
   }
   EXPECT_EQ(order().size(), before);
   EXPECT_NE(error_of([] { find_pass("mylib.First"); }).find("E0301"), std::string::npos);
+}
+
+// The lines of docs/adding_a_pass.md.
+TEST(OutsidePasses, are_added_and_removed) {
+  int calls = 0;
+  auto count_calls = [&](const Module& mod, PassContext&) {
+    post_order(mod->find("main"), [&](const Node& n) { calls += isa<CallNode>(&n) ? 1 : 0; });
+    return mod;
+  };
+  add_pass({"mylib.CountCalls", 0, Form::any, Form::any, "Counts calls.", count_calls},
+           "after:import");
+  PassContext ctx;
+  run_passes(pass_test::parse(kProgram), optimize_pipeline(), ctx);
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(remove_pass("mylib.CountCalls"));
+  EXPECT_FALSE(remove_pass("mylib.CountCalls"));
+  run_passes(pass_test::parse(kProgram), optimize_pipeline(), ctx);
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(OutsidePasses, what_holds_from_a_step_on_is_kept) {
