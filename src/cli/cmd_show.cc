@@ -20,6 +20,7 @@ struct Options {
   bool tir = false;
   bool llvm = false;
   bool assembly = false;
+  bool plan = false;
   bool bytecode = false;
   bool types = false;
   bool force = false;
@@ -38,6 +39,12 @@ class StopAfter : public PassInstrument {
  private:
   std::string name_;
   bool done_ = false;
+};
+
+// Keeps the plan as text.
+struct PlanText : StageObserver {
+  std::string text;
+  void plan(plan::PlanProgram& plan) override { text = plan::to_string(plan); }
 };
 
 std::string json_of(const Module& mod) {
@@ -90,8 +97,8 @@ int run(const Options& o, const Given& given) {
   refuse_existing(o.output, o.force);
   if (is_artifact(o.file)) {
     CompileFlags::refuse_for_artifact(given, o.file);
-    given.refuse({"--after", "--tir", "--llvm", "--asm", "--types", "--input"}, "a compiled file",
-                 "give the model that it was compiled from");
+    given.refuse({"--after", "--tir", "--llvm", "--asm", "--plan", "--types", "--input"},
+                 "a compiled file", "give the model that it was compiled from");
     write_text(o.output, show_artifact(o), o.force);
     return 0;
   }
@@ -102,8 +109,18 @@ int run(const Options& o, const Given& given) {
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;
   std::string out;
-  if (o.tir || o.llvm || o.assembly || o.bytecode) {
-    CompiledModule compiled = compile(model.module, options);
+  if (o.tir || o.llvm || o.assembly || o.plan || o.bytecode) {
+    PlanText plan;
+    options.observers.push_back(&plan);
+    CompiledModule compiled;
+    if (o.llvm || o.assembly) {
+      compiled = compile(model.module, options);
+    } else {
+      // Machine code is not asked for.
+      Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
+      if (o.tir) compiled.kernels = lower_kernels(bytecode, options);
+      compiled.program = std::move(bytecode.program);
+    }
     if (o.tir) {
       for (const CompiledKernel& k : compiled.kernels) {
         out += "# " + k.name + (k.schedule.empty() ? "" : ": " + k.schedule) + "\n" +
@@ -112,6 +129,7 @@ int run(const Options& o, const Given& given) {
     }
     if (o.llvm) out += llvm_ir_text(compiled, options);
     if (o.assembly) out += assembly_text(compiled, options);
+    if (o.plan) out += plan.text;
     if (o.bytecode) out += runtime::to_string(compiled.program);
     write_text(o.output, out, o.force);
     return 0;
@@ -170,6 +188,7 @@ Command show_command() {
        option("-o,--output FILE", o->output, "Where to write; -: standard output"),
        flag("--tir", o->tir, "The scheduled tensor IR of every kernel"),
        flag("--llvm", o->llvm, "LLVM IR"), flag("--asm", o->assembly, "Assembly"),
+       flag("--plan", o->plan, "Steps between kernels, and where and how long every value is"),
        flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),
        flag("--types", o->types, "Show types in comments")},
       [o](const Given& given) { return run(*o, given); }};

@@ -16,6 +16,7 @@
 #include "node/walk.h"
 #include "ops/register_ops.h"
 #include "passes/pipelines.h"
+#include "plan/verify.h"
 #include "runtime/cpu.h"
 #include "tir/lower_loops.h"
 #include "tir/verify.h"
@@ -143,7 +144,7 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     arenas.push_back({{"function", a.function},
                       {"bytes", a.arena_bytes},
                       {"lower_bound", a.lower_bound},
-                      {"pieces", a.pieces},
+                      {"pieces", a.sub_buffers},
                       {"reused", a.reused}});
   }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -175,11 +176,21 @@ Module optimize(const Module& mod, const CompileOptions& options) {
   return run_passes(mod, optimize_pipeline(), ctx);
 }
 
-Bytecode plan(const Module& optimized, const CompileOptions& options) {
+Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
   PassContext ctx;
   ctx.disabled_pass = options.disabled_pass;
   check_takes(optimized, kOptimizedForm, "the compiler", ctx);
-  Bytecode bytecode = compile_to_bytecode(optimized);
+  BudgetScope budget;
+  LoweredProgram lowered(optimized);
+  plan::PlanProgram plan = plan::make_plan(optimized, lowered);
+  for (plan::ProgramKernel& k : plan.kernels) {
+    for (KernelSite& site : k.sites) {
+      site.origin = without_folder(std::move(site.origin), options.source_name);
+    }
+  }
+  for (StageObserver* o : options.observers) o->plan(plan);
+  if (options.verify) plan::verify(plan);
+  Bytecode bytecode = compile_to_bytecode(std::move(plan));
   for (StageObserver* o : options.observers) o->bytecode(bytecode);
   return bytecode;
 }
@@ -188,7 +199,7 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
   Target target = resolve_target(options);
   std::vector<CompiledKernel> out(bytecode.kernels.size());
   for_each_parallel(out.size(), runtime::available_threads(), [&](size_t i) {
-    ProgramKernel& k = bytecode.kernels[i];
+    plan::ProgramKernel& k = bytecode.kernels[i];
     CompiledKernel& c = out[i];
     c.name = k.name;
     c.primitive = k.primitive;
@@ -230,15 +241,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.passes = timing.rows();
 
   phases.begin("plan");
-  Bytecode bytecode = plan(out.optimized, options);
-  for (runtime::KernelInfo& k : bytecode.program.kernels) {
-    k.origin = without_folder(std::move(k.origin), options.source_name);
-  }
-  for (ProgramKernel& k : bytecode.kernels) {
-    for (KernelSite& site : k.sites) {
-      site.origin = without_folder(std::move(site.origin), options.source_name);
-    }
-  }
+  Bytecode bytecode = make_bytecode(out.optimized, options);
   out.arenas = bytecode.arenas;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));

@@ -31,7 +31,9 @@ using Progress = std::function<void(std::string_view phase, int64_t done, int64_
 class StageObserver {
  public:
   virtual ~StageObserver() = default;
-  // The bytecode with its memory plan, before its kernels are lowered.
+  // The plan, before it becomes bytecode.
+  virtual void plan(plan::PlanProgram&) {}
+  // The bytecode, before its kernels are lowered.
   virtual void bytecode(Bytecode&) {}
   // A kernel after "compose", "schedule", and each of tir::lowering_passes(); returns what the next
   // stage gets. Called from several threads at once.
@@ -109,8 +111,8 @@ Module optimize(const Module& mod, const CompileOptions& options);
 // set no limits (base/budget.h), this and `optimize` have the default ones.
 CompiledModule compile(const Module& mod, const CompileOptions& options);
 
-// The bytecode of an optimised module.
-Bytecode plan(const Module& optimized, const CompileOptions& options);
+// Kernels, plan and bytecode of an optimised module. Limits as for `compile`.
+Bytecode make_bytecode(const Module& optimized, const CompileOptions& options);
 
 // The kernels of an optimised module, up to and including lowering, without code generation.
 std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options);

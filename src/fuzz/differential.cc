@@ -246,7 +246,7 @@ struct Checker::Impl {
       PassContext ctx = context;
       ctx.opt_level = level;
       ctx.verify = true;
-      Bytecode bytecode = plan(run_passes(mod, optimize_pipeline(), ctx), o);
+      Bytecode bytecode = make_bytecode(run_passes(mod, optimize_pipeline(), ctx), o);
       for (CompiledKernel& k : lower_kernels(bytecode, o)) compiled.kernels.push_back(k.lowered);
       compiled.bytecode = std::move(bytecode.program);
       return {};

@@ -1,79 +1,33 @@
 #include "vm/compile.h"
 
-#include "vm/program_builder.h"
+#include "plan/verify.h"
 
 namespace relay {
 
-runtime::TensorSpec spec_of(const TensorTypeNode& t) {
-  runtime::TensorSpec spec;
-  spec.dtype = t.dtype;
-  bool named = false;
-  for (const Dim& d : t.shape) {
-    auto value = as_const(d);
-    spec.shape.push_back(value.value_or(-1));
-    spec.symbols.push_back(value || is_any(d) ? "" : to_string(d));
-    named |= !spec.symbols.back().empty();
-  }
-  if (!named) spec.symbols.clear();
-  return spec;
-}
-
-std::vector<runtime::TypePart> parts_of(const Type& type) {
-  // Types are graphs; what is behind the last part counts as it is.
-  constexpr size_t kMaxParts = 10000;
-  using runtime::TypePart;
-  std::vector<TypePart> out;
-  if (!isa<TupleTypeNode>(type)) return out;
-  std::vector<Type> open{type};
-  while (!open.empty()) {
-    Type t = std::move(open.back());
-    open.pop_back();
-    auto* tuple = as<TupleTypeNode>(t);
-    if (auto* tensor = as<TensorTypeNode>(t)) {
-      out.push_back({TypePart::tensor, 0, spec_of(*tensor)});
-    } else if (tuple != nullptr && out.size() + open.size() < kMaxParts) {
-      out.push_back({TypePart::tuple, static_cast<uint32_t>(tuple->fields.size()), {}});
-      open.insert(open.end(), tuple->fields.rbegin(), tuple->fields.rend());
-    } else {
-      out.push_back({TypePart::other, 0, {}});
+Bytecode compile_to_bytecode(plan::PlanProgram plan) {
+  Bytecode out;
+  out.program = emit(plan);
+  for (const plan::PlanFunction& f : plan.functions) {
+    if (f.arena_bytes == 0) continue;
+    ArenaReport report{f.name, f.arena_bytes, f.lower_bound, 0, 0};
+    for (const plan::PlanBuffer& b : f.buffers) {
+      if (b.in_place) {
+        ++report.reused;
+      } else if (b.whole >= 0) {
+        ++report.sub_buffers;
+      }
     }
+    out.arenas.push_back(std::move(report));
   }
+  out.kernels = std::move(plan.kernels);
   return out;
-}
-
-std::string result_name(const FunctionNode& f, size_t i) {
-  auto it = f.attrs.find(attr::kOutputNames);
-  if (it != f.attrs.end()) {
-    auto* names = it->second.get_if<ValueList>();
-    auto* name =
-        names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
-    if (name != nullptr) return *name;
-  }
-  return "output" + std::to_string(i);
-}
-
-std::string parameter_name(const FunctionNode& f, const VarNode& param) {
-  auto it = f.attrs.find(attr::kInputNames);
-  auto* pairs = it == f.attrs.end() ? nullptr : it->second.get_if<ValueList>();
-  if (pairs == nullptr) return param.name_hint;
-  auto text = [](const Value& pair, size_t i) -> const std::string* {
-    auto* names = pair.get_if<ValueList>();
-    return names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
-  };
-  for (const Value& pair : *pairs) {
-    const std::string *from = text(pair, 0), *to = text(pair, 1);
-    if (from != nullptr && to != nullptr && *from == param.name_hint) return *to;
-  }
-  return param.name_hint;
-}
-
-Bytecode compile_to_bytecode(const Module& mod, LoweredProgram& lowered) {
-  return vm::ProgramBuilder(mod, lowered).run();
 }
 
 Bytecode compile_to_bytecode(const Module& mod) {
   LoweredProgram lowered(mod);
-  return compile_to_bytecode(mod, lowered);
+  plan::PlanProgram plan = plan::make_plan(mod, lowered);
+  plan::verify(plan);
+  return compile_to_bytecode(std::move(plan));
 }
 
 }  // namespace relay

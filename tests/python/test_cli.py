@@ -269,6 +269,8 @@ def test_show_stages(files):
     assert "define " in relay("show", model, "--llvm").stdout
     assert re.search(r"^\s+ret", relay("show", model, "--asm").stdout, re.MULTILINE)
     assert "invoke_kernel" in relay("show", model, "--bytecode").stdout
+    plan = relay("show", model, "--plan", "--verify").stdout
+    assert plan.startswith("plan main(") and "return outputs" in plan
 
 
 def test_show_artifact_tells_where_it_came_from(files):

@@ -250,22 +250,15 @@ class Writer {
   }
 
   std::string sub() const {
-    static constexpr const char* int_ops[kIntOpCount] = {
-        "+",  "-",   "*",  "//",  "%",   "min", "max", "==", "!=", "<",
-        "<=", "and", "or", "div", "mod", "&",   "|",   "^",  "<<", ">>"};
-    static constexpr const char* float_ops[kFloatOpCount] = {"+",  "-",  "*", "/",
-                                                             "==", "!=", "<", "<="};
-    static constexpr const char* conversions[kScalarConversionCount] = {
-        "int to float32", "int to float64", "float32 to float64", "float64 to float32"};
     switch (row_.sub) {
       case S::none:
         return "";
       case S::int_op:
-        return int_ops[in_.sub];
+        return text_of(static_cast<IntOp>(in_.sub));
       case S::float_op:
-        return float_ops[in_.sub];
+        return text_of(static_cast<FloatOp>(in_.sub));
       case S::conversion:
-        return conversions[in_.sub];
+        return text_of(static_cast<ScalarConversion>(in_.sub));
     }
     return "?";
   }

@@ -40,7 +40,7 @@ struct Compiled {
     lowered = run_passes(source, optimize_pipeline(), ctx);
     bytecode = compile_to_bytecode(lowered);
     std::vector<tir::PrimFunc> kernels;
-    for (const ProgramKernel& k : bytecode.kernels) {
+    for (const plan::ProgramKernel& k : bytecode.kernels) {
       kernels.push_back(tir::lower_loops(k.composed.func));
     }
     auto jit = std::make_shared<LoadedKernels>(load_kernels(kernels, native_target()));

@@ -1,4 +1,4 @@
-#include "vm/scalar_code.h"
+#include "plan/scalar_code.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "node/walk.h"
 
-namespace relay::vm {
+namespace relay::plan {
 
 using runtime::FloatOp;
 using runtime::IntOp;
@@ -112,14 +112,6 @@ bool divides(BinaryOp op) {
 
 }  // namespace
 
-std::optional<DType> scalar_dtype(const Type& t) {
-  auto* tensor = as<TensorTypeNode>(t);
-  if (tensor == nullptr || tensor->rank() != 0 || !runtime::is_scalar_dtype(tensor->dtype)) {
-    return std::nullopt;
-  }
-  return tensor->dtype;
-}
-
 int64_t scalar_bits(const Tensor& constant) {
   DType t = constant.dtype();
   return t.is_floating() ? float_bits(t, constant.get_as_double(0)) : constant.get_as_int(0);
@@ -153,7 +145,7 @@ class ScalarTranslator {
         good_ = false;
       }
     }
-    if (!good_ || code_.steps_.size() > kMaxSteps) return std::nullopt;
+    if (!good_ || code_.instructions_.size() > kMaxSteps) return std::nullopt;
     auto result = buffers_.find(f_.params.back().get());
     if (result == buffers_.end()) return std::nullopt;
     code_.result_ = result->second;
@@ -161,21 +153,21 @@ class ScalarTranslator {
   }
 
  private:
-  using Step = ScalarCode::Step;
+  using Instruction = ScalarCode::Instruction;
 
-  int32_t add(Step step) {
-    code_.steps_.push_back(step);
+  int32_t add(Instruction step) {
+    code_.instructions_.push_back(step);
     return static_cast<int32_t>(next_++);
   }
-  int32_t constant(int64_t bits) { return add({.kind = Step::kConstant, .constant = bits}); }
+  int32_t constant(int64_t bits) { return add({.kind = Instruction::kConstant, .constant = bits}); }
   int32_t int_op(IntOp op, int32_t a, int32_t b, int bits = 64) {
-    return add({Step::kInt, static_cast<uint8_t>(op), bits, a, b});
+    return add({Instruction::kInt, static_cast<uint8_t>(op), bits, a, b});
   }
   int32_t float_op(FloatOp op, int32_t a, int32_t b, DType t) {
-    return add({Step::kFloat, static_cast<uint8_t>(op), t.bits, a, b});
+    return add({Instruction::kFloat, static_cast<uint8_t>(op), t.bits, a, b});
   }
   int32_t convert(ScalarConversion c, int32_t a) {
-    return add({.kind = Step::kConvert, .op = static_cast<uint8_t>(c), .a = a});
+    return add({.kind = Instruction::kConvert, .op = static_cast<uint8_t>(c), .a = a});
   }
   int32_t none() {
     good_ = false;
@@ -187,7 +179,7 @@ class ScalarTranslator {
     post_order(
         e,
         [&](const Node& n) {
-          if (!good_ || code_.steps_.size() > kMaxSteps) {
+          if (!good_ || code_.instructions_.size() > kMaxSteps) {
             good_ = false;
             return;
           }
@@ -218,8 +210,8 @@ class ScalarTranslator {
   std::optional<int64_t> known(int32_t value) const {
     int64_t step = value - f_.num_inputs;
     if (step < 0) return std::nullopt;
-    const Step& s = code_.steps_[static_cast<size_t>(step)];
-    return s.kind == Step::kConstant ? std::optional(s.constant) : std::nullopt;
+    const Instruction& s = code_.instructions_[static_cast<size_t>(step)];
+    return s.kind == Instruction::kConstant ? std::optional(s.constant) : std::nullopt;
   }
 
   int32_t binary(const tir::BinaryNode& e, int32_t a, int32_t b) {
@@ -280,28 +272,26 @@ std::optional<ScalarCode> ScalarCode::of(const FunctionNode& primitive,
   return ScalarTranslator(*kernel.func.get()).run();
 }
 
-int32_t ScalarCode::emit(runtime::FunctionBuilder& b, std::span<const int32_t> inputs) const {
-  std::vector<int32_t> values(inputs.begin(), inputs.end());
+ValueId ScalarCode::write(StepWriter& to, std::span<const ValueId> inputs) const {
+  std::vector<ValueId> values(inputs.begin(), inputs.end());
   auto at = [&](int32_t i) { return values[static_cast<size_t>(i)]; };
-  for (const Step& s : steps_) {
-    int32_t r = b.int_reg();
+  for (const Instruction& s : instructions_) {
     switch (s.kind) {
-      case Step::kConstant:
-        b.load_int(r, s.constant);
+      case Instruction::kConstant:
+        values.push_back(to.number(s.constant));
         break;
-      case Step::kInt:
-        b.int_op(static_cast<IntOp>(s.op), r, at(s.a), at(s.b), s.bits);
+      case Instruction::kInt:
+        values.push_back(to.int_op(static_cast<IntOp>(s.op), at(s.a), at(s.b), s.bits));
         break;
-      case Step::kFloat:
-        b.float_op(static_cast<FloatOp>(s.op), r, at(s.a), at(s.b), s.bits);
+      case Instruction::kFloat:
+        values.push_back(to.float_op(static_cast<FloatOp>(s.op), at(s.a), at(s.b), s.bits));
         break;
-      case Step::kConvert:
-        b.convert(static_cast<ScalarConversion>(s.op), r, at(s.a));
+      case Instruction::kConvert:
+        values.push_back(to.convert(static_cast<ScalarConversion>(s.op), at(s.a)));
         break;
     }
-    values.push_back(r);
   }
   return at(result_);
 }
 
-}  // namespace relay::vm
+}  // namespace relay::plan

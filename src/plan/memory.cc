@@ -1,10 +1,10 @@
-#include "lower/memory_plan.h"
+#include "plan/memory.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-namespace relay {
+namespace relay::plan {
 namespace {
 
 constexpr int64_t kAlignment = 64;
@@ -15,9 +15,24 @@ int64_t aligned(int64_t bytes) {
 
 }  // namespace
 
-MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers) {
-  MemoryPlan plan;
-  plan.offsets.resize(buffers.size());
+void place_buffers(PlanFunction& f) {
+  // What is not part of another buffer has memory of its own.
+  std::vector<BufferLifetime> wholes;
+  for (const PlanBuffer& b : f.buffers) {
+    if (b.whole < 0) wholes.push_back({b.bytes, b.life.first, b.life.last});
+  }
+  ArenaLayout layout = lay_out(wholes);
+  f.arena_bytes = layout.arena_bytes;
+  f.lower_bound = layout.lower_bound;
+  size_t next = 0;
+  for (PlanBuffer& b : f.buffers) {
+    b.position = b.whole < 0 ? layout.offsets[next++] : f.buffer(b.whole).position + b.offset;
+  }
+}
+
+ArenaLayout lay_out(const std::vector<BufferLifetime>& buffers) {
+  ArenaLayout layout;
+  layout.offsets.resize(buffers.size());
   std::map<int64_t, int64_t> change;  // bytes that begin or end to live at a step
   for (const BufferLifetime& b : buffers) {
     change[b.first] += aligned(b.bytes);
@@ -26,7 +41,7 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers) {
   int64_t alive = 0;
   for (const auto& [step, bytes] : change) {
     alive += bytes;
-    plan.lower_bound = std::max(plan.lower_bound, alive);
+    layout.lower_bound = std::max(layout.lower_bound, alive);
   }
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -45,7 +60,7 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers) {
     for (auto it = placed.lower_bound(b.first - longest); it != end; ++it) {
       const BufferLifetime& other = buffers[it->second];
       if (other.last < b.first) continue;
-      int64_t offset = plan.offsets[it->second];
+      int64_t offset = layout.offsets[it->second];
       busy.emplace_back(offset, offset + aligned(other.bytes));
     }
     std::sort(busy.begin(), busy.end());
@@ -58,11 +73,11 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers) {
       }
       at = std::max(at, to);
     }
-    plan.offsets[i] = best >= 0 ? best : at;
-    plan.arena_bytes = std::max(plan.arena_bytes, plan.offsets[i] + size);
+    layout.offsets[i] = best >= 0 ? best : at;
+    layout.arena_bytes = std::max(layout.arena_bytes, layout.offsets[i] + size);
     placed.emplace(b.first, i);
   }
-  return plan;
+  return layout;
 }
 
-}  // namespace relay
+}  // namespace relay::plan

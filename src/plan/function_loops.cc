@@ -1,13 +1,14 @@
-#include "vm/function_compiler.h"
+#include "plan/function_planner.h"
 
-namespace relay::vm {
+namespace relay::plan {
 
-bool FunctionCompiler::calls_itself(const CallNode& c) const {
-  if (auto* g = as<GlobalVarNode>(c.op)) return is_global_ && program_.global(*g) == index_;
+bool FunctionPlanner::calls_itself(const CallNode& c) const {
+  if (auto* g = as<GlobalVarNode>(c.op))
+    return !w_.function().internal && program_.global(*g) == index_;
   return self_ && c.op == self_;
 }
 
-bool FunctionCompiler::is_loop() const {
+bool FunctionPlanner::is_loop() const {
   if (writes_outputs_) return false;
   std::vector<Expr> stack{f_->body};
   while (!stack.empty()) {
@@ -30,32 +31,27 @@ bool FunctionCompiler::is_loop() const {
   return false;
 }
 
-void FunctionCompiler::begin_loop() {
+void FunctionPlanner::begin_loop() {
   for (const Var& v : f_->params) {
     auto dtype = scalar_dtype(v->type);
-    if (!dtype) continue;
-    Place& place = places_.at(v.get());
-    int32_t r = b_.int_reg();
-    b_.load_scalar(r, *dtype, Operand::reg(place.index));
-    place = Place{Place::kScalar, r, {}};
+    if (dtype) bind(v, {w_.load(bound_.at(v.get()).value, *dtype, v->type)});
   }
-  loop_ = b_.label();
-  b_.bind(*loop_);
+  in_loop_ = true;
+  w_.add(StepKind::loop);
 }
 
-void FunctionCompiler::emit_next_iteration(const CallNode& c) {
+void FunctionPlanner::next_iteration(const CallNode& c) {
   struct Move {
-    int32_t to;
-    int32_t from;
+    ValueId to;
+    ValueId from;
   };
   std::vector<Move> scalars, objects;
-  std::unordered_set<int32_t> scalar_targets, object_targets;
+  std::unordered_set<ValueId> scalar_targets, object_targets;
   for (size_t i = 0; i < c.args.size(); ++i) {
     const Var& param = f_->params[i];
     if (c.args[i] == param) continue;
-    Place place = places_.at(param.get());
-    auto to = static_cast<int32_t>(place.index);
-    if (place.kind == Place::kScalar) {
+    ValueId to = bound_.at(param.get()).value;
+    if (w_.place_of(to) == Place::scalar) {
       scalars.push_back({to, scalar(c.args[i])});
       scalar_targets.insert(to);
     } else {
@@ -66,22 +62,22 @@ void FunctionCompiler::emit_next_iteration(const CallNode& c) {
   // All moves happen at once: what would be overwritten before it is read is put aside.
   for (Move& m : scalars) {
     if (m.from == m.to || !scalar_targets.contains(m.from)) continue;
-    int32_t aside = b_.int_reg();
-    b_.move_int(aside, m.from);
+    ValueId aside = w_.scalar(w_.value(m.from).type);
+    w_.add(StepKind::set_scalar, {aside}, {m.from});
     m.from = aside;
   }
   for (Move& m : objects) {
     if (m.from == m.to || !object_targets.contains(m.from)) continue;
-    int32_t aside = b_.reg();
-    b_.move(aside, m.from);
+    ValueId aside = w_.object(w_.value(m.from).type);
+    w_.add(StepKind::set, {aside}, {m.from});
     m.from = aside;
   }
   for (const Move& m : scalars) {
-    if (m.from != m.to) b_.move_int(m.to, m.from);
+    if (m.from != m.to) w_.add(StepKind::set_scalar, {m.to}, {m.from});
   }
   // A tensor made in this iteration changes places with the one that it replaces, whose memory the
   // next iteration then uses. A tensor that goes to two parameters is moved to the first ones.
-  std::unordered_map<int32_t, size_t> uses;
+  std::unordered_map<ValueId, size_t> uses;
   for (const Move& m : objects) ++uses[m.from];
   std::vector<Move> swaps;
   for (const Move& m : objects) {
@@ -89,11 +85,11 @@ void FunctionCompiler::emit_next_iteration(const CallNode& c) {
     if (loop_tensors_.contains(m.from) && --uses[m.from] == 0) {
       swaps.push_back(m);
     } else {
-      b_.move(m.to, m.from);
+      w_.add(StepKind::set, {m.to}, {m.from});
     }
   }
-  for (const Move& m : swaps) b_.swap(m.to, m.from);
-  b_.jump(*loop_);
+  for (const Move& m : swaps) w_.add(StepKind::swap, {}, {m.to, m.from});
+  w_.add(StepKind::next);
 }
 
-}  // namespace relay::vm
+}  // namespace relay::plan

@@ -1,10 +1,15 @@
-// Places buffers with known lifetimes in one arena.
+// Where in the arena buffers are.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-namespace relay {
+#include "plan/plan.h"
+
+namespace relay::plan {
+
+// Sets the position of every buffer, the arena's size and its lower bound. Lifetimes are found.
+void place_buffers(PlanFunction& f);
 
 // A buffer that must exist from step `first` to step `last`, both included.
 struct BufferLifetime {
@@ -13,16 +18,16 @@ struct BufferLifetime {
   int64_t last = 0;
 };
 
-struct MemoryPlan {
+struct ArenaLayout {
   std::vector<int64_t> offsets;  // multiples of 64, in the order of the buffers
   int64_t arena_bytes = 0;
-  // The most bytes alive at any step: no plan can be smaller.
+  // The most bytes alive at any step: no layout can be smaller.
   int64_t lower_bound = 0;
 };
 
 // Greedy by size (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
 // 2020): larger buffers first, each at the lowest offset free during its whole life.
 // Deterministic. O(n * k) for n buffers of which k overlap in time.
-MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
+ArenaLayout lay_out(const std::vector<BufferLifetime>& buffers);
 
-}  // namespace relay
+}  // namespace relay::plan

@@ -1,0 +1,181 @@
+#include <algorithm>
+
+#include "node/walk.h"
+#include "plan/function_planner.h"
+#include "runtime/core/immediate.h"
+
+namespace relay::plan {
+
+bool FunctionPlanner::tail_call(const LetNode& l) {
+  auto* c = as<CallNode>(l.value);
+  if (c == nullptr || primitive_of(*c) || isa<ConstructorNode>(c->op)) return false;
+  if (calls_itself(*c)) {
+    next_iteration(*c);
+    return true;
+  }
+  std::vector<ValueId> args;
+  for (const Expr& a : c->args) args.push_back(object(a));
+  if (auto* g = as<GlobalVarNode>(c->op)) {
+    w_.add(StepKind::tail_call, {}, args, program_.global(*g));
+  } else {
+    args.insert(args.begin(), object(c->op));
+    w_.add(StepKind::tail_invoke, {}, args);
+  }
+  return true;
+}
+
+FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c) {
+  if (auto* f = primitive_of(c)) {
+    const LoweredCall& lowered = program_.lowered().call(*f);
+    auto code = lowered.kernel < 0
+                    ? std::nullopt
+                    : ScalarCode::of(*f, program_.lowered().kernel(lowered.kernel).composed);
+    if (code) {
+      std::vector<ValueId> inputs;
+      for (const Expr& a : c.args) inputs.push_back(scalar(a));
+      return {code->write(w_, inputs)};
+    }
+    std::vector<const Node*> dims = bind_argument_dims(c, *f);
+    read_sizes(c, *f);
+    Bound result = call_kernel(l, c, lowered);
+    // The dimensions are read on this way through the program only.
+    for (const Node* d : dims) dims_.erase(d);
+    return result;
+  }
+  RELAY_CHECK(!isa<OpNode>(c.op), "an operator call outside of a primitive function");
+  std::vector<ValueId> args;
+  if (calls_itself(c)) {
+    for (const Var& v : captured_) args.push_back(object(v));
+  }
+  for (const Expr& a : c.args) args.push_back(object(a));
+  ValueId r = w_.object(c.type);
+  if (calls_itself(c)) {
+    w_.add(StepKind::call, {r}, args, index_);
+  } else if (auto* g = as<GlobalVarNode>(c.op)) {
+    w_.add(StepKind::call, {r}, args, program_.global(*g));
+  } else if (auto* constructor = as<ConstructorNode>(c.op)) {
+    w_.add(StepKind::data, {r}, args, static_cast<int64_t>(constructor->tag));
+  } else {
+    args.insert(args.begin(), object(c.op));
+    w_.add(StepKind::invoke, {r}, args);
+  }
+  return {r};
+}
+
+std::optional<ValueId> FunctionPlanner::check_assumptions(const FunctionNode& f) {
+  std::optional<ValueId> all_equal;
+  post_order(
+      f.body,
+      [&](const Node& n) {
+        auto* call = as<CallNode>(&n);
+        if (call == nullptr || !isa<OpNode>(call->op)) return;
+        for (const DimAssumption& s : assumptions_of(*call)) {
+          ValueId a = dim_value(s.a, call->span), b = dim_value(s.b, call->span);
+          std::string otherwise =
+              as<OpNode>(call->op)->name + ": the inputs do not fit: " + to_string(s);
+          if (s.kind != DimAssumption::kBroadcast) {
+            bool equal = s.kind == DimAssumption::kEqual;
+            require(equal ? IntOp::eq : IntOp::le, equal ? a : b, equal ? b : a, otherwise,
+                    call->span);
+            continue;
+          }
+          ValueId one = w_.number(1);
+          ValueId equal = w_.int_op(IntOp::eq, a, b);
+          ValueId b_is_one = w_.int_op(IntOp::eq, b, one);
+          ValueId a_is_one = w_.int_op(IntOp::eq, a, one);
+          ValueId is_one = w_.int_op(IntOp::either, a_is_one, b_is_one);
+          require(IntOp::eq, w_.int_op(IntOp::either, equal, is_one), one, otherwise, call->span);
+          all_equal = all_equal ? w_.int_op(IntOp::both, *all_equal, equal) : equal;
+        }
+      },
+      family::expr);
+  return all_equal;
+}
+
+std::optional<FunctionPlanner::Bound> FunctionPlanner::update(const CallNode& c,
+                                                              const FunctionNode& f) {
+  std::vector<Expr> args;
+  for (const Expr& a : as<CallNode>(f.body)->args) {
+    auto param = std::find(f.params.begin(), f.params.end(), a);
+    if (param == f.params.end() && !isa<ConstantNode>(a)) return std::nullopt;
+    args.push_back(param == f.params.end() ? a
+                                           : c.args[static_cast<size_t>(param - f.params.begin())]);
+  }
+  Bound data = bound(args[0]);
+  if (data.is_tuple() || w_.place_of(data.value) != Place::object) return std::nullopt;
+  ValueId start = scalar(args[2]);
+  ValueId r = w_.object(c.type);
+  w_.add(StepKind::update, {r}, {data.value, start, bound(args[1]).value});
+  return Bound{r};
+}
+
+FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c,
+                                             const FunctionNode& f) {
+  Bound source = bound(c.args[0]);
+  const Type& type = f.body->type;
+  auto* t = as<TensorTypeNode>(type);
+  bool is_static = t->const_shape().has_value();
+  // What reads a tensor of static type asks for its data only.
+  if (is_static && !escapes_.contains(l.var.get()) && w_.place_of(source.value) != Place::scalar) {
+    ValueId same = w_.alias(source.value, type);
+    w_.add(StepKind::alias, {same}, {source.value});
+    return {same};
+  }
+  std::vector<ValueId> operands{-1};
+  for (const Dim& d : t->shape) operands.push_back(dim_value(d, c.span));
+  ValueId r = w_.object(type);
+  operands[0] = object(source, c.args[0]->type);
+  w_.add(StepKind::view, {r}, operands);
+  return {r};
+}
+
+FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const CallNode& c,
+                                                    const LoweredCall& lowered) {
+  const Function& f = lowered.primitive;
+  const Node* v = l.var.get();
+  std::optional<ValueId> all_equal = check_assumptions(*f.get());
+  if (is_view(*f.get())) return view(l, c, *f.get());
+  if (is_update(*f.get())) {
+    if (auto updated = update(c, *f.get())) return *updated;
+  }
+  if (has_open_size(f->body->type)) return call_sized_by_data(c, lowered);
+  if (joins_.joined.contains(v)) return join(l, c);
+  if (auto parts = cut(l, c, *f.get())) return *parts;
+  std::vector<ValueId> inputs, outputs;
+  for (const Expr& a : c.args) tensors_of(a, inputs);
+  bool as_object = escapes_.contains(v);
+  auto claimed = claimed_.find(v);
+  // A scalar that leaves is a value without memory of its own.
+  auto scalar_type = scalar_dtype(f->body->type);
+  bool as_scalar = as_object && scalar_type && runtime::is_immediate_dtype(*scalar_type);
+  as_object = as_object && !as_scalar;
+  Bound result = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
+                 : joins_.inside.contains(v)
+                     ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
+                     : fresh(f->body->type, as_object, c.span);
+  tensors_of(result, f->body->type, outputs);
+  Within around = within(inputs, outputs);
+  auto kernel = program_.kernel(lowered.kernel, lowered.site, around);
+  if (all_equal) {
+    auto plain = program_.kernel(lowered.equal_sizes, lowered.site, around);
+    w_.add(StepKind::if_, outputs, {*all_equal});
+    invoke(plain, inputs, outputs, c.span);
+    w_.add(StepKind::else_);
+    invoke(kernel, inputs, outputs, c.span);
+    w_.add(StepKind::end);
+  } else {
+    invoke(kernel, inputs, outputs, c.span);
+  }
+  if (as_scalar) return {w_.load(result.value, *scalar_type, f->body->type)};
+  if (as_object && isa<TupleTypeNode>(c.type)) return {object(result, f->body->type)};
+  return result;
+}
+
+void FunctionPlanner::invoke(ProgramPlanner::KernelCall kernel, std::vector<ValueId> inputs,
+                             std::vector<ValueId> outputs, const Span& span) {
+  const ProgramKernel& k = program_.program().kernels[static_cast<size_t>(kernel.kernel)];
+  for (const Dim& d : k.composed.dims) inputs.push_back(dim_value(d, span));
+  w_.add(StepKind::kernel, std::move(outputs), std::move(inputs), kernel.kernel).text = kernel.site;
+}
+
+}  // namespace relay::plan

@@ -1,0 +1,189 @@
+// The steps of one function. The class is spread over files by what they are about:
+//   function_dims.cc        parameters, results, and sizes known only at run time
+//   function_joins.cc       values that are parts of others in memory, so that nothing is copied
+//   function_values.cc      what variables are bound to, as objects, scalars and operands
+//   function_steps.cc       what Let binds, branches and matches
+//   function_calls.cc       calls: of kernels, functions and closures
+//   function_loops.cc       calls of the function itself in tail position, which are loops
+//   function_sizes.cc       kernels for tensors with sizes that only a run tells
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "plan/joins.h"
+#include "plan/outputs.h"
+#include "plan/program_planner.h"
+#include "plan/scalar_code.h"
+
+namespace relay::plan {
+
+using runtime::DType;
+using runtime::IntOp;
+
+// Throws UserError E0401.
+[[noreturn]] void unsupported(const Span& span, std::string what, std::string help = {});
+
+class FunctionPlanner {
+ public:
+  FunctionPlanner(ProgramPlanner& program, const Function& f, std::string name,
+                  std::vector<Var> captured, Var self, int32_t index, bool internal);
+
+  PlanFunction run();
+
+ private:
+  // What a variable is bound to: a value, or a tuple whose parts are in places of their own.
+  struct Bound {
+    ValueId value = -1;  // -1: a tuple
+    std::vector<Bound> fields{};
+
+    bool is_tuple() const { return value < 0; }
+  };
+
+  // Where the value of a scope goes.
+  struct Target {
+    enum Kind { kReturn, kObject, kScalar } kind;
+    ValueId value = -1;
+  };
+
+  // Whether the call is of this very function.
+  bool calls_itself(const CallNode& c) const;
+  // Whether the function calls itself in tail position.
+  bool is_loop() const;
+
+  // ---- Parameters, results, dimensions ----
+
+  void declare_params();
+  void declare_results();
+
+  // Named dimensions are read off the first parameter that has them, tensors before tuples; what no
+  // parameter has, off the arguments of the kernel that needs it. `tensor` gives the tensor.
+  void bind_dims(const Var& v);
+  void bind_dims(const TensorTypeNode& t, const std::function<ValueId()>& tensor);
+  void bind_field_dims(const Var& v, bool given = false);
+  // For what comes out of data or a reference, which may have been made elsewhere: sizes that are
+  // known are what they are called.
+  void bind_given_dims(const Var& v);
+  // A tensor from outside has the sizes that follow from others, such as n + 1; and those that just
+  // have a name, when asked.
+  void check_dims(const TensorTypeNode& t, const Var& param, const std::function<ValueId()>& tensor,
+                  bool named = false);
+  // Ends the run with the message unless the comparison holds.
+  void require(IntOp comparison, ValueId a, ValueId b, const std::string& otherwise,
+               const Span& span);
+  // The dimensions that were not bound before the call.
+  std::vector<const Node*> bind_argument_dims(const CallNode& c, const FunctionNode& f);
+  PlanSlot slot(std::string name, const Type& type) const;
+  ValueId dim_value(const Dim& d, const Span& span);
+  ValueId dim_variable(const TypeVar& v, const Span& span);
+  ValueId dim_op(DimOpKind op, ValueId a, ValueId b);
+
+  // ---- Joins and cuts ----
+
+  Bound join(const LetNode& l, const CallNode& c);
+  // The results as parts of the operand; nullopt when it has no memory that can be shared.
+  std::optional<Bound> cut(const LetNode& l, const CallNode& c, const FunctionNode& f);
+  // A buffer inside another, which holds a tensor of shape `around`.
+  int32_t sub_buffer(int32_t whole, const std::vector<int64_t>& around, const Type& part,
+                     const Position& at);
+  void copy(ValueId to, ValueId from, const Type& type);
+  // The shapes around those values that have gaps; empty when none has.
+  Within within(std::span<const ValueId> inputs, std::span<const ValueId> outputs) const;
+  // The buffer of a value that is computed inside the one that it becomes part of.
+  int32_t buffer_inside(const Var& v);
+
+  // ---- Values ----
+
+  Bound bound(const Expr& e);
+  void bind(const Var& v, Bound to);
+
+  // The value as an object.
+  ValueId object(const Expr& e);
+  ValueId object(const Bound& b, const Type& type);
+
+  // The value of a scalar in a register.
+  ValueId scalar(const Expr& e);
+  // Scalars that were loaded after `mark` are not known any more: control leaves a branch.
+  void forget_scalars(size_t mark);
+
+  // The values of all tensors of an argument.
+  void tensors_of(const Expr& arg, std::vector<ValueId>& out);
+  void tensors_of(const Bound& b, const Type& type, std::vector<ValueId>& out);
+  Bound field(const Bound& tuple, const Type& type, size_t index);
+
+  // A new value for a kernel's result of that type.
+  Bound fresh(const Type& type, bool as_object, const Span& span);
+
+  // ---- Steps ----
+
+  void plan(const Expr& body, Target target);
+  void finish(const Expr& result, Target target);
+  void plan_if(const IfNode& i, Target target);
+  void plan_match(const MatchNode& m, Target target);
+
+  // Goes on to the next clause unless the object matches; binds the pattern's variables.
+  void plan_pattern(const Pattern& pattern, ValueId object);
+  bool tail_call(const LetNode& l);
+  Bound value_of(const LetNode& l);
+  Bound call(const LetNode& l, const CallNode& c);
+
+  // What the kernel's operators assume about sizes is checked before it runs. Where sizes may be
+  // broadcast, a scalar that says whether all of them are equal, so that none is.
+  std::optional<ValueId> check_assumptions(const FunctionNode& f);
+  Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
+  // An update of a value that is an object; nullopt when it is not.
+  std::optional<Bound> update(const CallNode& c, const FunctionNode& f);
+  Bound view(const LetNode& l, const CallNode& c, const FunctionNode& f);
+  void invoke(ProgramPlanner::KernelCall kernel, std::vector<ValueId> inputs,
+              std::vector<ValueId> outputs, const Span& span);
+
+  // ---- Sizes that only a run tells ----
+
+  // Reads off the arguments what the sizes are that are `?` in the parameters of the function.
+  void read_sizes(const CallNode& c, const FunctionNode& f);
+  // Reads the next size that has a name.
+  Dim read_size(ValueId tensor, size_t axis);
+  // Calls a kernel whose result has data-dependent sizes.
+  Bound call_sized_by_data(const CallNode& c, const LoweredCall& lowered);
+
+  // ---- Loops ----
+
+  // Moves parameters that are scalars into registers and starts the loop.
+  void begin_loop();
+  // Gives the parameters their next values and goes to the start.
+  void next_iteration(const CallNode& c);
+
+  ProgramPlanner& program_;
+  Function f_;
+  std::vector<Var> captured_;
+  Var self_;
+  int32_t index_;
+  StepWriter w_;
+
+  bool writes_outputs_;
+  VarSet escapes_;
+  Joins joins_;
+  std::unordered_map<const Node*, int32_t> claimed_;
+
+  const LetNode* now_ = nullptr;  // what is being planned
+  std::unordered_map<const Node*, Bound> bound_;
+  std::vector<ValueId> outputs_;
+  std::unordered_map<const Node*, ValueId> dims_;
+  size_t sizes_read_ = 0;  // for the kernel that is being called
+  // Scalars that were loaded on the way here, and the order they came in.
+  std::unordered_map<const Node*, ValueId> scalars_;
+  std::vector<const Node*> scalar_trail_;
+  bool in_loop_ = false;
+  // Tensors made in the loop: their memory is used in turns.
+  std::unordered_set<ValueId> loop_tensors_;
+  // The buffers of joined values, by their variables.
+  std::unordered_map<const Node*, int32_t> joined_buffers_;
+  // What is still to be planned, last first; keeps nested branches off the C stack.
+  std::vector<std::function<void()>> tasks_;
+};
+
+}  // namespace relay::plan

@@ -1,0 +1,50 @@
+#include "plan/in_place.h"
+
+#include <algorithm>
+
+namespace relay::plan {
+namespace {
+
+// Whether the kernel reads the memory through an operand that may not be where the result is.
+bool reads_elsewhere(const PlanFunction& f, const ProgramKernel& kernel, const Step& step,
+                     int32_t memory) {
+  const std::vector<size_t>& in_place = kernel.composed.in_place;
+  for (size_t i = 0; i < step.operands.size(); ++i) {
+    const PlanValue& v = f.value(step.operands[i]);
+    if (v.place != Place::arena) continue;
+    auto [root, offset] = f.memory_of(v.index);
+    bool in_memory = root == memory;
+    if (in_memory && (offset != 0 || std::ranges::find(in_place, i) == in_place.end())) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void reuse_operands(PlanFunction& f, const std::vector<ProgramKernel>& kernels) {
+  for (size_t s = 0; s < f.steps.size(); ++s) {
+    const Step& step = f.steps[s];
+    if (step.kind != StepKind::kernel || step.results.size() != 1) continue;
+    const PlanValue& written = f.value(step.results[0]);
+    if (written.place != Place::arena) continue;
+    PlanBuffer& result = f.buffer(written.index);
+    auto now = static_cast<int32_t>(s);
+    const ProgramKernel& kernel = kernels[static_cast<size_t>(step.number)];
+    for (size_t i : kernel.composed.in_place) {
+      const PlanValue& read = f.value(step.operands[i]);
+      if (read.place != Place::arena || result.whole >= 0) continue;
+      // The memory of its own that the operand is in, by then perhaps another operand's.
+      auto [root, offset] = f.memory_of(read.index);
+      PlanBuffer& operand = f.buffer(root);
+      if (offset != 0 || operand.bytes != result.bytes || operand.life.last != now ||
+          result.life.first != now || reads_elsewhere(f, kernel, step, root)) {
+        continue;
+      }
+      result.whole = root;
+      result.in_place = true;
+      operand.life.include(result.life);
+    }
+  }
+}
+
+}  // namespace relay::plan

@@ -1,0 +1,28 @@
+// Relay in A-normal form to a plan.
+//
+// What is decided, in this order: which results the function writes into outputs (plan/outputs.h);
+// which values leave it and so need objects of their own (plan/escape.h); which are computed inside
+// the value that they become part of (plan/joins.h); the steps, with scalars in registers
+// (plan/scalar_code.h) and loops for tail calls of the function itself; how long values live
+// (plan/lifetimes.h); which results take the memory of an operand (plan/in_place.h); and where in the
+// arena every buffer is (plan/memory.h).
+#pragma once
+
+#include "ir/module.h"
+#include "plan/plan.h"
+
+namespace relay::plan {
+
+// `mod` is checked and in A-normal form, all operator calls inside primitive functions; `lowered` are
+// its kernels. Throws UserError E0401, with the place, for what cannot be planned (operators as
+// values, sizes that no value tells). Functions take and give tensors by the names in their
+// attributes attr::kInputNames and attr::kOutputNames.
+PlanProgram make_plan(const Module& mod, LoweredProgram& lowered);
+
+// What the i-th tensor of a function's result is called: by attr::kOutputNames, or "output" and the
+// number.
+std::string result_name(const FunctionNode& f, size_t i);
+// What a parameter is called: by attr::kInputNames, or as it is in the program.
+std::string parameter_name(const FunctionNode& f, const VarNode& param);
+
+}  // namespace relay::plan

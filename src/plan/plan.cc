@@ -1,0 +1,30 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+#include "runtime/core/scalar_ops.h"
+
+namespace relay::plan {
+
+void Lifetime::include(int32_t step) { include(Lifetime{step, step}); }
+
+void Lifetime::include(const Lifetime& other) {
+  if (other.empty()) return;
+  *this = empty() ? other : Lifetime{std::min(first, other.first), std::max(last, other.last)};
+}
+
+std::pair<int32_t, int64_t> PlanFunction::memory_of(int32_t index) const {
+  int64_t offset = 0;
+  for (; buffer(index).whole >= 0; index = buffer(index).whole) offset += buffer(index).offset;
+  return {index, offset};
+}
+
+std::optional<runtime::DType> scalar_dtype(const Type& t) {
+  auto* tensor = as<TensorTypeNode>(t);
+  if (tensor == nullptr || tensor->rank() != 0 || !runtime::is_scalar_dtype(tensor->dtype)) {
+    return std::nullopt;
+  }
+  return tensor->dtype;
+}
+
+}  // namespace relay::plan

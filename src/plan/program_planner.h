@@ -1,0 +1,69 @@
+// The program as its functions are planned: kernels, constants, strings and functions, each once.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/make_plan.h"
+
+namespace relay::plan {
+
+// For each buffer of a kernel the shape of the tensor that it lies in, or none; empty when no buffer
+// lies in another.
+using Within = std::vector<std::vector<int64_t>>;
+
+class ProgramPlanner {
+ public:
+  ProgramPlanner(const Module& mod, LoweredProgram& lowered) : mod_(mod), lowered_(lowered) {}
+  PlanProgram run();
+
+  int32_t constant(const Tensor& t);
+  int32_t string(const std::string& text);
+  // The place of the span as a string; -1 for none.
+  int32_t where(const Span& span);
+  // A kernel of the program and the number of a call's site.
+  struct KernelCall {
+    int32_t kernel;
+    int32_t site;
+  };
+  KernelCall kernel(int32_t lowered, const KernelSite& site, const Within& within = {});
+  LoweredProgram& lowered() { return lowered_; }
+  const PlanProgram& program() const { return out_; }
+
+  // The index of a function of the module.
+  int32_t global(const GlobalVarNode& g) const { return globals_.at(g.name_hint); }
+
+  // Queues a local function; `captured` are the variables that come before its parameters. `self` is
+  // the variable the function is bound to, if it calls itself.
+  int32_t local(const Function& f, std::vector<Var> captured, Var self);
+
+  // A function that makes a value with the constructor, for where the constructor is a value.
+  int32_t constructor_function(const ConstructorNode& c);
+
+ private:
+  void place(int32_t index, PlanFunction f);
+
+  struct Job {
+    Function f;
+    std::string name;
+    std::vector<Var> captured;
+    Var self;
+    int32_t index;
+  };
+  const Module& mod_;
+  LoweredProgram& lowered_;
+  PlanProgram out_;
+  std::unordered_map<const void*, int32_t> constants_;
+  std::unordered_map<std::string, int32_t> strings_;
+  std::map<std::pair<int32_t, Within>, int32_t> kernels_;
+  std::unordered_map<std::string, int> name_counts_;
+  std::unordered_map<std::string, int32_t> globals_;
+  std::unordered_map<const Node*, int32_t> constructor_functions_;
+  int32_t next_function_ = 0;
+  std::deque<Job> queue_;
+};
+
+}  // namespace relay::plan

@@ -1,0 +1,330 @@
+// What plans look like, and what each decision makes of a program.
+#include "plan/plan.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "base/test/source_dir.h"
+#include "plan/in_place.h"
+#include "plan/lifetimes.h"
+#include "plan/step_table.h"
+#include "plan/step_writer.h"
+#include "plan/test/plan_of.h"
+
+namespace relay::plan {
+namespace {
+
+using plan_test::on_matrices;
+using plan_test::plan_of;
+
+// The plan of @main as text.
+std::string plan_text(const std::string& text, int opt_level = 3) {
+  PlanProgram p = plan_of(text, opt_level);
+  verify(p);
+  for (const PlanFunction& f : p.functions) {
+    if (f.name == "main") return "\n" + to_string(p, f);
+  }
+  return "no @main";
+}
+
+TEST(Plan, a_chain_of_kernels_takes_turns_in_the_arena) {
+  EXPECT_EQ(plan_text(on_matrices("let %a = nn.dense(%x, %w); let %b = nn.dense(%a, %w);\n"
+                                  "let %c = nn.dense(%b, %w); nn.dense(%c, %w)")),
+            R"(
+plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0: Tensor[(4, 16), float32])
+  // arena 1536 bytes, at least 1536; sub-buffers 0, in place 0
+  0  %x1 = fused_layout_transform(%w)                  Tensor[(2, 16, 8), float32]  arena 0+1024    0..4  // test.relay:3:10
+  1  %x2 = fused_nn_contrib_dense_pack(%x, %x1)        Tensor[(4, 16), float32]     arena 1024+256  1..2  // test.relay:3:10
+  2  %x3 = fused_nn_contrib_dense_pack(%x2, %x1)       Tensor[(4, 16), float32]     arena 1280+256  2..3  // test.relay:3:37
+  3  %x4 = fused_nn_contrib_dense_pack(%x3, %x1)       Tensor[(4, 16), float32]     arena 1024+256  3..4  // test.relay:4:10
+  4  %output0 = fused_nn_contrib_dense_pack(%x4, %x1)  Tensor[(4, 16), float32]     output 0        4..4  // test.relay:4:28
+  5  return outputs
+)");
+}
+
+TEST(Plan, what_is_joined_is_computed_in_place_of_the_join) {
+  EXPECT_EQ(plan_text(on_matrices("let %a = nn.dense(%x, %w); let %b = nn.dense(%a, %w);\n"
+                                  "negative(concatenate((%a, %b), axis=1))")),
+            R"(
+plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0: Tensor[(4, 32), float32])
+  // arena 1536 bytes, at least 1536; sub-buffers 2, in place 0
+  0  %x1 = fused_layout_transform(%w)               Tensor[(2, 16, 8), float32]  arena 0+1024                   0..2  // test.relay:3:10
+  1  %x2 = fused_nn_contrib_dense_pack(%x, %x1)     Tensor[(4, 16), float32]     arena 1024+448 part with gaps  1..3  // test.relay:3:10
+  2  %x3 = fused_nn_contrib_dense_pack_1(%x2, %x1)  Tensor[(4, 16), float32]     arena 1088+448 part with gaps  2..3  // test.relay:3:37
+  3  %x4 = join %x2, %x3                            Tensor[(4, 32), float32]     arena 1024+512                 3..4
+  4  %output0 = fused_negative(%x4)                 Tensor[(4, 32), float32]     output 0                       4..4  // test.relay:4:1
+  5  return outputs
+)");
+}
+
+TEST(Plan, parts_are_read_where_they_are) {
+  EXPECT_EQ(
+      plan_text(on_matrices("let %s = split(nn.dense(%x, %w), indices_or_sections=2, axis=1);\n"
+                            "(negative(%s.0), abs(%s.1))")),
+      R"(
+plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> tuple(output0: Tensor[(4, 8), float32], output1: Tensor[(4, 8), float32])
+  // arena 1280 bytes, at least 1280; sub-buffers 2, in place 0
+  0  %x1 = fused_layout_transform(%w)            Tensor[(2, 16, 8), float32]  arena 0+1024                   0..1  // test.relay:3:16
+  1  %x2 = fused_nn_contrib_dense_pack(%x, %x1)  Tensor[(4, 16), float32]     arena 1024+256                 1..3  // test.relay:3:16
+  2  %x3.0 = view %x2                            Tensor[(4, 8), float32]      arena 1024+224 part with gaps  2..4
+  3  %x3.1 = view %x2                            Tensor[(4, 8), float32]      arena 1056+224 part with gaps  3..5
+  4  %output0 = fused_negative(%x3.0)            Tensor[(4, 8), float32]      output 0                       4..4  // test.relay:4:2
+  5  %output1 = fused_abs(%x3.1)                 Tensor[(4, 8), float32]      output 1                       5..5  // test.relay:4:18
+  6  return outputs
+)");
+}
+
+TEST(Plan, a_result_takes_the_memory_of_an_operand) {
+  EXPECT_EQ(plan_text(on_matrices("let %a = nn.dense(%x, %w);\n"
+                                  "let %b = nn.dense(sign(%a), %w) + %a; nn.dense(%b, %w)")),
+            R"(
+plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0: Tensor[(4, 16), float32])
+  // arena 1536 bytes, at least 1536; sub-buffers 0, in place 1
+  0  %x1 = fused_layout_transform(%w)                      Tensor[(2, 16, 8), float32]  arena 0+1024             0..4  // test.relay:3:10
+  1  %x2 = fused_nn_contrib_dense_pack(%x, %x1)            Tensor[(4, 16), float32]     arena 1024+256           1..3  // test.relay:3:10
+  2  %x3 = fused_sign(%x2)                                 Tensor[(4, 16), float32]     arena 1280+256           2..3  // test.relay:4:19
+  3  %x4 = fused_nn_contrib_dense_pack_add(%x3, %x1, %x2)  Tensor[(4, 16), float32]     arena 1024+256 in place  3..4  // test.relay:4:10 + test.relay:4:10
+  4  %output0 = fused_nn_contrib_dense_pack(%x4, %x1)      Tensor[(4, 16), float32]     output 0                 4..4  // test.relay:4:39
+  5  return outputs
+)");
+}
+
+TEST(Plan, scalars_are_in_registers_and_calls_of_itself_are_loops) {
+  EXPECT_EQ(
+      plan_text("def @main(%n: int32, %acc: int32) -> int32 {\n"
+                "  if (less(%n, 1)) { %acc } else { @main(subtract(%n, 1), add(%acc, %n)) }\n}",
+                0),
+      R"(
+plan main(n: int32, acc: int32) -> (output0: int32)
+   0  %n.2 = load %n         int32  register  0..11
+   1  %acc.2 = load %acc     int32  register  1..12
+   2  loop
+   3  %s2 = 1                       register  3..4
+   4  %x1 = %n.2 < %s2              register  4..5
+   5  if %x1
+   6    return %acc.2
+   7  else
+   8    %s4 = 1                     register  8..9
+   9    %x2 = %n.2 - %s4            register  9..11
+  10    %x3 = %acc.2 + %n.2         register  10..12
+  11    %n.2 = set %x2       int32  register  0..11
+  12    %acc.2 = set %x3     int32  register  1..12
+  13    next
+  14  end
+)");
+}
+
+TEST(Plan, what_escapes_is_an_object) {
+  EXPECT_EQ(plan_text("def @main(%c: bool, %x: Tensor[(4,), float32]) {\n"
+                      "  let %a = nn.relu(%x);\n"
+                      "  let %f = fn (%y: Tensor[(4,), float32]) { add(%y, %a) };\n"
+                      "  let %r = ref(%a);\n  if (%c) { %f(%x) } else { ref_read(%r) }\n}",
+                      0),
+            R"(
+plan main(c: bool, x: Tensor[(4,), float32]) -> (output0: Tensor[(4,), float32])
+   0  %a = alloc              Tensor[(4,), float32]                                object    0..3
+   1  %a = fused_nn_relu(%x)  Tensor[(4,), float32]                                object    0..3  // test.relay:3:12
+   2  %f = closure @fn1[%a]   fn (Tensor[(4,), float32]) -> Tensor[(4,), float32]  object    2..6
+   3  %r = ref %a             ref(Tensor[(4,), float32])                           object    3..8
+   4  %s0 = load %c           bool                                                 register  4..5
+   5  if %s0
+   6    tail invoke %f(%x)
+   7  else
+   8    %x5 = ref_read %r     Tensor[(4,), float32]                                object    8..9
+   9    return %x5
+  10  end
+)");
+}
+
+TEST(Plan, clauses_ask_for_tags) {
+  EXPECT_EQ(
+      plan_text("type List[A] { Cons(A, List[A]), Nil, }\n"
+                "def @main(%xs: List[(int32, int32)]) -> int32 {\n"
+                "  match (%xs) { Cons((%a, _), Cons((_, %b), _)) => add(%a, %b), _ => 0, }\n}",
+                0),
+      R"(
+plan main(xs: List[(int32, int32)]) -> (output0: int32)
+   0  match %xs
+   1  clause
+   2    tag %xs is 0
+   3    %m = %xs.1             List[(int32, int32)]  object    3..11
+   4    %m.2 = %xs.0           (int32, int32)        object    4..7
+   5    match %m.2
+   6    clause
+   7      %a = %m.2.0          int32                 object    7..15
+   8      match %m
+   9      clause
+  10        tag %m is 0
+  11        %m.3 = %m.0        (int32, int32)        object    11..14
+  12        match %m.3
+  13        clause
+  14          %b = %m.3.1      int32                 object    14..16
+  15          %s0 = load %a    int32                 register  15..17
+  16          %s1 = load %b    int32                 register  16..17
+  17          %x1 = %s0 + %s1                        register  17..18
+  18          return %x1
+  19        end
+  20      clause
+  21        %s3 = 0                                  register  21..22
+  22        %o6 = box %s3      int32                 object    22..23
+  23        return %o6
+  24      end
+  25    end
+  26  clause
+  27    %s4 = 0                                      register  27..28
+  28    %o7 = box %s4          int32                 object    28..29
+  29    return %o7
+  30  end
+)");
+}
+
+TEST(Plan, sizes_are_scalars_that_are_checked) {
+  EXPECT_EQ(plan_text("def @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], "
+                      "%y: Tensor[(m,), float32]) { add(%x, %y) }",
+                      0),
+            R"(
+plan main(x: Tensor[(n,), float32], y: Tensor[(m,), float32]) -> (output0: Tensor[(broadcast(m, n),), float32])
+   0  %n = %x size 0                                                                                                         register  0..20
+   1  %m = %y size 0                                                                                                         register  1..20
+   2  %s2 = 1                                                                                                                register  2..8
+   3  %s3 = %n == %m                                                                                                         register  3..14
+   4  %s4 = %m == %s2                                                                                                        register  4..6
+   5  %s5 = %n == %s2                                                                                                        register  5..6
+   6  %s6 = %s5 or %s4                                                                                                       register  6..7
+   7  %s7 = %s3 or %s6                                                                                                       register  7..8
+   8  %s8 = %s7 == %s2                                                                                                       register  8..9
+   9  check %s8 else "add: the inputs do not fit: n must equal m, or one of them be 1"
+  10  %s10 = %m * %n                                                                                                         register  10..12
+  11  %s11 = %m max %n                                                                                                       register  11..12
+  12  %s9 = %s11 min %s10                                                                                                    register  12..13
+  13  %x1 = alloc float32(%s9)                                                          Tensor[(broadcast(m, n),), float32]  object    13..22
+  14  if %s3 -> %x1                                                                     Tensor[(broadcast(m, n),), float32]  object    13..22
+  15    %x1 = fused_add_1(%x, %y, %m)                                                   Tensor[(broadcast(m, n),), float32]  object    13..22  // test.relay:2:83
+  16  else
+  17    %s13 = %m * %n                                                                                                       register  17..19
+  18    %s14 = %m max %n                                                                                                     register  18..19
+  19    %s12 = %s14 min %s13                                                                                                 register  19..20
+  20    %x1 = fused_add(%x, %y, %n, %m, %s12)                                           Tensor[(broadcast(m, n),), float32]  object    13..22  // test.relay:2:83
+  21  end
+  22  return %x1
+)");
+}
+
+TEST(Plan, sizes_that_data_has_are_asked_for) {
+  EXPECT_EQ(plan_text("def @main(%x: Tensor[(4,), float32]) { argwhere(%x) }", 0), R"(
+plan main(x: Tensor[(4,), float32]) -> (output0: Tensor[(?, 1), int32])
+  0  %o1 = alloc                     Tensor[(2,), int64]    object    0..2
+  1  %o1 = fused_argwhere_sizes(%x)  Tensor[(2,), int64]    object    0..2  // test.relay:2:40
+  2  %x1 = alloc int32 of shape %o1  Tensor[(?, 1), int32]  object    2..5
+  3  %s0 = %x1 size 0                                       register  3..4
+  4  %x1 = fused_argwhere(%x, %s0)   Tensor[(?, 1), int32]  object    2..5  // test.relay:2:40
+  5  return %x1
+)");
+}
+
+TEST(Plan, models_name_the_values) {
+  PlanProgram p =
+      plan_of(on_matrices("let %hidden = nn.dense(%x, %w); (nn.relu(%hidden), %hidden)"));
+  std::string text = to_string(p);
+  EXPECT_NE(text.find("plan main(x: Tensor[(4, 16), float32]"), std::string::npos) << text;
+}
+
+TEST(StepTable, docs_have_its_rows) {
+  const std::string path = std::string(test::source_dir()) + "/docs/plan.md";
+  std::stringstream read;
+  read << std::ifstream(path).rdbuf();
+  std::string docs = read.str();
+  const size_t begin = docs.find("| `"), end = docs.rfind("|\n");
+  if (std::getenv("RELAY_UPDATE") != nullptr && begin != docs.npos) {
+    docs.replace(begin, end + 2 - begin, step_reference());
+    std::ofstream(path) << docs;
+  }
+  EXPECT_NE(docs.find(step_reference()), docs.npos) << "run this test with RELAY_UPDATE=1";
+}
+
+// A function that the tests write: kernel 0 reads a buffer and may write it in place.
+struct Written {
+  Written() : w("f"), x(w.param({"x", tensor_type(std::vector<int64_t>{16}, kFloat), ""})) {
+    kernels.emplace_back().composed.in_place = {0};
+  }
+  ValueId buffer(int64_t bytes = 64) {
+    return w.in_buffer(w.buffer(bytes), tensor_type(std::vector<int64_t>{bytes / 4}, kFloat));
+  }
+  void kernel(ValueId result, std::vector<ValueId> operands) {
+    w.add(StepKind::kernel, {result}, std::move(operands), 0);
+  }
+  // After the passes over lifetimes and memory.
+  PlanFunction planned() {
+    PlanFunction f = w.function();
+    find_lifetimes(f);
+    reuse_operands(f, kernels);
+    return f;
+  }
+  static constexpr runtime::DType kFloat = runtime::DType::Float(32);
+
+  StepWriter w;
+  ValueId x;
+  std::vector<ProgramKernel> kernels;
+};
+
+TEST(Lifetimes, are_from_the_first_to_the_last_step_that_mentions_a_value) {
+  Written p;
+  ValueId a = p.buffer(), b = p.buffer(), unused = p.buffer();
+  p.kernel(a, {p.x});
+  p.kernel(b, {p.x});
+  p.kernel(b, {a});
+  PlanFunction f = p.planned();
+  EXPECT_EQ(f.value(a).life, (Lifetime{0, 2}));
+  EXPECT_EQ(f.buffer(f.value(b).index).life, (Lifetime{1, 2}));
+  EXPECT_TRUE(f.value(unused).life.empty());
+}
+
+TEST(Lifetimes, a_whole_lives_as_long_as_its_parts) {
+  Written p;
+  ValueId whole = p.buffer(128);
+  int32_t part = p.w.sub_buffer({.bytes = 64, .whole = p.w.value(whole).index});
+  ValueId inside = p.w.in_buffer(part, p.w.value(p.x).type);
+  p.kernel(inside, {p.x});
+  p.kernel(whole, {p.x});
+  p.kernel(p.buffer(), {inside});
+  EXPECT_EQ(p.planned().buffer(p.w.value(whole).index).life, (Lifetime{0, 2}));
+}
+
+TEST(InPlace, a_result_takes_the_memory_of_an_operand_that_dies) {
+  Written p;
+  ValueId a = p.buffer(), b = p.buffer(), c = p.buffer();
+  p.kernel(a, {p.x});
+  p.kernel(b, {a});
+  p.kernel(c, {b});
+  PlanFunction f = p.planned();
+  // One after the other, all in the first one's memory.
+  EXPECT_TRUE(f.buffer(1).in_place && f.buffer(2).in_place);
+  EXPECT_EQ(f.buffer(1).whole, 0);
+  EXPECT_EQ(f.buffer(2).whole, 0);
+}
+
+TEST(InPlace, must_not_take_memory_that_is_read_otherwise) {
+  // Later,
+  Written later;
+  ValueId a = later.buffer(), b = later.buffer();
+  later.kernel(a, {later.x});
+  later.kernel(b, {a});
+  later.kernel(later.buffer(), {a});
+  EXPECT_FALSE(later.planned().buffer(1).in_place);
+  // by the same kernel at other places,
+  Written twice;
+  a = twice.buffer(), b = twice.buffer();
+  twice.kernel(a, {twice.x});
+  twice.kernel(b, {a, a});
+  EXPECT_FALSE(twice.planned().buffer(1).in_place);
+  // or of another size.
+  Written larger;
+  a = larger.buffer(), b = larger.buffer(128);
+  larger.kernel(a, {larger.x});
+  larger.kernel(b, {a});
+  EXPECT_FALSE(larger.planned().buffer(1).in_place);
+}
+
+}  // namespace
+}  // namespace relay::plan

@@ -1,0 +1,487 @@
+#include "plan/verify.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "plan/outputs.h"
+#include "plan/step_table.h"
+
+namespace relay::plan {
+namespace {
+
+bool accepts(char letter, Place place) {
+  switch (letter) {
+    case 'o':
+      return place == Place::object;
+    case 's':
+      return place == Place::scalar;
+    case 'c':
+      return place == Place::constant;
+    case 'w':
+      return place == Place::object || place == Place::arena || place == Place::output;
+    default:
+      return true;
+  }
+}
+
+class Verifier {
+ public:
+  Verifier(const PlanProgram& program, const PlanFunction& f) : program_(program), f_(f) {}
+
+  void run() {
+    check_values();
+    check_buffers();
+    for (now_ = 0; now_ < f_.steps.size(); ++now_) {
+      const Step& s = f_.steps[now_];
+      check_step(s);
+      follow(s);
+    }
+    now_ = kNowhere;
+    check(open_.empty(), "a part is not closed");
+    check(!reachable_, "the function ends without leaving");
+    check_memory();
+  }
+
+ private:
+  static constexpr size_t kNowhere = static_cast<size_t>(-1);
+
+  void check(bool holds, const std::string& what) const {
+    if (holds) return;
+    std::string where = "plan of " + f_.name;
+    if (now_ != kNowhere) {
+      const Step& s = f_.steps[now_];
+      where += ", step " + std::to_string(now_) + " (" + step_row(s.kind).name + ")";
+    }
+    throw InternalError(where + ": " + what);
+  }
+
+  template <typename T>
+  static bool within(int64_t index, const std::vector<T>& table) {
+    return index >= 0 && static_cast<size_t>(index) < table.size();
+  }
+
+  // ---- Tables ----
+
+  void check_values() {
+    std::vector<bool> aliases(f_.values.size());
+    for (const Step& s : f_.steps) {
+      if (s.kind == StepKind::alias && s.results.size() == 1 && within(s.results[0], f_.values)) {
+        aliases[static_cast<size_t>(s.results[0])] = true;
+      }
+    }
+    std::vector<bool> objects(static_cast<size_t>(f_.num_objects));
+    std::vector<bool> scalars(static_cast<size_t>(f_.num_scalars));
+    for (size_t i = 0; i < f_.values.size(); ++i) {
+      const PlanValue& v = f_.values[i];
+      auto at = static_cast<size_t>(v.index);
+      auto own = [&](std::vector<bool>& registers, const char* name) {
+        check(v.index >= 0 && at < registers.size(), std::string(name) + " is out of range");
+        check(aliases[i] || !registers[at], std::string(name) + " belongs to two values");
+        registers[at] = true;
+      };
+      switch (v.place) {
+        case Place::object:
+          own(objects, "an object register");
+          break;
+        case Place::scalar:
+          own(scalars, "an integer register");
+          break;
+        case Place::arena:
+          check(within(v.index, f_.buffers), "a buffer is out of range");
+          break;
+        case Place::constant:
+          check(within(v.index, program_.constants), "a constant is out of range");
+          break;
+        case Place::output:
+          check(within(v.index, f_.results), "an output is out of range");
+          break;
+      }
+    }
+    check(f_.values.size() >= f_.params.size(), "a parameter has no value");
+    for (size_t i = 0; i < f_.params.size(); ++i) {
+      const PlanValue& v = f_.values[i];
+      check(v.place == Place::object && static_cast<size_t>(v.index) == i,
+            "a parameter is not in its register");
+    }
+  }
+
+  void check_buffers() {
+    for (size_t i = 0; i < f_.buffers.size(); ++i) {
+      const PlanBuffer& b = f_.buffers[i];
+      check(b.bytes >= 0 && b.position >= 0, "a buffer has no place in the arena");
+      check(b.position + b.bytes <= f_.arena_bytes, "a buffer is not inside the arena");
+      if (b.whole < 0) {
+        check(b.position % 64 == 0, "a buffer is not aligned");
+        continue;
+      }
+      check(b.whole < static_cast<int64_t>(i), "a sub-buffer comes before its whole");
+      const PlanBuffer& whole = f_.buffer(b.whole);
+      check(b.offset >= 0 && b.offset + b.bytes <= whole.bytes,
+            "a sub-buffer is not inside its whole");
+      check(b.position == whole.position + b.offset, "a sub-buffer is elsewhere than in its whole");
+    }
+  }
+
+  // ---- One step ----
+
+  void check_signature(const char* signature, const std::vector<ValueId>& values) {
+    const char* at = signature;
+    for (ValueId id : values) {
+      check(within(id, f_.values), "a value is out of range");
+      bool repeats = at[0] != 0 && at[1] == '*';
+      // Of "so*" the last entry stands for the rest.
+      check(at[0] != 0 && accepts(at[0], f_.value(id).place),
+            "a value is not of the kind that the step takes or gives");
+      if (!repeats) ++at;
+    }
+    check(at[0] == 0 || at[1] == '*', "the step lacks a value");
+  }
+
+  void check_step(const Step& s) {
+    const StepRow& row = step_row(s.kind);
+    check_signature(row.results, s.results);
+    check_signature(row.operands, s.operands);
+    switch (row.number) {
+      case NumberRole::kernel:
+        check(within(s.number, program_.kernels), "a kernel is out of range");
+        check_kernel(s, program_.kernels[static_cast<size_t>(s.number)]);
+        break;
+      case NumberRole::function:
+        check(within(s.number, program_.functions), "a function is out of range");
+        break;
+      default:
+        check(s.number >= 0 || row.number == NumberRole::number, "a number is negative");
+        break;
+    }
+    bool has_text = s.kind == StepKind::check;
+    check(!has_text || within(s.text, program_.strings), "a message is out of range");
+    check(s.where < 0 || within(s.where, program_.strings), "a place is out of range");
+    if (s.kind == StepKind::alloc) {
+      check(is_static_tensor(f_.value(s.results[0]).type), "a tensor of unknown size is allocated");
+    }
+    if (s.kind == StepKind::alias) {
+      const PlanValue &from = f_.value(s.operands[0]), &to = f_.value(s.results[0]);
+      bool same = from.place == to.place && from.index == to.index;
+      bool part = from.place == Place::arena && to.place == Place::arena &&
+                  f_.buffer(to.index).whole == from.index;
+      check(same || part, "a view is elsewhere than what it shows");
+    }
+    if (s.kind == StepKind::join) check_join(s);
+    if (s.kind == StepKind::copy) return;
+    for (ValueId id : s.results) {
+      for (ValueId from : s.operands) {
+        const PlanValue &a = f_.value(id), &b = f_.value(from);
+        bool memory = a.place != Place::scalar && b.place != Place::scalar;
+        check(!memory || a.device == b.device, "values are on different devices");
+      }
+    }
+  }
+
+  void check_join(const Step& s) {
+    auto memory = [&](ValueId id) {
+      const PlanValue& v = f_.value(id);
+      return v.place == Place::arena ? f_.memory_of(v.index).first : -1;
+    };
+    int32_t whole = memory(s.results[0]);
+    for (ValueId part : s.operands) {
+      check(whole >= 0 && memory(part) == whole, "a part is elsewhere than what it is part of");
+    }
+  }
+
+  void check_kernel(const Step& s, const ProgramKernel& kernel) {
+    const tir::PrimFuncNode& k = *kernel.composed.func.get();
+    auto inputs = static_cast<size_t>(k.num_inputs);
+    check(
+        s.operands.size() == inputs + k.dims.size() && s.results.size() == k.params.size() - inputs,
+        "the kernel takes another number of values");
+    check(within(s.text, kernel.sites), "a kernel's site is out of range");
+    for (size_t i = inputs; i < s.operands.size(); ++i) {
+      check(f_.value(s.operands[i]).place == Place::scalar, "a size is not a scalar");
+    }
+    for (size_t i = 0; i < k.params.size(); ++i) {
+      const PlanValue& v = f_.value(i < inputs ? s.operands[i] : s.results[i - inputs]);
+      bool gaps = !k.params[i]->within.empty();
+      if (v.place == Place::scalar) continue;
+      check(v.device == kernel.device, "a value is not on the device of the kernel");
+      if (v.place != Place::arena) {
+        check(!gaps, "the kernel takes a value to have gaps");
+        continue;
+      }
+      const PlanBuffer& b = f_.buffer(v.index);
+      std::vector<int64_t> around;
+      for (const tir::PrimExpr& d : k.params[i]->within)
+        around.push_back(tir::as_int(d).value_or(-1));
+      check(b.within == around, "the kernel takes a value to have other gaps");
+      auto bytes = tir::bytes_in_memory(*k.params[i].get());
+      check(!bytes || *bytes <= b.bytes, "a buffer is smaller than the kernel takes it to be");
+    }
+  }
+
+  // ---- The ways through the function ----
+
+  struct Open {
+    const Step* step;
+    size_t mark;   // of the trail, where it begins
+    bool in_part;  // a match's parts begin with a clause
+    bool has_else = false;
+    bool falls_through = false;
+  };
+
+  void define(ValueId id) {
+    const PlanValue& v = f_.value(id);
+    if (v.place == Place::arena) {
+      // What it lies in is written in part.
+      for (int32_t b = v.index; b >= 0 && !is_set(written_, b); b = part_of(b)) set(written_, b);
+      set(complete_, v.index);
+    }
+    if (v.place == Place::output) set(outputs_, v.index);
+    set(defined_, id);
+  }
+
+  void set(std::vector<bool>& table, int32_t index) {
+    auto at = static_cast<size_t>(index);
+    if (table.size() <= at) table.resize(at + 1);
+    if (table[at]) return;
+    table[at] = true;
+    trail_.push_back({&table, at});
+  }
+
+  static bool is_set(const std::vector<bool>& table, int32_t index) {
+    auto at = static_cast<size_t>(index);
+    return at < table.size() && table[at];
+  }
+
+  // The buffer that one is a part of; -1 for memory of its own, or taken from an operand.
+  int32_t part_of(int32_t b) const { return f_.buffer(b).in_place ? -1 : f_.buffer(b).whole; }
+
+  bool is_defined(ValueId id) const {
+    const PlanValue& v = f_.value(id);
+    if (v.place == Place::constant) return true;
+    if (v.place == Place::output) return is_set(outputs_, v.index);
+    if (v.place != Place::arena) return is_set(defined_, id);
+    if (is_set(written_, v.index)) return true;
+    for (int32_t b = v.index; b >= 0; b = part_of(b)) {
+      if (is_set(complete_, b)) return true;
+    }
+    return false;
+  }
+
+  void undo(size_t mark) {
+    for (; trail_.size() > mark; trail_.pop_back()) {
+      (*trail_.back().first)[trail_.back().second] = false;
+    }
+  }
+
+  void end_part(Open& open) {
+    if (reachable_ && open.in_part) {
+      for (ValueId id : open.step->results) {
+        check(is_defined(id), "a branch does not give its value");
+      }
+      open.falls_through = true;
+    }
+    undo(open.mark);
+  }
+
+  void follow(const Step& s) {
+    if (now_ == 0) {
+      for (size_t i = 0; i < f_.params.size(); ++i) define(static_cast<ValueId>(i));
+    }
+    StepFlow flow = step_row(s.kind).flow;
+    bool goes_on = flow == StepFlow::part || flow == StepFlow::close;
+    check(reachable_ || goes_on, "nothing gets here");
+    if (goes_on) {
+      check(!open_.empty(), "no part is open");
+      return follow_part(s);
+    }
+    bool in_match = !open_.empty() && !open_.back().in_part;
+    check(!in_match, "a match goes on with a clause");
+    for (ValueId id : s.operands) {
+      check(is_defined(id), "%" + f_.value(id).name + " is used before it is defined");
+    }
+    switch (s.kind) {
+      case StepKind::loop:
+        check(!in_loop_ && open_.empty(), "a loop begins inside something");
+        in_loop_ = true;
+        break;
+      case StepKind::next:
+        check(in_loop_, "there is no loop to go on with");
+        break;
+      case StepKind::tag:
+        check(!open_.empty() && open_.back().step->kind == StepKind::match,
+              "a tag is asked for outside of a clause");
+        break;
+      case StepKind::return_outputs:
+        for (size_t i = 0; i < f_.results.size(); ++i) {
+          check(is_set(outputs_, static_cast<int32_t>(i)), "an output is not written");
+        }
+        break;
+      default:
+        break;
+    }
+    if (flow == StepFlow::open) {
+      open_.push_back({&s, trail_.size(), s.kind == StepKind::if_});
+      return;
+    }
+    for (ValueId id : s.results) define(id);
+    if (flow == StepFlow::leave) reachable_ = false;
+  }
+
+  void follow_part(const Step& s) {
+    Open& open = open_.back();
+    bool is_if = open.step->kind == StepKind::if_;
+    if (s.kind == StepKind::end) {
+      check(!is_if || open.has_else, "an if has no else");
+      end_part(open);
+      reachable_ = open.falls_through;
+      const Step* step = open.step;
+      open_.pop_back();
+      for (ValueId id : step->results) define(id);
+      return;
+    }
+    check(is_if == (s.kind == StepKind::else_) && !(is_if && open.has_else),
+          "a part of something else begins");
+    end_part(open);
+    open.in_part = open.has_else = true;
+    reachable_ = true;
+  }
+
+  // ---- Memory ----
+
+  void check_lives() {
+    auto contains = [](const Lifetime& outer, const Lifetime& inner) {
+      return inner.empty() || (outer.first <= inner.first && inner.last <= outer.last);
+    };
+    for (now_ = 0; now_ < f_.steps.size(); ++now_) {
+      auto at = static_cast<int32_t>(now_);
+      for (const auto* ids : {&f_.steps[now_].results, &f_.steps[now_].operands}) {
+        for (ValueId id : *ids) {
+          check(contains(f_.value(id).life, {at, at}), "a value is used outside of its lifetime");
+        }
+      }
+    }
+    now_ = kNowhere;
+    for (const PlanValue& v : f_.values) {
+      check(v.place != Place::arena || contains(f_.buffer(v.index).life, v.life),
+            "a buffer lives shorter than a value in it");
+    }
+    for (const PlanBuffer& b : f_.buffers) {
+      check(b.whole < 0 || contains(f_.buffer(b.whole).life, b.life),
+            "a buffer lives shorter than one inside it");
+    }
+  }
+
+  // Buffers with memory of their own that are alive at once lie apart.
+  void check_overlaps() {
+    struct Event {
+      int64_t step;
+      bool begins;
+      size_t buffer;
+    };
+    std::vector<Event> events;
+    for (size_t i = 0; i < f_.buffers.size(); ++i) {
+      const PlanBuffer& b = f_.buffers[i];
+      if (b.whole >= 0 || b.bytes == 0 || b.life.empty()) continue;
+      events.push_back({b.life.first, true, i});
+      events.push_back({int64_t{b.life.last} + 1, false, i});
+    }
+    // What ends before a step is gone when it begins.
+    std::ranges::sort(events, [](const Event& a, const Event& b) {
+      return std::tuple(a.step, a.begins, a.buffer) < std::tuple(b.step, b.begins, b.buffer);
+    });
+    std::map<int64_t, int64_t> alive;  // ends by beginnings
+    for (const Event& e : events) {
+      const PlanBuffer& b = f_.buffers[e.buffer];
+      if (!e.begins) {
+        alive.erase(b.position);
+        continue;
+      }
+      auto next = alive.lower_bound(b.position);
+      bool apart = (next == alive.end() || next->first >= b.position + b.bytes) &&
+                   (next == alive.begin() || std::prev(next)->second <= b.position);
+      now_ = static_cast<size_t>(b.life.first);
+      check(apart, "buffers that are alive at once overlap");
+      alive.emplace(b.position, b.position + b.bytes);
+    }
+    now_ = kNowhere;
+  }
+
+  // Values whose memory results take are read for the last time by the kernels that take it.
+  void check_in_place() {
+    // For each buffer the one whose content it is part of, and the one whose memory it is in.
+    std::vector<int32_t> owner, root;
+    std::map<int32_t, std::vector<int32_t>> takers;  // of a root's memory
+    for (size_t i = 0; i < f_.buffers.size(); ++i) {
+      const PlanBuffer& b = f_.buffers[i];
+      auto self = static_cast<int32_t>(i);
+      auto whole = static_cast<size_t>(b.whole);
+      root.push_back(b.whole < 0 ? self : root[whole]);
+      owner.push_back(b.whole < 0 || b.in_place ? self : owner[whole]);
+      if (!b.in_place) continue;
+      check(b.whole == root.back() && b.offset == 0 && b.bytes == f_.buffer(b.whole).bytes,
+            "a result takes memory of another size");
+      takers[b.whole].push_back(self);
+    }
+    for (auto& [memory, list] : takers) {
+      std::ranges::sort(list, {}, [&](int32_t b) { return f_.buffer(b).life.first; });
+      for (int32_t taker : list) check_taker(taker, memory, root);
+    }
+    for (const PlanValue& v : f_.values) {
+      if (v.place != Place::arena || v.life.empty()) continue;
+      auto buffer = static_cast<size_t>(v.index);
+      auto list = takers.find(root[buffer]);
+      if (list == takers.end()) continue;
+      // The first to take the memory of what it is part of.
+      const PlanBuffer& own = f_.buffer(owner[buffer]);
+      int32_t since = own.in_place ? own.life.first : -1;
+      auto next = std::ranges::upper_bound(list->second, since, {},
+                                           [&](int32_t b) { return f_.buffer(b).life.first; });
+      check(next == list->second.end() || v.life.last <= f_.buffer(*next).life.first,
+            "%" + v.name + " is used after its memory was taken");
+    }
+  }
+
+  void check_taker(int32_t taker, int32_t memory, const std::vector<int32_t>& root) {
+    now_ = static_cast<size_t>(f_.buffer(taker).life.first);
+    const Step& s = f_.steps[now_];
+    bool writes = s.kind == StepKind::kernel && s.results.size() == 1 &&
+                  f_.value(s.results[0]).place == Place::arena &&
+                  f_.value(s.results[0]).index == taker;
+    check(writes, "memory is taken by what is not a kernel's only result");
+    const std::vector<size_t>& allowed =
+        program_.kernels[static_cast<size_t>(s.number)].composed.in_place;
+    for (size_t i = 0; i < s.operands.size(); ++i) {
+      const PlanValue& v = f_.value(s.operands[i]);
+      if (v.place != Place::arena || root[static_cast<size_t>(v.index)] != memory) continue;
+      bool fits = f_.buffer(v.index).position == f_.buffer(taker).position &&
+                  std::ranges::find(allowed, i) != allowed.end();
+      check(fits, "the kernel still reads the memory that its result takes");
+    }
+    now_ = kNowhere;
+  }
+
+  void check_memory() {
+    check_lives();
+    check_in_place();
+    check_overlaps();
+  }
+
+  const PlanProgram& program_;
+  const PlanFunction& f_;
+  size_t now_ = kNowhere;
+  std::vector<Open> open_;
+  bool reachable_ = true;
+  bool in_loop_ = false;
+  // Values, buffers that are written in part or as a whole, and outputs; and what to undo of them
+  // where a branch ends.
+  std::vector<bool> defined_, written_, complete_, outputs_;
+  std::vector<std::pair<std::vector<bool>*, size_t>> trail_;
+};
+
+}  // namespace
+
+void verify(const PlanProgram& program) {
+  for (const PlanFunction& f : program.functions) Verifier(program, f).run();
+}
+
+}  // namespace relay::plan

@@ -1,0 +1,25 @@
+// Checks that a plan can be carried out as it stands.
+//
+// - Indices are in range; a step takes and gives what its row says (plan/step_table.h), and a register
+//   belongs to one value and its views.
+// - Parts are closed in order; nothing follows a step that leaves; every way through a function ends
+//   in one; `next` has a loop.
+// - Every value is defined before it is used, on every way there; a branch gives all its values.
+// - A kernel's buffers are as many and as large as it takes them to be, with the gaps that it knows of,
+//   and on its device.
+// - A sub-buffer is inside its whole, and every buffer inside the arena.
+// - A lifetime contains all uses; what is alive at once does not overlap in memory; a result that takes
+//   the memory of an operand does so where the kernel allows it and nothing reads the operand later.
+// - Every output is written before it is returned.
+//
+// O(n log n) in the steps and values of a function.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace relay::plan {
+
+// Throws InternalError, with the function and the step, for what does not hold.
+void verify(const PlanProgram& program);
+
+}  // namespace relay::plan
