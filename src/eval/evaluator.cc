@@ -8,8 +8,8 @@
 #include "base/diagnostic_codes.h"
 #include "eval/arguments.h"
 #include "eval/assumed_sizes.h"
+#include "eval/eval_plan.h"
 #include "eval/op_call.h"
-#include "eval/plan.h"
 
 namespace relay {
 
@@ -32,8 +32,8 @@ class Evaluator::Machine {
   Machine(Module mod, EvalOptions options)
       : store_(std::move(mod)), options_(std::move(options)), ops_(op_options()) {}
 
-  PlanStore& store() { return store_; }
-  const PlanStore& store() const { return store_; }
+  EvalPlanStore& store() { return store_; }
+  const EvalPlanStore& store() const { return store_; }
   int64_t steps() const { return steps_; }
 
   // Runs a closure to its end. Whatever happens, the machine is empty afterwards.
@@ -70,8 +70,8 @@ class Evaluator::Machine {
  private:
   // What goes on when a block ends, and where its value goes.
   struct Waiting {
-    const Plan* plan;
-    const PlanBlock* block;
+    const EvalPlan* plan;
+    const EvalBlock* block;
     size_t next;
     size_t base;
     int32_t dest;
@@ -126,19 +126,19 @@ class Evaluator::Machine {
     check_budget();
   }
 
-  const Object* peek(const PlanOperand& o) const {
+  const Object* peek(const EvalOperand& o) const {
     return o.index < 0 ? store_.constant(~o.index).object()
                        : slots_[base_ + static_cast<size_t>(o.index)].object();
   }
-  runtime::Value take(const PlanOperand& o) {
+  runtime::Value take(const EvalOperand& o) {
     if (o.index < 0) return store_.constant(~o.index);
     runtime::Value& slot = slots_[base_ + static_cast<size_t>(o.index)];
     return o.last ? std::move(slot) : slot;
   }
-  std::vector<runtime::Value> take_all(std::span<const PlanOperand> operands) {
+  std::vector<runtime::Value> take_all(std::span<const EvalOperand> operands) {
     std::vector<runtime::Value> out;
     out.reserve(operands.size());
-    for (const PlanOperand& o : operands) out.push_back(take(o));
+    for (const EvalOperand& o : operands) out.push_back(take(o));
     return out;
   }
   void put(int32_t dest, runtime::Value value) {
@@ -157,22 +157,22 @@ class Evaluator::Machine {
 
   bool enter(const runtime::Value& callee, std::vector<runtime::Value> args, bool replace,
              int32_t dest, runtime::Value& result);
-  void go_into(const PlanStep& step, size_t which);
+  void go_into(const EvalStep& step, size_t which);
   bool fits(const std::vector<PatternStep>& pattern, const Object* value);
-  void match(const PlanStep& step);
-  [[noreturn]] void no_clause(const PlanStep& step, const Object* value);
-  runtime::Value compute(const PlanStep& step);
+  void match(const EvalStep& step);
+  [[noreturn]] void no_clause(const EvalStep& step, const Object* value);
+  runtime::Value compute(const EvalStep& step);
   runtime::Value execute();
 
-  PlanStore store_;
+  EvalPlanStore store_;
   EvalOptions options_;
   OpCaller ops_;
   std::vector<runtime::Value> slots_;
   std::vector<Waiting> waiting_;
   // The frame and block at hand.
-  const Plan* plan_ = nullptr;
-  const PlanBlock* block_ = nullptr;
-  const PlanStep* step_ = nullptr;  // for errors
+  const EvalPlan* plan_ = nullptr;
+  const EvalBlock* block_ = nullptr;
+  const EvalStep* step_ = nullptr;  // for errors
   size_t next_ = 0;
   size_t base_ = 0;
   int64_t steps_ = 0;
@@ -188,7 +188,7 @@ bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime
                                bool replace, int32_t dest, runtime::Value& result) {
   const Cell& closure = cell(callee.object(), ObjectKind::closure, "function");
   RELAY_CHECK(static_cast<size_t>(closure.tag) < store_.size(), "a closure of another evaluator");
-  const Plan& plan = store_.plan(closure.tag);
+  const EvalPlan& plan = store_.plan(closure.tag);
   if (auto* op = as<OpNode>(plan.builtin)) {
     auto* call = step_ != nullptr ? as<CallNode>(step_->expr) : nullptr;
     result = ops_.call(*op, call != nullptr ? call->attrs : nullptr, args,
@@ -226,7 +226,7 @@ bool Evaluator::Machine::enter(const runtime::Value& callee, std::vector<runtime
 }
 
 // Goes on in a branch. Its value is that of the block around it, or the step's.
-void Evaluator::Machine::go_into(const PlanStep& step, size_t which) {
+void Evaluator::Machine::go_into(const EvalStep& step, size_t which) {
   if (!step.gives_result) waiting_.push_back({plan_, block_, next_, base_, step.dest});
   block_ = step.blocks[which];
   next_ = 0;
@@ -255,7 +255,7 @@ bool Evaluator::Machine::fits(const std::vector<PatternStep>& pattern, const Obj
   return true;
 }
 
-void Evaluator::Machine::match(const PlanStep& step) {
+void Evaluator::Machine::match(const EvalStep& step) {
   // Owns what the clause does not bind until the variables are set.
   runtime::Value value = take(step.operands[0]);
   for (size_t i = 0; i < step.patterns.size(); ++i) {
@@ -268,7 +268,7 @@ void Evaluator::Machine::match(const PlanStep& step) {
   no_clause(step, value.object());
 }
 
-void Evaluator::Machine::no_clause(const PlanStep& step, const Object* value) {
+void Evaluator::Machine::no_clause(const EvalStep& step, const Object* value) {
   auto& m = static_cast<const MatchNode&>(*step.expr);
   std::string found;
   if (auto* t = as<TypeCallNode>(m.data->type);
@@ -285,26 +285,26 @@ void Evaluator::Machine::no_clause(const PlanStep& step, const Object* value) {
 }
 
 // The value of a step that neither calls a function nor goes into a branch.
-runtime::Value Evaluator::Machine::compute(const PlanStep& step) {
+runtime::Value Evaluator::Machine::compute(const EvalStep& step) {
   switch (step.kind) {
-    case PlanStep::call_op: {
+    case EvalStep::call_op: {
       auto& c = static_cast<const CallNode&>(*step.expr);
       std::vector<runtime::Value> args = take_all(step.operands);
       runtime::Value made = ops_.call(static_cast<const OpNode&>(*c.op), c.attrs, args, c.span);
       check_assumed_sizes(c, step.assumed, args);
       return made;
     }
-    case PlanStep::construct:
+    case EvalStep::construct:
       return runtime::Value::adt(step.value, take_all(step.operands));
-    case PlanStep::tuple:
+    case EvalStep::tuple:
       return runtime::Value::tuple(take_all(step.operands));
-    case PlanStep::closure: {
+    case EvalStep::closure: {
       size_t count = step.operands.size();
       Cell* made = Cell::make(ObjectKind::closure, step.value, static_cast<uint32_t>(count));
       for (size_t i = 0; i < count; ++i) made->fields[i] = take(step.operands[i]).take();
       return runtime::Value::adopt(made);
     }
-    case PlanStep::get_item: {
+    case EvalStep::get_item: {
       runtime::Value tuple = take(step.operands[0]);
       const Cell& c = cell(tuple.object(), ObjectKind::tuple, "tuple");
       if (step.value < 0 || static_cast<uint32_t>(step.value) >= c.count) {
@@ -312,14 +312,14 @@ runtime::Value Evaluator::Machine::compute(const PlanStep& step) {
       }
       return runtime::Value::share(c.fields[step.value]);
     }
-    case PlanStep::ref_create:
+    case EvalStep::ref_create:
       return runtime::Value::ref(take(step.operands[0]));
-    case PlanStep::ref_read: {
+    case EvalStep::ref_read: {
       runtime::Value reference = take(step.operands[0]);
       return runtime::Value::share(
           cell(reference.object(), ObjectKind::ref, "reference").fields[0]);
     }
-    case PlanStep::ref_write: {
+    case EvalStep::ref_write: {
       runtime::Value reference = take(step.operands[0]);
       // The reference itself is what changes; the old content is let go.
       auto& c = const_cast<Cell&>(cell(reference.object(), ObjectKind::ref, "reference"));
@@ -348,11 +348,11 @@ runtime::Value Evaluator::Machine::execute() {
       put(back.dest, std::move(result));
       continue;
     }
-    const PlanStep& step = block_->steps[next_++];
+    const EvalStep& step = block_->steps[next_++];
     step_ = &step;
     check_limits();
     switch (step.kind) {
-      case PlanStep::call: {
+      case EvalStep::call: {
         runtime::Value callee = take(step.operands[0]);
         std::vector<runtime::Value> args = take_all(std::span(step.operands).subspan(1));
         runtime::Value result;
@@ -361,7 +361,7 @@ runtime::Value Evaluator::Machine::execute() {
         }
         break;
       }
-      case PlanStep::branch: {
+      case EvalStep::branch: {
         const Object* cond = peek(step.operands[0]);
         if (cond == nullptr || runtime::kind_of(cond) != ObjectKind::tensor) {
           fail(codes::run_failed, "the condition is not a tensor");
@@ -370,7 +370,7 @@ runtime::Value Evaluator::Machine::execute() {
         go_into(step, yes ? 0 : 1);
         break;
       }
-      case PlanStep::match:
+      case EvalStep::match:
         match(step);
         break;
       default:
@@ -412,7 +412,7 @@ runtime::Value Evaluator::apply(const runtime::Value& closure, std::vector<runti
 }
 
 std::string Evaluator::closure_name(int32_t tag) const {
-  const PlanStore& store = machine_->store();
+  const EvalPlanStore& store = machine_->store();
   return tag >= 0 && static_cast<size_t>(tag) < store.size() ? store.plan(tag).name : "";
 }
 

@@ -1,8 +1,7 @@
 #include "passes/name_values.h"
 
-#include <list>
-
 #include "analysis/uses.h"
+#include "analysis/value_order.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 
@@ -12,10 +11,14 @@ namespace {
 class Namer {
  public:
   Namer(const Function& f, const ScopeTree& scopes, const Naming& naming)
-      : f_(f), scopes_(scopes), naming_(naming), uses_(f) {}
+      : f_(f),
+        scopes_(scopes),
+        naming_(naming),
+        uses_(f),
+        order_(order_values(scopes, naming.flatten)),
+        last_(scopes.scopes.size()) {}
 
   Function run() {
-    bindings_.resize(scopes_.scopes.size());
     for (const ExprNode* e : scopes_.order) {
       if (auto* l = as<LetNode>(e); l != nullptr && isa<FunctionNode>(l->value)) {
         named_functions_.insert(l->value.get());
@@ -37,7 +40,7 @@ class Namer {
   struct Binding {
     Var var;
     Expr value;
-    const LetNode* origin;  // the Let it was, if it was one
+    const LetNode* origin = nullptr;  // the Let it was, if it was one
   };
 
   static bool stays_inline(const ExprNode& e) {
@@ -54,33 +57,36 @@ class Namer {
   // The Let chain of a scope around the atom of its root.
   Expr finish(int scope, const Expr& root) {
     Expr body = atom(root);
-    std::list<Binding>& list = bindings_[static_cast<size_t>(scope)];
-    for (auto it = list.rbegin(); it != list.rend(); ++it) {
-      if (it->origin != nullptr && it->origin->value == it->value && it->origin->body == body) {
-        body = ref(*it->origin);
+    const auto& values = order_.of_scope[static_cast<size_t>(scope)];
+    for (auto it = values.rbegin(); it != values.rend(); ++it) {
+      const Binding* b = bindings_.find(*it);
+      if (b == nullptr) continue;
+      if (b->origin != nullptr && b->origin->value == b->value && b->origin->body == body) {
+        body = ref(*b->origin);
       } else {
-        body = let(it->var, it->value, body, it->value->span);
+        body = let(b->var, b->value, body, b->value->span);
       }
     }
-    list.clear();
     return body;
   }
 
   void convert(const ExprNode& e, int scope) {
     if (is_leaf(e) || stays_inline(e)) return;
     if (scopes_.scopes[static_cast<size_t>(scope)].primitive) return;
-    std::list<Binding>& list = bindings_[static_cast<size_t>(scope)];
+    const ExprNode*& last = last_[static_cast<size_t>(scope)];
     if (auto* l = as<LetNode>(&e); l != nullptr && naming_.flatten) {
       Expr value = atom(l->value);
-      if (!list.empty() && list.back().var == value && uses_.of(l->value) == 1) {
+      Binding* before = last == nullptr ? nullptr : bindings_.find(last);
+      if (before != nullptr && before->var == value && uses_.of(l->value) == 1) {
         // The value was named a moment ago; it takes the Let's name instead.
-        list.back().var = l->var;
-        list.back().origin = l;
+        before->var = l->var;
+        before->origin = l;
       } else {
-        list.push_back({l->var, value, l});
+        bindings_[&e] = {l->var, value, l};
+        last = &e;
       }
-      int body_scope = scopes_.opened(*l, l->body.get());
-      list.splice(list.end(), bindings_[static_cast<size_t>(body_scope)]);
+      const ExprNode* in_body = last_[static_cast<size_t>(scopes_.opened(*l, l->body.get()))];
+      if (in_body != nullptr) last = in_body;
       atoms_[&e] = atom(l->body);
       return;
     }
@@ -103,15 +109,18 @@ class Namer {
       return;
     }
     Var name = var("x" + std::to_string(next_++), value->type, e.span);
-    list.push_back({name, value, nullptr});
+    bindings_[&e] = {name, value, nullptr};
+    last = &e;
     atoms_[&e] = name;
   }
 
   const Function& f_;
   const ScopeTree& scopes_;
   const Naming& naming_;
-  std::vector<std::list<Binding>> bindings_;
   UseCounts uses_;
+  ValueOrder order_;
+  NodeMap<Binding> bindings_;
+  std::vector<const ExprNode*> last_;  // by scope: the last expression with a binding
   // Functions that are a Let's value.
   NodeSet named_functions_;
   NodeMap<Expr> atoms_;

@@ -1,8 +1,8 @@
-#include "eval/plan.h"
+#include "eval/eval_plan.h"
 
-#include <list>
 #include <unordered_set>
 
+#include "analysis/value_order.h"
 #include "base/diagnostic_codes.h"
 #include "ir/scope.h"
 #include "node/walk.h"
@@ -23,14 +23,16 @@ runtime::Value closure_of(int32_t tag) {
 // Makes the plans of one function and of the functions inside it.
 class Planner {
  public:
-  Planner(PlanStore& store, int32_t tag)
-      : store_(store), tree_(analyze_scopes(*store.plan(tag).function)) {
+  Planner(EvalPlanStore& store, int32_t tag)
+      : store_(store),
+        tree_(analyze_scopes(*store.plan(tag).function)),
+        order_(order_values(tree_, /*flatten=*/true)) {
     open_scopes(tag);
   }
 
   void run() {
-    order_steps();
-    for (size_t s = 0; s < lists_.size(); ++s) {
+    find_names();
+    for (size_t s = 0; s < block_of_.size(); ++s) {
       if (block_of_[s] != nullptr) fill_block(s);
     }
     for (auto& [plan, step] : closures_) {
@@ -49,17 +51,17 @@ class Planner {
   // A plan in the making.
   struct Build {
     int32_t tag;
-    Plan* plan;
+    EvalPlan* plan;
     int parent;  // the build of the enclosing function, -1 for the outermost
-    PlanBlock* body;
+    EvalBlock* body;
     std::unordered_map<const Node*, int32_t> slots;
     // For each captured value where the enclosing function has it.
     std::vector<int32_t> captured;
-    std::vector<std::pair<PlanStep*, const MatchNode*>> matches;
+    std::vector<std::pair<EvalStep*, const MatchNode*>> matches;
   };
 
   void open_build(int32_t tag, int parent) {
-    Plan& plan = store_.plans_[static_cast<size_t>(tag)];
+    EvalPlan& plan = store_.plans_[static_cast<size_t>(tag)];
     Build b{tag, &plan, parent, nullptr, {}, {}, {}};
     plan.num_slots = 0;
     plan.capture_slots.clear();
@@ -74,7 +76,6 @@ class Planner {
   // A scope of a function, a branch or a clause has a block of its own; a Let's body is part of the
   // block around it. Parents come before their scopes.
   void open_scopes(int32_t tag) {
-    lists_.resize(tree_.scopes.size());
     for (size_t s = 0; s < tree_.scopes.size(); ++s) {
       const ScopeTree::Scope& scope = tree_.scopes[s];
       bool is_let = isa<LetNode>(scope.opener);
@@ -94,25 +95,19 @@ class Planner {
     }
   }
 
-  // Operands come before users in the tree's order; what a Let's body computes comes where the Let
-  // stands.
-  void order_steps() {
+  // What variables stand for, and which functions have those of patterns.
+  void find_names() {
     for (const ExprNode* e : tree_.order) {
       const int* scope = tree_.scope_of.find(e);
       if (scope == nullptr || is_leaf(*e)) continue;
-      auto& list = lists_[static_cast<size_t>(*scope)];
       if (auto* l = as<LetNode>(e)) {
         alias_[l->var.get()] = l->value.get();
         alias_[l] = l->body.get();
-        auto& body = lists_[static_cast<size_t>(tree_.opened(*l, l->body.get()))];
-        list.splice(list.end(), body);
         auto f = build_of_function_.find(l->value.get());
         if (f != build_of_function_.end()) {
           builds_[static_cast<size_t>(f->second)].plan->name = l->var->name_hint;
         }
-        continue;
       }
-      list.push_back(e);
       if (auto* m = as<MatchNode>(e)) {
         for (const Clause& c : m->clauses) {
           post_order(
@@ -188,18 +183,19 @@ class Planner {
   }
 
   void fill_block(size_t scope) {
-    PlanBlock& block = *block_of_[scope];
+    EvalBlock& block = *block_of_[scope];
     int build = build_of_[scope];
     // Steps keep their address: closures and matches are completed later.
-    block.steps.reserve(lists_[scope].size());
-    for (const ExprNode* e : lists_[scope]) {
+    block.steps.reserve(order_.of_scope[scope].size());
+    for (const ExprNode* e : order_.of_scope[scope]) {
+      if (isa<LetNode>(e) || is_leaf(*e)) continue;
       block.steps.emplace_back();
       fill_step(block.steps.back(), *e, build);
     }
     block.result.index = resolve(tree_.scopes[scope].root, build);
   }
 
-  void fill_step(PlanStep& step, const ExprNode& e, int build) {
+  void fill_step(EvalStep& step, const ExprNode& e, int build) {
     step.expr = &e;
     auto operand = [&](const Expr& x) {
       step.operands.push_back({resolve(x.get(), build), false});
@@ -213,12 +209,12 @@ class Planner {
     switch (e.kind()) {
       case ExprKind::Call: {
         auto& c = static_cast<const CallNode&>(e);
-        step.kind = PlanStep::call;
+        step.kind = EvalStep::call;
         if (isa<OpNode>(c.op)) {
-          step.kind = PlanStep::call_op;
+          step.kind = EvalStep::call_op;
           step.assumed = assumed_sizes(c);
         } else if (auto* constructor = as<ConstructorNode>(c.op)) {
-          step.kind = PlanStep::construct;
+          step.kind = EvalStep::construct;
           step.value = static_cast<int32_t>(constructor->tag);
         } else {
           operand(c.op);
@@ -228,14 +224,14 @@ class Planner {
       }
       case ExprKind::Function: {
         int inner = build_of_function_.at(&e);
-        step.kind = PlanStep::closure;
+        step.kind = EvalStep::closure;
         step.value = builds_[static_cast<size_t>(inner)].tag;
         closures_.emplace_back(inner, &step);
         return;
       }
       case ExprKind::If: {
         auto& i = static_cast<const IfNode&>(e);
-        step.kind = PlanStep::branch;
+        step.kind = EvalStep::branch;
         operand(i.cond);
         block(i.true_branch);
         block(i.false_branch);
@@ -243,7 +239,7 @@ class Planner {
       }
       case ExprKind::Match: {
         auto& m = static_cast<const MatchNode&>(e);
-        step.kind = PlanStep::match;
+        step.kind = EvalStep::match;
         operand(m.data);
         for (const Clause& c : m.clauses) block(c->rhs);
         builds_[static_cast<size_t>(build)].matches.emplace_back(&step, &m);
@@ -254,22 +250,22 @@ class Planner {
         return;
       case ExprKind::TupleGetItem: {
         auto& g = static_cast<const TupleGetItemNode&>(e);
-        step.kind = PlanStep::get_item;
+        step.kind = EvalStep::get_item;
         step.value = static_cast<int32_t>(g.index);
         operand(g.tuple);
         return;
       }
       case ExprKind::RefCreate:
-        step.kind = PlanStep::ref_create;
+        step.kind = EvalStep::ref_create;
         operand(static_cast<const RefCreateNode&>(e).value);
         return;
       case ExprKind::RefRead:
-        step.kind = PlanStep::ref_read;
+        step.kind = EvalStep::ref_read;
         operand(static_cast<const RefReadNode&>(e).ref);
         return;
       case ExprKind::RefWrite: {
         auto& w = static_cast<const RefWriteNode&>(e);
-        step.kind = PlanStep::ref_write;
+        step.kind = EvalStep::ref_write;
         operand(w.ref);
         operand(w.value);
         return;
@@ -312,19 +308,19 @@ class Planner {
 
   // Says of each step where it leaves its value, and whether that is its block's.
   void place_values(Build& b) {
-    std::vector<PlanBlock*> blocks{b.body};
+    std::vector<EvalBlock*> blocks{b.body};
     while (!blocks.empty()) {
-      PlanBlock* block = blocks.back();
+      EvalBlock* block = blocks.back();
       blocks.pop_back();
       bool is_tail = tail_.contains(block) || block == b.body;
       for (size_t i = 0; i < block->steps.size(); ++i) {
-        PlanStep& step = block->steps[i];
+        EvalStep& step = block->steps[i];
         auto slot = b.slots.find(step.expr);
         if (slot != b.slots.end()) step.dest = slot->second;
         step.gives_result =
             i + 1 == block->steps.size() && step.dest >= 0 && step.dest == block->result.index;
         step.is_tail = step.gives_result && is_tail;
-        for (PlanBlock* inner : step.blocks) {
+        for (EvalBlock* inner : step.blocks) {
           blocks.push_back(inner);
           if (step.is_tail) tail_.insert(inner);
         }
@@ -335,7 +331,7 @@ class Planner {
   // Walks a function's blocks backwards. `live` are the slots that are wanted later on.
   void find_last_uses(Build& b) {
     struct Task {
-      PlanBlock* block;
+      EvalBlock* block;
       size_t left;                  // steps that are still to be looked at
       size_t branch = 0;            // of the step at hand
       std::vector<int32_t> wanted;  // slots that became live in this block
@@ -344,19 +340,19 @@ class Planner {
     std::vector<bool> live(static_cast<size_t>(b.plan->num_slots));
     std::vector<size_t> stamp(live.size());
     size_t stamps = 0;
-    auto use = [&](PlanOperand& operand, Task& task) {
+    auto use = [&](EvalOperand& operand, Task& task) {
       if (operand.index < 0 || live[static_cast<size_t>(operand.index)]) return;
       operand.last = true;
       live[static_cast<size_t>(operand.index)] = true;
       task.wanted.push_back(operand.index);
     };
     std::vector<Task> tasks;
-    auto enter = [&](PlanBlock* block) {
+    auto enter = [&](EvalBlock* block) {
       tasks.push_back({block, block->steps.size(), 0, {}, {}});
       use(block->result, tasks.back());
     };
     // Which of a finished block's slots come from outside it.
-    auto leave = [&](const PlanStep* step, size_t branch) {
+    auto leave = [&](const EvalStep* step, size_t branch) {
       std::vector<int32_t> wanted = std::move(tasks.back().wanted);
       tasks.pop_back();
       if (step != nullptr && !step->patterns.empty()) {
@@ -373,7 +369,7 @@ class Planner {
       if (task.left == 0) {
         if (tasks.size() == 1) break;
         Task& outer = tasks[tasks.size() - 2];
-        const PlanStep& step = outer.block->steps[outer.left - 1];
+        const EvalStep& step = outer.block->steps[outer.left - 1];
         std::vector<int32_t> wanted = leave(&step, outer.branch);
         // The next branch starts from what is live after all of them.
         for (int32_t slot : wanted) live[static_cast<size_t>(slot)] = false;
@@ -382,7 +378,7 @@ class Planner {
         ++at.branch;
         continue;
       }
-      PlanStep& step = task.block->steps[task.left - 1];
+      EvalStep& step = task.block->steps[task.left - 1];
       if (task.branch == 0 && step.dest >= 0) live[static_cast<size_t>(step.dest)] = false;
       if (task.branch < step.blocks.size()) {
         enter(step.blocks[task.branch]);
@@ -418,20 +414,20 @@ class Planner {
     }
   }
 
-  PlanStore& store_;
+  EvalPlanStore& store_;
   ScopeTree tree_;
-  std::vector<std::list<const ExprNode*>> lists_;  // by scope
-  std::vector<int> build_of_;                      // by scope
-  std::vector<PlanBlock*> block_of_;               // by scope; null for a Let's body
+  ValueOrder order_;
+  std::vector<int> build_of_;         // by scope
+  std::vector<EvalBlock*> block_of_;  // by scope; null for a Let's body
   std::vector<Build> builds_;
   std::unordered_map<const Node*, int> build_of_function_;
   std::unordered_map<const Node*, int> owner_;  // of variables that are no Let's
   std::unordered_map<const Node*, const Node*> alias_;
-  std::vector<std::pair<int, PlanStep*>> closures_;
-  std::unordered_set<const PlanBlock*> tail_;
+  std::vector<std::pair<int, EvalStep*>> closures_;
+  std::unordered_set<const EvalBlock*> tail_;
 };
 
-runtime::Value PlanStore::global(const std::string& name) {
+runtime::Value EvalPlanStore::global(const std::string& name) {
   auto it = global_.find(name);
   if (it == global_.end()) {
     Function f = mod_ ? mod_->find(name) : nullptr;
@@ -441,24 +437,24 @@ runtime::Value PlanStore::global(const std::string& name) {
   return closure_of(it->second);
 }
 
-runtime::Value PlanStore::closed(const Function& f, const std::string& name) {
+runtime::Value EvalPlanStore::closed(const Function& f, const std::string& name) {
   keep_.push_back(f);
   return closure_of(add_plan(f.get(), name));
 }
 
-void PlanStore::prepare(int32_t tag) {
-  const Plan& p = plan(tag);
+void EvalPlanStore::prepare(int32_t tag) {
+  const EvalPlan& p = plan(tag);
   if (p.body == nullptr && p.function != nullptr) Planner(*this, tag).run();
 }
 
-int32_t PlanStore::add_plan(const FunctionNode* f, std::string name) {
+int32_t EvalPlanStore::add_plan(const FunctionNode* f, std::string name) {
   plans_.emplace_back();
   plans_.back().function = f;
   plans_.back().name = std::move(name);
   return static_cast<int32_t>(plans_.size()) - 1;
 }
 
-int32_t PlanStore::constant_index(const ExprNode& leaf) {
+int32_t EvalPlanStore::constant_index(const ExprNode& leaf) {
   auto [it, fresh] = constant_of_.emplace(&leaf, static_cast<int32_t>(constants_.size()));
   if (!fresh) return it->second;
   runtime::Value value;

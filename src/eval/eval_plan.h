@@ -2,7 +2,7 @@
 //
 // A plan makes two things explicit that an expression leaves implicit: the order in which
 // expressions are computed, and where their values are kept. The order is that of
-// passes/to_a_normal_form.h: each expression once, in the nearest scope common to its uses,
+// analysis/value_order.h: each expression once, in the nearest scope common to its uses,
 // operands first. Every value has a slot in its function's frame; a function that refers to values
 // of an enclosing one captures them when it is made. A slot is emptied by its last use, so that a
 // frame holds live values only.
@@ -20,7 +20,7 @@
 namespace relay {
 
 // Where a value comes from.
-struct PlanOperand {
+struct EvalOperand {
   // A slot of the frame; if negative, the constant ~index.
   int32_t index = -1;
   // No later step wants the slot's value.
@@ -35,7 +35,7 @@ struct PatternStep {
   uint32_t count = 0;
 };
 
-struct PlanStep {
+struct EvalStep {
   enum Kind : uint8_t {
     call_op,    // operands are arguments
     construct,  // `value` is the tag
@@ -57,26 +57,26 @@ struct PlanStep {
   int32_t value = 0;
   int32_t dest = -1;  // a slot; negative when nobody wants the value
   const ExprNode* expr = nullptr;
-  std::vector<PlanOperand> operands;
+  std::vector<EvalOperand> operands;
   AssumedSizes assumed;  // of an operator's call
-  std::vector<struct PlanBlock*> blocks;
+  std::vector<struct EvalBlock*> blocks;
   std::vector<std::vector<PatternStep>> patterns;
 };
 
 // The steps of one scope.
-struct PlanBlock {
-  std::vector<PlanStep> steps;
-  PlanOperand result;
+struct EvalBlock {
+  std::vector<EvalStep> steps;
+  EvalOperand result;
   // Slots whose values are wanted by another branch only.
   std::vector<int32_t> dead;
 };
 
 // What a closure's tag stands for: a function, or an operator or constructor used as a value.
-struct Plan {
+struct EvalPlan {
   std::string name;
   const FunctionNode* function = nullptr;
   const ExprNode* builtin = nullptr;
-  const PlanBlock* body = nullptr;  // null until prepared
+  const EvalBlock* body = nullptr;  // null until prepared
   // Parameters come first, each in the slot of its position.
   int32_t num_slots = 0;
   std::vector<int32_t> capture_slots;
@@ -86,12 +86,12 @@ struct Plan {
 };
 
 // The plans of a module, made as they are needed. Addresses stay valid.
-class PlanStore {
+class EvalPlanStore {
  public:
-  explicit PlanStore(Module mod) : mod_(std::move(mod)) {}
+  explicit EvalPlanStore(Module mod) : mod_(std::move(mod)) {}
 
   const Module& module() const { return mod_; }
-  const Plan& plan(int32_t tag) const { return plans_[static_cast<size_t>(tag)]; }
+  const EvalPlan& plan(int32_t tag) const { return plans_[static_cast<size_t>(tag)]; }
   size_t size() const { return plans_.size(); }
   const runtime::Value& constant(int32_t index) const {
     return constants_[static_cast<size_t>(index)];
@@ -111,8 +111,8 @@ class PlanStore {
   int32_t constant_index(const ExprNode& leaf);
 
   Module mod_;
-  std::deque<Plan> plans_;
-  std::deque<PlanBlock> blocks_;
+  std::deque<EvalPlan> plans_;
+  std::deque<EvalBlock> blocks_;
   std::vector<runtime::Value> constants_;
   std::unordered_map<const Node*, int32_t> constant_of_;  // by node
   std::unordered_map<std::string, int32_t> global_;       // plan by name
