@@ -111,7 +111,7 @@ int run(const Options& o, const Given& given) {
   std::string out;
   if (o.tir || o.llvm || o.assembly || o.plan || o.bytecode) {
     PlanText plan;
-    options.observers.push_back(&plan);
+    if (o.plan) options.observers.push_back(&plan);
     CompiledModule compiled;
     if (o.llvm || o.assembly) {
       compiled = compile(model.module, options);

@@ -22,7 +22,7 @@ std::vector<Option> CompileFlags::table() {
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
           .range(0, 1024),
       option("--disable-pass PASS", disabled, "Skip a pass; may be repeated"),
-      flag("--verify", verify, "Check the program after every pass"),
+      flag("--verify", verify, "Check the program after every pass, its plan and its kernels"),
       flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)"),
       flag("-q,--quiet", quiet, "Print no progress"),
   };
