@@ -16,8 +16,9 @@ constexpr int kMaxFactsAtOnce = 3;
 }  // namespace
 
 Bounds Analyzer::Impl::atom_bounds(const PrimExprNode* n) {
-  auto it = known_bounds.find(n);
-  if (it != known_bounds.end()) return it->second;
+  // A fact may say of one atom what depends on another, and back: until it is known, nothing is.
+  auto [known, fresh] = known_bounds.emplace(n, Bounds{});
+  if (!fresh) return known->second;
   Bounds out;
   if (auto* v = as<VarNode>(n)) {
     auto r = ranges.find(v);
@@ -72,7 +73,7 @@ Bounds Analyzer::Impl::atom_bounds(const PrimExprNode* n) {
       out.min = std::max(out.min, -floor_div_int(f.max, -k));
     }
   }
-  known_bounds.emplace(n, out);
+  known_bounds[n] = out;
   return out;
 }
 

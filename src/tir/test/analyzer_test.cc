@@ -208,6 +208,15 @@ TEST(TirAnalyzer, assumptions_hold_in_their_scope) {
   EXPECT_FALSE(a.can_prove(cond));
 }
 
+TEST(TirAnalyzer, facts_may_depend_on_each_other) {
+  Var x = var("x"), y = var("y");
+  Analyzer a;
+  a.bind(x, Bounds{0, Bounds::kNoMax});
+  auto scope = a.assume(le(x, min(x, y) + index(0)));
+  auto other = a.assume(lt(min(x, y), y));
+  EXPECT_EQ(a.bounds(min(x, y)).max, Bounds::kNoMax);
+}
+
 TEST(TirAnalyzer, vectors_stay_ramps) {
   Var i = var("i");
   Analyzer a;
