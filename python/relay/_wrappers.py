@@ -55,11 +55,9 @@ def _spatial_axes(name: str) -> int:
 
 def _attribute(value: object, kind: str, axes: int) -> object:
     """The value as the attribute takes it: a number where a list is meant stands for all axes."""
-    if (
-        kind.startswith("list of")
-        and isinstance(value, numbers.Real)
-        and not isinstance(value, bool)
-    ):
+    one_size = kind == "list of dimension" and isinstance(value, (_core.TypeVar, _core.Dim))
+    one_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if one_size or (kind.startswith("list of") and one_number):
         return [value] * axes
     if kind == "bool" and is_number(value) and value in (0, 1):
         return bool(value)

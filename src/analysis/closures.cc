@@ -12,7 +12,44 @@ bool stays(const FunctionNode& f) {
   return f.is_primitive() || f.has_attr(attr::kCompiler) || f.has_attr(attr::kComposite);
 }
 
+using Names = std::unordered_set<const Node*>;
+
+void add_names(const Attrs& attrs, Names& names) {
+  if (!has_symbolic_sizes(attrs)) return;
+  post_order(attrs, [&](const Node& n) {
+    if (isa<TypeVarNode>(&n)) names.insert(&n);
+  });
+}
+
+// Whether the variable, a tensor or a tuple of tensors, tells one of the sizes, which are taken out.
+bool tells(const Var& v, Names& names) {
+  size_t before = names.size();
+  auto tensors = flatten_tensor_types(v->type);
+  for (const TensorType& t : tensors.value_or(std::vector<TensorType>())) {
+    for (const Dim& d : t->shape) {
+      if (auto* name = as<DimVarNode>(d)) names.erase(name->var.get());
+    }
+  }
+  return names.size() < before;
+}
+
 }  // namespace
+
+std::vector<Var> size_sources(const FunctionNode& f, const std::vector<Var>& around) {
+  Names names;
+  post_order(
+      f.body,
+      [&](const Node& n) {
+        if (auto* c = as<CallNode>(&n)) add_names(c->attrs, names);
+      },
+      family::expr | family::pattern);
+  std::vector<Var> out;
+  for (const Var& p : f.params) tells(p, names);
+  for (const Var& v : around) {
+    if (!names.empty() && tells(v, names)) out.push_back(v);
+  }
+  return out;
+}
 
 InnerFunctions::InnerFunctions(const Function& f) : f_(f), scopes_(analyze_scopes(*f.get())) {
   collect();
@@ -98,6 +135,27 @@ void InnerFunctions::find_uses() {
     });
   }
   use(f_->body, -1, false, false);
+  for (const ExprNode* e : scopes_.order) {
+    auto* c = as<CallNode>(e);
+    const int* scope = scopes_.scope_of.find(e);
+    if (c != nullptr && scope != nullptr) use_sizes(*c, function_at(*scope));
+  }
+}
+
+// A size that an operator's attributes name is read off a parameter: that of a function further
+// outside is used inside.
+void InnerFunctions::use_sizes(const CallNode& c, int function) {
+  if (function < 0) return;
+  Names names;
+  add_names(c.attrs, names);
+  for (int at = function; !names.empty(); at = all_[static_cast<size_t>(at)].parent) {
+    const std::vector<Var>& params =
+        at < 0 ? f_->params : all_[static_cast<size_t>(at)].function->params;
+    for (const Var& p : params) {
+      if (tells(p, names)) use(p, function, false, false);
+    }
+    if (at < 0) return;
+  }
 }
 
 void InnerFunctions::use(const Expr& e, int function, bool called, bool named) {
@@ -139,14 +197,14 @@ void InnerFunctions::find_type_params() {
     all_[static_cast<size_t>(function)].type_params.push_back(ref(*t));
     work.emplace_back(function, t);
   };
-  auto add_type = [&](int function, const Type& type) {
+  auto add_type = [&](int function, const NodeRef& type) {
     if (function < 0 || !type) return;
     post_order(
         type,
         [&](const Node& n) {
           if (auto* t = as<TypeVarNode>(&n)) add(function, t);
         },
-        family::type | family::dim);
+        family::type | family::dim | family::attrs);
   };
   for (const ExprNode* e : scopes_.order) {
     const int* scope = scopes_.scope_of.find(e);
@@ -155,6 +213,7 @@ void InnerFunctions::find_type_params() {
     add_type(here, e->type);
     if (auto* c = as<CallNode>(e)) {
       for (const Type& t : c->type_args) add_type(here, t);
+      if (has_symbolic_sizes(c->attrs)) add_type(here, c->attrs);
     }
   }
   for (size_t i = 0; i < all_.size(); ++i) {

@@ -23,6 +23,10 @@ struct InnerFunction {
   std::vector<Var> captures;
 };
 
+// The variables in `around` that tell the sizes which operators inside `f` name and its own
+// parameters do not tell: a closure keeps them.
+std::vector<Var> size_sources(const FunctionNode& f, const std::vector<Var>& around);
+
 // The functions inside `f` that are no kernels, outer ones first. `f` is in basic block normal
 // form. A function with the attribute Closure is one with the function that is its body. Iterative;
 // linear but for captures that pass through nested functions.
@@ -39,6 +43,7 @@ class InnerFunctions {
   void bind(const Var& v, int function);
   void find_uses();
   void use(const Expr& e, int function, bool called, bool named);
+  void use_sizes(const CallNode& c, int function);
   void find_type_params();
   void find_captures();
   int function_at(int scope) const {

@@ -31,7 +31,7 @@ bool ConstantExpressions::contains(const Expr& e) {
       [&](const Node& n) {
         bool constant = isa<ConstantNode>(&n);
         if (auto* c = as<CallNode>(&n)) {
-          constant = is_pure_op_call(*c);
+          constant = is_pure_op_call(*c) && !has_symbolic_sizes(c->attrs);
           for (const Expr& a : c->args) constant = constant && known_[a.get()];
         }
         if (auto* t = as<TupleNode>(&n)) {

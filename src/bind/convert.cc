@@ -217,6 +217,10 @@ Value to_value(nb::handle object) {
     return out;
   }
   if (nb::isinstance<PyNode>(object)) {
+    const NodeRef& node = nb::cast<const PyNode&>(object).ref;
+    auto* name = as<TypeVarNode>(node);
+    if (isa<DimNode>(node)) return to_value(Dim::unchecked(node));
+    if (name != nullptr && name->kind == Kind::Dim) return to_value(dim(TypeVar(name)));
     throw nb::type_error("an attribute is known when the program is built, not an expression");
   }
   // NumPy: a number or an array, else a dtype or a type that names one.
@@ -233,6 +237,10 @@ nb::object from_value(const Value& value) {
     nb::list out;
     for (const Value& item : *list) out.append(from_value(item));
     return out;
+  }
+  if (const NodeRef* node = node_in(value)) {
+    auto* name = as<DimVarNode>(*node);
+    return wrap(name == nullptr ? *node : NodeRef(name->var));
   }
   return nb::none();
 }

@@ -128,7 +128,11 @@ Attrs to_attrs(const OpInfo& op, nb::handle values) {
 Dim to_dim(nb::handle object) {
   if (object.is_none()) return dim_any();
   if (nb::isinstance<PyTypeOf<TypeVarNode>>(object)) {
-    return dim(TypeVar::unchecked(nb::cast<const PyNode&>(object).ref));
+    auto name = TypeVar::unchecked(nb::cast<const PyNode&>(object).ref);
+    if (name->kind != Kind::Dim) {
+      throw nb::type_error((name->name_hint + " does not stand for a size").c_str());
+    }
+    return dim(name);
   }
   if (nb::isinstance<PyNode>(object)) {
     const NodeRef& ref = nb::cast<const PyNode&>(object).ref;
@@ -146,10 +150,38 @@ Dim to_dim(nb::handle object) {
   return dim(size);
 }
 
+// A number, a name as the TypeVar that programs are written with, or an expression of sizes.
 nb::object from_dim(const Dim& d) {
   if (auto value = as_const(d)) return nb::int_(*value);
-  return wrap(d);
+  auto* name = as<DimVarNode>(d);
+  return name == nullptr ? wrap(d) : wrap(name->var);
 }
+
+Dim divisor(nb::handle object) {
+  Dim d = to_dim(object);
+  if (as_const(d).value_or(1) < 1) throw nb::value_error("a size is divided by a number below one");
+  return d;
+}
+
+// Python's arithmetic on sizes.
+template <class Class>
+void bind_dim_arithmetic(Class& c) {
+  using Operator = Dim (*)(const Dim&, const Dim&);
+  auto operation = [&](const char* name, const char* reflected, Operator op) {
+    c.def(name, [op](nb::handle a, nb::handle b) { return from_dim(op(to_dim(a), to_dim(b))); });
+    c.def(reflected,
+          [op](nb::handle a, nb::handle b) { return from_dim(op(to_dim(b), to_dim(a))); });
+  };
+  operation("__add__", "__radd__", [](const Dim& a, const Dim& b) { return a + b; });
+  operation("__sub__", "__rsub__", [](const Dim& a, const Dim& b) { return a - b; });
+  operation("__mul__", "__rmul__", [](const Dim& a, const Dim& b) { return a * b; });
+  c.def("__floordiv__",
+        [](nb::handle a, nb::handle b) { return from_dim(floor_div(to_dim(a), divisor(b))); });
+  c.def("__mod__", [](nb::handle a, nb::handle b) { return from_dim(mod(to_dim(a), divisor(b))); });
+}
+
+// An expression of sizes.
+struct PyDim : PyNode {};
 
 nb::object get_field(const PyNode& self, const std::string& name) {
   const Node& node = *self.ref.get();
@@ -506,6 +538,11 @@ nb::object wrap(const NodeRef& ref) {
     out.ref = ref;
     return nb::cast(std::move(out));
   }
+  if (ref.get()->info().family == family::dim) {
+    PyDim out;
+    out.ref = ref;
+    return nb::cast(std::move(out));
+  }
   return nb::cast(PyNode{ref});
 }
 
@@ -576,13 +613,25 @@ void bind_nodes(nb::module_& m) {
           },
           nb::arg("arg_types"), nb::arg("ret_type"));
   using PyDimVar = PyTypeOf<TypeVarNode>;
-  nb::class_<PyDimVar, PyType>(m, "TypeVar", "A type variable; by default a named dimension.")
-      .def(
-          "__init__",
-          [](PyDimVar* self, const std::string& name, bool is_dim) {
-            set_ref(self, type_var(name, is_dim ? Kind::Dim : Kind::Type));
-          },
-          nb::arg("name"), nb::arg("is_dim") = true);
+  nb::class_<PyDimVar, PyType> type_var(m, "TypeVar",
+                                        "A type variable; by default a named dimension.");
+  type_var.def(
+      "__init__",
+      [](PyDimVar* self, const std::string& name, bool is_dim) {
+        set_ref(self, relay::type_var(name, is_dim ? Kind::Dim : Kind::Type));
+      },
+      nb::arg("name"), nb::arg("is_dim") = true);
+  bind_dim_arithmetic(type_var);
+  nb::class_<PyDim, PyNode> dim(
+      m, "Dim", "A size that is computed of others: 2 * n, n + m; == compares structure.");
+  dim.def("__eq__",
+          [](const PyDim& a, nb::handle b) {
+            return nb::isinstance<PyDim>(b) &&
+                   structural_equal(a.ref, nb::cast<const PyDim&>(b).ref);
+          })
+      .def("__hash__",
+           [](const PyDim& a) { return static_cast<int64_t>(structural_hash(a.ref) >> 1); });
+  bind_dim_arithmetic(dim);
 
   nb::class_<PyExpr, PyNode>(m, "Expr", "An expression.");
   bind_exprs(m);

@@ -146,7 +146,10 @@ Module bind_symbols(const Module& mod, const ModelOptions& options) {
   class Bind : public Rewriter {
    public:
     explicit Bind(const TypeParams& sizes)
-        : Rewriter(family::expr | family::pattern), sizes_(sizes) {}
+        : Rewriter(family::expr | family::pattern | family::attrs), sizes_(sizes) {}
+    NodeRef pre(const NodeRef& node) override {
+      return isa<AttrsNode>(node) ? with_type_params(Attrs::unchecked(node), sizes_) : Attrs();
+    }
     NodeRef post(const NodeRef&, NodeRef rebuilt) override {
       auto* v = as<VarNode>(rebuilt);
       if (v == nullptr || !v->type) return rebuilt;

@@ -1,9 +1,11 @@
 #include "eval/eval_plan.h"
 
+#include <optional>
 #include <unordered_set>
 
 #include "analysis/value_order.h"
 #include "base/diagnostic_codes.h"
+#include "ir/attrs.h"
 #include "ir/scope.h"
 #include "node/walk.h"
 
@@ -220,6 +222,7 @@ class Planner {
           operand(c.op);
         }
         operands(c.args);
+        if (step.kind == EvalStep::call_op) find_sizes(step, c, build);
         return;
       }
       case ExprKind::Function: {
@@ -273,6 +276,63 @@ class Planner {
       default:
         RELAY_CHECK(false, "an expression of unknown kind");
     }
+  }
+
+  // Where the sizes are found that the attributes of an operator's call name: in the parameters of
+  // the functions around it, from the inside out, else in its arguments.
+  void find_sizes(EvalStep& step, const CallNode& c, int build) {
+    if (!has_symbolic_sizes(c.attrs)) return;
+    std::unordered_set<const Node*> names;
+    post_order(c.attrs, [&](const Node& n) {
+      if (isa<TypeVarNode>(&n)) names.insert(&n);
+    });
+    auto look_in = [&](const Type& type, const auto& operand) {
+      struct Part {
+        const TypeNode* type;
+        std::vector<size_t> fields;
+      };
+      // Types are graphs; those that are larger have no more sizes to tell.
+      constexpr size_t kMaxParts = 10000;
+      std::vector<Part> parts{{type.get(), {}}};
+      for (size_t i = 0; i < parts.size() && !names.empty(); ++i) {
+        if (auto* t = as<TensorTypeNode>(parts[i].type)) {
+          for (size_t axis = 0; axis < t->shape.size(); ++axis) {
+            auto* d = as<DimVarNode>(t->shape[axis]);
+            if (d == nullptr || names.erase(d->var.get()) == 0) continue;
+            step.sizes.push_back({d->var.get(), operand(), parts[i].fields, axis});
+          }
+        }
+        auto* tuple = as<TupleTypeNode>(parts[i].type);
+        if (tuple == nullptr || parts.size() > kMaxParts) continue;
+        for (size_t k = 0; k < tuple->fields.size(); ++k) {
+          std::vector<size_t> fields = parts[i].fields;
+          fields.push_back(k);
+          parts.push_back({tuple->fields[k].get(), std::move(fields)});
+        }
+      }
+    };
+    for (int b = build; b >= 0 && !names.empty(); b = builds_[static_cast<size_t>(b)].parent) {
+      for (const Var& p : builds_[static_cast<size_t>(b)].plan->function->params) {
+        std::optional<size_t> place;
+        look_in(p->type, [&] {
+          if (!place) {
+            place = step.operands.size();
+            step.operands.push_back({resolve(p.get(), build), false});
+          }
+          return *place;
+        });
+      }
+    }
+    for (size_t i = 0; i < c.args.size(); ++i) {
+      look_in(c.args[i]->type, [&] { return i; });
+    }
+    if (names.empty()) return;
+    std::string name = static_cast<const TypeVarNode*>(*names.begin())->name_hint;
+    throw UserError(Diagnostic(codes::lower_unsupported, c.span,
+                               "the size " + name + " cannot be read off any value here")
+                        .help("give the function a parameter, or a tuple among them, with a "
+                              "tensor that has " +
+                              name + " itself as a dimension: Tensor[(" + name + ",), float32]"));
   }
 
   // Once every use of a value has a slot; a pattern's variable that has none is not used.

@@ -35,6 +35,15 @@ struct PatternStep {
   uint32_t count = 0;
 };
 
+// Where a size is found that an operator's attributes name: an axis of a tensor, which lies in the
+// operand, or in a field of a field of it.
+struct EvalSize {
+  const Node* name;  // a type variable
+  size_t operand;
+  std::vector<size_t> fields;
+  size_t axis;
+};
+
 struct EvalStep {
   enum Kind : uint8_t {
     call_op,    // operands are arguments
@@ -58,7 +67,9 @@ struct EvalStep {
   int32_t dest = -1;  // a slot; negative when nobody wants the value
   const ExprNode* expr = nullptr;
   std::vector<EvalOperand> operands;
-  AssumedSizes assumed;  // of an operator's call
+  // Of an operator's call; operands that only tell sizes stand behind the arguments.
+  AssumedSizes assumed;
+  std::vector<EvalSize> sizes;
   std::vector<struct EvalBlock*> blocks;
   std::vector<std::vector<PatternStep>> patterns;
 };

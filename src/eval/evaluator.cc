@@ -10,6 +10,7 @@
 #include "eval/assumed_sizes.h"
 #include "eval/eval_plan.h"
 #include "eval/op_call.h"
+#include "ir/type_params.h"
 
 namespace relay {
 
@@ -161,6 +162,8 @@ class Evaluator::Machine {
   bool fits(const std::vector<PatternStep>& pattern, const Object* value);
   void match(const EvalStep& step);
   [[noreturn]] void no_clause(const EvalStep& step, const Object* value);
+  Attrs with_sizes(const CallNode& c, const EvalStep& step,
+                   const std::vector<runtime::Value>& operands);
   runtime::Value compute(const EvalStep& step);
   runtime::Value execute();
 
@@ -284,13 +287,40 @@ void Evaluator::Machine::no_clause(const EvalStep& step, const Object* value) {
   throw RuntimeError(std::move(d).help("add a clause for it, or `_` for all others"));
 }
 
+// The attributes of an operator's call with the sizes that they name.
+Attrs Evaluator::Machine::with_sizes(const CallNode& c, const EvalStep& step,
+                                     const std::vector<runtime::Value>& operands) {
+  TypeParams sizes;
+  for (const EvalSize& s : step.sizes) {
+    const Object* at = operands[s.operand].object();
+    for (size_t field : s.fields) at = cell(at, ObjectKind::tuple, "tuple").fields[field];
+    if (at == nullptr || runtime::kind_of(at) != ObjectKind::tensor) {
+      fail(codes::run_failed, "this value is no tensor");
+    }
+    Tensor tensor = runtime::tensor_of(const_cast<Object*>(at));
+    if (s.axis >= static_cast<size_t>(tensor.rank())) {
+      fail(codes::run_failed, "a tensor has another number of dimensions");
+    }
+    sizes[s.name] = dim(tensor.shape()[s.axis]);
+  }
+  try {
+    return with_type_params(c.attrs, sizes);
+  } catch (const UserError& e) {
+    Diagnostic d = e.diagnostics().front();
+    d.span = c.span;
+    throw RuntimeError(std::move(d));
+  }
+}
+
 // The value of a step that neither calls a function nor goes into a branch.
 runtime::Value Evaluator::Machine::compute(const EvalStep& step) {
   switch (step.kind) {
     case EvalStep::call_op: {
       auto& c = static_cast<const CallNode&>(*step.expr);
       std::vector<runtime::Value> args = take_all(step.operands);
-      runtime::Value made = ops_.call(static_cast<const OpNode&>(*c.op), c.attrs, args, c.span);
+      Attrs attrs = step.sizes.empty() ? c.attrs : with_sizes(c, step, args);
+      args.resize(c.args.size());
+      runtime::Value made = ops_.call(static_cast<const OpNode&>(*c.op), attrs, args, c.span);
       check_assumed_sizes(c, step.assumed, args);
       return made;
     }

@@ -216,7 +216,7 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
     c.type = made->result;
   });
   std::vector<tir::Tensor> results;
-  for (const tir::Tensor& t : made->gives_sizes ? compute_call_shapes(*call.get(), inputs)
+  for (const tir::Tensor& t : made->gives_sizes ? compute_call_shapes(*call.get(), inputs, dims)
                                                 : compute_call(*call.get(), inputs, dims)) {
     // Only what is not a parameter is kept as float64: sums are formed in memory of their own.
     bool copied = options_.wide_floats ||

@@ -184,6 +184,12 @@ Expr ExpressionSource::leaf(const Type& type) {
 
 Expr ExpressionSource::leaf_tensor(const TensorTypeNode& type) {
   if (type.const_shape()) return leaf_constant(TensorType(&type));
+  // Made of its sizes, which a value in scope tells.
+  if (!type.shape_var && std::ranges::none_of(type.shape, is_any) && random_.percent(30)) {
+    return call("full", {leaf_constant(scalar_type(type.dtype))},
+                attrs_of("full", {{"shape", to_value(Dims(type.shape.begin(), type.shape.end()))},
+                                  {"dtype", type.dtype.to_string()}}));
+  }
   for (const Expr& e : scope_) {
     auto* s = as<TensorTypeNode>(e->type);
     if (s == nullptr || s->rank() != type.rank() ||

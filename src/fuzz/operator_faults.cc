@@ -231,8 +231,10 @@ Module slices_from_the_first(const Module& before, const Module& after) {
     const Value begin = attr_value(c.attrs, "begin"), end = attr_value(c.attrs, "end");
     ValueList lengths = *end.get_if<ValueList>(), zeros;
     for (size_t i = 0; i < lengths.size(); ++i) {
-      lengths[i] =
-          *lengths[i].get_if<int64_t>() - *(*begin.get_if<ValueList>())[i].get_if<int64_t>();
+      auto *last = lengths[i].get_if<int64_t>(),
+           *first = (*begin.get_if<ValueList>())[i].get_if<int64_t>();
+      if (last == nullptr || first == nullptr) return nullptr;
+      lengths[i] = *last - *first;
       zeros.emplace_back(int64_t{0});
     }
     return with_attr_values(c, {{"begin", Value(zeros)}, {"end", Value(lengths)}});

@@ -113,11 +113,8 @@ Attrs vary_attrs(const Op& op, const Attrs& attrs, const TensorTypeNode& wanted,
           value = ValueList{Value(random.between(-rank, rank))};
           break;
         default: {
-          auto shape = wanted.const_shape();
-          if (!shape) break;
-          ValueList sizes;
-          for (int64_t d : *shape) sizes.emplace_back(d);
-          value = std::move(sizes);
+          if (wanted.shape_var || std::ranges::any_of(wanted.shape, is_any)) break;
+          value = to_value(Dims(wanted.shape.begin(), wanted.shape.end()));
         }
       }
     } else if (auto* text = value.get_if<std::string>(); text && DType::parse(*text)) {

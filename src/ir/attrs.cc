@@ -5,6 +5,7 @@
 
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
+#include "node/walk.h"
 
 namespace relay {
 namespace {
@@ -100,6 +101,7 @@ constexpr AttrType kAttrTypes[] = {
     attr_type<std::vector<int64_t>>(),
     attr_type<Floats>(),
     attr_type<Strings>(),
+    {&kDimsValue, &kOptionalDimsValue},
     {&CheckedValue<Value>::ops, &CheckedValue<Value>::ops},
 };
 
@@ -138,6 +140,7 @@ std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<Att
   schema->create = &DynamicAttrsNode::create;
   schema->clone = &DynamicAttrsNode::clone;
   schema->destroy = &DynamicAttrsNode::destroy;
+  schema->rebuilt = &check_known_sizes;
   std::set<std::string_view> seen;
   for (AttrSpec& spec : schema->specs) {
     auto refuse = [&](std::string what) {
@@ -154,8 +157,9 @@ std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<Att
                           .expected(ops->type_name)
                           .found(to_string(given)));
     }
-    schema->fields.push_back({spec.name, Role::attribute,
-                              DynamicAttrsNode::offset_of(schema->fields.size()), ops, spec.doc});
+    Role role = ops->get_child == nullptr ? Role::attribute : Role::child;
+    schema->fields.push_back(
+        {spec.name, role, DynamicAttrsNode::offset_of(schema->fields.size()), ops, spec.doc});
   }
   return schema;
 }
@@ -201,6 +205,13 @@ std::vector<std::pair<std::string, Value>> attr_values(const Attrs& attrs, bool 
     out.emplace_back(std::string(f.name), f.ops->get(f.in(*attrs.get())));
   }
   return out;
+}
+
+bool has_symbolic_sizes(const Attrs& attrs) {
+  bool found = false;
+  if (!attrs) return found;
+  for_each_child(*attrs.get(), [&](const NodeRef& size) { found |= !isa<DimConstNode>(size); });
+  return found;
 }
 
 Value attr_value(const Attrs& attrs, std::string_view name) {

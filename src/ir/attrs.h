@@ -1,7 +1,8 @@
 // Attribute structs: the static arguments of operators.
 //
 // An attribute struct is a node whose fields are plain values with defaults and a sentence each;
-// it lives beside its operators in `ops`. Here is the common base, the same described by data for
+// it lives beside its operators in `ops`. What is a size is a dimension (ir/dim_fields.h), named in
+// the list of fields by `child`, all else by `attribute`. Here is the common base, the same described by data for
 // operators that are made at run time, and generic access by name.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/dim_fields.h"
 #include "ir/fields.h"
 
 namespace relay {
@@ -28,9 +30,17 @@ struct AttrsNode : Node {
 };
 using Attrs = Ref<AttrsNode>;
 
+// `T::rebuilt`, if there is one, is called on attributes some of whose sizes are now known.
 template <class T>
 NodeInfo describe_attrs(std::string_view name, std::vector<Field> fields) {
-  return describe<T>(name, AttrsKind::Attrs, family::attrs, std::move(fields));
+  NodeInfo info = describe<T>(name, AttrsKind::Attrs, family::attrs, std::move(fields));
+  info.rebuilt = [](Node& now, const Node& before) {
+    check_known_sizes(now, before);
+    if constexpr (requires(T & a, const T& b) { T::rebuilt(a, b); }) {
+      T::rebuilt(static_cast<T&>(now), static_cast<const T&>(before));
+    }
+  };
+  return info;
 }
 
 // What an attribute struct says about itself: its name in text, and its fields.
@@ -76,7 +86,7 @@ struct AttrsOf : Base {
 // An attribute as data, for operators from outside.
 struct AttrSpec {
   std::string name;
-  std::string type;  // bool, int, float, string, dtype, list of int / float / string, or value: any
+  std::string type;  // bool, int, float, string, dtype, list of int/float/string/dimension, value
   Value value;       // the default; None: the attribute may be None
   std::string doc;
 };
@@ -98,6 +108,9 @@ Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, 
 // All fields as named values, in order; with `only_changed` those that differ from the default.
 std::vector<std::pair<std::string, Value>> attr_values(const Attrs& attrs,
                                                        bool only_changed = false);
+
+// Whether there is a size with a name among the attributes.
+bool has_symbolic_sizes(const Attrs& attrs);
 
 // One field by name; it is a defect of Relay if there is none.
 Value attr_value(const Attrs& attrs, std::string_view name);

@@ -10,6 +10,7 @@
 #include "base/diagnostic_codes.h"
 #include "ir/type.h"
 #include "node/structural.h"
+#include "node/walk.h"
 
 namespace relay {
 namespace {
@@ -185,6 +186,20 @@ bool never_one(const Dim& d) {
   return (grows && constant > 1) || (step > 1 && (constant - 1) % step != 0);
 }
 
+bool never_negative(const Dim& d) {
+  bool out = true;
+  post_order(
+      d,
+      [&](const Node& n) {
+        auto* constant = as<DimConstNode>(&n);
+        auto* op = as<DimOpNode>(&n);
+        out &= constant == nullptr || constant->value >= 0;
+        out &= (op == nullptr || op->op != DimOpKind::Sub) && !isa<DimAnyNode>(&n);
+      },
+      family::dim);
+  return out;
+}
+
 Dim operator+(const Dim& a, const Dim& b) {
   if (any_of(a, b)) return dim_any();
   auto x = as_const(a), y = as_const(b);
@@ -269,9 +284,22 @@ Dim min(const Dim& a, const Dim& b) {
   return before(a, b) ? make_op(DimOpKind::Min, a, b) : make_op(DimOpKind::Min, b, a);
 }
 
+namespace {
+
+// Whether `part` is the smaller one of `whole` and something that is never 1: broadcast to each other
+// they are equal.
+bool at_most(const Dim& part, const Dim& whole) {
+  auto* op = as<DimOpNode>(part);
+  if (op == nullptr || op->op != DimOpKind::Min) return false;
+  return (dim_equal(op->a, whole) && never_one(op->b)) ||
+         (dim_equal(op->b, whole) && never_one(op->a));
+}
+
+}  // namespace
+
 Dim broadcast(const Dim& a, const Dim& b) {
-  if (as_const(a) == 1) return b;
-  if (as_const(b) == 1) return a;
+  if (as_const(a) == 1 || at_most(a, b)) return b;
+  if (as_const(b) == 1 || at_most(b, a)) return a;
   if (as_const(a) || (never_one(a) && !as_const(b))) return a;
   if (never_one(b)) return b;
   if (any_of(a, b)) return dim_any();

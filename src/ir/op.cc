@@ -92,7 +92,9 @@ bool RelationContext::equal(const Dim& a, const Dim& b) {
 bool RelationContext::at_least(const Dim& a, const Dim& b) {
   Dim difference = a - b;
   if (auto known = as_const(difference)) return *known >= 0;
-  if (!is_any(difference)) assumptions_.push_back({DimAssumption::kAtLeast, a, b});
+  if (!is_any(difference) && !never_negative(difference)) {
+    assumptions_.push_back({DimAssumption::kAtLeast, a, b});
+  }
   return true;
 }
 

@@ -105,26 +105,41 @@ const NodeInfo& IncompleteTypeNode::static_info() {
   return info;
 }
 
+namespace {
+
+template <class T>
+NodeInfo describe_dim(std::string_view name, std::vector<Field> fields) {
+  NodeInfo info = describe<T>(name, T::kKind, family::dim, std::move(fields));
+  info.text = [](const Node& n) {
+    std::string text = to_string(ref(static_cast<const DimNode&>(n)));
+    // Brackets are for what stands inside others.
+    return text.front() == '(' ? text.substr(1, text.size() - 2) : text;
+  };
+  return info;
+}
+
+}  // namespace
+
 const NodeInfo& DimConstNode::static_info() {
-  static const NodeInfo info = describe<DimConstNode>("relay.DimConst", kKind, family::dim,
-                                                      {attribute("value", &DimConstNode::value)});
+  static const NodeInfo info =
+      describe_dim<DimConstNode>("relay.DimConst", {attribute("value", &DimConstNode::value)});
   return info;
 }
 
 const NodeInfo& DimVarNode::static_info() {
   static const NodeInfo info =
-      describe<DimVarNode>("relay.DimVar", kKind, family::dim, {child("var", &DimVarNode::var)});
+      describe_dim<DimVarNode>("relay.DimVar", {child("var", &DimVarNode::var)});
   return info;
 }
 
 const NodeInfo& DimAnyNode::static_info() {
-  static const NodeInfo info = describe<DimAnyNode>("relay.DimAny", kKind, family::dim, {});
+  static const NodeInfo info = describe_dim<DimAnyNode>("relay.DimAny", {});
   return info;
 }
 
 const NodeInfo& DimOpNode::static_info() {
-  static const NodeInfo info = describe<DimOpNode>(
-      "relay.DimOp", kKind, family::dim,
+  static const NodeInfo info = describe_dim<DimOpNode>(
+      "relay.DimOp",
       {attribute("op", &DimOpNode::op), child("a", &DimOpNode::a), child("b", &DimOpNode::b)});
   return info;
 }

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/budget.h"
+#include "ir/attrs.h"
 #include "node/structural.h"
 #include "node/walk.h"
 
@@ -27,7 +28,8 @@ NodeRef as_argument(const NodeRef& value) {
 
 class Substitution : public Rewriter {
  public:
-  explicit Substitution(const TypeParams& values) : Rewriter(kTypes), values_(values) {}
+  explicit Substitution(const TypeParams& values, uint32_t families = kTypes)
+      : Rewriter(families), values_(values) {}
 
   NodeRef pre(const NodeRef& n) override {
     if (auto* d = as<DimVarNode>(n)) {
@@ -326,6 +328,11 @@ TensorType tensor_argument(const NodeRef& t) {
 
 Type with_type_params(const Type& type, const TypeParams& values) {
   return values.empty() ? type : Type::unchecked(Substitution(values).run(type));
+}
+
+Attrs with_type_params(const Attrs& attrs, const TypeParams& values) {
+  if (values.empty() || !has_symbolic_sizes(attrs)) return attrs;
+  return Attrs::unchecked(Substitution(values, kTypes | family::attrs).run(attrs));
 }
 
 std::optional<TypeParams> solve_type_params(const FuncTypeNode& f, std::span<const Type> given,

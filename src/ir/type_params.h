@@ -30,6 +30,9 @@ TensorType tensor_argument(const NodeRef& t);
 // identical handle when it has none of the variables.
 Type with_type_params(const Type& type, const TypeParams& values);
 
+// The same for the sizes in attributes; throws UserError E0801 when one of them would be below zero.
+Attrs with_type_params(const Attrs& attrs, const TypeParams& values);
+
 // Matches the argument types of a function with the types that are given to it; a known size may be
 // given where `?` is wanted. What only the result type has is not in the answer. Nullopt when the
 // types do not fit; `misfit` is then the index of the first argument that does not.

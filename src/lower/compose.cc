@@ -146,7 +146,7 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
               args.insert(args.end(), v.begin(), v.end());
             }
             if (what == KernelOf::sizes && &n == primitive.body.get()) {
-              values[&n] = compute_call_shapes(c, args);
+              values[&n] = compute_call_shapes(c, args, dims);
               return;
             }
             values[&n] = compute_call(c, args, dims);

@@ -102,6 +102,7 @@ std::string to_string(const Value& value) {
   if (auto* i = value.get_if<int64_t>()) return std::to_string(*i);
   if (auto* d = value.get_if<double>()) return float_text(*d);
   if (auto* s = value.get_if<std::string>()) return quote(*s);
+  if (const NodeRef* node = node_in(value)) return node->get()->info().text(*node->get());
   std::string out = "[";
   for (const Value& item : *value.get_if<ValueList>()) {
     if (out.size() > 1) out += ", ";

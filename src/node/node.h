@@ -138,7 +138,7 @@ struct FieldOps {
   size_t (*count)(const void* field);
   const NodeRef& (*get_child)(const void* field, size_t index);
   void (*set_child)(void* field, size_t index, NodeRef child);
-  // Plain values.
+  // Plain values; of a field with sub-nodes, what it is without any: None, or an empty list.
   bool (*equal)(const void* a, const void* b);
   uint64_t (*hash)(const void* field);
   // Conversion for text, JSON and Python. `set` returns false when the value does not fit.
@@ -177,6 +177,8 @@ struct NodeInfo {
   bool is_variable = false;
   // Equality also demands that the same sub-nodes are shared on both sides.
   bool sharing_matters = false;
+  // How a value that is such a node is written; null where none is.
+  std::string (*text)(const Node& node) = nullptr;
   // Called on a fresh node whose children replaced those of `original` (to deduce its type again).
   void (*rebuilt)(Node& node, const Node& original) = nullptr;
   std::string_view doc = {};
@@ -242,6 +244,15 @@ Ref<T> make() {
 template <class T>
 Ref<T> ref(const T& node) {
   return Ref<T>(&node);
+}
+
+// The node as a value, and the node in one; null where there is none.
+inline Value node_value(NodeRef node) {
+  return NodeValue{std::make_shared<const NodeRef>(std::move(node))};
+}
+inline const NodeRef* node_in(const Value& value) {
+  auto* v = value.get_if<NodeValue>();
+  return v == nullptr ? nullptr : v->node.get();
 }
 
 // ---- Field lists -------------------------------------------------------------------------------

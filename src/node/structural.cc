@@ -95,6 +95,9 @@ class Comparison {
         return fail(std::string(f.name) + " has " + std::to_string(count) + " against " +
                     std::to_string(f.ops->count(y)) + " items");
       }
+      if (f.ops->equal != nullptr && count == 0 && !f.ops->equal(x, y)) {
+        return fail(std::string(f.name) + " differs");
+      }
       for (size_t i = 0; i < count; ++i) {
         push(f.ops->get_child(x, i), f.ops->get_child(y, i), static_cast<int64_t>(step), f.name, i,
              f.role == Role::binder);
@@ -144,6 +147,10 @@ class Comparison {
 
 }  // namespace
 
+bool operator==(const NodeValue& a, const NodeValue& b) {
+  return structural_equal(*a.node, *b.node);
+}
+
 bool structural_equal(const NodeRef& a, const NodeRef& b, bool map_free_vars) {
   return (a == b) || Comparison(map_free_vars).run(a, b).empty();
 }
@@ -187,7 +194,7 @@ uint64_t structural_hash(const NodeRef& root, bool map_free_vars) {
             continue;
           }
           size_t count = f.ops->count(at);
-          h = hash_combine(h, count);
+          h = hash_combine(h, count == 0 && f.ops->hash != nullptr ? f.ops->hash(at) : count);
           for (size_t i = 0; i < count; ++i) {
             const NodeRef& child = f.ops->get_child(at, i);
             const uint64_t* known = child ? hashes.find(child.get()) : nullptr;

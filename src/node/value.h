@@ -2,17 +2,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace relay {
 
+class NodeRef;
 class Value;
 using ValueList = std::vector<Value>;
 
-// None, a bool, an integer, a float, a string, or a list of values. dtypes travel as strings.
-class Value : public std::variant<std::monostate, bool, int64_t, double, std::string, ValueList> {
+// A node as a value: a symbolic size among numbers. Equal to any node of the same structure.
+struct NodeValue {
+  std::shared_ptr<const NodeRef> node;
+  friend bool operator==(const NodeValue& a, const NodeValue& b);
+};
+
+// None, a bool, an integer, a float, a string, a list of values, or a node. dtypes travel as
+// strings.
+class Value : public std::variant<std::monostate, bool, int64_t, double, std::string, ValueList,
+                                  NodeValue> {
  public:
   using variant::variant;
   bool is_none() const { return index() == 0; }
@@ -22,7 +32,7 @@ class Value : public std::variant<std::monostate, bool, int64_t, double, std::st
   }
 };
 
-// The value in Relay's attribute syntax: `[1, 2]`, `"NCHW"`, `True`, `1e-05f`, `None`.
+// The value in Relay's attribute syntax: `[1, 2]`, `"NCHW"`, `True`, `1e-05f`, `None`, `2 * n`.
 std::string to_string(const Value& value);
 
 }  // namespace relay

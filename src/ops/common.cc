@@ -133,15 +133,20 @@ std::optional<int64_t> normal_axis(RelationContext& ctx, int64_t axis, int64_t r
   return out;
 }
 
-bool check_shape(RelationContext& ctx, const std::vector<int64_t>& shape) {
+bool check_size(RelationContext& ctx, const Dim& size, const char* what, int64_t least) {
+  return require(ctx, ctx.at_least(size, dim(least)), codes::op_bad_attribute, what,
+                 std::to_string(least) + " or more", to_string(size));
+}
+
+bool check_shape(RelationContext& ctx, const std::vector<Dim>& shape) {
   int64_t total = 1;
-  for (int64_t d : shape) {
-    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                 std::to_string(d)) ||
-        !require(ctx,
-                 !__builtin_mul_overflow(total, std::max<int64_t>(d, 1), &total) &&
-                     total < (int64_t{1} << 48),
-                 codes::type_overflow, "the shape is absurdly large")) {
+  for (const Dim& d : shape) {
+    if (!check_size(ctx, d, "a size is negative") ||
+        !require(
+            ctx,
+            !__builtin_mul_overflow(total, std::max<int64_t>(as_const(d).value_or(1), 1), &total) &&
+                total < (int64_t{1} << 48),
+            codes::type_overflow, "the shape is absurdly large")) {
       return false;
     }
   }

@@ -47,8 +47,11 @@ bool require(RelationContext& ctx, bool condition, const DiagnosticCode& code,
              const std::string& message, const std::string& expected = {},
              const std::string& found = {});
 
-// Whether the numbers of an attribute are a shape that a machine can hold; fails in `ctx` when not.
-bool check_shape(RelationContext& ctx, const std::vector<int64_t>& shape);
+// Whether an attribute can be a size of `least` or more: a number that is, or what a run will find to
+// be; fails in `ctx` with `what` is wrong when not.
+bool check_size(RelationContext& ctx, const Dim& size, const char* what, int64_t least = 0);
+// Whether the sizes of an attribute are a shape that a machine can hold; fails in `ctx` when not.
+bool check_shape(RelationContext& ctx, const std::vector<Dim>& shape);
 
 std::string shape_text(const std::vector<Dim>& shape);
 

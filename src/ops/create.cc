@@ -13,7 +13,7 @@ using relay::Type;
 Type init_type(RelationContext& ctx, DType fallback) {
   auto& a = ctx.attrs<InitOpAttrs>();
   if (!check_shape(ctx, a.shape)) return nullptr;
-  return tensor_type(a.shape, is_set(a.dtype) ? a.dtype : fallback);
+  return tensor_type(std::vector<Dim>(a.shape), is_set(a.dtype) ? a.dtype : fallback);
 }
 
 template <int kValue>

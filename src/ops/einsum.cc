@@ -303,14 +303,8 @@ double collapse_cost(const CallNode& c) { return num_elements(c.args[0]->type); 
 Type collapse_sum_to_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr || !numbers(ctx, *x)) return nullptr;
-  std::vector<Dim> shape;
-  for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
-    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                 std::to_string(d)))
-      return nullptr;
-    shape.push_back(dim(d));
-  }
-  return collapse_type(ctx, *x, std::move(shape));
+  const Dims& shape = ctx.attrs<InitOpAttrs>().shape;
+  return check_shape(ctx, shape) ? collapse_type(ctx, *x, shape) : nullptr;
 }
 
 }  // namespace

@@ -19,31 +19,34 @@ std::optional<double> number(const Value& v) {
 }
 
 // A number of arange as a constant of the dtype; integers stay exact.
-PrimExpr constant_of(const Value& v, int64_t otherwise, DType dtype) {
+PrimExpr constant_of(const ComputeContext& ctx, const DimOrNumber& a, int64_t otherwise,
+                     DType dtype) {
+  const Value& v = a.value;
+  if (const NodeRef* size = node_in(v)) return tir::cast(dtype, ctx.size(Dim::unchecked(*size)));
   if (auto* f = v.get_if<double>()) return tir::cast(dtype, imm_float(DType::Float(64), *f));
   auto* i = v.get_if<int64_t>();
   return imm(dtype, i != nullptr ? *i : otherwise);
 }
 
-// start, stop and step are integers or floats.
+// start, stop and step are integers or floats; start and stop may be sizes.
 struct ArangeAttrs : AttrsOf<ArangeAttrs> {
-  Value start, stop, step;
+  DimOrNumber start, stop, step;
   DType dtype = kUnsetDType;
   static AttrsList describe() {
     return {"relay.attrs.ArangeAttrs",
-            {attribute("start", &Self::start, "First number; None: 0."),
-             attribute("stop", &Self::stop, "Where to end, which is left out."),
-             attribute("step", &Self::step, "Distance between numbers; None: 1."),
+            {child("start", &Self::start, "First number; None: 0."),
+             child("stop", &Self::stop, "Where to end, which is left out."),
+             child("step", &Self::step, "Distance between numbers; None: 1."),
              attribute("dtype", &Self::dtype, "dtype of the result; unset: float32.")}};
   }
 };
 
 // ceil((stop - start) / step), at least 0; nullopt when step is 0 or a number is not finite.
 std::optional<double> length_of(const ArangeAttrs& a) {
-  auto *start = a.start.get_if<int64_t>(), *stop = a.stop.get_if<int64_t>(),
-       *step = a.step.get_if<int64_t>();
-  bool whole = stop != nullptr && (start != nullptr || a.start.is_none()) &&
-               (step != nullptr || a.step.is_none());
+  auto *start = a.start.value.get_if<int64_t>(), *stop = a.stop.value.get_if<int64_t>(),
+       *step = a.step.value.get_if<int64_t>();
+  bool whole = stop != nullptr && (start != nullptr || a.start.value.is_none()) &&
+               (step != nullptr || a.step.value.is_none());
   int64_t from = start != nullptr ? *start : 0, by = step != nullptr ? *step : 1, distance = 0;
   if (whole && by != 0 && by != INT64_MIN && !__builtin_sub_overflow(*stop, from, &distance) &&
       distance != INT64_MIN) {
@@ -51,27 +54,52 @@ std::optional<double> length_of(const ArangeAttrs& a) {
     int64_t d = std::abs(distance), s = std::abs(by);
     return static_cast<double>(d / s + (d % s != 0 ? 1 : 0));
   }
-  double n =
-      std::ceil((*number(a.stop) - number(a.start).value_or(0)) / number(a.step).value_or(1));
+  double n = std::ceil((*number(a.stop.value) - number(a.start.value).value_or(0)) /
+                       number(a.step.value).value_or(1));
   if (!std::isfinite(n)) return std::nullopt;
   return std::max(n, 0.0);
 }
 
+// The length where start or stop is a size; null, with the failure, when the others are none.
+Dim symbolic_length(RelationContext& ctx, const ArangeAttrs& a) {
+  Dim start = dim(0), stop;
+  auto* by = a.step.value.get_if<int64_t>();
+  int64_t step = by != nullptr ? *by : 1;
+  bool whole = (a.start.value.is_none() || from_value(a.start.value, start)) &&
+               from_value(a.stop.value, stop) && (by != nullptr || a.step.value.is_none());
+  if (!require(ctx, whole && step != 0 && step != INT64_MIN, codes::op_bad_attribute,
+               "start or stop is a size, so all are whole numbers",
+               "whole numbers or sizes, and a step other than 0",
+               to_string(a.start.value) + ", " + to_string(a.stop.value) + ", " +
+                   to_string(a.step.value)))
+    return nullptr;
+  for (const Dim& d : {start, stop}) {
+    if (!as_const(d) && !check_size(ctx, d, "a size is negative")) return nullptr;
+  }
+  Dim distance = step > 0 ? stop - start : start - stop;
+  if (!never_negative(distance)) distance = max(distance, dim(0));
+  return ceil_div(distance, dim(std::abs(step)));
+}
+
 Type arange_type(RelationContext& ctx) {
   auto& a = ctx.attrs<ArangeAttrs>();
-  for (const Value* v : {&a.start, &a.stop, &a.step}) {
-    if (!require(ctx, number(*v) || (v->is_none() && v != &a.stop), codes::op_bad_attribute,
-                 "start, stop and step must be numbers", "a number, or None but for stop",
-                 to_string(*v)))
+  DType dtype = is_set(a.dtype) ? a.dtype : DType::Float(32);
+  if (has_symbolic_sizes(ctx.attrs_ref())) {
+    Dim length = symbolic_length(ctx, a);
+    return length ? Type(tensor_type(std::vector<Dim>{length}, dtype)) : Type();
+  }
+  for (const DimOrNumber* n : {&a.start, &a.stop, &a.step}) {
+    if (!require(ctx, number(n->value) || (n->value.is_none() && n != &a.stop),
+                 codes::op_bad_attribute, "start, stop and step must be numbers",
+                 "a number, or None but for stop", to_string(n->value)))
       return nullptr;
   }
   auto n = length_of(a);
   if (!require(ctx, n.has_value(), codes::op_bad_attribute, "step leads nowhere",
-               "finite numbers and a step other than 0", to_string(a.step)) ||
+               "finite numbers and a step other than 0", to_string(a.step.value)) ||
       !require(ctx, *n < 0x1p48, codes::type_overflow, "the range is absurdly long"))
     return nullptr;
-  return tensor_type(std::vector<Dim>{dim(static_cast<int64_t>(*n))},
-                     is_set(a.dtype) ? a.dtype : DType::Float(32));
+  return tensor_type(std::vector<Dim>{dim(static_cast<int64_t>(*n))}, dtype);
 }
 
 struct MeshgridAttrs : AttrsOf<MeshgridAttrs> {
@@ -126,11 +154,12 @@ TirTensor arange_compute(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ArangeAttrs>();
   DType dtype = ctx.outputs[0].dtype;
   // In int64 or float64, so that a long range does not drift.
-  bool whole = a.start.get_if<double>() == nullptr && a.step.get_if<double>() == nullptr;
+  bool whole =
+      a.start.value.get_if<double>() == nullptr && a.step.value.get_if<double>() == nullptr;
   DType wide = whole ? kIndex : DType::Float(64);
   return tir::compute("T_arange", ctx.outputs[0].shape, [&](const Indices& i) {
-    return tir::cast(dtype, constant_of(a.start, 0, wide) +
-                                tir::cast(wide, i[0]) * constant_of(a.step, 1, wide));
+    return tir::cast(dtype, constant_of(ctx, a.start, 0, wide) +
+                                tir::cast(wide, i[0]) * constant_of(ctx, a.step, 1, wide));
   });
 }
 

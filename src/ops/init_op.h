@@ -7,11 +7,11 @@
 namespace relay::ops {
 
 struct InitOpAttrs : AttrsOf<InitOpAttrs> {
-  Ints shape;
+  Dims shape;
   DType dtype = kUnsetDType;
   static AttrsList describe() {
     return {"relay.attrs.InitOpAttrs",
-            {attribute("shape", &Self::shape, "Shape of the result."),
+            {child("shape", &Self::shape, "Shape of the result."),
              attribute("dtype", &Self::dtype, "dtype of the result.")}};
   }
 };

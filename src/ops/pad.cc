@@ -12,7 +12,7 @@ using relay::CallNode;
 using relay::Type;
 
 std::optional<std::vector<Dim>> padded_shape(RelationContext& ctx, const TensorTypeNode& x,
-                                             const std::vector<Ints>& widths) {
+                                             const DimLists& widths) {
   if (!require(ctx, widths.size() == x.shape.size(), codes::op_bad_attribute,
                "pad_width must have an entry for each axis", std::to_string(x.shape.size()),
                std::to_string(widths.size())))
@@ -20,36 +20,41 @@ std::optional<std::vector<Dim>> padded_shape(RelationContext& ctx, const TensorT
   constexpr int64_t kMost = int64_t{1} << 40;
   std::vector<Dim> shape = x.shape;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (!require(ctx,
-                 widths[d].size() == 2 &&
-                     std::all_of(widths[d].begin(), widths[d].end(),
-                                 [](int64_t w) { return w >= -kMost && w <= kMost; }),
+    auto possible = [](const Dim& w) {
+      int64_t width = as_const(w).value_or(0);
+      return width >= -kMost && width <= kMost;
+    };
+    if (!require(ctx, widths[d].size() == 2 && std::ranges::all_of(widths[d], possible),
                  codes::op_bad_attribute, "an entry of pad_width must be a begin and an end",
-                 "two numbers below 2^40", to_string(field_detail::Convert<Ints>::to(widths[d]))))
+                 "two numbers below 2^40", to_string(to_value(widths[d]))))
       return std::nullopt;
-    // What is cut off must be there, at each end and together.
-    int64_t cut = -std::min<int64_t>(widths[d][0], 0) - std::min<int64_t>(widths[d][1], 0);
+    // What is cut off must be there, at each end and together. Only numbers cut.
+    int64_t cut = 0;
+    for (const Dim& w : widths[d]) {
+      if (!as_const(w) && !check_size(ctx, w, "a width is negative")) return std::nullopt;
+      cut -= std::min<int64_t>(as_const(w).value_or(0), 0);
+    }
     if (!require(ctx, cut == 0 || ctx.at_least(shape[d], dim(cut)), codes::type_shape,
                  "pad_width removes more than there is on axis " + std::to_string(d),
                  "at most " + to_string(shape[d]), std::to_string(cut)))
       return std::nullopt;
-    shape[d] = shape[d] + dim(widths[d][0]) + dim(widths[d][1]);
+    shape[d] = shape[d] + widths[d][0] + widths[d][1];
   }
   return shape;
 }
 
 // A border takes its values from inside: of an axis of n elements the nearest one (n >= 1), or
 // mirrored ones, of which there are n, or n - 1 without the edge itself.
-bool border_fits(RelationContext& ctx, const TensorTypeNode& x, const std::vector<Ints>& widths,
+bool border_fits(RelationContext& ctx, const TensorTypeNode& x, const DimLists& widths,
                  const std::string& mode) {
   for (size_t d = 0; d < widths.size(); ++d) {
-    int64_t widest = std::max(widths[d][0], widths[d][1]);
-    if (widest <= 0) continue;
-    int64_t need = mode == "edge" ? 1 : mode == "REFLECT" ? widest + 1 : widest;
-    if (ctx.at_least(x.shape[d], dim(need))) continue;
+    Dim widest = max(widths[d][0], widths[d][1]);
+    if (as_const(widest).value_or(1) <= 0) continue;
+    Dim need = mode == "edge" ? dim(1) : mode == "REFLECT" ? widest + dim(1) : widest;
+    if (ctx.at_least(x.shape[d], need)) continue;
     ctx.fail(codes::type_shape,
              "the border on axis " + std::to_string(d) + " is wider than what it repeats",
-             "an axis of at least " + std::to_string(need), shape_text(x.shape),
+             "an axis of at least " + to_string(need), shape_text(x.shape),
              mode == "edge" ? "pad an empty axis with a constant"
                             : "use a narrower border, or pad in several steps");
     return false;
@@ -57,14 +62,22 @@ bool border_fits(RelationContext& ctx, const TensorTypeNode& x, const std::vecto
   return true;
 }
 
+// The index in the input of an index in the result, which may lie outside.
+PrimExpr behind_border(const ComputeContext& ctx, const PrimExpr& i, const Dim& begin) {
+  auto width = as_const(begin);
+  return width ? i - *width : i - ctx.size(begin);
+}
+// Whether there is, or may be, a border.
+bool adds(const Dim& width) { return as_const(width).value_or(1) > 0; }
+
 // Reads beyond the border: the nearest element, or mirrored with or without the border itself.
-TirTensor mirrored(const TirTensor& x, const std::vector<PrimExpr>& shape,
-                   const std::vector<Ints>& widths, const std::string& mode) {
-  return tir::compute("T_mirror_pad", shape, [&](const Indices& i) {
+TirTensor mirrored(const ComputeContext& ctx, const DimLists& widths, const std::string& mode) {
+  const TirTensor& x = ctx.inputs[0];
+  return tir::compute("T_mirror_pad", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at;
     for (size_t d = 0; d < i.size(); ++d) {
-      PrimExpr p = i[d] - widths[d][0], size = x->shape()[d];
-      if (widths[d][0] == 0 && widths[d][1] == 0) {
+      PrimExpr p = behind_border(ctx, i[d], widths[d][0]), size = x->shape()[d];
+      if (as_const(widths[d][0]) == 0 && as_const(widths[d][1]) == 0) {
         at.push_back(p);
       } else if (mode == "edge") {
         at.push_back(min(max(p, index(0)), size - 1));
@@ -80,11 +93,11 @@ TirTensor mirrored(const TirTensor& x, const std::vector<PrimExpr>& shape,
 }
 
 struct PadAttrs : AttrsOf<PadAttrs> {
-  std::vector<Ints> pad_width;
+  DimLists pad_width;
   std::string pad_mode = "constant";
   static AttrsList describe() {
     return {"relay.attrs.PadAttrs",
-            {attribute("pad_width", &Self::pad_width, "Begin and end of each axis."),
+            {child("pad_width", &Self::pad_width, "Begin and end of each axis."),
              attribute("pad_mode", &Self::pad_mode, "constant, edge or reflect.")}};
   }
 };
@@ -120,15 +133,14 @@ TirTensor pad_compute(const ComputeContext& ctx) {
   auto& a = ctx.attrs<PadAttrs>();
   TirTensor x = ctx.inputs[0], value = ctx.inputs[1];
   if (a.pad_mode != "constant")
-    return mirrored(x, ctx.outputs[0].shape, a.pad_width,
-                    a.pad_mode == "edge" ? "edge" : "REFLECT");
+    return mirrored(ctx, a.pad_width, a.pad_mode == "edge" ? "edge" : "REFLECT");
   return tir::compute("T_pad", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at;
     PrimExpr inside = boolean(true);
     for (size_t d = 0; d < i.size(); ++d) {
-      at.push_back(i[d] - a.pad_width[d][0]);
-      if (a.pad_width[d][0] > 0) inside = logical_and(inside, ge(at[d], index(0)));
-      if (a.pad_width[d][1] > 0 || a.pad_width[d][0] > 0)
+      at.push_back(behind_border(ctx, i[d], a.pad_width[d][0]));
+      if (adds(a.pad_width[d][0])) inside = logical_and(inside, ge(at[d], index(0)));
+      if (adds(a.pad_width[d][1]) || adds(a.pad_width[d][0]))
         inside = logical_and(inside, lt(at[d], x->shape()[d]));
     }
     return select(
@@ -139,11 +151,11 @@ TirTensor pad_compute(const ComputeContext& ctx) {
 
 struct MirrorPadAttrs : AttrsOf<MirrorPadAttrs> {
   std::string mode = "SYMMETRIC";
-  std::vector<Ints> pad_width;
+  DimLists pad_width;
   static AttrsList describe() {
     return {"relay.attrs.MirrorPadAttrs",
             {attribute("mode", &Self::mode, "SYMMETRIC or REFLECT."),
-             attribute("pad_width", &Self::pad_width, "Begin and end of each axis.")}};
+             child("pad_width", &Self::pad_width, "Begin and end of each axis.")}};
   }
 };
 
@@ -160,8 +172,8 @@ Type mirror_pad_relation(RelationContext& ctx) {
 }
 
 TirTensor mirror_pad_compute(const ComputeContext& ctx) {
-  return mirrored(ctx.inputs[0], ctx.outputs[0].shape, ctx.attrs<MirrorPadAttrs>().pad_width,
-                  ctx.attrs<MirrorPadAttrs>().mode);
+  auto& a = ctx.attrs<MirrorPadAttrs>();
+  return mirrored(ctx, a.pad_width, a.mode);
 }
 
 }  // namespace

@@ -294,8 +294,8 @@ bool is_key(RelationContext& ctx) {
 Type key_type() { return tensor_type(std::vector<int64_t>{kKeyWords}, kWord); }
 
 Type with_key(RelationContext& ctx, const Ints& shape, DType dtype) {
-  if (!check_shape(ctx, shape)) return nullptr;
-  return tuple_type({key_type(), tensor_type(shape, dtype)});
+  TensorType numbers = tensor_type(shape, dtype);
+  return check_shape(ctx, numbers->shape) ? Type(tuple_type({key_type(), numbers})) : Type();
 }
 
 // Of float32 or float64, with two scalars of the same dtype that say which numbers.

@@ -17,7 +17,7 @@ using relay::Type;
 
 // Resize1DAttrs, Resize2DAttrs and Resize3DAttrs differ in their default layout.
 struct ResizeAttrs : AttrsNode {
-  Ints size;
+  Dims size;
   std::vector<double> roi;
   std::string layout, method = "linear", coordinate_transformation_mode = "half_pixel",
                       rounding_method = "round";
@@ -32,7 +32,7 @@ struct ResizeAttrs : AttrsNode {
 template <class T>
 std::vector<Field> resize_fields() {
   return {
-      attribute("size", &T::size, "Spatial size of the result."),
+      child("size", &T::size, "Spatial size of the result."),
       attribute("roi", &T::roi,
                 "Region for tf_crop_and_resize, as shares of the input: begins, then ends."),
       attribute("layout", &T::layout, "Layout."),
@@ -83,7 +83,7 @@ Type resize_relation(RelationContext& ctx) {
           std::to_string(a.roi.size()) + " numbers"))
     return nullptr;
   std::vector<Dim> shape = x->shape;
-  for (size_t d = 0; d < kDims; ++d) shape[axis_of(*l, spatial_axes(kDims)[d])] = dim(a.size[d]);
+  for (size_t d = 0; d < kDims; ++d) shape[axis_of(*l, spatial_axes(kDims)[d])] = a.size[d];
   return tensor_type(std::move(shape), is_set(a.out_dtype) ? a.out_dtype : x->dtype);
 }
 
@@ -102,26 +102,36 @@ Position position_of(const ResizeAttrs& a, size_t axis, const PrimExpr& i, PrimE
     DType f = DType::Float(64);
     double begin = a.roi[axis], end = a.roi[axis + a.roi.size() / 2];
     PrimExpr last = tir::cast(f, in - 1);
+    if (!m) {
+      // Of one place it is the middle.
+      PrimExpr step = div(imm_float(f, end - begin), tir::cast(f, max(out - 1, index(1))));
+      PrimExpr at = imm_float(f, begin) + tir::cast(f, i) * step;
+      return {nullptr, nullptr,
+              select(eq(out, index(1)), imm_float(f, 0.5 * (begin + end)), at) * last};
+    }
     if (*m == 1) return {nullptr, nullptr, imm_float(f, 0.5 * (begin + end)) * last};
     double step = (end - begin) / static_cast<double>(*m - 1);
     return {nullptr, nullptr, (imm_float(f, begin) + tir::cast(f, i) * imm_float(f, step)) * last};
   }
   if (mode == "align_corners") {
-    if (*m == 1) return {index(0), index(1), nullptr};
+    if (m == 1) return {index(0), index(1), nullptr};
     in = in - 1;
-    out = out - 1;
-  } else if (mode == "pytorch_half_pixel" && *m == 1) {
+    out = m ? out - 1 : max(out - 1, index(1));
+  } else if (mode == "pytorch_half_pixel" && m == 1) {
     return {index(0), index(1), nullptr};
   }
   // Small numbers make small divisions: 2/4 is 1/2.
-  if (n && *n > (mode == "align_corners" ? 1 : 0)) {
+  if (n && m && *n > (mode == "align_corners" ? 1 : 0)) {
     int64_t by = std::gcd(*as_int(in), *as_int(out));
     in = index(*as_int(in) / by);
     out = index(*as_int(out) / by);
   }
   if (mode == "align_corners" || mode == "asymmetric") return {i * in, out, nullptr};
   PrimExpr middle = (i * 2 + 1) * in;
-  return {mode == "tf_half_pixel_for_nn" ? middle : middle - out, out * 2, nullptr};
+  if (mode == "tf_half_pixel_for_nn") return {middle, out * 2, nullptr};
+  PrimExpr first = middle - out;
+  if (mode == "pytorch_half_pixel" && !m) first = select(eq(out, index(1)), index(0), first);
+  return {first, out * 2, nullptr};
 }
 
 // The nearest whole number by `rounding`.
@@ -239,7 +249,9 @@ double greatest_sum(const ResizeAttrs& a, DType data, const std::vector<size_t>&
                     const std::function<Position(size_t, const PrimExpr&)>& position) {
   double sum = 2 * std::ldexp(1, data.bits);
   for (size_t d : axes) {
-    auto unit = static_cast<double>(*as_int(position(d, index(0)).denominator));
+    auto denominator = as_int(position(d, index(0)).denominator);
+    if (!denominator) return HUGE_VAL;
+    auto unit = static_cast<double>(*denominator);
     // The polynomials of a cubic pass through four units, and have two binary places.
     sum *= a.method == "linear" ? unit : 16 * unit * unit * unit;
   }

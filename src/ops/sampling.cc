@@ -44,13 +44,20 @@ bool one_of(RelationContext& ctx, const char* attribute, const std::string& text
   return false;
 }
 
-bool check_target(RelationContext& ctx, const char* attribute, const std::vector<int64_t>& size,
+bool check_target(RelationContext& ctx, const char* attribute, const std::vector<Dim>& size,
                   size_t dims) {
   bool fits = size.size() == dims;
-  for (int64_t n : size) fits = fits && n >= 1 && n <= int64_t{1} << 30;
+  for (const Dim& n : size) {
+    fits = fits && ctx.at_least(n, dim(1)) && ctx.at_least(dim(int64_t{1} << 30), n);
+  }
   return require(ctx, fits, codes::op_bad_attribute, std::string(attribute) + " is out of range",
                  std::to_string(dims) + " numbers from 1 to 2^30",
-                 to_string(field_detail::Convert<Ints>::to(size)));
+                 to_string(to_value(Dims(size.begin(), size.end()))));
+}
+bool check_target(RelationContext& ctx, const char* attribute, const Ints& size, size_t dims) {
+  std::vector<Dim> sizes;
+  for (int64_t n : size) sizes.push_back(dim(n));
+  return check_target(ctx, attribute, sizes, dims);
 }
 
 DType sampling_dtype(DType data) {

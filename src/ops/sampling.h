@@ -17,10 +17,11 @@ std::optional<Layout> sampling_layout(RelationContext& ctx, const std::string& t
 bool one_of(RelationContext& ctx, const char* attribute, const std::string& text,
             std::initializer_list<const char*> list);
 
-// Whether `size` can be the spatial size of a result: `dims` numbers from 1 to 2^30, so that
-// positions are computed without overflow.
-bool check_target(RelationContext& ctx, const char* attribute, const std::vector<int64_t>& size,
+// Whether `size` can be the spatial size of a result: `dims` sizes from 1 to 2^30, so that positions
+// are computed without overflow.
+bool check_target(RelationContext& ctx, const char* attribute, const std::vector<Dim>& size,
                   size_t dims);
+bool check_target(RelationContext& ctx, const char* attribute, const Ints& size, size_t dims);
 
 // The dtype that interpolation is computed in.
 DType sampling_dtype(DType data);

@@ -51,14 +51,30 @@ Dim product(const std::vector<Dim>& dims) {
 }
 
 struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
-  Ints newshape;
+  Dims newshape;
   bool allowzero = false;
   static AttrsList describe() {
     return {"relay.attrs.ReshapeAttrs",
-            {attribute("newshape", &Self::newshape,
-                       "Sizes; 0 copies, -1 is inferred, -2 copies the rest, -3 joins two, -4 "
-                       "splits one."),
+            {child("newshape", &Self::newshape,
+                   "Sizes; 0 copies, -1 is inferred, -2 copies the rest, -3 joins two, -4 splits "
+                   "one."),
              attribute("allowzero", &Self::allowzero, "0 means an empty axis.")}};
+  }
+  // A size that turns out to be 0 is one, and no code.
+  static void rebuilt(ReshapeAttrs& now, const ReshapeAttrs& before) {
+    bool empty = false, copies = false;
+    for (size_t i = 0; i < now.newshape.size(); ++i) {
+      if (as_const(now.newshape[i]) != 0) continue;
+      (as_const(before.newshape[i]) ? copies : empty) = true;
+    }
+    if (!empty) return;
+    if (copies && !now.allowzero) {
+      throw UserError(Diagnostic(codes::op_bad_attribute, {},
+                                 "newshape copies an axis by 0 beside a size that is 0")
+                          .expected("the size itself, or allowzero=True")
+                          .found(to_string(to_value(before.newshape))));
+    }
+    now.allowzero = true;
   }
 };
 
@@ -76,9 +92,11 @@ Type reshape_relation(RelationContext& ctx) {
     return x->shape[at++];
   };
   for (size_t k = 0; k < a.newshape.size(); ++k) {
-    int64_t v = a.newshape[k];
+    auto code = as_const(a.newshape[k]);
+    if (!code && !check_size(ctx, a.newshape[k], "a size is negative")) return nullptr;
+    int64_t v = code.value_or(1);
     if (v > 0 || (v == 0 && a.allowzero)) {
-      out.push_back(dim(v));
+      out.push_back(a.newshape[k]);
       ++at;
     } else if (v == 0) {
       auto d = next();
@@ -102,18 +120,20 @@ Type reshape_relation(RelationContext& ctx) {
       if (!d || !require(ctx, k + 2 < a.newshape.size(), codes::op_bad_attribute,
                          "-4 must be followed by two sizes"))
         return nullptr;
-      int64_t p = a.newshape[k + 1], q = a.newshape[k + 2];
+      const Dim &p = a.newshape[k + 1], &q = a.newshape[k + 2];
       k += 2;
-      if (!require(ctx, p >= -1 && q >= -1 && p != 0 && q != 0 && (p > 0 || q > 0),
-                   codes::op_bad_attribute,
+      const bool rest_first = as_const(p) == -1, rest_second = as_const(q) == -1;
+      if (!require(ctx, !(rest_first && rest_second), codes::op_bad_attribute,
                    "-4 must be followed by two sizes above 0, one of them -1 at most",
-                   "-4, then such as 2, -1", std::to_string(p) + ", " + std::to_string(q)))
+                   "-4, then such as 2, -1", to_string(p) + ", " + to_string(q)) ||
+          (!rest_first && !check_size(ctx, p, "-4 must be followed by two sizes above 0", 1)) ||
+          (!rest_second && !check_size(ctx, q, "-4 must be followed by two sizes above 0", 1)))
         return nullptr;
-      Dim first = p > 0 ? dim(p) : floor_div(*d, dim(q));
-      Dim second = q > 0 ? dim(q) : floor_div(*d, dim(p));
+      Dim first = rest_first ? floor_div(*d, q) : p;
+      Dim second = rest_second ? floor_div(*d, p) : q;
       if (!require(ctx, ctx.equal(first * second, *d), codes::type_shape,
                    "the sizes behind -4 do not split the axis", "factors of " + to_string(*d),
-                   std::to_string(p) + ", " + std::to_string(q)))
+                   to_string(p) + ", " + to_string(q)))
         return nullptr;
       out.push_back(std::move(first));
       out.push_back(std::move(second));
@@ -128,7 +148,7 @@ Type reshape_relation(RelationContext& ctx) {
     bool fits = !m || (*m > 0 && (!n || *n % *m == 0)) || (*m == 0 && n && *n == 0);
     if (!require(ctx, fits, codes::type_shape, "the elements do not fill the new shape",
                  to_string(have) + " elements of " + shape_text(x->shape),
-                 to_string(Value(field_detail::Convert<Ints>::to(a.newshape)))))
+                 to_string(to_value(a.newshape))))
       return nullptr;
     out[*inferred] = m && *m == 0                   ? dim(0)
                      : is_any(have) || is_any(want) ? dim_any()
@@ -311,25 +331,24 @@ TirTensor transpose_compute(const ComputeContext& ctx) {
 }
 
 struct TileAttrs : AttrsOf<TileAttrs> {
-  Ints reps;
+  Dims reps;
   static AttrsList describe() {
-    return {"relay.attrs.TileAttrs", {attribute("reps", &Self::reps, "Repetitions of each axis.")}};
+    return {"relay.attrs.TileAttrs", {child("reps", &Self::reps, "Repetitions of each axis.")}};
   }
 };
 
 Type tile_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
-  const Ints& reps = ctx.attrs<TileAttrs>().reps;
+  const Dims& reps = ctx.attrs<TileAttrs>().reps;
   size_t rank = std::max(reps.size(), x->shape.size());
   std::vector<Dim> shape(rank, dim(1));
   for (size_t d = 0; d < rank; ++d) {
     if (d < x->shape.size()) shape[rank - 1 - d] = x->shape[x->shape.size() - 1 - d];
     if (d >= reps.size()) continue;
-    if (!require(ctx, reps[reps.size() - 1 - d] >= 0, codes::op_bad_attribute,
-                 "a repetition is negative"))
-      return nullptr;
-    shape[rank - 1 - d] = shape[rank - 1 - d] * dim(reps[reps.size() - 1 - d]);
+    const Dim& times = reps[reps.size() - 1 - d];
+    if (!check_size(ctx, times, "a repetition is negative")) return nullptr;
+    shape[rank - 1 - d] = shape[rank - 1 - d] * times;
   }
   return tensor_type(std::move(shape), x->dtype);
 }
@@ -412,14 +431,8 @@ TirTensor reverse_compute(const ComputeContext& ctx) {
 Type broadcast_to_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
-  std::vector<Dim> want;
-  for (int64_t d : ctx.attrs<InitOpAttrs>().shape) {
-    if (!require(ctx, d >= 0, codes::op_bad_attribute, "a size is negative", "0 or more",
-                 std::to_string(d)))
-      return nullptr;
-    want.push_back(dim(d));
-  }
-  return broadcast_type(ctx, *x, std::move(want));
+  const Dims& want = ctx.attrs<InitOpAttrs>().shape;
+  return check_shape(ctx, want) ? broadcast_type(ctx, *x, want) : nullptr;
 }
 
 Type broadcast_to_like_relation(RelationContext& ctx) {

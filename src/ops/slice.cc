@@ -28,31 +28,41 @@ struct Slice {
   N count;
 };
 
-// NumPy's rules: bounds below zero count from the end, then they are brought into range.
+// A bound of a slice: a number, or a position from the front that a run tells.
 template <class N>
-Slice<N> slice_of(const N& size, std::optional<int64_t> begin, std::optional<int64_t> end,
-                  int64_t stride, bool by_size) {
+struct Bound {
+  std::optional<int64_t> number;
+  N position = nullptr;
+  explicit operator bool() const { return number || position; }
+};
+
+// NumPy's rules: numbers below zero count from the end, then bounds are brought into range.
+template <class N>
+Slice<N> slice_of(const N& size, const Bound<N>& begin, Bound<N> end, int64_t stride,
+                  bool by_size) {
   constexpr int64_t kFar = int64_t{1} << 48;  // beyond any size
   auto at = [&](int64_t v) { return number(size, v); };
   // A bound that no size reaches says "to the end", whatever the size is.
-  if (!constant(size) && end && (*end >= INT32_MAX || *end <= -INT32_MAX)) {
-    if ((*end > 0) == (stride > 0)) end.reset();
+  if (!constant(size) && end.number && (*end.number >= INT32_MAX || *end.number <= -INT32_MAX)) {
+    if ((*end.number > 0) == (stride > 0)) end = {};
   }
-  auto bound = [&](int64_t v, int64_t low, const N& high) {
-    v = std::clamp(v, -kFar, kFar);
+  auto bound = [&](const Bound<N>& b, int64_t low, const N& high) -> N {
+    if (!b.number) return min(b.position, high);
+    int64_t v = std::clamp(*b.number, -kFar, kFar);
     return v >= 0 ? min(at(v), high) : max(size + at(v), at(low));
   };
   bool forward = stride > 0;
   N highest = forward ? size : size - at(1);
   int64_t lowest = forward ? 0 : -1;
-  N first = forward && begin.value_or(0) == 0      ? at(0)
-            : !forward && begin.value_or(-1) == -1 ? highest
-                                                   : bound(*begin, lowest, highest);
+  N first = !begin || (forward ? begin.number == 0 : begin.number == -1)
+                ? (forward ? at(0) : highest)
+                : bound(begin, lowest, highest);
   if (by_size) {
     N rest = size - first;
-    return {first, 1, end && *end >= 0 ? min(at(std::min(*end, kFar)), rest) : rest};
+    if (!end.number) return {first, 1, end ? min(end.position, rest) : rest};
+    return {first, 1, *end.number >= 0 ? min(at(std::min(*end.number, kFar)), rest) : rest};
   }
-  N last = end ? bound(*end, lowest, highest) : forward ? size : at(-1);
+  N last = end ? bound(end, lowest, highest) : forward ? size : at(-1);
   if (forward && constant(first) == 0 && stride == 1) return {first, 1, last};
   N distance = forward ? last - first : first - last;
   if (!same_size(distance, size)) distance = max(distance, at(0));
@@ -61,22 +71,24 @@ Slice<N> slice_of(const N& size, std::optional<int64_t> begin, std::optional<int
 }
 
 struct StridedSliceAttrs : AttrsOf<StridedSliceAttrs> {
-  std::optional<Ints> begin, end, strides, axes;
+  std::optional<Dims> begin, end;
+  std::optional<Ints> strides, axes;
   std::string slice_mode = "end";
   static AttrsList describe() {
     return {"relay.attrs.StridedSliceAttrs",
-            {attribute("begin", &Self::begin, "First index of each axis."),
-             attribute("end", &Self::end, "Index behind the last, or size."),
+            {child("begin", &Self::begin, "First index of each axis."),
+             child("end", &Self::end, "Index behind the last, or size."),
              attribute("strides", &Self::strides, "Steps."),
              attribute("slice_mode", &Self::slice_mode, "\"end\" or \"size\"."),
              attribute("axes", &Self::axes, "Axes that the lists are for; None: the first ones.")}};
   }
 };
 
-// The slices of every axis; null entries are taken whole.
-template <class N>
+// The slices of every axis; null entries are taken whole. `number_of` makes a size a number.
+template <class N, class F>
 std::optional<std::vector<std::optional<Slice<N>>>> slices_of(const StridedSliceAttrs& a,
-                                                              const std::vector<N>& sizes) {
+                                                              const std::vector<N>& sizes,
+                                                              const F& number_of) {
   std::vector<std::optional<Slice<N>>> out(sizes.size());
   size_t n = std::max(a.begin ? a.begin->size() : 0, a.end ? a.end->size() : 0);
   for (size_t k = 0; k < n; ++k) {
@@ -85,9 +97,12 @@ std::optional<std::vector<std::optional<Slice<N>>>> slices_of(const StridedSlice
                               static_cast<int64_t>(sizes.size()));
     if (axis < 0 || axis >= static_cast<int64_t>(sizes.size())) return std::nullopt;
     if (out[static_cast<size_t>(axis)]) return std::nullopt;
-    std::optional<int64_t> begin, end;
-    if (a.begin && k < a.begin->size()) begin = (*a.begin)[k];
-    if (a.end && k < a.end->size()) end = (*a.end)[k];
+    auto bound = [&](const std::optional<Dims>& list) -> Bound<N> {
+      if (!list || k >= list->size()) return {};
+      if (auto value = as_const((*list)[k])) return {value};
+      return {std::nullopt, number_of((*list)[k])};
+    };
+    Bound<N> begin = bound(a.begin), end = bound(a.end);
     int64_t stride = 1;
     if (a.strides && !a.strides->empty() && a.slice_mode != "size")
       stride = k < a.strides->size()    ? (*a.strides)[k]
@@ -107,7 +122,12 @@ Type strided_slice_relation(RelationContext& ctx) {
   if (!require(ctx, a.slice_mode == "end" || a.slice_mode == "size", codes::op_bad_attribute,
                "slice_mode is not known", "end or size", a.slice_mode))
     return nullptr;
-  auto slices = slices_of(a, x->shape);
+  for (const std::optional<Dims>* list : {&a.begin, &a.end}) {
+    for (const Dim& d : list->value_or(Dims())) {
+      if (!as_const(d) && !check_size(ctx, d, "a bound of the slice is negative")) return nullptr;
+    }
+  }
+  auto slices = slices_of(a, x->shape, [](const Dim& d) { return d; });
   if (!require(
           ctx, slices.has_value(), codes::op_bad_attribute, "the slice does not fit the input",
           "different axes within " + shape_text(x->shape) + " of known size, steps other than 0"))
@@ -121,7 +141,7 @@ Type strided_slice_relation(RelationContext& ctx) {
 
 TirTensor strided_slice_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
-  auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), x->shape());
+  auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), x->shape(), ctx.size);
   return tir::compute("T_strided_slice", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at = i;
     for (size_t d = 0; d < at.size(); ++d) {

@@ -16,6 +16,8 @@
 namespace relay {
 namespace {
 
+using Ints = std::vector<int64_t>;
+
 using OpNames = std::span<const std::string_view>;
 
 // A heavy call and what follows it: each reads the one before and is its only reader.
@@ -200,9 +202,9 @@ class Combiner : public Rewriter {
     Expr& whole = combined_[part->group];
     if (!whole) whole = combine(group);
     return make_call("strided_slice", {whole},
-                     {{"begin", to_value({part->begin})},
-                      {"end", to_value({part->end})},
-                      {"axes", to_value({group.channels.result_axis})}},
+                     {{"begin", to_value(Ints{part->begin})},
+                      {"end", to_value(Ints{part->end})},
+                      {"axes", to_value(Ints{group.channels.result_axis})}},
                      *as<CallNode>(original));
   }
 

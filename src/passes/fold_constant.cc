@@ -128,6 +128,7 @@ class Folder : public Rewriter {
 
   void note_call(const CallNode& c) {
     if (!is_pure_op_call(c) || as<OpNode>(c.op)->row->compute == nullptr) return;
+    if (has_symbolic_sizes(c.attrs)) return;
     int64_t arg_bytes = 0;
     for (const Expr& a : c.args) {
       if (!is_constant(a.get())) return;

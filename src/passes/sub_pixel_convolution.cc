@@ -203,7 +203,7 @@ class SpreadOut {
   Expr at_once(const std::vector<Window>& windows) const {
     size_t n = dims_.size();
     Expr taps = kernel_;
-    ValueList widths{to_value({0, 0}), to_value({0, 0})};
+    ValueList widths{to_value(Ints{0, 0}), to_value(Ints{0, 0})};
     bool fills = false;
     for (size_t i = 0; i < n; ++i) {
       int64_t before = windows[i].before;

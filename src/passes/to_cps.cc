@@ -281,7 +281,7 @@ std::string answer_name(const Function& f) {
       [&](const Node& n) {
         if (auto* v = as<TypeVarNode>(&n)) taken.insert(v->name_hint);
       },
-      kFamilies | family::type | family::dim);
+      kFamilies | family::type | family::dim | family::attrs);
   std::string name = "R";
   for (int i = 1; taken.contains(name); ++i) name = "R" + std::to_string(i);
   return name;

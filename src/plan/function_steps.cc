@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "analysis/closures.h"
 #include "base/budget.h"
 #include "base/diagnostic_codes.h"
 #include "ir/bindings.h"
@@ -186,6 +187,11 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
       std::vector<Var> captured = free_vars(e);
       bool recursive = std::find(captured.begin(), captured.end(), l.var) != captured.end();
       std::erase(captured, l.var);
+      std::vector<Var> around = captured_;
+      around.insert(around.end(), f_->params.begin(), f_->params.end());
+      for (const Var& v : size_sources(*as<FunctionNode>(e), around)) {
+        if (std::find(captured.begin(), captured.end(), v) == captured.end()) captured.push_back(v);
+      }
       std::vector<ValueId> values;
       for (const Var& v : captured) values.push_back(object(v));
       int32_t index = program_.local(cast<FunctionNode>(e), captured, recursive ? l.var : nullptr);

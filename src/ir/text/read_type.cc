@@ -1,4 +1,7 @@
 // Types, dimensions and type parameters.
+#include <algorithm>
+#include <iterator>
+
 #include "base/diagnostic_codes.h"
 #include "ir/op.h"
 #include "ir/text/reader.h"
@@ -292,6 +295,37 @@ class TypeReader {
 }  // namespace
 
 Type read_type(Reader& r) { return TypeReader(r).read(); }
+
+Dim read_dim(Reader& r) { return DimReader(r).read(); }
+
+bool at_symbolic_dim(const Reader& r, bool in_list) {
+  auto is_operator = [&](size_t ahead) {
+    return r.is("+", ahead) || r.is("-", ahead) || r.is("*", ahead) || r.is("//", ahead) ||
+           r.is("%", ahead);
+  };
+  if (r.is("(")) {
+    // Of one thing: an expression where something is done with it, or in it, else a list.
+    size_t depth = 0, ahead = 0;
+    bool computes = false;
+    do {
+      if (r.peek(ahead).kind == TokenKind::end || (depth == 1 && r.is(",", ahead))) return false;
+      computes |= is_operator(ahead) && !r.is("(", ahead - 1);
+      if (r.is("(", ahead)) ++depth;
+      if (r.is(")", ahead)) --depth;
+      ++ahead;
+    } while (depth > 0);
+    return computes || is_operator(ahead);
+  }
+  size_t first = r.is("-") ? 1 : 0;
+  const Token& t = r.peek(first);
+  if (t.kind == TokenKind::integer) return is_operator(first + 1);
+  if (t.kind != TokenKind::identifier || first > 0) return false;
+  if (r.type_vars.find(std::string(t.text)) != nullptr) return true;
+  if (of_two_sizes(t.text) && r.is("(", 1)) return true;
+  static constexpr std::string_view kWords[] = {"True", "False", "None", "nullptr",
+                                                "inf",  "inff",  "nan",  "nanf"};
+  return in_list && std::ranges::find(kWords, t.text) == std::end(kWords);
+}
 
 std::vector<TypeVar> read_type_params(Reader& r) {
   std::vector<TypeVar> out;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/diagnostic_codes.h"
+#include "ir/dim_fields.h"
 #include "ir/text/reader.h"
 
 namespace relay::text {
@@ -56,7 +57,7 @@ Value scalar(Reader& r) {
       break;
   }
   if (t.kind != TokenKind::end) r.go_to(r.at() - 1);
-  r.unexpected("an attribute's value: a number, a string, True, False, None or a list");
+  r.unexpected("an attribute's value: a number, a size, a string, True, False, None or a list");
 }
 
 }  // namespace
@@ -82,7 +83,9 @@ Value read_value(Reader& r) {
   std::vector<Open> open;
   while (true) {
     Value v;
-    if (r.is("[") || r.is("(")) {
+    if (at_symbolic_dim(r, !open.empty())) {
+      v = to_value(read_dim(r));
+    } else if (r.is("[") || r.is("(")) {
       std::string_view close = r.take().text == "[" ? "]" : ")";
       if (!r.accept(close)) {
         if (open.size() == kMaxNesting) {

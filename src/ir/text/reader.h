@@ -183,9 +183,13 @@ Type read_type(Reader& r);
 // The parameters of a definition, function or function type, "[A, n: Dim]", or none. They are bound
 // in `type_vars`.
 std::vector<TypeVar> read_type_params(Reader& r);
+// A dimension, "2 * n + 1"; and whether one that is more than a number starts here, in a list of sizes
+// or by itself.
+Dim read_dim(Reader& r);
+bool at_symbolic_dim(const Reader& r, bool in_list);
 // A pattern; its variables are bound in `locals`.
 Pattern read_pattern(Reader& r);
-// An attribute's value: a number, a string, True, False, None or a list.
+// An attribute's value: a number, a size, a string, True, False, None or a list.
 Value read_value(Reader& r);
 // The number of a token of digits, or nullopt when it does not fit.
 std::optional<int64_t> read_integer(const Token& t);

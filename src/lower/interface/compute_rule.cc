@@ -155,8 +155,10 @@ std::vector<tir::PrimExpr> DimScope::lower(const std::vector<Dim>& shape) {
 namespace {
 
 // All but the shapes of the outputs.
-ComputeContext context_of(const CallNode& call, const std::vector<tir::Tensor>& inputs) {
+ComputeContext context_of(const CallNode& call, const std::vector<tir::Tensor>& inputs,
+                          DimScope& dims) {
   ComputeContext ctx;
+  ctx.size = [&dims](const Dim& d) { return dims.lower(d); };
   ctx.attrs_ref = call.attrs;
   ctx.inputs = inputs;
   ctx.out_type = call.type;
@@ -178,7 +180,7 @@ std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<ti
                                "operator " + op->name + " cannot be compiled by itself")
                         .help(std::string(to_string(op->row->compute.reason()))));
   }
-  ComputeContext ctx = context_of(call, inputs);
+  ComputeContext ctx = context_of(call, inputs, dims);
   auto outputs = flatten_tensor_types(call.type);
   for (size_t i = 0; i < outputs->size(); ++i) {
     ctx.outputs[i].shape = dims.lower((*outputs)[i]->shape);
@@ -189,10 +191,11 @@ std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<ti
 }
 
 std::vector<tir::Tensor> compute_call_shapes(const CallNode& call,
-                                             const std::vector<tir::Tensor>& inputs) {
+                                             const std::vector<tir::Tensor>& inputs,
+                                             DimScope& dims) {
   auto* op = as<OpNode>(call.op);
   RELAY_CHECK(op != nullptr && call.type && data_decides_shape(*op->row));
-  ComputeContext ctx = context_of(call, inputs);
+  ComputeContext ctx = context_of(call, inputs, dims);
   std::vector<tir::Tensor> result = op->row->compute->shape(ctx);
   RELAY_CHECK(result.size() == ctx.outputs.size(), op->name);
   return result;

@@ -27,6 +27,8 @@ struct ComputeContext {
   // The arguments' Relay types (not flattened) and the result's, for rules that need more.
   std::vector<Type> arg_types;
   Type out_type;
+  // A size among the attributes as an expression: a number, or over the kernel's own names.
+  std::function<tir::PrimExpr(const Dim&)> size;
 
   template <class A>
   const A& attrs() const {
@@ -80,6 +82,7 @@ std::vector<tir::Tensor> compute_call(const CallNode& call, const std::vector<ti
                                       DimScope& dims);
 // Runs the rule for the sizes of a call's result; only for an operator with a data-dependent result.
 std::vector<tir::Tensor> compute_call_shapes(const CallNode& call,
-                                             const std::vector<tir::Tensor>& inputs);
+                                             const std::vector<tir::Tensor>& inputs,
+                                             DimScope& dims);
 
 }  // namespace relay

@@ -52,7 +52,6 @@ const Refusal kRefusals[] = {
     {"invert_permutation", {kVector}, "", "integers"},
     {"invert_permutation", {kIndices}, "", "vector"},
     {"arange", {}, "", "numbers"},
-    {"arange", {}, "start=0, stop=\"x\"", "numbers"},
     {"arange", {}, "stop=4, step=0", "step"},
     {"arange", {}, "stop=4, step=0.0f", "step"},
     {"arange", {}, "stop=9223372036854775807", "absurdly"},

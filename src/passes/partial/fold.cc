@@ -26,7 +26,9 @@ bool is_small(const Type& type) {
 
 Constant Folding::fold(const Call& call, const std::vector<Constant>& leaves) const {
   if (!evaluate_ || !is_pure_op_call(*call.get()) || !is_small(call->type)) return nullptr;
-  if (as<OpNode>(call->op)->row->compute == nullptr) return nullptr;
+  if (as<OpNode>(call->op)->row->compute == nullptr || has_symbolic_sizes(call->attrs)) {
+    return nullptr;
+  }
   ConstantFunction f;
   for (const Constant& c : leaves) {
     if (!is_small(c->type)) return nullptr;

@@ -640,15 +640,16 @@ class Machine {
   }
 
   void evaluate_op(const CallNode& c, const std::vector<Value*>& args) {
-    if (Constant known = fold(c, args)) {
+    const Attrs attrs = env_->types == nullptr ? c.attrs : with_type_params(c.attrs, *env_->types);
+    if (Constant known = fold(c, attrs, args)) {
       ++cost_.gained;
       return give(leaf(known, *env_));
     }
     if (!ready(args)) return;
-    give(emit(call(c.op, atoms(args, *block_), c.attrs, c.span, types_in(*env_, c.type_args))));
+    give(emit(call(c.op, atoms(args, *block_), attrs, c.span, types_in(*env_, c.type_args))));
   }
 
-  Constant fold(const CallNode& c, const std::vector<Value*>& args) {
+  Constant fold(const CallNode& c, const Attrs& attrs, const std::vector<Value*>& args) {
     std::vector<Constant> leaves;
     std::vector<Expr> operands;
     for (const Value* v : args) {
@@ -668,7 +669,7 @@ class Machine {
         return nullptr;
       }
     }
-    return program_.folding.fold(call(c.op, std::move(operands), c.attrs, c.span), leaves);
+    return program_.folding.fold(call(c.op, std::move(operands), attrs, c.span), leaves);
   }
 
   const Program& program_;
