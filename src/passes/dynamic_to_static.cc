@@ -22,7 +22,7 @@ struct Row {
   std::string_view with_attrs;
   size_t first;  // the first argument that is an attribute
   std::array<std::string_view, 3> attrs;
-  bool has_dtype = false;
+  bool has_dtype = false;  // as an attribute of its own
 };
 
 constexpr Row kRows[] = {
@@ -33,20 +33,32 @@ constexpr Row kRows[] = {
     {"dyn.zeros", "zeros", 0, {"shape"}, true},
     {"dyn.ones", "ones", 0, {"shape"}, true},
     {"dyn.strided_slice", "strided_slice", 1, {"begin", "end", "strides"}},
+    {"dyn.arange", "arange", 0, {"start", "stop", "step"}},
 };
 
-// The numbers of a list of sizes; nullopt when they are not known, or computing them does something
-// else besides.
-std::optional<std::vector<int64_t>> sizes(const Expr& e, const Expr& original, KnownValues& known,
-                                          LazyPurity& purity) {
-  const KnownValue* k = known.of(e);
-  if (k == nullptr || !k->dtype.is_integer() || k->shape.size() > 1 || !k->is_constant() ||
+// Whether a term that stands for 0 means the same in an argument, where it is a code, as in an
+// attribute, where it is a size: dyn.reshape copies the input's size in its place.
+bool is_no_code(const Row& row, const CallNode& c, size_t place, const Dim& term) {
+  if (row.dynamic != "dyn.reshape" || least_value(term).value_or(0) > 0) return true;
+  const std::vector<Dim>& from = as<TensorTypeNode>(c.args[0]->type)->shape;
+  return place >= from.size() || dim_equal(from[place], term);
+}
+
+// The sizes in an argument: a list, or one for a scalar. Null when they are not known, may be below
+// zero without being numbers, or computing them does something else besides.
+Value sizes(const Row& row, const CallNode& c, size_t arg, const Expr& original, KnownValues& known,
+            LazyPurity& purity) {
+  const KnownValue* k = known.of(c.args[arg]);
+  if (k == nullptr || !k->dtype.is_integer() || k->shape.size() > 1 || !k->is_complete() ||
       !purity.of(original).droppable()) {
-    return std::nullopt;
+    return {};
   }
-  std::vector<int64_t> out;
-  for (int64_t i = 0; i < k->size(); ++i) out.push_back(k->int_at(i));
-  return out;
+  for (size_t i = 0; i < k->ints.size(); ++i) {
+    const Dim& d = k->ints[i];
+    if (as_const(d)) continue;
+    if (least_value(d).value_or(-1) < 0 || !is_no_code(row, c, i, d)) return {};
+  }
+  return k->shape.empty() ? to_value(k->ints[0]) : to_value(Dims(k->ints.begin(), k->ints.end()));
 }
 
 // The call with its sizes as attributes; null when they are not known, or not good: then it is for
@@ -59,9 +71,12 @@ Expr with_attributes(const CallNode& c, const CallNode& original, KnownValues& k
     if (row.dynamic != op->name) continue;
     std::vector<std::pair<std::string, Value>> attrs;
     for (size_t i = row.first; i < c.args.size(); ++i) {
-      auto list = sizes(c.args[i], original.args[i], known, purity);
-      if (!list) return nullptr;
-      attrs.emplace_back(std::string(row.attrs[i - row.first]), to_value(*list));
+      Value list = sizes(row, c, i, original.args[i], known, purity);
+      if (list.is_none()) return nullptr;
+      attrs.emplace_back(std::string(row.attrs[i - row.first]), std::move(list));
+    }
+    if (row.dynamic == "dyn.arange") {
+      attrs.emplace_back("dtype", as<TensorTypeNode>(c.type)->dtype.to_string());
     }
     if (row.has_dtype) attrs.emplace_back("dtype", attr_value(c.attrs, "dtype"));
     std::vector<Expr> args(c.args.begin(), c.args.begin() + static_cast<std::ptrdiff_t>(row.first));

@@ -146,7 +146,8 @@ Values convert_slice(NodeContext& ctx) {
   Expr x = ctx.in(0);
   const std::vector<Dim> shape = NodeContext::shape_of(x);
   SliceSpec s = slice_spec(ctx, static_cast<int64_t>(shape.size()));
-  std::vector<int64_t> begin, end, strides, axes;
+  Dims begin, end;
+  std::vector<int64_t> strides, axes;
   for (size_t i = 0; i < s.axes.size(); ++i) {
     const Dim& size = shape[static_cast<size_t>(s.axes[i])];
     auto from = as_const(s.starts[i]), to = as_const(s.ends[i]);
@@ -159,6 +160,13 @@ Values convert_slice(NodeContext& ctx) {
     if (!from) {
       if (auto less = as_const(s.starts[i] - size); less && *less < 0) from = *less;
     }
+    if ((!from || !to) && is_size(s.starts[i]) && is_size(s.ends[i])) {
+      begin.push_back(from ? dim(*from) : s.starts[i]);
+      end.push_back(to ? dim(*to) : s.ends[i]);
+      strides.push_back(step);
+      axes.push_back(s.axes[i]);
+      continue;
+    }
     if (!from || !to) {
       ctx.fail(codes::frontend_dynamic, "a bound depends on an input's open dimension", "a number",
                to_string(from ? s.ends[i] : s.starts[i]),
@@ -169,8 +177,8 @@ Values convert_slice(NodeContext& ctx) {
       if (low == 0 && high == *n && step == 1) continue;
       // -1 would count from the end; so much below zero is before the first element.
       auto place = [&](int64_t at) { return at < 0 ? -*n - 1 : at; };
-      begin.push_back(place(low));
-      end.push_back(place(high));
+      begin.push_back(dim(place(low)));
+      end.push_back(dim(place(high)));
     } else if (*from == 0 && *to >= kToTheEnd && step == 1) {
       continue;
     } else if (*from >= 0 && *from < kToTheEnd && *to == *from + 1 && step == 1) {
@@ -178,16 +186,16 @@ Values convert_slice(NodeContext& ctx) {
       x = ctx.slice(x, s.axes[i], *from, *to);
       continue;
     } else {
-      begin.push_back(*from);
-      end.push_back(*to);
+      begin.push_back(dim(*from));
+      end.push_back(dim(*to));
     }
     strides.push_back(step);
     axes.push_back(s.axes[i]);
   }
   if (axes.empty()) return {value_of(x)};
   return {value_of(ctx.call("strided_slice", {x},
-                            {{"begin", to_value(begin)},
-                             {"end", to_value(end)},
+                            {{"begin", relay::to_value(begin)},
+                             {"end", relay::to_value(end)},
                              {"strides", to_value(strides)},
                              {"axes", to_value(axes)}}))};
 }
@@ -212,21 +220,28 @@ Values convert_expand(NodeContext& ctx) {
 
 Values convert_tile(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  std::vector<int64_t> reps = ctx.const_ints(1, "the list of repeats");
+  Dims reps;
+  for (const Dim& d : shape_elements(ctx, 1, "the list of repeats")) {
+    if (!is_size(d)) {
+      ctx.fail(codes::frontend_dynamic, "a repeat may be negative", "0 or more", to_string(d));
+    }
+    reps.push_back(d);
+  }
   if (static_cast<int64_t>(reps.size()) != NodeContext::rank_of(x)) {
     ctx.fail(codes::frontend_attribute, "the list of repeats has the wrong length",
              std::to_string(NodeContext::rank_of(x)), std::to_string(reps.size()));
   }
   std::vector<Dim> result;
   for (size_t i = 0; i < reps.size(); ++i) {
-    if (reps[i] < 0) ctx.fail(codes::frontend_attribute, "a repeat is negative");
-    result.push_back(NodeContext::shape_of(x)[i] * dim(reps[i]));
+    if (as_const(reps[i]).value_or(0) < 0)
+      ctx.fail(codes::frontend_attribute, "a repeat is negative");
+    result.push_back(NodeContext::shape_of(x)[i] * reps[i]);
   }
   check_sizes(ctx, result);
-  if (std::all_of(reps.begin(), reps.end(), [](int64_t r) { return r == 1; })) {
+  if (std::ranges::all_of(reps, [](const Dim& r) { return as_const(r) == 1; })) {
     return {value_of(x)};
   }
-  return {value_of(ctx.call("tile", {x}, {{"reps", to_value(reps)}}))};
+  return {value_of(ctx.call("tile", {x}, {{"reps", relay::to_value(reps)}}))};
 }
 
 // Periodic continuation along one axis.

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
 namespace {
@@ -121,17 +123,19 @@ Expr weighted_axis(NodeContext& ctx, const Expr& e, int64_t axis, const ResizeSp
   return ctx.matmul_along(e, axis, weights);
 }
 
-// Whether image.resize means exactly this: spatial axes only, and scales that are the ratio of
+// Whether image.resize computes places so, where only spatial axes change and scales are the ratio of
 // sizes.
-bool is_image_resize(const ResizeSpec& s, const std::vector<AxisResize>& axes, int64_t rank) {
+bool is_image_mode(const ResizeSpec& s, int64_t rank) {
   if (rank < 3 || rank > 5 || s.antialias) return false;
-  if (axes[0].in != axes[0].out || axes[1].in != axes[1].out) return false;
   static constexpr std::string_view kModes[] = {"half_pixel",         "half_pixel_symmetric",
                                                 "pytorch_half_pixel", "align_corners",
                                                 "asymmetric",         "tf_half_pixel_for_nn"};
-  if (std::find(std::begin(kModes), std::end(kModes), s.coordinates) == std::end(kModes)) {
-    return false;
-  }
+  return std::find(std::begin(kModes), std::end(kModes), s.coordinates) != std::end(kModes);
+}
+
+bool is_image_resize(const ResizeSpec& s, const std::vector<AxisResize>& axes, int64_t rank) {
+  if (!is_image_mode(s, rank)) return false;
+  if (axes[0].in != axes[0].out || axes[1].in != axes[1].out) return false;
   for (const AxisResize& a : axes) {
     double ratio = static_cast<double>(a.out) / static_cast<double>(a.in);
     if (std::fabs(ratio - a.scale) > 1e-6 * ratio) return false;
@@ -139,14 +143,11 @@ bool is_image_resize(const ResizeSpec& s, const std::vector<AxisResize>& axes, i
   return true;
 }
 
-Expr image_resize(NodeContext& ctx, const Expr& x, const ResizeSpec& s,
-                  const std::vector<AxisResize>& axes) {
-  std::vector<int64_t> size;
-  for (size_t i = 2; i < axes.size(); ++i) size.push_back(axes[i].out);
+Expr image_resize(NodeContext& ctx, const Expr& x, const ResizeSpec& s, const Dims& size) {
   static const char* const layouts[] = {"NCW", "NCHW", "NCDHW"};
   std::string name = "image.resize" + std::to_string(size.size()) + "d";
   bool nearest = s.mode == "nearest";
-  AttrList attrs{{"size", to_value(size)},
+  AttrList attrs{{"size", relay::to_value(size)},
                  {"layout", std::string(layouts[size.size() - 1])},
                  {"method", nearest ? std::string("nearest_neighbor") : s.mode},
                  {"coordinate_transformation_mode", s.coordinates}};
@@ -176,7 +177,11 @@ Expr resize(NodeContext& ctx, Expr x, const ResizeSpec& s, const std::vector<Axi
   });
   if (!changes) return x;
   DType dtype = NodeContext::dtype_of(x);
-  if (!dtype.is_bool() && is_image_resize(s, axes, rank)) return image_resize(ctx, x, s, axes);
+  if (!dtype.is_bool() && is_image_resize(s, axes, rank)) {
+    Dims size;
+    for (size_t i = 2; i < axes.size(); ++i) size.push_back(dim(axes[i].out));
+    return image_resize(ctx, x, s, size);
+  }
   bool whole = dtype.is_integer();
   if (s.mode != "nearest" && whole) x = ctx.cast(x, DType::Float(32));
   Expr outside;
@@ -238,12 +243,39 @@ std::vector<int64_t> every_axis(int64_t rank) {
   return axes;
 }
 
+// A resize of spatial axes some of which are open, or become so: by sizes, or by whole factors, whose
+// ratio of sizes is the scale. Null where all sizes are known, or something else is asked for.
+Expr resize_open(NodeContext& ctx, const Expr& x, const ResizeSpec& s,
+                 const std::vector<int64_t>& which, const std::vector<Dim>& sizes,
+                 const std::vector<double>& scales) {
+  std::vector<Dim> shape = NodeContext::shape_of(x);
+  bool open = false;
+  for (size_t i = 0; i < which.size(); ++i) {
+    Dim& size = shape[static_cast<size_t>(which[i])];
+    double scale = sizes.empty() ? scales[i] : 1;
+    if (scale < 1 || scale > 4096 || scale != std::floor(scale)) return nullptr;
+    Dim now = sizes.empty() ? size * dim(static_cast<int64_t>(scale)) : sizes[i];
+    if (dim_equal(now, size)) continue;
+    if (which[i] < 2 || !is_size(now) || is_any(now)) return nullptr;
+    open = open || !as_const(now) || !as_const(size);
+    size = now;
+  }
+  bool known_mode = s.mode == "nearest" || s.mode == "linear" || s.mode == "cubic";
+  if (!open || !known_mode || !is_image_mode(s, NodeContext::rank_of(x)) ||
+      NodeContext::dtype_of(x).is_bool())
+    return nullptr;
+  return image_resize(ctx, x, s, Dims(shape.begin() + 2, shape.end()));
+}
+
 // Scales for all axes. Those of 1 leave their axis alone, so it may be open.
 Values scale_all(NodeContext& ctx, const ResizeSpec& s, const std::vector<double>& scales) {
   Expr x = ctx.in(0);
   if (static_cast<int64_t>(scales.size()) != NodeContext::rank_of(x)) {
     ctx.fail(codes::frontend_attribute, "the list of scales has the wrong length",
              std::to_string(NodeContext::rank_of(x)), std::to_string(scales.size()));
+  }
+  if (Expr open = resize_open(ctx, x, s, every_axis(NodeContext::rank_of(x)), {}, scales)) {
+    return {value_of(open)};
   }
   std::vector<int64_t> resized;
   for (size_t i = 0; i < scales.size(); ++i) {
@@ -301,6 +333,10 @@ Values convert_resize(NodeContext& ctx) {
     ctx.fail(codes::frontend_attribute, "the list of sizes or scales has the wrong length",
              std::to_string(which.size()), std::to_string(given));
   }
+  std::string policy = ctx.attr_string("keep_aspect_ratio_policy", "stretch");
+  if (!by_size || policy == "stretch") {
+    if (Expr open = resize_open(ctx, x, s, which, sizes, scales)) return {value_of(open)};
+  }
   std::vector<int64_t> resized;
   for (size_t i = 0; i < which.size(); ++i) {
     const Dim& own = NodeContext::shape_of(x)[static_cast<size_t>(which[i])];
@@ -308,7 +344,6 @@ Values convert_resize(NodeContext& ctx) {
     if (!same || s.coordinates == "tf_crop_and_resize") resized.push_back(which[i]);
   }
   std::vector<AxisResize> axes = axes_from_shape(ctx, x, resized);
-  std::string policy = ctx.attr_string("keep_aspect_ratio_policy", "stretch");
   if (by_size) {
     std::vector<int64_t> wanted(which.size());
     double common = policy == "not_larger" ? 1e300 : 0;

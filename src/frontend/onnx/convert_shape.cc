@@ -63,13 +63,9 @@ Values convert_constant_of_shape(NodeContext& ctx) {
   }
   DType dtype = value ? value.dtype() : DType::Float(32);
   Expr fill = ctx.constant(value ? value.reshape({}) : Tensor::scalar(0.0, dtype));
-  std::vector<int64_t> sizes;
-  for (const Dim& d : shape) {
-    if (auto c = as_const(d)) sizes.push_back(*c);
-  }
-  if (sizes.size() != shape.size()) return {value_of(ctx.broadcast_to(fill, shape))};
-  return {
-      value_of(ctx.call("full", {fill}, {{"shape", to_value(sizes)}, {"dtype", to_value(dtype)}}))};
+  return {value_of(ctx.call(
+      "full", {fill},
+      {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}, {"dtype", to_value(dtype)}}))};
 }
 
 Values convert_eye_like(NodeContext& ctx) {
@@ -97,6 +93,15 @@ Values convert_range(NodeContext& ctx) {
              s = ctx.must_know(2, "the step");
   if (a.size() != 1 || b.size() != 1 || s.size() != 1) {
     ctx.fail(codes::frontend_attribute, "start, limit and step must be one number each");
+  }
+  bool sizes =
+      a.is_int() && s.is_constant() && s.int_at(0) != 0 && is_size(a.ints[0]) && is_size(b.ints[0]);
+  if (sizes && !(a.is_constant() && b.is_constant())) {
+    return {value_of(ctx.call("arange", {},
+                              {{"start", relay::to_value(a.ints[0])},
+                               {"stop", relay::to_value(b.ints[0])},
+                               {"step", s.int_at(0)},
+                               {"dtype", to_value(a.dtype)}}))};
   }
   if (!a.is_constant() || !b.is_constant() || !s.is_constant()) {
     ctx.fail(codes::frontend_dynamic, "the length depends on an input's open dimension", {}, {},

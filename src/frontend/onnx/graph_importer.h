@@ -41,8 +41,6 @@ class Importer {
   // ---- For NodeContext
   Values import_graph(const ::onnx::GraphProto& graph, const Values& inputs, const Span& span);
   Expr expr_of(const ValuePtr& v);
-  // Some tensor with these dimensions, of which some are open.
-  Expr witness(const std::vector<Dim>& shape, const Span& span);
   // A constant matrix with rows and columns exchanged, once for each value; null for what is no
   // constant matrix.
   Expr transposed(const ValuePtr& v);

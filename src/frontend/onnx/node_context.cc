@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analysis/calls.h"
 #include "frontend/onnx/graph_importer.h"
@@ -301,109 +302,58 @@ Expr NodeContext::reshape(Expr e, const std::vector<int64_t>& shape) const {
   return reshape(std::move(e), dims);
 }
 
-// The reshape operator speaks in codes: 0 copies a dimension, -1 is inferred, -2 copies the rest,
-// -3 joins two, -4 splits one into the two that follow.
 Expr NodeContext::reshape(Expr e, const std::vector<Dim>& shape) const {
   const std::vector<Dim>& from = shape_of(e);
   bool same =
       from.size() == shape.size() && std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
   if (same) return e;
-  auto emit = [&](const std::vector<int64_t>& codes, bool allowzero) {
-    AttrList attrs{{"newshape", to_value(codes)}};
-    if (allowzero) attrs.emplace_back("allowzero", true);
-    return call("reshape", {e}, attrs);
-  };
-
-  std::vector<int64_t> numbers;
+  // One size may be what is left over.
+  Dims sizes;
+  bool inferred = false, has_zero = false;
   for (const Dim& d : shape) {
-    if (auto c = as_const(d)) numbers.push_back(*c);
-  }
-  if (numbers.size() == shape.size()) {
-    return emit(numbers, std::count(numbers.begin(), numbers.end(), 0) > 0);
-  }
-
-  // Symbolic dimensions in their place are copied, one other can be inferred.
-  std::vector<int64_t> codes;
-  bool inferred = false, possible = true;
-  for (size_t i = 0; i < shape.size() && possible; ++i) {
-    if (auto c = as_const(shape[i])) {
-      possible = *c > 0;
-      codes.push_back(*c);
-    } else if (i < from.size() && dim_equal(from[i], shape[i])) {
-      codes.push_back(0);
-    } else {
-      possible = !inferred;
-      inferred = true;
-      codes.push_back(-1);
+    has_zero = has_zero || as_const(d) == 0;
+    if (is_any(d) && std::exchange(inferred, true)) {
+      fail(codes::frontend_dynamic, "this reshape of unknown sizes cannot be expressed",
+           to_string(tensor_type(shape, dtype_of(e))), to_string(e->type),
+           "give fixed input shapes, as in --input NAME=1x3x224x224");
     }
+    sizes.push_back(is_any(d) ? dim(-1) : d);
   }
-  if (possible) return emit(codes, false);
-
-  // Otherwise dimensions are copied, joined and split in order.
-  codes.clear();
-  size_t i = 0, o = 0;
-  while (o < shape.size()) {
-    if (i < from.size() && dim_equal(from[i], shape[o])) {
-      codes.push_back(0);
-      ++i;
-      ++o;
-    } else if (i + 1 < from.size() && dim_equal(from[i] * from[i + 1], shape[o])) {
-      codes.push_back(-3);
-      i += 2;
-      ++o;
-    } else if (i < from.size() && o + 1 < shape.size() &&
-               dim_equal(shape[o] * shape[o + 1], from[i]) &&
-               (as_const(shape[o]) || as_const(shape[o + 1]))) {
-      codes.push_back(-4);
-      codes.push_back(as_const(shape[o]).value_or(-1));
-      codes.push_back(as_const(shape[o + 1]).value_or(-1));
-      ++i;
-      o += 2;
-    } else {
-      break;
-    }
-  }
-  if (o == shape.size() && i == from.size()) return emit(codes, false);
-  fail(codes::frontend_dynamic, "this reshape of open dimensions cannot be expressed",
-       to_string(tensor_type(shape, dtype_of(e))), to_string(e->type),
-       "give fixed input shapes, as in --input NAME=1x3x224x224");
+  AttrList attrs{{"newshape", relay::to_value(sizes)}};
+  if (has_zero) attrs.emplace_back("allowzero", true);
+  return call("reshape", {e}, attrs);
 }
 
 Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
   int64_t rank = static_cast<int64_t>(shape.size());
-  if (rank_of(e) > rank) {
-    fail(codes::type_shape, "a tensor does not broadcast to a smaller rank",
-         to_string(tensor_type(shape, dtype_of(e))), to_string(e->type));
-  }
-  const int64_t missing = rank - rank_of(e);
-  e = expand_dims(std::move(e), 0, missing);
-  const std::vector<Dim>& from = shape_of(e);
-  bool same = std::equal(from.begin(), from.end(), shape.begin(), dim_equal);
-  if (same) return e;
-  std::vector<int64_t> sizes, repeats;
-  bool repeatable = true;
+  auto refuse = [&](const char* why) {
+    fail(codes::type_shape, why, to_string(tensor_type(shape, dtype_of(e))), to_string(e->type));
+  };
+  if (rank_of(e) > rank) refuse("a tensor does not broadcast to a smaller rank");
+  e = expand_dims(std::move(e), 0, rank - rank_of(e));
+  const std::vector<Dim> from = shape_of(e);
+  bool same = true;
   for (size_t a = 0; a < shape.size(); ++a) {
-    auto size = as_const(shape[a]);
-    auto own = as_const(from[a]);
-    if (size) sizes.push_back(*size);
-    if (dim_equal(from[a], shape[a])) {
-      repeats.push_back(1);
-    } else if (size && own && *own == 1) {
-      repeats.push_back(*size);
-    } else if ((own && *own == 1) || !dim_differs(from[a], shape[a])) {
-      repeatable = false;
-    } else {
-      fail(codes::type_shape, "a tensor does not broadcast to this shape",
+    same = same && dim_equal(from[a], shape[a]);
+    if (as_const(from[a]) != 1 && dim_differs(from[a], shape[a]))
+      refuse("a tensor does not broadcast to this shape");
+  }
+  if (same) return e;
+  if (std::none_of(shape.begin(), shape.end(), is_any)) {
+    return call("broadcast_to", {std::move(e)},
+                {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}});
+  }
+  // A size that is not known is the input's; the others are repetitions.
+  Dims repeats;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    bool own = as_const(from[a]) != 1;
+    if (!own && is_any(shape[a])) {
+      fail(codes::frontend_dynamic, "a tensor is expanded to a size that is not known",
            to_string(tensor_type(shape, dtype_of(e))), to_string(e->type));
     }
+    repeats.push_back(own ? dim(1) : shape[a]);
   }
-  if (sizes.size() == shape.size()) {
-    return call("broadcast_to", {e}, {{"shape", to_value(sizes)}});
-  }
-  if (repeatable) return call("tile", {e}, {{"reps", to_value(repeats)}});
-  // A new open dimension comes from a tensor that has it: a condition that broadcasts.
-  Expr zeros = importer_.witness(shape, span_);
-  return call("where", {call("equal", {zeros, scalar(0, DType::Int(32))}), e, e});
+  return call("tile", {std::move(e)}, {{"reps", relay::to_value(repeats)}});
 }
 
 Expr NodeContext::slice(Expr e, int64_t axis, int64_t begin, int64_t end) const {
@@ -449,14 +399,10 @@ Expr NodeContext::reduce(const char* op, Expr e, std::vector<int64_t> axes, bool
 }
 
 Expr NodeContext::full(double value, const std::vector<Dim>& shape, DType dtype) const {
-  std::vector<int64_t> sizes;
-  for (const Dim& d : shape) {
-    if (auto c = as_const(d)) sizes.push_back(*c);
-  }
-  if (sizes.size() != shape.size()) return broadcast_to(scalar(value, dtype), shape);
-  if (sizes.empty()) return scalar(value, dtype);
-  return call("full", {scalar(value, dtype)},
-              {{"shape", to_value(sizes)}, {"dtype", to_value(dtype)}});
+  if (shape.empty()) return scalar(value, dtype);
+  return call(
+      "full", {scalar(value, dtype)},
+      {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}, {"dtype", to_value(dtype)}});
 }
 
 Expr NodeContext::matmul_input(Expr a, size_t b) const {

@@ -46,6 +46,8 @@ std::vector<Dim> shape_elements(NodeContext& ctx, size_t input, const char* what
   return k.ints;
 }
 
+bool is_size(const Dim& d) { return as_const(d) || least_value(d).value_or(-1) >= 0; }
+
 void check_sizes(NodeContext& ctx, const std::vector<Dim>& shape) {
   int64_t n = 1;
   for (const Dim& d : shape) {

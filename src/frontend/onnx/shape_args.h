@@ -22,6 +22,9 @@ std::optional<std::vector<Dim>> shape_of_input(NodeContext& ctx, size_t input);
 // they are more than a tensor may have dimensions. `what` is "the new shape".
 std::vector<Dim> shape_elements(NodeContext& ctx, size_t input, const char* what);
 
+// Whether a size can stand in an attribute: a number, or a term that is never below zero.
+bool is_size(const Dim& d);
+
 // Refuses negative dimensions (E0504) and sizes that overflow (E0506).
 void check_sizes(NodeContext& ctx, const std::vector<Dim>& shape);
 

@@ -22,67 +22,6 @@ Expr Importer::known_expr(const KnownValue& known, const Span& span) {
   return make_call("reshape", {flat}, {{"newshape", to_value(known.shape)}}, span);
 }
 
-namespace {
-
-// The named dimensions that a size is, or is broadcast from; none where it is something else.
-std::vector<const DimVarNode*> names_in(const Dim& size) {
-  std::vector<const DimVarNode*> out;
-  std::vector<Dim> open{size};
-  while (!open.empty()) {
-    Dim d = std::move(open.back());
-    open.pop_back();
-    auto* op = as<DimOpNode>(d);
-    if (auto* name = as<DimVarNode>(d)) {
-      out.push_back(name);
-    } else if (op != nullptr && op->op == DimOpKind::Broadcast) {
-      open.push_back(op->a);
-      open.push_back(op->b);
-    } else {
-      return {};
-    }
-  }
-  return out;
-}
-
-}  // namespace
-
-Expr Importer::witness(const std::vector<Dim>& shape, const Span& span) {
-  std::vector<int64_t> sizes;
-  Expr sum;
-  for (size_t a = 0; a < shape.size(); ++a) {
-    sizes.push_back(as_const(shape[a]).value_or(1));
-    if (as_const(shape[a])) continue;
-    std::vector<const DimVarNode*> names = names_in(shape[a]);
-    if (names.empty()) {
-      throw UserError(Diagnostic(codes::frontend_dynamic, span,
-                                 "a tensor is expanded to a dimension that is not one of an input")
-                          .expected("an input's dimension, or a number")
-                          .found(to_string(shape[a]))
-                          .help("give fixed input shapes, as in --input NAME=1x3x224x224"));
-    }
-    for (const DimVarNode* name : names) {
-      const auto& [param, axis] = dim_sources_.at(name->var.get());
-      // The first line of the input along that axis, as a row of zeros in the right place.
-      Expr line = param;
-      for (int64_t other = as<TensorTypeNode>(param->type)->rank(); other-- > 0;) {
-        if (other == axis) continue;
-        line =
-            make_call("take", {line, constant(0.0, DType::Int(64), span)}, {{"axis", other}}, span);
-      }
-      line = make_call("zeros_like", {line}, {}, span);
-      line = make_call("cast", {line}, {{"dtype", to_value(DType::Int(32))}}, span);
-      auto after = static_cast<int64_t>(shape.size() - a) - 1;
-      if (after > 0)
-        line =
-            make_call("expand_dims", {line}, {{"axis", int64_t{1}}, {"num_newaxis", after}}, span);
-      sum = sum ? Expr(call("add", {sum, line}, nullptr, span)) : line;
-    }
-  }
-  Expr zeros = make_call("full", {constant(0.0, DType::Int(32), span)},
-                         {{"shape", to_value(sizes)}, {"dtype", to_value(DType::Int(32))}}, span);
-  return call("add", {sum, zeros}, nullptr, span);
-}
-
 // The value of a dimension at run time, an int64 scalar.
 Expr Importer::dim_expr(const Dim& d, const Span& span) {
   std::unordered_map<const Node*, Expr> done;

@@ -32,11 +32,33 @@ TEST(DynamicToStatic, sizes_of_inputs_are_known) {
       "strides=[1])) }",
       "def @main[n: Dim](%x: Tensor[(6), float32], %y: Tensor[(n, 3), float32]) {\n"
       "  tile(%x, reps=[3]) }");
-  // Not the one that is open.
-  unchanged(
+  becomes(
       "def @main[n: Dim](%x: Tensor[(6), float32], %y: Tensor[(n, 3), float32]) {\n"
-      "  dyn.tile(%x, strided_slice(shape_of(%y, dtype=\"int64\"), begin=[0], end=[1], "
-      "strides=[1])) }");
+      "  dyn.tile(%x, shape_of(%y, dtype=\"int64\")) }",
+      "def @main[n: Dim](%x: Tensor[(6), float32], %y: Tensor[(n, 3), float32]) {\n"
+      "  tile(%x, reps=[n, 3]) }");
+}
+
+TEST(DynamicToStatic, terms_become_attributes_where_they_are_sizes) {
+  auto program = [](std::string_view body) {
+    return "def @main[n: Dim](%x: Tensor[(n, 6), float32], %v: Tensor[(n), int64]) {\n"
+           "  %0 = shape_of(%x, dtype=\"int64\");\n"
+           "  %1 = take(%0, 0i64, axis=0);\n  " +
+           std::string(body) + " }";
+  };
+  auto in = [&](std::string_view before, std::string_view after) {
+    Module made = pass_test::apply(kDynamicToStatic, pass_test::parse(program(before)));
+    EXPECT_NE(print_module(made).find(after), std::string::npos) << print_module(made);
+  };
+  in("dyn.reshape(%x, stack((%1, 2i64, 3i64), axis=0))", "newshape=[n, 2, 3]");
+  in("dyn.full(1f, stack((%1 + %1, 3i64), axis=0))", "full(1f, shape=[2 * n, 3])");
+  in("dyn.arange(0i64, %1, 1i64)", "arange(start=0, stop=n, step=1, dtype=\"int64\")");
+  in("dyn.broadcast_to(%x, stack((4i64, %1, 6i64), axis=0))", "shape=[4, n, 6]");
+  // A 0 would copy the 6 of the input; what may be below zero counts from the end.
+  unchanged(program("dyn.reshape(%x, stack((6i64, %1), axis=0))"));
+  unchanged(
+      program("dyn.strided_slice(%v, stack((0i64,), axis=0), stack((%1 - 3i64,), axis=0), "
+              "stack((1i64,), axis=0))"));
 }
 
 TEST(DynamicToStatic, types_become_precise_in_what_follows) {
