@@ -12,7 +12,7 @@ namespace relay {
 // An operand of an operator's call; the fields of a tuple are operands of their own.
 struct KnownOperand {
   const TensorTypeNode* type;
-  // Its sizes; nullopt where one is no number.
+  // Its sizes; nullopt where one is not a number.
   std::optional<std::vector<int64_t>> shape;
   // Null where nothing is known.
   const KnownValue* value;

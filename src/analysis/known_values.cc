@@ -77,7 +77,7 @@ Expr KnownValues::source(const Expr& e) const {
       break;
     }
   }
-  // A part of something that is no tuple in sight, such as what `split` gives.
+  // A part of something that is not a tuple in sight, such as what `split` gives.
   if (projections.empty()) return at;
   if (projections.size() > 1) return nullptr;
   auto* g = as<TupleGetItemNode>(e);

@@ -100,7 +100,7 @@ int64_t size_from_environment() {
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
   if (error != std::errc() || shift < 0 || value < 0 || value > (INT64_MAX >> shift)) {
-    throw UserError(Diagnostic(codes::driver_option, {}, "RELAY_CACHE_SIZE is no size")
+    throw UserError(Diagnostic(codes::driver_option, {}, "RELAY_CACHE_SIZE is not a size")
                         .expected("a number of bytes, which K, M or G may follow; 0: no cache")
                         .found("'" + text + "'"));
   }
@@ -137,7 +137,7 @@ KernelCache::KernelCache(std::string folder, int64_t max_bytes)
   struct stat about {};
   if (stat(folder_.c_str(), &about) != 0) return;  // made with the first entry
   if (!S_ISDIR(about.st_mode)) {
-    note_ = "it is no folder";
+    note_ = "it is not a folder";
   } else if ((about.st_uid != geteuid() && about.st_uid != 0) || (about.st_mode & S_IWOTH) != 0) {
     note_ = "others may write in the folder";
   }

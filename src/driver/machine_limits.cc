@@ -197,7 +197,7 @@ MachineLimits measure_limits(int threads) {
   };
   add("L1", target.l1_bytes * threads, target.l1_bytes / 2);
   add("L2", target.l2_bytes * threads, target.l2_bytes / 2);
-  // Beyond the second cache, and no more than a neighbour on the machine leaves of the third.
+  // Beyond L2, and no more than a neighbour on the machine leaves of L3.
   int64_t third = std::clamp(target.l3_bytes / 2 / threads, 2 * target.l2_bytes,
                              std::max(2 * target.l2_bytes, 16 * kMega));
   if (third * threads <= target.l3_bytes) add("L3", target.l3_bytes, third);

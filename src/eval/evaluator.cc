@@ -295,7 +295,7 @@ Attrs Evaluator::Machine::with_sizes(const CallNode& c, const EvalStep& step,
     const Object* at = operands[s.operand].object();
     for (size_t field : s.fields) at = cell(at, ObjectKind::tuple, "tuple").fields[field];
     if (at == nullptr || runtime::kind_of(at) != ObjectKind::tensor) {
-      fail(codes::run_failed, "this value is no tensor");
+      fail(codes::run_failed, "this value is not a tensor");
     }
     Tensor tensor = runtime::tensor_of(const_cast<Object*>(at));
     if (s.axis >= static_cast<size_t>(tensor.rank())) {

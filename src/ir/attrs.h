@@ -93,7 +93,7 @@ struct AttrSpec {
 
 // Describes attributes by data. Nodes of the kind print, parse, compare, hash and are checked as
 // those of a struct are; `attr_as` reads them. They keep the description alive. Throws UserError
-// E0805 for a type that is not known, a default of another type, and a name that is no identifier
+// E0805 for a type that is not known, a default of another type, and a name that is not an identifier
 // or is there twice.
 std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<AttrSpec> fields);
 

@@ -64,7 +64,7 @@ Type deduce_call(const CallNode& c, const Type& callee_type) {
                         .expected(to_string(wanted->arg_types[misfit]))
                         .found(to_string(given[misfit]))
                         .help(has_unknown_size(given[misfit])
-                                  ? "`?` is a size that only data decides, another one at each "
+                                  ? "`?` is a data-dependent size, another one at each "
                                     "place: take it as `?`, or by a name that stands nowhere else"
                                   : ""));
   }
@@ -155,7 +155,7 @@ Type deduce_type(const ExprNode& expr) {
       if (t == nullptr || g.index < 0 || g.index >= static_cast<int64_t>(t->fields.size())) {
         throw UserError(
             Diagnostic(codes::type_not_tuple, g.span,
-                       t == nullptr ? "this value is no tuple"
+                       t == nullptr ? "this value is not a tuple"
                                     : "the tuple has no field " + std::to_string(g.index))
                 .expected(t == nullptr ? "a tuple"
                                        : "an index below " + std::to_string(t->fields.size()))

@@ -284,8 +284,8 @@ struct MatchNode : ExprNode {
 };
 using Match = Ref<MatchNode>;
 
-// ---- Builders (they deduce types; see the head of this file)
-// ---------------------------------------
+// ---- Builders
+// They deduce types; see the head of this file.
 
 // While one is alive, the builders of its thread leave types open, for inference to find: what is
 // built may be ill-typed, and inference explains an error better than a builder can.

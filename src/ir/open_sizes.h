@@ -3,7 +3,7 @@
 //   with_sizes_named((Tensor[(?, 4), float32], Tensor[(?,), int32]), name)
 //     (Tensor[(d0, 4), float32], Tensor[(d1,), int32])       name(0, 0) is d0, name(1, 0) is d1
 //
-// A size that data decide is one number when the program runs. What operators say of named sizes
+// A data-dependent size is one number when the program runs. What operators say of named sizes
 // (ir/op.h, DimAssumption) then holds for it as well.
 #pragma once
 

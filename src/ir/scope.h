@@ -33,7 +33,7 @@ struct ScopeTree {
     int function;
   };
   std::vector<Scope> scopes;
-  // The scope of every expression below the function that is no leaf.
+  // The scope of every expression below the function that is not a leaf.
   NodeMap<int> scope_of;
   // The first of the scopes that an expression opens; the others follow it.
   NodeMap<int> first_opened;

@@ -70,7 +70,7 @@ struct DimVarNode : DimNode {
   static const NodeInfo& static_info();
 };
 
-// `?`: a size that only data decides. Two of them are equal as types but say nothing about each
+// `?`: a data-dependent size. Two of them are equal as types but say nothing about each
 // other.
 struct DimAnyNode : DimNode {
   static constexpr int kKind = TypeKind::DimAny;

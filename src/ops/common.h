@@ -15,7 +15,7 @@ using TirTensor = tir::Tensor;
 using Ints = std::vector<int64_t>;
 
 // ---- Relations
-// -----------------------------------------------------------------------------------
+// What relations of many operators ask and answer.
 
 // The first argument, which has the result's type: taken from the result when only that is known.
 // Null when neither is.
@@ -56,7 +56,7 @@ bool check_shape(RelationContext& ctx, const std::vector<Dim>& shape);
 std::string shape_text(const std::vector<Dim>& shape);
 
 // ---- Computation
-// ---------------------------------------------------------------------------------
+// What compute rules of many operators are made of.
 
 // The index along an axis of `size` that belongs to index `i` along that of the result: 0 for a size
 // of one. Where only a run can tell whether the size is one, that is decided for each element, so
@@ -71,7 +71,7 @@ std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x));
 bool is_one(const PrimExpr& e);
 
 // ---- Layout rules
-// ----------------------------------------------------------------------------------
+// For operators that take several layouts.
 
 // Any layout will do: takes that of the first argument that has one; scalars stay.
 std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,

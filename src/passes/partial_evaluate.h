@@ -13,8 +13,8 @@
 //
 // Values that are known in part (tuples, data, functions, references, small constants) are
 // evaluated, what depends on a run's arguments is written down in order: calls of known functions
-// are gone into, matches of known constructors and branches on known conditions are chosen,
-// references of which every use is seen are no more. Nothing is computed twice, and effects keep
+// are inlined, matches of known constructors and branches on known conditions are chosen,
+// references of which every use is seen are eliminated. Nothing is computed twice, and effects keep
 // their order (partial/machine.h says why that is sound, partial/unroll.h that it ends).
 //
 // Legal always. Loses when code grows, so all of it is limited by what it costs:
@@ -25,7 +25,7 @@
 //     expression of the program), and at most three times as many where it begins anew;
 //   - a loop over a counter is unrolled `relay.PartialEvaluate.max_unroll` (default 256) times, and
 //     not at all when that writes out much work on tensors (partial/unroll.h).
-// At a limit no more calls are gone into: what is done stays done, the rest is emitted as it is. A
+// At a limit no more calls are inlined: what is done stays done, the rest is emitted as it is. A
 // recursion that was being unrolled is left a recursion from the beginning if its unrolling has
 // made code. The attribute `partial_evaluation` of the function says which calls, and why.
 // A module without data types, references, closures or recursion that its entry functions reach is

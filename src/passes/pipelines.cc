@@ -16,7 +16,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       phase("structure"),
       pass(kRemoveUnusedFunctions),
       pass(kInline),           // from here on a function that is left is called often, or recursive
-      pass(kPartialEvaluate),  // known data, closures and references are no more
+      pass(kPartialEvaluate),  // known data, closures and references are eliminated
       pass(kRemoveUnusedFunctions),
       phase("simplify"),
       pass(kSimplifyInference),  // no operator that only training needs is left

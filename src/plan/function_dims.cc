@@ -192,7 +192,7 @@ ValueId FunctionPlanner::dim_value(const Dim& d, const Span& span) {
         } else {
           unsupported(span,
                       "the size of %" + now_->var->name_hint + " is known only when it is computed",
-                      "a size that only data decides is not compiled yet: give the shape of the "
+                      "a data-dependent size is not compiled yet: give the shape of the "
                       "inputs, or use the evaluator");
         }
       },

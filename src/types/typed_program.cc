@@ -102,7 +102,7 @@ Expr Inference::value_of(const Expr& child, const ValueUse& use) {
 }
 
 // Unification takes `?` for any size. What a value's own type says must be what is declared, or say
-// more: a declared `?` forgets a size, but no declaration knows a size that only data decides.
+// more: a declared `?` forgets a size, but no declaration knows a data-dependent size.
 bool Inference::says_enough(const Type& declared, const Type& found, const Span& span,
                             const std::string& what) {
   if (diags_.has_errors() || !declared || !found ||
@@ -113,7 +113,7 @@ bool Inference::says_enough(const Type& declared, const Type& found, const Span&
       .expected(to_string(declared))
       .found(to_string(found))
       .help(
-          "`?` is a size that only data decides: declare it as `?` here too, or leave the type "
+          "`?` is a data-dependent size: declare it as `?` here too, or leave the type "
           "out");
   return false;
 }

@@ -59,7 +59,7 @@ bool Inference::project(const Pending& p) {
   auto& g = static_cast<const TupleGetItemNode&>(*p.at);
   auto* tuple = as<TupleTypeNode>(t);
   if (tuple == nullptr) {
-    Diagnostic& d = diags_.error(codes::type_not_tuple, p.span, "this value is no tuple");
+    Diagnostic& d = diags_.error(codes::type_not_tuple, p.span, "this value is not a tuple");
     d.expected("a tuple").found(shown(t));
     add_note(d, origin(g.tuple));
   } else if (g.index < 0 || g.index >= static_cast<int64_t>(tuple->fields.size())) {

@@ -78,7 +78,7 @@ Value* KernelBuilder::within(double limit, const std::string& name, Value* x, Va
 
 Value* KernelBuilder::reduce_lanes(const std::string& name, DType d, Value* v) {
   for (unsigned lanes = d.lanes; lanes > 1; lanes /= 2) {
-    RELAY_CHECK(lanes % 2 == 0, "lanes to combine are no power of two");
+    RELAY_CHECK(lanes % 2 == 0, "lanes to combine are not a power of two");
     llvm::SmallVector<int, 32> low, high;
     for (unsigned i = 0; i < lanes / 2; ++i) {
       low.push_back(static_cast<int>(i));

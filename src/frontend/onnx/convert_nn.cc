@@ -643,7 +643,7 @@ Values convert_einsum(NodeContext& ctx) {
       return {value_of(ctx.call("einsum", {ctx.tuple_of(operands)}, {{"equation", equation}}))};
     }
     for (char c : inputs[i]) {
-      if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) bad("an index is no letter");
+      if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) bad("an index is not a letter");
     }
     terms.push_back({operands[i], labels});
   }

@@ -76,7 +76,7 @@ class GraphReader {
         const nlohmann::json& attrs = member(node(index), "attrs");
         const nlohmann::json& tensors = member(root_, "b64ndarrays");
         const nlohmann::json& text = at(tensors, number(member(attrs, "data")));
-        if (!text.is_string()) bad(span_, "a tensor that is no text");
+        if (!text.is_string()) bad(span_, "a tensor that is not text");
         out.push_back(constant(tensor(text.get_ref<const std::string&>()), span_));
       }
     }
@@ -106,7 +106,7 @@ class GraphReader {
       auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
       if (error == std::errc() && end == text.data() + text.size()) return n;
     }
-    bad(span_, "an index that is no number");
+    bad(span_, "an index that is not a number");
   }
 
   Tensor tensor(const std::string& text) {
@@ -121,7 +121,7 @@ class GraphReader {
     if (text.size() % 4 != 0 || text.size() < 4) bad(span_, "a tensor cut off");
     size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
     std::vector<unsigned char> bytes(text.size() / 4 * 3 - padding);
-    if (!decode(text, bytes.data(), bytes.size())) bad(span_, "a tensor that is no base64");
+    if (!decode(text, bytes.data(), bytes.size())) bad(span_, "a tensor that is not base64");
     size_t place = 0;
     auto take = [&](auto& value) {
       if (bytes.size() - place < sizeof value) bad(span_, "a tensor cut off");

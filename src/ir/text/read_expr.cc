@@ -228,7 +228,7 @@ Expr ExprReader::projection(Expr e) {
     rest = dot == std::string_view::npos ? "" : rest.substr(dot + 1);
     auto index = read_integer(part);
     if (!index) {
-      r_.fail(codes::text_bad_literal, r_.span(t), "this is no index of a tuple's field");
+      r_.fail(codes::text_bad_literal, r_.span(t), "this is not an index of a tuple's field");
     }
     e = r_.build([&] { return tuple_get_item(e, *index, r_.span_from(first_)); });
   }

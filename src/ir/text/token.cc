@@ -198,7 +198,7 @@ class Lexer {
     push(floating ? TokenKind::floating : TokenKind::integer, begin, at_);
     if (is_word(peek())) {
       while (is_word(peek())) ++at_;
-      diags_.error(codes::text_bad_literal, span(begin, at_), "this is no number")
+      diags_.error(codes::text_bad_literal, span(begin, at_), "this is not a number")
           .expected("digits, with a suffix such as i64, f or f16");
     }
   }

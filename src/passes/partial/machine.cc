@@ -63,7 +63,7 @@ class Machine {
     enum Kind : uint8_t {
       bind,      // the result is the value of a Let's variable
       retry,     // the expression again, now that what it needs has atoms
-      leave,     // out of the function `expr` that was gone into
+      leave,     // out of the function `expr` that was inlined
       demand,    // an atom for `value`
       body,      // the result is that of the body of the closure `value`
       branches,  // the result is that of a branch
@@ -591,7 +591,7 @@ class Machine {
                    types_in(*env_, c.type_args))));
   }
 
-  // The variables of a function that can be gone into; null for others.
+  // The variables of a function that can be inlined; null for others.
   Env* env_for(const Value& callee, const CallNode& c, const std::vector<Value*>& args) {
     if (callee.kind != Value::closure && callee.kind != Value::global) return nullptr;
     const FunctionNode* f = callee.function.get();
@@ -691,7 +691,7 @@ class Machine {
   std::vector<Stop>& stops_;
   Cost cost_;
   int64_t steps_ = 0;
-  bool stopped_ = false;  // no more calls are gone into
+  bool stopped_ = false;  // no more calls are inlined
 };
 
 }  // namespace

@@ -27,7 +27,7 @@
 
 namespace relay::partial {
 
-// Where one is reached, no more calls are gone into: what is at hand is finished, what is left is
+// Where one is reached, no more calls are inlined: what is at hand is finished, what is left is
 // emitted as it is.
 struct Limits {
   // Bindings of a residual function: so many for nothing, and up to four times as many when each

@@ -1,14 +1,14 @@
 // Which calls partial evaluation goes into.
 //
-// Into every call of a known function that is not recursive. A recursive one is gone into while it
+// Into every call of a known function that is not recursive. A recursive one is inlined while it
 // is known to end: each activation must be nearer to the end than all activations of the function
 // that it is nested in, by a part of data that they took apart or by an integer on the way down to
 // zero (a well-founded order, so that this ends). While no branch is in between that only a run
-// can choose, an activation on other known data than the last one's is gone into too, up to
+// can choose, an activation on other known data than the last one's is inlined too, up to
 // `max_unroll` of them: a loop that counts upwards.
 //
 // An unrolling that does not come to its end leaves the recursion in the program, and adds to it.
-// It is kept when it costs next to no code, else what it began with is not gone into. The same holds
+// It is kept when it costs next to no code, else what it began with is not inlined. The same holds
 // for a loop that counts upwards and makes much work of tensors, which a loop does as fast: a
 // recurrent network of a few steps is written out, one of many stays a loop.
 #pragma once
@@ -53,7 +53,7 @@ class Unroller {
   // Whether what came of it is worth keeping if it does not come to its end.
   bool outermost_pays() const { return chains_.empty() || pays(chains_.front()); }
   const CallNode* start_of_failure() const { return failed_; }
-  // Calls at this place are not gone into any more.
+  // Calls at this place are not inlined any more.
   void give_up(const CallNode* at) { hopeless_.insert(at); }
   // For another function: nothing has been given up.
   void begin() { hopeless_.clear(); }
@@ -73,9 +73,9 @@ class Unroller {
     std::vector<Value*> args;
     const Block* block;
     Start start;
-    int64_t loose = 0;  // how many were gone into without getting nearer to the end
+    int64_t loose = 0;  // how many were inlined without getting nearer to the end
     int64_t depth = 0;
-    bool gained = false;  // nested ones were gone into
+    bool gained = false;  // nested ones were inlined
   };
 
   bool pays(const Start& start) const;

@@ -67,7 +67,7 @@ class Schedule {
   static PrimFunc replay(PrimFunc func, std::string_view trace);
 
   // ---- Looking around
-  // ----------------------------------------------------------------------------
+  // Blocks and loops by name, and where they are.
   BlockRV get_block(std::string_view name) const;
   bool has_block(std::string_view name) const;
   // All blocks in program order.
@@ -119,7 +119,7 @@ class Schedule {
 
   // ---- Where blocks are computed
   // ------------------------------------------------------------------- The block's value replaces
-  // every read of its buffer; for blocks without reduction whose buffer is no parameter.
+  // every read of its buffer; for blocks without reduction whose buffer is not a parameter.
   void compute_inline(const BlockRV& block);
   // An element-wise consumer of one producer is applied where the producer stores.
   void reverse_compute_inline(const BlockRV& block);
@@ -148,7 +148,7 @@ class Schedule {
   // Iterations that the block's guard leaves out combine the reduction's identity instead, so that
   // all iterations run and none needs a branch; what they would read is not read. Guards on the
   // reduction's own loops, and on data-parallel iterations that reach over their end: the buffer,
-  // which is no parameter, then grows by what they reach.
+  // which is not a parameter, then grows by what they reach.
   void mask_reduction(const BlockRV& block);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.

@@ -1,4 +1,4 @@
-// Tensors with sizes that only a run tells: `?` in types, and operators whose data decides.
+// Tensors with sizes that only a run tells: `?` in types, and operators of data-dependent results.
 #include "eval/evaluator.h"
 #include "vm/test/run_program.h"
 
