@@ -256,7 +256,9 @@ std::optional<KnownValue> where(const KnownCall& c) {
   for (const KnownOperand& o : c.operands) {
     if (!o.shape) return std::nullopt;
   }
+  // A float is a condition, too; what is known of it is no integer.
   const KnownValue* condition = c.operands[0].value;
+  if (condition != nullptr && !condition->is_int()) condition = nullptr;
   auto source = [&](size_t operand, const Index& at) {
     return Source{operand, broadcast_flat(at, *c.operands[operand].shape)};
   };

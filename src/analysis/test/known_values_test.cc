@@ -88,6 +88,7 @@ TEST(KnownValues, tests_are_decided_where_every_size_agrees) {
   EXPECT_EQ(of_shape("where(equal(%s, -1i64), %s, add(%s, 1i64))"), "[(n + 1), 4, (m + 2)]");
   // The condition is open, both branches are 3.
   EXPECT_EQ(of_shape("where(equal(%s, 5i64), 3i64, %s)"), "[?, 3, ?]");
+  EXPECT_EQ(of_shape("where(1f, 3i64, 3i64)"), "[3]");
 }
 
 TEST(KnownValues, what_is_not_known_stays_apart_from_what_is) {
