@@ -256,7 +256,7 @@ std::optional<KnownValue> where(const KnownCall& c) {
   for (const KnownOperand& o : c.operands) {
     if (!o.shape) return std::nullopt;
   }
-  // A float is a condition, too; what is known of it is no integer.
+  // A float is a condition, too; what is known of it is not an integer.
   const KnownValue* condition = c.operands[0].value;
   if (condition != nullptr && !condition->is_int()) condition = nullptr;
   auto source = [&](size_t operand, const Index& at) {
