@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "analysis/primitives.h"
 #include "ir/scope.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -59,25 +60,18 @@ std::string label_of(const ExprNode& e) {
 // The expressions worth a box, operands first; the insides of kernels are left to the kernel.
 std::vector<const ExprNode*> boxes_of(const Function& f) {
   std::vector<const ExprNode*> out;
-  post_order_if(
-      f->body,
-      [](const Node& n) {
-        auto* inner = as<FunctionNode>(&n);
-        return inner == nullptr || !inner->is_primitive();
-      },
-      [&](const Node& n) {
-        switch (n.kind()) {
-          case ExprKind::Op:
-          case ExprKind::GlobalVar:
-          case ExprKind::Constructor:
-          case ExprKind::Constant:
-          case ExprKind::Let:
-            return;
-          default:
-            if (isa<ExprNode>(&n)) out.push_back(static_cast<const ExprNode*>(&n));
-        }
-      },
-      family::expr | family::pattern);
+  post_order_outside_primitives(f->body, [&](const Node& n) {
+    switch (n.kind()) {
+      case ExprKind::Op:
+      case ExprKind::GlobalVar:
+      case ExprKind::Constructor:
+      case ExprKind::Constant:
+      case ExprKind::Let:
+        return;
+      default:
+        if (isa<ExprNode>(&n)) out.push_back(static_cast<const ExprNode*>(&n));
+    }
+  });
   return out;
 }
 

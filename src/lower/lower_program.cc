@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/primitives.h"
 #include "base/budget.h"
 #include "ir/open_sizes.h"
 #include "ir/views.h"
@@ -73,20 +74,13 @@ const FunctionNode* primitive_of(const CallNode& c) {
 
 LoweredProgram::LoweredProgram(const Module& mod) {
   for (const Function& f : mod->functions) {
-    post_order_if(
-        f->body,
-        [](const Node& n) {
-          auto* inner = as<FunctionNode>(&n);
-          return inner == nullptr || !inner->is_primitive();
-        },
-        [&](const Node& n) {
-          auto* c = as<CallNode>(&n);
-          auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
-          if (primitive == nullptr || calls_.contains(primitive)) return;
-          check_budget();
-          calls_.emplace(primitive, lower(*primitive));
-        },
-        family::expr | family::pattern);
+    post_order_outside_primitives(f->body, [&](const Node& n) {
+      auto* c = as<CallNode>(&n);
+      auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
+      if (primitive == nullptr || calls_.contains(primitive)) return;
+      check_budget();
+      calls_.emplace(primitive, lower(*primitive));
+    });
   }
 }
 

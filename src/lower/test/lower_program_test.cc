@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "node/walk.h"
+#include "analysis/primitives.h"
 #include "ops/test/parse.h"
 
 namespace relay {
@@ -13,18 +13,11 @@ namespace {
 struct Lowered {
   explicit Lowered(const std::string& text) : mod(test::parse(text)), program(mod) {
     for (const Function& f : mod->functions) {
-      post_order_if(
-          f->body,
-          [](const Node& n) {
-            auto* inner = as<FunctionNode>(&n);
-            return inner == nullptr || !inner->is_primitive();
-          },
-          [&](const Node& n) {
-            auto* c = as<CallNode>(&n);
-            auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
-            if (primitive != nullptr) calls.push_back(program.call(*primitive));
-          },
-          family::expr | family::pattern);
+      post_order_outside_primitives(f->body, [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
+        if (primitive != nullptr) calls.push_back(program.call(*primitive));
+      });
     }
   }
   const ComposedKernel& kernel(int32_t index) const { return program.kernel(index).composed; }
