@@ -5,12 +5,12 @@
 namespace relay {
 
 Expr make_call(std::string_view op, std::vector<Expr> args,
-               const std::vector<std::pair<std::string, Value>>& attrs, const CallNode& at) {
+               const std::vector<std::pair<std::string, AttrValue>>& attrs, const CallNode& at) {
   return make_call(op, std::move(args), attrs, at.span);
 }
 
 Expr make_call(std::string_view op, std::vector<Expr> args,
-               const std::vector<std::pair<std::string, Value>>& attrs, const Span& at) {
+               const std::vector<std::pair<std::string, AttrValue>>& attrs, const Span& at) {
   Op found = OpRegistry::global().get(op, at);
   const OpInfo& row = *found->row;
   RELAY_CHECK(row.attrs != nullptr || attrs.empty(), std::string(op));
@@ -19,9 +19,9 @@ Expr make_call(std::string_view op, std::vector<Expr> args,
 }
 
 Expr with_attrs(const CallNode& c, std::vector<Expr> args,
-                std::vector<std::pair<std::string, Value>> changes) {
+                std::vector<std::pair<std::string, AttrValue>> changes) {
   const OpInfo& row = *as<OpNode>(c.op)->row;
-  std::vector<std::pair<std::string, Value>> values;
+  std::vector<std::pair<std::string, AttrValue>> values;
   for (auto& [name, value] : attr_values(c.attrs)) {
     if (row.attrs->find(name) != nullptr) values.emplace_back(name, value);
   }
@@ -47,18 +47,18 @@ bool same_shape(const Type& a, const Type& b) {
   return true;
 }
 
-Value to_value(const std::vector<int64_t>& list) {
+AttrValue to_value(const std::vector<int64_t>& list) {
   ValueList out;
-  for (int64_t v : list) out.push_back(Value(v));
-  return Value(std::move(out));
+  for (int64_t v : list) out.push_back(AttrValue(v));
+  return AttrValue(std::move(out));
 }
 
 std::optional<std::vector<int64_t>> ints_attr(const CallNode& c, std::string_view name) {
-  Value value = attr_value(c.attrs, name);
+  AttrValue value = attr_value(c.attrs, name);
   auto* list = value.get_if<ValueList>();
   if (list == nullptr) return std::nullopt;
   std::vector<int64_t> out;
-  for (const Value& v : *list) {
+  for (const AttrValue& v : *list) {
     auto* i = v.get_if<int64_t>();
     if (i == nullptr) return std::nullopt;
     out.push_back(*i);
@@ -70,7 +70,7 @@ namespace {
 
 template <class T>
 T typed_attr(const CallNode& c, std::string_view name) {
-  Value value = attr_value(c.attrs, name);
+  AttrValue value = attr_value(c.attrs, name);
   const T* typed = value.get_if<T>();
   RELAY_CHECK(typed != nullptr, std::string(name));
   return *typed;

@@ -113,7 +113,7 @@ std::optional<KnownValue> take(const KnownCall& c) {
   }
   const std::vector<int64_t>& shape = *data.shape;
   std::string mode = text_attr(c.call, "mode");
-  Value along = attr_value(c.call.attrs, "axis");
+  AttrValue along = attr_value(c.call.attrs, "axis");
   auto* given = along.get_if<int64_t>();
   size_t axis = given == nullptr ? 0 : axis_of(*given, shape.size());
   size_t width = indices.shape->size();
@@ -233,7 +233,7 @@ std::optional<KnownValue> repeat(const KnownCall& c) {
   const std::optional<std::vector<int64_t>>& shape = c.operands[0].shape;
   if (!shape) return std::nullopt;
   int64_t times = int_attr(c.call, "repeats");
-  Value along = attr_value(c.call.attrs, "axis");
+  AttrValue along = attr_value(c.call.attrs, "axis");
   auto* given = along.get_if<int64_t>();
   return moved(c, [&](const Index& at) {
     if (given == nullptr) return Source{0, at[0] / times};
@@ -307,7 +307,7 @@ std::optional<KnownValue> ndarray_size(const KnownCall& c) {
 
 std::optional<KnownValue> arange(const KnownCall& c) {
   auto number = [&](const char* name, int64_t otherwise) -> std::optional<int64_t> {
-    Value v = attr_value(c.call.attrs, name);
+    AttrValue v = attr_value(c.call.attrs, name);
     auto* i = v.get_if<int64_t>();
     return v.is_none() ? std::optional(otherwise) : i != nullptr ? std::optional(*i) : std::nullopt;
   };

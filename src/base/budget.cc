@@ -12,7 +12,9 @@
 #include <limits>
 #include <string>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
+#include "base/codes/passes.h"
+#include "base/codes/runtime.h"
 
 namespace relay {
 

@@ -24,7 +24,7 @@ namespace relay {
 
 enum class Severity { error, warning, note };
 
-// The declared identity of a diagnostic: rows of diagnostic_codes.h.
+// The declared identity of a diagnostic: a row of base/codes/.
 struct DiagnosticCode {
   std::string_view id;     // "E0203"
   std::string_view title;  // a few words, for the list of all codes

@@ -10,7 +10,7 @@
 #include <memory>
 #include <mutex>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "bind/convert.h"
 #include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 
-#include "base/diagnostic_codes.h"
 #include "bind/unlocked.h"
 
 namespace relay::bind {
@@ -203,7 +202,7 @@ nb::dict to_named(nb::handle object, const char* what) {
   return nb::borrow<nb::dict>(object);
 }
 
-Value to_value(nb::handle object) {
+AttrValue to_value(nb::handle object) {
   Nesting deeper;
   PyObject* raw = object.ptr();
   if (object.is_none()) return {};
@@ -228,14 +227,14 @@ Value to_value(nb::handle object) {
   return to_dtype(object).to_string();
 }
 
-nb::object from_value(const Value& value) {
+nb::object from_value(const AttrValue& value) {
   if (auto* b = value.get_if<bool>()) return nb::bool_(*b);
   if (auto* i = value.get_if<int64_t>()) return nb::int_(*i);
   if (auto* d = value.get_if<double>()) return nb::float_(*d);
   if (auto* s = value.get_if<std::string>()) return nb::str(s->c_str(), s->size());
   if (auto* list = value.get_if<ValueList>()) {
     nb::list out;
-    for (const Value& item : *list) out.append(from_value(item));
+    for (const AttrValue& item : *list) out.append(from_value(item));
     return out;
   }
   if (const NodeRef* node = node_in(value)) {

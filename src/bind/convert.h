@@ -61,8 +61,8 @@ std::string to_text(nb::handle object, const char* what);
 nb::dict to_named(nb::handle object, const char* what);
 
 // Attribute values; a dtype is its name. Throws TypeError.
-Value to_value(nb::handle object);
-nb::object from_value(const Value& value);
+AttrValue to_value(nb::handle object);
+nb::object from_value(const AttrValue& value);
 Dict to_dict(nb::handle object);
 
 DType to_dtype(nb::handle object);

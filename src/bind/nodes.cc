@@ -112,7 +112,7 @@ std::vector<Expr> to_exprs(nb::handle list) {
 }
 
 Attrs to_attrs(const OpInfo& op, nb::handle values) {
-  std::vector<std::pair<std::string, Value>> named;
+  std::vector<std::pair<std::string, AttrValue>> named;
   for (auto [key, value] : to_named(values, "a set of attributes")) {
     named.emplace_back(to_text(key, "the name of an attribute"), to_value(value));
   }

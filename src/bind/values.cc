@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "bind/convert.h"
 #include "ir/type_params.h"
 #include "node/structural.h"

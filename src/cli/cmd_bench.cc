@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"

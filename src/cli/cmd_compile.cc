@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"

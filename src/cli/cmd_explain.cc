@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "runtime/vm/bytecode.h"

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "ir/text/text.h"
@@ -43,7 +43,7 @@ int run(const Options& o, const Given& given) {
           {p->name, std::to_string(p->opt_level), to_string(p->in), to_string(p->out), p->doc});
       for (const PassOption& option : p->options) {
         options.row({"relay." + p->name + "." + option.name, std::string(to_string(option.type)),
-                     option.standard == Value() ? "" : to_string(option.standard), option.doc});
+                     option.standard == AttrValue() ? "" : to_string(option.standard), option.doc});
       }
     }
     std::printf("%s\n%s", table.text().c_str(), options.text().c_str());

@@ -3,7 +3,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
+#include "base/codes/runtime.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/limits.h"

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/passes.h"
 #include "cli/commands.h"
 #include "cli/graph.h"
 #include "cli/terminal.h"

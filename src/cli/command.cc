@@ -5,7 +5,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "ir/op.h"
 
 namespace relay::cli {

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
 #include "cli/self_description.h"

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/limits.h"
@@ -108,7 +108,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   CompileOptions options = flags.options();
   if (function != "main") {
     options.config["relay.RemoveUnusedFunctions.entry_functions"] =
-        Value(ValueList{Value(function)});
+        AttrValue(ValueList{AttrValue(function)});
   }
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;

@@ -6,7 +6,8 @@
 #include <random>
 #include <set>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
+#include "base/codes/frontend.h"
 #include "cli/literal.h"
 #include "cli/npy.h"
 #include "ir/op.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 
 namespace relay::cli {
 namespace {

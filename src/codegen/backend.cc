@@ -1,6 +1,6 @@
 #include "codegen/backend.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "codegen/llvm/backend.h"
 #include "node/walk.h"
 

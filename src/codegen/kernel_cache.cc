@@ -12,7 +12,7 @@
 #include <fstream>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "runtime/checksum.h"
 #include "runtime/temporary_file.h"
 

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
 #include "base/parallel.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"

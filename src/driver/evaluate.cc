@@ -1,6 +1,6 @@
 #include "driver/evaluate.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "ir/text/print_value.h"
 #include "vm/compile.h"
 

@@ -3,7 +3,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 #include "lower/compose.h"
@@ -58,7 +58,7 @@ class Interpreted : public Kernel {
 
  private:
   tir::PrimFunc function_;
-  tir::Interpreter interpreter_;
+  tir::KernelInterpreter interpreter_;
   std::mutex mutex_;  // one run at a time
 };
 

@@ -8,7 +8,8 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
+#include "base/codes/frontend.h"
 #include "codegen/targets.h"
 #include "driver/compile.h"
 #include "driver/evaluate_constant.h"

@@ -1,6 +1,6 @@
 #include "driver/options.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "passes/pass_list.h"
 
 namespace relay {

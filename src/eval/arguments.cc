@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 
 namespace relay {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "ir/open_sizes.h"
 #include "ir/type_params.h"
 

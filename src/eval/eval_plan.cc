@@ -4,7 +4,8 @@
 #include <unordered_set>
 
 #include "analysis/value_order.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
+#include "base/codes/types.h"
 #include "ir/attrs.h"
 #include "ir/scope.h"
 #include "node/walk.h"

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "eval/arguments.h"
 #include "eval/assumed_sizes.h"
 #include "eval/eval_plan.h"

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
+#include "base/codes/runtime.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"

@@ -44,7 +44,7 @@ class OpCaller {
     Type result;
     // The tensors of the result, as numbers.
     std::vector<std::pair<DType, std::vector<int64_t>>> outputs;
-    std::optional<tir::Interpreter> interpreter;
+    std::optional<tir::KernelInterpreter> interpreter;
   };
   // `sizes` are those of the result's tensors, one after the other, once they are known.
   std::shared_ptr<Kernel> find(const OpNode& op, const Attrs& attrs,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 #include "driver/compile.h"
@@ -100,16 +100,16 @@ std::optional<Failure> check_text(const Module& mod) {
 struct Variant {
   std::string_view pass;
   std::string_view option;
-  relay::Value value;
+  AttrValue value;
   std::string name() const { return std::string(pass) + "." + std::string(option); }
 };
 
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> all{
-      {"DivToMul", "inexact", relay::Value(true)},
-      {"CombineParallelConv2D", "min_num_branches", relay::Value(int64_t{2})},
-      {"CombineParallelDense", "min_num_branches", relay::Value(int64_t{2})},
-      {"CombineParallelBatchMatmul", "min_num_branches", relay::Value(int64_t{2})},
+      {"DivToMul", "inexact", AttrValue(true)},
+      {"CombineParallelConv2D", "min_num_branches", AttrValue(int64_t{2})},
+      {"CombineParallelDense", "min_num_branches", AttrValue(int64_t{2})},
+      {"CombineParallelBatchMatmul", "min_num_branches", AttrValue(int64_t{2})},
   };
   return all;
 }

@@ -35,7 +35,7 @@ bool mentions_data(const Type& type) {
 
 }  // namespace
 
-Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values) {
+Attrs attrs_of(const char* op, std::vector<std::pair<std::string, AttrValue>> values) {
   return make_attrs(*OpRegistry::global().get(op)->row->attrs, values, op, {});
 }
 

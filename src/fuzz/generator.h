@@ -125,7 +125,7 @@ class ExpressionSource {
 };
 
 // Attributes of an operator: those named, and the others' defaults.
-Attrs attrs_of(const char* op, std::vector<std::pair<std::string, Value>> values);
+Attrs attrs_of(const char* op, std::vector<std::pair<std::string, AttrValue>> values);
 
 // The inputs of a constructor for a data type applied to arguments.
 std::vector<Type> constructor_inputs(const TypeDataNode& data, const Constructor& c,

@@ -69,7 +69,7 @@ Expr ExpressionSource::draw_convolution(int budget) {
           ints({random_.between(0, 2), random_.between(0, 2)});
     }
     data = call("nn.pad", {data, constant(0, kFloat)},
-                attrs_of("nn.pad", {{"pad_width", Value(widths)}}));
+                attrs_of("nn.pad", {{"pad_width", AttrValue(widths)}}));
   }
   return call(op, {data, weight}, attrs);
 }

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/driver.h"
 #include "cli/command.h"
 #include "fuzz/campaign.h"
 #include "fuzz/command_lines.h"

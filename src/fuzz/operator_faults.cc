@@ -174,7 +174,7 @@ Module mirrors_weights(const Module& before, const Module& after, std::string_vi
     const OpNode& reverse = *OpRegistry::global().get("reverse");
     args[operand] =
         call("reverse", {args[operand]},
-             make_attrs(*reverse.row->attrs, {{"axis", Value(int64_t{2})}}, "reverse", {}));
+             make_attrs(*reverse.row->attrs, {{"axis", AttrValue(int64_t{2})}}, "reverse", {}));
     return with_args(c, std::move(args));
   });
 }
@@ -198,7 +198,7 @@ Module leaves_biases_unscaled(const Module& before, const Module& after) {
 // ---- Operators that are replaced ----------------------------------------------------------------
 
 // The call with other attributes; null where these give another type, or are refused.
-Expr with_attr_values(const CallNode& c, const std::map<std::string, Value>& changes) {
+Expr with_attr_values(const CallNode& c, const std::map<std::string, AttrValue>& changes) {
   auto values = attr_values(c.attrs);
   for (auto& [name, value] : values) {
     if (auto change = changes.find(name); change != changes.end()) value = change->second;
@@ -228,7 +228,7 @@ Module takes_another_approximation(const Module& before, const Module& after) {
 Module slices_from_the_first(const Module& before, const Module& after) {
   return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
     if (op != "strided_slice") return nullptr;
-    const Value begin = attr_value(c.attrs, "begin"), end = attr_value(c.attrs, "end");
+    const AttrValue begin = attr_value(c.attrs, "begin"), end = attr_value(c.attrs, "end");
     ValueList lengths = *end.get_if<ValueList>(), zeros;
     for (size_t i = 0; i < lengths.size(); ++i) {
       auto *last = lengths[i].get_if<int64_t>(),
@@ -237,18 +237,18 @@ Module slices_from_the_first(const Module& before, const Module& after) {
       lengths[i] = *last - *first;
       zeros.emplace_back(int64_t{0});
     }
-    return with_attr_values(c, {{"begin", Value(zeros)}, {"end", Value(lengths)}});
+    return with_attr_values(c, {{"begin", AttrValue(zeros)}, {"end", AttrValue(lengths)}});
   });
 }
 
 Module pads_the_other_side(const Module& before, const Module& after) {
   return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
     if (op != "nn.conv2d") return nullptr;
-    const Value padding = attr_value(c.attrs, "padding");
+    const AttrValue padding = attr_value(c.attrs, "padding");
     ValueList ends = *padding.get_if<ValueList>();
     if (ends.size() != 4) return nullptr;
     std::rotate(ends.begin(), ends.begin() + 2, ends.end());
-    return with_attr_values(c, {{"padding", Value(ends)}});
+    return with_attr_values(c, {{"padding", AttrValue(ends)}});
   });
 }
 
@@ -269,7 +269,7 @@ Module confuses_flags(const Module&, const Module& after) {
     if (op == nullptr || !c->attrs) return nullptr;
     for (const auto& [name, value] : attr_values(c->attrs)) {
       if (auto* flag = value.get_if<bool>()) {
-        if (Expr other = with_attr_values(*c, {{name, Value(!*flag)}})) return other;
+        if (Expr other = with_attr_values(*c, {{name, AttrValue(!*flag)}})) return other;
       }
     }
     return nullptr;

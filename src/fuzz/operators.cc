@@ -110,7 +110,7 @@ Attrs vary_attrs(const Op& op, const Attrs& attrs, const TensorTypeNode& wanted,
           value = random_permutation(static_cast<size_t>(rank), random);
           break;
         case 1:
-          value = ValueList{Value(random.between(-rank, rank))};
+          value = ValueList{AttrValue(random.between(-rank, rank))};
           break;
         default: {
           if (wanted.shape_var || std::ranges::any_of(wanted.shape, is_any)) break;
@@ -145,9 +145,9 @@ bool rounds_floats(const OperatorUse& use) {
     return false;
   }
   auto* in = as<TensorTypeNode>(use.args[0]);
-  Value mode = use.op->name.starts_with("image.resize")
-                   ? attr_value(use.attrs, "coordinate_transformation_mode")
-                   : Value(std::string("tf_crop_and_resize"));
+  AttrValue mode = use.op->name.starts_with("image.resize")
+                       ? attr_value(use.attrs, "coordinate_transformation_mode")
+                       : AttrValue(std::string("tf_crop_and_resize"));
   return !in->dtype.is_integer() || *mode.get_if<std::string>() == "tf_crop_and_resize";
 }
 

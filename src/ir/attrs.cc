@@ -3,7 +3,8 @@
 #include <new>
 #include <set>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/operators.h"
+#include "base/codes/text.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
@@ -16,7 +17,7 @@ struct AttrsSchema : NodeInfo, std::enable_shared_from_this<AttrsSchema> {
   std::vector<AttrSpec> specs;
 };
 
-// Attributes of such a description: behind the node lies one Value for each field, in order.
+// Attributes of such a description: behind the node lies one AttrValue for each field, in order.
 struct DynamicAttrsNode : AttrsNode {
   std::shared_ptr<const AttrsSchema> schema;
 
@@ -24,18 +25,18 @@ struct DynamicAttrsNode : AttrsNode {
       : AttrsNode(*s), schema(std::move(s)) {}
 
   static size_t offset_of(size_t field) {
-    static_assert(sizeof(DynamicAttrsNode) % alignof(Value) == 0);
-    return sizeof(DynamicAttrsNode) + field * sizeof(Value);
+    static_assert(sizeof(DynamicAttrsNode) % alignof(AttrValue) == 0);
+    return sizeof(DynamicAttrsNode) + field * sizeof(AttrValue);
   }
-  Value* value(size_t field) const {
+  AttrValue* value(size_t field) const {
     auto* here = reinterpret_cast<const char*>(static_cast<const Node*>(this));
-    return reinterpret_cast<Value*>(const_cast<char*>(here) + offset_of(field));
+    return reinterpret_cast<AttrValue*>(const_cast<char*>(here) + offset_of(field));
   }
 
   static DynamicAttrsNode* make(const AttrsSchema& schema) {
     void* memory = ::operator new(offset_of(schema.specs.size()));
     auto* node = new (memory) DynamicAttrsNode(schema.shared_from_this());
-    for (size_t i = 0; i < schema.specs.size(); ++i) new (node->value(i)) Value();
+    for (size_t i = 0; i < schema.specs.size(); ++i) new (node->value(i)) AttrValue();
     return node;
   }
   static Node* create(const NodeInfo& info) {
@@ -52,19 +53,19 @@ struct DynamicAttrsNode : AttrsNode {
   }
   static void destroy(const Node* n) {
     auto* node = const_cast<DynamicAttrsNode*>(static_cast<const DynamicAttrsNode*>(n));
-    for (size_t i = 0; i < node->schema->specs.size(); ++i) node->value(i)->~Value();
+    for (size_t i = 0; i < node->schema->specs.size(); ++i) node->value(i)->~AttrValue();
     node->~DynamicAttrsNode();
     ::operator delete(node);
   }
 };
 
-// A field that holds a Value of which only those that convert to T are let in.
+// A field that holds an AttrValue of which only those that convert to T are let in.
 template <class T>
 struct CheckedValue {
   using C = field_detail::Convert<T>;
   static T typed(const void* field) {
     T out{};
-    C::from(*static_cast<const Value*>(field), out);
+    C::from(*static_cast<const AttrValue*>(field), out);
     return out;
   }
   static constexpr FieldOps ops{
@@ -73,11 +74,11 @@ struct CheckedValue {
       nullptr,
       [](const void* a, const void* b) { return field_detail::plain_equal<T>(typed(a), typed(b)); },
       [](const void* f) { return C::hash(typed(f)); },
-      [](const void* f) { return *static_cast<const Value*>(f); },
-      [](void* f, const Value& v) {
+      [](const void* f) { return *static_cast<const AttrValue*>(f); },
+      [](void* f, const AttrValue& v) {
         T item{};
         if (!C::from(v, item)) return false;
-        return *static_cast<Value*>(f) = C::to(item), true;
+        return *static_cast<AttrValue*>(f) = C::to(item), true;
       },
       C::name};
 };
@@ -102,7 +103,7 @@ constexpr AttrType kAttrTypes[] = {
     attr_type<Floats>(),
     attr_type<Strings>(),
     {&kDimsValue, &kOptionalDimsValue},
-    {&CheckedValue<Value>::ops, &CheckedValue<Value>::ops},
+    {&CheckedValue<AttrValue>::ops, &CheckedValue<AttrValue>::ops},
 };
 
 bool is_identifier(std::string_view name) {
@@ -151,7 +152,7 @@ std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<Att
       throw UserError(refuse(" has a bad name").expected("letters, digits and _"));
     if (!seen.insert(spec.name).second) throw UserError(refuse(" is there twice"));
     const FieldOps* ops = ops_of(spec, schema->owned_name);
-    Value given = spec.value;
+    AttrValue given = spec.value;
     if (!ops->set(&spec.value, given)) {
       throw UserError(refuse(" has a default of another type")
                           .expected(ops->type_name)
@@ -164,7 +165,7 @@ std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<Att
   return schema;
 }
 
-Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, Value>>& values,
+Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, AttrValue>>& values,
                  std::string_view op_name, const Span& span) {
   // What has no attributes has no node either; then every name is one too many.
   Node* node = info.create == nullptr ? nullptr : info.create(info);
@@ -195,8 +196,8 @@ Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, 
   return Attrs::unchecked(std::move(owner));
 }
 
-std::vector<std::pair<std::string, Value>> attr_values(const Attrs& attrs, bool only_changed) {
-  std::vector<std::pair<std::string, Value>> out;
+std::vector<std::pair<std::string, AttrValue>> attr_values(const Attrs& attrs, bool only_changed) {
+  std::vector<std::pair<std::string, AttrValue>> out;
   if (!attrs) return out;
   const NodeInfo& info = attrs->info();
   NodeRef defaults(info.create(info));
@@ -214,7 +215,7 @@ bool has_symbolic_sizes(const Attrs& attrs) {
   return found;
 }
 
-Value attr_value(const Attrs& attrs, std::string_view name) {
+AttrValue attr_value(const Attrs& attrs, std::string_view name) {
   const Field* f = attrs ? attrs->info().find(name) : nullptr;
   RELAY_CHECK(f != nullptr, std::string(name));
   return f->ops->get(f->in(*attrs.get()));

@@ -87,7 +87,7 @@ struct AttrsOf : Base {
 struct AttrSpec {
   std::string name;
   std::string type;  // bool, int, float, string, dtype, list of int/float/string/dimension, value
-  Value value;       // the default; None: the attribute may be None
+  AttrValue value;   // the default; None: the attribute may be None
   std::string doc;
 };
 
@@ -102,18 +102,18 @@ std::shared_ptr<const NodeInfo> describe_attrs(std::string name, std::vector<Att
 // Builds attributes of a struct from named values; fields left out keep their defaults. Throws
 // UserError E0106 that names the operator, the field, the expected type and the known fields when a
 // name is unknown or a value does not fit.
-Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, Value>>& values,
+Attrs make_attrs(const NodeInfo& info, const std::vector<std::pair<std::string, AttrValue>>& values,
                  std::string_view op_name, const Span& span);
 
 // All fields as named values, in order; with `only_changed` those that differ from the default.
-std::vector<std::pair<std::string, Value>> attr_values(const Attrs& attrs,
-                                                       bool only_changed = false);
+std::vector<std::pair<std::string, AttrValue>> attr_values(const Attrs& attrs,
+                                                           bool only_changed = false);
 
 // Whether there is a size with a name among the attributes.
 bool has_symbolic_sizes(const Attrs& attrs);
 
 // One field by name; it is a defect of Relay if there is none.
-Value attr_value(const Attrs& attrs, std::string_view name);
+AttrValue attr_value(const Attrs& attrs, std::string_view name);
 
 // The same, as a C++ type that the field's values convert to.
 template <class T>

@@ -1,6 +1,6 @@
 #include "ir/bindings.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 

@@ -1,5 +1,5 @@
 // The type of an expression from the types of its children.
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "ir/join_types.h"
 #include "ir/op.h"
 #include "ir/type_params.h"

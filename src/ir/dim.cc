@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "ir/type.h"
 #include "node/structural.h"
 #include "node/walk.h"

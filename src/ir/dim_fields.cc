@@ -2,23 +2,23 @@
 
 #include <utility>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/operators.h"
 #include "node/walk.h"
 
 namespace relay {
 
-Value to_value(const Dim& size) {
+AttrValue to_value(const Dim& size) {
   auto constant = as_const(size);
-  return constant ? Value(*constant) : node_value(size);
+  return constant ? AttrValue(*constant) : node_value(size);
 }
 
-Value to_value(const Dims& sizes) {
+AttrValue to_value(const Dims& sizes) {
   ValueList out;
   for (const Dim& d : sizes) out.push_back(to_value(d));
-  return Value(std::move(out));
+  return AttrValue(std::move(out));
 }
 
-bool from_value(const Value& value, Dim& size) {
+bool from_value(const AttrValue& value, Dim& size) {
   if (const NodeRef* node = node_in(value)) {
     if (!isa<DimNode>(*node)) return false;
     bool known = true;
@@ -33,7 +33,7 @@ bool from_value(const Value& value, Dim& size) {
   return true;
 }
 
-bool from_value(const Value& value, Dims& sizes) {
+bool from_value(const AttrValue& value, Dims& sizes) {
   auto* list = value.get_if<ValueList>();
   if (list == nullptr) return false;
   Dims out(list->size());
@@ -52,10 +52,10 @@ NodeRef& child_of(Dims& field, size_t i) { return field[i]; }
 
 size_t count_of(const std::optional<Dims>& field) { return field ? field->size() : 0; }
 NodeRef& child_of(std::optional<Dims>& field, size_t i) { return (*field)[i]; }
-Value to_value(const std::optional<Dims>& field) {
-  return field ? relay::to_value(*field) : Value();
+AttrValue to_value(const std::optional<Dims>& field) {
+  return field ? relay::to_value(*field) : AttrValue();
 }
-bool from_value(const Value& value, std::optional<Dims>& field) {
+bool from_value(const AttrValue& value, std::optional<Dims>& field) {
   if (value.is_none()) return field.reset(), true;
   return relay::from_value(value, field.emplace());
 }
@@ -70,12 +70,12 @@ NodeRef& child_of(DimLists& field, size_t i) {
   for (; i >= list->size(); ++list) i -= list->size();
   return (*list)[i];
 }
-Value to_value(const DimLists& field) {
+AttrValue to_value(const DimLists& field) {
   ValueList out;
   for (const Dims& list : field) out.push_back(relay::to_value(list));
-  return Value(std::move(out));
+  return AttrValue(std::move(out));
 }
-bool from_value(const Value& value, DimLists& field) {
+bool from_value(const AttrValue& value, DimLists& field) {
   auto* lists = value.get_if<ValueList>();
   if (lists == nullptr) return false;
   DimLists out(lists->size());
@@ -97,16 +97,16 @@ constexpr FieldOps ops_of(const char* name) {
             return to_value(*static_cast<const T*>(a)) == to_value(*static_cast<const T*>(b));
           },
           [](const void* f) {
-            return field_detail::Convert<Value>::hash(to_value(*static_cast<const T*>(f)));
+            return field_detail::Convert<AttrValue>::hash(to_value(*static_cast<const T*>(f)));
           },
           [](const void* f) { return to_value(*static_cast<const T*>(f)); },
-          [](void* f, const Value& v) { return from_value(v, *static_cast<T*>(f)); },
+          [](void* f, const AttrValue& v) { return from_value(v, *static_cast<T*>(f)); },
           name};
 }
 
-// A field that is a Value: lists hold nodes for constants, too.
+// A field that is an AttrValue: lists hold nodes for constants, too.
 ValueList* list_in(const void* field) {
-  return const_cast<ValueList*>(static_cast<const Value*>(field)->get_if<ValueList>());
+  return const_cast<ValueList*>(static_cast<const AttrValue*>(field)->get_if<ValueList>());
 }
 size_t count_in_value(const void* field) {
   ValueList* list = list_in(field);
@@ -118,32 +118,32 @@ const NodeRef& child_in_value(const void* field, size_t i) {
 void set_in_value(void* field, size_t i, NodeRef child) {
   (*list_in(field))[i] = node_value(std::move(child));
 }
-Value get_value(const void* field) {
+AttrValue get_value(const void* field) {
   ValueList* list = list_in(field);
-  if (list == nullptr) return Value();
+  if (list == nullptr) return AttrValue();
   Dims sizes;
-  for (const Value& v : *list) sizes.push_back(Dim::unchecked(*node_in(v)));
+  for (const AttrValue& v : *list) sizes.push_back(Dim::unchecked(*node_in(v)));
   return to_value(sizes);
 }
-bool set_value(void* field, const Value& value) {
+bool set_value(void* field, const AttrValue& value) {
   Dims sizes;
   if (!from_value(value, sizes)) return false;
   ValueList out;
   for (const Dim& d : sizes) out.push_back(node_value(d));
-  *static_cast<Value*>(field) = std::move(out);
+  *static_cast<AttrValue*>(field) = std::move(out);
   return true;
 }
-bool set_optional_value(void* field, const Value& value) {
+bool set_optional_value(void* field, const AttrValue& value) {
   if (!value.is_none()) return set_value(field, value);
-  *static_cast<Value*>(field) = Value();
+  *static_cast<AttrValue*>(field) = AttrValue();
   return true;
 }
-constexpr FieldOps value_ops(bool (*set)(void*, const Value&)) {
+constexpr FieldOps value_ops(bool (*set)(void*, const AttrValue&)) {
   return {count_in_value,
           child_in_value,
           set_in_value,
           [](const void* a, const void* b) { return get_value(a) == get_value(b); },
-          [](const void* f) { return field_detail::Convert<Value>::hash(get_value(f)); },
+          [](const void* f) { return field_detail::Convert<AttrValue>::hash(get_value(f)); },
           get_value,
           set,
           "list of dimension"};
@@ -172,10 +172,10 @@ const FieldOps FieldTraits<DimOrNumber>::ops = {
       return static_cast<const DimOrNumber*>(a)->value == static_cast<const DimOrNumber*>(b)->value;
     },
     [](const void* f) {
-      return field_detail::Convert<Value>::hash(static_cast<const DimOrNumber*>(f)->value);
+      return field_detail::Convert<AttrValue>::hash(static_cast<const DimOrNumber*>(f)->value);
     },
     [](const void* f) { return static_cast<const DimOrNumber*>(f)->value; },
-    [](void* f, const Value& v) {
+    [](void* f, const AttrValue& v) {
       Dim size;
       bool number = v.is_none() || v.get_if<double>() != nullptr;
       if (!number && !from_value(v, size)) return false;
@@ -196,7 +196,7 @@ void check_known_sizes(Node& now, const Node& before) {
       auto size = i < f.ops->count(is) ? as_const(Dim::unchecked(f.ops->get_child(is, i)))
                                        : std::optional<int64_t>();
       if (i >= f.ops->count(is)) {
-        Value number = f.ops->get(is);
+        AttrValue number = f.ops->get(is);
         if (auto* n = number.get_if<int64_t>()) size = *n;
       }
       if (size.value_or(0) >= 0) continue;

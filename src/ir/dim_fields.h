@@ -20,14 +20,14 @@ struct Dims : std::vector<Dim> {
 using DimLists = std::vector<Dims>;
 // A size where a float or None may stand too.
 struct DimOrNumber {
-  Value value;
+  AttrValue value;
 };
 
 // An integer or a node, and back; false for other values and for `?`.
-Value to_value(const Dim& size);
-Value to_value(const Dims& sizes);
-bool from_value(const Value& value, Dim& size);
-bool from_value(const Value& value, Dims& sizes);
+AttrValue to_value(const Dim& size);
+AttrValue to_value(const Dims& sizes);
+bool from_value(const AttrValue& value, Dim& size);
+bool from_value(const AttrValue& value, Dims& sizes);
 
 template <>
 struct FieldTraits<Dims> {
@@ -45,7 +45,7 @@ template <>
 struct FieldTraits<DimOrNumber> {
   static const FieldOps ops;
 };
-// Lists of sizes as a Value, for attributes that are made at run time; the second may be None.
+// Lists of sizes as an AttrValue, for attributes that are made at run time; the second may be None.
 extern const FieldOps kDimsValue, kOptionalDimsValue;
 
 // `NodeInfo::rebuilt` of attributes: throws UserError E0801 when a size that had a name is now below

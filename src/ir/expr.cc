@@ -284,7 +284,7 @@ Clause clause(Pattern lhs, Expr rhs) {
   });
 }
 
-Function with_attr(const Function& f, const std::string& key, Value value) {
+Function with_attr(const Function& f, const std::string& key, AttrValue value) {
   return make<FunctionNode>([&](FunctionNode& n) {
     n.span = f->span;
     n.type = f->type;

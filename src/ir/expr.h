@@ -324,7 +324,7 @@ Match match(Expr data, std::vector<Clause> clauses, bool complete = true, Span s
 Clause clause(Pattern lhs, Expr rhs);
 
 // The same function with other attributes.
-Function with_attr(const Function& f, const std::string& key, Value value);
+Function with_attr(const Function& f, const std::string& key, AttrValue value);
 
 // The type that an expression has by its children's types; null when a child has none yet. Throws
 // UserError when the children's types do not fit.

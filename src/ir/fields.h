@@ -14,7 +14,7 @@ using runtime::DType;
 using runtime::Tensor;
 
 // Named values without declared fields, such as a function's attributes.
-using Dict = std::map<std::string, Value>;
+using Dict = std::map<std::string, AttrValue>;
 
 // Constants are compared by dtype, shape and bits.
 template <>
@@ -32,8 +32,8 @@ struct FieldTraits<Tensor> {
         for (int64_t d : t.shape()) h = hash_combine(h, static_cast<uint64_t>(d));
         return hash_bytes(t.data(), static_cast<size_t>(t.byte_size()), h);
       },
-      [](const void*) { return Value(std::string("<tensor>")); },
-      [](void*, const Value&) { return false; },
+      [](const void*) { return AttrValue(std::string("<tensor>")); },
+      [](void*, const AttrValue&) { return false; },
       "tensor"};
 };
 

@@ -1,6 +1,6 @@
 #include "ir/module.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 
 namespace relay {
 

@@ -7,7 +7,9 @@
 #include <shared_mutex>
 #include <utility>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/operators.h"
+#include "base/codes/text.h"
+#include "base/codes/types.h"
 
 namespace relay {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"

@@ -132,7 +132,8 @@ int32_t LoweredProgram::add(const Function& primitive, KernelOf what) {
 
 int32_t LoweredProgram::copy(const Type& type) {
   Var x = var("x", type);
-  return add(function({x}, x, type, {}, {{attr::kPrimitive, Value(int64_t{1})}}), KernelOf::result);
+  return add(function({x}, x, type, {}, {{attr::kPrimitive, AttrValue(int64_t{1})}}),
+             KernelOf::result);
 }
 
 TypeVar LoweredProgram::size_name(size_t n) {

@@ -34,8 +34,8 @@ struct Convert;
 template <>
 struct Convert<bool> {
   static constexpr const char* name = "bool";
-  static Value to(bool v) { return Value(v); }
-  static bool from(const Value& v, bool& out) {
+  static AttrValue to(bool v) { return AttrValue(v); }
+  static bool from(const AttrValue& v, bool& out) {
     if (auto* b = v.get_if<bool>()) return out = *b, true;
     if (auto* i = v.get_if<int64_t>()) return out = *i != 0, *i == 0 || *i == 1;
     return false;
@@ -46,8 +46,8 @@ struct Convert<bool> {
 template <>
 struct Convert<int64_t> {
   static constexpr const char* name = "int";
-  static Value to(int64_t v) { return Value(v); }
-  static bool from(const Value& v, int64_t& out) {
+  static AttrValue to(int64_t v) { return AttrValue(v); }
+  static bool from(const AttrValue& v, int64_t& out) {
     if (auto* i = v.get_if<int64_t>()) return out = *i, true;
     if (auto* b = v.get_if<bool>()) return out = *b, true;
     return false;
@@ -58,8 +58,8 @@ struct Convert<int64_t> {
 template <>
 struct Convert<double> {
   static constexpr const char* name = "float";
-  static Value to(double v) { return Value(v); }
-  static bool from(const Value& v, double& out) {
+  static AttrValue to(double v) { return AttrValue(v); }
+  static bool from(const AttrValue& v, double& out) {
     if (auto* d = v.get_if<double>()) return out = *d, true;
     if (auto* i = v.get_if<int64_t>()) return out = static_cast<double>(*i), true;
     return false;
@@ -74,8 +74,8 @@ struct Convert<double> {
 template <>
 struct Convert<std::string> {
   static constexpr const char* name = "string";
-  static Value to(const std::string& v) { return Value(v); }
-  static bool from(const Value& v, std::string& out) {
+  static AttrValue to(const std::string& v) { return AttrValue(v); }
+  static bool from(const AttrValue& v, std::string& out) {
     if (auto* s = v.get_if<std::string>()) return out = *s, true;
     return false;
   }
@@ -84,11 +84,11 @@ struct Convert<std::string> {
 
 // A field that takes several kinds of value.
 template <>
-struct Convert<Value> {
+struct Convert<AttrValue> {
   static constexpr const char* name = "value";
-  static Value to(const Value& v) { return v; }
-  static bool from(const Value& v, Value& out) { return out = v, true; }
-  static uint64_t hash(const Value& v) {
+  static AttrValue to(const AttrValue& v) { return v; }
+  static bool from(const AttrValue& v, AttrValue& out) { return out = v, true; }
+  static uint64_t hash(const AttrValue& v) {
     std::string text = to_string(v);
     return hash_bytes(text.data(), text.size());
   }
@@ -100,16 +100,16 @@ struct Convert<std::vector<T>> {
                                       : std::is_same_v<T, double>      ? "list of float"
                                       : std::is_same_v<T, std::string> ? "list of string"
                                                                        : "list";
-  static Value to(const std::vector<T>& v) {
+  static AttrValue to(const std::vector<T>& v) {
     ValueList out;
     for (const T& x : v) out.push_back(Convert<T>::to(x));
-    return Value(std::move(out));
+    return AttrValue(std::move(out));
   }
-  static bool from(const Value& v, std::vector<T>& out) {
+  static bool from(const AttrValue& v, std::vector<T>& out) {
     auto* list = v.get_if<ValueList>();
     if (list == nullptr) return false;
     std::vector<T> result;
-    for (const Value& x : *list) {
+    for (const AttrValue& x : *list) {
       T item{};
       if (!Convert<T>::from(x, item)) return false;
       result.push_back(std::move(item));
@@ -126,8 +126,8 @@ struct Convert<std::vector<T>> {
 template <class T>
 struct Convert<std::optional<T>> {
   static constexpr const char* name = Convert<T>::name;
-  static Value to(const std::optional<T>& v) { return v ? Convert<T>::to(*v) : Value(); }
-  static bool from(const Value& v, std::optional<T>& out) {
+  static AttrValue to(const std::optional<T>& v) { return v ? Convert<T>::to(*v) : AttrValue(); }
+  static bool from(const AttrValue& v, std::optional<T>& out) {
     if (v.is_none()) return out.reset(), true;
     T item{};
     if (!Convert<T>::from(v, item)) return false;
@@ -162,7 +162,7 @@ struct FieldTraits {
       },
       [](const void* f) { return C::hash(*static_cast<const T*>(f)); },
       [](const void* f) { return C::to(*static_cast<const T*>(f)); },
-      [](void* f, const Value& v) { return C::from(v, *static_cast<T*>(f)); },
+      [](void* f, const AttrValue& v) { return C::from(v, *static_cast<T*>(f)); },
       C::name};
 };
 
@@ -208,8 +208,8 @@ struct FieldTraits<Span> {
       nullptr,
       [](const void*, const void*) { return true; },
       [](const void*) -> uint64_t { return 0; },
-      [](const void* f) { return Value(static_cast<const Span*>(f)->describe()); },
-      [](void*, const Value&) { return false; },
+      [](const void* f) { return AttrValue(static_cast<const Span*>(f)->describe()); },
+      [](void*, const AttrValue&) { return false; },
       "span"};
 };
 

@@ -94,7 +94,7 @@ std::string float_text(double v) {
 
 }  // namespace
 
-std::string to_string(const Value& value) {
+std::string to_string(const AttrValue& value) {
   // Attribute values nest at most a few levels (the parser bounds them), so this recursion is
   // bounded by the attribute's type, not by the program.
   if (value.is_none()) return "None";
@@ -104,7 +104,7 @@ std::string to_string(const Value& value) {
   if (auto* s = value.get_if<std::string>()) return quote(*s);
   if (const NodeRef* node = node_in(value)) return node->get()->info().text(*node->get());
   std::string out = "[";
-  for (const Value& item : *value.get_if<ValueList>()) {
+  for (const AttrValue& item : *value.get_if<ValueList>()) {
     if (out.size() > 1) out += ", ";
     out += to_string(item);
   }

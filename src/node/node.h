@@ -35,7 +35,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "node/value.h"
+#include "node/attr_value.h"
 
 namespace relay {
 
@@ -142,8 +142,8 @@ struct FieldOps {
   bool (*equal)(const void* a, const void* b);
   uint64_t (*hash)(const void* field);
   // Conversion for text, JSON and Python. `set` returns false when the value does not fit.
-  Value (*get)(const void* field);
-  bool (*set)(void* field, const Value& value);
+  AttrValue (*get)(const void* field);
+  bool (*set)(void* field, const AttrValue& value);
   // The type as a user calls it: "int", "list of int", "dtype", ...
   const char* type_name;
 };
@@ -247,10 +247,10 @@ Ref<T> ref(const T& node) {
 }
 
 // The node as a value, and the node in one; null where there is none.
-inline Value node_value(NodeRef node) {
+inline AttrValue node_value(NodeRef node) {
   return NodeValue{std::make_shared<const NodeRef>(std::move(node))};
 }
-inline const NodeRef* node_in(const Value& value) {
+inline const NodeRef* node_in(const AttrValue& value) {
   auto* v = value.get_if<NodeValue>();
   return v == nullptr ? nullptr : v->node.get();
 }

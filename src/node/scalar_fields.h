@@ -20,8 +20,10 @@ template <>
 struct Convert<runtime::DType> {
   using DType = runtime::DType;
   static constexpr const char* name = "dtype";
-  static Value to(const DType& v) { return Value(is_set(v) ? v.to_string() : std::string()); }
-  static bool from(const Value& v, DType& out) {
+  static AttrValue to(const DType& v) {
+    return AttrValue(is_set(v) ? v.to_string() : std::string());
+  }
+  static bool from(const AttrValue& v, DType& out) {
     if (v.is_none()) return out = kUnsetDType, true;
     auto* s = v.get_if<std::string>();
     if (s == nullptr) return false;
@@ -37,8 +39,8 @@ template <class E>
 requires std::is_enum_v<E>
 struct Convert<E> {
   static constexpr const char* name = "enum";
-  static Value to(E v) { return Value(static_cast<int64_t>(v)); }
-  static bool from(const Value& v, E& out) {
+  static AttrValue to(E v) { return AttrValue(static_cast<int64_t>(v)); }
+  static bool from(const AttrValue& v, E& out) {
     auto* i = v.get_if<int64_t>();
     if (i == nullptr) return false;
     return out = static_cast<E>(*i), true;
@@ -50,19 +52,19 @@ template <class V>
 struct Convert<std::map<std::string, V>> {
   using Map = std::map<std::string, V>;
   static constexpr const char* name = "dict";
-  static Value item(const V& v) {
-    if constexpr (std::is_same_v<V, Value>) {
+  static AttrValue item(const V& v) {
+    if constexpr (std::is_same_v<V, AttrValue>) {
       return v;
     } else {
       return Convert<V>::to(v);
     }
   }
-  static Value to(const Map& v) {
+  static AttrValue to(const Map& v) {
     ValueList out;
-    for (const auto& [key, value] : v) out.push_back(ValueList{Value(key), item(value)});
-    return Value(std::move(out));
+    for (const auto& [key, value] : v) out.push_back(ValueList{AttrValue(key), item(value)});
+    return AttrValue(std::move(out));
   }
-  static bool from(const Value&, Map&) { return false; }
+  static bool from(const AttrValue&, Map&) { return false; }
   static uint64_t hash(const Map& v) {
     uint64_t h = v.size();
     for (const auto& [key, value] : v) {

@@ -1,4 +1,5 @@
 // NumPy's indexing by several index tensors at once.
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

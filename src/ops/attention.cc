@@ -1,4 +1,6 @@
 // Attention: softmax of products of queries and keys, times the values.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ir/layout.h"
 #include "ops/rows.h"
 #include "ops/window.h"

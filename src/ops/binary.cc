@@ -1,4 +1,5 @@
 // Operators of two tensors that broadcast, and `where`.
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "base/diagnostic_codes.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
 

@@ -1,5 +1,7 @@
 // Convolutions and transposed convolutions in one to three dimensions, any layout.
 #include "ops/conv.h"
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/rows.h"
 #include "ops/window.h"
 

@@ -1,4 +1,5 @@
 // Tensors from nothing but attributes.
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/init_op.h"
 #include "ops/rows.h"

@@ -1,6 +1,7 @@
 // Operators whose result is as large as their data says: shapes, repetitions, bounds and counts
 // that are tensors. What such an operator computes, once its sizes are known, is what the operator
 // with these sizes as attributes computes: it has that one's rule.
+#include "base/codes/types.h"
 #include "ops/init_op.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

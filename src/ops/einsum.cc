@@ -3,6 +3,8 @@
 #include <cctype>
 #include <map>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "node/structural.h"
 #include "ops/common.h"
 #include "ops/init_op.h"

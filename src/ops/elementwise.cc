@@ -1,6 +1,8 @@
 // Element-wise operators of one tensor, and activations.
 #include <cmath>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

@@ -1,6 +1,8 @@
 // Tensors made of numbers, of shapes, and of coordinates.
 #include <cmath>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -12,7 +14,7 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-std::optional<double> number(const Value& v) {
+std::optional<double> number(const AttrValue& v) {
   if (auto* i = v.get_if<int64_t>()) return static_cast<double>(*i);
   if (auto* f = v.get_if<double>()) return *f;
   return std::nullopt;
@@ -21,7 +23,7 @@ std::optional<double> number(const Value& v) {
 // A number of arange as a constant of the dtype; integers stay exact.
 PrimExpr constant_of(const ComputeContext& ctx, const DimOrNumber& a, int64_t otherwise,
                      DType dtype) {
-  const Value& v = a.value;
+  const AttrValue& v = a.value;
   if (const NodeRef* size = node_in(v)) return tir::cast(dtype, ctx.size(Dim::unchecked(*size)));
   if (auto* f = v.get_if<double>()) return tir::cast(dtype, imm_float(DType::Float(64), *f));
   auto* i = v.get_if<int64_t>();

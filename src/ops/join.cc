@@ -1,6 +1,8 @@
 // Operators that join tensors along an axis, and that cut them.
 #include <algorithm>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 
@@ -128,7 +130,7 @@ Memory stack_memory(const CallNode& call) {
 }
 
 struct SplitAttrs : AttrsOf<SplitAttrs> {
-  Value indices_or_sections{int64_t{1}};
+  AttrValue indices_or_sections{int64_t{1}};
   int64_t axis = 0;
   static AttrsList describe() {
     return {"relay.attrs.SplitAttrs",

@@ -1,4 +1,5 @@
 // Vectors of length one.
+#include "base/codes/operators.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

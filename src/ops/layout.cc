@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

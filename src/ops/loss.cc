@@ -1,4 +1,6 @@
 // Losses of classifiers.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

@@ -1,4 +1,6 @@
 // Matrix products.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ir/layout.h"
 #include "ops/common.h"
 #include "ops/rows.h"

@@ -1,4 +1,6 @@
 // Normalisations and softmax.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

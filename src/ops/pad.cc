@@ -1,6 +1,8 @@
 // Operators that add a border.
 #include <algorithm>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

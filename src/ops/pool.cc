@@ -1,4 +1,6 @@
 // Pooling over windows, over everything, and to a given size.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/follow_layout.h"
 #include "ops/rows.h"
 #include "ops/window.h"

@@ -17,6 +17,8 @@
 #include <array>
 #include <numbers>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

@@ -1,4 +1,6 @@
 // Regions of feature maps brought to one size: the pooling of object detectors.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 #include "ops/sampling.h"

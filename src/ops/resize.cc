@@ -3,6 +3,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/codes/operators.h"
 #include "ops/follow_layout.h"
 #include "ops/rows.h"
 #include "ops/sampling.h"

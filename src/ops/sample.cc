@@ -1,6 +1,8 @@
 // Reading images at places that are data: grids, and crops brought to one size.
 #include <algorithm>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/rows.h"
 #include "ops/sampling.h"
 #include "ops/window.h"

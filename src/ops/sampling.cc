@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/window.h"
 
 namespace relay::ops {

@@ -1,4 +1,5 @@
 // Running sums and products.
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

@@ -1,4 +1,6 @@
 // Batches of sequences of different lengths.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

@@ -1,6 +1,7 @@
 // Strided slices.
 #include <algorithm>
 
+#include "base/codes/operators.h"
 #include "ops/common.h"
 #include "ops/rows.h"
 

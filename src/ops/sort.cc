@@ -1,4 +1,6 @@
 // Sorting, and searching in what is sorted.
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/common.h"
 #include "ops/loops.h"
 #include "ops/rows.h"

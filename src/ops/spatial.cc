@@ -2,6 +2,8 @@
 // images.
 #include <cmath>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ir/layout.h"
 #include "ops/common.h"
 #include "ops/loops.h"

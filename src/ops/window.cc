@@ -1,5 +1,8 @@
 #include "ops/window.h"
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
+
 namespace relay::ops {
 
 std::optional<Ints> full_padding(const Ints& padding, size_t dims) {

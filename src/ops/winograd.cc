@@ -6,6 +6,8 @@
 // with the interpolation points 0, 1, -1, 2, -2.)
 #include <array>
 
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
 #include "ops/conv.h"
 #include "ops/rows.h"
 #include "ops/window.h"

@@ -55,7 +55,7 @@ class Packing {
     Expr& known = packed_[{weight.get(), from + "->" + to}];
     if (!known) {
       known = make_call("layout_transform", {weight},
-                        {{"src_layout", Value(from)}, {"dst_layout", Value(to)}}, c);
+                        {{"src_layout", AttrValue(from)}, {"dst_layout", AttrValue(to)}}, c);
     }
     return known;
   }
@@ -68,9 +68,9 @@ class Packing {
     std::string layout = "NC" + panel_ + "n";
     auto [data, weight] = in_order_of_data(c);
     return make_call("nn.contrib_dense_pack", {data, packed(c, weight, "NC", layout)},
-                     {{"units", Value((*static_shape(c.args[1]))[0])},
+                     {{"units", AttrValue((*static_shape(c.args[1]))[0])},
                       {"out_dtype", attr_value(c.attrs, "out_dtype")},
-                      {"weight_layout", Value(layout)}},
+                      {"weight_layout", AttrValue(layout)}},
                      c);
   }
 
@@ -112,7 +112,7 @@ class Packing {
       return nullptr;
     }
     Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);
-    return with_attrs(c, {c.args[0], columns}, {{"transpose_b", Value(false)}});
+    return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
   }
 
   // A convolution over the axes of `space`.
@@ -142,8 +142,8 @@ class Packing {
     std::vector<int64_t> size;
     for (char s : space) size.push_back(extent(s));
     return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
-                      {{"kernel_layout", Value(to)},
-                       {"channels", Value(extent('O'))},
+                      {{"kernel_layout", AttrValue(to)},
+                       {"channels", AttrValue(extent('O'))},
                        {"kernel_size", to_value(size)}});
   }
 
@@ -190,9 +190,9 @@ class Packing {
     }
     std::string to = "O" + space + "I" + std::to_string(panel) + "o";
     return with_attrs(c, {c.args[0], packed(c, weight, "OI" + space, to)},
-                      {{"kernel_layout", Value(to)},
-                       {"groups", Value(groups / merged)},
-                       {"channels", Value(outputs)},
+                      {{"kernel_layout", AttrValue(to)},
+                       {"groups", AttrValue(groups / merged)},
+                       {"channels", AttrValue(outputs)},
                        {"kernel_size", to_value(size)}});
   }
 
@@ -204,13 +204,13 @@ class Packing {
       return nullptr;
     }
     return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
-                      {{"kernel_layout", Value(to)}});
+                      {{"kernel_layout", AttrValue(to)}});
   }
 
   Expr winograd(const CallNode& c) {
     if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
     return with_attrs(c, {c.args[0], packed(c, c.args[1], "HWOI", "HWOI" + panel_ + "o")},
-                      {{"channels", Value((*static_shape(c.args[1]))[2])}});
+                      {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
   }
 
   std::string panel_;  // columns that stand together in packed weights

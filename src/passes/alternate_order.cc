@@ -49,7 +49,7 @@ Module run(const Module& mod, PassContext& ctx) {
           auto* c = as<CallNode>(rebuilt);
           const FunctionNode& kernel = *kernel_of(*c);
           Dict attrs = kernel.attrs;
-          attrs[attr::kBackward] = Value(int64_t{1});
+          attrs[attr::kBackward] = AttrValue(int64_t{1});
           Function other = function(kernel.params, kernel.body, kernel.ret_type, kernel.type_params,
                                     std::move(attrs), kernel.span);
           return call(other, c->args, c->attrs, c->span, c->type_args);

@@ -227,7 +227,7 @@ class Combiner : public Rewriter {
     Expr out = group.channels.attribute.empty()
                    ? Expr(call(heavy.op, std::move(args), heavy.attrs, heavy.span))
                    : with_attrs(heavy, std::move(args),
-                                {{std::string(group.channels.attribute), Value(total)}});
+                                {{std::string(group.channels.attribute), AttrValue(total)}});
     for (size_t step = 1; step < first.calls.size(); ++step) {
       const CallNode& c = *first.calls[step];
       std::vector<Call> calls;
@@ -249,7 +249,7 @@ class Combiner : public Rewriter {
   static Expr joined(const Group& group, size_t step, size_t arg, int64_t axis) {
     std::vector<Expr> parts;
     for (const Branch& b : group.branches) parts.push_back(b.calls[step]->args[arg]);
-    return make_call("concatenate", {tuple(std::move(parts))}, {{"axis", Value(axis)}},
+    return make_call("concatenate", {tuple(std::move(parts))}, {{"axis", AttrValue(axis)}},
                      *group.branches[0].calls[step]);
   }
 
@@ -287,7 +287,7 @@ bool has_branches(const Function& f, OpNames ops) {
 }
 
 const std::vector<PassOption> kOptions{
-    {"min_num_branches", PassOption::Type::integer, Value(),
+    {"min_num_branches", PassOption::Type::integer, AttrValue(),
      "Fewest branches that are combined; without, as many as pay."}};
 
 Module combine_parallel(const Module& mod, PassContext& ctx, const Pass& pass, OpNames ops) {

@@ -17,7 +17,7 @@ std::vector<PassOption> layout_options() {
   std::vector<PassOption> out;
   for (const char* op : {"nn.conv1d", "nn.conv1d_transpose", "nn.conv2d", "nn.conv2d_transpose",
                          "nn.conv3d", "nn.conv3d_transpose"}) {
-    out.push_back({op, PassOption::Type::text, Value(),
+    out.push_back({op, PassOption::Type::text, AttrValue(),
                    "The layout in which it computes; without, as is fast."});
   }
   return out;
@@ -42,12 +42,12 @@ Desired desired_layouts(const PassContext& ctx) {
 Expr transform(const Expr& e, const Layout& from, const Layout& to) {
   if (from == to) return e;
   const OpInfo& row = *OpRegistry::global().get("layout_transform")->row;
-  return call(
-      "layout_transform", {e},
-      make_attrs(*row.attrs,
-                 {{"src_layout", Value(from.to_string())}, {"dst_layout", Value(to.to_string())}},
-                 row.name, e->span),
-      e->span);
+  return call("layout_transform", {e},
+              make_attrs(*row.attrs,
+                         {{"src_layout", AttrValue(from.to_string())},
+                          {"dst_layout", AttrValue(to.to_string())}},
+                         row.name, e->span),
+              e->span);
 }
 
 class Converter : public Rewriter {
@@ -181,9 +181,9 @@ class Converter : public Rewriter {
       if (t->rank() == 0 || missing == 0) continue;
       if (missing < 0 || isa<TupleNode>(c.args[0])) return nullptr;
       const OpInfo& row = *OpRegistry::global().get("expand_dims")->row;
-      Attrs attrs =
-          make_attrs(*row.attrs, {{"axis", Value(int64_t{0})}, {"num_newaxis", Value(missing)}},
-                     row.name, c.span);
+      Attrs attrs = make_attrs(
+          *row.attrs, {{"axis", AttrValue(int64_t{0})}, {"num_newaxis", AttrValue(missing)}},
+          row.name, c.span);
       Expr wide = call("expand_dims", {args[i].rewritten}, attrs, c.span);
       args[i] = {wide, wide, nullptr};
       operands[i] = wide;

@@ -63,7 +63,7 @@ const Pass kDivToMul{"DivToMul",
                      Form::any,
                      "Multiplies by the reciprocals of constant divisors.",
                      run,
-                     {{"inexact", PassOption::Type::boolean, Value(false),
+                     {{"inexact", PassOption::Type::boolean, AttrValue(false),
                        "All divisors, not only powers of two."}}};
 
 }  // namespace relay

@@ -46,8 +46,8 @@ bool is_no_code(const Row& row, const CallNode& c, size_t place, const Dim& term
 
 // The sizes in an argument: a list, or one for a scalar. Null when they are not known, may be below
 // zero without being numbers, or computing them does something else besides.
-Value sizes(const Row& row, const CallNode& c, size_t arg, const Expr& original, KnownValues& known,
-            LazyPurity& purity) {
+AttrValue sizes(const Row& row, const CallNode& c, size_t arg, const Expr& original,
+                KnownValues& known, LazyPurity& purity) {
   const KnownValue* k = known.of(c.args[arg]);
   if (k == nullptr || !k->dtype.is_integer() || k->shape.size() > 1 || !k->is_complete() ||
       !purity.of(original).droppable()) {
@@ -69,9 +69,9 @@ Expr with_attributes(const CallNode& c, const CallNode& original, KnownValues& k
   if (op == nullptr) return nullptr;
   for (const Row& row : kRows) {
     if (row.dynamic != op->name) continue;
-    std::vector<std::pair<std::string, Value>> attrs;
+    std::vector<std::pair<std::string, AttrValue>> attrs;
     for (size_t i = row.first; i < c.args.size(); ++i) {
-      Value list = sizes(row, c, i, original.args[i], known, purity);
+      AttrValue list = sizes(row, c, i, original.args[i], known, purity);
       if (list.is_none()) return nullptr;
       attrs.emplace_back(std::string(row.attrs[i - row.first]), std::move(list));
     }

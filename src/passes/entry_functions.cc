@@ -8,7 +8,7 @@ std::vector<Function> entry_functions(const Module& mod, const PassContext& ctx)
   std::vector<Function> out;
   auto* names = ctx.asked<ValueList>(kRemoveUnusedFunctions, "entry_functions");
   if (names != nullptr) {
-    for (const Value& name : *names) {
+    for (const AttrValue& name : *names) {
       auto* text = name.get_if<std::string>();
       Function f = text == nullptr ? nullptr : mod->find(*text);
       if (f) out.push_back(f);

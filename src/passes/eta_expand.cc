@@ -85,8 +85,8 @@ const Pass kEtaExpand{
     Form::any,
     "Makes functions of constructors and global functions used as values.",
     run,
-    {{"expand_constructor", PassOption::Type::boolean, Value(true), "Expand constructors."},
-     {"expand_global_var", PassOption::Type::boolean, Value(false),
+    {{"expand_constructor", PassOption::Type::boolean, AttrValue(true), "Expand constructors."},
+     {"expand_global_var", PassOption::Type::boolean, AttrValue(false),
       "Expand functions of the module."}}};
 
 }  // namespace relay

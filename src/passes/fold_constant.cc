@@ -203,7 +203,7 @@ const Pass kFoldConstant{
     Form::any,
     "Computes at compile time what depends on constants only.",
     run,
-    {{"max_bytes", PassOption::Type::integer, Value(kDefaultMaxBytes),
+    {{"max_bytes", PassOption::Type::integer, AttrValue(kDefaultMaxBytes),
       "Largest constant that is made, but for what is no larger than what it is made of."}}};
 
 }  // namespace relay

@@ -59,7 +59,7 @@ bool is_own_border(const Expr& value, bool greatest) {
 // The widths of a pad along the spatial axes of a layout, begins then ends; nullopt when it cuts,
 // or pads another axis.
 std::optional<Ints> spatial_widths(const CallNode& pad, const Layout& layout) {
-  Value attr = attr_value(pad.attrs, "pad_width");
+  AttrValue attr = attr_value(pad.attrs, "pad_width");
   auto* widths = attr.get_if<ValueList>();
   if (widths == nullptr || static_cast<int64_t>(widths->size()) != layout.rank()) {
     return std::nullopt;
@@ -111,8 +111,8 @@ Expr without_pad(const CallNode& c) {
       if (padding[i] > (size[i % dims] - 1) * dilation[i % dims]) return nullptr;
     }
   }
-  std::vector<std::pair<std::string, Value>> changes{{"padding", to_value(padding)}};
-  if (average) changes.emplace_back("count_include_pad", Value(true));
+  std::vector<std::pair<std::string, AttrValue>> changes{{"padding", to_value(padding)}};
+  if (average) changes.emplace_back("count_include_pad", AttrValue(true));
   std::vector<Expr> args = c.args;
   args[0] = pad.args[0];
   Expr folded = with_attrs(c, std::move(args), std::move(changes));

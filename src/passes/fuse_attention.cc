@@ -322,12 +322,12 @@ class Builder {
     }
     Expr call = make_call("nn.attention",
                           {read(m, m.query, at), read(m, m.key, at), read(m, m.value, at), masks},
-                          {{"scale", Value(m.scale)},
-                           {"query_layout", Value(with_heads(m.query.letters))},
-                           {"key_layout", Value(with_heads(m.key.letters))},
-                           {"value_layout", Value(with_heads(m.value.letters))},
-                           {"out_layout", Value(out_layout)},
-                           {"transpose_mask", Value(each_query)}},
+                          {{"scale", AttrValue(m.scale)},
+                           {"query_layout", AttrValue(with_heads(m.query.letters))},
+                           {"key_layout", AttrValue(with_heads(m.key.letters))},
+                           {"value_layout", AttrValue(with_heads(m.value.letters))},
+                           {"out_layout", AttrValue(out_layout)},
+                           {"transpose_mask", AttrValue(each_query)}},
                           at);
     return view(call, result, at);
   }

@@ -463,9 +463,9 @@ class Fuser {
       inside[&c] = body;
       spans.push_back(c.span);
     }
-    Dict attrs{{attr::kPrimitive, Value(int64_t{1})}};
+    Dict attrs{{attr::kPrimitive, AttrValue(int64_t{1})}};
     std::string reason = why_it_ends(k.last);
-    if (!reason.empty()) attrs[attr::kFusionReason] = Value(reason);
+    if (!reason.empty()) attrs[attr::kFusionReason] = AttrValue(reason);
     Span span = Span::join(spans);
     Function f = function(std::move(params), body, body->type, {}, std::move(attrs), span);
     return call(f, std::move(args), nullptr, span);
@@ -501,7 +501,7 @@ const Pass kFuseOps{
     Form::fused,
     "Groups operator calls into primitive functions, one kernel each.",
     fuse_ops,
-    {{"max_depth", PassOption::Type::integer, Value(static_cast<int64_t>(kDefaultMaxDepth)),
+    {{"max_depth", PassOption::Type::integer, AttrValue(static_cast<int64_t>(kDefaultMaxDepth)),
       "Most operators in a kernel."}}};
 
 }  // namespace relay

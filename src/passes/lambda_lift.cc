@@ -86,7 +86,7 @@ class Lifter {
     const FunctionNode& f = *in.function;
     Function value = function(std::move(params), body, body->type, f.type_params, f.attrs, f.span);
     return function(std::move(captured), value, value->type, in.type_params,
-                    {{attr::kClosure, Value(int64_t{1})}}, f.span);
+                    {{attr::kClosure, AttrValue(int64_t{1})}}, f.span);
   }
 
   // The closure of a function that is there with its captured values as parameters.

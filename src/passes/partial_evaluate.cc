@@ -40,7 +40,7 @@ Function with_note(const Function& f, const std::vector<partial::Stop>& stops) {
     text += "; and " + std::to_string(stops.size() - kNamedStops) + " more";
   }
   Dict attrs = f->attrs;
-  attrs[kPartialEvaluation] = Value(text);
+  attrs[kPartialEvaluation] = AttrValue(text);
   return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
 }
 
@@ -117,7 +117,7 @@ Module run(const Module& mod, PassContext& ctx) {
   auto size = static_cast<int64_t>(reached.size);
   partial::Limits limits{option(ctx, "max_bindings", kFreeBindings + kBindingsPerNode * size),
                          option(ctx, "max_steps", kFreeSteps + kStepsPerNode * size)};
-  partial::Program program{named, purity, folding, limits};
+  partial::EvaluationContext program{named, purity, folding, limits};
   partial::Unroller unroller(named, ctx.option<int64_t>(kPartialEvaluate, "max_unroll"));
   return map_functions(mod, [&](const GlobalVar& name, const Function& f) {
     if (!names.contains(name->name_hint) || f->is_primitive()) return f;
@@ -138,11 +138,11 @@ const Pass kPartialEvaluate{
     "Does what the program's own structure decides: known calls, matches, "
     "branches and references.",
     run,
-    {{"max_bindings", PassOption::Type::integer, Value(),
+    {{"max_bindings", PassOption::Type::integer, AttrValue(),
       "Most values that the result names; without, by the size of the program."},
-     {"max_steps", PassOption::Type::integer, Value(),
+     {"max_steps", PassOption::Type::integer, AttrValue(),
       "Most steps of the evaluation; without, by the size of the program."},
-     {"max_unroll", PassOption::Type::integer, Value(int64_t{256}),
+     {"max_unroll", PassOption::Type::integer, AttrValue(int64_t{256}),
       "Most times that a loop is unrolled."}}};
 
 }  // namespace relay

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/passes.h"
 #include "ir/op.h"
 #include "passes/pass_list.h"
 #include "types/verify.h"
@@ -41,7 +41,7 @@ namespace {
 // A pass from outside, or none of ours at all: what it gives is checked always.
 bool is_from_outside(const Pass& pass) { return pass.name.find('.') != std::string::npos; }
 
-bool is_of_type(const Value& value, PassOption::Type type) {
+bool is_of_type(const AttrValue& value, PassOption::Type type) {
   switch (type) {
     case PassOption::Type::boolean:
       return value.get_if<bool>() != nullptr;
@@ -51,7 +51,7 @@ bool is_of_type(const Value& value, PassOption::Type type) {
       return value.get_if<std::string>() != nullptr;
     case PassOption::Type::names: {
       auto* list = value.get_if<ValueList>();
-      return list != nullptr && std::all_of(list->begin(), list->end(), [](const Value& v) {
+      return list != nullptr && std::all_of(list->begin(), list->end(), [](const AttrValue& v) {
                return v.get_if<std::string>() != nullptr;
              });
     }

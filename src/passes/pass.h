@@ -29,7 +29,7 @@ struct PassOption {
   std::string name;
   Type type;
   // What holds when nothing is set; null: the pass decides by the program.
-  Value standard;
+  AttrValue standard;
   std::string doc;  // one sentence
 };
 

@@ -4,7 +4,7 @@
 #include <deque>
 #include <mutex>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/passes.h"
 #include "ir/op.h"
 #include "passes/pipelines.h"
 

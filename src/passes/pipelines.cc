@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/passes.h"
 
 namespace relay {
 namespace {

@@ -45,7 +45,7 @@ const Pass kRemoveUnusedFunctions{
     Form::any,
     "Drops the functions that the entry functions do not reach.",
     run,
-    {{"entry_functions", PassOption::Type::names, Value(),
+    {{"entry_functions", PassOption::Type::names, AttrValue(),
       "The functions that are kept; without, main and those with a global_symbol."}}};
 
 }  // namespace relay

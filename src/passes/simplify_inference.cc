@@ -12,7 +12,7 @@ Expr along_axis(const Expr& vector, int64_t axis, int64_t rank, const Span& span
   int64_t behind = rank - axis - 1;
   if (behind == 0) return vector;
   return make_call("expand_dims", {vector},
-                   {{"axis", Value(int64_t{1})}, {"num_newaxis", Value(behind)}}, span);
+                   {{"axis", AttrValue(int64_t{1})}, {"num_newaxis", AttrValue(behind)}}, span);
 }
 
 Expr simplify_batch_norm(const CallNode& c) {

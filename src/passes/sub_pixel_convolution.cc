@@ -180,21 +180,21 @@ class SpreadOut {
   }
 
   Expr make(std::string_view op, const Expr& x,
-            const std::vector<std::pair<std::string, Value>>& attrs) const {
+            const std::vector<std::pair<std::string, AttrValue>>& attrs) const {
     return make_call(op, {x}, attrs, c_);
   }
   // Taps in the order in which a convolution meets them.
   Expr reversed(const Expr& x, size_t axis) const {
-    return make("reverse", x, {{"axis", Value(static_cast<int64_t>(axis))}});
+    return make("reverse", x, {{"axis", AttrValue(static_cast<int64_t>(axis))}});
   }
   // By a kernel [O, I, space].
   Expr convolve(const Expr& kernel, int64_t channels, const Ints& taps, const Ints& padding) const {
     return make_call("nn.conv" + std::to_string(space_.size()) + "d", {c_.args[0], kernel},
                      {{"padding", to_value(padding)},
-                      {"channels", Value(channels)},
+                      {"channels", AttrValue(channels)},
                       {"kernel_size", to_value(taps)},
-                      {"data_layout", Value("N" + space_ + "C")},
-                      {"kernel_layout", Value("OI" + space_)},
+                      {"data_layout", AttrValue("N" + space_ + "C")},
+                      {"kernel_layout", AttrValue("OI" + space_)},
                       {"out_dtype", attr_value(c_.attrs, "out_dtype")}},
                      c_);
   }
@@ -213,7 +213,7 @@ class SpreadOut {
     }
     if (fills) {
       taps = make_call("nn.pad", {taps, constant(0, DType::Float(32), c_.span)},
-                       {{"pad_width", Value(std::move(widths))}}, c_);
+                       {{"pad_width", AttrValue(std::move(widths))}}, c_);
     }
     // [I, O, (taps, stride)...] to [stride..., O, I, taps...]
     Ints split{inputs_, outputs_}, order, strides = each(dims_, &Dimension::stride);
@@ -303,7 +303,7 @@ class SpreadOut {
           convolve(taps, outputs_, each(place, &PlaceOf::taps),
                    joined({each(place, &PlaceOf::pad_before), each(place, &PlaceOf::pad_after)})));
     }
-    Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", Value(int64_t{0})}});
+    Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", AttrValue(int64_t{0})}});
     out = make("reshape", out,
                {{"newshape", to_value(joined({strides, {batch_}, pixels, {outputs_}}))}});
     out = make("transpose", out, {{"axes", to_value(mixed)}});

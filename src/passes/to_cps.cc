@@ -83,7 +83,7 @@ class Converter {
     type_params.push_back(types_.answer());
     Dict attrs = f->attrs;
     attrs.erase(attr::kGlobalSymbol);
-    attrs.insert_or_assign(kCps, Value(int64_t{1}));
+    attrs.insert_or_assign(kCps, AttrValue(int64_t{1}));
     return finish(*f.get(), k, blocks_[0].result, std::move(type_params), std::move(attrs));
   }
 

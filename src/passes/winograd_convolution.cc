@@ -41,18 +41,19 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
   }
   Expr kernel = c.args[1];
   if (layout.to_string() != "OIHW") {
-    kernel = make_call(
-        "layout_transform", {kernel},
-        {{"src_layout", Value(layout.to_string())}, {"dst_layout", Value(std::string("OIHW"))}}, c);
+    kernel = make_call("layout_transform", {kernel},
+                       {{"src_layout", AttrValue(layout.to_string())},
+                        {"dst_layout", AttrValue(std::string("OIHW"))}},
+                       c);
   }
   kernel = make_call("nn.contrib_conv2d_winograd_weight_transform", {kernel},
-                     {{"tile_size", Value(kTile)}}, c);
+                     {{"tile_size", AttrValue(kTile)}}, c);
   return make_call("nn.contrib_conv2d_winograd_without_weight_transform", {c.args[0], kernel},
-                   {{"tile_size", Value(kTile)},
+                   {{"tile_size", AttrValue(kTile)},
                     {"padding", attr_value(c.attrs, "padding")},
-                    {"channels", Value(outputs)},
+                    {"channels", AttrValue(outputs)},
                     {"kernel_size", to_value({3, 3})},
-                    {"data_layout", Value(std::string("NHWC"))},
+                    {"data_layout", AttrValue(std::string("NHWC"))},
                     {"out_dtype", attr_value(c.attrs, "out_dtype")}},
                    c);
 }

@@ -2,7 +2,7 @@
 
 #include "analysis/closures.h"
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "ir/bindings.h"
 #include "plan/function_planner.h"
 

@@ -9,7 +9,7 @@
 #include <ctime>
 #include <mutex>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
 #include "runtime/cpu.h"

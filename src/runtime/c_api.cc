@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/module.h"
 
 using relay::Diagnostic;

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
 

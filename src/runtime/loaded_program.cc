@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/temporary_file.h"

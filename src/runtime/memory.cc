@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 
 namespace relay::runtime {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/loaded_program.h"
 
 namespace relay::runtime {

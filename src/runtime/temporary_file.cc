@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 
 namespace relay::runtime {
 namespace {

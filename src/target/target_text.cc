@@ -4,7 +4,7 @@
 #include <sstream>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 
 namespace relay {
 namespace {

@@ -6,25 +6,25 @@ namespace relay::tir {
 
 using namespace interpret_detail;  // NOLINT: the other half of this file
 
-struct Interpreter::Impl {
+struct KernelInterpreter::Impl {
   PrimFunc func;
   InterpretOptions options;
   Machine machine;
   std::vector<Instr> code;
 };
 
-Interpreter::Interpreter(const PrimFunc& f, const std::vector<int64_t>& dims,
-                         InterpretOptions options)
+KernelInterpreter::KernelInterpreter(const PrimFunc& f, const std::vector<int64_t>& dims,
+                                     InterpretOptions options)
     : impl_(std::make_unique<Impl>()) {
   impl_->func = f;
   impl_->options = std::move(options);
   Translator(*f, impl_->options).translate(impl_->machine, impl_->code, dims);
 }
-Interpreter::~Interpreter() = default;
-Interpreter::Interpreter(Interpreter&&) noexcept = default;
-Interpreter& Interpreter::operator=(Interpreter&&) noexcept = default;
+KernelInterpreter::~KernelInterpreter() = default;
+KernelInterpreter::KernelInterpreter(KernelInterpreter&&) noexcept = default;
+KernelInterpreter& KernelInterpreter::operator=(KernelInterpreter&&) noexcept = default;
 
-int64_t Interpreter::run(const std::vector<runtime::Tensor>& buffers) {
+int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
   const PrimFuncNode& f = *impl_->func;
   Machine& m = impl_->machine;
   RELAY_CHECK(buffers.size() == f.params.size(), "tensors for the parameters of " + f.name);
@@ -50,7 +50,7 @@ int64_t Interpreter::run(const std::vector<runtime::Tensor>& buffers) {
 
 int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
                   const std::vector<int64_t>& dims, const InterpretOptions& options) {
-  return Interpreter(f, dims, options).run(buffers);
+  return KernelInterpreter(f, dims, options).run(buffers);
 }
 
 }  // namespace relay::tir

@@ -42,13 +42,13 @@ int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers
                   const std::vector<int64_t>& dims, const InterpretOptions& options = {});
 
 // A kernel translated once and run many times, with the same values of its dims. One run at a time.
-class Interpreter {
+class KernelInterpreter {
  public:
-  explicit Interpreter(const PrimFunc& f, const std::vector<int64_t>& dims = {},
-                       InterpretOptions options = {});
-  ~Interpreter();
-  Interpreter(Interpreter&&) noexcept;
-  Interpreter& operator=(Interpreter&&) noexcept;
+  explicit KernelInterpreter(const PrimFunc& f, const std::vector<int64_t>& dims = {},
+                             InterpretOptions options = {});
+  ~KernelInterpreter();
+  KernelInterpreter(KernelInterpreter&&) noexcept;
+  KernelInterpreter& operator=(KernelInterpreter&&) noexcept;
 
   // As `interpret`. The tensors are let go at the end.
   int64_t run(const std::vector<runtime::Tensor>& buffers);

@@ -17,7 +17,7 @@ void Translator::note_loads() {
   });
 }
 
-Value Translator::evaluate(const PrimExpr& e) {
+Operand Translator::evaluate(const PrimExpr& e) {
   size_t bottom = frames_.size();
   frames_.push_back({e.get()});
   while (frames_.size() > bottom) {
@@ -42,7 +42,7 @@ bool Translator::all_ready(const std::vector<PrimExpr>& list) {
   return all;
 }
 
-void Translator::finish(const PrimExprNode& n, Value v) {
+void Translator::finish(const PrimExprNode& n, Operand v) {
   frames_.pop_back();
   define(&n, v);
 }
@@ -108,14 +108,14 @@ int32_t Translator::float_constant(DType dtype, double v) {
 void Translator::step_binary(const BinaryNode& n) {
   if (!all_ready(n.a, n.b)) return;
   DType dtype = n.a->dtype;
-  Value v = operation({&at(n.a), &at(n.b)}, dtype.lanes,
-                      [&](int lanes) { return binary_handler(n.op, dtype, wide(), lanes); });
+  Operand v = operation({&at(n.a), &at(n.b)}, dtype.lanes,
+                        [&](int lanes) { return binary_handler(n.op, dtype, wide(), lanes); });
   if (n.op <= BinaryOp::FloorMod) round(v, dtype, dtype.lanes);
   finish(n, v);
 }
 
-Value Translator::ramp_of(const Value& base, const Value& stride, DType dtype) {
-  Value v = result_of({&base, &stride}, 1);
+Operand Translator::ramp_of(const Operand& base, const Operand& stride, DType dtype) {
+  Operand v = result_of({&base, &stride}, 1);
   v.slot = new_slots(dtype.lanes);
   v.step = 1;
   for (int l = 0; l < dtype.lanes; ++l) {
@@ -135,12 +135,12 @@ void Translator::step_call(const CallNode& n) {
   if (f.rule == IntrinsicRule::Effect) return finish(n, {constant(int64_t{0})});
   if (!all_ready(n.args)) return;
   DType from = n.args[0]->dtype;
-  const Value a = at(n.args[0]);
+  const Operand a = at(n.args[0]);
   if (f.rule == IntrinsicRule::Any || (n.name == "abs" && from.is_uint())) return finish(n, a);
   if (f.rule == IntrinsicRule::Lanes) return finish(n, combined(n, a));
-  const Value b = n.args.size() > 1 ? at(n.args[1]) : a;
-  const Value c = n.args.size() > 2 ? at(n.args[2]) : a;
-  Value v = result_of({&a, &b, &c}, n.dtype.lanes);
+  const Operand b = n.args.size() > 1 ? at(n.args[1]) : a;
+  const Operand c = n.args.size() > 2 ? at(n.args[2]) : a;
+  Operand v = result_of({&a, &b, &c}, n.dtype.lanes);
   int lanes = v.step == 0 ? 1 : n.dtype.lanes;
   for (int l = 0; l < lanes; ++l) {
     Instr i = instr({.dst = v.lane(l), .a = a.lane(l), .b = b.lane(l), .c = c.lane(l)});
@@ -170,16 +170,16 @@ void Translator::step_call(const CallNode& n) {
   finish(n, v);
 }
 
-Value Translator::combined(const CallNode& n, const Value& a) {
+Operand Translator::combined(const CallNode& n, const Operand& a) {
   BinaryOp op = n.name == "reduce_add"   ? BinaryOp::Add
                 : n.name == "reduce_mul" ? BinaryOp::Mul
                 : n.name == "reduce_min" ? BinaryOp::Min
                 : n.name == "reduce_max" ? BinaryOp::Max
                 : n.name == "reduce_and" ? BinaryOp::And
                                          : BinaryOp::Or;
-  Value all{a.slot, 0, a.level, a.scope};
+  Operand all{a.slot, 0, a.level, a.scope};
   for (int l = 1; l < n.args[0]->dtype.lanes; ++l) {
-    Value lane{a.lane(l), 0, a.level, a.scope};
+    Operand lane{a.lane(l), 0, a.level, a.scope};
     all = operation({&all, &lane}, 1,
                     [&](int one) { return binary_handler(op, n.dtype, wide(), one); });
     round(all, n.dtype, 1);
@@ -191,14 +191,14 @@ void Translator::step_let(const LetNode& n) {
   ExprFrame& frame = frames_.back();
   if (frame.state == 0) {
     if (!ready(n.value)) return;
-    Value v = at(n.value);
+    Operand v = at(n.value);
     frame.state = 1;
     open();
     bind(n.var, v);
     ready(n.body);
     return;
   }
-  Value v = at(n.body);
+  Operand v = at(n.body);
   close();
   // What the body needed besides the variable is not told apart, so it holds only here.
   v.scope = top_index();
@@ -231,7 +231,7 @@ void Translator::step_select(const SelectNode& n) {
   }
 }
 
-void Translator::move(const Value& to, const Value& from, int lanes) {
+void Translator::move(const Operand& to, const Operand& from, int lanes) {
   Instr i = instr({.run = move_handler(lanes), .dst = to.slot, .a = from.slot});
   i.lanes = {static_cast<uint16_t>(lanes), static_cast<uint8_t>(from.step), 0, 0};
   emit_to(top_index(), i);
@@ -252,7 +252,7 @@ void Translator::step_branch(const SelectNode& n, ExprFrame& frame) {
   finish(n, frame.result);
 }
 
-void Translator::emit_branch(const Value& cond, int then_piece, int else_piece) {
+void Translator::emit_branch(const Operand& cond, int then_piece, int else_piece) {
   int otherwise = new_label(), after = new_label();
   emit_numbered({.run = &jump_unless, .a = cond.slot}, otherwise);
   emit_piece(then_piece);
@@ -263,30 +263,30 @@ void Translator::emit_branch(const Value& cond, int then_piece, int else_piece) 
 }
 
 void Translator::step_masked(const SelectNode& n, ExprFrame& frame) {
-  const Value side = at(frame.state == 1 ? n.true_value : n.false_value);
+  const Operand side = at(frame.state == 1 ? n.true_value : n.false_value);
   close();
   // The slots stay what they are; only the name is forgotten.
   if (frame.state == 1) {
     frame.state = 2;
     frame.result = side;
-    const Value& cond = frame.value;
+    const Operand& cond = frame.value;
     open_masked(operation({&cond}, n.dtype.lanes, not_handler), n.dtype.lanes);
     ready(n.false_value);
     return;
   }
-  Value t = clamp_scope(frame.result), f = clamp_scope(side);
+  Operand t = clamp_scope(frame.result), f = clamp_scope(side);
   finish(n, operation({&frame.value, &t, &f}, n.dtype.lanes, pick_handler));
 }
 
-Value Translator::clamp_scope(Value v) {
+Operand Translator::clamp_scope(Operand v) {
   v.scope = std::min(v.scope, top_index());
   return v;
 }
 
-void Translator::open_masked(const Value& mask, int lanes) {
-  Value inside = mask;
+void Translator::open_masked(const Operand& mask, int lanes) {
+  Operand inside = mask;
   if (top().masked) {
-    Value outer = mask_for(lanes);
+    Operand outer = mask_for(lanes);
     inside = operation({&outer, &mask}, lanes, and_handler);
   }
   open();
@@ -295,12 +295,12 @@ void Translator::open_masked(const Value& mask, int lanes) {
   top().mask = inside;
 }
 
-Value Translator::mask_for(int lanes) {
+Operand Translator::mask_for(int lanes) {
   if (top().mask_lanes == lanes) return top().mask;
-  const Value& mask = top().mask;
-  Value any{mask.slot, 0, mask.level, mask.scope};
+  const Operand& mask = top().mask;
+  Operand any{mask.slot, 0, mask.level, mask.scope};
   for (int l = 1; l < top().mask_lanes && mask.step != 0; ++l) {
-    Value lane{mask.lane(l), 0, mask.level, mask.scope};
+    Operand lane{mask.lane(l), 0, mask.level, mask.scope};
     any = operation({&any, &lane}, 1,
                     [](int n) { return binary_handler(BinaryOp::Or, DType::Bool(), false, n); });
   }

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/scalar.h"

@@ -24,20 +24,20 @@ int32_t Translator::memory_of(const Buffer& b) const {
   return it->second;
 }
 
-int32_t Translator::add_access(const Buffer& b, const std::vector<Value>& indices, int lane,
+int32_t Translator::add_access(const Buffer& b, const std::vector<Operand>& indices, int lane,
                                bool is_store) {
   RELAY_CHECK(indices.size() == b->shape.size() || indices.size() == 1,
               std::to_string(indices.size()) + " indices for buffer " + b->name);
   Access access;
   access.memory = memory_of(b);
   access.is_store = is_store;
-  for (const Value& v : indices) access.indices.push_back(v.lane(lane));
+  for (const Operand& v : indices) access.indices.push_back(v.lane(lane));
   accesses_.push_back(std::move(access));
   return static_cast<int32_t>(accesses_.size()) - 1;
 }
 
-std::vector<Value> Translator::values_of(const std::vector<PrimExpr>& list) const {
-  std::vector<Value> out;
+std::vector<Operand> Translator::values_of(const std::vector<PrimExpr>& list) const {
+  std::vector<Operand> out;
   for (const PrimExpr& e : list) out.push_back(at(e));
   return out;
 }
@@ -51,7 +51,7 @@ void Translator::step_load(const LoadNode& n) {
   auto* run = n.indices.size() == 1 ? as<RampNode>(n.indices[0]) : nullptr;
   if (run != nullptr && as_int(run->stride) == 1 && !guarded) {
     if (!ready(run->base)) return;
-    Value v = here(lanes);
+    Operand v = here(lanes);
     Instr i = instr({.run = load_run_handler(dtype, storage), .dst = v.slot});
     i.a = add_access(n.buffer, {at(run->base)}, 0, /*is_store=*/false);
     i.lanes.count = static_cast<uint16_t>(lanes);
@@ -60,15 +60,15 @@ void Translator::step_load(const LoadNode& n) {
   }
   if (!all_ready(n.indices)) return;
   if (n.predicate && !ready(n.predicate)) return;
-  std::vector<Value> indices = values_of(n.indices);
-  Value mask;
+  std::vector<Operand> indices = values_of(n.indices);
+  Operand mask;
   if (n.predicate) mask = at(n.predicate);
   if (top().masked) {
-    Value outer = mask_for(lanes);
+    Operand outer = mask_for(lanes);
     mask = n.predicate ? operation({&outer, &mask}, lanes, and_handler) : outer;
   }
   Handler handler = load_handler(dtype, storage, indices.size(), guarded);
-  Value v = here(lanes);
+  Operand v = here(lanes);
   for (int l = 0; l < lanes; ++l) {
     emit({.run = handler,
           .dst = v.lane(l),
@@ -79,10 +79,10 @@ void Translator::step_load(const LoadNode& n) {
 }
 
 void Translator::store(const StoreNode& s, bool guarded) {
-  std::vector<Value> indices;
+  std::vector<Operand> indices;
   for (const PrimExpr& e : s.indices) indices.push_back(evaluate(e));
-  Value value = evaluate(s.value);
-  Value mask = guarded ? evaluate(s.predicate) : Value{};
+  Operand value = evaluate(s.value);
+  Operand mask = guarded ? evaluate(s.predicate) : Operand{};
   if (options_.max_steps > 0) emit({.run = &count_step});
   int32_t memory = memory_of(s.buffer);
   const Storage storage = storage_of(parameters_[static_cast<size_t>(memory)]);
@@ -100,9 +100,9 @@ void Translator::statements(const Stmt& body) {
   while (!stack_.empty()) statement(stack_.back());
 }
 
-Value Translator::once(const PrimExpr& e) {
+Operand Translator::once(const PrimExpr& e) {
   open();
-  Value v = evaluate(e);
+  Operand v = evaluate(e);
   close();
   return clamp_scope(v);
 }
@@ -141,7 +141,7 @@ void Translator::statement(StmtFrame& f) {
         close();
         return leave();
       }
-      Value v = once(s.value);
+      Operand v = once(s.value);
       open();
       bind(s.var, v);
       return enter(s.body);
@@ -163,7 +163,7 @@ void Translator::statement(StmtFrame& f) {
 void Translator::step_store(const StoreNode& s) {
   open();
   if (s.predicate && s.value->dtype.is_scalar()) {
-    Value cond = evaluate(s.predicate);
+    Operand cond = evaluate(s.predicate);
     open(/*own_code=*/true, level());
     store(s, /*guarded=*/false);
     emit_branch(cond, close(), -1);
@@ -185,7 +185,7 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
     f.value = once(s.min);
     f.extent = once(s.extent).slot;
     f.var = {new_slots(1), 0, level() + 1, 0};
-    Value var = f.var;
+    Operand var = f.var;
     open(/*own_code=*/true, level() + 1);
     bind(s.var, var);
     return enter(s.body);
@@ -273,7 +273,7 @@ void Translator::step_block(const BlockNode& b, StmtFrame& f) {
   enum { kStart, kAfterInit, kAfterBody };
   if (f.state == kStart) {
     RELAY_CHECK(b.iters.size() == b.bindings.size(), "bindings of the block " + b.name);
-    std::vector<Value> values;
+    std::vector<Operand> values;
     for (const PrimExpr& e : b.bindings) values.push_back(once(e));
     open();
     for (size_t i = 0; i < values.size(); ++i) bind(b.iters[i]->var, values[i]);

@@ -116,26 +116,26 @@ int32_t Translator::constant(Slot value) {
   return it->second;
 }
 
-Value Translator::define(const Node* n, Value v) {
+Operand Translator::define(const Node* n, Operand v) {
   RELAY_CHECK(values_.emplace(n, v).second, "bound twice");
   regions_[static_cast<size_t>(v.scope)].known.push_back(n);
   return v;
 }
 
-void Translator::bind(const Var& var, Value v) {
+void Translator::bind(const Var& var, Operand v) {
   RELAY_CHECK(!values_.contains(var.get()), "variable " + var->name + " is bound twice");
   v.scope = top_index();
   define(var.get(), v);
 }
 
-const Value* Translator::find(const Node* n) const {
+const Operand* Translator::find(const Node* n) const {
   auto it = values_.find(n);
   return it == values_.end() ? nullptr : &it->second;
 }
 
-Value Translator::result_of(std::initializer_list<const Value*> operands, int lanes) {
-  Value v;
-  for (const Value* o : operands) {
+Operand Translator::result_of(std::initializer_list<const Operand*> operands, int lanes) {
+  Operand v;
+  for (const Operand* o : operands) {
     v.level = std::max(v.level, o->level);
     v.scope = std::max(v.scope, o->scope);
     v.step |= lanes > 1 ? o->step : 0;
@@ -145,7 +145,7 @@ Value Translator::result_of(std::initializer_list<const Value*> operands, int la
   return v;
 }
 
-void Translator::round(const Value& v, DType dtype, int lanes) {
+void Translator::round(const Operand& v, DType dtype, int lanes) {
   if (v.step == 0) lanes = 1;
   Instr i;
   i.run = round_handler(dtype, wide(), lanes);

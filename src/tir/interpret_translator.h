@@ -16,7 +16,7 @@ namespace relay::tir::interpret_detail {
 
 // Where the lanes of an expression are: slot, slot + step, ... `level` is the number of loops that
 // change it, `scope` the innermost region in which the slots mean this expression.
-struct Value {
+struct Operand {
   int32_t slot = 0;
   int32_t step = 0;
   int level = 0;
@@ -60,7 +60,7 @@ class Translator {
     int outer_of_level = -1;  // the region of this level that it covers
     bool masked = false;      // Loads read only in the lanes of `mask`
     int mask_lanes = 0;
-    Value mask;
+    Operand mask;
     std::vector<const Node*> known;  // keys of values_
   };
 
@@ -88,24 +88,24 @@ class Translator {
   int32_t new_slots(int count);
   int32_t constant(Slot value);
   int32_t constant(int64_t value) { return constant(Slot{.i = value}); }
-  Value define(const Node* n, Value v);
-  void bind(const Var& var, Value v);
-  const Value* find(const Node* n) const;
-  const Value& at(const PrimExpr& e) const { return values_.at(e.get()); }
+  Operand define(const Node* n, Operand v);
+  void bind(const Var& var, Operand v);
+  const Operand* find(const Node* n) const;
+  const Operand& at(const PrimExpr& e) const { return values_.at(e.get()); }
   // Room for the result of an operation on these operands, where it is computed, and what holds
   // of it.
-  Value result_of(std::initializer_list<const Value*> operands, int lanes);
+  Operand result_of(std::initializer_list<const Operand*> operands, int lanes);
   // Emits an operation whose result is `v`, where v belongs.
-  void emit_for(const Value& v, const Instr& i) { emit_to(region_of_level_[v.level], i); }
+  void emit_for(const Operand& v, const Instr& i) { emit_to(region_of_level_[v.level], i); }
   // dst = run(operands), for all lanes at once.
   template <class Choose>
-  Value operation(std::initializer_list<const Value*> operands, int lanes, Choose choose) {
-    Value v = result_of(operands, lanes);
+  Operand operation(std::initializer_list<const Operand*> operands, int lanes, Choose choose) {
+    Operand v = result_of(operands, lanes);
     if (v.step == 0) lanes = 1;
     Instr i;
     i.run = choose(lanes);
     i.dst = v.slot;
-    const Value* const* o = operands.begin();
+    const Operand* const* o = operands.begin();
     size_t n = operands.size();
     i.a = o[0]->slot;
     if (n > 1) i.b = o[1]->slot;
@@ -115,7 +115,7 @@ class Translator {
     emit_for(v, i);
     return v;
   }
-  void round(const Value& v, DType dtype, int lanes);
+  void round(const Operand& v, DType dtype, int lanes);
   bool wide() const { return options_.wide_floats; }
 
   // ---- Expressions
@@ -128,12 +128,12 @@ class Translator {
     // Of a Let or Select: how far it is.
     int state = 0;
     bool by_lane = false;
-    int piece = 0;  // of the true side
-    Value value{};  // the condition
-    Value result{};
+    int piece = 0;    // of the true side
+    Operand value{};  // the condition
+    Operand result{};
   };
 
-  Value evaluate(const PrimExpr& e);
+  Operand evaluate(const PrimExpr& e);
   // Whether the operand is known; if not, it comes first.
   bool ready(const PrimExpr& e);
   template <class... E>
@@ -141,15 +141,15 @@ class Translator {
     return (static_cast<int>(ready(e)) & ...) != 0;
   }
   bool all_ready(const std::vector<PrimExpr>& list);
-  void finish(const PrimExprNode& n, Value v);
+  void finish(const PrimExprNode& n, Operand v);
   // Carries the topmost expression on: it asks for its operands until they are there.
   void step();
   int32_t float_constant(DType dtype, double v);
   void step_binary(const BinaryNode& n);
-  Value ramp_of(const Value& base, const Value& stride, DType dtype);
+  Operand ramp_of(const Operand& base, const Operand& stride, DType dtype);
   void step_call(const CallNode& n);
   // The lanes of `a`, one after the other.
-  Value combined(const CallNode& n, const Value& a);
+  Operand combined(const CallNode& n, const Operand& a);
   void step_let(const LetNode& n);
 
   // ---- Choices
@@ -158,16 +158,16 @@ class Translator {
   // a mask.
   void step_select(const SelectNode& n);
   // A value of its own slots that this very place gives.
-  Value here(int lanes) { return {new_slots(lanes), lanes > 1 ? 1 : 0, level(), top_index()}; }
-  void move(const Value& to, const Value& from, int lanes);
+  Operand here(int lanes) { return {new_slots(lanes), lanes > 1 ? 1 : 0, level(), top_index()}; }
+  void move(const Operand& to, const Operand& from, int lanes);
   void step_branch(const SelectNode& n, ExprFrame& frame);
-  void emit_branch(const Value& cond, int then_piece, int else_piece);
+  void emit_branch(const Operand& cond, int then_piece, int else_piece);
   void step_masked(const SelectNode& n, ExprFrame& frame);
-  Value clamp_scope(Value v);
+  Operand clamp_scope(Operand v);
   // A region whose Loads read only in the lanes of `mask`, within those of the mask outside.
-  void open_masked(const Value& mask, int lanes);
+  void open_masked(const Operand& mask, int lanes);
   // The current mask for accesses of so many lanes: its own lanes, or whether any is true.
-  Value mask_for(int lanes);
+  Operand mask_for(int lanes);
 
   // ---- Memory
 
@@ -175,8 +175,8 @@ class Translator {
   Storage storage_of(bool parameter) const { return {wide(), wide() && !parameter}; }
   int32_t memory_of(const Buffer& b) const;
   // One lane of an access; gives its index.
-  int32_t add_access(const Buffer& b, const std::vector<Value>& indices, int lane, bool is_store);
-  std::vector<Value> values_of(const std::vector<PrimExpr>& list) const;
+  int32_t add_access(const Buffer& b, const std::vector<Operand>& indices, int lane, bool is_store);
+  std::vector<Operand> values_of(const std::vector<PrimExpr>& list) const;
   void step_load(const LoadNode& n);
   void store(const StoreNode& s, bool guarded);
 
@@ -188,8 +188,8 @@ class Translator {
     bool guarded = false;  // a Block with a predicate; a For that has looked for empty reductions
     int piece = 0;
     int32_t extent = 0;
-    Value value{};
-    Value var{};
+    Operand value{};
+    Operand var{};
   };
 
   void statements(const Stmt& body);
@@ -197,7 +197,7 @@ class Translator {
   void enter(const Stmt& s) { stack_.push_back({s.get()}); }
   void leave() { stack_.pop_back(); }
   // The value of an expression at this place; what it read is not remembered.
-  Value once(const PrimExpr& e);
+  Operand once(const PrimExpr& e);
   void statement(StmtFrame& f);
   void step_store(const StoreNode& s);
   void step_for(const ForNode& s, StmtFrame& f);
@@ -212,7 +212,7 @@ class Translator {
   const PrimFuncNode& f_;
   const InterpretOptions& options_;
   std::unordered_set<const Node*> reads_;
-  std::unordered_map<const Node*, Value> values_;
+  std::unordered_map<const Node*, Operand> values_;
   std::vector<NodeRef> kept_;                    // made here; keys of values_ must not be reused
   std::unordered_set<const Node*> initialised_;  // blocks whose empty reductions are taken care of
   std::vector<Region> regions_;

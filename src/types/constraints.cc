@@ -1,5 +1,5 @@
 // What each kind of expression and pattern demands of the types around it.
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "ir/join_types.h"
 #include "types/inference.h"
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
+#include "base/codes/types.h"
 #include "types/inference.h"
 #include "types/kinds.h"
 #include "types/match.h"

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "node/node_map.h"
 #include "node/walk.h"
 

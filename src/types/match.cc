@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "node/walk.h"
 #include "types/decision_tree.h"
 

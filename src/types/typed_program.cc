@@ -1,5 +1,5 @@
 // The program again, with the types found in its expressions.
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "ir/type_params.h"
 #include "node/structural.h"
 #include "types/eta_expansion.h"

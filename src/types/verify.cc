@@ -1,6 +1,6 @@
 #include "types/verify.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "node/node_map.h"
 #include "node/structural.h"
 #include "node/walk.h"

@@ -1,7 +1,7 @@
 // Constraints that wait until more is known: relations of operators, projections, and uses of
 // polymorphic functions whose types are open.
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "types/inference.h"
 
 namespace relay {

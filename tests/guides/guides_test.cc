@@ -74,7 +74,7 @@ TEST(Guides, a_pass_runs_by_name_with_its_options) {
   PassContext ctx;
   ctx.verify = true;
   EXPECT_TRUE(run_pass(mod, pass, ctx) == mod) << "small constants stay";
-  ctx.config = {{"relay.ShareConstants.min_bytes", Value(int64_t{1})}};
+  ctx.config = {{"relay.ShareConstants.min_bytes", AttrValue(int64_t{1})}};
   Module shared = run_pass(mod, pass, ctx);
   EXPECT_EQ(constants_of(shared), 2u);
   EXPECT_TRUE(run_pass(shared, pass, ctx) == shared);

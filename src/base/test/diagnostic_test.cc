@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
+#include "base/codes/types.h"
 
 namespace relay {
 namespace {

@@ -20,7 +20,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "base/parallel.h"
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"

@@ -3,7 +3,7 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/MemoryBuffer.h>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/kernel_builder.h"
 

@@ -1,6 +1,6 @@
 #include "codegen/llvm/kernel_code.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::codegen {

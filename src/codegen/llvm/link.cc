@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/codegen.h"
 

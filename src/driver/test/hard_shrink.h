@@ -2,7 +2,7 @@
 // in. tests/python/test_guides.py compares the guide's code with this file.
 #pragma once
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/types.h"
 #include "driver/test/networks.h"
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/step_loop.h"

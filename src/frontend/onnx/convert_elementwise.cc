@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/converters.h"
 
 namespace relay::importer {

@@ -3,6 +3,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/importer.h"
 
 namespace relay::importer {

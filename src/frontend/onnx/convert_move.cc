@@ -3,6 +3,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/shape_args.h"
 
@@ -35,8 +37,8 @@ Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t a
   int64_t at = 0;
   for (size_t i = 0; i + 1 < sizes.size(); ++i) indices.push_back(at += sizes[i]);
   bool equal = std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; });
-  relay::Value parts =
-      equal && sizes[0] > 0 ? relay::Value(static_cast<int64_t>(sizes.size())) : to_value(indices);
+  AttrValue parts =
+      equal && sizes[0] > 0 ? AttrValue(static_cast<int64_t>(sizes.size())) : to_value(indices);
   Expr all = ctx.call("split", {x}, {{"indices_or_sections", parts}, {"axis", axis}});
   for (size_t i = 0; i < sizes.size(); ++i) {
     out.push_back(value_of(ctx.item(all, static_cast<int64_t>(i))));
@@ -285,13 +287,12 @@ Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::
     widths.push_back(to_value({std::max<int64_t>(before, 0), std::max<int64_t>(after, 0)}));
   }
   if (cuts_any) {
-    x = ctx.call("nn.pad", {x, ctx.scalar_like(0, x)},
-                 {{"pad_width", relay::Value(std::move(cuts))}});
+    x = ctx.call("nn.pad", {x, ctx.scalar_like(0, x)}, {{"pad_width", AttrValue(std::move(cuts))}});
   }
   if (!pads_any) return x;
   if (mode != "wrap") {
     return ctx.call("nn.pad", {x, std::move(fill)},
-                    {{"pad_width", relay::Value(std::move(widths))}, {"pad_mode", mode}});
+                    {{"pad_width", AttrValue(std::move(widths))}, {"pad_mode", mode}});
   }
   for (int64_t a = 0; a < rank; ++a) {
     int64_t before = std::max<int64_t>(pads[static_cast<size_t>(a)], 0);

@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
 
 namespace relay::importer {
@@ -267,7 +269,7 @@ Values convert_pool(NodeContext& ctx) {
       }
       x = ctx.call(
           "nn.pad", {x, ctx.scalar_like(0, x)},
-          {{"pad_width", relay::Value(std::move(widths))}, {"pad_mode", std::string("constant")}});
+          {{"pad_width", AttrValue(std::move(widths))}, {"pad_mode", std::string("constant")}});
       include_pad = false;
     }
     w = full;

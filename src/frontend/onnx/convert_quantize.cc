@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
 
 namespace relay::importer {

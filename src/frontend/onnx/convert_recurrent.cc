@@ -4,6 +4,8 @@
 #include <cctype>
 #include <functional>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/step_loop.h"

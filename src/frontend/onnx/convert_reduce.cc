@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/importer.h"
 
 namespace relay::importer {

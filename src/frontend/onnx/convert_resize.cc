@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/shape_args.h"

@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/shape_args.h"

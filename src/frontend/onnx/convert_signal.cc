@@ -2,6 +2,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/importer.h"
 
 namespace relay::importer {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/codes/frontend.h"
+#include "base/codes/text.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
@@ -193,8 +195,8 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
     if (name != mine && !result_.params.contains(mine)) inputs.emplace_back(ValueList{mine, name});
   }
   for (const std::string& name : result_.output_names) results.emplace_back(name);
-  Dict attrs{{attr::kOutputNames, Value(std::move(results))}};
-  if (!inputs.empty()) attrs[attr::kInputNames] = Value(std::move(inputs));
+  Dict attrs{{attr::kOutputNames, AttrValue(std::move(results))}};
+  if (!inputs.empty()) attrs[attr::kInputNames] = AttrValue(std::move(inputs));
   Function main = function(params_, body, nullptr, type_params_, std::move(attrs), place("graph"));
   result_.module = make_module({global_var("main", main->type)}, {main});
   return std::move(result_);

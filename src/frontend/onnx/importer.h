@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "analysis/known_value.h"
-#include "base/diagnostic_codes.h"
 #include "ir/expr.h"
 
 namespace onnx {
@@ -50,9 +49,9 @@ ValuePtr value_of(Expr expr);
 ValuePtr value_of(KnownValue known);
 ValuePtr value_of(Tensor data);
 
-using AttrList = std::vector<std::pair<std::string, relay::Value>>;
-relay::Value to_value(const std::vector<int64_t>& v);
-relay::Value to_value(DType dtype);
+using AttrList = std::vector<std::pair<std::string, AttrValue>>;
+AttrValue to_value(const std::vector<int64_t>& v);
+AttrValue to_value(DType dtype);
 
 // Thrown to leave a node of which an input or a part of its subgraph has been reported already.
 struct Poisoned {};

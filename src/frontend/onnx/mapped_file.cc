@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/frontend.h"
 
 namespace relay::importer {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
 #include "ir/op.h"
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "analysis/calls.h"
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "ir/op.h"
@@ -13,13 +15,13 @@ namespace relay::importer {
 
 using ::onnx::AttributeProto;
 
-relay::Value to_value(const std::vector<int64_t>& v) {
+AttrValue to_value(const std::vector<int64_t>& v) {
   ValueList out;
   out.reserve(v.size());
   for (int64_t x : v) out.emplace_back(x);
-  return relay::Value(std::move(out));
+  return AttrValue(std::move(out));
 }
-relay::Value to_value(DType dtype) { return relay::Value(dtype.to_string()); }
+AttrValue to_value(DType dtype) { return AttrValue(dtype.to_string()); }
 
 NodeContext::NodeContext(Importer& importer, const ::onnx::NodeProto& node, Values inputs,
                          int64_t opset, Span span)

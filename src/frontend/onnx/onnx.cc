@@ -12,6 +12,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/wire.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/tensor_data.h"
 
 namespace relay::importer {

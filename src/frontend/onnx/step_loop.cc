@@ -1,5 +1,6 @@
 #include "frontend/onnx/step_loop.h"
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
 #include "ir/op.h"
 #include "node/node_map.h"

@@ -1,6 +1,7 @@
 // Expressions for what the importer knows only symbolically: sizes of open dimensions, computed
 // from the shapes of @main's parameters.
 #include "analysis/calls.h"
+#include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
 #include "node/walk.h"
 

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/frontend.h"
 
 namespace relay::importer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/frontend.h"
 
 namespace relay::importer {
 namespace {

@@ -65,7 +65,7 @@ class ExprReader {
     Token first;
     Expr callee;
     std::vector<Expr> args{};
-    std::vector<std::pair<std::string, Value>> attrs{};
+    std::vector<std::pair<std::string, AttrValue>> attrs{};
     std::unordered_set<std::string_view> names{};  // of the attributes
   };
   struct Parentheses {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 
 namespace relay::text {
 namespace {

@@ -1,7 +1,7 @@
 // Modules: the version, definitions of types and functions, and what is left of a text with errors.
 #include <algorithm>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 #include "ir/op.h"
 #include "ir/text/prelude/prelude.h"
 #include "ir/text/reader.h"
@@ -317,8 +317,8 @@ Expr read_expression(Reader& r, const std::map<std::string, Expr>& scope) {
   return text::read_lines(r);
 }
 
-std::vector<std::pair<std::string, Value>> read_attributes(Reader& r) {
-  std::vector<std::pair<std::string, Value>> out;
+std::vector<std::pair<std::string, AttrValue>> read_attributes(Reader& r) {
+  std::vector<std::pair<std::string, AttrValue>> out;
   while (!r.at_end()) {
     std::string name(r.expect(TokenKind::identifier, "an attribute's name").text);
     r.expect("=");

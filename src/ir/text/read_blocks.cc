@@ -1,6 +1,6 @@
 #include "ir/text/expr_reader.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 
 namespace relay::text {
 

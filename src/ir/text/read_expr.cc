@@ -1,6 +1,6 @@
 #include "ir/text/expr_reader.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 #include "ir/op.h"
 
 namespace relay::text {
@@ -243,7 +243,7 @@ bool ExprReader::attributes() {
     Token name = r_.take();
     std::string key(name.text);
     r_.take();
-    Value v = read_value(r_);
+    AttrValue v = read_value(r_);
     if (!a.names.insert(name.text).second) {
       r_.report(codes::text_duplicate_name, r_.span(name),
                 "the attribute " + key + " is given twice");

@@ -1,5 +1,6 @@
 // Patterns of match.
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
+#include "base/codes/types.h"
 #include "ir/op.h"
 #include "ir/text/reader.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 #include "ir/op.h"
 #include "ir/text/reader.h"
 

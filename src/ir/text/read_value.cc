@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 #include "ir/dim_fields.h"
 #include "ir/text/reader.h"
 
@@ -29,29 +29,29 @@ int64_t signed_integer(Reader& r, const Token& t, bool negative) {
 }
 
 // A value without parts.
-Value scalar(Reader& r) {
+AttrValue scalar(Reader& r) {
   bool negative = r.accept("-");
   Token t = r.take();
   switch (t.kind) {
     case TokenKind::integer:
-      return Value(signed_integer(r, t, negative));
+      return AttrValue(signed_integer(r, t, negative));
     case TokenKind::floating:
-      return Value(negative ? -floating(t.text) : floating(t.text));
+      return AttrValue(negative ? -floating(t.text) : floating(t.text));
     case TokenKind::string: {
       std::string s;
       if (!unescape(t.text, s)) {
         r.fail(codes::text_bad_literal, r.span(t), "a string has an unknown escape",
                "known are \\n \\t \\r \\\" \\\\ \\xNN");
       }
-      return Value(std::move(s));
+      return AttrValue(std::move(s));
     }
     case TokenKind::identifier:
-      if (t.text == "inff" || t.text == "inf") return Value(negative ? -HUGE_VAL : HUGE_VAL);
-      if (t.text == "nanf" || t.text == "nan") return Value(std::nan(""));
+      if (t.text == "inff" || t.text == "inf") return AttrValue(negative ? -HUGE_VAL : HUGE_VAL);
+      if (t.text == "nanf" || t.text == "nan") return AttrValue(std::nan(""));
       if (negative) break;
-      if (t.text == "True") return Value(true);
-      if (t.text == "False") return Value(false);
-      if (t.text == "None" || t.text == "nullptr") return Value();
+      if (t.text == "True") return AttrValue(true);
+      if (t.text == "False") return AttrValue(false);
+      if (t.text == "None" || t.text == "nullptr") return AttrValue();
       break;
     default:
       break;
@@ -75,14 +75,14 @@ std::optional<int64_t> read_integer(const Token& t) {
 // it.
 constexpr size_t kMaxNesting = 64;
 
-Value read_value(Reader& r) {
+AttrValue read_value(Reader& r) {
   struct Open {
     std::string_view close;
     ValueList list;
   };
   std::vector<Open> open;
   while (true) {
-    Value v;
+    AttrValue v;
     if (at_symbolic_dim(r, !open.empty())) {
       v = to_value(read_dim(r));
     } else if (r.is("[") || r.is("(")) {
@@ -96,14 +96,14 @@ Value read_value(Reader& r) {
         open.push_back({close, {}});
         continue;
       }
-      v = Value(ValueList());
+      v = AttrValue(ValueList());
     } else {
       v = scalar(r);
     }
     while (!open.empty()) {
       open.back().list.push_back(std::move(v));
       if (r.more(open.back().close)) break;
-      v = Value(std::move(open.back().list));
+      v = AttrValue(std::move(open.back().list));
       open.pop_back();
       if (open.empty()) return v;
     }

@@ -1,7 +1,8 @@
 #include "ir/text/reader.h"
 
 #include "base/budget.h"
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
+#include "base/codes/types.h"
 #include "ir/op.h"
 #include "ir/text/metadata.h"
 

@@ -190,7 +190,7 @@ bool at_symbolic_dim(const Reader& r, bool in_list);
 // A pattern; its variables are bound in `locals`.
 Pattern read_pattern(Reader& r);
 // An attribute's value: a number, a size, a string, True, False, None or a list.
-Value read_value(Reader& r);
+AttrValue read_value(Reader& r);
 // The number of a token of digits, or nullopt when it does not fit.
 std::optional<int64_t> read_integer(const Token& t);
 // A scalar constant from its token; `negative` when a minus stands before it.

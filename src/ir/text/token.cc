@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/text.h"
 
 namespace relay::text {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "ir/type_params.h"
 #include "node/walk.h"
 

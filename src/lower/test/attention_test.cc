@@ -52,11 +52,11 @@ Case attention(const Shape& s) {
   Op op = OpRegistry::global().get("nn.attention");
   ComputeContext ctx;
   ctx.attrs_ref = make_attrs(*op->row->attrs,
-                             {{"scale", Value(kScale)},
-                              {"query_layout", Value(s.layout)},
-                              {"key_layout", Value(s.key_layout)},
-                              {"value_layout", Value(s.layout)},
-                              {"out_layout", Value(s.layout)}},
+                             {{"scale", AttrValue(kScale)},
+                              {"query_layout", AttrValue(s.layout)},
+                              {"key_layout", AttrValue(s.key_layout)},
+                              {"value_layout", AttrValue(s.layout)},
+                              {"out_layout", AttrValue(s.layout)}},
                              op->name, {});
   ctx.inputs = in;
   ComputeContext::Output output{{}, f32};

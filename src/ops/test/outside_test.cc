@@ -13,10 +13,10 @@ namespace {
 
 OpInfo scale_row(std::string name) {
   AttrsInfo attrs = describe_attrs(
-      "mylib.ScaleAttrs", {{"factor", "float", Value(2.0), "What elements are multiplied by."},
-                           {"times", "int", Value(int64_t{1}), "How often."},
-                           {"axes", "list of int", Value(), "Not read; None: all."},
-                           {"note", "string", Value(std::string("plain")), "Not read."}});
+      "mylib.ScaleAttrs", {{"factor", "float", AttrValue(2.0), "What elements are multiplied by."},
+                           {"times", "int", AttrValue(int64_t{1}), "How often."},
+                           {"axes", "list of int", AttrValue(), "Not read; None: all."},
+                           {"note", "string", AttrValue(std::string("plain")), "Not read."}});
   auto scale = [](const ComputeContext& ctx) {
     double factor = attr_as<double>(ctx.attrs_ref, "factor");
     auto times = attr_as<int64_t>(ctx.attrs_ref, "times");
@@ -103,12 +103,13 @@ TEST(Outside, attribute_lists_are_checked) {
   auto error = [](std::vector<AttrSpec> fields) {
     return code_of([&] { describe_attrs("mylib.Attrs", std::move(fields)); });
   };
-  std::string unknown = error({{"a", "number", Value(1.0), "A."}});
+  std::string unknown = error({{"a", "number", AttrValue(1.0), "A."}});
   expect_in(unknown, "E0805");
   expect_in(unknown, "list of int");
-  expect_in(error({{"a", "int", Value(std::string("x")), "A."}}), "default of another type");
-  expect_in(error({{"a", "int", Value(), "A."}, {"a", "int", Value(), "A."}}), "there twice");
-  expect_in(error({{"a b", "int", Value(), "A."}}), "bad name");
+  expect_in(error({{"a", "int", AttrValue(std::string("x")), "A."}}), "default of another type");
+  expect_in(error({{"a", "int", AttrValue(), "A."}, {"a", "int", AttrValue(), "A."}}),
+            "there twice");
+  expect_in(error({{"a b", "int", AttrValue(), "A."}}), "bad name");
   EXPECT_EQ(error({}), "no error");
 }
 

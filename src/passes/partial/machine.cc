@@ -35,7 +35,8 @@ bool is_opaque(const FunctionNode& f) {
 
 class Machine {
  public:
-  Machine(const Program& program, Unroller& unroller, bool last_attempt, std::vector<Stop>& stops)
+  Machine(const EvaluationContext& program, Unroller& unroller, bool last_attempt,
+          std::vector<Stop>& stops)
       : program_(program), unroller_(unroller), last_attempt_(last_attempt), stops_(stops) {
     unroller_.restart(cost_);
   }
@@ -49,7 +50,7 @@ class Machine {
     for (const Var& p : f->params) bind(*env, p.get(), atom_value(p, p->type));
     go(f->body, env);
     run();
-    Value* result = result_;
+    StaticValue* result = result_;
     if (!result->atom) {
       demand(result);
       run();
@@ -71,15 +72,15 @@ class Machine {
     Kind kind;
     Expr expr;
     Env* env = nullptr;
-    Value* value = nullptr;
-    Value* result = nullptr;        // body, branches: while its atom is made
+    StaticValue* value = nullptr;
+    StaticValue* result = nullptr;  // body, branches: while its atom is made
     const LetNode* name = nullptr;  // what `naming_` was
   };
   // An If or Match that a run decides.
   struct Branching {
     Block* around;
     Store::Part part;
-    Value* on;
+    StaticValue* on;
     std::vector<Expr> done;
     std::vector<Pattern> patterns;  // of the branches of a Match
   };
@@ -89,19 +90,19 @@ class Machine {
     Store::Part part;
     std::vector<Var> params;
     std::vector<TypeVar> type_params;
-    std::vector<Value*> out_of_reach;
+    std::vector<StaticValue*> out_of_reach;
   };
 
   // ---- Values
 
-  Value* make_value(Value::Kind kind, Type type, Span span = {}) {
-    Value* v = arena_.value(kind, std::move(type), block_);
+  StaticValue* make_value(StaticValue::Kind kind, Type type, Span span = {}) {
+    StaticValue* v = arena_.value(kind, std::move(type), block_);
     v->span = std::move(span);
     return v;
   }
 
-  Value* atom_value(Expr atom, Type type) {
-    Value* v = make_value(Value::dynamic, std::move(type));
+  StaticValue* atom_value(Expr atom, Type type) {
+    StaticValue* v = make_value(StaticValue::dynamic, std::move(type));
     v->atom = std::move(atom);
     return v;
   }
@@ -115,12 +116,12 @@ class Machine {
     return types;
   }
 
-  void bind(Env& env, const Node* variable, Value* v) {
+  void bind(Env& env, const Node* variable, StaticValue* v) {
     env.values[variable] = v;
     depth_[variable] = env.depth;
   }
 
-  Value* find(const Node& variable, const Env& env) const {
+  StaticValue* find(const Node& variable, const Env& env) const {
     auto depth = depth_.find(&variable);
     RELAY_CHECK(depth != depth_.end(), "a variable without a value");
     const Env* e = &env.at_depth(depth->second);
@@ -132,32 +133,32 @@ class Machine {
     }
   }
 
-  Value* leaf(const Expr& e, const Env& env) {
+  StaticValue* leaf(const Expr& e, const Env& env) {
     if (isa<VarNode>(e)) return find(*e.get(), env);
-    Value* v = atom_value(e, e->type);
-    if (isa<ConstantNode>(e)) v->kind = Value::tensor;
+    StaticValue* v = atom_value(e, e->type);
+    if (isa<ConstantNode>(e)) v->kind = StaticValue::tensor;
     if (auto* g = as<GlobalVarNode>(e)) {
-      v->kind = Value::global;
+      v->kind = StaticValue::global;
       v->function = program_.mod->find(g->name_hint);
     }
     return v;
   }
-  std::vector<Value*> leaves(const std::vector<Expr>& list, const Env& env) {
-    std::vector<Value*> out;
+  std::vector<StaticValue*> leaves(const std::vector<Expr>& list, const Env& env) {
+    std::vector<StaticValue*> out;
     out.reserve(list.size());
     for (const Expr& e : list) out.push_back(leaf(e, env));
     return out;
   }
 
   // Gives a tuple of which nothing is known its parts, where it came to be.
-  void expand(Value& v) {
+  void expand(StaticValue& v) {
     auto& type = *as<TupleTypeNode>(v.type);
     for (size_t i = 0; i < type.fields.size(); ++i) {
-      Value* part = arena_.value(Value::dynamic, type.fields[i], v.home);
+      StaticValue* part = arena_.value(StaticValue::dynamic, type.fields[i], v.home);
       part->atom = bind_in(*v.home, tuple_get_item(atom(v, *v.home), static_cast<int64_t>(i)));
       v.parts.push_back(part);
     }
-    v.kind = Value::tuple;
+    v.kind = StaticValue::tuple;
   }
 
   // ---- The residual program
@@ -176,7 +177,7 @@ class Machine {
   }
 
   // A value of which nothing is known but what computes it.
-  Value* emit(const Expr& value) { return atom_value(bind_in(*block_, value), value->type); }
+  StaticValue* emit(const Expr& value) { return atom_value(bind_in(*block_, value), value->type); }
 
   static Expr close(Block& block, Expr result) {
     for (size_t i = block.bindings.size(); i-- > 0;) {
@@ -202,16 +203,16 @@ class Machine {
   }
 
   // The atom of a value that has one, for use in a block.
-  static Expr atom(const Value& v, const Block& where) {
+  static Expr atom(const StaticValue& v, const Block& where) {
     // The name of a function in the making is bound inside its body only. A value that is older
     // than the function and refers to it through a reference cannot say so.
     if (v.pending && (v.out_of_reach > 0 || where.serial < v.body_serial)) throw Regret{false};
     return v.atom;
   }
-  static std::vector<Expr> atoms(std::span<Value* const> values, const Block& where) {
+  static std::vector<Expr> atoms(std::span<StaticValue* const> values, const Block& where) {
     std::vector<Expr> out;
     out.reserve(values.size());
-    for (const Value* v : values) out.push_back(atom(*v, where));
+    for (const StaticValue* v : values) out.push_back(atom(*v, where));
     return out;
   }
 
@@ -221,23 +222,23 @@ class Machine {
     expr_ = e;
     env_ = env;
   }
-  void give(Value* v) {
+  void give(StaticValue* v) {
     result_ = v;
     expr_ = nullptr;
   }
-  void push(Frame::Kind kind, Expr expr, Env* env, Value* value = nullptr) {
+  void push(Frame::Kind kind, Expr expr, Env* env, StaticValue* value = nullptr) {
     frames_.push_back({kind, std::move(expr), env, value, nullptr, naming_});
   }
-  void demand(Value* v) {
+  void demand(StaticValue* v) {
     push(Frame::demand, nullptr, nullptr, v);
     expr_ = nullptr;
   }
 
   // True when all values have atoms; else they are made first, and the expression is evaluated
   // again.
-  bool ready(std::span<Value* const> values) {
+  bool ready(std::span<StaticValue* const> values) {
     bool all = true;
-    for (Value* v : values) {
+    for (StaticValue* v : values) {
       if (v->atom) continue;
       if (all) push(Frame::retry, expr_, env_);
       all = false;
@@ -246,8 +247,8 @@ class Machine {
     if (!all) expr_ = nullptr;
     return all;
   }
-  bool ready(std::initializer_list<Value*> values) {
-    return ready(std::span<Value* const>(values.begin(), values.size()));
+  bool ready(std::initializer_list<StaticValue*> values) {
+    return ready(std::span<StaticValue* const>(values.begin(), values.size()));
   }
 
   void run() {
@@ -300,20 +301,20 @@ class Machine {
 
   // ---- Atoms
 
-  void make_atom(Value& v) {
+  void make_atom(StaticValue& v) {
     if (v.atom) return frames_.pop_back();
     switch (v.kind) {
-      case Value::tuple:
-      case Value::data: {
+      case StaticValue::tuple:
+      case StaticValue::data: {
         if (!parts_have_atoms(v.parts)) return;
         std::vector<Expr> parts = atoms(v.parts, *v.home);
-        v.atom =
-            bind_in(*v.home, v.kind == Value::tuple ? Expr(tuple(std::move(parts), v.span))
-                                                    : Expr(call(v.constructor, std::move(parts),
-                                                                nullptr, v.span, v.type_args)));
+        v.atom = bind_in(*v.home, v.kind == StaticValue::tuple
+                                      ? Expr(tuple(std::move(parts), v.span))
+                                      : Expr(call(v.constructor, std::move(parts), nullptr, v.span,
+                                                  v.type_args)));
         return frames_.pop_back();
       }
-      case Value::reference:
+      case StaticValue::reference:
         // One that holds itself would have to be written after it is made.
         if (v.pending && !v.content->atom) throw Regret{false};
         v.pending = true;
@@ -321,7 +322,7 @@ class Machine {
         v.pending = false;
         store_.share(v, bind_in(*v.home, ref_create(atom(*v.content, *v.home), v.span)), *block_);
         return frames_.pop_back();
-      case Value::closure:
+      case StaticValue::closure:
         frames_.pop_back();
         return begin_body(v);
       default:
@@ -329,9 +330,9 @@ class Machine {
     }
   }
 
-  bool parts_have_atoms(std::span<Value* const> parts) {
+  bool parts_have_atoms(std::span<StaticValue* const> parts) {
     bool all = true;
-    for (Value* v : parts) {
+    for (StaticValue* v : parts) {
       if (v->atom) continue;
       all = false;
       push(Frame::demand, nullptr, nullptr, v);
@@ -341,7 +342,7 @@ class Machine {
 
   // A closure that somebody unknown may call: its body is evaluated for arguments of which nothing
   // is known, at a time of which nothing is known.
-  void begin_body(Value& v) {
+  void begin_body(StaticValue& v) {
     const Function& f = v.function;
     Body b{block_, store_.begin(), {}, {}, {}};
     Env* env = arena_.env(v.env, v.env->types);
@@ -374,7 +375,7 @@ class Machine {
     go(f->body, env);
   }
 
-  void end_body(Value& v) {
+  void end_body(StaticValue& v) {
     Expr body = close(*block_, atom(*frames_.back().result, *block_));
     frames_.pop_back();
     Body b = std::move(bodies_.back());
@@ -383,7 +384,7 @@ class Machine {
     block_ = b.around;
     pending_.pop_back();
     v.pending = false;
-    for (Value* p : b.out_of_reach) --p->out_of_reach;
+    for (StaticValue* p : b.out_of_reach) --p->out_of_reach;
     Type result = body->type;
     v.home->bindings.emplace_back(cast<VarNode>(v.atom),
                                   function(std::move(b.params), std::move(body), result,
@@ -392,7 +393,7 @@ class Machine {
 
   // ---- Branches
 
-  void begin_branches(const Expr& e, Value* on) {
+  void begin_branches(const Expr& e, StaticValue* on) {
     branchings_.push_back({block_, store_.begin(), on, {}, {}});
     push(Frame::branches, e, env_);
     begin_branch(e, env_);
@@ -412,11 +413,11 @@ class Machine {
     }
     b.patterns.push_back(cast<PatternNode>(substitute(clause->lhs, fresh, kPrograms)));
     // What is known of a part stays known.
-    std::vector<std::pair<const Node*, Value*>> bound;
+    std::vector<std::pair<const Node*, StaticValue*>> bound;
     if (fit(
-            clause->lhs, b.on, [](Value&) {}, bound) != Fit::no) {
+            clause->lhs, b.on, [](StaticValue&) {}, bound) != Fit::no) {
       for (const auto& [variable, value] : bound) {
-        if (value->kind != Value::dynamic) bind(*env, variable, value);
+        if (value->kind != StaticValue::dynamic) bind(*env, variable, value);
       }
     }
     go(clause->rhs, env);
@@ -458,7 +459,7 @@ class Machine {
       case ExprKind::Function: {
         auto f = cast<FunctionNode>(e);
         if (is_opaque(*f.get())) return give(atom_value(e, e->type));
-        Value* v = make_value(Value::closure, type_in(*env_, e->type), e->span);
+        StaticValue* v = make_value(StaticValue::closure, type_in(*env_, e->type), e->span);
         v->function = f;
         v->env = env_;
         return give(v);
@@ -467,21 +468,21 @@ class Machine {
         return evaluate_call(static_cast<const CallNode&>(*e));
       case ExprKind::If: {
         auto& i = static_cast<const IfNode&>(*e);
-        Value* on = leaf(i.cond, *env_);
-        if (on->kind != Value::tensor) return begin_branches(e, on);
+        StaticValue* on = leaf(i.cond, *env_);
+        if (on->kind != StaticValue::tensor) return begin_branches(e, on);
         ++cost_.gained;
         bool yes = as<ConstantNode>(on->atom)->data.get_as_int(0) != 0;
         return go(yes ? i.true_branch : i.false_branch, env_);
       }
       case ExprKind::Tuple: {
-        Value* v = make_value(Value::tuple, type_in(*env_, e->type), e->span);
+        StaticValue* v = make_value(StaticValue::tuple, type_in(*env_, e->type), e->span);
         v->parts = leaves(static_cast<const TupleNode&>(*e).fields, *env_);
         return give(v);
       }
       case ExprKind::TupleGetItem: {
         auto& g = static_cast<const TupleGetItemNode&>(*e);
-        Value* v = leaf(g.tuple, *env_);
-        if (v->kind != Value::tuple) {
+        StaticValue* v = leaf(g.tuple, *env_);
+        if (v->kind != StaticValue::tuple) {
           return give(emit(tuple_get_item(atom(*v, *block_), g.index, g.span)));
         }
         ++cost_.gained;
@@ -490,7 +491,7 @@ class Machine {
       case ExprKind::Match:
         return evaluate_match(e);
       case ExprKind::RefCreate: {
-        Value* v = make_value(Value::reference, type_in(*env_, e->type), e->span);
+        StaticValue* v = make_value(StaticValue::reference, type_in(*env_, e->type), e->span);
         v->content = leaf(static_cast<const RefCreateNode&>(*e).value, *env_);
         return give(v);
       }
@@ -505,11 +506,11 @@ class Machine {
 
   void evaluate_match(const Expr& e) {
     auto& m = static_cast<const MatchNode&>(*e);
-    Value* on = leaf(m.data, *env_);
-    std::vector<std::pair<const Node*, Value*>> bound;
+    StaticValue* on = leaf(m.data, *env_);
+    std::vector<std::pair<const Node*, StaticValue*>> bound;
     for (const Clause& c : m.clauses) {
       Fit f = fit(
-          c->lhs, on, [this](Value& v) { expand(v); }, bound);
+          c->lhs, on, [this](StaticValue& v) { expand(v); }, bound);
       if (f == Fit::no) continue;
       if (f == Fit::maybe) break;
       ++cost_.gained;
@@ -520,22 +521,22 @@ class Machine {
   }
 
   void evaluate_read(const RefReadNode& e) {
-    Value* r = leaf(e.ref, *env_);
-    bool known = r->kind == Value::reference;
-    if (Value* content = known ? store_.content(*r, *block_) : nullptr) {
+    StaticValue* r = leaf(e.ref, *env_);
+    bool known = r->kind == StaticValue::reference;
+    if (StaticValue* content = known ? store_.content(*r, *block_) : nullptr) {
       ++cost_.gained;
       return give(content);
     }
     if (!ready({r})) return;
-    Value* content = emit(ref_read(atom(*r, *block_), e.span));
+    StaticValue* content = emit(ref_read(atom(*r, *block_), e.span));
     if (known) store_.learn(*r, content);
     give(content);
   }
 
   void evaluate_write(const RefWriteNode& e) {
-    Value* r = leaf(e.ref, *env_);
-    Value* value = leaf(e.value, *env_);
-    bool known = r->kind == Value::reference;
+    StaticValue* r = leaf(e.ref, *env_);
+    StaticValue* value = leaf(e.value, *env_);
+    bool known = r->kind == StaticValue::reference;
     if (known && Store::is_own(*r) && r->home == block_) {
       ++cost_.gained;
     } else {
@@ -547,21 +548,21 @@ class Machine {
     } else {
       store_.forget_all();
     }
-    give(make_value(Value::tuple, e.type, e.span));
+    give(make_value(StaticValue::tuple, e.type, e.span));
   }
 
   // ---- Calls
 
   void evaluate_call(const CallNode& c) {
-    std::vector<Value*> args = leaves(c.args, *env_);
+    std::vector<StaticValue*> args = leaves(c.args, *env_);
     if (isa<OpNode>(c.op)) return evaluate_op(c, args);
     if (isa<FunctionNode>(c.op)) {
       if (!ready(args)) return;
       return give(emit(call(c.op, atoms(args, *block_), c.attrs, c.span, c.type_args)));
     }
-    Value* callee = leaf(c.op, *env_);
+    StaticValue* callee = leaf(c.op, *env_);
     if (isa<ConstructorNode>(callee->atom)) {
-      Value* v = make_value(Value::data, type_in(*env_, c.type), c.span);
+      StaticValue* v = make_value(StaticValue::data, type_in(*env_, c.type), c.span);
       v->constructor = callee->atom;
       v->type_args = types_in(*env_, c.type_args);
       v->parts = std::move(args);
@@ -592,8 +593,9 @@ class Machine {
   }
 
   // The variables of a function that can be inlined; null for others.
-  Env* env_for(const Value& callee, const CallNode& c, const std::vector<Value*>& args) {
-    if (callee.kind != Value::closure && callee.kind != Value::global) return nullptr;
+  Env* env_for(const StaticValue& callee, const CallNode& c,
+               const std::vector<StaticValue*>& args) {
+    if (callee.kind != StaticValue::closure && callee.kind != StaticValue::global) return nullptr;
     const FunctionNode* f = callee.function.get();
     if (f == nullptr || is_opaque(*f) || f->params.size() != args.size()) return nullptr;
     Env* env = arena_.env(callee.env, callee.env == nullptr ? nullptr : callee.env->types);
@@ -613,7 +615,7 @@ class Machine {
 
   // What the type parameters of a callee stand for; false when that is not known.
   bool bind_types(TypeArguments& types, const CallNode& c, const FunctionNode& f,
-                  const std::vector<Value*>& args) {
+                  const std::vector<StaticValue*>& args) {
     if (c.type_args.size() == f.type_params.size()) {
       for (size_t i = 0; i < c.type_args.size(); ++i) {
         if (f.type_params[i]->kind != Kind::Type) return false;
@@ -639,7 +641,7 @@ class Machine {
     return true;
   }
 
-  void evaluate_op(const CallNode& c, const std::vector<Value*>& args) {
+  void evaluate_op(const CallNode& c, const std::vector<StaticValue*>& args) {
     const Attrs attrs = env_->types == nullptr ? c.attrs : with_type_params(c.attrs, *env_->types);
     if (Constant known = fold(c, attrs, args)) {
       ++cost_.gained;
@@ -649,20 +651,21 @@ class Machine {
     give(emit(call(c.op, atoms(args, *block_), attrs, c.span, types_in(*env_, c.type_args))));
   }
 
-  Constant fold(const CallNode& c, const Attrs& attrs, const std::vector<Value*>& args) {
+  Constant fold(const CallNode& c, const Attrs& attrs, const std::vector<StaticValue*>& args) {
     std::vector<Constant> leaves;
     std::vector<Expr> operands;
-    for (const Value* v : args) {
+    for (const StaticValue* v : args) {
       std::vector<Expr> parts;
-      for (const Value* part : v->kind == Value::tuple ? std::span<Value* const>(v->parts)
-                                                       : std::span<Value* const>()) {
-        if (part->kind != Value::tensor) return nullptr;
+      for (const StaticValue* part : v->kind == StaticValue::tuple
+                                         ? std::span<StaticValue* const>(v->parts)
+                                         : std::span<StaticValue* const>()) {
+        if (part->kind != StaticValue::tensor) return nullptr;
         leaves.push_back(cast<ConstantNode>(part->atom));
         parts.push_back(part->atom);
       }
-      if (v->kind == Value::tuple) {
+      if (v->kind == StaticValue::tuple) {
         operands.push_back(tuple(std::move(parts)));
-      } else if (v->kind == Value::tensor) {
+      } else if (v->kind == StaticValue::tensor) {
         leaves.push_back(cast<ConstantNode>(v->atom));
         operands.push_back(v->atom);
       } else {
@@ -672,7 +675,7 @@ class Machine {
     return program_.folding.fold(call(c.op, std::move(operands), attrs, c.span), leaves);
   }
 
-  const Program& program_;
+  const EvaluationContext& program_;
   Unroller& unroller_;
   bool last_attempt_;
   Arena arena_;
@@ -681,11 +684,11 @@ class Machine {
   std::vector<Frame> frames_;
   std::vector<Branching> branchings_;
   std::vector<Body> bodies_;
-  std::vector<Value*> pending_;  // closures whose bodies are being made
+  std::vector<StaticValue*> pending_;  // closures whose bodies are being made
   // What is being evaluated; null when `result_` is at hand.
   Expr expr_;
   Env* env_ = nullptr;
-  Value* result_ = nullptr;
+  StaticValue* result_ = nullptr;
   Block* block_ = nullptr;
   const LetNode* naming_ = nullptr;  // gives names to what is emitted
   std::vector<Stop>& stops_;
@@ -696,7 +699,7 @@ class Machine {
 
 }  // namespace
 
-Function evaluate(const Program& program, Unroller& unroller, const Function& f,
+Function evaluate(const EvaluationContext& program, Unroller& unroller, const Function& f,
                   std::vector<Stop>& stops) {
   unroller.begin();
   int64_t steps = 0;

@@ -38,7 +38,7 @@ struct Limits {
 };
 
 // What evaluating one module's functions has in common.
-struct Program {
+struct EvaluationContext {
   Module mod;  // in A-normal form
   LazyPurity& purity;
   const Folding& folding;
@@ -53,7 +53,7 @@ struct Stop {
 
 // The function (of `program.mod`) with what is known of it done; null when there is nothing to do.
 // `stops` is told where the limits ended it.
-Function evaluate(const Program& program, Unroller& unroller, const Function& f,
+Function evaluate(const EvaluationContext& program, Unroller& unroller, const Function& f,
                   std::vector<Stop>& stops);
 
 }  // namespace relay::partial

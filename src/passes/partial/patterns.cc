@@ -4,11 +4,11 @@
 
 namespace relay::partial {
 
-Fit fit(const Pattern& pattern, Value* value, const std::function<void(Value&)>& expand,
-        std::vector<std::pair<const Node*, Value*>>& bound) {
+Fit fit(const Pattern& pattern, StaticValue* value, const std::function<void(StaticValue&)>& expand,
+        std::vector<std::pair<const Node*, StaticValue*>>& bound) {
   bound.clear();
   Fit result = Fit::yes;
-  std::vector<std::pair<const PatternNode*, Value*>> stack{{pattern.get(), value}};
+  std::vector<std::pair<const PatternNode*, StaticValue*>> stack{{pattern.get(), value}};
   while (!stack.empty()) {
     auto [p, v] = stack.back();
     stack.pop_back();
@@ -18,10 +18,10 @@ Fit fit(const Pattern& pattern, Value* value, const std::function<void(Value&)>&
     if (auto* variable = as<PatternVarNode>(p)) {
       bound.emplace_back(variable->var.get(), v);
     } else if (auto* tuple = as<PatternTupleNode>(p)) {
-      if (v->kind != Value::tuple) expand(*v);
+      if (v->kind != StaticValue::tuple) expand(*v);
       push(tuple->patterns);
     } else if (auto* c = as<PatternConstructorNode>(p)) {
-      if (v->kind != Value::data) {
+      if (v->kind != StaticValue::data) {
         result = Fit::maybe;
       } else if (as<ConstructorNode>(v->constructor)->tag != c->constructor->tag) {
         return Fit::no;

@@ -13,8 +13,8 @@ enum class Fit { yes, no, maybe };
 
 // Whether the value has the pattern's form, and in `bound` what the pattern's variables are as far
 // as that is known. `expand` makes a tuple of which nothing is known one of known parts.
-Fit fit(const Pattern& pattern, Value* value, const std::function<void(Value&)>& expand,
-        std::vector<std::pair<const Node*, Value*>>& bound);
+Fit fit(const Pattern& pattern, StaticValue* value, const std::function<void(StaticValue&)>& expand,
+        std::vector<std::pair<const Node*, StaticValue*>>& bound);
 
 // The variables of a pattern.
 std::vector<Var> variables_of(const Pattern& pattern);

@@ -13,14 +13,14 @@ namespace relay::partial {
 class Store {
  public:
   // The content, or null when it is not known in this block.
-  Value* content(const Value& reference, const Block& block) const {
+  StaticValue* content(const StaticValue& reference, const Block& block) const {
     if (is_own(reference)) {
       return reference.home->body == block.body ? reference.content : nullptr;
     }
     return reference.known_at == epoch_ ? reference.content : nullptr;
   }
 
-  void learn(Value& reference, Value* content) {
+  void learn(StaticValue& reference, StaticValue* content) {
     log_.push_back({&reference, reference.content, reference.known_at});
     reference.content = content;
     reference.known_at = epoch_;
@@ -30,11 +30,11 @@ class Store {
   void forget_all() { epoch_ = ++last_epoch_; }
 
   // Not in the residual program: nobody else refers to it.
-  static bool is_own(const Value& reference) { return !reference.atom; }
+  static bool is_own(const StaticValue& reference) { return !reference.atom; }
 
   // The reference gets an atom in its home. What was known of it stays known, unless the block at
   // hand is in another function's body.
-  void share(Value& reference, Expr atom, const Block& block) {
+  void share(StaticValue& reference, Expr atom, const Block& block) {
     reference.atom = std::move(atom);
     reference.known_at = reference.home->body == block.body ? epoch_ : 0;
   }
@@ -44,7 +44,7 @@ class Store {
     size_t log_size = 0;
     uint64_t epoch = 0;
     bool forgot = false;
-    std::vector<Value*> written;
+    std::vector<StaticValue*> written;
   };
   Part begin() const { return {log_.size(), epoch_, false, {}}; }
   // What a function's body begins with.
@@ -64,7 +64,7 @@ class Store {
   // After all branches: what any of them may have written is unknown.
   void join(const Part& part) {
     if (part.forgot) forget_all();
-    for (Value* r : part.written) {
+    for (StaticValue* r : part.written) {
       if (r->known_at == 0) continue;
       log_.push_back({r, r->content, r->known_at});
       r->known_at = 0;
@@ -73,8 +73,8 @@ class Store {
 
  private:
   struct Change {
-    Value* reference;
-    Value* content;
+    StaticValue* reference;
+    StaticValue* content;
     uint64_t known_at;
   };
   std::vector<Change> log_;

@@ -17,21 +17,21 @@ constexpr int64_t kGainPerBinding = 16;
 // while a step of a loop costs 100 ns (measured on an LSTM of 50 steps, whose times are the same).
 constexpr int64_t kMaxUnrolledTensors = 96;
 
-const ConstantNode* known_integer(const Value& v) {
-  auto* c = v.kind == Value::tensor ? as<ConstantNode>(v.atom) : nullptr;
+const ConstantNode* known_integer(const StaticValue& v) {
+  auto* c = v.kind == StaticValue::tensor ? as<ConstantNode>(v.atom) : nullptr;
   if (c == nullptr || c->data.rank() != 0) return nullptr;
   DType t = c->data.dtype();
   return t.is_int() || t.is_uint() || t.is_bool() ? c : nullptr;
 }
 
 // The value, or the fields of a tuple that is at hand.
-std::vector<const Value*> components(const std::vector<Value*>& values) {
-  std::vector<const Value*> out, stack(values.rbegin(), values.rend());
+std::vector<const StaticValue*> components(const std::vector<StaticValue*>& values) {
+  std::vector<const StaticValue*> out, stack(values.rbegin(), values.rend());
   while (!stack.empty()) {
     check_budget();
-    const Value* v = stack.back();
+    const StaticValue* v = stack.back();
     stack.pop_back();
-    if (v->kind == Value::tuple) {
+    if (v->kind == StaticValue::tuple) {
       stack.insert(stack.end(), v->parts.rbegin(), v->parts.rend());
     } else {
       out.push_back(v);
@@ -41,14 +41,16 @@ std::vector<const Value*> components(const std::vector<Value*>& values) {
 }
 
 // Data that a recursion may go along. Weights and functions are not: they stay as they are.
-bool leads_on(const Value& v) { return v.kind == Value::data || known_integer(v) != nullptr; }
+bool leads_on(const StaticValue& v) {
+  return v.kind == StaticValue::data || known_integer(v) != nullptr;
+}
 
-bool differ(const Value& a, const Value& b) {
+bool differ(const StaticValue& a, const StaticValue& b) {
   if (a.kind != b.kind) return true;
   if (auto* x = known_integer(a), *y = known_integer(b); x != nullptr && y != nullptr) {
     return x->data.get_as_int(0) != y->data.get_as_int(0);
   }
-  return (a.kind == Value::data || a.kind == Value::closure) && &a != &b;
+  return (a.kind == StaticValue::data || a.kind == StaticValue::closure) && &a != &b;
 }
 
 }  // namespace
@@ -99,28 +101,30 @@ void Unroller::find_recursive(const Module& mod) {
   }
 }
 
-Unroller::Measure Unroller::measure(const Value& callee, const std::vector<Value*>& args) {
+Unroller::Measure Unroller::measure(const StaticValue& callee,
+                                    const std::vector<StaticValue*>& args) {
   Measure out;
-  out.push_back(callee.kind == Value::closure ? callee.time : kUnknown);
-  for (const Value* v : components(args)) {
+  out.push_back(callee.kind == StaticValue::closure ? callee.time : kUnknown);
+  for (const StaticValue* v : components(args)) {
     auto* integer = known_integer(*v);
     if (integer != nullptr && integer->data.get_as_int(0) >= 0) {
       out.push_back(static_cast<uint64_t>(integer->data.get_as_int(0)));
     } else {
-      out.push_back(v->kind == Value::data || v->kind == Value::closure ? v->time : kUnknown);
+      out.push_back(v->kind == StaticValue::data || v->kind == StaticValue::closure ? v->time
+                                                                                    : kUnknown);
     }
   }
   return out;
 }
 
-Unroller::Verdict Unroller::judge(const Value& callee, const Function& f,
-                                  const std::vector<Value*>& args, const CallNode& at,
+Unroller::Verdict Unroller::judge(const StaticValue& callee, const Function& f,
+                                  const std::vector<StaticValue*>& args, const CallNode& at,
                                   const Block& block) {
   if (hopeless_.contains(&at)) return Verdict::refuse;
   auto it = active_.find(f.get());
   if (it == active_.end() || it->second.empty()) {
     if (!recursive_.contains(f.get())) return Verdict::enter;
-    for (const Value* v : components(args)) {
+    for (const StaticValue* v : components(args)) {
       if (leads_on(*v)) return Verdict::enter;
     }
     return Verdict::refuse;
@@ -136,7 +140,7 @@ Unroller::Verdict Unroller::judge(const Value& callee, const Function& f,
     auto before = components(last.args), after = components(args);
     bool changed = before.size() != after.size();
     for (size_t i = 0; !changed && i < after.size(); ++i) {
-      changed = (leads_on(*after[i]) || after[i]->kind == Value::closure) &&
+      changed = (leads_on(*after[i]) || after[i]->kind == StaticValue::closure) &&
                 differ(*before[i], *after[i]);
     }
     if (changed) return Verdict::enter;
@@ -152,8 +156,9 @@ bool Unroller::pays(const Start& start) const {
   return (cost_->grown - start.cost.grown) * kGainPerBinding <= cost_->gained - start.cost.gained;
 }
 
-void Unroller::enter(const Value& callee, const Function& f, const std::vector<Value*>& args,
-                     const CallNode& at, const Block& block) {
+void Unroller::enter(const StaticValue& callee, const Function& f,
+                     const std::vector<StaticValue*>& args, const CallNode& at,
+                     const Block& block) {
   std::vector<Activation>& nested = active_[f.get()];
   Activation a{measure(callee, args), args, &block, {&at, *cost_}};
   if (!nested.empty()) {

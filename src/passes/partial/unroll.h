@@ -41,10 +41,10 @@ class Unroller {
   Unroller(const Module& mod, int64_t max_unroll);
 
   // For a call in a block. `callee` is a closure or a global whose function has a body to go into.
-  Verdict judge(const Value& callee, const Function& f, const std::vector<Value*>& args,
+  Verdict judge(const StaticValue& callee, const Function& f, const std::vector<StaticValue*>& args,
                 const CallNode& at, const Block& block);
   // After Verdict::enter; `leave` when the call's value is known.
-  void enter(const Value& callee, const Function& f, const std::vector<Value*>& args,
+  void enter(const StaticValue& callee, const Function& f, const std::vector<StaticValue*>& args,
              const CallNode& at, const Block& block);
   void leave(const Function& f);
 
@@ -70,7 +70,7 @@ class Unroller {
 
   struct Activation {
     Measure least;  // the smallest measure of each component so far
-    std::vector<Value*> args;
+    std::vector<StaticValue*> args;
     const Block* block;
     Start start;
     int64_t loose = 0;  // how many were inlined without getting nearer to the end
@@ -80,7 +80,7 @@ class Unroller {
 
   bool pays(const Start& start) const;
   void find_recursive(const Module& mod);
-  static Measure measure(const Value& callee, const std::vector<Value*>& args);
+  static Measure measure(const StaticValue& callee, const std::vector<StaticValue*>& args);
 
   int64_t max_unroll_;
   std::unordered_set<const Node*> recursive_;  // functions

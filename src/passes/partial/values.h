@@ -31,7 +31,7 @@ struct Block {
 
 struct Env;
 
-struct Value {
+struct StaticValue {
   enum Kind : uint8_t {
     dynamic,    // nothing is known; has an atom
     tensor,     // the atom is a constant
@@ -53,7 +53,7 @@ struct Value {
   Expr atom;
   Type type;
   Span span;
-  std::vector<Value*> parts;
+  std::vector<StaticValue*> parts;
   Expr constructor;
   std::vector<Type> type_args;
   Function function;
@@ -61,7 +61,7 @@ struct Value {
   // A reference without an atom is this evaluation's own, and its content is known. One that has an
   // atom is in the residual program too; its content is known while nobody else can have written
   // it: as long as `known_at` is the machine's epoch.
-  Value* content = nullptr;
+  StaticValue* content = nullptr;
   uint64_t known_at = 0;
 };
 
@@ -73,7 +73,7 @@ struct Env {
   uint32_t depth = 0;
   // What the type parameters of the functions around stand for; null for nothing.
   const TypeArguments* types = nullptr;
-  std::unordered_map<const Node*, Value*> values;
+  std::unordered_map<const Node*, StaticValue*> values;
 
   // This one or the one around it that is nested so deep.
   const Env& at_depth(uint32_t wanted) const {
@@ -86,8 +86,8 @@ struct Env {
 // Makes them and keeps them.
 class Arena {
  public:
-  Value* value(Value::Kind kind, Type type, Block* home) {
-    Value& v = values_.emplace_back();
+  StaticValue* value(StaticValue::Kind kind, Type type, Block* home) {
+    StaticValue& v = values_.emplace_back();
     v.kind = kind;
     v.type = std::move(type);
     v.home = home;
@@ -118,7 +118,7 @@ class Arena {
   TypeArguments* types() { return &types_.emplace_back(); }
 
  private:
-  std::deque<Value> values_;
+  std::deque<StaticValue> values_;
   std::deque<Block> blocks_;
   std::deque<Env> envs_;
   std::deque<TypeArguments> types_;

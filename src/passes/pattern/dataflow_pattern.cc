@@ -53,7 +53,7 @@ DFPattern DFPattern::with(std::function<bool(const Expr&)> condition) const {
   });
 }
 
-DFPattern DFPattern::has_attr(std::string name, Value value) const {
+DFPattern DFPattern::has_attr(std::string name, AttrValue value) const {
   return with([name = std::move(name), value = std::move(value)](const Expr& e) {
     auto* c = as<CallNode>(e);
     if (c == nullptr || !c->attrs || c->attrs.get()->info().find(name) == nullptr) return false;

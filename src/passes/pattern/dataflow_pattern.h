@@ -39,7 +39,7 @@ class DFPattern {
   // This or the other.
   DFPattern operator|(const DFPattern& other) const;
   // A call whose attribute has the value.
-  DFPattern has_attr(std::string name, Value value) const;
+  DFPattern has_attr(std::string name, AttrValue value) const;
   // A tensor of the dtype.
   DFPattern has_dtype(DType dtype) const;
   // A tensor of exactly this shape.

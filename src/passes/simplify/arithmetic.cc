@@ -146,7 +146,7 @@ void add_comparisons(std::vector<Rule>& rules) {
                        auto shape = static_shape(m[x]);
                        if (is_floating(m[x]) || !shape) return nullptr;
                        return make_call(holds ? "ones" : "zeros", {},
-                                        {{"shape", to_value(*shape)}, {"dtype", Value("bool")}},
+                                        {{"shape", to_value(*shape)}, {"dtype", AttrValue("bool")}},
                                         root);
                      },
                      true});
@@ -186,7 +186,7 @@ void add_signs(std::vector<Rule>& rules) {
                      if (!is_integer(m[x]) || !shape) return nullptr;  // inf - inf is NaN
                      return make_call("zeros", {},
                                       {{"shape", to_value(*shape)},
-                                       {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                       {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
                                       root);
                    },
                    true});
@@ -208,7 +208,7 @@ Expr clip_both(const Expr& x, double low, double high, double other_low, double 
     return p == 0 && q == 0 && std::signbit(p) != std::signbit(q);
   };
   if (!(a <= b) || mixed(low, other_low) || mixed(high, other_high)) return nullptr;
-  return make_call("clip", {x}, {{"a_min", Value(a)}, {"a_max", Value(b)}}, root);
+  return make_call("clip", {x}, {{"a_min", AttrValue(a)}, {"a_max", AttrValue(b)}}, root);
 }
 
 void add_limits(std::vector<Rule>& rules) {
@@ -274,7 +274,7 @@ void add_constants(std::vector<Rule>& rules) {
                      if (!is_integer(m[x]) || !is_uniform(m[c], 0) || !shape) return nullptr;
                      return make_call("zeros", {},
                                       {{"shape", to_value(*shape)},
-                                       {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                       {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
                                       root);
                    },
                    true});
@@ -285,7 +285,7 @@ void add_constants(std::vector<Rule>& rules) {
                      if (!is_floating(m[x]) || !(uniform(m[c]) == 0.0) || !shape) return nullptr;
                      return make_call("ones", {},
                                       {{"shape", to_value(*shape)},
-                                       {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                       {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
                                       root);
                    },
                    true});

@@ -117,7 +117,7 @@ void add_layouts(std::vector<Rule>& rules) {
          bool blocked = (from + by + to).find_first_of("0123456789") != std::string::npos;
          if (blocked) return nullptr;
          return make_call("layout_transform", {m[x]},
-                          {{"src_layout", Value(from)}, {"dst_layout", Value(to)}}, root);
+                          {{"src_layout", AttrValue(from)}, {"dst_layout", AttrValue(to)}}, root);
        }});
 }
 
@@ -154,7 +154,7 @@ void add_casts(std::vector<Rule>& rules) {
          bool out_of_range =
              to.is_integer() && (by.is_floating() || from.is_floating()) && !is_lossless(from, to);
          if (!is_lossless(from, by) || out_of_range) return nullptr;
-         return make_call("cast", {m[x]}, {{"dtype", Value(to.to_string())}}, root);
+         return make_call("cast", {m[x]}, {{"dtype", AttrValue(to.to_string())}}, root);
        }});
   // Floats saturate when they become integers; integers wrap.
   DFPattern clipped = is_op("clip")(x);
@@ -180,7 +180,8 @@ void add_casts(std::vector<Rule>& rules) {
   rules.push_back({"cast_like", is_op("cast_like")(x, y),
                    [=](const DFMatch& m, const CallNode& root) {
                      return make_call("cast", {m[x]},
-                                      {{"dtype", Value(tensor_of(m[y])->dtype.to_string())}}, root);
+                                      {{"dtype", AttrValue(tensor_of(m[y])->dtype.to_string())}},
+                                      root);
                    },
                    true});
 }
@@ -204,13 +205,13 @@ void add_whole(std::vector<Rule>& rules) {
                    }});
   rules.push_back({"pad_nothing", is_op("nn.pad")(x, v),
                    [=](const DFMatch& m, const CallNode& root) -> Expr {
-                     Value attr = attr_value(root.attrs, "pad_width");
+                     AttrValue attr = attr_value(root.attrs, "pad_width");
                      auto* widths = attr.get_if<ValueList>();
                      if (widths == nullptr) return nullptr;
-                     for (const Value& axis : *widths) {
+                     for (const AttrValue& axis : *widths) {
                        auto* pair = axis.get_if<ValueList>();
                        if (pair == nullptr) return nullptr;
-                       for (const Value& w : *pair) {
+                       for (const AttrValue& w : *pair) {
                          auto* width = w.get_if<int64_t>();
                          if (width == nullptr || *width != 0) return nullptr;
                        }
@@ -243,7 +244,8 @@ void add_whole(std::vector<Rule>& rules) {
                    }});
   rules.push_back(
       {"stack_one", is_op("stack")(is_tuple({x})), [=](const DFMatch& m, const CallNode& root) {
-         return make_call("expand_dims", {m[x]}, {{"axis", Value(int_attr(root, "axis"))}}, root);
+         return make_call("expand_dims", {m[x]}, {{"axis", AttrValue(int_attr(root, "axis"))}},
+                          root);
        }});
   DFPattern reversed = is_op("reverse")(x);
   rules.push_back(
@@ -306,7 +308,7 @@ void add_likes(std::vector<Rule>& rules) {
                        if (!shape) return nullptr;
                        return make_call(op, {},
                                         {{"shape", to_value(*shape)},
-                                         {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                         {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
                                         root);
                      },
                      true});
@@ -317,7 +319,7 @@ void add_likes(std::vector<Rule>& rules) {
                      if (!shape) return nullptr;
                      return make_call("full", {m[y]},
                                       {{"shape", to_value(*shape)},
-                                       {"dtype", Value(tensor_of(m[x])->dtype.to_string())}},
+                                       {"dtype", AttrValue(tensor_of(m[x])->dtype.to_string())}},
                                       root);
                    },
                    true});

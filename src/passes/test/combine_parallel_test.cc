@@ -23,7 +23,7 @@ PassContext any_two() {
   PassContext ctx;
   for (const char* pass :
        {"CombineParallelConv2D", "CombineParallelDense", "CombineParallelBatchMatmul"}) {
-    ctx.config["relay." + std::string(pass) + ".min_num_branches"] = Value(int64_t{2});
+    ctx.config["relay." + std::string(pass) + ".min_num_branches"] = AttrValue(int64_t{2});
   }
   return ctx;
 }
@@ -158,7 +158,7 @@ TEST(CombineParallel, pays_where_branches_leave_vectors_empty) {
                    "          %w: Tensor[(2, 5), float32]) {\n"
                    "  (nn.dense(%x, %v), nn.dense(%x, %w))\n}",
                    ctx);
-  ctx.config["relay.CombineParallelDense.min_num_branches"] = Value(int64_t{4});
+  ctx.config["relay.CombineParallelDense.min_num_branches"] = AttrValue(int64_t{4});
   EXPECT_TRUE(apply(kCombineParallelDense, narrow, ctx) == narrow);
 }
 

@@ -66,9 +66,9 @@ TEST(DataflowPattern, a_failed_alternative_leaves_nothing_behind) {
 
 TEST(DataflowPattern, attributes_types_and_conditions) {
   DFPattern sum = is_op("sum")(wildcard());
-  EXPECT_TRUE(matches(sum.has_attr("keepdims", Value(true)), "sum(%x, keepdims=True)"));
-  EXPECT_FALSE(matches(sum.has_attr("keepdims", Value(true)), "sum(%x)"));
-  EXPECT_FALSE(matches(sum.has_attr("no_such", Value(true)), "sum(%x)"));
+  EXPECT_TRUE(matches(sum.has_attr("keepdims", AttrValue(true)), "sum(%x, keepdims=True)"));
+  EXPECT_FALSE(matches(sum.has_attr("keepdims", AttrValue(true)), "sum(%x)"));
+  EXPECT_FALSE(matches(sum.has_attr("no_such", AttrValue(true)), "sum(%x)"));
   EXPECT_TRUE(matches(wildcard().has_dtype(DType::Float(32)).has_shape({2, 4}), "exp(%x)"));
   EXPECT_FALSE(matches(wildcard().has_dtype(DType::Int(8)), "exp(%x)"));
   EXPECT_FALSE(matches(wildcard().has_shape({4, 4}), "exp(%x)"));

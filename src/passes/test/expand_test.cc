@@ -47,7 +47,7 @@ TEST(EtaExpand, global_functions_when_asked) {
       "def @f(%x: float32) -> float32 { exp(%x) }\ndef @main() { (@f, @f(1f)) }";
   pass_test::expect_unchanged(kEtaExpand, text);
   PassContext ctx;
-  ctx.config["relay.EtaExpand.expand_global_var"] = Value(true);
+  ctx.config["relay.EtaExpand.expand_global_var"] = AttrValue(true);
   pass_test::expect_becomes(kEtaExpand, text,
                             "def @f(%x: float32) -> float32 { exp(%x) }\n"
                             "def @main() { (fn (%a: float32) { @f(%a) }, @f(1f)) }",

@@ -13,7 +13,7 @@ std::string program(const std::string& body, const std::string& dtype = "float32
 
 PassContext inexact() {
   PassContext ctx;
-  ctx.config["relay.DivToMul.inexact"] = Value(true);
+  ctx.config["relay.DivToMul.inexact"] = AttrValue(true);
   return ctx;
 }
 

@@ -184,7 +184,7 @@ TEST(FoldConstant, what_depends_on_a_parameter_stays) {
 TEST(FoldConstant, what_would_grow_stays) {
   unchanged("def @main() { zeros(shape=[1000, 1000], dtype=\"float32\") }");
   PassContext ctx = pass_test::folding_context();
-  ctx.config["relay.FoldConstant.max_bytes"] = Value(int64_t{64});
+  ctx.config["relay.FoldConstant.max_bytes"] = AttrValue(int64_t{64});
   unchanged("def @main() { zeros(shape=[17], dtype=\"float32\") }", ctx);
 }
 

@@ -169,7 +169,7 @@ TEST(FuseOps, level_zero_and_max_depth_limit_a_kernel) {
   ctx.opt_level = 0;
   EXPECT_EQ(kernels(on(kXW, "exp(sqrt(%x))"), ctx), "sqrt | exp");
   ctx.opt_level = 3;
-  ctx.config["relay.FuseOps.max_depth"] = Value(int64_t{2});
+  ctx.config["relay.FuseOps.max_depth"] = AttrValue(int64_t{2});
   EXPECT_EQ(kernels(on(kXW, "exp(sqrt(tanh(nn.relu(%x))))"), ctx), "nn.relu tanh | sqrt exp");
 }
 

@@ -10,7 +10,7 @@
 namespace relay {
 namespace {
 
-struct Program {
+struct NamedProgram {
   std::string name;
   Module mod;
 };
@@ -31,9 +31,10 @@ def @main[m: Dim](%x: Tensor[(m, 4), float32]) {
 }
 )";
 
-std::vector<Program> programs() {
+std::vector<NamedProgram> programs() {
   register_ops();
-  std::vector<Program> out{{"named sizes", infer_types(parse_module("named.relay", kNamedSizes))}};
+  std::vector<NamedProgram> out{
+      {"named sizes", infer_types(parse_module("named.relay", kNamedSizes))}};
   std::filesystem::path folder = std::filesystem::path(test::source_dir()) / "examples/language";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     std::ostringstream text;
@@ -61,7 +62,7 @@ void expect_typed(const Module& mod, const std::string& how) {
 }
 
 TEST(KeptTypes, after_each_pass_alone) {
-  for (const Program& p : programs()) {
+  for (const NamedProgram& p : programs()) {
     for (const Pass* pass : all_passes()) {
       expect_typed(pass_test::apply(*pass, p.mod), p.name + " after " + std::string(pass->name));
     }
@@ -69,7 +70,7 @@ TEST(KeptTypes, after_each_pass_alone) {
 }
 
 TEST(KeptTypes, after_the_whole_pipeline) {
-  for (const Program& p : programs()) {
+  for (const NamedProgram& p : programs()) {
     PassContext ctx;
     ctx.verify = true;
     ctx.opt_level = 3;

@@ -128,7 +128,7 @@ TEST(ConvertLayout, what_declines_gets_the_original_back) {
 
 TEST(ConvertLayout, desired_layouts_are_named_in_the_config) {
   PassContext ctx;
-  ctx.config["relay.ConvertLayout.nn.conv2d"] = Value(std::string("NCHW"));
+  ctx.config["relay.ConvertLayout.nn.conv2d"] = AttrValue(std::string("NCHW"));
   expect_unchanged(kConvertLayout,
                    "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), "
                    "float32]) { nn.conv2d(%x, %w) }",

@@ -101,7 +101,7 @@ std::string note(const Module& mod) {
 
 Module limited(const std::string& text, const std::string& option, int64_t limit) {
   PassContext ctx = pass_test::folding_context();
-  ctx.config["relay.PartialEvaluate." + option] = relay::Value(limit);
+  ctx.config["relay.PartialEvaluate." + option] = AttrValue(limit);
   Module out = pass_test::apply(kPartialEvaluate, parse(text), ctx);
   return pass_test::apply(kDeadCodeElimination, out);
 }

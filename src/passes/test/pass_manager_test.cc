@@ -366,22 +366,22 @@ TEST(OutsidePasses, what_cannot_be_added_is_refused) {
 // ---- Options
 
 TEST(PassOptions, an_unknown_one_is_refused) {
-  auto error = [](const char* key, Value value) {
+  auto error = [](const char* key, AttrValue value) {
     PassContext ctx;
     ctx.config[key] = std::move(value);
     return error_of_pass(kCount, kProgram, ctx);
   };
-  EXPECT_EQ(error("relay.FuseOps.max_depth", Value(int64_t{4})), "no error");
-  std::string e = error("relay.FuseOps.max_dept", Value(int64_t{4}));
+  EXPECT_EQ(error("relay.FuseOps.max_depth", AttrValue(int64_t{4})), "no error");
+  std::string e = error("relay.FuseOps.max_dept", AttrValue(int64_t{4}));
   EXPECT_NE(e.find("E0313"), std::string::npos) << e;
   EXPECT_NE(e.find("did you mean relay.FuseOps.max_depth"), std::string::npos) << e;
-  EXPECT_NE(error("relay.InferType.x", Value(true)).find("InferType has no options"),
+  EXPECT_NE(error("relay.InferType.x", AttrValue(true)).find("InferType has no options"),
             std::string::npos);
-  EXPECT_NE(error("max_depth", Value(int64_t{4})).find("E0313"), std::string::npos);
-  e = error("relay.FuseOps.max_depth", Value(std::string("deep")));
+  EXPECT_NE(error("max_depth", AttrValue(int64_t{4})).find("E0313"), std::string::npos);
+  e = error("relay.FuseOps.max_depth", AttrValue(std::string("deep")));
   EXPECT_NE(e.find("E0313"), std::string::npos) << e;
   EXPECT_NE(e.find("integer"), std::string::npos) << e;
-  EXPECT_NE(error("relay.RemoveUnusedFunctions.entry_functions", Value(std::string("main")))
+  EXPECT_NE(error("relay.RemoveUnusedFunctions.entry_functions", AttrValue(std::string("main")))
                 .find("list of names"),
             std::string::npos);
 }
@@ -390,7 +390,7 @@ TEST(PassOptions, each_has_a_type_a_default_of_it_and_a_sentence) {
   for (const Pass* p : builtin_passes()) {
     for (const PassOption& o : p->options) {
       EXPECT_TRUE(o.doc.ends_with(".")) << p->name << "." << o.name;
-      if (o.standard == Value()) continue;
+      if (o.standard == AttrValue()) continue;
       Dict config{{"relay." + p->name + "." + o.name, o.standard}};
       EXPECT_EQ(error_of([&] { check_config(config); }), "no error");
     }

@@ -31,7 +31,7 @@ TEST(RemoveUnusedFunctions, exported_functions_are_entries) {
 TEST(RemoveUnusedFunctions, entries_are_named_in_the_config) {
   PassContext ctx;
   ctx.config["relay.RemoveUnusedFunctions.entry_functions"] =
-      Value(ValueList{Value(std::string("f"))});
+      AttrValue(ValueList{AttrValue(std::string("f"))});
   pass_test::expect_becomes(kRemoveUnusedFunctions,
                             "def @f() { @g() } def @g() { 1 } def @main() { 2 }",
                             "def @f() { @g() } def @g() { 1 }", ctx);

@@ -10,7 +10,7 @@
 #include <new>
 #include <vector>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/object_pool.h"

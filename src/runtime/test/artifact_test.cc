@@ -17,7 +17,6 @@
 #include <sstream>
 #include <thread>
 
-#include "base/diagnostic_codes.h"
 #include "relay/c_api.h"
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"

@@ -7,7 +7,6 @@
 #include <limits>
 #include <thread>
 
-#include "base/diagnostic_codes.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/tensor.h"
 #include "runtime/core/value.h"

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/codes/runtime.h"
 #include "runtime/vm/interpreter.h"
 #include "runtime/vm/opcode_table.h"
 

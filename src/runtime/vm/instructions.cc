@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/codes/runtime.h"
 #include "runtime/vm/interpreter.h"
 
 namespace relay::runtime {

@@ -9,7 +9,6 @@
 
 #include <string>
 
-#include "base/diagnostic_codes.h"
 #include "runtime/core/immediate.h"
 #include "runtime/vm/vm.h"
 

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "base/budget.h"
+#include "base/codes/runtime.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/vm/bytecode.h"
 
 namespace relay::runtime {

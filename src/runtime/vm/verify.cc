@@ -1,6 +1,6 @@
 #include "runtime/vm/verify.h"
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/runtime.h"
 #include "runtime/vm/opcode_table.h"
 
 namespace relay::runtime {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/budget.h"
+#include "base/codes/runtime.h"
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/diagnostic_codes.h"
+#include "base/codes/lowering.h"
 #include "tir/schedule/edit.h"
 
 namespace relay::tir {

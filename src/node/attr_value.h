@@ -10,8 +10,8 @@
 namespace relay {
 
 class NodeRef;
-class Value;
-using ValueList = std::vector<Value>;
+class AttrValue;
+using ValueList = std::vector<AttrValue>;
 
 // A node as a value: a symbolic size among numbers. Equal to any node of the same structure.
 struct NodeValue {
@@ -21,8 +21,8 @@ struct NodeValue {
 
 // None, a bool, an integer, a float, a string, a list of values, or a node. dtypes travel as
 // strings.
-class Value : public std::variant<std::monostate, bool, int64_t, double, std::string, ValueList,
-                                  NodeValue> {
+class AttrValue : public std::variant<std::monostate, bool, int64_t, double, std::string, ValueList,
+                                      NodeValue> {
  public:
   using variant::variant;
   bool is_none() const { return index() == 0; }
@@ -33,6 +33,6 @@ class Value : public std::variant<std::monostate, bool, int64_t, double, std::st
 };
 
 // The value in Relay's attribute syntax: `[1, 2]`, `"NCHW"`, `True`, `1e-05f`, `None`, `2 * n`.
-std::string to_string(const Value& value);
+std::string to_string(const AttrValue& value);
 
 }  // namespace relay

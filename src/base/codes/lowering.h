@@ -1,0 +1,15 @@
+// Diagnostic codes E04xx: lowering and code generation.
+//
+// A code never changes its meaning; each is made by a test (tests/python/test_diagnostic_codes.py).
+#pragma once
+
+#include "base/diagnostic.h"
+
+namespace relay::codes {
+
+inline constexpr DiagnosticCode lower_unsupported{"E0401", "not supported by the compiler"};
+inline constexpr DiagnosticCode schedule_illegal{"E0402", "illegal schedule step"};
+inline constexpr DiagnosticCode codegen_target{"E0403", "unknown target or feature"};
+inline constexpr DiagnosticCode codegen_failed{"E0404", "code generation failed"};
+
+}  // namespace relay::codes
