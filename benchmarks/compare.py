@@ -129,13 +129,27 @@ class Worker:
 
 
 class Contest:
-    """One model at one thread count: every engine prepared, checked, and measured in turns."""
+    """One model at one thread count: every engine prepared, checked, and measured in turns.
 
-    def __init__(self, model: Path, name: str, args: argparse.Namespace, threads: int) -> None:
+    Without `inputs` they are invented. With a folder of `artifacts`, what engines compile ahead of
+    time is kept there, and compiled once for many contests of one model.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        name: str,
+        args: argparse.Namespace,
+        threads: int,
+        inputs: dict[str, np.ndarray] | None = None,
+        artifacts: Path | None = None,
+    ) -> None:
         self.model = model
         self.name = name
         self.args = args
         self.threads = threads
+        self.inputs = inputs
+        self.artifacts = artifacts
         self.cores = args.cores[:threads]
         self.results: dict[str, dict] = {}
         self.workers: dict[str, Worker] = {}
@@ -145,8 +159,9 @@ class Contest:
         flops = int(models.metadata(proto).get("flops", 0))
         with tempfile.TemporaryDirectory(prefix="relay-bench-") as folder, ExitStack() as stack:
             self.folder = Path(folder)
-            np.savez(self.folder / "inputs.npz", **models.make_inputs(proto))
-            del proto
+            inputs = models.make_inputs(proto) if self.inputs is None else self.inputs
+            np.savez(self.folder / "inputs.npz", **inputs)
+            del proto, inputs
             for engine in engines:
                 self.results[engine] = {
                     "model": self.name,
@@ -179,13 +194,14 @@ class Contest:
         note(f"  {self.name}, {self.threads} threads: preparing {engine}")
         result, path = self.results[engine], self.model
         if ENGINES[engine].ahead_of_time:
-            path = self.folder / f"{engine}.so"
-            with ExitStack() as compiling:
-                compiler = self._worker(engine, compiling)
-                reply = compiler.ask("compile", model=str(self.model), artifact=str(path))
-            result["compile_s"] = reply["seconds"]
-            result["compile_peak_mb"] = reply["peak"] / 1e6
-            result["artifact_mb"] = reply["bytes"] / 1e6
+            path = (self.artifacts or self.folder) / f"{engine}.so"
+            if not path.exists():
+                with ExitStack() as compiling:
+                    compiler = self._worker(engine, compiling)
+                    reply = compiler.ask("compile", model=str(self.model), artifact=str(path))
+                result["compile_s"] = reply["seconds"]
+                result["compile_peak_mb"] = reply["peak"] / 1e6
+                result["artifact_mb"] = reply["bytes"] / 1e6
         worker = self._worker(engine, stack)
         reply = worker.ask(
             "load",
@@ -473,19 +489,13 @@ def _numbers(text: str) -> list[int]:
     return [int(name) for name in _names(text)]
 
 
-def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def measuring_parser(description: str, rounds: int, burst: float) -> argparse.ArgumentParser:
+    """Returns a parser with the options that every comparison of engines has."""
     allowed = sorted(os.sched_getaffinity(0))
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add(
-        "--models",
-        type=_names,
-        default=list(models.MODELS),
-        metavar="A,B",
-        help=f"of: {', '.join(models.MODELS)} (default: all)",
-    )
     add(
         "--engines",
         type=_names,
@@ -500,13 +510,13 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="1,2",
         help=f"thread counts (default: {len(allowed)})",
     )
-    add("--rounds", type=int, default=7, help="bursts of each engine (default: 7)")
+    add("--rounds", type=int, default=rounds, help=f"bursts of each engine (default: {rounds})")
     add(
         "--burst",
         type=float,
-        default=0.5,
+        default=burst,
         metavar="S",
-        help="seconds a burst, one run at least (default: 0.5)",
+        help=f"seconds a burst, one run at least (default: {burst})",
     )
     add(
         "--cores",
@@ -521,7 +531,6 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         default=HERE.parent / "build" / "models",
         help="where the models are kept (default: build/models)",
     )
-    add("--small", action="store_true", help="the tiny variants: a smoke test")
     add("--json", type=Path, metavar="OUT", help="write every number here")
     add(
         "--compare",
@@ -530,14 +539,40 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar=("A.json", "B.json"),
         help="measure nothing: compare two such files",
     )
+    return parser
+
+
+def parse_measuring(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None
+) -> argparse.Namespace:
+    """Returns the arguments, with the options of measuring_parser checked."""
     args = parser.parse_args(argv)
-    for kind, given, known in (("model", args.models, models.MODELS),
-                               ("engine", args.engines, ENGINES)):  # fmt: skip
-        unknown = [n for n in given if n not in known]
-        if unknown:
-            parser.error(f"no {kind} {', '.join(unknown)}; there are: {', '.join(known)}")
+    check_names(parser, "engine", args.engines, ENGINES)
     if min(args.threads) < 1 or max(args.threads) > len(args.cores):
         parser.error(f"--threads must be within 1 and {len(args.cores)}, the number of cores")
+    return args
+
+
+def check_names(
+    parser: argparse.ArgumentParser, kind: str, given: Iterable[str], known: Iterable[str]
+) -> None:
+    unknown = [n for n in given if n not in known]
+    if unknown:
+        parser.error(f"no {kind} {', '.join(unknown)}; there are: {', '.join(known)}")
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = measuring_parser(__doc__, rounds=7, burst=0.5)
+    parser.add_argument(
+        "--models",
+        type=_names,
+        default=list(models.MODELS),
+        metavar="A,B",
+        help=f"of: {', '.join(models.MODELS)} (default: all)",
+    )
+    parser.add_argument("--small", action="store_true", help="the tiny variants: a smoke test")
+    args = parse_measuring(parser, argv)
+    check_names(parser, "model", args.models, models.MODELS)
     return args
 
 
@@ -554,29 +589,33 @@ def model_files(args: argparse.Namespace) -> dict[str, Path]:
     return files
 
 
+def opened_report(args: argparse.Namespace, **settings: object) -> tuple[list[str], dict]:
+    """Prints where and what is measured; returns the installed engines and a report to fill."""
+    versions = {name: ENGINES[name].version() for name in args.engines}
+    print(f"{cpu_name()}, cores {','.join(map(str, args.cores))}; {platform.platform()}")
+    for name, version in versions.items():
+        print(f"  {name:14} {version or 'not installed'}")
+    print(flush=True)
+    return [name for name, version in versions.items() if version], {
+        "schema": 1,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": {"cpu": cpu_name(), "cores": args.cores, "system": platform.platform()},
+        "engines": versions,
+        "settings": {"rounds": args.rounds, "burst_s": args.burst, **settings},
+        "peak_gflops": {},
+        "results": [],
+    }
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = parse_arguments(argv)
     if args.compare:
         print(compare(*(Results(json.loads(path.read_text())) for path in args.compare)))
         return 0
-    versions = {name: ENGINES[name].version() for name in args.engines}
-    installed = [name for name, version in versions.items() if version]
-    print(f"{cpu_name()}, cores {','.join(map(str, args.cores))}; {platform.platform()}")
-    for name, version in versions.items():
-        print(f"  {name:14} {version or 'not installed'}")
+    installed, data = opened_report(args, small=args.small)
     if not installed:
         print("No engine is installed: nothing to measure.", file=sys.stderr)
         return 1
-    print(flush=True)
-    data = {
-        "schema": 1,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine": {"cpu": cpu_name(), "cores": args.cores, "system": platform.platform()},
-        "engines": versions,
-        "settings": {"rounds": args.rounds, "burst_s": args.burst, "small": args.small},
-        "peak_gflops": {},
-        "results": [],
-    }
     files = model_files(args)
     for threads in args.threads:
         if "relay" in installed:

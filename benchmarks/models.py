@@ -21,7 +21,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +34,7 @@ IR_VERSION = 8
 _CHUNK = 1 << 22
 
 
-def _uniform(key: str, shape: Sequence[int], low: float, high: float) -> np.ndarray:
+def uniform(key: str, shape: Sequence[int], low: float, high: float) -> np.ndarray:
     """Returns float32 values in [low, high) that depend on `key` and `shape` only.
 
     Only the bit generator is used: NumPy promises its stream for ever, and not that of the
@@ -79,18 +79,30 @@ class Graph:
         self._used[full] = count + 1
         return full if count == 0 else f"{full}_{count}"
 
-    def input(self, name: str, shape: Sequence[int], dtype: int = TensorProto.FLOAT, **spec) -> str:
-        """Declares an input; `spec` tells make_inputs how to invent it."""
+    def input(
+        self, name: str, shape: Sequence[int | str], dtype: int = TensorProto.FLOAT, **spec
+    ) -> str:
+        """Declares an input, a name for each open size; `spec` tells make_inputs how to invent it."""
         self.inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         self.input_specs[name] = spec
         return name
 
-    def output(self, value: str, name: str, shape: Sequence[int]) -> None:
-        """Declares `value` as the output `name`, by renaming the value itself."""
+    def output(
+        self,
+        value: str,
+        name: str,
+        shape: Sequence[int | str] | None,
+        dtype: int = TensorProto.FLOAT,
+    ) -> None:
+        """Declares `value` as the output `name`, by renaming the value itself.
+
+        Without a shape it is the one that ONNX infers.
+        """
         for node in self.nodes:
             node.input[:] = [name if v == value else v for v in node.input]
             node.output[:] = [name if v == value else v for v in node.output]
-        self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
+        known = None if shape is None else list(shape)
+        self.outputs.append(helper.make_tensor_value_info(name, dtype, known))
 
     def op(self, op_type: str, *inputs: str, outputs: int = 1, **attrs) -> str | tuple[str, ...]:
         """Appends a node; returns its output's name, or the names when it has several."""
@@ -120,7 +132,7 @@ class Graph:
 
     def uniform(self, name: str, shape: Sequence[int], low: float, high: float) -> str:
         full = self.path(name)
-        values = _uniform(f"{self.name}/{full}", shape, low, high)
+        values = uniform(f"{self.name}/{full}", shape, low, high)
         self.initializers[full] = numpy_helper.from_array(values, full)
         return full
 
@@ -237,12 +249,15 @@ class Graph:
     def global_pool_flat(self, x: str) -> str:
         return self.op("Flatten", self.op("GlobalAveragePool", x), axis=1)
 
-    def model(self) -> onnx.ModelProto:
-        graph = helper.make_graph(
+    def graph(self) -> onnx.GraphProto:
+        """Returns the graph alone: the body of an operator that has one."""
+        return helper.make_graph(
             self.nodes, self.name, self.inputs, self.outputs, list(self.initializers.values())
         )
+
+    def model(self) -> onnx.ModelProto:
         model = helper.make_model(
-            graph,
+            self.graph(),
             opset_imports=[helper.make_opsetid("", OPSET)],
             producer_name="relay-benchmarks",
             ir_version=IR_VERSION,
@@ -252,6 +267,10 @@ class Graph:
         }
         metadata["flops"] = str(count_flops(model))
         helper.set_model_props(model, metadata)
+        if any(not o.type.tensor_type.HasField("shape") for o in self.outputs):
+            outputs = inferred_graph(model).output
+            del model.graph.output[:]
+            model.graph.output.extend(outputs)
         return model
 
 
@@ -368,23 +387,45 @@ def vgg16(small: bool) -> onnx.ModelProto:
 def bert_base(small: bool) -> onnx.ModelProto:
     """BERT-base (Devlin et al., 2019): 12 layers, 768 wide, 12 heads, sequence 128."""
     layers, seq, hidden, heads, vocab = (2, 16, 96, 12, 128) if small else (12, 128, 768, 12, 30522)
+    return bert("bert_base", layers, 1, seq, hidden, heads, vocab)
+
+
+def bert(
+    name: str,
+    layers: int,
+    batch: int | str,
+    seq: int | str,
+    hidden: int,
+    heads: int,
+    vocab: int,
+    positions: int = 512,
+) -> onnx.ModelProto:
+    """BERT of that many layers; a batch or sequence that is a name is an open size."""
     head = hidden // heads
-    g = Graph("bert_base")
-    ids = g.input("input_ids", (1, seq), TensorProto.INT64, low=0, high=vocab)
-    mask = g.input("attention_mask", (1, seq), TensorProto.INT64, kind="prefix")
-    segments = g.input("token_type_ids", (1, seq), TensorProto.INT64, low=0, high=2)
+    is_open = isinstance(batch, str) or isinstance(seq, str)
+    # In a Reshape, 0 is the size that is there already.
+    rows = (0, 0) if is_open else (batch, seq)
+    g = Graph(name)
+    ids = g.input("input_ids", (batch, seq), TensorProto.INT64, low=0, high=vocab)
+    mask = g.input("attention_mask", (batch, seq), TensorProto.INT64, kind="prefix")
+    segments = g.input("token_type_ids", (batch, seq), TensorProto.INT64, low=0, high=2)
 
     with g.scope("embeddings"):
         words = g.op("Gather", g.uniform("word", (vocab, hidden), -1.0, 1.0), ids, axis=0)
         kinds = g.op("Gather", g.uniform("segment", (2, hidden), -0.3, 0.3), segments, axis=0)
-        places = g.uniform("position", (1, seq, hidden), -0.3, 0.3)
+        if is_open:
+            table = g.uniform("position", (1, positions, hidden), -0.3, 0.3)
+            length = g.op("Slice", g.op("Shape", ids), g.ints(1), g.ints(2), g.ints(0))
+            places = g.op("Slice", table, g.ints(0), length, g.ints(1))
+        else:
+            places = g.uniform("position", (1, seq, hidden), -0.3, 0.3)
         x = g.layer_norm(g.op("Add", g.op("Add", words, kinds), places), hidden, 1e-12)
     with g.scope("mask"):
         wide = g.op("Cast", g.op("Unsqueeze", mask, g.ints(1, 2)), to=TensorProto.FLOAT)
         penalty = g.op("Mul", g.op("Sub", g.scalar(1.0), wide), g.scalar(-10000.0))
 
     def split_heads(y: str, perm: list[int]) -> str:
-        return g.op("Transpose", g.op("Reshape", y, g.ints(1, seq, heads, head)), perm=perm)
+        return g.op("Transpose", g.op("Reshape", y, g.ints(*rows, heads, head)), perm=perm)
 
     for layer in range(layers):
         with g.scope(f"layer{layer}"):
@@ -395,7 +436,7 @@ def bert_base(small: bool) -> onnx.ModelProto:
                 scores = g.op("Div", g.op("MatMul", query, key), g.scalar(math.sqrt(head)))
                 weights = g.op("Softmax", g.op("Add", scores, penalty), axis=-1)
                 y = g.op("Transpose", g.op("MatMul", weights, value), perm=[0, 2, 1, 3])
-                y = g.linear(g.op("Reshape", y, g.ints(1, seq, hidden)), hidden, hidden)
+                y = g.linear(g.op("Reshape", y, g.ints(*rows, hidden)), hidden, hidden)
                 x = g.layer_norm(g.op("Add", y, x), hidden, 1e-12)
             with g.scope("ffn"):
                 y = g.gelu(g.linear(x, hidden, 4 * hidden))
@@ -405,8 +446,8 @@ def bert_base(small: bool) -> onnx.ModelProto:
     with g.scope("pooler"):
         first = g.op("Gather", x, g.constant("first", np.array(0, np.int64)), axis=1)
         pooled = g.op("Tanh", g.dense(first, hidden, hidden, gain=0.5))
-    g.output(x, "last_hidden_state", (1, seq, hidden))
-    g.output(pooled, "pooler_output", (1, hidden))
+    g.output(x, "last_hidden_state", (batch, seq, hidden))
+    g.output(pooled, "pooler_output", (batch, hidden))
     return g.model()
 
 
@@ -563,30 +604,19 @@ def write(name: str, path: Path, small: bool = False) -> None:
 def count_flops(model: onnx.ModelProto) -> int:
     """Returns the floating-point operations of one run, a multiply-add as two.
 
-    Counts what dominates: convolutions, matrix products and recurrent cells, at static shapes.
+    Counts what dominates: convolutions, matrix products and recurrent cells, at static shapes; a
+    node with an open size counts nothing.
     """
-    # Weights become typed inputs without data, so that shape inference does not copy them.
-    bare = onnx.ModelProto()
-    bare.CopyFrom(onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import))
-    bare.graph.name = model.graph.name
-    bare.graph.node.extend(model.graph.node)
-    bare.graph.input.extend(model.graph.input)
-    bare.graph.output.extend(model.graph.output)
-    dims: dict[str, list[int]] = {}
-    for tensor in model.graph.initializer:
-        dims[tensor.name] = list(tensor.dims)
-        if tensor.data_type == TensorProto.FLOAT:
-            info = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-            bare.graph.input.append(info)
-        else:
-            bare.graph.initializer.append(tensor)
-    inferred = onnx.shape_inference.infer_shapes(bare, data_prop=True).graph
+    dims = {t.name: list(t.dims) for t in model.graph.initializer}
+    inferred = inferred_graph(model)
     for info in [*inferred.value_info, *inferred.input, *inferred.output]:
         dims[info.name] = [d.dim_value for d in info.type.tensor_type.shape.dim]
 
     total = 0
     for node in model.graph.node:
         if node.op_type not in {"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM"}:
+            continue
+        if any(0 in dims.get(name, [0]) for name in (*node.input[:2], node.output[0])):
             continue
         lhs, rhs = dims[node.input[0]], dims[node.input[1]]
         if node.op_type == "Conv":
@@ -601,15 +631,48 @@ def count_flops(model: onnx.ModelProto) -> int:
     return total
 
 
+def inferred_graph(model: onnx.ModelProto) -> onnx.GraphProto:
+    """Returns the graph with the shapes of all values that ONNX can infer, without weights."""
+    # Weights become typed inputs without data, so that shape inference does not copy them.
+    bare = onnx.ModelProto()
+    bare.CopyFrom(onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import))
+    bare.graph.name = model.graph.name
+    bare.graph.node.extend(model.graph.node)
+    bare.graph.input.extend(model.graph.input)
+    bare.graph.output.extend(model.graph.output)
+    for tensor in model.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT:
+            info = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            bare.graph.input.append(info)
+        else:
+            bare.graph.initializer.append(tensor)
+    return onnx.shape_inference.infer_shapes(bare, data_prop=True).graph
+
+
 def metadata(model: onnx.ModelProto) -> dict[str, str]:
     return {p.key: p.value for p in model.metadata_props}
 
 
-def make_inputs(model: onnx.ModelProto | str | Path, seed: int = 0) -> dict[str, np.ndarray]:
+def batched(model: onnx.ModelProto, batch: int | str) -> onnx.ModelProto:
+    """Returns a model of images for another batch, or an open one; all its operators must keep it."""
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    for info in [*out.graph.input, *out.graph.output]:
+        size = info.type.tensor_type.shape.dim[0]
+        if isinstance(batch, str):
+            size.dim_param = batch
+        else:
+            size.dim_value = batch
+    return out
+
+
+def make_inputs(
+    model: onnx.ModelProto | str | Path, seed: int = 0, sizes: Mapping[str, int] | None = None
+) -> dict[str, np.ndarray]:
     """Returns invented inputs by name, in the order of the signature.
 
-    Ranges come from the model's metadata; without any, floats are in [-1, 1), integers 0 or 1. A
-    symbolic dimension becomes 1.
+    Ranges come from the model's metadata; without any, floats are in [-1, 1), integers 0 or 1. An
+    open size is that of its name in `sizes`, else 1.
     """
     if not isinstance(model, onnx.ModelProto):
         model = onnx.load(str(model), load_external_data=False)
@@ -620,18 +683,18 @@ def make_inputs(model: onnx.ModelProto | str | Path, seed: int = 0) -> dict[str,
         if info.name in weights:
             continue
         tensor = info.type.tensor_type
-        shape = tuple(d.dim_value or 1 for d in tensor.shape.dim)
+        shape = tuple(d.dim_value or (sizes or {}).get(d.dim_param, 1) for d in tensor.shape.dim)
         dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         spec = json.loads(specs.get(f"input.{info.name}", "{}"))
         key = f"input/{info.name}/{seed}"
         if spec.get("kind") == "prefix":
             # A padding mask: between half and all of the last axis is real.
-            length = int(_uniform(key, (1,), shape[-1] / 2, shape[-1] + 1)[0])
+            length = int(uniform(key, (1,), shape[-1] / 2, shape[-1] + 1)[0])
             value = np.broadcast_to(np.arange(shape[-1]) < length, shape)
         elif np.issubdtype(dtype, np.floating):
-            value = _uniform(key, shape, spec.get("low", -1.0), spec.get("high", 1.0))
+            value = uniform(key, shape, spec.get("low", -1.0), spec.get("high", 1.0))
         else:
-            value = np.floor(_uniform(key, shape, spec.get("low", 0), spec.get("high", 2)))
+            value = np.floor(uniform(key, shape, spec.get("low", 0), spec.get("high", 2)))
         inputs[info.name] = np.ascontiguousarray(value).astype(dtype)
     return inputs
 

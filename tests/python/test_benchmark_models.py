@@ -28,7 +28,7 @@ def test_same_name_gives_same_bytes(name):
 
 def test_weights_do_not_depend_on_the_numpy_version():
     """The stream is part of the models' identity: these values were the first ever written."""
-    values = models._uniform("resnet18/stem/weight", (3,), -1.0, 1.0)
+    values = models.uniform("resnet18/stem/weight", (3,), -1.0, 1.0)
     assert [v.hex() for v in values.tolist()] == [
         "0x1.b130b40000000p-1",
         "-0x1.f020600000000p-3",

@@ -1,0 +1,99 @@
+"""benchmarks/cliffs.py: its cases, its tables, and a short run."""
+
+import json
+
+import cliff_cases
+import cliffs
+import compare
+import onnx
+import pytest
+from cliff_cases import Case, CompileCase, In, one
+
+
+def row(model, engine, min_ms, **more):
+    return {"model": model, "threads": 1, "engine": engine, "min_ms": min_ms, **more}
+
+
+def run(monkeypatch, tmp_path, cases, *arguments):
+    monkeypatch.setattr(cliff_cases, "GROUPS", {"g": lambda: iter(cases)})
+    out = tmp_path / "out.json"
+    options = ["--threads", "1", "--rounds", "1", "--burst", "0.01", "--json", str(out)]
+    status = cliffs.main([*options, "--model-dir", str(tmp_path), *arguments])
+    return status, json.loads(out.read_text())["results"]
+
+
+def test_every_group_has_cases_and_every_twin_is_one():
+    known = cliff_cases.cases()
+    for group in cliff_cases.GROUPS:
+        assert sum(name.startswith(group + "/") for name in known) >= 6
+    for name, case in known.items():
+        if isinstance(case, Case) and case.twin:
+            assert f"{name.split('/')[0]}/{case.twin}" in known
+
+
+@pytest.mark.parametrize("group", ["order", "sampling", "loops"])
+def test_models_are_valid(group):
+    seen = set()
+    for case in cliff_cases.GROUPS[group]():
+        if case.name.split()[0] in seen:
+            continue
+        seen.add(case.name.split()[0])
+        onnx.checker.check_model(case.build(), full_check=True)
+
+
+def test_report_marks_what_is_above_its_aim_and_names_the_worst():
+    known = {
+        "g/slow": Case("slow", None, 0.9),
+        "g/fast": Case("fast", None, 0.9, twin="slow", twin_aim=0.5),
+        "g/c": CompileCase("c", None, 2.0, 1.0),
+    }
+    rows = [
+        row("g/slow", "relay", 3.0, scaled_error=0.5),
+        row("g/slow", "onnxruntime", 2.0),
+        row("g/fast", "relay", 1.0, scaled_error=0.0),
+        row("g/fast", "onnxruntime", 2.0),
+        row("g/c, cold", "relay", 3000.0),
+        row("g/c, warm", "relay", 500.0),
+    ]
+    lines = cliffs.report(compare.Results({"results": rows}), known).splitlines()
+    cells = {line.split("  ")[0]: line.split() for line in lines if line}
+    assert "1.50*" in cells["slow"]
+    assert cells["slow"][-1] == "WRONG"
+    assert {"0.50", "0.33"} <= set(cells["fast"])
+    assert "3.00*" in cells["c, cold"]
+    assert "0.50" in cells["c, warm"]
+    assert cells["g"] == ["g", "1.50", "slow", "1", "of", "2", "0"]
+
+
+def test_an_unsupported_case_is_reported_and_the_rest_goes_on(monkeypatch, tmp_path, capsys):
+    def broken():
+        raise ModuleNotFoundError("no quantiser here")
+
+    cases = [
+        Case("no model", broken),
+        Case("no kernel", one("NotAnOperator", In((3,)))),
+        Case("open", one("Relu", In(("n",))), sizes={"n": 5}, model="relu"),
+        Case("open too", one("Relu", In(("n",))), sizes={"n": 7}, model="relu"),
+        CompileCase("relu", one("Relu", In((3,))), 100.0, 100.0),
+        CompileCase("broken", broken, 100.0, 100.0),
+    ]
+    status, results = run(monkeypatch, tmp_path, cases, "--engines", "relay,onnxruntime")
+    assert status == 0
+    text = capsys.readouterr().out
+    assert "g/no model, 1 threads, relay: no model: ModuleNotFoundError" in text
+    assert "g/no kernel, 1 threads, onnxruntime:" in text
+    assert "g/broken, cold, 1 threads, relay: ModuleNotFoundError" in text
+    good = {r["model"] for r in results if r["engine"] == "relay" and "error" not in r}
+    assert good == {"g/open", "g/open too", "g/relu, cold", "g/relu, warm"}
+    # The model with an open size is compiled once.
+    assert sum("compile_s" in r for r in results) == 1
+
+
+def test_only_takes_groups_and_beginnings_of_names(capsys):
+    assert cliffs.main(["--list", "--only", "pool/max 5x5,contraction"]) == 0
+    names = capsys.readouterr().out.splitlines()
+    assert names[0].startswith("pool/max 5x5")
+    assert all(n.startswith(("pool/max 5x5", "contraction/")) for n in names)
+    with pytest.raises(SystemExit):
+        cliffs.main(["--only", "order/nothing"])
+    assert "--list" in capsys.readouterr().err
