@@ -303,12 +303,13 @@ def quantised(build: Build, layout: str) -> Build:
 
     def made() -> onnx.ModelProto:
         from onnxruntime import quantization as q
-        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
         model = build()
         # The metadata says how inputs are invented, and the quantiser drops it.
         kept = list(model.metadata_props)
         if layout == "4 bits":
+            from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+
             quantiser = MatMulNBitsQuantizer(model, block_size=32, is_symmetric=True,
                                              accuracy_level=0)  # fmt: skip
             quantiser.process()

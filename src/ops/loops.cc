@@ -19,6 +19,28 @@ Stmt each(const std::string& name, const PrimExpr& extent,
   return for_(v, index(0), extent, body(v), kind);
 }
 
+Stmt each_in_lanes(const std::string& name, const PrimExpr& extent,
+                   const std::function<Stmt(const PrimExpr&)>& body) {
+  constexpr int64_t kLanes = 16;
+  auto size = as_int(extent);
+  auto vectors = [&](const PrimExpr& begin) {
+    return each(
+        name, index(kLanes), [&](const PrimExpr& lane) { return body(begin + lane); },
+        ForKind::Vectorized);
+  };
+  std::vector<Stmt> out;
+  if (!size || *size >= kLanes) {
+    out.push_back(each(name + "_vector", floor_div(extent, index(kLanes)),
+                       [&](const PrimExpr& v) { return vectors(v * kLanes); }));
+  }
+  if (!size || *size % kLanes != 0) {
+    PrimExpr rest = floor_mod(extent, index(kLanes));
+    out.push_back(
+        each(name + "_rest", rest, [&](const PrimExpr& i) { return body(extent - rest + i); }));
+  }
+  return seq(std::move(out));
+}
+
 Stmt named(const std::string& name, const PrimExpr& value,
            const std::function<Stmt(const PrimExpr&)>& body) {
   tir::Var v = tir::var(name, value->dtype);

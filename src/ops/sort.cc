@@ -2,7 +2,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/common.h"
-#include "ops/loops.h"
+#include "ops/order.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -12,115 +12,47 @@ using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-// Whether `a` comes strictly before `b`. NaN comes last in either direction.
-PrimExpr comes_before(const PrimExpr& a, const PrimExpr& b, bool ascending) {
-  PrimExpr before = ascending ? lt(a, b) : gt(a, b);
-  if (!a->dtype.is_floating()) return before;
-  return logical_or(before, logical_and(eq(a, a), ne(b, b)));
+// Whether `a` comes strictly before `b` in ascending order. NaN comes last.
+PrimExpr comes_before(const PrimExpr& a, const PrimExpr& b) {
+  if (!a->dtype.is_floating()) return lt(a, b);
+  return logical_or(lt(a, b), logical_and(eq(a, a), ne(b, b)));
 }
 
-PrimExpr shifted(const PrimExpr& count) { return binary(BinaryOp::Shl, index(1), count); }
+// A single line that is this long is worth several threads.
+constexpr int64_t kLongLine = int64_t{1} << 16;
+constexpr int64_t kParts = 8;
 
-// Merges neighbouring runs of `width` indices of a line from one buffer into the other. Of equal
-// elements that of the left run comes first, so the order is stable.
-Stmt merge_runs(const Buffer& data, const Buffer& from, const Buffer& to, const LineIndex& at,
-                const PrimExpr& n, const PrimExpr& width, bool ascending) {
-  DType key = working_dtype(data->dtype);
-  auto index_at = [&](const PrimExpr& place) {
-    return tir::cast(kIndex, load(from, at(min(place, n - 1))));
-  };
-  auto key_of = [&](const PrimExpr& i) { return tir::cast(key, load(data, at(i))); };
-  PrimExpr pair = width * 2;
-  Cell left("left", kIndex), right("right", kIndex);
-  return left.in(right.in(each("run", floor_div(n + pair - 1, pair), [&](const PrimExpr& run) {
-    return named("begin", run * pair, [&](const PrimExpr& begin) {
-      return named("middle", min(begin + width, n), [&](const PrimExpr& middle) {
-        return named("end", min(begin + pair, n), [&](const PrimExpr& end) {
-          Stmt step = each("k", end - begin, [&](const PrimExpr& k) {
-            return named("i", left.get(), [&](const PrimExpr& i) {
-              return named("j", right.get(), [&](const PrimExpr& j) {
-                return named("a", index_at(i), [&](const PrimExpr& a) {
-                  return named("b", index_at(j), [&](const PrimExpr& b) {
-                    PrimExpr smaller = comes_before(key_of(b), key_of(a), ascending);
-                    PrimExpr second = logical_or(ge(i, middle), logical_and(lt(j, end), smaller));
-                    return named("second", second, [&](const PrimExpr& take) {
-                      return seq(
-                          {store(to, at(begin + k), tir::cast(to->dtype, select(take, b, a))),
-                           left.set(select(take, i, i + 1)), right.set(select(take, j + 1, j))});
-                    });
-                  });
-                });
-              });
-            });
-          });
-          return seq({left.set(begin), right.set(middle), step});
-        });
-      });
-    });
-  })));
-}
-
-// The indices that sort `x` along `axis`: a bottom-up merge sort of each line, O(n log n). Two
-// passes at a time, so that the indices end in the buffer in which they began.
-TirTensor sorted_order(const TirTensor& x, size_t axis, bool ascending, DType dtype) {
-  PrimExpr n = x->shape()[axis];
-  int64_t rounds = 24;  // lengths below 2^48
-  if (auto size = as_int(n)) {
-    for (rounds = 0; (int64_t{1} << (2 * rounds)) < *size;) ++rounds;
-  }
-  return tir::imperative(
-      "T_argsort", dtype, x->shape(), {x},
-      [=](const std::vector<Buffer>& in, const Buffer& order) -> Stmt {
-        Buffer other = buffer("other", dtype, order->shape);
-        Stmt lines = each_line(order->shape, axis, 64, [&](const LineIndex& at) {
-          Stmt start = each(
-              "k", n, [&](const PrimExpr& k) { return store(order, at(k), tir::cast(dtype, k)); });
-          Stmt sort = each("round", index(rounds), [&](const PrimExpr& round) {
-            return named("width", shifted(round * 2), [&](const PrimExpr& width) {
-              return if_(lt(width, n),
-                         seq({merge_runs(in[0], order, other, at, n, width, ascending),
-                              merge_runs(in[0], other, order, at, n, width * 2, ascending)}));
-            });
-          });
-          return seq({start, sort});
-        });
-        return allocate(other, lines);
-      });
-}
-
-// The indices of the first `k` elements in sorted order along `axis`: each element is put where it
-// belongs among those kept so far, if it belongs there. O(n + m k) for m elements that are kept at
-// some time, about k ln(n / k) of them when the order is random; stable like sorted_order.
-TirTensor first_in_order(const TirTensor& x, size_t axis, int64_t k, bool ascending, DType dtype) {
+// The indices of the first `count` elements in sorted order along `axis`, stable: all elements, or
+// where that is less work those that come first (ops/order.h).
+TirTensor sorted_order(const TirTensor& x, size_t axis, const PrimExpr& count, bool ascending,
+                       DType dtype) {
   std::vector<PrimExpr> shape = x->shape();
   PrimExpr n = shape[axis];
-  shape[axis] = index(k);
+  shape[axis] = count;
+  auto size = as_int(n), k = as_int(count);
+  // A selection sorts its room about once for each time that the line grows by half.
+  bool selects = k && !(size && *size <= 4 * *k);
+  auto elements = as_int(count_elements(x->shape()));
+  int64_t parts = !selects && size && elements == size && *size >= kLongLine ? kParts : 1;
   return tir::imperative(
-      "T_first", dtype, shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& kept) -> Stmt {
-        DType key = working_dtype(in[0]->dtype);
-        return each_line(kept->shape, axis, 64, [&](const LineIndex& at) {
-          auto key_of = [&](const PrimExpr& i) { return tir::cast(key, load(in[0], at(i))); };
-          auto key_at = [&](const PrimExpr& place) {
-            return key_of(tir::cast(kIndex, load(kept, at(place))));
-          };
-          Cell place("place", kIndex);
-          return place.in(each("i", n, [&](const PrimExpr& i) {
-            return named("last", min(i, index(k - 1)), [&](const PrimExpr& last) {
-              Stmt move = each("step", last, [&](const PrimExpr& step) {
-                PrimExpr before = place.get() - 1;
-                PrimExpr moves = logical_and(eq(place.get(), last - step),
-                                             comes_before(key_of(i), key_at(before), ascending));
-                return if_(moves, seq({store(kept, at(place.get()), load(kept, at(before))),
-                                       place.set(before)}));
-              });
-              // There is a last one to compare with only when all places are taken.
-              PrimExpr rival = select(lt(i, index(k)), i, tir::cast(kIndex, load(kept, at(last))));
-              PrimExpr belongs =
-                  logical_or(lt(i, index(k)), comes_before(key_of(i), key_of(rival), ascending));
-              return if_(belongs, seq({place.set(last), move,
-                                       store(kept, at(place.get()), tir::cast(dtype, i))}));
-            });
+      "T_argsort", dtype, shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& order) {
+        DType key = order_key_dtype(in[0]->dtype);
+        PrimExpr room = selects ? index(select_room(*k)) : n;
+        return each_line(in[0]->shape, axis, 64, [&](const LineIndex& at) {
+          Entries entries("entries", key, room, n), other("other", key, room, n);
+          std::vector<Stmt> steps;
+          if (selects) {
+            steps.push_back(select_first(in[0], at, n, *k, ascending, entries, other));
+          } else {
+            steps.push_back(each_in_lanes("i", n, [&](const PrimExpr& i) {
+              return entries.put(i, order_key(load(in[0], at(i)), ascending), i);
+            }));
+            steps.push_back(sort_entries(entries, other, n, parts));
+          }
+          steps.push_back(each_in_lanes("k", count, [&](const PrimExpr& i) {
+            return store(order, at(i), tir::cast(dtype, entries.place(i)));
           }));
+          return entries.in(other.in(seq(std::move(steps))));
         });
       });
 }
@@ -179,11 +111,8 @@ std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
   DType dtype = index_dtype(a.dtype);
-  // More than these take longer to put in their places than all take to sort.
-  constexpr int64_t kFew = 32;
-  int64_t k = a.k.value_or(1);
-  TirTensor order = k >= 1 && k <= kFew ? first_in_order(x, axis, k, a.is_ascend, dtype)
-                                        : sorted_order(x, axis, a.is_ascend, dtype);
+  PrimExpr count = ctx.outputs[0].shape[axis];
+  TirTensor order = sorted_order(x, axis, count, a.is_ascend, dtype);
   std::vector<TirTensor> out;
   if (a.ret_type != "indices")
     out.push_back(tir::compute("T_values", ctx.outputs[0].shape, [&](const Indices& i) {
@@ -218,8 +147,7 @@ Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool 
           lt(low.get(), high.get()),
           named("middle", floor_div(low.get() + high.get(), index(2)), [&](const PrimExpr& middle) {
             PrimExpr v = tir::cast(key, load(values, i)), e = element(middle);
-            PrimExpr behind =
-                right ? logical_not(comes_before(v, e, true)) : comes_before(e, v, true);
+            PrimExpr behind = right ? logical_not(comes_before(v, e)) : comes_before(e, v);
             return if_(behind, low.set(middle + 1), high.set(middle));
           }));
     });
@@ -287,7 +215,7 @@ TirTensor argsort(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ArgsortAttrs>();
   TirTensor x = ctx.inputs[0];
   size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
-  return sorted_order(x, axis, a.is_ascend, index_dtype(a.dtype));
+  return sorted_order(x, axis, x->shape()[axis], a.is_ascend, index_dtype(a.dtype));
 }
 
 TirTensor sort(const ComputeContext& ctx) {

@@ -1,0 +1,57 @@
+// The order of the elements of a line: keys that are compared as whole numbers, and sorting them.
+//
+// Values become unsigned keys whose order is that of the values: NaN behind everything in either
+// direction, zeros of either sign alike. Equal keys keep the order of their places, so every sort
+// is stable and its result does not depend on how it is done.
+#pragma once
+
+#include "ops/loops.h"
+
+namespace relay::ops {
+
+// The dtype of the keys of values of a dtype: 32 bits where they are enough, else 64.
+runtime::DType order_key_dtype(runtime::DType data);
+// The key of a value, or of each lane of a vector of them.
+PrimExpr order_key(const PrimExpr& value, bool ascending);
+
+// (key, place) pairs inside a kernel: room for `size` of them. Where both fit they are one word,
+// which halves what a sort moves.
+class Entries {
+ public:
+  // Places are below `places`.
+  Entries(const std::string& name, runtime::DType key, const PrimExpr& size,
+          const PrimExpr& places);
+  // The statement in which they exist.
+  tir::Stmt in(tir::Stmt body) const;
+  tir::Stmt put(const PrimExpr& at, const PrimExpr& key, const PrimExpr& place) const;
+  // This one's entry `at` becomes that of `other`.
+  tir::Stmt take(const PrimExpr& at, const Entries& other, const PrimExpr& from) const;
+  PrimExpr key(const PrimExpr& at) const;
+  PrimExpr place(const PrimExpr& at) const;
+
+  runtime::DType key_dtype() const { return key_; }
+  const PrimExpr& size() const { return keys_->shape[0]; }
+
+ private:
+  bool packed() const { return !places_; }
+  runtime::DType key_;
+  tir::Buffer keys_, places_;  // packed: the keys with their places in the low bits, and null
+};
+
+// Sorts the first `n` entries, which lie in the order of their places where their keys are equal.
+// `other` has as much room; the entries in it are lost. `parts` of more than one are counted and
+// moved on as many threads. A stable radix sort, least digit first (Knuth, The Art of Computer
+// Programming, volume 3, 5.2.5), without the digits above those that differ; in a room of up to 64
+// each entry goes behind as many as come before it.
+tir::Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& n,
+                       int64_t parts);
+
+// The first `k` in order of the elements at(0) .. at(n - 1) of `data`, n >= k, as the first entries
+// of `kept`, which like `other` has select_room(k). Elements that come before the k-th of those
+// seen are collected, and the rest is passed over a vector at a time; when the room is full it is
+// sorted and cut. When the order is random, about k log2(n / k) elements are collected.
+int64_t select_room(int64_t k);
+tir::Stmt select_first(const tir::Buffer& data, const LineIndex& at, const PrimExpr& n, int64_t k,
+                       bool ascending, const Entries& kept, const Entries& other);
+
+}  // namespace relay::ops
