@@ -1,4 +1,4 @@
-// Where convolutions and matrix products keep the results that different rows of the weight give.
+// Where contractions keep the results that different rows of the weight give.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ struct OutputChannels {
   bool grouped;                // a channel sees a part of the input only, by its position
 };
 
-// nullopt for other operators, sizes that are not known, blocked layouts, and a grouped transposed
-// convolution, whose channels are spread over two axes of the weight.
+// nullopt for what is no contraction of two arguments, sizes that are not known, channels over several axes or in blocks,
+// and a grouped transposed convolution, whose channels are spread over two axes of the weight.
 std::optional<OutputChannels> output_channels(const CallNode& c);
 
 }  // namespace relay

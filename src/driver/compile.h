@@ -70,14 +70,15 @@ struct Phase {
 struct CompiledKernel {
   std::string name;
   Function primitive;
-  tir::PrimFunc composed;             // blocks as the operators' rules gave them
-  tir::PrimFunc scheduled;            // blocks in the loops of a schedule rule
-  tir::PrimFunc lowered;              // loops and stores, what code generation sees
-  std::string schedule;               // what the rule did, in a sentence
-  std::string rule;                   // its name
-  std::vector<std::string> declined;  // the rules that did not take it: "tiled_sum: takes only ..."
-  std::vector<std::string> layouts;   // of its operators: "nn.conv2d: data_layout=NHWC, ..."
-  std::vector<KernelSite> sites;      // its calls in the program
+  tir::PrimFunc composed;   // blocks as the operators' rules gave them
+  tir::PrimFunc scheduled;  // blocks in the loops of a schedule rule
+  tir::PrimFunc lowered;    // loops and stores, what code generation sees
+  std::string schedule;     // what the rule did, in a sentence
+  std::string rule;         // its name
+  std::vector<std::string>
+      declined;  // the rules that did not take it: "contraction: takes only ..."
+  std::vector<std::string> layouts;  // of its operators: "nn.conv2d: data_layout=NHWC, ..."
+  std::vector<KernelSite> sites;     // its calls in the program
 };
 
 struct CompiledModule {

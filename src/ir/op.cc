@@ -227,6 +227,8 @@ std::string_view to_string(Absent reason) {
       return "the axes are as the attributes say";
     case Absent::OnePiece:
       return "the result is one piece of memory";
+    case Absent::NotOneSum:
+      return "what is computed is not one sum of products";
     case Absent::Replaced:
       return "a pass replaces the operator before kernels are made";
     case Absent::ByNumPy:
@@ -258,6 +260,8 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
   rule("effect", row.effect);
   rule("relation", row.relation);
   rule("compute", row.compute, {Absent::Replaced});
+  if (row.fusion && row.fusion.get() == FusionClass::OutEWiseFusable)
+    rule("contraction", row.contraction, {Absent::NotOneSum});
   rule("layout", row.layout, {Absent::AxesAsWritten});
   rule("memory", row.memory, {Absent::OnePiece});
   rule("precision", row.precision);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/attrs.h"
+#include "ir/contraction.h"
 #include "ir/expr.h"
 #include "ir/layout.h"
 #include "ir/op_column.h"
@@ -129,6 +130,10 @@ using LayoutRule = std::function<std::optional<LayoutDecision>(
 
 // ---- Further columns ---------------------------------------------------------------------------
 
+// What a call of an operator that sums products does with its operands' dimensions; nullopt where its attributes make it
+// something else.
+using ContractionRule = std::function<std::optional<Contraction>(const CallNode& call)>;
+
 // Floating point operations of a call with static types (2 per multiply-add).
 using CostRule = std::function<double(const CallNode& call)>;
 
@@ -200,6 +205,8 @@ struct OpInfo {
   bool reshape_only = false;
   Column<TypeRelation> relation = {};
   Column<std::shared_ptr<const ComputeRule>> compute = {};
+  // Asked of heavy operators (OutEWiseFusable) only: others do not multiply and add.
+  Column<ContractionRule> contraction = {};
   Column<LayoutRule> layout = {};
   Column<MemoryRule> memory = {};
   Column<Precision> precision = {};

@@ -25,6 +25,7 @@ enum class Absent {
   DataDecides,        // how much is computed depends on values, not on shapes
   AxesAsWritten,      // the axes are as the attributes say: values are converted back before it
   OnePiece,           // the result is one piece of memory: its own, or that of the argument
+  NotOneSum,          // what is computed is not one sum of products
   Replaced,           // a pass replaces the operator before kernels are made
   ByNumPy,            // tests/python/op_oracles.py has the formula over NumPy's arrays
 };

@@ -231,6 +231,7 @@ std::span<const OpInfo> rows_of<Family::Attention>() {
           .effect = Effect::Pure,
           .relation = attention_relation,
           .compute = compute_rule(attention_compute),
+          .contraction = Absent::NotOneSum,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Always,

@@ -5,6 +5,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "node/structural.h"
+#include "ops/loops.h"
 
 namespace relay::ops {
 
@@ -209,6 +210,38 @@ std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<cons
   out.outputs = {chosen};
   out.attrs = call.attrs;
   return out;
+}
+
+bool one_dtype_or_bytes(RelationContext& ctx, const TensorTypeNode& a, const TensorTypeNode& b,
+                        const char* problem) {
+  auto is_byte = [](DType d) { return d.is_integer() && d.bits == 8; };
+  return require(ctx, a.dtype == b.dtype || (is_byte(a.dtype) && is_byte(b.dtype)),
+                 codes::type_dtype, problem, "one dtype",
+                 a.dtype.to_string() + " and " + b.dtype.to_string());
+}
+
+TirTensor sum_of_products(
+    const std::string& name, const ComputeContext& ctx, const std::vector<PrimExpr>& extents,
+    const std::function<std::vector<PrimExpr>(const Indices&, const Indices&)>& factors) {
+  DType dtype = ctx.outputs[0].dtype, acc = working_dtype(dtype);
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  auto term = [&](const Indices& i, const Indices& k) {
+    PrimExpr out;
+    for (const PrimExpr& factor : factors(i, k)) {
+      PrimExpr f = tir::cast(acc, factor);
+      out = out ? out * f : f;
+    }
+    return out;
+  };
+  if (extents.empty()) {
+    return tir::compute(name, shape,
+                        [&](const Indices& i) { return tir::cast(dtype, term(i, {})); });
+  }
+  std::vector<ContractionRole> roles;
+  if (ctx.contraction) roles = ctx.contraction->iteration_roles();
+  TirTensor sums = tir::contract(name, shape, extents, roles, term);
+  if (acc == dtype) return sums;
+  return tir::compute("T_cast", shape, [&](const Indices& i) { return tir::cast(dtype, sums(i)); });
 }
 
 double num_elements(const Type& type) {

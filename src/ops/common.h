@@ -78,6 +78,14 @@ std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<cons
 
 // Floating point operations: one for each element of the result.
 double elementwise_cost(const CallNode& call);
+// The operands of a contraction have one dtype, or are bytes of which one is signed and the other is not.
+bool one_dtype_or_bytes(RelationContext& ctx, const TensorTypeNode& a, const TensorTypeNode& b,
+                        const char* problem);
+// The result of a contraction: the sum over `extents` of the product of the factors of element i at k, in the dtype that
+// sums of the result's dtype are taken in, then as the result's.
+TirTensor sum_of_products(
+    const std::string& name, const ComputeContext& ctx, const std::vector<PrimExpr>& extents,
+    const std::function<std::vector<PrimExpr>(const Indices& i, const Indices& k)>& factors);
 double num_elements(const Type& type);
 
 }  // namespace relay::ops

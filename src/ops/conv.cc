@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace relay::ops {
 namespace {
@@ -178,9 +179,7 @@ Type conv_relation(RelationContext& ctx) {
   if (!require(ctx, w->rank() == l->kernel.rank(), codes::type_rank,
                "the weight does not have the layout's dimensions", a.kernel_layout,
                shape_text(w->shape)) ||
-      !require(ctx, x->dtype == w->dtype, codes::type_dtype,
-               "data and weight have different dtypes", "one dtype",
-               x->dtype.to_string() + " and " + w->dtype.to_string()))
+      !one_dtype_or_bytes(ctx, *x, *w, "data and weight have different dtypes"))
     return nullptr;
   if (!require(ctx,
                ctx.equal(per_group * dim(a.groups), in_channels) &&
@@ -250,36 +249,27 @@ TirTensor convolve(const std::string& name, const ComputeContext& ctx, const Tir
                    const PrimExpr& in_per_group,
                    const std::function<PrimExpr(const PrimExpr& oc, const PrimExpr& ic,
                                                 const Indices& k)>& weight) {
-  DType dtype = ctx.outputs[0].dtype;
-  DType acc = dtype.is_floating() && dtype.bits == 16 ? DType::Float(32) : dtype;
   const std::vector<PrimExpr>& out_shape = ctx.outputs[0].shape;
   std::vector<PrimExpr> extents = kernel_sizes;
   extents.push_back(in_per_group);
-  TirTensor r = tir::compute(name, out_shape, [&](const Indices& i) {
-    PrimExpr oc = i[axis_of(out, 'C')];
-    return tir::sum(extents, [&](const Indices& k) {
-      PrimExpr ic = k[dims];
-      Indices at(static_cast<size_t>(data.rank()));
-      at[axis_of(data, 'N')] = i[axis_of(out, 'N')];
-      PrimExpr channel = ic;
-      if (groups > 1) {
-        PrimExpr per_group = floor_div(out_shape[axis_of(out, 'C')], index(groups));
-        PrimExpr group = is_one(per_group) ? oc : floor_div(oc, per_group);
-        channel = group * in_per_group + ic;
-      }
-      at[axis_of(data, 'C')] = channel;
-      Indices offsets;
-      for (size_t d = 0; d < dims; ++d) {
-        char axis = spatial_axes(dims)[d];
-        at[axis_of(data, axis)] = i[axis_of(out, axis)] * strides[d] + k[d] * dilation[d];
-        offsets.push_back(k[d]);
-      }
-      return tir::cast(acc, x(at)) * tir::cast(acc, weight(oc, ic, offsets));
-    });
+  return sum_of_products(name, ctx, extents, [&](const Indices& i, const Indices& k) {
+    PrimExpr oc = i[axis_of(out, 'C')], ic = k[dims], channel = ic;
+    Indices at(static_cast<size_t>(data.rank()));
+    at[axis_of(data, 'N')] = i[axis_of(out, 'N')];
+    if (groups > 1) {
+      PrimExpr per_group = floor_div(out_shape[axis_of(out, 'C')], index(groups));
+      PrimExpr group = is_one(per_group) ? oc : floor_div(oc, per_group);
+      channel = group * in_per_group + ic;
+    }
+    at[axis_of(data, 'C')] = channel;
+    Indices offsets;
+    for (size_t d = 0; d < dims; ++d) {
+      char axis = spatial_axes(dims)[d];
+      at[axis_of(data, axis)] = i[axis_of(out, axis)] * strides[d] + k[d] * dilation[d];
+      offsets.push_back(k[d]);
+    }
+    return std::vector<PrimExpr>{x(at), weight(oc, ic, offsets)};
   });
-  if (acc == dtype) return r;
-  return tir::compute("T_cast", r->shape(),
-                      [&](const Indices& i) { return tir::cast(dtype, r(i)); });
 }
 
 // The weight's element; blocks of O and I are found by division.
@@ -458,25 +448,82 @@ std::optional<LayoutDecision> conv_layout(const CallNode& call, std::span<const 
   return out;
 }
 
-double conv_cost(const CallNode& c) {
-  auto& a = static_cast<const ConvAttrs&>(*c.attrs.get());
-  Layout kernel = Layout::of(a.kernel_layout);
-  auto* w = as<TensorTypeNode>(c.args[1]->type);
-  double per_output = 2;
-  bool transposed = as<OpNode>(c.op)->name.find("transpose") != std::string::npos;
-  for (const Layout::Axis& axis : kernel.axes()) {
+// The axes of a layout: `dims` has the dimensions that run along each of its letters.
+Contraction::Tensor axes_in(const Layout& layout, const std::map<char, std::vector<size_t>>& dims) {
+  Contraction::Tensor out;
+  for (const Layout::Axis& axis : layout.axes()) {
     char primal = static_cast<char>(std::toupper(axis.name));
-    if (primal == (transposed ? 'I' : 'O')) continue;
-    auto size = as_const(w->shape[axis_of(kernel, axis.name)]);
-    per_output *= size ? static_cast<double>(*size) : 0;
+    Contraction::Axis a{dims.at(primal)};
+    int64_t block = layout.block_of(primal);
+    if (axis.block > 0) {
+      a.modulo = block;
+    } else {
+      a.divide = block;
+    }
+    out.push_back(std::move(a));
   }
-  return per_output * num_elements(transposed ? c.args[0]->type : c.type);
+  return out;
+}
+
+// A convolution, or a transposed one, whose windows are on the result.
+template <size_t kDims, bool kTransposed>
+std::optional<Contraction> conv_contraction(const CallNode& c) {
+  using Role = ContractionRole;
+  auto& a = static_cast<const ConvAttrs&>(*c.attrs.get());
+  Layout data = Layout::of(a.data_layout), kernel = Layout::of(a.kernel_layout),
+         out = Layout::of(a.out_layout.empty() ? a.data_layout : a.out_layout);
+  auto *x = as<TensorTypeNode>(c.args[0]->type), *w = as<TensorTypeNode>(c.args[1]->type),
+       *y = as<TensorTypeNode>(c.type);
+  // Positions are those of the tensor without windows.
+  const TensorTypeNode& plain = kTransposed ? *x : *y;
+  const Layout& plain_layout = kTransposed ? data : out;
+  Ints pad = *full_padding(a.padding, kDims);
+  Contraction p;
+  auto add = [&](Role role, const Dim& extent) {
+    p.dims.push_back({role, extent});
+    return p.dims.size() - 1;
+  };
+  const Dim groups = dim(a.groups);
+  size_t n = add(Role::Row, x->shape[axis_of(data, 'N')]);
+  std::vector<size_t> channels, inputs, weight_in, weight_out;
+  if (a.groups != 1) channels = {add(Role::Group, groups)};
+  inputs = channels;
+  (kTransposed ? weight_in : weight_out) = channels;
+  channels.push_back(add(Role::Column, floor_div(y->shape[axis_of(out, 'C')], groups)));
+  weight_out.push_back(channels.back());
+  std::map<char, std::vector<size_t>> at_data, at_kernel, at_out;
+  std::map<char, Contraction::Window> windows;
+  std::vector<size_t> positions;
+  for (char axis : spatial_axes(kDims))
+    positions.push_back(add(Role::Row, plain.shape[axis_of(plain_layout, axis)]));
+  for (size_t d = 0; d < kDims; ++d) {
+    char axis = spatial_axes(kDims)[d];
+    size_t tap = add(Role::Window, w->shape[axis_of(kernel, axis)]);
+    at_kernel[axis] = {tap};
+    (kTransposed ? at_data : at_out)[axis] = {positions[d]};
+    (kTransposed ? at_out : at_data)[axis] = {positions[d], tap};
+    windows[axis] = {a.strides[d], a.dilation[d], pad[d]};
+  }
+  size_t ic = add(Role::Reduced, floor_div(x->shape[axis_of(data, 'C')], groups));
+  inputs.push_back(ic);
+  weight_in.push_back(ic);
+  at_data['N'] = at_out['N'] = {n};
+  at_data['C'] = inputs;
+  at_out['C'] = channels;
+  at_kernel['O'] = weight_out;
+  at_kernel['I'] = weight_in;
+  p.operands = {axes_in(data, at_data), axes_in(kernel, at_kernel)};
+  p.result = axes_in(out, at_out);
+  Contraction::Tensor& windowed = kTransposed ? p.result : p.operands[0];
+  const Layout& layout = kTransposed ? out : data;
+  for (const auto& [axis, window] : windows) windowed[axis_of(layout, axis)].window = window;
+  return p;
 }
 
 // What all convolutions say alike.
 OpInfo conv_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
-                std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
-                std::vector<OpExample> examples) {
+                std::shared_ptr<const ComputeRule> compute, ContractionRule contraction,
+                LayoutRule layout, std::vector<OpExample> examples) {
   return {
       .name = name,
       .doc = doc,
@@ -487,10 +534,11 @@ OpInfo conv_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
       .effect = Effect::Pure,
       .relation = std::move(relation),
       .compute = std::move(compute),
+      .contraction = std::move(contraction),
       .layout = std::move(layout),
       .memory = Absent::OnePiece,
       .precision = Precision::Always,
-      .cost = conv_cost,
+      .cost = contraction_cost,
       .gradient = Absent::Pending,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
@@ -503,37 +551,42 @@ template <>
 std::span<const OpInfo> rows_of<Family::Conv>() {
   static const OpInfo rows[] = {
       conv_row("nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
-               conv_relation<1>, conv_rule<1>(), conv_layout<Conv1DAttrs>,
+               conv_relation<1>, conv_rule<1>(), conv_contraction<1, false>,
+               conv_layout<Conv1DAttrs>,
                {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}}),
       conv_row(
           "nn.conv2d", "Convolution over two spatial axes.", Conv2DAttrs::static_info(),
-          conv_relation<2>, conv_rule<2>(), conv_layout<Conv2DAttrs>,
+          conv_relation<2>, conv_rule<2>(), conv_contraction<2, false>, conv_layout<Conv2DAttrs>,
           {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"}, "padding=[1, 1]"},
            {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
             "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}}),
       conv_row("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
-               conv_relation<3>, conv_rule<3>(), conv_layout<Conv3DAttrs>,
+               conv_relation<3>, conv_rule<3>(), conv_contraction<3, false>,
+               conv_layout<Conv3DAttrs>,
                {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
                  "padding=[0, 1, 1]"}}),
       conv_row("nn.conv1d_transpose",
                "The gradient of a convolution over one axis, as an operator; the zeros that it "
                "puts between and around elements take part in the sums.",
                Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>,
-               conv_transpose_rule<1>(), conv_layout<Conv1DTransposeAttrs>,
+               conv_transpose_rule<1>(), conv_contraction<1, true>,
+               conv_layout<Conv1DTransposeAttrs>,
                {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
                  "strides=[2], padding=[1, 1]"}}),
       conv_row("nn.conv2d_transpose",
                "The gradient of a convolution over two axes, as an operator; the zeros that it "
                "puts between and around elements take part in the sums.",
                Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>,
-               conv_transpose_rule<2>(), conv_layout<Conv2DTransposeAttrs>,
+               conv_transpose_rule<2>(), conv_contraction<2, true>,
+               conv_layout<Conv2DTransposeAttrs>,
                {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
                  "strides=[2, 2], padding=[1, 1]"}}),
       conv_row("nn.conv3d_transpose",
                "The gradient of a convolution over three axes, as an operator; the zeros that it "
                "puts between and around elements take part in the sums.",
                Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>,
-               conv_transpose_rule<3>(), conv_layout<Conv3DTransposeAttrs>,
+               conv_transpose_rule<3>(), conv_contraction<3, true>,
+               conv_layout<Conv3DTransposeAttrs>,
                {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
                  "strides=[2, 2, 2]"}}),
   };

@@ -185,53 +185,57 @@ TirTensor einsum_rule(const ComputeContext& ctx) {
     }
   }
   std::ranges::copy(ctx.outputs[0].shape, sizes.begin());
-  DType dtype = ctx.outputs[0].dtype, acc = working_dtype(dtype);
-  // The product of the operands' elements at the labels' values.
-  auto term = [&](const Indices& labels) {
-    PrimExpr product;
+  // The operands' elements at the labels' values.
+  auto factors = [&](const Indices& labels) {
+    std::vector<PrimExpr> out;
     for (size_t k = 0; k < ctx.inputs.size(); ++k) {
       Indices at;
       for (size_t d = 0; d < equation.operands[k].size(); ++d)
         at.push_back(broadcast_index(labels[equation.operands[k][d]], ctx.inputs[k]->shape()[d],
                                      sizes[equation.operands[k][d]]));
-      PrimExpr factor = tir::cast(acc, ctx.inputs[k](at));
-      product = product ? product * factor : factor;
+      out.push_back(ctx.inputs[k](at));
     }
-    return product;
+    return out;
   };
   std::vector<PrimExpr> summed(sizes.begin() + static_cast<std::ptrdiff_t>(equation.result),
                                sizes.end());
-  TirTensor sums = tir::compute("T_einsum", ctx.outputs[0].shape, [&](const Indices& i) {
-    if (summed.empty()) return tir::cast(dtype, term(i));
-    return tir::sum(summed, [&](const Indices& k) {
-      Indices labels = i;
-      labels.insert(labels.end(), k.begin(), k.end());
-      return term(labels);
-    });
+  return sum_of_products("T_einsum", ctx, summed, [&](const Indices& i, const Indices& k) {
+    Indices labels = i;
+    labels.insert(labels.end(), k.begin(), k.end());
+    return factors(labels);
   });
-  if (sums->dtype == dtype) return sums;
-  return tir::compute("T_cast", sums->shape(),
-                      [&](const Indices& i) { return tir::cast(dtype, sums(i)); });
 }
 
-double einsum_cost(const CallNode& call) {
+std::optional<Contraction> einsum_contraction(const CallNode& call) {
+  using Role = ContractionRole;
   auto operands = flatten_tensor_types(call.args[0]->type);
-  if (!operands) return 0;
+  if (!operands) return std::nullopt;
   std::vector<int64_t> ranks;
   for (const TensorType& t : *operands) ranks.push_back(t->rank());
   Equation equation = equation_of(static_cast<const EinsumAttrs&>(*call.attrs.get()), ranks);
-  std::vector<int64_t> sizes(equation.labels, 1);
+  Contraction p;
+  p.dims.resize(equation.labels, {Role::Reduced, dim(1)});
   for (size_t k = 0; k < operands->size(); ++k) {
+    Contraction::Tensor axes;
     for (size_t d = 0; d < equation.operands[k].size(); ++d) {
-      auto size = as_const((*operands)[k]->shape[d]);
-      if (!size) return 0;
-      int64_t& label = sizes[equation.operands[k][d]];
-      label = std::max(label, *size);
+      size_t label = equation.operands[k][d];
+      const Dim& size = (*operands)[k]->shape[d];
+      bool repeated = label < equation.result && as_const(size) == 1 &&
+                      as_const(as<TensorTypeNode>(call.type)->shape[label]) != 1;
+      axes.push_back(repeated ? Contraction::Axis{} : Contraction::Axis{{label}});
+      if (!repeated && as_const(p.dims[label].extent) == 1) p.dims[label].extent = size;
     }
+    p.operands.push_back(std::move(axes));
   }
-  double total = static_cast<double>(operands->size());
-  for (int64_t n : sizes) total *= static_cast<double>(n);
-  return total;
+  for (size_t label = 0; label < equation.result; ++label) {
+    p.result.push_back({{label}});
+    bool first = !p.axes_of(p.operands[0], label).empty();
+    size_t others = 0;
+    for (size_t k = 1; k < p.operands.size(); ++k)
+      others += !p.axes_of(p.operands[k], label).empty();
+    p.dims[label].role = !first ? Role::Column : others == 0 ? Role::Row : Role::Batch;
+  }
+  return p;
 }
 
 // ---- Undoing a broadcast
@@ -325,10 +329,11 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .effect = Effect::Pure,
           .relation = einsum_type,
           .compute = compute_rule(einsum_rule),
+          .contraction = einsum_contraction,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
-          .cost = einsum_cost,
+          .cost = contraction_cost,
           .gradient = Absent::Pending,
           .examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"},
                         "equation=\"ij,jk->ik\""},

@@ -86,6 +86,7 @@ std::span<const OpInfo> rows_of<Family::L2Normalize>() {
           .effect = Effect::Pure,
           .relation = l2_normalize_type,
           .compute = compute_rule(l2_normalize_compute),
+          .contraction = Absent::NotOneSum,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Never,

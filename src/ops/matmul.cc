@@ -13,15 +13,13 @@ using relay::CallNode;
 using relay::Type;
 
 DType result_dtype(DType out, DType in) { return is_set(out) ? out : in; }
-DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
 
 bool same_inner(RelationContext& ctx, const Dim& a, const Dim& b, const TensorTypeNode& x,
                 const TensorTypeNode& y) {
   return require(ctx, ctx.equal(a, b), codes::type_shape,
                  "the inner dimensions differ: " + to_string(a) + " and " + to_string(b),
                  "equal inner dimensions", shape_text(x.shape) + " and " + shape_text(y.shape)) &&
-         require(ctx, x.dtype == y.dtype, codes::type_dtype, "the arguments have different dtypes",
-                 "one dtype", x.dtype.to_string() + " and " + y.dtype.to_string());
+         one_dtype_or_bytes(ctx, x, y, "the arguments have different dtypes");
 }
 
 bool at_least(RelationContext& ctx, const TensorTypeNode& t, size_t arg, int64_t rank) {
@@ -179,108 +177,147 @@ Type batch_matmul_relation(RelationContext& ctx) {
       result_dtype(a.out_dtype, x->dtype));
 }
 
-// sum over k of a(k) * b(k), in the accumulator's dtype.
-PrimExpr product_sum(DType out, const PrimExpr& inner,
-                     const std::function<PrimExpr(const PrimExpr&)>& a,
-                     const std::function<PrimExpr(const PrimExpr&)>& b) {
-  DType acc = accumulator(out);
-  return tir::sum(
-      {inner}, [&](const Indices& k) { return tir::cast(acc, a(k[0])) * tir::cast(acc, b(k[0])); });
+// ---- Contraction
+
+using Role = ContractionRole;
+using Axis = Contraction::Axis;
+
+// The product of a matrix for each index of the leading axes and one matrix: rows, one column, one sum. `data` and
+// `weight` have the axes of the sum at these places.
+Contraction product_of(const CallNode& c, size_t data_sum, std::vector<Axis> weight,
+                       const Dim& inner) {
+  auto* out = as<TensorTypeNode>(c.type);
+  size_t rows = out->shape.size() - 1;
+  Contraction p;
+  for (size_t d = 0; d < rows; ++d) p.dims.push_back({Role::Row, out->shape[d]});
+  p.dims.push_back({Role::Column, out->shape[rows]});
+  p.dims.push_back({Role::Reduced, inner});
+  Contraction::Tensor data;
+  for (size_t d = 0; d <= rows; ++d) {
+    p.result.push_back({{d}});
+    if (d < rows) data.push_back({{d}});
+  }
+  data.insert(data.begin() + static_cast<std::ptrdiff_t>(data_sum), Axis{{rows + 1}});
+  p.operands = {std::move(data), std::move(weight)};
+  return p;
 }
 
-TirTensor rounded(const TirTensor& t, DType out) {
-  if (t->dtype == out) return t;
-  return tir::compute("T_cast", t->shape(), [&](const Indices& i) { return tir::cast(out, t(i)); });
+// A weight whose two axes are the columns and the sum, in this order unless transposed.
+std::vector<Axis> weight_of(const CallNode& c, bool transposed) {
+  size_t column = as<TensorTypeNode>(c.type)->shape.size() - 1;
+  std::vector<Axis> out{{{column}}, {{column + 1}}};
+  if (transposed) std::swap(out[0], out[1]);
+  return out;
 }
 
-double matmul_cost(const CallNode& c) {
-  auto* x = as<TensorTypeNode>(c.args[0]->type);
-  auto* op = as<OpNode>(c.op);
-  bool transposed = op->name == "nn.batch_matmul" &&
-                    static_cast<const BatchMatmulAttrs&>(*c.attrs.get()).transpose_a;
-  transposed |=
-      op->name == "nn.matmul" && static_cast<const MatmulAttrs&>(*c.attrs.get()).transpose_a;
-  auto inner = as_const(x->shape[x->shape.size() - (transposed ? 2 : 1)]);
-  return inner ? 2.0 * num_elements(c.type) * static_cast<double>(*inner) : 0;
+std::optional<Contraction> dense_contraction(const CallNode& c) {
+  auto *x = as<TensorTypeNode>(c.args[0]->type), *w = as<TensorTypeNode>(c.args[1]->type);
+  return product_of(c, x->shape.size() - 1, weight_of(c, false), w->shape[1]);
+}
+
+std::optional<Contraction> dense_pack_contraction(const CallNode& c) {
+  auto& a = static_cast<const DensePackAttrs&>(*c.attrs.get());
+  auto *x = as<TensorTypeNode>(c.args[0]->type), *w = as<TensorTypeNode>(c.args[1]->type);
+  size_t column = x->shape.size() - 1;
+  int64_t block = Layout::of(a.weight_layout).block_of('N');
+  Axis number{{column}}, place{{column}};
+  number.divide = place.modulo = block;
+  return product_of(c, column, {number, {{column + 1}}, place}, w->shape[1]);
+}
+
+std::optional<Contraction> matmul_contraction(const CallNode& c) {
+  auto& a = static_cast<const MatmulAttrs&>(*c.attrs.get());
+  auto *x = as<TensorTypeNode>(c.args[0]->type), *w = as<TensorTypeNode>(c.args[1]->type);
+  return product_of(c, x->shape.size() - (a.transpose_a ? 2 : 1), weight_of(c, !a.transpose_b),
+                    w->shape[a.transpose_b ? 1 : 0]);
+}
+
+std::optional<Contraction> batch_matmul_contraction(const CallNode& c) {
+  auto& a = static_cast<const BatchMatmulAttrs&>(*c.attrs.get());
+  auto *x = as<TensorTypeNode>(c.args[0]->type), *y = as<TensorTypeNode>(c.args[1]->type),
+       *out = as<TensorTypeNode>(c.type);
+  Contraction p;
+  p.dims = {{Role::Batch, out->shape[0]},
+            {Role::Row, out->shape[1]},
+            {Role::Column, out->shape[2]},
+            {Role::Reduced, x->shape[a.transpose_a ? 1 : 2]}};
+  auto operand = [&](const TensorTypeNode& t, size_t first, size_t second) {
+    bool repeated = as_const(t.shape[0]) == 1 && as_const(out->shape[0]) != 1;
+    return Contraction::Tensor{repeated ? Axis{} : Axis{{0}}, {{first}}, {{second}}};
+  };
+  p.operands = {a.transpose_a ? operand(*x, 3, 1) : operand(*x, 1, 3),
+                a.transpose_b ? operand(*y, 2, 3) : operand(*y, 3, 2)};
+  p.result = {{{0}}, {{1}}, {{2}}};
+  return p;
+}
+
+// ---- Compute
+
+// The sum over one dimension of a(i, k) * b(i, k).
+TirTensor product(const std::string& name, const ComputeContext& ctx, const PrimExpr& inner,
+                  const std::function<PrimExpr(const Indices& i, const PrimExpr& k)>& a,
+                  const std::function<PrimExpr(const Indices& i, const PrimExpr& k)>& b) {
+  return sum_of_products(name, ctx, {inner}, [&](const Indices& i, const Indices& k) {
+    return std::vector<PrimExpr>{a(i, k[0]), b(i, k[0])};
+  });
+}
+
+// The row of `x` that belongs to an element of the result, at k.
+PrimExpr along_row(const TirTensor& x, const Indices& i, const PrimExpr& k) {
+  Indices at = i;
+  at.back() = k;
+  return x(at);
 }
 
 TirTensor dense_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
-  DType out = ctx.outputs[0].dtype;
-  return rounded(tir::compute("T_dense", ctx.outputs[0].shape,
-                              [&](const Indices& i) {
-                                return product_sum(
-                                    out, w->shape()[1],
-                                    [&](const PrimExpr& k) {
-                                      Indices at = i;
-                                      at.back() = k;
-                                      return x(at);
-                                    },
-                                    [&](const PrimExpr& k) { return w(i.back(), k); });
-                              }),
-                 out);
+  return product(
+      "T_dense", ctx, w->shape()[1],
+      [&](const Indices& i, const PrimExpr& k) { return along_row(x, i, k); },
+      [&](const Indices& i, const PrimExpr& k) { return w(i.back(), k); });
 }
 
 TirTensor dense_pack_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
-  DType out = ctx.outputs[0].dtype;
   PrimExpr block = w->shape()[2];
-  return rounded(tir::compute("T_dense_pack", ctx.outputs[0].shape,
-                              [&](const Indices& i) {
-                                return product_sum(
-                                    out, w->shape()[1],
-                                    [&](const PrimExpr& k) {
-                                      Indices at = i;
-                                      at.back() = k;
-                                      return x(at);
-                                    },
-                                    [&](const PrimExpr& k) {
-                                      return w(floor_div(i.back(), block), k,
-                                               floor_mod(i.back(), block));
-                                    });
-                              }),
-                 out);
+  return product(
+      "T_dense_pack", ctx, w->shape()[1],
+      [&](const Indices& i, const PrimExpr& k) { return along_row(x, i, k); },
+      [&](const Indices& i, const PrimExpr& k) {
+        return w(floor_div(i.back(), block), k, floor_mod(i.back(), block));
+      });
 }
 
 TirTensor matmul_compute(const ComputeContext& ctx) {
   auto& a = ctx.attrs<MatmulAttrs>();
   TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
-  DType out = ctx.outputs[0].dtype;
-  return rounded(tir::compute("T_matmul", ctx.outputs[0].shape,
-                              [&](const Indices& i) {
-                                return product_sum(
-                                    out, w->shape()[a.transpose_b ? 1 : 0],
-                                    [&](const PrimExpr& k) {
-                                      Indices at = i;
-                                      at.back() = k;
-                                      if (a.transpose_a)
-                                        std::swap(at[at.size() - 1], at[at.size() - 2]);
-                                      return x(at);
-                                    },
-                                    [&](const PrimExpr& k) {
-                                      return a.transpose_b ? w(i.back(), k) : w(k, i.back());
-                                    });
-                              }),
-                 out);
+  return product(
+      "T_matmul", ctx, w->shape()[a.transpose_b ? 1 : 0],
+      [&](const Indices& i, const PrimExpr& k) {
+        Indices at = i;
+        at.back() = k;
+        if (a.transpose_a) std::swap(at[at.size() - 1], at[at.size() - 2]);
+        return x(at);
+      },
+      [&](const Indices& i, const PrimExpr& k) {
+        return a.transpose_b ? w(i.back(), k) : w(k, i.back());
+      });
 }
 
 TirTensor batch_matmul_compute(const ComputeContext& ctx) {
   auto& a = ctx.attrs<BatchMatmulAttrs>();
   TirTensor x = ctx.inputs[0], y = ctx.inputs[1];
-  DType out = ctx.outputs[0].dtype;
-  return rounded(
-      tir::compute(
-          "T_batch_matmul", ctx.outputs[0].shape,
-          [&](const Indices& i) {
-            const PrimExpr& batch = ctx.outputs[0].shape[0];
-            PrimExpr bx = broadcast_index(i[0], x->shape()[0], batch),
-                     by = broadcast_index(i[0], y->shape()[0], batch);
-            return product_sum(
-                out, x->shape()[a.transpose_a ? 1 : 2],
-                [&](const PrimExpr& k) { return a.transpose_a ? x(bx, k, i[1]) : x(bx, i[1], k); },
-                [&](const PrimExpr& k) { return a.transpose_b ? y(by, i[2], k) : y(by, k, i[2]); });
-          }),
-      out);
+  const PrimExpr& batch = ctx.outputs[0].shape[0];
+  return product(
+      "T_batch_matmul", ctx, x->shape()[a.transpose_a ? 1 : 2],
+      [&](const Indices& i, const PrimExpr& k) {
+        PrimExpr b = broadcast_index(i[0], x->shape()[0], batch);
+        return a.transpose_a ? x(b, k, i[1]) : x(b, i[1], k);
+      },
+      [&](const Indices& i, const PrimExpr& k) {
+        PrimExpr b = broadcast_index(i[0], y->shape()[0], batch);
+        return a.transpose_b ? y(b, i[2], k) : y(b, k, i[2]);
+      });
 }
 
 }  // namespace
@@ -298,10 +335,11 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .effect = Effect::Pure,
           .relation = dense_relation,
           .compute = compute_rule(dense_compute),
+          .contraction = dense_contraction,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
-          .cost = matmul_cost,
+          .cost = contraction_cost,
           .gradient = Absent::Pending,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(4, 5), float32]"}, ""},
                        {{"Tensor[(2, 3, 5), float32]", "Tensor[(4, 5), float32]"}, "units=4"}},
@@ -316,10 +354,11 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .effect = Effect::Pure,
           .relation = dense_pack_relation,
           .compute = compute_rule(dense_pack_compute),
+          .contraction = dense_pack_contraction,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
-          .cost = matmul_cost,
+          .cost = contraction_cost,
           .gradient = Absent::Pending,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(2, 5, 8), float32]"},
                         "units=13, weight_layout=\"NC8n\""}},
@@ -335,10 +374,11 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .effect = Effect::Pure,
           .relation = matmul_relation,
           .compute = compute_rule(matmul_compute),
+          .contraction = matmul_contraction,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
-          .cost = matmul_cost,
+          .cost = contraction_cost,
           .gradient = Absent::Pending,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(5, 4), float32]"}, ""},
                        {{"Tensor[(5, 3), float32]", "Tensor[(4, 5), float32]"},
@@ -356,10 +396,11 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .effect = Effect::Pure,
           .relation = batch_matmul_relation,
           .compute = compute_rule(batch_matmul_compute),
+          .contraction = batch_matmul_contraction,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
-          .cost = matmul_cost,
+          .cost = contraction_cost,
           .gradient = Absent::Pending,
           .examples = {{{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5, 4), float32]"},
                         "transpose_b=False"},

@@ -360,6 +360,7 @@ OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
       .effect = Effect::Pure,
       .relation = std::move(relation),
       .compute = std::move(compute),
+      .contraction = Absent::NotOneSum,
       .layout = std::move(layout),
       .memory = Absent::OnePiece,
       .precision = precision,

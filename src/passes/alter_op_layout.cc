@@ -4,6 +4,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
+#include "ir/contraction.h"
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "ir/views.h"
@@ -14,27 +15,40 @@ namespace {
 
 class Packing {
  public:
-  explicit Packing(const Target& target) : panel_(std::to_string(2 * target.lanes(32))) {}
+  explicit Packing(const Target& target) : target_(target) {}
 
   // The call with its weight packed, or null.
   Expr pack(const CallNode& c) {
-    Expr e(&c);
-    if (is_call_to(e, "nn.dense")) return dense(c);
-    if (is_call_to(e, "nn.batch_matmul")) return batch_matmul(c);
-    if (is_call_to(e, "nn.conv1d")) return conv(c, "W");
-    if (is_call_to(e, "nn.conv2d")) return conv(c, "HW");
-    if (is_call_to(e, "nn.conv3d")) return conv(c, "DHW");
-    if (is_call_to(e, "nn.conv1d_transpose")) return conv_transpose(c, "W");
-    if (is_call_to(e, "nn.conv2d_transpose")) return conv_transpose(c, "HW");
-    if (is_call_to(e, "nn.conv3d_transpose")) return conv_transpose(c, "DHW");
-    if (is_call_to(e, "nn.contrib_conv2d_winograd_without_weight_transform")) return winograd(c);
-    return nullptr;
+    if (is_call_to(Expr(&c), "nn.contrib_conv2d_winograd_without_weight_transform")) {
+      return winograd(c);
+    }
+    auto contraction = contraction_of(c);
+    if (!contraction || c.args.size() != 2 || !packs(c.args[1])) return nullptr;
+    constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
+    size_t windows = contraction->count(ContractionRole::Window);
+    if (windows >= std::size(kSpaces)) return nullptr;
+    if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
+    if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
+    if (windows > 0) return conv(c, kSpaces[windows]);
+    return contraction->count(ContractionRole::Batch) > 0 ? batch_matmul(c, *contraction)
+                                                          : dense(c, *contraction);
   }
 
  private:
   static bool packs(const Expr& weight) {
     auto* type = tensor_of(weight);
-    return type != nullptr && type->const_shape() && type->dtype.is_float(32);
+    return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
+           type->dtype.bits >= 32;
+  }
+
+  static bool has_attr(const CallNode& c, std::string_view name) {
+    auto* op = as<OpNode>(c.op);
+    return op != nullptr && op->row->attrs != nullptr && op->row->attrs->find(name) != nullptr;
+  }
+
+  // Columns that stand together in a packed weight: two vectors.
+  int64_t panel(const Expr& weight) const {
+    return 2 * target_.lanes(tensor_of(weight)->dtype.bits);
   }
 
   // Whether packing is worth its time: a constant is packed once and for all, other weights at
@@ -60,15 +74,29 @@ class Packing {
     return known;
   }
 
-  Expr dense(const CallNode& c) {
-    // One column is a row already.
-    if (!packs(c.args[1]) || (*static_shape(c.args[1]))[0] == 1 || !pays(c)) {
+  // Rows of the data by a matrix. One column is a row already; a matrix whose columns are neighbours as it is is packed
+  // when that is done once and for all.
+  Expr dense(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column),
+         sum = product.only(ContractionRole::Reduced);
+    const Contraction::Tensor &data = product.operands[0], &weight = product.operands[1];
+    bool plain = column && sum && weight.size() == 2 && !data.empty() && data.back().has(*sum) &&
+                 has_attr(c, "units");
+    for (size_t d = 0; plain && d + 1 < data.size(); ++d) {
+      plain = data[d].dims == product.result[d].dims;
+    }
+    if (!plain || !product.result.back().has(*column)) return nullptr;
+    bool rows_are_columns = weight[0].has(*column);
+    int64_t units = (*static_shape(c.args[1]))[rows_are_columns ? 0 : 1];
+    if (units == 1 || !pays(c) || (!rows_are_columns && !constants_.contains(c.args[1]))) {
       return nullptr;
     }
-    std::string layout = "NC" + panel_ + "n";
-    auto [data, weight] = in_order_of_data(c);
-    return make_call("nn.contrib_dense_pack", {data, packed(c, weight, "NC", layout)},
-                     {{"units", AttrValue((*static_shape(c.args[1]))[0])},
+    std::string layout = "NC" + std::to_string(panel(c.args[1])) + "n";
+    auto [rows, matrix] =
+        rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
+    return make_call("nn.contrib_dense_pack",
+                     {rows, packed(c, matrix, rows_are_columns ? "NC" : "CN", layout)},
+                     {{"units", AttrValue(units)},
                       {"out_dtype", attr_value(c.attrs, "out_dtype")},
                       {"weight_layout", AttrValue(layout)}},
                      c);
@@ -106,9 +134,11 @@ class Packing {
   }
 
   // Columns of the second operand side by side, as lanes read them.
-  Expr batch_matmul(const CallNode& c) {
-    auto shape = static_shape(c.args[1]);
-    if (!packs(c.args[1]) || !bool_attr(c, "transpose_b") || (*shape)[1] == 1 || !pays(c, 1)) {
+  Expr batch_matmul(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column);
+    const Contraction::Tensor& weight = product.operands[1];
+    if (!column || weight.size() != 3 || !weight[1].has(*column) || !has_attr(c, "transpose_b") ||
+        (*static_shape(c.args[1]))[1] == 1 || !pays(c, 1)) {
       return nullptr;
     }
     Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);
@@ -117,10 +147,8 @@ class Packing {
 
   // A convolution over the axes of `space`.
   Expr conv(const CallNode& c, const std::string& space) {
-    auto data = static_shape(c.args[0]);
     std::string layout = text_attr(c, "kernel_layout");
-    if (!data || !packs(c.args[1]) || !pays(c) ||
-        text_attr(c, "data_layout") != "N" + space + "C" ||
+    if (!pays(c) || text_attr(c, "data_layout") != "N" + space + "C" ||
         layout.find_first_of("0123456789") != layout.npos) {
       return nullptr;
     }
@@ -132,8 +160,8 @@ class Packing {
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
-      to = "O" + space + "I" + panel_ + "o";
-    } else if (extent('I') == 1 && groups == data->back() && extent('O') == groups) {
+      to = "O" + space + "I" + std::to_string(panel(c.args[1])) + "o";
+    } else if (extent('I') == 1 && extent('O') == groups) {
       to = space + "IO";
     } else {
       return grouped(c, kernel, space, groups);
@@ -156,10 +184,10 @@ class Packing {
     for (char name : space) size.push_back(shape[static_cast<size_t>(layout.index_of(name))]);
     int64_t outputs = shape[static_cast<size_t>(order[0])];
     int64_t inputs = shape[static_cast<size_t>(order[1])];
-    int64_t panel = std::stoll(panel_), each = outputs / groups;
+    int64_t width = panel(c.args[1]), each = outputs / groups;
     // One vector is as good as two where more would be zeros.
-    if (each % panel != 0) panel /= 2;
-    int64_t merged = each % panel == 0 ? 1 : each < panel && panel % each == 0 ? panel / each : 0;
+    if (each % width != 0) width /= 2;
+    int64_t merged = each % width == 0 ? 1 : each < width && width % each == 0 ? width / each : 0;
     // More zeros than this cost more than lanes that are empty.
     constexpr int64_t kMostMerged = 8;
     if (merged == 0 || merged > kMostMerged || groups % merged != 0 ||
@@ -180,15 +208,15 @@ class Packing {
                          {{"newshape", with_space({groups / merged, merged, each, 1, inputs})}}, c);
       std::vector<int64_t> mask(5 + size.size(), 1);
       mask[1] = mask[3] = merged;
-      Tensor same = Tensor::empty(DType::Float(32), mask);
+      Tensor same = Tensor::empty(tensor_of(weight)->dtype, mask);
       for (int64_t i = 0; i < merged * merged; ++i) {
-        same.data<float>()[i] = i / merged == i % merged ? 1.0f : 0.0f;
+        same.set_from_double(i, i / merged == i % merged ? 1 : 0);
       }
       weight = make_call("multiply", {weight, constant(same, c.span)}, {}, c);
       weight =
           make_call("reshape", {weight}, {{"newshape", with_space({outputs, merged * inputs})}}, c);
     }
-    std::string to = "O" + space + "I" + std::to_string(panel) + "o";
+    std::string to = "O" + space + "I" + std::to_string(width) + "o";
     return with_attrs(c, {c.args[0], packed(c, weight, "OI" + space, to)},
                       {{"kernel_layout", AttrValue(to)},
                        {"groups", AttrValue(groups / merged)},
@@ -200,7 +228,7 @@ class Packing {
   Expr conv_transpose(const CallNode& c, const std::string& space) {
     std::string layout = text_attr(c, "kernel_layout"), to = space + "IO";
     if (text_attr(c, "data_layout") != "N" + space + "C" || layout == to ||
-        int_attr(c, "groups") != 1 || !packs(c.args[1])) {
+        int_attr(c, "groups") != 1) {
       return nullptr;
     }
     return with_attrs(c, {c.args[0], packed(c, c.args[1], layout, to)},
@@ -209,11 +237,13 @@ class Packing {
 
   Expr winograd(const CallNode& c) {
     if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
-    return with_attrs(c, {c.args[0], packed(c, c.args[1], "HWOI", "HWOI" + panel_ + "o")},
-                      {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
+    return with_attrs(
+        c,
+        {c.args[0], packed(c, c.args[1], "HWOI", "HWOI" + std::to_string(panel(c.args[1])) + "o")},
+        {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
   }
 
-  std::string panel_;  // columns that stand together in packed weights
+  const Target& target_;
   ConstantExpressions constants_;
   std::map<std::pair<const Node*, std::string>, Expr> packed_;
 };

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "analysis/output_channels.h"
+#include "ir/contraction.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/node_map.h"
@@ -18,7 +18,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-using OpNames = std::span<const std::string_view>;
+// Which contractions a pass combines.
+using Takes = bool (*)(const Contraction& c);
 
 // A heavy call and what follows it: each reads the one before and is its only reader.
 struct Branch {
@@ -30,6 +31,13 @@ struct Group {
   std::vector<Branch> branches;
   OutputChannels channels;
 };
+
+// A contraction of two arguments that the pass combines.
+bool is_taken(const CallNode& c, Takes takes) {
+  if (c.args.size() != 2) return false;
+  auto contraction = contraction_of(c);
+  return contraction && takes(*contraction);
+}
 
 // Variables and constants are at hand before any branch is computed.
 bool at_hand(const Expr& e) { return isa<VarNode>(e) || isa<ConstantNode>(e); }
@@ -76,8 +84,8 @@ bool is_shared(const Group& group, const std::vector<Call>& calls, size_t arg) {
 // The groups of a function.
 class Finder {
  public:
-  Finder(const Function& f, OpNames ops, ConstantExpressions& constants)
-      : scopes_(analyze_scopes(*f)), ops_(ops), constants_(constants) {
+  Finder(const Function& f, Takes takes, ConstantExpressions& constants)
+      : scopes_(analyze_scopes(*f)), takes_(takes), constants_(constants) {
     post_order(
         f,
         [&](const Node& n) {
@@ -94,8 +102,8 @@ class Finder {
     std::vector<Group> groups;
     for (const ExprNode* e : scopes_.order) {
       auto* c = as<CallNode>(e);
-      auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-      if (op == nullptr || std::find(ops_.begin(), ops_.end(), op->name) == ops_.end()) continue;
+      if (c == nullptr || !is_taken(*c, takes_)) continue;
+      auto* op = as<OpNode>(c->op);
       auto channels = output_channels(*c);
       const int* scope = scopes_.scope_of.find(e);
       if (!channels || channels->grouped || channels->count == 0 || scope == nullptr ||
@@ -176,7 +184,7 @@ class Finder {
   }
 
   ScopeTree scopes_;
-  OpNames ops_;
+  Takes takes_;
   ConstantExpressions& constants_;
   NodeMap<const Node*> only_user_;  // null when there are more
 };
@@ -271,15 +279,14 @@ bool pays(const Group& group, int64_t lanes, ConstantExpressions& constants) {
 }
 
 // Whether any expression is the input of two of the operators: the quick answer for most programs.
-bool has_branches(const Function& f, OpNames ops) {
+bool has_branches(const Function& f, Takes takes) {
   NodeSet inputs;
   bool twice = false;
   post_order(
       f,
       [&](const Node& n) {
         auto* c = as<CallNode>(&n);
-        auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-        if (op == nullptr || std::find(ops.begin(), ops.end(), op->name) == ops.end()) return;
+        if (c == nullptr || !is_taken(*c, takes)) return;
         twice |= !inputs.insert(c->args[0].get());
       },
       family::expr | family::pattern);
@@ -290,12 +297,12 @@ const std::vector<PassOption> kOptions{
     {"min_num_branches", PassOption::Type::integer, AttrValue(),
      "Fewest branches that are combined; without, as many as pay."}};
 
-Module combine_parallel(const Module& mod, PassContext& ctx, const Pass& pass, OpNames ops) {
+Module combine_parallel(const Module& mod, PassContext& ctx, const Pass& pass, Takes takes) {
   const int64_t* asked = ctx.asked<int64_t>(pass, "min_num_branches");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    if (!has_branches(f, ops)) return f;
+    if (!has_branches(f, takes)) return f;
     ConstantExpressions constants;
-    Finder finder(f, ops, constants);
+    Finder finder(f, takes, constants);
     std::vector<Group> groups;
     for (Group& group : finder.find()) {
       auto branches = static_cast<int64_t>(group.branches.size());
@@ -310,8 +317,15 @@ Module combine_parallel(const Module& mod, PassContext& ctx, const Pass& pass, O
   });
 }
 
-constexpr std::string_view kConv2D[] = {"nn.conv2d"}, kDense[] = {"nn.dense", "nn.matmul"},
-                           kBatchMatmul[] = {"nn.batch_matmul"};
+bool is_conv2d(const Contraction& c) {
+  return c.count(ContractionRole::Window) == 2 && !c.transposed();
+}
+bool is_dense(const Contraction& c) {
+  return c.count(ContractionRole::Window) == 0 && c.count(ContractionRole::Batch) == 0;
+}
+bool is_batch_matmul(const Contraction& c) {
+  return c.count(ContractionRole::Window) == 0 && c.count(ContractionRole::Batch) == 1;
+}
 
 }  // namespace
 
@@ -322,7 +336,7 @@ const Pass kCombineParallelBatchMatmul{
     Form::any,
     "Makes one batched product of several narrow ones of one input.",
     [](const Module& mod, PassContext& ctx) {
-      return combine_parallel(mod, ctx, kCombineParallelBatchMatmul, kBatchMatmul);
+      return combine_parallel(mod, ctx, kCombineParallelBatchMatmul, is_batch_matmul);
     },
     kOptions};
 
@@ -333,7 +347,7 @@ const Pass kCombineParallelConv2D{"CombineParallelConv2D",
                                   "Makes one convolution of several narrow ones of one input.",
                                   [](const Module& mod, PassContext& ctx) {
                                     return combine_parallel(mod, ctx, kCombineParallelConv2D,
-                                                            kConv2D);
+                                                            is_conv2d);
                                   },
                                   kOptions};
 
@@ -343,7 +357,8 @@ const Pass kCombineParallelDense{"CombineParallelDense",
                                  Form::any,
                                  "Makes one matrix product of several narrow ones of one input.",
                                  [](const Module& mod, PassContext& ctx) {
-                                   return combine_parallel(mod, ctx, kCombineParallelDense, kDense);
+                                   return combine_parallel(mod, ctx, kCombineParallelDense,
+                                                           is_dense);
                                  },
                                  kOptions};
 

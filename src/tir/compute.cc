@@ -101,6 +101,35 @@ Tensor compute(std::string name, std::vector<PrimExpr> shape,
   });
 }
 
+Tensor contract(std::string name, std::vector<PrimExpr> shape, std::vector<PrimExpr> extents,
+                const std::vector<ContractionRole>& roles,
+                const std::function<PrimExpr(const Indices&, const Indices&)>& term) {
+  RELAY_CHECK(roles.empty() || roles.size() == shape.size() + extents.size(), name);
+  Tensor plain = compute(std::move(name), std::move(shape), [&](const Indices& i) {
+    return sum(std::move(extents), [&](const Indices& k) { return term(i, k); });
+  });
+  if (roles.empty()) return plain;
+  auto with_role = [&](const IterVar& axis, size_t at) {
+    return iter_var(axis->var, axis->extent, axis->kind, axis->min, roles[at]);
+  };
+  const ReduceNode& r = *as<ReduceNode>(plain->bodies[0]);
+  PrimExpr value = make<ReduceNode>([&](ReduceNode& n) {
+    n.dtype = r.dtype;
+    n.combiner = r.combiner;
+    n.source = r.source;
+    for (size_t k = 0; k < r.axes.size(); ++k)
+      n.axes.push_back(with_role(r.axes[k], plain->axes.size() + k));
+  });
+  return make<TensorNode>([&](TensorNode& n) {
+    n.dtype = plain->dtype;
+    n.buffer = plain->buffer;
+    n.name = plain->name;
+    for (size_t i = 0; i < plain->axes.size(); ++i) n.axes.push_back(with_role(plain->axes[i], i));
+    n.bodies = {std::move(value)};
+    n.inputs = plain->inputs;
+  });
+}
+
 Tensor imperative(std::string name, DType dtype, std::vector<PrimExpr> shape,
                   std::vector<Tensor> inputs,
                   std::function<Stmt(const std::vector<Buffer>&, const Buffer&)> build) {

@@ -72,6 +72,11 @@ Tensor imperative(std::string name, DType dtype, std::vector<PrimExpr> shape,
 PrimExpr reduce(Combiner combiner, std::vector<PrimExpr> extents,
                 const std::function<PrimExpr(const Indices&)>& body);
 PrimExpr sum(std::vector<PrimExpr> extents, const std::function<PrimExpr(const Indices&)>& body);
+// A sum of products: the sum over `extents` of term(i, k) for each element i. `roles` are those of the axes of `shape`,
+// then of `extents`; empty: they have none.
+Tensor contract(std::string name, std::vector<PrimExpr> shape, std::vector<PrimExpr> extents,
+                const std::vector<ContractionRole>& roles,
+                const std::function<PrimExpr(const Indices& i, const Indices& k)>& term);
 // The index (int64) of the first least/greatest body(k) over one extent.
 PrimExpr arg_reduce(Combiner arg_min_or_max, PrimExpr extent,
                     const std::function<PrimExpr(const PrimExpr&)>& body);

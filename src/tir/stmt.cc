@@ -19,8 +19,9 @@ const NodeInfo& BufferNode::static_info() {
 const NodeInfo& IterVarNode::static_info() {
   static const NodeInfo info = describe<IterVarNode>(
       "tir.IterVar", kKind, family::tir_other,
-      {attribute("kind", &IterVarNode::kind), binder("var", &IterVarNode::var),
-       child("min", &IterVarNode::min), child("extent", &IterVarNode::extent)});
+      {attribute("kind", &IterVarNode::kind), attribute("role", &IterVarNode::role),
+       binder("var", &IterVarNode::var), child("min", &IterVarNode::min),
+       child("extent", &IterVarNode::extent)});
   return info;
 }
 const NodeInfo& RegionNode::static_info() {
@@ -146,12 +147,13 @@ std::optional<int64_t> bytes_in_memory(const BufferNode& b) {
   return empty ? 0 : (last + 1) * static_cast<int64_t>(b.dtype.bytes());
 }
 
-IterVar iter_var(Var var, PrimExpr extent, IterKind kind, PrimExpr min) {
+IterVar iter_var(Var var, PrimExpr extent, IterKind kind, PrimExpr min, ContractionRole role) {
   return make<IterVarNode>([&](IterVarNode& n) {
     n.min = min ? std::move(min) : imm(var->dtype, 0);
     n.var = std::move(var);
     n.extent = std::move(extent);
     n.kind = kind;
+    n.role = role;
   });
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/contraction_role.h"
 #include "tir/expr.h"
 
 namespace relay::tir {
@@ -82,11 +83,13 @@ struct IterVarNode : Node {
   PrimExpr min;
   PrimExpr extent;
   IterKind kind = IterKind::DataParallel;
+  // What the iteration is in a block that sums products; None in others.
+  ContractionRole role = ContractionRole::None;
   IterVarNode() : Node(static_info()) {}
   static const NodeInfo& static_info();
 };
 IterVar iter_var(Var var, PrimExpr extent, IterKind kind = IterKind::DataParallel,
-                 PrimExpr min = nullptr);
+                 PrimExpr min = nullptr, ContractionRole role = ContractionRole::None);
 
 // buffer[min0 : min0+extent0, ...].
 struct RegionNode : Node {

@@ -378,8 +378,11 @@ class Printer {
     for (size_t i = 0; i < b.iters.size(); ++i) {
       static constexpr std::string_view kinds[] = {"", ": reduce", ": opaque"};
       if (i > 0) put(", ");
-      put(name(b.iters[i]->var) + std::string(kinds[static_cast<size_t>(b.iters[i]->kind)]) +
-          " = ");
+      put(name(b.iters[i]->var) + std::string(kinds[static_cast<size_t>(b.iters[i]->kind)]));
+      if (b.iters[i]->role != ContractionRole::None)
+        put((b.iters[i]->kind == IterKind::DataParallel ? ": " : " ") +
+            std::string(to_string(b.iters[i]->role)));
+      put(" = ");
       put(b.bindings[i]);
     }
     put("):");

@@ -76,7 +76,7 @@ def test_a_slow_kernel_names_its_cause(tmp_path):
     slow = [k for k in report["kernels"] if k["suspect"]]
     assert all(k["rule"] == "loops" and k["declined"] for k in slow)
     if slow:
-        assert "declined  tiled_sum: " in relay("explain", tmp_path / "s.relay").stdout
+        assert "declined  contraction: " in relay("explain", tmp_path / "s.relay").stdout
 
 
 def test_a_profile_names_the_limit_of_each_kernel(model):

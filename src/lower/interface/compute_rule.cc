@@ -162,6 +162,7 @@ ComputeContext context_of(const CallNode& call, const std::vector<tir::Tensor>& 
   ctx.attrs_ref = call.attrs;
   ctx.inputs = inputs;
   ctx.out_type = call.type;
+  ctx.contraction = contraction_of(call);
   for (const Expr& arg : call.args) ctx.arg_types.push_back(arg->type);
   auto outputs = flatten_tensor_types(call.type);
   RELAY_CHECK(outputs.has_value(), to_string(call.type));

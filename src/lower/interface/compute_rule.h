@@ -27,6 +27,8 @@ struct ComputeContext {
   // The arguments' Relay types (not flattened) and the result's, for rules that need more.
   std::vector<Type> arg_types;
   Type out_type;
+  // What the operator's column says of the call; empty where it is no contraction.
+  std::optional<Contraction> contraction;
   // A size among the attributes as an expression: a number, or over the kernel's own names.
   std::function<tir::PrimExpr(const Dim&)> size;
 

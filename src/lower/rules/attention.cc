@@ -14,8 +14,8 @@
 #include <map>
 #include <optional>
 
+#include "lower/rules/contraction.h"
 #include "lower/rules/lanes.h"
-#include "lower/rules/tiled_sum.h"
 #include "node/walk.h"
 
 namespace relay {

@@ -115,7 +115,7 @@ BlockRV Schedule::decompose_reduction(const BlockRV& rv, const LoopRV& loop_rv) 
       if (v->kind == IterKind::Reduce) continue;
       Var copy = var(v->var->name, v->var->dtype);
       own[v->var.get()] = copy;
-      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min));
+      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min, v->role));
       n.bindings.push_back(replace_vars(b->bindings[i], fresh));
     }
     n.predicate = predicate ? replace_vars(predicate, fresh) : predicate;
@@ -236,7 +236,7 @@ void Schedule::mask_reduction(const BlockRV& rv) {
     }
     const IterVar old = iters[at];
     condition = conjoin(condition, lt(old->var, old->min + old->extent));
-    iters[at] = iter_var(old->var, index(reach.max + 1) - old->min, old->kind, old->min);
+    iters[at] = iter_var(old->var, index(reach.max + 1) - old->min, old->kind, old->min, old->role);
     for (size_t d = 0; d < shape.size(); ++d) {
       const PrimExpr& stored = update.store->indices[d];
       if (stored == old->var) {
@@ -331,7 +331,7 @@ BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
       if (v->kind == IterKind::Reduce) continue;
       Var copy = var(v->var->name, v->var->dtype);
       own[v->var.get()] = copy;
-      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min));
+      n.iters.push_back(iter_var(copy, v->extent, v->kind, v->min, v->role));
       n.bindings.push_back(b->bindings[i]);
     }
     n.iters.push_back(iter_var(lane, at->extent));

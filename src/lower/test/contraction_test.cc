@@ -119,26 +119,26 @@ Case convolution(const Image& p) {
   return c;
 }
 
-TEST(tiled_sum, rows_and_columns_of_any_number) {
+TEST(contraction, rows_and_columns_of_any_number) {
   for (int64_t m : {1, 13, 15, 43}) {
     for (int64_t n : {2, 17, 33, 100}) expect_tiled(dense(m, n, 5, 0, m % 2 == 0));
   }
 }
 
-TEST(tiled_sum, weights_in_panels) {
+TEST(contraction, weights_in_panels) {
   for (int64_t m : {1, 7, 20}) {
     for (int64_t n : {16, 40, 96, 200}) expect_tiled(dense(m, n, 9, 32, true));
   }
 }
 
-TEST(tiled_sum, convolutions_and_their_borders) {
+TEST(contraction, convolutions_and_their_borders) {
   expect_tiled(convolution({7, 7, 3, 20, 3, 1, 1}));
   expect_tiled(convolution({9, 30, 4, 32, 3, 2, 1}));
   expect_tiled(convolution({5, 5, 6, 8, 1, 1, 0}));
   expect_tiled(convolution({17, 16, 2, 24, 5, 1, 2}));
 }
 
-TEST(tiled_sum, depthwise_convolutions_read_no_copy) {
+TEST(contraction, depthwise_convolutions_read_no_copy) {
   for (const Image& p : {Image{7, 7, 40, 0, 3, 1, 1}, Image{33, 30, 17, 0, 3, 2, 1},
                          Image{16, 57, 16, 0, 3, 1, 1}, Image{2, 2, 5, 0, 3, 1, 1}}) {
     Case c = convolution(p);
@@ -149,7 +149,7 @@ TEST(tiled_sum, depthwise_convolutions_read_no_copy) {
   }
 }
 
-TEST(tiled_sum, a_wide_border_is_copied) {
+TEST(contraction, a_wide_border_is_copied) {
   // Taps far apart: each line at the border would be code of its own.
   Case c = convolution({24, 24, 16, 0, 3, 1, 12, 12});
   expect_tiled(c);
@@ -158,7 +158,7 @@ TEST(tiled_sum, a_wide_border_is_copied) {
       std::string::npos);
 }
 
-TEST(tiled_sum, one_column_is_no_tile) {
+TEST(contraction, one_column_is_no_tile) {
   Case c = dense(16, 1, 8, 0, false);
   EXPECT_FALSE(rule_of(c.func).starts_with("sum:"));
 }

@@ -1,0 +1,105 @@
+#include "lower/rules/contraction.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lower/rules/contraction_loops.h"
+#include "node/walk.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::LoopRV;
+using tir::Schedule;
+
+namespace {
+
+// The producers that only put a border around an operand disappear: tiles inside read the operand
+// itself.
+void inline_borders(Schedule& s, const BlockRV& sum) {
+  for (const BlockRV& rv : s.producers(sum)) {
+    Block b = s.block(rv);
+    auto* store = as<tir::StoreNode>(b->body);
+    auto* select = store == nullptr ? nullptr : as<tir::SelectNode>(store->value);
+    if (b->init || select == nullptr || s.consumers(rv).size() != 1 ||
+        !isa<tir::LoadNode>(select->true_value) || !tir::as_float(select->false_value)) {
+      continue;
+    }
+    s.compute_inline(rv);
+  }
+}
+
+std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
+  std::vector<BlockRV> consumers = s.consumers(sum.block);
+  if (consumers.size() > 1) return "";
+  BlockRV out;
+  if (consumers.empty()) {
+    out = s.cache_write(sum.block, tir::Scope::Register);
+  } else {
+    out = consumers[0];
+    if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
+    s.set_scope(sum.block, tir::Scope::Register);
+  }
+  if (sum.rows() == kOpen || sum.columns() == kOpen) return "";
+  std::string text = tile_loops(s, sum, out, 0, target);
+  if (text.empty()) return "";
+  // What else there is (a padded input) gets plain loops.
+  for (const BlockRV& rv : s.get_blocks()) {
+    Block other = s.block(rv);
+    std::vector<LoopRV> around = s.get_loops(rv);
+    bool scheduled = std::any_of(around.begin(), around.end(), [&](const LoopRV& l) {
+      return s.loop(l)->loop_kind != tir::ForKind::Serial;
+    });
+    if (scheduled || other->init || reduces(other) || around.size() != other->iters.size())
+      continue;
+    std::string note = schedule_block(s, rv, target);
+    if (!note.empty()) text += "; " + rv.name + " " + note;
+  }
+  return text;
+}
+
+// A tile of results stays in registers over the whole reduction, lanes over the last axis, and what
+// follows is applied before it is stored. The tile's shape is the one with the least work among
+// those that leave registers for one vector of each column and one element of a row; tiles at the
+// ends that are smaller are peeled off into loops of their own. Empty when the kernel is no such
+// sum.
+std::string schedule_contraction(Schedule& s, const Target& target) {
+  std::optional<Sum> sum = find_sum(s);
+  if (!sum || sum->columns() == 1) return "";
+  // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
+  if (sum->depthwise && sum->reduction <= 9) {
+    Schedule in_place = s;
+    inline_borders(in_place, sum->block);
+    std::string text = tile_kernel(in_place, *sum, target);
+    if (!text.empty()) {
+      s = in_place;
+      return text;
+    }
+  }
+  return tile_kernel(s, *sum, target);
+}
+
+}  // namespace
+
+const ScheduleRule kContractionRule{
+    "contraction", "one sum of products of 32-bit or wider numbers with neighbouring columns",
+    schedule_contraction};
+
+std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t around,
+                     bool whole_tiles, const Target& target) {
+  std::optional<Sum> sum = describe_sum(s, rv);
+  std::vector<LoopRV> loops = s.get_loops(out);
+  if (!sum || sum->is_open() || loops.size() != around + 2) return "";
+  sum->fixed = sum->spatial.size() - 2;
+  sum->spatial.erase(sum->spatial.begin(), sum->spatial.end() - 2);
+  std::vector<int64_t> part{s.extent(loops[around]), s.extent(loops[around + 1])};
+  sum->whole_rows = whole_tiles && part[0] != sum->rows();
+  sum->whole_columns = whole_tiles && part[1] != sum->columns();
+  sum->extents = part;
+  sum->rows_span_two_axes = false;
+  s.set_scope(rv, tir::Scope::Register);
+  return tile_loops(s, *sum, out, around, target);
+}
+
+}  // namespace relay

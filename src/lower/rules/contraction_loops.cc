@@ -1,0 +1,212 @@
+#include "lower/rules/contraction_loops.h"
+
+#include <algorithm>
+
+#include "tir/schedule/loop_tree.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::IterKind;
+using tir::LoopRV;
+using tir::Schedule;
+
+namespace {
+
+// Kinds of tiles that a kernel may have: the code of each is its own.
+constexpr int64_t kMaxKinds = 30;
+// How long an open axis is taken to be where threads share it.
+constexpr int64_t kTypicalExtent = 64;
+
+}  // namespace
+
+std::vector<TilePart> sum_parts(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth,
+                                size_t axes) {
+  Block b = s.block(block);
+  std::vector<LoopRV> all = s.get_loops(block);
+  std::vector<LoopRV> reduction;
+  TilePart update{block, std::vector<LoopRV>(axes), {}};
+  size_t spatial = 0, first = sum.fixed + sum.spatial.size() - axes;
+  for (size_t i = 0; i < b->iters.size(); ++i) {
+    bool sums = b->iters[i]->kind == IterKind::Reduce;
+    for (size_t l = depth; l < all.size(); ++l) {
+      if (!tir::uses_var(b->bindings[i], all[l].var.get())) continue;
+      if (sums) {
+        reduction.push_back(all[l]);
+        update.sums.emplace_back(b->iters[i]->var, all[l]);
+      } else if (spatial >= first) {
+        update.loops[spatial - first] = all[l];
+      }
+    }
+    if (!sums) ++spatial;
+  }
+  if (reduction.empty()) return {};
+  std::vector<LoopRV> nest = reduction;
+  for (const LoopRV& l : update.loops) {
+    if (l.var) nest.push_back(l);
+  }
+  s.reorder(nest);
+  TilePart zeros{s.decompose_reduction(block, reduction[0]), std::vector<LoopRV>(axes), {}};
+  std::vector<LoopRV> zero_loops = s.get_loops(zeros.block);
+  for (size_t i = axes, at = zero_loops.size(); i-- > 0;) {
+    if (update.loops[i].var) zeros.loops[i] = zero_loops[--at];
+  }
+  return {zeros, update};
+}
+
+void Tiling::peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
+                  std::span<const size_t> nesting) {
+  while (!nesting.empty() && axes[nesting[0]].cuts.empty()) nesting = nesting.subspan(1);
+  if (nesting.empty()) {
+    for (const TilePart& p : parts) finish(axes, p);
+    return;
+  }
+  size_t a = nesting[0];
+  tir::Partition cut = s_.partition(axes[a].outer, axes[a].cuts[0] - axes[a].begin);
+  auto copied = [&](const LoopRV& l) {
+    for (const auto& [head, tail] : cut.loops) {
+      if (head == l) return tail;
+    }
+    return l;
+  };
+  std::vector<TileAxis> tail_axes = axes;
+  for (TileAxis& x : tail_axes) x.outer = copied(x.outer);
+  tail_axes[a].outer = cut.tail;
+  tail_axes[a].begin = axes[a].cuts[0];
+  tail_axes[a].cuts.erase(tail_axes[a].cuts.begin());
+  axes[a].cuts.clear();
+  std::vector<TilePart> tail_parts = parts;
+  for (TilePart& p : tail_parts) {
+    p.block = cut.copy_of(p.block);
+    for (LoopRV& l : p.loops) {
+      if (l.var) l = copied(l);
+    }
+    for (auto& [var, loop] : p.sums) loop = copied(loop);
+  }
+  int64_t rest = axes[a].extent % axes[a].tile;
+  if (rest != 0 && tail_axes[a].begin == axes[a].extent / axes[a].tile) {
+    for (const TilePart& p : tail_parts) s_.partition(p.loops[a], rest);
+  }
+  peel(std::move(axes), std::move(parts), nesting.subspan(1));
+  peel(std::move(tail_axes), std::move(tail_parts), nesting);
+}
+
+void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
+  for (const auto& [var, loop] : p.sums) {
+    bool border = std::any_of(axes.begin(), axes.end(), [&](const TileAxis& x) {
+      bool inside = x.begin >= x.low && x.begin < x.high;
+      return !inside && std::find(x.sums.begin(), x.sums.end(), var) != x.sums.end();
+    });
+    bool last = &var == &p.sums.back().first;
+    if (border || (last && reuse_along_sums_)) s_.unroll(loop);
+  }
+  for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
+    if (p.loops[i].var) s_.unroll(p.loops[i]);
+  }
+  LoopRV column = p.loops.back();
+  int64_t extent = s_.extent(column), rest = extent % lanes_;
+  if (extent > lanes_ && rest != 0) {
+    tir::Partition cut = s_.partition(column, extent - rest);
+    s_.vectorize(cut.tail);
+    extent -= rest;
+  }
+  if (extent > lanes_) {
+    std::vector<LoopRV> parts = s_.split(column, {-1, lanes_});
+    s_.unroll(parts[0]);
+    column = parts[1];
+  }
+  s_.vectorize(column);
+}
+
+std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t around,
+                       const Target& target) {
+  std::vector<LoopRV> loops = s.get_loops(out);
+  if (loops.size() != around + sum.spatial.size()) return "";
+  loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
+
+  // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short or
+  // its ends read a border.
+  Tile tile = choose_tile(sum, target);
+  Block b = s.block(sum.block);
+  std::vector<int64_t> sizes{tile.height, tile.columns};
+  if (sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen) {
+    sizes.insert(sizes.begin(), tile.outer);
+  }
+  size_t first = loops.size() - sizes.size();
+  std::vector<TileAxis> axes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const tir::IterVar& iter = sum.spatial[first + i];
+    std::vector<LoopRV> parts{loops[first + i], LoopRV{}};
+    if (sizes[i] > 1 || i > 0) parts = s.split(loops[first + i], {-1, sizes[i]});
+    axes.push_back(
+        make_axis(parts[0], parts[1], sum.extents[first + i], sizes[i], interior_of(b, iter)));
+  }
+  int64_t kinds = 1;
+  for (const TileAxis& a : axes) kinds *= static_cast<int64_t>(a.cuts.size()) + 1;
+  if (kinds > kMaxKinds) return "";
+  // One panel of weights serves all rows before the next is read, unless all weights stay in half
+  // of L2: then a row is read once. Few rows leave the threads the columns.
+  double weights = sum.depthwise ? 0
+                                 : sum.reduction * static_cast<double>(sum.columns()) *
+                                       static_cast<double>(sum.weight_bytes);
+  bool rows_outside = weights <= static_cast<double>(target.l2_bytes) / 2;
+  bool few_rows = axes.size() > 2 && axes[0].extent < 14;
+  std::vector<LoopRV> order(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(first));
+  LoopRV columns = axes.back().outer;
+  if (!rows_outside || few_rows) order.insert(order.begin(), columns);
+  if (axes.size() > 2) order.push_back(axes[0].outer);
+  if (rows_outside && !few_rows && !sum.depthwise && axes.size() > 2) order.push_back(columns);
+  order.push_back(axes[axes.size() - 2].outer);
+  if (std::find(order.begin(), order.end(), columns) == order.end()) order.push_back(columns);
+  size_t outside = order.size();
+  std::vector<size_t> nesting;
+  for (const LoopRV& l : order) {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (axes[i].outer == l) nesting.push_back(i);
+    }
+  }
+  for (const TileAxis& a : axes) {
+    if (a.inner.var) order.push_back(a.inner);
+  }
+  s.reorder(order);
+  s.compute_at(sum.block, order[outside - 1]);
+
+  std::vector<TilePart> parts = sum_parts(s, sum, sum.block, around + outside, axes.size());
+  if (parts.empty()) return "";
+  TilePart epilogue{out, {}, {}};
+  for (const TileAxis& a : axes) epilogue.loops.push_back(a.inner);
+  parts.push_back(epilogue);
+
+  double work = sum.reduction;
+  for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kTypicalExtent : e);
+  bool bordered = std::any_of(axes.begin(), axes.end(),
+                              [](const TileAxis& a) { return a.low > 0 || a.high < a.tiles(); });
+  std::string text = "sum: " + arithmetic_of(sum, target) + ", " +
+                     std::to_string(tile.outer * tile.height) + "x" + std::to_string(tile.columns) +
+                     " register tile, " + (order[0] == axes.back().outer ? "columns" : "rows") +
+                     " outside";
+  if (bordered) text += ", border in tiles of its own";
+  if (around == 0 && target.num_cores > 1 && work >= 4 * kMinParallelWork) {
+    // Loops that are not cut share the work in fine portions; pieces of one that is are shared
+    // each.
+    std::vector<LoopRV> shared;
+    int64_t portions = 1;
+    for (size_t i = 0; i < outside; ++i) {
+      bool cut = std::any_of(axes.begin(), axes.end(), [&](const TileAxis& a) {
+        return a.outer == order[i] && !a.cuts.empty();
+      });
+      if (cut && portions > 1) break;
+      if (cut) shared.clear();
+      shared.push_back(order[i]);
+      portions *= s.extent(order[i]) < 0 ? kTypicalExtent : s.extent(order[i]);
+      if (cut) break;
+    }
+    s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
+    text += ", threads over tiles";
+  }
+  Tiling(s, lanes_of(sum, target), sum.depthwise).peel(axes, std::move(parts), nesting);
+  return text;
+}
+
+}  // namespace relay

@@ -1,0 +1,51 @@
+// The loops of register tiles: what tiles of constant and of open sizes share, and each kind.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lower/rules/contraction_tile.h"
+
+namespace relay {
+
+// A block of a tile, with its loops over the tile's axes in order (rows, then columns); an axis of
+// one value has none.
+struct TilePart {
+  tir::BlockRV block;
+  std::vector<tir::LoopRV> loops;
+  std::vector<std::pair<tir::Var, tir::LoopRV>> sums;  // loops over the reduction
+};
+
+// The parts that compute a tile, when `block`, a copy of the sum's block, stands inside `depth` loops and below them
+// computes the iterations of one tile: zeros, then the sum with its reduction outside. `axes` are the last so many spatial
+// iterations. Empty when nothing is summed.
+std::vector<TilePart> sum_parts(tir::Schedule& s, const Sum& sum, const tir::BlockRV& block,
+                                size_t depth, size_t axes);
+
+// Finishes the tiles whose parts they are.
+class Tiling {
+ public:
+  Tiling(tir::Schedule& s, int64_t lanes, bool reuse_along_sums)
+      : s_(s), lanes_(lanes), reuse_along_sums_(reuse_along_sums) {}
+
+  // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
+  // of their loops, outermost first: what is inside a loop is copied with it.
+  void peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
+            std::span<const size_t> nesting);
+  // Rows are copies, columns are lanes: whole vectors, then one shorter vector.
+  void finish(const std::vector<TileAxis>& axes, const TilePart& p);
+
+ private:
+  tir::Schedule& s_;
+  int64_t lanes_;
+  bool reuse_along_sums_;  // neighbouring results read the same elements at other places of the sum
+};
+
+// Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones. The tiles' axes have constant
+// extents. Empty when there would be too many kinds of tiles.
+std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
+                       const Target& target);
+
+}  // namespace relay

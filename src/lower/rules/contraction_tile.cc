@@ -1,0 +1,137 @@
+#include "lower/rules/contraction_tile.h"
+
+#include <algorithm>
+#include <set>
+
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+#include "tir/schedule/loop_tree.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::IterKind;
+using tir::LoopRV;
+
+namespace {
+
+// An open axis has so many values: every height of a tile divides them.
+constexpr int64_t kManyTiles = 360360;
+
+// Cycles for one step of the reduction over tiles of rows x columns: multiply-adds, or their
+// latency when there are too few to hide it, and loads.
+double step_cost(int64_t rows, int64_t columns, int64_t lanes) {
+  if (rows == 0 || columns == 0) return 0;
+  constexpr double kLatency = 8;
+  double vectors = static_cast<double>((columns + lanes - 1) / lanes);
+  double r = static_cast<double>(rows);
+  return std::max(r * vectors, kLatency) + 0.5 * vectors + 0.15 * r + 1;
+}
+
+}  // namespace
+
+Tile choose_tile(const Sum& sum, const Target& target) {
+  int64_t lanes = lanes_of(sum, target);
+  auto length = [](int64_t extent) { return extent == kOpen ? kManyTiles : extent; };
+  int64_t rows = length(sum.rows()), columns = length(sum.columns());
+  int64_t before = sum.extents.size() > 2 ? length(sum.extents[sum.extents.size() - 3]) : 1;
+  Tile best;
+  double least = 0;
+  auto step = [&](int64_t r, int64_t c) {
+    if (!sum.depthwise) return step_cost(r, c, lanes);
+    // A vector of weights for each step, and of elements for each row and the rows beside it.
+    return r == 0 ? 0 : static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
+  };
+  auto consider = [&](const Tile& t) {
+    if (sum.whole_rows && rows % t.height != 0) return;
+    int64_t height = t.outer * t.height;
+    double all = 0;
+    auto over_columns = [&](int64_t r) {
+      return static_cast<double>(columns / t.columns) * step(r, t.columns) +
+             step(r, columns % t.columns);
+    };
+    all = static_cast<double>((before / t.outer) * (rows / t.height)) * over_columns(height);
+    all += static_cast<double>(before / t.outer) * over_columns(t.outer * (rows % t.height));
+    all += static_cast<double>(rows / t.height) * over_columns(before % t.outer * t.height);
+    // Rows a multiple of 4 KB apart lie in one set of L1: more than its eight lines
+    // drive each other out at every step.
+    if (sum.row_stride % 4096 == 0 && height > 8 && !sum.depthwise) all *= 1.3;
+    if (least == 0 || all < least * 0.999) {
+      least = all;
+      best = t;
+    }
+  };
+  for (int64_t vectors = 1; vectors <= 8; ++vectors) {
+    int64_t width = std::min(columns, vectors * lanes);
+    if (vectors > 1 && width <= (vectors - 1) * lanes) break;
+    if (sum.group != 0 && sum.group % width != 0) continue;
+    if (sum.whole_columns && columns % width != 0) continue;
+    if (sum.panel != 0 && width != columns && width % sum.panel != 0 && sum.panel % width != 0) {
+      continue;
+    }
+    int64_t most = (target.num_vector_registers - vectors - 1) / vectors;
+    // What neighbouring results share stays in registers too: as many elements as results.
+    if (sum.depthwise) most = std::max<int64_t>(1, most / 2);
+    for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width});
+    if (sum.rows_span_two_axes) {
+      for (int64_t o = 2; o <= std::min(before, most / std::max<int64_t>(rows, 1)); ++o) {
+        consider({o, rows, width});
+      }
+    }
+  }
+  return best;
+}
+
+Interior interior_of(const Block& b, const tir::IterVar& axis) {
+  std::vector<tir::PrimExpr> conditions;
+  post_order(b->body, [&](const Node& n) {
+    auto* select = as<tir::SelectNode>(&n);
+    if (select == nullptr) return;
+    for (const tir::PrimExpr& e : tir::conjuncts(select->cond)) {
+      if (tir::uses_var(e, axis->var.get())) conditions.push_back(e);
+    }
+  });
+  Interior out;
+  auto extent = tir::as_int(axis->extent);
+  if (!extent) return out;
+  out.high = *extent;
+  std::vector<tir::IterVar> sums;
+  for (const tir::IterVar& i : b->iters) {
+    bool used = std::any_of(conditions.begin(), conditions.end(),
+                            [&](const tir::PrimExpr& e) { return tir::uses_var(e, i->var.get()); });
+    if (used && i->kind == IterKind::Reduce) {
+      sums.push_back(i);
+      out.sums.push_back(i->var);
+    }
+  }
+  tir::Analyzer analyzer;
+  for (const tir::IterVar& i : sums) analyzer.bind(i->var, i->min, i->extent);
+  auto holds = [&](int64_t value) {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const tir::PrimExpr& e) {
+      return analyzer.can_prove(tir::PrimExpr::unchecked(
+          substitute(e, {{axis->var.get(), tir::index(value)}}, family::tir_expr)));
+    });
+  };
+  while (out.low < out.high && !holds(out.low)) ++out.low;
+  while (out.high > out.low && !holds(out.high - 1)) --out.high;
+  return out;
+}
+
+TileAxis make_axis(const LoopRV& outer, const LoopRV& inner, int64_t extent, int64_t tile,
+                   const Interior& interior) {
+  TileAxis out{outer, inner, extent, tile, {}, 0, 0, interior.sums, 0};
+  out.low = (interior.low + tile - 1) / tile;
+  out.high = interior.high == extent ? out.tiles() : interior.high / tile;
+  if (out.high <= out.low) out.low = out.high = out.tiles();
+  std::set<int64_t> cuts;
+  // Each tile at the border is on its own, so that its conditions are known.
+  for (int64_t t = 1; t <= out.low; ++t) cuts.insert(t);
+  for (int64_t t = out.high; t < out.tiles(); ++t) cuts.insert(t);
+  if (extent % tile != 0) cuts.insert(extent / tile);
+  for (int64_t t : cuts) {
+    if (t > 0 && t < out.tiles()) out.cuts.push_back(t);
+  }
+  return out;
+}
+
+}  // namespace relay
