@@ -73,6 +73,16 @@ std::string element_type(nb::handle object) {
   return to_text(nb::str(dtype), "an element type");
 }
 
+// The dtypes that NumPy's arrays have from the package ml_dtypes; its buffers cannot tell them.
+std::optional<DType> extension_dtype(const std::string& name) {
+  auto dtype = DType::parse(name);
+  bool extends = dtype && (dtype->is_bfloat16() || dtype->is_narrow());
+  return extends ? dtype : std::nullopt;
+}
+nb::object extension_class(DType dtype) {
+  return nb::module_::import_("ml_dtypes").attr(dtype.to_string().c_str());
+}
+
 [[noreturn]] void no_counterpart(nb::handle object) {
   throw nb::type_error(
       ("arrays of element type '" + element_type(object) + "' have no counterpart in Relay")
@@ -90,7 +100,7 @@ nb::object number_array(nb::handle object) {
   nb::object array = numpy().attr("asarray")(object);
   std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   if (kind.size() == 1 && std::strchr("biuf", kind[0]) != nullptr) return array;
-  if (element_type(array) == "bfloat16") return array;
+  if (extension_dtype(element_type(array))) return array;
   throw nb::type_error((python_text(object) + " is not a number or an array of numbers").c_str());
 }
 
@@ -98,8 +108,8 @@ nb::object number_array(nb::handle object) {
 // may be rounded but not to infinity.
 nb::object cast_array(nb::handle object, const nb::object& array, DType wanted) {
   nb::object np = numpy();
-  nb::object dtype = wanted.is_bfloat16() ? nb::module_::import_("ml_dtypes").attr("bfloat16")
-                                          : np.attr("dtype")(wanted.to_string());
+  nb::object dtype = extension_dtype(wanted.to_string()) ? np.attr("dtype")(extension_class(wanted))
+                                                         : np.attr("dtype")(wanted.to_string());
   nb::object have = array.attr("dtype");
   if (have.equal(dtype)) return array;
   auto refuse = [&] {
@@ -271,11 +281,10 @@ Tensor to_tensor(nb::handle object) {
   bool plain = is_plain(raw);
   if (!plain && PyObject_CheckBuffer(raw) != 0) {
     if (auto tensor = try_buffer(object)) return *tensor;
-    // NumPy's buffers cannot tell bfloat16, so its bits travel.
-    if (nb::hasattr(object, "view") && element_type(object) == "bfloat16") {
-      auto bits = std::make_shared<Tensor>(to_tensor(object.attr("view")("uint16")));
-      return Tensor::from_external(bits->data(), DType::BFloat16(), bits->shape(), bits,
-                                   bits->read_only());
+    auto dtype = extension_dtype(element_type(object));
+    if (dtype && nb::hasattr(object, "view")) {  // the bits travel
+      DType bits = dtype->is_bfloat16() ? DType::UInt(16) : dtype->storage();
+      return to_tensor(object.attr("view")(bits.to_string())).as_dtype(*dtype);
     }
     no_counterpart(object);
   }
@@ -300,7 +309,7 @@ nb::object to_numpy(const Tensor& given) {
   Tensor tensor = given.read_only() ? given.copy() : given;
   nb::capsule owner(new Tensor(tensor), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
   std::vector<size_t> shape(tensor.shape().begin(), tensor.shape().end());
-  DType dtype = tensor.dtype();
+  DType dtype = tensor.dtype().storage();
   nb::dlpack::dtype element;
   element.bits = dtype.bits;
   element.lanes = 1;
@@ -320,10 +329,8 @@ nb::object to_numpy(const Tensor& given) {
   }
   nb::ndarray<nb::numpy> array(tensor.data(), shape.size(), shape.data(), owner, nullptr, element);
   nb::object out = nb::cast(array);
-  if (dtype.is_bfloat16()) {
-    return out.attr("view")(nb::module_::import_("ml_dtypes").attr("bfloat16"));
-  }
-  return out;
+  if (!extension_dtype(given.dtype().to_string())) return out;
+  return out.attr("view")(extension_class(given.dtype()));
 }
 
 }  // namespace relay::bind

@@ -79,7 +79,12 @@ class Cache {
       : target_(runnable(target)), on_disk_(std::move(on_disk)) {}
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
-    return find(f)->run(args);
+    std::vector<Tensor> stored;
+    for (const Tensor& a : args) stored.push_back(a.as_dtype(a.dtype().storage()));
+    std::vector<Tensor> results = find(f)->run(stored);
+    const std::vector<TensorType> types = *flatten_tensor_types(f->body->type);
+    for (size_t i = 0; i < results.size(); ++i) results[i] = results[i].as_dtype(types[i]->dtype);
+    return results;
   }
 
  private:

@@ -185,8 +185,8 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
     params.push_back(var("p", types.back()));
     const std::vector<TensorType> parts = *flatten_tensor_types(types.back());
     for (const TensorType& t : parts) {
-      inputs.push_back(
-          tir::placeholder("p" + std::to_string(inputs.size()), t->dtype, dims.lower(t->shape)));
+      inputs.push_back(tir::placeholder("p" + std::to_string(inputs.size()), t->dtype.storage(),
+                                        dims.lower(t->shape)));
     }
   }
   made->result = apply_relation(*op.row, types, complete, span);

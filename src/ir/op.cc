@@ -170,9 +170,37 @@ std::string named_args(const OpInfo& op) {
   return std::to_string(op.args.size()) + (names.empty() ? "" : names + ")");
 }
 
+namespace {
+
+// The first narrow dtype of a type's tensors.
+std::optional<DType> narrow_part(const Type& type) {
+  if (auto* t = as<TensorTypeNode>(type)) {
+    return t->dtype.is_narrow() ? std::optional(t->dtype) : std::nullopt;
+  }
+  auto parts = isa<TupleTypeNode>(type) ? flatten_tensor_types(type) : std::nullopt;
+  for (const TensorType& t : parts.value_or(std::vector<TensorType>{})) {
+    if (t->dtype.is_narrow()) return t->dtype;
+  }
+  return std::nullopt;
+}
+
+bool refuses_narrow(RelationContext& ctx, const Type& type) {
+  auto narrow = type && !ctx.op().takes_narrow ? narrow_part(type) : std::nullopt;
+  if (narrow) {
+    ctx.fail(codes::type_dtype, "elements of this dtype are stored and cast, not computed with",
+             "a wider dtype", narrow->to_string(), "cast before and after");
+  }
+  return narrow.has_value();
+}
+
+}  // namespace
+
 Type run_relation(RelationContext& ctx) {
+  for (size_t i = 0; i < ctx.size(); ++i) {
+    if (refuses_narrow(ctx, ctx.arg(i))) return nullptr;
+  }
   Type result = ctx.op().relation(ctx);
-  if (result && !ctx.failure()) check_result(ctx, result);
+  if (result && !ctx.failure() && !refuses_narrow(ctx, result)) check_result(ctx, result);
   return ctx.failure() ? nullptr : result;
 }
 

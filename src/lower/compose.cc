@@ -40,9 +40,10 @@ tir::Tensor copy_of(const tir::Tensor& t) {
 
 // A scalar constant as an immediate.
 tir::Tensor immediate(const ConstantNode& c) {
-  tir::DType dtype = c.data.dtype();
-  tir::PrimExpr value = dtype.is_floating() ? tir::imm_float(dtype, c.data.get_as_double(0))
-                                            : tir::imm(dtype, c.data.get_as_int(0));
+  tir::DType dtype = c.data.dtype().storage();
+  Tensor data = c.data.as_dtype(dtype);
+  tir::PrimExpr value = dtype.is_floating() ? tir::imm_float(dtype, data.get_as_double(0))
+                                            : tir::imm(dtype, data.get_as_int(0));
   return tir::compute("c", {}, [&](const tir::Indices&) { return value; });
 }
 
@@ -118,8 +119,8 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
     count(types);
     std::vector<tir::Tensor>& mine = values[p.get()];
     for (const TensorType& t : types) {
-      mine.push_back(
-          tir::placeholder("p" + std::to_string(inputs.size()), t->dtype, dims.lower(t->shape)));
+      mine.push_back(tir::placeholder("p" + std::to_string(inputs.size()), t->dtype.storage(),
+                                      dims.lower(t->shape)));
       inputs.push_back(mine.back());
     }
   }

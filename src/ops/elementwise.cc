@@ -4,6 +4,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/common.h"
+#include "ops/narrow.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -270,8 +271,16 @@ constexpr Unary kUnary[] = {
 
 struct CastAttrs : AttrsOf<CastAttrs> {
   DType dtype = kUnsetDType;
+  bool saturate = true;
+  std::string round_mode = "nearest";
   static AttrsList describe() {
-    return {"relay.attrs.CastAttrs", {attribute("dtype", &Self::dtype, "dtype of the result.")}};
+    return {
+        "relay.attrs.CastAttrs",
+        {attribute("dtype", &Self::dtype, "dtype of the result."),
+         attribute("saturate", &Self::saturate,
+                   "Of floats of 8 bits: what is too large becomes the greatest, not infinity "
+                   "or NaN."),
+         attribute("round_mode", &Self::round_mode, "Of float8_e8m0fnu: nearest, up or down.")}};
   }
 };
 
@@ -279,7 +288,10 @@ Type cast_relation(RelationContext& ctx) {
   const TensorTypeNode* t = ctx.tensor(0);
   if (t == nullptr) return nullptr;
   DType to = ctx.attrs<CastAttrs>().dtype;
-  if (!require(ctx, is_set(to), codes::op_bad_attribute, "dtype is missing", "a dtype"))
+  const std::string& mode = ctx.attrs<CastAttrs>().round_mode;
+  if (!require(ctx, is_set(to), codes::op_bad_attribute, "dtype is missing", "a dtype") ||
+      !require(ctx, mode == "nearest" || mode == "up" || mode == "down", codes::op_bad_attribute,
+               "round_mode is not known", "nearest, up or down", mode))
     return nullptr;
   return tensor_type(t->shape, to);
 }
@@ -433,10 +445,65 @@ TirTensor leaky_relu_compute(const ComputeContext& ctx) {
   });
 }
 
+// The element that is stored as `v` in another dtype.
+PrimExpr converted(DType from, DType to, PrimExpr v, bool saturate, const std::string& round_mode) {
+  if (from == to) return v;
+  if (from.is_narrow()) {
+    v = widened(from, v);
+    from = v->dtype;
+  }
+  if (to.is_narrow()) return narrowed(to, v, saturate, round_mode);
+  return tir::cast(to, v);
+}
+
+DType dtype_of(const Type& type) { return as<TensorTypeNode>(type)->dtype; }
+
 TirTensor cast_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
+  auto& a = ctx.attrs<CastAttrs>();
+  DType from = dtype_of(ctx.arg_types[0]), to = dtype_of(ctx.out_type);
+  return tir::compute("T_cast", x->shape(), [&](const Indices& i) {
+    return converted(from, to, x(i), a.saturate, a.round_mode);
+  });
+}
+
+TirTensor cast_like_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  DType from = dtype_of(ctx.arg_types[0]), to = dtype_of(ctx.out_type);
+  return tir::compute("T_cast", x->shape(),
+                      [&](const Indices& i) { return converted(from, to, x(i), true, "nearest"); });
+}
+
+struct ReinterpretAttrs : AttrsOf<ReinterpretAttrs> {
+  DType dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.ReinterpretAttrs",
+            {attribute("dtype", &Self::dtype, "dtype of the result, as wide as the input's.")}};
+  }
+};
+
+Type reinterpret_relation(RelationContext& ctx) {
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (t == nullptr) return nullptr;
+  DType to = ctx.attrs<ReinterpretAttrs>().dtype;
+  if (!require(ctx, is_set(to), codes::op_bad_attribute, "dtype is missing", "a dtype") ||
+      !require(ctx, to.bytes() == t->dtype.bytes(), codes::type_dtype,
+               "bits are read as a dtype of another width", std::to_string(t->dtype.bits) + " bits",
+               to.to_string()) ||
+      !require(ctx, !to.is_bool() || t->dtype.is_bool(), codes::type_dtype,
+               "a bool is 0 or 1, and not any bits", "another dtype", to.to_string()))
+    return nullptr;
+  return tensor_type(t->shape, to);
+}
+
+TirTensor reinterpret_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
   DType to = ctx.outputs[0].dtype;
-  return tir::compute("T_cast", x->shape(), [&](const Indices& i) { return tir::cast(to, x(i)); });
+  return tir::compute("T_reinterpret", x->shape(), [&](const Indices& i) {
+    PrimExpr v = x(i);
+    if (v->dtype.is_bool()) v = tir::cast(DType::UInt(8), v);
+    return v->dtype == to ? v : tir::call("bitcast", to, {v});
+  });
 }
 
 Type cast_like_relation(RelationContext& ctx) {
@@ -525,11 +592,12 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .name = "cast",
           .doc = "Converts to another dtype: floats to integers towards zero, saturating; wider to "
                  "narrower "
-                 "integers wrap.",
+                 "integers wrap, into those of 4 and 2 bits too.",
           .args = {{"data", "The input."}},
           .attrs = &CastAttrs::static_info(),
           .fusion = FusionClass::ElemWise,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = cast_relation,
           .compute = compute_rule(cast_compute),
           .layout = follow_layout,
@@ -547,14 +615,33 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .args = {{"data", "The input."}, {"dtype_like", "A tensor of the wanted dtype."}},
           .fusion = FusionClass::ElemWise,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = cast_like_relation,
-          .compute = compute_rule(cast_compute),
+          .compute = compute_rule(cast_like_compute),
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = Absent::Pending,
           .examples = {{{"Tensor[(3,), int32]", "Tensor[(1,), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "reinterpret",
+          .doc = "The same bits as elements of another dtype of the same width.",
+          .args = {{"data", "The input."}},
+          .attrs = &ReinterpretAttrs::static_info(),
+          .fusion = FusionClass::ElemWise,
+          .effect = Effect::Pure,
+          .takes_narrow = true,
+          .relation = reinterpret_relation,
+          .compute = compute_rule(reinterpret_compute),
+          .layout = follow_layout,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .examples = {{{"Tensor[(4, 5), float32]"}, "dtype=\"int32\""}},
           .expected = Absent::ByNumPy,
       },
       {

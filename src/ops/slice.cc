@@ -165,6 +165,7 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .support_level = 4,
           .fusion = FusionClass::Injective,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = strided_slice_relation,
           .compute = compute_rule(strided_slice_compute),
           .layout = Absent::AxesAsWritten,

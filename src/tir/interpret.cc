@@ -38,7 +38,7 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
     }
   } let_go{m};
   for (size_t i = 0; i < buffers.size(); ++i) {
-    RELAY_CHECK(buffers[i] && buffers[i].dtype() == f.params[i]->dtype,
+    RELAY_CHECK(buffers[i] && buffers[i].dtype().storage() == f.params[i]->dtype,
                 "parameter " + f.params[i]->name + " is given another dtype");
     m.memories[i].tensor = buffers[i];
   }

@@ -73,6 +73,7 @@ oracle("round")(lambda a, x: np.round(x))
 oracle("where")(lambda a, c, x, y: np.where(c, x, y))
 oracle("clip")(lambda a, x: np.minimum(np.maximum(x, a.a_min), a.a_max))
 oracle("cast")(lambda a, x: x.astype(a.dtype))
+oracle("reinterpret")(lambda a, x: x.astype(np.float32).view(a.dtype))
 oracle("cast_like")(lambda a, x, like: x.astype(like.dtype))
 oracle("nn.leaky_relu")(lambda a, x: np.where(x > 0, x, x * a.alpha))
 oracle("nn.prelu")(lambda a, x, s: np.where(x > 0, x, x * along(s, a.axis, x.ndim)))
@@ -159,6 +160,9 @@ oracle("concatenate")(lambda a, *x: np.concatenate(x, a.axis))
 oracle("stack")(lambda a, *x: np.stack(x, a.axis))
 oracle("split")(lambda a, x: np.split(x, a.indices_or_sections, a.axis))
 oracle("dyn.reshape")(lambda a, x, shape: x.reshape(shape))
+oracle("dyn.transpose")(lambda a, x, axes: x.transpose(axes))
+oracle("dyn.split")(lambda a, x, sizes: np.split(x, np.cumsum(sizes)[:-1], a.axis))
+oracle("linalg.det")(lambda a, x: np.linalg.det(x))
 oracle("dyn.tile")(lambda a, x, reps: np.tile(x, reps))
 oracle("dyn.broadcast_to")(lambda a, x, shape: np.broadcast_to(x, shape))
 
@@ -175,6 +179,35 @@ def _(a, x):
 @oracle("dyn.strided_slice")
 def _(a, x, begin, end, strides):
     return x[tuple(slice(*row) for row in zip(begin, end, strides, strict=True))]
+
+
+@oracle("dyn.pad")
+def _(a, x, widths, value):
+    pairs = np.reshape(widths, (2, x.ndim)).T
+    cut = tuple(slice(-min(b, 0), n + min(e, 0)) for (b, e), n in zip(pairs, x.shape, strict=True))
+    assert a.pad_mode == "constant"
+    return np.pad(x[cut], np.maximum(pairs, 0), constant_values=value.item())
+
+
+@oracle("vision.all_class_non_max_suppression")
+def _(a, boxes, scores, most, overlap, least):
+    assert not a.center_point_box
+    chosen = []
+    for b, c in np.ndindex(scores.shape[:2]):
+        kept = []
+        for i in np.argsort(-scores[b, c], kind="stable"):
+            if scores[b, c, i] > least and len(kept) < most:
+                if all(_shared(boxes[b, i], boxes[b, j]) <= overlap for j in kept):
+                    kept.append(i)
+        chosen += [(b, c, i) for i in kept]
+    return np.array(chosen, np.int64).reshape(-1, 3)
+
+
+def _shared(p: np.ndarray, q: np.ndarray) -> float:
+    """What two boxes share of what they cover together."""
+    low, high = np.maximum(p[:2], q[:2]), np.minimum(p[2:], q[2:])
+    shared = np.prod(np.maximum(high - low, 0))
+    return shared / (np.prod(p[2:] - p[:2]) + np.prod(q[2:] - q[:2]) - shared)
 
 
 @oracle("nn.pad")

@@ -1,9 +1,11 @@
 // Quantised operators, spelt out in exact integer arithmetic and float scales.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
+#include "runtime/core/narrow.h"
 
 namespace relay::importer {
 namespace {
@@ -12,13 +14,19 @@ struct Range {
   double low, high;
 };
 
+bool is_narrow_float(DType dtype) {
+  return dtype.is_narrow() && runtime::narrow_format(dtype.code).is_float;
+}
+
 Range range_of(NodeContext& ctx, DType dtype) {
-  if (!dtype.is_integer() || dtype.bits > 16) {
+  const bool narrow = dtype.is_narrow() && !runtime::narrow_format(dtype.code).is_float;
+  if (!narrow && (!dtype.is_integer() || dtype.bits > 16)) {
     ctx.fail(codes::type_dtype, "the quantised type is not supported",
-             "int8, uint8, int16 or uint16", dtype.to_string());
+             "an integer type of at most 16 bits, or a float of at most 8", dtype.to_string());
   }
-  double n = dtype.bits == 8 ? 256 : 65536;
-  return dtype.is_int() ? Range{-n / 2, n / 2 - 1} : Range{0, n - 1};
+  int bits = narrow ? runtime::narrow_format(dtype.code).bits : dtype.bits;
+  double n = std::ldexp(1.0, bits);
+  return dtype.storage().is_int() ? Range{-n / 2, n / 2 - 1} : Range{0, n - 1};
 }
 
 // A scale or zero point with one entry per line of `axis`, shaped to broadcast against `x`. One
@@ -44,6 +52,8 @@ Expr along(NodeContext& ctx, Expr p, const Expr& x, int64_t axis, int64_t block)
 
 Expr quantize(NodeContext& ctx, const Expr& scaled, const Expr& zero, DType to) {
   DType dtype = NodeContext::dtype_of(scaled);
+  // The zero point of floats is zero.
+  if (is_narrow_float(to)) return ctx.cast(scaled, to);
   Range r = range_of(ctx, to);
   Expr q = ctx.call("round", {scaled});
   if (zero) q = ctx.add(q, ctx.cast(zero, dtype));
@@ -79,9 +89,13 @@ Values convert_dequantize_linear(NodeContext& ctx) {
   Expr x = ctx.in(0), scale = ctx.in(1);
   int64_t axis = ctx.attr("axis", 1), block = ctx.attr("block_size", 0);
   DType dtype = NodeContext::dtype_of(scale);
-  if (!NodeContext::dtype_of(x).is_integer()) {
-    ctx.fail(codes::type_dtype, "the quantised type is not supported", "an integer type",
-             NodeContext::dtype_of(x).to_string());
+  DType stored = NodeContext::dtype_of(x);
+  if (is_narrow_float(stored)) {
+    return {value_of(ctx.mul(ctx.cast(x, dtype), along(ctx, scale, x, axis, block)))};
+  }
+  if (!stored.is_integer() && !stored.is_narrow()) {
+    ctx.fail(codes::type_dtype, "the quantised type is not supported",
+             "an integer type, or a float of at most 8 bits", stored.to_string());
   }
   Expr wide = ctx.cast(x, DType::Int(32));
   if (ctx.has(2)) {

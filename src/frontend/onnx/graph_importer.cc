@@ -375,7 +375,7 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
         throw UserError(
             Diagnostic(codes::frontend_tensor, span,
                        "input '" + shorten(i.name()) + "' has an element type that Relay lacks")
-                .expected("a float, integer or bool type of 8 to 64 bits")
+                .expected("a float, integer or bool type of at most 64 bits")
                 .found(onnx_type_name(tensor.elem_type())));
       }
       auto wanted = options_.shapes.find(i.name());

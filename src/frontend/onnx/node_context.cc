@@ -211,7 +211,7 @@ DType NodeContext::attr_dtype(const char* name, DType otherwise) const {
   if (!dtype) {
     fail(codes::frontend_attribute,
          std::string("attribute '") + name + "' names a type that Relay lacks",
-         "a float, integer or bool type of 8 to 64 bits",
+         "a float, integer or bool type of at most 64 bits",
          onnx_type_name(static_cast<int>(std::clamp<int64_t>(type, -1, 1000))));
   }
   return *dtype;

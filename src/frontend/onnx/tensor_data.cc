@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/codes/frontend.h"
+#include "runtime/core/narrow.h"
 
 namespace relay::importer {
 namespace {
@@ -120,6 +121,29 @@ std::string_view external_bytes(const TensorProto& proto, int64_t needed, Tensor
 
 }  // namespace
 
+namespace {
+
+// How many elements are packed into a byte of a file.
+int64_t elements_in_a_byte(DType dtype) {
+  return dtype.is_narrow() ? 8 / runtime::narrow_format(dtype.code).bits : 1;
+}
+
+// One byte for each element of what is packed, the first in the lowest bits.
+Tensor unpack(std::string_view packed, DType dtype, const std::vector<int64_t>& shape) {
+  const runtime::NarrowFormat& format = runtime::narrow_format(dtype.code);
+  const int64_t in_a_byte = elements_in_a_byte(dtype);
+  Tensor t = Tensor::empty(dtype, shape);
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    int byte = static_cast<uint8_t>(packed[static_cast<size_t>(i / in_a_byte)]);
+    int low = byte >> (i % in_a_byte * format.bits) & ((1 << format.bits) - 1);
+    bool negative = !format.is_float && format.is_signed && low >> (format.bits - 1) != 0;
+    t.data<uint8_t>()[i] = static_cast<uint8_t>(negative ? low - (1 << format.bits) : low);
+  }
+  return t;
+}
+
+}  // namespace
+
 std::optional<DType> dtype_of(int onnx_type) {
   switch (onnx_type) {
     case TensorProto::FLOAT:
@@ -148,6 +172,26 @@ std::optional<DType> dtype_of(int onnx_type) {
       return DType::UInt(64);
     case TensorProto::BFLOAT16:
       return DType::BFloat16();
+    case TensorProto::FLOAT8E4M3FN:
+      return DType::Narrow(DType::kFloat8E4M3FN);
+    case TensorProto::FLOAT8E4M3FNUZ:
+      return DType::Narrow(DType::kFloat8E4M3FNUZ);
+    case TensorProto::FLOAT8E5M2:
+      return DType::Narrow(DType::kFloat8E5M2);
+    case TensorProto::FLOAT8E5M2FNUZ:
+      return DType::Narrow(DType::kFloat8E5M2FNUZ);
+    case TensorProto::FLOAT8E8M0:
+      return DType::Narrow(DType::kFloat8E8M0FNU);
+    case TensorProto::FLOAT4E2M1:
+      return DType::Narrow(DType::kFloat4E2M1FN);
+    case TensorProto::INT4:
+      return DType::Narrow(DType::kInt4);
+    case TensorProto::UINT4:
+      return DType::Narrow(DType::kUInt4);
+    case TensorProto::INT2:
+      return DType::Narrow(DType::kInt2);
+    case TensorProto::UINT2:
+      return DType::Narrow(DType::kUInt2);
     default:
       return std::nullopt;
   }
@@ -173,14 +217,16 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   if (!dtype) {
     throw UserError(Diagnostic(codes::frontend_tensor, span,
                                quoted(proto.name()) + " has an element type that Relay lacks")
-                        .expected("a float, integer or bool type of 8 to 64 bits")
+                        .expected("a float, integer or bool type of at most 64 bits")
                         .found(onnx_type_name(proto.data_type()))
                         .help("export the model with another element type"));
   }
   if (proto.has_segment()) bad_tensor(span, quoted(proto.name()) + " is stored in segments");
   std::vector<int64_t> shape = checked_dims(proto.dims(), proto.name(), *dtype, span);
   int64_t count = runtime::checked_num_elements(*dtype, shape);
-  auto needed = count * static_cast<int64_t>(dtype->bytes());
+  const int64_t in_a_byte = elements_in_a_byte(*dtype);
+  const bool packed = in_a_byte > 1;
+  auto needed = (count * static_cast<int64_t>(dtype->bytes()) + in_a_byte - 1) / in_a_byte;
 
   auto check_bytes = [&](std::string_view bytes) {
     if (static_cast<int64_t>(bytes.size()) != needed) {
@@ -193,17 +239,18 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   if (proto.data_location() == TensorProto::EXTERNAL) {
     std::shared_ptr<const MappedFile> file;
     std::string_view bytes = external_bytes(proto, needed, source, file, span);
-    return from_bytes(bytes, *dtype, shape, file);
+    return packed ? unpack(bytes, *dtype, shape) : from_bytes(bytes, *dtype, shape, file);
   }
   if (proto.has_doc_string()) {  // put there by strip_payloads
     auto index = static_cast<size_t>(std::stoul(proto.doc_string()));
     std::string_view bytes = source.payloads.at(index);
     check_bytes(bytes);
-    return from_bytes(bytes, *dtype, shape, source.file);
+    return packed ? unpack(bytes, *dtype, shape) : from_bytes(bytes, *dtype, shape, source.file);
   }
   if (proto.has_raw_data()) {
     check_bytes(proto.raw_data());
-    return from_bytes(proto.raw_data(), *dtype, shape, nullptr);
+    return packed ? unpack(proto.raw_data(), *dtype, shape)
+                  : from_bytes(proto.raw_data(), *dtype, shape, nullptr);
   }
 
   int64_t given = 0;
@@ -224,10 +271,15 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
     default:
       given = proto.int32_data_size();
   }
-  if (given != count) {
+  if (given != (count + in_a_byte - 1) / in_a_byte) {
     bad_tensor(span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
                std::to_string(count) + " elements for " + runtime::type_string(*dtype, shape),
                std::to_string(given) + " elements");
+  }
+  if (dtype->is_narrow()) {
+    std::string bytes;
+    for (int32_t v : proto.int32_data()) bytes += static_cast<char>(v);
+    return unpack(bytes, *dtype, shape);
   }
   Tensor t = Tensor::empty(*dtype, shape);
   switch (proto.data_type()) {

@@ -166,7 +166,7 @@ ComputeContext context_of(const CallNode& call, const std::vector<tir::Tensor>& 
   for (const Expr& arg : call.args) ctx.arg_types.push_back(arg->type);
   auto outputs = flatten_tensor_types(call.type);
   RELAY_CHECK(outputs.has_value(), to_string(call.type));
-  for (const TensorType& t : *outputs) ctx.outputs.push_back({{}, t->dtype});
+  for (const TensorType& t : *outputs) ctx.outputs.push_back({{}, t->dtype.storage()});
   return ctx;
 }
 

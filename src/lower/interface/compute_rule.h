@@ -18,7 +18,8 @@ namespace relay {
 struct ComputeContext {
   Attrs attrs_ref;
   std::vector<tir::Tensor> inputs;
-  // The result's tensors, tuples flattened, with shapes as tensor-IR expressions.
+  // The result's tensors, tuples flattened, with shapes as tensor-IR expressions. Inputs and outputs
+  // have the dtypes that kernels see: elements of narrow types are the bytes that they are stored in.
   struct Output {
     std::vector<tir::PrimExpr> shape;
     runtime::DType dtype;

@@ -135,7 +135,7 @@ int exact_bits(DType t) {
 // Every value of `from` is a value of `to`.
 bool is_lossless(DType from, DType to) {
   if (from == to) return true;
-  if (to.is_bool()) return false;
+  if (to.is_bool() || from.is_narrow() || to.is_narrow()) return false;
   if (from.is_floating()) return to.is_floating() && to.bits > from.bits;
   if (from.is_int() && to.is_uint()) return false;
   return exact_bits(to) >= exact_bits(from);

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "runtime/core/narrow.h"
+
 namespace relay::runtime {
 
 std::string DType::to_string() const {
@@ -22,6 +24,8 @@ std::string DType::to_string() const {
     case kBool:
       text = "bool";
       break;
+    default:
+      return valid() ? std::string(narrow_format(code).name) : "type" + std::to_string(code);
   }
   if (lanes != 1) text += "x" + std::to_string(lanes);
   return text;
@@ -41,6 +45,10 @@ std::optional<int> take_number(std::string_view& text) {
 }  // namespace
 
 std::optional<DType> DType::parse(std::string_view text) {
+  for (int code = kFirstNarrow; code <= kLastNarrow; ++code) {
+    DType t = Narrow(static_cast<Code>(code));
+    if (text == narrow_format(t.code).name) return t;
+  }
   struct Prefix {
     std::string_view name;
     Code code;

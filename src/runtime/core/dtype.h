@@ -7,6 +7,10 @@
 //
 // A bool is stored in one byte holding 0 or 1. Lanes are above one only inside the tensor IR;
 // tensors have one lane.
+//
+// Narrow types (float8_e4m3fn, float4_e2m1fn, int4, ...; core/narrow.h) are stored, moved and cast but
+// not computed with: neither `is_integer` nor `is_floating`. Each element has a byte of its own, which
+// kernels see as the integer type `storage()`.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +23,24 @@
 namespace relay::runtime {
 
 struct DType {
-  enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 3, kBool = 4 };
+  enum Code : uint8_t {
+    kInt = 0,
+    kUInt = 1,
+    kFloat = 2,
+    kBFloat = 3,
+    kBool = 4,
+    kFloat8E4M3FN = 5,
+    kFloat8E4M3FNUZ = 6,
+    kFloat8E5M2 = 7,
+    kFloat8E5M2FNUZ = 8,
+    kFloat8E8M0FNU = 9,
+    kFloat4E2M1FN = 10,
+    kInt4 = 11,
+    kUInt4 = 12,
+    kInt2 = 13,
+    kUInt2 = 14,
+  };
+  static constexpr Code kFirstNarrow = kFloat8E4M3FN, kLastNarrow = kUInt2;
 
   Code code = kFloat;
   uint8_t bits = 32;
@@ -30,6 +51,7 @@ struct DType {
   static constexpr DType Float(int bits, int lanes = 1) { return make(kFloat, bits, lanes); }
   static constexpr DType BFloat16(int lanes = 1) { return make(kBFloat, 16, lanes); }
   static constexpr DType Bool(int lanes = 1) { return make(kBool, 8, lanes); }
+  static constexpr DType Narrow(Code code) { return make(code, 8, 1); }
 
   constexpr bool is_int() const { return code == kInt; }
   constexpr bool is_uint() const { return code == kUInt; }
@@ -40,7 +62,12 @@ struct DType {
   constexpr bool is_float(int width) const { return code == kFloat && bits == width; }
   constexpr bool is_bfloat16() const { return code == kBFloat; }
   constexpr bool is_bool() const { return code == kBool; }
+  constexpr bool is_narrow() const { return code >= kFirstNarrow; }
   constexpr bool is_scalar() const { return lanes == 1; }
+  // The type that kernels read and write elements as.
+  constexpr DType storage() const {
+    return !is_narrow() ? *this : code == kInt4 || code == kInt2 ? Int(8) : UInt(8);
+  }
 
   // Bytes of one value, all lanes together.
   constexpr size_t bytes() const { return size_t{bits} / 8 * lanes; }
@@ -66,7 +93,7 @@ struct DType {
   static std::optional<DType> parse(std::string_view text);
 
   // True for the combinations of code and width that exist: int and uint 8/16/32/64, float
-  // 16/32/64, bfloat16, bool. What is read from a file is checked with this.
+  // 16/32/64, bfloat16, bool, narrow types. What is read from a file is checked with this.
   constexpr bool valid() const {
     if (lanes == 0) return false;
     switch (code) {
@@ -79,8 +106,9 @@ struct DType {
         return bits == 16;
       case kBool:
         return bits == 8;
+      default:
+        return code <= kLastNarrow && bits == 8 && lanes == 1;
     }
-    return false;
   }
 
  private:

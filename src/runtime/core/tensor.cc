@@ -13,6 +13,7 @@
 #include "base/codes/runtime.h"
 #include "runtime/core/float16.h"
 #include "runtime/core/immediate.h"
+#include "runtime/core/narrow.h"
 #include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
@@ -275,6 +276,7 @@ Tensor Tensor::scalar(int64_t value, DType dtype) {
 double Tensor::get_as_double(int64_t i) const {
   DType t = dtype();
   if (t.is_bool()) return load<uint8_t>(data(), i) != 0;
+  if (t.is_narrow()) return narrow_to_double(narrow_format(t.code), load<uint8_t>(data(), i));
   if (t.is_floating()) return load_float(t, data(), i);
   return dispatch_integer(
       t, [&](auto zero) { return static_cast<double>(load<decltype(zero)>(data(), i)); });
@@ -283,6 +285,7 @@ double Tensor::get_as_double(int64_t i) const {
 int64_t Tensor::get_as_int(int64_t i) const {
   DType t = dtype();
   if (t.is_bool()) return load<uint8_t>(data(), i) != 0;
+  if (t.is_narrow()) return saturate_to_int64(get_as_double(i));
   if (t.is_floating()) return saturate_to_int64(load_float(t, data(), i));
   return dispatch_integer(
       t, [&](auto zero) { return static_cast<int64_t>(load<decltype(zero)>(data(), i)); });
@@ -292,6 +295,8 @@ void Tensor::set_from_double(int64_t i, double value) const {
   DType t = dtype();
   if (t.is_bool()) {
     store<uint8_t>(data(), i, value != 0);
+  } else if (t.is_narrow()) {
+    store(data(), i, double_to_narrow(narrow_format(t.code), value, true));
   } else if (t.is_floating()) {
     store_float(t, data(), i, value);
   } else {
@@ -303,6 +308,8 @@ void Tensor::set_from_int(int64_t i, int64_t value) const {
   DType t = dtype();
   if (t.is_bool()) {
     store<uint8_t>(data(), i, value != 0);
+  } else if (t.is_narrow()) {
+    set_from_double(i, static_cast<double>(value));
   } else if (t.is_float(32)) {
     store(data(), i, static_cast<float>(value));
   } else if (t.is_floating()) {
@@ -330,6 +337,14 @@ Tensor Tensor::reshape(Shape shape) const {
   // The view keeps this tensor alive, not its owner: the data dies with the tensor that made it.
   rep->owner = rep_->owner != nullptr ? rep_->owner
                                       : std::shared_ptr<void>(data(), [base = *this](void*) {});
+  return view;
+}
+
+Tensor Tensor::as_dtype(DType dtype) const {
+  if (dtype == this->dtype()) return *this;
+  RELAY_CHECK(dtype.bytes() == this->dtype().bytes() && dtype.lanes == 1, dtype.to_string());
+  Tensor view = reshape(shape());
+  view.rep_->dtype = dtype;
   return view;
 }
 
@@ -366,6 +381,10 @@ namespace {
   throw UserError(Diagnostic(codes::tensor_dlpack, {}, std::move(message)).help(std::move(help)));
 }
 
+// The codes of DLPack 1.1 for floats of 8 bits, which older headers lack. It packs elements of fewer
+// bits, so these have none.
+constexpr uint8_t kFloat8Codes[] = {10, 11, 12, 13, 14};
+
 std::optional<DType> dtype_from_dlpack(DLDataType t) {
   if (t.lanes != 1) return std::nullopt;
   DType result;
@@ -387,13 +406,21 @@ std::optional<DType> dtype_from_dlpack(DLDataType t) {
       result = DType::Bool();
       result.bits = t.bits;
       break;
-    default:
-      return std::nullopt;
+    default: {
+      const auto* at = std::ranges::find(kFloat8Codes, t.code);
+      if (at == std::end(kFloat8Codes)) return std::nullopt;
+      result = DType::Narrow(static_cast<DType::Code>(DType::kFirstNarrow + (at - kFloat8Codes)));
+      result.bits = t.bits;
+    }
   }
   return result.valid() ? std::optional<DType>(result) : std::nullopt;
 }
 
 DLDataType dtype_to_dlpack(DType t) {
+  if (t.is_narrow()) {
+    if (t.code > DType::kFloat8E8M0FNU) dlpack_error("DLPack has no elements of " + t.to_string());
+    return DLDataType{kFloat8Codes[t.code - DType::kFirstNarrow], 8, 1};
+  }
   static constexpr uint8_t codes[] = {kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLBool};
   return DLDataType{codes[t.code], t.bits, t.lanes};
 }

@@ -102,6 +102,9 @@ class Tensor {
     return reshape(Shape(shape.begin(), shape.size()));
   }
 
+  // The same bytes as elements of another dtype of the same width.
+  Tensor as_dtype(DType dtype) const;
+
   // True for two handles of one tensor.
   bool same_as(const Tensor& other) const { return rep_ == other.rep_; }
   // How many handles and views of this very tensor object exist.

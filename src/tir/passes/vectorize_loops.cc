@@ -1,5 +1,7 @@
 #include "tir/passes/vectorize_loops.h"
 
+#include <unordered_map>
+
 #include "node/structural.h"
 #include "node/walk.h"
 #include "tir/passes/statements.h"
@@ -144,7 +146,11 @@ class Vectorizer {
      public:
       explicit Rewrite(Vectorizer& v) : Rewriter(family::tir_expr), v_(v) {}
       NodeRef pre(const NodeRef& node) override {
-        return node.get() == v_.var_.get() ? NodeRef(v_.ramp_) : nullptr;
+        if (node.get() == v_.var_.get()) return v_.ramp_;
+        if (auto it = v_.wide_names_.find(node.get()); it != v_.wide_names_.end())
+          return it->second;
+        auto* l = as<LetNode>(node);
+        return l == nullptr ? nullptr : NodeRef(v_.widened_let(*l));
       }
       NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
         if (rebuilt == original) return rebuilt;
@@ -155,6 +161,15 @@ class Vectorizer {
       Vectorizer& v_;
     };
     return Rewrite(*this).apply(root);
+  }
+
+  // A name for what became a vector is one of a vector. Lets nest as deep as a rule writes them.
+  PrimExpr widened_let(const LetNode& l) {
+    PrimExpr value = expr(l.value);
+    if (value->dtype.lanes == 1) return let(l.var, value, expr(l.body));
+    Var wide = var(l.var->name, value->dtype);
+    wide_names_[l.var.get()] = wide;
+    return let(wide, value, expr(l.body));
   }
 
   // A node some of whose operands became vectors.
@@ -218,6 +233,7 @@ class Vectorizer {
   Var var_;
   PrimExpr ramp_;
   int lanes_;
+  std::unordered_map<const Node*, PrimExpr> wide_names_;
 };
 
 Stmt vectorize(const Stmt& s) {
