@@ -1,28 +1,29 @@
 // Operators whose result is as large as their data says: shapes, repetitions, bounds and counts
 // that are tensors. What such an operator computes, once its sizes are known, is what the operator
 // with these sizes as attributes computes: it has that one's rule.
+#include "ops/dynamic.h"
+
+#include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/init_op.h"
-#include "ops/loops.h"
 #include "ops/rows.h"
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::ops {
-namespace {
 
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
 
-// Writes one int64 vector by statements, from the inputs of a call.
-using WriteSizes =
-    std::function<Stmt(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes)>;
+TirTensor sizes_of(const ComputeContext& ctx, int64_t rank, const WriteSizes& write) {
+  return imperative(
+      "T_sizes", kIndex, {index(rank)}, ctx.inputs,
+      [=](const std::vector<Buffer>& in, const Buffer& sizes) { return write(ctx, in, sizes); });
+}
+
 std::function<TirTensor(const ComputeContext&)> sizes_rule(WriteSizes write) {
   return [write = std::move(write)](const ComputeContext& ctx) {
-    auto rank = static_cast<int64_t>(as<TensorTypeNode>(ctx.out_type)->shape.size());
-    return imperative(
-        "T_sizes", kIndex, {index(rank)}, ctx.inputs,
-        [=](const std::vector<Buffer>& in, const Buffer& sizes) { return write(ctx, in, sizes); });
+    return sizes_of(ctx, as<TensorTypeNode>(ctx.out_type)->rank(), write);
   };
 }
 
@@ -36,7 +37,6 @@ Stmt mismatch_unless(PrimExpr condition, std::string message) {
   return check(std::move(condition), RELAY_KERNEL_SHAPE_MISMATCH, std::move(message));
 }
 
-// The length of an argument that holds sizes: a vector of integers of known length.
 std::optional<int64_t> length_of_sizes(RelationContext& ctx, size_t arg) {
   const TensorTypeNode* t = ctx.tensor(arg);
   if (t == nullptr) return std::nullopt;
@@ -54,6 +54,8 @@ std::optional<int64_t> length_of_sizes(RelationContext& ctx, size_t arg) {
 Type open_tensor(int64_t rank, DType dtype) {
   return tensor_type(std::vector<Dim>(static_cast<size_t>(rank), dim_any()), dtype);
 }
+
+namespace {
 
 // A result of the sizes that argument `arg` holds.
 template <size_t kArg>
@@ -89,15 +91,24 @@ Stmt copy_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buff
   });
 }
 
+struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
+  bool allowzero = false;
+  static AttrsList describe() {
+    return {"relay.attrs.DynReshapeAttrs",
+            {attribute("allowzero", &Self::allowzero, "0 is a size, not the input's.")}};
+  }
+};
+
 // 0 stands for the size that the input has there, -1 for what is left.
-Stmt reshape_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+Stmt reshape_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in, const Buffer& sizes) {
   const std::vector<PrimExpr>& from = in[0]->shape;
   auto rank = static_cast<size_t>(*as_int(sizes->shape[0]));
   Cell known("known", kIndex), holes("holes", kIndex);
   std::vector<Stmt> steps{known.set(index(1)), holes.set(index(0))};
   for (size_t k = 0; k < rank; ++k) {
     PrimExpr want = element(in[1], k);
-    PrimExpr size = k < from.size() ? select(eq(want, index(0)), from[k], want) : want;
+    bool copies = k < from.size() && !ctx.attrs<ReshapeAttrs>().allowzero;
+    PrimExpr size = copies ? select(eq(want, index(0)), from[k], want) : want;
     PrimExpr hole = eq(size, index(-1));
     steps.push_back(mismatch_unless(ge(size, index(-1)), "newshape holds an unknown code"));
     steps.push_back(set(sizes, k, size));
@@ -156,15 +167,35 @@ Stmt broadcast_to_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in
   size_t skip = static_cast<size_t>(*as_int(sizes->shape[0])) - in[0]->shape.size();
   for (size_t d = 0; d < in[0]->shape.size(); ++d) {
     const PrimExpr& have = in[0]->shape[d];
-    // A dimension that may or may not be one is not broadcast.
     if (is_one(have)) continue;
-    steps.push_back(mismatch_unless(eq(have, element(in[1], skip + d)),
-                                    "the input does not broadcast to the shape"));
+    PrimExpr fits = eq(have, element(in[1], skip + d));
+    if (!as_int(have)) fits = logical_or(fits, eq(have, index(1)));
+    steps.push_back(mismatch_unless(fits, "the input does not broadcast to the shape"));
   }
   return seq(std::move(steps));
 }
 
 // ---- dyn.strided_slice
+
+struct SliceAttrs : AttrsOf<SliceAttrs> {
+  std::optional<std::vector<int64_t>> axes;
+  bool strict = false;
+  static AttrsList describe() {
+    return {"relay.attrs.DynStridedSliceAttrs",
+            {attribute("axes", &Self::axes, "The axes that are cut; None: the first ones."),
+             attribute("strict", &Self::strict,
+                       "Bounds outside of the input are an error, and not brought into range.")}};
+  }
+};
+
+// The entry of begin, end and strides for an axis.
+std::optional<size_t> entry_of(const SliceAttrs& a, int64_t length, int64_t rank, size_t axis) {
+  if (!a.axes) return axis < static_cast<size_t>(length) ? std::optional(axis) : std::nullopt;
+  for (size_t k = 0; k < a.axes->size(); ++k) {
+    if (from_front((*a.axes)[k], rank) == static_cast<int64_t>(axis)) return k;
+  }
+  return std::nullopt;
+}
 
 Type strided_slice_type(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -179,8 +210,26 @@ Type strided_slice_type(RelationContext& ctx) {
       return nullptr;
     length = n;
   }
+  auto& a = ctx.attrs<SliceAttrs>();
+  std::vector<bool> cut(x->shape.size(), false);
+  for (int64_t k = 0; k < *length; ++k) {
+    int64_t given_axis =
+        a.axes && k < static_cast<int64_t>(a.axes->size()) ? (*a.axes)[static_cast<size_t>(k)] : k;
+    auto axis = normal_axis(ctx, given_axis, x->rank(), "axes");
+    if (!axis) return nullptr;
+    if (!require(ctx, !cut[static_cast<size_t>(*axis)], codes::op_bad_attribute,
+                 "an axis is given twice", "axes that differ", std::to_string(*axis)))
+      return nullptr;
+    cut[static_cast<size_t>(*axis)] = true;
+  }
+  if (!require(ctx, !a.axes || static_cast<int64_t>(a.axes->size()) == *length,
+               codes::op_bad_attribute, "axes must have an entry for each of begin",
+               std::to_string(*length), a.axes ? std::to_string(a.axes->size()) : ""))
+    return nullptr;
   std::vector<Dim> shape = x->shape;
-  std::fill_n(shape.begin(), *length, dim_any());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (cut[d]) shape[d] = dim_any();
+  }
   return tensor_type(std::move(shape), x->dtype);
 }
 
@@ -202,15 +251,22 @@ Slice slice_of(const PrimExpr& begin, const PrimExpr& end, const PrimExpr& strid
   return {first, max(index(0) - floor_div(first - last, by), index(0)), stride};
 }
 
-Stmt strided_slice_sizes(const ComputeContext&, const std::vector<Buffer>& in,
+Stmt strided_slice_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in,
                          const Buffer& sizes) {
   std::vector<Stmt> steps;
-  auto length = static_cast<size_t>(*as_int(in[1]->shape[0]));
-  for (size_t d = 0; d < in[0]->shape.size(); ++d) {
+  int64_t length = *as_int(in[1]->shape[0]);
+  auto& a = ctx.attrs<SliceAttrs>();
+  const size_t rank = in[0]->shape.size();
+  for (size_t d = 0; d < rank; ++d) {
     PrimExpr size = in[0]->shape[d];
-    if (d < length) {
-      steps.push_back(mismatch_unless(ne(element(in[3], d), index(0)), "a stride is 0"));
-      size = slice_of(element(in[1], d), element(in[2], d), element(in[3], d), size).count;
+    if (auto k = entry_of(a, length, static_cast<int64_t>(rank), d)) {
+      steps.push_back(mismatch_unless(ne(element(in[3], *k), index(0)), "a stride is 0"));
+      for (size_t arg = 1; a.strict && arg < 3; ++arg) {
+        PrimExpr at = element(in[arg], *k);
+        PrimExpr inside = logical_and(ge(at, index(0)), le(at, size));
+        steps.push_back(mismatch_unless(inside, "a slice reaches beyond the input"));
+      }
+      size = slice_of(element(in[1], *k), element(in[2], *k), element(in[3], *k), size).count;
     }
     steps.push_back(set(sizes, d, size));
   }
@@ -219,12 +275,15 @@ Stmt strided_slice_sizes(const ComputeContext&, const std::vector<Buffer>& in,
 
 TirTensor strided_slice(const ComputeContext& ctx) {
   const std::vector<TirTensor>& in = ctx.inputs;
-  auto length = static_cast<size_t>(*as_int(in[1]->shape()[0]));
+  int64_t length = *as_int(in[1]->shape()[0]);
+  auto& a = ctx.attrs<SliceAttrs>();
   return tir::compute("T_dyn_strided_slice", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at = i;
-    for (size_t d = 0; d < length; ++d) {
+    for (size_t d = 0; d < i.size(); ++d) {
+      auto k = entry_of(a, length, in[0]->rank(), d);
+      if (!k) continue;
       auto entry = [&](size_t arg) {
-        return tir::cast(kIndex, in[arg](index(static_cast<int64_t>(d))));
+        return tir::cast(kIndex, in[arg](index(static_cast<int64_t>(*k))));
       };
       Slice s = slice_of(entry(1), entry(2), entry(3), in[0]->shape()[d]);
       at[d] = s.begin + i[d] * s.stride;
@@ -316,11 +375,11 @@ std::function<TirTensor(const ComputeContext&)> as_in(std::string name) {
   };
 }
 
-// What all operators here say alike.
+}  // namespace
+
 OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args, AttrsInfo attrs,
-                   TypeRelation relation, WriteSizes sizes,
-                   std::function<TirTensor(const ComputeContext&)> build, Column<CostRule> cost,
-                   Column<GradientRule> gradient, OpExample example) {
+                   TypeRelation relation, std::shared_ptr<const ComputeRule> compute,
+                   Column<CostRule> cost, Column<GradientRule> gradient, OpExample example) {
   return {
       .name = name,
       .doc = doc,
@@ -329,8 +388,9 @@ OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args,
       .support_level = 3,
       .fusion = FusionClass::Opaque,
       .effect = Effect::Pure,
+      .takes_narrow = true,
       .relation = std::move(relation),
-      .compute = compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build)),
+      .compute = std::move(compute),
       .layout = Absent::AxesAsWritten,
       .memory = Absent::OnePiece,
       .precision = Precision::Follow,
@@ -341,10 +401,16 @@ OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args,
   };
 }
 
-// An example of this shape and these inputs.
 OpExample given(std::vector<std::string> args, std::vector<std::vector<double>> inputs,
-                std::string attrs = "") {
+                std::string attrs) {
   return {.args = std::move(args), .attrs = std::move(attrs), .inputs = std::move(inputs)};
+}
+
+namespace {
+
+std::shared_ptr<const ComputeRule> dynamic(WriteSizes sizes,
+                                           std::function<TirTensor(const ComputeContext&)> build) {
+  return compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build));
 }
 
 }  // namespace
@@ -356,44 +422,49 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
                               *three = "Tensor[(3,), int64]";
   static const OpInfo rows[] = {
       dynamic_row("dyn.reshape",
-                  "Another shape for the same elements; 0 keeps a size, -1 is what is left.",
-                  {data, {"newshape", "The sizes, a vector of integers."}}, nullptr,
-                  sizes_in_argument<1>, reshape_sizes, as_in("reshape"), Absent::NoArithmetic,
-                  Absent::Pending, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}})),
+                  "Another shape for the same elements; 0 keeps a size unless allowzero says "
+                  "otherwise, -1 is "
+                  "what is left.",
+                  {data, {"newshape", "The sizes, a vector of integers."}},
+                  &ReshapeAttrs::static_info(), sizes_in_argument<1>,
+                  dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic, Absent::Pending,
+                  given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}})),
       dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
                   {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,
-                  tile_sizes, as_in("tile"), Absent::NoArithmetic, Absent::Pending,
+                  dynamic(tile_sizes, as_in("tile")), Absent::NoArithmetic, Absent::Pending,
                   given({matrix, three}, {{1, 2, 3, 4, 5, 6}, {2, 1, 3}})),
       dynamic_row("dyn.broadcast_to", "Repeats axes of size one up to a shape.", {data, shape},
-                  nullptr, broadcast_to_type, broadcast_to_sizes, as_in("broadcast_to"),
+                  nullptr, broadcast_to_type, dynamic(broadcast_to_sizes, as_in("broadcast_to")),
                   Absent::NoArithmetic, Absent::Pending,
                   given({"Tensor[(2, 1), float32]", three}, {{1, 2}, {3, 2, 4}})),
       dynamic_row("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape},
-                  nullptr, full_type, copy_sizes<1>, as_in("full"), Absent::NoArithmetic,
+                  nullptr, full_type, dynamic(copy_sizes<1>, as_in("full")), Absent::NoArithmetic,
                   Absent::Pending, given({"float32", two}, {{2.5}, {2, 3}})),
       dynamic_row(
-          "dyn.strided_slice", "Part of a tensor: begin, end and step of the first axes.",
+          "dyn.strided_slice",
+          "Part of a tensor: begin, end and step of the first axes, or of those in the attributes.",
           {data,
            {"begin", "Where to begin, a vector of integers; negative ones count from the end."},
            {"end", "Where to end."},
            {"strides", "The steps."}},
-          nullptr, strided_slice_type, strided_slice_sizes, strided_slice, Absent::NoArithmetic,
-          Absent::Pending,
+          &SliceAttrs::static_info(), strided_slice_type,
+          dynamic(strided_slice_sizes, strided_slice), Absent::NoArithmetic, Absent::Pending,
           given({matrix, two, two, two}, {{1, 2, 3, 4, 5, 6}, {0, -1}, {2, -4}, {1, -2}})),
       dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
                   {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, nullptr,
-                  arange_type, arange_sizes, arange, Absent::DataDecides, Absent::NotDifferentiable,
+                  arange_type, dynamic(arange_sizes, arange), Absent::DataDecides,
+                  Absent::NotDifferentiable,
                   given({"float32", "float32", "float32"}, {{1}, {-2}, {-0.75}})),
       dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  copy_sizes<0>, as_in("zeros"), Absent::NoArithmetic, Absent::NotDifferentiable,
-                  given({two}, {{2, 3}}, "dtype=\"int32\"")),
+                  dynamic(copy_sizes<0>, as_in("zeros")), Absent::NoArithmetic,
+                  Absent::NotDifferentiable, given({two}, {{2, 3}}, "dtype=\"int32\"")),
       dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  copy_sizes<0>, as_in("ones"), Absent::NoArithmetic, Absent::NotDifferentiable,
-                  given({two}, {{2, 3}})),
+                  dynamic(copy_sizes<0>, as_in("ones")), Absent::NoArithmetic,
+                  Absent::NotDifferentiable, given({two}, {{2, 3}})),
       dynamic_row("argwhere", "The indices of the elements that are not zero, in row-major order.",
-                  {{"condition", "The input."}}, nullptr, argwhere_type, argwhere_sizes, argwhere,
-                  Absent::NoArithmetic, Absent::NotDifferentiable,
-                  given({matrix}, {{0, 2, 0, 4, 5, 0}})),
+                  {{"condition", "The input."}}, nullptr, argwhere_type,
+                  dynamic(argwhere_sizes, argwhere), Absent::NoArithmetic,
+                  Absent::NotDifferentiable, given({matrix}, {{0, 2, 0, 4, 5, 0}})),
   };
   return rows;
 }

@@ -23,6 +23,7 @@ enum class Family {
   Reduce,
   ArgReduce,
   Matmul,
+  Linalg,
   Conv,
   Winograd,
   Pool,
@@ -49,6 +50,8 @@ enum class Family {
   AdvancedIndex,
   L2Normalize,
   Random,
+  Detection,
+  DynamicAxes,
   Dynamic,
   kCount,
 };

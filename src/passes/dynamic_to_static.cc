@@ -34,12 +34,15 @@ constexpr Row kRows[] = {
     {"dyn.ones", "ones", 0, {"shape"}, true},
     {"dyn.strided_slice", "strided_slice", 1, {"begin", "end", "strides"}},
     {"dyn.arange", "arange", 0, {"start", "stop", "step"}},
+    {"dyn.transpose", "transpose", 1, {"axes"}},
 };
 
 // Whether a term that stands for 0 means the same in an argument, where it is a code, as in an
 // attribute, where it is a size: dyn.reshape copies the input's size in its place.
 bool is_no_code(const Row& row, const CallNode& c, size_t place, const Dim& term) {
-  if (row.dynamic != "dyn.reshape" || least_value(term).value_or(0) > 0) return true;
+  if (row.dynamic != "dyn.reshape" || attr_value(c.attrs, "allowzero") == AttrValue(true) ||
+      least_value(term).value_or(0) > 0)
+    return true;
   const std::vector<Dim>& from = as<TensorTypeNode>(c.args[0]->type)->shape;
   return place >= from.size() || dim_equal(from[place], term);
 }
@@ -77,6 +80,13 @@ Expr with_attributes(const CallNode& c, const CallNode& original, KnownValues& k
     }
     if (row.dynamic == "dyn.arange") {
       attrs.emplace_back("dtype", as<TensorTypeNode>(c.type)->dtype.to_string());
+    }
+    if (row.dynamic == "dyn.reshape")
+      attrs.emplace_back("allowzero", attr_value(c.attrs, "allowzero"));
+    if (row.dynamic == "dyn.strided_slice") {
+      // What brings bounds into range is not the one that refuses them.
+      if (attr_value(c.attrs, "strict") == AttrValue(true)) return nullptr;
+      attrs.emplace_back("axes", attr_value(c.attrs, "axes"));
     }
     if (row.has_dtype) attrs.emplace_back("dtype", attr_value(c.attrs, "dtype"));
     std::vector<Expr> args(c.args.begin(), c.args.begin() + static_cast<std::ptrdiff_t>(row.first));
