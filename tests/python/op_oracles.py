@@ -196,9 +196,9 @@ def _(a, boxes, scores, most, overlap, least):
     for b, c in np.ndindex(scores.shape[:2]):
         kept = []
         for i in np.argsort(-scores[b, c], kind="stable"):
-            if scores[b, c, i] > least and len(kept) < most:
-                if all(_shared(boxes[b, i], boxes[b, j]) <= overlap for j in kept):
-                    kept.append(i)
+            apart = all(_shared(boxes[b, i], boxes[b, j]) <= overlap for j in kept)
+            if scores[b, c, i] > least and len(kept) < most and apart:
+                kept.append(i)
         chosen += [(b, c, i) for i in kept]
     return np.array(chosen, np.int64).reshape(-1, 3)
 

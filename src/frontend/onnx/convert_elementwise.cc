@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "frontend/onnx/converters.h"
+#include "frontend/onnx/tensor_data.h"
 
 namespace relay::importer {
 namespace {
@@ -112,8 +113,23 @@ Values convert_unary(NodeContext& ctx) {
   return {value_of(ctx.call(relay_name(kUnary, ctx.op_type()), {x}))};
 }
 
+// The second operand as it broadcasts to the first: before opset 7 the axis says where it stands, and
+// without it at the end, as since.
+Expr second_operand(NodeContext& ctx, const Expr& first) {
+  Expr b = ctx.in(1);
+  if (ctx.opset() >= 7 || ctx.attr("broadcast", 0) == 0 || !ctx.has_attr("axis")) return b;
+  const int64_t rank = NodeContext::rank_of(first), own = NodeContext::rank_of(b);
+  if (own == 0 || own > rank) return b;
+  int64_t axis = ctx.axis(ctx.attr("axis", 0), rank);
+  if (axis + own > rank) {
+    ctx.fail(codes::frontend_attribute, "the second operand does not fit behind the axis",
+             "at most " + std::to_string(rank - own), std::to_string(axis));
+  }
+  return ctx.expand_dims(b, own, rank - axis - own);
+}
+
 Values convert_binary(NodeContext& ctx) {
-  Expr a = ctx.in(0), b = ctx.in(1);
+  Expr a = ctx.in(0), b = second_operand(ctx, a);
   const char* name = relay_name(kBinary, ctx.op_type());
   // Integers are divided towards zero.
   if (ctx.op_type() == "Div" && !NodeContext::dtype_of(a).is_floating()) name = "trunc_divide";
@@ -147,7 +163,7 @@ Values convert_pow(NodeContext& ctx) {
       return {value_of(ctx.div(ctx.scalar_like(1, x), x))};
     }
   }
-  Expr y = ctx.in(1);
+  Expr y = second_operand(ctx, x);
   DType other = NodeContext::dtype_of(y);
   if (!dtype.is_floating() && other.is_floating()) {
     return {value_of(ctx.cast(ctx.call("power", {ctx.cast(x, other), y}), dtype))};
@@ -221,6 +237,11 @@ Values convert_activation(NodeContext& ctx) {
 
 Values convert_prelu(NodeContext& ctx) {
   Expr x = ctx.in(0), slope = ctx.in(1);
+  // Before opset 7 a vector has an entry for each channel.
+  if (ctx.opset() < 7 && NodeContext::rank_of(slope) == 1 && NodeContext::rank_of(x) > 2 &&
+      as_const(NodeContext::shape_of(slope)[0]) != 1) {
+    slope = ctx.expand_dims(slope, 1, NodeContext::rank_of(x) - 2);
+  }
   Expr negative = ctx.call("less", {x, ctx.scalar_like(0, x)});
   return {value_of(where(ctx, negative, ctx.mul(x, slope), x))};
 }
@@ -260,12 +281,33 @@ Values convert_clip(NodeContext& ctx) {
   return {value_of(x)};
 }
 
+Expr cast_to(NodeContext& ctx, DType to) {
+  Expr x = ctx.in(0);
+  if (!to.is_narrow()) return ctx.cast(x, to);
+  if (NodeContext::dtype_of(x) == to) return x;
+  return ctx.call("cast", {x},
+                  {{"dtype", to_value(to)},
+                   {"saturate", ctx.attr("saturate", 1) != 0},
+                   {"round_mode", ctx.attr_string("round_mode", "up")}});
+}
+
+// Before opset 6 the type is given by its name.
+Values convert_cast_name(NodeContext& ctx) {
+  std::string name = ctx.attr_string("to", "");
+  for (int type = 1; type < 64; ++type) {
+    auto dtype = dtype_of(type);
+    if (dtype && onnx_type_name(type) == name) return {value_of(cast_to(ctx, *dtype))};
+  }
+  ctx.fail(codes::frontend_attribute, "attribute 'to' names a type that Relay lacks",
+           "FLOAT, INT64, ...", name.substr(0, 100));
+}
+
 Values convert_cast(NodeContext& ctx) {
-  return {value_of(ctx.cast(ctx.in(0), ctx.attr_dtype("to", DType::Float(32))))};
+  return {value_of(cast_to(ctx, ctx.attr_dtype("to", DType::Float(32))))};
 }
 
 Values convert_cast_like(NodeContext& ctx) {
-  return {value_of(ctx.cast(ctx.in(0), NodeContext::dtype_of(ctx.in(1))))};
+  return {value_of(cast_to(ctx, NodeContext::dtype_of(ctx.in(1))))};
 }
 
 Values convert_bit_cast(NodeContext& ctx) {
@@ -278,6 +320,13 @@ Values convert_bit_cast(NodeContext& ctx) {
              to.to_string());
   }
   return {value_of(ctx.call("reinterpret", {x}, {{"dtype", to_value(to)}}))};
+}
+
+// 1 above the threshold, 0 up to it.
+Values convert_binarizer(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  Expr above = ctx.call("greater", {x, ctx.scalar_like(ctx.attr_float("threshold", 0), x)});
+  return {value_of(ctx.cast(above, NodeContext::dtype_of(x)))};
 }
 
 Values convert_where(NodeContext& ctx) {
@@ -298,10 +347,19 @@ Values convert_is_inf(NodeContext& ctx) {
 
 Values convert_identity(NodeContext& ctx) { return {ctx.value(0)}; }
 
+// Swish of the first input times the second.
+Values convert_swiglu(NodeContext& ctx) {
+  Expr gate = ctx.in(0);
+  Expr scaled = ctx.mul(gate, ctx.scalar_like(ctx.attr_float("alpha", 1), gate));
+  return {value_of(ctx.mul(ctx.mul(gate, ctx.call("sigmoid", {scaled})), ctx.in(1)))};
+}
+
 Values convert_dropout(NodeContext& ctx) {
   if (ctx.has(2)) {
     auto training = constant_scalar(ctx, 2);
-    if (!training || *training != 0)
+    auto ratio = ctx.has(1) ? constant_scalar(ctx, 1) : std::optional(0.5);
+    // Nothing is dropped where the ratio is zero.
+    if ((!training || *training != 0) && ratio != 0)
       ctx.unsupported("dropout in training mode", "export the model for inference");
   }
   Values out{ctx.value(0)};
@@ -321,8 +379,8 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "Abs", 1, convert_unary},
       {kOnnx, "Acos", 7, convert_unary},
       {kOnnx, "Acosh", 9, convert_unary},
-      {kOnnx, "Add", 7, convert_binary},
-      {kOnnx, "And", 7, convert_binary},
+      {kOnnx, "Add", 1, convert_binary},
+      {kOnnx, "And", 1, convert_binary},
       {kOnnx, "Asin", 7, convert_unary},
       {kOnnx, "Asinh", 9, convert_unary},
       {kOnnx, "Atan", 7, convert_unary},
@@ -333,6 +391,7 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "BitwiseNot", 18, convert_unary},
       {kOnnx, "BitwiseOr", 18, convert_binary},
       {kOnnx, "BitwiseXor", 18, convert_binary},
+      {kOnnx, "Cast", 1, convert_cast_name},
       {kOnnx, "Cast", 6, convert_cast},
       {kOnnx, "CastLike", 15, convert_cast_like},
       {kOnnx, "Ceil", 1, convert_unary},
@@ -341,15 +400,15 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "Clip", 11, convert_clip},
       {kOnnx, "Cos", 7, convert_unary},
       {kOnnx, "Cosh", 9, convert_unary},
-      {kOnnx, "Div", 7, convert_binary},
-      {kOnnx, "Dropout", 7, convert_dropout},
+      {kOnnx, "Div", 1, convert_binary},
+      {kOnnx, "Dropout", 1, convert_dropout},
       {kOnnx, "Elu", 1, convert_activation},
-      {kOnnx, "Equal", 7, convert_binary},
+      {kOnnx, "Equal", 1, convert_binary},
       {kOnnx, "Erf", 9, convert_unary},
       {kOnnx, "Exp", 1, convert_unary},
       {kOnnx, "Floor", 1, convert_unary},
       {kOnnx, "Gelu", 20, convert_gelu},
-      {kOnnx, "Greater", 7, convert_binary},
+      {kOnnx, "Greater", 1, convert_binary},
       {kOnnx, "GreaterOrEqual", 12, convert_binary},
       {kOnnx, "HardSigmoid", 1, convert_activation},
       {kOnnx, "HardSwish", 14, convert_activation},
@@ -357,20 +416,20 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "IsInf", 10, convert_is_inf},
       {kOnnx, "IsNaN", 9, convert_unary},
       {kOnnx, "LeakyRelu", 1, convert_activation},
-      {kOnnx, "Less", 7, convert_binary},
+      {kOnnx, "Less", 1, convert_binary},
       {kOnnx, "LessOrEqual", 12, convert_binary},
       {kOnnx, "Log", 1, convert_unary},
-      {kOnnx, "Max", 6, convert_variadic},
-      {kOnnx, "Mean", 6, convert_variadic},
-      {kOnnx, "Min", 6, convert_variadic},
+      {kOnnx, "Max", 1, convert_variadic},
+      {kOnnx, "Mean", 1, convert_variadic},
+      {kOnnx, "Min", 1, convert_variadic},
       {kOnnx, "Mish", 18, convert_activation},
       {kOnnx, "Mod", 10, convert_mod},
-      {kOnnx, "Mul", 7, convert_binary},
+      {kOnnx, "Mul", 1, convert_binary},
       {kOnnx, "Neg", 1, convert_unary},
       {kOnnx, "Not", 1, convert_unary},
-      {kOnnx, "Or", 7, convert_binary},
-      {kOnnx, "PRelu", 7, convert_prelu},
-      {kOnnx, "Pow", 7, convert_pow},
+      {kOnnx, "Or", 1, convert_binary},
+      {kOnnx, "PRelu", 1, convert_prelu},
+      {kOnnx, "Pow", 1, convert_pow},
       {kOnnx, "Reciprocal", 1, convert_unary},
       {kOnnx, "Relu", 1, convert_unary},
       {kOnnx, "Round", 11, convert_unary},
@@ -383,14 +442,16 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "Softplus", 1, convert_activation},
       {kOnnx, "Softsign", 1, convert_activation},
       {kOnnx, "Sqrt", 1, convert_unary},
-      {kOnnx, "Sub", 7, convert_binary},
-      {kOnnx, "Sum", 6, convert_variadic},
+      {kOnnx, "Sub", 1, convert_binary},
+      {kOnnx, "Sum", 1, convert_variadic},
+      {kOnnx, "SwiGLU", 28, convert_swiglu},
       {kOnnx, "Swish", 24, convert_activation},
+      {kMl, "Binarizer", 1, convert_binarizer},
       {kOnnx, "Tan", 7, convert_unary},
       {kOnnx, "Tanh", 1, convert_unary},
       {kOnnx, "ThresholdedRelu", 1, convert_activation},
       {kOnnx, "Where", 9, convert_where},
-      {kOnnx, "Xor", 7, convert_binary},
+      {kOnnx, "Xor", 1, convert_binary},
       {kOnnx, "OptionalGetElement", 15, convert_identity},
       {kMicrosoft, "Gelu", 1, convert_gelu},
       {kMicrosoft, "QuickGelu", 1, convert_activation},

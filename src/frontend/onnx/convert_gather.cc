@@ -6,6 +6,8 @@
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
+#include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
 namespace {
@@ -80,6 +82,16 @@ Values convert_gather(NodeContext& ctx) {
       value_of(ctx.call("take", {data, indices}, {{"axis", axis}, {"mode", std::string("fast")}}))};
 }
 
+// Columns of the last axis.
+Values convert_array_feature_extractor(NodeContext& ctx) {
+  Expr x = ctx.in(0), places = ctx.in(1);
+  if (NodeContext::rank_of(x) == 0) ctx.fail(codes::type_rank, "the input needs a dimension");
+  if (NodeContext::rank_of(x) == 1) x = ctx.expand_dims(x, 0);
+  const std::vector<Dim>& shape = NodeContext::shape_of(places);
+  places = ctx.reshape(places, {product(shape, 0, shape.size())});
+  return {value_of(ctx.call("take", {x, places}, {{"axis", NodeContext::rank_of(x) - 1}}))};
+}
+
 Values convert_gather_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
@@ -112,7 +124,7 @@ Values convert_scatter_nd(NodeContext& ctx) {
   return {value_of(ctx.call("scatter_nd", {data, indices, ctx.in(2)}, {{"mode", reduction(ctx)}}))};
 }
 
-Values convert_one_hot(NodeContext& ctx) {
+Values one_hot_known(NodeContext& ctx) {
   KnownValue d = ctx.must_know(1, "the depth");
   if (d.size() != 1 || !d.is_constant()) {
     ctx.fail(codes::frontend_dynamic, "the depth must be one known number");
@@ -144,6 +156,23 @@ Values convert_one_hot(NodeContext& ctx) {
                             {{"depth", depth}, {"axis", axis}, {"dtype", to_value(dtype)}}))};
 }
 
+// Each index compared with all numbers below the depth.
+Values one_hot_open(NodeContext& ctx) {
+  const DType i64 = DType::Int(64);
+  Expr depth = one_number(ctx, 1, i64);
+  Expr index = ctx.cast(ctx.in(0), i64), values = ctx.in(2);
+  int64_t rank = NodeContext::rank_of(index);
+  int64_t axis = ctx.axis(ctx.attr("axis", -1), rank + 1);
+  Expr below = ctx.call("less", {index, ctx.scalar(0, i64)});
+  index = ctx.call("where", {below, ctx.add(index, depth), index});
+  Expr places = open_range(ctx, ctx.scalar(0, i64), depth);
+  Expr hit =
+      ctx.call("equal", {ctx.expand_dims(index, axis), ctx.expand_dims(places, 1, rank - axis)});
+  return {value_of(ctx.call("where", {hit, ctx.select(values, 0, 1), ctx.select(values, 0, 0)}))};
+}
+
+Values convert_one_hot(NodeContext& ctx) { return known_or_open(ctx, one_hot_known, one_hot_open); }
+
 }  // namespace
 
 template <>
@@ -156,6 +185,7 @@ std::span<const ConverterRow> converter_rows<Converters::Gather>() {
       {kOnnx, "Scatter", 9, convert_scatter_elements},
       {kOnnx, "ScatterElements", 11, convert_scatter_elements},
       {kOnnx, "ScatterND", 11, convert_scatter_nd},
+      {kMl, "ArrayFeatureExtractor", 1, convert_array_feature_extractor},
   };
   return rows;
 }

@@ -6,6 +6,7 @@
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
 #include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
@@ -46,7 +47,7 @@ Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t a
   return out;
 }
 
-Values convert_split(NodeContext& ctx) {
+Values split_known(NodeContext& ctx) {
   auto shape = shape_of_input(ctx, 0);
   if (!shape) shape = NodeContext::shape_of(ctx.in(0));
   int64_t axis = ctx.axis(ctx.attr("axis", 0), static_cast<int64_t>(shape->size()));
@@ -94,7 +95,34 @@ Values convert_split(NodeContext& ctx) {
   }
   return split_into(ctx, sizes, axis);
 }
-Values convert_split_attr(NodeContext& ctx) { return convert_split(ctx); }
+
+Values split_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), sizes;
+  int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
+  auto parts = static_cast<int64_t>(ctx.num_outputs());
+  if (ctx.has(1)) {
+    sizes = int_vector(ctx, 1, "the list of sizes");
+    if (length_of_vector(sizes) != parts) {
+      ctx.fail(codes::type_shape, "the parts are not as many as the outputs", std::to_string(parts),
+               std::to_string(length_of_vector(sizes)));
+    }
+  } else {
+    // Equal parts; the last is smaller when the size does not divide.
+    const DType i64 = DType::Int(64);
+    Expr n = entries(ctx, sizes_of(ctx, x), axis, axis + 1);
+    auto number = [&](int64_t v) { return ctx.scalar(static_cast<double>(v), i64); };
+    Expr each = ctx.call("floor_divide", {ctx.add(n, number(parts - 1)), number(parts)});
+    Expr begin = ctx.mul(numbers_below(ctx, parts), each);
+    Expr rest = ctx.call("maximum", {ctx.sub(n, begin), number(0)});
+    sizes = ctx.call("minimum", {rest, each});
+  }
+  Expr all = ctx.call("dyn.split", {x, sizes}, {{"axis", axis}});
+  Values out;
+  for (int64_t i = 0; i < parts; ++i) out.push_back(value_of(ctx.item(all, i)));
+  return out;
+}
+
+Values convert_split(NodeContext& ctx) { return known_or_open(ctx, split_known, split_open); }
 
 struct SliceSpec {
   std::vector<Dim> starts, ends;
@@ -144,7 +172,7 @@ std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step
   return {low, high};
 }
 
-Values convert_slice(NodeContext& ctx) {
+Values slice_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   const std::vector<Dim> shape = NodeContext::shape_of(x);
   SliceSpec s = slice_spec(ctx, static_cast<int64_t>(shape.size()));
@@ -201,11 +229,41 @@ Values convert_slice(NodeContext& ctx) {
                              {"strides", to_value(strides)},
                              {"axes", to_value(axes)}}))};
 }
+
+Values slice_open(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const int64_t rank = NodeContext::rank_of(x);
+  if (!ctx.has(1)) return slice_known(ctx);
+  Expr begin = int_vector(ctx, 1, "the list of starts"),
+       end = int_vector(ctx, 2, "the list of ends");
+  const int64_t n = length_of_vector(begin);
+  const DType i64 = DType::Int(64);
+  Expr steps = ctx.has(4) ? int_vector(ctx, 4, "the list of steps") : ctx.full(1, {dim(n)}, i64);
+  std::vector<int64_t> axes(static_cast<size_t>(n));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (ctx.has(3)) {
+    auto known = ctx.known(3);
+    if (known && known->is_constant()) {
+      axes = ctx.axes(ctx.const_ints(3, "the list of axes"), rank);
+    } else {
+      // All axes are cut: those that are not named at the bounds that they have.
+      Expr which = int_vector(ctx, 3, "the list of axes");
+      begin = spread(ctx, ctx.full(0, {dim(rank)}, i64), which, begin);
+      end = spread(ctx, sizes_of(ctx, x), which, end);
+      steps = spread(ctx, ctx.full(1, {dim(rank)}, i64), which, steps);
+      axes.resize(static_cast<size_t>(rank));
+      std::iota(axes.begin(), axes.end(), 0);
+    }
+  }
+  return {value_of(open_slice(ctx, x, begin, end, steps, axes))};
+}
+
+Values convert_slice(NodeContext& ctx) { return known_or_open(ctx, slice_known, slice_open); }
 Values convert_slice_attr(NodeContext& ctx) { return convert_slice(ctx); }
 
 // ---- Expand, Tile, Pad -------------------------------------------------------------------------
 
-Values convert_expand(NodeContext& ctx) {
+Values expand_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
   check_sizes(ctx, target);
@@ -220,7 +278,24 @@ Values convert_expand(NodeContext& ctx) {
   return {value_of(ctx.broadcast_to(x, target))};
 }
 
-Values convert_tile(NodeContext& ctx) {
+Values expand_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), target = int_vector(ctx, 1, "the new shape");
+  int64_t from = NodeContext::rank_of(x), to = length_of_vector(target);
+  Expr have = sizes_of(ctx, x);
+  const DType i64 = DType::Int(64);
+  auto ones_before = [&](const Expr& sizes, int64_t count) {
+    return count > 0 ? ctx.concat({ctx.full(1, {dim(count)}, i64), sizes}, 0) : sizes;
+  };
+  have = ones_before(have, to - from);
+  target = ones_before(target, from - to);
+  // A target of 1 keeps the input's size.
+  Expr keeps = ctx.call("equal", {target, ctx.scalar(1, i64)});
+  return {value_of(ctx.call("dyn.broadcast_to", {x, ctx.call("where", {keeps, have, target})}))};
+}
+
+Values convert_expand(NodeContext& ctx) { return known_or_open(ctx, expand_known, expand_open); }
+
+Values tile_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   Dims reps;
   for (const Dim& d : shape_elements(ctx, 1, "the list of repeats")) {
@@ -244,6 +319,31 @@ Values convert_tile(NodeContext& ctx) {
     return {value_of(x)};
   }
   return {value_of(ctx.call("tile", {x}, {{"reps", relay::to_value(reps)}}))};
+}
+
+Values tile_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), reps = int_vector(ctx, 1, "the list of repeats");
+  if (length_of_vector(reps) != NodeContext::rank_of(x)) {
+    ctx.fail(codes::frontend_attribute, "the list of repeats has the wrong length",
+             std::to_string(NodeContext::rank_of(x)), std::to_string(length_of_vector(reps)));
+  }
+  return {value_of(ctx.call("dyn.tile", {x, reps}))};
+}
+
+Values convert_tile(NodeContext& ctx) { return known_or_open(ctx, tile_known, tile_open); }
+
+// One repetition for each element, along one axis.
+Values convert_tile_axis(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  auto one = [&](size_t input, const char* what) {
+    auto k = ctx.known(input);
+    if (k && !k->is_int() && k->size() == 1) return static_cast<int64_t>(k->float_at(0));
+    return ctx.const_int(input, what);
+  };
+  std::vector<int64_t> reps(static_cast<size_t>(rank), 1);
+  reps[static_cast<size_t>(ctx.axis(one(2, "the axis"), rank))] = one(1, "the number of tiles");
+  return {value_of(ctx.call("tile", {x}, {{"reps", to_value(reps)}}))};
 }
 
 // Periodic continuation along one axis.
@@ -304,11 +404,16 @@ Expr pad(NodeContext& ctx, Expr x, const std::vector<int64_t>& pads, const std::
 
 Values convert_pad_attr(NodeContext& ctx) {
   Expr x = ctx.in(0);
-  return {value_of(pad(ctx, x, ctx.attr_ints("pads"), ctx.attr_string("mode", "constant"),
+  return {value_of(pad(ctx, x, ctx.attr_ints(ctx.opset() < 2 ? "paddings" : "pads"),
+                       ctx.attr_string("mode", "constant"),
                        ctx.scalar_like(ctx.attr_float("value", 0), x)))};
 }
 
-Values convert_pad(NodeContext& ctx) {
+Expr fill_of_pad(NodeContext& ctx, const Expr& x) {
+  return ctx.has(2) ? one_number(ctx, 2, NodeContext::dtype_of(x)) : ctx.scalar_like(0, x);
+}
+
+Values pad_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   std::vector<int64_t> pads = ctx.const_ints(1, "the list of pads");
@@ -325,15 +430,25 @@ Values convert_pad(NodeContext& ctx) {
     }
     pads = std::move(all);
   }
-  Expr fill = ctx.scalar_like(0, x);
-  if (ctx.has(2)) {
-    fill = ctx.in(2);
-    if (NodeContext::rank_of(fill) > 0) fill = ctx.reshape(fill, std::vector<int64_t>{});
-  }
-  return {value_of(pad(ctx, x, pads, ctx.attr_string("mode", "constant"), fill))};
+  return {value_of(pad(ctx, x, pads, ctx.attr_string("mode", "constant"), fill_of_pad(ctx, x)))};
 }
 
-Values convert_center_crop_pad(NodeContext& ctx) {
+Values pad_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), pads = int_vector(ctx, 1, "the list of pads");
+  int64_t rank = NodeContext::rank_of(x);
+  if (ctx.has(3)) {
+    Expr axes = axes_from_front(ctx, int_vector(ctx, 3, "the list of axes"), rank);
+    Expr behind = ctx.add(axes, ctx.scalar(static_cast<double>(rank), DType::Int(64)));
+    pads = spread(ctx, ctx.full(0, {dim(2 * rank)}, DType::Int(64)), ctx.concat({axes, behind}, 0),
+                  pads);
+  }
+  return {value_of(ctx.call("dyn.pad", {x, pads, fill_of_pad(ctx, x)},
+                            {{"pad_mode", ctx.attr_string("mode", "constant")}}))};
+}
+
+Values convert_pad(NodeContext& ctx) { return known_or_open(ctx, pad_known, pad_open); }
+
+Values center_crop_pad_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   std::vector<int64_t> target = ctx.const_ints(1, "the new shape");
@@ -356,6 +471,37 @@ Values convert_center_crop_pad(NodeContext& ctx) {
     }
   }
   return {value_of(pad(ctx, x, pads, "constant", ctx.scalar_like(0, x)))};
+}
+
+Values center_crop_pad_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), target = int_vector(ctx, 1, "the new shape");
+  int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (ctx.has_attr("axes")) axes = ctx.axes(ctx.attr_ints("axes"), rank);
+  auto n = static_cast<int64_t>(axes.size());
+  if (length_of_vector(target) != n) {
+    ctx.fail(codes::frontend_attribute, "the new shape has the wrong length", std::to_string(n),
+             std::to_string(length_of_vector(target)));
+  }
+  const DType i64 = DType::Int(64);
+  auto half = [&](const Expr& e) { return ctx.call("floor_divide", {e, ctx.scalar(2, i64)}); };
+  auto positive = [&](const Expr& e) { return ctx.call("maximum", {e, ctx.scalar(0, i64)}); };
+  Expr have = ctx.call("take", {sizes_of(ctx, x), ctx.ints(axes)}, {{"axis", int64_t{0}}});
+  Expr begin = half(positive(ctx.sub(have, target)));
+  Expr kept = ctx.call("minimum", {have, target});
+  x = open_slice(ctx, x, begin, ctx.add(begin, kept), ctx.full(1, {dim(n)}, i64), axes);
+  Expr more = positive(ctx.sub(target, have)), before = half(more);
+  std::vector<int64_t> behind;
+  for (int64_t a : axes) behind.push_back(a + rank);
+  Expr pads = ctx.full(0, {dim(2 * rank)}, i64);
+  pads = spread(ctx, pads, ctx.ints(axes), before);
+  pads = spread(ctx, pads, ctx.ints(behind), ctx.sub(more, before));
+  return {value_of(ctx.call("dyn.pad", {x, pads, ctx.scalar_like(0, x)}))};
+}
+
+Values convert_center_crop_pad(NodeContext& ctx) {
+  return known_or_open(ctx, center_crop_pad_known, center_crop_pad_open);
 }
 
 // ---- Rearrangements ----------------------------------------------------------------------------
@@ -404,15 +550,15 @@ Values convert_reverse_sequence(NodeContext& ctx) {
       ctx.call("reverse_sequence", {x, ctx.in(1)}, {{"seq_axis", time}, {"batch_axis", batch}}))};
 }
 
-Values convert_data_dependent(NodeContext& ctx) {
-  ctx.fail(codes::frontend_dynamic, "the shape of its result depends on data",
-           "a result whose shape follows from the shapes of the inputs", {},
-           "cut the model before this node, and do this step outside");
-}
-
 Values convert_non_zero(NodeContext& ctx) {
   Tensor t = ctx.constant_data(0);
-  if (!t) convert_data_dependent(ctx);
+  if (!t) {
+    // The places as rows, one column for each axis.
+    Expr x = ctx.in(0);
+    if (NodeContext::rank_of(x) == 0) x = ctx.reshape(x, std::vector<int64_t>{1});
+    Expr places = ctx.transpose(ctx.call("argwhere", {x}), {1, 0});
+    return {value_of(ctx.cast(places, DType::Int(64)))};
+  }
   std::vector<int64_t> found;
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     if (t.get_as_double(i) != 0) found.push_back(i);
@@ -433,8 +579,6 @@ Values convert_non_zero(NodeContext& ctx) {
 }
 
 Values convert_compress(NodeContext& ctx) {
-  Tensor condition = ctx.constant_data(1);
-  if (!condition) convert_data_dependent(ctx);
   Expr x = ctx.in(0);
   int64_t axis = 0;
   if (ctx.has_attr("axis")) {
@@ -443,7 +587,13 @@ Values convert_compress(NodeContext& ctx) {
     const std::vector<Dim>& shape = NodeContext::shape_of(x);
     x = ctx.reshape(x, {product(shape, 0, shape.size())});
   }
-  int64_t size = ctx.const_dim(x, axis, "the size of the compressed dimension");
+  Tensor condition = ctx.constant_data(1);
+  auto whole = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)]);
+  if (!condition || !whole) {
+    Expr kept = ctx.reshape(ctx.call("argwhere", {ctx.in(1)}), {dim_any()});
+    return {value_of(ctx.call("take", {x, kept}, {{"axis", axis}}))};
+  }
+  const int64_t size = *whole;
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < std::min(condition.num_elements(), size); ++i) {
     if (condition.get_as_double(i) != 0) kept.push_back(i);
@@ -458,22 +608,21 @@ std::span<const ConverterRow> converter_rows<Converters::Move>() {
   static constexpr ConverterRow rows[] = {
       {kOnnx, "CenterCropPad", 18, convert_center_crop_pad},
       {kOnnx, "Compress", 9, convert_compress},
-      {kOnnx, "Concat", 4, convert_concat},
+      {kOnnx, "Concat", 1, convert_concat},
       {kOnnx, "DepthToSpace", 1, convert_depth_to_space},
       {kOnnx, "Expand", 8, convert_expand},
-      {kOnnx, "NonMaxSuppression", 10, convert_data_dependent},
       {kOnnx, "NonZero", 9, convert_non_zero},
-      {kOnnx, "Pad", 2, convert_pad_attr},
+      {kOnnx, "Pad", 1, convert_pad_attr},
       {kOnnx, "Pad", 11, convert_pad},
       {kOnnx, "ReverseSequence", 10, convert_reverse_sequence},
       {kOnnx, "Slice", 1, convert_slice_attr},
       {kOnnx, "Slice", 10, convert_slice},
       {kOnnx, "SpaceToDepth", 1, convert_space_to_depth},
-      {kOnnx, "Split", 2, convert_split_attr},
+      {kOnnx, "Split", 1, convert_split},
       {kOnnx, "Split", 13, convert_split},
+      {kOnnx, "Tile", 1, convert_tile_axis},
       {kOnnx, "Tile", 6, convert_tile},
       {kOnnx, "Trilu", 14, convert_trilu},
-      {kOnnx, "Unique", 11, convert_data_dependent},
   };
   return rows;
 }

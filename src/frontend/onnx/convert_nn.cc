@@ -1,12 +1,15 @@
 // Convolution, pooling, normalisation, softmax, and matrix products.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
+#include "frontend/onnx/open_args.h"
+#include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
 namespace {
@@ -243,15 +246,71 @@ void extend_for_ceil(NodeContext& ctx, const Expr& x, Window& w) {
   }
 }
 
+// The places of the maxima, counted through the whole tensor: the element of each window that is
+// greatest, and from there where the window stands.
+Expr places_of_maxima(NodeContext& ctx, const Expr& x, const Window& w, const Expr& y) {
+  const DType i64 = DType::Int(64);
+  auto number = [&](int64_t v) { return ctx.scalar(static_cast<double>(v), i64); };
+  const auto nd = static_cast<int64_t>(w.kernel.size());
+  Expr sizes = sizes_of(ctx, x), results = sizes_of(ctx, y), zero = number(0);
+  ValueList widths{to_value({0, 0}), to_value({0, 0})};
+  for (size_t i = 0; i < w.kernel.size(); ++i) widths.push_back(to_value({w.begin[i], w.end[i]}));
+  DType dtype = NodeContext::dtype_of(x);
+  double least = dtype.is_floating() ? -std::numeric_limits<double>::infinity()
+                 : dtype.is_int()    ? -std::ldexp(1.0, dtype.bits - 1)
+                                     : 0;
+  Expr windows = ctx.call("nn.pad", {x, ctx.scalar(least, dtype)},
+                          {{"pad_width", AttrValue(std::move(widths))}});
+  // (n, c, out, kernel, out, kernel, ...), and the places of windows along each axis.
+  std::vector<Expr> starts;
+  int64_t count = 1;
+  for (int64_t i = 0; i < nd; ++i) {
+    auto at = static_cast<size_t>(i);
+    Expr out = open_range(ctx, zero, ctx.select(results, 0, 2 + i));
+    starts.push_back(ctx.mul(out, number(w.strides[at])));
+    Expr inner = ctx.mul(numbers_below(ctx, w.kernel[at]), number(w.dilations[at]));
+    Expr places = ctx.add(ctx.expand_dims(starts.back(), 1), ctx.expand_dims(inner, 0));
+    windows = ctx.call("take", {windows, places}, {{"axis", 2 + 2 * i}});
+    count *= w.kernel[at];
+  }
+  std::vector<int64_t> order{0, 1};
+  for (int64_t i = 0; i < nd; ++i) order.push_back(2 + 2 * i);
+  for (int64_t i = 0; i < nd; ++i) order.push_back(3 + 2 * i);
+  windows = ctx.transpose(windows, order);
+  std::vector<Dim> flat = NodeContext::shape_of(y);
+  flat.push_back(dim(count));
+  Expr best = ctx.call("argmax", {ctx.reshape(windows, flat)},
+                       {{"axis", to_value(std::vector<int64_t>{nd + 2})}});
+  best = ctx.cast(best, i64);
+  // The index in the window taken apart from the last axis on.
+  const bool column_major = ctx.attr("storage_order", 0) != 0;
+  std::vector<Expr> at(static_cast<size_t>(nd));
+  for (int64_t i = nd; i-- > 0;) {
+    auto k = static_cast<size_t>(i);
+    Expr inside = ctx.call("floor_mod", {best, number(w.kernel[k])});
+    best = ctx.call("floor_divide", {best, number(w.kernel[k])});
+    Expr start = ctx.expand_dims(ctx.sub(starts[k], number(w.begin[k])), 1, nd - 1 - i);
+    at[k] = ctx.add(start, ctx.mul(inside, number(w.dilations[k])));
+  }
+  Expr lines = ctx.add(ctx.mul(ctx.expand_dims(open_range(ctx, zero, ctx.select(sizes, 0, 0)), 1),
+                               ctx.select(sizes, 0, 1)),
+                       ctx.expand_dims(open_range(ctx, zero, ctx.select(sizes, 0, 1)), 0));
+  Expr place = ctx.expand_dims(lines, 2, nd);
+  Expr within;
+  for (int64_t i = 0; i < nd; ++i) {
+    int64_t axis = column_major ? nd - 1 - i : i;
+    Expr size = ctx.select(sizes, 0, 2 + axis), here = at[static_cast<size_t>(axis)];
+    within = within ? ctx.add(ctx.mul(within, size), here) : here;
+    place = ctx.mul(place, size);
+  }
+  return ctx.add(place, within);
+}
+
 Values convert_pool(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t nd = spatial_rank(ctx, x);
   if (!ctx.has_attr("kernel_shape")) {
     ctx.fail(codes::frontend_attribute, "attribute 'kernel_shape' is missing");
-  }
-  if (ctx.output_used(1)) {
-    ctx.unsupported("the second output, the indices of the maxima",
-                    "export the model without MaxUnpool");
   }
   Window w = window_of(ctx, x, positive_list(ctx, "kernel_shape", nd, {}));
   bool average = ctx.op_type() == "AveragePool";
@@ -279,7 +338,45 @@ Values convert_pool(NodeContext& ctx) {
                  {"dilation", to_value(w.dilations)},
                  {"padding", to_value(w.padding())}};
   if (average) attrs.emplace_back("count_include_pad", include_pad);
-  return {value_of(ctx.call(with_rank(average ? "nn.avg_pool" : "nn.max_pool", nd), {x}, attrs))};
+  Expr y = ctx.call(with_rank(average ? "nn.avg_pool" : "nn.max_pool", nd), {x}, attrs);
+  if (!ctx.output_used(1)) return {value_of(y)};
+  return {value_of(y), value_of(places_of_maxima(ctx, x, w, y))};
+}
+
+// The elements at the places that MaxPool has given, zeros around them.
+Values convert_max_unpool(NodeContext& ctx) {
+  Expr x = ctx.in(0), places = ctx.cast(ctx.in(1), DType::Int(64));
+  const int64_t nd = spatial_rank(ctx, x);
+  std::vector<int64_t> kernel = positive_list(ctx, "kernel_shape", nd, {});
+  std::vector<int64_t> strides =
+      positive_list(ctx, "strides", nd, std::vector<int64_t>(static_cast<size_t>(nd), 1));
+  std::vector<int64_t> pads = ctx.attr_ints("pads");
+  if (pads.empty()) pads.assign(static_cast<size_t>(2 * nd), 0);
+  if (static_cast<int64_t>(pads.size()) != 2 * nd) {
+    ctx.fail(codes::frontend_attribute, "attribute 'pads' has a wrong length",
+             std::to_string(2 * nd), std::to_string(pads.size()));
+  }
+  std::vector<Dim> shape = NodeContext::shape_of(x);
+  for (int64_t i = 0; i < nd; ++i) {
+    auto k = static_cast<size_t>(i);
+    int64_t size = ctx.const_dim(x, 2 + i, "a size that is unpooled");
+    shape[k + 2] =
+        dim((size - 1) * strides[k] + kernel[k] - pads[k] - pads[k + static_cast<size_t>(nd)]);
+  }
+  check_sizes(ctx, shape);
+  const Dim all = product(shape, 0, shape.size());
+  auto flat = [&](const Expr& e) {
+    return ctx.reshape(e, {product(NodeContext::shape_of(x), 0, shape.size())});
+  };
+  Expr y = ctx.call("scatter_elements",
+                    {ctx.full(0, {all}, NodeContext::dtype_of(x)), flat(places), flat(x)},
+                    {{"axis", int64_t{0}}, {"reduction", std::string("update")}});
+  y = ctx.reshape(y, shape);
+  if (!ctx.has(2)) return {value_of(y)};
+  // A larger shape than that is filled up at the ends.
+  Expr more = ctx.sub(int_vector(ctx, 2, "the shape of the result"), sizes_of(ctx, y));
+  Expr none = ctx.full(0, {dim(nd + 2)}, DType::Int(64));
+  return {value_of(ctx.call("dyn.pad", {y, ctx.concat({none, more}, 0), ctx.scalar_like(0, y)}))};
 }
 
 Values convert_lp_pool(NodeContext& ctx) {
@@ -326,10 +423,39 @@ Values convert_global_pool(NodeContext& ctx) {
 
 // ---- Normalisation -----------------------------------------------------------------------------
 
+// With the mean and variance of the batch, of which the running ones take in a part.
+Values batch_norm_training(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const int64_t rank = NodeContext::rank_of(x);
+  std::vector<int64_t> axes{0};
+  for (int64_t a = 2; a < rank; ++a) axes.push_back(a);
+  DType dtype = NodeContext::dtype_of(x), wide = dtype.bits == 16 ? DType::Float(32) : dtype;
+  Expr value = ctx.cast(x, wide);
+  Expr mean = ctx.reduce("mean", value, axes, true);
+  Expr centred = ctx.sub(value, mean);
+  Expr variance = ctx.reduce("mean", ctx.mul(centred, centred), axes, true);
+  auto channel = [&](size_t input) {
+    Expr p = ctx.cast(ctx.in(input), wide);
+    return rank > 2 ? ctx.expand_dims(p, 1, rank - 2) : p;
+  };
+  Expr root =
+      ctx.call("sqrt", {ctx.add(variance, ctx.scalar(ctx.attr_float("epsilon", 1e-5), wide))});
+  Expr y = ctx.add(ctx.mul(ctx.div(centred, root), channel(1)), channel(2));
+  const double momentum = ctx.attr_float("momentum", 0.9);
+  auto running = [&](size_t input, const Expr& now) {
+    Expr old = ctx.in(input);
+    Expr vector = ctx.cast(ctx.squeeze(now, axes), NodeContext::dtype_of(old));
+    return value_of(ctx.add(ctx.mul(old, ctx.scalar_like(momentum, old)),
+                            ctx.mul(vector, ctx.scalar_like(1 - momentum, vector))));
+  };
+  return {value_of(ctx.cast(y, dtype)), running(3, mean), running(4, variance)};
+}
+
 Values convert_batch_norm(NodeContext& ctx) {
-  if (ctx.attr("training_mode", 0) != 0) {
-    ctx.unsupported("batch normalisation in training mode", "export the model for inference");
-  }
+  // Before opset 7 an attribute says so, from 14 on another; between, only that more outputs are used.
+  bool training = ctx.opset() < 7 ? ctx.attr("is_test", 0) == 0 && ctx.output_used(1)
+                                  : ctx.attr("training_mode", 0) != 0;
+  if (training) return batch_norm_training(ctx);
   if (ctx.attr("spatial", 1) == 0) ctx.unsupported("batch normalisation per element (spatial=0)");
   Expr x = ctx.in(0);
   DType dtype = NodeContext::dtype_of(x);
@@ -525,6 +651,8 @@ Values convert_gemm(NodeContext& ctx) {
   return {value_of(y)};
 }
 
+Values convert_det(NodeContext& ctx) { return {value_of(ctx.call("linalg.det", {ctx.in(0)}))}; }
+
 Values convert_matmul(NodeContext& ctx) { return {value_of(ctx.matmul_input(ctx.in(0), 1))}; }
 
 // Moves the dimensions named by `from` into the order of `to`, a permutation of it.
@@ -688,12 +816,13 @@ Values convert_einsum(NodeContext& ctx) {
 template <>
 std::span<const ConverterRow> converter_rows<Converters::Nn>() {
   static constexpr ConverterRow rows[] = {
-      {kOnnx, "AveragePool", 7, convert_pool},
-      {kOnnx, "BatchNormalization", 7, convert_batch_norm},
+      {kOnnx, "AveragePool", 1, convert_pool},
+      {kOnnx, "BatchNormalization", 1, convert_batch_norm},
       {kOnnx, "Conv", 1, convert_conv},
       {kOnnx, "ConvTranspose", 1, convert_conv_transpose},
+      {kOnnx, "Det", 11, convert_det},
       {kOnnx, "Einsum", 12, convert_einsum},
-      {kOnnx, "Gemm", 7, convert_gemm},
+      {kOnnx, "Gemm", 1, convert_gemm},
       {kOnnx, "GlobalAveragePool", 1, convert_global_pool},
       {kOnnx, "GlobalLpPool", 1, convert_global_pool},
       {kOnnx, "GlobalMaxPool", 1, convert_global_pool},
@@ -709,6 +838,7 @@ std::span<const ConverterRow> converter_rows<Converters::Nn>() {
       {kOnnx, "LpPool", 1, convert_lp_pool},
       {kOnnx, "MatMul", 1, convert_matmul},
       {kOnnx, "MaxPool", 1, convert_pool},
+      {kOnnx, "MaxUnpool", 9, convert_max_unpool},
       {kOnnx, "MeanVarianceNormalization", 9, convert_mean_variance_norm},
       {kOnnx, "RMSNormalization", 23, convert_rms_norm},
       {kOnnx, "Softmax", 1, convert_softmax_flat},

@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
 
 namespace relay::importer {
 namespace {
@@ -15,14 +16,8 @@ std::vector<int64_t> all_axes(int64_t rank) {
   return axes;
 }
 
-Values reduce(NodeContext& ctx, std::vector<int64_t> axes) {
-  Expr x = ctx.in(0);
-  int64_t rank = NodeContext::rank_of(x);
-  bool keepdims = ctx.attr("keepdims", 1) != 0;
-  bool noop = ctx.attr("noop_with_empty_axes", 0) != 0;
-  if (axes.empty() && !noop) axes = all_axes(rank);
-  axes = ctx.axes(axes, rank);
-  std::sort(axes.begin(), axes.end());
+// The node's reduction of `x`; the axes are sorted.
+Expr reduced(NodeContext& ctx, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
   const std::string& op = ctx.op_type();
   auto run = [&](const char* name, const Expr& e) { return ctx.reduce(name, e, axes, keepdims); };
   Expr y;
@@ -56,7 +51,17 @@ Values reduce(NodeContext& ctx, std::vector<int64_t> axes) {
     if (!keepdims) y = ctx.squeeze(y, axes);
   }
   RELAY_CHECK(y != nullptr, op);
-  return {value_of(y)};
+  return y;
+}
+
+Values reduce(NodeContext& ctx, std::vector<int64_t> axes) {
+  Expr x = ctx.in(0);
+  int64_t rank = NodeContext::rank_of(x);
+  bool noop = ctx.attr("noop_with_empty_axes", 0) != 0;
+  if (axes.empty() && !noop) axes = all_axes(rank);
+  axes = ctx.axes(axes, rank);
+  std::sort(axes.begin(), axes.end());
+  return {value_of(reduced(ctx, x, axes, ctx.attr("keepdims", 1) != 0))};
 }
 
 Values convert_reduce_attr(NodeContext& ctx) { return reduce(ctx, ctx.attr_ints("axes")); }
@@ -65,6 +70,25 @@ Values convert_reduce_input(NodeContext& ctx) {
   std::vector<int64_t> axes;
   if (ctx.has(1)) axes = ctx.const_ints(1, "the list of axes");
   return reduce(ctx, std::move(axes));
+}
+
+// The axes are moved behind the others, and all of these reduced.
+Values reduce_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), axes = int_vector(ctx, 1, "the list of axes");
+  const int64_t rank = NodeContext::rank_of(x), count = length_of_vector(axes);
+  if (count == 0) return reduce(ctx, {});
+  std::vector<int64_t> last(static_cast<size_t>(count));
+  std::iota(last.begin(), last.end(), rank - count);
+  Expr y = reduced(ctx, axes_moved_last(ctx, x, axes), last, false);
+  if (ctx.attr("keepdims", 1) != 0) {
+    Expr ones = ctx.full(1, {dim(count)}, DType::Int(64));
+    y = open_reshape(ctx, y, spread(ctx, sizes_of(ctx, x), axes, ones));
+  }
+  return {value_of(y)};
+}
+
+Values convert_reduce(NodeContext& ctx) {
+  return known_or_open(ctx, convert_reduce_input, reduce_open);
 }
 
 Values convert_arg_reduce(NodeContext& ctx) {
@@ -77,6 +101,7 @@ Values convert_arg_reduce(NodeContext& ctx) {
   return {value_of(ctx.cast(y, DType::Int(64)))};
 }
 
+// The first k in order; all for a k of 0.
 Values top_k(NodeContext& ctx, int64_t k) {
   Expr x = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(x));
@@ -93,20 +118,38 @@ Values top_k(NodeContext& ctx, int64_t k) {
                         {"ret_type", std::string("both")},
                         {"is_ascend", ascending},
                         {"dtype", to_value(DType::Int(64))}});
-  // The operator takes a k of 0 for all.
-  auto part = [&](int64_t i) {
-    Expr e = ctx.item(both, i);
-    return value_of(k == 0 ? ctx.slice(e, axis, 0, 0) : e);
-  };
-  return {part(0), part(1)};
+  return {value_of(ctx.item(both, 0)), value_of(ctx.item(both, 1))};
 }
 
 Values convert_top_k_attr(NodeContext& ctx) { return top_k(ctx, ctx.attr("k", -1)); }
-Values convert_top_k(NodeContext& ctx) { return top_k(ctx, ctx.const_int(1, "k")); }
 
-Values convert_cumulative(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  int64_t axis = ctx.axis(ctx.const_int(1, "the axis"), NodeContext::rank_of(x));
+// All in order, and the first k of them.
+Values top_k_open(NodeContext& ctx) {
+  Values all = top_k(ctx, 0);
+  Expr k = int_vector(ctx, 1, "k");
+  int64_t axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(ctx.in(0)));
+  for (ValuePtr& v : all) {
+    v = value_of(open_slice(ctx, v->expr, ctx.ints({0}), k, ctx.ints({1}), {axis}, true));
+  }
+  return all;
+}
+
+Values convert_top_k(NodeContext& ctx) {
+  return known_or_open(
+      ctx,
+      [](NodeContext& known) {
+        int64_t k = known.const_int(1, "k");
+        Values all = top_k(known, k);
+        if (k > 0) return all;
+        // The operator takes a k of 0 for all.
+        int64_t axis = known.axis(known.attr("axis", -1), NodeContext::rank_of(known.in(0)));
+        for (ValuePtr& v : all) v = value_of(known.slice(v->expr, axis, 0, 0));
+        return all;
+      },
+      top_k_open);
+}
+
+Expr cumulative(NodeContext& ctx, Expr x, int64_t axis) {
   bool reverse = ctx.attr("reverse", 0) != 0;
   auto flip = [&](Expr e) { return ctx.call("reverse", {std::move(e)}, {{"axis", axis}}); };
   if (reverse) x = flip(x);
@@ -114,7 +157,23 @@ Values convert_cumulative(NodeContext& ctx) {
                     {{"axis", axis},
                      {"dtype", to_value(NodeContext::dtype_of(x))},
                      {"exclusive", ctx.attr("exclusive", 0) != 0}});
-  return {value_of(reverse ? flip(y) : y)};
+  return reverse ? flip(y) : y;
+}
+
+Values convert_cumulative(NodeContext& ctx) {
+  return known_or_open(
+      ctx,
+      [](NodeContext& known) {
+        Expr x = known.in(0);
+        int64_t axis = known.axis(known.const_int(1, "the axis"), NodeContext::rank_of(x));
+        return Values{value_of(cumulative(known, x, axis))};
+      },
+      [](NodeContext& open) {
+        Expr x = open.in(0), axis = one_number(open, 1, DType::Int(64));
+        return Values{value_of(along_open_axis(open, x, axis, true, [&](const Expr& e) {
+          return cumulative(open, e, NodeContext::rank_of(e) - 1);
+        }))};
+      });
 }
 
 }  // namespace
@@ -127,25 +186,25 @@ std::span<const ConverterRow> converter_rows<Converters::Reduce>() {
       {kOnnx, "CumProd", 26, convert_cumulative},
       {kOnnx, "CumSum", 11, convert_cumulative},
       {kOnnx, "ReduceL1", 1, convert_reduce_attr},
-      {kOnnx, "ReduceL1", 18, convert_reduce_input},
+      {kOnnx, "ReduceL1", 18, convert_reduce},
       {kOnnx, "ReduceL2", 1, convert_reduce_attr},
-      {kOnnx, "ReduceL2", 18, convert_reduce_input},
+      {kOnnx, "ReduceL2", 18, convert_reduce},
       {kOnnx, "ReduceLogSum", 1, convert_reduce_attr},
-      {kOnnx, "ReduceLogSum", 18, convert_reduce_input},
+      {kOnnx, "ReduceLogSum", 18, convert_reduce},
       {kOnnx, "ReduceLogSumExp", 1, convert_reduce_attr},
-      {kOnnx, "ReduceLogSumExp", 18, convert_reduce_input},
+      {kOnnx, "ReduceLogSumExp", 18, convert_reduce},
       {kOnnx, "ReduceMax", 1, convert_reduce_attr},
-      {kOnnx, "ReduceMax", 18, convert_reduce_input},
+      {kOnnx, "ReduceMax", 18, convert_reduce},
       {kOnnx, "ReduceMean", 1, convert_reduce_attr},
-      {kOnnx, "ReduceMean", 18, convert_reduce_input},
+      {kOnnx, "ReduceMean", 18, convert_reduce},
       {kOnnx, "ReduceMin", 1, convert_reduce_attr},
-      {kOnnx, "ReduceMin", 18, convert_reduce_input},
+      {kOnnx, "ReduceMin", 18, convert_reduce},
       {kOnnx, "ReduceProd", 1, convert_reduce_attr},
-      {kOnnx, "ReduceProd", 18, convert_reduce_input},
+      {kOnnx, "ReduceProd", 18, convert_reduce},
       {kOnnx, "ReduceSum", 1, convert_reduce_attr},
-      {kOnnx, "ReduceSum", 13, convert_reduce_input},
+      {kOnnx, "ReduceSum", 13, convert_reduce},
       {kOnnx, "ReduceSumSquare", 1, convert_reduce_attr},
-      {kOnnx, "ReduceSumSquare", 18, convert_reduce_input},
+      {kOnnx, "ReduceSumSquare", 18, convert_reduce},
       {kOnnx, "TopK", 1, convert_top_k_attr},
       {kOnnx, "TopK", 10, convert_top_k},
   };

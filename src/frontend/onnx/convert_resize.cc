@@ -11,6 +11,7 @@
 #include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
 #include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
@@ -289,6 +290,201 @@ Values scale_all(NodeContext& ctx, const ResizeSpec& s, const std::vector<double
   return {value_of(resize(ctx, x, s, axes))};
 }
 
+// ---- Sizes, scales or regions that a run tells ---------------------------------------------------
+
+// One axis: numbers that a run knows, float64 scalars.
+struct OpenAxis {
+  Expr in, out, scale, roi_begin, roi_end;
+};
+
+// Builds arithmetic of float64.
+struct Arithmetic {
+  NodeContext& ctx;
+  Expr number(double v) const { return ctx.scalar(v, DType::Float(64)); }
+  Expr minimum(const Expr& a, const Expr& b) const { return ctx.call("minimum", {a, b}); }
+  Expr maximum(const Expr& a, const Expr& b) const { return ctx.call("maximum", {a, b}); }
+  Expr floor(const Expr& a) const { return ctx.call("floor", {a}); }
+  Expr ceil(const Expr& a) const { return ctx.call("ceil", {a}); }
+  Expr equal(const Expr& a, double b) const { return ctx.call("equal", {a, number(b)}); }
+  Expr where(const Expr& c, const Expr& a, const Expr& b) const {
+    return ctx.call("where", {c, a, b});
+  }
+  // 0, 1, ... below a scalar.
+  Expr below(const Expr& n) const { return open_range(ctx, number(0), n); }
+};
+
+// Where the positions `o` of the output lie in the input: source_of for all of them.
+Expr open_source(const Arithmetic& m, const ResizeSpec& s, const OpenAxis& a, const Expr& o) {
+  NodeContext& ctx = m.ctx;
+  const std::string& c = s.coordinates;
+  Expr one = m.number(1), half = m.number(0.5);
+  Expr middle = ctx.sub(ctx.div(ctx.add(o, half), a.scale), half);
+  if (c == "half_pixel") return middle;
+  Expr exact = ctx.mul(a.scale, a.in);
+  if (c == "half_pixel_symmetric") {
+    Expr adjustment = ctx.div(a.out, exact);
+    return ctx.add(ctx.mul(ctx.mul(a.in, half), ctx.sub(one, adjustment)), middle);
+  }
+  if (c == "pytorch_half_pixel") {
+    return m.where(ctx.call("greater", {a.out, one}), middle, m.number(0));
+  }
+  Expr is_one = m.equal(exact, 1), steps = m.where(is_one, one, ctx.sub(exact, one));
+  Expr last = ctx.sub(a.in, one);
+  if (c == "align_corners") {
+    return m.where(is_one, m.number(0), ctx.div(ctx.mul(o, last), steps));
+  }
+  if (c == "asymmetric") return ctx.div(o, a.scale);
+  if (c == "tf_half_pixel_for_nn") return ctx.div(ctx.add(o, half), a.scale);
+  if (c != "tf_crop_and_resize") source_of(ctx, s, {}, 0);  // says what is known
+  Expr centre = ctx.mul(ctx.mul(half, ctx.add(a.roi_begin, a.roi_end)), last);
+  Expr step = ctx.div(ctx.mul(ctx.sub(a.roi_end, a.roi_begin), last), steps);
+  Expr along = ctx.add(ctx.mul(a.roi_begin, last), ctx.mul(o, step));
+  return m.where(is_one, centre, along);
+}
+
+Expr open_nearest(const Arithmetic& m, const Expr& e, int64_t axis, const ResizeSpec& s,
+                  const OpenAxis& a, Expr at) {
+  NodeContext& ctx = m.ctx;
+  Expr half = m.number(0.5);
+  if (s.nearest == "round_prefer_floor") {
+    at = m.ceil(ctx.sub(at, half));
+  } else if (s.nearest == "round_prefer_ceil") {
+    at = m.floor(ctx.add(at, half));
+  } else if (s.nearest == "floor" || s.nearest == "ceil") {
+    at = ctx.call(s.nearest, {at});
+  } else {
+    round_nearest(ctx, s.nearest, 0);  // says what is known
+  }
+  at = m.maximum(m.minimum(at, ctx.sub(a.in, m.number(1))), m.number(0));
+  return ctx.call("take", {e, ctx.cast(at, DType::Int(64))}, {{"axis", axis}});
+}
+
+// The product with a matrix of weights: those of all places within reach of a position, also of the
+// ones outside of the input, which then count for the first or last place.
+Expr open_weighted(const Arithmetic& m, const Expr& e, int64_t axis, const ResizeSpec& s,
+                   const OpenAxis& a, const Expr& at) {
+  NodeContext& ctx = m.ctx;
+  const bool cubic = s.mode == "cubic";
+  Expr zero = m.number(0), one = m.number(1), reach = m.number(cubic ? 2 : 1);
+  Expr stretch = s.antialias ? m.minimum(a.scale, one) : one;
+  Expr beyond = m.ceil(ctx.div(reach, stretch)), last = ctx.sub(a.in, one);
+  // (places, positions)
+  Expr places = open_range(ctx, ctx.sub(zero, beyond), ctx.add(a.in, beyond));
+  Expr row = ctx.expand_dims(places, 1);
+  Expr d = ctx.call("abs", {ctx.mul(ctx.sub(row, ctx.expand_dims(at, 0)), stretch)});
+  Expr w;
+  if (cubic) {
+    auto c = [&](double v) { return m.number(v); };
+    double k = s.cubic_alpha;
+    Expr near = ctx.add(ctx.mul(ctx.mul(ctx.sub(ctx.mul(c(k + 2), d), c(k + 3)), d), d), one);
+    Expr far = ctx.sub(
+        ctx.mul(ctx.add(ctx.mul(ctx.sub(ctx.mul(c(k), d), c(5 * k)), d), c(8 * k)), d), c(4 * k));
+    w = m.where(ctx.call("less_equal", {d, one}), near,
+                m.where(ctx.call("less", {d, reach}), far, zero));
+  } else {
+    w = m.maximum(ctx.sub(one, d), zero);
+  }
+  if (s.exclude_outside) {
+    Expr inside = ctx.call("logical_and", {ctx.call("greater_equal", {row, zero}),
+                                           ctx.call("less_equal", {row, last})});
+    w = m.where(inside, w, zero);
+  }
+  Expr sum = ctx.reduce("sum", w, {0}, true);
+  w = ctx.div(w, m.where(m.equal(sum, 0), one, sum));
+  Expr nearest = m.maximum(m.minimum(places, last), zero);
+  Expr inputs = m.below(a.in);
+  Expr counts =
+      ctx.cast(ctx.call("equal", {ctx.expand_dims(inputs, 1), ctx.expand_dims(nearest, 0)}),
+               DType::Float(64));
+  Expr matrix = ctx.matmul(counts, w);  // (inputs, positions)
+  DType dtype = NodeContext::dtype_of(e);
+  std::vector<int64_t> to_last, back;
+  const int64_t rank = NodeContext::rank_of(e);
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != axis) to_last.push_back(i);
+    back.push_back(i < axis ? i : i == axis ? rank - 1 : i - 1);
+  }
+  to_last.push_back(axis);
+  return ctx.transpose(ctx.matmul(ctx.transpose(e, to_last), ctx.cast(matrix, dtype)), back);
+}
+
+// Resizes the axes `which` one after the other.
+Expr resize_open_axes(NodeContext& ctx, Expr x, const ResizeSpec& s,
+                      const std::vector<int64_t>& which, const std::vector<OpenAxis>& axes) {
+  if (s.mode != "nearest" && s.mode != "linear" && s.mode != "cubic") return resize(ctx, x, s, {});
+  Arithmetic m{ctx};
+  const int64_t rank = NodeContext::rank_of(x);
+  DType dtype = NodeContext::dtype_of(x);
+  const bool whole = !dtype.is_floating() && s.mode != "nearest";
+  if (whole) x = ctx.cast(x, DType::Float(32));
+  Expr outside;
+  for (size_t k = 0; k < which.size(); ++k) {
+    Expr at = open_source(m, s, axes[k], m.below(axes[k].out));
+    x = s.mode == "nearest" ? open_nearest(m, x, which[k], s, axes[k], at)
+                            : open_weighted(m, x, which[k], s, axes[k], at);
+    if (s.coordinates != "tf_crop_and_resize") continue;
+    Expr last = ctx.sub(axes[k].in, m.number(1));
+    Expr out = ctx.call("logical_or",
+                        {ctx.call("less", {at, m.number(0)}), ctx.call("greater", {at, last})});
+    out = ctx.expand_dims(out, 1, rank - which[k] - 1);
+    outside = outside ? ctx.call("logical_or", {outside, out}) : out;
+  }
+  if (outside) x = ctx.call("where", {outside, ctx.scalar_like(s.extrapolation, x), x});
+  return whole ? ctx.cast(ctx.call("round", {x}), dtype) : x;
+}
+
+// The sizes and scales of the axes, from a list of scales or one of sizes; `region` may be null.
+Values resize_open_args(NodeContext& ctx, const ResizeSpec& s, const std::vector<int64_t>& which,
+                        const Expr& scales, const Expr& sizes, const std::string& policy,
+                        const Expr& region) {
+  Arithmetic m{ctx};
+  Expr x = ctx.in(0);
+  const auto n = static_cast<int64_t>(which.size());
+  const Expr& given = scales ? scales : sizes;
+  if (length_of_vector(given) != n || (region && length_of_vector(region) != 2 * n)) {
+    ctx.fail(codes::frontend_attribute,
+             "the list of sizes or scales, or the region, has the wrong length", std::to_string(n),
+             to_string(given->type));
+  }
+  Expr in = ctx.cast(ctx.call("take", {sizes_of(ctx, x), ctx.ints(which)}, {{"axis", int64_t{0}}}),
+                     DType::Float(64));
+  Expr scale = scales, out;
+  if (scales) {
+    out = m.floor(ctx.mul(in, scales));
+  } else {
+    scale = ctx.div(sizes, m.maximum(in, m.number(1)));
+    out = sizes;
+    if (policy != "stretch") {
+      bool smaller = policy == "not_larger";
+      if (!smaller && policy != "not_smaller") {
+        ctx.fail(codes::frontend_attribute,
+                 "attribute 'keep_aspect_ratio_policy' has an unknown value",
+                 "stretch, not_larger or not_smaller", policy.substr(0, 100));
+      }
+      scale = ctx.mul(ctx.reduce(smaller ? "min" : "max", scale, {0}, true),
+                      ctx.full(1, {dim(n)}, DType::Float(64)));
+      out = m.floor(ctx.add(ctx.mul(scale, in), m.number(0.5)));
+    }
+  }
+  std::vector<OpenAxis> axes;
+  for (int64_t k = 0; k < n; ++k) {
+    auto entry = [&](const Expr& list, int64_t at) { return ctx.select(list, 0, at); };
+    OpenAxis a{entry(in, k), entry(out, k), entry(scale, k), m.number(0), m.number(1)};
+    if (region) {
+      a.roi_begin = entry(region, k);
+      a.roi_end = entry(region, n + k);
+    }
+    axes.push_back(std::move(a));
+  }
+  return {value_of(resize_open_axes(ctx, x, s, which, axes))};
+}
+
+// Upsample, and Resize of opset 10: scales for all axes.
+Values scale_all_open(NodeContext& ctx, const ResizeSpec& s) {
+  return resize_open_args(ctx, s, every_axis(NodeContext::rank_of(ctx.in(0))),
+                          float_vector(ctx, 1, "the list of scales"), nullptr, "", nullptr);
+}
+
 ResizeSpec upsample_spec(NodeContext& ctx) {
   ResizeSpec s;
   s.mode = ctx.attr_string("mode", "nearest");
@@ -302,13 +498,13 @@ Values convert_upsample_attr(NodeContext& ctx) {
   return scale_all(ctx, upsample_spec(ctx), ctx.attr_floats("scales"));
 }
 Values convert_upsample(NodeContext& ctx) {
-  return scale_all(ctx, upsample_spec(ctx), scales_of(ctx, 1));
-}
-Values convert_resize_10(NodeContext& ctx) {
-  return scale_all(ctx, upsample_spec(ctx), scales_of(ctx, 1));
+  const ResizeSpec s = upsample_spec(ctx);
+  return known_or_open(
+      ctx, [&](NodeContext& known) { return scale_all(known, s, scales_of(known, 1)); },
+      [&](NodeContext& open) { return scale_all_open(open, s); });
 }
 
-Values convert_resize(NodeContext& ctx) {
+ResizeSpec resize_spec(NodeContext& ctx) {
   ResizeSpec s;
   s.mode = ctx.attr_string("mode", s.mode);
   s.coordinates = ctx.attr_string("coordinate_transformation_mode", s.coordinates);
@@ -317,12 +513,38 @@ Values convert_resize(NodeContext& ctx) {
   s.exclude_outside = ctx.attr("exclude_outside", 0) != 0;
   s.antialias = ctx.attr("antialias", 0) != 0;
   s.extrapolation = ctx.attr_float("extrapolation_value", 0);
+  return s;
+}
+
+// An input that is absent, or an empty list.
+bool is_left_out(NodeContext& ctx, size_t input) {
+  if (!ctx.has(input)) return true;
+  auto shape = shape_of_input(ctx, input);
+  return shape && shape->size() == 1 && as_const((*shape)[0]) == 0;
+}
+
+Values resize_open_inputs(NodeContext& ctx) {
+  ResizeSpec s = resize_spec(ctx);
+  int64_t rank = NodeContext::rank_of(ctx.in(0));
+  std::vector<int64_t> which = every_axis(rank);
+  if (ctx.has_attr("axes")) which = ctx.axes(ctx.attr_ints("axes"), rank);
+  bool by_size = !is_left_out(ctx, 3);
+  bool crops = s.coordinates == "tf_crop_and_resize";
+  return resize_open_args(ctx, s, which,
+                          by_size ? nullptr : float_vector(ctx, 2, "the list of scales"),
+                          by_size ? float_vector(ctx, 3, "the list of sizes") : nullptr,
+                          ctx.attr_string("keep_aspect_ratio_policy", "stretch"),
+                          crops ? float_vector(ctx, 1, "the region") : nullptr);
+}
+
+Values resize_known(NodeContext& ctx) {
+  ResizeSpec s = resize_spec(ctx);
   Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   std::vector<int64_t> which = every_axis(rank);
   if (ctx.has_attr("axes")) which = ctx.axes(ctx.attr_ints("axes"), rank);
 
-  bool by_size = ctx.has(3) && (!ctx.known(3) || ctx.known(3)->size() > 0);
+  bool by_size = !is_left_out(ctx, 3);
   std::vector<double> scales;
   std::vector<Dim> sizes;
   if (by_size) {
@@ -395,6 +617,10 @@ Values convert_resize(NodeContext& ctx) {
   return {value_of(resize(ctx, x, s, axes))};
 }
 
+Values convert_resize(NodeContext& ctx) {
+  return known_or_open(ctx, resize_known, resize_open_inputs);
+}
+
 Values convert_grid_sample(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::string mode = ctx.attr_string("mode", ctx.opset() >= 20 ? "linear" : "bilinear");
@@ -416,7 +642,7 @@ Values convert_grid_sample(NodeContext& ctx) {
 }
 
 // The grid is the product of theta with the homogeneous coordinates of every place.
-Values convert_affine_grid(NodeContext& ctx) {
+Values affine_grid_known(NodeContext& ctx) {
   Expr theta = ctx.in(0);
   std::vector<int64_t> size = ctx.const_ints(1, "the size");
   auto nd = static_cast<int64_t>(size.size()) - 2;
@@ -452,6 +678,41 @@ Values convert_affine_grid(NodeContext& ctx) {
   for (size_t i = 2; i < size.size(); ++i) shape.push_back(dim(size[i]));
   shape.push_back(dim(nd));
   return {value_of(ctx.reshape(grid, shape))};
+}
+
+// The sum of theta's columns, each times the coordinate of its axis; x runs along the last axis.
+Values affine_grid_open(NodeContext& ctx) {
+  Arithmetic m{ctx};
+  Expr theta = ctx.in(0), size = float_vector(ctx, 1, "the size");
+  const int64_t nd = length_of_vector(size) - 2;
+  if (nd != 2 && nd != 3) {
+    ctx.fail(codes::frontend_attribute, "the size must have 4 or 5 entries", "4 or 5",
+             std::to_string(nd + 2));
+  }
+  const bool corners = ctx.attr("align_corners", 0) != 0;
+  DType dtype = NodeContext::dtype_of(theta);
+  // (batch, 1, ..., parts, columns), one axis of the image after the other between the two.
+  Expr wide = ctx.expand_dims(theta, 1, nd);
+  Expr grid = ctx.select(wide, nd + 2, nd);
+  for (int64_t c = 0; c < nd; ++c) {
+    const int64_t axis = nd - 1 - c;  // of the image
+    Expr n = ctx.select(size, 0, 2 + axis), at = m.below(n), one = m.number(1), two = m.number(2);
+    Expr place;
+    if (corners) {
+      Expr single = m.equal(n, 1), steps = m.where(single, one, ctx.sub(n, one));
+      place = m.where(single, m.number(0), ctx.sub(ctx.div(ctx.mul(two, at), steps), one));
+    } else {
+      place = ctx.sub(ctx.div(ctx.add(ctx.mul(two, at), one), n), one);
+    }
+    // Behind it: the axes of the image that follow, and the parts.
+    place = ctx.expand_dims(ctx.cast(place, dtype), 1, nd - axis);
+    grid = ctx.add(grid, ctx.mul(ctx.select(wide, nd + 2, c), place));
+  }
+  return {value_of(grid)};
+}
+
+Values convert_affine_grid(NodeContext& ctx) {
+  return known_or_open(ctx, affine_grid_known, affine_grid_open);
 }
 
 Values convert_roi_align(NodeContext& ctx) {
@@ -492,7 +753,7 @@ std::span<const ConverterRow> converter_rows<Converters::Resize>() {
       {kOnnx, "AffineGrid", 20, convert_affine_grid},
       {kOnnx, "GridSample", 16, convert_grid_sample},
       {kOnnx, "MaxRoiPool", 1, convert_max_roi_pool},
-      {kOnnx, "Resize", 10, convert_resize_10},
+      {kOnnx, "Resize", 10, convert_upsample},
       {kOnnx, "Resize", 11, convert_resize},
       {kOnnx, "RoiAlign", 10, convert_roi_align},
       {kOnnx, "Upsample", 7, convert_upsample_attr},

@@ -10,6 +10,7 @@
 #include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
 #include "frontend/onnx/shape_args.h"
 
 namespace relay::importer {
@@ -55,19 +56,35 @@ Values convert_constant(NodeContext& ctx) {
   return {value_of(std::move(t))};
 }
 
-Values convert_constant_of_shape(NodeContext& ctx) {
-  std::vector<Dim> shape = shape_elements(ctx, 0, "the shape");
-  check_sizes(ctx, shape);
+// The scalar that ConstantOfShape repeats.
+Tensor fill_of(NodeContext& ctx) {
   Tensor value = ctx.attr_tensor("value");
   if (value && value.num_elements() != 1) {
     ctx.fail(codes::frontend_attribute, "attribute 'value' must have one element", "1",
              std::to_string(value.num_elements()));
   }
-  DType dtype = value ? value.dtype() : DType::Float(32);
-  Expr fill = ctx.constant(value ? value.reshape({}) : Tensor::scalar(0.0, dtype));
+  return value ? value.reshape({}) : Tensor::scalar(0.0, DType::Float(32));
+}
+
+Values constant_of_known_shape(NodeContext& ctx) {
+  std::vector<Dim> shape = shape_elements(ctx, 0, "the shape");
+  if (std::ranges::any_of(shape, is_any)) {
+    ctx.fail(codes::frontend_dynamic, "a size is known only when the model runs");
+  }
+  check_sizes(ctx, shape);
+  Tensor value = fill_of(ctx);
+  DType dtype = value.dtype();
+  Expr fill = ctx.constant(value);
   return {value_of(ctx.call(
       "full", {fill},
       {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}, {"dtype", to_value(dtype)}}))};
+}
+
+Values convert_constant_of_shape(NodeContext& ctx) {
+  return known_or_open(ctx, constant_of_known_shape, [](NodeContext& open) {
+    Expr shape = int_vector(open, 0, "the shape");
+    return Values{value_of(open.call("dyn.full", {open.constant(fill_of(open)), shape}))};
+  });
 }
 
 Values convert_eye_like(NodeContext& ctx) {
@@ -90,7 +107,7 @@ Values convert_eye_like(NodeContext& ctx) {
   return {value_of(std::move(t))};
 }
 
-Values convert_range(NodeContext& ctx) {
+Values range_known(NodeContext& ctx) {
   KnownValue a = ctx.must_know(0, "the start"), b = ctx.must_know(1, "the limit"),
              s = ctx.must_know(2, "the step");
   if (a.size() != 1 || b.size() != 1 || s.size() != 1) {
@@ -124,6 +141,15 @@ Values convert_range(NodeContext& ctx) {
     }
   }
   return {value_of(std::move(t))};
+}
+
+Values convert_range(NodeContext& ctx) {
+  return known_or_open(ctx, range_known, [](NodeContext& open) {
+    DType dtype = NodeContext::dtype_of(open.in(0));
+    std::vector<Expr> numbers;
+    for (size_t i = 0; i < 3; ++i) numbers.push_back(one_number(open, i, dtype));
+    return Values{value_of(open.call("dyn.arange", numbers))};
+  });
 }
 
 // ---- Reshape and friends -----------------------------------------------------------------------
@@ -231,12 +257,28 @@ std::vector<int64_t> unsqueezed_axes(NodeContext& ctx, int64_t rank) {
   return axes;
 }
 
-Values convert_reshape(NodeContext& ctx) {
+Values reshape_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
   bool allowzero = ctx.attr("allowzero", 0) != 0;
   return {
       value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, allowzero)))};
+}
+
+Values convert_reshape(NodeContext& ctx) {
+  return known_or_open(ctx, reshape_known, [](NodeContext& open) {
+    Expr sizes = int_vector(open, 1, "the new shape");
+    return Values{value_of(open.call("dyn.reshape", {open.in(0), sizes},
+                                     {{"allowzero", open.attr("allowzero", 0) != 0}}))};
+  });
+}
+
+// The shape as an attribute, before opset 5.
+Values convert_reshape_attr(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  std::vector<Dim> target;
+  for (int64_t d : ctx.attr_ints("shape")) target.push_back(dim(d));
+  return {value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, false)))};
 }
 
 Values convert_flatten(NodeContext& ctx) {
@@ -249,13 +291,23 @@ Values convert_flatten(NodeContext& ctx) {
   return {value_of(ctx.reshape(x, {product(shape, 0, at), product(shape, at, shape.size())}))};
 }
 
-Values convert_squeeze(NodeContext& ctx) {
+Values squeeze_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   return {value_of(ctx.squeeze(x, squeezed_axes(ctx, NodeContext::shape_of(x))))};
 }
+
+// The sizes of the axes that are left; that the others are 1 is what the number of elements says.
+Values squeeze_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), axes = int_vector(ctx, 1, "the list of axes");
+  Expr left = other_axes(ctx, axes, NodeContext::rank_of(x));
+  Expr sizes = ctx.call("take", {sizes_of(ctx, x), left}, {{"axis", int64_t{0}}});
+  return {value_of(open_reshape(ctx, x, sizes))};
+}
+
+Values convert_squeeze(NodeContext& ctx) { return known_or_open(ctx, squeeze_known, squeeze_open); }
 Values convert_squeeze_attr(NodeContext& ctx) { return convert_squeeze(ctx); }
 
-Values convert_unsqueeze(NodeContext& ctx) {
+Values unsqueeze_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::vector<int64_t> axes = unsqueezed_axes(ctx, NodeContext::rank_of(x));
   for (size_t i = 0; i < axes.size();) {
@@ -265,6 +317,22 @@ Values convert_unsqueeze(NodeContext& ctx) {
     i = end;
   }
   return {value_of(x)};
+}
+
+Values unsqueeze_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), axes = int_vector(ctx, 1, "the list of axes");
+  int64_t rank = NodeContext::rank_of(x) + length_of_vector(axes);
+  if (rank > kMaxRank) {
+    ctx.fail(codes::frontend_limit, "the result has too many dimensions",
+             "at most " + std::to_string(kMaxRank));
+  }
+  Expr ones = ctx.full(1, {dim(rank)}, DType::Int(64));
+  Expr sizes = spread(ctx, ones, other_axes(ctx, axes, rank), sizes_of(ctx, x));
+  return {value_of(open_reshape(ctx, x, sizes))};
+}
+
+Values convert_unsqueeze(NodeContext& ctx) {
+  return known_or_open(ctx, unsqueeze_known, unsqueeze_open);
 }
 Values convert_unsqueeze_attr(NodeContext& ctx) { return convert_unsqueeze(ctx); }
 
@@ -293,6 +361,7 @@ std::span<const ConverterRow> converter_rows<Converters::Shape>() {
       {kOnnx, "EyeLike", 9, convert_eye_like},
       {kOnnx, "Flatten", 1, convert_flatten},
       {kOnnx, "Range", 11, convert_range},
+      {kOnnx, "Reshape", 1, convert_reshape_attr},
       {kOnnx, "Reshape", 5, convert_reshape},
       {kOnnx, "Shape", 1, convert_shape},
       {kOnnx, "Size", 1, convert_size},

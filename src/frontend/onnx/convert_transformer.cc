@@ -1,11 +1,13 @@
 // Operators of transformers that exporters and optimisers write as one node.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
 
 namespace relay::importer {
 namespace {
@@ -162,12 +164,96 @@ Values convert_packed_attention(NodeContext& ctx) {
   return {value_of(join_heads(ctx, ctx.matmul(weights, v)))};
 }
 
-Values convert_attention(NodeContext& ctx) {
-  if (ctx.has(6)) ctx.unsupported("attention with lengths per batch entry (nonpad_kv_seqlen)");
-  if (ctx.output_used(3)) ctx.unsupported("the output qk_matmul_output");
-  if (ctx.attr("left_window_size", -1) >= 0 || ctx.attr("right_window_size", -1) >= 0) {
-    ctx.unsupported("attention with a sliding window");
+// 0, 1, ... below a size of a tensor.
+Expr places_along(NodeContext& ctx, const Expr& x, int64_t axis) {
+  if (auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])) {
+    if (*n <= kMaxKnownElements) return numbers_below(ctx, *n);
   }
+  return open_range(ctx, ctx.scalar(0, DType::Int(64)), ctx.select(sizes_of(ctx, x), 0, axis));
+}
+
+// A mask for as many keys as there are: those that it does not reach are not seen.
+Expr mask_for_all_keys(NodeContext& ctx, const Expr& mask, const Expr& scores) {
+  const int64_t rank = NodeContext::rank_of(mask);
+  const Dim &have = NodeContext::shape_of(mask).back(),
+            &need = NodeContext::shape_of(scores).back();
+  if (dim_equal(have, need)) return mask;
+  DType dtype = NodeContext::dtype_of(mask);
+  Expr hidden = ctx.scalar(dtype.is_bool() ? 0 : -std::numeric_limits<double>::infinity(), dtype);
+  Expr more = ctx.sub(entries(ctx, sizes_of(ctx, scores), 3, 4),
+                      entries(ctx, sizes_of(ctx, mask), rank - 1, rank));
+  Expr none = ctx.full(0, {dim(2 * rank - 1)}, DType::Int(64));
+  return ctx.call("dyn.pad", {mask, ctx.concat({none, more}, 0), hidden});
+}
+
+// Which keys each query sees, (batch or 1, 1, queries, keys); null where all. A query's place among the
+// keys is its number and what comes before all queries: the past, or what is left of each sequence.
+Expr visible_keys(NodeContext& ctx, const Expr& scores, const Expr& past) {
+  const DType i64 = DType::Int(64);
+  Expr before = ctx.scalar(0, i64), lengths;
+  if (past) before = ctx.select(sizes_of(ctx, past), 0, 2);
+  if (ctx.has(6)) {
+    lengths = ctx.expand_dims(ctx.cast(ctx.in(6), i64), 1, 3);
+    before = ctx.sub(lengths, ctx.select(sizes_of(ctx, scores), 0, 2));
+  }
+  Expr query = ctx.expand_dims(ctx.expand_dims(places_along(ctx, scores, 2), 1), 0, 2);
+  Expr key = ctx.expand_dims(places_along(ctx, scores, 3), 0, 3);
+  Expr distance = ctx.sub(ctx.add(query, before), key), seen;
+  auto demand = [&](Expr condition) {
+    seen = seen ? ctx.call("logical_and", {seen, condition}) : condition;
+  };
+  auto number = [&](int64_t v) { return ctx.scalar(static_cast<double>(v), i64); };
+  if (ctx.attr("is_causal", 0) != 0) demand(ctx.call("greater_equal", {distance, number(0)}));
+  int64_t left = ctx.attr("left_window_size", -1), right = ctx.attr("right_window_size", -1);
+  if (left >= 0) demand(ctx.call("less_equal", {distance, number(left)}));
+  if (right >= 0) demand(ctx.call("greater_equal", {distance, number(-right)}));
+  if (lengths) demand(ctx.call("less", {key, lengths}));
+  return seen;
+}
+
+// What the node makes of the products of queries and keys: weights, and its fourth output.
+struct Weights {
+  Expr weights, products;
+};
+
+Weights masked_weights(NodeContext& ctx, Expr scores, const Expr& past) {
+  const int64_t mode = ctx.attr("qk_matmul_output_mode", 0);
+  const DType dtype = NodeContext::dtype_of(scores);
+  const double kHidden = -std::numeric_limits<double>::infinity();
+  Weights out;
+  if (mode <= 1) out.products = scores;
+  Expr seen = visible_keys(ctx, scores, past);
+  auto demand = [&](Expr condition) {
+    seen = seen ? ctx.call("logical_and", {seen, condition}) : condition;
+  };
+  if (ctx.has(3)) {
+    Expr mask = mask_for_all_keys(ctx, ctx.in(3), scores);
+    if (NodeContext::dtype_of(mask).is_bool()) {
+      demand(mask);
+    } else {
+      mask = ctx.cast(mask, dtype);
+      demand(ctx.call("greater", {mask, ctx.scalar(kHidden, dtype)}));
+      scores = ctx.add(scores, mask);
+    }
+  }
+  if (mode == 2) {
+    out.products = seen ? ctx.call("where", {seen, scores, ctx.scalar(kHidden, dtype)}) : scores;
+  }
+  DType precise = ctx.attr_dtype("softmax_precision", dtype);
+  scores = ctx.cast(scores, precise);
+  if (seen) scores = ctx.call("where", {seen, scores, lowest_like(ctx, scores)});
+  out.weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
+  if (seen) {
+    // A query that may see nothing gets nothing.
+    Expr some = ctx.reduce("any", seen, {NodeContext::rank_of(seen) - 1}, true);
+    out.weights = ctx.call("where", {some, out.weights, ctx.scalar_like(0, out.weights)});
+  }
+  out.weights = ctx.cast(out.weights, dtype);
+  if (mode == 3) out.products = out.weights;
+  return out;
+}
+
+Values convert_attention(NodeContext& ctx) {
   Expr q = ctx.in(0), k = ctx.in(1), v = ctx.in(2);
   bool flat = NodeContext::rank_of(q) == 3;
   if (flat) {
@@ -182,9 +268,9 @@ Values convert_attention(NodeContext& ctx) {
                to_string(e->type));
     }
   }
-  int64_t past = 0;
+  Expr past;
   if (ctx.has(4) && ctx.has(5)) {
-    past = ctx.const_dim(ctx.in(4), 2, "the length of the past");
+    past = ctx.in(4);
     k = ctx.concat({ctx.in(4), k}, 2);
     v = ctx.concat({ctx.in(5), v}, 2);
   }
@@ -213,13 +299,26 @@ Values convert_attention(NodeContext& ctx) {
     scores = ctx.mul(ctx.call("tanh", {ctx.div(scores, cap)}), cap);
   }
   bool causal = ctx.attr("is_causal", 0) != 0;
+  auto fixed = [&](const Expr& e, size_t axis) { return as_const(NodeContext::shape_of(e)[axis]); };
+  std::optional<int64_t> before = past ? fixed(past, 2) : 0;
+  bool narrow_mask = ctx.has(3) && !dim_equal(NodeContext::shape_of(ctx.in(3)).back(),
+                                              NodeContext::shape_of(scores)[3]);
+  bool open = causal && (!before || !fixed(scores, 2) || !fixed(scores, 3));
+  if (open || narrow_mask || ctx.has(6) || ctx.output_used(3) ||
+      ctx.has_attr("softmax_precision") || ctx.attr("left_window_size", -1) >= 0 ||
+      ctx.attr("right_window_size", -1) >= 0) {
+    auto [weights, products] = masked_weights(ctx, scores, past);
+    Expr y = ctx.matmul(weights, v);
+    return {value_of(flat ? join_heads(ctx, y) : y), value_of(present_key), value_of(present_value),
+            value_of(products)};
+  }
   bool truth_mask = ctx.has(3) && NodeContext::dtype_of(ctx.in(3)).is_bool();
   Expr allowed = truth_mask ? ctx.in(3) : nullptr;
   if (truth_mask && causal) {
-    Expr seen = ctx.call("equal", {causal_bias(ctx, scores, past), ctx.scalar_like(0, scores)});
+    Expr seen = ctx.call("equal", {causal_bias(ctx, scores, *before), ctx.scalar_like(0, scores)});
     allowed = ctx.call("logical_and", {allowed, seen});
   } else if (causal) {
-    scores = ctx.add(scores, causal_bias(ctx, scores, past));
+    scores = ctx.add(scores, causal_bias(ctx, scores, *before));
   }
   if (allowed) {
     scores = ctx.call("where", {allowed, scores, lowest_like(ctx, scores)});

@@ -178,7 +178,7 @@ class NodeContext {
 using Converter = Values (*)(NodeContext& ctx);
 
 // Domains of operators.
-inline constexpr std::string_view kOnnx = "", kMicrosoft = "com.microsoft";
+inline constexpr std::string_view kOnnx = "", kMicrosoft = "com.microsoft", kMl = "ai.onnx.ml";
 
 // A row of the table of operators. It holds from its version until the next row of the same operator; a node uses the row
 // with the highest version that its model's opset reaches. Versions in which only types were added have no row of their
@@ -197,12 +197,16 @@ enum class Converters {
   Gather,
   Move,
   Nn,
+  Patch,
   Quantize,
+  Recent,
   Recurrent,
   Reduce,
   Resize,
+  Select,
   Shape,
   Signal,
+  Train,
   Transformer,
   kCount,
 };

@@ -71,7 +71,7 @@ TEST_F(OnnxErrors, operator_newer_than_the_opset_E0501) {
 
 TEST_F(OnnxErrors, operator_older_than_its_oldest_row_E0501) {
   ModelBuilder b(6);
-  b.input("x", {2}).node("Relu", {"x"}, {"r"}).node("Add", {"r", "x"}, {"y"}).output("y");
+  b.input("x", {2}).node("Relu", {"x"}, {"r"}).node("Acos", {"r"}, {"y"}).output("y");
   auto all = errors(b);
   EXPECT_EQ(all[0].code, "E0501");
   EXPECT_NE(all[0].render().find("opset 7 or newer"), std::string::npos) << all[0].render();
@@ -135,14 +135,12 @@ TEST_F(OnnxErrors, bad_attributes_E0504) {
 
 TEST_F(OnnxErrors, shapes_from_data_E0505) {
   ModelBuilder b;
-  b.input("x", {4}).input("s", {2}, ::onnx::TensorProto::INT64);
+  b.input("x", {4}).input("s", {"k"}, ::onnx::TensorProto::INT64);
   b.node("Reshape", {"x", "s"}, {"y"}).output("y");
   auto all = errors(b);
   EXPECT_EQ(all[0].code, "E0505");
   EXPECT_NE(all[0].render().find("y_node"), std::string::npos);
-  ModelBuilder nonzero;
-  nonzero.input("x", {4}).node("NonZero", {"x"}, {"y"}).output("y");
-  EXPECT_EQ(code(nonzero), "E0505");
+  EXPECT_NE(all[0].render().find("--input"), std::string::npos);
 }
 
 TEST_F(OnnxErrors, limits_E0506) {

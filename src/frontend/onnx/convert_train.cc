@@ -1,0 +1,107 @@
+// Steps of optimisers: what training graphs do with gradients that they are given.
+#include <functional>
+
+#include "base/codes/frontend.h"
+#include "frontend/onnx/open_args.h"
+
+namespace relay::importer {
+namespace {
+
+constexpr std::string_view kTraining = "ai.onnx.preview.training";
+
+// Inputs are the rate, the number of the step, and then lists of equal length; outputs are lists of
+// that length, too. `step` gets one tensor of each list and gives one for each list of results.
+using OptimiserStep = std::function<std::vector<Expr>(const Expr& rate, const Expr& time,
+                                                      const std::vector<Expr>& lists)>;
+Values each_tensor(NodeContext& ctx, size_t num_lists, const OptimiserStep& step) {
+  if (ctx.num_inputs() < 2 + num_lists || (ctx.num_inputs() - 2) % num_lists != 0) {
+    ctx.fail(codes::frontend_graph, "the lists of tensors, gradients and states differ in length",
+             "a rate, a number of steps and " + std::to_string(num_lists) + " lists",
+             std::to_string(ctx.num_inputs()) + " inputs");
+  }
+  const size_t n = (ctx.num_inputs() - 2) / num_lists;
+  DType dtype = NodeContext::dtype_of(ctx.in(2));
+  Expr rate = one_number(ctx, 0, dtype), time = one_number(ctx, 1, dtype);
+  std::vector<std::vector<Expr>> results;
+  for (size_t i = 0; i < n; ++i) {
+    std::vector<Expr> lists;
+    for (size_t k = 0; k < num_lists; ++k) lists.push_back(ctx.in(2 + k * n + i));
+    results.push_back(step(rate, time, lists));
+  }
+  Values out;
+  for (size_t k = 0; k < results[0].size(); ++k) {
+    for (const std::vector<Expr>& of_one : results) out.push_back(value_of(of_one[k]));
+  }
+  return out;
+}
+
+// The gradient with that of the squares of the weights.
+Expr regularised(NodeContext& ctx, const Expr& x, const Expr& gradient) {
+  return ctx.add(ctx.mul(x, ctx.scalar_like(ctx.attr_float("norm_coefficient", 0), x)), gradient);
+}
+
+Values convert_adagrad(NodeContext& ctx) {
+  return each_tensor(ctx, 3, [&](const Expr& rate, const Expr& time, const std::vector<Expr>& in) {
+    const Expr &x = in[0], &h = in[2];
+    auto c = [&](double v) { return ctx.scalar_like(v, x); };
+    Expr r = ctx.div(rate, ctx.add(ctx.mul(time, c(ctx.attr_float("decay_factor", 0))), c(1)));
+    Expr g = regularised(ctx, x, in[1]), squares = ctx.add(h, ctx.mul(g, g));
+    Expr root = ctx.add(ctx.call("sqrt", {squares}), c(ctx.attr_float("epsilon", 1e-6)));
+    return std::vector<Expr>{ctx.sub(x, ctx.div(ctx.mul(r, g), root)), squares};
+  });
+}
+
+Values convert_adam(NodeContext& ctx) {
+  return each_tensor(ctx, 4, [&](const Expr& rate, const Expr& time, const std::vector<Expr>& in) {
+    const Expr& x = in[0];
+    auto c = [&](double v) { return ctx.scalar_like(v, x); };
+    const double alpha = ctx.attr_float("alpha", 0.9), beta = ctx.attr_float("beta", 0.999);
+    auto mixed = [&](const Expr& old, double keep, const Expr& now) {
+      return ctx.add(ctx.mul(old, c(keep)), ctx.mul(now, c(1 - keep)));
+    };
+    Expr g = regularised(ctx, x, in[1]);
+    Expr v = mixed(in[2], alpha, g), h = mixed(in[3], beta, ctx.mul(g, g));
+    Expr root = ctx.add(ctx.call("sqrt", {h}), c(ctx.attr_float("epsilon", 1e-6)));
+    // Averages that begin with zero are too small at first.
+    auto missing = [&](double keep) { return ctx.sub(c(1), ctx.call("power", {c(keep), time})); };
+    Expr begun = ctx.call("greater", {time, c(0)});
+    Expr below = ctx.call("where", {begun, missing(alpha), c(1)});
+    Expr above = ctx.call("where", {begun, missing(beta), c(1)});
+    Expr r = ctx.div(ctx.mul(rate, ctx.call("sqrt", {above})), below);
+    Expr next = ctx.sub(x, ctx.div(ctx.mul(r, v), root));
+    double shrink = 1 - ctx.attr_float("norm_coefficient_post", 0);
+    return std::vector<Expr>{shrink == 1 ? next : ctx.mul(next, c(shrink)), v, h};
+  });
+}
+
+Values convert_momentum(NodeContext& ctx) {
+  std::string mode = ctx.attr_string("mode", "standard");
+  if (mode != "standard" && mode != "nesterov") {
+    ctx.fail(codes::frontend_attribute, "attribute 'mode' has an unknown value",
+             "standard or nesterov", mode.substr(0, 100));
+  }
+  return each_tensor(ctx, 3, [&](const Expr& rate, const Expr& time, const std::vector<Expr>& in) {
+    const Expr& x = in[0];
+    auto c = [&](double v) { return ctx.scalar_like(v, x); };
+    Expr g = regularised(ctx, x, in[1]), alpha = c(ctx.attr_float("alpha", 0));
+    Expr begun = ctx.call("greater", {time, c(0)});
+    Expr share = ctx.call("where", {begun, c(ctx.attr_float("beta", 0)), c(1)});
+    Expr v = ctx.add(ctx.mul(alpha, in[2]), ctx.mul(share, g));
+    Expr step = mode == "nesterov" ? ctx.add(g, ctx.mul(alpha, v)) : v;
+    return std::vector<Expr>{ctx.sub(x, ctx.mul(rate, step)), v};
+  });
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Train>() {
+  static constexpr ConverterRow rows[] = {
+      {kTraining, "Adagrad", 1, convert_adagrad},
+      {kTraining, "Adam", 1, convert_adam},
+      {kTraining, "Momentum", 1, convert_momentum},
+  };
+  return rows;
+}
+
+}  // namespace relay::importer

@@ -1,0 +1,126 @@
+#include "frontend/onnx/open_args.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/codes/frontend.h"
+
+namespace relay::importer {
+namespace {
+
+const DType kI64 = DType::Int(64);
+
+Expr vector_of(NodeContext& ctx, size_t input, const char* what, DType dtype) {
+  Expr v = ctx.cast(ctx.in(input), dtype);
+  if (NodeContext::rank_of(v) == 0) v = ctx.reshape(v, std::vector<int64_t>{1});
+  if (NodeContext::rank_of(v) != 1) {
+    ctx.fail(codes::frontend_attribute, std::string(what) + " must be a list", "1 dimension",
+             to_string(v->type));
+  }
+  if (!as_const(NodeContext::shape_of(v)[0])) {
+    ctx.fail(codes::frontend_dynamic, std::string(what) + " has a length that is open",
+             "a known length, which decides how many dimensions there are", to_string(v->type),
+             "give the shape of the input that it comes from, as in --input NAME=2");
+  }
+  return v;
+}
+
+}  // namespace
+
+Values known_or_open(NodeContext& ctx, const std::function<Values(NodeContext&)>& known,
+                     const std::function<Values(NodeContext&)>& open) {
+  try {
+    return known(ctx);
+  } catch (const UserError& e) {
+    bool is_open = std::ranges::all_of(
+        e.diagnostics(), [](const Diagnostic& d) { return d.code == codes::frontend_dynamic.id; });
+    if (!is_open) throw;
+  }
+  return open(ctx);
+}
+
+Expr int_vector(NodeContext& ctx, size_t input, const char* what) {
+  return vector_of(ctx, input, what, kI64);
+}
+Expr float_vector(NodeContext& ctx, size_t input, const char* what) {
+  return vector_of(ctx, input, what, DType::Float(64));
+}
+
+Expr one_number(NodeContext& ctx, size_t input, DType dtype) {
+  Expr v = ctx.cast(ctx.in(input), dtype);
+  return NodeContext::rank_of(v) == 0 ? v : ctx.reshape(v, std::vector<int64_t>{});
+}
+
+int64_t length_of_vector(const Expr& vector) { return *as_const(NodeContext::shape_of(vector)[0]); }
+
+Expr sizes_of(NodeContext& ctx, const Expr& x) {
+  return ctx.call("shape_of", {x}, {{"dtype", to_value(kI64)}});
+}
+
+Expr numbers_below(NodeContext& ctx, int64_t n) {
+  std::vector<int64_t> all(static_cast<size_t>(n));
+  std::iota(all.begin(), all.end(), 0);
+  return ctx.ints(all);
+}
+
+Expr axes_from_front(NodeContext& ctx, const Expr& axes, int64_t rank) {
+  Expr below = ctx.call("less", {axes, ctx.scalar(0, kI64)});
+  Expr moved = ctx.add(axes, ctx.scalar(static_cast<double>(rank), kI64));
+  return ctx.call("where", {below, moved, axes});
+}
+
+Expr spread(NodeContext& ctx, const Expr& otherwise, const Expr& axes, const Expr& values) {
+  return ctx.call("scatter_elements", {otherwise, axes, values},
+                  {{"axis", int64_t{0}}, {"reduction", std::string("update")}});
+}
+
+Expr other_axes(NodeContext& ctx, const Expr& axes, int64_t rank) {
+  int64_t k = length_of_vector(axes);
+  Expr taken = spread(ctx, ctx.full(0, {dim(rank)}, kI64), axes, ctx.full(1, {dim(k)}, kI64));
+  // The order is stable: first those that are not taken.
+  Expr order = ctx.call("argsort", {taken}, {{"axis", int64_t{0}}, {"dtype", to_value(kI64)}});
+  return entries(ctx, order, 0, rank - k);
+}
+
+Expr entries(NodeContext& ctx, const Expr& vector, int64_t begin, int64_t end) {
+  return ctx.slice(vector, 0, begin, end);
+}
+
+Expr axes_moved_last(NodeContext& ctx, const Expr& x, const Expr& axes) {
+  int64_t rank = NodeContext::rank_of(x);
+  if (length_of_vector(axes) > rank) {
+    ctx.fail(codes::frontend_attribute, "there are more axes than dimensions",
+             "at most " + std::to_string(rank), std::to_string(length_of_vector(axes)));
+  }
+  Expr order = ctx.concat({other_axes(ctx, axes, rank), axes_from_front(ctx, axes, rank)}, 0);
+  return ctx.call("dyn.transpose", {x, order});
+}
+
+Expr along_open_axis(NodeContext& ctx, const Expr& x, const Expr& axis, bool keeps_size,
+                     const std::function<Expr(const Expr&)>& along) {
+  int64_t rank = NodeContext::rank_of(x);
+  Expr last = axes_from_front(ctx, ctx.reshape(axis, std::vector<int64_t>{1}), rank);
+  Expr order = ctx.concat({other_axes(ctx, last, rank), last}, 0);
+  Expr y = along(ctx.call("dyn.transpose", {x, order}));
+  y = ctx.call("dyn.transpose", {y, ctx.call("invert_permutation", {order})});
+  const std::vector<Dim>& sizes = NodeContext::shape_of(x);
+  bool named = std::ranges::none_of(sizes, is_any);
+  return keeps_size && named ? ctx.reshape(y, sizes) : y;
+}
+
+Expr open_reshape(NodeContext& ctx, const Expr& x, const Expr& sizes) {
+  return ctx.call("dyn.reshape", {x, sizes}, {{"allowzero", true}});
+}
+
+Expr open_slice(NodeContext& ctx, const Expr& x, const Expr& begin, const Expr& end,
+                const Expr& steps, const std::vector<int64_t>& axes, bool strict) {
+  return ctx.call("dyn.strided_slice", {x, begin, end, steps},
+                  {{"axes", to_value(axes)}, {"strict", strict}});
+}
+
+Expr open_range(NodeContext& ctx, const Expr& first, const Expr& end) {
+  return ctx.call("dyn.arange", {first, end, ctx.scalar(1, NodeContext::dtype_of(end))});
+}
+
+}  // namespace relay::importer

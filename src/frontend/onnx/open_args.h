@@ -1,0 +1,60 @@
+// Arguments that are tensors when the model runs: axes, sizes, borders and places that kernels read.
+//
+// Such an argument is a vector whose length is known - it gives the rank of the result - or one
+// number. What an operator with them as attributes cannot be told is put together of operators that
+// take them as tensors (dyn.reshape, dyn.strided_slice, ...); the sizes of the result are `?` then.
+#pragma once
+
+#include <functional>
+
+#include "frontend/onnx/importer.h"
+
+namespace relay::importer {
+
+// What `known` makes of the node, or, where it refuses because something is known only in a run
+// (E0505), what `open` makes of it.
+Values known_or_open(NodeContext& ctx, const std::function<Values(NodeContext&)>& known,
+                     const std::function<Values(NodeContext&)>& open);
+
+// ---- Reading arguments
+
+// An input as a vector of int64; E0505 when its length is open, for that decides a rank. `what` is
+// "the list of axes".
+Expr int_vector(NodeContext& ctx, size_t input, const char* what);
+// The same of float64.
+Expr float_vector(NodeContext& ctx, size_t input, const char* what);
+// An input of one element as a scalar of the dtype.
+Expr one_number(NodeContext& ctx, size_t input, DType dtype);
+int64_t length_of_vector(const Expr& vector);
+
+// ---- Vectors of integers, computed when the model runs
+
+// The sizes of a tensor.
+Expr sizes_of(NodeContext& ctx, const Expr& x);
+// 0, 1, ... n - 1
+Expr numbers_below(NodeContext& ctx, int64_t n);
+// Axes counted from the front. What is out of range stays so; all that reads axes refuses it.
+Expr axes_from_front(NodeContext& ctx, const Expr& axes, int64_t rank);
+// `otherwise`, with the entries at `axes` replaced. A run refuses axes that are out of range.
+Expr spread(NodeContext& ctx, const Expr& otherwise, const Expr& axes, const Expr& values);
+// The axes that are not among `axes`, in order; both together are all.
+Expr other_axes(NodeContext& ctx, const Expr& axes, int64_t rank);
+
+// ---- Tensors moved as such vectors say
+
+// The entries [begin, end) of a vector.
+Expr entries(NodeContext& ctx, const Expr& vector, int64_t begin, int64_t end);
+// The axes moved behind all others, in the order in which they are given.
+Expr axes_moved_last(NodeContext& ctx, const Expr& x, const Expr& axes);
+// What `along` makes of the last axis, for one axis that a run tells. The result has the sizes of `x`
+// but for that axis, and those of `x` altogether when `keeps_size` is set.
+Expr along_open_axis(NodeContext& ctx, const Expr& x, const Expr& axis, bool keeps_size,
+                     const std::function<Expr(const Expr&)>& along);
+Expr open_reshape(NodeContext& ctx, const Expr& x, const Expr& sizes);
+// Elements begin, begin + step, ... up to end of the axes, as Slice counts.
+Expr open_slice(NodeContext& ctx, const Expr& x, const Expr& begin, const Expr& end,
+                const Expr& steps, const std::vector<int64_t>& axes, bool strict = false);
+// first, first + 1, ... up to end, which is left out.
+Expr open_range(NodeContext& ctx, const Expr& first, const Expr& end);
+
+}  // namespace relay::importer

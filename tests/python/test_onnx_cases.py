@@ -1,0 +1,72 @@
+"""The onnx package's backend suite: a case passes, or is in onnx_cases.toml with the reason why not.
+
+The list is exact: a case that is on it and passes fails the test, so that the list never says more
+than is true. A case that cannot pass yet is refused with a code, and never answered wrongly.
+
+What is random in a case's result, or needs another generator, is on the list too. `make test` runs
+all cases compiled at level 0 and every tenth at level 3 and on the evaluator, another tenth each day;
+`make test-long` runs all of them in all ways.
+"""
+
+import datetime
+import os
+
+import onnx
+import onnx_cases
+import pytest
+
+OPEN = onnx_cases.open_cases()
+# Which tenth is today's; RELAY_TENTH chooses another.
+TENTH = int(os.environ.get("RELAY_TENTH", datetime.date.today().toordinal() % 10))
+
+
+def check(chosen: list[onnx_cases.Case], way: str) -> None:
+    complaints, passed = [], 0
+    for case, outcome in onnx_cases.judge(chosen, way):
+        reason = OPEN.get(case.name)
+        passed += outcome.kind == "passed"
+        if reason is None and outcome.kind != "passed":
+            complaints.append(f"{case.name}: {outcome}")
+        elif reason is not None and outcome.kind == "passed":
+            complaints.append(f"{case.name}: passes; take it off the list ({reason})")
+        elif reason is not None and outcome.kind != "refused":
+            complaints.append(f"{case.name}: {outcome}; must be refused with a code ({reason})")
+    print(f"\nONNX's backend suite, {way}: {passed} of {len(chosen)} pass")
+    assert not complaints, "\n".join(complaints)
+
+
+def test_compiled():
+    check(list(onnx_cases.cases()), "0")
+
+
+@pytest.mark.parametrize("way", ["3", "evaluator"])
+def test_a_tenth(way):
+    print(f"RELAY_TENTH={TENTH}")
+    check(list(onnx_cases.cases()[TENTH::10]), way)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["3", "evaluator"])
+def test_all(way):
+    check(list(onnx_cases.cases()), way)
+
+
+def test_the_suite_is_whole():
+    """The numbers of the release that is pinned: a case that is not found is not a case that passes."""
+    kinds = [case.kind for case in onnx_cases.cases()]
+    assert [kinds.count(kind) for kind in onnx_cases.KINDS] == [1884, 23, 82, 35]
+
+
+def test_every_line_of_the_list_is_a_case():
+    assert not OPEN.keys() - {case.name for case in onnx_cases.cases()}
+
+
+def test_unknown_operator_is_refused_by_name():
+    """An operator that nobody has is refused with the code for that, and named."""
+    case = next(case for case in onnx_cases.cases() if case.name == "test_abs")
+    model = onnx.load_from_string(case.model)
+    model.graph.node[0].op_type = "NoSuchOperator"
+    unknown = onnx_cases.Case("node", "unknown", model.SerializeToString(), case.data, 0, 0)
+    outcome = onnx_cases.run(unknown, "0")
+    assert (outcome.kind, outcome.code) == ("refused", "E0501"), outcome
+    assert "NoSuchOperator" in outcome.text
