@@ -375,6 +375,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = RELAY_VERSION;
   bind::bind_errors(m);
   bind::bind_nodes(m);
+  bind::bind_builders(m);
   bind::bind_limits(m);
   bind::bind_values(m);
   bind::bind_compiler(m);

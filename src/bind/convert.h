@@ -89,6 +89,7 @@ nb::object from_run_value(const runtime::Value& value, const Type& type, const M
 void bind_errors(nb::module_& m);
 void bind_values(nb::module_& m);
 void bind_nodes(nb::module_& m);
+void bind_builders(nb::module_& m);
 void bind_compiler(nb::module_& m);
 
 }  // namespace relay::bind

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "bind/convert.h"
+#include "bind/places.h"
 #include "bind/unlocked.h"
 #include "driver/model.h"
 #include "ir/bindings.h"
@@ -82,11 +83,12 @@ Expr to_expr(nb::handle given, const std::vector<DType>& near = {}) {
   if (PyTuple_Check(given.ptr()) || PyList_Check(given.ptr())) {
     std::vector<Expr> fields;
     for (nb::handle field : nb::iter(given)) fields.push_back(to_expr(field, near));
-    return tuple(std::move(fields));
+    return tuple(std::move(fields), current_place());
   }
   nb::object object = plain_number(given);
   PyObject* raw = object.ptr();
-  if (!PyFloat_Check(raw) && !PyLong_Check(raw)) return constant(to_tensor(object).copy());
+  if (!PyFloat_Check(raw) && !PyLong_Check(raw))
+    return constant(to_tensor(object).copy(), current_place());
   DType dtype = PyBool_Check(raw)    ? DType::Bool()
                 : PyFloat_Check(raw) ? DType::Float(32)
                                      : DType::Int(32);
@@ -95,7 +97,7 @@ Expr to_expr(nb::handle given, const std::vector<DType>& near = {}) {
     dtype = d;
     break;
   }
-  return constant(cast_tensor(object, dtype).copy());
+  return constant(cast_tensor(object, dtype).copy(), current_place());
 }
 
 std::vector<Expr> to_exprs(nb::handle list) {
@@ -267,7 +269,7 @@ void bind_exprs(nb::module_& m) {
       .def(
           "__init__",
           [](PyVar* self, const std::string& name, nb::handle type) {
-            set_ref(self, var(name, optional_type(type)));
+            set_ref(self, var(name, optional_type(type), current_place()));
           },
           nb::arg("name"), nb::arg("type_annotation") = nb::none());
   using PyConstant = PyExprOf<ConstantNode>;
@@ -276,7 +278,7 @@ void bind_exprs(nb::module_& m) {
           "__init__",
           [](PyConstant* self, nb::handle data, nb::handle dtype) {
             Tensor tensor = dtype.is_none() ? to_tensor(data) : cast_tensor(data, to_dtype(dtype));
-            set_ref(self, constant(tensor.copy()));
+            set_ref(self, constant(tensor.copy(), current_place()));
           },
           nb::arg("data").none(), nb::arg("dtype") = nb::none());
   using PyGlobalVar = PyExprOf<GlobalVarNode>;
@@ -301,7 +303,7 @@ void bind_exprs(nb::module_& m) {
             std::vector<TypeVar> bound;
             for (const auto& t : type_params) bound.push_back(TypeVar::unchecked(t.ref));
             set_ref(self, function(std::move(vars), to_expr(body), optional_type(ret_type),
-                                   std::move(bound), to_dict(attrs)));
+                                   std::move(bound), to_dict(attrs), current_place()));
           },
           nb::arg("params"), nb::arg("body"), nb::arg("ret_type") = nb::none(),
           nb::arg("type_params") = std::vector<PyTypeOf<TypeVarNode>>(),
@@ -313,7 +315,7 @@ void bind_exprs(nb::module_& m) {
           [](PyCall* self, const PyExpr& op, nb::handle args, nb::dict attrs) {
             Attrs made;
             if (auto* primitive = as<OpNode>(op.ref)) made = to_attrs(*primitive->row, attrs);
-            set_ref(self, call(op.expr(), to_exprs(args), std::move(made)));
+            set_ref(self, call(op.expr(), to_exprs(args), std::move(made), current_place()));
           },
           nb::arg("op"), nb::arg("args"), nb::arg("attrs") = nb::dict());
   using PyLet = PyExprOf<LetNode>;
@@ -321,7 +323,7 @@ void bind_exprs(nb::module_& m) {
       .def(
           "__init__",
           [](PyLet* self, const PyVar& v, nb::handle value, nb::handle body) {
-            set_ref(self, let(v.get(), to_expr(value), to_expr(body)));
+            set_ref(self, let(v.get(), to_expr(value), to_expr(body), current_place()));
           },
           nb::arg("var"), nb::arg("value"), nb::arg("body"));
   using PyIf = PyExprOf<IfNode>;
@@ -329,24 +331,41 @@ void bind_exprs(nb::module_& m) {
       .def(
           "__init__",
           [](PyIf* self, nb::handle cond, nb::handle yes, nb::handle no) {
-            set_ref(self, if_(to_expr(cond), to_expr(yes), to_expr(no)));
+            set_ref(self, if_(to_expr(cond), to_expr(yes), to_expr(no), current_place()));
           },
           nb::arg("cond"), nb::arg("true_branch"), nb::arg("false_branch"));
   using PyTuple = PyExprOf<TupleNode>;
   nb::class_<PyTuple, PyExpr>(m, "Tuple", "Several values.")
       .def(
           "__init__",
-          [](PyTuple* self, nb::handle fields) { set_ref(self, tuple(to_exprs(fields))); },
+          [](PyTuple* self, nb::handle fields) {
+            set_ref(self, tuple(to_exprs(fields), current_place()));
+          },
           nb::arg("fields"));
   using PyGet = PyExprOf<TupleGetItemNode>;
   nb::class_<PyGet, PyExpr>(m, "TupleGetItem", "One field of a tuple.")
       .def(
           "__init__",
           [](PyGet* self, const PyExpr& of, int64_t index) {
-            set_ref(self, tuple_get_item(of.expr(), index));
+            set_ref(self, tuple_get_item(of.expr(), index, current_place()));
           },
           nb::arg("tuple_value"), nb::arg("index"));
-  nb::class_<PyExprOf<MatchNode>, PyExpr>(m, "Match", "A choice by patterns.");
+  using PyMatch = PyExprOf<MatchNode>;
+  nb::class_<PyMatch, PyExpr>(m, "Match", "A choice by patterns.")
+      .def(
+          "__init__",
+          [](PyMatch* self, nb::handle data, nb::handle clauses, bool complete) {
+            std::vector<Clause> made;
+            for (nb::handle c : nb::iter(clauses)) {
+              const NodeRef& ref = nb::cast<const PyNode&>(c).ref;
+              if (!isa<ClauseNode>(ref)) {
+                throw nb::type_error((python_text(c) + " is not a relay.Clause").c_str());
+              }
+              made.push_back(Clause::unchecked(ref));
+            }
+            set_ref(self, match(to_expr(data), std::move(made), complete, current_place()));
+          },
+          nb::arg("data"), nb::arg("clauses"), nb::arg("complete") = true);
   nb::class_<PyExprOf<RefCreateNode>, PyExpr>(m, "RefCreate", "A new reference.");
   nb::class_<PyExprOf<RefReadNode>, PyExpr>(m, "RefRead", "The content of a reference.");
   nb::class_<PyExprOf<RefWriteNode>, PyExpr>(m, "RefWrite", "Changes a reference.");
@@ -555,10 +574,12 @@ void bind_nodes(nb::module_& m) {
              for (const Field& f : self.ref.get()->info().fields) names.emplace_back(f.name);
              return names;
            })
-      .def("__eq__",
-           [](const PyNode& a, nb::handle b) {
-             return nb::isinstance<PyNode>(b) && a.ref == nb::cast<const PyNode&>(b).ref;
-           })
+      .def(
+          "__eq__",
+          [](const PyNode& a, nb::handle b) {
+            return nb::isinstance<PyNode>(b) && a.ref == nb::cast<const PyNode&>(b).ref;
+          },
+          nb::arg("other").none())
       .def("__hash__", [](const PyNode& a) { return reinterpret_cast<intptr_t>(a.ref.get()) >> 4; })
       .def("__str__", &node_text)
       .def("__repr__", &node_text);
@@ -575,11 +596,13 @@ void bind_nodes(nb::module_& m) {
             return wrap(type_call(GlobalTypeVar::unchecked(self.ref), std::move(types)));
           },
           "The data type with type arguments: List applied to int32.")
-      .def("__eq__",
-           [](const PyType& a, nb::handle b) {
-             return nb::isinstance<PyType>(b) &&
-                    structural_equal(a.ref, nb::cast<const PyType&>(b).ref);
-           })
+      .def(
+          "__eq__",
+          [](const PyType& a, nb::handle b) {
+            return nb::isinstance<PyType>(b) &&
+                   structural_equal(a.ref, nb::cast<const PyType&>(b).ref);
+          },
+          nb::arg("other").none())
       .def("__hash__",
            [](const PyType& a) { return static_cast<int64_t>(structural_hash(a.ref) >> 1); });
   using PyTensorType = PyTypeOf<TensorTypeNode>;
@@ -606,12 +629,16 @@ void bind_nodes(nb::module_& m) {
   nb::class_<PyFuncType, PyType>(m, "FuncType", "A function's type.")
       .def(
           "__init__",
-          [](PyFuncType* self, const std::vector<PyType>& args, const PyType& ret) {
+          [](PyFuncType* self, const std::vector<PyType>& args, const PyType& ret,
+             const std::vector<PyTypeOf<TypeVarNode>>& type_params) {
             std::vector<Type> types;
             for (const PyType& a : args) types.push_back(a.type());
-            set_ref(self, func_type(std::move(types), ret.type()));
+            std::vector<TypeVar> bound;
+            for (const auto& t : type_params) bound.push_back(TypeVar::unchecked(t.ref));
+            set_ref(self, func_type(std::move(types), ret.type(), std::move(bound)));
           },
-          nb::arg("arg_types"), nb::arg("ret_type"));
+          nb::arg("arg_types"), nb::arg("ret_type"),
+          nb::arg("type_params") = std::vector<PyTypeOf<TypeVarNode>>());
   using PyDimVar = PyTypeOf<TypeVarNode>;
   nb::class_<PyDimVar, PyType> type_var(m, "TypeVar",
                                         "A type variable; by default a named dimension.");
@@ -624,11 +651,13 @@ void bind_nodes(nb::module_& m) {
   bind_dim_arithmetic(type_var);
   nb::class_<PyDim, PyNode> dim(
       m, "Dim", "A size that is computed of others: 2 * n, n + m; == compares structure.");
-  dim.def("__eq__",
-          [](const PyDim& a, nb::handle b) {
-            return nb::isinstance<PyDim>(b) &&
-                   structural_equal(a.ref, nb::cast<const PyDim&>(b).ref);
-          })
+  dim.def(
+         "__eq__",
+         [](const PyDim& a, nb::handle b) {
+           return nb::isinstance<PyDim>(b) &&
+                  structural_equal(a.ref, nb::cast<const PyDim&>(b).ref);
+         },
+         nb::arg("other").none())
       .def("__hash__",
            [](const PyDim& a) { return static_cast<int64_t>(structural_hash(a.ref) >> 1); });
   bind_dim_arithmetic(dim);

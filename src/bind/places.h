@@ -1,0 +1,12 @@
+// Where in a Python source the expressions that a thread builds come from.
+#pragma once
+
+#include "base/source.h"
+
+namespace relay::bind {
+
+// The place that `set_place` of Python set in this thread; empty otherwise. Constructors of nodes
+// give it to what they make, so that a type error shows the Python line.
+const Span& current_place();
+
+}  // namespace relay::bind
