@@ -26,6 +26,7 @@ from relay import (
 from relay._build import Executable as Executable, build as build, optimize as optimize
 from relay._core import (
     Call as Call,
+    Clause as Clause,
     Constant as Constant,
     Constructor as Constructor,
     ConstructorValue as ConstructorValue,
@@ -41,6 +42,10 @@ from relay._core import (
     Match as Match,
     Node as Node,
     Op as Op,
+    PatternConstructor as PatternConstructor,
+    PatternTuple as PatternTuple,
+    PatternVar as PatternVar,
+    PatternWildcard as PatternWildcard,
     RefCreate as RefCreate,
     RefRead as RefRead,
     RefWrite as RefWrite,
@@ -58,6 +63,13 @@ from relay._core import (
 )
 from relay._expr import const as const, parse as parse, parse_type as parse_type, var as var
 from relay._executor import create_executor as create_executor
+from relay._function import (
+    RelayFunction as RelayFunction,
+    Static as Static,
+    Tensor as Tensor,
+    data as data,
+    function as function,
+)
 from relay._limits import limits as limits
 
 __version__ = _core.__version__

@@ -1,0 +1,16 @@
+"""Functions in Python: their source is read, never traced.
+
+@relay.function            function.py: calls, compiled forms
+  program.py               the functions of a program, for the types they are called with
+    reader.py              one function: statements.py, expressions.py, calls.py, loops.py,
+                           matches.py
+      outcome.py           the ways through it, and how they join
+      values.py            what names stand for, and the types of that
+        arithmetic.py, arrays.py, indexing.py, numpy_functions.py
+"""
+
+from relay._function.annotations import Static as Static
+from relay._function.annotations import Tensor as Tensor
+from relay._function.data import data as data
+from relay._function.function import RelayFunction as RelayFunction
+from relay._function.function import function as function

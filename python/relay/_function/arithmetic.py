@@ -1,0 +1,213 @@
+"""NumPy's element-wise functions: which operator each is, and in which dtype it computes.
+
+The dtypes are NumPy's own (`numpy.ufunc.resolve_dtypes`): a Python number gives way to an array.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from relay import _core
+from relay._function.errors import VALUE, Refusal
+from relay._function.values import Size, Static, Tensor, Value, as_expr, kind_of, number_type
+from relay._wrappers import call
+
+# By NumPy's name: the operator. What is not here has a row in `_SPECIAL`.
+UFUNCS = {
+    "absolute": "abs", "add": "add", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin",
+    "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "bitwise_and": "bitwise_and",
+    "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor", "ceil": "ceil", "cos": "cos",
+    "cosh": "cosh", "divide": "divide", "equal": "equal", "exp": "exp", "fabs": "abs",
+    "floor": "floor", "floor_divide": "floor_divide", "fmod": "mod", "greater": "greater",
+    "greater_equal": "greater_equal", "invert": "bitwise_not", "isfinite": "isfinite",
+    "isinf": "isinf", "isnan": "isnan", "left_shift": "left_shift", "less": "less",
+    "less_equal": "less_equal", "log": "log", "log10": "log10", "log2": "log2",
+    "logical_and": "logical_and", "logical_not": "logical_not", "logical_or": "logical_or",
+    "logical_xor": "logical_xor", "maximum": "maximum", "minimum": "minimum",
+    "multiply": "multiply", "negative": "negative", "not_equal": "not_equal", "power": "power",
+    "remainder": "floor_mod", "right_shift": "right_shift", "rint": "round", "sign": "sign",
+    "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "subtract": "subtract", "tan": "tan",
+    "tanh": "tanh", "trunc": "trunc",
+}  # fmt: skip
+
+# Of bools, where the operator on numbers means something else.
+_BOOL = {
+    "add": "logical_or", "multiply": "logical_and", "maximum": "logical_or",
+    "minimum": "logical_and", "bitwise_and": "logical_and", "bitwise_or": "logical_or",
+    "bitwise_xor": "logical_xor", "bitwise_not": "logical_not", "not_equal": "logical_xor",
+}  # fmt: skip
+_LOGICAL = {"logical_and", "logical_or", "logical_xor", "logical_not"}
+# Rounding leaves integers as they are.
+_ROUNDING = {"floor", "ceil", "trunc", "round"}
+
+# Python's operators: the NumPy function, and the operator on what is known.
+BINARY = {
+    "Add": ("add", operator.add), "Sub": ("subtract", operator.sub),
+    "Mult": ("multiply", operator.mul), "Div": ("divide", operator.truediv),
+    "FloorDiv": ("floor_divide", operator.floordiv), "Mod": ("remainder", operator.mod),
+    "Pow": ("power", operator.pow), "LShift": ("left_shift", operator.lshift),
+    "RShift": ("right_shift", operator.rshift), "BitAnd": ("bitwise_and", operator.and_),
+    "BitOr": ("bitwise_or", operator.or_), "BitXor": ("bitwise_xor", operator.xor),
+}  # fmt: skip
+COMPARE = {
+    "Eq": ("equal", operator.eq), "NotEq": ("not_equal", operator.ne),
+    "Lt": ("less", operator.lt), "LtE": ("less_equal", operator.le),
+    "Gt": ("greater", operator.gt), "GtE": ("greater_equal", operator.ge),
+}  # fmt: skip
+UNARY = {
+    "USub": ("negative", operator.neg), "UAdd": ("positive", operator.pos),
+    "Invert": ("invert", operator.invert),
+}  # fmt: skip
+_SIZE_OPERATORS = {"add", "subtract", "multiply", "floor_divide", "remainder"}
+
+
+def is_number(value: Value) -> bool:
+    """Whether it is a tensor, a number or a size."""
+    if isinstance(value, (Tensor, Size)):
+        return True
+    return isinstance(value, Static) and number_type(value.obj) is not None
+
+
+def _numpy_dtype(name: str) -> np.dtype:
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def _weak(value: Value) -> str | None:
+    """The dtype of a Python number, None for a tensor of a dtype of its own."""
+    if isinstance(value, Tensor):
+        return value.dtype if value.weak else None
+    return "int64" if isinstance(value, Size) else number_type(value.obj).dtype
+
+
+def describe(value: Value) -> str:
+    """A value's type, for messages."""
+    from relay._function.values import type_of
+
+    if isinstance(value, Static) and number_type(value.obj) is not None:
+        return f"the Python number {value.obj!r}"
+    return str(type_of(value))
+
+
+def apply(name: str, *operands: Value) -> Value:
+    """The NumPy function of that name on tensors, numbers and sizes."""
+    for value in operands:
+        if not is_number(value):
+            raise Refusal(
+                VALUE,
+                f"{name} needs a tensor or a number",
+                found=describe(value),
+            )
+    if name == "positive":
+        return operands[0]
+    if (sized := _of_sizes(name, operands)) is not None:
+        return sized
+    ufunc = getattr(np, name)
+    weak = [_weak(value) for value in operands]
+    kinds = {"bool": np.dtype(bool), "int64": int, "float64": float}
+    own = [
+        _numpy_dtype(value.dtype) if number is None else kinds[number]
+        for value, number in zip(operands, weak, strict=True)
+    ]
+    all_weak = all(weak)
+    if all_weak:
+        own = [np.dtype(number) for number in weak]
+    if name in ("floor", "ceil", "trunc") and all(np.dtype(d).kind in "iu" for d in own):
+        return operands[0]
+    try:
+        resolved = ufunc.resolve_dtypes((*own, None))
+    except TypeError:
+        raise Refusal(
+            VALUE,
+            f"numpy.{name} is not defined for these dtypes",
+            found=", ".join(map(describe, operands)),
+            help="astype converts a tensor to another dtype",
+        ) from None
+    op = UFUNCS[name]
+    if op in _LOGICAL:
+        inputs = [truth(value) for value in operands]
+        out = call(op, *inputs)
+    else:
+        inputs = [_cast(value, d.name) for value, d in zip(operands, resolved, strict=False)]
+        out = _call(op, inputs, operands, resolved[0].name)
+    if out.checked_type.dtype != resolved[-1].name:
+        out = call("cast", out, dtype=resolved[-1].name)
+    return Tensor(out, all_weak)
+
+
+def _of_sizes(name: str, operands: tuple) -> Value | None:
+    """Arithmetic of sizes and known integers, which is a size again."""
+    if name not in _SIZE_OPERATORS or not any(isinstance(v, Size) for v in operands):
+        return None
+    known = [
+        v.dim if isinstance(v, Size) else v.obj
+        for v in operands
+        if isinstance(v, Size) or (isinstance(v, Static) and type(v.obj) is int)
+    ]
+    if len(known) != len(operands) or (name in ("floor_divide", "remainder") and known[1] == 0):
+        return None
+    python = next(op for numpy_name, op in BINARY.values() if numpy_name == name)
+    return size_or_number(python(*known))
+
+
+def size_or_number(dim: object) -> Value:
+    """A size of a shape as a value: a number where it is known."""
+    return Static(dim) if isinstance(dim, int) else Size(dim)
+
+
+def _call(op: str, inputs: list, operands: tuple, dtype: str) -> _core.Expr:
+    if dtype == "bool":
+        op = _BOOL.get(op, op)
+        if op == "equal":
+            return call("logical_not", call("logical_xor", *inputs))
+        if op in ("less", "less_equal", "greater", "greater_equal"):
+            inputs = [call("cast", i, dtype="uint8") for i in inputs]
+    if op in ("isnan", "isinf", "isfinite") and kind_of(dtype) != "f":
+        inputs = [call("cast", i, dtype="float32") for i in inputs]
+    if op in _ROUNDING and kind_of(dtype) != "f":
+        return inputs[0]
+    if op == "power" and isinstance(operands[1], Static):
+        # As NumPy does: a square is a product.
+        if operands[1].obj == 2:
+            return call("multiply", inputs[0], inputs[0])
+        if operands[1].obj == 0.5:
+            return call("sqrt", inputs[0])
+    return call(op, *inputs)
+
+
+def _cast(value: Value, dtype: str) -> _core.Expr:
+    expr = as_expr(value, dtype)
+    return expr if expr.checked_type.dtype == dtype else call("cast", expr, dtype=dtype)
+
+
+def truth(value: Value) -> _core.Expr:
+    """Whether each element is not zero."""
+    expr = as_expr(value)
+    dtype = expr.checked_type.dtype
+    return expr if dtype == "bool" else call("not_equal", expr, _core.Constant(0, dtype))
+
+
+def cast(value: Value, dtype: str) -> Tensor:
+    """The value in another dtype, as astype gives it: a copy."""
+    expr = as_expr(value)
+    have = expr.checked_type.dtype
+    if have == dtype:
+        return Tensor(expr)
+    if dtype == "bool":
+        return Tensor(truth(value))
+    return Tensor(call("cast", expr, dtype=dtype))
+
+
+def dtype_name(obj: object) -> str:
+    """The name of a dtype: of NumPy, of Python's numbers, or a string."""
+    if isinstance(obj, str):
+        return obj
+    try:
+        return np.dtype(obj).name
+    except TypeError:
+        raise Refusal(VALUE, f"{obj!r} is not a dtype") from None

@@ -1,0 +1,396 @@
+"""`relay.function`: a Python function that Relay compiles."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import os
+import threading
+import time
+import types
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from numpy import ndarray
+
+from relay import _core
+from relay._build import Executable, build
+from relay._function import scope, source
+from relay._function.annotations import Names, is_static, type_of_annotation
+from relay._function.errors import ANNOTATION, NAME, Refusal, fail
+from relay._function.exchange import (
+    Sizes,
+    in_library,
+    is_plain,
+    key_of,
+    leaves_of,
+    library_of,
+    maker,
+    pattern_of,
+    type_of_argument,
+)
+from relay._function.program import Form, Program
+from relay._function.values import Type, Value, lift, static_type, type_of
+
+# Compiled forms of a function that are kept; the one that was used longest ago goes first.
+MAX_FORMS = 64
+
+
+class CacheInfo(NamedTuple):
+    """How many forms of a function are compiled and kept, may be kept, and were dropped."""
+
+    currsize: int
+    maxsize: int
+    dropped: int
+
+
+@dataclass
+class Lowered:
+    """A function for arguments of certain types, not compiled yet."""
+
+    function: RelayFunction
+    form: Form
+    program: Program
+    seconds: float
+
+    @functools.cached_property
+    def module(self) -> _core.IRModule:
+        """The typed module, whose @main takes the tensors among the arguments."""
+        return self.program.module()
+
+    def astext(self) -> str:
+        """The module as text."""
+        return self.module.astext(show_meta_data=False)
+
+    def compile(self) -> Executable:
+        """Returns the compiled module; its results are flat tuples of tensors."""
+        return build(self.module, **self.function.options)
+
+
+@dataclass
+class _Compiled:
+    lowered: Lowered
+    executable: Executable
+    seconds: float
+    run: Callable[[tuple], Any]
+
+
+class RelayFunction:
+    """A function of Python that is read, not traced, and compiled; see docs/python_function.md.
+
+    Calling it takes and returns NumPy arrays, or tensors of any library that knows DLPack. A
+    parameter without annotation is compiled for the dtype and rank that it is called with; a form
+    serves all sizes of which the same are equal, and the same are 1. `python` is the function as
+    Python runs it.
+    """
+
+    def __init__(self, python: types.FunctionType, options: dict[str, Any]) -> None:
+        functools.update_wrapper(self, python)
+        self.python = python
+        self.options = options
+        self.source, self.node = source.read(python)
+        scope.check(self.source, self.node)
+        self.signature = inspect.signature(python)
+        self._lock = threading.RLock()
+        self._compiled: OrderedDict[object, _Compiled] = OrderedDict()
+        self._runs: dict[object, Callable[[tuple], Any]] = {}
+        self._only_run: Callable[[tuple], Any] | None = None
+        self._dropped = 0
+        self._read_annotations()
+
+    def _read_annotations(self) -> None:
+        """Splits the parameters by what their annotations say."""
+        self.kinds: dict[str, Type] = {}
+        self.static: set[str] = set()
+        names = Names()
+        for name, annotation in source.annotations(self.python).items():
+            if is_static(annotation):
+                self.static.add(name)
+                continue
+            try:
+                kind = type_of_annotation(annotation, names)
+            except Refusal as problem:
+                fail(problem.code, self.source, self.node, problem.message, **problem.more)
+            if kind is not None:
+                self.kinds[name] = kind
+        parameters = self.signature.parameters
+        self._count = len(parameters)
+        self._order = tuple(parameters)
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._is_typed = all(
+            p.kind in positional and name in self.kinds for name, p in parameters.items()
+        )
+
+    @functools.cached_property
+    def defaults(self) -> dict[str, Value]:
+        """The parameters' defaults as values of a program."""
+        return {
+            name: lift(p.default)
+            for name, p in self.signature.parameters.items()
+            if p.default is not inspect.Parameter.empty
+        }
+
+    def captured(self, name: str) -> Value:
+        """What a name outside the function stands for."""
+        closure = self.python.__closure__ or ()
+        free = dict(zip(self.python.__code__.co_freevars, closure, strict=True))
+        if name in free:
+            try:
+                return lift(free[name].cell_contents)
+            except ValueError:
+                raise Refusal(NAME, f"'{name}' has no value yet") from None
+        if name in self.python.__globals__:
+            return lift(self.python.__globals__[name])
+        if hasattr(builtins, name):
+            return lift(getattr(builtins, name))
+        raise Refusal(NAME, f"the name '{name}' is not defined")
+
+    # ---- Calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and len(args) == self._count:
+            run = self._only_run
+            if run is None:
+                try:
+                    key = [(a.dtype, a.ndim) if type(a) is ndarray else key_of(a) for a in args]
+                    run = self._runs.get(tuple(key))
+                except Refusal:
+                    run = None
+            if run is not None:
+                try:
+                    return run(args)
+                except _core.UserError as problem:
+                    if problem.code != "E0603" or self._is_typed:
+                        raise
+                    # The sizes may be those of another form.
+        values, given = self._bound(args, kwargs)
+        return self._form(values, given).run(values)
+
+    def __get__(self, obj: object, owner: type | None = None) -> Any:
+        return self if obj is None else functools.partial(self, obj)
+
+    def _bound(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, frozenset[str]]:
+        """The values of all parameters, in order, and the names of those that are given."""
+        bound = self.signature.bind(*args, **kwargs)
+        given = frozenset(bound.arguments)
+        bound.apply_defaults()
+        return tuple(bound.arguments[name] for name in self._order), given
+
+    def _key(self, values: tuple, given: frozenset[str]) -> tuple:
+        """What of the arguments decides about the form; the last part: which sizes are equal."""
+        if self._is_typed:
+            return ()
+        parts: list[object] = []
+        for name, value in zip(self._order, values, strict=True):
+            if name in self.kinds:
+                parts.append(name)
+            elif name in self.static or name not in given:
+                parts.append(("known", type(value), repr(value)))
+            else:
+                parts.append(key_of(value))
+        open_ones = [v for n, v in zip(self._order, values, strict=True) if n not in self.kinds]
+        return *parts, pattern_of(open_ones)
+
+    def _form(self, values: tuple, given: frozenset[str]) -> _Compiled:
+        """The compiled form for arguments."""
+        try:
+            key = self._key(values, given)
+        except Refusal as problem:
+            fail(problem.code, self.source, self.node, problem.message, **problem.more)
+        with self._lock:
+            found = self._compiled.get(key)
+            if found is not None:
+                self._compiled.move_to_end(key)
+                return found
+            lowered = self._lower(values, given)
+            begin = time.perf_counter()
+            executable = lowered.compile()
+            seconds = time.perf_counter() - begin
+            run = self._runner(lowered.form, executable)
+            made = _Compiled(lowered, executable, seconds, run)
+            self._compiled[key] = made
+            if self._is_typed:
+                self._only_run = run
+            elif not self.kinds and not self.static and given == frozenset(self._order):
+                self._runs[key[:-1]] = run
+            if len(self._compiled) > MAX_FORMS:
+                dropped, _ = self._compiled.popitem(last=False)
+                self._runs.pop(dropped[:-1], None)
+                self._dropped += 1
+            return made
+
+    def _lower(self, values: tuple, given: frozenset[str]) -> Lowered:
+        begin = time.perf_counter()
+        kinds: dict[str, Type] = {}
+        sizes = Sizes()
+        for name, value in zip(self._order, values, strict=True):
+            try:
+                if name in self.kinds:
+                    kinds[name] = self.kinds[name]
+                elif name in self.static:
+                    kinds[name] = static_or_structure(value)
+                elif name not in given and name in self.defaults:
+                    kinds[name] = type_of(self.defaults[name])
+                else:
+                    kinds[name] = type_of_argument(value, name, sizes)
+            except Refusal as problem:
+                fail(problem.code, self.source, self.node, problem.message, **problem.more)
+        program = Program()
+        form = program.entry(self, kinds)
+        return Lowered(self, form, program, time.perf_counter() - begin)
+
+    def _runner(self, form: Form, executable: Executable) -> Callable[[tuple], Any]:
+        """A call as short as the types allow."""
+        kinds = tuple(form.kinds.values())
+        make = maker(form.returned)
+        run = executable._module.run
+        no_names: dict[str, Any] = {}
+        if all(map(is_plain, kinds)):
+
+            def plain(args: tuple) -> Any:
+                out = run("main", args, no_names)
+                if make is not None:
+                    out = make(out)
+                for arg in args:
+                    if type(arg) is not ndarray and (library := library_of(args)) is not None:
+                        return in_library(out, library)
+                return out
+
+            return plain
+
+        def structured(args: tuple) -> Any:
+            try:
+                flat = tuple(
+                    leaf
+                    for kind, arg in zip(kinds, args, strict=True)
+                    for leaf in leaves_of(kind, arg)
+                )
+            except Refusal as problem:
+                fail(problem.code, self.source, self.node, problem.message, **problem.more)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                fail(
+                    ANNOTATION,
+                    self.source,
+                    self.node,
+                    f"an argument is not of the type that it is declared with: {error}",
+                )
+            out = run("main", flat, no_names)
+            if make is not None:
+                out = make(out)
+            library = library_of(flat)
+            return out if library is None else in_library(out, library)
+
+        return structured
+
+    # ---- What it becomes
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Returns the function for the types of these arguments, not compiled.
+
+        A function whose parameters are all annotated needs none.
+        """
+        if not args and not kwargs and self._is_typed:
+            return self._lower((None,) * self._count, frozenset(self._order))
+        return self._lower(*self._bound(args, kwargs))
+
+    @property
+    def module(self) -> _core.IRModule:
+        """The typed module of the only form: of the annotations, or of the calls so far."""
+        return self._only().module
+
+    def astext(self) -> str:
+        """The only form as text."""
+        return self._only().astext()
+
+    def export_library(self, path: str | os.PathLike[str], overwrite: bool = True) -> None:
+        """Writes the only form as one deployable file; see `Executable.export_library`."""
+        for made in self._compiled.values():
+            if len(self._compiled) == 1:
+                made.executable.export_library(path, overwrite)
+                return
+        self._only().compile().export_library(path, overwrite)
+
+    def _only(self) -> Lowered:
+        if len(self._compiled) == 1:
+            return next(iter(self._compiled.values())).lowered
+        if self._is_typed:
+            return self.lower()
+        count = len(self._compiled)
+        fail(
+            ANNOTATION,
+            self.source,
+            self.node,
+            f"{self.__name__} has {count} compiled forms: it is not known which one is meant",
+            help=f"call {self.__name__}.lower(...) with arguments, or annotate the parameters",
+        )
+        raise AssertionError
+
+    def cache_info(self) -> CacheInfo:
+        """Returns how many forms are compiled and kept."""
+        return CacheInfo(len(self._compiled), MAX_FORMS, self._dropped)
+
+    def cache_clear(self) -> None:
+        """Forgets all compiled forms."""
+        with self._lock:
+            self._compiled.clear()
+            self._runs.clear()
+            self._only_run = None
+
+    def explain(self) -> str:
+        """Returns what was compiled: each form with its types, times, and loops that are unrolled."""
+        lines = [f"{self.__name__} ({self.source.name}:{self.node.lineno})"]
+        for made in self._compiled.values():
+            form = made.lowered.form
+            types_ = ", ".join(f"{name}: {kind}" for name, kind in form.kinds.items())
+            lines.append(f"  ({types_}) -> {form.returned}")
+            read, compiled = made.lowered.seconds * 1e3, made.seconds * 1e3
+            lines.append(f"    read in {read:.1f} ms, compiled in {compiled:.1f} ms")
+            names = [f.name for f in made.lowered.program.forms.values() if f is not form]
+            if names:
+                lines.append(f"    calls {', '.join(names)}")
+            lines += [f"    {note}" for note in made.lowered.program.notes]
+        if len(lines) == 1:
+            lines.append("  not compiled yet: it is at the first call")
+        if self._dropped:
+            lines.append(f"  {self._dropped} forms were dropped: {MAX_FORMS} are kept")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<relay.function {self.__name__}{self.signature}, {len(self._compiled)} compiled>"
+
+
+def static_or_structure(value: object) -> Type:
+    """The type of an argument whose value is known when it is compiled."""
+    lifted = lift(value)
+    return static_type(value) if lifted.roots else type_of(lifted)
+
+
+def function(
+    python: Any = None,
+    *,
+    target: str | None = None,
+    opt_level: int | None = None,
+    num_threads: int = 0,
+) -> Any:
+    """Compiles a Python function: a decorator, plain or with the options of `relay.build`.
+
+        @relay.function
+        def relu(x):
+            return np.maximum(x, 0)
+
+    The function is read when it is decorated, and compiled when it is first called with new dtypes
+    or ranks. UserError E09xx, with the line, for what is not in the subset of Python.
+    """
+    options = {"target": target, "opt_level": opt_level, "num_threads": num_threads}
+    if python is None:
+        return functools.partial(
+            function, target=target, opt_level=opt_level, num_threads=num_threads
+        )
+    if isinstance(python, RelayFunction):
+        return python
+    if not isinstance(python, types.FunctionType):
+        raise TypeError(f"relay.function decorates a function, not {python!r}")
+    return RelayFunction(python, options)

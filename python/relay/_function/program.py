@@ -1,0 +1,381 @@
+"""A program from Python functions: each is read for the types that it is called with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from relay import _core
+from relay._function import prelude
+from relay._function.calls import bind, returned_type, returned_value
+from relay._function.errors import LIMIT, RECURSION, Pending, Refusal, fail
+from relay._function.outcome import Env, Never, finished, leaves
+from relay._function.reader import Reader
+from relay._function.values import (
+    ChainType,
+    Closure,
+    DataType,
+    List,
+    ListType,
+    SizeType,
+    TensorType,
+    Tuple,
+    TupleType,
+    Type,
+    Value,
+    flatten,
+    leaf_types,
+    pack,
+    packed_type,
+    type_of,
+    unflatten,
+    unpack,
+    widen,
+)
+from relay.transform import RemoveUnusedFunctions
+
+# Forms of one function in one program: each is for other dtypes, ranks or known values.
+MAX_FORMS = 64
+_MAX_ROUNDS = 8
+# Python's own limit is for code that people write; syntax trees are deeper.
+_RECURSION_LIMIT = 20_000
+
+
+@dataclass
+class Form:
+    """A function for the types of its parameters."""
+
+    name: str
+    kinds: dict[str, Type]
+    type_params: list
+    returned: Type | None = None
+    declared: Type | None = None
+    used: bool = False
+    function: Any = None
+    var: Any = None
+
+    def declare(self, kind: Type) -> None:
+        self.returned = kind
+        types = [leaf for k in self.kinds.values() for leaf in leaf_types(k)]
+        self.var = _core.GlobalVar(
+            self.name, _core.FuncType(types, packed_type(kind), self.type_params)
+        )
+
+
+@dataclass
+class Program:
+    """What has been read; `place` is where, for the expressions that are built."""
+
+    forms: dict[object, Form] = field(default_factory=dict)
+    active: list = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    place: tuple = (None, 0, 0)
+    captures: dict[tuple, Value] = field(default_factory=dict)
+    data: dict[type, None] = field(default_factory=dict)
+    # How often one of two values stood for both, while the type of the other was not known.
+    partial: int = 0
+    # How many loops have been read, for names of their own.
+    loops: int = 0
+    has_lists: bool = False
+
+    def note(self, reader: Reader, node: object, text: str) -> None:
+        line = f"{reader.source.name}:{node.lineno}: {text}"
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def entry(self, function: Any, kinds: dict[str, Type]) -> Form:
+        """The form of a function for a module's @main."""
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _RECURSION_LIMIT))
+        try:
+            with prelude.watched() as used:
+                form = self._form(function, kinds, "main")
+                self.has_lists = used()
+                return form
+        except Pending:
+            self._endless(function)
+        except RecursionError:
+            fail(
+                LIMIT,
+                function.source,
+                function.node,
+                "the function is nested too deeply",
+                help="name intermediate results, or use a loop",
+            )
+        except Refusal as problem:
+            fail(problem.code, function.source, function.node, problem.message, **problem.more)
+        finally:
+            sys.setrecursionlimit(limit)
+            _core.set_place(None)
+        raise AssertionError
+
+    def _endless(self, function: Any) -> None:
+        fail(
+            RECURSION,
+            function.source,
+            function.node,
+            f"what {function.__name__} returns is only what it returns itself",
+            help="return a value on some way that does not call the function",
+        )
+
+    def module(self) -> _core.IRModule:
+        """The typed module of all that was read."""
+        functions = {form.name: form.function for form in self.forms.values()}
+        types = [cls.__relay_type__.definition for cls in self._all_data()]
+        if not self.has_lists:
+            return _core.with_definitions(prelude.empty(), functions, types)
+        made = _core.with_definitions(prelude.module(), functions, types)
+        return RemoveUnusedFunctions()(made)
+
+    def _all_data(self) -> list[type]:
+        found: dict[type, None] = {}
+        todo = list(self.data)
+        while todo:
+            cls = todo.pop()
+            if cls in found:
+                continue
+            found[cls] = None
+            for fields in cls.__relay_type__.fields.values():
+                for kind in fields.values():
+                    todo += data_in(kind)
+        return list(found)
+
+    # ---- Forms
+
+    def call(
+        self, reader: Reader, function: Any, args: list[Value], named: dict[str, Value]
+    ) -> Value:
+        """A call of a Relay function from another."""
+        given = bind(function.node, function.defaults, args, named)
+        if any(_has_function(value) for value in given.values()):
+            return self._inline(reader, function, given)
+        kinds: dict[str, Type] = {}
+        for name, value in given.items():
+            declared = function.kinds.get(name)
+            if name in function.static:
+                kinds[name] = type_of(value)
+            elif declared is not None:
+                reader.fitting(value, declared, name)
+                kinds[name] = _with_sizes_of(declared, type_of(value))
+            elif value is function.defaults.get(name):
+                kinds[name] = type_of(value)
+            else:
+                kinds[name] = forward(widen(type_of(value)))
+        form = self._form(function, kinds, self._fresh(function.__name__))
+        exprs = []
+        for name, value in given.items():
+            target = form.kinds[name]
+            exprs += flatten(value, _with_sizes_of(target, widen(type_of(value))))
+        return unpack(_core.Call(form.var, exprs), form.returned)
+
+    def _inline(self, reader: Reader, function: Any, given: Env) -> Value:
+        def enter(variables: Env):
+            inner = Reader(self, function.source, function.node, self.capture(function))
+            inner.outer = None
+            return inner.read_body(variables)
+
+        functions = tuple(
+            (name, id(value.node), id(value.frame))
+            for name, value in given.items()
+            if isinstance(value, Closure)
+        )
+        key = (id(function), functions)
+        return reader.activate(key, function.__name__, function.node, given, enter)
+
+    def _fresh(self, name: str) -> str:
+        taken = {form.name for form in self.forms.values()} | {"main"}
+        taken |= set(prelude.module().functions)
+        made, i = name.replace("<", "").replace(">", ""), 0
+        while made in taken:
+            i += 1
+            made = f"{name}_{i}"
+        return made
+
+    def _form(self, function: Any, kinds: dict[str, Type], name: str) -> Form:
+        kinds, names = generalised(kinds)
+        type_params = list(names.values())
+        order = {v: i for i, v in enumerate(type_params)}
+        key = (id(function), tuple((n, _key(kind, order)) for n, kind in kinds.items()))
+        form = self.forms.get(key)
+        if form is not None:
+            if form.returned is None:
+                form.used = True
+                raise Pending
+            form.used = True
+            return form
+        of_function = sum(1 for k in self.forms if k[0] == id(function))
+        if of_function >= MAX_FORMS:
+            raise Refusal(
+                LIMIT,
+                f"{function.__name__} is called with more than {MAX_FORMS} combinations of types",
+                help="a recursion whose types grow has no end; use a list of open length",
+            )
+        form = self.forms[key] = Form(name, kinds, type_params)
+        if "return" in function.kinds:
+            form.declared = renamed(function.kinds["return"], lambda dim: names.get(dim))
+            form.declare(form.declared)
+        try:
+            self._read(function, form)
+        except BaseException:
+            self.forms.pop(key, None)
+            raise
+        return form
+
+    def _read(self, function: Any, form: Form) -> None:
+        """Reads the body until the type of the result is what recursive calls were told."""
+        declared = form.declared
+        partial = self.partial
+        for _ in range(_MAX_ROUNDS):
+            before, self.partial = dict(self.forms), partial
+            form.used = False
+            params, env = _parameters(form.kinds)
+            reader = Reader(self, function.source, function.node, self.capture(function))
+            saved, self.active = self.active, []
+            try:
+                tree = reader.read_body(dict(env))
+                for kind in form.kinds.values():
+                    self.data.update(dict.fromkeys(data_in(kind)))
+                with reader.at(function.node):
+                    returned = forward(widen(returned_type(tree)))
+                    if declared is not None:
+                        reader.fitting(unflatten_type(returned), declared, "return")
+                        returned = declared
+            finally:
+                self.active = saved
+            if not form.used or returned == form.returned:
+                break
+            form.declare(returned)
+            for key in [k for k in self.forms if k not in before]:
+                del self.forms[key]
+        else:
+            raise Refusal(RECURSION, f"the type that {function.__name__} returns does not settle")
+        if self.partial != partial or any(isinstance(end, Never) for end in leaves(tree)):
+            # What it calls is being read still: it is read again when that is known.
+            form.declare(returned)
+            return
+        with reader.at(function.node):
+            result = packed_type(returned)
+            body = finished(tree, result, lambda end: pack(flatten(returned_value(end), returned)))
+            form.function = _core.Function(params, body, result, form.type_params)
+            if form.returned != returned or form.var is None:
+                form.declare(returned)
+
+    def capture(self, function: Any):
+        """Looks names up outside a function; what they are is the same everywhere."""
+
+        def find(name: str) -> Value:
+            key = (id(function), name)
+            if key not in self.captures:
+                self.captures[key] = function.captured(name)
+            return self.captures[key]
+
+        return find
+
+
+def _parameters(kinds: dict[str, Type]) -> tuple[list, Env]:
+    """The parameters of a function, named for what they are parts of."""
+    from relay._function.values import OUTSIDE
+
+    params: list = []
+    env: Env = {}
+    for name, kind in kinds.items():
+        made = [_core.Var(n, t) for n, t in zip(_names(name, kind), leaf_types(kind), strict=True)]
+        params += made
+        env[name] = unflatten(kind, iter(made), OUTSIDE)
+    return params, env
+
+
+def _names(name: str, kind: Type) -> list[str]:
+    if isinstance(kind, (TupleType, ListType)):
+        form = getattr(kind, "form", None)
+        parts = range(len(kind.items)) if form is None else form.names
+        pairs = zip(parts, kind.items, strict=True)
+        return [leaf for part, item in pairs for leaf in _names(f"{name}_{part}", item)]
+    return [name] * len(leaf_types(kind))
+
+
+def forward(kind: Type) -> Type:
+    """The type with its lists from their first elements on, as functions pass them."""
+    if isinstance(kind, ChainType):
+        return ChainType(forward(kind.item))
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(map(forward, kind.items)), kind.form)
+    return ListType(tuple(map(forward, kind.items))) if isinstance(kind, ListType) else kind
+
+
+def unflatten_type(kind: Type) -> Value:
+    """A value of a type, to compare it with a declared one."""
+    return unflatten(kind, iter([_core.Var("result", t) for t in leaf_types(kind)]))
+
+
+def data_in(kind: Type) -> list[type]:
+    """The data types within a type."""
+    if isinstance(kind, DataType):
+        return [kind.cls]
+    if isinstance(kind, (TupleType, ListType)):
+        return [cls for item in kind.items for cls in data_in(item)]
+    return data_in(kind.item) if isinstance(kind, ChainType) else []
+
+
+def _has_function(value: Value) -> bool:
+    if isinstance(value, (Tuple, List)):
+        return any(map(_has_function, value.items))
+    return isinstance(value, Closure)
+
+
+def _key(kind: Type, order: dict) -> object:
+    """A type as a key: names of sizes count by where they stand."""
+    if isinstance(kind, TensorType):
+        sizes = tuple(d if d is None or isinstance(d, int) else ("d", order[d]) for d in kind.shape)
+        return kind.dtype, kind.weak, sizes
+    if isinstance(kind, TupleType):
+        return kind.form, tuple(_key(item, order) for item in kind.items)
+    if isinstance(kind, ListType):
+        return "list", tuple(_key(item, order) for item in kind.items)
+    if isinstance(kind, ChainType):
+        return "chain", kind.backward, _key(kind.item, order)
+    return kind
+
+
+def generalised(kinds: dict[str, Type]) -> tuple[dict[str, Type], dict]:
+    """Types in which every size that is not a number has a name of the function's own; the names."""
+    names: dict[object, Any] = {}
+
+    def name_of(dim: object) -> object:
+        if dim not in names:
+            names[dim] = _core.TypeVar(f"d{len(names)}" if " " in str(dim) or "(" in str(dim)
+                                       else str(dim))  # fmt: skip
+        return names[dim]
+
+    return {name: renamed(kind, name_of) for name, kind in kinds.items()}, names
+
+
+def renamed(kind: Type, name_of: Callable[[Any], Any]) -> Type:
+    """The type with other sizes for those that are not numbers."""
+    if isinstance(kind, TensorType):
+        sizes = (d if d is None or isinstance(d, int) else name_of(d) for d in kind.shape)
+        return TensorType(kind.dtype, tuple(sizes), kind.weak)
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(renamed(item, name_of) for item in kind.items), kind.form)
+    if isinstance(kind, ListType):
+        return ListType(tuple(renamed(item, name_of) for item in kind.items))
+    if isinstance(kind, ChainType):
+        return ChainType(renamed(kind.item, name_of), kind.backward)
+    return TensorType("int64", (), True) if isinstance(kind, SizeType) else kind
+
+
+def _with_sizes_of(kind: Type, value: Type) -> Type:
+    """The declared type with the sizes that a value has; a declared number stays."""
+    if isinstance(kind, TensorType) and isinstance(value, TensorType):
+        if len(kind.shape) != len(value.shape):
+            return kind
+        return TensorType(kind.dtype, value.shape, kind.weak)
+    if isinstance(kind, TupleType) and isinstance(value, TupleType):
+        pairs = zip(kind.items, value.items, strict=True)
+        return TupleType(tuple(_with_sizes_of(k, v) for k, v in pairs), kind.form)
+    if isinstance(kind, ListType) and isinstance(value, ListType):
+        pairs = zip(kind.items, value.items, strict=True)
+        return ListType(tuple(_with_sizes_of(k, v) for k, v in pairs))
+    return kind

@@ -1,0 +1,341 @@
+"""Statements of Python: each changes the variables, or ends in several ways."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+
+from relay._function import scope
+from relay._function.arithmetic import BINARY, cast, describe, kind_of
+from relay._function.errors import MUTATION, UNSUPPORTED, VALUE, Pending, Refusal
+from relay._function.indexing import set_item
+from relay._function.outcome import (
+    Branch,
+    Env,
+    Exit,
+    Fall,
+    Never,
+    Tree,
+    continued,
+    settled,
+)
+from relay._function.values import (
+    OUTSIDE,
+    Chain,
+    ChainType,
+    Clash,
+    Closure,
+    List,
+    Mismatch,
+    Static,
+    Tensor,
+    Tuple,
+    Value,
+    as_chain,
+    join,
+    own_of,
+    type_of,
+    widen,
+)
+
+
+class Statements:
+    def block(self, statements: list[ast.stmt], env: Env) -> Tree:
+        """The ways through statements from an environment, which they may change."""
+        for i, statement in enumerate(statements):
+            self.env = env
+            before = dict(env)
+            tree = self.statement(statement)
+            if tree is None:
+                env = self.env
+                continue
+            return continued(tree, before, partial(self.attempt, statements[i + 1 :]))
+        return Fall(env)
+
+    def attempt(self, statements: list[ast.stmt], env: Env) -> Tree:
+        """The same for one way of several: it may need what is not known yet."""
+        try:
+            return self.block(statements, env)
+        except Pending:
+            return Never()
+
+    def statement(self, node: ast.stmt) -> Tree | None:
+        """Changes self.env; the ways out, where the statement does not simply go on."""
+        with self.at(node):
+            return getattr(self, "do_" + type(node).__name__)(node)
+
+    def _choose(self, tree: Tree, before: Env) -> Tree | None:
+        tree = settled(tree, before)
+        if isinstance(tree, Fall):
+            self.env = tree.env
+            return None
+        return tree
+
+    # ---- Assignments
+
+    def do_Assign(self, node: ast.Assign) -> None:
+        value = self.expr(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def do_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.expr(node.value))
+
+    def assign(self, target: ast.expr, value: Value) -> None:
+        with self.at(target):
+            if isinstance(target, ast.Name):
+                self.env[target.id] = value
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                self._unpack(target, value)
+            elif isinstance(target, ast.Subscript):
+                self._set_item(target, value)
+            elif isinstance(target, ast.Attribute):
+                self.refuse(
+                    UNSUPPORTED,
+                    target,
+                    "an attribute is not assigned to",
+                    help="make a new object, as dataclasses.replace does",
+                )
+            else:
+                self.refuse(UNSUPPORTED, target, "this is not assigned to")
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
+        items = self.elements(value, "unpacking")
+        stars = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
+        count = len(target.elts)
+        if stars:
+            at, extra = stars[0], len(items) - count + 1
+            if extra < 0:
+                raise Refusal(VALUE, f"{len(items)} values for {count - 1} names or more")
+            items[at : at + extra] = [List(tuple(items[at : at + extra]))]
+        if len(items) != count:
+            raise Refusal(
+                VALUE,
+                "the number of values is not that of the names",
+                expected=f"{count} values",
+                found=f"{len(items)}",
+            )
+        for t, item in zip(target.elts, items, strict=True):
+            self.assign(t.value if isinstance(t, ast.Starred) else t, item)
+
+    def do_AugAssign(self, node: ast.AugAssign) -> None:
+        target = node.target
+        name, _ = BINARY.get(type(node.op).__name__, ("matmul", None))
+        if not isinstance(target, ast.Name):
+            place = ast.copy_location(type(target)(**vars(target) | {"ctx": ast.Load()}), target)
+            self.assign(target, self.binary(node.op, self.expr(place), self.expr(node.value)))
+            return
+        with self.at(target):
+            old = self.read_name(target.id)
+        value = self.expr(node.value)
+        if isinstance(old, (List, Chain)) and name == "add":
+            self._change(target, self.extended(old, value))
+            return
+        new = self.binary(node.op, old, value)
+        in_place = isinstance(old, Tensor) and old.shape and isinstance(new, Tensor)
+        if not in_place:
+            self.env[target.id] = new
+            return
+        if new.dtype != old.dtype and kind_of(new.dtype) != kind_of(old.dtype):
+            raise Refusal(
+                VALUE,
+                f"{target.id} is changed in place and keeps its dtype",
+                expected=old.dtype,
+                found=new.dtype,
+                help=f"write {target.id} = {target.id} + ...",
+            )
+        if len(new.shape) != len(old.shape):
+            raise Refusal(
+                VALUE,
+                f"{target.id} is changed in place and keeps its shape",
+                expected=describe(old),
+                found=describe(new),
+                help=f"write {target.id} = {target.id} + ...",
+            )
+        self._change(target, cast(new, old.dtype))
+
+    def _set_item(self, target: ast.Subscript, value: Value) -> None:
+        """x[i] = v, also where x is a part of a variable: a new value of the variable."""
+        old = self.expr(_loaded(target.value))
+        index = self.index(target.slice)
+        if isinstance(old, Tensor):
+            new = set_item(old, index, value)
+        elif isinstance(old, (List, Chain)):
+            new = self.list_with(old, index, value)
+        elif isinstance(old, Tuple) and old.form is not None and old.form.kind == "dict":
+            key = self.known(index, "a key")
+            if key not in old.form.names:
+                raise Refusal(VALUE, f"the dictionary has no key {key!r}")
+            items = list(old.items)
+            items[old.form.names.index(key)] = value
+            new = Tuple(tuple(items), old.form)
+        else:
+            raise Refusal(VALUE, "this has no elements to set", found=describe(old))
+        self._change(target.value, new)
+
+    def _change(self, target: ast.expr, new: Value) -> None:
+        """Gives what changes in place its new value; what shares its memory has none any more."""
+        if isinstance(target, ast.Subscript):
+            self._set_item(target, new)
+            return
+        if not isinstance(target, ast.Name):
+            self.refuse(
+                MUTATION,
+                target,
+                "only a local variable is changed in place",
+                help="copy the part into a variable, change it, and make the whole anew",
+            )
+        name = target.id
+        old = self.read_name(name)
+        own = own_of(old)
+        if name not in self.env or OUTSIDE & own:
+            whose = "an argument, which is the caller's" if name in self.env else "captured"
+            self.refuse(
+                MUTATION,
+                target,
+                f"'{name}' is {whose}, and is changed in place",
+                help=f"change a copy: {name} = {name}.copy()"
+                if isinstance(old, Tensor)
+                else "make a new list",
+            )
+        line = getattr(target, "lineno", 0)
+        for other, value in self.env.items():
+            if other != name and value.roots & own:
+                self.env[other] = Clash(
+                    MUTATION,
+                    f"'{other}' shares memory with '{name}', which is changed in place in line "
+                    f"{line}",
+                    f"copy it before: {other} = {other}.copy()",
+                )
+        self.env[name] = new
+
+    # ---- Lists that change
+
+    def extended(self, old: Value, more: Value) -> Value:
+        if isinstance(old, List) and isinstance(more, (List, Tuple)):
+            return List(old.items + more.items, old.own)
+        if isinstance(more, Chain):
+            return self.binary(ast.Add(), old, more)
+        for item in self.elements(more, "extending a list"):
+            old = self.appended(old, item)
+        return old
+
+    def appended(self, old: Value, item: Value) -> Value:
+        if isinstance(old, List):
+            return List((*old.items, item), old.own)
+        try:
+            kind = join(old.item, widen(type_of(item)))
+        except Mismatch:
+            raise Refusal(
+                VALUE,
+                "the elements of a list are of one type",
+                expected=str(old.item),
+                found=describe(item),
+            ) from None
+        base = as_chain(old, ChainType(kind, True))
+        return self.prepended(base, item, kind)
+
+    def list_with(self, old: Value, index: Value, value: Value) -> Value:
+        if isinstance(old, List) and isinstance(index, Static) and isinstance(index.obj, int):
+            items = list(old.items)
+            if not -len(items) <= index.obj < len(items):
+                raise Refusal(VALUE, f"index {index.obj} of a list of {len(items)}")
+            items[index.obj] = value
+            return List(tuple(items), old.own)
+        return self.chain_with(old, index, value)
+
+    # ---- Choices and ends
+
+    def do_If(self, node: ast.If) -> Tree | None:
+        before = dict(self.env)
+        test = self.test(node.test)
+        if isinstance(test, bool):
+            tree = self.block(node.body if test else node.orelse, self.env)
+            return self._choose(tree, before)
+        yes = self.attempt(node.body, dict(before))
+        no = self.attempt(node.orelse, dict(before))
+        if isinstance(yes, Never) and isinstance(no, Never):
+            raise Pending
+        with self.at(node):
+            return self._choose(Branch(test, yes, no), before)
+
+    def do_Return(self, node: ast.Return) -> Tree:
+        value = Static(None) if node.value is None else self.expr(node.value)
+        return Exit("return", self.env, value, node)
+
+    def do_Break(self, node: ast.Break) -> Tree:
+        return Exit("break", self.env)
+
+    def do_Continue(self, node: ast.Continue) -> Tree:
+        return Exit("continue", self.env)
+
+    def do_Pass(self, node: ast.Pass) -> None:
+        pass
+
+    def do_Expr(self, node: ast.Expr) -> None:
+        value = node.value
+        if isinstance(value, ast.Constant):
+            return
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            base = value.func.value
+            if value.func.attr in scope.CHANGING_METHODS:
+                old = self.expr(base)
+                if isinstance(old, (List, Chain)) and len(value.args) == 1 and not value.keywords:
+                    item = self.expr(value.args[0])
+                    grown = self.appended if value.func.attr == "append" else self.extended
+                    self._change(base, grown(old, item))
+                    return
+        self.expr(value)
+
+    def do_Assert(self, node: ast.Assert) -> None:
+        test = self.test(node.test)
+        if test is True:
+            return
+        message = "" if node.msg is None else str(self.known(self.expr(node.msg), "a message"))
+        if test is False:
+            self.refuse(VALUE, node, f"the assertion fails: {message or ast.unparse(node.test)}")
+        self.refuse(
+            UNSUPPORTED,
+            node.test,
+            "assert tests what is known when the function is compiled: types, ranks, known sizes",
+            help="return a flag beside the result",
+        )
+
+    def do_Raise(self, node: ast.Raise) -> None:
+        self.refuse(
+            UNSUPPORTED,
+            node,
+            f"compiled code raises no exceptions: {ast.unparse(node)}",
+            help="raise is for conditions that are known when the function is compiled",
+        )
+
+    def do_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            self.refuse(
+                UNSUPPORTED,
+                node.decorator_list[0],
+                "a function within a function has no decorators",
+                help="leave the decorator out: the function is compiled with the one around it",
+            )
+        self.env[node.name] = Closure(node, self, self.defaults(node.args))
+
+    def defaults(self, args: ast.arguments) -> dict[str, Value]:
+        positional = [*args.posonlyargs, *args.args]
+        out = {}
+        for arg, default in zip(
+            positional[len(positional) - len(args.defaults) :], args.defaults, strict=True
+        ):
+            out[arg.arg] = self.expr(default)
+        for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            if default is not None:
+                out[arg.arg] = self.expr(default)
+        return out
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    """The expression that reads what an assignment changes a part of."""
+    if isinstance(node, (ast.Name, ast.Subscript, ast.Attribute)):
+        made = type(node)(**vars(node) | {"ctx": ast.Load()})
+        return ast.copy_location(made, node)
+    return node

@@ -1,0 +1,599 @@
+"""What a name stands for while a function is read: tensors of the program, or what Python knows.
+
+Values are immutable. Each has a type; types are joined where ways through a function meet, a value
+is taken apart into the expressions that are its leaves, and put together of them again:
+
+    join(type_of(a), type_of(b))        the type of what is a or b
+    flatten(a, type)                    the leaves of a, as that type has them
+    unflatten(type, leaves)             a value of that type
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relay import _core
+from relay._function import prelude
+from relay._wrappers import call
+
+# Pieces of memory: even numbers are tensors, odd ones lists.
+_tokens = itertools.count(0, 2)
+# What the caller, or Python outside the function, holds too: it must not be changed.
+OUTSIDE = frozenset({-2, -1})
+
+
+def new_root() -> frozenset[int]:
+    """The memory of a tensor that nothing else shares."""
+    return frozenset({next(_tokens)})
+
+
+def new_list_root() -> frozenset[int]:
+    """The memory of a list that nothing else shares, without its elements."""
+    return frozenset({next(_tokens) + 1})
+
+
+def own_of(value: Value) -> frozenset[int]:
+    """The memory that changes when a value is changed in place: a list's is not its elements'."""
+    is_list = isinstance(value, (List, Chain))
+    return frozenset(token for token in value.roots if bool(token % 2) == is_list)
+
+
+_OPEN = _core.TensorType((None,)).shape[0]
+
+
+def sizes_in(kind: _core.Type) -> tuple:
+    """The sizes of a tensor type, None for `?`."""
+    return tuple(None if size == _OPEN else size for size in kind.shape)
+
+
+class Value:
+    """`roots` names the memory that it may share with others, empty for what cannot change."""
+
+    roots: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Static(Value):
+    """A Python object that is known: a number, a string, None, a function, a module."""
+
+    obj: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Size(Value):
+    """A size with a name, or computed of such: what x.shape[0] is."""
+
+    dim: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor(Value):
+    """A tensor of the program.
+
+    `weak`: a Python number, whose dtype gives way to any other. `natural`: an index from 0 on.
+    """
+
+    expr: _core.Expr
+    weak: bool = False
+    roots: frozenset[int] = dataclasses.field(default_factory=new_root)
+    natural: bool = False
+
+    @property
+    def shape(self) -> tuple:
+        """Sizes, names, or None for what is known at run time only."""
+        return sizes_in(self.expr.checked_type)
+
+    @property
+    def dtype(self) -> str:
+        return self.expr.checked_type.dtype
+
+
+@dataclass(frozen=True)
+class Form:
+    """What has named parts: a named tuple, a data class, a dictionary or an object."""
+
+    kind: str
+    cls: type
+    names: tuple
+
+    def make(self, items: list) -> object:
+        named = dict(zip(self.names, items, strict=True))
+        if self.kind == "dict":
+            return named
+        if self.kind == "object":
+            made = self.cls.__new__(self.cls)
+            vars(made).update(named)
+            return made
+        return self.cls(**named)
+
+
+@dataclass(frozen=True, eq=False)
+class Tuple(Value):
+    items: tuple
+    form: Form | None = None
+
+    @property
+    def roots(self) -> frozenset[int]:
+        return frozenset().union(*(item.roots for item in self.items))
+
+    def named(self, name: object) -> Value | None:
+        if self.form is None or name not in self.form.names:
+            return None
+        return self.items[self.form.names.index(name)]
+
+
+@dataclass(frozen=True, eq=False)
+class List(Value):
+    """A list of known length."""
+
+    items: tuple
+    own: frozenset[int] = dataclasses.field(default_factory=new_list_root)
+
+    @property
+    def roots(self) -> frozenset[int]:
+        return self.own.union(*(item.roots for item in self.items))
+
+
+@dataclass(frozen=True, eq=False)
+class Chain(Value):
+    """A list of the prelude, of any length; `backward`: its last element comes first."""
+
+    expr: _core.Expr
+    item: Type
+    backward: bool = False
+    roots: frozenset[int] = dataclasses.field(default_factory=new_list_root)
+
+
+@dataclass(frozen=True, eq=False)
+class Data(Value):
+    """A value of a relay.data class."""
+
+    expr: _core.Expr
+    cls: type
+
+
+@dataclass(frozen=True, eq=False)
+class Closure(Value):
+    """A function within the function; its free names are looked up in `frame` when it is called."""
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Any
+    defaults: dict
+
+
+@dataclass(frozen=True, eq=False)
+class Clash(Value):
+    """No value: reading it is an error of that code, message and help."""
+
+    code: str
+    message: str
+    help: str = ""
+
+
+# ---- Types ---------------------------------------------------------------------------------------
+
+
+class Type:
+    pass
+
+
+@dataclass(frozen=True)
+class TensorType(Type):
+    dtype: str
+    shape: tuple
+    weak: bool = False
+
+    def __str__(self) -> str:
+        text = str(_core.TensorType(self.shape, self.dtype))
+        return f"{text} (a Python number)" if self.weak else text
+
+
+@dataclass(frozen=True)
+class StaticType(Type):
+    """Of one known object, compared by value where it has a type of Python's own."""
+
+    key: object
+    obj: Any = dataclasses.field(compare=False)
+
+    def __str__(self) -> str:
+        return repr(self.obj)
+
+
+@dataclass(frozen=True)
+class SizeType(Type):
+    dim: Any
+
+    def __str__(self) -> str:
+        return f"the size {self.dim}"
+
+
+@dataclass(frozen=True)
+class TupleType(Type):
+    items: tuple
+    form: Form | None = None
+
+    def __str__(self) -> str:
+        name = "" if self.form is None else self.form.cls.__name__
+        return f"{name}({', '.join(map(str, self.items))})"
+
+
+@dataclass(frozen=True)
+class ListType(Type):
+    items: tuple
+
+    def __str__(self) -> str:
+        return f"a list of {len(self.items)}"
+
+
+@dataclass(frozen=True)
+class ChainType(Type):
+    item: Type
+    backward: bool = False
+
+    def __str__(self) -> str:
+        return f"list[{self.item}]"
+
+
+@dataclass(frozen=True)
+class DataType(Type):
+    cls: type
+
+    def __str__(self) -> str:
+        return self.cls.__name__
+
+
+@dataclass(frozen=True)
+class ClashType(Type):
+    clash: Clash
+
+    def __str__(self) -> str:
+        return self.clash.message
+
+
+class Mismatch(Exception):
+    """Two types that no type is above."""
+
+
+_PLAIN = (int, float, bool, str, bytes, type(None), slice, type(...))
+
+
+def type_of(value: Value) -> Type:
+    if isinstance(value, Tensor):
+        kind = value.expr.checked_type
+        return TensorType(kind.dtype, sizes_in(kind), value.weak)
+    if isinstance(value, Static):
+        return static_type(value.obj)
+    if isinstance(value, Size):
+        return SizeType(value.dim)
+    if isinstance(value, Tuple):
+        return TupleType(tuple(type_of(item) for item in value.items), value.form)
+    if isinstance(value, List):
+        return ListType(tuple(type_of(item) for item in value.items))
+    if isinstance(value, Chain):
+        return ChainType(value.item, value.backward)
+    if isinstance(value, Data):
+        return DataType(value.cls)
+    if isinstance(value, Clash):
+        return ClashType(value)
+    return StaticType(id(value), value)
+
+
+def static_type(obj: object) -> StaticType:
+    if isinstance(obj, _PLAIN):
+        return StaticType((type(obj), repr(obj)), obj)
+    return StaticType(id(obj), obj)
+
+
+def number_type(obj: object) -> TensorType | None:
+    """The type that a Python number has in the program."""
+    if isinstance(obj, bool):
+        return TensorType("bool", (), True)
+    if isinstance(obj, int):
+        return TensorType("int64", (), True)
+    return TensorType("float64", (), True) if isinstance(obj, float) else None
+
+
+def widen(kind: Type) -> Type:
+    """The type as a variable may have it that changes: known numbers are numbers."""
+    if isinstance(kind, StaticType):
+        return number_type(kind.obj) or kind
+    if isinstance(kind, SizeType):
+        return TensorType("int64", (), True)
+    if isinstance(kind, TupleType):
+        # The numbers of an object say how it is made: they stay known.
+        keeps = kind.form is not None and kind.form.kind in ("dataclass", "object")
+        items = (i if keeps and isinstance(i, StaticType) else widen(i) for i in kind.items)
+        return TupleType(tuple(items), kind.form)
+    if isinstance(kind, ListType):
+        return ListType(tuple(map(widen, kind.items)))
+    return kind
+
+
+def join(a: Type, b: Type) -> Type:
+    """The type of what is of one type or of the other; Mismatch when there is none."""
+    if a == b:
+        return a
+    for clash in (a, b):
+        if isinstance(clash, ClashType):
+            return clash
+    if isinstance(a, (ListType, ChainType)) and isinstance(b, (ListType, ChainType)):
+        return _join_lists(a, b)
+    if isinstance(a, TupleType) and isinstance(b, TupleType):
+        if len(a.items) != len(b.items) or a.form != b.form:
+            raise Mismatch
+        return TupleType(tuple(map(join, a.items, b.items)), a.form)
+    a, b = widen(a), widen(b)
+    if a == b:
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return _join_tensors(a, b)
+    raise Mismatch
+
+
+def _join_tensors(a: TensorType, b: TensorType) -> TensorType:
+    if a.weak and b.weak:
+        return TensorType(np.promote_types(a.dtype, b.dtype).name, (), True)
+    if a.weak or b.weak:
+        weak, other = (a, b) if a.weak else (b, a)
+        if not fits_weakly(weak.dtype, other.dtype):
+            raise Mismatch
+        return other
+    if a.dtype != b.dtype or len(a.shape) != len(b.shape):
+        raise Mismatch
+    sizes = (x if x == y else None for x, y in zip(a.shape, b.shape, strict=True))
+    return TensorType(a.dtype, tuple(sizes))
+
+
+_RANKS = "bif"
+
+
+def kind_of(dtype: str) -> str:
+    """b, i or f: bool, integer or float."""
+    kind = np.dtype(dtype).kind if dtype != "bfloat16" else "f"
+    return "i" if kind == "u" else kind
+
+
+def fits_weakly(number: str, dtype: str) -> bool:
+    """Whether a Python number of that dtype may be of the other one."""
+    mine, other = kind_of(number), kind_of(dtype)
+    return mine == other or (mine == "i" and other == "f")
+
+
+def _join_lists(a: Type, b: Type) -> Type:
+    if isinstance(a, ListType) and isinstance(b, ListType) and len(a.items) == len(b.items):
+        try:
+            return ListType(tuple(map(join, a.items, b.items)))
+        except Mismatch:
+            pass
+    items = []
+    for kind in (a, b):
+        items += map(widen, kind.items) if isinstance(kind, ListType) else [kind.item]
+    if not items:
+        raise Mismatch
+    item = items[0]
+    for other in items[1:]:
+        item = join(item, other)
+    # A list that grows at its end is kept with its end in front.
+    return ChainType(item, any(isinstance(k, ChainType) and k.backward for k in (a, b)))
+
+
+# ---- Leaves --------------------------------------------------------------------------------------
+
+
+def leaf_types(kind: Type) -> list[_core.Type]:
+    """The types of the leaves of a value."""
+    if isinstance(kind, TensorType):
+        return [_core.TensorType(kind.shape, kind.dtype)]
+    if isinstance(kind, (TupleType, ListType)):
+        return [leaf for item in kind.items for leaf in leaf_types(item)]
+    if isinstance(kind, ChainType):
+        return [prelude.list_of(packed_type(kind.item))]
+    if isinstance(kind, DataType):
+        return [kind.cls.__relay_type__.header]
+    return []
+
+
+def packed_type(kind: Type) -> _core.Type:
+    leaves = leaf_types(kind)
+    return leaves[0] if len(leaves) == 1 else _core.TupleType(leaves)
+
+
+def pack(leaves: list[_core.Expr]) -> _core.Expr:
+    """One expression for leaves."""
+    return leaves[0] if len(leaves) == 1 else _core.Tuple(leaves)
+
+
+def unpack(expr: _core.Expr, kind: Type) -> Value:
+    """The value of a type that is in one expression."""
+    count = len(leaf_types(kind))
+    if count == 1:
+        return unflatten(kind, iter([expr]))
+    return unflatten(kind, iter([_core.TupleGetItem(expr, i) for i in range(count)]))
+
+
+def flatten(value: Value, kind: Type) -> list[_core.Expr]:
+    """The leaves of a value as a type that it joins to has them."""
+    if isinstance(kind, TensorType):
+        return [_as_tensor(value, kind)]
+    if isinstance(kind, (TupleType, ListType)):
+        pairs = zip(value.items, kind.items, strict=True)
+        return [leaf for item, of in pairs for leaf in flatten(item, of)]
+    if isinstance(kind, ChainType):
+        return [as_chain(value, kind).expr]
+    return [value.expr] if isinstance(kind, DataType) else []
+
+
+def unflatten(
+    kind: Type, leaves: Iterator[_core.Expr], roots: frozenset[int] | None = None
+) -> Value:
+    """A value of a type from its leaves; `roots`: the memory that it is in, None for its own."""
+    if isinstance(kind, TensorType):
+        expr = next(leaves)
+        if roots is None:
+            return Tensor(expr, kind.weak)
+        return Tensor(expr, kind.weak, frozenset(r for r in roots if r % 2 == 0))
+    if isinstance(kind, TupleType):
+        return Tuple(tuple(unflatten(item, leaves, roots) for item in kind.items), kind.form)
+    if isinstance(kind, ListType):
+        items = tuple(unflatten(item, leaves, roots) for item in kind.items)
+        return List(items, new_list_root() if roots is None else roots)
+    if isinstance(kind, ChainType):
+        expr = next(leaves)
+        item = _sized(kind.item, expr.checked_type)
+        return Chain(expr, item, kind.backward, new_list_root() if roots is None else roots)
+    if isinstance(kind, DataType):
+        return Data(next(leaves), kind.cls)
+    if isinstance(kind, SizeType):
+        return Size(kind.dim)
+    if isinstance(kind, ClashType):
+        return kind.clash
+    return kind.obj if isinstance(kind.obj, Value) else Static(kind.obj)
+
+
+def _sized(item: Type, list_type: _core.Type) -> Type:
+    """The type of a list's elements with the sizes that the list's own type says."""
+    of = list_type.args[0]
+    fields = of.fields if len(leaf_types(item)) != 1 else [of]
+    return _with_sizes(item, iter(fields))
+
+
+def _with_sizes(kind: Type, leaves: Iterator[_core.Type]) -> Type:
+    if isinstance(kind, TensorType):
+        return TensorType(kind.dtype, sizes_in(next(leaves)), kind.weak)
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(_with_sizes(item, leaves) for item in kind.items), kind.form)
+    if isinstance(kind, ListType):
+        return ListType(tuple(_with_sizes(item, leaves) for item in kind.items))
+    if isinstance(kind, ChainType):
+        return ChainType(_sized(kind.item, next(leaves)), kind.backward)
+    if isinstance(kind, DataType):
+        next(leaves)
+    return kind
+
+
+def annotated(expr: _core.Expr, kind: _core.Type) -> _core.Expr:
+    """The expression as a value of a type that knows fewer of its sizes."""
+    if expr.checked_type == kind:
+        return expr
+    v = _core.Var("wide", kind)
+    return _core.Let(v, expr, v)
+
+
+def _as_tensor(value: Value, kind: TensorType) -> _core.Expr:
+    expr = as_expr(value, kind.dtype)
+    if expr.checked_type.dtype != kind.dtype:
+        expr = call("cast", expr, dtype=kind.dtype)
+    if kind.shape and not sizes_in(expr.checked_type):
+        if None in kind.shape:
+            raise Mismatch
+        return call("broadcast_to", expr, shape=list(kind.shape))
+    return annotated(expr, _core.TensorType(kind.shape, kind.dtype))
+
+
+def size_expr(dim: object) -> _core.Expr:
+    """A size as an int64: that of a tensor without elements, which costs nothing."""
+    if isinstance(dim, int):
+        return _core.Constant(dim, "int64")
+    shape = call("shape_of", call("zeros", shape=[dim, 0], dtype="bool"), dtype="int64")
+    return call("take", shape, _core.Constant(0, "int64"), axis=0)
+
+
+def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
+    """The expression of a tensor, number or size; a number is of `dtype`, else as Python's is."""
+    if isinstance(value, (Tensor, Chain, Data)):
+        return value.expr
+    if isinstance(value, Size):
+        return size_expr(value.dim)
+    if isinstance(value, Static) and (kind := number_type(value.obj)) is not None:
+        return _core.Constant(value.obj, dtype or kind.dtype)
+    if isinstance(value, (Tuple, List)):
+        return _core.Tuple([as_expr(item) for item in value.items])
+    raise Mismatch
+
+
+def as_chain(value: Value, kind: ChainType) -> Chain:
+    """A list of the prelude, its elements of that type, in that order."""
+    if isinstance(value, Chain):
+        expr, item = value.expr, value.item
+        if packed_type(item) != packed_type(kind.item):
+            expr = prelude.mapped(
+                lambda x: pack(flatten(unpack(x, item), kind.item)),
+                expr,
+                packed_type(item),
+                packed_type(kind.item),
+            )
+        if value.backward != kind.backward:
+            expr = prelude.reverse(expr)
+        return Chain(expr, kind.item, kind.backward, value.roots)
+    expr = prelude.nil(packed_type(kind.item))
+    for element in value.items if kind.backward else reversed(value.items):
+        expr = prelude.cons(pack(flatten(element, kind.item)), expr)
+    return Chain(expr, kind.item, kind.backward, value.roots)
+
+
+# ---- Objects of Python ---------------------------------------------------------------------------
+
+
+def form_of(obj: object) -> tuple[Form, list] | None:
+    """The form and the parts of a named tuple, data class instance, dictionary or plain object."""
+    cls = type(obj)
+    if isinstance(obj, tuple):
+        fields = getattr(cls, "_fields", None)
+        return None if fields is None else (Form("namedtuple", cls, tuple(fields)), list(obj))
+    if cls is dict:
+        if not all(isinstance(key, (str, int)) for key in obj):
+            return None
+        return Form("dict", dict, tuple(obj)), list(obj.values())
+    if dataclasses.is_dataclass(cls):
+        names = tuple(f.name for f in dataclasses.fields(cls))
+        return Form("dataclass", cls, names), [getattr(obj, name) for name in names]
+    plain = type(getattr(cls, "__dict__", None)).__name__ == "mappingproxy"
+    if plain and hasattr(obj, "__dict__") and cls.__module__.partition(".")[0] not in _FOREIGN:
+        return Form("object", cls, tuple(vars(obj))), list(vars(obj).values())
+    return None
+
+
+# Modules whose objects are not taken apart.
+_FOREIGN = {"builtins", "numpy", "relay", "types", "functools", "math", "typing", "enum", "torch"}
+
+
+def is_array(obj: object) -> bool:
+    """Whether it is a tensor of some library."""
+    return isinstance(obj, (np.ndarray, np.generic)) or (
+        hasattr(obj, "__dlpack__") and hasattr(obj, "shape") and not isinstance(obj, type)
+    )
+
+
+def lift(obj: object) -> Value:
+    """What a captured Python object is in the program: arrays are constants."""
+    if isinstance(obj, Value):
+        return obj
+    if isinstance(obj, _core.Expr):
+        return Tensor(obj, False, OUTSIDE - {-1})
+    if isinstance(obj, np.generic) or is_array(obj):
+        return Tensor(_core.Constant(obj), False, OUTSIDE - {-1})
+    if type(obj) is tuple:
+        return Tuple(tuple(map(lift, obj)))
+    if type(obj) is list:
+        return List(tuple(map(lift, obj)), OUTSIDE - {-2})
+    if isinstance(obj, type) or (callable(obj) and not dataclasses.is_dataclass(obj)):
+        formed = None if isinstance(obj, type) else _formed_callable(obj)
+    else:
+        formed = form_of(obj)
+    if formed is None:
+        return Static(obj)
+    return Tuple(tuple(map(lift, formed[1])), formed[0])
+
+
+def _formed_callable(obj: object) -> tuple[Form, list] | None:
+    """A layer: an object whose class, not a library's, says how it is called."""
+    from relay._function.function import RelayFunction
+
+    return form_of(obj) if isinstance(type(obj).__dict__.get("__call__"), RelayFunction) else None
