@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/budget.h"
+#include "ir/join_types.h"
 #include "ir/op.h"
 #include "ir/type_params.h"
 #include "node/structural.h"
@@ -423,6 +424,20 @@ class Machine {
     go(clause->rhs, env);
   }
 
+  // What is known of a branch may be more than the others share, such as sizes where the whole has
+  // `?`: then each is declared as the whole.
+  static void declare_where_types_part(std::vector<Expr>& branches, const Type& whole) {
+    Type joined = branches[0]->type;
+    for (const Expr& branch : branches) {
+      joined = joined ? join_types(joined, branch->type) : nullptr;
+    }
+    if (joined) return;
+    for (Expr& branch : branches) {
+      Var declared = var("declared", whole, branch->span);
+      branch = let(declared, branch, declared, branch->span);
+    }
+  }
+
   void end_branch(const Expr& e, Env* env) {
     Frame& f = frames_.back();
     Branching& b = branchings_.back();
@@ -437,6 +452,7 @@ class Machine {
     block_ = finished.around;
     store_.join(finished.part);
     Expr on = atom(*finished.on, *block_);
+    declare_where_types_part(finished.done, type_in(*env, e->type));
     if (m == nullptr) return give(emit(if_(on, finished.done[0], finished.done[1], e->span)));
     std::vector<Clause> clauses;
     for (size_t i = 0; i < finished.done.size(); ++i) {

@@ -147,6 +147,21 @@ TEST(PartialEvaluate, a_function_of_named_sizes) {
               "  let %c = multiply(%y, 2f); let %d = multiply(%c, 4f); let %r = (%b, %d); %r }");
 }
 
+TEST(PartialEvaluate, branches_of_sizes_that_differ_stay_of_an_open_size) {
+  Module out = residual(R"(
+    def @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], %y: Tensor[(m,), float32], %c: bool)
+        -> Tensor[(?,), float32] {
+      if (%c) {
+        let %a: Tensor[(?,), float32] = %x;
+        %a
+      } else {
+        let %b: Tensor[(?,), float32] = exp(%y);
+        %b
+      }
+    })");
+  EXPECT_EQ(to_string(out->find("main")->body->type), "Tensor[(?,), float32]");
+}
+
 TEST(PartialEvaluate, a_call_that_stays_of_a_function_of_named_sizes_has_its_type) {
   Module out = residual(
       "def @grow[n: Dim](%x: Tensor[(n,), float32]) -> Tensor[(n,), float32] {\n"
