@@ -101,6 +101,15 @@ def test_sizes_that_are_equal_by_chance():
     assert outer_sum.cache_info().currsize <= 4
 
 
+def test_fixed_sizes():
+    f = relay.function(scaled)
+    g = relay.function(fixed_sizes=True)(scaled)
+    for n in (3, 5, 3):
+        same(g(np.ones(n, "float32")), f(np.ones(n, "float32")))
+    assert g.cache_info().currsize == 2 and f.cache_info().currsize == 1
+    assert "Tensor[(3,), float32]" in g.explain() and "Tensor[(5,), float32]" in g.explain()
+
+
 def test_the_cache_is_bounded():
     @relay.function(opt_level=0)
     def known(x, k: relay.Static[int]):

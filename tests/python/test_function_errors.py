@@ -433,3 +433,26 @@ def test_decorated_what_is_not_a_function():
         relay.function(3)
     with pytest.raises(TypeError, match="each is one way"):
         relay.data(type("Empty", (), {}))
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "y.T",
+        "y[1:]",
+        "y.reshape(-1)",
+        "np.asarray(y)",
+        "np.split(y, 3)[0]",
+        "np.flip(y)",
+        "y[None]",
+    ],
+)
+def test_views_share_memory(tmp_path, view):
+    f = load(tmp_path, f"    y = x * 1\n    z = {view}\n    y[0] = n\n    return z")
+    with pytest.raises(relay.UserError) as raised:
+        f(np.ones((3, 4), "float32"), 1)
+    assert raised.value.code == "E0904", str(raised.value)
+    g = load(tmp_path, f"    y = x * 1\n    z = {view}\n    z[0] = n\n    return y")
+    with pytest.raises(relay.UserError) as raised:
+        g(np.ones((3, 4), "float32"), 1)
+    assert raised.value.code == "E0904", str(raised.value)

@@ -58,6 +58,7 @@ from relay._function.values import (
     join,
     leaf_types,
     lift,
+    opened,
     pack,
     packed_type,
     type_of,
@@ -310,7 +311,7 @@ class Calls:
     def _recur(self, activation: Activation, env: Env) -> Value:
         for name, kind in activation.kinds.items():
             try:
-                joined = join(kind, widen(type_of(env[name])))
+                joined = opened(join(kind, widen(type_of(env[name]))))
             except Mismatch:
                 raise Refusal(
                     VALUE,
@@ -335,7 +336,7 @@ class Calls:
         enter: Callable[[Env], Tree],
     ) -> Value:
         activation.recursive = True
-        activation.kinds = {key: widen(type_of(value)) for key, value in env.items()}
+        activation.kinds = {k: opened(widen(type_of(value))) for k, value in env.items()}
         with self.frozen(scope.read([node])) as lets:
             partial = self.program.partial
             for _ in range(_MAX_ROUNDS):

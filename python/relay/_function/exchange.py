@@ -61,12 +61,18 @@ def _hashable(obj: object) -> object:
 
 
 class Sizes:
-    """The names of sizes: equal ones have one name, and 1, which broadcasts, is 1."""
+    """The names of sizes: equal ones have one name, and 1, which broadcasts, is 1.
 
-    def __init__(self) -> None:
+    `fixed`: every size is itself.
+    """
+
+    def __init__(self, fixed: bool = False) -> None:
+        self._fixed = fixed
         self._names: dict[int, Any] = {1: 1}
 
     def of(self, size: int, name: str) -> object:
+        if self._fixed:
+            return size
         if size not in self._names:
             self._names[size] = _core.TypeVar(name)
         return self._names[size]
@@ -83,8 +89,10 @@ def sizes_of(obj: object) -> Iterator[int]:
         yield from sizes_of(formed[1])
 
 
-def pattern_of(objs: Any) -> tuple[int, ...]:
-    """Which sizes of arguments are equal, and which are 1."""
+def pattern_of(objs: Any, fixed: bool) -> tuple[int, ...]:
+    """Which sizes of arguments are equal, and which are 1; the sizes themselves where they are fixed."""
+    if fixed:
+        return tuple(sizes_of(objs))
     seen = {1: 0}
     return tuple(seen.setdefault(size, len(seen)) for size in sizes_of(objs))
 

@@ -87,10 +87,13 @@ class RelayFunction:
     Python runs it.
     """
 
-    def __init__(self, python: types.FunctionType, options: dict[str, Any]) -> None:
+    def __init__(
+        self, python: types.FunctionType, options: dict[str, Any], fixed_sizes: bool = False
+    ) -> None:
         functools.update_wrapper(self, python)
         self.python = python
         self.options = options
+        self.fixed_sizes = fixed_sizes
         self.source, self.node = source.read(python)
         scope.check(self.source, self.node)
         self.signature = inspect.signature(python)
@@ -192,7 +195,7 @@ class RelayFunction:
             else:
                 parts.append(key_of(value))
         open_ones = [v for n, v in zip(self._order, values, strict=True) if n not in self.kinds]
-        return *parts, pattern_of(open_ones)
+        return *parts, pattern_of(open_ones, self.fixed_sizes)
 
     def _form(self, values: tuple, given: frozenset[str]) -> _Compiled:
         """The compiled form for arguments."""
@@ -225,7 +228,7 @@ class RelayFunction:
     def _lower(self, values: tuple, given: frozenset[str]) -> Lowered:
         begin = time.perf_counter()
         kinds: dict[str, Type] = {}
-        sizes = Sizes()
+        sizes = Sizes(self.fixed_sizes)
         for name, value in zip(self._order, values, strict=True):
             try:
                 if name in self.kinds:
@@ -374,6 +377,7 @@ def function(
     target: str | None = None,
     opt_level: int | None = None,
     num_threads: int = 0,
+    fixed_sizes: bool = False,
 ) -> Any:
     """Compiles a Python function: a decorator, plain or with the options of `relay.build`.
 
@@ -383,14 +387,20 @@ def function(
 
     The function is read when it is decorated, and compiled when it is first called with new dtypes
     or ranks. UserError E09xx, with the line, for what is not in the subset of Python.
+
+    fixed_sizes: compiles parameters without annotation for the sizes that they are called with.
     """
     options = {"target": target, "opt_level": opt_level, "num_threads": num_threads}
     if python is None:
         return functools.partial(
-            function, target=target, opt_level=opt_level, num_threads=num_threads
+            function,
+            target=target,
+            opt_level=opt_level,
+            num_threads=num_threads,
+            fixed_sizes=fixed_sizes,
         )
     if isinstance(python, RelayFunction):
         return python
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.function decorates a function, not {python!r}")
-    return RelayFunction(python, options)
+    return RelayFunction(python, options, fixed_sizes)

@@ -47,6 +47,7 @@ from relay._function.values import (
     as_expr,
     flatten,
     leaf_types,
+    opened,
     pack,
     packed_type,
     type_of,
@@ -274,7 +275,7 @@ class Loops:
             start = {**self.env, **hidden}
             carried = [n for n in changed if n in start and not isinstance(start[n], Clash)]
             carried += list(hidden)
-            kinds = {name: widen(type_of(start[name])) for name in carried}
+            kinds = {name: opened(widen(type_of(start[name]))) for name in carried}
             poisoned: dict[str, Clash] = {}
             for _ in range(_MAX_ROUNDS):
                 made, exits = self._round(start, kinds, poisoned, head, body, targets)
@@ -339,7 +340,7 @@ class Loops:
         before = dict(kinds), len(poisoned)
         for name in list(kinds):
             found = [kinds[name], *(type_of(env[name]) for env in again)]
-            kind = joined_type(found, name)
+            kind = opened(joined_type(found, name))
             if isinstance(kind, ClashType):
                 del kinds[name]
                 poisoned[name] = kind.clash
@@ -447,16 +448,16 @@ class _Frozen:
         kind = type_of(value)
         exprs = flatten(value, kind)
         made = []
-        for expr in exprs:
-            if not is_simple(expr):
+        for expr, wide in zip(exprs, leaf_types(opened(kind)), strict=True):
+            if not is_simple(expr) or wide != expr.checked_type:
                 if expr not in done:
-                    done[expr] = _core.Var("outer", expr.checked_type)
+                    done[expr] = _core.Var("outer", wide)
                     self.lets.append((done[expr], expr))
                 expr = done[expr]
             made.append(expr)
         if all(new is old for new, old in zip(made, exprs, strict=True)):
             return value
-        return unflatten(kind, iter(made), value.roots or None)
+        return unflatten(opened(kind), iter(made), value.roots or None)
 
     def __exit__(self, *_: object) -> None:
         for frame, env in self.saved:

@@ -336,7 +336,8 @@ def _split(ary, indices_or_sections, axis=0):
     sections = known(indices_or_sections, "indices_or_sections")
     parts = call("split", ary.expr, indices_or_sections=sections, axis=one_axis(axis, ary))
     count = len(parts.checked_type.fields)
-    return List(tuple(Tensor(_core.TupleGetItem(parts, i)) for i in range(count)))
+    fields = (_core.TupleGetItem(parts, i) for i in range(count))
+    return List(tuple(Tensor(field, False, ary.roots) for field in fields))
 
 
 @_numpy("tile")
@@ -361,7 +362,7 @@ def _flip(m, axis=None):
     out = m.expr
     for at in range(len(m.shape)) if axes is None else axes:
         out = call("reverse", out, axis=at)
-    return Tensor(out)
+    return Tensor(out, False, m.roots)
 
 
 @_numpy("roll")
@@ -578,10 +579,18 @@ def _eye(N, M=None, k=0, dtype=None):
     )
 
 
-@_numpy("array", "asarray", "ascontiguousarray", "copy")
+@_numpy("array", "copy")
 def _array(a, dtype=None):
     a = tensor_of(a)
     return cast(a, _named_dtype(dtype, a.dtype))
+
+
+@_numpy("asarray", "ascontiguousarray")
+def _asarray(a, dtype=None):
+    made = tensor_of(a)
+    # The same memory where nothing is converted.
+    same = made is a and _named_dtype(dtype, made.dtype) == made.dtype
+    return made if same else _array(a, dtype)
 
 
 METHODS["copy"] = lambda a: cast(tensor_of(a), tensor_of(a).dtype)

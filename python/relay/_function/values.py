@@ -316,6 +316,19 @@ def widen(kind: Type) -> Type:
     return kind
 
 
+def opened(kind: Type) -> Type:
+    """The type without sizes that are computed of others.
+
+    Within a function of its own (a loop), nothing tells n where only a tensor of n + 1 is at hand.
+    """
+    if isinstance(kind, TensorType):
+        sizes = (None if isinstance(size, _core.Dim) else size for size in kind.shape)
+        return TensorType(kind.dtype, tuple(sizes), kind.weak)
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(map(opened, kind.items)), kind.form)
+    return ListType(tuple(map(opened, kind.items))) if isinstance(kind, ListType) else kind
+
+
 def join(a: Type, b: Type) -> Type:
     """The type of what is of one type or of the other; Mismatch when there is none."""
     if a == b:
