@@ -119,18 +119,16 @@ def _equal(self, other):
 
 
 def _matmul(left, right):
-    ranks = []
-    for side in (left, right):
-        kind = getattr(side, "checked_type", None) if isinstance(side, _core.Expr) else side
-        shape = getattr(kind, "shape", None)
-        if shape is None:
-            raise TypeError("@ needs tensors of known types")
-        ranks.append(len(shape))
-    if ranks == [2, 2]:
-        return call("nn.matmul", left, right)
-    if ranks == [3, 3]:
-        return call("nn.batch_matmul", left, right)
-    raise TypeError(f"@ multiplies two matrices or two batches of them, not ranks {tuple(ranks)}")
+    """NumPy's product of vectors, matrices and batches of them."""
+    from relay._function import arrays, errors
+
+    sides = [s if isinstance(s, _core.Expr) else _core.Constant(s) for s in (left, right)]
+    if not all(isinstance(s.checked_type, _core.TensorType) for s in sides):
+        raise TypeError("@ needs tensors of known types")
+    try:
+        return arrays.product(*sides)
+    except errors.Refusal as problem:
+        raise TypeError(problem.message) from None
 
 
 def _num_results(expr: _core.Expr) -> int | None:
@@ -172,20 +170,44 @@ def _get_item(self, index):
             raise IndexError(f"index {index} of a tuple with {size} fields")
         return _field(self, range(size)[index])
     if isinstance(self.checked_type, _core.TensorType):
-        return index_tensor(self, index)
+        return _part(self, index)
     raise TypeError(
         f"only tuples and tensors of known types are indexed, not {self.checked_type or 'this'}; "
         "give the variables types, or use relay.TupleGetItem"
     )
 
 
+def _part(tensor: _core.Expr, index: object) -> _core.Expr:
+    """Constants are told by hand what is wrong; the rest is as in a relay.function."""
+    from relay._function import errors, indexing
+
+    items = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(item, (_core.Expr, np.ndarray, list)) for item in items):
+        try:
+            return index_tensor(tensor, index)
+        except TypeError as problem:
+            if all(isinstance(size, int) for size in tensor.shape):
+                raise
+            first = problem
+    else:
+        first = None
+    try:
+        return indexing.part_of(tensor, index)
+    except errors.Refusal as problem:
+        raise first or TypeError(problem.message) from None
+
+
 def _length(self) -> int:
     size = _num_results(self)
-    if size is None:
-        raise TypeError(
-            "len: only a tuple has a length while the program is built; x.shape has a tensor's sizes"
-        )
-    return size
+    if size is not None:
+        return size
+    shape = getattr(self.checked_type, "shape", None)
+    if shape and isinstance(shape[0], int):
+        return shape[0]
+    raise TypeError(
+        "len: only tuples and tensors whose first size is known have a length while the program is "
+        "built; x.shape has a tensor's sizes"
+    )
 
 
 def _iterate(self) -> Iterator[_core.Expr]:

@@ -7,14 +7,9 @@ from relay._wrappers import call, is_number
 
 
 def index_tensor(tensor: _core.Expr, index: object) -> _core.Expr:
-    """Returns the part of a tensor that integers, slices, `...` and None (a new axis) choose.
-
-    An integer tensor as the only index takes along the first axis.
-    """
+    """Returns the part of a tensor that integers, slices, `...` and None (a new axis) choose."""
     rank = len(tensor.shape)
     items = list(index) if isinstance(index, tuple) else [index]
-    if len(items) == 1 and isinstance(items[0], _core.Expr):
-        return call("take", tensor, items[0], axis=0)
     items = _without_ellipsis(items, rank)
     begin, end, strides, axes, dropped = [], [], [], [], []
     axis = 0

@@ -11,7 +11,16 @@ import numpy as np
 
 from relay import _core
 from relay._function.errors import VALUE, Refusal
-from relay._function.values import Size, Static, Tensor, Value, as_expr, kind_of, number_type
+from relay._function.values import (
+    Size,
+    Static,
+    Tensor,
+    Value,
+    as_expr,
+    kind_of,
+    number_type,
+    type_of,
+)
 from relay._wrappers import call
 
 # By NumPy's name: the operator. What is not here has a row in `_SPECIAL`.
@@ -70,7 +79,8 @@ def is_number(value: Value) -> bool:
     return isinstance(value, Static) and number_type(value.obj) is not None
 
 
-def _numpy_dtype(name: str) -> np.dtype:
+def numpy_dtype(name: str) -> np.dtype:
+    """NumPy's object for a dtype of Relay."""
     if name == "bfloat16":
         import ml_dtypes
 
@@ -87,8 +97,6 @@ def _weak(value: Value) -> str | None:
 
 def describe(value: Value) -> str:
     """A value's type, for messages."""
-    from relay._function.values import type_of
-
     if isinstance(value, Static) and number_type(value.obj) is not None:
         return f"the Python number {value.obj!r}"
     return str(type_of(value))
@@ -111,7 +119,7 @@ def apply(name: str, *operands: Value) -> Value:
     weak = [_weak(value) for value in operands]
     kinds = {"bool": np.dtype(bool), "int64": int, "float64": float}
     own = [
-        _numpy_dtype(value.dtype) if number is None else kinds[number]
+        numpy_dtype(value.dtype) if number is None else kinds[number]
         for value, number in zip(operands, weak, strict=True)
     ]
     all_weak = all(weak)

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from relay import _core
-from relay._function.arithmetic import _numpy_dtype, apply, cast, describe, is_number
+from relay._function.arithmetic import (
+    apply,
+    cast,
+    describe,
+    is_number,
+    numpy_dtype,
+    size_or_number,
+)
 from relay._function.errors import STATIC, VALUE, Refusal
+from relay._function.indexing import get
 from relay._function.values import (
     Chain,
     List,
@@ -66,8 +74,6 @@ def operands_of(value: Value) -> list[Tensor]:
         if not value.shape or not isinstance(value.shape[0], int):
             raise Refusal(VALUE, "a list or tuple of tensors is needed", found=describe(value))
         rows = [Static(i) for i in range(value.shape[0])]
-        from relay._function.indexing import get
-
         return [get(value, row) for row in rows]
     if not isinstance(value, (List, Tuple)):
         tensor_of(value)
@@ -77,7 +83,7 @@ def operands_of(value: Value) -> list[Tensor]:
 
 def same_dtype(tensors: list[Tensor]) -> list[Tensor]:
     strong = [t.dtype for t in tensors if not t.weak] or [t.dtype for t in tensors]
-    dtype = np.result_type(*map(_numpy_dtype, strong)).name if strong else "float64"
+    dtype = np.result_type(*map(numpy_dtype, strong)).name if strong else "float64"
     return [cast(t, dtype) for t in tensors]
 
 
@@ -140,16 +146,20 @@ def reshape(tensor: Tensor, shape: object) -> Tensor:
 
 def matmul(a: Tensor, b: Tensor) -> Tensor:
     """NumPy's product of matrices, vectors and batches of matrices."""
-    if not a.shape or not b.shape:
+    a, b = same_dtype([a, b])
+    return Tensor(product(a.expr, b.expr))
+
+
+def product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
+    """The same of expressions of one dtype."""
+    left, right = sizes_in(x.checked_type), sizes_in(y.checked_type)
+    if not left or not right:
         raise Refusal(
             VALUE,
             "@ needs tensors of rank 1 or more",
-            found=f"{describe(a)} and {describe(b)}",
+            found=f"{x.checked_type} and {y.checked_type}",
             help="use * for numbers",
         )
-    a, b = same_dtype([a, b])
-    left, right = list(a.shape), list(b.shape)
-    x, y = a.expr, b.expr
     if len(left) == 1:
         x = call("expand_dims", x, axis=0)
     if len(right) == 1:
@@ -159,7 +169,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if drop:
         rank = len(sizes_in(out.checked_type))
         out = call("squeeze", out, axis=sorted(rank + d for d in drop))
-    return Tensor(out)
+    return out
 
 
 def _product(x: _core.Expr, y: _core.Expr) -> _core.Expr:
@@ -227,8 +237,6 @@ def reduced(op: str, tensor: Tensor, axis: object, keepdims: object) -> Tensor:
 
 def count_of(tensor: Tensor, axis: object) -> Value:
     """How many elements a reduction takes together."""
-    from relay._function.arithmetic import size_or_number
-
     axes = axes_of(axis, tensor)
     total: Value = Static(1)
     for i, size in enumerate(tensor.shape):
@@ -240,8 +248,6 @@ def count_of(tensor: Tensor, axis: object) -> Value:
 
 def size_value(tensor: Tensor, axis: int) -> Value:
     """The size of an axis as a value."""
-    from relay._function.arithmetic import size_or_number
-
     size = tensor.shape[axis]
     if size is not None:
         return size_or_number(size)

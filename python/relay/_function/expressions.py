@@ -280,7 +280,7 @@ class Expressions:
         if isinstance(value, Static):
             return bool(value.obj)
         if isinstance(value, (Tuple, List)):
-            return bool(value.items) if value is not None else False
+            return bool(value.items)
         if isinstance(value, Chain):
             length = prelude.length(value.expr)
             return call("greater", length, _core.Constant(0, "int32"))

@@ -18,6 +18,7 @@ from relay._function.values import (
     Tuple,
     Value,
     as_expr,
+    lift,
     size_expr,
     sizes_in,
 )
@@ -231,6 +232,19 @@ def _absent(bound: Value) -> bool:
 
 def _bound(bound: Value) -> object:
     return bound.dim if isinstance(bound, Size) else bound.obj
+
+
+def part_of(tensor: _core.Expr, index: object) -> _core.Expr:
+    """The part of an expression that an index of Python's objects and expressions chooses."""
+    return get(Tensor(tensor), _index_of(index)).expr
+
+
+def _index_of(index: object) -> Value:
+    if isinstance(index, tuple):
+        return Tuple(tuple(map(_index_of, index)))
+    if isinstance(index, slice):
+        return Slice(*(lift(bound) for bound in (index.start, index.stop, index.step)))
+    return lift(index)
 
 
 # ---- Changes -------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 from relay import _core
 from relay._function import prelude
 from relay._function.arithmetic import describe
-from relay._function.errors import CALL, NAME, UNSUPPORTED, VALUE, Refusal
+from relay._function.errors import CALL, NAME, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.outcome import Branch, Cases, Env, Fall, Never, Tree
 from relay._function.values import (
     Chain,
@@ -39,8 +39,6 @@ class Matches:
         else:
             tree = self._by_tests(node.cases, subject, before)
         if isinstance(tree, Never):
-            from relay._function.errors import Pending
-
             raise Pending
         with self.at(node):
             return self._choose(tree, before)

@@ -643,6 +643,6 @@ ATTRIBUTES: dict[str, Callable] = {
     "ndim": _ndim,
     "size": _size,
     "T": _transpose,
-    "dtype": lambda a: Static(arithmetic._numpy_dtype(a.dtype)),
+    "dtype": lambda a: Static(arithmetic.numpy_dtype(a.dtype)),
     "mT": lambda a: _swapaxes(a, -1, -2),
 }

@@ -14,6 +14,7 @@ from relay._function.errors import LIMIT, RECURSION, Pending, Refusal, fail
 from relay._function.outcome import Env, Never, finished, leaves
 from relay._function.reader import Reader
 from relay._function.values import (
+    OUTSIDE,
     ChainType,
     Closure,
     DataType,
@@ -276,8 +277,6 @@ class Program:
 
 def _parameters(kinds: dict[str, Type]) -> tuple[list, Env]:
     """The parameters of a function, named for what they are parts of."""
-    from relay._function.values import OUTSIDE
-
     params: list = []
     env: Env = {}
     for name, kind in kinds.items():

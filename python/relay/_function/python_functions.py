@@ -1,0 +1,237 @@
+"""Python's own functions: what each is for values. `BUILTINS` finds it by Python's function object."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from relay._function import numpy_functions
+from relay._function.arithmetic import apply, cast, describe, is_number, kind_of
+from relay._function.arrays import known
+from relay._function.errors import CALL, UNSUPPORTED, VALUE, Refusal
+from relay._function.loops import Counter, Iteration
+from relay._function.values import Chain, Form, List, Size, Static, Tensor, Tuple, Value
+from relay._wrappers import call
+
+
+def _index_value(value: Value) -> Value:
+    """A bound of a range, in the dtype that loops count in."""
+    if isinstance(value, Tensor):
+        if value.shape or kind_of(value.dtype) != "i":
+            raise Refusal(VALUE, "range takes integers", found=describe(value))
+        return Tensor(cast(value, "int64").expr, True)
+    if not is_number(value) or (isinstance(value, Static) and not isinstance(value.obj, int)):
+        raise Refusal(VALUE, "range takes integers", found=describe(value))
+    return value
+
+
+def _range(reader, *bounds: Value) -> Value:
+    if not 1 <= len(bounds) <= 3:
+        raise Refusal(CALL, "range takes one to three numbers")
+    start, stop = (Static(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+    step = known(bounds[2], "the step of a range") if len(bounds) == 3 else 1
+    if not isinstance(step, int) or step == 0:
+        raise Refusal(VALUE, "the step of a range is an integer, not 0")
+    return Static(reader.range_of(Counter(_index_value(start), _index_value(stop), step)))
+
+
+def _enumerate(reader, values: Value, start: Value | None = None) -> Value:
+    inner = reader.iteration(values)
+    first = Static(0) if start is None else start
+    known_items = None
+    if inner.known is not None and isinstance(first, Static):
+        known_items = [
+            lambda i=i, item=item: Tuple((Static(first.obj + i), item()))
+            for i, item in enumerate(inner.known)
+        ]
+    return Static(
+        Iteration(
+            [Counter(first, None), *inner.sources],
+            lambda found: Tuple((found[0], inner.value(found[1:]))),
+            known_items,
+            inner.unrolled,
+        )
+    )
+
+
+def _zip(reader, *values: Value, strict: Value | None = None) -> Value:
+    parts = [reader.iteration(value) for value in values]
+    if strict is not None and known(strict, "strict"):
+        counts = {None if part.known is None else len(part.known) for part in parts}
+        if counts == {None} or len(counts) > 1:
+            raise Refusal(
+                VALUE,
+                "zip with strict=True needs equal known lengths",
+                found=", ".join("open" if n is None else str(n) for n in sorted(counts, key=str)),
+            )
+    unrolled = any(part.unrolled for part in parts)
+    known_items = None
+    if all(part.known is not None for part in parts):
+        rows = zip(*(part.known for part in parts), strict=False)
+        known_items = [lambda row=row: Tuple(tuple(item() for item in row)) for row in rows]
+    elif unrolled:
+        raise Refusal(
+            VALUE,
+            "zip of a list of known length and one of open length",
+            help="use two lists of known length, or two of open length",
+        )
+
+    def value(found: list[Value]) -> Value:
+        items, at = [], 0
+        for part in parts:
+            items.append(part.value(found[at : at + len(part.sources)]))
+            at += len(part.sources)
+        return Tuple(tuple(items))
+
+    sources = [source for part in parts for source in part.sources]
+    return Static(Iteration(sources, value, known_items, unrolled))
+
+
+def _reversed(reader, value: Value) -> Value:
+    if isinstance(value, Chain):
+        return dataclasses.replace(value, backward=not value.backward)
+    inner = reader.iteration(value)
+    if inner.known is not None:
+        items = list(reversed(inner.known))
+        return Static(Iteration([], inner.value, items, unrolled=True))
+    (counter,) = inner.sources
+    if counter.step != 1:
+        raise Refusal(UNSUPPORTED, "reversed of a range with a step", help="range(n - 1, -1, -1)")
+    last = apply("subtract", counter.stop, Static(1))
+    before = apply("subtract", counter.start, Static(1))
+    return Static(Iteration([Counter(last, before, -1, counter.over)], inner.value))
+
+
+def _fold(name: str, python: Callable) -> Callable:
+    def folded(reader, *values: Value) -> Value:
+        if len(values) == 1:
+            if isinstance(values[0], Tensor):
+                return numpy_functions.METHODS[name](values[0])
+            values = tuple(reader.elements(values[0], name))
+        if not values:
+            raise Refusal(VALUE, f"{name}() of nothing")
+        if all(isinstance(v, Static) for v in values):
+            return reader._python(lambda: python([v.obj for v in values]))
+        out = values[0]
+        for value in values[1:]:
+            if any(isinstance(v, Tensor) and v.shape for v in (out, value)):
+                raise Refusal(
+                    VALUE,
+                    f"{name}() compares numbers",
+                    help=f"use np.{name}imum element by element",
+                )
+            out = apply(f"{name}imum", out, value)
+        return out
+
+    return folded
+
+
+def _sum(reader, values: Value, start: Value | None = None) -> Value:
+    total = Static(0) if start is None else start
+    for item in reader.elements(values, "sum"):
+        total = reader.binary(ast.Add(), total, item)
+    return total
+
+
+def _any_all(is_any: bool) -> Callable:
+    def found(reader, values: Value) -> Value:
+        if isinstance(values, Tensor):
+            return numpy_functions.METHODS["any" if is_any else "all"](values)
+        out: Value = Static(not is_any)
+        for item in reader.elements(values, "any" if is_any else "all"):
+            test = reader.truth_of(item)
+            if isinstance(test, bool):
+                if test == is_any:
+                    return Static(is_any)
+                continue
+            both = "logical_or" if is_any else "logical_and"
+            out = Tensor(test if isinstance(out, Static) else call(both, out.expr, test), True)
+        return out
+
+    return found
+
+
+def _number(dtype: str, python: type) -> Callable:
+    def number(reader, value: Value) -> Value:
+        if isinstance(value, Static):
+            return reader._python(lambda: python(value.obj))
+        if dtype == "bool":
+            test = reader.truth_of(value)
+            return Static(test) if isinstance(test, bool) else Tensor(test, True)
+        if not is_number(value):
+            raise Refusal(VALUE, f"{python.__name__}() takes a number", found=describe(value))
+        if isinstance(value, Size):
+            return value if dtype == "int64" else Tensor(cast(value, dtype).expr, True)
+        expr = value.expr
+        if any(size != 1 for size in value.shape):
+            raise Refusal(VALUE, f"{python.__name__}() takes one number", found=describe(value))
+        if value.shape:
+            expr = call("reshape", expr, newshape=[])
+        return Tensor(cast(Tensor(expr), dtype).expr, True)
+
+    return number
+
+
+def _isinstance(reader, value: Value, classes: Value) -> Value:
+    wanted = known(classes, "a class")
+    if isinstance(value, Static):
+        return Static(isinstance(value.obj, wanted))
+    if isinstance(value, Tuple) and value.form is not None:
+        return Static(issubclass(value.form.cls, wanted))
+    of = {Tensor: np.ndarray, Tuple: tuple, List: list, Chain: list}.get(type(value))
+    if of is None:
+        raise Refusal(UNSUPPORTED, "isinstance of this value", help="use match")
+    return Static(issubclass(of, wanted))
+
+
+def _round(reader, value: Value) -> Value:
+    if isinstance(value, Static):
+        return reader._python(lambda: round(value.obj))
+    return Tensor(cast(apply("rint", value), "int64").expr, True)
+
+
+def _dict(reader, **named: Value) -> Value:
+    return Tuple(tuple(named.values()), Form("dict", dict, tuple(named)))
+
+
+def _replace(reader, base: Value, **named: Value) -> Value:
+    if not isinstance(base, Tuple) or base.form is None or base.form.kind != "dataclass":
+        raise Refusal(VALUE, "replace takes a data class", found=describe(base))
+    unknown = [name for name in named if name not in base.form.names]
+    if unknown:
+        raise Refusal(CALL, f"{base.form.cls.__name__} has no field '{unknown[0]}'")
+    pairs = zip(base.form.names, base.items, strict=True)
+    return Tuple(tuple(named.get(name, item) for name, item in pairs), base.form)
+
+
+_NOTHING = Tuple(())
+
+BUILTINS = {
+    id(builtins.abs): lambda reader, x: apply("absolute", x),
+    id(builtins.all): _any_all(False),
+    id(builtins.any): _any_all(True),
+    id(builtins.bool): _number("bool", bool),
+    id(builtins.dict): _dict,
+    id(builtins.enumerate): _enumerate,
+    id(builtins.float): _number("float64", float),
+    id(builtins.int): _number("int64", int),
+    id(builtins.isinstance): _isinstance,
+    id(builtins.len): lambda reader, x: reader.builtin_len(x),
+    id(builtins.list): lambda reader, x=_NOTHING: (
+        x if isinstance(x, Chain) else List(tuple(reader.elements(x, "list")))
+    ),
+    id(builtins.max): _fold("max", max),
+    id(builtins.min): _fold("min", min),
+    id(builtins.pow): lambda reader, x, y: reader.binary(ast.Pow(), x, y),
+    id(builtins.range): _range,
+    id(builtins.reversed): _reversed,
+    id(builtins.round): _round,
+    id(builtins.sum): _sum,
+    id(builtins.tuple): lambda reader, x=_NOTHING: Tuple(tuple(reader.elements(x, "tuple"))),
+    id(builtins.zip): _zip,
+    id(dataclasses.replace): _replace,
+}
