@@ -259,6 +259,8 @@ std::string_view to_string(Absent reason) {
       return "what is computed is not one sum of products";
     case Absent::Replaced:
       return "a pass replaces the operator before kernels are made";
+    case Absent::MadeByPasses:
+      return "passes make the operator after gradients are taken";
     case Absent::ByNumPy:
       return "the tests have the formula over NumPy's arrays";
   }
@@ -294,7 +296,8 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
   rule("memory", row.memory, {Absent::OnePiece});
   rule("precision", row.precision);
   rule("cost", row.cost, {Absent::NoArithmetic, Absent::DataDecides});
-  rule("gradient", row.gradient, {Absent::Pending, Absent::NotDifferentiable});
+  rule("gradient", row.gradient,
+       {Absent::Pending, Absent::NotDifferentiable, Absent::MadeByPasses});
   auto complete = [&](const OpExample& e) { return e.args.size() == row.args.size(); };
   demand("examples", !row.examples.empty() && std::ranges::all_of(row.examples, complete));
   rule("expected", row.expected, {Absent::ByNumPy});

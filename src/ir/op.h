@@ -147,9 +147,32 @@ enum class Memory {
 };
 using MemoryRule = std::function<Memory(const CallNode& call)>;
 
-// The gradients of the arguments for the gradient of the result.
-using GradientRule =
-    std::function<std::vector<Expr>(const Call& call, const Expr& output_gradient)>;
+// A call whose gradient is wanted. The adjoint of a value says how the end result changes with it:
+// it is a tensor of the value's type.
+struct GradientContext {
+  // Typed. Its arguments may be used any number of times: each is computed once.
+  const CallNode& call;
+  // The value of the call, computed already.
+  Expr result;
+  // The adjoints of the result's tensors, tuples flattened; null where the end result does not
+  // depend on one, or it holds no floats. One of them is not null.
+  std::vector<Expr> adjoints;
+
+  const Expr& arg(size_t i) const { return call.args[i]; }
+  // Of a result that is one tensor.
+  const Expr& adjoint() const { return adjoints[0]; }
+  template <class A>
+  const A& attrs() const {
+    return *static_cast<const A*>(call.attrs.get());
+  }
+};
+
+// The adjoints of the tensors of the arguments, tuples flattened, as Relay expressions. They are
+// linear in the adjoints of the result: forward mode follows from that. Null, or left out at the
+// end, where the result does not depend on a tensor; what is said of one that holds no floats is not
+// read. Throws UserError
+// E1003 where the operator has no gradient for the call's attributes.
+using GradientRule = std::function<std::vector<Expr>(const GradientContext& ctx)>;
 
 // What mixed precision does with an operator.
 enum class Precision { Always, Follow, Never };

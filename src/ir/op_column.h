@@ -27,6 +27,7 @@ enum class Absent {
   OnePiece,           // the result is one piece of memory: its own, or that of the argument
   NotOneSum,          // what is computed is not one sum of products
   Replaced,           // a pass replaces the operator before kernels are made
+  MadeByPasses,       // passes make it of operators that have one, after gradients are taken
   ByNumPy,            // tests/python/op_oracles.py has the formula over NumPy's arrays
 };
 // The reason as a sentence.
@@ -35,11 +36,14 @@ std::string_view to_string(Absent reason);
 template <class T>
 class Column {
  public:
-  Column() = default;
-  Column(Absent reason) : reason_(reason) {}  // NOLINT: a row names the reason in the rule's place
+  constexpr Column() = default;
+  constexpr Column(Absent reason)
+      : reason_(reason) {}  // NOLINT: a row names the reason in the rule's place
   template <class V>
-  requires(std::is_convertible_v<V, T> && !std::is_same_v<std::remove_cvref_t<V>, std::nullptr_t>)
-      Column(V&& value)  // NOLINT: a row names the rule
+  requires(
+      std::is_convertible_v<V, T> &&
+      !std::is_same_v<std::remove_cvref_t<V>,
+                      std::nullptr_t>) constexpr Column(V&& value)  // NOLINT: a row names the rule
       : value_(std::forward<V>(value)), given_(true) {}
 
   // Whether there is a rule.

@@ -1,6 +1,6 @@
 // NumPy's indexing by several index tensors at once.
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -76,7 +76,7 @@ std::span<const OpInfo> rows_of<Family::AdvancedIndex>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = moved,
           .examples =
               {{{"(Tensor[(5, 4, 3), float32], Tensor[(2, 1), int64], Tensor[(6,), int64])"},
                 "",

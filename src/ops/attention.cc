@@ -2,6 +2,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/layout.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/window.h"
 
@@ -209,6 +210,35 @@ double attention_cost(const CallNode& c) {
   return 2.0 * queries * static_cast<double>(*keys) * static_cast<double>(*depth + *width);
 }
 
+// ---- Gradients
+
+// The probabilities are computed again: they are many times larger than what they are made of.
+Adjoints attention_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<AttentionAttrs>();
+  // Labels of a tensor in its layout: the sequence of the queries is q, of the keys k; the depth of
+  // the values is v.
+  auto labels = [](std::string layout, char sequence, char depth) {
+    for (char& c : layout) c = c == 'B' ? 'b' : c == 'H' ? 'h' : c == 'S' ? sequence : depth;
+    return layout;
+  };
+  const std::string query = labels(a.query_layout, 'q', 'd'), key = labels(a.key_layout, 'k', 'd'),
+                    value = labels(a.value_layout, 'k', 'v'), out = labels(a.out_layout, 'q', 'v'),
+                    scores = a.transpose_mask ? "bhkq" : "bhqk";
+  auto product = [](const std::string& equation, const Expr& x, const Expr& y) {
+    return apply("einsum", {tuple({x, y})}, {{"equation", equation}});
+  };
+  const Expr &q = ctx.arg(0), &k = ctx.arg(1), &v = ctx.arg(2), &mask = ctx.arg(3);
+  const Expr& g = ctx.adjoint();
+  Expr products = a.scale * product(query + "," + key + "->" + scores, q, k) + mask;
+  int64_t keys = a.transpose_mask ? 2 : 3;
+  Expr p = apply("nn.softmax", {products}, {{"axis", keys}});
+  Expr dp = product(out + "," + value + "->" + scores, g, v);
+  Expr ds = p * (dp - sum_over(dp * p, {keys}, true)), scaled = a.scale * ds;
+  return {product(scores + "," + key + "->" + query, scaled, k),
+          product(scores + "," + query + "->" + key, scaled, q),
+          product(scores + "," + out + "->" + value, p, g), unbroadcast(ds, mask)};
+}
+
 }  // namespace
 
 template <>
@@ -236,7 +266,7 @@ std::span<const OpInfo> rows_of<Family::Attention>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
           .cost = attention_cost,
-          .gradient = Absent::Pending,
+          .gradient = attention_gradient,
           .examples = {{{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
                          "Tensor[(1, 2, 6, 3), float32]", "Tensor[(5, 6), float32]"},
                         "scale=0.5"},

@@ -1,6 +1,6 @@
 // Operators of two tensors that broadcast, and `where`.
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -9,6 +9,9 @@ namespace {
 using namespace tir;  // NOLINT: rows are expressions of the tensor IR
 using relay::CallNode;
 using relay::Type;
+
+// The adjoints of both sides, before what broadcasting repeated is summed.
+using BinaryGradient = Adjoints (*)(const Expr& g, const Expr& a, const Expr& b);
 
 // An operator of two tensors that broadcast; dtype and range are those of its examples.
 struct Binary {
@@ -20,8 +23,31 @@ struct Binary {
   double low = -2;
   double high = 2;
   Precision precision = Precision::Follow;
-  Absent gradient = Absent::Pending;
+  Column<BinaryGradient> gradient;
 };
+
+// Of steps: the derivative is 0 wherever there is one.
+Adjoints no_slope(const Expr&, const Expr&, const Expr&) { return {}; }
+
+// a - b * (a / b rounded by `step`): of b it is the step that changes the result.
+Adjoints remainder_gradient(const char* step, const Expr& g, const Expr& a, const Expr& b) {
+  return {g, negative(g * apply(step, {a / b}))};
+}
+
+// The derivatives of a to the power of b are b * a^(b - 1), which is 0 for b = 0, and log(a) * a^b,
+// which is 0 for a = 0.
+Adjoints power_gradient(const Expr& g, const Expr& a, const Expr& b) {
+  Expr one = scalar(1, b), less = choose(is_equal(b, 0), one, b - one);
+  Expr log = apply("log", {choose(is_equal(a, 0), scalar(1, a), a)});
+  return {finite_product(g, b * apply("power", {a, less})),
+          finite_product(g, apply("power", {a, b}) * log)};
+}
+
+// `chosen` gets the adjoint; ties share it.
+Adjoints extremum_gradient(const Expr& g, const Expr& first, const Expr& tie) {
+  Expr half = 0.5 * g, zero = scalar(0, g);
+  return {choose(first, g, choose(tie, half, zero)), choose(first, zero, choose(tie, half, g))};
+}
 
 // Bools have no differences and quotients that are bools.
 Type broadcast_numbers(RelationContext& ctx) {
@@ -66,22 +92,39 @@ constexpr Binary kBinary[] = {
     {.name = "add",
      .doc = "Sum; of bools, whether either holds.",
      .relation = broadcast,
-     .compute = op<BinaryOp::Add>},
+     .compute = op<BinaryOp::Add>,
+     .gradient =
+         [](const Expr& g, const Expr&, const Expr&) {
+           return Adjoints{g, g};
+         }},
     {.name = "subtract",
      .doc = "Difference.",
      .relation = broadcast_numbers,
-     .compute = op<BinaryOp::Sub>},
+     .compute = op<BinaryOp::Sub>,
+     .gradient =
+         [](const Expr& g, const Expr&, const Expr&) {
+           return Adjoints{g, negative(g)};
+         }},
     {.name = "multiply",
      .doc = "Product; of bools, whether both hold.",
      .relation = broadcast,
-     .compute = op<BinaryOp::Mul>},
+     .compute = op<BinaryOp::Mul>,
+     .gradient =
+         [](const Expr& g, const Expr& a, const Expr& b) {
+           return Adjoints{g * b, g * a};
+         }},
     {.name = "divide",
      .doc = "Quotient; of integers, rounded towards zero.",
      .relation = broadcast_numbers,
      .compute = op<BinaryOp::Div>,
      .dtype = "float32",
      .low = 0.5,
-     .high = 2},
+     .high = 2,
+     .gradient =
+         [](const Expr& g, const Expr& a, const Expr& b) {
+           Expr over = finite_quotient(g, b);
+           return Adjoints{over, negative(finite_quotient(over * a, b))};
+         }},
     {.name = "floor_divide",
      .doc = "Quotient rounded down.",
      .relation = broadcast_numbers,
@@ -89,7 +132,7 @@ constexpr Binary kBinary[] = {
      .dtype = "float32",
      .low = 0.5,
      .high = 2,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "trunc_divide",
      .doc = "Quotient rounded towards zero.",
      .relation = broadcast_numbers,
@@ -100,28 +143,34 @@ constexpr Binary kBinary[] = {
      .dtype = "int32",
      .low = 1,
      .high = 9,
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "mod",
      .doc = "Remainder with the sign of the dividend.",
      .relation = broadcast_numbers,
      .compute = op<BinaryOp::Mod>,
      .dtype = "float32",
      .low = 0.5,
-     .high = 2},
+     .high = 2,
+     .gradient = [](const Expr& g, const Expr& a,
+                    const Expr& b) { return remainder_gradient("trunc", g, a, b); }},
     {.name = "floor_mod",
      .doc = "Remainder with the sign of the divisor.",
      .relation = broadcast_numbers,
      .compute = op<BinaryOp::FloorMod>,
      .dtype = "float32",
      .low = 0.5,
-     .high = 2},
+     .high = 2,
+     .gradient = [](const Expr& g, const Expr& a,
+                    const Expr& b) { return remainder_gradient("floor", g, a, b); }},
     {.name = "trunc_mod",
      .doc = "Remainder with the sign of the dividend.",
      .relation = broadcast_numbers,
      .compute = op<BinaryOp::Mod>,
      .dtype = "int32",
      .low = 1,
-     .high = 9},
+     .high = 9,
+     .gradient = [](const Expr& g, const Expr& a,
+                    const Expr& b) { return remainder_gradient("trunc", g, a, b); }},
     {.name = "power",
      .doc = "lhs to the power of rhs.",
      .relation = broadcast,
@@ -129,15 +178,24 @@ constexpr Binary kBinary[] = {
      .dtype = "float32",
      .low = 0.5,
      .high = 2,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = power_gradient},
     {.name = "maximum",
      .doc = "The greater; NaN wins.",
      .relation = broadcast,
-     .compute = op<BinaryOp::Max>},
+     .compute = op<BinaryOp::Max>,
+     .gradient =
+         [](const Expr& g, const Expr& a, const Expr& b) {
+           return extremum_gradient(g, is_greater(a, b), is_equal(a, b));
+         }},
     {.name = "minimum",
      .doc = "The lesser; NaN wins.",
      .relation = broadcast,
-     .compute = op<BinaryOp::Min>},
+     .compute = op<BinaryOp::Min>,
+     .gradient =
+         [](const Expr& g, const Expr& a, const Expr& b) {
+           return extremum_gradient(g, is_greater(b, a), is_equal(a, b));
+         }},
     {.name = "equal",
      .doc = "Whether equal.",
      .relation = broadcast_compare,
@@ -230,6 +288,14 @@ OpInfo binary_row(const Binary& op) {
       return element(broadcast_read(a, i, shape), broadcast_read(b, i, shape));
     });
   };
+  Column<GradientRule> gradient = op.gradient.reason();
+  if (op.gradient) {
+    gradient = [element = op.gradient.get()](const GradientContext& ctx) {
+      Adjoints out = element(ctx.adjoint(), ctx.arg(0), ctx.arg(1));
+      for (size_t i = 0; i < out.size(); ++i) out[i] = unbroadcast(out[i], ctx.arg(i));
+      return out;
+    };
+  }
   auto example = [&](const std::string& lhs, const std::string& rhs) {
     auto type = [&](const std::string& shape) { return "Tensor[" + shape + ", " + op.dtype + "]"; };
     return OpExample{{type(lhs), type(rhs)}, "", op.low, op.high};
@@ -246,7 +312,7 @@ OpInfo binary_row(const Binary& op) {
       .memory = Absent::OnePiece,
       .precision = op.precision,
       .cost = elementwise_cost,
-      .gradient = op.gradient,
+      .gradient = std::move(gradient),
       .examples = {example("(2, 3)", "(2, 3)"), example("(2, 1, 4)", "(3, 1)"),
                    example("()", "(5,)"), example("(0, 3)", "(3,)")},
       .expected = Absent::ByNumPy,
@@ -271,6 +337,13 @@ TirTensor where_compute(const ComputeContext& ctx) {
     return select(tir::cast(DType::Bool(), broadcast_read(c, i, shape)),
                   broadcast_read(x, i, shape), broadcast_read(y, i, shape));
   });
+}
+
+// The side that is not taken has the adjoint 0.
+Adjoints where_gradient(const GradientContext& ctx) {
+  Expr c = cast_to(ctx.arg(0), DType::Bool()), g = ctx.adjoint();
+  return {nullptr, unbroadcast(choose(c, g, scalar(0, g)), ctx.arg(1)),
+          unbroadcast(choose(c, scalar(0, g), g), ctx.arg(2))};
 }
 
 }  // namespace
@@ -300,7 +373,7 @@ std::span<const OpInfo> rows_of<Family::Where>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = where_gradient,
           .examples =
               {{{"Tensor[(2, 3), bool]", "Tensor[(3,), float32]", "Tensor[(2, 1), float32]"}, ""}},
           .expected = Absent::ByNumPy,

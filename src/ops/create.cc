@@ -1,6 +1,6 @@
 // Tensors from nothing but attributes.
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/rows.h"
 
@@ -54,6 +54,18 @@ TirTensor full_like_compute(const ComputeContext& ctx) {
   });
 }
 
+Adjoints full_gradient(const GradientContext& ctx) {
+  DType dtype = type_of(ctx.arg(0)).dtype;
+  if (!dtype.is_floating()) return {};
+  return {cast_to(apply("sum", {ctx.adjoint()}), dtype)};
+}
+
+Adjoints full_like_gradient(const GradientContext& ctx) {
+  DType dtype = type_of(ctx.arg(1)).dtype;
+  if (!dtype.is_floating()) return {};
+  return {nullptr, cast_to(apply("sum", {ctx.adjoint()}), dtype)};
+}
+
 }  // namespace
 
 template <>
@@ -72,7 +84,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::NotDifferentiable,
+          .gradient = no_change,
           .examples = {{{}, "shape=[2, 3], dtype=\"float32\""}},
           .expected = Absent::ByNumPy,
       },
@@ -89,7 +101,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::NotDifferentiable,
+          .gradient = no_change,
           .examples = {{{}, "shape=[2, 3], dtype=\"float32\""}},
           .expected = Absent::ByNumPy,
       },
@@ -107,7 +119,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = full_gradient,
           .examples = {{{"float32"}, "shape=[2, 3]"}},
           .expected = Absent::ByNumPy,
       },
@@ -124,7 +136,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = full_like_gradient,
           .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
       },

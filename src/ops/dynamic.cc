@@ -5,6 +5,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/rows.h"
 #include "runtime/core/kernel_abi.h"
@@ -408,6 +409,16 @@ OpExample given(std::vector<std::string> args, std::vector<std::vector<double>> 
 
 namespace {
 
+// ---- Gradients
+
+Adjoints dyn_reshape_gradient(const GradientContext& ctx) {
+  return {reshape_like(ctx.adjoint(), ctx.arg(0))};
+}
+Adjoints dyn_broadcast_gradient(const GradientContext& ctx) {
+  return {unbroadcast(ctx.adjoint(), ctx.arg(0))};
+}
+Adjoints dyn_full_gradient(const GradientContext& ctx) { return {apply("sum", {ctx.adjoint()})}; }
+
 std::shared_ptr<const ComputeRule> dynamic(WriteSizes sizes,
                                            std::function<TirTensor(const ComputeContext&)> build) {
   return compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build));
@@ -427,19 +438,19 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
                   "what is left.",
                   {data, {"newshape", "The sizes, a vector of integers."}},
                   &ReshapeAttrs::static_info(), sizes_in_argument<1>,
-                  dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic, Absent::Pending,
-                  given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}})),
+                  dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
+                  dyn_reshape_gradient, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}})),
       dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
                   {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,
-                  dynamic(tile_sizes, as_in("tile")), Absent::NoArithmetic, Absent::Pending,
+                  dynamic(tile_sizes, as_in("tile")), Absent::NoArithmetic, moved,
                   given({matrix, three}, {{1, 2, 3, 4, 5, 6}, {2, 1, 3}})),
       dynamic_row("dyn.broadcast_to", "Repeats axes of size one up to a shape.", {data, shape},
                   nullptr, broadcast_to_type, dynamic(broadcast_to_sizes, as_in("broadcast_to")),
-                  Absent::NoArithmetic, Absent::Pending,
+                  Absent::NoArithmetic, dyn_broadcast_gradient,
                   given({"Tensor[(2, 1), float32]", three}, {{1, 2}, {3, 2, 4}})),
       dynamic_row("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape},
                   nullptr, full_type, dynamic(copy_sizes<1>, as_in("full")), Absent::NoArithmetic,
-                  Absent::Pending, given({"float32", two}, {{2.5}, {2, 3}})),
+                  dyn_full_gradient, given({"float32", two}, {{2.5}, {2, 3}})),
       dynamic_row(
           "dyn.strided_slice",
           "Part of a tensor: begin, end and step of the first axes, or of those in the attributes.",
@@ -448,7 +459,7 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
            {"end", "Where to end."},
            {"strides", "The steps."}},
           &SliceAttrs::static_info(), strided_slice_type,
-          dynamic(strided_slice_sizes, strided_slice), Absent::NoArithmetic, Absent::Pending,
+          dynamic(strided_slice_sizes, strided_slice), Absent::NoArithmetic, moved,
           given({matrix, two, two, two}, {{1, 2, 3, 4, 5, 6}, {0, -1}, {2, -4}, {1, -2}})),
       dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
                   {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, nullptr,
@@ -456,11 +467,11 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
                   Absent::NotDifferentiable,
                   given({"float32", "float32", "float32"}, {{1}, {-2}, {-0.75}})),
       dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  dynamic(copy_sizes<0>, as_in("zeros")), Absent::NoArithmetic,
-                  Absent::NotDifferentiable, given({two}, {{2, 3}}, "dtype=\"int32\"")),
+                  dynamic(copy_sizes<0>, as_in("zeros")), Absent::NoArithmetic, no_change,
+                  given({two}, {{2, 3}}, "dtype=\"int32\"")),
       dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  dynamic(copy_sizes<0>, as_in("ones")), Absent::NoArithmetic,
-                  Absent::NotDifferentiable, given({two}, {{2, 3}})),
+                  dynamic(copy_sizes<0>, as_in("ones")), Absent::NoArithmetic, no_change,
+                  given({two}, {{2, 3}})),
       dynamic_row("argwhere", "The indices of the elements that are not zero, in row-major order.",
                   {{"condition", "The input."}}, nullptr, argwhere_type,
                   dynamic(argwhere_sizes, argwhere), Absent::NoArithmetic,

@@ -5,6 +5,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/dynamic.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 #include "runtime/core/kernel_abi.h"
 
@@ -222,6 +223,30 @@ std::vector<TirTensor> split(const ComputeContext& ctx) {
   return out;
 }
 
+// ---- Gradients
+
+// The border takes its values from inside, or it is the value of an argument.
+Adjoints dyn_pad_gradient(const GradientContext& ctx) {
+  const Expr &x = ctx.arg(0), &widths = ctx.arg(1), &value = ctx.arg(2), &g = ctx.adjoint();
+  auto padded = [&](const Expr& e) {
+    return call(ctx.call.op, {e, widths, scalar(0, e)}, ctx.call.attrs, ctx.call.span);
+  };
+  Expr places = numbered(x);
+  if (ctx.attrs<DynPadAttrs>().pad_mode != "constant") return {scattered(g, padded(places), x)};
+  Expr inside = kept(is_equal(padded(apply("ones_like", {places})), 1), g);
+  Expr border = apply("sum", {g}) - apply("sum", {inside});
+  return {scattered(inside, padded(places), x), nullptr, reshape_like(border, value)};
+}
+
+Adjoints dyn_split_gradient(const GradientContext& ctx) {
+  std::vector<Expr> parts;
+  for (size_t k = 0; k < ctx.adjoints.size(); ++k) {
+    const Expr& g = ctx.adjoints[k];
+    parts.push_back(g ? g : zeros_like(tuple_get_item(ctx.result, static_cast<int64_t>(k))));
+  }
+  return {apply("concatenate", {tuple(parts)}, {{"axis", ctx.attrs<DynSplitAttrs>().axis}})};
+}
+
 }  // namespace
 
 template <>
@@ -234,8 +259,7 @@ std::span<const OpInfo> rows_of<Family::DynamicAxes>() {
           "dyn.transpose", "Moves the axes into another order.",
           {data, {"axes", "The input's axis for each of the result, a vector of integers."}},
           nullptr, transpose_type, compute_rule_with_shape(sizes_rule(transpose_sizes), transpose),
-          Absent::NoArithmetic, Absent::Pending,
-          given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {1, 0}})),
+          Absent::NoArithmetic, moved, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {1, 0}})),
       dynamic_row(
           "dyn.pad",
           "Adds a border, or cuts one off: a value, the nearest element, mirrored or periodic.",
@@ -245,13 +269,13 @@ std::span<const OpInfo> rows_of<Family::DynamicAxes>() {
            {"pad_value", "A scalar."}},
           &DynPadAttrs::static_info(), pad_type,
           compute_rule_with_shape(sizes_rule(pad_sizes), pad), Absent::NoArithmetic,
-          Absent::Pending,
+          dyn_pad_gradient,
           given({matrix, four, "float32"}, {{1, 2, 3, 4, 5, 6}, {1, 2, 0, -1}, {7}})),
       dynamic_row("dyn.split", "Cuts an axis into parts.",
                   {data, {"sizes", "The size of each part, a vector of integers."}},
                   &DynSplitAttrs::static_info(), split_type,
                   std::make_shared<const ComputeRule>(ComputeRule{split, split_sizes}),
-                  Absent::NoArithmetic, Absent::Pending,
+                  Absent::NoArithmetic, dyn_split_gradient,
                   given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {1, 2}}, "axis=1")),
   };
   return rows;

@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <set>
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "node/structural.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -313,6 +314,73 @@ Type collapse_sum_to_relation(RelationContext& ctx) {
   return check_shape(ctx, shape) ? collapse_type(ctx, *x, shape) : nullptr;
 }
 
+// ---- Gradients
+
+// For each operand the adjoint and the other operands, in index notation again.
+Adjoints einsum_gradient(const GradientContext& ctx) {
+  auto types = *flatten_tensor_types(ctx.arg(0)->type);
+  std::vector<int64_t> ranks;
+  std::vector<Expr> operands;
+  for (const TensorType& t : types) {
+    ranks.push_back(t->rank());
+    operands.push_back(tuple_get_item(ctx.arg(0), static_cast<int64_t>(operands.size())));
+  }
+  Equation equation = equation_of(ctx.attrs<EinsumAttrs>(), ranks);
+  auto letter = [&](size_t label) {
+    if (label >= 52) no_gradient(ctx, "it has more labels than there are letters");
+    return static_cast<char>(label < 26 ? 'a' + label : 'A' + (label - 26));
+  };
+  auto text = [&](const std::vector<size_t>& labels) {
+    std::string out;
+    for (size_t l : labels) out += letter(l);
+    return out;
+  };
+  std::vector<size_t> result(equation.result);
+  for (size_t i = 0; i < result.size(); ++i) result[i] = i;
+  Adjoints out;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    std::string terms = text(result);
+    std::vector<Expr> factors{ctx.adjoint()};
+    std::set<size_t> known(result.begin(), result.end());
+    for (size_t j = 0; j < operands.size(); ++j) {
+      if (j == k) continue;
+      terms += "," + text(equation.operands[j]);
+      factors.push_back(operands[j]);
+      known.insert(equation.operands[j].begin(), equation.operands[j].end());
+    }
+    // A label that the operand has twice is its diagonal; one that nothing else has is repeated.
+    std::vector<size_t> target, seen;
+    size_t fresh = equation.labels;
+    for (size_t d = 0; d < equation.operands[k].size(); ++d) {
+      size_t label = equation.operands[k][d];
+      const Dim& size = types[k]->shape[d];
+      bool again = std::ranges::find(seen, label) != seen.end();
+      if ((again || !known.contains(label)) && is_any(size))
+        no_gradient(ctx, "only the data tells a size");
+      if (again) {
+        terms += "," + text({label, fresh});
+        factors.push_back(identity_matrix(size, operands[k]));
+        target.push_back(fresh++);
+        continue;
+      }
+      if (!known.contains(label)) {
+        terms += "," + text({label});
+        factors.push_back(apply(
+            "ones", {}, {{"shape", to_value(Dims{size})}, {"dtype", types[k]->dtype.to_string()}}));
+      }
+      seen.push_back(label);
+      target.push_back(label);
+    }
+    Expr g = apply("einsum", {tuple(factors)}, {{"equation", terms + "->" + text(target)}});
+    out.push_back(unbroadcast(g, operands[k]));
+  }
+  return out;
+}
+
+Adjoints collapse_gradient(const GradientContext& ctx) {
+  return {broadcast_like(ctx.adjoint(), ctx.arg(0))};
+}
+
 }  // namespace
 
 template <>
@@ -334,7 +402,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
           .cost = contraction_cost,
-          .gradient = Absent::Pending,
+          .gradient = einsum_gradient,
           .examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"},
                         "equation=\"ij,jk->ik\""},
                        {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},
@@ -357,7 +425,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = collapse_cost,
-          .gradient = Absent::Pending,
+          .gradient = collapse_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3, 1), float32]"}, ""},
                        {{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
@@ -376,7 +444,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = collapse_cost,
-          .gradient = Absent::Pending,
+          .gradient = collapse_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "shape=[1, 4]"},
                        {{"Tensor[(2, 3), int32]"}, "shape=[2, 3]"}},
           .expected = Absent::ByNumPy,

@@ -1,9 +1,10 @@
 // Element-wise operators of one tensor, and activations.
 #include <cmath>
+#include <numbers>
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/narrow.h"
 #include "ops/rows.h"
 
@@ -20,6 +21,9 @@ PrimExpr k(const PrimExpr& like, double v) {
                                    : imm(like->dtype, static_cast<int64_t>(v));
 }
 
+// The adjoint of the input x from that of the result y, g.
+using UnaryGradient = Expr (*)(const Expr& g, const Expr& x, const Expr& y);
+
 // An operator of one tensor, element by element; the range is that of its examples.
 struct Unary {
   const char* name;
@@ -30,8 +34,17 @@ struct Unary {
   double high = 2;
   const char* dtype = "float32";
   Precision precision = Precision::Follow;
-  Absent gradient = Absent::Pending;
+  Column<UnaryGradient> gradient;
 };
+
+// Of steps: the derivative is 0 wherever there is one.
+Expr no_slope(const Expr&, const Expr&, const Expr&) { return nullptr; }
+Expr erf_gradient(const Expr& g, const Expr& x, const Expr&) {
+  return g * (2 * std::numbers::inv_sqrtpi * apply("exp", {negative(x * x)}));
+}
+Expr exp_gradient(const Expr& g, const Expr&, const Expr& y) { return finite_product(g, y); }
+Expr tanh_gradient(const Expr& g, const Expr&, const Expr& y) { return g * (1 - y * y); }
+Expr one(const char* op, const Expr& x) { return apply(op, {x}); }
 
 Type to_bool(RelationContext& ctx) {
   const TensorTypeNode* t = ctx.tensor(0);
@@ -51,40 +64,52 @@ constexpr Unary kUnary[] = {
     {.name = "abs",
      .doc = "Absolute value.",
      .relation = identity,
-     .compute = [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); }},
+     .compute = [](const PrimExpr& x) { return x->dtype.is_bool() ? x : f("abs", x); },
+     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return g * one("sign", x); }},
     {.name = "acos",
      .doc = "Inverse cosine.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("acos", x); },
      .low = -0.9,
-     .high = 0.9},
+     .high = 0.9,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return negative(finite_quotient(g, one("sqrt", 1 - x * x))); }},
     {.name = "acosh",
      .doc = "Inverse hyperbolic cosine.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("acosh", x); },
      .low = 1.1,
      .high = 4,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return finite_quotient(g, one("sqrt", -1 + x * x)); }},
     {.name = "asin",
      .doc = "Inverse sine.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("asin", x); },
      .low = -0.9,
-     .high = 0.9},
+     .high = 0.9,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return finite_quotient(g, one("sqrt", 1 - x * x)); }},
     {.name = "asinh",
      .doc = "Inverse hyperbolic sine.",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("asinh", x); }},
+     .compute = [](const PrimExpr& x) { return f("asinh", x); },
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return g / one("sqrt", 1 + x * x); }},
     {.name = "atan",
      .doc = "Inverse tangent.",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("atan", x); }},
+     .compute = [](const PrimExpr& x) { return f("atan", x); },
+     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return g / (1 + x * x); }},
     {.name = "atanh",
      .doc = "Inverse hyperbolic tangent.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("atanh", x); },
      .low = -0.9,
-     .high = 0.9},
+     .high = 0.9,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return finite_quotient(g, 1 - x * x); }},
     {.name = "bitwise_not",
      .doc = "Complement of every bit.",
      .relation = bits_identity,
@@ -95,49 +120,59 @@ constexpr Unary kUnary[] = {
      .doc = "Least integer not below.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("ceil", x) : x; },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "copy",
      .doc = "The same values.",
      .relation = identity,
-     .compute = [](const PrimExpr& x) { return x; }},
+     .compute = [](const PrimExpr& x) { return x; },
+     .gradient = [](const Expr& g, const Expr&, const Expr&) { return g; }},
     {.name = "cos",
      .doc = "Cosine.",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("cos", x); }},
+     .compute = [](const PrimExpr& x) { return f("cos", x); },
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return negative(g * one("sin", x)); }},
     {.name = "cosh",
      .doc = "Hyperbolic cosine.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("cosh", x); },
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return finite_product(g, one("sinh", x)); }},
     {.name = "erf",
      .doc = "Error function.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("erf", x); },
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = erf_gradient},
     {.name = "exp",
      .doc = "Exponential.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("exp", x); },
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = exp_gradient},
     {.name = "fast_erf",
      .doc = "Error function; compiled for float32 it may be off by 5e-6.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("fast_erf", x); },
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = erf_gradient},
     {.name = "fast_exp",
      .doc = "Exponential; compiled for float32 it may be off by 4e-6 of its size.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("fast_exp", x); },
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = exp_gradient},
     {.name = "fast_tanh",
      .doc = "Hyperbolic tangent; compiled for float32 it may be off by 3e-6.",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("fast_tanh", x); }},
+     .compute = [](const PrimExpr& x) { return f("fast_tanh", x); },
+     .gradient = tanh_gradient},
     {.name = "floor",
      .doc = "Greatest integer not above.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("floor", x) : x; },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "isfinite",
      .doc = "Neither infinite nor NaN.",
      .relation = to_bool,
@@ -169,21 +204,30 @@ constexpr Unary kUnary[] = {
      .compute = [](const PrimExpr& x) { return f("log", x); },
      .low = 0.1,
      .high = 4,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return finite_quotient(g, x); }},
     {.name = "log10",
      .doc = "Logarithm to base 10.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("log10", x); },
      .low = 0.1,
      .high = 4,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient =
+         [](const Expr& g, const Expr& x, const Expr&) {
+           return finite_quotient(g * scalar(std::numbers::log10e, g), x);
+         }},
     {.name = "log2",
      .doc = "Logarithm to base 2.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("log2", x); },
      .low = 0.1,
      .high = 4,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient =
+         [](const Expr& g, const Expr& x, const Expr&) {
+           return finite_quotient(g * scalar(std::numbers::log2e, g), x);
+         }},
     {.name = "logical_not",
      .doc = "Negation of a bool.",
      .relation = bool_identity,
@@ -196,22 +240,26 @@ constexpr Unary kUnary[] = {
      .compute =
          [](const PrimExpr& x) {
            return x->dtype.is_floating() ? x * imm_float(x->dtype, -1) : k(x, 0) - x;
-         }},
+         },
+     .gradient = [](const Expr& g, const Expr&, const Expr&) { return negative(g); }},
     {.name = "round",
      .doc = "Nearest integer, halves to even.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("round", x) : x; },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "rsqrt",
      .doc = "One over the square root.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("rsqrt", x); },
      .low = 0.1,
-     .high = 4},
+     .high = 4,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return finite_quotient(-0.5 * g, x * one("sqrt", x)); }},
     {.name = "sigmoid",
      .doc = "1 / (1 + exp(-x)).",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("sigmoid", x); }},
+     .compute = [](const PrimExpr& x) { return f("sigmoid", x); },
+     .gradient = [](const Expr& g, const Expr&, const Expr& y) { return g * (y * (1 - y)); }},
     {.name = "sign",
      .doc = "-1, 0 or 1; NaN stays.",
      .relation = identity,
@@ -221,52 +269,66 @@ constexpr Unary kUnary[] = {
                gt(x, k(x, 0)), k(x, 1),
                select(lt(x, k(x, 0)), k(x, -1), x->dtype.is_floating() ? x * k(x, 0) : k(x, 0)));
          },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "sin",
      .doc = "Sine.",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("sin", x); }},
+     .compute = [](const PrimExpr& x) { return f("sin", x); },
+     .gradient = [](const Expr& g, const Expr& x, const Expr&) { return g * one("cos", x); }},
     {.name = "sinh",
      .doc = "Hyperbolic sine.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("sinh", x); },
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return finite_product(g, one("cosh", x)); }},
     {.name = "sqrt",
      .doc = "Square root.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("sqrt", x); },
      .low = 0.1,
-     .high = 4},
+     .high = 4,
+     .gradient = [](const Expr& g, const Expr&,
+                    const Expr& y) { return finite_quotient(0.5 * g, y); }},
+    {.name = "stop_gradient",
+     .doc = "The same values, a constant for gradients.",
+     .relation = identity,
+     .compute = [](const PrimExpr& x) { return x; },
+     .gradient = no_slope},
     {.name = "tan",
      .doc = "Tangent.",
      .relation = float_identity,
      .compute = [](const PrimExpr& x) { return f("tan", x); },
      .low = -1,
      .high = 1,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = [](const Expr& g, const Expr&, const Expr& y) { return g * (1 + y * y); }},
     {.name = "tanh",
      .doc = "Hyperbolic tangent.",
      .relation = float_identity,
-     .compute = [](const PrimExpr& x) { return f("tanh", x); }},
+     .compute = [](const PrimExpr& x) { return f("tanh", x); },
+     .gradient = tanh_gradient},
     {.name = "trunc",
      .doc = "Nearest integer towards zero.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return x->dtype.is_floating() ? f("trunc", x) : x; },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "zeros_like",
      .doc = "Zeros of the same shape.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return k(x, 0); },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "ones_like",
      .doc = "Ones of the same shape.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return k(x, 1); },
-     .gradient = Absent::NotDifferentiable},
+     .gradient = no_slope},
     {.name = "nn.relu",
      .doc = "max(x, 0).",
      .relation = identity,
-     .compute = [](const PrimExpr& x) { return max(x, k(x, 0)); }},
+     .compute = [](const PrimExpr& x) { return max(x, k(x, 0)); },
+     .gradient = [](const Expr& g, const Expr& x,
+                    const Expr&) { return kept(is_greater(x, 0), g); }},
 };
 
 struct CastAttrs : AttrsOf<CastAttrs> {
@@ -366,6 +428,12 @@ std::optional<LayoutDecision> prelu_layout(const CallNode& call, std::span<const
 }
 
 OpInfo unary_row(const Unary& op) {
+  Column<GradientRule> gradient = op.gradient.reason();
+  if (op.gradient) {
+    gradient = [element = op.gradient.get()](const GradientContext& ctx) -> Adjoints {
+      return {element(ctx.adjoint(), ctx.arg(0), ctx.result)};
+    };
+  }
   std::vector<OpExample> examples;
   for (const char* shape : {"(2, 3)", "()", "(0, 4)"}) {
     std::string type = "Tensor[" + std::string(shape) + ", " + op.dtype + "]";
@@ -383,7 +451,7 @@ OpInfo unary_row(const Unary& op) {
       .memory = Absent::OnePiece,
       .precision = op.precision,
       .cost = elementwise_cost,
-      .gradient = op.gradient,
+      .gradient = std::move(gradient),
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };
@@ -539,6 +607,47 @@ TirTensor prelu_compute(const ComputeContext& ctx) {
   });
 }
 
+Type after_relation(RelationContext& ctx) {
+  const TensorTypeNode *x = ctx.tensor(0), *dependency = ctx.tensor(1);
+  return x == nullptr || dependency == nullptr ? nullptr : Type(x);
+}
+
+TirTensor after_compute(const ComputeContext& ctx) {
+  TirTensor x = ctx.inputs[0];
+  return tir::compute("T_after", x->shape(), [&](const Indices& i) { return x(i); });
+}
+
+Adjoints clip_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<ClipAttrs>();
+  const Expr& x = ctx.arg(0);
+  Expr outside =
+      apply("logical_or", {apply("less", {x, scalar(a.a_min, x)}), is_greater(x, a.a_max)});
+  return {choose(outside, scalar(0, x), ctx.adjoint())};
+}
+
+Adjoints leaky_relu_gradient(const GradientContext& ctx) {
+  const Expr& g = ctx.adjoint();
+  return {choose(is_greater(ctx.arg(0), 0), g, ctx.attrs<LeakyReluAttrs>().alpha * g)};
+}
+
+Adjoints cast_gradient(const GradientContext& ctx) {
+  DType from = type_of(ctx.arg(0)).dtype;
+  if (!from.is_floating()) return {};
+  return {cast_to(ctx.adjoint(), from)};
+}
+
+Adjoints bias_add_gradient(const GradientContext& ctx) {
+  const Expr& g = ctx.adjoint();
+  return {g, sum_over_all_but(g, ctx.attrs<BiasAddAttrs>().axis)};
+}
+
+Adjoints prelu_gradient(const GradientContext& ctx) {
+  const Expr &g = ctx.adjoint(), &x = ctx.arg(0), &alpha = ctx.arg(1);
+  int64_t axis = ctx.attrs<PReluAttrs>().axis;
+  Expr above = is_greater(x, 0), slope = along(alpha, axis, rank_of(x));
+  return {choose(above, g, g * slope), sum_over_all_but(choose(above, scalar(0, g), g * x), axis)};
+}
+
 }  // namespace
 
 template <>
@@ -567,8 +676,26 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = clip_gradient,
           .examples = {{{"Tensor[(4, 5), float32]"}, "a_min=-1f, a_max=0.5f"}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "after",
+          .doc =
+              "The first argument, once the second is there: what is made of it is computed then, "
+              "and not merged with what is made of the first argument itself.",
+          .args = {{"data", "The input."}, {"dependency", "What comes first."}},
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = after_relation,
+          .compute = compute_rule(after_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = [](const GradientContext& ctx) -> Adjoints { return {ctx.adjoint()}; },
+          .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
       },
       {
@@ -584,7 +711,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = leaky_relu_gradient,
           .examples = {{{"Tensor[(4, 5), float32]"}, "alpha=0.1f"}},
           .expected = Absent::ByNumPy,
       },
@@ -604,7 +731,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = cast_gradient,
           .examples = {{{"Tensor[(4, 5), float32]"}, "dtype=\"int32\""},
                        {{"Tensor[(3,), int32]"}, "dtype=\"float32\""}},
           .expected = Absent::ByNumPy,
@@ -622,7 +749,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = cast_gradient,
           .examples = {{{"Tensor[(3,), int32]", "Tensor[(1,), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -657,7 +784,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = bias_add_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -674,7 +801,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = elementwise_cost,
-          .gradient = Absent::Pending,
+          .gradient = prelu_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },

@@ -3,7 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -240,6 +240,23 @@ TirTensor ndarray_size_compute(const ComputeContext& ctx) {
   });
 }
 
+// Each vector's elements stand all over the grid: sums over the axes of the others.
+Adjoints meshgrid_gradient(const GradientContext& ctx) {
+  bool swapped = ctx.attrs<MeshgridAttrs>().indexing == "xy" && ctx.adjoints.size() >= 2;
+  auto types = *flatten_tensor_types(ctx.arg(0)->type);
+  Adjoints out;
+  for (size_t k = 0; k < ctx.adjoints.size(); ++k) {
+    size_t axis = swapped && k < 2 ? 1 - k : k;
+    Expr g = ctx.adjoints[k];
+    if (g) {
+      g = types[k]->rank() == 0 ? apply("sum", {g})
+                                : sum_over_all_but(g, static_cast<int64_t>(axis));
+    }
+    out.push_back(g);
+  }
+  return out;
+}
+
 }  // namespace
 
 template <>
@@ -258,7 +275,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = elementwise_cost,
-          .gradient = Absent::NotDifferentiable,
+          .gradient = no_change,
           .examples = {{{}, "start=2, stop=11, step=3, dtype=\"int32\""},
                        {{}, "start=1.0f, stop=0.0f, step=-0.25f"}},
           .expected = Absent::ByNumPy,
@@ -277,7 +294,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = meshgrid_gradient,
           .examples = {{{"(Tensor[(3,), float32], Tensor[(2,), float32])"}, ""},
                        {{"(Tensor[(3,), int32], Tensor[(2,), int32], Tensor[(4,), int32])"},
                         "indexing=\"xy\""}},

@@ -1,7 +1,9 @@
 // Reading by indices that are data.
+#include <algorithm>
+
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -254,6 +256,58 @@ TirTensor trilu_compute(const ComputeContext& ctx) {
   });
 }
 
+// ---- Gradients
+
+// The rows of a table that were looked up get their adjoints, one after the other.
+Adjoints take_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<TakeAttrs>();
+  const Expr &x = ctx.arg(0), &indices = ctx.arg(1);
+  const std::vector<Dim>& shape = type_of(x).shape;
+  if (!a.axis || std::ranges::any_of(shape, is_any)) return moved(ctx);
+  int64_t axis = from_front(*a.axis, rank_of(x)), rank = rank_of(indices);
+  auto at = static_cast<size_t>(axis);
+  auto flat = [](const Expr& e) {
+    return apply("reshape", {e}, {{"newshape", to_value(Ints{-1})}});
+  };
+  // What the operator reads for each index, by its own rule.
+  Expr rows =
+      apply("take", {iota(shape[at]), flat(indices)}, {{"axis", int64_t{0}}, {"mode", a.mode}});
+  // The axes of the indices in front, as one.
+  Ints order;
+  for (int64_t d = 0; d < rank; ++d) order.push_back(axis + d);
+  for (int64_t d = 0; d < rank_of(ctx.result); ++d) {
+    if (d < axis || d >= axis + rank) order.push_back(d);
+  }
+  Dims lines{dim(-1)};
+  std::vector<Dim> table{shape[at]};
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (d == at) continue;
+    lines.push_back(shape[d]);
+    table.push_back(shape[d]);
+  }
+  Expr g = apply("reshape", {transposed(ctx.adjoint(), order)}, {{"newshape", to_value(lines)}});
+  Expr zeros =
+      apply("zeros", {}, {{"shape", shape_value(table)}, {"dtype", type_of(g).dtype.to_string()}});
+  Expr sums = apply("scatter_nd", {zeros, apply("expand_dims", {rows}, {{"axis", int64_t{0}}}), g},
+                    {{"mode", "add"}});
+  return {move_axis(sums, 0, axis)};
+}
+
+// The scalars stand for the elements where the new axis equals the index, and for the others.
+Adjoints one_hot_gradient(const GradientContext& ctx) {
+  const Expr& g = ctx.adjoint();
+  DType dtype = type_of(ctx.arg(1)).dtype;
+  if (!dtype.is_floating()) return {};
+  Expr on =
+      call(ctx.call.op, {ctx.arg(0), scalar(1, ctx.arg(1)), scalar(0, ctx.arg(1))}, ctx.call.attrs);
+  auto total = [&](const Expr& e) { return cast_to(apply("sum", {e}), dtype); };
+  return {nullptr, total(g * on), total(g * (1 - on))};
+}
+
+Adjoints trilu_gradient(const GradientContext& ctx) {
+  return {call(ctx.call.op, {ctx.adjoint(), ctx.arg(1)}, ctx.call.attrs)};
+}
+
 }  // namespace
 
 template <>
@@ -274,7 +328,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = take_gradient,
           .examples =
               {{{"Tensor[(5, 3), float32]", "Tensor[(2, 2), int32]"}, "axis=0", 0, 5},
                {{"Tensor[(5, 3), float32]", "Tensor[(4,), int64]"}, "mode=\"wrap\"", 0, 15}},
@@ -296,7 +350,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = moved,
           .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3}},
           .expected = Absent::ByNumPy,
       },
@@ -315,7 +369,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = moved,
           .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 2}},
           .expected = Absent::ByNumPy,
       },
@@ -333,7 +387,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = one_hot_gradient,
           .examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4}},
           .expected = Absent::ByNumPy,
       },
@@ -351,7 +405,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = trilu_gradient,
           .examples = {{{"Tensor[(3, 4), float32]", "int64"}, "upper=False", 0, 2}},
           .expected = Absent::ByNumPy,
       },

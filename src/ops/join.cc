@@ -3,7 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -204,6 +204,44 @@ std::vector<TirTensor> split_compute(const ComputeContext& ctx) {
   return out;
 }
 
+// ---- Gradients
+
+Adjoints concatenate_gradient(const GradientContext& ctx) {
+  int64_t rank = rank_of(ctx.result);
+  int64_t axis = from_front(ctx.attrs<ConcatenateAttrs>().axis, rank);
+  Adjoints out;
+  Dim begin = dim(0);
+  auto types = *flatten_tensor_types(ctx.arg(0)->type);
+  for (const TensorType& t : types) {
+    const Dim& size = t->shape[static_cast<size_t>(axis)];
+    if (is_any(size) || is_any(begin))
+      no_gradient(ctx, "only the data tells the sizes of its parts");
+    out.push_back(slice_axis(ctx.adjoint(), axis, begin, size));
+    begin = begin + size;
+  }
+  return out;
+}
+
+Adjoints stack_gradient(const GradientContext& ctx) {
+  int64_t axis = from_front(ctx.attrs<StackAttrs>().axis, rank_of(ctx.result));
+  Adjoints out;
+  size_t count = flatten_tensor_types(ctx.arg(0)->type)->size();
+  for (size_t k = 0; k < count; ++k) {
+    Expr part = slice_axis(ctx.adjoint(), axis, dim(static_cast<int64_t>(k)), dim(1));
+    out.push_back(apply("squeeze", {part}, {{"axis", to_value(Ints{axis})}}));
+  }
+  return out;
+}
+
+Adjoints split_gradient(const GradientContext& ctx) {
+  std::vector<Expr> parts;
+  for (size_t k = 0; k < ctx.adjoints.size(); ++k) {
+    const Expr& g = ctx.adjoints[k];
+    parts.push_back(g ? g : zeros_like(tuple_get_item(ctx.result, static_cast<int64_t>(k))));
+  }
+  return {apply("concatenate", {tuple(parts)}, {{"axis", ctx.attrs<SplitAttrs>().axis}})};
+}
+
 }  // namespace
 
 template <>
@@ -224,7 +262,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .memory = [](const CallNode&) { return Memory::Joined; },
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = concatenate_gradient,
           .examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 1), float32])"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -243,7 +281,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .memory = stack_memory,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = stack_gradient,
           .examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -262,7 +300,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .memory = [](const CallNode&) { return Memory::Cut; },
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = split_gradient,
           .examples = {{{"Tensor[(2, 6), float32]"}, "indices_or_sections=3, axis=1"},
                        {{"Tensor[(2, 6), float32]"}, "indices_or_sections=[1, 4], axis=1"}},
           .expected = Absent::ByNumPy,

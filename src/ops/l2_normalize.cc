@@ -1,6 +1,6 @@
 // Vectors of length one.
 #include "base/codes/operators.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -71,6 +71,21 @@ TirTensor l2_normalize_compute(const ComputeContext& ctx) {
 
 double l2_normalize_cost(const CallNode& c) { return 3 * num_elements(c.type); }
 
+Adjoints l2_normalize_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<L2NormalizeAttrs>();
+  const Expr &x = ctx.arg(0), &g = ctx.adjoint();
+  auto total = [&](const Expr& e) {
+    return apply("sum", {e},
+                 {{"axis", a.axis && !a.axis->empty() ? to_value(*a.axis) : AttrValue()},
+                  {"keepdims", true}});
+  };
+  Expr squares = total(x * x);
+  Expr factor = apply("rsqrt", {apply("maximum", {squares, scalar(a.eps, x)})});
+  // A sum that is limited does not change.
+  Expr along_x = kept(is_greater(squares, a.eps), total(g * x) * factor * factor * factor);
+  return {g * factor - x * along_x};
+}
+
 }  // namespace
 
 template <>
@@ -91,7 +106,7 @@ std::span<const OpInfo> rows_of<Family::L2Normalize>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = l2_normalize_cost,
-          .gradient = Absent::Pending,
+          .gradient = l2_normalize_gradient,
           .examples = {{{"Tensor[(2, 5, 3), float32]"}, "eps=0.001f, axis=[1]"},
                        {{"Tensor[(2, 5), float32]"}, "eps=1e-12f"}},
           .expected = Absent::ByNumPy,

@@ -6,7 +6,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -80,6 +80,19 @@ TirTensor layout_transform_compute(const ComputeContext& ctx) {
   });
 }
 
+// Back into the first layout; what is padded is nobody's.
+Adjoints layout_transform_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<LayoutTransformAttrs>();
+  if (std::ranges::any_of(type_of(ctx.arg(0)).shape, is_any))
+    no_gradient(ctx, "only the data tells a size");
+  Expr back = apply("layout_transform", {ctx.adjoint()},
+                    {{"src_layout", a.dst_layout}, {"dst_layout", a.src_layout}});
+  const std::vector<Dim>& shape = type_of(ctx.arg(0)).shape;
+  for (size_t d = 0; d < shape.size(); ++d)
+    back = slice_axis(back, static_cast<int64_t>(d), dim(0), shape[d]);
+  return {back};
+}
+
 }  // namespace
 
 template <>
@@ -100,7 +113,7 @@ std::span<const OpInfo> rows_of<Family::Layout>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = layout_transform_gradient,
           .examples = {{{"Tensor[(1, 3, 4, 5), float32]"},
                         "src_layout=\"NCHW\", dst_layout=\"NHWC\""},
                        {{"Tensor[(5, 3, 2, 2), float32]"},

@@ -1,7 +1,7 @@
 // Losses of classifiers.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -115,6 +115,45 @@ TirTensor nll_loss(const ComputeContext& ctx) {
 
 double loss_cost(const CallNode& c) { return 3 * num_elements(c.args[0]->type); }
 
+// ---- Gradients
+
+Adjoints cross_entropy_gradient(const GradientContext& ctx) {
+  const Expr &x = ctx.arg(0), &y = ctx.arg(1);
+  bool logits = is_call_to(Expr(&ctx.call), "nn.cross_entropy_with_logits");
+  const Dim& items = type_of(x).shape[0];
+  if (is_any(items)) no_gradient(ctx, "only the data tells the number of items");
+  Expr share = negative(ctx.adjoint() / size_as(items, x));
+  if (logits) return {share * y, share * x};
+  return {finite_quotient(share * y, x), share * apply("log", {x})};
+}
+
+Adjoints nll_loss_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<NLLLossAttrs>();
+  const Expr &x = ctx.arg(0), &targets = ctx.arg(1), &weights = ctx.arg(2);
+  const Dim& classes = type_of(x).shape[1];
+  if (is_any(classes)) no_gradient(ctx, "only the data tells the number of classes");
+  // The class that each item reads, in each place of the predictions whether it is the one.
+  Expr named = apply("take", {iota(classes), targets}, {{"axis", int64_t{0}}, {"mode", "clip"}});
+  Expr one_hot = indicator(is_equal(apply("expand_dims", {named}, {{"axis", int64_t{1}}}),
+                                    along(iota(classes), 1, rank_of(x))),
+                           x);
+  Expr ignored = is_equal(targets, static_cast<double>(a.ignore_index));
+  Expr counts = indicator(apply("logical_not", {ignored}), x);
+  Expr weight = counts * apply("take", {weights, named}, {{"axis", int64_t{0}}});
+  Expr prediction = sum_over(x * one_hot, {1});
+  Expr g = ctx.adjoint();
+  // Of the mean, losses and weights both are in the quotient.
+  Expr loss = negative(prediction);
+  if (a.reduction == "mean") {
+    g = g / apply("sum", {weight});
+    loss = loss - ctx.result;
+  }
+  auto each = [&](const Expr& of_items) {
+    return one_hot * apply("expand_dims", {of_items}, {{"axis", int64_t{1}}});
+  };
+  return {negative(each(g * weight)), nullptr, sum_over_all_but(each(g * counts * loss), 1)};
+}
+
 }  // namespace
 
 template <>
@@ -134,7 +173,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = loss_cost,
-          .gradient = Absent::Pending,
+          .gradient = cross_entropy_gradient,
           .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}},
           .expected = Absent::ByNumPy,
       },
@@ -152,7 +191,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = loss_cost,
-          .gradient = Absent::Pending,
+          .gradient = cross_entropy_gradient,
           .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}},
           .expected = Absent::ByNumPy,
       },
@@ -172,7 +211,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = loss_cost,
-          .gradient = Absent::Pending,
+          .gradient = nll_loss_gradient,
           .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4,), int32]", "Tensor[(3,), float32]"},
                         "",
                         0.1,

@@ -2,7 +2,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/layout.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -320,6 +320,66 @@ TirTensor batch_matmul_compute(const ComputeContext& ctx) {
       });
 }
 
+// ---- Gradients
+
+// Of a matrix product a * b, either transposed: the factors' adjoints, as products again.
+struct Factors {
+  Expr a, b;
+};
+
+// `multiply(x, transposed, y, transposed)`.
+template <class F>
+Factors product_gradient(const Expr& g, const Expr& a, const Expr& b, bool transpose_a,
+                         bool transpose_b, const F& multiply) {
+  return {transpose_a ? multiply(b, transpose_b, g, true) : multiply(g, false, b, !transpose_b),
+          transpose_b ? multiply(g, true, a, transpose_a) : multiply(a, !transpose_a, g, false)};
+}
+
+// The rows of all leading axes as those of one matrix.
+Expr as_matrix(const Expr& e) {
+  const std::vector<Dim>& shape = type_of(e).shape;
+  return shape.size() == 2
+             ? e
+             : apply("reshape", {e}, {{"newshape", to_value(Dims{dim(-1), shape.back()})}});
+}
+
+Expr matmul(const Expr& x, bool transpose_x, const Expr& y, bool transpose_y) {
+  return apply("nn.matmul", {x, y}, {{"transpose_a", transpose_x}, {"transpose_b", transpose_y}});
+}
+
+Adjoints dense_gradient(const GradientContext& ctx) {
+  const Expr &x = ctx.arg(0), &w = ctx.arg(1);
+  Expr g = cast_to(ctx.adjoint(), type_of(x).dtype);
+  Expr rows = as_matrix(g);
+  return {reshape_like(matmul(rows, false, w, false), x), matmul(rows, true, as_matrix(x), false)};
+}
+
+Adjoints matmul_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<MatmulAttrs>();
+  const Expr &x = ctx.arg(0), &w = ctx.arg(1);
+  Expr g = cast_to(ctx.adjoint(), type_of(x).dtype);
+  // With one matrix on each side; of several on the left, each is multiplied with the one.
+  Expr left = x;
+  if (a.transpose_a && rank_of(x) > 2) left = move_axis(x, rank_of(x) - 2, rank_of(x) - 1);
+  bool turned = a.transpose_a && rank_of(x) == 2;
+  Factors f = product_gradient(as_matrix(g), as_matrix(left), w, turned, a.transpose_b, matmul);
+  Expr dx = reshape_like(f.a, left);
+  if (a.transpose_a && rank_of(x) > 2) dx = move_axis(dx, rank_of(x) - 2, rank_of(x) - 1);
+  return {dx, f.b};
+}
+
+Adjoints batch_matmul_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<BatchMatmulAttrs>();
+  Expr g = cast_to(ctx.adjoint(), type_of(ctx.arg(0)).dtype);
+  Factors f =
+      product_gradient(g, ctx.arg(0), ctx.arg(1), a.transpose_a, a.transpose_b,
+                       [](const Expr& x, bool transpose_x, const Expr& y, bool transpose_y) {
+                         return apply("nn.batch_matmul", {x, y},
+                                      {{"transpose_a", transpose_x}, {"transpose_b", transpose_y}});
+                       });
+  return {unbroadcast(f.a, ctx.arg(0)), unbroadcast(f.b, ctx.arg(1))};
+}
+
 }  // namespace
 
 template <>
@@ -340,7 +400,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
           .cost = contraction_cost,
-          .gradient = Absent::Pending,
+          .gradient = dense_gradient,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(4, 5), float32]"}, ""},
                        {{"Tensor[(2, 3, 5), float32]", "Tensor[(4, 5), float32]"}, "units=4"}},
           .expected = Absent::ByNumPy,
@@ -359,7 +419,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
           .cost = contraction_cost,
-          .gradient = Absent::Pending,
+          .gradient = Absent::MadeByPasses,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(2, 5, 8), float32]"},
                         "units=13, weight_layout=\"NC8n\""}},
           .expected = Absent::ByNumPy,
@@ -379,7 +439,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
           .cost = contraction_cost,
-          .gradient = Absent::Pending,
+          .gradient = matmul_gradient,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(5, 4), float32]"}, ""},
                        {{"Tensor[(5, 3), float32]", "Tensor[(4, 5), float32]"},
                         "transpose_a=True, transpose_b=True"}},
@@ -401,7 +461,7 @@ std::span<const OpInfo> rows_of<Family::Matmul>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Always,
           .cost = contraction_cost,
-          .gradient = Absent::Pending,
+          .gradient = batch_matmul_gradient,
           .examples = {{{"Tensor[(2, 3, 5), float32]", "Tensor[(2, 5, 4), float32]"},
                         "transpose_b=False"},
                        {{"Tensor[(2, 3, 5), float32]", "Tensor[(1, 4, 5), float32]"},

@@ -1,7 +1,9 @@
 // Normalisations and softmax.
+#include <algorithm>
+
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -358,6 +360,119 @@ std::vector<TirTensor> dropout_compute(const ComputeContext& ctx) {
   return std::vector<TirTensor>{same_elements(x), mask};
 }
 
+// ---- Gradients
+
+Adjoints softmax_gradient(const GradientContext& ctx) {
+  int64_t axis = from_front(ctx.attrs<SoftmaxAttrs>().axis, rank_of(ctx.result));
+  const Expr &g = ctx.adjoint(), &y = ctx.result;
+  return {y * (g - sum_over(g * y, {axis}, true))};
+}
+
+Adjoints log_softmax_gradient(const GradientContext& ctx) {
+  int64_t axis = from_front(ctx.attrs<SoftmaxAttrs>().axis, rank_of(ctx.result));
+  const Expr &g = ctx.adjoint(), &y = ctx.result;
+  return {g - apply("exp", {y}) * sum_over(g, {axis}, true)};
+}
+
+// Of a normalisation over `axes` of the data seen in the shape `view`: the mean and the part along
+// the normalised data are taken out of the adjoint.
+Adjoints normalize_gradient(const GradientContext& ctx, const std::vector<Dim>& view,
+                            const Ints& axes, int64_t channel_axis, double epsilon, bool scale,
+                            bool center) {
+  const Expr &x = ctx.arg(0), &gamma = ctx.arg(1), &g = ctx.adjoint();
+  int64_t rank = rank_of(x);
+  bool same = view.size() == static_cast<size_t>(rank);
+  auto seen = [&](const Expr& e) { return same ? e : reshape_to(e, view); };
+  auto mean = [&](const Expr& e) {
+    return apply("mean", {e}, {{"axis", to_value(axes)}, {"keepdims", true}});
+  };
+  Expr data = seen(x), centered = data - mean(data);
+  Expr factor = apply("rsqrt", {epsilon + mean(centered * centered)});
+  Expr normal = centered * factor;
+  Expr scaled = seen(scale ? g * along(gamma, channel_axis, rank) : g);
+  Expr dx = factor * (scaled - mean(scaled) - normal * mean(scaled * normal));
+  Adjoints out{same ? dx : reshape_like(dx, x), nullptr, nullptr};
+  if (scale) out[1] = sum_over_all_but(g * (same ? normal : reshape_like(normal, x)), channel_axis);
+  if (center) out[2] = sum_over_all_but(g, channel_axis);
+  return out;
+}
+
+Adjoints layer_norm_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<LayerNormAttrs>();
+  int64_t axis = from_front(a.axis, rank_of(ctx.arg(0)));
+  return normalize_gradient(ctx, type_of(ctx.arg(0)).shape, {axis}, axis, a.epsilon, a.scale,
+                            a.center);
+}
+
+Adjoints instance_norm_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<InstanceNormAttrs>();
+  int64_t rank = rank_of(ctx.arg(0)), axis = from_front(a.axis, rank);
+  Ints axes;
+  for (int64_t d = 1; d < rank; ++d) {
+    if (d != axis) axes.push_back(d);
+  }
+  return normalize_gradient(ctx, type_of(ctx.arg(0)).shape, axes, axis, a.epsilon, a.scale,
+                            a.center);
+}
+
+Adjoints group_norm_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<GroupNormAttrs>();
+  std::vector<Dim> view = type_of(ctx.arg(0)).shape;
+  if (std::ranges::any_of(view, is_any)) no_gradient(ctx, "only the data tells a size");
+  view[1] = floor_div(view[1], dim(a.num_groups));
+  view.insert(view.begin() + 1, dim(a.num_groups));
+  Ints axes;
+  for (size_t d = 2; d < view.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+  return normalize_gradient(ctx, view, axes, 1, a.epsilon, a.scale, a.center);
+}
+
+// The sum over the channels from `before` ahead of each to `after` behind it.
+Expr channel_window(const Expr& e, int64_t axis, int64_t before, int64_t after) {
+  const Dim channels = type_of(e).shape[static_cast<size_t>(axis)];
+  Expr padded = pad_axis(e, axis, dim(before), dim(after)), out;
+  for (int64_t k = 0; k <= before + after; ++k) {
+    Expr part = slice_axis(padded, axis, dim(k), channels);
+    out = out ? out + part : part;
+  }
+  return out;
+}
+
+Adjoints lrn_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<LRNAttrs>();
+  const Expr &x = ctx.arg(0), &g = ctx.adjoint();
+  int64_t axis = from_front(a.axis, rank_of(x)), before = (a.size - 1) / 2;
+  if (is_any(type_of(x).shape[static_cast<size_t>(axis)]))
+    no_gradient(ctx, "only the data tells the number of channels");
+  double slope = a.alpha / static_cast<double>(a.size);
+  Expr base = a.bias + slope * channel_window(x * x, axis, before, a.size - 1 - before);
+  auto power = [&](double exponent) { return apply("power", {base, scalar(exponent, x)}); };
+  Expr inner = channel_window(g * x * power(-a.beta - 1), axis, a.size - 1 - before, before);
+  return {g * power(-a.beta) - (2 * slope * a.beta) * (x * inner)};
+}
+
+Adjoints batch_norm_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<BatchNormAttrs>();
+  const Expr &x = ctx.arg(0), &g = ctx.adjoints[0];
+  Adjoints out{nullptr, nullptr, nullptr, ctx.adjoints[1], ctx.adjoints[2]};
+  if (!g) return out;
+  auto channel = [&](size_t i) { return along(ctx.arg(i), a.axis, rank_of(x)); };
+  auto total = [&](const Expr& e) { return sum_over_all_but(e, a.axis); };
+  auto add_to = [](Expr& sum, const Expr& e) { sum = sum ? sum + e : e; };
+  Expr factor = apply("rsqrt", {a.epsilon + ctx.arg(4)});
+  Expr scale = a.scale ? factor * ctx.arg(1) : factor;
+  // By channel: the adjoint itself, and its part along the centered data.
+  Expr plain = total(g), inner = total(g * (x - channel(3)));
+  out[0] = g * along(scale, a.axis, rank_of(x));
+  if (a.scale) out[1] = inner * factor;
+  if (a.center) out[2] = plain;
+  add_to(out[3], negative(plain * scale));
+  add_to(out[4], -0.5 * (inner * scale * factor * factor));
+  return out;
+}
+
+// Nothing is dropped, and the mask is a constant.
+Adjoints dropout_gradient(const GradientContext& ctx) { return {ctx.adjoints[0]}; }
+
 }  // namespace
 
 struct DropoutAttrs : AttrsOf<DropoutAttrs> {
@@ -385,7 +500,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = softmax_gradient,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
@@ -404,7 +519,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = log_softmax_gradient,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
@@ -423,7 +538,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = softmax_gradient,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
@@ -445,7 +560,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = layer_norm_gradient,
           .examples = {{{"Tensor[(2, 3, 8), float32]", "Tensor[(8,), float32]",
                          "Tensor[(8,), float32]"},
                         ""}},
@@ -468,7 +583,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = instance_norm_gradient,
           .examples = {{{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]",
                          "Tensor[(3,), float32]"},
                         ""}},
@@ -490,7 +605,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = group_norm_gradient,
           .examples = {{{"Tensor[(2, 6, 4, 4), float32]", "Tensor[(6,), float32]",
                          "Tensor[(6,), float32]"},
                         "num_groups=3"}},
@@ -510,7 +625,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = lrn_gradient,
           .examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"}},
           .expected = Absent::ByNumPy,
       },
@@ -531,7 +646,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = norm_cost,
-          .gradient = Absent::Pending,
+          .gradient = batch_norm_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]",
                          "Tensor[(3,), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]"},
                         "epsilon=0.001f",
@@ -552,7 +667,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = dropout_gradient,
           .examples = {{{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

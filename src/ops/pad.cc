@@ -3,7 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -178,6 +178,67 @@ TirTensor mirror_pad_compute(const ComputeContext& ctx) {
   return mirrored(ctx, a.pad_width, a.mode);
 }
 
+// ---- Gradients
+
+// The border takes no part; what was cut off gets 0.
+Expr without_border(const Expr& g, const TensorTypeNode& x, const DimLists& widths) {
+  Expr out = g;
+  for (size_t d = 0; d < widths.size(); ++d) {
+    auto axis = static_cast<int64_t>(d);
+    auto before = as_const(widths[d][0]), after = as_const(widths[d][1]);
+    if (before && after) {
+      ValueList back(widths.size(), to_value(Ints{0, 0}));
+      back[d] = to_value(Ints{-*before, -*after});
+      if (*before != 0 || *after != 0)
+        out = apply("nn.pad", {out, scalar(0, out)}, {{"pad_width", AttrValue(std::move(back))}});
+    } else if (before.value_or(0) < 0) {
+      // The first elements are missing.
+      out = pad_axis(slice_axis(out, axis, dim(0), x.shape[d] + dim(*before)), axis, dim(-*before),
+                     dim(0));
+    } else if (after.value_or(0) < 0) {
+      out = pad_axis(slice_axis(out, axis, widths[d][0], x.shape[d] + dim(*after)), axis, dim(0),
+                     dim(-*after));
+    } else {
+      out = slice_axis(out, axis, widths[d][0], x.shape[d]);
+    }
+  }
+  return out;
+}
+
+// A border of values from inside is a product with a matrix along each axis: what it makes of the
+// identity matrix.
+Expr through_border(const GradientContext& ctx, const DimLists& widths) {
+  const TensorTypeNode& x = type_of(ctx.arg(0));
+  Expr out = ctx.adjoint();
+  for (size_t d = 0; d < widths.size(); ++d) {
+    if (as_const(widths[d][0]) == 0 && as_const(widths[d][1]) == 0) continue;
+    if (is_any(x.shape[d])) no_gradient(ctx, "only the data tells a size");
+    AttrValue line{ValueList{to_value(Ints{0, 0}), to_value(Dims{widths[d][0], widths[d][1]})}};
+    Expr lines = identity_matrix(x.shape[d], out);
+    Expr matrix = is_call_to(Expr(&ctx.call), "nn.pad")
+                      ? apply("nn.pad", {lines, scalar(0, lines)},
+                              {{"pad_width", line}, {"pad_mode", ctx.attrs<PadAttrs>().pad_mode}})
+                      : apply("nn.mirror_pad", {lines},
+                              {{"pad_width", line}, {"mode", ctx.attrs<MirrorPadAttrs>().mode}});
+    out = along_axis(out, static_cast<int64_t>(d), matrix);
+  }
+  return out;
+}
+
+Adjoints pad_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<PadAttrs>();
+  if (a.pad_mode != "constant") return {through_border(ctx, a.pad_width)};
+  const Expr &g = ctx.adjoint(), &value = ctx.arg(1);
+  Expr inside = without_border(g, type_of(ctx.arg(0)), a.pad_width);
+  if (!type_of(value).dtype.is_floating()) return {inside};
+  Expr border = apply("sum", {g}) - apply("sum", {inside});
+  return {inside, reshape_like(cast_to(border, type_of(value).dtype), value)};
+}
+
+Adjoints mirror_pad_gradient(const GradientContext& ctx) {
+  return {through_border(ctx, ctx.attrs<MirrorPadAttrs>().pad_width)};
+}
+
 }  // namespace
 
 template <>
@@ -197,7 +258,7 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = pad_gradient,
           .examples = {{{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
                        {{"Tensor[(3, 4), float32]", "float32"},
                         "pad_width=[[1, 2], [2, 0]], pad_mode=\"reflect\""}},
@@ -217,7 +278,7 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = mirror_pad_gradient,
           .examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}},
           .expected = Absent::ByNumPy,
       },

@@ -2,11 +2,13 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/follow_layout.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/window.h"
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 
 namespace relay::ops {
 namespace {
@@ -346,10 +348,202 @@ std::shared_ptr<const ComputeRule> global_rule(bool average) {
 
 double pool_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
 
+// ---- Gradients
+
+// A mean of windows is a product with a matrix along each spatial axis: what the one-dimensional pool
+// makes of the identity matrix.
+template <class A>
+Adjoints average_gradient(const GradientContext& ctx, const Layout& l, size_t dims,
+                          const A& one_axis) {
+  const std::vector<Dim>& shape = type_of(ctx.arg(0)).shape;
+  Expr out = ctx.adjoint();
+  for (size_t d = 0; d < dims; ++d) {
+    size_t axis = axis_of(l, spatial_axes(dims)[d]);
+    if (is_any(shape[axis])) no_gradient(ctx, "only the data tells a size");
+    Expr lines = apply("expand_dims", {identity_matrix(shape[axis], out)}, {{"axis", int64_t{0}}});
+    Expr matrix = apply("squeeze", {one_axis(lines, d)}, {{"axis", to_value(Ints{0})}});
+    out = along_axis(out, static_cast<int64_t>(axis), matrix);
+  }
+  return {out};
+}
+
+template <size_t kDims>
+Adjoints average_pool_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<PoolAttrs>();
+  Ints pad = *full_padding(a.padding, kDims);
+  return average_gradient(ctx, Layout::of(a.layout), kDims, [&](const Expr& lines, size_t d) {
+    return apply("nn.avg_pool1d", {lines},
+                 {{"pool_size", to_value(Ints{a.pool_size[d]})},
+                  {"strides", to_value(Ints{a.strides[d]})},
+                  {"dilation", to_value(Ints{a.dilation[d]})},
+                  {"padding", to_value(Ints{pad[d], pad[kDims + d]})},
+                  {"ceil_mode", a.ceil_mode},
+                  {"count_include_pad", a.count_include_pad}});
+  });
+}
+
+// The elements of the data that each window has at one place in it, and back.
+struct Windows {
+  const Expr& x;
+  Layout layout;
+  size_t dims;
+  Ints size, strides, dilation, padding;
+  std::vector<Dim> out;  // the result's shape
+
+  size_t axis(size_t d) const { return axis_of(layout, spatial_axes(dims)[d]); }
+  Dim reach(size_t d) const { return (out[axis(d)] - dim(1)) * dim(strides[d]) + dim(1); }
+  // The padded size: at least what the last window reaches.
+  Dim whole(size_t d) const {
+    return max(type_of(x).shape[axis(d)] + dim(padding[d] + padding[dims + d]),
+               reach(d) + dim((size[d] - 1) * dilation[d]));
+  }
+  Expr padded(const Expr& e, double value) const {
+    ValueList widths(out.size(), to_value(Ints{0, 0}));
+    for (size_t d = 0; d < dims; ++d) {
+      Dim behind = whole(d) - type_of(x).shape[axis(d)] - dim(padding[d]);
+      widths[axis(d)] = to_value(Dims{dim(padding[d]), behind});
+    }
+    return apply("nn.pad", {e, scalar(value, e)}, {{"pad_width", AttrValue(std::move(widths))}});
+  }
+  Expr at(const Expr& padded, const Ints& k) const {
+    Dims begin, end;
+    Ints steps, axes;
+    for (size_t d = 0; d < dims; ++d) {
+      begin.push_back(dim(k[d] * dilation[d]));
+      end.push_back(dim(k[d] * dilation[d]) + reach(d));
+      steps.push_back(strides[d]);
+      axes.push_back(static_cast<int64_t>(axis(d)));
+    }
+    return apply("strided_slice", {padded},
+                 {{"begin", to_value(begin)},
+                  {"end", to_value(end)},
+                  {"strides", to_value(steps)},
+                  {"axes", to_value(axes)}});
+  }
+  Expr put_back(const Expr& e, const Ints& k) const {
+    Ints gaps(out.size(), 1);
+    for (size_t d = 0; d < dims; ++d) gaps[axis(d)] = strides[d];
+    Expr apart = apply("nn.dilate", {e}, {{"strides", to_value(gaps)}});
+    for (size_t d = 0; d < dims; ++d) {
+      Dim before = dim(k[d] * dilation[d]);
+      apart = pad_axis(apart, static_cast<int64_t>(axis(d)), before, whole(d) - before - reach(d));
+    }
+    return apart;
+  }
+  // Calls `visit` with each place of a window.
+  template <class F>
+  void each_place(const F& visit) const {
+    Ints k(dims, 0);
+    for (;;) {
+      visit(k);
+      size_t d = dims;
+      while (d-- > 0 && ++k[d] == size[d]) k[d] = 0;
+      if (d == static_cast<size_t>(-1)) return;
+    }
+  }
+};
+
+// Elements of a window that tie share its adjoint.
+template <size_t kDims>
+Adjoints max_pool_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<PoolAttrs>();
+  const Expr &x = ctx.arg(0), &g = ctx.adjoint();
+  const std::vector<Dim>& shape = type_of(ctx.result).shape;
+  if (std::ranges::any_of(shape, is_any) || std::ranges::any_of(type_of(x).shape, is_any))
+    no_gradient(ctx, "only the data tells a size");
+  Windows w{x,
+            Layout::of(a.layout),
+            kDims,
+            a.pool_size,
+            a.strides,
+            a.dilation,
+            *full_padding(a.padding, kDims),
+            shape};
+  Expr data = w.padded(x, -std::numeric_limits<double>::infinity());
+  Expr ties, out;
+  auto best = [&](const Ints& k) { return indicator(is_equal(w.at(data, k), ctx.result), g); };
+  w.each_place([&](const Ints& k) { ties = ties ? ties + best(k) : best(k); });
+  Expr share = g / ties;
+  w.each_place([&](const Ints& k) {
+    Expr part = w.put_back(best(k) * share, k);
+    out = out ? out + part : part;
+  });
+  for (size_t d = 0; d < kDims; ++d) {
+    out = slice_axis(out, static_cast<int64_t>(w.axis(d)), dim(w.padding[d]),
+                     type_of(x).shape[w.axis(d)]);
+  }
+  return {out};
+}
+
+// The one-dimensional pool that an adaptive one is along an axis.
+Expr adaptive_line(const Expr& lines, const Dim& size) {
+  return apply("nn.adaptive_avg_pool1d", {lines},
+               {{"output_size", to_value(Ints{as_const(size).value_or(1)})}});
+}
+
+Adjoints adaptive_average_gradient(const GradientContext& ctx, const std::string& layout) {
+  Layout l = Layout::of(layout);
+  auto dims = static_cast<size_t>(l.rank()) - 2;
+  return average_gradient(ctx, l, dims, [&](const Expr& lines, size_t d) {
+    return adaptive_line(lines, type_of(ctx.result).shape[axis_of(l, spatial_axes(dims)[d])]);
+  });
+}
+
+// Windows differ in size and may overlap: for each element and each window, whether it is the
+// greatest in it. Elements that tie share the adjoint.
+Adjoints adaptive_max_gradient(const GradientContext& ctx, const std::string& layout) {
+  Layout l = Layout::of(layout);
+  auto dims = static_cast<size_t>(l.rank()) - 2;
+  const Expr &x = ctx.arg(0), &g = ctx.adjoint();
+  if (std::ranges::any_of(type_of(x).shape, is_any)) no_gradient(ctx, "only the data tells a size");
+  // Behind each spatial axis of the data comes that of the windows.
+  Expr data = x, result = ctx.result, adjoint = g, inside;
+  int64_t rank = rank_of(x) + static_cast<int64_t>(dims);
+  std::vector<size_t> spatial;
+  for (size_t d = 0; d < dims; ++d) spatial.push_back(axis_of(l, spatial_axes(dims)[d]));
+  std::ranges::sort(spatial);
+  Ints windows, elements;
+  for (size_t d = 0; d < dims; ++d) {
+    size_t axis = spatial[d];
+    auto at = static_cast<int64_t>(axis + d);
+    elements.push_back(at);
+    windows.push_back(at + 1);
+    Expr lines =
+        apply("expand_dims", {identity_matrix(type_of(x).shape[axis], g)}, {{"axis", int64_t{0}}});
+    Expr share = apply("squeeze", {adaptive_line(lines, type_of(ctx.result).shape[axis])},
+                       {{"axis", to_value(Ints{0})}});
+    int64_t behind = rank - at - 2;
+    Expr member = is_greater(share, 0);
+    if (behind > 0)
+      member = apply("expand_dims", {member}, {{"axis", int64_t{2}}, {"num_newaxis", behind}});
+    inside = inside ? apply("logical_and", {inside, member}) : member;
+  }
+  for (int64_t at : windows) data = apply("expand_dims", {data}, {{"axis", at}});
+  for (int64_t at : elements) {
+    result = apply("expand_dims", {result}, {{"axis", at}});
+    adjoint = apply("expand_dims", {adjoint}, {{"axis", at}});
+  }
+  Expr best = indicator(apply("logical_and", {inside, is_equal(data, result)}), g);
+  Expr share = adjoint / sum_over(best, elements, true);
+  return {sum_over(best * share, windows)};
+}
+
+template <bool kAverage>
+Adjoints adaptive_gradient(const GradientContext& ctx) {
+  const std::string& layout = ctx.attrs<AdaptivePoolAttrs>().layout;
+  return kAverage ? adaptive_average_gradient(ctx, layout) : adaptive_max_gradient(ctx, layout);
+}
+
+template <bool kAverage>
+Adjoints global_gradient(const GradientContext& ctx) {
+  const std::string& layout = ctx.attrs<GlobalPool2DAttrs>().layout;
+  return kAverage ? adaptive_average_gradient(ctx, layout) : adaptive_max_gradient(ctx, layout);
+}
+
 // What all pools say alike.
 OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
-                std::shared_ptr<const ComputeRule> compute, LayoutRule layout, const char* type,
-                const char* text, Precision precision) {
+                std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
+                GradientRule gradient, const char* type, const char* text, Precision precision) {
   return {
       .name = name,
       .doc = doc,
@@ -365,7 +559,7 @@ OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
       .memory = Absent::OnePiece,
       .precision = precision,
       .cost = pool_cost,
-      .gradient = Absent::Pending,
+      .gradient = std::move(gradient),
       .examples = {{{type}, text}},
       .expected = Absent::ByNumPy,
   };
@@ -380,50 +574,59 @@ std::span<const OpInfo> rows_of<Family::Pool>() {
                               *three = "Tensor[(1, 2, 4, 5, 5), float32]";
   static const OpInfo rows[] = {
       pool_row("nn.max_pool1d", "Greatest of each window.", MaxPool1DAttrs::static_info(),
-               pool_relation<1>, pool_rule<1>(false), follow_layout<MaxPool1DAttrs>, one,
-               "pool_size=[3], strides=[2], padding=[1]", Precision::Follow),
+               pool_relation<1>, pool_rule<1>(false), follow_layout<MaxPool1DAttrs>,
+               max_pool_gradient<1>, one, "pool_size=[3], strides=[2], padding=[1]",
+               Precision::Follow),
       pool_row("nn.max_pool2d", "Greatest of each window.", MaxPool2DAttrs::static_info(),
-               pool_relation<2>, pool_rule<2>(false), follow_layout<MaxPool2DAttrs>, two,
+               pool_relation<2>, pool_rule<2>(false), follow_layout<MaxPool2DAttrs>,
+               max_pool_gradient<2>, two,
                "pool_size=[3, 3], strides=[2, 2], padding=[1, 1], ceil_mode=True",
                Precision::Follow),
       pool_row("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(),
-               pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>, three,
-               "pool_size=[2, 2, 2]", Precision::Follow),
+               pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>,
+               max_pool_gradient<3>, three, "pool_size=[2, 2, 2]", Precision::Follow),
       pool_row("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(),
-               pool_relation<1>, pool_rule<1>(true), follow_layout<AvgPool1DAttrs>, one,
-               "pool_size=[3], padding=[1]", Precision::Never),
+               pool_relation<1>, pool_rule<1>(true), follow_layout<AvgPool1DAttrs>,
+               average_pool_gradient<1>, one, "pool_size=[3], padding=[1]", Precision::Never),
       pool_row("nn.avg_pool2d", "Mean of each window.", AvgPool2DAttrs::static_info(),
-               pool_relation<2>, pool_rule<2>(true), follow_layout<AvgPool2DAttrs>, two,
-               "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]", Precision::Never),
+               pool_relation<2>, pool_rule<2>(true), follow_layout<AvgPool2DAttrs>,
+               average_pool_gradient<2>, two, "pool_size=[3, 2], strides=[2, 1], padding=[1, 0]",
+               Precision::Never),
       pool_row("nn.avg_pool3d", "Mean of each window.", AvgPool3DAttrs::static_info(),
-               pool_relation<3>, pool_rule<3>(true), follow_layout<AvgPool3DAttrs>, three,
+               pool_relation<3>, pool_rule<3>(true), follow_layout<AvgPool3DAttrs>,
+               average_pool_gradient<3>, three,
                "pool_size=[2, 2, 2], padding=[1, 1, 1], count_include_pad=True", Precision::Never),
       pool_row("nn.adaptive_max_pool1d", "Greatest of windows that cover the input evenly.",
                AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(false),
-               follow_layout<AdaptivePool1DAttrs>, one, "output_size=[4]", Precision::Follow),
+               follow_layout<AdaptivePool1DAttrs>, adaptive_gradient<false>, one, "output_size=[4]",
+               Precision::Follow),
       pool_row("nn.adaptive_max_pool2d", "Greatest of windows that cover the input evenly.",
                AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(false),
-               follow_layout<AdaptivePool2DAttrs>, two, "output_size=[4, 2]", Precision::Follow),
+               follow_layout<AdaptivePool2DAttrs>, adaptive_gradient<false>, two,
+               "output_size=[4, 2]", Precision::Follow),
       pool_row("nn.adaptive_max_pool3d", "Greatest of windows that cover the input evenly.",
                AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(false),
-               follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 1, 3]",
-               Precision::Follow),
+               follow_layout<AdaptivePool3DAttrs>, adaptive_gradient<false>, three,
+               "output_size=[2, 1, 3]", Precision::Follow),
       pool_row("nn.adaptive_avg_pool1d", "Mean of windows that cover the input evenly.",
                AdaptivePool1DAttrs::static_info(), adaptive_relation<1>, adaptive_rule<1>(true),
-               follow_layout<AdaptivePool1DAttrs>, one, "output_size=[3]", Precision::Never),
+               follow_layout<AdaptivePool1DAttrs>, adaptive_gradient<true>, one, "output_size=[3]",
+               Precision::Never),
       pool_row("nn.adaptive_avg_pool2d", "Mean of windows that cover the input evenly.",
                AdaptivePool2DAttrs::static_info(), adaptive_relation<2>, adaptive_rule<2>(true),
-               follow_layout<AdaptivePool2DAttrs>, two, "output_size=[3, 3]", Precision::Never),
+               follow_layout<AdaptivePool2DAttrs>, adaptive_gradient<true>, two,
+               "output_size=[3, 3]", Precision::Never),
       pool_row("nn.adaptive_avg_pool3d", "Mean of windows that cover the input evenly.",
                AdaptivePool3DAttrs::static_info(), adaptive_relation<3>, adaptive_rule<3>(true),
-               follow_layout<AdaptivePool3DAttrs>, three, "output_size=[2, 2, 2]",
-               Precision::Never),
+               follow_layout<AdaptivePool3DAttrs>, adaptive_gradient<true>, three,
+               "output_size=[2, 2, 2]", Precision::Never),
       pool_row("nn.global_avg_pool2d", "Mean over height and width.",
                GlobalPool2DAttrs::static_info(), global_relation, global_rule(true),
-               follow_layout<GlobalPool2DAttrs>, two, "", Precision::Never),
+               follow_layout<GlobalPool2DAttrs>, global_gradient<true>, two, "", Precision::Never),
       pool_row("nn.global_max_pool2d", "Greatest over height and width.",
                GlobalPool2DAttrs::static_info(), global_relation, global_rule(false),
-               follow_layout<GlobalPool2DAttrs>, two, "", Precision::Follow),
+               follow_layout<GlobalPool2DAttrs>, global_gradient<false>, two, "",
+               Precision::Follow),
   };
   return rows;
 }

@@ -19,7 +19,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -382,6 +382,36 @@ Type threefry_split_relation(RelationContext& ctx) {
   return is_key(ctx) ? Type(tuple_type({key_type(), key_type()})) : Type(nullptr);
 }
 
+// ---- Gradients
+
+// Both distributions are a standard one, moved and scaled: the same key gives its numbers again.
+Adjoints moved_and_scaled_gradient(const Expr& g, const Expr& standard, const Expr& like) {
+  if (!type_of(like).dtype.is_floating()) return {};
+  auto total = [&](const Expr& e) { return cast_to(apply("sum", {e}), type_of(like).dtype); };
+  return {nullptr, total(g), total(g * standard)};
+}
+
+Expr standard(const GradientContext& ctx, double first, double second) {
+  Expr again =
+      call(ctx.call.op, {ctx.arg(0), scalar(first, ctx.arg(1)), scalar(second, ctx.arg(2))},
+           ctx.call.attrs);
+  return tuple_get_item(again, 1);
+}
+
+// low + u * (high - low)
+Adjoints uniform_gradient(const GradientContext& ctx) {
+  if (!ctx.adjoints[1]) return {};
+  Adjoints out = moved_and_scaled_gradient(ctx.adjoints[1], standard(ctx, 0, 1), ctx.arg(1));
+  if (!out.empty()) out[1] = out[1] - out[2];
+  return out;
+}
+
+// mean + scale * z
+Adjoints normal_gradient(const GradientContext& ctx) {
+  if (!ctx.adjoints[1]) return {};
+  return moved_and_scaled_gradient(ctx.adjoints[1], standard(ctx, 0, 1), ctx.arg(1));
+}
+
 }  // namespace
 
 template <>
@@ -437,7 +467,7 @@ std::span<const OpInfo> rows_of<Family::Random>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = uniform_cost,
-          .gradient = Absent::Pending,
+          .gradient = uniform_gradient,
           .examples = {{{kKey, "float32", "float32"}, "out_shape=[5]"},
                        {{kKey, "float64", "float64"}, "out_shape=[2, 3], out_dtype=\"float64\""}},
           .expected = Absent::ByNumPy,
@@ -455,7 +485,7 @@ std::span<const OpInfo> rows_of<Family::Random>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = normal_cost,
-          .gradient = Absent::Pending,
+          .gradient = normal_gradient,
           .examples = {{{kKey, "float32", "float32"}, "out_shape=[5]"},
                        {{kKey, "float64", "float64"}, "out_shape=[2, 3], out_dtype=\"float64\""}},
           .expected = Absent::ByNumPy,

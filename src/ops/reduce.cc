@@ -4,7 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -256,6 +256,107 @@ std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<cons
 
 double reduce_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
 
+// ---- Gradients
+
+// A reduction, seen from its gradient.
+struct Reduced {
+  const Expr& x;
+  std::vector<bool> axes;
+  bool keepdims;
+
+  // What has the result's shape, in that of the data.
+  Expr spread(const Expr& e) const {
+    std::vector<Dim> shape = type_of(x).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (axes[d]) shape[d] = dim(1);
+    }
+    Expr kept = e;
+    if (!keepdims) {
+      // One axis after the other, since a size may be `?`.
+      for (size_t d = 0; d < axes.size(); ++d) {
+        if (axes[d]) kept = apply("expand_dims", {kept}, {{"axis", static_cast<int64_t>(d)}});
+      }
+    }
+    return broadcast_like(kept, x);
+  }
+  Expr total(const Expr& e) const {
+    Ints list;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      if (axes[d]) list.push_back(static_cast<int64_t>(d));
+    }
+    return list.empty() ? e : sum_over(e, list, keepdims);
+  }
+  // How many elements become one, as a scalar of the dtype of the data.
+  Expr count() const {
+    Dim n = reduced_count(type_of(x), axes);
+    if (!is_any(n)) return size_as(n, x);
+    auto size = [&](const Expr& e) {
+      return cast_to(apply("ndarray_size", {e}, {{"dtype", "int64"}}), type_of(x).dtype);
+    };
+    return size(x) / size(total(x));
+  }
+};
+
+template <class A>
+Reduced reduced_of(const GradientContext& ctx) {
+  auto& a = ctx.attrs<A>();
+  return {ctx.arg(0), mask_of(rank_of(ctx.arg(0)), a.axis, a.exclude), a.keepdims};
+}
+
+Adjoints sum_gradient(const GradientContext& ctx) {
+  return {reduced_of<ReduceAttrs>(ctx).spread(ctx.adjoint())};
+}
+
+Adjoints mean_gradient(const GradientContext& ctx) {
+  Reduced r = reduced_of<ReduceAttrs>(ctx);
+  return {r.spread(ctx.adjoint() / r.count())};
+}
+
+// Elements that tie share the adjoint.
+Adjoints extremum_gradient(const GradientContext& ctx) {
+  Reduced r = reduced_of<ReduceAttrs>(ctx);
+  const Expr& g = ctx.adjoint();
+  Expr best = indicator(is_equal(r.x, r.spread(ctx.result)), g);
+  return {best * r.spread(g / r.total(best))};
+}
+
+// The product of all elements but one: those before it and those behind it. Right for zeros, too.
+Adjoints prod_gradient(const GradientContext& ctx) {
+  Reduced r = reduced_of<ReduceAttrs>(ctx);
+  Ints order, back(r.axes.size());
+  for (bool reduced : {false, true}) {
+    for (size_t d = 0; d < r.axes.size(); ++d) {
+      if (r.axes[d] == reduced) order.push_back(static_cast<int64_t>(d));
+    }
+  }
+  for (size_t d = 0; d < order.size(); ++d)
+    back[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+  Expr lines = transposed(r.x, order);
+  std::vector<Dim> shape;
+  for (size_t d = 0; d < r.axes.size(); ++d) {
+    if (!r.axes[d]) shape.push_back(type_of(r.x).shape[d]);
+  }
+  shape.push_back(reduced_count(type_of(r.x), r.axes));
+  int64_t last = static_cast<int64_t>(shape.size()) - 1;
+  Expr flat = reshape_to(lines, shape);
+  auto before = [&](const Expr& e) {
+    return apply("cumprod", {e}, {{"axis", last}, {"exclusive", true}});
+  };
+  auto reversed = [&](const Expr& e) { return apply("reverse", {e}, {{"axis", last}}); };
+  Expr others = before(flat) * reversed(before(reversed(flat)));
+  others = transposed(reshape_like(others, lines), back);
+  return {r.spread(ctx.adjoint()) * others};
+}
+
+Adjoints variance_gradient(const GradientContext& ctx) {
+  Reduced r = reduced_of<VarianceAttrs>(ctx);
+  const Expr& mean = ctx.arg(1);
+  Expr n = r.count();
+  if (ctx.attrs<VarianceAttrs>().unbiased) n = n - scalar(1, n);
+  Expr d = r.spread(2.0 * ctx.adjoint() / n) * (r.x - mean);
+  return {d, negative(unbroadcast(d, mean))};
+}
+
 // A reduction by one combiner, or a mean; the dtype is that of its examples.
 struct Reduction {
   const char* name;
@@ -265,7 +366,7 @@ struct Reduction {
   bool mean = false;
   const char* dtype = "float32";
   Precision precision = Precision::Follow;
-  Absent gradient = Absent::Pending;
+  Column<Adjoints (*)(const GradientContext&)> gradient;
 };
 
 constexpr Reduction kReductions[] = {
@@ -273,23 +374,31 @@ constexpr Reduction kReductions[] = {
      .doc = "Sum over axes.",
      .relation = number_only,
      .combiner = Combiner::Sum,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = sum_gradient},
     {.name = "mean",
      .doc = "Mean over axes.",
      .relation = mean_type,
      .combiner = Combiner::Sum,
      .mean = true,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = mean_gradient},
     {.name = "prod",
      .doc = "Product over axes.",
      .relation = number_only,
      .combiner = Combiner::Prod,
-     .precision = Precision::Never},
+     .precision = Precision::Never,
+     .gradient = prod_gradient},
     {.name = "max",
      .doc = "Greatest over axes.",
      .relation = same_dtype,
-     .combiner = Combiner::Max},
-    {.name = "min", .doc = "Least over axes.", .relation = same_dtype, .combiner = Combiner::Min},
+     .combiner = Combiner::Max,
+     .gradient = extremum_gradient},
+    {.name = "min",
+     .doc = "Least over axes.",
+     .relation = same_dtype,
+     .combiner = Combiner::Min,
+     .gradient = extremum_gradient},
     {.name = "all",
      .doc = "Whether all hold.",
      .relation = bool_only,
@@ -305,6 +414,8 @@ constexpr Reduction kReductions[] = {
 };
 
 OpInfo reduction_row(const Reduction& op) {
+  Column<GradientRule> gradient = op.gradient.reason();
+  if (op.gradient) gradient = op.gradient.get();
   std::string type = "Tensor[(2, 3, 4), " + std::string(op.dtype) + "]";
   return {
       .name = op.name,
@@ -319,7 +430,7 @@ OpInfo reduction_row(const Reduction& op) {
       .memory = Absent::OnePiece,
       .precision = op.precision,
       .cost = reduce_cost,
-      .gradient = op.gradient,
+      .gradient = std::move(gradient),
       .examples = {{{type}, "axis=[1]"}, {{type}, "axis=[-1, 0], keepdims=True"}, {{type}, ""}},
       .expected = Absent::ByNumPy,
   };
@@ -441,7 +552,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = reduce_cost,
-          .gradient = Absent::Pending,
+          .gradient = variance_gradient,
           .examples = {{{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"},
                         "axis=[1], keepdims=True"}},
           .expected = Absent::ByNumPy,

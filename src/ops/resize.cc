@@ -5,6 +5,7 @@
 
 #include "base/codes/operators.h"
 #include "ops/follow_layout.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/sampling.h"
 #include "ops/window.h"
@@ -319,10 +320,40 @@ double resize_cost(const CallNode& c) {
          num_elements(c.type);
 }
 
+// Resizing is a product with a matrix along each axis: what it makes of the identity matrix along that
+// axis alone. Of a crop, what it makes of zeros is the value outside, which is a constant.
+template <size_t kDims>
+Adjoints resize_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<ResizeAttrs>();
+  Layout l = Layout::of(a.layout);
+  const TensorTypeNode& x = type_of(ctx.arg(0));
+  if (!x.dtype.is_floating()) return {};
+  Expr out = cast_to(ctx.adjoint(), x.dtype);
+  for (size_t d = 0; d < kDims; ++d) {
+    size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+    if (is_any(x.shape[axis]) || l.rank() != static_cast<int64_t>(kDims) + 2)
+      no_gradient(ctx, "only the data tells a size, or the layout has blocks");
+    Expr lines =
+        apply("expand_dims", {identity_matrix(x.shape[axis], out)}, {{"axis", int64_t{0}}});
+    std::vector<std::pair<std::string, AttrValue>> attrs{
+        {"size", to_value(Dims{a.size[d]})},
+        {"method", a.method},
+        {"coordinate_transformation_mode", a.coordinate_transformation_mode},
+        {"rounding_method", a.rounding_method},
+        {"cubic_alpha", a.cubic_alpha},
+        {"cubic_exclude", a.cubic_exclude}};
+    if (a.roi.size() == 2 * kDims) attrs.emplace_back("roi", ValueList{a.roi[d], a.roi[kDims + d]});
+    Expr matrix =
+        apply("squeeze", {apply("image.resize1d", {lines}, attrs)}, {{"axis", to_value(Ints{0})}});
+    out = along_axis(out, static_cast<int64_t>(axis), matrix);
+  }
+  return {out};
+}
+
 // What all resizing operators say alike.
 OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
                   std::shared_ptr<const ComputeRule> compute, LayoutRule layout,
-                  std::vector<OpExample> examples) {
+                  GradientRule gradient, std::vector<OpExample> examples) {
   return {
       .name = name,
       .doc = doc,
@@ -337,7 +368,7 @@ OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, Type
       .memory = Absent::OnePiece,
       .precision = Precision::Follow,
       .cost = resize_cost,
-      .gradient = Absent::Pending,
+      .gradient = std::move(gradient),
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };
@@ -351,13 +382,13 @@ std::span<const OpInfo> rows_of<Family::Resize>() {
       resize_row("image.resize1d",
                  "A sequence at another length, by nearest neighbour, linear or cubic.",
                  Resize1DAttrs::static_info(), resize_relation<1>, resize_rule<1>(),
-                 follow_layout<Resize1DAttrs>,
+                 follow_layout<Resize1DAttrs>, resize_gradient<1>,
                  {{{"Tensor[(1, 2, 5), float32]"}, "size=[8]"},
                   {{"Tensor[(1, 2, 5), float32]"}, "size=[3], method=\"cubic\""}}),
       resize_row(
           "image.resize2d", "An image at another size, by nearest neighbour, linear or cubic.",
           Resize2DAttrs::static_info(), resize_relation<2>, resize_rule<2>(),
-          follow_layout<Resize2DAttrs>,
+          follow_layout<Resize2DAttrs>, resize_gradient<2>,
           {{{"Tensor[(1, 2, 4, 5), float32]"}, "size=[8, 7], method=\"linear\""},
            {{"Tensor[(1, 4, 5, 2), float32]"},
             "size=[3, 7], method=\"cubic\", layout=\"NHWC\", cubic_exclude=1"},
@@ -370,7 +401,7 @@ std::span<const OpInfo> rows_of<Family::Resize>() {
       resize_row("image.resize3d",
                  "A volume at another size, by nearest neighbour, linear or cubic.",
                  Resize3DAttrs::static_info(), resize_relation<3>, resize_rule<3>(),
-                 follow_layout<Resize3DAttrs>,
+                 follow_layout<Resize3DAttrs>, resize_gradient<3>,
                  {{{"Tensor[(1, 2, 3, 4, 5), float32]"}, "size=[4, 3, 9]"},
                   {{"Tensor[(1, 1, 3, 4, 2), float32]"},
                    "size=[2, 4, 3], method=\"nearest_neighbor\", "

@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/sampling.h"
 #include "ops/window.h"
@@ -295,6 +296,25 @@ double crop_and_resize_cost(const CallNode& c) {
   return (a.method == "bilinear" ? 8 : 0) * num_elements(c.type);
 }
 
+// ---- Gradients
+
+// The grid is a sum of the matrices' entries, each times the map that stands for it.
+Adjoints affine_grid_gradient(const GradientContext& ctx) {
+  const Expr &x = ctx.arg(0), &g = ctx.adjoint();
+  auto& a = ctx.attrs<AffineGridAttrs>();
+  // The maps of x and y are the grids of rows of the identity matrix; the third is 1.
+  Expr rows = slice_axis(identity_matrix(dim(3), x), 0, dim(0), dim(2));
+  Expr maps =
+      call(ctx.call.op, {apply("expand_dims", {rows}, {{"axis", int64_t{0}}})}, ctx.call.attrs);
+  Dim places = dim(a.target_shape[0] * a.target_shape[1]);
+  Expr ones =
+      apply("ones", {},
+            {{"shape", to_value(Dims{dim(1), places})}, {"dtype", type_of(x).dtype.to_string()}});
+  Expr basis = apply("concatenate", {tuple({reshape_to(maps, {dim(2), places}), ones})},
+                     {{"axis", int64_t{0}}});
+  return {apply("nn.dense", {reshape_to(g, {type_of(x).shape[0], dim(2), places}), basis})};
+}
+
 }  // namespace
 
 template <>
@@ -314,7 +334,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = affine_grid_cost,
-          .gradient = Absent::Pending,
+          .gradient = affine_grid_gradient,
           .examples = {{{"Tensor[(2, 2, 3), float32]"}, "target_shape=[3, 4]"}},
           .expected = Absent::ByNumPy,
       },

@@ -1,6 +1,6 @@
 // Running sums and products.
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -109,6 +109,61 @@ TirTensor scan(const ComputeContext& ctx, bool product) {
 
 double scan_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
 
+// ---- Gradients
+
+// The data as lines along an axis: as it is, or flattened.
+struct Lines {
+  Expr x;
+  int64_t axis;
+
+  Expr running(const char* op, const Expr& e, bool exclusive) const {
+    return apply(op, {e}, {{"axis", axis}, {"exclusive", exclusive}});
+  }
+  Expr reversed(const Expr& e) const { return apply("reverse", {e}, {{"axis", axis}}); }
+};
+
+Lines lines_of(const GradientContext& ctx) {
+  auto& a = ctx.attrs<ScanopAttrs>();
+  const Expr& x = ctx.arg(0);
+  Expr data = cast_to(x, type_of(ctx.result).dtype);
+  if (a.axis) return {data, from_front(*a.axis, rank_of(x))};
+  return {apply("reshape", {data}, {{"newshape", to_value(Ints{-1})}}), 0};
+}
+
+Adjoints as_data(const GradientContext& ctx, const Expr& lines) {
+  return {cast_to(reshape_like(lines, ctx.arg(0)), type_of(ctx.arg(0)).dtype)};
+}
+
+// Each element counts in all results from its own on.
+Adjoints cumsum_gradient(const GradientContext& ctx) {
+  if (!type_of(ctx.arg(0)).dtype.is_floating()) return {};
+  Lines lines = lines_of(ctx);
+  Expr sums =
+      lines.running("cumsum", lines.reversed(ctx.adjoint()), ctx.attrs<ScanopAttrs>().exclusive);
+  return as_data(ctx, lines.reversed(sums));
+}
+
+// The product before an element, times the sum over the later results of what they multiply that
+// with: a matrix of products, which is right for zeros, too.
+Adjoints cumprod_gradient(const GradientContext& ctx) {
+  if (!type_of(ctx.arg(0)).dtype.is_floating()) return {};
+  Lines lines = lines_of(ctx);
+  bool exclusive = ctx.attrs<ScanopAttrs>().exclusive;
+  const Dim size = type_of(lines.x).shape[static_cast<size_t>(lines.axis)];
+  if (is_any(size)) no_gradient(ctx, "only the data tells the size of the axis");
+  int64_t last = rank_of(lines.x) - 1;
+  Expr x = move_axis(lines.x, lines.axis, last), g = move_axis(ctx.adjoint(), lines.axis, last);
+  auto row = [&](const Expr& e) { return apply("expand_dims", {e}, {{"axis", last}}); };
+  Expr place = iota(size), from = apply("expand_dims", {place}, {{"axis", int64_t{1}}});
+  Expr behind = is_greater(place, from);
+  Expr factors = choose(behind, row(x), scalar(1, x));
+  Expr products = apply("cumprod", {factors}, {{"axis", last + 1}, {"exclusive", exclusive}});
+  Expr counts = exclusive ? behind : apply("greater_equal", {place, from});
+  Expr later = sum_over(kept(counts, products * row(g)), {last + 1});
+  Expr before = apply("cumprod", {x}, {{"axis", last}, {"exclusive", true}});
+  return as_data(ctx, move_axis(before * later, last, lines.axis));
+}
+
 }  // namespace
 
 template <>
@@ -128,7 +183,7 @@ std::span<const OpInfo> rows_of<Family::Scan>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = scan_cost,
-          .gradient = Absent::Pending,
+          .gradient = cumsum_gradient,
           .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
                        {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
                        {{"Tensor[(2, 3), float32]"}, ""}},
@@ -148,7 +203,7 @@ std::span<const OpInfo> rows_of<Family::Scan>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = scan_cost,
-          .gradient = Absent::Pending,
+          .gradient = cumprod_gradient,
           .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
                        {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
                        {{"Tensor[(2, 3), float32]"}, ""}},

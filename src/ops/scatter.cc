@@ -1,7 +1,7 @@
 // Writing at indices that are data.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -252,6 +252,76 @@ TirTensor invert_permutation_compute(const ComputeContext& ctx) {
       });
 }
 
+// ---- Gradients
+
+// `put` writes updates into data, by a reduction; `get` reads what stands where updates are written.
+Adjoints scatter_gradient(
+    const GradientContext& ctx, const std::string& reduction,
+    const std::function<Expr(const Expr& data, const Expr& updates, const char* how)>& put,
+    const std::function<Expr(const Expr& data)>& get) {
+  const Expr &g = ctx.adjoint(), &data = ctx.arg(0), &updates = ctx.arg(2);
+  if (reduction == "add") return {g, get(g)};
+  if (reduction == "update") {
+    // The last of several updates of one place is the one that counts.
+    Expr numbers = numbered(updates);
+    Expr written = get(put(zeros_like(cast_to(data, DType::Int(64))), numbers, "update"));
+    return {put(g, zeros_like(updates), "update"), kept(is_equal(written, numbers), get(g))};
+  }
+  if (reduction == "mean") {
+    Expr mean = g / put(ones_like(data), ones_like(updates), "add");
+    return {mean, get(mean)};
+  }
+  if (reduction == "mul") {
+    no_gradient(ctx, "products are written", "use the reductions add, update, min or max");
+  }
+  // Elements that tie share the adjoint.
+  Expr kept_data = indicator(is_equal(data, ctx.result), g);
+  Expr kept_updates = indicator(is_equal(updates, get(ctx.result)), g);
+  Expr share = g / put(kept_data, kept_updates, "add");
+  return {share * kept_data, get(share) * kept_updates};
+}
+
+// Nullptr stands for the indices.
+Adjoints around_indices(Adjoints of) { return {of[0], nullptr, of[1]}; }
+
+Adjoints scatter_elements_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<ScatterElementsAttrs>();
+  const Expr& indices = ctx.arg(1);
+  return around_indices(scatter_gradient(
+      ctx, a.reduction,
+      [&](const Expr& data, const Expr& updates, const char* how) {
+        return apply("scatter_elements", {data, indices, updates},
+                     {{"axis", a.axis}, {"reduction", how}});
+      },
+      [&](const Expr& data) {
+        return apply("gather", {data, indices}, {{"axis", a.axis}});
+      }));
+}
+
+Adjoints scatter_nd_gradient(const GradientContext& ctx) {
+  const Expr& indices = ctx.arg(1);
+  return around_indices(scatter_gradient(
+      ctx, ctx.attrs<ScatterNDAttrs>().mode,
+      [&](const Expr& data, const Expr& updates, const char* how) {
+        return apply("scatter_nd", {data, indices, updates}, {{"mode", how}});
+      },
+      [&](const Expr& data) {
+        return apply("gather_nd", {data, indices});
+      }));
+}
+
+Adjoints update_slice_gradient(const GradientContext& ctx) {
+  const Expr &g = ctx.adjoint(), &data = ctx.arg(0), &update = ctx.arg(1), &start = ctx.arg(2);
+  const Dim &lines = type_of(update).shape[0], &all = type_of(data).shape[0];
+  if (is_any(lines) || is_any(all)) no_gradient(ctx, "only the data tells the number of lines");
+  // The line that the first one of the update replaces.
+  Expr from = cast_to(start, DType::Int(64));
+  Expr first = apply("minimum", {apply("maximum", {from, scalar(0, from)}),
+                                 size_as(all, from) - size_as(lines, from)});
+  return {call(ctx.call.op, {g, zeros_like(update), start}),
+          apply("take", {g, iota(lines) + first}, {{"axis", int64_t{0}}})};
+}
+
 }  // namespace
 
 template <>
@@ -274,7 +344,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = scatter_cost,
-          .gradient = Absent::Pending,
+          .gradient = scatter_elements_gradient,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(2, 3), int64]", "Tensor[(2, 3), float32]"},
                 "axis=0",
@@ -303,7 +373,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = scatter_cost,
-          .gradient = Absent::Pending,
+          .gradient = scatter_nd_gradient,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]", "Tensor[(5,), float32]"},
                 "mode=\"add\"",
@@ -331,7 +401,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .memory = [](const CallNode&) { return Memory::Updated; },
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = update_slice_gradient,
           .examples = {{{"Tensor[(5, 4), float32]", "Tensor[(2, 4), float32]", "int64"}, "", 0, 5},
                        {{"Tensor[(3), int32]", "Tensor[(1), int32]", "int32"}, "", 0, 3}},
           .expected = Absent::ByNumPy,

@@ -1,7 +1,7 @@
 // Batches of sequences of different lengths.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -92,6 +92,15 @@ TirTensor sequence_mask_compute(const ComputeContext& ctx) {
   });
 }
 
+// Reversing again puts the elements back.
+Adjoints reverse_sequence_gradient(const GradientContext& ctx) {
+  return {call(ctx.call.op, {ctx.adjoint(), ctx.arg(1)}, ctx.call.attrs)};
+}
+
+Adjoints sequence_mask_gradient(const GradientContext& ctx) {
+  return {with_attrs(ctx.call, {ctx.adjoint(), ctx.arg(1)}, {{"mask_value", 0.0}})};
+}
+
 }  // namespace
 
 template <>
@@ -111,7 +120,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reverse_sequence_gradient,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(3,), int32]"}, "", 0, 5},
                        {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"},
                         "seq_axis=0, batch_axis=-2",
@@ -135,7 +144,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = sequence_mask_gradient,
           .examples =
               {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
                {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}},

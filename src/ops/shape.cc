@@ -4,7 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/rows.h"
 
@@ -442,6 +442,60 @@ Type broadcast_to_like_relation(RelationContext& ctx) {
   return x == nullptr || y == nullptr ? nullptr : broadcast_type(ctx, *x, y->shape);
 }
 
+// ---- Gradients
+
+Adjoints reshape_gradient(const GradientContext& ctx) {
+  return {reshape_like(ctx.adjoint(), ctx.arg(0))};
+}
+
+Adjoints transpose_gradient(const GradientContext& ctx) {
+  std::vector<size_t> order = order_of(ctx.attrs<TransposeAttrs>(), rank_of(ctx.arg(0)));
+  Ints back(order.size());
+  for (size_t d = 0; d < order.size(); ++d) back[order[d]] = static_cast<int64_t>(d);
+  return {transposed(ctx.adjoint(), back)};
+}
+
+// Sums over axes that a reshape of the adjoint takes apart.
+Adjoints sums_of_parts(const GradientContext& ctx, const std::vector<Dim>& parts,
+                       const Ints& axes) {
+  if (std::ranges::any_of(parts, is_any)) return moved(ctx);
+  return {reshape_like(sum_over(reshape_to(ctx.adjoint(), parts), axes), ctx.arg(0))};
+}
+
+Adjoints tile_gradient(const GradientContext& ctx) {
+  const std::vector<Dim>& shape = type_of(ctx.arg(0)).shape;
+  const Dims& reps = ctx.attrs<TileAttrs>().reps;
+  size_t rank = std::max(reps.size(), shape.size());
+  std::vector<Dim> parts;
+  Ints axes;
+  for (size_t d = 0; d < rank; ++d) {
+    auto at = [&](const auto& list) {
+      return d + list.size() < rank ? dim(1) : list[d + list.size() - rank];
+    };
+    axes.push_back(static_cast<int64_t>(parts.size()));
+    parts.push_back(at(reps));
+    parts.push_back(at(shape));
+  }
+  return sums_of_parts(ctx, parts, axes);
+}
+
+Adjoints repeat_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<RepeatAttrs>();
+  const std::vector<Dim>& shape = type_of(ctx.arg(0)).shape;
+  std::vector<Dim> parts = a.axis ? shape : std::vector<Dim>{product(shape)};
+  int64_t axis = a.axis ? from_front(*a.axis, rank_of(ctx.arg(0))) : 0;
+  parts.insert(parts.begin() + axis + 1, dim(a.repeats));
+  return sums_of_parts(ctx, parts, {axis + 1});
+}
+
+Adjoints reverse_gradient(const GradientContext& ctx) {
+  return {call(ctx.call.op, {ctx.adjoint()}, ctx.call.attrs)};
+}
+
+Adjoints broadcast_gradient(const GradientContext& ctx) {
+  return {unbroadcast(ctx.adjoint(), ctx.arg(0))};
+}
+
 }  // namespace
 
 template <>
@@ -463,7 +517,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reshape_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "newshape=[4, -1]"},
                        {{"Tensor[(2, 3, 4), float32]"}, "newshape=[0, -3]"}},
           .expected = Absent::ByNumPy,
@@ -484,7 +538,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reshape_gradient,
           .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1, num_newaxis=2"},
                        {{"float32"}, "axis=0"}},
           .expected = Absent::ByNumPy,
@@ -505,7 +559,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reshape_gradient,
           .examples = {{{"Tensor[(2, 1, 3, 1), float32]"}, ""},
                        {{"Tensor[(2, 1, 3, 1), float32]"}, "axis=[1]"}},
           .expected = Absent::ByNumPy,
@@ -524,7 +578,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reshape_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -542,7 +596,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reshape_gradient,
           .examples = {{{"Tensor[(2, 6), float32]", "Tensor[(3, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -561,7 +615,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = transpose_gradient,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axes=[2, 0, 1]"},
                        {{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
@@ -581,7 +635,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = tile_gradient,
           .examples = {{{"Tensor[(2, 3), float32]"}, "reps=[2, 1, 2]"}},
           .expected = Absent::ByNumPy,
       },
@@ -600,7 +654,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = repeat_gradient,
           .examples = {{{"Tensor[(2, 3), float32]"}, "repeats=2, axis=1"},
                        {{"Tensor[(2, 3), float32]"}, "repeats=2"}},
           .expected = Absent::ByNumPy,
@@ -620,7 +674,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = reverse_gradient,
           .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -639,7 +693,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = broadcast_gradient,
           .examples = {{{"Tensor[(2, 1), float32]"}, "shape=[3, 2, 4]"}},
           .expected = Absent::ByNumPy,
       },
@@ -656,7 +710,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = broadcast_gradient,
           .examples = {{{"Tensor[(2, 1), float32]", "Tensor[(2, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

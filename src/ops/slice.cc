@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/codes/operators.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -152,6 +152,34 @@ TirTensor strided_slice_compute(const ComputeContext& ctx) {
   });
 }
 
+// The elements go back to their places: apart by the step, with zeros around them.
+Adjoints strided_slice_gradient(const GradientContext& ctx) {
+  const TensorTypeNode& x = type_of(ctx.arg(0));
+  auto has_any = [](const TensorTypeNode& t) { return std::ranges::any_of(t.shape, is_any); };
+  if (has_any(x) || has_any(type_of(ctx.result))) return moved(ctx);
+  auto slices = *slices_of(ctx.attrs<StridedSliceAttrs>(), x.shape, [](const Dim& d) { return d; });
+  Expr out = ctx.adjoint();
+  for (size_t d = 0; d < slices.size(); ++d) {
+    if (!slices[d]) continue;
+    auto axis = static_cast<int64_t>(d);
+    const auto& [begin, stride, count] = *slices[d];
+    if (as_const(count) == 0) return {zeros_like(ctx.arg(0))};
+    // One element, or none, has no distance: the stride may be anything.
+    int64_t step = as_const(count) == 1 ? 1 : std::abs(stride);
+    if (stride < 0 && step > 0 && as_const(count) != 1)
+      out = apply("reverse", {out}, {{"axis", axis}});
+    if (step > 1) {
+      Ints strides(slices.size(), 1);
+      strides[d] = step;
+      out = apply("nn.dilate", {out}, {{"strides", to_value(strides)}});
+    }
+    Dim reach = (count - dim(1)) * dim(step) + dim(1);
+    Dim first = stride < 0 ? begin - (count - dim(1)) * dim(step) : begin;
+    out = pad_axis(out, axis, first, x.shape[d] - first - reach);
+  }
+  return {out};
+}
+
 }  // namespace
 
 template <>
@@ -172,7 +200,7 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = strided_slice_gradient,
           .examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
                        {{"Tensor[(5, 6), float32]"},
                         "begin=[-1], end=[-7], strides=[-2], axes=[1]"}},

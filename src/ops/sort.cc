@@ -1,7 +1,7 @@
 // Sorting, and searching in what is sorted.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/order.h"
 #include "ops/rows.h"
 
@@ -237,6 +237,28 @@ TirTensor searchsorted_compute(const ComputeContext& ctx) {
                          });
 }
 
+// ---- Gradients
+
+// The elements go back to where they came from.
+Expr put_back(const Expr& g, const Expr& indices, const Expr& x, int64_t axis) {
+  return apply("scatter_elements", {zeros_like(x), indices, g},
+               {{"axis", axis}, {"reduction", "add"}});
+}
+
+Adjoints sort_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<ArgsortAttrs>();
+  Expr indices = apply("argsort", {ctx.arg(0)}, {{"axis", a.axis}, {"is_ascend", a.is_ascend}});
+  return {put_back(ctx.adjoint(), indices, ctx.arg(0), a.axis)};
+}
+
+Adjoints topk_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<TopKAttrs>();
+  Expr indices = a.ret_type == "both"
+                     ? Expr(tuple_get_item(ctx.result, 1))
+                     : with_attrs(ctx.call, {ctx.arg(0)}, {{"ret_type", "indices"}});
+  return {put_back(ctx.adjoint(), indices, ctx.arg(0), a.axis)};
+}
+
 }  // namespace
 
 template <>
@@ -275,7 +297,7 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = sort_gradient,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
           .expected = Absent::ByNumPy,
@@ -294,7 +316,7 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = topk_gradient,
           .examples = {{{"Tensor[(2, 9), float32]"}, "k=3"},
                        {{"Tensor[(5, 2), int64]"},
                         "k=2, axis=0, ret_type=\"values\", is_ascend=True"},

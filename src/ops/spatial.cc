@@ -5,7 +5,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/layout.h"
-#include "ops/common.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -239,6 +239,37 @@ TirTensor dilate_compute(const ComputeContext& ctx) {
   });
 }
 
+// ---- Gradients
+
+// Each of the two undoes the other.
+Adjoints sub_pixel_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<SubPixelAttrs>();
+  bool down = is_call_to(Expr(&ctx.call), "nn.space_to_depth");
+  return {apply(down ? "nn.depth_to_space" : "nn.space_to_depth", {ctx.adjoint()},
+                {{"block_size", a.block_size}, {"layout", a.layout}, {"mode", a.mode}})};
+}
+
+// That of the resize that it is.
+Adjoints upsampling_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<UpSamplingAttrs>();
+  ImageAxes axes = *image_axes(a.layout);
+  Op resize = OpRegistry::global().get("image.resize2d");
+  const std::vector<Dim>& shape = type_of(ctx.result).shape;
+  Call same = call(
+      Expr(resize), {ctx.arg(0)},
+      resize_attrs(*resize->row, a, *as_const(shape[axes.height]), *as_const(shape[axes.width])),
+      ctx.call.span);
+  return resize->row->gradient(GradientContext{*same.get(), ctx.result, ctx.adjoints});
+}
+
+Adjoints dilate_gradient(const GradientContext& ctx) {
+  const Ints& strides = ctx.attrs<DilateAttrs>().strides;
+  return {apply("strided_slice", {ctx.adjoint()},
+                {{"begin", to_value(Ints(strides.size(), 0))},
+                 {"end", to_value(Ints(strides.size(), INT32_MAX))},
+                 {"strides", to_value(strides)}})};
+}
+
 }  // namespace
 
 template <>
@@ -258,7 +289,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = sub_pixel_gradient,
           .examples = {{{"Tensor[(1, 8, 2, 3), float32]"}, "block_size=2"},
                        {{"Tensor[(1, 2, 3, 12), float32]"},
                         "block_size=2, layout=\"NHWC\", mode=\"CDR\""}},
@@ -278,7 +309,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = sub_pixel_gradient,
           .examples = {{{"Tensor[(1, 2, 4, 6), float32]"}, "block_size=2"},
                        {{"Tensor[(1, 4, 6, 3), float32]"},
                         "block_size=2, layout=\"NHWC\", mode=\"CDR\""}},
@@ -298,7 +329,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = upsampling_cost,
-          .gradient = Absent::Pending,
+          .gradient = upsampling_gradient,
           .examples = {{{"Tensor[(1, 2, 3, 4), float32]"}, "scale_h=2.0f, scale_w=3.0f"},
                        {{"Tensor[(1, 3, 4, 2), float32]"},
                         "scale_h=2.0f, scale_w=1.5f, layout=\"NHWC\", method=\"bilinear\", "
@@ -319,7 +350,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = Absent::Pending,
+          .gradient = dilate_gradient,
           .examples = {{{"Tensor[(3, 4), float32]"}, "strides=[2, 3], dilation_value=-1.0f"}},
           .expected = Absent::ByNumPy,
       },

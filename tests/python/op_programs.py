@@ -149,6 +149,7 @@ UNARY: dict[str, Elementwise] = {
     "sin": Elementwise(np.sin, FLOATS),
     "sinh": Elementwise(np.sinh),
     "sqrt": Elementwise(np.sqrt, FLOATS, low=0.0, high=9.0),
+    "stop_gradient": Elementwise(lambda x: x, NUMBERS),
     "tan": Elementwise(np.tan, low=-1.2, high=1.2),
     "tanh": Elementwise(np.tanh, FLOATS),
     "trunc": Elementwise(np.trunc, FLOATS),
