@@ -46,6 +46,14 @@ Expr Retyper::rewrite_body(const Function& f) {
       f->body,
       [&](const Node& n) {
         if (isa<VarNode>(&n) || isa<GlobalVarNode>(&n)) return;
+        if (auto* c = as<ConstantNode>(&n)) {
+          made_[c] = retype_constant(ref(*c));
+          return;
+        }
+        if (auto* c = as<ConstructorNode>(&n)) {
+          made_[c] = retype_constructor(ref(*c));
+          return;
+        }
         if (auto* c = as<CallNode>(&n)) {
           std::vector<Expr> args;
           for (const Expr& a : c->args) args.push_back(rewritten(a));

@@ -21,6 +21,9 @@ class Retyper {
   // What a call becomes; `args` are rewritten, `rewritten(c.op)` is its callee as a value.
   virtual Expr retype_call(const CallNode& c, std::vector<Expr> args) = 0;
   virtual Expr retype_global(const GlobalVar& g) = 0;
+  // What becomes of constants, and of constructors, called or in patterns.
+  virtual Expr retype_constant(const Constant& c) { return c; }
+  virtual Expr retype_constructor(const Constructor& c) { return c; }
 
   // Rewrites a function's body; afterwards `rewritten` knows what is in it. Iterative and linear.
   Expr rewrite_body(const Function& f);

@@ -9,8 +9,8 @@
 #include "analysis/specialize.h"
 #include "node/walk.h"
 #include "passes/entry_functions.h"
-#include "passes/eta_expand.h"
 #include "passes/lambda_lift.h"
+#include "types/eta_expansion.h"
 
 namespace relay {
 namespace {

@@ -1,69 +1,9 @@
 #include "passes/eta_expand.h"
 
-#include <unordered_map>
-
-#include "node/walk.h"
 #include "types/eta_expansion.h"
 
 namespace relay {
 namespace {
-
-constexpr uint32_t kFamilies = family::expr | family::pattern;
-
-// The function with the callee's own type, which may be polymorphic.
-Expr expanded(const Expr& callee) {
-  auto* type = as<FuncTypeNode>(callee->type);
-  std::unordered_map<const Node*, NodeRef> fresh;
-  std::vector<TypeVar> type_params;
-  std::vector<Type> type_args, arg_types;
-  for (const TypeVar& t : type->type_params) {
-    type_params.push_back(type_var(t->name_hint, t->kind));
-    type_args.push_back(type_params.back());
-    fresh.emplace(t.get(), type_params.back());
-  }
-  auto own = [&](const Type& t) { return Type::unchecked(substitute(t, fresh)); };
-  for (const Type& t : type->arg_types) arg_types.push_back(own(t));
-  FuncType as_value = func_type(std::move(arg_types), own(type->ret_type), std::move(type_params));
-  return eta_expansion(callee, as_value, std::move(type_args));
-}
-
-class Expander : public Rewriter {
- public:
-  Expander(bool constructors, bool globals)
-      : Rewriter(kFamilies), constructors_(constructors), globals_(globals) {}
-
-  // Looks from the parent, which knows a callee from a value.
-  NodeRef post(const NodeRef&, NodeRef rebuilt) override {
-    bool clause = isa<ClauseNode>(rebuilt);
-    if (!clause && !isa<ExprNode>(rebuilt)) return rebuilt;
-    auto* c = as<CallNode>(rebuilt);
-    std::vector<NodeRef> children = children_of(*rebuilt.get());
-    for (NodeRef& child : children) {
-      if (!wanted(child) || (c != nullptr && child == c->op && &child == &children.front())) {
-        continue;
-      }
-      child = expanded_once(child);
-    }
-    return with_children(rebuilt, children);
-  }
-
- private:
-  bool wanted(const NodeRef& n) const {
-    bool kind = (constructors_ && isa<ConstructorNode>(n)) || (globals_ && isa<GlobalVarNode>(n));
-    return kind && isa<FuncTypeNode>(static_cast<const ExprNode*>(n.get())->type);
-  }
-
-  // One value for all uses in a function.
-  NodeRef expanded_once(const NodeRef& n) {
-    NodeRef& known = made_[n.get()];
-    if (!known) known = expanded(Expr::unchecked(n));
-    return known;
-  }
-
-  bool constructors_;
-  bool globals_;
-  std::unordered_map<const Node*, NodeRef> made_;
-};
 
 Module run(const Module& mod, PassContext& ctx) {
   return eta_expand(mod, ctx.option<bool>(kEtaExpand, "expand_constructor"),
@@ -71,12 +11,6 @@ Module run(const Module& mod, PassContext& ctx) {
 }
 
 }  // namespace
-
-Module eta_expand(const Module& mod, bool constructors, bool globals) {
-  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    return Expander(constructors, globals).apply(f);
-  });
-}
 
 const Pass kEtaExpand{
     "EtaExpand",

@@ -15,7 +15,4 @@ namespace relay {
 
 extern const Pass kEtaExpand;
 
-// The pass with its options.
-Module eta_expand(const Module& mod, bool constructors, bool globals);
-
 }  // namespace relay

@@ -9,8 +9,8 @@
 #include "analysis/function_types.h"
 #include "ir/type_params.h"
 #include "node/walk.h"
-#include "passes/eta_expand.h"
 #include "passes/to_a_normal_form.h"
+#include "types/eta_expansion.h"
 
 namespace relay {
 namespace {

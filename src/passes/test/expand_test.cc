@@ -3,6 +3,7 @@
 #include "passes/eta_expand.h"
 #include "passes/fuse_ops.h"
 #include "passes/test/pass_test.h"
+#include "types/eta_expansion.h"
 
 namespace relay {
 namespace {

@@ -1,0 +1,53 @@
+#include "grad/grad_cell.h"
+
+#include "grad/lift.h"
+
+namespace relay {
+
+Expr GradCell::none(const Type& t) const { return call(zero(), {}, nullptr, {}, {t}); }
+Expr GradCell::some(const Expr& e) const { return call(raw(), {e}, nullptr, {}, {e->type}); }
+
+Expr GradCell::choose(const Expr& reference, const Expr& if_none,
+                      const std::function<Expr(const Expr& adjoint)>& if_some) const {
+  const Type& t = as<TypeCallNode>(as<RefTypeNode>(reference->type)->value)->args[0];
+  Var g = var("g", t);
+  return match(ref_read(reference), {clause(constructor_pattern(zero(), {}), if_none),
+                                     clause(constructor_pattern(raw(), {g}), if_some(g))});
+}
+
+Expr GradCell::accumulate(const Expr& reference, const Expr& more) const {
+  return choose(reference, ref_write(reference, some(more)), [&](const Expr& sum) {
+    return ref_write(reference, some(call("add", {sum, more})));
+  });
+}
+
+GradCell new_cell(FreshNames& names) {
+  GlobalTypeVar header = global_type_var(names.fresh("GradCell"));
+  TypeVar a = type_var("A");
+  Type result = type_call(header, {a});
+  auto constructor = [&](const char* name, std::vector<Type> inputs, int64_t tag) {
+    return make<ConstructorNode>([&](ConstructorNode& n) {
+      n.name_hint = names.fresh(name);
+      n.inputs = inputs;
+      n.belong_to = header;
+      n.tag = tag;
+      n.type = func_type(inputs, result, {a});
+    });
+  };
+  std::vector<Constructor> constructors{constructor("Zero", {}, 0), constructor("Raw", {a}, 1)};
+  return {make<TypeDataNode>([&](TypeDataNode& n) {
+    n.header = header;
+    n.type_vars = {a};
+    n.constructors = constructors;
+  })};
+}
+
+GradCell known_cell(const Module& mod) {
+  TypeData t = mod->find_type("GradCell");
+  bool fits = t && t->type_vars.size() == 1 && t->constructors.size() == 2 &&
+              t->constructors[0]->inputs.empty() && t->constructors[1]->inputs.size() == 1 &&
+              t->constructors[1]->inputs[0] == Type(t->type_vars[0]);
+  return {fits ? t : nullptr};
+}
+
+}  // namespace relay

@@ -1,0 +1,273 @@
+#include "grad/lift.h"
+
+#include "base/codes/gradients.h"
+#include "grad/call_gradient.h"
+#include "grad/dataflow.h"
+#include "ir/scope.h"
+#include "ir/type_params.h"
+#include "node/walk.h"
+#include "types/eta_expansion.h"
+
+namespace relay {
+
+// ---- Pieces of programs
+
+Var Bindings::bind(const std::string& name, Expr value) {
+  Var v = var(name, value->type, value->span);
+  list_.emplace_back(v, std::move(value));
+  return v;
+}
+
+Expr Bindings::leaf(Expr value) { return is_leaf(*value.get()) ? value : bind("v", value); }
+
+Expr Bindings::in(Expr result) const {
+  for (size_t i = list_.size(); i-- > 0;)
+    result = let(list_[i].first, list_[i].second, std::move(result));
+  return result;
+}
+
+Pattern constructor_pattern(const Constructor& c, const std::vector<Var>& parts) {
+  return make<PatternConstructorNode>([&](PatternConstructorNode& n) {
+    n.constructor = c;
+    for (const Var& v : parts)
+      n.patterns.push_back(make<PatternVarNode>([&](PatternVarNode& p) { p.var = v; }));
+  });
+}
+
+std::vector<Type> constructor_inputs(const TypeData& data, const Constructor& c,
+                                     const std::vector<Type>& type_args) {
+  TypeParams values;
+  for (size_t i = 0; i < type_args.size(); ++i) values[data->type_vars[i].get()] = type_args[i];
+  std::vector<Type> out;
+  for (const Type& t : c->inputs) out.push_back(with_type_params(t, values));
+  return out;
+}
+
+// ---- Types
+
+Lifting::Lifting(Module mod, std::string suffix)
+    : mod_(std::move(mod)), names_(mod_), suffix_(std::move(suffix)) {
+  // A data type holds tensors when a constructor mentions one, or such a data type.
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const TypeData& t : mod_->type_definitions) {
+      bool& holds = holds_[t->header->name_hint];
+      if (holds) continue;
+      for (const Constructor& c : t->constructors) {
+        for (const Type& input : c->inputs) {
+          post_order(
+              input,
+              [&](const Node& n) {
+                if (isa<TensorTypeNode>(&n))
+                  holds |= is_floating(Type(static_cast<const TypeNode*>(&n)));
+                auto* g = as<GlobalTypeVarNode>(&n);
+                if (g != nullptr && holds_.contains(g->name_hint)) holds |= holds_[g->name_hint];
+              },
+              family::type);
+        }
+      }
+      changed |= holds;
+    }
+  }
+}
+
+bool Lifting::holds_tensors(const std::string& type_name) {
+  auto it = holds_.find(type_name);
+  return it != holds_.end() && it->second;
+}
+
+Type Lifting::lifted(const Type& t) {
+  return Type::unchecked(rewrite(
+      t,
+      [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
+        if (auto* tensor = as<TensorTypeNode>(original)) {
+          if (tensor->dtype_var) {
+            throw UserError(Diagnostic(codes::grad_function, {},
+                                       "a function for any dtype cannot be differentiated")
+                                .expected("floating or integer tensors")
+                                .found(to_string(t))
+                                .help("write the function for the dtype that it is called with"));
+          }
+          return is_floating(Type(tensor)) ? NodeRef(lifted_tensor(ref(*tensor))) : rebuilt;
+        }
+        auto* g = as<GlobalTypeVarNode>(original);
+        if (g != nullptr && holds_tensors(g->name_hint)) return lifted_data(g->name_hint)->header;
+        return rebuilt;
+      },
+      family::type));
+}
+
+const TypeData& Lifting::lifted_data(const std::string& name) {
+  TypeData& known = data_[name];
+  if (known) return known;
+  TypeData original = mod_->find_type(name);
+  GlobalTypeVar header = global_type_var(names_.fresh(name + suffix_));
+  // Known by its name while its own constructors are lifted.
+  known = make<TypeDataNode>([&](TypeDataNode& n) { n.header = header; });
+  std::vector<TypeVar> vars;
+  std::vector<Type> args;
+  for (const TypeVar& v : original->type_vars) {
+    vars.push_back(type_var(v->name_hint, v->kind));
+    args.push_back(vars.back());
+  }
+  Type result = type_call(header, args);
+  std::vector<Constructor> constructors;
+  for (const Constructor& c : original->constructors) {
+    std::vector<Type> inputs;
+    for (const Type& t : constructor_inputs(original, c, args)) inputs.push_back(lifted(t));
+    constructors.push_back(make<ConstructorNode>([&](ConstructorNode& n) {
+      n.name_hint = names_.fresh(c->name_hint + suffix_);
+      n.inputs = inputs;
+      n.belong_to = header;
+      n.tag = c->tag;
+      n.span = c->span;
+      n.type = func_type(inputs, result, vars);
+    }));
+  }
+  data_[name] = make<TypeDataNode>([&](TypeDataNode& n) {
+    n.header = header;
+    n.type_vars = vars;
+    n.constructors = constructors;
+    n.span = original->span;
+  });
+  made_types_.push_back(data_[name]);
+  return data_[name];
+}
+
+Constructor Lifting::lifted(const Constructor& c) {
+  const std::string& name = c->belong_to->name_hint;
+  if (!holds_tensors(name)) return c;
+  return lifted_data(name)->constructors[static_cast<size_t>(c->tag)];
+}
+
+// ---- Functions
+
+// One function: values follow their types, calls of operators are the mode's.
+class Lifting::Rewrite : public Retyper {
+ public:
+  explicit Rewrite(Lifting& lifting) : lifting_(lifting) {}
+
+  std::vector<Var> params(const Function& f) { return rewritten(f->params); }
+  Expr body(const Function& f) { return rewrite_body(f); }
+
+ private:
+  Type retype(const Type& t) override { return lifting_.lifted(t); }
+  Expr retype_constant(const Constant& c) override {
+    return is_floating(c->type) ? lifting_.lifted_constant(c) : Expr(c);
+  }
+  Expr retype_constructor(const Constructor& c) override { return lifting_.lifted(c); }
+
+  Expr retype_call(const CallNode& c, std::vector<Expr> args) override {
+    if (called_op(Expr(&c)) != nullptr) return lifting_.lifted_call(c, args);
+    if (auto* g = as<GlobalVarNode>(c.op)) {
+      Function f = lifting_.mod_->find(g->name_hint);
+      if (f->has_attr(kCustomGradient)) return lifting_.lifted_custom_call(c, f, args);
+      if (f->has_attr(kCheckpoint)) {
+        if (Expr made = lifting_.lifted_checkpoint(c, args)) return made;
+      }
+    }
+    std::vector<Type> type_args;
+    auto* callee = as<FuncTypeNode>(c.op->type);
+    for (size_t i = 0; i < c.type_args.size(); ++i) {
+      // A shape or a size carries nothing.
+      bool is_type = callee == nullptr || i >= callee->type_params.size() ||
+                     callee->type_params[i]->kind == Kind::Type;
+      type_args.push_back(is_type ? type(c.type_args[i]) : c.type_args[i]);
+    }
+    Expr op;
+    if (auto* g = as<GlobalVarNode>(c.op)) {
+      op = lifting_.global(g->name_hint).name;
+      if (Var context = lifting_.context()) args.insert(args.begin(), context);
+    } else {
+      op = rewritten(c.op);
+    }
+    return call(op, std::move(args), nullptr, c.span, std::move(type_args));
+  }
+  Expr retype_global(const GlobalVar& g) override {
+    // Functions of the module are called where they stand: others are expanded before.
+    return g;
+  }
+
+  Lifting& lifting_;
+};
+
+Function Lifting::lift(const Function& f) {
+  Rewrite rewrite(*this);
+  std::vector<Var> params = rewrite.params(f);
+  Expr body = rewrite.body(f);
+  return function(std::move(params), body, body->type, f->type_params, {}, f->span);
+}
+
+const Lifting::Global& Lifting::global(const std::string& name) {
+  Global& g = globals_[name];
+  if (g.name) return g;
+  Function f = mod_->find(name);
+  g.original = fresh_copy(f);
+  Var around = context();
+  std::vector<Type> params;
+  if (around) {
+    g.context = var(around->name_hint, around->type);
+    params.push_back(around->type);
+  }
+  for (const Var& p : g.original->params) params.push_back(lifted(p->type));
+  g.name = global_var(
+      names_.fresh(name + suffix_),
+      func_type(std::move(params), lifted(g.original->body->type), g.original->type_params));
+  waiting_.push_back(name);
+  return g;
+}
+
+Module Lifting::finish() {
+  std::vector<GlobalVar> names = mod_->global_vars;
+  std::vector<Function> functions = mod_->functions;
+  while (!waiting_.empty()) {
+    std::string name = waiting_.front();
+    waiting_.pop_front();
+    const Global& g = globals_[name];
+    if (g.context) enter(g.context);
+    Function f = lift(g.original);
+    if (g.context) {
+      std::vector<Var> params = f->params;
+      params.insert(params.begin(), g.context);
+      f = function(std::move(params), f->body, f->ret_type, f->type_params, {}, f->span);
+    }
+    names.push_back(g.name);
+    functions.push_back(f);
+  }
+  std::vector<TypeData> types = mod_->type_definitions;
+  types.insert(types.end(), made_types_.begin(), made_types_.end());
+  return make_module(std::move(names), std::move(functions), std::move(types), mod_->attrs);
+}
+
+void Lifting::take_apart(const Type& type, const Expr& e, Bindings& b, Expr& value,
+                         std::vector<Part>& parts) {
+  if (auto* t = as<TupleTypeNode>(type)) {
+    auto* literal = as<TupleNode>(e);
+    Expr whole = literal != nullptr ? e : b.leaf(e);
+    std::vector<Expr> fields;
+    for (size_t i = 0; i < t->fields.size(); ++i) {
+      Expr field = literal != nullptr ? literal->fields[i]
+                                      : Expr(tuple_get_item(whole, static_cast<int64_t>(i)));
+      take_apart(t->fields[i], field, b, fields.emplace_back(), parts);
+    }
+    value = tuple(std::move(fields));
+    return;
+  }
+  if (!is_floating(type)) {
+    value = b.leaf(e);
+    parts.push_back({type, value, nullptr});
+    return;
+  }
+  auto* literal = as<TupleNode>(e);
+  if (literal != nullptr) {
+    value = b.leaf(literal->fields[0]);
+    parts.push_back({type, value, b.leaf(literal->fields[1])});
+    return;
+  }
+  Expr whole = b.leaf(e);
+  value = b.bind("x", tuple_get_item(whole, 0));
+  parts.push_back({type, value, b.bind("a", tuple_get_item(whole, 1))});
+}
+
+}  // namespace relay

@@ -1,0 +1,411 @@
+// Gradients of programs: values, mixed orders, and what is refused.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "eval/evaluator.h"
+#include "grad/dataflow.h"
+#include "grad/higher_order.h"
+#include "ir/op.h"
+#include "ops/test/parse.h"
+#include "types/infer.h"
+#include "types/verify.h"
+
+namespace relay {
+namespace {
+
+using runtime::Value;
+using test::parse;
+
+Value number(double v) { return Tensor::scalar(v, DType::Float(64)); }
+
+double value_of(const Value& v) { return v.tensor().get_as_double(0); }
+
+Function main_of(const Module& mod) { return mod->find("main"); }
+
+// The derivative as a program with @main, checked.
+Module as_program(const Derivative& d) {
+  std::vector<GlobalVar> names;
+  std::vector<Function> functions;
+  for (size_t i = 0; i < d.module->functions.size(); ++i) {
+    if (d.module->global_vars[i]->name_hint == "main") continue;
+    names.push_back(d.module->global_vars[i]);
+    functions.push_back(d.module->functions[i]);
+  }
+  names.push_back(global_var("main", d.function->type));
+  functions.push_back(d.function);
+  return make_module(names, functions, d.module->type_definitions);
+}
+
+Module gradient_of(const Module& mod) {
+  // @main is called by the derivative only if it calls itself: then it keeps another name.
+  GlobalVar f = global_var("f", main_of(mod)->type);
+  Module renamed = with_function(mod, f, main_of(mod));
+  Module out = as_program(reverse_mode(renamed, main_of(mod)));
+  EXPECT_FALSE(find_ill_formed(out)) << find_ill_formed(out)->render();
+  return out;
+}
+
+// (value, gradients) of a program.
+Value run(const Module& mod, std::vector<Value> args) {
+  return Evaluator(mod).call("main", std::move(args));
+}
+
+double derivative(const Module& mod, double x) {
+  return value_of(run(gradient_of(mod), {number(x)}).field(1).field(0));
+}
+
+TEST(HigherOrder, straight_line) {
+  Module mod = parse("def @main(%x: float64) { multiply(%x, exp(%x)) }");
+  Value out = run(gradient_of(mod), {number(0.5)});
+  EXPECT_DOUBLE_EQ(value_of(out.field(0)), 0.5 * std::exp(0.5));
+  EXPECT_DOUBLE_EQ(value_of(out.field(1).field(0)), 1.5 * std::exp(0.5));
+}
+
+TEST(HigherOrder, branches) {
+  Module mod = parse(
+      "def @main(%x: float64) {\n"
+      "  if (greater(%x, 0f64)) { multiply(%x, %x) } else { negative(%x) } }");
+  EXPECT_DOUBLE_EQ(derivative(mod, 3), 6);
+  EXPECT_DOUBLE_EQ(derivative(mod, -3), -1);
+}
+
+TEST(HigherOrder, recursion) {
+  // x^5 by repeated multiplication.
+  Module mod = parse(
+      "def @power(%x: float64, %n: int32) -> float64 {\n"
+      "  if (equal(%n, 0)) { 1f64 } else { multiply(%x, @power(%x, subtract(%n, 1))) } }\n"
+      "def @main(%x: float64) { @power(%x, 5) }");
+  EXPECT_NEAR(derivative(mod, 1.5), 5 * std::pow(1.5, 4), 1e-12);
+}
+
+TEST(HigherOrder, closures_and_references) {
+  Module mod = parse(
+      "def @main(%x: float64) {\n"
+      "  let %r = ref(%x);\n"
+      "  let %square = fn (%y: float64) { ref_write(%r, multiply(%y, %y)) };\n"
+      "  let %a = %square(ref_read(%r));\n"
+      "  let %b = %square(ref_read(%r));\n"
+      "  multiply(%x, ref_read(%r)) }");
+  EXPECT_NEAR(derivative(mod, 1.1), 5 * std::pow(1.1, 4), 1e-12);
+}
+
+TEST(HigherOrder, references_as_parameters) {
+  // The reference is overwritten: its gradient is that of what it held first.
+  Module mod = parse(
+      "def @main(%r: ref(float64), %x: float64) {\n"
+      "  let %a = ref_read(%r);\n"
+      "  let %_ = ref_write(%r, multiply(%a, %x));\n"
+      "  multiply(ref_read(%r), ref_read(%r)) }");
+  Value r = Value::ref(number(3));
+  Value out = run(gradient_of(mod), {r, number(2)});
+  EXPECT_DOUBLE_EQ(value_of(out.field(0)), 36);
+  EXPECT_DOUBLE_EQ(value_of(r.field(0)), 6);
+  EXPECT_DOUBLE_EQ(value_of(out.field(1).field(0)), 24);
+  EXPECT_DOUBLE_EQ(value_of(out.field(1).field(1)), 36);
+}
+
+TEST(HigherOrder, a_chain_of_any_length) {
+  test::parse("def @main() { 1 }");
+  Var x = var("x", scalar_type(DType::Float(64)));
+  Expr e = x;
+  for (int i = 0; i < 2000; ++i) e = call("negative", {e});
+  Module mod = module_from_expr(function({x}, e));
+  EXPECT_DOUBLE_EQ(value_of(run(gradient_of(mod), {number(2)}).field(1).field(0)), 1);
+}
+
+const char* const kList =
+    "type List[A] { Cons(A, List[A]), Nil }\n"
+    "def @fold[A, B](%f: fn (B, A) -> B, %z: B, %l: List[A]) -> B {\n"
+    "  match (%l) { Cons(%h, %t) => @fold(%f, %f(%z, %h), %t), Nil => %z } }\n";
+
+TEST(HigherOrder, lists_through_polymorphic_functions) {
+  Module mod = parse(std::string(kList) +
+                     "def @main(%l: List[float64]) {\n"
+                     "  @fold(fn (%p: float64, %x: float64) { multiply(%p, %x) }, 1f64, %l) }");
+  Value nil = Value::adt(1, {});
+  Value list =
+      Value::adt(0, {number(2), Value::adt(0, {number(3), Value::adt(0, {number(5), nil})})});
+  Value out = run(gradient_of(mod), {list});
+  EXPECT_DOUBLE_EQ(value_of(out.field(0)), 30);
+  Value g = out.field(1).field(0);
+  for (double want : {15.0, 10.0, 6.0}) {
+    EXPECT_DOUBLE_EQ(value_of(g.field(0)), want);
+    g = g.field(1);
+  }
+  EXPECT_EQ(g.num_fields(), 0u);
+}
+
+TEST(HigherOrder, trees_that_hold_tensors) {
+  Module mod = parse(
+      "type Tree { Leaf(float64), Node(Tree, Tree) }\n"
+      "def @product(%t: Tree) -> float64 {\n"
+      "  match (%t) { Leaf(%x) => %x, Node(%a, %b) => multiply(@product(%a), @product(%b)) } }\n"
+      "def @main(%t: Tree, %n: int32) { @product(%t) }");
+  auto leaf = [](double v) { return Value::adt(0, {number(v)}); };
+  Value tree = Value::adt(1, {leaf(2), Value::adt(1, {leaf(3), leaf(7)})});
+  Value out = run(gradient_of(mod), {tree, Value(Tensor::scalar(1, DType::Int(32)))});
+  EXPECT_DOUBLE_EQ(value_of(out.field(0)), 42);
+  Value g = out.field(1).field(0);
+  EXPECT_DOUBLE_EQ(value_of(g.field(0).field(0)), 21);
+  EXPECT_DOUBLE_EQ(value_of(g.field(1).field(0).field(0)), 14);
+  EXPECT_DOUBLE_EQ(value_of(g.field(1).field(1).field(0)), 6);
+  EXPECT_EQ(out.field(1).field(1).num_fields(), 0u);
+}
+
+TEST(HigherOrder, nested_to_the_third_order) {
+  Module mod = parse("def @main(%x: float64) { multiply(multiply(%x, %x), sin(%x)) }");
+  // Each time the gradient of the gradient.
+  auto next = [](const Module& m) {
+    Module g = gradient_of(m);
+    Function f = main_of(g);
+    Expr derivative = tuple_get_item(tuple_get_item(f->body, 1), 0);
+    return with_function(g, g->find_global_var("main"), function(f->params, derivative));
+  };
+  Module second = next(next(mod));
+  double x = 0.7, s = std::sin(x), c = std::cos(x);
+  EXPECT_NEAR(value_of(run(next(mod), {number(x)})), 2 * x * s + x * x * c, 1e-12);
+  EXPECT_NEAR(value_of(run(second, {number(x)})), 2 * s + 4 * x * c - x * x * s, 1e-12);
+  EXPECT_NEAR(value_of(run(next(second), {number(x)})), 6 * c - 6 * x * s - x * x * c, 1e-12);
+}
+
+TEST(HigherOrder, forward_over_reverse) {
+  Module mod = parse("def @main(%x: float64) { multiply(%x, sin(%x)) }");
+  Module g = gradient_of(mod);
+  Function f = main_of(g);
+  Function slope = function(f->params, tuple_get_item(tuple_get_item(f->body, 1), 0));
+  Module twice = as_program(forward_mode(g, slope));
+  Value out = run(twice, {number(0.4), number(2)});
+  double x = 0.4;
+  EXPECT_NEAR(value_of(out.field(0)), std::sin(x) + x * std::cos(x), 1e-12);
+  EXPECT_NEAR(value_of(out.field(1)), 2 * (2 * std::cos(x) - x * std::sin(x)), 1e-12);
+}
+
+TEST(HigherOrder, forward_mode_through_recursion) {
+  Module mod = parse(
+      "def @power(%x: float64, %n: int32) -> float64 {\n"
+      "  if (equal(%n, 0)) { 1f64 } else { multiply(%x, @power(%x, subtract(%n, 1))) } }\n"
+      "def @f(%x: float64) { @power(%x, 4) }\ndef @main(%x: float64) { @f(%x) }");
+  Value out = run(as_program(forward_mode(mod, mod->find("f"))), {number(1.5), number(1)});
+  EXPECT_NEAR(value_of(out.field(1)), 4 * std::pow(1.5, 3), 1e-12);
+}
+
+TEST(HigherOrder, weights_of_the_result) {
+  Module mod =
+      parse("def @f(%x: Tensor[(2), float64]) { (multiply(%x, %x), 3) }\ndef @main() { 1 }");
+  Module out = as_program(reverse_mode(mod, mod->find("f"), Weights::Given));
+  auto pair = [](double a, double b) {
+    Tensor t = Tensor::empty(DType::Float(64), {2});
+    t.set_from_double(0, a);
+    t.set_from_double(1, b);
+    return Value(t);
+  };
+  Value g = run(out, {pair(1, 2),
+                      Value::tuple({pair(10, 100), Value(Tensor::scalar(0, DType::Int(32)))})})
+                .field(1)
+                .field(0);
+  EXPECT_DOUBLE_EQ(g.tensor().get_as_double(0), 20);
+  EXPECT_DOUBLE_EQ(g.tensor().get_as_double(1), 400);
+}
+
+TEST(HigherOrder, sizes_with_names) {
+  Module mod = parse(
+      "def @main[n: Dim](%x: Tensor[(n, 3), float64], %w: Tensor[(3), float64]) {\n"
+      "  sum(multiply(%x, %w)) }");
+  Module g = gradient_of(mod);
+  Tensor x = Tensor::empty(DType::Float(64), {2, 3}), w = Tensor::empty(DType::Float(64), {3});
+  for (int i = 0; i < 6; ++i) x.set_from_double(i, i);
+  for (int i = 0; i < 3; ++i) w.set_from_double(i, i + 1);
+  Value out = run(g, {x, w});
+  EXPECT_DOUBLE_EQ(out.field(1).field(0).tensor().get_as_double(5), 3);
+  EXPECT_DOUBLE_EQ(out.field(1).field(1).tensor().get_as_double(1), 5);
+}
+
+TEST(FirstOrder, shares_values_and_makes_no_zeros) {
+  Module mod = parse(
+      "def @main(%x: float64, %n: int32) {\n"
+      "  let %e = exp(%x);\n"
+      "  let %t = (%e, multiply(%e, %x));\n"
+      "  (%t.1, %n) }");
+  Function g = first_order_gradient(main_of(mod));
+  std::string text = print_expr(g);
+  auto count = [&](const std::string& what) {
+    size_t n = 0;
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  EXPECT_EQ(count(" exp("), 1u) << text;
+  EXPECT_EQ(count("zeros"), 0u) << text;
+  EXPECT_EQ(count("let "), 0u) << text;
+  Value out = run(with_function(mod, mod->find_global_var("main"), g),
+                  {number(0.3), Value(Tensor::scalar(4, DType::Int(32)))});
+  EXPECT_NEAR(value_of(out.field(1).field(0)), std::exp(0.3) * 1.3, 1e-12);
+  EXPECT_EQ(out.field(1).field(1).num_fields(), 0u);
+}
+
+TEST(FirstOrder, a_chain_of_any_length) {
+  Var x = var("x", scalar_type(DType::Float(64)));
+  test::parse("def @main() { 1 }");
+  Expr e = x;
+  for (int i = 0; i < 20000; ++i) e = call("negative", {e});
+  Function g = first_order_gradient(function({x}, e));
+  EXPECT_DOUBLE_EQ(value_of(run(module_from_expr(g), {number(2)}).field(1).field(0)), 1);
+}
+
+TEST(StopGradient, is_a_constant) {
+  Module mod = parse("def @main(%x: float64) { multiply(%x, stop_gradient(multiply(%x, %x))) }");
+  EXPECT_DOUBLE_EQ(derivative(mod, 3), 9);
+  Value first =
+      run(with_function(mod, mod->find_global_var("main"), first_order_gradient(main_of(mod))),
+          {number(3)});
+  EXPECT_DOUBLE_EQ(value_of(first.field(1).field(0)), 9);
+}
+
+TEST(Checkpoint, gives_the_same_gradient) {
+  Module mod = parse(
+      "def @block(%x: float64, %t: (float64, int32), checkpoint=1) -> float64 {\n"
+      "  multiply(sin(%x), exp(multiply(%x, %t.0))) }\n"
+      "def @main(%x: float64) { multiply(@block(@block(%x, (%x, 3)), (%x, 4)), %x) }");
+  Module plain = parse(
+      "def @block(%x: float64, %t: (float64, int32)) -> float64 {\n"
+      "  multiply(sin(%x), exp(multiply(%x, %t.0))) }\n"
+      "def @main(%x: float64) { multiply(@block(@block(%x, (%x, 3)), (%x, 4)), %x) }");
+  EXPECT_NEAR(derivative(mod, 0.6), derivative(plain, 0.6), 1e-12);
+}
+
+const char* const kCustom =
+    "def @log1pexp(%x: float64, %n: int32, custom_gradient=\"slope\") -> float64 {\n"
+    "  log(add(1f64, exp(%x))) }\n";
+
+TEST(CustomGradient, takes_the_place_of_the_functions_own) {
+  Module mod = parse(std::string(kCustom) +
+                     "def @slope(%x: float64, %n: int32, %g: float64) -> (float64, ()) {\n"
+                     "  (multiply(%g, sigmoid(%x)), ()) }\n"
+                     "def @main(%x: float64) { multiply(2f64, @log1pexp(%x, 3)) }");
+  // Its own would be inf / inf.
+  EXPECT_DOUBLE_EQ(derivative(mod, 1000), 2);
+  EXPECT_NEAR(derivative(mod, 0), 1, 1e-12);
+}
+
+// ---- Where a function has no derivative
+
+TEST(Kinks, have_the_stated_values) {
+  EXPECT_DOUBLE_EQ(derivative(parse("def @main(%x: float64) { nn.relu(%x) }"), 0), 0);
+  EXPECT_DOUBLE_EQ(derivative(parse("def @main(%x: float64) { abs(%x) }"), 0), 0);
+  EXPECT_DOUBLE_EQ(derivative(parse("def @main(%x: float64) { maximum(%x, 1f64) }"), 1), 0.5);
+  EXPECT_DOUBLE_EQ(derivative(parse("def @main(%x: float64) { floor(%x) }"), 0.5), 0);
+  EXPECT_DOUBLE_EQ(
+      derivative(parse("def @main(%x: float64) { clip(%x, a_min=0.0, a_max=1.0) }"), 1), 1);
+  EXPECT_DOUBLE_EQ(derivative(parse("def @main(%x: float64) {\n"
+                                    "  max(stack((%x, %x, 0f64), axis=0)) }"),
+                              2),
+                   1);
+}
+
+TEST(Kinks, an_untaken_branch_of_where_is_no_nan) {
+  for (const char* f : {"sqrt(%x)", "log(%x)", "rsqrt(%x)", "divide(1f64, %x)", "power(%x, 0.5f64)",
+                        "acosh(add(%x, 1f64))"}) {
+    Module mod = parse("def @main(%x: float64) {\n  where(greater(%x, 0f64), " + std::string(f) +
+                       ", 2f64) }");
+    EXPECT_DOUBLE_EQ(derivative(mod, 0), 0) << f;
+    EXPECT_TRUE(std::isfinite(derivative(mod, 0.5))) << f;
+  }
+}
+
+// ---- What is refused
+
+std::string error_of(const std::string& text, bool first_order = false) {
+  Module mod = parse(text);
+  try {
+    if (first_order) {
+      first_order_gradient(main_of(mod));
+    } else {
+      reverse_mode(mod, main_of(mod));
+    }
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+void expect_error(const std::string& error, const char* code, const char* says) {
+  EXPECT_NE(error.find(code), std::string::npos) << error;
+  EXPECT_NE(error.find(says), std::string::npos) << error;
+}
+
+TEST(GradientErrors, integer_function_E1001) {
+  expect_error(error_of("def @main(%x: float32) { cast(%x, dtype=\"int32\") }"), "E1001", "floats");
+  expect_error(error_of("def @main(%x: int32) { add(%x, 1) }", true), "E1001", "floats");
+}
+
+TEST(GradientErrors, operator_without_a_gradient_E1002) {
+  const char* text =
+      "def @main(%x: Tensor[(1, 1, 4, 4), float32], %g: Tensor[(1, 2, 2, 2), float32]) {\n"
+      "  image.grid_sample(%x, %g) }";
+  for (bool first_order : {false, true}) {
+    std::string error = error_of(text, first_order);
+    expect_error(error, "E1002", "image.grid_sample has no gradient");
+    EXPECT_NE(error.find("test.relay:3"), std::string::npos) << error;
+  }
+}
+
+TEST(GradientErrors, attributes_without_a_gradient_E1003) {
+  expect_error(error_of("def @main(%x: Tensor[(3), float32], %u: Tensor[(2), float32]) {\n"
+                        "  scatter_elements(%x, cast(ones(shape=[2]), dtype=\"int64\"), %u, "
+                        "reduction=\"mul\") }"),
+               "E1003", "scatter_elements");
+}
+
+TEST(GradientErrors, random_numbers_without_a_key_E1004) {
+  test::parse("def @main() { 1 }");
+  OpInfo row = *OpRegistry::global().get("exp")->row;
+  row.name = "gradtest.noise";
+  row.effect = Effect::Random;
+  OpRegistry::global().add(row);
+  std::string error = error_of("def @main(%x: float32) { gradtest.noise(%x) }");
+  OpRegistry::global().remove("gradtest.noise");
+  expect_error(error, "E1004", "draws other numbers each time");
+}
+
+TEST(GradientErrors, write_to_a_captured_reference_E1005) {
+  Module mod = parse(
+      "def @main(%x: float32) {\n"
+      "  let %r = ref(%x);\n"
+      "  let %f = fn (%y: float32) { let %_ = ref_write(%r, %y); %y };\n"
+      "  %f(%x) }");
+  Function inner = cast<FunctionNode>(as<LetNode>(as<LetNode>(main_of(mod)->body)->body)->value);
+  try {
+    reverse_mode(mod, inner);
+    FAIL();
+  } catch (const UserError& e) {
+    expect_error(e.what(), "E1005", "'r'");
+  }
+}
+
+TEST(GradientErrors, custom_gradient_of_the_wrong_type_E1006) {
+  std::string error = error_of(std::string(kCustom) +
+                               "def @slope(%x: float64, %g: float64) { (%g,) }\n"
+                               "def @main(%x: float64) { @log1pexp(%x, 3) }");
+  expect_error(error, "E1006", "@log1pexp");
+  expect_error(error, "fn (float64, int32, float64) -> (float64, ())", "fn (float64, float64)");
+}
+
+TEST(GradientErrors, what_is_no_dataflow_E1007) {
+  expect_error(error_of("def @main(%x: float32) { if (greater(%x, 0f)) { %x } else { 0f } }", true),
+               "E1007", "plain dataflow");
+  expect_error(error_of("def @main(%f: fn (float32) -> float32) { %f(1f) }"), "E1007", "function");
+  expect_error(error_of("def @main(%r: (ref(float32), int32)) { ref_read(%r.0) }"), "E1007",
+               "holds references");
+  Type deep = scalar_type(DType::Float(32));
+  for (int i = 0; i < 100000; ++i) deep = tuple_type({deep});
+  Var x = var("x", deep), y = var("y", scalar_type(DType::Float(32)));
+  try {
+    reverse_mode(parse("def @main() { 1 }"), function({x, y}, y));
+    FAIL();
+  } catch (const UserError& e) {
+    expect_error(e.what(), "E1007", "nested too deep");
+  }
+}
+
+}  // namespace
+}  // namespace relay
