@@ -208,4 +208,104 @@ def un_cps(func: _core.Function) -> _core.Function:
     return _core.Function(params, _core.Call(func, [*params, identity]), result)
 
 
-__all__ = ["Pass", "PassContext", "Sequential", "to_cps", "un_cps", *_install()]
+def add_derivative(
+    mod: _core.IRModule,
+    func: str = "main",
+    name: str = "gradient",
+    kind: str = "gradient",
+    mode: str = "higher_order",
+) -> _core.IRModule:
+    """Returns the module with a derivative of @func as the function @name.
+
+    kind: "gradient", "vjp", "jvp", "hvp", "jacobian" or "hessian": the functions of this module with
+    these names say what each of them computes.
+    mode: "higher_order" for the whole language, "first_order" for plain dataflow (gradients only).
+    """
+    settings = PassContext.current().settings()
+    return _core.add_derivative(mod, func, name, kind, mode, settings)[0]
+
+
+def _derivative(
+    expr: _core.Expr, mod: _core.IRModule | None, kind: str, mode: str = "higher_order"
+) -> _core.Function:
+    if not isinstance(expr, _core.Function):
+        raise TypeError(f"a relay.Function is needed, not {expr!r}")
+    known = set() if mod is None else set(mod.functions)
+    of, name = (_unused(base, known) for base in ("differentiated", "derivative"))
+    whole = _with(of, expr, mod)
+    settings = PassContext.current().settings()
+    out, alone = _core.add_derivative(whole, of, name, kind, mode, settings)
+    if not alone:
+        raise ValueError(
+            f"the {kind} of this function needs functions or data types of its own: "
+            "relay.transform.add_derivative gives the module that has them"
+        )
+    return out.functions[name]
+
+
+def _unused(base: str, known: set[str]) -> str:
+    while base in known:
+        base += "_"
+    return base
+
+
+def gradient(
+    expr: _core.Function, mod: _core.IRModule | None = None, mode: str = "higher_order"
+) -> _core.Function:
+    """Returns fn (args) -> (expr(args), (the gradient of each argument)).
+
+    The gradient is that of the sum of all floats of the result. It has the type of the argument; what
+    holds no floats has the empty tuple. `mod` has the functions and data types that the function uses.
+    mode: "higher_order" for the whole language, "first_order" for plain dataflow.
+    ValueError when the gradient needs functions or data types of its own, as that of a recursion over
+    a list does: `add_derivative` gives the module with them.
+    """
+    return _derivative(expr, mod, "gradient", mode)
+
+
+def vjp(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
+    """Returns fn (args, w) -> (expr(args), gradients) for the result weighted by `w`."""
+    return _derivative(expr, mod, "vjp")
+
+
+def jvp(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
+    """Returns fn (args, tangents) -> (expr(args), how it changes along the tangents)."""
+    return _derivative(expr, mod, "jvp")
+
+
+def hvp(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
+    """Returns fn (args, tangents) -> how the gradients change along the tangents."""
+    return _derivative(expr, mod, "hvp")
+
+
+def jacobian(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
+    """Returns fn (args) -> (the derivatives of each element of the result by each argument).
+
+    Each has the sizes of the result, then those of the argument; all are tensors.
+    """
+    return _derivative(expr, mod, "jacobian")
+
+
+def hessian(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
+    """Returns fn (x) -> (the second derivatives,) for a function of one tensor."""
+    return _derivative(expr, mod, "hessian")
+
+
+value_and_grad = gradient
+
+__all__ = [
+    "Pass",
+    "PassContext",
+    "Sequential",
+    "add_derivative",
+    "gradient",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "to_cps",
+    "un_cps",
+    "value_and_grad",
+    "vjp",
+    *_install(),
+]

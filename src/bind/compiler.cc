@@ -22,6 +22,7 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
+#include "passes/derivative_pass.h"
 #include "passes/pass_list.h"
 #include "types/infer.h"
 
@@ -300,6 +301,34 @@ PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::hand
   return {out, mod.source_name, mod.source_hash};
 }
 
+// The module with a derivative of one of its functions under `name`, and whether that function is all
+// that was added.
+nb::tuple add_derivative_by_name(const PyModule& mod, const std::string& of,
+                                 const std::string& name, const std::string& kind,
+                                 const std::string& mode, nb::handle settings) {
+  CompileOptions options = make_options(settings);
+  const DerivativeKind* wanted = find_derivative(kind);
+  if (wanted == nullptr) bad_argument("there is no derivative '" + kind + "'");
+  bool first_order = mode == "first_order";
+  if (!first_order && mode != "higher_order")
+    bad_argument("mode is 'higher_order' or 'first_order', not '" + mode + "'");
+  if (first_order && *wanted != DerivativeKind::gradient)
+    bad_argument("the mode first_order has gradients only, no " + kind);
+  bool alone = true;
+  Module out = compile_unlocked([&] {
+    Module typed = infer_types(mod.module);
+    Function f = typed->find(of);
+    if (!f) bad_argument("the module has no function @" + of);
+    PassContext ctx = pass_context(options);
+    Module with = first_order ? add_first_order_gradient(typed, f, name)
+                              : add_derivative(typed, f, *wanted, name, ctx);
+    alone = with->functions.size() == typed->functions.size() + 1 &&
+            with->type_definitions.size() == typed->type_definitions.size();
+    return with;
+  });
+  return nb::make_tuple(PyModule{out, mod.source_name, mod.source_hash}, alone);
+}
+
 }  // namespace
 
 void bind_compiler(nb::module_& m) {
@@ -364,6 +393,7 @@ void bind_compiler(nb::module_& m) {
     return out;
   });
   m.def("run_pass", &run_pass_by_name);
+  m.def("add_derivative", &add_derivative_by_name);
 }
 
 }  // namespace relay::bind

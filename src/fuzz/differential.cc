@@ -123,7 +123,7 @@ const Variant* find_variant(const std::string& name) {
 
 std::vector<std::string> CheckOptions::all_pass_names() {
   std::vector<std::string> out;
-  for (const Pass* pass : all_passes()) out.emplace_back(pass->name);
+  for (const Pass* pass : passes_that_keep_meaning()) out.emplace_back(pass->name);
   for (const Variant& v : variants()) out.push_back(v.name());
   return out;
 }

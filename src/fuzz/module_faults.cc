@@ -340,6 +340,7 @@ constexpr Fault kFaults[] = {
      takes_the_last_clause_first},
     {"confuses_tags", "CompileMatch", "A switch goes to the next constructor's clause.",
      confuses_constructors},
+    {"adds_nothing_to_cells", "LazyGradientInit", "What arrives at a cell is lost.", loses_a_write},
     {"keeps_captured_values_swapped", "Defunctionalization",
      "What a function captures is kept in another order than it is read.",
      swaps_constructor_fields},

@@ -44,6 +44,8 @@ struct Pass {
   std::string doc;  // one sentence
   std::function<Module(const Module& mod, PassContext& ctx)> run;
   std::vector<PassOption> options = {};
+  // False: what it gives computes something else, made of the program (a gradient).
+  bool keeps_meaning = true;
 
   // Null when there is none of that name.
   const PassOption* find_option(std::string_view option) const;

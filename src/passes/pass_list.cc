@@ -79,6 +79,12 @@ std::vector<const Pass*> all_passes() {
   return out;
 }
 
+std::vector<const Pass*> passes_that_keep_meaning() {
+  std::vector<const Pass*> out = all_passes();
+  std::erase_if(out, [](const Pass* pass) { return !pass->keeps_meaning; });
+  return out;
+}
+
 const Pass& find_pass(std::string_view name) {
   std::vector<const Pass*> passes = all_passes();
   std::vector<std::string_view> known;

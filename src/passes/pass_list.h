@@ -23,6 +23,9 @@ std::vector<const Pass*> all_passes();
 // Throws UserError E0301, with near names, for an unknown one.
 const Pass& find_pass(std::string_view name);
 
+// Those after which a program computes what it did before.
+std::vector<const Pass*> passes_that_keep_meaning();
+
 // Adds a pass from outside, for every thread. Its name has a namespace, "mylib.MyPass"; `place` is where it runs in the
 // optimisation pipeline ("before:fusion", see Pipeline::insert), empty: only where it is asked for. Throws UserError
 // E0312 for a name without a namespace, one that is taken, a place that does not exist, and a pass without a sentence

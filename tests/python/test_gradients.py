@@ -1,0 +1,151 @@
+"""Gradients: of programs, compiled and evaluated, and what is refused."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import relay as command
+
+import relay
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = '#[version = "0.0.5"]\n'
+NETWORK = (
+    VERSION
+    + """def @main(%x: Tensor[(2, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32],
+          %b: Tensor[(4), float32], %v: Tensor[(5, 64), float32]) {
+  let %c = nn.relu(nn.bias_add(nn.conv2d(%x, %w, padding=[1, 1]), %b));
+  let %p = nn.max_pool2d(%c, pool_size=[2, 2], strides=[2, 2]);
+  let %y = nn.log_softmax(nn.dense(nn.batch_flatten(%p), %v));
+  negative(mean(%y))
+}
+"""
+)
+
+
+def blocks(path):
+    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.DOTALL)
+
+
+def test_snippets_of_the_documentation():
+    snippets = blocks("docs/gradients.md")
+    assert len(snippets) == 2
+    names = {}
+    for snippet in snippets:
+        exec(snippet, names)
+
+
+def sample(mod, name="main"):
+    random = np.random.default_rng(3)
+    shapes = [p.shape for p in mod.functions[name].params]
+    return [random.standard_normal(s).astype("float32") for s in shapes]
+
+
+def flat(value):
+    if isinstance(value, list | tuple):
+        return [leaf for v in value for leaf in flat(v)]
+    return [np.asarray(value)]
+
+
+@pytest.mark.parametrize("mode", ["first_order", "higher_order"])
+def test_a_network_compiled_and_evaluated(mode):
+    mod = relay.parse(NETWORK)
+    g = relay.transform.gradient(mod.functions["main"], mod, mode=mode)
+    inputs = sample(mod)
+    expected = flat(relay.create_executor("debug", relay.IRModule.from_expr(g)).evaluate()(*inputs))
+    assert [v.shape for v in expected[1:]] == [x.shape for x in inputs]
+    for level in (0, 3):
+        with relay.transform.PassContext(level):
+            found = flat(relay.build(g)(*inputs))
+        for f, e in zip(found, expected, strict=True):
+            np.testing.assert_allclose(f, e, rtol=2e-4, atol=1e-5)
+    # Along the gradient the value grows as the gradient says.
+    run = relay.build(mod)
+    step = 1e-2
+    moved = [x + step * d for x, d in zip(inputs, expected[1:], strict=True)]
+    back = [x - step * d for x, d in zip(inputs, expected[1:], strict=True)]
+    slope = (float(run(*moved)) - float(run(*back))) / (2 * step)
+    assert slope == pytest.approx(sum(float((d * d).sum()) for d in expected[1:]), rel=2e-2)
+
+
+def test_what_is_printed_is_a_program():
+    mod = relay.parse(NETWORK)
+    out = relay.transform.add_derivative(mod, "main", "slope")
+    again = relay.parse(out.astext())
+    inputs = sample(mod)
+    a, b = (
+        flat(relay.create_executor("debug", m).evaluate("slope")(*inputs)) for m in (out, again)
+    )
+    for f, e in zip(a, b, strict=True):
+        np.testing.assert_array_equal(f, e)
+
+
+def test_recursion_over_data_runs_compiled():
+    mod = relay.parse(
+        VERSION
+        + """type List[A] { Cons(A, List[A]), Nil }
+def @norm[n: Dim](%l: List[Tensor[(n), float32]], %sum: float32) -> float32 {
+  match (%l) { Cons(%h, %t) => @norm(%t, add(%sum, sum(multiply(%h, %h)))), Nil => sqrt(%sum) }
+}
+def @main(%x: Tensor[(3), float32]) { @norm(Cons(%x, Cons(exp(%x), Nil)), 0f) }
+"""
+    )
+    mod = relay.transform.add_derivative(mod, "main", "slope")
+    x = np.float32([0.1, -0.3, 0.2])
+    norm = np.sqrt((x * x).sum() + np.exp(2 * x).sum())
+    value, (dx,) = relay.create_executor("vm", mod).evaluate("slope")(x)
+    np.testing.assert_allclose(value, norm, rtol=1e-5)
+    np.testing.assert_allclose(dx, (x + np.exp(2 * x)) / norm, rtol=1e-5)
+
+
+def test_second_derivatives():
+    x = relay.var("x", shape=(2,), dtype="float64")
+    f = relay.Function([x], relay.sum(relay.exp(x) * relay.reverse(x, 0)))
+    at = np.array([0.3, 0.7])
+    e, cross = np.exp(at), np.exp(at[0]) + np.exp(at[1])
+    hessian = np.array([[e[0] * at[1], cross], [cross, e[1] * at[0]]])
+    (found,) = relay.build(relay.transform.hessian(f))(at)
+    np.testing.assert_allclose(found, hessian)
+    along = np.array([1.0, -2.0])
+    (product,) = relay.build(relay.transform.hvp(f))(at, along)
+    np.testing.assert_allclose(product, hessian @ along)
+    first, change = relay.build(relay.transform.jvp(f))(at, along)
+    second, (gradient,) = relay.build(relay.transform.vjp(f))(at, np.array(1.0))
+    assert first == second
+    np.testing.assert_allclose(change, gradient @ along)
+
+
+def test_the_command_line_has_the_pass(tmp_path):
+    program = tmp_path / "square.relay"
+    program.write_text(VERSION + "def @main(%x: float32) { multiply(%x, %x) }\n")
+    text = command("opt", "--passes", "FirstOrderGradient", program).stdout
+    value, (dx,) = relay.create_executor("debug", relay.parse(text)).evaluate()(np.float32(3))
+    assert (value, dx) == (9, 6)
+
+
+@pytest.mark.parametrize(
+    ("body", "mode", "code", "says"),
+    [
+        ('cast(%x, dtype="int32")', "higher_order", "E1001", "holds no floats"),
+        ("vision.roi_pool(%x, %x)", "first_order", "E1002", "vision.roi_pool has no gradient"),
+        ("if (less(sum(%x), 0f)) { %x } else { exp(%x) }", "first_order", "E1007", "plain"),
+    ],
+)
+def test_refusals_have_a_code_and_a_place(body, mode, code, says):
+    shape = "(1, 1, 4, 4)"
+    roi = "roi" in body
+    params = f"%x: Tensor[{shape}, float32]" + (", %r: Tensor[(1, 5), float32]" if roi else "")
+    body = body.replace("%x, %x", "%x, %r, pooled_size=[2, 2], spatial_scale=1f")
+    mod = relay.parse(f"{VERSION}def @main({params}) {{ {body} }}\n")
+    with pytest.raises(relay.UserError, match=says) as error:
+        relay.transform.gradient(mod.functions["main"], mod, mode)
+    assert code in str(error.value)
+
+
+def test_wrong_arguments():
+    x = relay.var("x", shape=(2,))
+    with pytest.raises(TypeError, match="Function"):
+        relay.transform.gradient(x)
+    with pytest.raises(relay.UserError, match="first_order"):
+        relay.transform.gradient(relay.Function([x], x), mode="second_order")
