@@ -309,6 +309,29 @@ def lists_change(x, n):
     return xs, xs[n - 1], xs[-2]
 
 
+@case((4,))
+def lists_of_lists(n):
+    rows = []
+    for i in range(n):
+        row = []
+        for j in range(i):
+            row.append((j, [j, -j]))
+        rows.append(row)
+    return rows, rows[2], len(rows[-1])
+
+
+@case(({"a": f32(2), "b": f32(2)},))
+def dictionaries(table):
+    total = 0.0
+    for name, value in table.items():
+        total = total + value.sum() * (2 if name == "a" else 1)
+    for name in table:
+        total = total + table[name][0]
+    table = {**table, "c": total}
+    table["a"] = table["b"]
+    return table, list(table.keys()), "b" in table, sum(v.sum() for v in table.values())
+
+
 @case((MATRIX, 3))
 def comprehensions(x, n):
     squares = [i * i for i in range(n)]

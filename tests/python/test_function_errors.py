@@ -242,6 +242,25 @@ E0902 not assigned to
     ^^^^^^
     return x
 
+E0904 'z' shares memory with 'y'
+    y = {"a": x}
+    z = y
+    y["a"] = x * 2
+    return z
+           ^
+
+E0905 300 is not a value of uint8
+    return x.astype("uint8") + 300
+           ^^^^^^^^^^^^^^^^^^^^^^^
+
+E0905 returns tensors, numbers, strings
+def f
+    return lambda y: y
+
+E0905 needs a known number of elements
+    return sum([i for i in range(n)])
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^
+
 E0906 relay.Static
     return x.sum(axis=n)
            ^^^^^^^^^^^^^

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -125,7 +126,7 @@ class Calls:
             value = self.expr(keyword.value)
             if keyword.arg is not None:
                 named[keyword.arg] = value
-            elif isinstance(value, Tuple) and value.form and value.form.kind == "dict":
+            elif isinstance(value, Tuple) and value.is_dict:
                 named.update(zip(value.form.names, value.items, strict=True))
             else:
                 raise Refusal(VALUE, "** takes a dictionary", found=describe(value))
@@ -177,7 +178,8 @@ class Calls:
         try:
             return function(*args, **named)
         except TypeError as error:
-            raise Refusal(CALL, str(error)) from error
+            # The functions here are named for those that they stand for.
+            raise Refusal(CALL, re.sub(r"^_(\w+\(\))", r"\1", str(error))) from error
 
     def _operator(self, function: Callable, args: list[Value], named: dict[str, Value]) -> Value:
         """A function of Relay's: an operator, or what makes an expression."""

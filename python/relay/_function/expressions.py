@@ -41,6 +41,7 @@ from relay._function.values import (
     as_chain,
     as_expr,
     flatten,
+    forward,
     join,
     lift,
     new_list_root,
@@ -311,7 +312,7 @@ class Expressions:
             if base.form.kind != "dict" and (found := base.named(name)) is not None:
                 return found
             on_class = getattr(base.form.cls, name, None)
-            if on_class is not None:
+            if on_class is not None and base.form.kind != "dict":
                 return Bound(on_class, base)
         elif isinstance(base, Static):
             try:
@@ -350,7 +351,7 @@ class Expressions:
     def subscript(self, base: Value, index: Value) -> Value:
         if isinstance(base, Tensor):
             return get(base, index)
-        if isinstance(base, Tuple) and base.form is not None and base.form.kind == "dict":
+        if isinstance(base, Tuple) and base.is_dict:
             key = known(index, "a key")
             if (found := base.named(key)) is None:
                 raise Refusal(VALUE, f"the dictionary has no key {key!r}")
@@ -379,7 +380,7 @@ class Expressions:
 
     def as_uniform(self, value: Value) -> Chain:
         """The list of the program that a list or tuple of values of one type is."""
-        kinds = [widen(type_of(item)) for item in value.items]
+        kinds = [forward(widen(type_of(item))) for item in value.items]
         if not kinds:
             raise Refusal(VALUE, "an empty list has no elements")
         kind = kinds[0]
@@ -423,7 +424,7 @@ class Expressions:
 
     def chain_with(self, old: Value, index: Value, value: Value) -> Value:
         chain = self.as_uniform(old) if isinstance(old, List) else old
-        kind = join(chain.item, widen(type_of(value)))
+        kind = join(chain.item, forward(widen(type_of(value))))
         chain = as_chain(chain, ChainType(kind))
         if isinstance(index, Static) and index.obj < 0:
             back = as_chain(chain, ChainType(kind, True))
@@ -459,7 +460,7 @@ class Expressions:
         for key, item in zip(node.keys, node.values, strict=True):
             value = self.expr(item)
             if key is None:
-                if not (isinstance(value, Tuple) and value.form and value.form.kind == "dict"):
+                if not (isinstance(value, Tuple) and value.is_dict):
                     raise Refusal(VALUE, "** takes a dictionary", found=describe(value))
                 names += value.form.names
                 items += value.items
@@ -467,7 +468,8 @@ class Expressions:
                 names.append(known(self.expr(key), "a key"))
                 items.append(value)
         merged = dict(zip(names, items, strict=True))
-        return Tuple(tuple(merged.values()), Form("dict", dict, tuple(merged)))
+        form = Form("dict", dict, tuple(merged))
+        return Tuple(tuple(merged.values()), form, new_list_root())
 
     def on_Lambda(self, node: ast.Lambda) -> Value:
         return Closure(node, self, self.defaults(node.args))
@@ -540,6 +542,8 @@ class Expressions:
 
 
 def _list_copy(value: Value) -> Value:
+    if isinstance(value, Tuple):
+        return dataclasses.replace(value, own=new_list_root())
     return (
         List(value.items)
         if isinstance(value, List)

@@ -96,7 +96,7 @@ class Loops:
         if isinstance(value, Static) and isinstance(value.obj, (range, str)):
             return _known([Static(v) for v in value.obj])
         if isinstance(value, (List, Tuple)):
-            if isinstance(value, Tuple) and value.form is not None and value.form.kind == "dict":
+            if isinstance(value, Tuple) and value.is_dict:
                 return _known([Static(name) for name in value.form.names])
             return _known(list(value.items))
         if isinstance(value, Chain):
@@ -126,6 +126,7 @@ class Loops:
                 VALUE,
                 f"{what} needs a known number of elements",
                 found=describe(value),
+                help="write a for loop",
             )
         return [item() for item in known]
 

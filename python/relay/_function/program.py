@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from relay import _core
 from relay._function import prelude
 from relay._function.calls import bind, returned_type, returned_value
-from relay._function.errors import LIMIT, RECURSION, Pending, Refusal, fail
+from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
 from relay._function.outcome import Env, Never, finished, leaves
 from relay._function.reader import Reader
 from relay._function.values import (
@@ -21,12 +23,14 @@ from relay._function.values import (
     List,
     ListType,
     SizeType,
+    StaticType,
     TensorType,
     Tuple,
     TupleType,
     Type,
     Value,
     flatten,
+    forward,
     leaf_types,
     pack,
     packed_type,
@@ -240,6 +244,8 @@ class Program:
                     self.data.update(dict.fromkeys(data_in(kind)))
                 with reader.at(function.node):
                     returned = forward(widen(returned_type(tree)))
+                    if form.name == "main":
+                        _check_result(returned)
                     if declared is not None:
                         reader.fitting(unflatten_type(returned), declared, "return")
                         returned = declared
@@ -295,13 +301,21 @@ def _names(name: str, kind: Type) -> list[str]:
     return [name] * len(leaf_types(kind))
 
 
-def forward(kind: Type) -> Type:
-    """The type with its lists from their first elements on, as functions pass them."""
-    if isinstance(kind, ChainType):
-        return ChainType(forward(kind.item))
-    if isinstance(kind, TupleType):
-        return TupleType(tuple(map(forward, kind.items)), kind.form)
-    return ListType(tuple(map(forward, kind.items))) if isinstance(kind, ListType) else kind
+_RESULTS = (bool, int, float, str, type(None), np.dtype)
+
+
+def _check_result(kind: Type) -> None:
+    """What Python gets is tensors, numbers, strings and structures of them."""
+    if isinstance(kind, (TupleType, ListType)):
+        for item in kind.items:
+            _check_result(item)
+    elif isinstance(kind, StaticType) and not isinstance(kind.obj, _RESULTS):
+        raise Refusal(
+            VALUE,
+            "a compiled function returns tensors, numbers, strings and structures of them",
+            found=f"a value of type {type(kind.obj).__name__}",
+            help="call the function here, and return what it gives",
+        )
 
 
 def unflatten_type(kind: Type) -> Value:

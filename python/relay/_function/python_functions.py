@@ -14,7 +14,17 @@ from relay._function.arithmetic import apply, cast, describe, is_number, kind_of
 from relay._function.arrays import known
 from relay._function.errors import CALL, UNSUPPORTED, VALUE, Refusal
 from relay._function.loops import Counter, Iteration
-from relay._function.values import Chain, Form, List, Size, Static, Tensor, Tuple, Value
+from relay._function.values import (
+    Chain,
+    Form,
+    List,
+    Size,
+    Static,
+    Tensor,
+    Tuple,
+    Value,
+    new_list_root,
+)
 from relay._wrappers import call
 
 
@@ -195,7 +205,7 @@ def _round(reader, value: Value) -> Value:
 
 
 def _dict(reader, **named: Value) -> Value:
-    return Tuple(tuple(named.values()), Form("dict", dict, tuple(named)))
+    return Tuple(tuple(named.values()), Form("dict", dict, tuple(named)), new_list_root())
 
 
 def _replace(reader, base: Value, **named: Value) -> Value:

@@ -25,6 +25,7 @@ from relay._function.values import (
     ChainType,
     Clash,
     Closure,
+    Form,
     List,
     Mismatch,
     Static,
@@ -32,6 +33,7 @@ from relay._function.values import (
     Tuple,
     Value,
     as_chain,
+    forward,
     join,
     own_of,
     type_of,
@@ -163,13 +165,10 @@ class Statements:
             new = set_item(old, index, value)
         elif isinstance(old, (List, Chain)):
             new = self.list_with(old, index, value)
-        elif isinstance(old, Tuple) and old.form is not None and old.form.kind == "dict":
-            key = self.known(index, "a key")
-            if key not in old.form.names:
-                raise Refusal(VALUE, f"the dictionary has no key {key!r}")
-            items = list(old.items)
-            items[old.form.names.index(key)] = value
-            new = Tuple(tuple(items), old.form)
+        elif isinstance(old, Tuple) and old.is_dict:
+            items = dict(zip(old.form.names, old.items, strict=True))
+            items[self.known(index, "a key")] = value
+            new = Tuple(tuple(items.values()), Form("dict", dict, tuple(items)), old.own)
         else:
             raise Refusal(VALUE, "this has no elements to set", found=describe(old))
         self._change(target.value, new)
@@ -225,7 +224,7 @@ class Statements:
         if isinstance(old, List):
             return List((*old.items, item), old.own)
         try:
-            kind = join(old.item, widen(type_of(item)))
+            kind = join(old.item, forward(widen(type_of(item))))
         except Mismatch:
             raise Refusal(
                 VALUE,

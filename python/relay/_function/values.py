@@ -21,9 +21,10 @@ import numpy as np
 
 from relay import _core
 from relay._function import prelude
+from relay._function.errors import VALUE, Refusal
 from relay._wrappers import call
 
-# Pieces of memory: even numbers are tensors, odd ones lists.
+# Pieces of memory: even numbers are tensors, odd ones lists and dictionaries.
 _tokens = itertools.count(0, 2)
 # What the caller, or Python outside the function, holds too: it must not be changed.
 OUTSIDE = frozenset({-2, -1})
@@ -41,7 +42,7 @@ def new_list_root() -> frozenset[int]:
 
 def own_of(value: Value) -> frozenset[int]:
     """The memory that changes when a value is changed in place: a list's is not its elements'."""
-    is_list = isinstance(value, (List, Chain))
+    is_list = isinstance(value, (List, Chain, Tuple))
     return frozenset(token for token in value.roots if bool(token % 2) == is_list)
 
 
@@ -116,12 +117,19 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Tuple(Value):
+    """What has a known number of parts; of these, a dictionary can change."""
+
     items: tuple
     form: Form | None = None
+    own: frozenset[int] = frozenset()
+
+    @property
+    def is_dict(self) -> bool:
+        return self.form is not None and self.form.kind == "dict"
 
     @property
     def roots(self) -> frozenset[int]:
-        return frozenset().union(*(item.roots for item in self.items))
+        return self.own.union(*(item.roots for item in self.items))
 
     def named(self, name: object) -> Value | None:
         if self.form is None or name not in self.form.names:
@@ -379,6 +387,15 @@ def fits_weakly(number: str, dtype: str) -> bool:
     return mine == other or (mine == "i" and other == "f")
 
 
+def forward(kind: Type) -> Type:
+    """The type with its lists from their first elements on, as functions pass them."""
+    if isinstance(kind, ChainType):
+        return ChainType(forward(kind.item))
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(map(forward, kind.items)), kind.form)
+    return ListType(tuple(map(forward, kind.items))) if isinstance(kind, ListType) else kind
+
+
 def _join_lists(a: Type, b: Type) -> Type:
     if isinstance(a, ListType) and isinstance(b, ListType) and len(a.items) == len(b.items):
         try:
@@ -387,7 +404,8 @@ def _join_lists(a: Type, b: Type) -> Type:
             pass
     items = []
     for kind in (a, b):
-        items += map(widen, kind.items) if isinstance(kind, ListType) else [kind.item]
+        found = map(widen, kind.items) if isinstance(kind, ListType) else [kind.item]
+        items += map(forward, found)
     if not items:
         raise Mismatch
     item = items[0]
@@ -453,7 +471,11 @@ def unflatten(
             return Tensor(expr, kind.weak)
         return Tensor(expr, kind.weak, frozenset(r for r in roots if r % 2 == 0))
     if isinstance(kind, TupleType):
-        return Tuple(tuple(unflatten(item, leaves, roots) for item in kind.items), kind.form)
+        made = Tuple(tuple(unflatten(item, leaves, roots) for item in kind.items), kind.form)
+        if not made.is_dict:
+            return made
+        own = new_list_root() if roots is None else frozenset(r for r in roots if r % 2)
+        return dataclasses.replace(made, own=own)
     if isinstance(kind, ListType):
         items = tuple(unflatten(item, leaves, roots) for item in kind.items)
         return List(items, new_list_root() if roots is None else roots)
@@ -525,7 +547,14 @@ def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, Size):
         return size_expr(value.dim)
     if isinstance(value, Static) and (kind := number_type(value.obj)) is not None:
-        return _core.Constant(value.obj, dtype or kind.dtype)
+        try:
+            return _core.Constant(value.obj, dtype or kind.dtype)
+        except TypeError:
+            raise Refusal(
+                VALUE,
+                f"{value.obj} is not a value of {dtype or kind.dtype}",
+                help="np.float64(...) and the like say the dtype of a number",
+            ) from None
     if isinstance(value, (Tuple, List)):
         return _core.Tuple([as_expr(item) for item in value.items])
     raise Mismatch
@@ -602,7 +631,8 @@ def lift(obj: object) -> Value:
         formed = form_of(obj)
     if formed is None:
         return Static(obj)
-    return Tuple(tuple(map(lift, formed[1])), formed[0])
+    made = Tuple(tuple(map(lift, formed[1])), formed[0])
+    return dataclasses.replace(made, own=OUTSIDE - {-2}) if made.is_dict else made
 
 
 def _formed_callable(obj: object) -> tuple[Form, list] | None:
