@@ -332,6 +332,14 @@ def dictionaries(table):
     return table, list(table.keys()), "b" in table, sum(v.sum() for v in table.values())
 
 
+@case((f32(3, 4), 4), (f32(2, 4), 0))
+def sums(x, n):
+    rows = sum(x)
+    shifted = sum((row * 2 for row in x), x[0])
+    count = sum([i * i for i in range(n)])
+    return rows, shifted, count + sum(range(n))
+
+
 @case((MATRIX, 3))
 def comprehensions(x, n):
     squares = [i * i for i in range(n)]

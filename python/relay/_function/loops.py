@@ -130,6 +130,20 @@ class Loops:
             )
         return [item() for item in known]
 
+    def summed(self, values: Value, start: Value) -> Value:
+        """The sum of what has an open number of elements: `for item in values: total += item`."""
+        names = "the sum", "the item"
+        total, item = (ast.Name(name, ast.Load()) for name in names)
+        target = ast.Name(names[1], ast.Store())
+        add = ast.Assign([ast.Name(names[0], ast.Store())], ast.BinOp(total, ast.Add(), item))
+        loop = ast.copy_location(ast.For(target, ast.Constant(None), [add], []), self.here)
+        for node in ast.walk(loop):
+            ast.copy_location(node, self.here)
+        with self.scoped(set(names)):
+            self.env[names[0]] = start
+            self.run_time_loop(loop, self.iteration(values), target, loop.body)
+            return self.read_name(names[0])
+
     # ---- Statements
 
     def do_While(self, node: ast.While) -> Tree | None:

@@ -142,6 +142,8 @@ def _fold(name: str, python: Callable) -> Callable:
 
 def _sum(reader, values: Value, start: Value | None = None) -> Value:
     total = Static(0) if start is None else start
+    if reader.iteration(values).known is None:
+        return reader.summed(values, total)
     for item in reader.elements(values, "sum"):
         total = reader.binary(ast.Add(), total, item)
     return total

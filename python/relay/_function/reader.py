@@ -38,6 +38,8 @@ class Reader(Statements, Expressions, Calls, Loops, Matches):
         self.outer = outer
         self.env: Env = {}
         self.locals: set[str] = set()
+        # The innermost node that is being read.
+        self.here: ast.AST = node
 
     def within(self, node: ast.FunctionDef | ast.Lambda, outer: Reader) -> Reader:
         return Reader(self.program, self.source, node, self.captured, outer)
@@ -80,7 +82,7 @@ def _same_but_sizes(a: Type, b: Type) -> bool:
 
 # Where the expressions of this thread come from, for the way back.
 class _At:
-    __slots__ = ("before", "node", "reader")
+    __slots__ = ("around", "before", "node", "reader")
 
     def __init__(self, reader: Reader, node: ast.AST) -> None:
         self.reader = reader
@@ -88,12 +90,13 @@ class _At:
 
     def __enter__(self) -> None:
         program, source = self.reader.program, self.reader.source
-        self.before = program.place
+        self.before, self.around = program.place, self.reader.here
+        self.reader.here = self.node
         program.place = (source.file, *source.range(self.node))
         _core.set_place(*program.place)
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        self.reader.program.place = self.before
+        self.reader.program.place, self.reader.here = self.before, self.around
         _core.set_place(*self.before)
         if error is None:
             return
