@@ -16,6 +16,7 @@ from typing import Any as _Any
 from relay import _wrappers
 from relay import (
     _core,
+    analysis as analysis,
     frontend as frontend,
     op as op,
     prelude as prelude,
@@ -63,6 +64,7 @@ from relay._core import (
 )
 from relay._expr import const as const, parse as parse, parse_type as parse_type, var as var
 from relay._executor import create_executor as create_executor
+from relay._expr_functor import ExprFunctor as ExprFunctor, ExprVisitor as ExprVisitor
 from relay._function import (
     RelayFunction as RelayFunction,
     Static as Static,
@@ -71,6 +73,7 @@ from relay._function import (
     function as function,
 )
 from relay._limits import limits as limits
+from relay._scope_builder import ScopeBuilder as ScopeBuilder
 
 __version__ = _core.__version__
 

@@ -1,0 +1,87 @@
+"""`ScopeBuilder`: a body line by line, with bindings and an if."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from relay import _core
+
+
+class ScopeBuilder:
+    """Builds an expression of bindings, which may end in an if.
+
+    sb = relay.ScopeBuilder()
+    y = sb.let("y", relay.add(x, x))
+    with sb.if_scope(cond):
+        sb.ret(y)
+    with sb.else_scope():
+        sb.ret(x)
+    body = sb.get()
+    """
+
+    def __init__(self) -> None:
+        self._bindings: list[list[tuple[_core.Var, _core.Expr]]] = [[]]
+        self._ret: list[_core.Expr | None] = [None]
+        self._if: tuple[_core.Expr, _core.Expr] | None = None
+
+    def let(self, var: _core.Var | str, value: object) -> _core.Var:
+        """Names a value; returns the variable."""
+        expr = value if isinstance(value, _core.Expr) else _core.Tuple([value]).fields[0]
+        if isinstance(var, str):
+            var = _core.Var(var, expr.checked_type)
+        self._bindings[-1].append((var, expr))
+        return var
+
+    def ret(self, value: object) -> None:
+        """Says what the scope at hand gives."""
+        if self._ret[-1] is not None:
+            raise RuntimeError("ret() is called once in a scope")
+        self._ret[-1] = value if isinstance(value, _core.Expr) else _core.Tuple([value]).fields[0]
+
+    @contextmanager
+    def if_scope(self, cond: _core.Expr) -> Iterator[None]:
+        """The scope where the condition holds."""
+        with self._scope() as made:
+            yield
+        self._if = (cond, made[0])
+
+    @contextmanager
+    def else_scope(self) -> Iterator[None]:
+        """The scope where the condition of the if_scope before it does not hold; it ends the body."""
+        if self._if is None:
+            raise RuntimeError("else_scope() follows an if_scope()")
+        (cond, yes), self._if = self._if, None
+        with self._scope() as made:
+            yield
+        self.ret(_core.If(cond, yes, made[0]))
+
+    @contextmanager
+    def _scope(self) -> Iterator[list[_core.Expr]]:
+        made: list[_core.Expr] = []
+        self._bindings.append([])
+        self._ret.append(None)
+        try:
+            yield made
+            made.append(self._closed())
+        finally:
+            self._bindings.pop()
+            self._ret.pop()
+
+    def _closed(self) -> _core.Expr:
+        if self._if is not None:
+            raise RuntimeError("an if_scope() needs an else_scope()")
+        out = self._ret[-1]
+        if out is None:
+            raise RuntimeError("a scope needs a ret()")
+        for var, value in reversed(self._bindings[-1]):
+            out = _core.Let(var, value, out)
+        return out
+
+    def get(self) -> _core.Expr:
+        """Returns the body."""
+        return self._closed()
+
+    def type_of(self, expr: _core.Expr) -> _core.Type:
+        """Returns the type of an expression, None where it is not known yet."""
+        return expr.checked_type

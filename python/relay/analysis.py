@@ -1,0 +1,277 @@
+"""Facts about programs, by the names that Relay's users know.
+
+    relay.analysis.free_vars(expr)
+    relay.analysis.post_order_visit(expr, lambda e: print(type(e).__name__))
+
+Nothing here recurses: programs may be as deep as memory reaches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+from relay import _core
+from relay._wrappers import absent
+
+
+def children(node: _core.Node) -> list[_core.Node]:
+    """Returns the parts of an expression, clause or pattern that are such themselves, in order."""
+    read = _PARTS.get(type(node).__name__)
+    if read is None and type(node) is _core.Node:
+        # Clauses and patterns that a program is read with.
+        names = dir(node)
+        read = next((_PARTS[k] for k, of in _BY_FIELDS.items() if of == names), None)
+    return [] if read is None else read(node)
+
+
+_PARTS: dict[str, Callable] = {
+    "Function": lambda f: [*f.params, f.body],
+    "Call": lambda c: [c.op, *c.args],
+    "Let": lambda e: [e.var, e.value, e.body],
+    "If": lambda e: [e.cond, e.true_branch, e.false_branch],
+    "Tuple": lambda t: list(t.fields),
+    "TupleGetItem": lambda t: [t.tuple_value],
+    "Match": lambda m: [m.data, *m.clauses],
+    "Clause": lambda c: [c.lhs, c.rhs],
+    "PatternVar": lambda p: [p.var],
+    "PatternConstructor": lambda p: list(p.patterns),
+    "PatternTuple": lambda p: list(p.patterns),
+    "RefCreate": lambda r: [r.value],
+    "RefRead": lambda r: [r.ref],
+    "RefWrite": lambda r: [r.ref, r.value],
+}
+_BY_FIELDS = {
+    "Clause": ["lhs", "rhs"],
+    "PatternVar": ["var"],
+    "PatternConstructor": ["constructor", "patterns"],
+    "PatternTuple": ["patterns"],
+}
+
+
+def _post_order(root: _core.Node) -> Iterator[_core.Node]:
+    """Each node once, behind its parts."""
+    seen = {root}
+    stack = [(root, iter(children(root)))]
+    while stack:
+        node, rest = stack[-1]
+        for child in rest:
+            if child not in seen:
+                seen.add(child)
+                stack.append((child, iter(children(child))))
+                break
+        else:
+            stack.pop()
+            yield node
+
+
+def post_order_visit(expr: _core.Expr, fvisit: Callable[[_core.Expr], object]) -> None:
+    """Calls `fvisit` with each expression once, behind its parts."""
+    for node in _post_order(expr):
+        if isinstance(node, _core.Expr):
+            fvisit(node)
+
+
+def _variables(expr: _core.Expr) -> tuple[list, set]:
+    """The variables of an expression in order, and those that it binds."""
+    found, bound = [], set()
+    for node in _post_order(expr):
+        if isinstance(node, _core.Var):
+            found.append(node)
+        elif isinstance(node, _core.Function):
+            bound.update(node.params)
+        elif isinstance(node, _core.Let):
+            bound.add(node.var)
+        elif not isinstance(node, _core.Expr):
+            bound.update(c for c in children(node) if isinstance(c, _core.Var))
+    return found, bound
+
+
+def all_vars(expr: _core.Expr) -> list[_core.Var]:
+    """Returns the variables that occur, in post-order."""
+    return _variables(expr)[0]
+
+
+def bound_vars(expr: _core.Expr) -> list[_core.Var]:
+    """Returns the variables that a function, let or pattern within the expression binds."""
+    found, bound = _variables(expr)
+    return [v for v in found if v in bound]
+
+
+def free_vars(expr: _core.Expr) -> list[_core.Var]:
+    """Returns the variables that nothing within the expression binds."""
+    found, bound = _variables(expr)
+    return [v for v in found if v not in bound]
+
+
+def _type_parts(kind: object) -> list:
+    if isinstance(kind, _core.TensorType):
+        return list(kind.shape)
+    if isinstance(kind, _core.TupleType):
+        return list(kind.fields)
+    if isinstance(kind, _core.FuncType):
+        return [*kind.arg_types, kind.ret_type]
+    names = dir(kind) if isinstance(kind, _core.Node) else ()
+    # Data types applied to arguments, what references hold, sizes that are computed.
+    return [part for name in ("args", "value", "a", "b", "var") if name in names
+            for part in _as_list(getattr(kind, name))]  # fmt: skip
+
+
+def _as_list(value: object) -> list:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _type_variables(types: Iterable[object]) -> list[_core.TypeVar]:
+    found: dict[_core.TypeVar, None] = {}
+    todo = list(types)[::-1]
+    while todo:
+        kind = todo.pop()
+        if isinstance(kind, _core.TypeVar):
+            found[kind] = None
+        elif kind is not None:
+            todo.extend(reversed(_type_parts(kind)))
+    return list(found)
+
+
+def _types_of(expr: _core.Expr) -> Iterator[object]:
+    for node in _post_order(expr):
+        if isinstance(node, _core.Var):
+            yield node.type_annotation
+        elif isinstance(node, _core.Function):
+            yield from node.type_params
+            yield node.ret_type
+
+
+def _typed(expr: _core.Expr | _core.Type) -> list:
+    return [expr] if isinstance(expr, _core.Type) else list(_types_of(expr))
+
+
+def all_type_vars(
+    expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
+) -> list[_core.TypeVar]:
+    """Returns the type variables that occur in annotations; `mod` is Relay's of old."""
+    return _type_variables(_typed(expr))
+
+
+def bound_type_vars(
+    expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
+) -> list[_core.TypeVar]:
+    """Returns the type parameters of the functions and function types within."""
+    bound: dict[_core.TypeVar, None] = {}
+    if isinstance(expr, _core.Type):
+        bound.update(dict.fromkeys(getattr(expr, "type_params", ())))
+    else:
+        for node in _post_order(expr):
+            if isinstance(node, _core.Function):
+                bound.update(dict.fromkeys(node.type_params))
+    return list(bound)
+
+
+def free_type_vars(
+    expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
+) -> list[_core.TypeVar]:
+    """Returns the type variables that nothing within binds."""
+    bound = set(bound_type_vars(expr))
+    return [v for v in all_type_vars(expr) if v not in bound]
+
+
+def all_dtypes(expr: _core.Expr) -> set[str]:
+    """Returns the dtypes of the tensors that are computed."""
+    kinds = (n.checked_type for n in _post_order(expr) if isinstance(n, _core.Expr))
+    return {kind.dtype for kind in kinds if isinstance(kind, _core.TensorType)}
+
+
+def check_constant(expr: _core.Expr) -> bool:
+    """Returns whether the expression is made of constants only."""
+    open_kinds = (_core.Var, _core.GlobalVar)
+    return not any(isinstance(node, open_kinds) for node in _post_order(expr))
+
+
+def well_formed(expr: _core.Expr | _core.IRModule) -> bool:
+    """Returns whether every variable is bound, once, and the types fit."""
+    if isinstance(expr, _core.IRModule):
+        return True  # a module is checked when it is made
+    if free_vars(expr):
+        return False
+    try:
+        _core.IRModule.from_expr(expr)
+    except _core.UserError:
+        return False
+    return True
+
+
+def _calls(mod: _core.IRModule | _core.Expr) -> Iterator[_core.Call]:
+    roots = mod.functions.values() if isinstance(mod, _core.IRModule) else [mod]
+    for root in roots:
+        yield from (node for node in _post_order(root) if isinstance(node, _core.Call))
+
+
+def list_op_freqs(mod: _core.IRModule) -> dict[str, int]:
+    """Returns how often each operator is called, by name."""
+    found: dict[str, int] = {}
+    for call in _calls(mod):
+        if isinstance(call.op, _core.Op):
+            found[call.op.name] = found.get(call.op.name, 0) + 1
+    return found
+
+
+def count_layers(expr: _core.Expr | _core.IRModule, valid_ops: Iterable[str]) -> int:
+    """Returns how many calls of these operators the longest way through the program has."""
+    names = set(valid_ops)
+    if isinstance(expr, _core.IRModule):
+        expr = expr["main"]
+    depth: dict[_core.Node, int] = {}
+    for node in _post_order(expr):
+        counts = isinstance(node, _core.Call) and getattr(node.op, "name", None) in names
+        depth[node] = max((depth[c] for c in children(node)), default=0) + counts
+    return depth[expr]
+
+
+def get_total_mac_number(expr: _core.Expr | _core.IRModule) -> int:
+    """Returns the multiplications of all convolutions and matrix products, as they are defined."""
+    return sum(_macs(call) for call in _calls(expr) if isinstance(call.op, _core.Op))
+
+
+def _macs(call: _core.Call) -> int:
+    name, shapes = call.op.name, [getattr(a.checked_type, "shape", None) for a in call.args]
+    is_transposed = name.endswith("_transpose") and name.startswith("nn.conv")
+    is_conv = name in ("nn.conv1d", "nn.conv2d", "nn.conv3d") or is_transposed
+    if not (is_conv or name in ("nn.dense", "nn.matmul", "nn.batch_matmul")):
+        return 0
+    out = call.checked_type.shape
+    if not all(isinstance(size, int) for shape in (*shapes[:2], out) for size in shape):
+        raise TypeError(f"{name} has sizes that are not known")
+    data, weight = shapes[:2]
+    if is_conv:
+        # A weight has an axis for the channels that are computed (read, where it is transposed).
+        letter = "I" if is_transposed else "O"
+        channels = weight[call.attrs.kernel_layout.index(letter)]
+        return math.prod(data if is_transposed else out) * (math.prod(weight) // channels)
+    transposed = name != "nn.dense" and call.attrs.transpose_a
+    return math.prod(out) * data[-2 if transposed else -1]
+
+
+def extract_fused_functions(mod: _core.IRModule) -> dict[str, _core.IRModule]:
+    """Returns the functions that FuseOps makes of a module, each as a module, by a name."""
+    from relay.transform import FuseOps
+
+    found: dict[_core.IRModule, str] = {}
+    for function in FuseOps()(mod).functions.values():
+        for node in _post_order(function):
+            if isinstance(node, _core.Function) and "Primitive" in dict(node.attrs):
+                made = _core.IRModule.from_expr(node)
+                ops = [c.op.name for c in _calls(node) if isinstance(c.op, _core.Op)]
+                found.setdefault(made, f"fused_{'_'.join(ops)}_{len(found)}".replace(".", "_"))
+    return {name: module for module, name in found.items()}
+
+
+def extract_intermdeiate_expr(mod: _core.IRModule, expr_id: int) -> _core.IRModule:
+    """Returns a module that ends with the call of that number, counted in post-order from 0."""
+    calls = [n for n in _post_order(mod["main"]) if isinstance(n, _core.Call)]
+    if not 0 <= expr_id < len(calls):
+        raise IndexError(f"@main has {len(calls)} calls")
+    return _core.IRModule.from_expr(calls[expr_id])
+
+
+def __getattr__(name: str) -> object:
+    raise absent("relay.analysis", name)
