@@ -303,9 +303,9 @@ PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::hand
 
 // The module with a derivative of one of its functions under `name`, and whether that function is all
 // that was added.
-nb::tuple add_derivative_by_name(const PyModule& mod, const std::string& of,
-                                 const std::string& name, const std::string& kind,
-                                 const std::string& mode, nb::handle settings) {
+std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std::string& of,
+                                                 const std::string& name, const std::string& kind,
+                                                 const std::string& mode, nb::handle settings) {
   CompileOptions options = make_options(settings);
   const DerivativeKind* wanted = find_derivative(kind);
   if (wanted == nullptr) bad_argument("there is no derivative '" + kind + "'");
@@ -326,7 +326,7 @@ nb::tuple add_derivative_by_name(const PyModule& mod, const std::string& of,
             with->type_definitions.size() == typed->type_definitions.size();
     return with;
   });
-  return nb::make_tuple(PyModule{out, mod.source_name, mod.source_hash}, alone);
+  return {PyModule{out, mod.source_name, mod.source_hash}, alone};
 }
 
 }  // namespace

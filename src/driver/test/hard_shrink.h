@@ -38,6 +38,11 @@ tir::Tensor hard_shrink(const ComputeContext& ctx) {
   });
 }
 
+std::vector<Expr> hard_shrink_gradient(const GradientContext& ctx) {
+  Expr zero = call("zeros_like", {ctx.result}), shrunk = call("equal", {ctx.result, zero});
+  return {call("where", {shrunk, zero, ctx.adjoint()})};
+}
+
 OpInfo hard_shrink_row() {
   return {
       .name = "mylib.hard_shrink",
@@ -52,7 +57,7 @@ OpInfo hard_shrink_row() {
       .memory = Absent::OnePiece,
       .precision = Precision::Follow,
       .cost = Absent::NoArithmetic,
-      .gradient = Absent::Pending,
+      .gradient = hard_shrink_gradient,
       .examples = {{.args = {"Tensor[(4,), float32]"},
                     .attrs = "lambd=1f",
                     .inputs = {{-2, -1, 0.5, 3}},
