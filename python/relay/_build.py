@@ -101,7 +101,6 @@ _MEANINGLESS = {
     "workspace_memory_pools": "memory is planned by the compiler",
     "constant_memory_pools": "memory is planned by the compiler",
     "device": "there is one, the processor",
-    "opset": "a model says which operator set it is of",
     "convert_config": "the importer has no such settings",
     "export_node_renamed_model_path": "names of nodes are kept",
     "init_module": "a module is read from one text",

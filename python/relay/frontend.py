@@ -13,23 +13,26 @@ def from_onnx(
     model: object,
     shape: dict[str, Any] | None = None,
     dtype: dict[str, Any] | str = "float32",
-    opset: None = None,
+    opset: int | None = None,
     freeze_params: bool = True,
     convert_config: None = None,
     export_node_renamed_model_path: None = None,
+    *,
+    freeze: dict[str, Any] | None = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of an ONNX model, and its weights by parameter name.
 
     model: a path, the bytes of a model, or an `onnx.ModelProto`.
     shape: shapes of inputs by name; -1 keeps a dimension symbolic.
     dtype: element types by input name, for inputs that differ from the model's.
+    opset: the version of the operator set to read nodes by, in place of the model's.
     freeze_params: makes the weights constants; the dictionary is empty then.
+    freeze: values of inputs by name, which become constants of the program.
     The other parameters are Relay's of old, and are refused when they are given.
     """
     refuse(
         "relay.frontend.from_onnx",
         {
-            "opset": opset,
             "convert_config": convert_config,
             "export_node_renamed_model_path": export_node_renamed_model_path,
         },
@@ -48,4 +51,7 @@ def from_onnx(
         model = model.SerializeToString(deterministic=True)
     dtypes = dtype if isinstance(dtype, dict) else {}
     shapes = {} if shape is None else shape
-    return _core.import_onnx(model, shapes, dtypes, freeze_params, "")
+    if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 1):
+        raise TypeError(f"opset is a number from 1 on, or None, not {opset!r}")
+    frozen = {} if freeze is None else freeze
+    return _core.import_onnx(model, shapes, dtypes, freeze_params, "", opset or 0, frozen)

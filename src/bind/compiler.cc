@@ -126,9 +126,14 @@ CompileOptions make_options(nb::handle settings) {
 }
 
 std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
-                                          bool freeze_params, const std::string& folder) {
+                                          bool freeze_params, const std::string& folder,
+                                          int64_t opset, nb::dict frozen) {
   OnnxOptions options;
   options.freeze_params = freeze_params;
+  options.opset = opset;
+  for (auto [key, value] : frozen) {
+    options.frozen[to_text(key, "the name of an input")] = to_tensor(value).copy();
+  }
   options.evaluate = make_constant_evaluator(native_target());
   for (auto [key, shape] : shapes) {
     std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
@@ -377,6 +382,13 @@ void bind_compiler(nb::module_& m) {
     return Executable{runtime::Module::load(path, options), nullptr, path};
   });
   m.def("import_onnx", &import_onnx);
+  m.def("onnx_operators", [] {
+    nb::list out;
+    for (const OnnxOperator& op : supported_onnx_operators()) {
+      out.append(nb::make_tuple(std::string(op.domain), std::string(op.name), op.since_version));
+    }
+    return out;
+  });
   m.def("bind_params", [](const PyModule& mod, nb::handle params) {
     std::map<std::string, Tensor> tensors = to_tensors(params);
     Module out = compile_unlocked(

@@ -1,9 +1,8 @@
-// If, Loop, Scan, and sequences.
+// If, Loop and Scan.
 //
 // Loops and scans become functions that call themselves (step_loop.h). Where a step needs its number
 // while the model is imported, or a value changes its shape from step to step, the steps are written
-// one after the other, if their number is known. Sequences are lists of values while the model is
-// imported.
+// one after the other, if their number is known.
 #include <onnx/onnx-ml.pb.h>
 
 #include <algorithm>
@@ -13,17 +12,11 @@
 #include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/sequences.h"
 #include "frontend/onnx/step_loop.h"
 
 namespace relay::importer {
 namespace {
-
-ValuePtr list_of(Values items) {
-  auto v = std::make_shared<ModelValue>();
-  v->is_list = true;
-  v->list = std::move(items);
-  return v;
-}
 
 // One known truth value.
 std::optional<bool> constant_truth(const ValuePtr& v) {
@@ -58,17 +51,38 @@ Values convert_if(NodeContext& ctx) {
     ctx.fail(codes::frontend_graph, "the branches have different numbers of outputs",
              std::to_string(a.size()), std::to_string(b.size()));
   }
+  // Sequences of one length are given element by element, others as what a run holds.
   std::vector<Expr> x, y;
   for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i]->is_list || b[i]->is_list) ctx.unsupported("a sequence as the result of a branch");
-    x.push_back(ctx.expr_of(a[i]));
-    y.push_back(ctx.expr_of(b[i]));
+    if (a[i]->is_list != b[i]->is_list ||
+        (a[i]->is_list && a[i]->list.size() != b[i]->list.size())) {
+      const ValuePtr& told = a[i]->is_list && a[i]->list.empty() ? b[i] : a[i];
+      Expr first = as_run_time_list(ctx, told);
+      Type element = element_of(first->type, "List");
+      a[i] = value_of(as_run_time_list(ctx, a[i], element));
+      b[i] = value_of(as_run_time_list(ctx, b[i], element));
+    }
+    for (bool first : {true, false}) {
+      const ValuePtr& v = first ? a[i] : b[i];
+      for (const ValuePtr& part : v->is_list ? v->list : Values{v}) {
+        (first ? x : y).push_back(ctx.expr_of(part));
+      }
+    }
   }
+  if (x.empty()) return a;
   Expr chosen =
       if_(condition(ctx, ctx.value(0)), one_or_tuple(ctx, x), one_or_tuple(ctx, y), ctx.span());
   Values out;
-  for (size_t i = 0; i < a.size(); ++i) {
-    out.push_back(value_of(a.size() == 1 ? chosen : ctx.item(chosen, static_cast<int64_t>(i))));
+  int64_t at = 0;
+  auto next = [&] { return value_of(x.size() == 1 ? chosen : ctx.item(chosen, at++)); };
+  for (const ValuePtr& v : a) {
+    if (!v->is_list) {
+      out.push_back(next());
+      continue;
+    }
+    Values items;
+    for (size_t i = 0; i < v->list.size(); ++i) items.push_back(next());
+    out.push_back(list_of(std::move(items)));
   }
   return out;
 }
@@ -122,6 +136,20 @@ Values values_of(const StepResults& results) {
   return out;
 }
 
+// What a step inserts into a carried sequence that begins empty; null when it cannot be told.
+Type inserted_type(NodeContext& ctx, const ::onnx::GraphProto& body, const Values& carried,
+                   size_t which) {
+  Values inputs{value_of(Expr(var("t", scalar_type(DType::Int(64)), ctx.span()))),
+                value_of(Expr(var("go", scalar_type(DType::Bool()), ctx.span())))};
+  inputs.insert(inputs.end(), carried.begin(), carried.end());
+  Values outputs = ctx.import_graph(body, inputs);
+  if (outputs.size() <= 1 + which) return nullptr;
+  const ValuePtr& after = outputs[1 + which];
+  if (is_run_time_list(after)) return element_of(after->expr->type, "List");
+  if (!after->is_list || after->list.empty()) return nullptr;
+  return opened(ctx.expr_of(after->list[0])->type);
+}
+
 // fn loop(t, go, carried..., stacked...). Without `conditional` the body's condition must be known to
 // stay true.
 Values loop_of_steps(NodeContext& ctx, const ::onnx::GraphProto& body, const Values& carried,
@@ -130,9 +158,11 @@ Values loop_of_steps(NodeContext& ctx, const ::onnx::GraphProto& body, const Val
   const DType i64 = DType::Int(64);
   StepLoop loop;
   loop.backward.assign(num_scans, false);
-  for (const ValuePtr& c : carried) {
-    if (c->is_list) ctx.unsupported("a sequence carried by a loop that is not written out");
-    loop.initial.push_back(ctx.expr_of(c));
+  for (size_t i = 0; i < carried.size(); ++i) {
+    const ValuePtr& c = carried[i];
+    Type element;
+    if (c->is_list && c->list.empty()) element = inserted_type(ctx, body, carried, i);
+    loop.initial.push_back(c->is_list ? as_run_time_list(ctx, c, element) : ctx.expr_of(c));
   }
   if (ctx.has(0)) {
     loop.count = ctx.cast(ctx.in(0), i64);
@@ -178,8 +208,12 @@ Values loop_of_steps(NodeContext& ctx, const ::onnx::GraphProto& body, const Val
           throw Poisoned{};
         }
         for (size_t i = 1; i < outputs.size(); ++i) {
-          if (outputs[i]->is_list) ctx.unsupported("a sequence carried by a loop");
-          (i <= carried.size() ? step.states : step.results).push_back(ctx.expr_of(outputs[i]));
+          const bool is_state = i <= carried.size();
+          Type element = is_state ? element_of(states[i - 1]->type, "List") : nullptr;
+          if (outputs[i]->is_list && !element) ctx.unsupported("a sequence as a scanned output");
+          (is_state ? step.states : step.results)
+              .push_back(element ? as_run_time_list(ctx, outputs[i], element)
+                                 : ctx.expr_of(outputs[i]));
         }
         return step;
       });
@@ -207,8 +241,10 @@ Values convert_loop(NodeContext& ctx) {
   constexpr int64_t kShort = 32;
   bool knows = std::ranges::any_of(
       carried, [](const ValuePtr& v) { return v->known && v->known->dtype.is_integer(); });
+  // Sequences whose length is known stay so.
+  bool lists = std::ranges::any_of(carried, [](const ValuePtr& v) { return v->is_list; });
   Values out;
-  if (may_unroll && knows && *steps <= kShort &&
+  if (may_unroll && (lists || (knows && *steps <= kShort)) &&
       ctx.importer().attempt([&] { out = unroll_loop(ctx, body, *steps, carried, num_scans); })) {
     return out;
   }
@@ -373,125 +409,54 @@ Values convert_scan(NodeContext& ctx) {
   return loop_of_scan(ctx, scan);
 }
 
-// ---- Sequences ---------------------------------------------------------------------------------
-
-const Values& items_of(NodeContext& ctx, size_t input) {
-  const ValuePtr& v = ctx.value(input);
-  if (!v->is_list) {
-    ctx.fail(codes::frontend_dynamic, "the length of a sequence is known only when the model runs",
-             "a sequence made by this model's nodes outside of loops and branches");
+// Opset 8: states and sequences have a batch axis before all others, and each entry is scanned alone.
+Values convert_scan_of_batch(NodeContext& ctx) {
+  if (ctx.has(0)) ctx.unsupported("a scan with a length for each entry of the batch");
+  const auto num_scans = ctx.attr("num_scan_inputs", 0);
+  const auto total = static_cast<int64_t>(ctx.num_inputs()) - 1;
+  if (num_scans < 1 || num_scans > total) {
+    ctx.fail(codes::frontend_attribute, "attribute 'num_scan_inputs' is out of range",
+             "1 to " + std::to_string(total), std::to_string(num_scans));
   }
-  return v->list;
-}
-
-// A position in a sequence of `size`, or at its end if `end` allows.
-size_t position(NodeContext& ctx, size_t input, size_t size, bool end) {
-  int64_t at = ctx.const_int(input, "the position");
-  auto n = static_cast<int64_t>(size);
-  if (at < -n || at >= n + (end ? 1 : 0)) {
-    ctx.fail(codes::frontend_attribute, "the position is outside of the sequence",
-             "below " + std::to_string(n), std::to_string(at));
+  const auto n = static_cast<size_t>(num_scans), num_states = static_cast<size_t>(total) - n;
+  if (ctx.num_outputs() < num_states) {
+    ctx.fail(codes::frontend_graph, "the scan has fewer outputs than states");
   }
-  return static_cast<size_t>(at < 0 ? at + n : at);
-}
-
-constexpr size_t kMaxSequence = 1 << 16;
-
-Values convert_sequence_construct(NodeContext& ctx) {
-  Values items;
-  for (size_t i = 0; i < ctx.num_inputs(); ++i) items.push_back(ctx.value(i));
-  return {list_of(std::move(items))};
-}
-
-Values convert_sequence_empty(NodeContext&) { return {list_of({})}; }
-
-Values convert_sequence_at(NodeContext& ctx) {
-  const Values& items = items_of(ctx, 0);
-  return {items[position(ctx, 1, items.size(), false)]};
-}
-
-Values convert_sequence_insert(NodeContext& ctx) {
-  Values items = items_of(ctx, 0);
-  if (items.size() >= kMaxSequence) ctx.fail(codes::frontend_limit, "the sequence is too long");
-  size_t at = ctx.has(2) ? position(ctx, 2, items.size(), true) : items.size();
-  items.insert(items.begin() + static_cast<std::ptrdiff_t>(at), ctx.value(1));
-  return {list_of(std::move(items))};
-}
-
-Values convert_sequence_erase(NodeContext& ctx) {
-  Values items = items_of(ctx, 0);
-  if (items.empty()) ctx.fail(codes::frontend_attribute, "the sequence is empty");
-  size_t at = ctx.has(1) ? position(ctx, 1, items.size(), false) : items.size() - 1;
-  items.erase(items.begin() + static_cast<std::ptrdiff_t>(at));
-  return {list_of(std::move(items))};
-}
-
-Values convert_sequence_length(NodeContext& ctx) {
-  return {value_of(known_scalar(dim(static_cast<int64_t>(items_of(ctx, 0).size()))))};
-}
-
-Values convert_concat_from_sequence(NodeContext& ctx) {
-  std::vector<Expr> parts;
-  for (const ValuePtr& v : items_of(ctx, 0)) parts.push_back(ctx.expr_of(v));
-  if (parts.empty()) ctx.fail(codes::frontend_attribute, "the sequence is empty");
-  int64_t rank = NodeContext::rank_of(parts[0]);
-  if (ctx.attr("new_axis", 0) != 0) {
-    return {value_of(stack(ctx, parts, ctx.axis(ctx.attr("axis", 0), rank + 1)))};
+  std::vector<int64_t> reverse = ctx.attr_ints("directions");
+  if (reverse.empty()) reverse.assign(n, 0);
+  if (reverse.size() != n) {
+    ctx.fail(codes::frontend_attribute, "attribute 'directions' has the wrong length",
+             std::to_string(n), std::to_string(reverse.size()));
   }
-  return {value_of(ctx.concat(std::move(parts), ctx.axis(ctx.attr("axis", 0), rank)))};
-}
-
-Values convert_split_to_sequence(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
-  int64_t size = ctx.const_dim(x, axis, "the size of the axis");
-  std::vector<int64_t> parts;
-  bool squeeze = false;
-  if (!ctx.has(1)) {
-    if (size > static_cast<int64_t>(kMaxSequence)) {
-      ctx.fail(codes::frontend_limit, "the sequence is too long");
-    }
-    parts.assign(static_cast<size_t>(size), 1);
-    squeeze = ctx.attr("keepdims", 1) == 0;
-  } else {
-    parts = ctx.const_ints(1, "the list of sizes");
-    KnownValue k = ctx.must_know(1, "the list of sizes");
-    if (k.shape.empty()) {
-      int64_t each = parts[0];
-      if (each < 1 || size / each > static_cast<int64_t>(kMaxSequence)) {
-        ctx.fail(codes::frontend_attribute, "the size of a part is out of range", "1 or more",
-                 std::to_string(each));
+  const int64_t batch = ctx.const_dim(ctx.in(1 + num_states), 0, "the size of the batch");
+  if (batch < 1 || batch > max_steps(ctx)) {
+    ctx.fail(codes::frontend_limit, "the batch is empty, or too large to be written out",
+             "1 to " + std::to_string(max_steps(ctx)), std::to_string(batch));
+  }
+  std::vector<std::vector<Expr>> results(ctx.num_outputs());
+  for (int64_t b = 0; b < batch; ++b) {
+    const size_t num_results = ctx.num_outputs() - num_states;
+    Scan scan{ctx.attr_graph("body"),
+              {},
+              std::vector<int64_t>(n, 0),
+              reverse,
+              std::vector<int64_t>(num_results, 0),
+              std::vector<int64_t>(num_results, 0),
+              {}};
+    for (size_t i = 0; i < num_states + n; ++i) {
+      Expr one = ctx.select(ctx.in(1 + i), 0, b);
+      if (i < num_states) {
+        scan.states.push_back(value_of(one));
+      } else {
+        scan.xs.push_back(one);
       }
-      parts.clear();
-      for (int64_t at = 0; at < size; at += each) parts.push_back(std::min(each, size - at));
     }
+    Values of_one = loop_of_scan(ctx, scan);
+    for (size_t r = 0; r < results.size(); ++r) results[r].push_back(ctx.expr_of(of_one[r]));
   }
-  Values items;
-  int64_t at = 0;
-  for (int64_t p : parts) {
-    if (p < 0 || p > size - at) {
-      ctx.fail(codes::type_shape, "the parts do not add up", std::to_string(size) + " together");
-    }
-    Expr part = ctx.slice(x, axis, at, at + p);
-    items.push_back(value_of(squeeze ? ctx.squeeze(part, {axis}) : part));
-    at += p;
-  }
-  if (at != size) {
-    ctx.fail(codes::type_shape, "the parts do not add up", std::to_string(size) + " together",
-             std::to_string(at));
-  }
-  return {list_of(std::move(items))};
-}
-
-Values convert_optional(NodeContext& ctx) {
-  if (ctx.has(0)) return {ctx.value(0)};
-  auto nothing = std::make_shared<ModelValue>();
-  nothing->absent = true;
-  return {nothing};
-}
-
-Values convert_optional_has_element(NodeContext& ctx) {
-  return {value_of(KnownValue{DType::Bool(), {}, {dim(static_cast<int64_t>(ctx.has(0)))}, {}})};
+  Values out;
+  for (const std::vector<Expr>& parts : results) out.push_back(value_of(stack(ctx, parts, 0)));
+  return out;
 }
 
 }  // namespace
@@ -499,19 +464,10 @@ Values convert_optional_has_element(NodeContext& ctx) {
 template <>
 std::span<const ConverterRow> converter_rows<Converters::Control>() {
   static constexpr ConverterRow rows[] = {
-      {kOnnx, "ConcatFromSequence", 11, convert_concat_from_sequence},
       {kOnnx, "If", 1, convert_if},
       {kOnnx, "Loop", 1, convert_loop},
-      {kOnnx, "Optional", 15, convert_optional},
-      {kOnnx, "OptionalHasElement", 15, convert_optional_has_element},
+      {kOnnx, "Scan", 8, convert_scan_of_batch},
       {kOnnx, "Scan", 9, convert_scan},
-      {kOnnx, "SequenceAt", 11, convert_sequence_at},
-      {kOnnx, "SequenceConstruct", 11, convert_sequence_construct},
-      {kOnnx, "SequenceEmpty", 11, convert_sequence_empty},
-      {kOnnx, "SequenceErase", 11, convert_sequence_erase},
-      {kOnnx, "SequenceInsert", 11, convert_sequence_insert},
-      {kOnnx, "SequenceLength", 11, convert_sequence_length},
-      {kOnnx, "SplitToSequence", 11, convert_split_to_sequence},
   };
   return rows;
 }

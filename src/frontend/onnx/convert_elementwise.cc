@@ -354,23 +354,6 @@ Values convert_swiglu(NodeContext& ctx) {
   return {value_of(ctx.mul(ctx.mul(gate, ctx.call("sigmoid", {scaled})), ctx.in(1)))};
 }
 
-Values convert_dropout(NodeContext& ctx) {
-  if (ctx.has(2)) {
-    auto training = constant_scalar(ctx, 2);
-    auto ratio = ctx.has(1) ? constant_scalar(ctx, 1) : std::optional(0.5);
-    // Nothing is dropped where the ratio is zero.
-    if ((!training || *training != 0) && ratio != 0)
-      ctx.unsupported("dropout in training mode", "export the model for inference");
-  }
-  Values out{ctx.value(0)};
-  if (ctx.num_outputs() > 1) {
-    out.push_back(ctx.output_used(1)
-                      ? value_of(ctx.full(1, NodeContext::shape_of(ctx.in(0)), DType::Bool()))
-                      : nullptr);
-  }
-  return out;
-}
-
 }  // namespace
 
 template <>
@@ -401,7 +384,6 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "Cos", 7, convert_unary},
       {kOnnx, "Cosh", 9, convert_unary},
       {kOnnx, "Div", 1, convert_binary},
-      {kOnnx, "Dropout", 1, convert_dropout},
       {kOnnx, "Elu", 1, convert_activation},
       {kOnnx, "Equal", 1, convert_binary},
       {kOnnx, "Erf", 9, convert_unary},
@@ -452,7 +434,6 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "ThresholdedRelu", 1, convert_activation},
       {kOnnx, "Where", 9, convert_where},
       {kOnnx, "Xor", 1, convert_binary},
-      {kOnnx, "OptionalGetElement", 15, convert_identity},
       {kMicrosoft, "Gelu", 1, convert_gelu},
       {kMicrosoft, "QuickGelu", 1, convert_activation},
   };

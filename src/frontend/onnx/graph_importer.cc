@@ -6,6 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/text.h"
+#include "frontend/onnx/sequences.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
@@ -144,12 +145,17 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   }
   check_operators(model);
 
-  result_.opset = opsets_of(model.opset_import()).of("");
+  OpsetImports opsets = opsets_of(model.opset_import());
+  if (options_.opset > 0) {
+    std::erase_if(opsets.versions, [](const auto& v) { return is_default_domain(v.first); });
+    opsets.versions.emplace_back("", options_.opset);
+  }
+  result_.opset = opsets.of("");
   result_.producer = model.producer_name();
   if (!model.producer_version().empty()) result_.producer += " " + model.producer_version();
 
   const auto& graph = model.graph();
-  frames_.push_back({opsets_of(model.opset_import()), {}});
+  frames_.push_back({std::move(opsets), {}});
   scope_ = &main_scope_;
   import_initializers(graph, main_scope_);
   declare_inputs(graph);
@@ -168,13 +174,7 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
     }
     if (v->failed) continue;
     try {
-      if (v->is_list) {
-        throw UserError(Diagnostic(codes::frontend_attribute, span,
-                                   "output '" + shorten(o.name()) + "' is a sequence")
-                            .expected("a tensor")
-                            .help("make its tensors outputs of the model"));
-      }
-      outputs.push_back(expr_of(v));
+      outputs.push_back(expr_of(v));  // of a sequence a tuple
     } catch (const UserError& e) {
       for (const Diagnostic& d : e.diagnostics()) report(d);
     }
@@ -198,7 +198,16 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   Dict attrs{{attr::kOutputNames, AttrValue(std::move(results))}};
   if (!inputs.empty()) attrs[attr::kInputNames] = AttrValue(std::move(inputs));
   Function main = function(params_, body, nullptr, type_params_, std::move(attrs), place("graph"));
-  result_.module = make_module({global_var("main", main->type)}, {main});
+  std::vector<GlobalVar> names{global_var("main", main->type)};
+  std::vector<Function> functions{main};
+  std::vector<TypeData> types;
+  if (uses_sequences_) {
+    const Module& library = sequence_library();
+    names.insert(names.end(), library->global_vars.begin(), library->global_vars.end());
+    functions.insert(functions.end(), library->functions.begin(), library->functions.end());
+    types = library->type_definitions;
+  }
+  result_.module = make_module(std::move(names), std::move(functions), std::move(types));
   return std::move(result_);
 }
 
@@ -323,6 +332,102 @@ Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Spa
   return known;
 }
 
+namespace {
+
+// The type of a sequence or an optional, from the inside out; null with `what` is missing.
+Type type_of_proto(const ::onnx::TypeProto& proto, int depth, const char*& missing) {
+  if (depth > 2) {
+    missing = "at most an optional of a sequence of tensors";
+    return nullptr;
+  }
+  if (proto.has_sequence_type()) {
+    Type element = type_of_proto(proto.sequence_type().elem_type(), depth + 1, missing);
+    return element == nullptr ? nullptr : list_type(opened(element));
+  }
+  if (proto.has_optional_type()) {
+    Type element = type_of_proto(proto.optional_type().elem_type(), depth + 1, missing);
+    return element == nullptr ? nullptr : option_type(element);
+  }
+  if (!proto.has_tensor_type()) {
+    missing = "tensors in it";
+    return nullptr;
+  }
+  auto dtype = dtype_of(proto.tensor_type().elem_type());
+  if (!dtype) {
+    missing = "elements of a type that Relay has";
+    return nullptr;
+  }
+  if (!proto.tensor_type().has_shape()) {
+    missing = "the number of dimensions of what it holds";
+    return nullptr;
+  }
+  std::vector<Dim> shape;
+  for (const auto& d : proto.tensor_type().shape().dim()) {
+    bool fixed = d.has_dim_value() && d.dim_value() >= 0;
+    shape.push_back(fixed ? dim(d.dim_value()) : dim_any());
+  }
+  return static_cast<int64_t>(shape.size()) > kMaxRank
+             ? nullptr
+             : Type(tensor_type(std::move(shape), *dtype));
+}
+
+}  // namespace
+
+void Importer::add_param(const ::onnx::ValueInfoProto& input, const Var& v, const Span& span) {
+  params_.push_back(v);
+  result_.input_names.push_back(input.name());
+  ValuePtr value = value_of(Expr(v));
+  value->name = input.name();
+  value->span = span;
+  define(main_scope_, input.name(), std::move(value), span);
+}
+
+void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& value,
+                            const Span& span) {
+  const auto& tensor = input.type().tensor_type();
+  bool fits = input.type().has_tensor_type() && dtype_of(tensor.elem_type()) == value.dtype();
+  if (fits && tensor.has_shape()) {
+    fits = tensor.shape().dim_size() == value.rank();
+    for (int a = 0; fits && a < value.rank(); ++a) {
+      const auto& d = tensor.shape().dim(a);
+      int64_t size = value.dim(static_cast<size_t>(a));
+      fits = !d.has_dim_value() || d.dim_value() == -1 || d.dim_value() == size;
+      // The names of its sizes hold for other inputs.
+      if (fits && !d.has_dim_value() && names_a_size(d.dim_param())) {
+        Dim& known = dims_by_name_[d.dim_param()];
+        if (!known) known = dim(size);
+        fits = as_const(known) == size;
+      }
+    }
+  }
+  if (!fits) {
+    throw UserError(
+        Diagnostic(codes::frontend_input, span,
+                   "the value given for input '" + shorten(input.name()) + "' does not fit")
+            .expected("a tensor of the input's type and sizes")
+            .found(runtime::type_string(value.dtype(), value.shape())));
+  }
+  ValuePtr constant = value_of(value);
+  constant->name = input.name();
+  constant->span = span;
+  define(main_scope_, input.name(), std::move(constant), span);
+}
+
+bool Importer::declare_sequence(const ::onnx::ValueInfoProto& input, const Span& span) {
+  if (!input.type().has_sequence_type() && !input.type().has_optional_type()) return false;
+  const char* missing = "fewer dimensions";
+  Type type = type_of_proto(input.type(), 0, missing);
+  if (type == nullptr) {
+    throw UserError(Diagnostic(codes::frontend_attribute, span,
+                               "input '" + shorten(input.name()) + "' cannot be imported")
+                        .expected(missing)
+                        .found("a sequence or an optional without that"));
+  }
+  use_sequence_library();
+  add_param(input, var(unique_name(input.name()), type, span), span);
+  return true;
+}
+
 void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
   for (const auto& i : graph.input()) {
     const auto& tensor = i.type().tensor_type();
@@ -342,10 +447,19 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
   };
   for (const auto& [name, shape] : options_.shapes) check_option(name);
   for (const auto& [name, dtype] : options_.dtypes) check_option(name);
+  for (const auto& [name, value] : options_.frozen) check_option(name);
 
   // Sizes given for named dimensions hold for every input, also for earlier ones.
   for (const auto& i : graph.input()) {
     auto it = options_.shapes.find(i.name());
+    if (auto f = options_.frozen.find(i.name()); f != options_.frozen.end()) {
+      const auto& dims = i.type().tensor_type().shape();
+      for (int a = 0; a < dims.dim_size() && a < f->second.rank(); ++a) {
+        if (dims.dim(a).has_dim_value() || !names_a_size(dims.dim(a).dim_param())) continue;
+        dims_by_name_.try_emplace(dims.dim(a).dim_param(),
+                                  dim(f->second.dim(static_cast<size_t>(a))));
+      }
+    }
     if (it == options_.shapes.end()) continue;
     const auto& shape = i.type().tensor_type().shape();
     for (int a = 0; a < shape.dim_size() && a < static_cast<int>(it->second.size()); ++a) {
@@ -360,11 +474,16 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
     Span span = place("input " + shorten(i.name()));
     if (main_scope_.values.contains(i.name())) continue;  // a weight with a default
     try {
+      if (auto it = options_.frozen.find(i.name()); it != options_.frozen.end()) {
+        freeze_input(i, it->second, span);
+        continue;
+      }
+      if (declare_sequence(i, span)) continue;
       if (!i.type().has_tensor_type()) {
         throw UserError(Diagnostic(codes::frontend_attribute, span,
                                    "input '" + shorten(i.name()) + "' is not a tensor")
                             .expected("a tensor")
-                            .found("a sequence, map, optional or sparse tensor"));
+                            .found("a map or sparse tensor"));
       }
       const auto& tensor = i.type().tensor_type();
       auto dtype = dtype_of(tensor.elem_type());
@@ -431,12 +550,7 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
           dim_sources_.try_emplace(named->var.get(), v, static_cast<int64_t>(a));
         }
       }
-      params_.push_back(v);
-      result_.input_names.push_back(i.name());
-      ValuePtr value = value_of(Expr(v));
-      value->name = i.name();
-      value->span = span;
-      define(main_scope_, i.name(), std::move(value), span);
+      add_param(i, v, span);
     } catch (const UserError& e) {
       for (const Diagnostic& d : e.diagnostics()) report(d);
     }

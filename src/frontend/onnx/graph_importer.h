@@ -52,6 +52,8 @@ class Importer {
   bool attempt(const std::function<void()>& import);
   // Whether a variable is a weight that is a parameter of @main.
   bool is_weight(const VarNode& v) const { return result_.params.contains(v.name_hint); }
+  // From here on the program has the functions of sequences.h.
+  void use_sequence_library() { uses_sequences_ = true; }
   TensorSource& tensors() { return tensors_; }
   const OnnxOptions& options() const { return options_; }
 
@@ -71,6 +73,10 @@ class Importer {
   void check_versions(const ::onnx::ModelProto& model);
   void check_operators(const ::onnx::ModelProto& model);
   void declare_inputs(const ::onnx::GraphProto& graph);
+  void freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& value, const Span& span);
+  // Declares an input that is a sequence or an optional; false for other kinds.
+  bool declare_sequence(const ::onnx::ValueInfoProto& input, const Span& span);
+  void add_param(const ::onnx::ValueInfoProto& input, const Var& v, const Span& span);
   Dim input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span);
   void import_initializers(const ::onnx::GraphProto& graph, Scope& scope);
   template <class Nodes>
@@ -101,6 +107,7 @@ class Importer {
   Scope* scope_ = nullptr;
   int nesting_ = 0;
   bool exceeded_ = false;
+  bool uses_sequences_ = false;
   std::map<std::string, const ::onnx::FunctionProto*> functions_;  // by domain, name, overload
   int64_t nodes_ = 0;
   int64_t constant_bytes_ = 0;

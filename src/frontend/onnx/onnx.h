@@ -32,6 +32,10 @@ struct OnnxOptions {
   std::map<std::string, DType> dtypes;
   // Inputs whose shape holds only where the model does not say that they have rank 0.
   std::set<std::string> numbers;
+  // Inputs that become constants of the program, with their values.
+  std::map<std::string, Tensor> frozen;
+  // The version of the default operator set that nodes are read by, in place of the model's; 0: that.
+  int64_t opset = 0;
   // Weights become constants; otherwise they become further parameters of @main, in `params`.
   bool freeze_params = true;
   // Computes nodes whose inputs are small and known; without it only operators that sizes are

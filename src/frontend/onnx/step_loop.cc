@@ -1,5 +1,7 @@
 #include "frontend/onnx/step_loop.h"
 
+#include <algorithm>
+
 #include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
 #include "ir/op.h"
@@ -110,6 +112,32 @@ Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis) {
   return ctx.cast(ctx.call("zeros_like", {e}), DType::Int(32));
 }
 
+namespace {
+
+// The type with `?` where sizes differ; null for types that differ otherwise.
+Type widened(const Type& a, const Type& b) {
+  if (structural_equal(a, b)) return a;
+  auto *x = as<TensorTypeNode>(a), *y = as<TensorTypeNode>(b);
+  if (x == nullptr || y == nullptr || x->rank() != y->rank() || x->dtype != y->dtype)
+    return nullptr;
+  std::vector<Dim> shape = x->shape;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!dim_equal(shape[d], y->shape[d])) shape[d] = dim_any();
+  }
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+bool has_any(const Expr& e) { return std::ranges::any_of(NodeContext::shape_of(e), is_any); }
+
+// Lines of open sizes one behind the other. Before the first there is nothing to tell the sizes.
+Expr appended(NodeContext& ctx, const Expr& t, const Expr& lines, const Expr& line) {
+  Expr first = ctx.call("equal", {t, ctx.scalar(0, DType::Int(64))});
+  Expr one = ctx.expand_dims(line, 0);
+  return if_(first, one, ctx.concat({lines, one}, 0), ctx.span());
+}
+
+}  // namespace
+
 StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
                       const std::function<Step(const Expr& t, const Expr& go,
                                                const std::vector<Expr>& states)>& step) {
@@ -128,18 +156,30 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
     params.push_back(var("state" + std::to_string(states.size()), e->type, span));
     arguments.push_back(e);
     states.push_back(params.back());
-    kept.push_back(params.back());
   }
-  Step next = step(t, go, states);
-  RELAY_CHECK((loop.count || loop.go) && (loop.lines || next.results.empty()), "a loop");
-  RELAY_CHECK(next.states.size() == states.size() && next.results.size() == loop.backward.size(),
-              "a step of a loop");
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (structural_equal(next.states[i]->type, states[i]->type)) continue;
-    ctx.fail(codes::frontend_dynamic, "a value that a loop carries changes its type",
-             to_string(states[i]->type), to_string(next.states[i]->type),
-             "carry values of one shape");
+  // A size that changes from step to step is `?`. Each round makes one more of them so.
+  Step next;
+  for (bool changed = true; changed;) {
+    next = step(t, go, states);
+    RELAY_CHECK((loop.count || loop.go) && (loop.lines || next.results.empty()), "a loop");
+    RELAY_CHECK(next.states.size() == states.size() && next.results.size() == loop.backward.size(),
+                "a step of a loop");
+    changed = false;
+    for (size_t i = 0; i < states.size(); ++i) {
+      Type both = widened(states[i]->type, next.states[i]->type);
+      if (both == nullptr) {
+        ctx.fail(codes::frontend_dynamic, "a value that a loop carries changes its type",
+                 to_string(states[i]->type), to_string(next.states[i]->type),
+                 "carry values of one rank and dtype");
+      }
+      if (structural_equal(both, states[i]->type)) continue;
+      changed = true;
+      Var wider = var("state" + std::to_string(i), both, span);
+      params[params.size() - states.size() + i] = wider;
+      states[i] = wider;
+    }
   }
+  kept = states;
   if (loop.lines && as_const(NodeContext::shape_of(loop.lines)[0]) == 0) {
     StepResults none{loop.initial, {}};
     for (const Expr& line : next.results)
@@ -151,6 +191,18 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
   again.insert(again.end(), next.states.begin(), next.states.end());
   for (size_t i = 0; i < next.results.size(); ++i) {
     const Expr& line = next.results[i];
+    if (has_any(line)) {
+      if (loop.backward[i]) ctx.unsupported("lines of open sizes in reverse order");
+      std::vector<Dim> none(NodeContext::shape_of(line).size() + 1, dim(1));
+      none[0] = dim(0);
+      Type open =
+          tensor_type(std::vector<Dim>(none.size(), dim_any()), NodeContext::dtype_of(line));
+      params.push_back(var("stacked" + std::to_string(i), open, span));
+      arguments.push_back(ctx.full(0, none, NodeContext::dtype_of(line)));
+      kept.push_back(params.back());
+      again.push_back(appended(ctx, t, params.back(), line));
+      continue;
+    }
     Expr zeros = stacked_zeros(ctx, loop.lines, line);
     params.push_back(var("stacked" + std::to_string(i), zeros->type, span));
     arguments.push_back(zeros);
@@ -190,7 +242,7 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
   for (size_t i = 0; i < states.size(); ++i) out.states.push_back(part(i));
   for (size_t i = 0; i < next.results.size(); ++i) {
     Expr all = part(states.size() + i);
-    if (cuts) {
+    if (cuts && !has_any(next.results[i])) {
       Expr done = ctx.reshape(part(kept.size() - 1), std::vector<int64_t>{1});
       all = ctx.call("dyn.strided_slice", {all, ctx.ints({0}), done, ctx.ints({1})});
     }

@@ -46,9 +46,10 @@ Expr length_of(NodeContext& ctx, const Expr& vector);
 // A vector of zeros as long as an axis of a tensor.
 Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis);
 
-// `step` is called once, for all steps: with the number of the step (an int64), whether to go on
-// (null where nobody asks), and the states. Results are as long as there were steps. E0505 when a
-// state would change its type from step to step.
+// `step` is called for all steps together: with the number of the step (an int64), whether to go on
+// (null where nobody asks), and the states; again when a state turns out to change its size from step to
+// step, which is then `?`. Results are as long as there were steps. E0505 when a state would change its
+// rank or dtype.
 StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
                       const std::function<Step(const Expr& t, const Expr& go,
                                                const std::vector<Expr>& states)>& step);

@@ -77,12 +77,6 @@ TEST_F(OnnxErrors, operator_older_than_its_oldest_row_E0501) {
   EXPECT_NE(all[0].render().find("opset 7 or newer"), std::string::npos) << all[0].render();
 }
 
-TEST_F(OnnxErrors, sequence_as_an_output_E0504) {
-  ModelBuilder b;
-  b.input("x", {4, 2}).node("SplitToSequence", {"x"}, {"s"}).output("s");
-  EXPECT_EQ(code(b), "E0504");
-}
-
 TEST_F(OnnxErrors, truncated_models_E0502) {
   ModelBuilder b;
   b.input("x", {64}).weight("w", {64}).node("Add", {"x", "w"}, {"y"}).output("y");

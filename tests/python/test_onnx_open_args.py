@@ -1,0 +1,194 @@
+"""One compiled program for every value of an argument: axes, places, sizes, k, sequences."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+import relay
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+X = np.random.default_rng(1).normal(size=(3, 4, 5)).astype("float32")
+
+
+def model_of(nodes, inputs, outputs, opset=21) -> onnx.ModelProto:
+    infos = [
+        v if isinstance(v, onnx.ValueInfoProto) else helper.make_tensor_value_info(*v)
+        for v in inputs
+    ]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs]
+    graph = helper.make_graph(nodes, "g", infos, results)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def built(model, **options):
+    mod, params = relay.frontend.from_onnx(model, **options)
+    return relay.build(mod, params=params, num_threads=1, opt_level=1)
+
+
+def ints(*values):
+    return np.array(values, "int64")
+
+
+# An operator, its attributes, the names of its inputs behind x, and what they are in each run.
+OPEN = [
+    ("ReduceMax", {"keepdims": 1}, ["axes"], [[ints(0, 2)], [ints(1, -1)]]),
+    ("ReduceSum", {"keepdims": 0}, ["axes"], [[ints(0)], [ints(-1)]]),
+    ("Slice", {}, ["starts", "ends", "axes", "steps"],
+     [[ints(1, 0), ints(3, 4), ints(2, 1), ints(1, 2)],
+      [ints(-1, -100), ints(-100, 100), ints(0, 2), ints(-1, 3)]]),
+    ("Pad", {"mode": "reflect"}, ["pads"], [[ints(0, 1, 2, 1, 0, 1)], [ints(2, 0, 0, 0, 0, 3)]]),
+    ("Reshape", {}, ["shape"], [[ints(5, -1)], [ints(0, 20)]]),
+    ("Tile", {}, ["repeats"], [[ints(1, 2, 1)], [ints(2, 1, 0)]]),
+    ("Expand", {}, ["shape"], [[ints(2, 3, 4, 5)], [ints(1, 1, 4, 1)]]),
+    ("CumSum", {"reverse": 1}, ["axis"], [[np.array(0)], [np.array(-1)]]),
+    ("Unsqueeze", {}, ["axes"], [[ints(0, 2)], [ints(-1, 1)]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", OPEN, ids=lambda row: row[0])
+def test_one_program_for_all_values(row):
+    op, attrs, names, runs = row
+    inputs = [("x", FLOAT, ["n", 4, 5])] + [
+        (n, INT64, v.shape) for n, v in zip(names, runs[0], strict=True)
+    ]
+    node = helper.make_node(op, ["x", *names], ["y"], **attrs)
+    model = model_of([node], inputs, ["y"])
+    program, oracle = built(model), ReferenceEvaluator(model)
+    for values in runs:
+        (want,) = oracle.run(None, {"x": X, **dict(zip(names, values, strict=True))})
+        got = program(X, *values)
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_k_and_sizes_that_are_computed():
+    """k is half of how many are positive; the parts are the halves."""
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["v", "i"], axis=1),
+        helper.make_node("Split", ["x", "parts"], ["a", "b"], axis=2),
+    ]
+    model = model_of(nodes, [("x", FLOAT, [3, 4, 5]), ("k", INT64, [1]), ("parts", INT64, [2])],
+                     ["v", "i", "a", "b"])  # fmt: skip
+    program, oracle = built(model), ReferenceEvaluator(model)
+    for k, parts in ((1, (2, 3)), (4, (0, 5))):
+        values = [X, ints(k), ints(*parts)]
+        want = oracle.run(None, dict(zip(("x", "k", "parts"), values, strict=True)))
+        for got, one in zip(program(*values), want, strict=True):
+            np.testing.assert_array_equal(got, one)
+
+
+@pytest.mark.parametrize(("op", "names", "values"), [
+    ("ReduceSum", ["axes"], [ints(3)]),
+    ("ReduceSum", ["axes"], [ints(0, 0)]),
+    ("Squeeze", ["axes"], [ints(1)]),
+    ("Reshape", ["shape"], [ints(7, -1)]),
+    ("Slice", ["starts", "ends", "axes"], [ints(0), ints(1), ints(3)]),
+    ("CumSum", ["axis"], [np.array(3)]),
+    ("Tile", ["repeats"], [ints(1, -1, 1)]),
+], ids=str)  # fmt: skip
+def test_impossible_values_end_the_run(op, names, values):
+    inputs = [("x", FLOAT, [3, 4, 5])] + [
+        (n, INT64, v.shape) for n, v in zip(names, values, strict=True)
+    ]
+    attrs = {"keepdims": 0} if op == "ReduceSum" else {}
+    program = built(model_of([helper.make_node(op, ["x", *names], ["y"], **attrs)], inputs, ["y"]))
+    with pytest.raises(relay.RelayError, match="E06"):
+        program(X, *values)
+
+
+def test_a_loop_may_carry_what_grows():
+    body = helper.make_graph(
+        [helper.make_node("Concat", ["s", "s"], ["t"], axis=0),
+         helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        [helper.make_tensor_value_info("i", INT64, []),
+         helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("s", FLOAT, ["k"])],
+        [helper.make_tensor_value_info("d", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("t", FLOAT, ["k"])],
+    )  # fmt: skip
+    model = model_of([helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)],
+                     [("n", INT64, []), ("x", FLOAT, [2])], ["y"])  # fmt: skip
+    program, x = built(model), np.array([1, 2], "float32")
+    for n in (0, 1, 3):
+        np.testing.assert_array_equal(program(np.array(n), x), np.tile(x, 2**n))
+
+
+def sequence(name, shape):
+    return helper.make_tensor_sequence_value_info(name, FLOAT, shape)
+
+
+def test_sequences_of_any_length():
+    nodes = [
+        helper.make_node("SequenceInsert", ["xs", "x", "at"], ["more"]),
+        helper.make_node("SequenceLength", ["more"], ["n"]),
+        helper.make_node("SequenceAt", ["more", "last"], ["y"]),
+        helper.make_node("ConcatFromSequence", ["more"], ["all"], axis=0),
+        helper.make_node("SequenceErase", ["more", "at"], ["fewer"]),
+    ]
+    inputs = [sequence("xs", ["k"]), ("x", FLOAT, [2]), ("at", INT64, []), ("last", INT64, [])]
+    program = built(model_of(nodes, inputs, ["n", "y", "all", "fewer"]))
+    x = np.array([-1, -2], "float32")
+    for count in (1, 3):
+        xs = [np.arange(i + 1, dtype="float32") for i in range(count)]
+        for at in (0, count):
+            want = [*xs[:at], x, *xs[at:]]
+            n, y, together, fewer = program(xs, x, np.array(at), np.array(-1))
+            assert n == count + 1
+            np.testing.assert_array_equal(y, want[-1])
+            np.testing.assert_array_equal(together, np.concatenate(want))
+            assert len(fewer) == count
+            for got, one in zip(fewer, xs, strict=True):
+                np.testing.assert_array_equal(got, one)
+
+
+def test_a_place_outside_of_a_sequence_ends_the_run():
+    model = model_of([helper.make_node("SequenceAt", ["xs", "at"], ["y"])],
+                     [sequence("xs", ["k"]), ("at", INT64, [])], ["y"])  # fmt: skip
+    with pytest.raises(relay.RelayError, match="E06"):
+        built(model)([X[0, 0]], np.array(1))
+
+
+def test_what_a_rank_hangs_on_is_named():
+    model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"])],
+                     [("x", FLOAT, [6]), ("shape", INT64, ["k"])], ["y"])  # fmt: skip
+    with pytest.raises(relay.RelayError, match=r"(?s)E0505.*the new shape.*--input"):
+        relay.frontend.from_onnx(model)
+
+
+def test_frozen_inputs_are_constants():
+    model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"])],
+                     [("x", FLOAT, [6]), ("shape", INT64, ["k"])], ["y"])  # fmt: skip
+    program = built(model, freeze={"shape": ints(2, 3)})
+    assert [slot.shape for slot in program.output_info()] == [(2, 3)]
+    assert program(np.zeros(6, "float32")).shape == (2, 3)
+    for wrong in ({"shape": np.array([2.0, 3.0])}, {"shape": ints()[None]}, {"other": ints(1)}):
+        with pytest.raises(relay.RelayError, match="E0510"):
+            relay.frontend.from_onnx(model, freeze=wrong)
+
+
+def test_another_version_of_the_operator_set():
+    """Before version 13 Softmax took all axes from its own on as one."""
+    model = model_of(
+        [helper.make_node("Softmax", ["x"], ["y"], axis=1)], [("x", FLOAT, [3, 4, 5])], ["y"], 13
+    )
+    assert built(model)(X).sum(axis=1) == pytest.approx(np.ones((3, 5)), rel=1e-5)
+    assert built(model, opset=11)(X).sum(axis=(1, 2)) == pytest.approx(np.ones(3), rel=1e-5)
+
+
+def test_random_numbers_are_the_same_in_every_run():
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["a"], mean=2.0, scale=3.0),
+        helper.make_node("RandomNormalLike", ["x"], ["b"], mean=2.0, scale=3.0),
+        helper.make_node("Bernoulli", ["p"], ["c"]),
+    ]
+    model = model_of(nodes, [("x", FLOAT, [100, 100]), ("p", FLOAT, [100, 100])], ["a", "b", "c"])
+    x, p = np.zeros((100, 100), "float32"), np.full((100, 100), 0.25, "float32")
+    program = built(model)
+    a, b, c = program(x, p)
+    assert abs(a.mean() - 2) < 0.2 and abs(a.std() - 3) < 0.2
+    assert np.corrcoef(a.ravel(), b.ravel())[0, 1] < 0.05
+    assert set(np.unique(c)) == {0, 1} and abs(c.mean() - 0.25) < 0.02
+    np.testing.assert_array_equal(a, program(x, p)[0])

@@ -1,0 +1,88 @@
+"""Writes docs/onnx.md: the operators that can be imported and what of ONNX's backend suite passes.
+
+python tools/onnx_table.py [--check]
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/python"))
+
+import onnx_cases  # noqa: E402
+
+from relay import _core  # noqa: E402
+
+PAGE = ROOT / "docs/onnx.md"
+TEXT = """# ONNX models
+
+`relay run model.onnx`, `relay compile`, `relay.frontend.from_onnx`: a model is imported as it is. This
+page is written by `tools/onnx_table.py` from the importer's table and the list of open cases; a test
+compares.
+
+## What only a run knows
+
+Axes, shapes, sizes, scales, pads, starts, ends, steps, repeats, k, depths, limits and split sizes may
+be inputs of the model or be computed from data: the kernels read them. An input of k axes, or of shape
+`[k]`, says how many dimensions the result has; where only data would say that, the import ends in
+E0505, which names the value. Results of `NonZero`, `Unique`, `NonMaxSuppression`, `Compress`, `Range`,
+loops with conditions and the like are as large as data says (`?` in their types).
+
+Floats of 8 and 4 bits and integers of 4 and 2 are stored, moved, quantised and cast ([a byte
+each](types.md)). A sequence whose length is known at import is a tuple of the program, any other one a
+list, whose tensors have one rank and sizes of their own. `from_onnx(..., freeze={{"k": array}})` makes
+an input a constant; `opset=` reads nodes by another version. Random numbers are Relay's own: each node
+has a stream by its `seed`, or else its name, so that a run can be repeated; they are not the numbers of
+another runtime.
+
+## ONNX's backend suite
+
+{total} cases of the onnx package {version}, every graph input given when the model runs, compiled and
+on the evaluator: **{passed} pass**. Open are:
+
+| cases | why |
+|---|---|
+{reasons}
+
+`tests/python/onnx_cases.toml` names them; `tests/python/test_onnx_cases.py` runs all.
+
+## Operators
+
+Each with the versions of the operator set from which it is imported in another way; types that a
+version adds need none.
+{tables}"""
+
+
+def page() -> str:
+    """Returns the page as it should be."""
+    import onnx
+
+    groups = onnx_cases.open_groups()
+    reasons = "\n".join(f"| {len(g['names'])} | {g['reason']} |" for g in groups)
+    tables = []
+    for domain, rows in groupby(_core.onnx_operators(), key=lambda row: row[0]):
+        names = [f"{name} {', '.join(str(since) for _, _, since in versions)}"
+                 for name, versions in groupby(rows, key=lambda row: row[1])]  # fmt: skip
+        tables.append(f"\n### {domain or 'ai.onnx'}\n\n" + " · ".join(names) + "\n")
+    return TEXT.format(
+        total=onnx_cases.TOTAL,
+        version=onnx.__version__,
+        passed=onnx_cases.TOTAL - sum(len(g["names"]) for g in groups),
+        reasons=reasons,
+        tables="".join(tables),
+    )
+
+
+def main(argv: list[str]) -> int:
+    """Writes the page, or says that it is not current."""
+    if argv == ["--check"]:
+        return int(PAGE.read_text() != page())
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
