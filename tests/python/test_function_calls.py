@@ -110,6 +110,17 @@ def test_fixed_sizes():
     assert "Tensor[(3,), float32]" in g.explain() and "Tensor[(5,), float32]" in g.explain()
 
 
+def test_annotations_of_local_names():
+    rows, sums = relay.Tensor[("n", 2), "float32"], relay.Tensor[(2,), "float32"]
+
+    @relay.function(opt_level=0)
+    def f(x: rows) -> sums:
+        return x.sum(axis=0)
+
+    same(f(np.ones((3, 2), "float32")), np.full(2, 3, "float32"))
+    assert "n: Dim" in f.astext()
+
+
 def test_the_cache_is_bounded():
     @relay.function(opt_level=0)
     def known(x, k: relay.Static[int]):

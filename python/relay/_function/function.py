@@ -6,6 +6,7 @@ import builtins
 import functools
 import inspect
 import os
+import sys
 import threading
 import time
 import types
@@ -18,7 +19,8 @@ from numpy import ndarray
 
 from relay import _core
 from relay._build import Executable, build
-from relay._function import scope, source
+from relay._function import scope as subset
+from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
 from relay._function.errors import ANNOTATION, NAME, Refusal, fail
 from relay._function.exchange import (
@@ -88,28 +90,32 @@ class RelayFunction:
     """
 
     def __init__(
-        self, python: types.FunctionType, options: dict[str, Any], fixed_sizes: bool = False
+        self,
+        python: types.FunctionType,
+        options: dict[str, Any],
+        fixed_sizes: bool = False,
+        scope: dict[str, Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, python)
         self.python = python
         self.options = options
         self.fixed_sizes = fixed_sizes
         self.source, self.node = source.read(python)
-        scope.check(self.source, self.node)
+        subset.check(self.source, self.node)
         self.signature = inspect.signature(python)
         self._lock = threading.RLock()
         self._compiled: OrderedDict[object, _Compiled] = OrderedDict()
         self._runs: dict[object, Callable[[tuple], Any]] = {}
         self._only_run: Callable[[tuple], Any] | None = None
         self._dropped = 0
-        self._read_annotations()
+        self._read_annotations({} if scope is None else scope)
 
-    def _read_annotations(self) -> None:
+    def _read_annotations(self, names_around: dict[str, Any]) -> None:
         """Splits the parameters by what their annotations say."""
         self.kinds: dict[str, Type] = {}
         self.static: set[str] = set()
         names = Names()
-        for name, annotation in source.annotations(self.python).items():
+        for name, annotation in source.annotations(self.python, names_around).items():
             if is_static(annotation):
                 self.static.add(name)
                 continue
@@ -399,8 +405,9 @@ def function(
             num_threads=num_threads,
             fixed_sizes=fixed_sizes,
         )
+    around = sys._getframe(1).f_locals
     if isinstance(python, RelayFunction):
         return python
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.function decorates a function, not {python!r}")
-    return RelayFunction(python, options, fixed_sizes)
+    return RelayFunction(python, options, fixed_sizes, around)

@@ -81,12 +81,15 @@ def _definitions(source: Source, function: types.FunctionType) -> list:
     return found
 
 
-def annotations(function: types.FunctionType) -> dict[str, object]:
-    """The evaluated annotations of a function; UserError E0908 for one that has no value."""
+def annotations(function: types.FunctionType, scope: dict[str, object]) -> dict[str, object]:
+    """The evaluated annotations of a function; UserError E0908 for one that has no value.
+
+    scope: the names where the function is defined, for annotations that are kept as text.
+    """
     from relay._function.errors import ANNOTATION, fail
 
     try:
-        return inspect.get_annotations(function, eval_str=True)
+        return inspect.get_annotations(function, locals=scope, eval_str=True)
     except Exception as error:
         source, node = read(function)
         fail(ANNOTATION, source, node, f"the annotations cannot be evaluated: {error}")
