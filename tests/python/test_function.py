@@ -202,6 +202,43 @@ def returns_from_loops(a):
     return x, -1
 
 
+@case((50,))
+def sieve(n):
+    prime = np.ones(n, dtype=bool)
+    prime[0] = prime[1] = 0
+    i = 2
+    while i * i < n:
+        if prime[i]:
+            j = i * i
+            while j < n:
+                prime[j] = False
+                j += i
+        i += 1
+    return prime.sum()
+
+
+@case((f32(5), f32(3)))
+def convolution(x, k):
+    n, m = x.shape[0], k.shape[0]
+    out = np.zeros(n - m + 1, "float32")
+    for i in range(n - m + 1):
+        out[i] = (x[i : i + m] * k).sum()
+    return out
+
+
+@case((np.array([1, 2, 3, 4]), np.array([2, 3, 5])))
+def edit_distance(a, b):
+    before = np.arange(len(b) + 1)
+    for i in range(len(a)):
+        now = np.zeros(len(b) + 1, dtype=np.int64)
+        now[0] = i + 1
+        for j in range(len(b)):
+            cost = 0 if a[i] == b[j] else 1
+            now[j + 1] = min(before[j + 1] + 1, now[j] + 1, before[j] + cost)
+        before = now
+    return before[len(b)]
+
+
 @case((MATRIX, 5), (f32(2, 3), 0))
 def nested_loops(x, n):
     total = np.float32(0)
@@ -478,6 +515,37 @@ def test_data():
     assert isinstance(grown, Tree.Node) and isinstance(grown.left.left, Tree.Leaf)
     assert float(total_of(grown)) == float(total_of.python(insert.python(made, 4.0))) == 15
     assert [float(v) for v in in_order(grown, [])] == [1, 2, 3, 4, 5]
+
+
+@relay.function
+def quicksort(xs: list[float]) -> list[float]:
+    match xs:
+        case []:
+            return []
+        case [pivot, *rest]:
+            low = [v for v in rest if v < pivot]
+            high = [v for v in rest if v >= pivot]
+            return quicksort(low) + [pivot] + quicksort(high)  # noqa: RUF005
+
+
+def test_quicksort():
+    for values in ([], [3.0, 1.0, 2.0, 5.0, 4.0, 1.0]):
+        assert [float(v) for v in quicksort(values)] == sorted(values)
+
+
+@relay.function
+def staircase(n: int) -> Tree:
+    made = Tree.Leaf()
+    for i in range(n):
+        made = Tree.Node(made, float(i), Tree.Leaf())
+    return made
+
+
+def test_data_that_is_only_made():
+    made = staircase(2)
+    assert (float(made.value), float(made.left.value)) == (1, 0)
+    assert isinstance(made.left.left, Tree.Leaf) and isinstance(made.right, Tree.Leaf)
+    assert relay.parse(staircase.astext()).astext() == staircase.astext()
 
 
 @case((3,), (1,), (7,))

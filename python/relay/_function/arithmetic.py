@@ -211,6 +211,13 @@ def cast(value: Value, dtype: str) -> Tensor:
     return Tensor(call("cast", expr, dtype=dtype))
 
 
+def filled(value: Value, dtype: str) -> _core.Expr:
+    """What a tensor of that dtype holds when it is set to a value: NumPy's conversion."""
+    if isinstance(value, Static) and number_type(value.obj) is not None:
+        return _core.Constant(np.array(value.obj).astype(numpy_dtype(dtype)))
+    return cast(value, dtype).expr
+
+
 def dtype_name(obj: object) -> str:
     """The name of a dtype: of NumPy, of Python's numbers, or a string."""
     if isinstance(obj, str):

@@ -9,6 +9,7 @@ from relay._function.arithmetic import (
     apply,
     cast,
     describe,
+    filled,
     is_number,
     numpy_dtype,
     size_or_number,
@@ -127,7 +128,7 @@ def shape_of(shape: object, what: str = "a shape") -> list | _core.Expr:
 
 def full(shape: object, value: Value, dtype: str) -> Tensor:
     sizes = shape_of(shape)
-    fill = as_expr(value, dtype) if not isinstance(value, Tensor) else cast(value, dtype).expr
+    fill = filled(value, dtype)
     if isinstance(sizes, _core.Expr):
         return Tensor(call("dyn.full", fill, sizes))
     if all(isinstance(n, int) for n in sizes) and min(sizes, default=0) < 0:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from relay import _core
-from relay._function.arithmetic import cast, describe, is_number
+from relay._function.arithmetic import cast, describe, filled, is_number
 from relay._function.errors import STATIC, UNSUPPORTED, VALUE, Refusal
 from relay._function.values import (
     List,
@@ -254,9 +254,7 @@ def set_item(tensor: Tensor, index: Value, value: Value) -> Tensor:
     """The tensor with the part that an index chooses replaced."""
     if not is_number(value):
         raise Refusal(VALUE, "an element is set to a tensor or a number", found=describe(value))
-    new = as_expr(value, tensor.dtype)
-    if new.checked_type.dtype != tensor.dtype:
-        new = as_expr(cast(value, tensor.dtype))
+    new = filled(value, tensor.dtype)
     items = items_of(index, len(tensor.shape))
     if (lines := _leading(tensor, items)) is not None:
         return Tensor(call("update_slice", tensor.expr, _spread(new, *lines[1:]), lines[0]))

@@ -237,6 +237,7 @@ class Matches:
     def make_data(self, cls: type, args: list[Value], named: dict[str, Value]) -> Value:
         name, of = cls.__relay_constructor__, cls.__relay_data__
         made = of.__relay_type__
+        self.program.data[of] = None
         fields = made.fields[name]
         given = dict(zip(fields, args, strict=False))
         unknown = [key for key in named if key not in fields or key in given]
