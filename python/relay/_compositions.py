@@ -149,6 +149,34 @@ def _dropout_raw(data, rate=0.5):
     return call("nn.dropout", data, rate=rate)
 
 
+@_named("vision.all_class_non_max_suppression")
+def _all_class_non_max_suppression(
+    boxes,
+    scores,
+    max_output_boxes_per_class=-1,
+    iou_threshold=-1.0,
+    score_threshold=-1.0,
+    output_format="onnx",
+):
+    """Returns the boxes that stay, as (batch, class, box), and how many they are, a tuple."""
+    if output_format != "onnx":
+        raise TypeError('relay.vision.all_class_non_max_suppression: output_format is "onnx"')
+    if is_number(max_output_boxes_per_class) and max_output_boxes_per_class == -1:
+        max_output_boxes_per_class = 2**31 - 1
+    kept = call(
+        "vision.all_class_non_max_suppression",
+        boxes,
+        scores,
+        _constant(max_output_boxes_per_class, "int64"),
+        _constant(iou_threshold, "float32"),
+        _constant(score_threshold, "float32"),
+    )
+    count = call(
+        "take", call("shape_of", kept, dtype="int64"), _core.Constant([0], "int64"), axis=0
+    )
+    return _core.Tuple([kept, count])
+
+
 def _global_pool(kind: str, axes: int, layout: str) -> None:
     def pool(data, layout=layout, out_layout=""):
         """Returns one value for each image and channel."""

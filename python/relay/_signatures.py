@@ -98,6 +98,7 @@ SIGNATURES = {
         "data, scale_h=1, scale_w=1, layout='NCHW', method='nearest_neighbor', align_corners=False"
     ),
     "ones": "shape, dtype",
+    "reinterpret": "data, dtype",
     "repeat": "data, repeats, axis",
     "reshape": "data, newshape, allowzero=False",
     "reverse": "data, axis",
@@ -166,10 +167,10 @@ RESULTS = {
 # Names of Relay that this one does not have, by the reason.
 ABSENT = {
     "the operator is not part of this Relay": """
-        fixed_point_multiply matrix_set_diag reinterpret reverse_reshape slice_like sliding_window
+        fixed_point_multiply matrix_set_diag reverse_reshape slice_like sliding_window
         sparse_fill_empty_rows sparse_reshape sparse_to_dense strided_set unique nn.batch_to_space_nd
         nn.bitpack nn.correlation nn.deformable_conv2d nn.fifo_buffer nn.space_to_batch_nd
-        nn.upsampling3d image.dilation2d vision.all_class_non_max_suppression
+        nn.upsampling3d image.dilation2d
         vision.get_valid_counts vision.multibox_prior vision.multibox_transform_loc
         vision.non_max_suppression vision.proposal vision.regular_non_max_suppression
         vision.yolo_reorg""",

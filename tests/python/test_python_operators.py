@@ -396,6 +396,19 @@ def test_expressions_behave_like_arrays(part, sizes):
     np.testing.assert_allclose(exe(data, index), part(data, index), rtol=1e-5)
 
 
+def test_boxes_that_stay():
+    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.95], [2, 2, 3, 3]]], "float32")
+    scores = np.array([[[0.9, 0.8, 0.7]]], "float32")
+    b, s = relay.var("b", shape=(1, 3, 4)), relay.var("s", shape=(1, 1, 3))
+    suppress = relay.vision.all_class_non_max_suppression
+    kept, count = relay.build(relay.Function([b, s], suppress(b, s, -1, 0.5, 0.0)))(boxes, scores)
+    assert kept.tolist() == [[0, 0, 0], [0, 0, 2]] and count.tolist() == [2]
+    one = relay.build(relay.Function([b, s], suppress(b, s, 1, 0.5)[0]))(boxes, scores)
+    assert one.tolist() == [[0, 0, 0]]
+    with pytest.raises(TypeError, match="output_format"):
+        suppress(b, s, output_format="tensorflow")
+
+
 def test_length():
     assert len(relay.var("x", shape=(3, 4))) == 3
     for open_length in (relay.var("x", shape=(None,)), relay.var("x", shape=()), relay.var("x")):
