@@ -454,7 +454,8 @@ def test_borders_of_models(n, mode):
             got = outcome_of_model(model_of_one("Pad", x, 1, {"p": pads}, open_size, mode=mode), x)
             message = f"{pads} of {n}, open: {open_size}"
             if want is None:
-                assert got in ("E0203", "E0504", "E0505", "E0607"), message
+                # An open size is found by the run, in a check or in the kernel that reads the pads.
+                assert got in ("E0203", "E0504", "E0605", "E0607"), message
             else:
                 assert_gives(got, [want], message)
 

@@ -119,13 +119,15 @@ def test_elements_that_are_known_beside_others_that_are_not():
     check(g.build(g.op("Reshape", "x", shape)), (2, 4, 3), (3, 4, 3))
 
 
-def test_sizes_that_are_data_are_refused():
+def test_sizes_that_are_data_are_read_by_the_run():
     g = Model((2, 3))
     pads = g.op("Cast", g.op("ReduceSum", "x", keepdims=0), to=TensorProto.INT64)
     pads = g.op("Expand", pads, np.array([4]))
-    model = g.build(g.op("Pad", "x", pads))
-    with pytest.raises(relay.RelayError, match="known only when the model runs"):
-        relay.frontend.from_onnx(model.SerializeToString())
+    mod, params = relay.frontend.from_onnx(g.build(g.op("Pad", "x", pads)).SerializeToString())
+    program = relay.build(mod, params=params, num_threads=1)
+    for width in (0, 1, 3):
+        x = np.array([[width, 0, 0], [0, 0, 0]], "float32")
+        np.testing.assert_array_equal(program(x), np.pad(x, width))
 
 
 def test_weights_that_only_decide_sizes_are_no_parameters():
