@@ -76,7 +76,16 @@ def numbers(a, b, c, d):
 
 @case((np.arange(4, dtype="int8"), f32(4), np.array([True, False, True, False])))
 def promotion(small, x, flags):
-    return small + 1, small + x, flags + flags, flags * 2, small / 2, x + small.astype("int64")
+    return (
+        small + 1,
+        small * True,
+        x + (True and 2.5),
+        small + x,
+        flags + flags,
+        flags * 2,
+        small / 2,
+        x + small.astype("int64"),
+    )
 
 
 # ---- Indexing ------------------------------------------------------------------------------------

@@ -144,6 +144,38 @@ def test_static_parameters():
     same(reduce(x, -1, how="max"), x.max(-1))
 
 
+def test_known_values_are_told_apart():
+    @relay.function(opt_level=0)
+    def f(x, table: relay.Static):
+        return x * table
+
+    x = np.ones(2000)
+    for fill in (1.0, 2.0):
+        table = np.ones(2000)
+        table[1000] = fill
+        same(f(x, table), x * table)
+    same(np.signbit(f(x, -0.0)), np.signbit(x * -0.0))
+    same(np.signbit(f(x, 0.0)), np.signbit(x * 0.0))
+    same(f(x, True), x * True)
+    same(f(x, 1), x * 1)
+    assert f.cache_info().currsize == 6
+
+
+def test_some_parameters_are_annotated():
+    row = relay.Tensor[(None,), "float32"]
+
+    @relay.function
+    def f(x: row, y, how: relay.Static[str]):
+        return x + y if how == "add" else x * y
+
+    x = np.ones(3, "float32")
+    for y in (x, x[:1], np.float32(2), 3.0):
+        same(f(x, y, "add"), x + y)
+        same(f(x, y, "multiply"), x * y)
+    # A form for vectors takes those of size 1 too.
+    assert f.cache_info().currsize == 6
+
+
 def test_arguments_are_python_s():
     f = relay.function(scaled)
     with pytest.raises(TypeError, match="missing a required argument: 'x'"):

@@ -44,9 +44,23 @@ def key_of(obj: object) -> object:
         return _hashable(obj)
     form, parts = formed
     if form.kind in ("dataclass", "object"):
-        parts = [(type(p), p) if isinstance(p, (bool, int, float)) else key_of(p) for p in parts]
+        parts = [value_key(p) if isinstance(p, (bool, int, float)) else key_of(p) for p in parts]
         return form, tuple(parts)
     return form, tuple(map(key_of, parts))
+
+
+def value_key(obj: object) -> object:
+    """A known argument as a key: equal for what is compiled alike."""
+    if isinstance(obj, float):
+        # 0.0 and -0.0 differ, a NaN is like another.
+        return float, repr(obj)
+    if isinstance(obj, np.ndarray):
+        return obj.shape, obj.dtype, obj.tobytes()
+    if isinstance(obj, (tuple, list)):
+        return type(obj), tuple(map(value_key, obj))
+    if isinstance(obj, dict):
+        return dict, tuple((value_key(k), value_key(v)) for k, v in obj.items())
+    return _hashable(obj)
 
 
 def _hashable(obj: object) -> object:

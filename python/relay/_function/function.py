@@ -33,6 +33,7 @@ from relay._function.exchange import (
     maker,
     pattern_of,
     type_of_argument,
+    value_key,
 )
 from relay._function.program import Form, Program
 from relay._function.values import Type, Value, lift, static_type, type_of
@@ -164,8 +165,15 @@ class RelayFunction:
             run = self._only_run
             if run is None:
                 try:
-                    key = [(a.dtype, a.ndim) if type(a) is ndarray else key_of(a) for a in args]
-                    run = self._runs.get(tuple(key))
+                    # _short_key, without the time of a call, for what is called most.
+                    key = (
+                        self._short_key(args)
+                        if self.static
+                        else tuple(
+                            [(a.dtype, a.ndim) if type(a) is ndarray else key_of(a) for a in args]
+                        )
+                    )
+                    run = self._runs.get(key)
                 except Refusal:
                     run = None
             if run is not None:
@@ -188,6 +196,13 @@ class RelayFunction:
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self._order), given
 
+    def _short_key(self, values: tuple) -> tuple:
+        """What of the arguments a call looks at; their sizes are the compiled form's to check."""
+        if self.static:
+            pairs = zip(self._order, values, strict=True)
+            return tuple([value_key(v) if n in self.static else key_of(v) for n, v in pairs])
+        return tuple([(v.dtype, v.ndim) if type(v) is ndarray else key_of(v) for v in values])
+
     def _key(self, values: tuple, given: frozenset[str]) -> tuple:
         """What of the arguments decides about the form; the last part: which sizes are equal."""
         if self._is_typed:
@@ -196,8 +211,10 @@ class RelayFunction:
         for name, value in zip(self._order, values, strict=True):
             if name in self.kinds:
                 parts.append(name)
-            elif name in self.static or name not in given:
-                parts.append(("known", type(value), repr(value)))
+            elif name not in given:
+                parts.append("default")
+            elif name in self.static:
+                parts.append(("known", value_key(value)))
             else:
                 parts.append(key_of(value))
         open_ones = [v for n, v in zip(self._order, values, strict=True) if n not in self.kinds]
@@ -213,6 +230,7 @@ class RelayFunction:
             found = self._compiled.get(key)
             if found is not None:
                 self._compiled.move_to_end(key)
+                self._remember(found.run, values, given)
                 return found
             lowered = self._lower(values, given)
             begin = time.perf_counter()
@@ -221,15 +239,19 @@ class RelayFunction:
             run = self._runner(lowered.form, executable)
             made = _Compiled(lowered, executable, seconds, run)
             self._compiled[key] = made
-            if self._is_typed:
-                self._only_run = run
-            elif not self.kinds and not self.static and given == frozenset(self._order):
-                self._runs[key[:-1]] = run
+            self._remember(run, values, given)
             if len(self._compiled) > MAX_FORMS:
-                dropped, _ = self._compiled.popitem(last=False)
-                self._runs.pop(dropped[:-1], None)
+                _, dropped = self._compiled.popitem(last=False)
+                self._runs = {k: r for k, r in self._runs.items() if r is not dropped.run}
                 self._dropped += 1
             return made
+
+    def _remember(self, run: Callable[[tuple], Any], values: tuple, given: frozenset[str]) -> None:
+        """Lets calls with such arguments find the form at once."""
+        if self._is_typed:
+            self._only_run = run
+        elif len(given) == self._count:
+            self._runs[self._short_key(values)] = run
 
     def _lower(self, values: tuple, given: frozenset[str]) -> Lowered:
         begin = time.perf_counter()
@@ -374,7 +396,7 @@ class RelayFunction:
 def static_or_structure(value: object) -> Type:
     """The type of an argument whose value is known when it is compiled."""
     lifted = lift(value)
-    return static_type(value) if lifted.roots else type_of(lifted)
+    return static_type(lifted) if lifted.roots else type_of(lifted)
 
 
 def function(

@@ -547,8 +547,10 @@ def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, Size):
         return size_expr(value.dim)
     if isinstance(value, Static) and (kind := number_type(value.obj)) is not None:
+        # A bool beside a number is one.
+        obj = int(value.obj) if kind.dtype == "bool" and dtype not in (None, "bool") else value.obj
         try:
-            return _core.Constant(value.obj, dtype or kind.dtype)
+            return _core.Constant(obj, dtype or kind.dtype)
         except TypeError:
             raise Refusal(
                 VALUE,
