@@ -22,6 +22,9 @@ struct LlvmArchitecture {
   // x * 2^n, lane by lane, of floats with integral n, by the instruction for it; null when the target has none for such
   // vectors. May be null altogether.
   llvm::Value* (*scale)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* x, llvm::Value* n);
+  // Whether elements of 32 and 64 bits at places of their own are read under a mask by one
+  // instruction on every processor with vectors of 256 bits and more.
+  bool gathers;
   // Where the C library's mathematics may lie; the first that is there is named in what is linked.
   std::span<const char* const> libm;
 };

@@ -85,6 +85,8 @@ class KernelBuilder {
   Value* load_mask(const PrimExpr& predicate, int lanes);
   Value* load(const LoadNode& l);
   // The index of each lane, as scalars.
+  // The elements of a ramp of stride 2 to 4 from whole vectors; null for others.
+  Value* load_with_stride(const LoadNode& l, const RampNode& at);
   std::vector<Value*> lane_indices(const PrimExpr& at, int lanes);
   void store(const StoreNode& s);
 

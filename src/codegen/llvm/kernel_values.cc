@@ -1,3 +1,4 @@
+#include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_code.h"
 
 namespace relay::codegen {
@@ -179,7 +180,25 @@ Value* KernelBuilder::load(const LoadNode& l) {
   if (auto* s = as<BroadcastNode>(at); s != nullptr && mask == nullptr) {
     return b_.CreateVectorSplat(static_cast<unsigned>(lanes), read(expr(s->value)));
   }
-  // Lane by lane: gathers are no faster on the machines at hand and need a mask of their own.
+  if (mask == nullptr && r != nullptr) {
+    if (Value* v = load_with_stride(l, *r)) return from_memory(element, v);
+  }
+  // Under a mask each lane would be a branch; without one, gathers are no faster on the machines at
+  // hand than lane by lane.
+  const LlvmArchitecture* a = find_llvm_architecture(target_.arch);
+  bool gathers = a != nullptr && a->gathers && element.bits >= 32;
+  if (mask != nullptr && gathers && expr(at)->getType()->isVectorTy()) {
+    Value* places = expr(at);
+    // Lanes that read have a place in the buffer, so half of the bits are enough.
+    auto bytes = bytes_in_memory(*l.buffer.get());
+    if (bytes && *bytes <= INT32_MAX) {
+      auto* narrow = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes));
+      places = b_.CreateTrunc(places, narrow);
+    }
+    Value* pointers = address(l.buffer, places);
+    return from_memory(element, b_.CreateMaskedGather(type, pointers, align, mask,
+                                                      llvm::Constant::getNullValue(type)));
+  }
   std::vector<Value*> indices = lane_indices(at, lanes);
   Value* out = llvm::PoisonValue::get(value_type(element.with_lanes(lanes)));
   for (int i = 0; i < lanes; ++i) {
@@ -188,6 +207,41 @@ Value* KernelBuilder::load(const LoadNode& l) {
                                : guarded(b_.CreateExtractElement(mask, static_cast<uint64_t>(i)),
                                          value_type(element), one);
     out = b_.CreateInsertElement(out, v, static_cast<uint64_t>(i));
+  }
+  return out;
+}
+
+Value* KernelBuilder::load_with_stride(const LoadNode& l, const RampNode& at) {
+  constexpr int64_t kMostStride = 4;
+  auto stride = as_int(at.stride);
+  int lanes = l.dtype.lanes;
+  if (!stride || *stride < 2 || *stride > kMostStride || lanes < *stride) return nullptr;
+  auto width = static_cast<int>(*stride);
+  llvm::Type* type = memory_type(l.buffer->dtype.element().with_lanes(lanes));
+  Value* base = expr(at.base);
+  // The last vector ends with the last element, so that nothing behind it is read.
+  std::vector<Value*> parts;
+  std::vector<int> begins;
+  for (int k = 0; k < width; ++k) {
+    begins.push_back(k + 1 < width ? k * lanes : (lanes - 1) * width + 1 - lanes);
+    Value* p = address(
+        l.buffer,
+        b_.CreateAdd(base, b_.getInt64(static_cast<uint64_t>(begins[static_cast<size_t>(k)]))));
+    parts.push_back(b_.CreateAlignedLoad(type, p, align_of(l.buffer)));
+  }
+  // Lane i comes from the part that holds element i * stride; two parts are put together at a time.
+  Value* out = parts[0];
+  for (int k = 1; k < width; ++k) {
+    llvm::SmallVector<int, 64> from;
+    for (int i = 0; i < lanes; ++i) {
+      int element = i * width;
+      bool later = element >= (k + 1) * lanes && k + 1 < width;
+      int before = k == 1 ? element : i;
+      from.push_back(element < k * lanes ? before
+                     : later             ? -1
+                                         : lanes + element - begins[static_cast<size_t>(k)]);
+    }
+    out = b_.CreateShuffleVector(out, parts[static_cast<size_t>(k)], from);
   }
   return out;
 }

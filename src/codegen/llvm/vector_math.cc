@@ -40,8 +40,9 @@ class Math {
   }
   // Horner's scheme; the first coefficient belongs to the highest power.
   Value* polynomial(Value* x, std::initializer_list<double> coefficients) {
+    auto number = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
     Value* sum = nullptr;
-    for (double k : coefficients) sum = sum == nullptr ? c(k) : fma(sum, x, c(k));
+    for (double k : coefficients) sum = sum == nullptr ? number(k) : fma(sum, x, number(k));
     return sum;
   }
 
@@ -168,20 +169,115 @@ class Math {
     Value* quarters;
   };
   Angle reduced(Value* x) {
-    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
-    auto like = [&](llvm::Type* t) {
-      return vector == nullptr ? t : llvm::FixedVectorType::get(t, vector->getNumElements());
-    };
-    llvm::Type* f64 = like(b_.getDoubleTy());
-    auto wide = [&](double v) { return llvm::ConstantFP::get(f64, v); };
-    constexpr double kRounding = 6755399441055744.0;  // 1.5 * 2^52 leaves an integer in low bits
-    Value* angle = b_.CreateFPExt(x, f64);
+    Value* angle = b_.CreateFPExt(x, f64());
     Value* shifted = fma(angle, wide(0.63661977236758134308), wide(kRounding));
     Value* count = b_.CreateFSub(shifted, wide(kRounding));
     Value* rest = fma(count, wide(-1.57079632673412561417), angle);
     rest = fma(count, wide(-6.07710050650619224932e-11), rest);
     Value* bits = b_.CreateBitCast(shifted, like(b_.getInt64Ty()));
     return {b_.CreateFPTrunc(rest, type_), b_.CreateTrunc(bits, int_type())};
+  }
+
+  // By the polynomials of the Cephes library, on [0, tan(pi/8)] and the two places that differ
+  // from it by pi/4 and pi/2; these have a second part, which the first leaves out.
+  Value* arc_tangent(Value* x) {
+    Value* a = abs(x);
+    Value* middle = b_.CreateFCmpOGT(a, c(0.41421356237309505));
+    Value* large = b_.CreateFCmpOGT(a, c(2.41421356237309505));
+    auto choose = [&](Value* of_large, Value* of_middle, Value* of_small) {
+      return b_.CreateSelect(large, of_large, b_.CreateSelect(middle, of_middle, of_small));
+    };
+    Value* numerator = choose(c(-1.0), b_.CreateFSub(a, c(1.0)), a);
+    Value* denominator = choose(a, b_.CreateFAdd(a, c(1.0)), c(1.0));
+    Value* t = b_.CreateFDiv(numerator, denominator);
+    Value* z = b_.CreateFMul(t, t);
+    Value* p =
+        polynomial(z, {8.05374449538e-2, -1.38776856032e-1, 1.99777106478e-1, -3.33329491539e-1});
+    Value* y = fma(b_.CreateFMul(p, z), t, t);
+    y = b_.CreateFAdd(y, choose(c(kHalfPiRest), c(kHalfPiRest / 2), c(0.0)));
+    y = b_.CreateFAdd(y, choose(c(kHalfPi), c(kHalfPi / 2), c(0.0)));
+    return intrinsic(llvm::Intrinsic::copysign, {y, x});
+  }
+
+  // asin(|x|) for |x| up to 1/2, else half of acos(|x|), by the polynomial of the Cephes library.
+  struct Arc {
+    Value* value;
+    Value* beyond_half;
+  };
+  Arc arc(Value* x) {
+    Value* a = abs(x);
+    Value* beyond = b_.CreateFCmpOGT(a, c(0.5));
+    Value* half = b_.CreateFMul(b_.CreateFSub(c(1.0), a), c(0.5));
+    Value* z = b_.CreateSelect(beyond, half, b_.CreateFMul(a, a));
+    Value* root = intrinsic(llvm::Intrinsic::sqrt, {half});
+    Value* t = b_.CreateSelect(beyond, root, a);
+    Value* p = polynomial(
+        z, {4.2163199048e-2, 2.4181311049e-2, 4.5470025998e-2, 7.4953002686e-2, 1.6666752422e-1});
+    return {fma(b_.CreateFMul(p, z), t, t), beyond};
+  }
+  Value* arc_sine(Value* x) {
+    Arc part = arc(x);
+    Value* twice = b_.CreateFAdd(part.value, part.value);
+    Value* rest = b_.CreateFSub(c(kHalfPi), b_.CreateFSub(twice, c(kHalfPiRest)));
+    Value* y = b_.CreateSelect(part.beyond_half, rest, part.value);
+    return intrinsic(llvm::Intrinsic::copysign, {y, x});
+  }
+  Value* arc_cosine(Value* x) {
+    Arc part = arc(x);
+    Value* twice = b_.CreateFAdd(part.value, part.value);
+    Value* mirrored = b_.CreateFSub(c(2 * kHalfPi), b_.CreateFSub(twice, c(2 * kHalfPiRest)));
+    Value* near = b_.CreateSelect(b_.CreateFCmpOLT(x, c(0.0)), mirrored, twice);
+    Value* sine = intrinsic(llvm::Intrinsic::copysign, {part.value, x});
+    Value* middle = b_.CreateFSub(c(kHalfPi), b_.CreateFSub(sine, c(kHalfPiRest)));
+    return b_.CreateSelect(part.beyond_half, near, middle);
+  }
+
+  // 2^(y log2 |x|) in float64, whose error is far below float32's last bit: the logarithm by
+  // (m - 1) / (m + 1) of the mantissa m in [sqrt(1/2), sqrt(2)), its odd series to the power 15, and
+  // the series of exp to the power 8. Then what the C standard says of special values.
+  Value* power(Value* x, Value* y) {
+    Value* a = abs(x);
+    Value* bits = b_.CreateBitCast(b_.CreateFPExt(a, f64()), i64());
+    Value* shifted = b_.CreateSub(bits, wide_int(0x3fe6a09e667f3bcd));
+    Value* exponent = b_.CreateSIToFP(b_.CreateAShr(shifted, wide_int(52)), f64());
+    Value* mantissa =
+        b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(shifted, wide_int(0x000fffffffffffff)),
+                                      wide_int(0x3fe6a09e667f3bcd)),
+                         f64());
+    Value* s = b_.CreateFDiv(b_.CreateFSub(mantissa, wide(1)), b_.CreateFAdd(mantissa, wide(1)));
+    Value* z = b_.CreateFMul(s, s);
+    Value* series =
+        polynomial(z, {1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0});
+    constexpr double kLn2 = 0.69314718055994530942;
+    Value* log2 = fma(b_.CreateFMul(s, wide(2 / kLn2)), series, exponent);
+    log2 = b_.CreateSelect(b_.CreateFCmpOEQ(a, c(0.0)), wide(-HUGE_VAL), log2);
+    log2 = b_.CreateSelect(b_.CreateFCmpUGE(a, c(HUGE_VAL)), b_.CreateFPExt(a, f64()), log2);
+    Value* t = b_.CreateFMul(b_.CreateFPExt(y, f64()), log2);
+    // Beyond these float32 has 0 and infinity.
+    t = b_.CreateSelect(b_.CreateFCmpOLT(t, wide(-200)), wide(-200), t);
+    t = b_.CreateSelect(b_.CreateFCmpOGT(t, wide(200)), wide(200), t);
+    Value* rounded = b_.CreateFAdd(t, wide(kRounding));
+    Value* f = b_.CreateFMul(b_.CreateFSub(t, b_.CreateFSub(rounded, wide(kRounding))), wide(kLn2));
+    Value* e = polynomial(
+        f, {1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0});
+    Value* n = b_.CreateAdd(b_.CreateBitCast(rounded, i64()), wide_int(1023));
+    Value* scale = b_.CreateBitCast(b_.CreateShl(n, wide_int(52)), f64());
+    Value* r = b_.CreateFPTrunc(b_.CreateFMul(e, scale), type_);
+
+    Value* whole = b_.CreateFCmpOEQ(y, intrinsic(llvm::Intrinsic::rint, {y}));
+    Value* half = b_.CreateFMul(y, c(0.5));
+    Value* odd =
+        b_.CreateAnd(whole, b_.CreateFCmpONE(half, intrinsic(llvm::Intrinsic::rint, {half})));
+    Value* one = b_.CreateAnd(b_.CreateFCmpOEQ(a, c(1.0)), b_.CreateFCmpORD(y, y));
+    one = b_.CreateOr(one, b_.CreateFCmpOEQ(x, c(1.0)));
+    one = b_.CreateOr(one, b_.CreateFCmpOEQ(y, c(0.0)));
+    r = b_.CreateSelect(one, c(1.0), r);
+    Value* sign = b_.CreateICmpSLT(b_.CreateBitCast(x, int_type()), i(0));
+    r = b_.CreateSelect(b_.CreateAnd(odd, sign), b_.CreateFNeg(r), r);
+    Value* finite_negative =
+        b_.CreateAnd(b_.CreateFCmpOLT(x, c(0.0)), b_.CreateFCmpOGT(x, c(-HUGE_VAL)));
+    Value* finite = b_.CreateAnd(finite_negative, b_.CreateNot(whole));
+    return b_.CreateSelect(finite, c(NAN), r);
   }
 
   // On [-pi/4, pi/4], by the polynomials of the Cephes library.
@@ -213,6 +309,23 @@ class Math {
   }
 
  private:
+  static constexpr double kRounding =
+      6755399441055744.0;  // 1.5 * 2^52 leaves an integer in low bits
+  // Pi/2 as a float32, and what is left of it.
+  static constexpr double kHalfPi = 1.57079637050628662109375,
+                          kHalfPiRest = -4.37113900018624283e-8;
+
+  llvm::Type* like(llvm::Type* t) const {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    return vector == nullptr ? t : llvm::FixedVectorType::get(t, vector->getNumElements());
+  }
+  llvm::Type* f64() const { return like(b_.getDoubleTy()); }
+  llvm::Type* i64() const { return like(b_.getInt64Ty()); }
+  Value* wide(double v) const { return llvm::ConstantFP::get(f64(), v); }
+  Value* wide_int(int64_t v) const {
+    return llvm::ConstantInt::get(i64(), static_cast<uint64_t>(v));
+  }
+
   llvm::IRBuilder<>& b_;
   const Target& target_;
   llvm::Type* type_;
@@ -233,6 +346,10 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   if (name == "sin") return math.sine(args[0], 0);
   if (name == "cos") return math.sine(args[0], 1);
   if (name == "tan") return math.tangent(args[0]);
+  if (name == "atan") return math.arc_tangent(args[0]);
+  if (name == "asin") return math.arc_sine(args[0]);
+  if (name == "acos") return math.arc_cosine(args[0]);
+  if (name == "pow") return math.power(args[0], args[1]);
   if (name == "fast_exp") return math.exp(args[0], true);
   if (name == "fast_tanh") return math.tanh_by_exp(args[0], true);
   if (name == "fast_erf") return math.fast_erf(args[0]);

@@ -330,5 +330,69 @@ TEST(Kernel, a_shared_object_is_reproducible_and_loads) {
   EXPECT_NEAR(c[0], std::asinh(0.5f) + 7.0f, 1e-6);
 }
 
+// out[i] = in[offset + stride i], where the last element that is read is the last of `in`.
+template <class T>
+void check_loads_with_stride(DType d, int64_t stride, int lanes) {
+  int64_t offset = 3, n = offset + (lanes - 1) * stride + 1;
+  Buffer in = buffer("in", d, {index(n)}), out = buffer("out", d, {index(lanes)});
+  PrimExpr at = ramp(index(offset), index(stride), lanes);
+  PrimFunc f =
+      kernel("strided", {in}, {out}, store(out, {ramp(zero(), index(1), lanes)}, load(in, {at})));
+  for (const Target& target : runnable_targets()) {
+    LoadedKernels jit = load_kernels({f}, target);
+    for (Side side : {Side::Left, Side::Right}) {
+      GuardedMemory from(static_cast<size_t>(n) * sizeof(T), side);
+      std::vector<T> got(static_cast<size_t>(lanes));
+      for (int64_t i = 0; i < n; ++i) static_cast<T*>(from.data())[i] = static_cast<T>(i);
+      void* buffers[] = {from.data(), got.data()};
+      TestContext context;
+      ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
+      for (int i = 0; i < lanes; ++i) {
+        ASSERT_EQ(got[static_cast<size_t>(i)], static_cast<T>(offset + stride * i))
+            << target.name << " stride " << stride << ", lane " << i << " of " << lanes;
+      }
+    }
+  }
+}
+
+TEST(Kernels, loads_with_a_stride_read_nothing_else) {
+  for (int64_t stride : {2, 3, 4, 5}) {
+    for (int lanes : {2, 4, 8, 16, 32}) {
+      check_loads_with_stride<float>(f32, stride, lanes);
+      check_loads_with_stride<double>(DType::Float(64), stride, lanes);
+      check_loads_with_stride<uint8_t>(DType::UInt(8), stride, lanes);
+    }
+  }
+}
+
+TEST(Kernels, loads_under_a_mask_read_the_lanes_that_are_on) {
+  const int lanes = 16;
+  Buffer in = buffer("in", f32, {index(lanes)}), where = buffer("where", kIndex, {index(lanes)});
+  Buffer out = buffer("out", f32, {index(lanes)});
+  PrimExpr all = ramp(zero(), index(1), lanes), place = load(where, {all});
+  PrimExpr inside = logical_and(ge(place, zero()), lt(place, index(lanes)));
+  PrimFunc f = kernel(
+      "masked", {in, where}, {out},
+      store(out, {all}, select(inside, load(in, {place}), broadcast(imm_float(f32, -1), lanes))));
+  const int64_t places[lanes] = {
+      3,  -1, 15, 16, int64_t{1} << 40,    INT64_MIN, 0,  7,
+      14, 5,  99, 1,  -(int64_t{1} << 32), 2,         16, int64_t{1} << 32};
+  for (const Target& target : runnable_targets()) {
+    LoadedKernels jit = load_kernels({f}, target);
+    for (Side side : {Side::Left, Side::Right}) {
+      GuardedMemory from(lanes * sizeof(float), side);
+      for (int i = 0; i < lanes; ++i) static_cast<float*>(from.data())[i] = static_cast<float>(i);
+      std::vector<float> got(lanes);
+      void* buffers[] = {from.data(), const_cast<int64_t*>(places), got.data()};
+      TestContext context;
+      ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
+      for (size_t i = 0; i < got.size(); ++i) {
+        bool is_inside = places[i] >= 0 && places[i] < lanes;
+        EXPECT_EQ(got[i], is_inside ? static_cast<float>(places[i]) : -1.0f) << target.name;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace relay::codegen_test

@@ -24,7 +24,8 @@ const Function kFunctions[] = {
     {"erf", erfl, 2.0, -5.0f, 5.0f},     {"sin", sinl, 2.0, -1000.0f, 1000.0f},
     {"cos", cosl, 2.0, -10.0f, 10.0f},   {"tan", tanl, 4.0, -100.0f, 100.0f},
     {"sin", sinl, 2.0, -2e6f, 2e6f},     {"cos", cosl, 2.0, -1e30f, 1e30f},
-    {"asinh", asinhl, 2.0, -9.0f, 9.0f},
+    {"asinh", asinhl, 2.0, -9.0f, 9.0f}, {"atan", atanl, 2.0, -30.0f, 30.0f},
+    {"asin", asinl, 2.5, -1.0f, 1.0f},   {"acos", acosl, 2.0, -1.0f, 1.0f},
 };
 
 std::vector<float> run(const char* name, const std::vector<float>& x, int lanes,
@@ -111,17 +112,51 @@ TEST(Math, special_values) {
     const char* name;
     float x, want;
   };
-  std::vector<Case> cases{
-      {"exp", inf, inf},      {"exp", -inf, 0},        {"exp", 0, 1},         {"exp", 100, inf},
-      {"log", 0, -inf},       {"log", inf, inf},       {"log", -1, nan},      {"log", 1, 0},
-      {"tanh", inf, 1},       {"tanh", -inf, -1},      {"tanh", 0, 0},        {"sigmoid", inf, 1},
-      {"sigmoid", -inf, 0},   {"sigmoid", 0, 0.5f},    {"erf", inf, 1},       {"erf", -inf, -1},
-      {"erf", 0, 0},          {"fast_exp", inf, inf},  {"fast_exp", -inf, 0}, {"fast_exp", 0, 1},
-      {"fast_tanh", inf, 1},  {"fast_tanh", -inf, -1}, {"fast_tanh", 0, 0},   {"fast_erf", inf, 1},
-      {"fast_erf", -inf, -1}, {"fast_erf", 0, 0},      {"sin", 0, 0},         {"sin", inf, nan},
-      {"cos", 0, 1},          {"cos", -inf, nan},      {"tan", 0, 0},         {"tan", inf, nan}};
+  std::vector<Case> cases{{"exp", inf, inf},
+                          {"exp", -inf, 0},
+                          {"exp", 0, 1},
+                          {"exp", 100, inf},
+                          {"log", 0, -inf},
+                          {"log", inf, inf},
+                          {"log", -1, nan},
+                          {"log", 1, 0},
+                          {"tanh", inf, 1},
+                          {"tanh", -inf, -1},
+                          {"tanh", 0, 0},
+                          {"sigmoid", inf, 1},
+                          {"sigmoid", -inf, 0},
+                          {"sigmoid", 0, 0.5f},
+                          {"erf", inf, 1},
+                          {"erf", -inf, -1},
+                          {"erf", 0, 0},
+                          {"fast_exp", inf, inf},
+                          {"fast_exp", -inf, 0},
+                          {"fast_exp", 0, 1},
+                          {"fast_tanh", inf, 1},
+                          {"fast_tanh", -inf, -1},
+                          {"fast_tanh", 0, 0},
+                          {"fast_erf", inf, 1},
+                          {"fast_erf", -inf, -1},
+                          {"fast_erf", 0, 0},
+                          {"sin", 0, 0},
+                          {"sin", inf, nan},
+                          {"cos", 0, 1},
+                          {"cos", -inf, nan},
+                          {"tan", 0, 0},
+                          {"tan", inf, nan},
+                          {"atan", 0, 0},
+                          {"atan", -0.0f, -0.0f},
+                          {"asin", -0.0f, -0.0f},
+                          {"asin", 1.5f, nan},
+                          {"acos", 1, 0},
+                          {"acos", -1.5f, nan},
+                          {"acos", inf, nan},
+                          {"atan", inf, std::atan(inf)},
+                          {"asin", -1, std::asin(-1.0f)},
+                          {"acos", -1, std::acos(-1.0f)},
+                          {"acos", 0, std::acos(0.0f)}};
   for (const char* name : {"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "fast_exp",
-                           "fast_tanh", "fast_erf"})
+                           "fast_tanh", "fast_erf", "atan", "asin", "acos"})
     cases.push_back({name, nan, nan});
   for (const Case& c : cases) {
     float got = run(c.name, std::vector<float>(16, c.x), 16, native_target())[0];
@@ -129,6 +164,75 @@ TEST(Math, special_values) {
       EXPECT_TRUE(std::isnan(got)) << c.name << "(" << c.x << ") = " << got;
     } else {
       EXPECT_EQ(got, c.want) << c.name << "(" << c.x << ")";
+    }
+  }
+}
+
+std::vector<float> run_power(const std::vector<float>& x, const std::vector<float>& y, int lanes,
+                             const Target& target) {
+  DType f32 = DType::Float(32);
+  auto n = static_cast<int64_t>(x.size());
+  Buffer a = buffer("a", f32, {index(n)}), b = buffer("b", f32, {index(n)});
+  Buffer out = buffer("out", f32, {index(n)});
+  Var i = var("i");
+  PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
+  PrimExpr value = call("pow", f32.with_lanes(lanes), {load(a, {at}), load(b, {at})});
+  Stmt body = for_(i, index(0), index(n / lanes), store(out, {at}, value));
+  LoadedKernels jit = load_kernels({kernel("power", {a, b}, {out}, body)}, target);
+  std::vector<float> result(x.size());
+  void* buffers[] = {const_cast<float*>(x.data()), const_cast<float*>(y.data()), result.data()};
+  TestContext context;
+  EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
+  return result;
+}
+
+TEST(Math, powers_are_within_one_unit_of_the_last_place) {
+  std::vector<float> x, y;
+  uint32_t seed = 1;
+  auto next = [&](float low, float high) {
+    seed = seed * 1664525u + 1013904223u;
+    return low + (high - low) * static_cast<float>(seed >> 8) / static_cast<float>(1 << 24);
+  };
+  for (int i = 0; i < 1 << 15; ++i) {
+    x.push_back(std::exp2(next(-60, 60)));
+    float most = 120 / std::max(std::fabs(std::log2(x.back())), 1e-3f);
+    y.push_back(i % 3 == 0 ? std::round(next(-3, 4)) : next(-most, most));
+    if (i % 3 == 0) x.back() = -next(0.01f, 100);
+  }
+  for (const Target& target : runnable_targets()) {
+    std::vector<float> wide = run_power(x, y, 16, target), narrow = run_power(x, y, 1, target);
+    for (size_t i = 0; i < x.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(narrow[i]))
+          << x[i] << " to the power " << y[i] << " for " << target.name;
+      long double exact = powl(x[i], y[i]);
+      if (fabsl(exact) > 3e38L || fabsl(exact) < 1e-37L) continue;
+      ASSERT_LE(ulp_error(wide[i], exact), 0.75)
+          << x[i] << " to the power " << y[i] << " for " << target.name;
+    }
+  }
+}
+
+TEST(Math, powers_of_special_values) {
+  float inf = HUGE_VALF, nan = std::nanf("");
+  const float values[] = {0,     -0.0f, 1,   -1,    0.5f,   -0.5f, 2,   -2,   3,   -3,         1.5f,
+                          -1.5f, 40,    -41, 1e30f, -1e30f, 3e38f, inf, -inf, nan, 16777217.0f};
+  std::vector<float> x, y;
+  for (float a : values) {
+    for (float b : values) x.push_back(a), y.push_back(b);
+  }
+  while (x.size() % 16 != 0) x.push_back(1), y.push_back(1);
+  std::vector<float> got = run_power(x, y, 16, native_target());
+  for (size_t i = 0; i < x.size(); ++i) {
+    float want = std::pow(x[i], y[i]);
+    if (std::isnan(want)) {
+      EXPECT_TRUE(std::isnan(got[i])) << x[i] << " to the power " << y[i] << " = " << got[i];
+    } else {
+      if (std::isinf(want)) {
+        EXPECT_EQ(got[i], want) << x[i] << " to the power " << y[i];
+      } else {
+        EXPECT_NEAR(got[i], want, std::fabs(want) * 1e-7) << x[i] << " to the power " << y[i];
+      }
+      EXPECT_EQ(std::signbit(got[i]), std::signbit(want)) << x[i] << " to the power " << y[i];
     }
   }
 }
