@@ -171,6 +171,104 @@ Type pool_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), x->dtype);
 }
 
+// One pool as compute rules see it: its windows along each spatial axis.
+struct PoolWindows {
+  struct Axis {
+    size_t at;      // in the layout
+    int64_t count;  // elements of a window
+    int64_t stride, dilation, pad_begin;
+    bool reads_outside;
+  };
+  std::vector<Axis> axes;
+  Combiner combiner;
+  DType acc;
+  std::vector<PrimExpr> out;
+
+  PrimExpr reduced(std::vector<PrimExpr> extents,
+                   const std::function<PrimExpr(const Indices&)>& body) const {
+    return tir::reduce(combiner, std::move(extents), body);
+  }
+  // The element of `x` at a place that may lie in the border.
+  PrimExpr read(const TirTensor& x, const Indices& at) const {
+    PrimExpr inside = boolean(true);
+    for (const Axis& a : axes) {
+      if (!a.reads_outside) continue;
+      inside =
+          logical_and(inside, logical_and(ge(at[a.at], index(0)), lt(at[a.at], x->shape()[a.at])));
+    }
+    PrimExpr v = tir::cast(acc, x(at));
+    return as_int(inside) == 1 ? v : select(inside, v, identity_of(combiner, acc));
+  }
+};
+
+// Whether one axis after the other takes clearly fewer steps than whole windows. An axis that is
+// reduced early is reduced once for each place that the later axes read. Vectors along an axis with
+// strides are put together of some loads each; only the last reduction has to.
+bool is_cheaper_by_axes(const PoolWindows& w) {
+  constexpr double kStridedLoad = 3;
+  double whole = 1, by_axes = 0, places = 1;
+  for (size_t d = w.axes.size(); d-- > 0;) {
+    const PoolWindows::Axis& a = w.axes[d];
+    bool strided = a.at + 1 == w.out.size() && a.stride > 1;
+    auto loads = static_cast<double>(a.count) * (strided ? kStridedLoad : 1);
+    whole *= loads;
+    by_axes += loads * places;
+    // The last window reaches over its step: for few windows that is much.
+    auto windows = static_cast<double>(as_int(w.out[a.at]).value_or(64));
+    double reach = static_cast<double>((a.count - 1) * a.dilation + 1 - a.stride);
+    places *= static_cast<double>(a.stride) + reach / windows;
+  }
+  return w.axes.size() > 1 && by_axes <= 0.75 * whole;
+}
+
+// The windows reduced along one axis after the other, the outermost first. What is between spans
+// the border along the later axes, so that only the first reads the input, and tests anything.
+TirTensor reduce_by_axes(const PoolWindows& w, const TirTensor& x) {
+  TirTensor from = x;
+  std::vector<PrimExpr> shape = x->shape();
+  for (const PoolWindows::Axis& a : w.axes) {
+    shape[a.at] = (w.out[a.at] - 1) * a.stride + ((a.count - 1) * a.dilation + 1);
+  }
+  for (size_t d = 0; d < w.axes.size(); ++d) {
+    const PoolWindows::Axis& a = w.axes[d];
+    bool first = d == 0, last = d + 1 == w.axes.size();
+    shape[a.at] = w.out[a.at];
+    TirTensor source = from;
+    // The rule lower/rules/sliding_windows.cc places it.
+    std::map<std::string, std::string> note;
+    if (!last) note["windows"] = std::to_string(a.at);
+    from = tir::compute(
+        last ? "pool" : "pool_part", shape,
+        [&](const Indices& i) {
+          return w.reduced({index(a.count)}, [&](const Indices& k) {
+            Indices at = i;
+            at[a.at] = i[a.at] * a.stride + k[0] * a.dilation;
+            if (!first) return source(at);
+            for (const PoolWindows::Axis& b : w.axes) at[b.at] = at[b.at] - b.pad_begin;
+            return w.read(source, at);
+          });
+        },
+        std::move(note));
+  }
+  return from;
+}
+
+TirTensor reduce_windows(const PoolWindows& w, const TirTensor& x) {
+  if (is_cheaper_by_axes(w)) return reduce_by_axes(w, x);
+  std::vector<PrimExpr> extents;
+  for (const PoolWindows::Axis& a : w.axes) extents.push_back(index(a.count));
+  return tir::compute("pool", w.out, [&](const Indices& i) {
+    return w.reduced(extents, [&](const Indices& k) {
+      Indices at = i;
+      for (size_t d = 0; d < w.axes.size(); ++d) {
+        const PoolWindows::Axis& a = w.axes[d];
+        at[a.at] = i[a.at] * a.stride + k[d] * a.dilation - a.pad_begin;
+      }
+      return w.read(x, at);
+    });
+  });
+}
+
 template <size_t kDims>
 std::shared_ptr<const ComputeRule> pool_rule(bool average) {
   return compute_rule([average](const ComputeContext& ctx) {
@@ -179,28 +277,14 @@ std::shared_ptr<const ComputeRule> pool_rule(bool average) {
     Ints pad = *full_padding(a.padding, kDims);
     TirTensor x = ctx.inputs[0];
     DType acc = accumulator(x->dtype, average);
-    std::vector<PrimExpr> extents;
-    for (int64_t s : a.pool_size) extents.push_back(index(s));
     // Windows hang over the end only with ceil_mode; then reads are guarded at both ends.
     auto reads_outside = [&](size_t d) { return pad[d] > 0 || pad[kDims + d] > 0 || a.ceil_mode; };
-    auto position = [&](const Indices& i, const PrimExpr& k, size_t d) {
-      return i[axis_of(l, spatial_axes(kDims)[d])] * a.strides[d] + k * a.dilation[d] - pad[d];
-    };
-    TirTensor r = tir::compute("pool", ctx.outputs[0].shape, [&](const Indices& i) {
-      return tir::reduce(average ? Combiner::Sum : Combiner::Max, extents, [&](const Indices& k) {
-        Indices at = i;
-        PrimExpr inside = boolean(true);
-        for (size_t d = 0; d < kDims; ++d) {
-          size_t axis = axis_of(l, spatial_axes(kDims)[d]);
-          at[axis] = position(i, k[d], d);
-          if (reads_outside(d))
-            inside = logical_and(
-                inside, logical_and(ge(at[axis], index(0)), lt(at[axis], x->shape()[axis])));
-        }
-        PrimExpr v = tir::cast(acc, x(at));
-        return as_int(inside) == 1 ? v : select(inside, v, average ? imm(acc, 0) : min_value(acc));
-      });
-    });
+    PoolWindows w{{}, average ? Combiner::Sum : Combiner::Max, acc, ctx.outputs[0].shape};
+    for (size_t d = 0; d < kDims; ++d) {
+      w.axes.push_back({axis_of(l, spatial_axes(kDims)[d]), a.pool_size[d], a.strides[d],
+                        a.dilation[d], pad[d], reads_outside(d)});
+    }
+    TirTensor r = reduce_windows(w, x);
     if (!average) return r;
     return tir::compute("pool_avg", r->shape(), [&](const Indices& i) {
       PrimExpr count = index(1);

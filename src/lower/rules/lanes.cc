@@ -173,6 +173,8 @@ bool sum_columns(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t l
     }
   }
   vectors(s, columns[0], lanes);
+  // The vector at the end: under a mask its accumulator would be stored and loaded at each step.
+  s.mask_reduction(rv);
   return true;
 }
 

@@ -1,0 +1,99 @@
+// Pools that reduce their windows along one axis after the other (ops/pool.cc).
+#include <algorithm>
+
+#include "lower/rules/lanes.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::LoopRV;
+using tir::Schedule;
+
+namespace {
+
+// The vectors of the block's last loop in groups, and its reduction `sums` for a group in
+// registers. False when it has another shape.
+bool reduce_in_registers(Schedule& s, const BlockRV& out, const BlockRV& sums,
+                         const Target& target) {
+  LoopRV last = s.get_loops(out).back();
+  int64_t lanes = lanes_of(s.block(sums), target), extent = s.extent(last);
+  int64_t chunk = lanes * vectors_at_once((extent + lanes - 1) / lanes, target);
+  std::vector<LoopRV> parts = s.split(last, {-1, chunk});
+  s.compute_at(sums, parts[0]);
+  s.set_scope(sums, tir::Scope::Register);
+  if (!sum_columns(s, sums, parts[0], lanes)) return false;
+  vectors(s, parts[1], lanes);
+  return true;
+}
+
+size_t axis_of(const Block& b) { return std::stoul(b->annotations.at("windows")); }
+
+// Lines along the axis `next` that lie in the nearest cache together; a number that divides the
+// axis where there is a good one.
+int64_t lines_at_once(const Schedule& s, const std::vector<LoopRV>& axes, size_t next) {
+  constexpr int64_t kMost = 16, kBytes = 16384;
+  int64_t line = 4, extent = s.extent(axes[next]);
+  for (size_t i = next + 1; i < axes.size(); ++i) line *= s.extent(axes[i]);
+  int64_t most = std::clamp<int64_t>(kBytes / std::max<int64_t>(line, 1), 1, kMost);
+  if (extent <= most) return extent;
+  for (int64_t n = most; n > most / 2; --n) {
+    if (extent % n == 0) return n;
+  }
+  return most;
+}
+
+// For each place along the axis that is reduced first, what is reduced along it is a line in a
+// thread's own memory, border and all; the next axis reads it without a test.
+std::string schedule_sliding_windows(Schedule& s, const Target& target) {
+  std::vector<BlockRV> parts, others;
+  double work = 1;
+  for (const BlockRV& rv : s.get_blocks()) {
+    Block b = s.block(rv);
+    if (b->annotations.contains("windows")) parts.push_back(rv);
+    for (const tir::IterVar& i : b->iters) {
+      if (i->kind == tir::IterKind::Opaque || !tir::as_int(i->extent)) return "";
+    }
+  }
+  BlockRV out;
+  if (parts.empty() || !split_output(s, out, others)) return "";
+  // The parts, then the reduction of the last axis, and nothing else.
+  if (others.size() != parts.size() + 1 || !reduces(s.block(others.back()))) return "";
+  if (!std::equal(parts.begin(), parts.end(), others.begin())) return "";
+  std::vector<LoopRV> axes = s.get_loops(out);
+  for (const LoopRV& loop : axes) work *= static_cast<double>(s.extent(loop));
+  size_t first = axis_of(s.block(parts[0])), next = axis_of(s.block(parts.back()));
+  if (next + 1 >= axes.size()) return "";
+  // A line is read at places that lie across the vectors that were stored, which waits for the
+  // stores: so some lines are made before the first is read.
+  std::vector<LoopRV> around = axes;
+  std::vector<LoopRV> lines = s.split(axes[next], {-1, lines_at_once(s, axes, next)});
+  around[next] = lines[0];
+  if (!reduce_in_registers(s, out, others.back(), target)) return "";
+  for (size_t i = parts.size(); i-- > 0;) {
+    size_t axis = axis_of(s.block(parts[i]));
+    BlockRV line = s.cache_write(parts[i], tir::Scope::Register);
+    s.compute_at(line, around[axis]);
+    s.set_scope(line, tir::Scope::Local);
+    if (!reduce_in_registers(s, line, parts[i], target)) return "";
+  }
+  std::string text = "windows: " + std::to_string(parts.size() + 1) +
+                     " axes one after the other, " +
+                     std::to_string(lanes_of(s.block(others.back()), target)) + " lanes";
+  if (target.num_cores > 1 && work * 4 >= kMinParallelWork) {
+    LoopRV shared = first > 0
+                        ? s.fuse({axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(first)})
+                        : around[0];
+    if (s.extent(shared) == 1) shared = around[first];
+    s.parallel(shared);
+    text += ", threads over " + shared.var->name;
+  }
+  return text;
+}
+
+}  // namespace
+
+const ScheduleRule kSlidingWindowsRule{
+    "sliding_windows", "pools that reduce one axis after the other", schedule_sliding_windows};
+
+}  // namespace relay
