@@ -219,17 +219,15 @@ Stmt sort_entries(const Entries& entries, const Entries& other, const PrimExpr& 
 namespace {
 
 // Elements that are compared at once with the last of those that are kept.
-int64_t select_block(int64_t k) { return k <= kFewEntries / 2 ? 16 : 32; }
+constexpr int64_t kSelectBlock = 16;
 
 }  // namespace
 
-int64_t select_room(int64_t k) {
-  return k <= kFewEntries / 2 ? kFewEntries : 2 * k + select_block(k);
-}
+int64_t select_room(int64_t k) { return k <= kFewEntries / 2 ? kFewEntries : 2 * k + kSelectBlock; }
 
 Stmt select_first(const Buffer& data, const LineIndex& at, const PrimExpr& n, int64_t k,
                   bool ascending, const Entries& kept, const Entries& other) {
-  int64_t block = select_block(k), most = select_room(k) - block - 1;
+  const int64_t block = kSelectBlock, most = select_room(k) - block - 1;
   auto key_at = [&](const PrimExpr& i) { return order_key(load(data, at(i)), ascending); };
   // Of those seen: how many are kept, whether that many are sorted, and then the key of the k-th.
   Cell count("count", kIndex), full("full", DType::Bool()), last("last", kept.key_dtype());

@@ -51,29 +51,44 @@ struct Region {
   PrimExpr size(size_t d) const { return x->shape[d + 2]; }
 };
 
-// The value between elements; 0 more than one element outside.
-PrimExpr interpolated(const Region& r, const PrimExpr& item, const PrimExpr& channel,
-                      const PrimExpr (&place)[2]) {
-  PrimExpr low[2], part[2], inside = boolean(true);
-  for (size_t d = 0; d < 2; ++d) {
-    PrimExpr n = tir::cast(r.acc, r.size(d));
-    inside = logical_and(inside, logical_and(ge(place[d], r.number(-1)), le(place[d], n)));
-    PrimExpr p = min(max(place[d], r.number(0)), n - r.number(1));
-    PrimExpr floor = tir::call("floor", r.acc, {p});
-    low[d] = tir::cast(kIndex, floor);
-    part[d] = p - floor;
+// Where the samples of a region lie along one axis: between the elements `low` and `high`, `part`
+// behind the first; nothing is there more than one element outside. All channels share them.
+class SampleTable {
+ public:
+  SampleTable(const Region& r, size_t d, const PrimExpr& size)
+      : r_(r),
+        d_(d),
+        low_(buffer("low", kIndex, {size})),
+        high_(buffer("high", kIndex, {size})),
+        part_(buffer("part", r.acc, {size})),
+        inside_(buffer("inside", DType::Bool(), {size})) {}
+
+  Stmt put(const PrimExpr& at, const PrimExpr& place) const {
+    PrimExpr n = tir::cast(r_.acc, r_.size(d_));
+    PrimExpr inside = logical_and(ge(place, r_.number(-1)), le(place, n));
+    return named("p", min(max(place, r_.number(0)), n - r_.number(1)), [&](const PrimExpr& p) {
+      return named("floor", tir::call("floor", r_.acc, {p}), [&](const PrimExpr& floor) {
+        PrimExpr low = tir::cast(kIndex, floor);
+        return seq({store(low_, {at}, clamp_index(low, r_.size(d_))),
+                    store(high_, {at}, clamp_index(low + 1, r_.size(d_))),
+                    store(part_, {at}, p - floor), store(inside_, {at}, inside)});
+      });
+    });
   }
-  auto value = [&](int64_t dy, int64_t dx) {
-    return tir::cast(r.acc, load(r.x, {item, channel, clamp_index(low[0] + dy, r.size(0)),
-                                       clamp_index(low[1] + dx, r.size(1))}));
-  };
-  auto row = [&](int64_t dy) {
-    PrimExpr first = value(dy, 0);
-    return first + (value(dy, 1) - first) * part[1];
-  };
-  PrimExpr top = row(0);
-  return select(inside, top + (row(1) - top) * part[0], r.number(0));
-}
+  PrimExpr low(const PrimExpr& at) const { return load(low_, {at}); }
+  PrimExpr high(const PrimExpr& at) const { return load(high_, {at}); }
+  PrimExpr part(const PrimExpr& at) const { return load(part_, {at}); }
+  PrimExpr inside(const PrimExpr& at) const { return load(inside_, {at}); }
+  Stmt in(Stmt body) const {
+    for (const Buffer& b : {low_, high_, part_, inside_}) body = allocate(b, std::move(body));
+    return body;
+  }
+
+ private:
+  const Region& r_;
+  size_t d_;
+  Buffer low_, high_, part_, inside_;
+};
 
 struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
   Ints pooled_size;
@@ -92,45 +107,107 @@ struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
   }
 };
 
+// One channel of a region. For each row of samples, the two rows of the data that it lies between
+// become one line, from which all samples of the row are taken.
+Stmt align_channel(const ROIAlignAttrs& a, const Region& r, const Buffer& out, Indices at,
+                   const PrimExpr& item, const SampleTable& rows, const SampleTable& columns,
+                   const PrimExpr& row_samples, const PrimExpr& column_samples) {
+  bool average = a.mode == "avg";
+  PrimExpr channel = at[1], width = index(a.pooled_size[1]);
+  Buffer line = buffer("line", r.acc, {r.size(1)}), best = buffer("best", r.acc, {width});
+  PrimExpr begin = columns.low(index(0)), end = columns.high(width * column_samples - 1) + 1;
+  Stmt bins = each("ph", index(a.pooled_size[0]), [&](const PrimExpr& ph) {
+    Stmt clear = each("pw", width, [&](const PrimExpr& pw) {
+      return store(best, {pw}, average ? r.number(0) : min_value(r.acc));
+    });
+    Stmt add = each("iy", row_samples, [&](const PrimExpr& iy) {
+      return named("y", ph * row_samples + iy, [&](const PrimExpr& y) {
+        auto element = [&](const PrimExpr& row, const PrimExpr& column) {
+          return tir::cast(r.acc, load(r.x, {item, channel, row, column}));
+        };
+        Stmt between = each_in_lanes("x", end - begin, [&](const PrimExpr& x) {
+          PrimExpr top = element(rows.low(y), begin + x), bottom = element(rows.high(y), begin + x);
+          return store(line, {begin + x}, top + (bottom - top) * rows.part(y));
+        });
+        Stmt samples = each("pw", width, [&](const PrimExpr& pw) {
+          Cell value("value", r.acc);
+          Stmt all = each("ix", column_samples, [&](const PrimExpr& ix) {
+            return named("x", pw * column_samples + ix, [&](const PrimExpr& x) {
+              PrimExpr left = load(line, {columns.low(x)}), right = load(line, {columns.high(x)});
+              PrimExpr v = select(logical_and(rows.inside(y), columns.inside(x)),
+                                  left + (right - left) * columns.part(x), r.number(0));
+              return value.set(average ? value.get() + v : max(value.get(), v));
+            });
+          });
+          return value.in(seq({value.set(load(best, {pw})), all, store(best, {pw}, value.get())}));
+        });
+        return seq({between, samples});
+      });
+    });
+    Stmt put = each("pw", width, [&](const PrimExpr& pw) {
+      PrimExpr v = load(best, {pw});
+      if (average) v = div(v, tir::cast(r.acc, row_samples * column_samples));
+      Indices place = at;
+      place.insert(place.end(), {ph, pw});
+      return store(out, place, tir::cast(out->dtype, v));
+    });
+    return seq({clear, add, put});
+  });
+  return allocate(line, allocate(best, bins));
+}
+
+// Channels that share a region's tables.
+constexpr int64_t kChannels = 32;
+
 TirTensor roi_align(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ROIAlignAttrs>();
   DType acc = sampling_dtype(ctx.outputs[0].dtype);
   auto build = [a, acc](const std::vector<Buffer>& in, const Buffer& out) {
     Region r{in[0], in[1], acc};
-    return each_line(out->shape, 3, 64, [&](const LineIndex& at) {
-      return each("pw", out->shape[3], [&](const PrimExpr& pw) {
-        Indices i = at(pw);
-        Bin bin[2];
-        PrimExpr samples[2];
-        for (size_t d = 0; d < 2; ++d) {
-          PrimExpr begin = r.corner(i[0], static_cast<int64_t>(2 - d), a.spatial_scale),
-                   end = r.corner(i[0], static_cast<int64_t>(4 - d), a.spatial_scale);
-          PrimExpr length =
-              max(end - begin, r.number(1)) * r.number(1.0 / static_cast<double>(a.pooled_size[d]));
-          bin[d] = {begin + tir::cast(acc, i[d + 2]) * length, length};
-          // As many samples as a bin has elements; never more than the data has.
-          samples[d] = a.sample_ratio > 0 ? index(a.sample_ratio)
-                                          : min(tir::cast(kIndex, tir::call("ceil", acc, {length})),
-                                                max(r.size(d), index(1)) * 2);
-        }
-        Cell best("value", acc);
-        bool average = a.mode == "avg";
-        Stmt loops = each("iy", samples[0], [&](const PrimExpr& iy) {
-          return each("ix", samples[1], [&](const PrimExpr& ix) {
-            PrimExpr place[2];
-            for (size_t d = 0; d < 2; ++d) {
-              PrimExpr k = tir::cast(acc, d == 0 ? iy : ix) + r.number(0.5);
-              place[d] = bin[d].begin + k * div(bin[d].length, tir::cast(acc, samples[d]));
-            }
-            PrimExpr v = interpolated(r, r.item(i[0]), i[1], place);
-            return best.set(average ? best.get() + v : max(best.get(), v));
+    PrimExpr groups = floor_div(out->shape[1] + (kChannels - 1), index(kChannels));
+    int64_t work = 64 * kChannels * a.pooled_size[0] * a.pooled_size[1];
+    return each_line({out->shape[0], groups, index(1)}, 2, work, [&](const LineIndex& at) {
+      PrimExpr roi = at(index(0))[0], first = at(index(0))[1] * kChannels;
+      auto most = [&](size_t d) { return max(r.size(d), index(1)) * 2; };
+      auto room = [&](size_t d) {
+        return (a.sample_ratio > 0 ? index(a.sample_ratio) : most(d)) * a.pooled_size[d];
+      };
+      SampleTable rows(r, 0, room(0)), columns(r, 1, room(1));
+      Cell row_samples("row_samples", kIndex), column_samples("column_samples", kIndex);
+      auto fill = [&](size_t d, const SampleTable& table, const Cell& samples) {
+        PrimExpr begin = r.corner(roi, static_cast<int64_t>(2 - d), a.spatial_scale),
+                 end = r.corner(roi, static_cast<int64_t>(4 - d), a.spatial_scale);
+        PrimExpr length =
+            max(end - begin, r.number(1)) * r.number(1.0 / static_cast<double>(a.pooled_size[d]));
+        return named("begin", begin, [&](const PrimExpr& start) {
+          return named("length", length, [&](const PrimExpr& bin) {
+            // As many samples as a bin has elements; never more than the data has.
+            PrimExpr count = a.sample_ratio > 0
+                                 ? index(a.sample_ratio)
+                                 : min(tir::cast(kIndex, tir::call("ceil", acc, {bin})), most(d));
+            Stmt places = each("bin", index(a.pooled_size[d]), [&](const PrimExpr& number) {
+              return each("k", samples.get(), [&](const PrimExpr& k) {
+                PrimExpr from = start + tir::cast(acc, number) * bin;
+                PrimExpr step =
+                    (tir::cast(acc, k) + r.number(0.5)) * div(bin, tir::cast(acc, samples.get()));
+                return table.put(number * samples.get() + k, from + step);
+              });
+            });
+            return seq({samples.set(count), places});
           });
         });
-        PrimExpr result =
-            average ? div(best.get(), tir::cast(acc, samples[0] * samples[1])) : best.get();
-        return best.in(seq({best.set(average ? r.number(0) : min_value(acc)), loops,
-                            store(out, i, tir::cast(out->dtype, result))}));
+      };
+      PrimExpr item = r.item(roi);
+      PrimExpr count = min(index(kChannels), out->shape[1] - first);
+      auto known = [&](const Cell& samples) {
+        return a.sample_ratio > 0 ? index(a.sample_ratio) : samples.get();
+      };
+      Stmt channels = each("c", count, [&](const PrimExpr& c) {
+        return align_channel(a, r, out, {roi, first + c}, item, rows, columns, known(row_samples),
+                             known(column_samples));
       });
+      Stmt body = seq({fill(0, rows, row_samples), fill(1, columns, column_samples), channels});
+      return rows.in(columns.in(row_samples.in(column_samples.in(body))));
     });
   };
   return imperative("T_roi_align", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs, build);

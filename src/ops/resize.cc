@@ -1,4 +1,5 @@
 // Resizing along one to three spatial axes, one axis after the other.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -195,40 +196,88 @@ Taps taps_of(const ResizeAttrs& a, const Position& p, const PrimExpr& in, DType 
   return t;
 }
 
+// What is computed once for each place of an axis, and not for each element.
+TirTensor table(const char* name, const PrimExpr& size,
+                const std::function<PrimExpr(const PrimExpr&)>& value) {
+  return tir::compute(name, {size}, [&](const Indices& i) { return value(i[0]); },
+                      {{kKeepNote, "table"}});
+}
+
 // `x` resized along one axis, in dtype `acc` (nearest: in its own); with `whole`, times the
-// divisors of the axis.
+// divisors of the axis. With `keep`, the result is made once, and not again at each use.
 TirTensor resize_axis(const TirTensor& x, size_t axis, size_t spatial, const PrimExpr& target,
-                      const ResizeAttrs& a, DType acc, bool whole) {
+                      const ResizeAttrs& a, DType acc, bool whole, bool keep) {
   PrimExpr in = x->shape()[axis];
   std::vector<PrimExpr> shape = x->shape();
   shape[axis] = target;
-  return tir::compute("T_resize", shape, [&](const Indices& i) {
-    auto read = [&](const PrimExpr& p) {
-      Indices at = i;
-      at[axis] = clamp_index(p, in);
-      return x(at);
-    };
-    Position p = position_of(a, spatial, i[axis], in, target);
-    if (a.method == "nearest_neighbor") {
-      std::string rounding = !a.rounding_method.empty() ? a.rounding_method
-                             : a.coordinate_transformation_mode == "align_corners" ? "round"
-                                                                                   : "floor";
-      return read(nearest(p, rounding));
+  // Vectors lie along the last axis: there each lane has its own position, which comes from tables.
+  bool in_lanes = axis + 1 == shape.size();
+  std::map<std::string, std::string> note;
+  if (keep) note[kKeepNote] = "lines";
+  auto position = [&](const PrimExpr& i) { return position_of(a, spatial, i, in, target); };
+  auto read = [&](Indices at, const PrimExpr& place) {
+    at[axis] = place;
+    return x(at);
+  };
+  auto clamped = [&](const PrimExpr& place) {
+    return tir::cast(DType::Int(32), clamp_index(place, in));
+  };
+  if (a.method == "nearest_neighbor") {
+    std::string rounding = !a.rounding_method.empty()                            ? a.rounding_method
+                           : a.coordinate_transformation_mode == "align_corners" ? "round"
+                                                                                 : "floor";
+    auto place = [&](const PrimExpr& i) { return nearest(position(i), rounding); };
+    if (!in_lanes)
+      return tir::compute(
+          "T_resize", shape,
+          [&](const Indices& i) { return read(i, clamp_index(place(i[axis]), in)); }, note);
+    TirTensor places =
+        table("T_places", target, [&](const PrimExpr& i) { return clamped(place(i)); });
+    return tir::compute(
+        "T_resize", shape,
+        [&](const Indices& i) { return read(i, tir::cast(kIndex, places(i[axis]))); }, note);
+  }
+  const int64_t before = a.method == "linear" ? 0 : 1;
+  const size_t count = a.method == "linear" ? 2 : 4;
+  auto taps = [&](const PrimExpr& i) { return taps_of(a, position(i), in, acc, whole); };
+  std::vector<TirTensor> places, weights;
+  TirTensor divisors;
+  if (in_lanes) {
+    for (size_t k = 0; k < count; ++k) {
+      places.push_back(table("T_places", target, [&](const PrimExpr& i) {
+        return clamped(taps(i).low + (static_cast<int64_t>(k) - before));
+      }));
+      weights.push_back(
+          table("T_weights", target, [&](const PrimExpr& i) { return taps(i).weights[k]; }));
     }
-    Taps t = taps_of(a, p, in, acc, whole);
-    auto value = [&](int64_t offset) { return tir::cast(acc, read(t.low + offset)); };
-    if (a.method == "linear" && !whole) {
-      PrimExpr first = value(0);
-      return first + (value(1) - first) * t.weights[1];
+    if (!whole && taps(index(0)).divisor) {
+      divisors = table("T_divisors", target, [&](const PrimExpr& i) { return taps(i).divisor; });
     }
-    const int64_t before = a.method == "linear" ? 0 : 1;
-    PrimExpr sum;
-    for (size_t k = 0; k < t.weights.size(); ++k) {
-      PrimExpr product = t.weights[k] * value(static_cast<int64_t>(k) - before);
-      sum = k == 0 ? product : sum + product;
-    }
-    return whole || !t.divisor ? sum : div(sum, t.divisor);
-  });
+  }
+  return tir::compute(
+      "T_resize", shape,
+      [&](const Indices& i) {
+        Taps t;
+        if (!in_lanes) t = taps(i[axis]);
+        auto weight = [&](size_t k) { return in_lanes ? weights[k](i[axis]) : t.weights[k]; };
+        auto value = [&](size_t k) {
+          PrimExpr place = in_lanes ? tir::cast(kIndex, places[k](i[axis]))
+                                    : clamp_index(t.low + (static_cast<int64_t>(k) - before), in);
+          return tir::cast(acc, read(i, place));
+        };
+        if (a.method == "linear" && !whole) {
+          PrimExpr first = value(0);
+          return first + (value(1) - first) * weight(1);
+        }
+        PrimExpr sum;
+        for (size_t k = 0; k < count; ++k) {
+          PrimExpr product = weight(k) * value(k);
+          sum = k == 0 ? product : sum + product;
+        }
+        if (in_lanes) return divisors ? div(sum, divisors(i[axis])) : sum;
+        return whole || !t.divisor ? sum : div(sum, t.divisor);
+      },
+      note);
 }
 
 // Between whole numbers, the sums are kept whole until they are rounded to a whole number: then no
@@ -281,9 +330,19 @@ std::shared_ptr<const ComputeRule> resize_rule() {
       return position_of(a, d, i, data->shape()[axis], out_shape[axis]);
     };
     if (whole && greatest_sum(a, data->dtype, resized, position) >= 0x1p24) acc = DType::Float(64);
+    // Along the last axis elements are gathered: there are fewest to gather when axes that shrink
+    // come before it, and the others after it.
+    bool gathers = std::ranges::any_of(resized, [&](size_t d) {
+      return axis_of(l, spatial_axes(kDims)[d]) + 1 == out_shape.size();
+    });
+    std::ranges::stable_partition(resized, [&](size_t d) {
+      size_t axis = axis_of(l, spatial_axes(kDims)[d]);
+      auto from = as_int(data->shape()[axis]), to = as_int(out_shape[axis]);
+      return gathers && axis + 1 < out_shape.size() && from && to && *to < *from;
+    });
     for (size_t d : resized) {
       size_t axis = axis_of(l, spatial_axes(kDims)[d]);
-      x = resize_axis(x, axis, d, out_shape[axis], a, acc, whole);
+      x = resize_axis(x, axis, d, out_shape[axis], a, acc, whole, gathers && d != resized.back());
     }
     if (x->dtype == out && a.coordinate_transformation_mode != "tf_crop_and_resize" && x != data)
       return x;

@@ -122,39 +122,75 @@ TirTensor grid_sample(const ComputeContext& ctx) {
   DType acc = sampling_dtype(x->dtype);
   if (grid->dtype.bits == 64) acc = DType::Float(64);
   bool zeros = a.padding_mode == "zeros", cubic = a.method == "bicubic";
+  bool nearest = a.method == "nearest";
+  auto number = [&](double v) { return imm_float(acc, v); };
+  auto size_of = [&](size_t d) { return x->shape()[d + 2]; };
+  // A coordinate brought inside, as the padding mode says.
+  auto brought_inside = [&](const PrimExpr& p, size_t d) {
+    if (zeros) return p;
+    PrimExpr q = a.padding_mode == "reflection" ? reflected(p, size_of(d), a.align_corners) : p;
+    return min(max(q, number(0)), tir::cast(acc, size_of(d) - 1));
+  };
+  // Where axis `d` is read at a place of the grid, whose index leaves out the channels.
+  auto coordinate = [&](size_t d, const Indices& place) {
+    Indices where = place;
+    where.insert(where.begin() + 1, index(static_cast<int64_t>(dims - 1 - d)));  // x comes first
+    PrimExpr g = tir::cast(acc, grid(where)), n = tir::cast(acc, size_of(d));
+    PrimExpr p = a.align_corners ? (g + number(1)) * number(0.5) * (n - number(1))
+                                 : ((g + number(1)) * n - number(1)) * number(0.5);
+    // No place is further away than this: the index stays in range, and NaN becomes a place.
+    p = min(max(select(eq(p, p), p, number(-1)), number(-0x1p30)), number(0x1p30));
+    if (!cubic) p = brought_inside(p, d);
+    return p;
+  };
+  auto floor_of = [&](const PrimExpr& p) {
+    return tir::call(nearest ? "round" : "floor", acc, {p});
+  };
+  // All channels read the same places: these are found once where there are some channels.
+  constexpr int64_t kFewChannels = 4;
+  bool tables = !cubic && as_int(x->shape()[1]).value_or(0) >= kFewChannels;
+  std::vector<PrimExpr> places = grid->shape();
+  places.erase(places.begin() + 1);
+  std::vector<TirTensor> lows, parts;
+  for (size_t d = 0; tables && d < dims; ++d) {
+    std::map<std::string, std::string> note{{kKeepNote, "table"}};
+    lows.push_back(tir::compute(
+        "T_low", places,
+        [&](const Indices& i) { return tir::cast(DType::Int(32), floor_of(coordinate(d, i))); },
+        note));
+    if (nearest) continue;
+    parts.push_back(tir::compute(
+        "T_part", places,
+        [&](const Indices& i) {
+          PrimExpr p = coordinate(d, i);
+          return p - floor_of(p);
+        },
+        note));
+  }
   return tir::compute("T_grid_sample", ctx.outputs[0].shape, [&](const Indices& i) {
-    auto number = [&](double v) { return imm_float(acc, v); };
-    // A coordinate brought inside, as the padding mode says.
-    auto brought_inside = [&](const PrimExpr& p, const PrimExpr& size) {
-      if (zeros) return p;
-      PrimExpr q = a.padding_mode == "reflection" ? reflected(p, size, a.align_corners) : p;
-      return min(max(q, number(0)), tir::cast(acc, size - 1));
-    };
+    Indices place = i;
+    place.erase(place.begin() + 1);
     // What is read along each axis: indices with their weights.
     struct Tap {
       PrimExpr at, weight;
     };
     std::vector<std::vector<Tap>> taps(dims);
     for (size_t d = 0; d < dims; ++d) {
-      PrimExpr size = x->shape()[d + 2];
-      Indices where = i;
-      where[1] = index(static_cast<int64_t>(dims - 1 - d));  // x, the last axis, comes first
-      PrimExpr g = tir::cast(acc, grid(where)), n = tir::cast(acc, size);
-      PrimExpr p = a.align_corners ? (g + number(1)) * number(0.5) * (n - number(1))
-                                   : ((g + number(1)) * n - number(1)) * number(0.5);
-      // No place is further away than this: the index stays in range, and NaN becomes a place.
-      p = min(max(select(eq(p, p), p, number(-1)), number(-0x1p30)), number(0x1p30));
-      if (!cubic) p = brought_inside(p, size);
-      if (a.method == "nearest") {
-        taps[d].push_back({tir::cast(kIndex, tir::call("round", acc, {p})), nullptr});
+      PrimExpr p = tables ? nullptr : coordinate(d, place), floor = tables ? nullptr : floor_of(p);
+      PrimExpr low = tables ? tir::cast(kIndex, lows[d](place)) : tir::cast(kIndex, floor);
+      if (nearest) {
+        taps[d].push_back({low, nullptr});
         continue;
       }
-      PrimExpr floor = tir::call("floor", acc, {p});
-      std::vector<PrimExpr> weights =
-          cubic ? cubic_weights(p - floor, number(1), -0.75) : linear_weights(p - floor);
+      PrimExpr part = tables ? parts[d](place) : p - floor;
+      if (!cubic) {
+        std::vector<PrimExpr> weights = linear_weights(part);
+        taps[d] = {{low, weights[0]}, {low + 1, weights[1]}};
+        continue;
+      }
+      std::vector<PrimExpr> weights = cubic_weights(part, number(1), -0.75);
       for (size_t k = 0; k < weights.size(); ++k) {
-        PrimExpr at = floor + number(static_cast<double>(k) - (cubic ? 1 : 0));
-        if (cubic) at = brought_inside(at, size);
+        PrimExpr at = brought_inside(floor + number(static_cast<double>(k) - 1), d);
         taps[d].push_back({tir::cast(kIndex, at), weights[k]});
       }
     }
@@ -166,8 +202,8 @@ TirTensor grid_sample(const ComputeContext& ctx) {
       PrimExpr weight, inside = boolean(true);
       for (size_t d = 0; d < dims; ++d) {
         const Tap& tap = taps[d][k[d]];
-        at.push_back(clamp_index(tap.at, x->shape()[d + 2]));
-        if (zeros) inside = logical_and(inside, is_inside(tap.at, x->shape()[d + 2]));
+        at.push_back(clamp_index(tap.at, size_of(d)));
+        if (zeros) inside = logical_and(inside, is_inside(tap.at, size_of(d)));
         if (tap.weight) weight = weight ? weight * tap.weight : tap.weight;
       }
       if (!weight) {

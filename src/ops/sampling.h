@@ -23,6 +23,9 @@ bool check_target(RelationContext& ctx, const char* attribute, const std::vector
                   size_t dims);
 bool check_target(RelationContext& ctx, const char* attribute, const Ints& size, size_t dims);
 
+// A note for a tensor that is worth keeping: it is not computed again at each use, cheap or not.
+inline constexpr const char* kKeepNote = "keep";
+
 // The dtype that interpolation is computed in.
 DType sampling_dtype(DType data);
 // A result in its dtype: whole numbers are rounded to the nearest, halves to even.

@@ -52,24 +52,45 @@ Indices unflattened(const std::vector<PrimExpr>& shape, PrimExpr place) {
 // stay in the nearest cache, in vectors. Each column's values are added in the same order as alone.
 Stmt scan_columns(const Buffer& x, const Buffer& out, size_t axis, DType acc, bool product,
                   bool exclusive) {
-  constexpr int64_t kColumns = 512;
+  constexpr int64_t kColumns = 1024;
   size_t last = out->shape.size() - 1;
   std::vector<PrimExpr> groups = out->shape;
   groups[last] = floor_div(out->shape[last] + (kColumns - 1), index(kColumns));
+  // The row before holds the values so far, where it holds all of their bits.
+  bool from_row_before = acc == out->dtype;
   return each_line(groups, axis, 4 * kColumns, [&](const LineIndex& group) {
     Buffer total = buffer("total", acc, {index(kColumns)}, Scope::Local);
     PrimExpr begin = group(index(0))[last] * kColumns;
     PrimExpr count = min(index(kColumns), out->shape[last] - begin);
-    Stmt start = each_in_lanes("j", count, [&](const PrimExpr& j) {
-      return store(total, {j}, imm(acc, product ? 1 : 0));
-    });
+    auto at = [&](const PrimExpr& k, const PrimExpr& j) {
+      Indices place = group(k);
+      place[last] = begin + j;
+      return place;
+    };
+    auto term = [&](const PrimExpr& k, const PrimExpr& j) {
+      return tir::cast(acc, load(x, at(k, j)));
+    };
+    auto joined = [&](const PrimExpr& a, const PrimExpr& b) { return product ? a * b : a + b; };
+    PrimExpr none = imm(acc, product ? 1 : 0);
+    if (from_row_before) {
+      PrimExpr first = index(0), rows = out->shape[axis] - 1;
+      Stmt start = each_in_lanes("j", count, [&](const PrimExpr& j) {
+        return store(out, at(first, j), exclusive ? none : joined(none, term(first, j)));
+      });
+      Stmt rest = each("k", rows, [&](const PrimExpr& k) {
+        return each_in_lanes("j", count, [&](const PrimExpr& j) {
+          return store(out, at(k + 1, j),
+                       joined(load(out, at(k, j)), term(exclusive ? k : k + 1, j)));
+        });
+      });
+      return if_(gt(out->shape[axis], first), seq({start, rest}));
+    }
+    Stmt start =
+        each_in_lanes("j", count, [&](const PrimExpr& j) { return store(total, {j}, none); });
     Stmt rows = each("k", out->shape[axis], [&](const PrimExpr& k) {
       return each_in_lanes("j", count, [&](const PrimExpr& j) {
-        Indices at = group(k);
-        at[last] = begin + j;
-        PrimExpr term = tir::cast(acc, load(x, at)), sum = load(total, {j});
-        Stmt add = store(total, {j}, product ? sum * term : sum + term);
-        Stmt put = store(out, at, tir::cast(out->dtype, load(total, {j})));
+        Stmt add = store(total, {j}, joined(load(total, {j}), term(k, j)));
+        Stmt put = store(out, at(k, j), tir::cast(out->dtype, load(total, {j})));
         return exclusive ? seq({put, add}) : seq({add, put});
       });
     });
@@ -89,8 +110,8 @@ TirTensor scan(const ComputeContext& ctx, bool product) {
   bool columns = axis + 1 < result.shape.size() &&
                  as_int(result.shape.back()).value_or(kFewColumns) >= kFewColumns;
   return tir::imperative(
-      product ? "T_cumprod" : "T_cumsum", result.dtype, result.shape, {x},
-      [=](const std::vector<Buffer>& in, const Buffer& out) {
+      std::string(product ? "T_cumprod" : "T_cumsum") + (columns ? "_of_columns" : ""),
+      result.dtype, result.shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& out) {
         if (columns) return scan_columns(in[0], out, axis, acc, product, exclusive);
         return each_line(out->shape, axis, 4, [&](const LineIndex& at) {
           Cell total("total", acc);

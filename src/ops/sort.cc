@@ -34,8 +34,9 @@ TirTensor sorted_order(const TirTensor& x, size_t axis, const PrimExpr& count, b
   bool selects = k && !(size && *size <= 4 * *k);
   auto elements = as_int(count_elements(x->shape()));
   int64_t parts = !selects && size && elements == size && *size >= kLongLine ? kParts : 1;
+  const char* name = selects ? "T_first_selected" : parts > 1 ? "T_argsort_in_parts" : "T_argsort";
   return tir::imperative(
-      "T_argsort", dtype, shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& order) {
+      name, dtype, shape, {x}, [=](const std::vector<Buffer>& in, const Buffer& order) {
         DType key = order_key_dtype(in[0]->dtype);
         PrimExpr room = selects ? index(select_room(*k)) : n;
         return each_line(in[0]->shape, axis, 64, [&](const LineIndex& at) {
