@@ -1,9 +1,12 @@
 """Sorting and selecting at the sizes where another way to do it begins, in awkward orders."""
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import oracles
 import pytest
-from op_oracles import stable_order
+from op_oracles import ORACLES, answer, stable_order
 from test_property_indexing import agree, program
 
 import relay
@@ -137,3 +140,149 @@ def test_running_sums_of_columns_of_open_size():
     for rows, columns in ((3, 1), (5, 16), (2, 1000), (0, 4), (4, 0)):
         x = np.random.default_rng(2).integers(-9, 10, (rows, 2, columns)).astype("float32")
         runs_like_numpy(built, f"{text} {x.shape}", x, [np.cumsum(x, 0)])
+
+
+def pool_window(average, **attrs):
+    given = {"padding": [0], "dilation": [1, 1], "strides": [1, 1], "ceil_mode": False, **attrs}
+    text = ", ".join(f"{name}={value!r}" for name, value in given.items())
+    a = SimpleNamespace(**given, layout=attrs.get("layout", "NCHW"))
+    a.count_include_pad = attrs.get("count_include_pad", False)
+    return f"nn.{'avg' if average else 'max'}_pool2d", text.replace("'", '"'), a
+
+
+def pooled(op, a, x):
+    want = ORACLES[op](a, x.astype("float64"))
+    return (want if x.dtype.kind == "f" else np.trunc(want)).astype(x.dtype)
+
+
+# Windows that are reduced along one axis after the other, and some just beside that are not.
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        dict(pool_size=[5, 5], padding=[2, 2]),
+        dict(pool_size=[3, 3], padding=[1, 1]),
+        dict(pool_size=[5, 5], padding=[2, 2], strides=[2, 2]),
+        dict(pool_size=[3, 3], padding=[0, 1, 1, 0], strides=[2, 2], ceil_mode=True),
+        dict(pool_size=[7, 4], padding=[3, 0, 1, 2], strides=[3, 1]),
+        dict(pool_size=[4, 3], padding=[1, 2], dilation=[2, 3]),
+        dict(pool_size=[5, 1], padding=[2, 0]),
+        dict(pool_size=[2, 2]),
+    ],
+)
+@pytest.mark.parametrize("size", [(9, 17), (40, 40), (7, 150)])
+def test_windows_along_one_axis_after_the_other(attrs, size):
+    x = line("random", 6 * size[0] * size[1], "float32").reshape(2, 3, *size)
+    special = x.copy()
+    special[0, 0, 3, 5], special[0, 1, 0, 0], special[1, 2, -1, -1] = np.nan, np.inf, -np.inf
+    for average in (False, True):
+        op, text, a = pool_window(average, **attrs)
+        built = relay.build(relay.parse(program(op, [x], text)), num_threads=2)
+        for data in (x, special):
+            with np.errstate(invalid="ignore"):
+                want = pooled(op, a, data)
+            oracles.assert_agree(
+                oracles.as_arrays(built(data)), [want], f"{op} {text}", 1e-6, floor=0.1
+            )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "float64", "uint8"])
+@pytest.mark.parametrize("average", [False, True])
+def test_windows_of_other_dtypes_and_layouts(average, dtype):
+    x = line("random", 2 * 3 * 11 * 13, dtype).reshape(2, 3, 11, 13)
+    op, text, a = pool_window(average, pool_size=[5, 5], padding=[2, 2])
+    want = pooled(op, a, x)
+    agree(op, [x], text, [want], tolerance=2e-3 if dtype == "float16" else 1e-6)
+    if average:
+        op, text, a = pool_window(True, pool_size=[5, 5], padding=[2, 2], count_include_pad=True)
+        want = pooled(op, a, x)
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    agree(op, [x], text + ', layout="NHWC"', [want.transpose(0, 2, 3, 1)],
+          tolerance=2e-3 if dtype == "float16" else 1e-6)  # fmt: skip
+
+
+def test_windows_of_volumes():
+    x = line("random", 2 * 2 * 9 * 10 * 18, "float32").reshape(2, 2, 9, 10, 18)
+    a = SimpleNamespace(pool_size=[3, 3, 3], strides=[2, 2, 2], dilation=[1] * 3, padding=[1] * 3,
+                        ceil_mode=False, layout="NCDHW", count_include_pad=False)  # fmt: skip
+    attrs = "pool_size=[3, 3, 3], strides=[2, 2, 2], padding=[1, 1, 1]"
+    for op in ("nn.max_pool3d", "nn.avg_pool3d"):
+        agree(op, [x], attrs, [pooled(op, a, x)])
+
+
+def wanted(op, attrs, inputs):
+    return [w.astype(inputs[0].dtype) for w in answer(op, attrs, inputs)]
+
+
+# Along the last axis positions come from tables; an axis that shrinks is resized before it.
+@pytest.mark.parametrize(
+    ("method", "mode"),
+    [
+        ("linear", "half_pixel"),
+        ("linear", "align_corners"),
+        ("nearest_neighbor", "asymmetric"),
+        ("cubic", "pytorch_half_pixel"),
+        ("cubic", "tf_crop_and_resize"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("size", "target"),
+    [
+        ((1, 1), (3, 17)),
+        ((7, 17), (5, 33)),
+        ((5, 33), (9, 16)),
+        ((4, 40), (4, 7)),
+        ((9, 5), (2, 5)),
+    ],
+)
+def test_resize(method, mode, size, target):
+    for layout in ("NCHW", "NHWC"):
+        shape = (2, 3, *size) if layout == "NCHW" else (2, *size, 3)
+        x = line("random", math.prod(shape), "float32").reshape(shape)
+        attrs = (
+            f'size={list(target)}, layout="{layout}", method="{method}", roi=[0.1, 0.2, 0.8, 1.1]'
+        )
+        attrs += f', coordinate_transformation_mode="{mode}"'
+        if mode == "pytorch_half_pixel":
+            attrs += ", cubic_exclude=1"
+        agree("image.resize2d", [x], attrs, wanted("image.resize2d", attrs, [x]))
+
+
+def test_resize_of_whole_numbers():
+    # By factors of two the oracle is exact, halves between two numbers included.
+    x = line("random", 2 * 3 * 8 * 20, "int8").reshape(2, 3, 8, 20)
+    for target in ([16, 40], [4, 40], [4, 10]):
+        attrs = f"size={target}"
+        agree("image.resize2d", [x], attrs, wanted("image.resize2d", attrs, [x]), tolerance=0)
+
+
+@pytest.mark.parametrize("ratio", [1, 2, 0])
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_regions_share_their_tables(mode, ratio):
+    # 35 channels are two groups; regions inside, across the border, outside, and of no size.
+    x = line("random", 2 * 35 * 9 * 21, "float32").reshape(2, 35, 9, 21)
+    rois = np.array([[0, 1, 2, 18, 7], [1, -4, -3, 30, 12], [0, 40, 40, 50, 50], [1, 3, 3, 3, 3]])
+    attrs = f'pooled_size=[3, 5], sample_ratio={ratio}, mode="{mode}"'
+    inputs = [x, rois.astype("float32")]
+    agree("vision.roi_align", inputs, attrs, wanted("vision.roi_align", attrs, inputs))
+
+
+# With 4 channels and more, all channels read the same tables of places.
+@pytest.mark.parametrize("channels", [2, 5])
+@pytest.mark.parametrize("method", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample(method, padding, channels):
+    x = line("random", 2 * channels * 7 * 9, "float32").reshape(2, channels, 7, 9)
+    grid = np.random.default_rng(4).uniform(-1.6, 1.6, (2, 2, 3, 19)).astype("float32")
+    for corners in (False, True):
+        attrs = f'method="{method}", padding_mode="{padding}", align_corners={corners}'
+        want = wanted("image.grid_sample", attrs, [x, grid])
+        agree("image.grid_sample", [x, grid], attrs, want, tolerance=1e-4)
+
+
+def test_grid_sample_far_away_and_nowhere():
+    x = line("random", 5 * 6 * 6, "float32").reshape(1, 5, 6, 6)
+    grid = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0], "float32")
+    grid = np.stack([grid, grid[::-1]]).reshape(1, 2, 1, 6)
+    built = relay.build(relay.parse(program("image.grid_sample", [x, grid], 'method="nearest"')))
+    (got,) = oracles.as_arrays(built(x, grid))
+    assert not got.any()
