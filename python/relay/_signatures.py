@@ -187,8 +187,8 @@ ABSENT = {
     "there is one device": """
         copy_shape_func device_copy annotation.function_on_device annotation.on_device""",
     "there is nothing that a program could be marked for": """
-        annotation.checkpoint annotation.compiler_begin annotation.compiler_end
-        annotation.stop_fusion""",
+        annotation.compiler_begin annotation.compiler_end annotation.stop_fusion""",
+    "a function of the module is marked, by its attribute checkpoint=1": "annotation.checkpoint",
     "there are no quantised operators; ONNX models with them import": """
         qnn.op.abs qnn.op.add qnn.op.avg_pool2d qnn.op.batch_matmul qnn.op.concatenate
         qnn.op.contrib_dense_pack qnn.op.conv2d qnn.op.conv2d_transpose

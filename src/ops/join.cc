@@ -206,6 +206,27 @@ std::vector<TirTensor> split_compute(const ComputeContext& ctx) {
 
 // ---- Gradients
 
+// Each tensor's part, where only the data tells the sizes: what the operator makes of the numbers of
+// its elements says which are its.
+Adjoints found_parts(const GradientContext& ctx) {
+  Adjoints out;
+  auto* types = as<TupleTypeNode>(ctx.arg(0)->type);
+  for (size_t k = 0; k < types->fields.size(); ++k) {
+    std::vector<Expr> places;
+    for (size_t i = 0; i < types->fields.size(); ++i) {
+      Expr part = tuple_get_item(ctx.arg(0), static_cast<int64_t>(i));
+      Expr none = zeros_like(cast_to(part, DType::Int(64)));
+      places.push_back(i == k ? 1 + numbered(part) : none);
+    }
+    Expr from_one = call(ctx.call.op, {tuple(places)}, ctx.call.attrs);
+    Expr is_part = is_greater(from_one, 0), first = scalar(1, from_one);
+    out.push_back(scattered(kept(is_part, ctx.adjoint()),
+                            apply("maximum", {from_one, first}) - first,
+                            tuple_get_item(ctx.arg(0), static_cast<int64_t>(k))));
+  }
+  return out;
+}
+
 Adjoints concatenate_gradient(const GradientContext& ctx) {
   int64_t rank = rank_of(ctx.result);
   int64_t axis = from_front(ctx.attrs<ConcatenateAttrs>().axis, rank);
@@ -214,8 +235,7 @@ Adjoints concatenate_gradient(const GradientContext& ctx) {
   auto types = *flatten_tensor_types(ctx.arg(0)->type);
   for (const TensorType& t : types) {
     const Dim& size = t->shape[static_cast<size_t>(axis)];
-    if (is_any(size) || is_any(begin))
-      no_gradient(ctx, "only the data tells the sizes of its parts");
+    if (is_any(size)) return found_parts(ctx);
     out.push_back(slice_axis(ctx.adjoint(), axis, begin, size));
     begin = begin + size;
   }

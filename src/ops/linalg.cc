@@ -1,5 +1,6 @@
 // Linear algebra of small matrices.
 #include "base/codes/types.h"
+#include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -84,6 +85,25 @@ double det_cost(const CallNode& call) {
   return num_elements(call.args[0]->type) * 2 * static_cast<double>(n.value_or(1)) / 3;
 }
 
+// ---- Gradients
+
+// The cofactors: of each element the determinant of the matrix whose row is 1 there and else 0. Right
+// for matrices without an inverse, too; n^2 determinants for each.
+Adjoints det_gradient(const GradientContext& ctx) {
+  const Expr& x = ctx.arg(0);
+  const Dim& size = type_of(x).shape.back();
+  if (is_any(size)) no_gradient(ctx, "only the data tells a size");
+  // Axes (element's row, element's column, row, column).
+  auto axis = [](const Expr& e, int64_t at) { return apply("expand_dims", {e}, {{"axis", at}}); };
+  Expr ones = identity_matrix(size, x);
+  Expr is_row = is_greater(axis(axis(ones, 1), 3), 0), line = axis(ones, 1);
+  Expr whole = apply("expand_dims", {x}, {{"axis", rank_of(x) - 2}, {"num_newaxis", int64_t{2}}});
+  Expr cofactors = apply("linalg.det", {choose(is_row, line, whole)});
+  Expr g = apply("expand_dims", {ctx.adjoint()},
+                 {{"axis", rank_of(ctx.adjoint())}, {"num_newaxis", int64_t{2}}});
+  return {g * cofactors};
+}
+
 }  // namespace
 
 template <>
@@ -102,7 +122,7 @@ std::span<const OpInfo> rows_of<Family::Linalg>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
           .cost = det_cost,
-          .gradient = Absent::Pending,
+          .gradient = det_gradient,
           .examples = {{{"Tensor[(2, 3, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

@@ -10,7 +10,7 @@
 namespace relay {
 namespace {
 
-constexpr size_t kPendingGradients = 5;
+constexpr size_t kPendingGradients = 4;
 
 std::vector<Op> all_ops() {
   register_ops();
