@@ -79,6 +79,9 @@ Type dense_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
 
+// Elements of a sum of bytes that stand beside each other in a packed weight.
+constexpr int64_t kBytes = 4;
+
 struct DensePackAttrs : AttrsOf<DensePackAttrs> {
   std::optional<int64_t> units;
   DType out_dtype = kUnsetDType;
@@ -88,7 +91,7 @@ struct DensePackAttrs : AttrsOf<DensePackAttrs> {
             {attribute("units", &Self::units, "Columns of the result."),
              attribute("out_dtype", &Self::out_dtype, "dtype of the result."),
              attribute("weight_layout", &Self::weight_layout,
-                       "Layout of the weight, NC or NC<block>n.")}};
+                       "Layout of the weight, NC<block>n or NC<block>n4c.")}};
   }
 };
 
@@ -97,17 +100,23 @@ Type dense_pack_relation(RelationContext& ctx) {
   if (x == nullptr || w == nullptr) return nullptr;
   auto& a = ctx.attrs<DensePackAttrs>();
   auto layout = Layout::parse(a.weight_layout);
-  if (!require(ctx,
-               layout.has_value() && layout->primal_axes() == "NC" && layout->rank() == 3 &&
-                   layout->block_of('N') > 1 && layout->index_of('n') == 2,
-               codes::op_bad_attribute, "weight_layout is not supported", "NC<block>n",
-               a.weight_layout))
+  bool fits = layout && layout->primal_axes() == "NC" && layout->block_of('N') > 1 &&
+              layout->index_of('n') == 2;
+  bool in_fours = fits && layout->rank() == 4 && layout->block_of('C') == kBytes;
+  if (!require(ctx, fits && (layout->rank() == 3 || in_fours), codes::op_bad_attribute,
+               "weight_layout is not supported", "NC<block>n or NC<block>n4c", a.weight_layout))
     return nullptr;
-  if (!require(ctx, w->rank() == 3 && x->rank() >= 1 && a.units && *a.units >= 0, codes::type_rank,
-               "the packed weight has three dimensions, and units is given", "3 dimensions",
-               shape_text(w->shape)))
+  if (!require(ctx, w->rank() == layout->rank() && x->rank() >= 1 && a.units && *a.units >= 0,
+               codes::type_rank,
+               "the packed weight has the layout's dimensions, and units is given",
+               std::to_string(layout->rank()) + " dimensions", shape_text(w->shape)))
     return nullptr;
-  if (!same_inner(ctx, x->shape.back(), w->shape[1], *x, *w)) return nullptr;
+  Dim inner = in_fours ? w->shape[1] * dim(kBytes) : w->shape[1];
+  if (!same_inner(ctx, x->shape.back(), inner, *x, *w)) return nullptr;
+  if (in_fours && !require(ctx, ctx.equal(w->shape[3], dim(kBytes)), codes::type_shape,
+                           "the weight's last dimension is not what weight_layout says", "4",
+                           shape_text(w->shape)))
+    return nullptr;
   Dim block = dim(layout->block_of('N'));
   if (!require(ctx, ctx.equal(w->shape[2], block), codes::type_shape,
                "the weight's panels are not as wide as weight_layout says", to_string(block),
@@ -220,9 +229,12 @@ std::optional<Contraction> dense_pack_contraction(const CallNode& c) {
   auto *x = as<TensorTypeNode>(c.args[0]->type), *w = as<TensorTypeNode>(c.args[1]->type);
   size_t column = x->shape.size() - 1;
   int64_t block = Layout::of(a.weight_layout).block_of('N');
-  Axis number{{column}}, place{{column}};
+  Axis number{{column}}, place{{column}}, sum{{column + 1}};
   number.divide = place.modulo = block;
-  return product_of(c, column, {number, {{column + 1}}, place}, w->shape[1]);
+  if (w->shape.size() == 3) return product_of(c, column, {number, sum, place}, w->shape[1]);
+  Axis byte = sum;
+  sum.divide = byte.modulo = kBytes;
+  return product_of(c, column, {number, sum, place, byte}, w->shape[1] * dim(kBytes));
 }
 
 std::optional<Contraction> matmul_contraction(const CallNode& c) {
@@ -280,11 +292,14 @@ TirTensor dense_compute(const ComputeContext& ctx) {
 TirTensor dense_pack_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
   PrimExpr block = w->shape()[2];
+  bool in_fours = w->rank() == 4;
   return product(
-      "T_dense_pack", ctx, w->shape()[1],
+      "T_dense_pack", ctx, in_fours ? w->shape()[1] * kBytes : w->shape()[1],
       [&](const Indices& i, const PrimExpr& k) { return along_row(x, i, k); },
       [&](const Indices& i, const PrimExpr& k) {
-        return w(floor_div(i.back(), block), k, floor_mod(i.back(), block));
+        PrimExpr panel = floor_div(i.back(), block), column = floor_mod(i.back(), block);
+        if (!in_fours) return w(panel, k, column);
+        return w(panel, floor_div(k, index(kBytes)), column, floor_mod(k, index(kBytes)));
       });
 }
 

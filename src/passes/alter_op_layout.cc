@@ -9,6 +9,7 @@
 #include "ir/op.h"
 #include "ir/views.h"
 #include "node/walk.h"
+#include "target/dot_products.h"
 
 namespace relay {
 namespace {
@@ -28,6 +29,7 @@ class Packing {
     size_t windows = contraction->count(ContractionRole::Window);
     if (windows >= std::size(kSpaces)) return nullptr;
     if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
+    if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;
     if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
     if (windows > 0) return conv(c, kSpaces[windows]);
     return contraction->count(ContractionRole::Batch) > 0 ? batch_matmul(c, *contraction)
@@ -38,7 +40,21 @@ class Packing {
   static bool packs(const Expr& weight) {
     auto* type = tensor_of(weight);
     return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
-           type->dtype.bits >= 32;
+           (type->dtype.bits >= 32 || is_byte(type->dtype));
+  }
+
+  static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
+
+  // The layout of a weight with its columns in panels; of bytes that the target multiplies in fours, with four elements of
+  // the sum, of which there are `inputs`, beside each other.
+  std::string panels(const CallNode& c, const std::string& layout, char columns, char sum,
+                     int64_t width, int64_t inputs) const {
+    std::string out = layout + std::to_string(width) + columns;
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]),
+         *result = tensor_of(Expr(&c));
+    bool bytes = is_byte(data->dtype) && data->dtype.is_uint() && is_byte(weight->dtype) &&
+                 weight->dtype.is_int() && result->dtype == DType::Int(32);
+    return bytes && inputs % 4 == 0 && has_byte_dot(target_) ? out + "4" + sum : out;
   }
 
   static bool has_attr(const CallNode& c, std::string_view name) {
@@ -46,9 +62,63 @@ class Packing {
     return op != nullptr && op->row->attrs != nullptr && op->row->attrs->find(name) != nullptr;
   }
 
+  // Signed bytes by signed bytes, where the target multiplies unsigned ones by signed ones: 128 is added to the data, and
+  // what that adds to each column taken off the sum. Null for anything else.
+  Expr with_unsigned_data(const CallNode& c, const Contraction& product) {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto inputs = as_const(product.dims.back().extent);
+    auto column = product.only(ContractionRole::Column);
+    bool bytes = data->dtype == DType::Int(8) && weight->dtype == DType::Int(8) &&
+                 tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
+    if (!bytes || !column || !inputs || *inputs % 4 != 0 || product.transposed() ||
+        product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
+        !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
+      return nullptr;
+    }
+    constexpr int64_t kShift = 128;
+    auto number = [&](DType d) {
+      Tensor t = Tensor::empty(d, {});
+      t.set_from_int(0, kShift);
+      return constant(t, c.span);
+    };
+    auto as_type = [&](const Expr& e, const char* dtype) {
+      return make_call("cast", {e}, {{"dtype", AttrValue(std::string(dtype))}}, c);
+    };
+    Expr x = make_call("add", {as_type(c.args[0], "int32"), number(DType::Int(32))}, {}, c);
+    x = as_type(x, "uint8");
+    std::vector<std::pair<std::string, AttrValue>> changes;
+    if (size_t windows = product.count(ContractionRole::Window); windows > 0) {
+      // Zeros around signed data are 128 around the unsigned.
+      std::vector<int64_t> padding = *ints_attr(c, "padding");
+      ValueList widths;
+      size_t at = 0;
+      for (const Contraction::Axis& axis : product.operands[0]) {
+        int64_t begin = 0, end = 0;
+        if (axis.window) {
+          begin = axis.window->padding;
+          end = padding.size() == 2 * windows ? padding[windows + at] : begin;
+          ++at;
+        }
+        widths.push_back(AttrValue(ValueList{AttrValue(begin), AttrValue(end)}));
+      }
+      x = make_call("nn.pad", {x, number(DType::UInt(8))}, {{"pad_width", AttrValue(widths)}}, c);
+      changes.emplace_back("padding", to_value(std::vector<int64_t>(2 * windows, 0)));
+    }
+    Expr sums = with_attrs(c, {x, c.args[1]}, std::move(changes));
+    Expr packed = pack(*as<CallNode>(sums));
+    if (!packed) return nullptr;
+    std::vector<int64_t> others;
+    for (size_t a = 0; a < product.operands[1].size(); ++a) {
+      if (!product.operands[1][a].has(*column)) others.push_back(static_cast<int64_t>(a));
+    }
+    Expr added = make_call("sum", {as_type(c.args[1], "int32")}, {{"axis", to_value(others)}}, c);
+    added = make_call("multiply", {added, number(DType::Int(32))}, {}, c);
+    return make_call("subtract", {packed, added}, {}, c);
+  }
+
   // Columns that stand together in a packed weight: two vectors.
   int64_t panel(const Expr& weight) const {
-    return 2 * target_.lanes(tensor_of(weight)->dtype.bits);
+    return 2 * target_.lanes(std::max<int64_t>(tensor_of(weight)->dtype.bits, 32));
   }
 
   // Whether packing is worth its time: a constant is packed once and for all, other weights at
@@ -91,7 +161,8 @@ class Packing {
     if (units == 1 || !pays(c) || (!rows_are_columns && !constants_.contains(c.args[1]))) {
       return nullptr;
     }
-    std::string layout = "NC" + std::to_string(panel(c.args[1])) + "n";
+    std::string layout = panels(c, "NC", 'n', 'c', panel(c.args[1]),
+                                (*static_shape(c.args[1]))[rows_are_columns ? 1 : 0]);
     auto [rows, matrix] =
         rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
     return make_call("nn.contrib_dense_pack",
@@ -160,7 +231,7 @@ class Packing {
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
-      to = "O" + space + "I" + std::to_string(panel(c.args[1])) + "o";
+      to = panels(c, "O" + space + "I", 'o', 'i', panel(c.args[1]), extent('I'));
     } else if (extent('I') == 1 && extent('O') == groups) {
       to = space + "IO";
     } else {
@@ -192,7 +263,10 @@ class Packing {
     constexpr int64_t kMostMerged = 8;
     if (merged == 0 || merged > kMostMerged || groups % merged != 0 ||
         (merged > 1 && !constants_.contains(c.args[1]))) {
-      return nullptr;
+      // Each group is a panel, with lanes to spare in its last vector, unless those are most of them.
+      if (2 * each < target_.lanes(32) || each > kWidestPanel) return nullptr;
+      merged = 1;
+      width = each;
     }
     Expr weight = c.args[1];
     if (layout.to_string() != "OI" + space) {
@@ -242,6 +316,9 @@ class Packing {
         {c.args[0], packed(c, c.args[1], "HWOI", "HWOI" + std::to_string(panel(c.args[1])) + "o")},
         {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
   }
+
+  // Columns of the widest panel: what is left of a kernel's registers is few rows.
+  static constexpr int64_t kWidestPanel = 64;
 
   const Target& target_;
   ConstantExpressions constants_;

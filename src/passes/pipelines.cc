@@ -35,6 +35,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kCombineParallelDense),
       pass(kCombineParallelBatchMatmul),
       pass(kFoldScaleAxis),
+      pass(kWidenHalfPrecision),  // contractions have one of the dtypes that kernels compute in
       phase("layout"),
       pass(kConvertLayout),
       pass(kSubPixelConvolution),

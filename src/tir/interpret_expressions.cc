@@ -133,6 +133,12 @@ void Translator::step_call(const CallNode& n) {
   }
   const Intrinsic& f = *find_intrinsic(n.name);
   if (f.rule == IntrinsicRule::Effect) return finish(n, {constant(int64_t{0})});
+  if (f.rule == IntrinsicRule::Word || f.rule == IntrinsicRule::Dot) {
+    PrimExpr& plain = plain_terms_[&n];
+    if (!plain) plain = in_plain_terms(n);
+    if (!ready(plain)) return;
+    return finish(n, at(plain));
+  }
   if (!all_ready(n.args)) return;
   DType from = n.args[0]->dtype;
   const Operand a = at(n.args[0]);

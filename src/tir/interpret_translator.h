@@ -148,6 +148,8 @@ class Translator {
   void step_binary(const BinaryNode& n);
   Operand ramp_of(const Operand& base, const Operand& stride, DType dtype);
   void step_call(const CallNode& n);
+  std::unordered_map<const Node*, PrimExpr>
+      plain_terms_;  // of calls that stand for other expressions
   // The lanes of `a`, one after the other.
   Operand combined(const CallNode& n, const Operand& a);
   void step_let(const LetNode& n);

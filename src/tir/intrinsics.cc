@@ -32,6 +32,8 @@ constexpr Intrinsic kIntrinsics[] = {
     {"atan2", 2, kFloat, "angle of the point (b, a)", RELAY_FORMULA(std::atan2(a, b))},
     {"atanh", 1, kFloat, "inverse hyperbolic tangent", RELAY_FORMULA(std::atanh(a))},
     {"bitcast", 1, IntrinsicRule::Bits, "the same bits as another dtype", nullptr, nullptr},
+    {"byte_dot", 2, IntrinsicRule::Dot,
+     "sum of the products of a's four bytes, unsigned, by b's, signed", nullptr, nullptr},
     {"ceil", 1, kFloat, "least integer not below", RELAY_FORMULA(std::ceil(a))},
     {"cos", 1, kFloat, "cosine", RELAY_FORMULA(std::cos(a))},
     {"cosh", 1, kFloat, "hyperbolic cosine", RELAY_FORMULA(std::cosh(a))},
@@ -49,6 +51,9 @@ constexpr Intrinsic kIntrinsics[] = {
     {"isinf", 1, IntrinsicRule::Test, "an infinity", RELAY_FORMULA(std::isinf(a))},
     {"isnan", 1, IntrinsicRule::Test, "not a number", RELAY_FORMULA(std::isnan(a))},
     {"likely", 1, IntrinsicRule::Any, "the argument, which is expected to be true", nullptr,
+     nullptr},
+    {"load_word", 1, IntrinsicRule::Word,
+     "the byte that the Load names and the three behind it, the first as the lowest bits", nullptr,
      nullptr},
     {"log", 1, kFloat, "natural logarithm", RELAY_FORMULA(std::log(a))},
     {"log10", 1, kFloat, "logarithm to base 10", RELAY_FORMULA(std::log10(a))},
@@ -95,6 +100,10 @@ bool fits(IntrinsicRule rule, DType arg, DType result) {
       return result == arg;
     case IntrinsicRule::Effect:
       return true;
+    case IntrinsicRule::Word:
+      return arg.is_integer() && arg.bits == 8 && result == DType::Int(32);
+    case IntrinsicRule::Dot:
+      return arg == DType::Int(32) && result == arg;
   }
   return false;
 }
@@ -106,6 +115,34 @@ std::span<const Intrinsic> intrinsics() { return kIntrinsics; }
 const Intrinsic* find_intrinsic(std::string_view name) {
   const Intrinsic* it = std::ranges::lower_bound(kIntrinsics, name, {}, &Intrinsic::name);
   return it != std::end(kIntrinsics) && it->name == name ? it : nullptr;
+}
+
+PrimExpr in_plain_terms(const CallNode& n) {
+  constexpr int64_t kBits = 8, kBytes = 4;
+  const DType word = n.dtype;
+  auto number = [&](int64_t v) { return broadcast(imm(DType::Int(32), v), word.lanes); };
+  PrimExpr out;
+  for (int64_t byte = 0; byte < kBytes; ++byte) {
+    PrimExpr part;
+    if (n.name == "load_word") {
+      auto* l = as<LoadNode>(n.args[0]);
+      RELAY_CHECK(l != nullptr && !l->indices.empty(), "load_word takes a load");
+      std::vector<PrimExpr> at = l->indices;
+      at.back() = at.back() + broadcast(index(byte), at.back()->dtype.lanes);
+      PrimExpr v = cast(word, cast(DType::UInt(8).with_lanes(word.lanes),
+                                   load(l->buffer, std::move(at), l->predicate)));
+      part = binary(BinaryOp::Shl, v, number(kBits * byte));
+    } else {
+      PrimExpr a = binary(BinaryOp::BitAnd, binary(BinaryOp::Shr, n.args[0], number(kBits * byte)),
+                          number((1 << kBits) - 1));
+      PrimExpr b = binary(BinaryOp::Shr,
+                          binary(BinaryOp::Shl, n.args[1], number(kBits * (kBytes - 1 - byte))),
+                          number(kBits * (kBytes - 1)));
+      part = a * b;
+    }
+    out = !out ? part : n.name == "load_word" ? binary(BinaryOp::BitOr, out, part) : out + part;
+  }
+  return out;
 }
 
 std::optional<std::string> intrinsic_defect(std::string_view name, DType result,

@@ -23,6 +23,8 @@ enum class IntrinsicRule {
   Any,      // anything; gives its dtype
   Lanes,    // a vector; gives one element of its dtype
   Effect,   // a Load that is not carried out; the result means nothing
+  Word,     // a Load of a byte; gives int32
+  Dot,      // int32; gives int32
 };
 
 struct Intrinsic {
@@ -40,6 +42,9 @@ std::span<const Intrinsic> intrinsics();
 
 // The row of that name, or null.
 const Intrinsic* find_intrinsic(std::string_view name);
+
+// What a call of rule Word or Dot computes, in other expressions: what the interpreter does.
+PrimExpr in_plain_terms(const CallNode& call);
 
 // What is wrong with a call (unknown name, arguments that do not fit), or nothing.
 std::optional<std::string> intrinsic_defect(std::string_view name, DType result,

@@ -27,6 +27,10 @@ struct LlvmArchitecture {
   bool gathers;
   // Where the C library's mathematics may lie; the first that is there is named in what is linked.
   std::span<const char* const> libm;
+  // acc plus the products of the four bytes of a, unsigned, by those of b, signed, in each lane of int32, by the instruction
+  // for it; null when the target has none for such vectors. Null altogether: it has none at all.
+  llvm::Value* (*byte_dot)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* acc,
+                           llvm::Value* a, llvm::Value* bytes) = nullptr;
 };
 
 // Null when there is none of that name.

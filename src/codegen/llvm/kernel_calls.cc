@@ -1,5 +1,6 @@
 #include "codegen/llvm/kernel_code.h"
 
+#include "codegen/llvm/architecture.h"
 #include "codegen/llvm/vector_math.h"
 #include "tir/intrinsics.h"
 
@@ -15,6 +16,12 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
   if (auto defect = intrinsic_defect(name, d, n.args)) unsupported(f_.name, *defect);
   if (name == "likely") return expr(n.args[0]);
   if (name == "prefetch") return prefetch(n);
+  if (name == "load_word") return load_word(n);
+  if (name == "byte_dot") {
+    Value* dot = add_byte_dot(tir::broadcast(tir::imm(DType::Int(32), 0), d.lanes), n);
+    if (dot == nullptr) unsupported(f_.name, "byte_dot on " + d.to_string());
+    return dot;
+  }
   if (name == "bitcast") {
     Value* v = to_memory(n.args[0]->dtype.element(), expr(n.args[0]));
     return from_memory(d.element(), b_.CreateBitCast(v, memory_type(d)));
@@ -137,6 +144,27 @@ Value* KernelBuilder::prefetch(const tir::CallNode& n) {
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                      {p, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
   return llvm::Constant::getNullValue(value_type(n.dtype));
+}
+
+Value* KernelBuilder::load_word(const tir::CallNode& n) {
+  auto* l = as<LoadNode>(n.args[0]);
+  RELAY_CHECK(l != nullptr, "load_word takes a load");
+  const PrimExpr& at = flat_index(l->indices, l->buffer);
+  if (l->predicate || side_mask_ != nullptr) unsupported(f_.name, "load_word under a mask");
+  auto read = [&](llvm::Type* type, const PrimExpr& index) {
+    return b_.CreateAlignedLoad(type, address(l->buffer, expr(index)), llvm::Align(1));
+  };
+  if (n.dtype.lanes == 1) return read(b_.getInt32Ty(), at);
+  // Words side by side.
+  auto* r = as<RampNode>(at);
+  if (r != nullptr && as_int(r->stride) == 4) return read(value_type(n.dtype), r->base);
+  unsupported(f_.name, "load_word of words that are not side by side");
+}
+
+Value* KernelBuilder::add_byte_dot(const PrimExpr& acc, const tir::CallNode& n) {
+  const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);
+  if (arch == nullptr || arch->byte_dot == nullptr || n.dtype.lanes == 1) return nullptr;
+  return arch->byte_dot(b_, target_, expr(acc), expr(n.args[0]), expr(n.args[1]));
 }
 
 }  // namespace relay::codegen

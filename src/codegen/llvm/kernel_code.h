@@ -204,6 +204,9 @@ class KernelBuilder {
   // A call of libm for each lane.
   Value* per_lane(const std::string& name, const std::vector<Value*>& args);
   Value* prefetch(const tir::CallNode& n);
+  Value* load_word(const tir::CallNode& n);
+  // acc + n, where n is a call of byte_dot; null when the target has no instruction for it.
+  Value* add_byte_dot(const PrimExpr& acc, const tir::CallNode& n);
 
   llvm::Module& module_;
   llvm::LLVMContext& context_;

@@ -74,6 +74,10 @@ Value* KernelBuilder::compute(const PrimExprNode& e) {
 
 Value* KernelBuilder::binary(const BinaryNode& n) {
   DType d = n.a->dtype;
+  if (auto* dot = n.op == BinaryOp::Add ? as<tir::CallNode>(n.b) : nullptr;
+      dot != nullptr && dot->name == "byte_dot") {
+    if (Value* v = add_byte_dot(n.a, *dot)) return v;
+  }
   Value* a = expr(n.a);
   Value* b = expr(n.b);
   bool is_float = d.is_floating();

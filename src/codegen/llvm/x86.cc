@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/llvm/architecture.h"
+#include "target/dot_products.h"
 
 namespace relay::codegen {
 namespace {
@@ -60,11 +61,28 @@ Value* scale(llvm::IRBuilder<>& b, const Target& target, Value* x, Value* n) {
   }
 }
 
+// vpdpbusd of VNNI on vectors of 4, 8 or 16.
+Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
+  auto* v = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
+  if (v == nullptr || !has_byte_dot(target)) return nullptr;
+  switch (v->getNumElements()) {
+    case 4:
+      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_128, {}, {acc, x, y});
+    case 8:
+      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_256, {}, {acc, x, y});
+    case 16:
+      if (target.vector_bits < 512) return nullptr;
+      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {acc, x, y});
+    default:
+      return nullptr;
+  }
+}
+
 constexpr const char* kLibm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
 
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
-const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale, true, kLibm};
+const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale, true, kLibm, byte_dot};
 
 }  // namespace relay::codegen

@@ -5,6 +5,7 @@
 
 #include "lower/rules/contraction_loops.h"
 #include "node/walk.h"
+#include "target/dot_products.h"
 
 namespace relay {
 
@@ -41,8 +42,9 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
     if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
     s.set_scope(sum.block, tir::Scope::Register);
   }
-  if (sum.rows() == kOpen || sum.columns() == kOpen) return "";
-  std::string text = tile_loops(s, sum, out, 0, target);
+  bool open = sum.rows() == kOpen || sum.columns() == kOpen;
+  std::string text =
+      open ? tile_open_loops(s, sum, out, target) : tile_loops(s, sum, out, 0, target);
   if (text.empty()) return "";
   // What else there is (a padded input) gets plain loops.
   for (const BlockRV& rv : s.get_blocks()) {
@@ -66,7 +68,7 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
 // sum.
 std::string schedule_contraction(Schedule& s, const Target& target) {
   std::optional<Sum> sum = find_sum(s);
-  if (!sum || sum->columns() == 1) return "";
+  if (!sum || sum->columns() == 1 || (sum->bytes && !has_byte_dot(target))) return "";
   // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
   if (sum->depthwise && sum->reduction <= 9) {
     Schedule in_place = s;

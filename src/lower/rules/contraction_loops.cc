@@ -93,18 +93,21 @@ void Tiling::peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
 }
 
 void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
+  // Weights hold the last of the sums in fours.
+  if (sum_.bytes && !p.sums.empty()) s_.byte_dot(p.block, p.sums.back().second);
   for (const auto& [var, loop] : p.sums) {
     bool border = std::any_of(axes.begin(), axes.end(), [&](const TileAxis& x) {
       bool inside = x.begin >= x.low && x.begin < x.high;
       return !inside && std::find(x.sums.begin(), x.sums.end(), var) != x.sums.end();
     });
     bool last = &var == &p.sums.back().first;
-    if (border || (last && reuse_along_sums_)) s_.unroll(loop);
+    if (border || (last && sum_.depthwise)) s_.unroll(loop);
   }
   for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
     if (p.loops[i].var) s_.unroll(p.loops[i]);
   }
   LoopRV column = p.loops.back();
+  if (!column.var) return;
   int64_t extent = s_.extent(column), rest = extent % lanes_;
   if (extent > lanes_ && rest != 0) {
     tir::Partition cut = s_.partition(column, extent - rest);
@@ -205,7 +208,7 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
     s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
     text += ", threads over tiles";
   }
-  Tiling(s, lanes_of(sum, target), sum.depthwise).peel(axes, std::move(parts), nesting);
+  Tiling(s, sum, target).peel(axes, std::move(parts), nesting);
   return text;
 }
 

@@ -27,8 +27,8 @@ std::vector<TilePart> sum_parts(tir::Schedule& s, const Sum& sum, const tir::Blo
 // Finishes the tiles whose parts they are.
 class Tiling {
  public:
-  Tiling(tir::Schedule& s, int64_t lanes, bool reuse_along_sums)
-      : s_(s), lanes_(lanes), reuse_along_sums_(reuse_along_sums) {}
+  Tiling(tir::Schedule& s, const Sum& sum, const Target& target)
+      : s_(s), sum_(sum), lanes_(lanes_of(sum, target)) {}
 
   // Cuts the loops over tiles and finishes each kind of tile. `nesting` has the axes in the order
   // of their loops, outermost first: what is inside a loop is copied with it.
@@ -39,13 +39,17 @@ class Tiling {
 
  private:
   tir::Schedule& s_;
+  const Sum& sum_;
   int64_t lanes_;
-  bool reuse_along_sums_;  // neighbouring results read the same elements at other places of the sum
 };
 
 // Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones. The tiles' axes have constant
 // extents. Empty when there would be too many kinds of tiles.
 std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
                        const Target& target);
+
+// The same over all loops of `out`, for rows or columns whose number only a run knows.
+std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
+                            const Target& target);
 
 }  // namespace relay

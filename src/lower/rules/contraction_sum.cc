@@ -26,10 +26,17 @@ bool uses(const tir::LoadNode& l, const tir::Var& v) {
                      [&](const PrimExpr& e) { return uses(e, v); });
 }
 
-// Columns at the last index of `l`, or in the last two as panel and place in the panel. Sets the
-// panel; false when neighbouring columns are no neighbours in memory.
-bool columns_are_contiguous(const tir::LoadNode& l, const tir::Var& column, int64_t& panel) {
-  for (size_t d = 0; d + 1 < l.indices.size(); ++d) {
+// Columns at the last index of `l`, or in the last two as panel and place in the panel, before four bytes of the sum where
+// such stand together. Sets the panel and `bytes`; false when neighbouring columns are no neighbours in memory.
+bool columns_are_contiguous(const tir::LoadNode& l, const tir::Var& column, int64_t& panel,
+                            bool& bytes) {
+  size_t last = l.indices.size() - 1;
+  if (last > 0 && !uses(l.indices[last], column) && uses(l, column) && l.dtype.bits == 8 &&
+      tir::as_int(l.buffer->shape[last]) == 4) {
+    bytes = true;
+    --last;
+  }
+  for (size_t d = 0; d < last; ++d) {
     if (!uses(l.indices[d], column)) continue;
     auto* quotient = as<tir::BinaryNode>(l.indices[d]);
     if (quotient == nullptr || quotient->op != tir::BinaryOp::FloorDiv) return false;
@@ -130,7 +137,7 @@ std::optional<Sum> describe_sum(const Schedule& s, const BlockRV& rv) {
     if (int64_t width = has_columns ? columns_in_group(*l, column) : 0; width != 0) {
       out.group = out.group == 0 ? width : std::gcd(out.group, width);
       has_columns = false;
-    } else if (!columns_are_contiguous(*l, column, out.panel)) {
+    } else if (!columns_are_contiguous(*l, column, out.panel, out.bytes)) {
       return std::nullopt;
     }
     if (has_columns) {
@@ -160,8 +167,10 @@ std::optional<Sum> find_sum(const Schedule& s) {
 int64_t lanes_of(const Sum& sum, const Target& target) { return target.lanes(sum.dtype.bits); }
 
 std::string arithmetic_of(const Sum& sum, const Target& target) {
+  std::string dtype = sum.dtype.to_string();
+  if (sum.bytes) return dtype + " by dot products of four bytes";
   bool fused = sum.dtype.is_floating() && target.has_fma;
-  return sum.dtype.to_string() + (fused ? " by fused multiply-add" : " by multiply and add");
+  return dtype + (fused ? " by fused multiply-add" : " by multiply and add");
 }
 
 }  // namespace relay

@@ -21,6 +21,7 @@ struct Sum {
   std::vector<int64_t> extents;  // of the spatial iterations, kOpen where it is not a constant
   double reduction = 1;          // products in one sum; a guess where it is open
   tir::DType dtype;              // in which the sum is taken
+  bool bytes = false;            // products of bytes, four of which stand together in the weights
   int64_t weight_bytes = 4;      // of an element of the operand with the columns
   bool depthwise = false;        // every operand has the columns: there is nothing to reuse
   // The operand with the columns (the weights) is the same for all of the second last but one axis,

@@ -64,6 +64,8 @@ Tile choose_tile(const Sum& sum, const Target& target) {
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {
     int64_t width = std::min(columns, vectors * lanes);
     if (vectors > 1 && width <= (vectors - 1) * lanes) break;
+    // Groups that do not fill their last vector are tiles of their own.
+    if (sum.group > (vectors - 1) * lanes && sum.group < vectors * lanes) width = sum.group;
     if (sum.group != 0 && sum.group % width != 0) continue;
     if (sum.whole_columns && columns % width != 0) continue;
     if (sum.panel != 0 && width != columns && width % sum.panel != 0 && sum.panel % width != 0) {

@@ -1,8 +1,12 @@
 // Sums of products: what their register tiles compute, at every kind of edge, on each target.
 #include "lower/test/kernel_case.h"
+#include "target/dot_products.h"
+#include "tir/interpret.h"
 
 namespace relay::lower_test {
 namespace {
+
+using tir::Tensor;
 
 void expect_tiled(const Case& c) { expect_right(c, "sum:"); }
 
@@ -156,6 +160,173 @@ TEST(contraction, a_wide_border_is_copied) {
   EXPECT_NE(
       to_string(scheduled(c.func, codegen_test::runnable_targets().back())).find("allocate pad"),
       std::string::npos);
+}
+
+// The same product, of which a run says how many rows, columns and elements of a sum there are where it is asked for.
+struct OpenSizes {
+  bool rows = false, columns = false, sums = false;
+};
+Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
+  Case c = dense(m, n, k, 0, true);
+  std::vector<Var> dims;
+  auto size = [&](bool is_open, const char* name, int64_t value) -> PrimExpr {
+    if (!is_open) return index(value);
+    dims.push_back(var(name));
+    c.dims.push_back(value);
+    return dims.back();
+  };
+  PrimExpr rows = size(open.rows, "m", m), columns = size(open.columns, "n", n),
+           sums = size(open.sums, "k", k);
+  Tensor x = placeholder("x", f32, {rows, sums}), w = placeholder("w", f32, {sums, columns}),
+         bias = placeholder("bias", f32, {columns});
+  Tensor product = compute("product", {rows, columns}, [&](const Indices& i) {
+    return sum({sums}, [&](const Indices& r) { return x(i[0], r[0]) * w(r[0], i[1]); });
+  });
+  Tensor y = compute("y", product->shape(), [&](const Indices& i) {
+    return max(product(i) + bias(i[1]), imm_float(f32, 0));
+  });
+  c.func = create_prim_func("dense", {x, w, bias}, {y}, dims);
+  return c;
+}
+
+TEST(contraction, open_rows_by_tiles_and_powers_of_two) {
+  for (int64_t m : {1, 2, 7, 14, 27, 43}) expect_tiled(open_dense(m, 40, 5, {.rows = true}));
+  expect_tiled(open_dense(29, 96, 9, {.rows = true, .sums = true}));
+}
+
+TEST(contraction, open_columns_by_vectors_and_lanes) {
+  for (int64_t n : {1, 15, 16, 33, 100}) {
+    expect_tiled(open_dense(3, n, 5, {.columns = true}));
+    expect_tiled(open_dense(17, n, 6, {.rows = true, .columns = true}));
+  }
+}
+
+TEST(contraction, whole_tiles_of_open_rows_test_nothing) {
+  Case c = open_dense(43, 64, 5, {.rows = true});
+  std::string text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+  EXPECT_EQ(text.find("where"), std::string::npos) << text;
+  EXPECT_NE(rule_of(c.func).find("open rows by "), std::string::npos) << rule_of(c.func);
+}
+
+TEST(contraction, lanes_are_those_of_the_dtype) {
+  auto product = [](DType d, int64_t rows) {
+    Tensor x = placeholder("x", d, {index(rows), index(8)}),
+           w = placeholder("w", d, {index(8), index(512)});
+    Tensor y = compute("y", {index(rows), index(512)}, [&](const Indices& i) {
+      return sum({index(8)}, [&](const Indices& r) { return x(i[0], r[0]) * w(r[0], i[1]); });
+    });
+    return rule_of(create_prim_func("product", {x, w}, {y}));
+  };
+  auto columns = [&](DType d) {
+    std::string text = product(d, 40);
+    EXPECT_TRUE(text.starts_with("sum: " + d.to_string() + " by ")) << text;
+    size_t at = text.find('x', text.find(','));
+    return at == std::string::npos ? 0 : std::stoll(text.substr(at + 1));
+  };
+  EXPECT_GT(columns(DType::Float(64)), 0);
+  EXPECT_EQ(columns(DType::Float(32)), 2 * columns(DType::Float(64)));
+  EXPECT_EQ(columns(DType::Float(32)), columns(DType::Int(32)));
+}
+
+// Rows of [m, groups * inputs] by a matrix for each group, a panel of `each` columns each.
+Case grouped(int64_t m, int64_t groups, int64_t inputs, int64_t each) {
+  Tensor x = placeholder("x", f32, {index(m), index(groups * inputs)});
+  Tensor w = placeholder("w", f32, {index(groups), index(inputs), index(each)});
+  Tensor y = compute("y", {index(m), index(groups * each)}, [&](const Indices& i) {
+    PrimExpr group = floor_div(i[1], index(each));
+    return sum({index(inputs)}, [&](const Indices& r) {
+      return x(i[0], group * inputs + r[0]) * w(group, r[0], floor_mod(i[1], index(each)));
+    });
+  });
+  Case c{create_prim_func("grouped", {x, w}, {y}),
+         {random_floats(static_cast<size_t>(m * groups * inputs), 7),
+          random_floats(static_cast<size_t>(groups * inputs * each), 8)},
+         {}};
+  for (int64_t row = 0; row < m; ++row) {
+    for (int64_t col = 0; col < groups * each; ++col) {
+      double total = 0;
+      int64_t group = col / each;
+      for (int64_t r = 0; r < inputs; ++r) {
+        total += static_cast<double>(
+                     c.inputs[0][static_cast<size_t>((row * groups + group) * inputs + r)]) *
+                 c.inputs[1][static_cast<size_t>((group * inputs + r) * each + col % each)];
+      }
+      c.expected.push_back(static_cast<float>(total));
+    }
+  }
+  return c;
+}
+
+TEST(contraction, groups_that_fill_no_whole_vectors_are_tiles) {
+  for (int64_t each : {12, 24, 40}) {
+    Case c = grouped(9, 3, 5, each);
+    expect_tiled(c);
+    EXPECT_NE(rule_of(c.func).find("x" + std::to_string(each) + " register tile"),
+              std::string::npos)
+        << rule_of(c.func);
+  }
+}
+
+// Bytes of [m, k] by signed ones of [n / 32, k / 4, 32, 4].
+TEST(contraction, bytes_by_dot_products) {
+  constexpr int64_t kRows = 17, kColumns = 40, kSum = 24, kPanel = 32;
+  const DType u8 = DType::UInt(8), i8 = DType::Int(8), i32 = DType::Int(32);
+  Tensor x = placeholder("x", u8, {index(kRows), index(kSum)});
+  Tensor w = placeholder("w", i8, {index(2), index(kSum / 4), index(kPanel), index(4)});
+  Tensor y = compute("y", {index(kRows), index(kColumns)}, [&](const Indices& i) {
+    return sum({index(kSum)}, [&](const Indices& r) {
+      PrimExpr weight = w(floor_div(i[1], index(kPanel)), floor_div(r[0], index(4)),
+                          floor_mod(i[1], index(kPanel)), floor_mod(r[0], index(4)));
+      return cast(i32, x(i[0], r[0])) * cast(i32, weight);
+    });
+  });
+  PrimFunc f = create_prim_func("bytes", {x, w}, {y});
+  std::vector<uint8_t> data(kRows * kSum);
+  std::vector<int8_t> weight(2 * kSum * kPanel);
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<uint8_t>(i * 37 % 256);
+  for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<int8_t>(i * 91 % 256);
+  std::vector<int32_t> expected;
+  for (int64_t m = 0; m < kRows; ++m) {
+    for (int64_t n = 0; n < kColumns; ++n) {
+      int32_t total = 0;
+      for (int64_t k = 0; k < kSum; ++k) {
+        int64_t at = ((n / kPanel * (kSum / 4) + k / 4) * kPanel + n % kPanel) * 4 + k % 4;
+        total += data[static_cast<size_t>(m * kSum + k)] * weight[static_cast<size_t>(at)];
+      }
+      expected.push_back(total);
+    }
+  }
+  for (const Target& target : codegen_test::runnable_targets()) {
+    PrimFunc by_rule = scheduled(f, target);
+    bool dots =
+        by_rule->attrs.at("schedule").starts_with("sum: int32 by dot products of four bytes");
+    EXPECT_EQ(dots, has_byte_dot(target)) << by_rule->attrs.at("schedule");
+    if (!dots) continue;
+    PrimFunc lowered = lower_loops(by_rule);
+    EXPECT_NE(to_string(lowered).find("byte_dot"), std::string::npos) << to_string(lowered);
+    LoadedKernels jit = load_kernels({lowered}, target);
+    for (auto side : {GuardedMemory::Side::Left, GuardedMemory::Side::Right}) {
+      GuardedMemory a(data.size(), side), b(weight.size(), side), out(expected.size() * 4, side);
+      std::memcpy(a.data(), data.data(), data.size());
+      std::memcpy(b.data(), weight.data(), weight.size());
+      void* buffers[] = {a.data(), b.data(), out.data()};
+      TestContext context;
+      ASSERT_EQ(context.run(jit.functions()[0], buffers, nullptr), 0);
+      std::vector<int32_t> got(expected.size());
+      std::memcpy(got.data(), out.data(), got.size() * 4);
+      EXPECT_EQ(got, expected) << target.name;
+    }
+    // The intrinsics have a model that every machine runs.
+    runtime::Tensor a = runtime::Tensor::empty(u8, {kRows, kSum}),
+                    b = runtime::Tensor::empty(i8, {2, kSum / 4, kPanel, 4}),
+                    out = runtime::Tensor::empty(i32, {kRows, kColumns});
+    std::memcpy(a.data<uint8_t>(), data.data(), data.size());
+    std::memcpy(b.data<int8_t>(), weight.data(), weight.size());
+    ASSERT_EQ(interpret(lowered, {a, b, out}, {}), 0);
+    EXPECT_EQ(std::vector<int32_t>(out.data<int32_t>(), out.data<int32_t>() + expected.size()),
+              expected)
+        << target.name;
+  }
 }
 
 TEST(contraction, one_column_is_no_tile) {

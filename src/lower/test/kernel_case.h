@@ -21,6 +21,7 @@ inline const DType f32 = DType::Float(32);
 // Its vectors, on two cores with caches that are the same wherever the tests run.
 inline Target with_fixed_caches(const Target& t) {
   Target out;
+  out.features = t.features;
   out.vector_bits = t.vector_bits;
   out.num_vector_registers = t.num_vector_registers;
   out.num_cores = 2;

@@ -222,15 +222,17 @@ TEST(AlterOpLayout, groups_fill_panels) {
   EXPECT_EQ(grouped(16, 64, 8), "OHWI16o 4");
   EXPECT_EQ(grouped(16, 192, 4), "OHWI16o 4");
   EXPECT_EQ(grouped(32, 16, 16), "unchanged");  // 16 merged: mostly zeros
-  EXPECT_EQ(grouped(10, 40, 5), "unchanged");   // two of five
-  EXPECT_EQ(grouped(8, 40, 2), "unchanged");    // no whole vectors
+  EXPECT_EQ(grouped(10, 40, 5), "OHWI8o 5");    // two of five
+  EXPECT_EQ(grouped(8, 40, 2), "OHWI20o 2");    // no whole vectors
+  EXPECT_EQ(grouped(12, 12, 4), "unchanged");   // 3 of 16 lanes
   EXPECT_EQ(grouped(8, 64, 2, nullptr, nullptr, 1), "OWI32o 2");
   EXPECT_EQ(grouped(8, 8, 8, nullptr, nullptr, 1), "WIO 8");
   EXPECT_EQ(grouped(16, 64, 8, nullptr, nullptr, 3), "ODHWI16o 4");
   EXPECT_EQ(grouped(8, 64, 1, nullptr, nullptr, 3), "ODHWI32o 1");
   for (auto [channels, outputs, groups, dims] :
        {std::array{8, 64, 2, 2}, std::array{16, 64, 8, 2}, std::array{16, 64, 8, 1},
-        std::array{4, 64, 2, 3}, std::array{3, 33, 1, 1}, std::array{6, 6, 6, 3}}) {
+        std::array{4, 64, 2, 3}, std::array{3, 33, 1, 1}, std::array{6, 6, 6, 3},
+        std::array{8, 24, 2, 2}}) {
     Module before, after;
     grouped(channels, outputs, groups, &before, &after, static_cast<size_t>(dims));
     std::vector<int64_t> shape{1, 4, 5, 3};
@@ -244,6 +246,76 @@ TEST(AlterOpLayout, groups_fill_panels) {
       ASSERT_EQ(want.data<float>()[i], got.data<float>()[i]);  // small integers: sums are exact
     }
   }
+}
+
+TEST(AlterOpLayout, bytes_stand_in_fours_where_the_target_multiplies_them_so) {
+  auto packed = [](const std::string& data, const std::string& weight, int64_t inputs, bool dots) {
+    PassContext ctx = folding_context();
+    ctx.target.vector_bits = 512;
+    if (dots) ctx.target.features = "+avx512vl,+avx512vnni";
+    std::string k = std::to_string(inputs);
+    std::string text = "def @main(%x: Tensor[(5, " + k + "), " + data +
+                       "]) {\n  nn.dense(%x, ones(shape=[7, " + k + "], dtype=\"" + weight +
+                       "\"), out_dtype=\"int32\") }";
+    return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
+  };
+  EXPECT_EQ(packed("uint8", "int8", 8, true), "ones NC>NC32n4c nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int8", 8, false), "ones NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int8", 6, true), "ones NC>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(packed("int8", "int8", 8, false), "ones NC>NC32n nn.contrib_dense_pack");
+}
+
+TEST(AlterOpLayout, signed_bytes_are_shifted_and_sums_stay) {
+  PassContext ctx = folding_context();
+  ctx.target.vector_bits = 512;
+  ctx.target.features = "+avx512vl,+avx512vnni";
+  auto bytes = [](const std::vector<int64_t>& shape, int64_t step) {
+    Tensor t = Tensor::empty(DType::Int(8), shape);
+    for (int64_t i = 0; i < t.num_elements(); ++i) t.set_from_int(i, (i * step) % 256 - 128);
+    return t;
+  };
+  struct Program {
+    std::string text;
+    std::vector<int64_t> data, weight;
+  };
+  for (const Program& p :
+       {Program{"def @main(%x: Tensor[(3, 8), int8], %w: Tensor[(5, 8), int8]) {\n"
+                "  nn.dense(%x, %w, out_dtype=\"int32\") }",
+                {3, 8},
+                {5, 8}},
+        Program{"def @main(%x: Tensor[(1, 5, 6, 4), int8], %w: Tensor[(7, 4, 3, 3), int8]) {\n"
+                "  nn.conv2d(%x, %w, padding=[1, 0, 2, 1], strides=[2, 1], kernel_size=[3, 3],\n"
+                "            data_layout=\"NHWC\", out_dtype=\"int32\") }",
+                {1, 5, 6, 4},
+                {7, 4, 3, 3}}}) {
+    Module mod = map_functions(pass_test::parse(p.text), [&](const GlobalVar&, const Function& f) {
+      NodeRef body =
+          substitute(f->body, {{f->params[1].get(), constant(bytes(p.weight, 83))}}, family::expr);
+      return function({f->params[0]}, Expr::unchecked(body), f->ret_type);
+    });
+    Module after = pass_test::apply(kAlterOpLayout, mod, ctx);
+    EXPECT_NE(layouts(after).find("4"), std::string::npos) << print_module(after);
+    Tensor x = bytes(p.data, 37);
+    Tensor want = Evaluator(mod).call("main", {x}).tensor();
+    Tensor got = Evaluator(after).call("main", {x}).tensor();
+    ASSERT_EQ(want.num_elements(), got.num_elements());
+    for (int64_t i = 0; i < want.num_elements(); ++i) {
+      ASSERT_EQ(want.get_as_int(i), got.get_as_int(i)) << p.text << " element " << i;
+    }
+  }
+}
+
+TEST(AlterOpLayout, panels_follow_the_dtype_and_any_matrix_of_constants_is_packed) {
+  EXPECT_EQ(altered("def @main(%x: Tensor[(5, 6), float64]) {\n"
+                    "  nn.dense(%x, ones(shape=[7, 6], dtype=\"float64\")) }"),
+            "ones NC>NC16n nn.contrib_dense_pack");
+  EXPECT_EQ(altered("def @main(%x: Tensor[(5, 6), float32]) {\n"
+                    "  nn.matmul(%x, ones(shape=[6, 7], dtype=\"float32\")) }"),
+            "ones CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(altered("def @main[n: Dim](%x: Tensor[(n, 5, 5, 4), float32]) {\n"
+                    "  nn.conv2d(%x, ones(shape=[8, 4, 1, 1], dtype=\"float32\"), "
+                    "kernel_size=[1, 1], data_layout=\"NHWC\") }"),
+            "ones OIHW>OHWI32o nn.conv2d:NHWC/OHWI32o");
 }
 
 TEST(AlterOpLayout, columns_that_are_part_of_an_image_stay_in_order) {

@@ -93,7 +93,7 @@ Bounds Analyzer::Impl::plain_bounds(const Linear& l) {
 }
 
 int64_t Analyzer::Impl::sharper_max(const Linear& l, size_t first, int depth) {
-  int64_t max = std::min(plain_bounds(l).max, rounded_bounds(l).max);
+  int64_t max = std::min({plain_bounds(l).max, rounded_bounds(l).max, floored_bounds(l).max});
   for (size_t i = first; i < facts.size() && depth > 0; ++i) {
     const Fact& f = facts[i];
     // A fact holds for its multiples: those that take one of its atoms out of the sum.
@@ -128,8 +128,23 @@ Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
   return {};
 }
 
+// k * (x // c), where c divides k, is (x - x %% c) * (k / c), which the bounds of the quotient alone do not tell.
+Bounds Analyzer::Impl::floored_bounds(const Linear& l) {
+  Bounds out;
+  for (const auto& [atom, k] : l.terms) {
+    auto* div = as_binary(atom, BinaryOp::FloorDiv);
+    auto c = div != nullptr ? as_int(div->b) : std::nullopt;
+    if (!c || *c <= 1 || k == Bounds::kNoMin || k % *c != 0) continue;
+    auto without = add_scaled(l, Linear{{{atom, 1}}, 0}, -k, order);
+    auto rest = without ? add_scaled(*without, linear(div->a), k / *c, order) : std::nullopt;
+    if (!rest || rest->terms.size() >= l.terms.size()) continue;
+    out = intersect(out, plain_bounds(*rest) + Bounds{0, *c - 1} * -(k / *c));
+  }
+  return out;
+}
+
 Bounds Analyzer::Impl::linear_bounds(const Linear& l) {
-  Bounds out = intersect(plain_bounds(l), rounded_bounds(l));
+  Bounds out = intersect(intersect(plain_bounds(l), rounded_bounds(l)), floored_bounds(l));
   if (facts.empty() || l.terms.empty()) return out;
   out.max = std::min(out.max, sharper_max(l, 0, kMaxFactsAtOnce));
   if (auto negated = add_scaled({}, l, -1, order)) {

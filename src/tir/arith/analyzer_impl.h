@@ -82,6 +82,7 @@ struct Analyzer::Impl {
   int64_t sharper_max(const Linear& l, size_t first, int depth);
   // What remainders in the sum say together with what they are remainders of.
   Bounds rounded_bounds(const Linear& l);
+  Bounds floored_bounds(const Linear& l);
   Bounds linear_bounds(const Linear& l);
   Bounds bounds(const PrimExpr& e);
   Bounds difference(const PrimExpr& a, const PrimExpr& b);

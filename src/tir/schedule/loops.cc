@@ -120,6 +120,27 @@ Partition Schedule::partition(const LoopRV& rv, int64_t point) {
     edit.fail("point " + std::to_string(point) + " is not inside loop " + f->var->name + " [0, " +
               std::to_string(*extent) + ")");
   }
+  Partition out = cut(edit, f, index(point));
+  record("partition", {rv.var->name, std::to_string(point)});
+  return out;
+}
+
+Partition Schedule::partition_tiles(const LoopRV& rv, int64_t size) {
+  ScheduleEdit edit(*this, "partition_tiles");
+  const ForNode* f = edit.loop(rv);
+  if (size <= 0) edit.fail("tiles of " + std::to_string(size) + " are no tiles");
+  if (as_int(f->min) != 0) edit.fail("loop " + f->var->name + " starts not at 0");
+  if (auto extent = as_int(f->extent); extent && (*extent < size || *extent % size == 0)) {
+    edit.fail("tiles of " + std::to_string(size) + " leave no two parts of loop " + f->var->name);
+  }
+  Analyzer analyzer;
+  bind_loops(analyzer, edit.tree.loops_around(f));
+  Partition out = cut(edit, f, analyzer.simplify(floor_div(f->extent, index(size)) * index(size)));
+  record("partition_tiles", {rv.var->name, std::to_string(size)});
+  return out;
+}
+
+Partition Schedule::cut(ScheduleEdit& edit, const ForNode* f, const PrimExpr& point) {
   for (const BlockNode* b : edit.tree.blocks_in(f)) {
     if (b->init && ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {
       edit.fail("loop " + f->var->name + " is a reduction loop of block " + b->name +
@@ -160,10 +181,10 @@ Partition Schedule::partition(const LoopRV& rv, int64_t point) {
   auto* c = as<ForNode>(copy);
   Var tail_var = c->var;
   Stmt tail = modified(*c, [&](ForNode& n) {
-    n.extent = index(*extent - point);
+    n.extent = Analyzer().simplify(f->extent - point);
     n.body = replace_vars(n.body, {{tail_var.get(), PrimExpr(tail_var) + point}});
   });
-  Stmt head = modified(*f, [&](ForNode& n) { n.extent = index(point); });
+  Stmt head = modified(*f, [&](ForNode& n) { n.extent = point; });
   Stmt all = replace_stmts(func_->body, {{f, seq({head, tail})}});
   all = simplify_below(all, {f->var, tail_var});
   set_body(all);
@@ -171,7 +192,6 @@ Partition Schedule::partition(const LoopRV& rv, int64_t point) {
   out.head = tree.find_loop(f->var) ? LoopRV{f->var} : LoopRV{};
   out.tail = tree.find_loop(tail_var) ? LoopRV{tail_var} : LoopRV{};
   out.loops.erase(out.loops.begin());
-  record("partition", {f->var->name, std::to_string(point)});
   return out;
 }
 

@@ -267,6 +267,67 @@ void Schedule::mask_reduction(const BlockRV& rv) {
   record("mask_reduction", {b->name});
 }
 
+void Schedule::byte_dot(const BlockRV& rv, const LoopRV& loop_rv) {
+  ScheduleEdit edit(*this, "byte_dot");
+  const BlockNode* b = edit.block(rv);
+  const ForNode* f = edit.loop(loop_rv);
+  constexpr int64_t kBytes = 4;
+  auto extent = as_int(f->extent);
+  if (!extent || *extent % kBytes != 0 || as_int(f->min) != 0) {
+    edit.fail("loop " + f->var->name + " does not run over a multiple of four");
+  }
+  if (b->init || b->predicate) edit.fail("block " + b->name + " has an initialisation or a guard");
+  ScheduleEdit::Update update = edit.update_of(*b);
+  auto at = std::ranges::find_if(b->bindings, [&](const PrimExpr& e) { return e == f->var; });
+  if (at == b->bindings.end()) {
+    edit.fail("block " + b->name + " has no iteration that is loop " + f->var->name);
+  }
+  const Var& k = b->iters[static_cast<size_t>(at - b->bindings.begin())]->var;
+  auto byte_of = [&](const PrimExpr& e) -> const LoadNode* {
+    auto* wide = as<CastNode>(e);
+    auto* load = wide == nullptr ? nullptr : as<LoadNode>(wide->value);
+    bool is_byte = load != nullptr && load->dtype.is_integer() && load->dtype.bits == 8;
+    return is_byte && e->dtype == DType::Int(32) && !load->predicate ? load : nullptr;
+  };
+  auto* product = as<BinaryNode>(update.value);
+  const LoadNode *x = nullptr, *y = nullptr;
+  if (update.op == BinaryOp::Add && product != nullptr && product->op == BinaryOp::Mul) {
+    x = byte_of(product->a);
+    y = byte_of(product->b);
+  }
+  if (x != nullptr && y != nullptr && x->dtype.is_int()) std::swap(x, y);
+  if (x == nullptr || y == nullptr || !x->dtype.is_uint() || !y->dtype.is_int()) {
+    edit.fail("block " + b->name + " adds no products of an unsigned byte and a signed one");
+  }
+  Analyzer analyzer;
+  Var word = var("word");
+  for (const LoadNode* l : {x, y}) {
+    PrimExpr offset = element_offset(*l->buffer.get(), l->indices);
+    auto place = [&](int64_t byte) {
+      return replace_vars(offset, {{k.get(), PrimExpr(word) * kBytes + byte}});
+    };
+    for (int64_t byte = 1; byte < kBytes; ++byte) {
+      PrimExpr here = analyzer.simplify(place(byte)), first = analyzer.simplify(place(0));
+      if (analyzer.constant_difference(here, first) != byte) {
+        edit.fail("block " + b->name + " does not read neighbouring bytes of " + l->buffer->name);
+      }
+    }
+  }
+  auto word_of = [](const LoadNode* l) { return call("load_word", DType::Int(32), {PrimExpr(l)}); };
+  PrimExpr dot = call("byte_dot", DType::Int(32), {word_of(x), word_of(y)});
+  Stmt block = modified(*b, [&](BlockNode& n) {
+    n.bindings[static_cast<size_t>(at - b->bindings.begin())] = f->var * kBytes;
+    n.body = store(update.store->buffer, update.store->indices, update.old + dot);
+  });
+  Stmt body = replace_stmts(f->body, {{b, block}});
+  Stmt loop = modified(*f, [&](ForNode& n) {
+    n.extent = index(*extent / kBytes);
+    n.body = body;
+  });
+  set_body(replace_stmts(func_->body, {{f, loop}}));
+  record("byte_dot", {b->name, f->var->name});
+}
+
 BlockRV Schedule::rfactor(const BlockRV& rv, const LoopRV& loop_rv) {
   ScheduleEdit edit(*this, "rfactor");
   const BlockNode* b = edit.block(rv);

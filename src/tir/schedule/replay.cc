@@ -79,6 +79,10 @@ class Replayer {
       s_.split(loop(0), numbers(1));
     } else if (n == "partition") {
       s_.partition(loop(0), number(1));
+    } else if (n == "byte_dot") {
+      s_.byte_dot(block(0), loop(1));
+    } else if (n == "partition_tiles") {
+      s_.partition_tiles(loop(0), number(1));
     } else if (n == "fuse") {
       s_.fuse(loops(arg(0)));
     } else if (n == "reorder") {

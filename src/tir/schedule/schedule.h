@@ -100,6 +100,9 @@ class Schedule {
   // Predicates that are decided by the narrower ranges vanish, and so do blocks that never run;
   // a part without blocks vanishes with its loop (its handle is then null).
   Partition partition(const LoopRV& loop, int64_t point);
+  // The same at the end of what tiles of `size` fill: [0, extent // size * size) and the rest, for extents that are no
+  // constants.
+  Partition partition_tiles(const LoopRV& loop, int64_t size);
   // Perfectly nested loops, outermost first, become one.
   LoopRV fuse(const std::vector<LoopRV>& loops);
   // Brings loops of one perfect nest into the given order; others keep their places.
@@ -150,6 +153,10 @@ class Schedule {
   // reduction's own loops, and on data-parallel iterations that reach over their end: the buffer,
   // which is not a parameter, then grows by what they reach.
   void mask_reduction(const BlockRV& block);
+  // Four iterations of the loop become one that adds a dot product of four bytes (the intrinsic byte_dot): a sum of products
+  // of an unsigned byte and a signed one in int32, where neighbouring iterations read neighbouring bytes of both. The
+  // block's initialisation is a block of its own already.
+  void byte_dot(const BlockRV& block, const LoopRV& loop);
   // Reduces along all loops but `loop` into a new buffer with one more (last) dimension over that
   // loop, then over that dimension in a new block. Changes the order of the reduction.
   // Returns the block that fills the new buffer; the given block becomes the final reduction.
@@ -160,6 +167,8 @@ class Schedule {
   std::string fresh_name(const std::string& base);
   Var fresh_var(const Var& like);
   Var fresh_var(const std::string& name, DType dtype);
+  // Cuts a loop from 0 at `point`, which is between 0 and its extent.
+  Partition cut(class ScheduleEdit& edit, const ForNode* f, const PrimExpr& point);
   void record(std::string step, const std::vector<std::string>& args,
               const std::vector<std::string>& results = {});
   void set_body(Stmt body);

@@ -288,6 +288,12 @@ TEST(Interpret, intrinsics_in_both_precisions) {
   EXPECT_EQ(in.run(call("bitcast", DType::BFloat16(), {in.integer(DType::Int(16), 0x3F80)}))
                 .get_as_double(0),
             1);
+  DType i32 = DType::Int(32);
+  EXPECT_EQ(in.run(call("byte_dot", i32,
+                        {in.integer(i32, static_cast<int32_t>(0xFF020301u)),
+                         in.integer(i32, static_cast<int32_t>(0x80057FFFu))}))
+                .get_as_int(0),
+            1 * -1 + 3 * 127 + 2 * 5 + 255 * -128);
   EXPECT_EQ(in.run(call("likely", DType::Bool(), {lt(in(f32, 1), in(f32, 2))})).get_as_int(0), 1);
 }
 

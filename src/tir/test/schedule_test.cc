@@ -228,6 +228,31 @@ TEST(Schedule, partition_peels_the_tail_and_drops_the_predicate) {
   expect_same(f, s);
 }
 
+TEST(Schedule, partition_tiles_leaves_whole_tiles_and_a_rest) {
+  PrimFunc f = chain(13);
+  Schedule s(f);
+  Partition p = s.partition_tiles(s.get_loops(s.get_block("C"))[0], 4);
+  EXPECT_EQ(s.extent(p.head), 12);
+  EXPECT_EQ(s.extent(p.tail), 1);
+  s.split(p.head, {-1, 4});
+  EXPECT_FALSE(s.block(s.get_block("C"))->predicate);
+  expect_same(f, s);
+
+  // Of a length that only a run knows, a tile is never cut short.
+  Var n = var("n");
+  Tensor a = placeholder("A", f32, {n});
+  Tensor b = compute("B", {n}, [&](const Indices& i) { return a(i) + imm_float(f32, 1); });
+  Schedule open(create_prim_func("add", {a}, {b}, {n}));
+  LoopRV loop = open.get_loops(open.get_block("B"))[0];
+  Partition parts = open.partition_tiles(loop, 4);
+  open.split(parts.head, {-1, 4});
+  EXPECT_FALSE(open.block(open.get_block("B"))->predicate) << to_string(open.func());
+  EXPECT_FALSE(open.block(parts.copy_of(open.get_block("B")))->predicate);
+  Schedule whole(chain(8));
+  LoopRV eight = whole.get_loops(whole.get_block("C"))[0];
+  expect_refused([&] { whole.partition_tiles(eight, 4); }, "leave no two parts");
+}
+
 TEST(Schedule, fuse_and_reorder_keep_the_result) {
   PrimFunc f = matmul(5, 6, 7);
   Schedule s(f);

@@ -1,0 +1,147 @@
+// Register tiles where only a run knows how many rows or columns there are.
+#include <algorithm>
+
+#include "lower/rules/contraction_loops.h"
+
+namespace relay {
+
+using tir::BlockRV;
+using tir::LoopRV;
+using tir::Partition;
+using tir::Schedule;
+
+namespace {
+
+// The sizes of tiles along an axis, each for what those before it leave over: `tile`, and of an open axis powers of `step`
+// below it, which leave nothing.
+std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
+  std::vector<int64_t> out{tile};
+  if (extent != kOpen) {
+    if (extent % tile != 0) out.push_back(extent % tile);
+    return out;
+  }
+  int64_t rest = 1;
+  while (step * rest < tile) rest *= step;
+  for (; tile > 1 && rest >= 1; rest /= step) out.push_back(rest);
+  return out;
+}
+
+// The sum and the block that stores it, with the axes' loops around the latter.
+struct Copies {
+  BlockRV sum, out;
+  LoopRV row, column;
+};
+
+class OpenTiles {
+ public:
+  OpenTiles(Schedule& s, const Sum& sum, const Target& target) : s_(s), sum_(sum), target_(target) {
+    Tile tile = choose_tile(sum, target);
+    // Every size of rows by every size of columns is code of its own.
+    bool both = sum.rows() == kOpen && sum.columns() == kOpen;
+    rows_ = parts_of(sum.rows(), tile.height, both ? 4 : 2);
+    columns_ = parts_of(sum.columns(), tile.columns, both ? 4 : 2);
+  }
+
+  // The loops over tiles of columns, one for each part.
+  std::vector<LoopRV> build(const BlockRV& out) {
+    std::vector<LoopRV> order = s_.get_loops(out);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    s_.reorder(order);
+    Copies all{sum_.block, out, order[order.size() - 1], order[order.size() - 2]};
+    s_.compute_at(all.sum, all.column);
+    around_ = order.size() - 2;
+    std::vector<LoopRV> tiles;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      Copies rest = i + 1 < columns_.size() ? cut(all, all.column, columns_[i]) : Copies{};
+      tiles.push_back(columns(all, columns_[i]));
+      all = rest;
+    }
+    return tiles;
+  }
+
+  // "14x32 register tile, columns outside, open rows by 14, 8, 4, 2, 1".
+  std::string text() const {
+    auto list = [](const std::vector<int64_t>& sizes) {
+      std::string out;
+      for (int64_t size : sizes) out += (out.empty() ? "" : ", ") + std::to_string(size);
+      return out;
+    };
+    std::string out = std::to_string(rows_[0]) + "x" + std::to_string(columns_[0]) +
+                      " register tile, columns outside";
+    if (sum_.rows() == kOpen) out += ", open rows by " + list(rows_);
+    if (sum_.columns() == kOpen) out += ", open columns by " + list(columns_);
+    return out;
+  }
+
+ private:
+  // The loop keeps what fills tiles of the size; the copies have the rest.
+  Copies cut(const Copies& c, const LoopRV& loop, int64_t size) {
+    Partition p = s_.partition_tiles(loop, size);
+    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}};
+    rest.row = loop == c.row ? p.tail : p.copy_of(c.row);
+    rest.column = loop == c.column ? p.tail : p.copy_of(c.column);
+    return rest;
+  }
+
+  // The loop over tiles of one part of the columns.
+  LoopRV columns(Copies c, int64_t size) {
+    std::vector<LoopRV> tiles = s_.split(c.column, {-1, size});
+    c.column = tiles[1];
+    s_.compute_at(c.sum, tiles[0]);
+    s_.reorder({c.row, c.column});
+    s_.compute_at(c.sum, c.row);
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      Copies rest = i + 1 < rows_.size() ? cut(c, c.row, rows_[i]) : Copies{};
+      rows(c, rows_[i]);
+      c = rest;
+    }
+    return tiles[0];
+  }
+
+  void rows(Copies c, int64_t size) {
+    LoopRV tiles = c.row;
+    LoopRV inside;
+    if (size > 1) {
+      std::vector<LoopRV> split = s_.split(c.row, {-1, size});
+      tiles = split[0];
+      inside = split[1];
+    }
+    s_.compute_at(c.sum, tiles);
+    std::vector<TilePart> parts = sum_parts(s_, sum_, c.sum, around_ + 2, 2);
+    parts.push_back({c.out, {inside, c.column}, {}});
+    Tiling tiling(s_, sum_, target_);
+    for (const TilePart& p : parts) tiling.finish({}, p);
+  }
+
+  Schedule& s_;
+  const Sum& sum_;
+  const Target& target_;
+  std::vector<int64_t> rows_, columns_;  // sizes of tiles
+  size_t around_ = 0;                    // loops around those of rows and columns
+};
+
+}  // namespace
+
+std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
+  std::vector<LoopRV> loops = s.get_loops(out);
+  if (loops.size() != sum.spatial.size()) return "";
+  size_t around = loops.size() - 2;
+  OpenTiles tiles(s, sum, target);
+  std::vector<LoopRV> columns = tiles.build(out);
+  std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
+  if (target.num_cores == 1) return text;
+  // Threads share the tiles of columns, and what is around them where every index of that has a sum of its own.
+  std::vector<LoopRV> shared(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
+  bool batch = around > 0 && sum.spatial[around - 1]->role == ContractionRole::Batch;
+  if (columns.size() == 1) shared.push_back(columns[0]);
+  if (columns.size() == 1 || batch) {
+    s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
+  } else {
+    for (const LoopRV& l : columns) {
+      if (s.extent(l) != 1) s.parallel(l);
+    }
+  }
+  return text + ", threads over " + (batch ? "the batch" : "tiles");
+}
+
+}  // namespace relay

@@ -1,0 +1,20 @@
+// WidenHalfPrecision: contractions of 16-bit floats are computed in float32.
+//
+// before                                          after
+//   nn.dense(%x: float16, const(float16))         cast(nn.dense(cast(%x, float32),
+//                                                               cast(const, float32)), float16)
+//
+// Legal always: sums of 16-bit floats are taken in float32, and products of their elements are exact there. The casts of
+// constants are folded, those of values go into the kernels before and behind, so that the contraction is the float32 kernel
+// with all that is known of it: packed weights, Winograd's transformation, blocked layouts.
+// Loses memory: constant weights are twice as large.
+// Does not touch the operators between contractions, which round to 16 bits as they are written.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace relay {
+
+extern const Pass kWidenHalfPrecision;
+
+}  // namespace relay
