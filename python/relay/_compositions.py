@@ -189,3 +189,29 @@ def _global_pool(kind: str, axes: int, layout: str) -> None:
 for _kind in ("max", "avg"):
     _global_pool(_kind, 1, "NCW")
     _global_pool(_kind, 3, "NCDHW")
+
+
+# The codes by which qnn.simulated_quantize tells dtypes.
+_SIMULATED = {"disable": 0, "int8": 1, "uint8": 2, "int32": 3}
+
+
+def _simulated(dtype: object) -> _core.Expr:
+    if isinstance(dtype, _core.Expr):
+        return dtype
+    if dtype not in _SIMULATED:
+        raise TypeError(f"the dtype is one of {', '.join(_SIMULATED)}, not {dtype!r}")
+    return _core.Constant(_SIMULATED[dtype], "int32")
+
+
+@_named("qnn.simulated_quantize")
+def _simulated_quantize(data, output_scale, output_zero_point, axis=-1, out_dtype="int8"):
+    """Returns the numbers rounded as qnn.quantize does it, in floats; "disable" changes nothing."""
+    code = _simulated(out_dtype)
+    return call("qnn.simulated_quantize", data, code, output_scale, output_zero_point, axis=axis)
+
+
+@_named("qnn.simulated_dequantize")
+def _simulated_dequantize(data, input_scale, input_zero_point, axis=-1, in_dtype="int8"):
+    """Returns what the numbers of qnn.simulated_quantize stand for."""
+    code = _simulated(in_dtype)
+    return call("qnn.simulated_dequantize", data, code, input_scale, input_zero_point, axis=axis)

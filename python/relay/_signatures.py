@@ -19,6 +19,13 @@ _CONV = (
     "data_layout='{2}', kernel_layout='{3}', out_layout=''"
 )
 
+_QNN = "x, scale, zero_point, output_scale, output_zero_point"
+_QNN_BINARY = (
+    "lhs, rhs, lhs_scale, lhs_zero_point, rhs_scale, rhs_zero_point, output_scale, "
+    "output_zero_point, lhs_axis=-1, rhs_axis=-1"
+)
+_QNN_SUM = "input_zero_point, kernel_zero_point, input_scale, kernel_scale"
+
 
 def _conv(ones: str, zeros: str, data: str, kernel: str, first: str = "data, weight") -> str:
     return f"{first}, {_CONV.format(ones, zeros, data, kernel)}, out_dtype=''"
@@ -117,16 +124,69 @@ SIGNATURES = {
     ),
     "vision.roi_pool": "data, rois, pooled_size, spatial_scale, layout='NCHW'",
     "zeros": "shape, dtype",
+    "qnn.abs": _QNN,
+    "qnn.add": _QNN_BINARY,
+    "qnn.avg_pool2d": (
+        "data, input_scale, input_zero_point, output_scale, output_zero_point, pool_size, "
+        "strides, padding, dilation, ceil_mode=False, count_include_pad=True, layout='NHWC', "
+        "out_layout=''"
+    ),
+    "qnn.batch_matmul": "x, y, x_zero_point, y_zero_point, x_scale, y_scale, out_dtype='int32'",
+    "qnn.concatenate": "data, input_scales, input_zero_points, output_scale, output_zero_point, axis",
+    "qnn.contrib_dense_pack": f"data, weight, {_QNN_SUM}, kernel_layout='NC', units=None, out_dtype='int32'",
+    "qnn.conv2d": (
+        f"data, kernel, {_QNN_SUM}, kernel_size, channels, strides=(1, 1), padding=(0, 0), "
+        "dilation=(1, 1), groups=1, data_layout='NCHW', kernel_layout='OIHW', out_layout='', "
+        "out_dtype='int32'"
+    ),
+    "qnn.conv2d_transpose": (
+        f"data, weight, {_QNN_SUM}, strides=(1, 1), padding=(0, 0), dilation=(1, 1), "
+        "groups=1, channels=None, kernel_size=None, data_layout='NCHW', "
+        "kernel_layout='IOHW', out_layout='', output_padding=(0, 0), out_dtype='int32'"
+    ),
+    "qnn.dense": f"data, weight, {_QNN_SUM}, units, out_dtype='int32'",
+    "qnn.dequantize": "data, input_scale, input_zero_point, axis=-1, out_dtype='float32'",
+    "qnn.erf": _QNN,
+    "qnn.exp": _QNN,
+    "qnn.hardswish": _QNN,
+    "qnn.leaky_relu": "x, alpha, input_scale, input_zero_point, output_scale, output_zero_point",
+    "qnn.log": _QNN,
+    "qnn.mul": _QNN_BINARY,
+    "qnn.quantize": "data, output_scale, output_zero_point, axis=-1, out_dtype='int8'",
+    "qnn.requantize": (
+        "data, input_scale, input_zero_point, output_scale, output_zero_point, axis=-1, "
+        "rounding='None', compute_dtype='None', out_dtype='int8'"
+    ),
+    "qnn.rsqrt": _QNN,
+    "qnn.sigmoid": _QNN,
+    "qnn.softmax": "x, scale, zero_point, output_scale, output_zero_point, axis=-1",
+    "qnn.sqrt": _QNN,
+    "qnn.subtract": _QNN_BINARY,
+    "qnn.tanh": _QNN,
 }
 
 # Parameters that the registry calls otherwise.
+_FACTORS = {
+    "x": "data",
+    "y": "weight",
+    "x_zero_point": "input_zero_point",
+    "y_zero_point": "kernel_zero_point",
+    "x_scale": "input_scale",
+    "y_scale": "kernel_scale",
+}
 RENAMED = {
     "clip": {"a": "data"},
+    "qnn.batch_matmul": _FACTORS,
+    "qnn.contrib_dense_pack": {"kernel_layout": "weight_layout"},
+    "qnn.conv2d": {"kernel": "weight"},
     "unravel_index": {"indices": "data"},
 }
 
 # A number for one of these arguments is an int32, whatever stands beside it.
-INTEGER_ARGUMENTS = {"box_indices", "indices", "k", "segment_ids", "seq_lengths", "valid_length"}
+INTEGER_ARGUMENTS = {
+    "box_indices", "indices", "input_zero_point", "k", "kernel_zero_point", "lhs_zero_point",
+    "output_zero_point", "rhs_zero_point", "segment_ids", "seq_lengths", "valid_length", "zero_point",
+}  # fmt: skip
 
 # How many spatial axes the lists of an operator are for: one number stands for as many. The others
 # have it in their names: conv2d, max_pool3d.
@@ -189,11 +249,6 @@ ABSENT = {
     "there is nothing that a program could be marked for": """
         annotation.compiler_begin annotation.compiler_end annotation.stop_fusion""",
     "a function of the module is marked, by its attribute checkpoint=1": "annotation.checkpoint",
-    "there are no quantised operators; ONNX models with them import": """
-        qnn.op.abs qnn.op.add qnn.op.avg_pool2d qnn.op.batch_matmul qnn.op.concatenate
-        qnn.op.contrib_dense_pack qnn.op.conv2d qnn.op.conv2d_transpose
-        qnn.op.current_requantize_config qnn.op.dense qnn.op.dequantize qnn.op.erf qnn.op.exp
-        qnn.op.hardswish qnn.op.leaky_relu qnn.op.log qnn.op.mul qnn.op.quantize qnn.op.requantize
-        qnn.op.requantize_config qnn.op.rsqrt qnn.op.sigmoid qnn.op.simulated_dequantize
-        qnn.op.simulated_quantize qnn.op.softmax qnn.op.sqrt qnn.op.subtract qnn.op.tanh""",
+    "rounding and compute_dtype are arguments of requantize": """
+        qnn.op.current_requantize_config qnn.op.requantize_config""",
 }

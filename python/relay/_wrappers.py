@@ -191,9 +191,14 @@ def _namespace(parent: dict, parent_name: str, name: str) -> types.ModuleType:
     return parent[name]
 
 
+# Relay has the operators qnn.* in relay.qnn.op.
+_MODULES = {"qnn": "qnn.op"}
+
+
 def _space(package: dict, name: str) -> tuple[dict, str, str]:
     """The names beside an operator's, its module, and its own name there."""
-    *outer, short = name.split(".")
+    space, _, short = name.rpartition(".")
+    outer = [part for part in _MODULES.get(space, space).split(".") if part]
     names, module = package, package["__name__"]
     for part in outer:
         names = vars(space := _namespace(names, module, part))

@@ -1,6 +1,7 @@
 #include "analysis/calls.h"
 
 #include "ir/op.h"
+#include "node/structural.h"
 
 namespace relay {
 
@@ -45,6 +46,10 @@ bool same_shape(const Type& a, const Type& b) {
     if (!dim_equal(x->shape[i], y->shape[i])) return false;
   }
   return true;
+}
+
+bool same_value(const Expr& a, const Expr& b) {
+  return a == b || (isa<ConstantNode>(a) && isa<ConstantNode>(b) && structural_equal(a, b));
 }
 
 AttrValue to_value(const std::vector<int64_t>& list) {

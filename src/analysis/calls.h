@@ -26,6 +26,8 @@ std::optional<std::vector<int64_t>> static_shape(const Expr& e);
 // Certainly the same shape, symbolic sizes included; never with `?`.
 bool same_shape(const Type& a, const Type& b);
 bool same_shape(const Expr& a, const Expr& b);
+// One expression, or constants of equal elements.
+bool same_value(const Expr& a, const Expr& b);
 AttrValue to_value(const std::vector<int64_t>& list);
 // A list of integers; nullopt for None.
 std::optional<std::vector<int64_t>> ints_attr(const CallNode& c, std::string_view name);

@@ -4,6 +4,7 @@
 #include <new>
 #include <span>
 
+#include "analysis/definitions.h"
 #include "base/budget.h"
 #include "base/codes/runtime.h"
 #include "eval/arguments.h"
@@ -410,7 +411,7 @@ runtime::Value Evaluator::Machine::execute() {
 }
 
 Evaluator::Evaluator(Module mod, EvalOptions options)
-    : machine_(std::make_unique<Machine>(std::move(mod), std::move(options))) {}
+    : machine_(std::make_unique<Machine>(expand_definitions(mod), std::move(options))) {}
 Evaluator::~Evaluator() = default;
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;
@@ -431,7 +432,7 @@ runtime::Value Evaluator::call(std::string_view global, std::vector<runtime::Val
 
 runtime::Value Evaluator::evaluate(const Expr& expr) {
   Function f = make<FunctionNode>([&](FunctionNode& n) {
-    n.body = expr;
+    n.body = expand_definitions(expr);
     n.span = expr->span;
   });
   return machine_->run(machine_->store().closed(f, ""), {});

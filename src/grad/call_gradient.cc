@@ -58,6 +58,7 @@ std::vector<Expr> call_gradient(const CallNode& call, const Expr& result,
             .found(std::string(to_string(row.gradient.reason())))
             .help("stop_gradient(...) around it says that its result is taken for a constant"));
   }
+  BuildAt place(call.span);
   std::vector<Expr> out = row.gradient(GradientContext{call, result, std::move(adjoints)});
   std::vector<TensorType> tensors;
   for (const Expr& arg : call.args) {

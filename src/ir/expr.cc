@@ -41,12 +41,13 @@ NodeInfo describe_pattern(std::string_view name, std::vector<Field> fields) {
 }
 
 thread_local bool leave_types_open = false;
+thread_local const Span* default_place = nullptr;
 
 // Fills the span and, if the children have theirs, the type of a new expression.
 template <class T, class Fill>
 Ref<T> build(Span span, Fill&& fill) {
   return make<T>([&](T& n) {
-    n.span = std::move(span);
+    n.span = span || default_place == nullptr ? std::move(span) : *default_place;
     fill(n);
     if (T::kKind == ExprKind::Constant || !leave_types_open) n.type = deduce_type(n);
   });
@@ -184,6 +185,9 @@ const NodeInfo& MatchNode::static_info() {
 
 LeaveTypesOpen::LeaveTypesOpen() : before_(std::exchange(leave_types_open, true)) {}
 LeaveTypesOpen::~LeaveTypesOpen() { leave_types_open = before_; }
+
+BuildAt::BuildAt(const Span& place) : before_(std::exchange(default_place, &place)) {}
+BuildAt::~BuildAt() { default_place = before_; }
 
 Constant constant(Tensor data, Span span, std::string name_hint) {
   return build<ConstantNode>(std::move(span), [&](ConstantNode& n) {

@@ -300,6 +300,19 @@ class LeaveTypesOpen {
   bool before_;
 };
 
+// While one is alive, what the builders of its thread make without a place has this one: what stands
+// for a call is where the call is. `place` outlives it.
+class BuildAt {
+ public:
+  explicit BuildAt(const Span& place);
+  ~BuildAt();
+  BuildAt(const BuildAt&) = delete;
+  BuildAt& operator=(const BuildAt&) = delete;
+
+ private:
+  const Span* before_;
+};
+
 Constant constant(Tensor data, Span span = {}, std::string name_hint = {});
 // A scalar constant.
 Constant constant(double value, DType dtype, Span span = {});

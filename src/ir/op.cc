@@ -195,6 +195,18 @@ bool refuses_narrow(RelationContext& ctx, const Type& type) {
 
 }  // namespace
 
+Type RelationContext::by_relation(const OpInfo& other, std::initializer_list<size_t> args,
+                                  Attrs attrs) {
+  std::vector<Type> types;
+  for (size_t i : args) types.push_back(args_[i]);
+  RelationContext inner(other, std::move(types), attrs ? std::move(attrs) : attrs_, span_, result_);
+  Type out = other.relation(inner);
+  for (auto& [i, type] : inner.solved_) solved_.emplace_back(args.begin()[i], std::move(type));
+  for (DimAssumption& a : inner.assumptions_) assumptions_.push_back(std::move(a));
+  if (inner.failure_ && !failure_) failure_ = std::move(inner.failure_);
+  return out;
+}
+
 Type run_relation(RelationContext& ctx) {
   for (size_t i = 0; i < ctx.size(); ++i) {
     if (refuses_narrow(ctx, ctx.arg(i))) return nullptr;
@@ -261,6 +273,8 @@ std::string_view to_string(Absent reason) {
       return "a pass replaces the operator before kernels are made";
     case Absent::MadeByPasses:
       return "passes make the operator after gradients are taken";
+    case Absent::Defined:
+      return "the operator is written in others";
     case Absent::ByNumPy:
       return "the tests have the formula over NumPy's arrays";
   }
@@ -289,7 +303,9 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
   rule("fusion", row.fusion);
   rule("effect", row.effect);
   rule("relation", row.relation);
-  rule("compute", row.compute, {Absent::Replaced});
+  rule("compute", row.compute, {Absent::Replaced, Absent::Defined});
+  bool defined = !row.compute && row.compute.reason() == Absent::Defined;
+  demand("definition", defined == static_cast<bool>(row.definition));
   if (row.fusion && row.fusion.get() == FusionClass::OutEWiseFusable)
     rule("contraction", row.contraction, {Absent::NotOneSum});
   rule("layout", row.layout, {Absent::AxesAsWritten});

@@ -78,6 +78,11 @@ class RelationContext {
   }
   const Attrs& attrs_ref() const { return attrs_; }
 
+  // The type that another operator's relation gives for some of the arguments, by their places, with
+  // attributes of its own or (null) with these. What it solves and assumes, and why it fails, is as
+  // if said here.
+  Type by_relation(const OpInfo& other, std::initializer_list<size_t> args, Attrs attrs = nullptr);
+
   // Solves an unknown argument (a weight's type from the data's, say).
   void solve(size_t i, Type type) { solved_.emplace_back(i, std::move(type)); }
   const std::vector<std::pair<size_t, Type>>& solved() const { return solved_; }
@@ -133,6 +138,11 @@ using LayoutRule = std::function<std::optional<LayoutDecision>(
 // What a call of an operator that sums products does with its operands' dimensions; nullopt where its attributes make it
 // something else.
 using ContractionRule = std::function<std::optional<Contraction>(const CallNode& call)>;
+
+// The operator in others: an expression of the call's type over its arguments, each of which may be
+// used any number of times. analysis/definitions.h puts it in the call's place. Throws UserError for
+// arguments whose values are known and wrong.
+using DefinitionRule = std::function<Expr(const CallNode& call)>;
 
 // Floating point operations of a call with static types (2 per multiply-add).
 using CostRule = std::function<double(const CallNode& call)>;
@@ -233,6 +243,8 @@ struct OpInfo {
   Column<std::shared_ptr<const ComputeRule>> compute = {};
   // Asked of heavy operators (OutEWiseFusable) only: others do not multiply and add.
   Column<ContractionRule> contraction = {};
+  // With `compute = Absent::Defined`, and only then.
+  DefinitionRule definition = nullptr;
   Column<LayoutRule> layout = {};
   Column<MemoryRule> memory = {};
   Column<Precision> precision = {};

@@ -28,6 +28,7 @@ enum class Absent {
   NotOneSum,          // what is computed is not one sum of products
   Replaced,           // a pass replaces the operator before kernels are made
   MadeByPasses,       // passes make it of operators that have one, after gradients are taken
+  Defined,            // the operator is written in others: its definition
   ByNumPy,            // tests/python/op_oracles.py has the formula over NumPy's arrays
 };
 // The reason as a sentence.

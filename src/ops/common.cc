@@ -9,6 +9,12 @@
 
 namespace relay::ops {
 
+const OpInfo* operator_row(std::string_view name) {
+  Op op = OpRegistry::global().find(name);
+  RELAY_CHECK(op != nullptr, std::string(name));
+  return op->row.get();
+}
+
 std::string shape_text(const std::vector<Dim>& shape) {
   std::string out = "(";
   for (size_t i = 0; i < shape.size(); ++i) out += (i > 0 ? ", " : "") + to_string(shape[i]);

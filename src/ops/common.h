@@ -13,6 +13,9 @@ using tir::PrimExpr;
 using TirTensor = tir::Tensor;
 using Ints = std::vector<int64_t>;
 
+// The row of one of Relay's operators; a defect when there is none of that name.
+const OpInfo* operator_row(std::string_view name);
+
 // ---- Relations
 // What relations of many operators ask and answer.
 

@@ -52,6 +52,8 @@ enum class Family {
   Random,
   Detection,
   DynamicAxes,
+  Qnn,
+  QnnContraction,
   Dynamic,
   kCount,
 };

@@ -22,6 +22,8 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSimplifyInference),  // no operator that only training needs is left
       pass(kDeadCodeElimination),
       pass(kToGraphNormalForm),  // pure values have no names: the next passes see along operands
+      pass(kFakeQuantizationToInteger),  // sums of quantised numbers are sums of integers
+      pass(kCanonicalizeOps),            // no operator that is defined by others is left
       pass(kFoldConstant),
       pass(kDynamicToStatic),  // sizes that are known are part of types
       pass(kSimplifyExpr),

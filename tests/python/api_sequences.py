@@ -351,7 +351,7 @@ class Sequence:
             lambda: getattr(
                 self.expr(), self.rng.choice(["args", "op", "fields", "data", "attrs"])
             ),
-            lambda: getattr(relay, self.rng.choice(["no", "slice_like", "qnn"])),
+            lambda: getattr(relay, self.rng.choice(["no", "slice_like", "torch"])),
             lambda: relay.op.get(other),
             lambda: self.of(relay.runtime.Executable).metadata,
             lambda: self.of(relay.runtime.Executable).output_info(other),

@@ -13,6 +13,7 @@ import op_oracles
 import op_programs
 import oracles
 import pytest
+import qnn_oracles  # noqa: F401 (their oracles)
 from hypothesis import strategies as st
 
 import relay

@@ -144,7 +144,7 @@ int64_t groups_of(NodeContext& ctx) {
 
 }  // namespace
 
-Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype) {
+Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype, std::vector<Expr> quantized) {
   int64_t nd = spatial_rank(ctx, x);
   Window win = window_of(ctx, x, kernel_of(ctx, w, nd));
   AttrList attrs{{"strides", to_value(win.strides)},
@@ -154,7 +154,10 @@ Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype) {
                  {"channels", ctx.const_dim(w, 0, "the number of channels")},
                  {"kernel_size", to_value(win.kernel)}};
   if (out_dtype != NodeContext::dtype_of(x)) attrs.emplace_back("out_dtype", to_value(out_dtype));
-  return ctx.call(with_rank("nn.conv", nd), {std::move(x), std::move(w)}, attrs);
+  std::string op = with_rank(quantized.empty() ? "nn.conv" : "qnn.conv", nd);
+  std::vector<Expr> args{std::move(x), std::move(w)};
+  args.insert(args.end(), quantized.begin(), quantized.end());
+  return ctx.call(op, std::move(args), attrs);
 }
 
 namespace {

@@ -1,4 +1,5 @@
-// Quantised operators, spelt out in exact integer arithmetic and float scales.
+// Quantised operators: those of the quantised dialect, and what it does not have (blocks, scales of rows,
+// narrow types) spelt out in exact integer arithmetic and float scales.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -74,11 +75,43 @@ Expr centred(NodeContext& ctx, size_t value, size_t zero, int64_t axis) {
   return ctx.sub(wide, along(ctx, ctx.cast(ctx.in(zero), i32), x, axis, 0));
 }
 
+const DType kFloat = DType::Float(32);
+const DType kInt = DType::Int(32);
+
+// The dialect's operators take these: numbers of 8 or 16 bits with scales in float32.
+bool is_quantized(DType dtype) {
+  return dtype.is_integer() && (dtype.bits == 8 || dtype.bits == 16);
+}
+bool is_byte(const Expr& e) {
+  DType dtype = NodeContext::dtype_of(e);
+  return dtype.is_integer() && dtype.bits == 8;
+}
+bool is_scale(const Expr& e) {
+  return NodeContext::dtype_of(e) == kFloat && NodeContext::rank_of(e) <= 1;
+}
+bool is_number(const Expr& e) {
+  return NodeContext::rank_of(e) == 0 ||
+         (NodeContext::rank_of(e) == 1 && as_const(NodeContext::shape_of(e)[0]) == 1);
+}
+// A zero point as the dialect takes it: int32, 0 where the model has none.
+Expr zero_point(NodeContext& ctx, size_t input) {
+  return ctx.has(input) ? ctx.cast(ctx.in(input), kInt) : constant(0, kInt);
+}
+// The axis for the dialect: any one for data without axes.
+int64_t parameter_axis(NodeContext& ctx, int64_t axis, const Expr& x) {
+  return NodeContext::rank_of(x) == 0 ? -1 : ctx.axis(axis, NodeContext::rank_of(x));
+}
+
 Values convert_quantize_linear(NodeContext& ctx) {
   Expr x = ctx.in(0), scale = ctx.in(1);
   int64_t axis = ctx.attr("axis", 1), block = ctx.attr("block_size", 0);
   DType to = ctx.has(2) ? NodeContext::dtype_of(ctx.in(2))
                         : ctx.attr_dtype("output_dtype", DType::UInt(8));
+  if (NodeContext::dtype_of(x) == kFloat && is_quantized(to) && is_scale(scale)) {
+    int64_t along = is_number(scale) ? -1 : parameter_axis(ctx, axis, x);
+    return {value_of(ctx.call("qnn.quantize", {x, scale, zero_point(ctx, 2)},
+                              {{"axis", along}, {"out_dtype", to_value(to)}}))};
+  }
   if (!NodeContext::dtype_of(x).is_floating()) x = ctx.cast(x, NodeContext::dtype_of(scale));
   scale = ctx.cast(scale, NodeContext::dtype_of(x));
   Expr zero = ctx.has(2) ? along(ctx, ctx.in(2), x, axis, block) : nullptr;
@@ -88,6 +121,12 @@ Values convert_quantize_linear(NodeContext& ctx) {
 Values convert_dequantize_linear(NodeContext& ctx) {
   Expr x = ctx.in(0), scale = ctx.in(1);
   int64_t axis = ctx.attr("axis", 1), block = ctx.attr("block_size", 0);
+  DType from = NodeContext::dtype_of(x);
+  if ((is_quantized(from) || from == kInt) && is_scale(scale)) {
+    int64_t along = is_number(scale) ? -1 : parameter_axis(ctx, axis, x);
+    return {
+        value_of(ctx.call("qnn.dequantize", {x, scale, zero_point(ctx, 2)}, {{"axis", along}}))};
+  }
   DType dtype = NodeContext::dtype_of(scale);
   DType stored = NodeContext::dtype_of(x);
   if (is_narrow_float(stored)) {
@@ -122,7 +161,34 @@ Values convert_dynamic_quantize_linear(NodeContext& ctx) {
   return {value_of(y), value_of(scale), value_of(zero_point)};
 }
 
+// A product of bytes by a matrix, where the left operand has one zero point and the right one one for
+// all or for each column; null otherwise. The scales may be null.
+Expr byte_product(NodeContext& ctx, const Expr& x, const Expr& w, size_t x_zero, size_t w_zero,
+                  const Expr& x_scale, const Expr& w_scale) {
+  Expr xz = zero_point(ctx, x_zero), wz = zero_point(ctx, w_zero), one = constant(1, kFloat);
+  Expr xs = x_scale ? x_scale : one, ws = w_scale ? w_scale : one;
+  if (!is_byte(x) || !is_byte(w) || NodeContext::rank_of(x) < 2 || NodeContext::rank_of(w) != 2 ||
+      !is_number(xz) || !is_number(xs) || NodeContext::rank_of(wz) > 1 || !is_scale(ws))
+    return nullptr;
+  return ctx.call("qnn.dense", {x, ctx.transpose(w, {1, 0}), xz, wz, xs, ws},
+                  {{"out_dtype", to_value(kInt)}});
+}
+
+// The same of a convolution over images, with zero points of output channels.
+Expr byte_convolution(NodeContext& ctx, const Expr& x, const Expr& w, size_t x_zero, size_t w_zero,
+                      const Expr& x_scale, const Expr& w_scale) {
+  Expr xz = zero_point(ctx, x_zero), wz = zero_point(ctx, w_zero), one = constant(1, kFloat);
+  Expr xs = x_scale ? x_scale : one, ws = w_scale ? w_scale : one;
+  if (!is_byte(x) || !is_byte(w) || NodeContext::rank_of(x) != 4 || !is_number(xz) ||
+      !is_number(xs) || NodeContext::rank_of(wz) > 1 || !is_scale(ws))
+    return nullptr;
+  return convolution(ctx, x, w, kInt, {xz, wz, xs, ws});
+}
+
 Values convert_matmul_integer(NodeContext& ctx) {
+  if (Expr sum = byte_product(ctx, ctx.in(0), ctx.in(1), 2, 3, nullptr, nullptr)) {
+    return {value_of(sum)};
+  }
   // A zero point per row of the left and per column of the right operand.
   Expr a = centred(ctx, 0, 2, NodeContext::rank_of(ctx.in(0)) - 2);
   Expr b = centred(ctx, 1, 3, NodeContext::rank_of(ctx.in(1)) - 1);
@@ -130,35 +196,58 @@ Values convert_matmul_integer(NodeContext& ctx) {
 }
 
 Values convert_conv_integer(NodeContext& ctx) {
+  if (Expr sum = byte_convolution(ctx, ctx.in(0), ctx.in(1), 2, 3, nullptr, nullptr)) {
+    return {value_of(sum)};
+  }
   Expr x = centred(ctx, 0, 2, 1), w = centred(ctx, 1, 3, 0);
-  return {value_of(convolution(ctx, x, w, DType::Int(32)))};
+  return {value_of(convolution(ctx, x, w, kInt))};
 }
 
-Expr requantize(NodeContext& ctx, const Expr& sum, Expr scale, size_t out_scale, size_t out_zero) {
-  Expr y = ctx.mul(ctx.cast(sum, DType::Float(32)), scale);
-  Expr zero = ctx.in(out_zero);
+// A sum that stands for sum * scale, with the scale and zero point of the result.
+Expr requantize(NodeContext& ctx, const Expr& sum, const Expr& scale, int64_t axis,
+                size_t out_scale, size_t out_zero) {
+  Expr to_scale = ctx.cast(ctx.in(out_scale), kFloat), zero = ctx.in(out_zero);
   DType to = NodeContext::dtype_of(zero);
-  Expr by = along(ctx, ctx.cast(ctx.in(out_scale), DType::Float(32)), y, 1, 0);
-  return quantize(ctx, ctx.div(y, by), along(ctx, zero, y, 1, 0), to);
+  if (NodeContext::rank_of(scale) <= 1 && is_scale(to_scale) && is_quantized(to)) {
+    return ctx.call(
+        "qnn.requantize", {sum, scale, constant(0, kInt), to_scale, ctx.cast(zero, kInt)},
+        {{"axis", axis}, {"rounding", std::string("TONEAREST_EVEN")}, {"out_dtype", to_value(to)}});
+  }
+  Expr y = ctx.mul(ctx.cast(sum, kFloat), scale);
+  return quantize(ctx, ctx.div(y, along(ctx, to_scale, y, axis, 0)), along(ctx, zero, y, axis, 0),
+                  to);
+}
+
+// The scale of a product: of numbers and vectors along one axis.
+Expr product_scale(NodeContext& ctx, Expr a, Expr b) {
+  for (Expr* e : {&a, &b}) {
+    *e = ctx.cast(*e, kFloat);
+    if (is_number(*e)) *e = ctx.reshape(*e, std::vector<int64_t>{});
+  }
+  return ctx.mul(a, b);
 }
 
 Values convert_qlinear_matmul(NodeContext& ctx) {
+  Expr scale_a = ctx.in(1), scale_b = ctx.in(4);
+  if (Expr sum = byte_product(ctx, ctx.in(0), ctx.in(3), 2, 5, scale_a, scale_b)) {
+    return {value_of(requantize(ctx, sum, product_scale(ctx, scale_a, scale_b),
+                                NodeContext::rank_of(sum) - 1, 6, 7))};
+  }
   Expr a = centred(ctx, 0, 2, NodeContext::rank_of(ctx.in(0)) - 2);
   Expr b = centred(ctx, 3, 5, NodeContext::rank_of(ctx.in(3)) - 1);
   Expr sum = ctx.matmul(a, b);
-  DType f32 = DType::Float(32);
   int64_t rank = NodeContext::rank_of(sum);
-  Expr scale = ctx.mul(along(ctx, ctx.cast(ctx.in(1), f32), sum, rank - 2, 0),
-                       along(ctx, ctx.cast(ctx.in(4), f32), sum, rank - 1, 0));
-  return {value_of(requantize(ctx, sum, scale, 6, 7))};
+  Expr scale = ctx.mul(along(ctx, ctx.cast(scale_a, kFloat), sum, rank - 2, 0),
+                       along(ctx, ctx.cast(scale_b, kFloat), sum, rank - 1, 0));
+  return {value_of(requantize(ctx, sum, scale, 1, 6, 7))};
 }
 
 Values convert_qlinear_conv(NodeContext& ctx) {
-  Expr x = centred(ctx, 0, 2, 1), w = centred(ctx, 3, 5, 0);
-  Expr sum = convolution(ctx, x, w, DType::Int(32));
+  Expr scale_x = ctx.in(1), scale_w = ctx.in(4);
+  Expr sum = byte_convolution(ctx, ctx.in(0), ctx.in(3), 2, 5, scale_x, scale_w);
+  if (!sum) sum = convolution(ctx, centred(ctx, 0, 2, 1), centred(ctx, 3, 5, 0), kInt);
   if (ctx.has(8)) sum = ctx.call("nn.bias_add", {sum, ctx.in(8)}, {{"axis", int64_t{1}}});
-  Expr scale = ctx.mul(along(ctx, ctx.in(1), sum, 1, 0), along(ctx, ctx.in(4), sum, 1, 0));
-  return {value_of(requantize(ctx, sum, scale, 6, 7))};
+  return {value_of(requantize(ctx, sum, product_scale(ctx, scale_x, scale_w), 1, 6, 7))};
 }
 
 }  // namespace

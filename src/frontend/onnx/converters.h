@@ -6,8 +6,10 @@
 namespace relay::importer {
 
 // A convolution with symmetric semantics for float and integer operands; shared by Conv and its
-// quantised forms.
-Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype);
+// quantised forms. `quantized` are the further arguments of the quantised dialect's operator, where it
+// is that one.
+Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype,
+                 std::vector<Expr> quantized = {});
 // Whether an expression is the float scalar-like constant `value`.
 std::optional<double> constant_scalar(const NodeContext& ctx, size_t input);
 
