@@ -22,6 +22,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSimplifyInference),  // no operator that only training needs is left
       pass(kDeadCodeElimination),
       pass(kToGraphNormalForm),  // pure values have no names: the next passes see along operands
+      pass(kFoldConstant),       // scales and zero points are known
       pass(kFakeQuantizationToInteger),  // sums of quantised numbers are sums of integers
       pass(kCanonicalizeOps),            // no operator that is defined by others is left
       pass(kFoldConstant),

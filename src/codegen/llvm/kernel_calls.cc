@@ -163,8 +163,12 @@ Value* KernelBuilder::load_word(const tir::CallNode& n) {
 
 Value* KernelBuilder::add_byte_dot(const PrimExpr& acc, const tir::CallNode& n) {
   const LlvmArchitecture* arch = find_llvm_architecture(target_.arch);
-  if (arch == nullptr || arch->byte_dot == nullptr || n.dtype.lanes == 1) return nullptr;
-  return arch->byte_dot(b_, target_, expr(acc), expr(n.args[0]), expr(n.args[1]));
+  if (arch == nullptr || arch->byte_dot == nullptr) return nullptr;
+  Value* operands[] = {expr(acc), expr(n.args[0]), expr(n.args[1])};
+  if (n.dtype.lanes != 1) return arch->byte_dot(b_, target_, operands[0], operands[1], operands[2]);
+  for (Value*& v : operands) v = b_.CreateVectorSplat(1, v);
+  Value* sum = arch->byte_dot(b_, target_, operands[0], operands[1], operands[2]);
+  return sum == nullptr ? nullptr : b_.CreateExtractElement(sum, uint64_t{0});
 }
 
 }  // namespace relay::codegen

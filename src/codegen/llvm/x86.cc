@@ -61,21 +61,36 @@ Value* scale(llvm::IRBuilder<>& b, const Target& target, Value* x, Value* n) {
   }
 }
 
-// vpdpbusd of VNNI on vectors of 4, 8 or 16.
+// vpdpbusd of VNNI on a register of 4, 8 or 16 lanes.
+Value* register_byte_dot(llvm::IRBuilder<>& b, unsigned lanes, Value* acc, Value* x, Value* y) {
+  llvm::Intrinsic::ID id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                           : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                        : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+  return b.CreateIntrinsic(id, {}, {acc, x, y});
+}
+
+// Vectors of other sizes in registers of which the last may be part full.
 Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x, Value* y) {
-  auto* v = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
-  if (v == nullptr || !has_byte_dot(target)) return nullptr;
-  switch (v->getNumElements()) {
-    case 4:
-      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_128, {}, {acc, x, y});
-    case 8:
-      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_256, {}, {acc, x, y});
-    case 16:
-      if (target.vector_bits < 512) return nullptr;
-      return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_vpdpbusd_512, {}, {acc, x, y});
-    default:
-      return nullptr;
+  auto* type = llvm::dyn_cast<llvm::FixedVectorType>(acc->getType());
+  if (type == nullptr || !has_byte_dot(target)) return nullptr;
+  const unsigned lanes = type->getNumElements(), widest = target.vector_bits >= 512 ? 16 : 8;
+  Value* out = llvm::PoisonValue::get(type);
+  for (unsigned begin = 0; begin < lanes; begin += widest) {
+    const unsigned count = std::min(widest, lanes - begin);
+    const unsigned width = count <= 4 ? 4 : count <= 8 ? 8 : 16;
+    if (width == lanes) return register_byte_dot(b, width, acc, x, y);
+    llvm::SmallVector<int> there(width, -1), back(lanes, -1), blend(lanes);
+    for (unsigned i = 0; i < lanes; ++i) blend[i] = static_cast<int>(i);
+    for (unsigned i = 0; i < count; ++i) {
+      there[i] = static_cast<int>(begin + i);
+      back[begin + i] = static_cast<int>(i);
+      blend[begin + i] = static_cast<int>(lanes + begin + i);
+    }
+    auto part = [&](Value* v) { return b.CreateShuffleVector(v, there); };
+    Value* sums = register_byte_dot(b, width, part(acc), part(x), part(y));
+    out = b.CreateShuffleVector(out, b.CreateShuffleVector(sums, back), blend);
   }
+  return out;
 }
 
 constexpr const char* kLibm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
