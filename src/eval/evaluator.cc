@@ -411,7 +411,8 @@ runtime::Value Evaluator::Machine::execute() {
 }
 
 Evaluator::Evaluator(Module mod, EvalOptions options)
-    : machine_(std::make_unique<Machine>(expand_definitions(mod), std::move(options))) {}
+    : machine_(std::make_unique<Machine>(mod ? expand_definitions(mod) : mod, std::move(options))) {
+}
 Evaluator::~Evaluator() = default;
 Evaluator::Evaluator(Evaluator&&) noexcept = default;
 Evaluator& Evaluator::operator=(Evaluator&&) noexcept = default;

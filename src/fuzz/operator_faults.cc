@@ -337,6 +337,36 @@ Module swaps_inputs_of_backward_kernels(const Module&, const Module& after) {
 
 // ---- The list ----------------------------------------------------------------------------------
 
+// ---- Quantised programs and half precision -----------------------------------------------------
+
+Module forgets_zero_points(const Module& before, const Module& after) {
+  if (before == after) return after;
+  return edited(after, [](const Expr& e) -> Expr {
+    return is_one_of(e, {"subtract"}) ? as<CallNode>(e)->args[0] : nullptr;
+  });
+}
+
+Module dequantizes_from_zero(const Module& before, const Module& after) {
+  if (before == after) return after;
+  return edited(after, [](const Expr& e) -> Expr {
+    if (!is_one_of(e, {"qnn.dequantize"})) return nullptr;
+    auto* c = as<CallNode>(e);
+    if (isa<ConstantNode>(c->args[2])) return nullptr;
+    return call(c->op, {c->args[0], c->args[1], constant(0, DType::Int(32))}, c->attrs, c->span);
+  });
+}
+
+Module loses_the_sign_of_sums(const Module& before, const Module& after) {
+  if (before == after) return after;
+  return edited(after, [](const Expr& e) -> Expr {
+    if (!is_one_of(e, {"cast"})) return nullptr;
+    auto* c = as<CallNode>(e);
+    if (!is_one_of(c->args[0], {"nn.dense", "nn.conv2d", "nn.matmul", "nn.batch_matmul"}))
+      return nullptr;
+    return call(c->op, {call("abs", {c->args[0]})}, c->attrs, c->span);
+  });
+}
+
 constexpr Fault kFaults[] = {
     {"folds_wrong_last_element", "FoldConstant",
      "The last element of a folded constant is not written.", folds_wrong_last_element},
@@ -386,6 +416,12 @@ constexpr Fault kFaults[] = {
      transforms_weights_mirrored},
     {"forgets_to_divide_weights", "FuseAttention",
      "The weights of the keys are not divided by their sum.", forgets_to_divide_weights},
+    {"forgets_zero_points", "CanonicalizeOps", "A zero point is not subtracted.",
+     forgets_zero_points},
+    {"dequantizes_from_zero", "FakeQuantizationToInteger",
+     "A zero point is lost where an operator moves.", dequantizes_from_zero},
+    {"loses_the_sign_of_sums", "WidenHalfPrecision", "A sum is taken for its absolute value.",
+     loses_the_sign_of_sums},
     {"confuses_flags", "InferType", "A flag of an operator is read the wrong way round.",
      confuses_flags},
     {"swaps_inputs_of_backward_kernels", "AlternateOrder",

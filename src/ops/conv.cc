@@ -353,9 +353,7 @@ Type conv_transpose_relation(RelationContext& ctx) {
   if (!require(ctx, w->rank() == l->kernel.rank(), codes::type_rank,
                "the weight does not have the layout's dimensions", a.kernel_layout,
                shape_text(w->shape)) ||
-      !require(ctx, x->dtype == w->dtype, codes::type_dtype,
-               "data and weight have different dtypes", "one dtype",
-               x->dtype.to_string() + " and " + w->dtype.to_string()) ||
+      !one_dtype_or_bytes(ctx, *x, *w, "data and weight have different dtypes") ||
       !require(ctx, ctx.equal(in_channels, w->shape[axis_of(l->kernel, 'I')]), codes::type_shape,
                "the data's channels do not fit the weight's",
                to_string(w->shape[axis_of(l->kernel, 'I')]), to_string(in_channels)) ||

@@ -321,7 +321,10 @@ Type avg_pool_relation(RelationContext& ctx) {
 }
 
 Type softmax_relation(RelationContext& ctx) {
-  return real_relation<1>(ctx) ? ctx.by_relation(*operator_row("nn.softmax"), {0}) : nullptr;
+  Type out = real_relation<1>(ctx);
+  auto* x = as<TensorTypeNode>(out);
+  if (x == nullptr) return nullptr;
+  return normal_axis(ctx, attr_as<int64_t>(ctx.attrs_ref(), "axis"), x->rank()) ? out : nullptr;
 }
 
 // ---- Definitions

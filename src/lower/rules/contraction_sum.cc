@@ -30,6 +30,7 @@ bool uses(const tir::LoadNode& l, const tir::Var& v) {
 // such stand together. Sets the panel and `bytes`; false when neighbouring columns are no neighbours in memory.
 bool columns_are_contiguous(const tir::LoadNode& l, const tir::Var& column, int64_t& panel,
                             bool& bytes) {
+  if (l.indices.empty()) return true;  // one number for all
   size_t last = l.indices.size() - 1;
   if (last > 0 && !uses(l.indices[last], column) && uses(l, column) && l.dtype.bits == 8 &&
       tir::as_int(l.buffer->shape[last]) == 4) {

@@ -329,6 +329,14 @@ TEST(contraction, bytes_by_dot_products) {
   }
 }
 
+TEST(contraction, an_operand_without_axes_is_one_number_for_all) {
+  Tensor x = placeholder("x", f32, {});
+  Tensor y = compute("y", {index(4), index(16)}, [&](const Indices&) {
+    return sum({index(3)}, [&](const Indices&) { return x(Indices{}) * x(Indices{}); });
+  });
+  EXPECT_NO_THROW(scheduled(create_prim_func("main", {x}, {y}), Target()));
+}
+
 TEST(contraction, one_column_is_no_tile) {
   Case c = dense(16, 1, 8, 0, false);
   EXPECT_FALSE(rule_of(c.func).starts_with("sum:"));
