@@ -131,14 +131,7 @@ def report(results: compare.Results, known: dict[str, Case | CompileCase]) -> st
             parts.append(
                 table(["worst of the group", "ratio", "case", "above aim", "failed"], worst)
             )
-    failures = [
-        f"  {r['model']}, {r['threads']} threads, {r['engine']}: {r.get('error') or r['wrong']}"
-        for r in results.rows.values()
-        if "error" in r or "wrong" in r
-    ]
-    if failures:
-        parts.append("Failed:\n" + "\n".join(failures))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *compare.failed(results)])
 
 
 def _times(

@@ -344,6 +344,16 @@ class Results:
         return ours / theirs if ours and theirs else None
 
 
+def failed(results: Results) -> list[str]:
+    """The paragraph of a report that names what failed or was wrong; none when nothing was."""
+    failures = [
+        f"  {r['model']}, {r['threads']} threads, {r['engine']}: {r.get('error') or r['wrong']}"
+        for r in results.rows.values()
+        if "error" in r or "wrong" in r
+    ]
+    return ["Failed:\n" + "\n".join(failures)] if failures else []
+
+
 def report(results: Results) -> str:
     parts = []
     for threads in results.threads:
@@ -352,14 +362,7 @@ def report(results: Results) -> str:
             for field, what in (("min_ms", "minimum"), ("median_ms", "median")):
                 parts.append(_ratios(results, threads, field, what))
         parts.append(_costs(results, threads))
-    failures = [
-        f"  {r['model']}, {r['threads']} threads, {r['engine']}: {r.get('error') or r['wrong']}"
-        for r in results.rows.values()
-        if "error" in r or "wrong" in r
-    ]
-    if failures:
-        parts.append("Failed:\n" + "\n".join(failures))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *failed(results)])
 
 
 def _times(results: Results, threads: int) -> str:

@@ -189,6 +189,30 @@ Expr quantized(const Expr& real, const Expr& scale, const Expr& zero, int64_t ax
   return saturated(q, to);
 }
 
+OpInfo quantized_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
+                     TypeRelation relation, DefinitionRule definition, CostRule cost,
+                     std::vector<OpExample> examples) {
+  return {
+      .name = std::move(name),
+      .doc = std::move(doc),
+      .args = std::move(args),
+      .attrs = std::move(attrs),
+      .support_level = 11,
+      .fusion = FusionClass::Opaque,
+      .effect = Effect::Pure,
+      .relation = std::move(relation),
+      .compute = Absent::Defined,
+      .definition = std::move(definition),
+      .layout = Absent::AxesAsWritten,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Never,
+      .cost = std::move(cost),
+      .gradient = Absent::NotDifferentiable,
+      .examples = std::move(examples),
+      .expected = Absent::ByNumPy,
+  };
+}
+
 namespace {
 
 // ---- Relations
@@ -514,25 +538,8 @@ OpInfo row(const char* name, const char* doc, std::vector<ArgInfo> args, AttrsIn
            TypeRelation relation, DefinitionRule definition, std::vector<OpExample> examples) {
   // Whoever draws other numbers draws scales, too.
   for (OpExample& e : examples) e.low = 0.5;
-  return {
-      .name = name,
-      .doc = doc,
-      .args = std::move(args),
-      .attrs = std::move(attrs),
-      .support_level = 11,
-      .fusion = FusionClass::Opaque,
-      .effect = Effect::Pure,
-      .relation = std::move(relation),
-      .compute = Absent::Defined,
-      .definition = std::move(definition),
-      .layout = Absent::AxesAsWritten,
-      .memory = Absent::OnePiece,
-      .precision = Precision::Never,
-      .cost = elementwise_cost,
-      .gradient = Absent::NotDifferentiable,
-      .examples = std::move(examples),
-      .expected = Absent::ByNumPy,
-  };
+  return quantized_row(name, doc, std::move(args), std::move(attrs), std::move(relation),
+                       std::move(definition), elementwise_cost, std::move(examples));
 }
 
 constexpr const char* kNumber = "Tensor[(), float32]";

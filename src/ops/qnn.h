@@ -31,4 +31,9 @@ Expr saturated(const Expr& integers, DType to);
 // The least and the greatest integer of a dtype.
 std::pair<double, double> range_of(DType dtype);
 
+// A row of the dialect: an operator written in others, whose examples have formulas over NumPy.
+OpInfo quantized_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
+                     TypeRelation relation, DefinitionRule definition, CostRule cost,
+                     std::vector<OpExample> examples);
+
 }  // namespace relay::ops

@@ -13,6 +13,7 @@
 #include "ops/expressions.h"
 #include "ops/qnn.h"
 #include "ops/rows.h"
+#include "ops/window.h"
 
 namespace relay::ops {
 namespace {
@@ -103,15 +104,9 @@ Type conv2d_transpose_relation(RelationContext& ctx) {
                   kernel ? kernel->index_of('O') : 0);
 }
 
-Ints full_padding(const Ints& padding) {
-  if (padding.size() == 4) return padding;
-  return padding.size() == 1 ? Ints(4, padding[0])
-                             : Ints{padding[0], padding[1], padding[0], padding[1]};
-}
-
 // The data with its zero point around it, which stands for the zeros of the border.
 Expr bordered(const Expr& x, const Expr& zero, const Layout& layout, const Ints& padding) {
-  Ints pad = full_padding(padding);
+  Ints pad = *full_padding(padding, 2);
   if (std::ranges::all_of(pad, [](int64_t p) { return p == 0; })) return x;
   ValueList widths(static_cast<size_t>(layout.rank()), to_value(Ints{0, 0}));
   widths[static_cast<size_t>(layout.index_of('H'))] = to_value(Ints{pad[0], pad[2]});
@@ -232,30 +227,15 @@ Expr batch_matmul(const CallNode& c) {
 
 OpInfo row(const char* name, const char* doc, const char* of, AttrsInfo attrs,
            TypeRelation relation, DefinitionRule definition, std::vector<OpExample> examples) {
-  return {
-      .name = name,
-      .doc = doc,
-      .args = {{"data", "int8 or uint8."},
-               {"weight", "int8 or uint8, laid out as for " + std::string(of) + "."},
-               {"input_zero_point", "int32, a number."},
-               {"kernel_zero_point", "int32, a number or one for each output channel."},
-               {"input_scale", "float32, a number."},
-               {"kernel_scale", "float32, a number or one for each output channel."}},
-      .attrs = std::move(attrs),
-      .support_level = 11,
-      .fusion = FusionClass::Opaque,
-      .effect = Effect::Pure,
-      .relation = std::move(relation),
-      .compute = Absent::Defined,
-      .definition = std::move(definition),
-      .layout = Absent::AxesAsWritten,
-      .memory = Absent::OnePiece,
-      .precision = Precision::Never,
-      .cost = operator_row(of)->cost,
-      .gradient = Absent::NotDifferentiable,
-      .examples = std::move(examples),
-      .expected = Absent::ByNumPy,
-  };
+  return quantized_row(name, doc,
+                       {{"data", "int8 or uint8."},
+                        {"weight", "int8 or uint8, laid out as for " + std::string(of) + "."},
+                        {"input_zero_point", "int32, a number."},
+                        {"kernel_zero_point", "int32, a number or one for each output channel."},
+                        {"input_scale", "float32, a number."},
+                        {"kernel_scale", "float32, a number or one for each output channel."}},
+                       std::move(attrs), std::move(relation), std::move(definition),
+                       operator_row(of)->cost.get(), std::move(examples));
 }
 
 // Arguments of a sum; scales and zero points are drawn, like the data, from `low` to `high`.

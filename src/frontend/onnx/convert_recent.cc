@@ -3,6 +3,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/onnx/converters.h"
 #include "frontend/onnx/open_args.h"
 #include "frontend/onnx/step_loop.h"
 
@@ -157,19 +158,7 @@ Values convert_flex_attention(NodeContext& ctx) {
   DType dtype = NodeContext::dtype_of(q);
   DType wide = dtype.bits == 64 ? dtype : DType::Float(32);
   wide = ctx.attr_dtype("softmax_precision", wide);
-  const int64_t q_heads = ctx.const_dim(q, 1, "the number of heads");
-  const int64_t heads = ctx.const_dim(k, 1, "the number of heads");
-  if (heads < 1 || q_heads % heads != 0) {
-    ctx.fail(codes::type_shape, "the number of key heads does not divide that of query heads",
-             "a divisor of " + std::to_string(q_heads), std::to_string(heads));
-  }
-  if (q_heads != heads) {
-    auto widen = [&](const Expr& e) {
-      return ctx.call("repeat", {e}, {{"repeats", q_heads / heads}, {"axis", int64_t{1}}});
-    };
-    k = widen(k);
-    v = widen(v);
-  }
+  share_heads(ctx, q, k, v);
   const auto size = static_cast<double>(ctx.const_dim(q, 3, "the size of a head"));
   Expr scores = ctx.matmul(ctx.cast(q, wide), ctx.transpose(ctx.cast(k, wide), {0, 1, 3, 2}));
   scores = ctx.mul(scores, ctx.scalar(ctx.attr_float("scale", 1 / std::sqrt(size)), wide));

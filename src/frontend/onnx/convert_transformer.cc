@@ -10,6 +10,20 @@
 #include "frontend/onnx/open_args.h"
 
 namespace relay::importer {
+
+void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values) {
+  int64_t wanted = ctx.const_dim(queries, 1, "the number of heads");
+  int64_t heads = ctx.const_dim(keys, 1, "the number of heads");
+  if (heads < 1 || wanted % heads != 0) {
+    ctx.fail(codes::type_shape, "the number of key heads does not divide that of query heads",
+             "a divisor of " + std::to_string(wanted), std::to_string(heads));
+  }
+  if (wanted == heads) return;
+  for (Expr* e : {&keys, &values}) {
+    *e = ctx.call("repeat", {*e}, {{"repeats", wanted / heads}, {"axis", int64_t{1}}});
+  }
+}
+
 namespace {
 
 Expr tanh_gelu(NodeContext& ctx, const Expr& x) {
@@ -275,20 +289,7 @@ Values convert_attention(NodeContext& ctx) {
     v = ctx.concat({ctx.in(5), v}, 2);
   }
   Expr present_key = k, present_value = v;
-  // Groups of query heads share a key head.
-  int64_t q_heads = ctx.const_dim(q, 1, "the number of heads");
-  int64_t kv_heads = ctx.const_dim(k, 1, "the number of heads");
-  if (kv_heads < 1 || q_heads % kv_heads != 0) {
-    ctx.fail(codes::type_shape, "the number of key heads does not divide that of query heads",
-             "a divisor of " + std::to_string(q_heads), std::to_string(kv_heads));
-  }
-  if (q_heads != kv_heads) {
-    auto widen = [&](const Expr& e) {
-      return ctx.call("repeat", {e}, {{"repeats", q_heads / kv_heads}, {"axis", int64_t{1}}});
-    };
-    k = widen(k);
-    v = widen(v);
-  }
+  share_heads(ctx, q, k, v);
   int64_t size = ctx.const_dim(q, 3, "the size of a head");
   double scale = ctx.attr_float("scale", 1 / std::sqrt(static_cast<double>(size)));
   Expr scores = ctx.matmul(q, swap_last(ctx, k));

@@ -10,6 +10,10 @@ namespace relay::importer {
 // is that one.
 Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype,
                  std::vector<Expr> quantized = {});
+
+// Keys and values (batch, heads, length, size) with as many heads as the queries have: each group of
+// query heads shares one of theirs. Fails when these do not divide those.
+void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values);
 // Whether an expression is the float scalar-like constant `value`.
 std::optional<double> constant_scalar(const NodeContext& ctx, size_t input);
 
