@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/codes/runtime.h"
@@ -46,9 +47,9 @@ std::string descriptor_path(int fd) { return "/proc/self/fd/" + std::to_string(f
 
 }  // namespace
 
-void TemporaryFile::check_target(const std::string& target, bool overwrite) {
+std::optional<uint32_t> TemporaryFile::check_target(const std::string& target, bool overwrite) {
   struct stat found {};
-  if (lstat(target.c_str(), &found) != 0) return;
+  if (lstat(target.c_str(), &found) != 0) return std::nullopt;
   const char* kind = kind_of(found.st_mode);
   if (*kind != '\0') {
     refuse(target, kind, "only a regular file is overwritten; give the name of one, or a new name");
@@ -56,6 +57,7 @@ void TemporaryFile::check_target(const std::string& target, bool overwrite) {
   if (!overwrite) {
     refuse(target, "exists already", "choose another name, or ask for it to be overwritten");
   }
+  return found.st_mode & 07777;
 }
 
 TemporaryFile::TemporaryFile(const std::string& target) : target_(target) {
@@ -104,22 +106,30 @@ bool TemporaryFile::link_to(const std::string& path) {
   if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   if (errno == EEXIST) return false;
   if (path_.empty()) cannot_write(target_, errno);
-  // Some file systems have no hard links.
-  if (rename(path_.c_str(), path.c_str()) != 0) cannot_write(target_, errno);
+  // Some file systems have no hard links: an empty file of our own claims the name.
+  int claim = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (claim < 0 && errno == EEXIST) return false;
+  if (claim < 0) cannot_write(target_, errno);
+  close(claim);
+  if (rename(path_.c_str(), path.c_str()) != 0) {
+    int error = errno;
+    unlink(path.c_str());
+    cannot_write(target_, error);
+  }
   path_.clear();
   return true;
 }
 
 void TemporaryFile::rename_to_target(bool overwrite) {
-  // A target that another process makes after the look at it is found by the link, and then looked at.
+  // One look decides: what another process makes after it is found by the link, which never replaces, and looked
+  // at then.
   for (bool placed = false; !placed;) {
-    check_target(target_, overwrite);
-    struct stat found {};
-    if (lstat(target_.c_str(), &found) != 0) {
+    std::optional<uint32_t> mode = check_target(target_, overwrite);
+    if (!mode) {
       placed = link_to(target_);
       continue;
     }
-    if (fchmod(fd_, found.st_mode & 07777) != 0) cannot_write(target_, errno);
+    if (fchmod(fd_, *mode) != 0) cannot_write(target_, errno);
     // Only a name can be renamed onto another.
     while (path_.empty()) {
       std::string name = next_name();

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace relay::runtime {
@@ -22,8 +24,9 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  // Throws when a file could not take the place of what `target` is now.
-  static void check_target(const std::string& target, bool overwrite);
+  // Throws when a file could not take the place of what `target` is now. The permission bits of the file
+  // that it would replace; nothing when there is none.
+  static std::optional<uint32_t> check_target(const std::string& target, bool overwrite);
 
   // For reading what has been written.
   int descriptor() const { return fd_; }
