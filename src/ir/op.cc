@@ -273,6 +273,10 @@ std::string_view to_string(Absent reason) {
       return "a pass replaces the operator before kernels are made";
     case Absent::MadeByPasses:
       return "passes make the operator after gradients are taken";
+    case Absent::LaneByLane:
+      return "a batch is computed one lane after the other";
+    case Absent::OnlySizes:
+      return "the result depends on sizes only";
     case Absent::Defined:
       return "the operator is written in others";
     case Absent::ByNumPy:
@@ -314,6 +318,9 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
   rule("cost", row.cost, {Absent::NoArithmetic, Absent::DataDecides});
   rule("gradient", row.gradient,
        {Absent::Pending, Absent::NotDifferentiable, Absent::MadeByPasses});
+  bool by_broadcasting = row.fusion && row.fusion.get() <= FusionClass::Broadcast;
+  if (!row.batching.unsaid() || (!by_broadcasting && !row.contraction && !defined))
+    rule("batching", row.batching, {Absent::LaneByLane, Absent::OnlySizes});
   auto complete = [&](const OpExample& e) { return e.args.size() == row.args.size(); };
   demand("examples", !row.examples.empty() && std::ranges::all_of(row.examples, complete));
   rule("expected", row.expected, {Absent::ByNumPy});

@@ -184,6 +184,25 @@ struct GradientContext {
 // E1003 where the operator has no gradient for the call's attributes.
 using GradientRule = std::function<std::vector<Expr>(const GradientContext& ctx)>;
 
+// A call for several lanes at once. The tensors of an argument that is batched have one axis more than
+// in the call of one lane: the first, along which the lanes are. The others are the same in all lanes.
+struct BatchingContext {
+  const CallNode& call;       // of one lane. Typed.
+  std::vector<Expr> args;     // of all lanes. May be used any number of times
+  std::vector<bool> batched;  // for each argument; one of them is
+  Dim lanes;
+
+  const Expr& arg(size_t i) const { return args[i]; }
+  template <class A>
+  const A& attrs() const {
+    return *static_cast<const A*>(call.attrs.get());
+  }
+};
+
+// The results of all lanes: each tensor has the lanes along its first axis. Null where these attributes
+// or arguments leave nothing better than one lane after the other.
+using BatchingRule = std::function<Expr(const BatchingContext& ctx)>;
+
 // What mixed precision does with an operator.
 enum class Precision { Always, Follow, Never };
 
@@ -250,6 +269,9 @@ struct OpInfo {
   Column<Precision> precision = {};
   Column<CostRule> cost = {};
   Column<GradientRule> gradient = {};
+  // Asked of all but those that broadcast (ElemWise, Broadcast), sums of products, which are batched by
+  // their dimensions' roles, and operators with a definition; one of these may have a rule of its own.
+  Column<BatchingRule> batching = {};
   std::vector<OpExample> examples = {};
   // Where expected values come from that do not share the compute rule: the source of those that
   // the examples hold, or ByNumPy.

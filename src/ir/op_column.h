@@ -28,6 +28,8 @@ enum class Absent {
   NotOneSum,          // what is computed is not one sum of products
   Replaced,           // a pass replaces the operator before kernels are made
   MadeByPasses,       // passes make it of operators that have one, after gradients are taken
+  LaneByLane,         // a batch is computed one lane after the other
+  OnlySizes,          // the result depends on sizes only: it is the same in all lanes of a batch
   Defined,            // the operator is written in others: its definition
   ByNumPy,            // tests/python/op_oracles.py has the formula over NumPy's arrays
 };

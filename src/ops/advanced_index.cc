@@ -77,6 +77,7 @@ std::span<const OpInfo> rows_of<Family::AdvancedIndex>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = moved,
+          .batching = Absent::LaneByLane,
           .examples =
               {{{"(Tensor[(5, 4, 3), float32], Tensor[(2, 1), int64], Tensor[(6,), int64])"},
                 "",

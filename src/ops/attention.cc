@@ -267,6 +267,7 @@ std::span<const OpInfo> rows_of<Family::Attention>() {
           .precision = Precision::Always,
           .cost = attention_cost,
           .gradient = attention_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
                          "Tensor[(1, 2, 6, 3), float32]", "Tensor[(5, 6), float32]"},
                         "scale=0.5"},

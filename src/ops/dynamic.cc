@@ -397,6 +397,7 @@ OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args,
       .precision = Precision::Follow,
       .cost = std::move(cost),
       .gradient = std::move(gradient),
+      .batching = Absent::LaneByLane,
       .examples = {std::move(example)},
       .expected = Absent::ByNumPy,
   };

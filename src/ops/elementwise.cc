@@ -695,6 +695,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = [](const GradientContext& ctx) -> Adjoints { return {ctx.adjoint()}; },
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
       },

@@ -114,6 +114,7 @@ std::span<const OpInfo> rows_of<Family::Layout>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = layout_transform_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(1, 3, 4, 5), float32]"},
                         "src_layout=\"NCHW\", dst_layout=\"NHWC\""},
                        {{"Tensor[(5, 3, 2, 2), float32]"},

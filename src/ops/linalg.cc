@@ -123,6 +123,7 @@ std::span<const OpInfo> rows_of<Family::Linalg>() {
           .precision = Precision::Never,
           .cost = det_cost,
           .gradient = det_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(2, 3, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

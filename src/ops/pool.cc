@@ -644,6 +644,7 @@ OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
       .precision = precision,
       .cost = pool_cost,
       .gradient = std::move(gradient),
+      .batching = Absent::LaneByLane,
       .examples = {{{type}, text}},
       .expected = Absent::ByNumPy,
   };

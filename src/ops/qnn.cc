@@ -208,6 +208,7 @@ OpInfo quantized_row(std::string name, std::string doc, std::vector<ArgInfo> arg
       .precision = Precision::Never,
       .cost = std::move(cost),
       .gradient = Absent::NotDifferentiable,
+      .batching = Absent::LaneByLane,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };

@@ -428,6 +428,7 @@ OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, Type
       .precision = Precision::Follow,
       .cost = resize_cost,
       .gradient = std::move(gradient),
+      .batching = Absent::LaneByLane,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };

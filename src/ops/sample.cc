@@ -371,6 +371,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .precision = Precision::Never,
           .cost = affine_grid_cost,
           .gradient = affine_grid_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(2, 2, 3), float32]"}, "target_shape=[3, 4]"}},
           .expected = Absent::ByNumPy,
       },
@@ -391,6 +392,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .precision = Precision::Follow,
           .cost = grid_sample_cost,
           .gradient = Absent::Pending,
+          .batching = Absent::LaneByLane,
           .examples =
               {{{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"}, "", -1.5, 1.5},
                {{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"},
@@ -420,6 +422,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .precision = Precision::Follow,
           .cost = crop_and_resize_cost,
           .gradient = Absent::Pending,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(2, 3, 6, 5), float32]", "Tensor[(3, 4), float32]",
                          "Tensor[(3,), int32]"},
                         "crop_size=[4, 3], extrapolation_value=1f",

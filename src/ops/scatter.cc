@@ -345,6 +345,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = scatter_cost,
           .gradient = scatter_elements_gradient,
+          .batching = Absent::LaneByLane,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(2, 3), int64]", "Tensor[(2, 3), float32]"},
                 "axis=0",
@@ -374,6 +375,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = scatter_cost,
           .gradient = scatter_nd_gradient,
+          .batching = Absent::LaneByLane,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]", "Tensor[(5,), float32]"},
                 "mode=\"add\"",
@@ -402,6 +404,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = update_slice_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(5, 4), float32]", "Tensor[(2, 4), float32]", "int64"}, "", 0, 5},
                        {{"Tensor[(3), int32]", "Tensor[(1), int32]", "int32"}, "", 0, 3}},
           .expected = Absent::ByNumPy,
@@ -419,6 +422,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(5,), int32]"}, "", 0, 4, {{3, 0, 4, 1, 2}}}},
           .expected = Absent::ByNumPy,
       },

@@ -121,6 +121,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reverse_sequence_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(3,), int32]"}, "", 0, 5},
                        {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"},
                         "seq_axis=0, batch_axis=-2",
@@ -145,6 +146,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = sequence_mask_gradient,
+          .batching = Absent::LaneByLane,
           .examples =
               {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
                {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}},

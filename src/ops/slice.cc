@@ -201,6 +201,7 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = strided_slice_gradient,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
                        {{"Tensor[(5, 6), float32]"},
                         "begin=[-1], end=[-7], strides=[-2], axes=[1]"}},

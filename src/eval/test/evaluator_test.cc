@@ -462,6 +462,7 @@ void register_positive() {
       .precision = Precision::Follow,
       .cost = Absent::NoArithmetic,
       .gradient = Absent::NotDifferentiable,
+      .batching = Absent::LaneByLane,
       .examples = {{.args = {"int32"}, .attrs = "", .inputs = {{3}}, .results = {{3}}}},
       .expected = "its sentence",
   });

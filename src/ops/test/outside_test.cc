@@ -146,6 +146,9 @@ TEST(Outside, every_column_is_demanded) {
   expect_in(missing([](OpInfo& row) { row.precision = {}; }), "nothing in precision");
   expect_in(missing([](OpInfo& row) { row.cost = {}; }), "nothing in cost");
   expect_in(missing([](OpInfo& row) { row.gradient = {}; }), "nothing in gradient");
+  // An element-wise operator is batched by broadcasting; another says how.
+  expect_in(missing([](OpInfo& row) { row.fusion = FusionClass::Opaque; }), "nothing in batching");
+  expect_in(missing([](OpInfo& row) { row.batching = Absent::Pending; }), "nothing in batching");
   expect_in(missing([](OpInfo& row) { row.examples = {}; }), "nothing in examples");
   expect_in(missing([](OpInfo& row) { row.expected = {}; }), "nothing in expected");
   expect_in(missing([](OpInfo& row) { row.examples[0].results = {}; }), "results of an example");
