@@ -17,6 +17,7 @@ from relay import _wrappers
 from relay import (
     _core,
     analysis as analysis,
+    dataflow_pattern as dataflow_pattern,
     frontend as frontend,
     op as op,
     prelude as prelude,
@@ -64,7 +65,11 @@ from relay._core import (
 )
 from relay._expr import const as const, parse as parse, parse_type as parse_type, var as var
 from relay._executor import create_executor as create_executor
-from relay._expr_functor import ExprFunctor as ExprFunctor, ExprVisitor as ExprVisitor
+from relay._expr_functor import (
+    ExprFunctor as ExprFunctor,
+    ExprMutator as ExprMutator,
+    ExprVisitor as ExprVisitor,
+)
 from relay._function import (
     RelayFunction as RelayFunction,
     Static as Static,

@@ -1,4 +1,4 @@
-"""Functions over expressions by their kinds: `ExprFunctor` and `ExprVisitor`."""
+"""Functions over expressions by their kinds: `ExprFunctor`, `ExprVisitor` and `ExprMutator`."""
 
 from __future__ import annotations
 
@@ -79,3 +79,24 @@ class ExprVisitor(ExprFunctor):
 
 for _name in _METHODS.values():
     setattr(ExprVisitor, _name, ExprVisitor._visit_parts)
+
+
+class ExprMutator(ExprFunctor):
+    """Rewrites an expression: what a method gives takes the place of its argument wherever that was.
+
+        class Halve(relay.ExprMutator):
+            def visit_constant(self, c):
+                return relay.const(c.data / 2)
+
+    The methods that are not overridden put the expression together anew from what its parts became;
+    an overridden one asks for that with `super().visit_call(call)`. Where no part changed, it is the
+    same object.
+    """
+
+    def _rebuild(self, expr: _core.Expr) -> _core.Expr:
+        parts = _expressions_in(expr)
+        return _core.with_parts(expr, parts, [self.visit(part) for part in parts])
+
+
+for _name in _METHODS.values():
+    setattr(ExprMutator, _name, ExprMutator._rebuild)

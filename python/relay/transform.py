@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from relay import _core
 
@@ -22,6 +26,9 @@ class PassContext:
     opt_level: 0 to 3.
     required_pass, disabled_pass: names of passes that run, or do not, at any level.
     config: options of passes, "relay.FuseOps.max_depth"; unknown ones are refused.
+    target: what is compiled for where `build` is not told.
+    verify: checks the program after every pass.
+    instruments: objects that are told of every pass (`PassInstrument`).
     """
 
     def __init__(
@@ -29,6 +36,7 @@ class PassContext:
         opt_level: int = 3,
         required_pass: Iterable[str] | None = None,
         disabled_pass: Iterable[str] | None = None,
+        instruments: Sequence[object] | None = None,
         config: dict | None = None,
         target: str = "native",
         verify: bool = False,
@@ -36,6 +44,7 @@ class PassContext:
         self.opt_level = opt_level
         self.required_pass = _names("required_pass", required_pass)
         self.disabled_pass = _names("disabled_pass", disabled_pass)
+        self.instruments = list(instruments or ())
         self.config = dict(config or {})
         self.target = target
         self.verify = verify
@@ -52,6 +61,8 @@ class PassContext:
     def __enter__(self) -> PassContext:
         if not hasattr(_active, "stack"):
             _active.stack = []
+        for instrument in self.instruments:
+            _call(instrument, "enter_pass_ctx")
         _active.stack.append(self)
         return self
 
@@ -60,12 +71,30 @@ class PassContext:
         if not stack or stack[-1] is not self:
             raise ValueError("this is not the innermost PassContext of the thread")
         stack.pop()
+        for instrument in self.instruments:
+            _call(instrument, "exit_pass_ctx")
 
     @staticmethod
     def current() -> PassContext:
         """Returns the innermost active context, or the defaults."""
         stack = getattr(_active, "stack", None)
         return stack[-1] if stack else PassContext()
+
+
+def _call(instrument: object, method: str) -> None:
+    getattr(instrument, method, lambda: None)()
+
+
+@dataclass(frozen=True)
+class PassInfo:
+    """What is known of a pass; for an instrument behind a pass, the seconds that it took too."""
+
+    name: str
+    opt_level: int = 0
+    required: list[str] = field(default_factory=list)
+    traceable: bool = False
+    doc: str = ""
+    seconds: float = 0.0
 
 
 class Pass:
@@ -95,9 +124,17 @@ class Pass:
         settings["config"] = {**settings["config"], **self.config}
         return settings
 
+    @property
+    def info(self) -> PassInfo:
+        """Name, level and what the pass does."""
+        return PassInfo(self.name, self.opt_level, doc=inspect.getdoc(type(self)) or "")
+
     def __call__(self, mod: _core.IRModule) -> _core.IRModule:
         """Returns the transformed module, whatever the optimisation level is."""
-        return _core.run_pass(self.name, mod, self.settings(), True)
+        return self._run(mod, self.settings(), True)
+
+    def _run(self, mod: _core.IRModule, settings: dict, always: bool) -> _core.IRModule:
+        return _core.run_pass(self.name, mod, settings, always)
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k.rsplit('.', 1)[1]}={v!r}" for k, v in self.config.items())
@@ -127,11 +164,292 @@ class Sequential(Pass):
             settings = step.settings()
             if self.level is not None:
                 settings["opt_level"] = self.level
-            mod = _core.run_pass(step.name, mod, settings, False)
+            mod = step._run(mod, settings, False)
         return mod
 
     def __repr__(self) -> str:
         return f"relay.transform.Sequential({self.passes!r})"
+
+
+# ---- Passes in Python ----------------------------------------------------------------------------
+
+
+class _PythonPass(Pass):
+    """A pass that is a function of Python, on modules or on their functions."""
+
+    of_functions = False
+
+    def __init__(self, code: Callable, opt_level: int, name: str, required: Sequence[str]) -> None:
+        self.name = name if "." in name else f"python.{name}"
+        super().__init__()
+        if not callable(code):
+            raise TypeError(f"{code!r} is not a function that could be a pass")
+        self.opt_level = opt_level
+        self.required = list(required)
+        self.__doc__ = inspect.getdoc(code) or f"The pass {name}."
+        self.code = code
+        takes_context = _takes_context(code, 3 if self.of_functions else 2)
+
+        def call(*parts):
+            return code(*parts, PassContext.current()) if takes_context else code(*parts)
+
+        doc = self.__doc__.partition("\n")[0]
+        self._pass = _core.PythonPass(
+            call, self.name, opt_level, doc, self.of_functions, self.required
+        )
+
+    @property
+    def info(self) -> PassInfo:
+        """Name, level, the passes that run before, and what the pass does."""
+        return PassInfo(self.name, self.opt_level, self.required, doc=self.__doc__ or "")
+
+    def _run(self, mod: _core.IRModule, settings: dict, always: bool) -> _core.IRModule:
+        return self._pass.run(mod, settings, always)
+
+
+class ModulePass(_PythonPass):
+    """A pass of Python on modules; `module_pass` makes one."""
+
+
+class FunctionPass(_PythonPass):
+    """A pass of Python on each function of a module; `function_pass` makes one."""
+
+    of_functions = True
+
+
+def _takes_context(code: Callable, most: int) -> bool:
+    try:
+        parameters = inspect.signature(code).parameters.values()
+    except ValueError:
+        return True
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) >= most or any(p.kind == p.VAR_POSITIONAL for p in parameters)
+
+
+def _decorate(kind: type, method: str, code, opt_level, name, required, traceable):
+    if opt_level is None:
+        raise ValueError("a pass has an opt_level: it runs at this level and above")
+    if traceable:
+        raise TypeError("a pass is not traceable: it takes and gives programs")
+
+    def make(code):
+        if not inspect.isclass(code):
+            label = name or f"{code.__module__}.{code.__qualname__}".replace("<locals>.", "")
+            return kind(code, opt_level, label, required or ())
+        label = name or f"{code.__module__}.{code.__qualname__}".replace("<locals>.", "")
+        if not hasattr(code, method):
+            raise TypeError(f"the class of a pass has a method {method}")
+
+        class Made(kind):
+            def __init__(self, *args, **kwargs):
+                self.instance = code(*args, **kwargs)
+                super().__init__(getattr(self.instance, method), opt_level, label, required or ())
+
+            def __getattr__(self, attribute):
+                return getattr(self.__dict__["instance"], attribute)
+
+        return functools.wraps(code, updated=())(Made)
+
+    return make if code is None else make(code)
+
+
+def module_pass(
+    pass_func: Callable | None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
+    """Makes a pass of a function (mod, ctx) -> mod, or of a class with a method transform_module.
+
+        @relay.transform.module_pass(opt_level=1, name="mylib.Fold")
+        def fold(mod, ctx): ...
+
+    opt_level: the level of the PassContext from which it runs.
+    name: with a namespace, "mylib.Fold"; the function's own by default.
+    required: names of passes that run before it.
+    """
+    return _decorate(
+        ModulePass, "transform_module", pass_func, opt_level, name, required, traceable
+    )
+
+
+def function_pass(
+    pass_func: Callable | None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
+    """Makes a pass of a function (func, mod, ctx) -> func, or of a class with transform_function.
+
+    It is called for every function of the module but the primitive ones. The parameters are those of
+    `module_pass`.
+    """
+    return _decorate(
+        FunctionPass, "transform_function", pass_func, opt_level, name, required, traceable
+    )
+
+
+class _Added:
+    """A pass in the pipeline; as a `with` block it takes it out again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def remove(self) -> None:
+        """Takes the pass out."""
+        _core.remove_pass(self.name)
+
+    def __enter__(self) -> _Added:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def add_pass(step: ModulePass | FunctionPass, place: str) -> _Added:
+    """Puts a pass of Python into the optimisation pipeline, for every thread.
+
+    place: "before:NAME" or "after:NAME", where NAME is a phase ("import", "structure", "simplify",
+    "combine", "layout", "fusion", "normal_form") or a pass of the pipeline.
+    Returns a handle: `remove()` takes the pass out, and so does the end of a `with` block. UserError
+    E0312 for a place that does not exist and a name that is taken.
+    """
+    if not isinstance(step, _PythonPass):
+        raise TypeError(f"{step!r} is not a pass of Python; module_pass makes one")
+    step._pass.add(place)
+    return _Added(step.name)
+
+
+def remove_pass(step: Pass | str) -> None:
+    """Takes a pass that was added out of the pipeline; UserError E0301 where there is none."""
+    name = step if isinstance(step, str) else step.name
+    if not _core.remove_pass(name):
+        _core.check_settings({"required_pass": [name]})
+        raise ValueError(f"{name} is Relay's own: disabled_pass leaves it out")
+
+
+def PrintIR(header: str = "", show_meta_data: bool = False) -> ModulePass:
+    """Returns a pass that prints the module and leaves it as it is."""
+
+    def show(mod, ctx):
+        print(f"PrintIR({header}):\n{mod.astext(show_meta_data)}")
+        return mod
+
+    return ModulePass(show, 0, "relay.transform.PrintIR", ())
+
+
+def ApplyPassToFunction(
+    transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False
+) -> ModulePass:
+    """Returns a pass that applies another to the functions whose names match, and leaves the others."""
+    import re
+
+    def apply(mod, ctx):
+        after = transform(mod).functions
+        chosen = {n: f for n, f in after.items() if re.fullmatch(func_name_regex, n)}
+        if error_if_no_function_matches_regex and not chosen:
+            raise ValueError(f"no function's name matches {func_name_regex!r}")
+        for name, function in chosen.items():
+            mod = mod.with_function(name, function)
+        return mod
+
+    return ModulePass(apply, 0, "relay.transform.ApplyPassToFunction", ())
+
+
+# ---- Instruments ---------------------------------------------------------------------------------
+
+
+class PassInstrument:
+    """Is told of every pass; a class with some of these methods need not derive from it.
+
+    with relay.transform.PassContext(instruments=[MyInstrument()]):
+        relay.build(mod)
+    """
+
+    def enter_pass_ctx(self) -> None:
+        """Called when the context begins."""
+
+    def exit_pass_ctx(self) -> None:
+        """Called when the context ends."""
+
+    def should_run(self, mod: _core.IRModule, info: PassInfo) -> bool:
+        """Whether the pass runs; what other passes need cannot be left out."""
+        return True
+
+    def run_before_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Called with the program that the pass is given."""
+
+    def run_after_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Called with what the pass gave; `info.seconds` is the time that it took."""
+
+
+def pass_instrument(pi_cls: type | None = None) -> Any:
+    """Makes an instrument class of a class that has some of PassInstrument's methods."""
+
+    def make(cls):
+        return functools.wraps(cls, updated=())(type(cls.__name__, (cls, PassInstrument), {}))
+
+    return make if pi_cls is None else make(pi_cls)
+
+
+class PassTimingInstrument(PassInstrument):
+    """Collects the time of every pass."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, float]] = []
+
+    def run_after_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Notes the time."""
+        self.rows.append((info.name, info.seconds))
+
+    def render(self) -> str:
+        """Returns a table of the passes in the order in which they ran, with milliseconds."""
+        total = sum(seconds for _, seconds in self.rows)
+        lines = [f"{seconds * 1e3:9.3f} ms  {name}" for name, seconds in self.rows]
+        return "\n".join([*lines, f"{total * 1e3:9.3f} ms  all passes"])
+
+
+class PassPrintingInstrument(PassInstrument):
+    """Prints the module before and after the passes of these names."""
+
+    def __init__(
+        self,
+        print_before_pass_names: Iterable[str] = (),
+        print_after_pass_names: Iterable[str] = (),
+    ) -> None:
+        self.before = _names("print_before_pass_names", print_before_pass_names)
+        self.after = _names("print_after_pass_names", print_after_pass_names)
+
+    def run_before_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Prints the module."""
+        if info.name in self.before:
+            print(f"Before {info.name}:\n{mod}")
+
+    def run_after_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Prints the module."""
+        if info.name in self.after:
+            print(f"After {info.name}:\n{mod}")
+
+
+class PrintBeforeAll(PassInstrument):
+    """Prints the module before every pass."""
+
+    def run_before_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Prints the module."""
+        print(f"Before {info.name}:\n{mod}")
+
+
+class PrintAfterAll(PassInstrument):
+    """Prints the module after every pass."""
+
+    def run_after_pass(self, mod: _core.IRModule, info: PassInfo) -> None:
+        """Prints the module."""
+        print(f"After {info.name}:\n{mod}")
+
+
+# ---- Functions -----------------------------------------------------------------------------------
 
 
 class Defunctionalization(Pass):
@@ -293,16 +611,34 @@ def hessian(expr: _core.Function, mod: _core.IRModule | None = None) -> _core.Fu
 
 value_and_grad = gradient
 
+build_config = PassContext
+
 __all__ = [
+    "ApplyPassToFunction",
+    "FunctionPass",
+    "ModulePass",
     "Pass",
     "PassContext",
+    "PassInfo",
+    "PassInstrument",
+    "PassPrintingInstrument",
+    "PassTimingInstrument",
+    "PrintAfterAll",
+    "PrintBeforeAll",
+    "PrintIR",
     "Sequential",
     "add_derivative",
+    "add_pass",
+    "build_config",
+    "function_pass",
     "gradient",
     "hessian",
     "hvp",
     "jacobian",
     "jvp",
+    "module_pass",
+    "pass_instrument",
+    "remove_pass",
     "to_cps",
     "un_cps",
     "value_and_grad",

@@ -12,6 +12,8 @@
 
 #include "base/codes/driver.h"
 #include "bind/convert.h"
+#include "bind/python_code.h"
+#include "bind/settings.h"
 #include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/targets.h"
@@ -77,9 +79,10 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
   throw UserError(Diagnostic(codes::driver_option, Span(), message));
 }
 
-// The settings of Python as options of the compiler; TypeError for values of the wrong type.
-CompileOptions make_options(nb::handle settings) {
-  CompileOptions out;
+}  // namespace
+
+Settings make_options(nb::handle settings) {
+  Settings out;
   bool cache = true;
   auto text_set = [](nb::handle names, const std::string& what) {
     std::set<std::string, std::less<>> set;
@@ -116,6 +119,8 @@ CompileOptions make_options(nb::handle settings) {
       out.disabled_pass = text_set(value, "the name of a pass");
     } else if (name == "config") {
       out.config = to_dict(value);
+    } else if (name == "instruments") {
+      for (nb::handle i : nb::iter(value)) out.add_instrument(i);
     } else {
       bad_argument("there is no setting '" + name + "'");
     }
@@ -124,6 +129,8 @@ CompileOptions make_options(nb::handle settings) {
   if (cache) out.cache = KernelCache::of_user();
   return out;
 }
+
+namespace {
 
 std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
                                           bool freeze_params, const std::string& folder,
@@ -169,7 +176,7 @@ std::map<std::string, Tensor> to_tensors(nb::handle params) {
 }
 
 Executable build(const PyModule& mod, nb::handle params, nb::handle settings) {
-  CompileOptions options = make_options(settings);
+  Settings options = make_options(settings);
   options.source_name = mod.source_name;
   options.source_hash = mod.source_hash;
   std::map<std::string, Tensor> tensors = to_tensors(params);
@@ -296,7 +303,7 @@ void export_library(const Executable& exe, const std::string& path, bool overwri
 // `always`: whatever the context says; otherwise a pass that it leaves out changes nothing.
 PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::handle settings,
                           bool always) {
-  CompileOptions options = make_options(settings);
+  Settings options = make_options(settings);
   Module out = compile_unlocked([&] {
     Module typed = infer_types(mod.module);
     PassContext ctx = pass_context(options);
@@ -311,7 +318,7 @@ PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::hand
 std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std::string& of,
                                                  const std::string& name, const std::string& kind,
                                                  const std::string& mode, nb::handle settings) {
-  CompileOptions options = make_options(settings);
+  Settings options = make_options(settings);
   const DerivativeKind* wanted = find_derivative(kind);
   if (wanted == nullptr) bad_argument("there is no derivative '" + kind + "'");
   bool first_order = mode == "first_order";
@@ -366,7 +373,7 @@ void bind_compiler(nb::module_& m) {
 
   m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"));
   m.def("optimize", [](const PyModule& mod, nb::handle settings) {
-    CompileOptions options = make_options(settings);
+    Settings options = make_options(settings);
     Module out = compile_unlocked([&] { return optimize(infer_types(mod.module), options); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
@@ -415,10 +422,13 @@ NB_MODULE(_core, m) {
   m.doc() = "Relay's compiler and runtime; the package relay gives it its shape.";
   relay::initialize();
   m.attr("__version__") = RELAY_VERSION;
+  bind::bind_python_code(m);
   bind::bind_errors(m);
   bind::bind_nodes(m);
   bind::bind_builders(m);
   bind::bind_limits(m);
   bind::bind_values(m);
   bind::bind_compiler(m);
+  bind::bind_passes(m);
+  bind::bind_dataflow_patterns(m);
 }

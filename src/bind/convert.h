@@ -91,5 +91,7 @@ void bind_values(nb::module_& m);
 void bind_nodes(nb::module_& m);
 void bind_builders(nb::module_& m);
 void bind_compiler(nb::module_& m);
+void bind_passes(nb::module_& m);
+void bind_dataflow_patterns(nb::module_& m);
 
 }  // namespace relay::bind

@@ -6,6 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "bind/convert.h"
+#include "bind/python_code.h"
 
 namespace relay::bind {
 namespace {
@@ -25,6 +26,9 @@ void raise(PyObject* type, const Error& error) {
   }
   raised.attr("diagnostics") = diagnostics;
   raised.attr("code") = code;
+  if (auto* failure = dynamic_cast<const PythonFailure*>(&error)) {
+    PyException_SetCause(raised.ptr(), failure->cause().get().release().ptr());
+  }
   PyErr_SetObject(type, raised.ptr());
 }
 

@@ -62,7 +62,7 @@ def test_what_a_context_takes(mod):
         "relay.DivToMul.inexact": True,
         "relay.RemoveUnusedFunctions.entry_functions": ["main"],
     }
-    with relay.transform.PassContext(0, ["FastMath"], ["Inline"], config, "native", True):
+    with relay.transform.PassContext(0, ["FastMath"], ["Inline"], None, config, "native", True):
         assert relay.build(mod, num_threads=1).num_threads == 1
 
 

@@ -17,5 +17,9 @@ inline constexpr DiagnosticCode pass_needed{"E0306", "a pass that cannot be skip
 inline constexpr DiagnosticCode pass_form{"E0311", "a pass and the form of a program do not fit"};
 inline constexpr DiagnosticCode pass_registration{"E0312", "a pass cannot be added"};
 inline constexpr DiagnosticCode pass_option{"E0313", "unknown or wrong option of a pass"};
+inline constexpr DiagnosticCode pass_python{"E0314", "a pass or instrument in Python failed"};
+inline constexpr DiagnosticCode pass_result{"E0315", "a pass gave something that is no program"};
+inline constexpr DiagnosticCode pattern_refused{"E0316", "pattern that cannot be matched"};
+inline constexpr DiagnosticCode pattern_endless{"E0317", "rewriting that does not end"};
 
 }  // namespace relay::codes

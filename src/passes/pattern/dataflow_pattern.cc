@@ -1,31 +1,31 @@
 #include "passes/pattern/dataflow_pattern.h"
 
 #include <algorithm>
-#include <unordered_set>
 
+#include "base/budget.h"
+#include "base/codes/passes.h"
 #include "ir/op.h"
 #include "ir/scope.h"
+#include "node/structural.h"
+#include "passes/pattern/pattern_node.h"
 
 namespace relay {
-
-enum class DFKind { Any, Constant, Var, Same, Op, Call, Tuple, GetItem, Or, Condition, Dominator };
-
-struct DFPattern::Node {
-  DFKind kind = DFKind::Any;
-  std::vector<DFPattern> parts;  // callee and arguments, fields, alternatives, ...
-  std::vector<std::string> names;
-  int64_t index = -1;
-  Expr expr;
-  std::function<bool(const Expr&)> condition;
-  std::function<bool(const OpInfo&)> op_condition;
-};
-
 namespace {
+
+// Patterns are taken apart by recursion: no pattern that a person writes is as deep.
+constexpr int kMaxDepth = 500;
 
 DFPattern build(DFKind kind, const std::function<void(DFPattern::Node&)>& fill) {
   auto node = std::make_shared<DFPattern::Node>();
   node->kind = kind;
   fill(*node);
+  for (const DFPattern& p : node->parts) node->depth = std::max(node->depth, p.get()->depth + 1);
+  if (node->depth > kMaxDepth) {
+    throw UserError(
+        Diagnostic(codes::pattern_refused, {}, "the pattern is nested too deeply")
+            .expected("no more than " + std::to_string(kMaxDepth) + " patterns in one another")
+            .help("a pattern that contains itself matches chains of any length"));
+  }
   return DFPattern(std::move(node));
 }
 
@@ -33,7 +33,58 @@ DFPattern build(DFKind kind, std::vector<DFPattern> parts) {
   return build(kind, [&](DFPattern::Node& n) { n.parts = std::move(parts); });
 }
 
+DFPattern build_any(DFKind kind, std::vector<DFPattern> parts) {
+  return build(kind, [&](DFPattern::Node& n) {
+    n.parts = std::move(parts);
+    n.any = true;
+  });
+}
+
+bool has_attr_value(const Expr& e, const std::string& name, const AttrValue& value) {
+  if (auto* c = as<CallNode>(e)) {
+    if (!c->attrs || c->attrs.get()->info().find(name) == nullptr) return false;
+    return attr_value(c->attrs, name) == value;
+  }
+  if (auto* f = as<FunctionNode>(e)) {
+    auto it = f->attrs.find(name);
+    return it != f->attrs.end() && it->second == value;
+  }
+  auto* op = as<OpNode>(e);
+  return op != nullptr && name == "TOpPattern" && op->row->fusion &&
+         value == AttrValue(static_cast<int64_t>(op->row->fusion.get()));
+}
+
+bool is_same(const Expr& e, const Expr& wanted) {
+  return e == wanted || (is_leaf(*e) && !isa<VarNode>(e) && structural_equal(e, wanted));
+}
+
 }  // namespace
+
+std::vector<Expr> operands_of(const Expr& e) {
+  if (auto* c = as<CallNode>(e)) return c->args;
+  if (auto* t = as<TupleNode>(e)) return t->fields;
+  if (auto* g = as<TupleGetItemNode>(e)) return {g->tuple};
+  return {};
+}
+
+bool is_composite(const DFPattern::Node& part) {
+  switch (part.kind) {
+    case DFKind::Call:
+    case DFKind::Tuple:
+    case DFKind::GetItem:
+    case DFKind::If:
+    case DFKind::Let:
+    case DFKind::Function:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_constant_part(const DFPattern::Node& part) {
+  return part.kind == DFKind::Constant ||
+         (part.kind == DFKind::Same && isa<ConstantNode>(part.expr));
+}
 
 // ---- Building
 
@@ -41,6 +92,8 @@ DFPattern DFPattern::operator()(std::vector<DFPattern> args) const {
   args.insert(args.begin(), *this);
   return build(DFKind::Call, std::move(args));
 }
+
+DFPattern DFPattern::with_any_args() const { return build_any(DFKind::Call, {*this}); }
 
 DFPattern DFPattern::operator|(const DFPattern& other) const {
   return build(DFKind::Or, std::vector<DFPattern>{*this, other});
@@ -55,9 +108,7 @@ DFPattern DFPattern::with(std::function<bool(const Expr&)> condition) const {
 
 DFPattern DFPattern::has_attr(std::string name, AttrValue value) const {
   return with([name = std::move(name), value = std::move(value)](const Expr& e) {
-    auto* c = as<CallNode>(e);
-    if (c == nullptr || !c->attrs || c->attrs.get()->info().find(name) == nullptr) return false;
-    return attr_value(c->attrs, name) == value;
+    return has_attr_value(e, name, value);
   });
 }
 
@@ -72,6 +123,12 @@ DFPattern DFPattern::has_shape(std::vector<int64_t> shape) const {
   return with([shape = std::move(shape)](const Expr& e) {
     auto* t = as<TensorTypeNode>(e->type);
     return t != nullptr && t->const_shape() == shape;
+  });
+}
+
+DFPattern DFPattern::has_type(Type type) const {
+  return with([type = std::move(type)](const Expr& e) {
+    return e->type && structural_equal(e->type, type);
   });
 }
 
@@ -93,12 +150,24 @@ DFPattern is_op_where(std::function<bool(const OpInfo&)> condition) {
 DFPattern is_tuple(std::vector<DFPattern> fields) {
   return build(DFKind::Tuple, std::move(fields));
 }
+DFPattern is_any_tuple() { return build_any(DFKind::Tuple, {}); }
 DFPattern is_tuple_get_item(DFPattern tuple, int64_t index) {
   return build(DFKind::GetItem, [&](DFPattern::Node& n) {
     n.parts = {std::move(tuple)};
     n.index = index;
   });
 }
+DFPattern is_if(DFPattern cond, DFPattern true_branch, DFPattern false_branch) {
+  return build(DFKind::If, {std::move(cond), std::move(true_branch), std::move(false_branch)});
+}
+DFPattern is_let(DFPattern var, DFPattern value, DFPattern body) {
+  return build(DFKind::Let, {std::move(var), std::move(value), std::move(body)});
+}
+DFPattern is_function(std::vector<DFPattern> params, DFPattern body) {
+  params.insert(params.begin(), std::move(body));
+  return build(DFKind::Function, std::move(params));
+}
+DFPattern is_any_function(DFPattern body) { return build_any(DFKind::Function, {std::move(body)}); }
 DFPattern either_order(const DFPattern& op, const DFPattern& a, const DFPattern& b) {
   return op(a, b) | op(b, a);
 }
@@ -107,11 +176,21 @@ DFPattern dominates(DFPattern parent, DFPattern path, DFPattern child) {
                std::vector<DFPattern>{std::move(parent), std::move(path), std::move(child)});
 }
 
+DFPattern recursive(const std::function<DFPattern(const DFPattern& self)>& body) {
+  auto node = std::make_shared<DFPattern::Node>();
+  node->kind = DFKind::Recursive;
+  DFPattern self = build(DFKind::Self, [&](DFPattern::Node& n) { n.whole = node; });
+  node->parts.push_back(body(self));
+  node->depth = node->parts[0].get()->depth + 1;
+  return DFPattern(std::move(node));
+}
+
 std::vector<std::string> DFPattern::root_operators() const {
   switch (node_->kind) {
     case DFKind::Call:
       return node_->parts[0].get()->names;
     case DFKind::Condition:
+    case DFKind::Recursive:
       return node_->parts[0].root_operators();
     case DFKind::Dominator:
       return node_->parts[2].root_operators();
@@ -134,8 +213,14 @@ std::vector<std::string> DFPattern::root_operators() const {
 // ---- Matching
 
 bool DFMatch::matches(const DFPattern& pattern, const Expr& e) {
-  bound_.clear();
-  return match(*pattern.get(), e);
+  for (;;) {
+    bound_.clear();
+    open_.clear();
+    bool ok = match(*pattern.get(), e);
+    if (open_.empty()) return ok;
+    if (kept_.empty() || kept_.back().get() != pattern.get()) kept_.push_back(pattern);
+    for (const Question& q : std::vector<Question>(open_)) answer_all(q);
+  }
 }
 
 Expr DFMatch::find(const DFPattern& part) const {
@@ -152,17 +237,153 @@ const Expr& DFMatch::operator[](const DFPattern& part) const {
   return it->second;
 }
 
-// As deep as the pattern, which is written by hand; never as deep as the program.
+std::vector<Expr> DFMatch::find_all(const DFPattern& part) const {
+  std::vector<Expr> out;
+  for_each([&](const DFPattern::Node& node, const Expr& e) {
+    if (&node == part.get()) out.push_back(e);
+  });
+  return out;
+}
+
+void DFMatch::for_each(
+    const std::function<void(const DFPattern::Node&, const Expr&)>& visit) const {
+  std::unordered_set<Question, QuestionHash> seen;
+  std::unordered_set<Question, QuestionHash> entered;
+  Bound work(bound_.rbegin(), bound_.rend());
+  // What was found when this question was answered.
+  auto enter = [&](const DFPattern::Node& p, const Expr& e) -> const Answer* {
+    if (!entered.insert({&p, e}).second) return nullptr;
+    auto it = answers_.find({&p, e});
+    if (it == answers_.end() || !it->second.ok || it->second.is_parent) return nullptr;
+    const Bound& more = it->second.bound;
+    work.insert(work.end(), more.rbegin(), more.rend());
+    return &it->second;
+  };
+  while (!work.empty()) {
+    auto [node, e] = work.back();
+    work.pop_back();
+    if (!seen.insert({node, e}).second) continue;
+    visit(*node, e);
+    if (node->kind == DFKind::Recursive) enter(*node, e);
+    if (node->kind != DFKind::Dominator) continue;
+    std::vector<Expr> up = operands_of(e);
+    while (!up.empty()) {
+      Expr at = up.back();
+      up.pop_back();
+      if (enter(*node, at) == nullptr) continue;
+      std::vector<Expr> more = operands_of(at);
+      up.insert(up.end(), more.begin(), more.end());
+    }
+  }
+}
+
+const DFMatch::Answer* DFMatch::known(const DFPattern::Node& p, const Expr& e) {
+  auto it = answers_.find({&p, e});
+  if (it != answers_.end()) return &it->second;
+  open_.push_back({&p, e});
+  return nullptr;
+}
+
+void DFMatch::answer_all(const Question& first) {
+  std::vector<Question> stack{first};
+  std::unordered_set<Question, QuestionHash> under_way;
+  while (!stack.empty()) {
+    check_budget();
+    Question q = stack.back();
+    if (answers_.contains(q)) {
+      stack.pop_back();
+      continue;
+    }
+    under_way.insert(q);
+    open_.clear();
+    Answer answer;
+    if (try_answer(q, answer)) {
+      under_way.erase(q);
+      answers_.emplace(q, std::move(answer));
+      stack.pop_back();
+      continue;
+    }
+    for (const Question& other : open_) {
+      if (under_way.contains(other)) {
+        throw UserError(Diagnostic(codes::pattern_refused, other.expr->span,
+                                   "the pattern contains itself in its own place")
+                            .expected("itself only as a part: is_op(...)(self) | ...")
+                            .found("an alternative or a condition of the pattern itself"));
+      }
+      stack.push_back(other);
+    }
+  }
+}
+
+bool DFMatch::try_answer(const Question& q, Answer& out) {
+  if (q.pattern->kind == DFKind::Dominator) return try_path(q, out);
+  bound_.clear();
+  out.ok = match(*q.pattern->parts[0].get(), q.expr);
+  if (!open_.empty()) return false;
+  out.bound = std::move(bound_);
+  return true;
+}
+
+// The parts of a path are many expressions: each is matched on its own.
+bool DFMatch::try_path(const Question& q, Answer& out) {
+  const DFPattern::Node& p = *q.pattern;
+  bound_.clear();
+  if (match(*p.parts[0].get(), q.expr)) {
+    out = {true, q.expr, true, {}};
+    return true;
+  }
+  if (!open_.empty()) return false;
+  bound_.clear();
+  if (match(*p.parts[1].get(), q.expr)) {
+    out.bound = std::move(bound_);
+    bound_.clear();
+    out.ok = ways_up(p, q.expr, out.parent);
+  } else {
+    out.ok = is_leaf(*q.expr);
+  }
+  return open_.empty();
+}
+
+bool DFMatch::ways_up(const DFPattern::Node& p, const Expr& e, Expr& parent) {
+  for (const Expr& operand : operands_of(e)) {
+    const Answer* up = known(p, operand);
+    if (up == nullptr) continue;
+    if (!up->ok || (up->parent && parent && !(up->parent == parent))) {
+      open_.clear();
+      return false;
+    }
+    if (up->parent) parent = up->parent;
+  }
+  return open_.empty();
+}
+
+// As deep as the pattern, which is written by hand; never as deep as the program. False, with
+// questions in `open_`, where others must be answered first.
 bool DFMatch::match(const DFPattern::Node& p, const Expr& e) {
+  if (p.kind == DFKind::Self) {
+    auto whole = p.whole.lock();
+    return whole != nullptr && match(*whole, e);
+  }
+  if (p.kind == DFKind::Recursive) {
+    const Answer* answer = known(p, e);
+    if (answer == nullptr || !answer->ok) return false;
+    bound_.emplace_back(&p, e);
+    return true;
+  }
   for (const auto& [node, known] : bound_) {
     if (node == &p) return known == e;
   }
   size_t mark = bound_.size();
   bool ok = false;
-  auto all = [&](auto begin, auto end, const std::vector<Expr>& operands) {
-    if (static_cast<size_t>(end - begin) != operands.size()) return false;
-    return std::equal(begin, end, operands.begin(),
-                      [&](const DFPattern& part, const Expr& o) { return match(*part.get(), o); });
+  auto part = [&](size_t i, const Expr& o) { return match(*p.parts[i].get(), o); };
+  // The parts from `first` on, for as many operands.
+  auto all = [&](size_t first, const auto& operands) {
+    if (p.any) return true;
+    if (p.parts.size() - first != operands.size()) return false;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!part(first + i, operands[i])) return false;
+    }
+    return true;
   };
   switch (p.kind) {
     case DFKind::Any:
@@ -177,7 +398,7 @@ bool DFMatch::match(const DFPattern::Node& p, const Expr& e) {
       break;
     }
     case DFKind::Same:
-      ok = e == p.expr;
+      ok = is_same(e, p.expr);
       break;
     case DFKind::Op: {
       auto* op = as<OpNode>(e);
@@ -188,33 +409,48 @@ bool DFMatch::match(const DFPattern::Node& p, const Expr& e) {
     }
     case DFKind::Call: {
       auto* c = as<CallNode>(e);
-      ok = c != nullptr && match(*p.parts[0].get(), c->op) &&
-           all(p.parts.begin() + 1, p.parts.end(), c->args);
+      ok = c != nullptr && part(0, c->op) && all(1, c->args);
       break;
     }
     case DFKind::Tuple: {
       auto* t = as<TupleNode>(e);
-      ok = t != nullptr && all(p.parts.begin(), p.parts.end(), t->fields);
+      ok = t != nullptr && all(0, t->fields);
       break;
     }
     case DFKind::GetItem: {
       auto* g = as<TupleGetItemNode>(e);
-      ok = g != nullptr && (p.index < 0 || p.index == g->index) &&
-           match(*p.parts[0].get(), g->tuple);
+      ok = g != nullptr && (p.index < 0 || p.index == g->index) && part(0, g->tuple);
+      break;
+    }
+    case DFKind::If: {
+      auto* i = as<IfNode>(e);
+      ok = i != nullptr && part(0, i->cond) && part(1, i->true_branch) && part(2, i->false_branch);
+      break;
+    }
+    case DFKind::Let: {
+      auto* l = as<LetNode>(e);
+      ok = l != nullptr && part(0, l->var) && part(1, l->value) && part(2, l->body);
+      break;
+    }
+    case DFKind::Function: {
+      auto* f = as<FunctionNode>(e);
+      ok = f != nullptr && all(1, f->params) && part(0, f->body);
       break;
     }
     case DFKind::Or:
-      for (const DFPattern& alternative : p.parts) {
-        ok = match(*alternative.get(), e);
-        if (ok) break;
+      for (size_t i = 0; i < p.parts.size() && !ok && open_.empty(); ++i) {
         bound_.resize(mark);
+        ok = part(i, e);
       }
       break;
     case DFKind::Condition:
-      ok = match(*p.parts[0].get(), e) && p.condition(e);
+      ok = part(0, e) && p.condition(e);
       break;
     case DFKind::Dominator:
       ok = match_dominated(p, e);
+      break;
+    case DFKind::Recursive:
+    case DFKind::Self:
       break;
   }
   if (!ok) {
@@ -227,27 +463,8 @@ bool DFMatch::match(const DFPattern::Node& p, const Expr& e) {
 
 bool DFMatch::match_dominated(const DFPattern::Node& p, const Expr& child) {
   if (!match(*p.parts[2].get(), child)) return false;
-  std::vector<Expr> work{child};
-  std::unordered_set<const Node*> seen;
   Expr parent;
-  while (!work.empty()) {
-    Expr at = work.back();
-    work.pop_back();
-    auto* c = as<CallNode>(at);
-    if (c == nullptr) return false;
-    for (const Expr& operand : c->args) {
-      if (operand == parent || !seen.insert(operand.get()).second) continue;
-      // The parts of a path are many expressions: each is matched on its own.
-      DFMatch alone;
-      if (!parent && alone.matches(p.parts[0], operand)) {
-        parent = operand;
-      } else if (alone.matches(p.parts[1], operand)) {
-        work.push_back(operand);
-      } else if (!is_leaf(*operand)) {
-        return false;
-      }
-    }
-  }
+  if (!ways_up(p, child, parent)) return false;
   return parent && match(*p.parts[0].get(), parent);
 }
 

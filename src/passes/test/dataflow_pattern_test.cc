@@ -1,6 +1,9 @@
 #include "passes/pattern/dataflow_pattern.h"
 
+#include "base/codes/passes.h"
 #include "ir/op.h"
+#include "passes/pattern/partition_pattern.h"
+#include "passes/pattern/rewrite_patterns.h"
 #include "passes/test/pass_test.h"
 
 namespace relay {
@@ -109,6 +112,72 @@ TEST(DataflowPattern, dominators) {
   EXPECT_FALSE(matches(p, "nn.relu(exp(%x))"));
   EXPECT_FALSE(matches(p, "nn.relu(nn.softmax(nn.dense(%x, %w)))"));
   EXPECT_FALSE(matches(p, "nn.relu(add(nn.dense(%x, %w), nn.dense(%y, %w)))"));
+}
+
+TEST(DataflowPattern, a_pattern_may_contain_itself) {
+  DFPattern x = is_var();
+  DFPattern chain = recursive([&](const DFPattern& self) { return is_op("exp")(self) | x; });
+  DFMatch m;
+  ASSERT_TRUE(m.matches(chain, body("exp(exp(exp(%x)))")));
+  EXPECT_EQ(m.find_all(x).size(), 1u);
+  EXPECT_FALSE(m.matches(chain, body("exp(nn.relu(exp(%x)))")));
+  DFPattern left = recursive([&](const DFPattern& self) { return self | x; });
+  EXPECT_THROW(m.matches(left, body("exp(%x)")), UserError);
+}
+
+TEST(DataflowPattern, deep_programs_need_no_stack_and_no_square) {
+  Expr e = var("x", tensor_type({dim(1)}, DType::Float(32)));
+  for (int i = 0; i < 100000; ++i) e = call("exp", {e});
+  DFPattern chain = recursive([](const DFPattern& self) { return is_op("exp")(self) | is_var(); });
+  DFPattern path = dominates(is_var(), is_op("exp")(wildcard()), is_op("exp")(wildcard()));
+  int found = 0;
+  std::vector<PatternRewrite> rules;
+  for (const DFPattern& p : {is_op("exp")(chain), path}) {
+    rules.push_back({p,
+                     [&](const Expr&, const Expr& post, const DFMatch&) {
+                       ++found;
+                       return post;
+                     },
+                     true});
+  }
+  EXPECT_TRUE(rewrite_patterns(rules, e) == e);
+  EXPECT_EQ(found, 200000);
+}
+
+TEST(DataflowPattern, rewrites_end_when_nothing_changes) {
+  DFPattern x = wildcard();
+  PatternRewrite twice{is_op("exp")(is_op("exp")(x)),
+                       [&](const Expr&, const Expr&, const DFMatch& m) { return m[x]; }};
+  Expr out = rewrite_patterns({&twice, 1}, body("exp(exp(exp(exp(exp(%x)))))"));
+  EXPECT_TRUE(is_call_to(out, "exp"));
+  EXPECT_TRUE(isa<VarNode>(as<CallNode>(out)->args[0]));
+  PatternRewrite endless{is_op("add")(wildcard(), wildcard()),
+                         [](const Expr&, const Expr& post, const DFMatch&) {
+                           auto& c = *as<CallNode>(post);
+                           return call("add", {c.args[1], c.args[0]});
+                         }};
+  try {
+    rewrite_patterns({&endless, 1}, body("add(%x, %y)"));
+    ADD_FAILURE() << "it ended";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.diagnostics()[0].code, codes::pattern_endless.id);
+  }
+}
+
+TEST(DataflowPattern, partitions_are_functions) {
+  DFPattern p =
+      is_op("nn.relu")(is_op("add")(is_op("nn.dense")(wildcard(), wildcard()), is_constant()));
+  Expr e = body("exp(nn.relu(add(nn.dense(%x, %w), 1f)))");
+  Expr out = partition_pattern(p, e, {}, nullptr);
+  auto* inner = as<CallNode>(as<CallNode>(out)->args[0]);
+  auto* f = as<FunctionNode>(inner->op);
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->params.size(), 2u);
+  EXPECT_TRUE(f->attrs.at("PartitionedFromPattern") ==
+              AttrValue(std::string("nn.dense_add_nn.relu_")));
+  // What is used elsewhere stays where it is.
+  Expr shared = body("%0 = nn.dense(%x, %w); add(nn.relu(add(%0, 1f)), %0)");
+  EXPECT_TRUE(partition_pattern(p, shared, {}, nullptr) == shared);
 }
 
 }  // namespace
