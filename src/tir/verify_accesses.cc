@@ -23,7 +23,7 @@ class AccessVerifier {
         begin(s);
         value(n->min, nullptr);
         value(n->extent, nullptr);
-        analyzer_.bind(n->var, n->min, n->extent);
+        auto inside = analyzer_.inside(n->var, n->min, n->extent);
         if (is_known(n->min) && is_known(n->extent)) known_.insert(n->var.get());
         return run(n->body);
       }

@@ -1,5 +1,7 @@
 """Named dimensions that may or may not be equal: the program compiles, and a run is checked."""
 
+import functools
+
 import hypothesis
 import numpy as np
 import op_programs
@@ -40,6 +42,28 @@ def test_one_broadcasts_whatever_the_other_is():
     for size in (0, 1, 5):
         got = exe(np.ones(size, np.float32), np.ones(1, np.float32))
         np.testing.assert_array_equal(got, np.full(size, 2, np.float32))
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 13, 14, 15, 16, 23, 29, 31])
+def test_the_border_of_a_convolution_whose_width_is_open(width, *, height=3, channels=8):
+    """No tile may take what stands beside the line for its border, also where no whole tile fits."""
+    exe = border_program(channels)
+    x = np.random.default_rng(width).normal(size=(1, channels, height, width)).astype(np.float32)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    want = sum(padded[:, :, i : i + height, k : k + width] for i in range(3) for k in range(3))
+    np.testing.assert_allclose(exe(x), want, rtol=1e-5, atol=1e-5)
+
+
+@functools.cache
+def border_program(channels: int):
+    """The sum of a point and its neighbours in each channel."""
+    types = [f"Tensor[(1, {channels}, n, m), float32]"]
+    weight = relay.const(np.ones((channels, 1, 3, 3), np.float32))
+    x = relay.parse(op_programs.call_text("nn.relu", types, "").replace(
+        "@main(", "@main[n: Dim, m: Dim]("))["main"].params[0]  # fmt: skip
+    y = relay.nn.conv2d(x, weight, padding=[1, 1, 1, 1], groups=channels, channels=channels,
+                        kernel_size=[3, 3])  # fmt: skip
+    return relay.build(relay.IRModule.from_expr(relay.Function([x], y)))
 
 
 @hypothesis.given(

@@ -204,6 +204,12 @@ Analyzer::Scope Analyzer::assume(const PrimExpr& cond) {
   return Scope(this, before);
 }
 
+Analyzer::Scope Analyzer::inside(const Var& var, const PrimExpr& min, const PrimExpr& extent) {
+  size_t before = impl_->facts.size();
+  bind(var, min, extent);
+  return Scope(this, before);
+}
+
 Analyzer::Scope::~Scope() {
   if (analyzer_ == nullptr) return;
   Impl& impl = *analyzer_->impl_;

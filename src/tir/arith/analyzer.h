@@ -28,7 +28,7 @@ class Analyzer {
   Analyzer(const Analyzer&) = delete;
   Analyzer& operator=(const Analyzer&) = delete;
 
-  // min <= var < min + extent, for constant and symbolic ends.
+  // min <= var < min + extent, for constant and symbolic ends, from here on.
   void bind(const Var& var, const PrimExpr& min, const PrimExpr& extent);
   void bind(const Var& var, Bounds range);
   // The symbolic dimensions of a function are sizes: at least 0.
@@ -51,6 +51,9 @@ class Analyzer {
     size_t facts_;
   };
   Scope assume(const PrimExpr& cond);
+  // Binds the variable of a loop and takes its range as not empty until the returned scope ends: behind the loop
+  // nothing says that it ran. The bounds of the variable stay.
+  Scope inside(const Var& var, const PrimExpr& min, const PrimExpr& extent);
 
   PrimExpr simplify(const PrimExpr& e);
   bool can_prove(const PrimExpr& cond);

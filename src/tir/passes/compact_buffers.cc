@@ -149,7 +149,8 @@ class Compaction {
     void bind_inside(const Stmt& s) {
       if (auto* f = as<ForNode>(s)) {
         PrimExpr min = replace(f->min, at_start_);
-        analyzer_.bind(f->var, f->min, f->extent);
+        // Loops beside each other: that one runs says nothing of the next.
+        auto inside = analyzer_.inside(f->var, f->min, f->extent);
         at_start_[f->var.get()] = min;
       } else if (auto* l = as<LetStmtNode>(s)) {
         fixed_nowhere_.push_back(l->var.get());

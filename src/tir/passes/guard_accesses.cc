@@ -17,8 +17,8 @@ class AccessGuard {
     switch (s->kind()) {
       case StmtKind::For: {
         auto* f = as<ForNode>(s);
-        analyzer_.bind(f->var, f->min, f->extent);
-        break;
+        auto inside = analyzer_.inside(f->var, f->min, f->extent);
+        return map_inner(s, [&](const Stmt& inner) { return run(inner); });
       }
       case StmtKind::If: {
         auto* i = as<IfNode>(s);

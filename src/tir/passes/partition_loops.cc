@@ -64,7 +64,7 @@ class LoopPartition {
                     part(*f, {steady.to, whole.to}, "_tail")});
       }
     }
-    analyzer_.bind(f->var, f->min, f->extent);
+    auto inside = analyzer_.inside(f->var, f->min, f->extent);
     return map_inner(s, [&](const Stmt& inner) { return run(inner); });
   }
 
@@ -73,7 +73,7 @@ class LoopPartition {
   Stmt part(const ForNode& f, const Interval& over, const std::string& suffix) {
     if (over.size() == 0) return nullptr;
     Var v = var(f.var->name + suffix);
-    analyzer_.bind(v, index(over.from), index(over.size()));
+    auto inside = analyzer_.inside(v, index(over.from), index(over.size()));
     Stmt body = run(replace(f.body, {{f.var.get(), v}}));
     return make<ForNode>([&](ForNode& n) {
       n.var = v;
@@ -96,7 +96,8 @@ class LoopPartition {
         },
         kCode);
     if (conditions.empty()) return whole;
-    analyzer_.bind(f.var, f.min, f.extent);
+    // What is known of the loops inside holds only together: it chooses where to cut, and proves nothing.
+    auto inside = analyzer_.inside(f.var, f.min, f.extent);
     bind_inside(f.body);
     Interval steady = whole;
     while (!conditions.empty()) {

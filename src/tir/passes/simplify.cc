@@ -24,8 +24,11 @@ class Simplification {
         if (n && *n <= 0) return seq({});
         if (n && *n == 1 && f->loop_kind != ForKind::Parallel)
           return run(replace(f->body, {{f->var.get(), min}}));
-        analyzer_.bind(f->var, min, extent);
-        Stmt body = run(f->body);
+        Stmt body;
+        {
+          auto inside = analyzer_.inside(f->var, min, extent);
+          body = run(f->body);
+        }
         if (is_empty(body)) return body;
         if (body == f->body && min == f->min && extent == f->extent) return s;
         return make<ForNode>([&](ForNode& out) {

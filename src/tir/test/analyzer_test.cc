@@ -308,6 +308,22 @@ TEST(TirAnalyzer, random_expressions_keep_their_values) {
   }
 }
 
+// Tiles and the columns that are left over are loops beside each other: that there is a tile must not be known where
+// there is none.
+TEST(TirAnalyzer, that_a_loop_runs_is_known_inside_of_it_only) {
+  Var n = var("n"), tile = var("tile");
+  Analyzer a;
+  a.bind(n, {0, Bounds::kNoMax});
+  PrimExpr left = floor_div(n, index(15)) * 15;
+  {
+    auto inside = a.inside(tile, index(0), floor_div(n, index(15)));
+    EXPECT_TRUE(a.can_prove(ge(left, index(15))));
+    EXPECT_TRUE(a.can_prove(lt(PrimExpr(tile) * 15, PrimExpr(n))));
+  }
+  EXPECT_FALSE(a.can_prove(ge(left, index(1))));
+  EXPECT_EQ(a.bounds(tile).min, 0);
+}
+
 // Shapes with a zero dimension divide by it, in code that is never run.
 TEST(TirAnalyzer, a_division_by_zero_is_left_alone) {
   Var i = var("i");
