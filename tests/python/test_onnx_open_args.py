@@ -63,6 +63,51 @@ def test_one_program_for_all_values(row):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((2, 3, 4, 5), (2, 3, 5, 6)), ((2, 1, 4, 5), (1, 3, 5, 6)), ((1, 1, 4, 5), (2, 3, 5, 6)),
+     ((3, 4, 5), (2, 3, 5, 6)), ((2, 2, 4, 5), (2, 2, 5, 1))],
+)  # fmt: skip
+def test_products_of_matrices_of_data_dependent_sizes(left, right):
+    """Batches that turn out to be one, or to be repeated to one; the sizes that are known stay known."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.normal(size=s).astype("float32") for s in (left, right))
+    nodes = [
+        helper.make_node("Reshape", ["a", "sa"], ["u"]),
+        helper.make_node("Reshape", ["b", "sb"], ["v"]),
+        helper.make_node("MatMul", ["u", "v"], ["w"]),
+        helper.make_node("Flatten", ["w"], ["y"], axis=2),
+    ]
+    inputs = [("a", FLOAT, ["n"]), ("sa", INT64, [len(left)]), ("b", FLOAT, ["m"]),
+              ("sb", INT64, [len(right)])]  # fmt: skip
+    program = built(model_of(nodes, inputs, ["w", "y"]))
+    w, y = program(a.ravel(), ints(*left), b.ravel(), ints(*right))
+    np.testing.assert_allclose(w, a @ b, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(y, w.reshape(w.shape[0] * w.shape[1], -1))
+
+
+def test_sizes_that_are_known_stay_known():
+    """Of a data-dependent new shape the numbers in it are part of the type."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Slice", ["s", "zero", "one"], ["batch"]),
+        helper.make_node("Concat", ["batch", "k", "head"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+        helper.make_node("Concat", ["k", "k", "head"], ["open"], axis=0),
+        helper.make_node("Reshape", ["x", "open"], ["z"]),
+    ]
+    model = model_of(nodes, [("x", FLOAT, ["n", 12]), ("k", INT64, [1])], ["y", "z"])
+    for name, value in (("zero", 0), ("one", 1), ("head", 4)):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(ints(value), name))
+    mod, params = relay.frontend.from_onnx(model)
+    assert "(n, 3, 4)" in str(mod["main"].ret_type)
+    assert "(?, ?, 4)" in str(mod["main"].ret_type)
+    x = np.arange(36.0, dtype="float32").reshape(3, 12)
+    y, z = relay.build(mod, params=params)(x, ints(3))
+    np.testing.assert_array_equal(y, x.reshape(3, 3, 4))
+    np.testing.assert_array_equal(z, x.reshape(3, 3, 4))
+
+
 def test_k_and_sizes_that_are_computed():
     """k is half of how many are positive; the parts are the halves."""
     nodes = [

@@ -290,7 +290,15 @@ Values expand_open(NodeContext& ctx) {
   target = ones_before(target, from - to);
   // A target of 1 keeps the input's size.
   Expr keeps = ctx.call("equal", {target, ctx.scalar(1, i64)});
-  return {value_of(ctx.call("dyn.broadcast_to", {x, ctx.call("where", {keeps, have, target})}))};
+  Expr y = ctx.call("dyn.broadcast_to", {x, ctx.call("where", {keeps, have, target})});
+  std::vector<Dim> told(static_cast<size_t>(NodeContext::rank_of(y)), dim_any());
+  if (auto known = ctx.partly_known(target); known && known->is_int()) told = known->ints;
+  const std::vector<Dim>& own = NodeContext::shape_of(x);
+  for (size_t i = 0; i < told.size(); ++i) {
+    size_t lead = told.size() - own.size();
+    if (i >= lead && !is_any(told[i])) told[i] = broadcast(own[i - lead], told[i]);
+  }
+  return {value_of(ctx.with_sizes(y, told))};
 }
 
 Values convert_expand(NodeContext& ctx) { return known_or_open(ctx, expand_known, expand_open); }

@@ -265,13 +265,36 @@ Values reshape_known(NodeContext& ctx) {
       value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, allowzero)))};
 }
 
-Values convert_reshape(NodeContext& ctx) {
-  return known_or_open(ctx, reshape_known, [](NodeContext& open) {
-    Expr sizes = int_vector(open, 1, "the new shape");
-    return Values{value_of(open.call("dyn.reshape", {open.in(0), sizes},
-                                     {{"allowzero", open.attr("allowzero", 0) != 0}}))};
-  });
+// Of the sizes some are known, or none. One that is not known is what is left over, as long as the others
+// are no sizes that may be 0 where the tensor has elements.
+Values reshape_open(NodeContext& ctx) {
+  Expr x = ctx.in(0), sizes = int_vector(ctx, 1, "the new shape");
+  const bool allowzero = ctx.attr("allowzero", 0) != 0;
+  const std::vector<Dim>& from = NodeContext::shape_of(x);
+  std::vector<Dim> told(static_cast<size_t>(length_of_vector(sizes)), dim_any());
+  if (auto known = ctx.partly_known(sizes); known && known->is_int()) told = known->ints;
+  bool sure = true;
+  for (size_t i = 0; i < told.size(); ++i) {
+    auto c = as_const(told[i]);
+    if (c == 0 && !allowzero && i < from.size()) told[i] = from[i];
+    if (c && *c < 0) told[i] = dim_any();
+    sure =
+        sure && (is_any(told[i]) || as_const(told[i]).value_or(0) > 0 || isa<DimVarNode>(told[i]));
+  }
+  auto at_run_time = [&](NodeContext& open) {
+    Expr y = open.call("dyn.reshape", {x, sizes}, {{"allowzero", allowzero}});
+    return Values{value_of(open.with_sizes(y, told))};
+  };
+  if (!sure || std::ranges::count_if(told, is_any) > 1) return at_run_time(ctx);
+  auto what_is_left = [&](NodeContext& open) {
+    std::vector<Dim> target = told;
+    std::ranges::replace_if(target, is_any, dim(-1));
+    return Values{value_of(open.reshape(x, reshape_target(open, from, target, true)))};
+  };
+  return known_or_open(ctx, what_is_left, at_run_time);
 }
+
+Values convert_reshape(NodeContext& ctx) { return known_or_open(ctx, reshape_known, reshape_open); }
 
 // The shape as an attribute, before opset 5.
 Values convert_reshape_attr(NodeContext& ctx) {
@@ -288,7 +311,8 @@ Values convert_flatten(NodeContext& ctx) {
   int64_t axis = ctx.attr("axis", 1);
   if (axis != rank) axis = ctx.axis(axis, rank);
   auto at = static_cast<size_t>(axis);
-  return {value_of(ctx.reshape(x, {product(shape, 0, at), product(shape, at, shape.size())}))};
+  Expr y = ctx.merge_axes(x, at, shape.size());
+  return {value_of(ctx.merge_axes(y, 0, at))};
 }
 
 Values squeeze_known(NodeContext& ctx) {

@@ -44,6 +44,8 @@ class Importer {
   // A constant matrix with rows and columns exchanged, once for each value; null for what is no
   // constant matrix.
   Expr transposed(const ValuePtr& v);
+  // What is known of the elements of an expression; null for nothing.
+  const KnownValue* known_of(const Expr& e) { return known_values_.of(e); }
   // The attribute a reference inside a model-local function stands for; null when not given.
   const ::onnx::AttributeProto* function_attr(const std::string& name) const;
   void charge_bytes(int64_t bytes, const Span& span);

@@ -134,6 +134,10 @@ class NodeContext {
   // `e` with the given dimensions, which must hold as many elements.
   Expr reshape(Expr e, const std::vector<Dim>& shape) const;
   Expr reshape(Expr e, const std::vector<int64_t>& shape) const;
+  // Axes [begin, end) as one, whatever is known of their sizes.
+  Expr merge_axes(Expr e, size_t begin, size_t end) const;
+  // The same tensor, with sizes in its type that are `?` there and known here; `?` here says nothing. A run checks them.
+  Expr with_sizes(Expr e, const std::vector<Dim>& sizes) const;
   // numpy broadcasting to exactly `shape`.
   Expr broadcast_to(Expr e, const std::vector<Dim>& shape) const;
   // Elements [begin, end) of an axis.
@@ -141,6 +145,8 @@ class NodeContext {
   // The i-th part along an axis, which is removed.
   Expr select(Expr e, int64_t axis, int64_t index) const;
   Expr concat(std::vector<Expr> parts, int64_t axis) const;
+  // What is known of the elements of an expression, some of which may be `?`; nullopt for nothing.
+  std::optional<KnownValue> partly_known(const Expr& e) const;
   // Equal parts along an axis.
   std::vector<Expr> split(Expr e, int64_t axis, int64_t parts) const;
   Expr reduce(const char* op, Expr e, std::vector<int64_t> axes, bool keepdims) const;
@@ -167,6 +173,9 @@ class NodeContext {
   [[noreturn]] void unsupported(const std::string& what, std::string help = {}) const;
 
  private:
+  Expr batch_matmul(Expr a, Expr b, const std::vector<Dim>& batch) const;
+  Expr open_batch_matmul(const Expr& a, const Expr& b, const std::vector<Dim>& batch) const;
+
   Importer& importer_;
   const ::onnx::NodeProto& node_;
   Values inputs_;

@@ -9,6 +9,7 @@
 #include "base/codes/types.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/open_args.h"
 #include "ir/op.h"
 
 namespace relay::importer {
@@ -414,12 +415,42 @@ Expr NodeContext::matmul_input(Expr a, size_t b) const {
   return fits ? call("nn.dense", {std::move(a), weight}) : matmul(std::move(a), in(b));
 }
 
+Expr NodeContext::merge_axes(Expr e, size_t begin, size_t end) const {
+  const std::vector<Dim> from = shape_of(e);
+  std::vector<Dim> to(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(begin));
+  Dim merged = dim(1);
+  for (size_t a = begin; a < end; ++a) merged = merged * from[a];
+  to.push_back(merged);
+  to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(end), from.end());
+  if (end <= begin + 1 || std::ranges::count_if(to, is_any) <= 1) return reshape(std::move(e), to);
+  // Two axes at a time; the others are copied.
+  for (size_t rank = from.size(); end > begin + 1; --end, --rank) {
+    Dims codes(rank - 1, dim(0));
+    codes[begin] = dim(-3);
+    e = call("reshape", {std::move(e)}, {{"newshape", relay::to_value(codes)}});
+  }
+  return e;
+}
+
+Expr NodeContext::with_sizes(Expr e, const std::vector<Dim>& sizes) const {
+  const std::vector<Dim>& own = shape_of(e);
+  Dims codes;
+  bool more = false;
+  for (size_t a = 0; a < own.size(); ++a) {
+    bool told = is_any(own[a]) && a < sizes.size() && least_value(sizes[a]).value_or(-1) >= 0 &&
+                as_const(sizes[a]) != 0;
+    more = more || told;
+    codes.push_back(told ? sizes[a] : dim(0));
+  }
+  return more ? call("reshape", {std::move(e)}, {{"newshape", relay::to_value(codes)}}) : e;
+}
+
+std::optional<KnownValue> NodeContext::partly_known(const Expr& e) const {
+  const KnownValue* known = importer_.known_of(e);
+  return known == nullptr ? std::nullopt : std::optional(*known);
+}
+
 Expr NodeContext::matmul(Expr a, Expr b) const {
-  auto product = [](const std::vector<Dim>& dims) {
-    Dim p = dim(1);
-    for (const Dim& d : dims) p = p * d;
-    return p;
-  };
   // A vector is a matrix with one row (left) or column (right), which is dropped again.
   bool left_vector = rank_of(a) == 1;
   bool right_vector = rank_of(b) == 1;
@@ -437,13 +468,13 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
          "the first operand is " + to_string(a->type));
   }
   Expr out;
-  std::vector<Dim> result;
   if (rb == 2) {
     // All leading dimensions of the left side are rows of one product.
     out = call("nn.matmul", {a, b});
   } else {
     size_t batch = std::max(ra, rb) - 2;
     std::vector<Dim> dims;
+    bool open = false;
     for (size_t i = 0; i < batch; ++i) {
       auto at = [&](const std::vector<Dim>& s) {
         size_t lead = batch - (s.size() - 2);
@@ -455,27 +486,76 @@ Expr NodeContext::matmul(Expr a, Expr b) const {
              to_string(b->type));
       }
       dims.push_back(broadcast(x, y));
+      open = open || is_any(dims.back());
     }
-    auto flat = [&](const Expr& e, const std::vector<Dim>& s) {
-      std::vector<Dim> wide = dims;
-      wide.insert(wide.end(), s.end() - 2, s.end());
-      // A batch of one need not be repeated: batch_matmul broadcasts it.
-      bool single =
-          std::all_of(s.begin(), s.end() - 2, [](const Dim& d) { return as_const(d) == 1; });
-      if (batch == 1 && s.size() == 3) return e;
-      if (single) return reshape(e, {dim(1), s[s.size() - 2], s[s.size() - 1]});
-      return reshape(broadcast_to(e, wide), {product(dims), s[s.size() - 2], s[s.size() - 1]});
-    };
-    result = dims;
-    result.push_back(sa[ra - 2]);
-    result.push_back(sb[rb - 1]);
-    out = reshape(call("nn.batch_matmul", {flat(a, sa), flat(b, sb)},
-                       {{"transpose_a", false}, {"transpose_b", false}}),
-                  result);
+    open = open || (is_any(sa[ra - 2]) && is_any(sb[rb - 1]));
+    out = open && batch > 1 ? open_batch_matmul(a, b, dims) : batch_matmul(a, b, dims);
   }
   if (left_vector) out = squeeze(out, {rank_of(out) - 2});
   if (right_vector) out = squeeze(out, {rank_of(out) - 1});
   return out;
+}
+
+// The product of stacks of matrices whose common sizes are known as terms.
+Expr NodeContext::batch_matmul(Expr a, Expr b, const std::vector<Dim>& batch) const {
+  const std::vector<Dim> sa = shape_of(a), sb = shape_of(b);
+  auto flat = [&](const Expr& e, const std::vector<Dim>& s) {
+    std::vector<Dim> wide = batch;
+    wide.insert(wide.end(), s.end() - 2, s.end());
+    // A batch of one need not be repeated: batch_matmul broadcasts it.
+    bool single =
+        std::all_of(s.begin(), s.end() - 2, [](const Dim& d) { return as_const(d) == 1; });
+    if (batch.size() == 1 && s.size() == 3) return e;
+    if (single) return merge_axes(e, 0, s.size() - 2);
+    return merge_axes(broadcast_to(e, wide), 0, batch.size());
+  };
+  Expr out = call("nn.batch_matmul", {flat(a, sa), flat(b, sb)},
+                  {{"transpose_a", false}, {"transpose_b", false}});
+  if (batch.size() == 1) return out;
+  std::vector<Dim> result = batch;
+  result.push_back(sa[sa.size() - 2]);
+  result.push_back(sb[sb.size() - 1]);
+  return reshape(out, result);
+}
+
+// The same where only a run knows how large the batch is, or even whether the operands have one batch or
+// are repeated to it. Almost always they have.
+Expr NodeContext::open_batch_matmul(const Expr& x, const Expr& y,
+                                    const std::vector<Dim>& batch) const {
+  NodeContext ctx = *this;
+  const auto rank = static_cast<int64_t>(batch.size()) + 2, last = rank - 2;
+  Expr a = expand_dims(x, 0, rank - rank_of(x)), b = expand_dims(y, 0, rank - rank_of(y));
+  auto sizes = [&](const Expr& e, int64_t begin, int64_t end) {
+    return entries(ctx, sizes_of(ctx, e), begin, end);
+  };
+  Expr left = sizes(a, 0, last), right = sizes(b, 0, last);
+  std::vector<Dim> known = batch;
+  known.push_back(shape_of(a)[static_cast<size_t>(last)]);
+  known.push_back(shape_of(b).back());
+  auto product = [&](const Expr& p, const Expr& q, const Expr& outer) {
+    Expr out =
+        call("nn.batch_matmul", {merge_axes(p, 0, batch.size()), merge_axes(q, 0, batch.size())},
+             {{"transpose_a", false}, {"transpose_b", false}});
+    Expr all = concat({outer, entries(ctx, sizes_of(ctx, out), 1, 3)}, 0);
+    return with_sizes(open_reshape(ctx, out, all), known);
+  };
+  auto repeated = [&] {
+    Expr wide = call("where", {call("equal", {left, scalar(1, DType::Int(64))}), right, left});
+    auto all = [&](const Expr& e) {
+      return call("dyn.broadcast_to", {e, concat({wide, sizes(e, last, rank)}, 0)});
+    };
+    return product(all(a), all(b), wide);
+  };
+  bool equal = true, may_be = true;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const Dim &p = shape_of(a)[i], &q = shape_of(b)[i];
+    equal = equal && dim_equal(p, q);
+    may_be = may_be && !dim_differs(p, q);
+  }
+  if (equal) return product(a, b, left);
+  if (!may_be) return repeated();
+  Expr alike = call("all", {call("equal", {left, right})});
+  return if_(alike, product(a, b, left), repeated(), span_);
 }
 
 Expr NodeContext::matmul_along(Expr e, int64_t axis, const Tensor& matrix) const {
