@@ -21,6 +21,7 @@ from relay import (
     frontend as frontend,
     op as op,
     prelude as prelude,
+    quantize as quantize,
     random as random,
     runtime as runtime,
     transform as transform,

@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "base/codes/driver.h"
-#include "bind/convert.h"
+#include "bind/compiler.h"
 #include "bind/python_code.h"
 #include "bind/settings.h"
 #include "bind/unlocked.h"
@@ -30,15 +30,6 @@
 
 namespace relay::bind {
 namespace {
-
-struct Executable {
-  runtime::Module module;
-  std::shared_ptr<const CompiledModule> compiled;  // null when loaded from `path`
-  std::string path;
-
-  // What is known of types beyond the artifact: null when it was loaded.
-  Module types() const { return compiled ? compiled->optimized : Module(); }
-};
 
 // A module on the reference evaluator, which serves one thread at a time.
 struct Evaluation {
@@ -189,7 +180,8 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings) {
   });
 }
 
-// The values of a function's parameters, in order, by position or name.
+}  // namespace
+
 std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
                                               nb::tuple args, nb::dict kwargs) {
   const std::string& name = f.name;
@@ -225,6 +217,8 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
   }
   return values;
 }
+
+namespace {
 
 // The type of a function's result; null when it is not known.
 Type result_type(const Module& mod, const std::string& function) {
@@ -429,6 +423,7 @@ NB_MODULE(_core, m) {
   bind::bind_limits(m);
   bind::bind_values(m);
   bind::bind_compiler(m);
+  bind::bind_quantize(m);
   bind::bind_passes(m);
   bind::bind_dataflow_patterns(m);
 }

@@ -93,5 +93,6 @@ void bind_builders(nb::module_& m);
 void bind_compiler(nb::module_& m);
 void bind_passes(nb::module_& m);
 void bind_dataflow_patterns(nb::module_& m);
+void bind_quantize(nb::module_& m);
 
 }  // namespace relay::bind

@@ -134,6 +134,7 @@ std::vector<Command> all_commands() {
           with_limits(check_command()),
           with_limits(opt_command()),
           with_limits(fmt_command()),
+          with_limits(quantize_command()),
           cache_command(),
           completion_command(),
           man_command()};

@@ -38,6 +38,7 @@ Command show_command();
 Command check_command();
 Command opt_command();
 Command fmt_command();
+Command quantize_command();
 Command cache_command();
 
 // Every command, with `completion` and `man`, which describe the others. They are made anew for each command line: the

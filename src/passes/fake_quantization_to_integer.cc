@@ -262,10 +262,7 @@ Module run(const Module& mod, PassContext&) {
         f,
         [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
           auto* c = as<CallNode>(rebuilt);
-          auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-          if (op == nullptr) return rebuilt;
-          auto rule = rules().find(op->name);
-          Expr integers = rule == rules().end() ? nullptr : rule->second(*c);
+          Expr integers = c == nullptr ? nullptr : in_integers(*c);
           return integers ? NodeRef(integers) : rebuilt;
         },
         family::expr | family::pattern));
@@ -273,6 +270,13 @@ Module run(const Module& mod, PassContext&) {
 }
 
 }  // namespace
+
+Expr in_integers(const CallNode& c) {
+  auto* op = as<OpNode>(c.op);
+  if (op == nullptr) return nullptr;
+  auto rule = rules().find(op->name);
+  return rule == rules().end() ? nullptr : rule->second(c);
+}
 
 const Pass kFakeQuantizationToInteger{"FakeQuantizationToInteger",
                                       2,

@@ -22,4 +22,7 @@ namespace relay {
 
 extern const Pass kFakeQuantizationToInteger;
 
+// What the pass makes of one call whose arguments are as it stands there; null where it leaves the call as it is.
+Expr in_integers(const CallNode& c);
+
 }  // namespace relay

@@ -100,12 +100,18 @@ def test_requantize_in_integers_rounds_as_it_says():
 
 
 def test_the_guide_runs(capsys):
-    (snippet,) = re.findall(r"```python\n(.*?)```", DOC, re.S)
-    exec(snippet, {})
+    first, second = re.findall(r"```python\n(.*?)```", DOC, re.S)
+    names = {}
+    exec(first, names)
     sums = (130 - 128) * 64 * 0.5 * 0.25
     assert capsys.readouterr().out.split() == ["[[" + str(round(sums / 0.5) + 3)] + [
         str(round(sums / 0.5) + 3)
     ] * 8 + [str(round(sums / 0.5) + 3) + "]]"]
+    exec(second, names)
+    assert "2 of 2 quantised" in capsys.readouterr().out
+    x = names["random"].random((8, 64), "float32")
+    want = relay.create_executor("vm", names["model"]).evaluate()(x)
+    assert np.abs(names["exe"](x) - want).max() < 0.05 * np.abs(want).max()
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])

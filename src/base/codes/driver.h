@@ -12,5 +12,6 @@ inline constexpr DiagnosticCode driver_option{"E0702", "bad option"};
 inline constexpr DiagnosticCode driver_output_exists{"E0703", "output file exists"};
 inline constexpr DiagnosticCode driver_usage{"E0704", "wrong usage of the command line"};
 inline constexpr DiagnosticCode driver_output{"E0705", "output cannot be written"};
+inline constexpr DiagnosticCode driver_calibration{"E0706", "nothing to calibrate with"};
 
 }  // namespace relay::codes

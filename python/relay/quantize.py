@@ -1,0 +1,248 @@
+"""Quantisation after training: a float program and some of its inputs in, 8-bit integers out.
+
+    exe = relay.build(relay.quantize(mod, params, dataset))
+
+    quantized, report = relay.quantize.quantize_with_report(mod, params, dataset, max_error=0.02)
+    print(report)
+
+The module itself can be called: it is `relay.quantize.quantize`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from relay import _core
+from relay._build import Executable, _settings
+
+__all__ = ["QConfig", "Report", "current_qconfig", "qconfig", "quantize", "quantize_with_report"]
+
+_METHODS = {
+    "min_max": "min_max",
+    "percentile": "percentile",
+    "entropy": "entropy",
+    "kl_divergence": "entropy",
+}
+
+_DEFAULTS: dict[str, Any] = {
+    "calibrate_mode": "min_max",
+    "percentile": 99.99,
+    "per_channel": True,
+    "bias_correction": True,
+    "keep_float": (),
+    "max_error": None,
+    "min_agreement": None,
+    "max_loss": None,
+    "score": None,
+}
+
+# Settings of Relay's of old: what they stood for is decided otherwise, so they are refused.
+_MEANINGLESS = {
+    "nbit_input": "data have 8 bits",
+    "nbit_weight": "weights have 8 bits",
+    "nbit_activation": "sums have 32 bits",
+    "dtype_input": "data are uint8",
+    "dtype_weight": "weights are int8",
+    "dtype_activation": "sums are int32",
+    "global_scale": "every tensor has a scale that calibration finds",
+    "weight_scale": "weights are scaled by their largest magnitude",
+    "skip_dense_layer": "keep_float names the layers that stay in floats",
+    "skip_conv_layers": "keep_float names the layers that stay in floats",
+    "do_simulation": "the quantised program computes in integers; optimise it at level 1 for its floats",
+    "round_for_shift": "sums are rescaled in floats",
+    "debug_enabled_ops": "the report names every layer",
+    "rounding": "halves are rounded to the even neighbour",
+    "calibrate_chunk_by": "ranges are collected as runs go",
+    "partition_conversions": "conversions are fused with the layers beside them",
+}
+
+_local = threading.local()
+
+
+class QConfig:
+    """Settings of quantisation, in force inside a `with` statement.
+
+    calibrate_mode: how the range of a layer's data is chosen: "min_max"; "percentile"; "entropy" (also
+        "kl_divergence").
+    percentile: percent of the numbers that stay in the range, for "percentile".
+    per_channel: weights have a scale for each output channel.
+    bias_correction: the mean error of each output channel is taken away.
+    keep_float: names of layers that stay in floats.
+    max_error, min_agreement, max_loss: aims. As long as one is missed, the layers that lose most go back
+        to floats: the largest relative error of the results; the least share of rows of the first result
+        whose largest element stays at its place; the largest loss of `score(executable) -> float`.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        for name in settings:
+            if name in _MEANINGLESS:
+                raise TypeError(f"qconfig() takes no {name}: {_MEANINGLESS[name]}")
+            if name not in _DEFAULTS:
+                raise TypeError(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
+        mode = settings.get("calibrate_mode", "min_max")
+        if mode not in _METHODS:
+            raise ValueError(f"calibrate_mode is one of {', '.join(_METHODS)}, not {mode!r}")
+        for name in ("per_channel", "bias_correction"):
+            if not isinstance(settings.get(name, True), bool):
+                raise TypeError(f"{name} is True or False, not {settings[name]!r}")
+        if isinstance(settings.get("keep_float", ()), str):
+            raise TypeError("keep_float is a list of names, not one name")
+        score = settings.get("score")
+        if score is not None and not callable(score):
+            raise TypeError(f"score is a function of an executable, not {score!r}")
+        self._settings = {**_DEFAULTS, **settings}
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_settings"][name]
+        except KeyError:
+            raise AttributeError(f"a QConfig has no setting {name!r}") from None
+
+    def __repr__(self) -> str:
+        return "qconfig(" + ", ".join(f"{k}={v!r}" for k, v in self._settings.items()) + ")"
+
+    def __enter__(self) -> QConfig:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _stack().pop()
+
+    def _options(self) -> dict[str, Any]:
+        out = {k: v for k, v in self._settings.items() if v is not None}
+        out["calibration"] = _METHODS[out.pop("calibrate_mode")]
+        out["keep_float"] = list(out["keep_float"])
+        if "score" in out:
+            score = out["score"]
+            out["score"] = lambda module: float(score(Executable(module)))
+        return out
+
+
+def _stack() -> list[QConfig]:
+    if not hasattr(_local, "stack"):
+        _local.stack = [QConfig()]
+    return _local.stack
+
+
+def current_qconfig() -> QConfig:
+    """Returns the settings in force in this thread."""
+    return _stack()[-1]
+
+
+def qconfig(**settings: Any) -> QConfig:
+    """Returns settings for a `with` statement; those left out are as they are in force now."""
+    known = {**current_qconfig()._settings, **settings}
+    return QConfig(**known)
+
+
+class Report:
+    """What a quantisation did; printed, a table of the layers and totals.
+
+    layers: a dictionary for each layer: name, operator, result, quantized, reason (why not), range, scale,
+        zero_point, error (relative, of the layer alone), flops, weight_bytes, quantized_weight_bytes,
+        seconds, quantized_seconds.
+    totals: output_error, agreement, score, quantized_score, constant_bytes, quantized_constant_bytes,
+        seconds, quantized_seconds, samples, calibration, quantized_layers, programs_tried.
+    """
+
+    def __init__(
+        self, text: str, cells: list[list[str]], totals: list[tuple[str, str]], page: str
+    ) -> None:
+        self.totals: dict[str, Any] = json.loads(text)
+        self.layers: list[dict[str, Any]] = self.totals.pop("layers")
+        self._json, self._cells, self._lines, self._page = text, cells, totals, page
+
+    def __str__(self) -> str:
+        widths = [max(len(row[i]) for row in self._cells) for i in range(len(self._cells[0]))]
+        lines = [
+            "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+            for row in self._cells
+        ]
+        return "\n".join([*lines, "", *(f"{name:10} {text}" for name, text in self._lines)])
+
+    def __repr__(self) -> str:
+        return (
+            f"<relay.quantize.Report: {self._lines[0][1]}, error {self.totals['output_error']:.3g}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return self._page
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report to a .html or .json file."""
+        name = os.fspath(path)
+        if not name.endswith((".html", ".json")):
+            raise ValueError(f"a report is written to a .html or .json file, not to {name!r}")
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(self._page if name.endswith(".html") else self._json)
+
+
+def quantize(
+    mod: _core.IRModule | _core.Function,
+    params: Mapping[str, Any] | None = None,
+    dataset: Iterable[Mapping[str, Any] | Sequence[Any]] | None = None,
+    *,
+    target: str | None = None,
+    num_threads: int = 0,
+    **settings: Any,
+) -> _core.IRModule:
+    """Returns the module with its layers in 8-bit integers.
+
+    params: values of @main's parameters by name, which become constants.
+    dataset: inputs like those that the model will meet, a hundred or so: for each a dictionary from input
+        names to arrays, or a tuple of arrays.
+    target, num_threads: what the programs that are compared with the float one are compiled for, as in
+        `relay.build`.
+    settings: as in `qconfig`, for this call.
+    Raises RelayError E0706 for a dataset without samples, numbers that are not finite, and a program
+    without a layer that can be quantised; E0702 for an unknown layer in keep_float and for aims out of range.
+    """
+    return quantize_with_report(
+        mod, params, dataset, target=target, num_threads=num_threads, **settings
+    )[0]
+
+
+def quantize_with_report(
+    mod: _core.IRModule | _core.Function,
+    params: Mapping[str, Any] | None = None,
+    dataset: Iterable[Mapping[str, Any] | Sequence[Any]] | None = None,
+    *,
+    target: str | None = None,
+    num_threads: int = 0,
+    **settings: Any,
+) -> tuple[_core.IRModule, Report]:
+    """Returns what `quantize` returns, and what was done: size, speed and error of each layer."""
+    if isinstance(mod, _core.Function):
+        mod = _core.IRModule.from_expr(mod)
+    if params:
+        mod = _core.bind_params(mod, dict(params))
+    samples: list[dict[str, Any] | tuple[Any, ...]] = []
+    for sample in dataset if dataset is not None else ():
+        if isinstance(sample, Mapping):
+            samples.append(dict(sample))
+        elif isinstance(sample, (tuple, list)):
+            samples.append(tuple(sample))
+        else:
+            raise TypeError(
+                "a sample is a dictionary from input names to arrays, or a tuple of arrays, not "
+                f"{type(sample).__name__}"
+            )
+    out, text, cells, totals, page = _core.quantize(
+        mod, samples, qconfig(**settings)._options(), _settings(target, None, num_threads)
+    )
+    return out, Report(text, cells, totals, page)
+
+
+class _Callable(types.ModuleType):
+    def __call__(self, *args: Any, **kwargs: Any) -> _core.IRModule:
+        return quantize(*args, **kwargs)
+
+
+_Callable.__call__.__doc__ = quantize.__doc__
+sys.modules[__name__].__class__ = _Callable

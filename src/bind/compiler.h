@@ -1,0 +1,27 @@
+// What the bindings of everything that compiles share.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bind/convert.h"
+#include "driver/compile.h"
+
+namespace relay::bind {
+
+struct Executable {
+  runtime::Module module;
+  std::shared_ptr<const CompiledModule>
+      compiled;  // null when loaded from `path`, and for programs of the compiler's own
+  std::string path;
+
+  // What is known of types beyond the artifact: null when it was loaded.
+  Module types() const { return compiled ? compiled->optimized : Module(); }
+};
+
+// The values of a function's parameters, in order, by position or name. `mod` knows their types, or is null.
+std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
+                                              nb::tuple args, nb::dict kwargs);
+
+}  // namespace relay::bind
