@@ -24,6 +24,7 @@ from relay import (
     quantize as quantize,
     random as random,
     runtime as runtime,
+    te as te,
     transform as transform,
 )
 from relay._build import Executable as Executable, build as build, optimize as optimize
@@ -79,6 +80,12 @@ from relay._function import (
     function as function,
 )
 from relay._limits import limits as limits
+from relay._prim_func import PrimFunc as PrimFunc, parallel as parallel, prim_func as prim_func
+from relay._register_op import (
+    RegisteredOp as RegisteredOp,
+    register_op as register_op,
+    unregister_op as unregister_op,
+)
 from relay._scope_builder import ScopeBuilder as ScopeBuilder
 
 __version__ = _core.__version__

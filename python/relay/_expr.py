@@ -260,4 +260,39 @@ def _install_operators() -> None:
     expr.__array_ufunc__ = None
 
 
+# ---- Pickle and copy -----------------------------------------------------------------------------
+
+
+def _module_of(text: str) -> _core.IRModule:
+    return parse(text, "<pickle>")
+
+
+def _body_of(text: str, free: int) -> _core.Expr:
+    main = parse(text, "<pickle>")["main"]
+    return main if free < 0 else main.body
+
+
+def _reduce_expr(self) -> tuple:
+    """As text: variables that are free in it are new ones in what is read again."""
+    from relay.analysis import free_type_vars, free_vars
+
+    free = free_vars(self)
+    is_closed = isinstance(self, _core.Function) and not free
+    whole = self
+    if not is_closed:
+        whole = _core.Function(free, self, type_params=free_type_vars(_core.Function(free, self)))
+    return _body_of, (_core.IRModule.from_expr(whole).astext(), -1 if is_closed else len(free))
+
+
+def _install_pickle() -> None:
+    # Programs do not change, so that a copy is the program itself.
+    for cls in (_core.IRModule, _core.Node):
+        cls.__copy__ = lambda self: self
+        cls.__deepcopy__ = lambda self, memo: self
+    _core.IRModule.__reduce__ = lambda self: (_module_of, (self.astext(),))
+    _core.Expr.__reduce__ = _reduce_expr
+    _core.Type.__reduce__ = lambda self: (parse_type, (str(self),))
+
+
 _install_operators()
+_install_pickle()

@@ -1,22 +1,31 @@
 #include "analysis/definitions.h"
 
+#include "base/budget.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
 namespace relay {
 namespace {
 
-const DefinitionRule* definition_of(const Node& n) {
-  auto* c = as<CallNode>(&n);
-  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-  return op == nullptr || !op->row->definition ? nullptr : &op->row->definition;
+using Which = bool (*)(const OpInfo& row);
+
+bool any_row(const OpInfo&) { return true; }
+bool by_definition_only(const OpInfo& row) {
+  return !row.gradient && row.gradient.reason() == Absent::Pending;
 }
 
-NodeRef expand_once(const NodeRef& program) {
+const DefinitionRule* definition_of(const Node& n, Which which = any_row) {
+  auto* c = as<CallNode>(&n);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  bool wanted = op != nullptr && op->row->definition && which(*op->row);
+  return wanted ? &op->row->definition : nullptr;
+}
+
+NodeRef expand_once(const NodeRef& program, Which which) {
   return rewrite(
       program,
-      [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-        const DefinitionRule* definition = definition_of(*rebuilt.get());
+      [which](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        const DefinitionRule* definition = definition_of(*rebuilt.get(), which);
         if (definition == nullptr) return rebuilt;
         auto& call = *as<CallNode>(rebuilt);
         BuildAt place(call.span);
@@ -25,27 +34,42 @@ NodeRef expand_once(const NodeRef& program) {
       family::expr | family::pattern);
 }
 
-}  // namespace
-
-bool has_definitions(const NodeRef& program) {
+bool has_definitions(const NodeRef& program, Which which) {
   bool found = false;
   post_order(
-      program, [&](const Node& n) { found |= definition_of(n) != nullptr; },
+      program, [&](const Node& n) { found |= definition_of(n, which) != nullptr; },
       family::expr | family::pattern);
   return found;
 }
 
-Expr expand_definitions(const Expr& expr) {
-  NodeRef out = expr;
+NodeRef expand(const NodeRef& program, Which which) {
+  NodeRef out = program;
   // A definition may use operators with a definition.
-  while (has_definitions(out)) out = expand_once(out);
-  return Expr::unchecked(out);
+  while (has_definitions(out, which)) {
+    check_budget_now();
+    out = expand_once(out, which);
+  }
+  return out;
 }
 
-Module expand_definitions(const Module& mod) {
-  return map_functions(mod, [](const GlobalVar&, const Function& f) {
-    return cast<FunctionNode>(expand_definitions(Expr(f)));
+Module expand_functions(const Module& mod, Which which) {
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    return cast<FunctionNode>(expand(f, which));
   });
+}
+
+}  // namespace
+
+bool has_definitions(const NodeRef& program) { return has_definitions(program, any_row); }
+
+Expr expand_definitions(const Expr& expr) { return Expr::unchecked(expand(expr, any_row)); }
+
+Module expand_definitions(const Module& mod) { return expand_functions(mod, any_row); }
+
+Module expand_for_gradients(const Module& mod) { return expand_functions(mod, by_definition_only); }
+
+Function expand_for_gradients(const Function& f) {
+  return cast<FunctionNode>(expand(f, by_definition_only));
 }
 
 }  // namespace relay

@@ -14,4 +14,8 @@ bool has_definitions(const NodeRef& program);
 Module expand_definitions(const Module& mod);
 Expr expand_definitions(const Expr& expr);
 
+// The same for those calls alone that have a gradient by their definition only: what is differentiated.
+Module expand_for_gradients(const Module& mod);
+Function expand_for_gradients(const Function& f);
+
 }  // namespace relay

@@ -14,6 +14,7 @@
 #include "bind/compiler.h"
 #include "bind/python_code.h"
 #include "bind/settings.h"
+#include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/targets.h"
@@ -426,4 +427,6 @@ NB_MODULE(_core, m) {
   bind::bind_quantize(m);
   bind::bind_passes(m);
   bind::bind_dataflow_patterns(m);
+  bind::bind_tensor_expressions(m);
+  bind::bind_operators(m);
 }

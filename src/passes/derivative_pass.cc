@@ -1,5 +1,6 @@
 #include "passes/derivative_pass.h"
 
+#include "analysis/definitions.h"
 #include "base/codes/text.h"
 #include "grad/dataflow.h"
 #include "node/walk.h"
@@ -55,7 +56,7 @@ std::vector<TypeData> mentioned_types(const Module& mod, const Module& known) {
 Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
                       const std::string& name, PassContext& ctx) {
   check_free(mod, name);
-  Derivative made = derivative(mod, f, kind);
+  Derivative made = derivative(expand_for_gradients(mod), expand_for_gradients(f), kind);
   GlobalVar entry = global_var(name, made.function->type);
   Module whole = with_function(made.module, entry, made.function);
   PassContext own = ctx;
@@ -76,7 +77,7 @@ Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
 
 Module add_first_order_gradient(const Module& mod, const Function& f, const std::string& name) {
   check_free(mod, name);
-  Function g = first_order_gradient(f);
+  Function g = first_order_gradient(expand_for_gradients(f));
   return with_function(mod, global_var(name, g->type), g);
 }
 

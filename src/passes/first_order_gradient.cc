@@ -1,5 +1,6 @@
 #include "passes/first_order_gradient.h"
 
+#include "analysis/definitions.h"
 #include "grad/dataflow.h"
 
 namespace relay {
@@ -10,7 +11,8 @@ Module run(const Module& mod, PassContext&) {
   std::vector<Function> functions;
   for (size_t i = 0; i < mod->functions.size(); ++i) {
     Function f = mod->functions[i];
-    if (!f->is_primitive() && !f->has_attr(attr::kExtern)) f = first_order_gradient(f);
+    if (!f->is_primitive() && !f->has_attr(attr::kExtern))
+      f = first_order_gradient(expand_for_gradients(f));
     names.push_back(global_var(mod->global_vars[i]->name_hint, f->type));
     functions.push_back(f);
   }

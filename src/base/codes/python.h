@@ -1,4 +1,4 @@
-// Diagnostic codes E09xx: Python functions (relay.function).
+// Diagnostic codes E09xx: Python functions (relay.function), and Python code of operators (relay.register_op).
 //
 // A code never changes its meaning; each is made by a test (tests/python/test_diagnostic_codes.py).
 #pragma once
@@ -17,5 +17,8 @@ inline constexpr DiagnosticCode python_call{"E0907", "call that cannot be compil
 inline constexpr DiagnosticCode python_annotation{"E0908", "bad annotation or argument"};
 inline constexpr DiagnosticCode python_limit{"E0909", "function exceeds a limit"};
 inline constexpr DiagnosticCode python_recursion{"E0910", "recursion of unknown type"};
+inline constexpr DiagnosticCode python_operator{"E0911", "Python code of an operator failed"};
+inline constexpr DiagnosticCode python_operator_result{
+    "E0912", "Python code of an operator gave something else"};
 
 }  // namespace relay::codes

@@ -1,0 +1,207 @@
+"""Operators of users: `relay.register_op`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relay import _core, op
+from relay._function.function import RelayFunction, static_or_structure
+from relay._function.program import Program
+from relay._function.values import TensorType
+from relay._prim_func import PrimFunc
+
+
+class RegisteredOp:
+    """An operator of a user: calling it with expressions gives a call of the operator.
+
+    `unregister()` takes it out of the registry; programs that use it stay valid.
+    """
+
+    def __init__(self, name: str, signature: inspect.Signature, arguments: Sequence[str]) -> None:
+        self.name = name
+        self.__name__ = name.rpartition(".")[2]
+        self.__doc__ = op.get(name).doc
+        self.__signature__ = signature
+        self.node = _core.op_node(name)
+        self._arguments = tuple(arguments)
+
+    def __call__(self, *args: object, **kwargs: object) -> _core.Call:
+        given = self.__signature__.bind(*args, **kwargs).arguments
+        operands = [given.pop(name) for name in self._arguments]
+        return _core.Call(self.node, operands, given)
+
+    def unregister(self) -> None:
+        """Takes the operator out of the registry."""
+        unregister_op(self.name)
+
+    def __enter__(self) -> RegisteredOp:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unregister()
+
+    def __repr__(self) -> str:
+        return f"<relay.register_op {self.name}{self.__signature__}>"
+
+
+def register_op(
+    name: str,
+    definition: Callable | None = None,
+    *,
+    compute: Callable | None = None,
+    relation: Callable | None = None,
+    gradient: Callable | None = None,
+    fusion: str | None = None,
+    attrs: dict[str, object] | None = None,
+    examples: Sequence[Sequence[str]] = (),
+    doc: str | None = None,
+) -> Any:
+    """Registers an operator, for every thread, and returns it; a decorator without `compute`.
+
+        @relay.register_op("mylib.swish", attrs={"beta": 1.0})
+        def swish(x, beta):
+            return x * relay.sigmoid(x * beta)
+
+    name: with a namespace, "mylib.swish".
+    definition: the operator in others: a function of expressions (and attributes), a
+        `relay.function`, or a `relay.Function`. Type, gradient and fusion follow from it.
+    compute: the operator as a tensor expression instead: a function of `te` tensors (and
+        attributes), or a `relay.prim_func`.
+    relation: the result's type from those of the arguments; by default from the definition or the
+        tensor expression.
+    gradient: (call, adjoint, result) -> an expression, or None, for each tensor of the arguments.
+    fusion: of a tensor expression: "ElemWise", "Broadcast", "Injective", "CommReduce",
+        "OutEWiseFusable" or "Opaque"; by default as the first of `examples` shows, else "Opaque".
+    attrs: attributes with their defaults; a type in the place of a value has its zero for a default.
+    examples: the types of the arguments of calls that are right: [["Tensor[(2, 3), float32]"]].
+    doc: a sentence; by default the function's own.
+
+    UserError E0802 for a name without namespace, E0803 for one that is taken, E0805 for attributes of
+    no known type. What the functions raise later is E0911 with the call and the traceback, what they
+    give that is of no use E0912.
+    """
+    if compute is None and definition is None:
+        return lambda function: register_op(
+            name,
+            function,
+            relation=relation,
+            gradient=gradient,
+            fusion=fusion,
+            attrs=attrs,
+            examples=examples,
+            doc=doc,
+        )
+    if compute is not None and definition is not None:
+        raise TypeError("an operator has a definition or a tensor expression, not both")
+    if definition is not None and fusion is not None:
+        raise TypeError("fusion follows from the definition")
+    specs = [_attribute(name, value) for name, value in (attrs or {}).items()]
+    code = compute if definition is None else definition
+    arguments = _arguments(code, {spec[0] for spec in specs})
+    if isinstance(compute, PrimFunc):
+        relation, compute = relation or compute.relation, compute.compute
+    doc = doc or inspect.getdoc(code) or f"The operator {name}."
+    _core.register_op(
+        name,
+        doc.partition("\n")[0],
+        [(a, f"The argument {a}.") for a in arguments],
+        specs,
+        fusion or "",
+        [list(e) for e in examples],
+        relation,
+        None if definition is None else _definition(definition),
+        compute,
+        gradient,
+    )
+    op.get.cache_clear()
+    parameter = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(a, parameter) for a in arguments]
+        + [inspect.Parameter(s[0], parameter, default=s[2]) for s in specs]
+    )
+    return RegisteredOp(name, signature, arguments)
+
+
+def unregister_op(name: str) -> None:
+    """Takes an operator of `register_op` out of the registry; programs that use it stay valid.
+
+    UserError E0105 where there is none of that name, E0802 where it is Relay's own.
+    """
+    _core.unregister_op(name)
+    op.get.cache_clear()
+
+
+_TYPES = {bool: "bool", int: "int", float: "float", str: "string"}
+
+
+def _attribute(name: str, value: object) -> tuple[str, str, object, str]:
+    """Name, type, default and sentence of an attribute."""
+    if isinstance(value, type) and value in _TYPES:
+        value = value()
+    if isinstance(value, (list, tuple)):
+        kinds = {type(item) for item in value} or {int}
+        kind = next(iter(kinds)) if len(kinds) == 1 else object
+        text = f"list of {_TYPES[kind]}" if kind in (int, float, str) else "value"
+    else:
+        text = _TYPES.get(type(value), "value")
+    return name, text, value, f"The attribute {name}."
+
+
+def _arguments(code: Callable, attributes: set[str]) -> list[str]:
+    """The names of the tensor arguments: the parameters that are no attributes."""
+    if isinstance(code, _core.Function):
+        return [p.name_hint for p in code.params]
+    if isinstance(code, PrimFunc):
+        return list(code.inputs)
+    if not callable(code):
+        raise TypeError(f"{code!r} is not a function that could define an operator")
+    parameters = inspect.signature(code).parameters
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TypeError("the arguments of an operator have names: *args and **kwargs have none")
+    unknown = attributes - set(parameters)
+    if unknown:
+        raise TypeError(f"the function has no parameter {sorted(unknown)[0]}")
+    return [name for name in parameters if name not in attributes]
+
+
+def _definition(code: Callable) -> Callable:
+    """The definition as a function of expressions."""
+    if isinstance(code, _core.Function):
+        return lambda *args: _core.apply_function(code, list(args))
+    if isinstance(code, RelayFunction):
+        return lambda *args, **attrs: _compiled(code, args, attrs)
+    return lambda *args, **attrs: _as_expression(code(*args, **attrs))
+
+
+def _as_expression(result: object) -> object:
+    if isinstance(result, (tuple, list)):
+        return _core.Tuple([_as_expression(item) for item in result])
+    return _core.Constant(result) if isinstance(result, (bool, int, float)) else result
+
+
+def _compiled(function: RelayFunction, args: tuple, attrs: dict) -> _core.Expr:
+    """A function that is read from Python, on expressions."""
+    kinds = {}
+    expressions = iter(args)
+    for name in function.signature.parameters:
+        if name in attrs:
+            kinds[name] = static_or_structure(attrs[name])
+            continue
+        found = next(expressions).checked_type
+        if not isinstance(found, _core.TensorType):
+            raise TypeError(
+                f"'{name}' is of type {found}: a relay.function in an operator takes tensors"
+            )
+        kinds[name] = TensorType(found.dtype, tuple(found.shape))
+    program = Program()
+    program.entry(function, kinds)
+    functions = program.module().functions
+    if len(functions) > 1:
+        others = ", ".join(f"@{name}" for name in functions if name != "main")
+        raise TypeError(
+            f"the definition of an operator is one expression; this function calls {others}"
+        )
+    return _core.apply_function(functions["main"], list(args))

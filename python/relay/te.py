@@ -1,0 +1,197 @@
+"""Tensor expressions: what an operator computes, element by element.
+
+    from relay import te
+
+    def matmul(a, b):
+        k = te.reduce_axis((0, a.shape[1]))
+        return te.compute(
+            (a.shape[0], b.shape[1]), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "matmul"
+        )
+
+Numbers take the dtype of what stands beside them; two dtypes meet in the wider one, and in floats where one
+is. What is read outside of a tensor is 0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+
+from relay import _core
+from relay._core import (
+    PrimExpr as PrimExpr,
+)
+from relay._core import (
+    ReduceAxis as ReduceAxis,
+)
+from relay._core import (
+    TETensor as Tensor,
+)
+
+Axes = ReduceAxis | Sequence[ReduceAxis]
+
+
+def placeholder(
+    shape: Sequence[int | PrimExpr], dtype: str = "float32", name: str = "placeholder"
+) -> Tensor:
+    """Returns an input."""
+    return _core.te_placeholder(_shape(shape), dtype, name)
+
+
+def compute(
+    shape: Sequence[int | PrimExpr], fcompute: Callable[..., object], name: str = "compute"
+) -> Tensor:
+    """Returns the tensor whose element at (i, j, ...) is fcompute(i, j, ...)."""
+    sizes = _shape(shape)
+    try:
+        inspect.signature(fcompute).bind(*sizes)
+    except TypeError as problem:
+        raise TypeError(f"{name} has {len(sizes)} axes: {problem}") from None
+    return _core.te_compute(name, sizes, fcompute)
+
+
+def extern(
+    shape: Sequence[int | PrimExpr],
+    inputs: Sequence[Tensor],
+    fcompute: Callable,
+    dtype: str = "float32",
+    name: str = "extern",
+) -> Tensor:
+    """Returns the tensor that a `relay.prim_func` writes from the inputs."""
+    return _core.te_extern(name, dtype, _shape(shape), list(inputs), fcompute)
+
+
+def reduce_axis(dom: tuple[int | PrimExpr, int | PrimExpr], name: str = "k") -> ReduceAxis:
+    """Returns an axis from the first number to below the second, to reduce over."""
+    begin, end = dom
+    return _core.te_reduce_axis(begin, end, name)
+
+
+def sum(expr: object, axis: Axes) -> PrimExpr:
+    """Returns the sum over the axes; the whole body of a compute."""
+    return _core.te_reduce("sum", expr, axis)
+
+
+def prod(expr: object, axis: Axes) -> PrimExpr:
+    """Returns the product over the axes."""
+    return _core.te_reduce("prod", expr, axis)
+
+
+def max(expr: object, axis: Axes) -> PrimExpr:
+    """Returns the greatest over the axes; `maximum` is that of two."""
+    return _core.te_reduce("max", expr, axis)
+
+
+def min(expr: object, axis: Axes) -> PrimExpr:
+    """Returns the least over the axes; `minimum` is that of two."""
+    return _core.te_reduce("min", expr, axis)
+
+
+def all(expr: object, axis: Axes) -> PrimExpr:
+    """Returns whether all bools over the axes hold."""
+    return _core.te_reduce("all", expr, axis)
+
+
+def any(expr: object, axis: Axes) -> PrimExpr:
+    """Returns whether one of the bools over the axes holds."""
+    return _core.te_reduce("any", expr, axis)
+
+
+def argmax(expr: object, axis: ReduceAxis) -> PrimExpr:
+    """Returns the place (int64) of the first greatest along the axis."""
+    return _core.te_reduce("argmax", expr, axis)
+
+
+def argmin(expr: object, axis: ReduceAxis) -> PrimExpr:
+    """Returns the place (int64) of the first least along the axis."""
+    return _core.te_reduce("argmin", expr, axis)
+
+
+def maximum(a: object, b: object) -> PrimExpr:
+    """Returns the greater of two; NaN when one is."""
+    return _core.te_binary("max", a, b)
+
+
+def minimum(a: object, b: object) -> PrimExpr:
+    """Returns the lesser of two; NaN when one is."""
+    return _core.te_binary("min", a, b)
+
+
+def truncdiv(a: object, b: object) -> PrimExpr:
+    """Returns the quotient of integers towards zero."""
+    return _core.te_binary("trunc_div", a, b)
+
+
+def truncmod(a: object, b: object) -> PrimExpr:
+    """Returns the rest with the sign of `a`."""
+    return _core.te_binary("trunc_mod", a, b)
+
+
+def floordiv(a: object, b: object) -> PrimExpr:
+    """Returns the quotient towards minus infinity: a // b."""
+    return _core.te_binary("floordiv", a, b)
+
+
+def floormod(a: object, b: object) -> PrimExpr:
+    """Returns the rest with the sign of `b`: a % b."""
+    return _core.te_binary("mod", a, b)
+
+
+def if_then_else(cond: PrimExpr, true_value: object, false_value: object) -> PrimExpr:
+    """Returns one or the other; only that one's elements are read."""
+    return _core.te_select(cond, true_value, false_value)
+
+
+select = if_then_else
+
+
+def const(value: float, dtype: str = "float32") -> PrimExpr:
+    """Returns a number of a dtype."""
+    return _core.te_const(value, dtype)
+
+
+def min_value(dtype: str) -> PrimExpr:
+    """Returns the least value of a dtype."""
+    return _core.te_limit(dtype, False)
+
+
+def max_value(dtype: str) -> PrimExpr:
+    """Returns the greatest value of a dtype."""
+    return _core.te_limit(dtype, True)
+
+
+def call(name: str, *args: object) -> PrimExpr:
+    """Returns a function of the tensor IR by its name."""
+    return _core.te_call(name, list(args))
+
+
+_FUNCTIONS = (
+    "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "cos", "cosh", "erf",
+    "exp", "floor", "fma", "fmod", "isfinite", "isinf", "isnan", "log", "log10", "log2", "popcount",
+    "pow", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+
+
+def _function(name: str) -> Callable[..., PrimExpr]:
+    def build(*args: object) -> PrimExpr:
+        return _core.te_call(name, list(args))
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = f"Returns {name} of the arguments."
+    return build
+
+
+globals().update({name: _function(name) for name in _FUNCTIONS})
+power = globals()["pow"]
+
+
+def _shape(shape: object) -> list:
+    if isinstance(shape, (int, PrimExpr)):
+        return [shape]
+    sizes = list(shape)
+    for size in sizes:
+        if isinstance(size, bool):
+            raise TypeError(f"{size!r} is not a size")
+        if isinstance(size, int) and size < 0:
+            raise ValueError(f"{size} is not a size")
+    return sizes
