@@ -1,8 +1,12 @@
 #include "codegen/backend.h"
 
+#include <set>
+#include <sstream>
+
 #include "base/codes/lowering.h"
 #include "codegen/llvm/backend.h"
 #include "node/walk.h"
+#include "runtime/cpu.h"
 
 namespace relay {
 
@@ -29,8 +33,20 @@ const Backend& backend_of(const Target& target) {
                       .expected(known));
 }
 
+std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels) {
+  std::set<std::string> out;
+  for (const tir::PrimFunc& f : kernels) {
+    auto it = f->attrs.find("features");
+    if (it == f->attrs.end()) continue;
+    std::istringstream words(it->second);
+    for (std::string word; std::getline(words, word, ',');) out.insert(word);
+  }
+  return {out.begin(), out.end()};
+}
+
 LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                            KernelCache* cache) {
+  runtime::request_state_of(features_of(kernels));
   return backend_of(target).load(kernels, target, cache);
 }
 

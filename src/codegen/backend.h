@@ -73,7 +73,12 @@ std::span<const Backend* const> backends();
 // The first that supports the target. Throws UserError E0403, which lists the architectures that there is code for.
 const Backend& backend_of(const Target& target);
 
-// The kernels in this process, by the target's backend.
+// Features that code of the kernels uses beside those that all code for the target may use: what their schedules wrote
+// into the attribute "features".
+std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels);
+
+// The kernels in this process, by the target's backend. Throws UserError E0610 when the operating system does not let them
+// run.
 LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                            KernelCache* cache = nullptr);
 

@@ -259,6 +259,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.elf = backend.link(objects, functions, target);
   out.info.arch = target.arch;
   out.info.features = target.required_features();
+  for (std::string& f : features_of(functions)) out.info.features.push_back(std::move(f));
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
   out.metadata = make_metadata(out, options);
   phases.end();

@@ -17,14 +17,16 @@
 namespace relay {
 namespace {
 
-// What constants are computed with: code for the program's target where this machine runs it, else
-// for one that it does, whichever machine compiles.
+// What constants are computed with: code for the program's target where this machine runs it, but for a matrix unit,
+// which code may use that the target's features alone do not ask for; else for one that it does, whichever machine compiles.
 Target runnable(const Target& target) {
-  if (runtime::missing_features(target.required_features()).empty() &&
-      target.arch == runtime::host_arch()) {
-    return target;
+  if (!runtime::missing_features(target.required_features()).empty() ||
+      target.arch != runtime::host_arch()) {
+    return least_target();
   }
-  return least_target();
+  Target out = target;
+  if (out.has_feature("amx-tile")) out.features += ",-amx-tile,-amx-int8,-amx-bf16";
+  return out;
 }
 
 // Operations and bytes up to which a kernel is interpreted: a few milliseconds at tens of

@@ -12,6 +12,8 @@
 #include <set>
 #include <sstream>
 
+#include "base/codes/runtime.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <xmmintrin.h>
@@ -127,11 +129,16 @@ uint64_t saved_state() {
 
 }  // namespace
 
-bool request_amx() {
+namespace {
+
+bool request_tiles() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  static const bool granted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
 }
+
+}  // namespace
 
 bool host_has_feature(std::string_view name) {
   // Asked for once: each question to the processor leaves a virtual machine, which takes long.
@@ -174,7 +181,11 @@ const CodeForm& host_code_form() {
 
 void spin_pause() { __asm__ volatile("yield"); }
 
-bool request_amx() { return false; }
+namespace {
+
+bool request_tiles() { return false; }
+
+}  // namespace
 
 bool host_has_feature(std::string_view name) { return name == "neon" || name == "fp-armv8"; }
 
@@ -195,6 +206,15 @@ std::vector<std::string> missing_features(std::span<const std::string> required)
     if (!host_has_feature(feature)) missing.push_back(feature);
   }
   return missing;
+}
+
+void request_state_of(std::span<const std::string> features) {
+  bool tiles =
+      std::ranges::any_of(features, [](const std::string& f) { return f.starts_with("amx-"); });
+  if (!tiles || request_tiles()) return;
+  throw UserError(
+      Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
+          .help("compile the model with --target 'native -mattr=-amx-tile'"));
 }
 
 namespace {

@@ -31,8 +31,9 @@ bool host_has_feature(std::string_view feature);
 // Those of `required` that the machine lacks, in order.
 std::vector<std::string> missing_features(std::span<const std::string> required);
 
-// Asks the operating system, once per process, for the use of AMX tiles; true when granted.
-bool request_amx();
+// Asks the operating system, once per process, for what code that uses the features needs beyond the processor: the state
+// of AMX tiles, which threads have only where that is granted. Throws UserError E0610 when it is refused.
+void request_state_of(std::span<const std::string> features);
 
 // How many threads a run should use: the physical cores in the affinity mask, limited by the
 // control group's processor quota (rounded down, at least 1). `root` is prepended to the paths

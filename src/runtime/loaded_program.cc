@@ -52,13 +52,7 @@ class LoadedArtifacts {
 
 // Maps the code; `id` is what stands in its descriptor.
 void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
-  bool amx = std::ranges::any_of(
-      loaded.info.features, [](const std::string& feature) { return feature.starts_with("amx"); });
-  if (amx && !request_amx()) {
-    throw UserError(
-        Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
-            .help("compile the model with a --target without AMX"));
-  }
+  request_state_of(loaded.info.features);
   const ElfFile file(elf);
   auto place = file.find(RELAY_DESCRIPTOR_SYMBOL, sizeof(relay_artifact_descriptor_t));
   loaded.image = std::make_unique<ElfImage>(file);

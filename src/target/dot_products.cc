@@ -1,10 +1,38 @@
 #include "target/dot_products.h"
 
+#include <algorithm>
+
 namespace relay {
 
 bool has_byte_dot(const Target& target) {
   bool wide = target.has_feature("avx512vnni") && target.has_feature("avx512vl");
   return wide || (target.has_feature("avxvnni") && target.vector_bits <= 256);
+}
+
+std::optional<MatrixUnit> matrix_unit(const Target& target, MatrixFactors factors) {
+  const char* feature = factors == MatrixFactors::Byte ? "amx-int8" : "amx-bf16";
+  // What follows a sum is done by vectors of a register's row.
+  if (!target.has_feature("amx-tile") || !target.has_feature(feature) ||
+      target.vector_bits != 512) {
+    return std::nullopt;
+  }
+  MatrixUnit out;
+  out.word_elements = factors == MatrixFactors::Byte ? 4 : 2;
+  return out;
+}
+
+std::string matrix_features(const Target& target, MatrixFactors factors) {
+  if (!matrix_unit(target, factors)) return "";
+  return factors == MatrixFactors::Byte ? "amx-tile,amx-int8" : "amx-tile,amx-bf16";
+}
+
+int64_t matrix_words(const MatrixUnit& unit, int64_t elements) {
+  if (elements <= 0 || elements % unit.word_elements != 0) return 0;
+  const int64_t words = elements / unit.word_elements;
+  for (int64_t step = std::min(unit.words, words); 4 * step >= unit.words; --step) {
+    if (words % step == 0) return step;
+  }
+  return 0;
 }
 
 }  // namespace relay

@@ -4,14 +4,39 @@
 
 #include <llvm/IR/IRBuilder.h>
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "runtime/core/dtype.h"
 #include "target/target.h"
 
 namespace relay::codegen {
+
+using runtime::DType;
+
+// The instructions of a matrix unit (target/dot_products.h) on its registers by number.
+struct LlvmMatrixUnit {
+  // The shapes of registers, 16 at most: rows, and bytes in a row; 0 where one is not used.
+  struct Shapes {
+    std::array<uint8_t, 16> rows{};
+    std::array<uint16_t, 16> row_bytes{};
+    bool operator==(const Shapes&) const = default;
+  };
+  // From here on registers have these shapes.
+  void (*configure)(llvm::IRBuilder<>& b, const Shapes& shapes);
+  // The unit is not used any more.
+  void (*release)(llvm::IRBuilder<>& b);
+  void (*zero)(llvm::IRBuilder<>& b, unsigned reg);
+  // Rows are `step` bytes apart.
+  void (*load)(llvm::IRBuilder<>& b, unsigned reg, llvm::Value* memory, llvm::Value* step);
+  void (*store)(llvm::IRBuilder<>& b, unsigned reg, llvm::Value* memory, llvm::Value* step);
+  // sum += x * y of these dtypes; false when the target has no such instruction.
+  bool (*multiply)(llvm::IRBuilder<>& b, const Target& target, DType x_dtype, DType y_dtype,
+                   unsigned sum, unsigned x, unsigned y);
+};
 
 struct LlvmArchitecture {
   std::string_view name;  // its row of target/architectures.h
@@ -31,6 +56,8 @@ struct LlvmArchitecture {
   // for it; null when the target has none for such vectors. Null altogether: it has none at all.
   llvm::Value* (*byte_dot)(llvm::IRBuilder<>& b, const Target& target, llvm::Value* acc,
                            llvm::Value* a, llvm::Value* bytes) = nullptr;
+  // Null: it has none.
+  const LlvmMatrixUnit* matrix = nullptr;
 };
 
 // Null when there is none of that name.

@@ -28,6 +28,7 @@ void KernelBuilder::build() {
     vars_[f_.dims[i].get()] = body->getArg(static_cast<unsigned>(f_.params.size() + i));
   }
   ctx_ = body->getArg(static_cast<unsigned>(types.size() - 1));
+  find_matrix_uses();
   begin_function(body);
   statement(f_.body.get());
   finish_function();
@@ -64,6 +65,8 @@ llvm::Function* KernelBuilder::make_function(const std::string& name,
 void KernelBuilder::begin_function(llvm::Function* f) {
   function_ = f;
   stack_bytes_ = 0;
+  uses_matrix_unit_ = false;
+  forget_shapes();
   cache_.clear();
   cached_.clear();
   entry_ = BasicBlock::Create(context_, "entry", f);
@@ -79,6 +82,11 @@ void KernelBuilder::begin_function(llvm::Function* f) {
 void KernelBuilder::finish_function() {
   fail_with(b_.getInt32(0));
   exit_->insertInto(function_);
+  if (uses_matrix_unit_) {
+    // Between its phi node and its end.
+    b_.SetInsertPoint(exit_->getTerminator());
+    find_llvm_architecture(target_.arch)->matrix->release(b_);
+  }
   b_.SetInsertPoint(entry_);
   b_.CreateBr(start_);
 }

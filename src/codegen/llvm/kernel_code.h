@@ -4,6 +4,7 @@
 //   kernel_statements.cc   control, loops, threads, memory of a kernel's own
 //   kernel_expressions.cc  arithmetic, choices, casts
 //   kernel_calls.cc        intrinsics
+//   kernel_matrix.cc       nests of loops that a matrix unit does
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -15,8 +16,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
 #include "target/target.h"
+#include "tir/matrix_nest.h"
 #include "tir/stmt.h"
 
 namespace relay::codegen {
@@ -208,6 +211,23 @@ class KernelBuilder {
   // acc + n, where n is a call of byte_dot; null when the target has no instruction for it.
   Value* add_byte_dot(const PrimExpr& acc, const tir::CallNode& n);
 
+  // ---- The matrix unit
+
+  // What a nest does that a buffer of sums is for, and the shapes of the registers that it takes.
+  struct MatrixUse {
+    MatrixProduct product;
+    size_t shapes = 0;
+  };
+  // Finds the uses of the unit in the kernel, and for every statement which shapes it needs.
+  void find_matrix_uses();
+  // Gives the registers the shapes that the statement needs, where it needs one set of them only.
+  void shape_registers(const StmtNode* s);
+  // The statement by the unit; false when it is none of its nests.
+  bool matrix_statement(const StmtNode* s);
+  void matrix_multiply(const MatrixProduct& p);
+  // What shapes the registers have is not known here.
+  void forget_shapes() { shapes_ = kUnknownShapes; }
+
   llvm::Module& module_;
   llvm::LLVMContext& context_;
   llvm::IRBuilder<> b_;
@@ -229,6 +249,13 @@ class KernelBuilder {
   std::unordered_map<const Node*, uint64_t> alignment_;
   std::unordered_set<const Node*> shared_;
   std::unordered_map<const Node*, Value*> vars_;
+  // By the buffer of sums; statements with the one set of shapes that they need, or kUnknownShapes for several.
+  static constexpr size_t kUnknownShapes = static_cast<size_t>(-1);
+  std::unordered_map<const Node*, MatrixUse> matrix_uses_;
+  std::unordered_map<const Node*, size_t> needed_shapes_;
+  std::vector<LlvmMatrixUnit::Shapes> register_shapes_;
+  size_t shapes_ = kUnknownShapes;  // of the registers, where code is being made
+  bool uses_matrix_unit_ = false;   // in this function
 };
 
 }  // namespace relay::codegen

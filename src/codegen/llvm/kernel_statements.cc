@@ -22,6 +22,8 @@ void KernelBuilder::forget(size_t mark) {
 void KernelBuilder::statement(const StmtNode* s) {
   check_budget();
   forget(0);
+  shape_registers(s);
+  if (matrix_statement(s)) return;
   switch (s->kind()) {
     case StmtKind::Seq:
       for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts) statement(inner.get());
@@ -35,6 +37,7 @@ void KernelBuilder::statement(const StmtNode* s) {
     case StmtKind::If: {
       auto& i = *static_cast<const tir::IfNode*>(s);
       Value* cond = expr(i.cond);
+      if (needed_shapes_.contains(s)) forget_shapes();
       auto* then_block = BasicBlock::Create(context_, "then", function_);
       auto* else_block = i.else_body ? BasicBlock::Create(context_, "else", function_) : nullptr;
       auto* next = BasicBlock::Create(context_, "next", function_);
@@ -44,10 +47,12 @@ void KernelBuilder::statement(const StmtNode* s) {
       b_.CreateBr(next);
       if (else_block != nullptr) {
         b_.SetInsertPoint(else_block);
+        if (needed_shapes_.contains(s)) forget_shapes();
         statement(i.else_body.get());
         b_.CreateBr(next);
       }
       b_.SetInsertPoint(next);
+      if (needed_shapes_.contains(s)) forget_shapes();
       return;
     }
     case StmtKind::Allocate:
@@ -81,7 +86,12 @@ void KernelBuilder::loop(const ForNode& l) {
   if (l.loop_kind == ForKind::ThreadBound) unsupported(f_.name, "GPU threads on a CPU");
   Value* begin = expr(l.min);
   Value* end = b_.CreateNSWAdd(begin, expr(l.extent));
+  // A body that changes the registers' shapes finds them differently at the first time and later.
+  auto needed = needed_shapes_.find(&l);
+  bool changes = needed != needed_shapes_.end() && needed->second == kUnknownShapes;
+  if (changes) forget_shapes();
   counted_loop(l, begin, end);
+  if (changes) forget_shapes();
 }
 
 void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
@@ -140,7 +150,7 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
 
   // The functions, with this one's state put aside.
   auto saved = std::make_tuple(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_,
-                               stack_bytes_, b_.saveIP());
+                               stack_bytes_, uses_matrix_unit_, b_.saveIP());
   b_.SetInsertPoint(BasicBlock::Create(context_, "entry", outer));
   std::vector<Value*> args;
   for (unsigned i = 0; i < env_types.size(); ++i) {
@@ -167,8 +177,10 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
   forget(0);
   in_parallel_ = false;
   std::tie(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_, stack_bytes_,
-           std::ignore) = saved;
-  b_.restoreIP(std::get<9>(saved));
+           uses_matrix_unit_, std::ignore) = saved;
+  b_.restoreIP(std::get<10>(saved));
+  // This thread has run a part of the loop.
+  forget_shapes();
 }
 
 void KernelBuilder::free_values(const ForNode& l, std::vector<const Node*>& pointers,
@@ -202,6 +214,10 @@ Value* KernelBuilder::scratch(llvm::IRBuilder<>& at, Value* bytes) {
 }
 
 void KernelBuilder::allocate(const AllocateNode& a) {
+  if (matrix_uses_.contains(a.buffer.get())) {  // registers of the matrix unit
+    statement(a.body.get());
+    return;
+  }
   int64_t elements = 1;
   bool constant = true;
   for (const PrimExpr& d : a.buffer->shape) {

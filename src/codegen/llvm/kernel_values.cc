@@ -57,6 +57,12 @@ Value* KernelBuilder::to_memory(DType d, Value* v) {
 }
 
 Value* KernelBuilder::float_to_bfloat(Value* v) {
+  // One instruction, which takes denormals for zeros as kernels do.
+  if (v->getType()->isVectorTy() && target_.has_feature("avx512bf16") &&
+      target_.has_feature("avx512vl")) {
+    Value* narrow = b_.CreateFPTrunc(v, lanes_of(b_.getBFloatTy(), v->getType()));
+    return b_.CreateBitCast(narrow, lanes_of(b_.getInt16Ty(), v->getType()));
+  }
   llvm::Type* i32 = lanes_of(b_.getInt32Ty(), v->getType());
   Value* bits = b_.CreateBitCast(v, i32);
   Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);

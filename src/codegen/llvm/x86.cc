@@ -93,11 +93,65 @@ Value* byte_dot(llvm::IRBuilder<>& b, const Target& target, Value* acc, Value* x
   return out;
 }
 
+// ---- AMX. Nothing but these instructions and memory sees the registers, whose numbers are part of them.
+
+constexpr unsigned kTiles = 8;
+
+void configure_tiles(llvm::IRBuilder<>& b, const LlvmMatrixUnit::Shapes& shapes) {
+  // Palette 1; bytes of rows from 16 on, rows from 48 on.
+  std::array<uint8_t, 64> bytes{1};
+  for (unsigned i = 0; i < kTiles; ++i) {
+    bytes[16 + 2 * i] = static_cast<uint8_t>(shapes.row_bytes[i]);
+    bytes[48 + i] = shapes.rows[i];
+  }
+  auto* data = llvm::ConstantDataArray::get(b.getContext(), bytes);
+  auto* memory = new llvm::GlobalVariable(*b.GetInsertBlock()->getModule(), data->getType(), true,
+                                          llvm::GlobalValue::PrivateLinkage, data);
+  memory->setAlignment(llvm::Align(64));
+  b.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
+}
+
+void release_tiles(llvm::IRBuilder<>& b) {
+  b.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+}
+
+void zero_tile(llvm::IRBuilder<>& b, unsigned tile) {
+  b.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {b.getInt8(tile)});
+}
+
+void load_tile(llvm::IRBuilder<>& b, unsigned tile, Value* memory, Value* step) {
+  b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {b.getInt8(tile), memory, step});
+}
+
+void store_tile(llvm::IRBuilder<>& b, unsigned tile, Value* memory, Value* step) {
+  b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {}, {b.getInt8(tile), memory, step});
+}
+
+bool multiply_tiles(llvm::IRBuilder<>& b, const Target& target, DType x_dtype, DType y_dtype,
+                    unsigned sum, unsigned x, unsigned y) {
+  bool floats = x_dtype.is_bfloat16() && y_dtype.is_bfloat16();
+  bool bytes =
+      x_dtype.is_integer() && y_dtype.is_integer() && x_dtype.bits == 8 && y_dtype.bits == 8;
+  auto factors = floats ? MatrixFactors::BFloat16 : MatrixFactors::Byte;
+  if (!(floats || bytes) || !matrix_unit(target, factors)) return false;
+  llvm::Intrinsic::ID id =
+      floats ? llvm::Intrinsic::x86_tdpbf16ps
+      : x_dtype.is_int()
+          ? (y_dtype.is_int() ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbsud)
+          : (y_dtype.is_int() ? llvm::Intrinsic::x86_tdpbusd : llvm::Intrinsic::x86_tdpbuud);
+  b.CreateIntrinsic(id, {}, {b.getInt8(sum), b.getInt8(x), b.getInt8(y)});
+  return true;
+}
+
+constexpr LlvmMatrixUnit kAmx{configure_tiles, release_tiles, zero_tile,
+                              load_tile,       store_tile,    multiply_tiles};
+
 constexpr const char* kLibm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6"};
 
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
-const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale, true, kLibm, byte_dot};
+const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale,
+                                true,     kLibm,      byte_dot,    &kAmx};
 
 }  // namespace relay::codegen

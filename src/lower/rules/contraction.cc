@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lower/rules/contraction_loops.h"
+#include "lower/rules/contraction_matrix.h"
 #include "node/walk.h"
 #include "target/dot_products.h"
 
@@ -34,18 +35,25 @@ void inline_borders(Schedule& s, const BlockRV& sum) {
 std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
   std::vector<BlockRV> consumers = s.consumers(sum.block);
   if (consumers.size() > 1) return "";
-  BlockRV out;
+  BlockRV out, copy;
   if (consumers.empty()) {
     out = s.cache_write(sum.block, tir::Scope::Register);
   } else {
     out = consumers[0];
     if (reduces(s.block(out)) || !s.consumers(out).empty()) return "";
-    s.set_scope(sum.block, tir::Scope::Register);
+    if (sum.matrix) {
+      // What follows takes the sums from memory.
+      copy = s.cache_write(sum.block, tir::Scope::Register);
+      s.set_scope(copy, tir::Scope::Local);
+    } else {
+      s.set_scope(sum.block, tir::Scope::Register);
+    }
   }
   bool open = sum.rows() == kOpen || sum.columns() == kOpen;
   std::string text =
-      open ? tile_open_loops(s, sum, out, target) : tile_loops(s, sum, out, 0, target);
+      open ? tile_open_loops(s, sum, out, target) : tile_loops(s, sum, out, 0, target, copy);
   if (text.empty()) return "";
+  if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
   // What else there is (a padded input) gets plain loops.
   for (const BlockRV& rv : s.get_blocks()) {
     Block other = s.block(rv);
@@ -68,7 +76,10 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
 // sum.
 std::string schedule_contraction(Schedule& s, const Target& target) {
   std::optional<Sum> sum = find_sum(s);
-  if (!sum || sum->columns() == 1 || (sum->bytes && !has_byte_dot(target))) return "";
+  if (!sum || sum->columns() == 1) return "";
+  sum->matrix = matrix_step(s, *sum, target);
+  if (sum->matrix) return tile_kernel(s, *sum, target);
+  if (sum->bytes && !has_byte_dot(target)) return "";
   // Elsewhere the copy with a border costs little beside the sum, and code for every border much.
   if (sum->depthwise && sum->reduction <= 9) {
     Schedule in_place = s;

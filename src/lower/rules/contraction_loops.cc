@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lower/rules/contraction_matrix.h"
+#include "tir/matrix_nest.h"
 #include "tir/schedule/loop_tree.h"
 
 namespace relay {
@@ -21,33 +23,39 @@ constexpr int64_t kTypicalExtent = 64;
 
 }  // namespace
 
-std::vector<TilePart> sum_parts(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth,
-                                size_t axes) {
+TilePart tile_part(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth, size_t axes) {
   Block b = s.block(block);
   std::vector<LoopRV> all = s.get_loops(block);
-  std::vector<LoopRV> reduction;
-  TilePart update{block, std::vector<LoopRV>(axes), {}};
+  TilePart out{block, std::vector<LoopRV>(axes), {}};
   size_t spatial = 0, first = sum.fixed + sum.spatial.size() - axes;
   for (size_t i = 0; i < b->iters.size(); ++i) {
     bool sums = b->iters[i]->kind == IterKind::Reduce;
     for (size_t l = depth; l < all.size(); ++l) {
       if (!tir::uses_var(b->bindings[i], all[l].var.get())) continue;
       if (sums) {
-        reduction.push_back(all[l]);
-        update.sums.emplace_back(b->iters[i]->var, all[l]);
+        out.sums.emplace_back(b->iters[i]->var, all[l]);
       } else if (spatial >= first) {
-        update.loops[spatial - first] = all[l];
+        out.loops[spatial - first] = all[l];
       }
     }
     if (!sums) ++spatial;
   }
-  if (reduction.empty()) return {};
-  std::vector<LoopRV> nest = reduction;
+  return out;
+}
+
+std::vector<TilePart> sum_parts(Schedule& s, const Sum& sum, const BlockRV& block, size_t depth,
+                                size_t axes) {
+  TilePart update = tile_part(s, sum, block, depth, axes);
+  if (update.sums.empty()) return {};
+  update.by_matrix_unit = sum.matrix.has_value();
+  std::vector<LoopRV> nest;
+  for (const auto& [var, loop] : update.sums) nest.push_back(loop);
   for (const LoopRV& l : update.loops) {
     if (l.var) nest.push_back(l);
   }
   s.reorder(nest);
-  TilePart zeros{s.decompose_reduction(block, reduction[0]), std::vector<LoopRV>(axes), {}};
+  TilePart zeros{
+      s.decompose_reduction(block, nest[0]), std::vector<LoopRV>(axes), {}, update.by_matrix_unit};
   std::vector<LoopRV> zero_loops = s.get_loops(zeros.block);
   for (size_t i = axes, at = zero_loops.size(); i-- > 0;) {
     if (update.loops[i].var) zeros.loops[i] = zero_loops[--at];
@@ -92,7 +100,38 @@ void Tiling::peel(std::vector<TileAxis> axes, std::vector<TilePart> parts,
   peel(std::move(tail_axes), std::move(tail_parts), nesting);
 }
 
+void Tiling::finish_matrix(const TilePart& p) {
+  const MatrixUnit& unit = sum_.matrix->unit;
+  std::vector<LoopRV> tiles, inside;
+  for (size_t i = 0; i < p.loops.size(); ++i) {
+    if (!p.loops[i].var) continue;
+    bool is_column = i + 1 == p.loops.size();
+    if (!is_column && i + 2 < p.loops.size()) {
+      tiles.push_back(p.loops[i]);
+      continue;
+    }
+    int64_t most = is_column ? unit.words : unit.rows, extent = s_.extent(p.loops[i]);
+    int64_t count = (extent + most - 1) / most;
+    RELAY_CHECK(extent % count == 0, "a tile is no whole number of registers");
+    std::vector<LoopRV> parts = s_.split(p.loops[i], {count, -1});
+    tiles.push_back(parts[0]);
+    inside.push_back(parts[1]);
+  }
+  if (!p.sums.empty()) {
+    std::vector<LoopRV> parts =
+        s_.split(p.sums.back().second, {-1, sum_.matrix->words, unit.word_elements});
+    inside.insert(inside.end(), parts.begin() + 1, parts.end());
+  }
+  tiles.insert(tiles.end(), inside.begin(), inside.end());
+  s_.reorder(tiles);
+  for (const LoopRV& l : tiles) s_.annotate(l, std::string(tir::kMatrixNest), "");
+}
+
 void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
+  if (p.by_matrix_unit) {
+    finish_matrix(p);
+    return;
+  }
   // Weights hold the last of the sums in fours.
   if (sum_.bytes && !p.sums.empty()) s_.byte_dot(p.block, p.sums.back().second);
   for (const auto& [var, loop] : p.sums) {
@@ -123,14 +162,14 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
 }
 
 std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t around,
-                       const Target& target) {
+                       const Target& target, const BlockRV& copy) {
   std::vector<LoopRV> loops = s.get_loops(out);
   if (loops.size() != around + sum.spatial.size()) return "";
   loops.erase(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
 
   // The tile's axes: columns, rows, and the axis before the rows when one line of rows is short or
   // its ends read a border.
-  Tile tile = choose_tile(sum, target);
+  Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
   Block b = s.block(sum.block);
   std::vector<int64_t> sizes{tile.height, tile.columns};
   if (sum.spatial.size() > 2 && sum.extents[sum.extents.size() - 3] != kOpen) {
@@ -173,11 +212,16 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
     if (a.inner.var) order.push_back(a.inner);
   }
   s.reorder(order);
+  if (!copy.name.empty()) s.compute_at(copy, order[outside - 1]);
   s.compute_at(sum.block, order[outside - 1]);
 
   std::vector<TilePart> parts = sum_parts(s, sum, sum.block, around + outside, axes.size());
   if (parts.empty()) return "";
-  TilePart epilogue{out, {}, {}};
+  if (!copy.name.empty()) {
+    parts.push_back(tile_part(s, sum, copy, around + outside, axes.size()));
+    parts.back().by_matrix_unit = true;
+  }
+  TilePart epilogue{out, {}, {}, sum.matrix && copy.name.empty()};
   for (const TileAxis& a : axes) epilogue.loops.push_back(a.inner);
   parts.push_back(epilogue);
 

@@ -16,7 +16,12 @@ struct TilePart {
   tir::BlockRV block;
   std::vector<tir::LoopRV> loops;
   std::vector<std::pair<tir::Var, tir::LoopRV>> sums;  // loops over the reduction
+  bool by_matrix_unit = false;
 };
+
+// A block that computes a tile inside `depth` loops, with its loops; `axes` are the last so many spatial iterations.
+TilePart tile_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& block, size_t depth,
+                   size_t axes);
 
 // The parts that compute a tile, when `block`, a copy of the sum's block, stands inside `depth` loops and below them
 // computes the iterations of one tile: zeros, then the sum with its reduction outside. `axes` are the last so many spatial
@@ -38,15 +43,18 @@ class Tiling {
   void finish(const std::vector<TileAxis>& axes, const TilePart& p);
 
  private:
+  // Loops over registers of the matrix unit, then those that it does at once.
+  void finish_matrix(const TilePart& p);
+
   tir::Schedule& s_;
   const Sum& sum_;
   int64_t lanes_;
 };
 
-// Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones. The tiles' axes have constant
-// extents. Empty when there would be too many kinds of tiles.
+// Tiles over the loops of `out`, which stores the sum, but for its `around` outermost ones. A block `copy` between the two,
+// where there is one, copies the sum. The tiles' axes have constant extents. Empty when there would be too many kinds of tiles.
 std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
-                       const Target& target);
+                       const Target& target, const tir::BlockRV& copy = {});
 
 // The same over all loops of `out`, for rows or columns whose number only a run knows.
 std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,

@@ -26,15 +26,15 @@ bool uses(const tir::LoadNode& l, const tir::Var& v) {
                      [&](const PrimExpr& e) { return uses(e, v); });
 }
 
-// Columns at the last index of `l`, or in the last two as panel and place in the panel, before four bytes of the sum where
-// such stand together. Sets the panel and `bytes`; false when neighbouring columns are no neighbours in memory.
+// Columns at the last index of `l`, or in the last two as panel and place in the panel, before the elements of the sum where
+// a word of them, four bytes, stands together. Sets the panel and `bytes`; false when neighbouring columns are no neighbours in memory.
 bool columns_are_contiguous(const tir::LoadNode& l, const tir::Var& column, int64_t& panel,
                             bool& bytes) {
   if (l.indices.empty()) return true;  // one number for all
   size_t last = l.indices.size() - 1;
-  if (last > 0 && !uses(l.indices[last], column) && uses(l, column) && l.dtype.bits == 8 &&
-      tir::as_int(l.buffer->shape[last]) == 4) {
-    bytes = true;
+  if (last > 0 && !uses(l.indices[last], column) && uses(l, column) && l.dtype.bits < 32 &&
+      tir::as_int(l.buffer->shape[last]) == 32 / l.dtype.bits) {
+    bytes = l.dtype.bits == 8;
     --last;
   }
   for (size_t d = 0; d < last; ++d) {
@@ -169,6 +169,7 @@ int64_t lanes_of(const Sum& sum, const Target& target) { return target.lanes(sum
 
 std::string arithmetic_of(const Sum& sum, const Target& target) {
   std::string dtype = sum.dtype.to_string();
+  if (sum.matrix) return dtype + " by a matrix unit";
   if (sum.bytes) return dtype + " by dot products of four bytes";
   bool fused = sum.dtype.is_floating() && target.has_fma;
   return dtype + (fused ? " by fused multiply-add" : " by multiply and add");

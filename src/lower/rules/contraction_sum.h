@@ -5,11 +5,19 @@
 #include <vector>
 
 #include "lower/rules/common.h"
+#include "target/dot_products.h"
 
 namespace relay {
 
 // An extent that only a run knows.
 inline constexpr int64_t kOpen = -1;
+
+// A sum by a matrix unit, which takes `words` words of both operands at once.
+struct MatrixStep {
+  MatrixFactors factors;
+  MatrixUnit unit;
+  int64_t words;
+};
 
 struct Sum {
   tir::BlockRV block;
@@ -22,8 +30,9 @@ struct Sum {
   double reduction = 1;          // products in one sum; a guess where it is open
   tir::DType dtype;              // in which the sum is taken
   bool bytes = false;            // products of bytes, four of which stand together in the weights
-  int64_t weight_bytes = 4;      // of an element of the operand with the columns
-  bool depthwise = false;        // every operand has the columns: there is nothing to reuse
+  std::optional<MatrixStep> matrix = {};  // what does it, where that is a matrix unit
+  int64_t weight_bytes = 4;               // of an element of the operand with the columns
+  bool depthwise = false;  // every operand has the columns: there is nothing to reuse
   // The operand with the columns (the weights) is the same for all of the second last but one axis,
   // so that a tile may span several of its values.
   bool rows_span_two_axes = false;

@@ -59,6 +59,8 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     if (least == 0 || all < least * 0.999) {
       least = all;
       best = t;
+      // Two multiply-adds a cycle; one of four bytes where they are.
+      best.cycles = all / (sum.bytes ? 8 : 2);
     }
   };
   for (int64_t vectors = 1; vectors <= 8; ++vectors) {
@@ -74,10 +76,10 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     int64_t most = (target.num_vector_registers - vectors - 1) / vectors;
     // What neighbouring results share stays in registers too: as many elements as results.
     if (sum.depthwise) most = std::max<int64_t>(1, most / 2);
-    for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width});
+    for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width, 0});
     if (sum.rows_span_two_axes) {
       for (int64_t o = 2; o <= std::min(before, most / std::max<int64_t>(rows, 1)); ++o) {
-        consider({o, rows, width});
+        consider({o, rows, width, 0});
       }
     }
   }

@@ -13,6 +13,8 @@ struct Tile {
   int64_t outer = 1;
   int64_t height = 1;
   int64_t columns = 1;
+  // What all tiles take for each element of the sum, in cycles.
+  double cycles = 0;
 };
 
 // The tile with the least work, by performance.md's rule: as many results as there are registers

@@ -329,6 +329,153 @@ TEST(contraction, bytes_by_dot_products) {
   }
 }
 
+// ---- Matrix units. Targets are made of words, so that every machine tests all of them; code runs where it can.
+
+Target with_matrix_unit() {
+  return parse_target(
+      "x86-64-v4 -num-threads=2 "
+      "-mattr=+avx512vnni,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16");
+}
+
+bool runs_here(const Target& target, const std::vector<PrimFunc>& kernels) {
+  std::vector<std::string> needed = target.required_features();
+  for (std::string& f : features_of(kernels)) needed.push_back(std::move(f));
+  return runtime::missing_features(needed).empty();
+}
+
+// Rows by columns of small whole numbers, whose sums are exact in every order.
+struct MatrixCase {
+  DType a, b, sum;
+  int64_t m, n, k;
+  bool epilogue = false;
+};
+
+// [m, k] by [n / 32, k / word, 32, word]; with an epilogue, the sum doubled.
+PrimFunc matrix_product(const MatrixCase& c) {
+  constexpr int64_t kPanel = 32;
+  const int64_t word = 32 / c.a.bits;
+  Tensor x = placeholder("x", c.a, {index(c.m), index(c.k)});
+  Tensor w = placeholder(
+      "w", c.b,
+      {index((c.n + kPanel - 1) / kPanel), index(c.k / word), index(kPanel), index(word)});
+  Tensor y = compute("y", {index(c.m), index(c.n)}, [&](const Indices& i) {
+    return sum({index(c.k)}, [&](const Indices& r) {
+      PrimExpr weight = w(floor_div(i[1], index(kPanel)), floor_div(r[0], index(word)),
+                          floor_mod(i[1], index(kPanel)), floor_mod(r[0], index(word)));
+      return cast(c.sum, x(i[0], r[0])) * cast(c.sum, weight);
+    });
+  });
+  Tensor z = compute("z", y->shape(), [&](const Indices& i) { return y(i) + y(i); });
+  return create_prim_func("product", {x, w}, {c.epilogue ? z : y});
+}
+
+void expect_by_matrix_unit(const MatrixCase& c) {
+  const Target target = with_matrix_unit();
+  PrimFunc f = matrix_product(c);
+  PrimFunc by_rule = schedule_kernel(f, target, 3);
+  ASSERT_NE(by_rule->attrs.at("schedule").find("by a matrix unit"), std::string::npos)
+      << by_rule->attrs.at("schedule");
+  PrimFunc lowered = lower_loops(by_rule);
+  SCOPED_TRACE(to_string(lowered));
+  std::vector<runtime::Tensor> args;
+  for (const Buffer& b : f->params) {
+    std::vector<int64_t> shape;
+    for (const PrimExpr& d : b->shape) shape.push_back(*as_int(d));
+    runtime::Tensor t = runtime::Tensor::empty(b->dtype, shape);
+    for (int64_t i = 0; i < t.num_elements(); ++i) {
+      t.set_from_int(i, b->dtype.is_uint() ? i * 37 % 251 : i * 91 % 63 - 31);
+    }
+    args.push_back(t);
+  }
+  runtime::Tensor expected = args[2].copy(), got = args[2].copy();
+  ASSERT_EQ(interpret(f, {args[0], args[1], expected}, {}), 0);
+  // The nests are loops, which every machine runs.
+  ASSERT_EQ(interpret(lowered, {args[0], args[1], got}, {}), 0);
+  EXPECT_TRUE(bit_equal(got, expected));
+  if (!runs_here(target, {lowered})) return;
+  LoadedKernels jit = load_kernels({lowered}, target);
+  for (auto side : {GuardedMemory::Side::Left, GuardedMemory::Side::Right}) {
+    std::vector<std::unique_ptr<GuardedMemory>> memory;
+    std::vector<void*> buffers;
+    for (const runtime::Tensor& t : args) {
+      memory.push_back(std::make_unique<GuardedMemory>(t.byte_size(), side));
+      std::memcpy(memory.back()->data(), t.data(), t.byte_size());
+      buffers.push_back(memory.back()->data());
+    }
+    TestContext context;
+    ASSERT_EQ(context.run(jit.functions()[0], buffers.data(), nullptr), 0);
+    EXPECT_EQ(std::memcmp(buffers[2], expected.data(), expected.byte_size()), 0);
+  }
+}
+
+const DType bf16 = DType::BFloat16(), s8 = DType::Int(8), u8 = DType::UInt(8), i32 = DType::Int(32);
+
+TEST(contraction, matrix_units_take_rows_and_columns_of_any_number) {
+  for (int64_t m : {1, 7, 16, 33, 100}) {
+    for (int64_t n : {16, 24, 40, 104}) {
+      expect_by_matrix_unit({bf16, bf16, f32, m, n, 32, m % 2 == 0});
+      expect_by_matrix_unit({s8, s8, i32, m, n, 64, m % 2 == 1});
+    }
+  }
+}
+
+TEST(contraction, matrix_units_take_sums_in_equal_steps) {
+  for (int64_t k : {16, 48, 80, 96, 108}) {
+    expect_by_matrix_unit({bf16, bf16, f32, 20, 40, k, true});
+    expect_by_matrix_unit({s8, u8, i32, 20, 40, 2 * k, true});
+  }
+}
+
+TEST(contraction, matrix_units_multiply_bytes_of_both_signs) {
+  for (DType a : {u8, s8}) {
+    for (DType b : {u8, s8}) {
+      expect_by_matrix_unit({a, b, i32, 64, 64, 256, false});
+      std::string name = std::string("tdpb") + (a.is_int() ? "s" : "u") + (b.is_int() ? "s" : "u");
+      const Target target = with_matrix_unit();
+      PrimFunc f =
+          lower_loops(schedule_kernel(matrix_product({a, b, i32, 64, 64, 256}), target, 3));
+      EXPECT_NE(backend_of(target).text(CodeText::Assembly, {f}, target).find(name + "d"),
+                std::string::npos);
+    }
+  }
+}
+
+// What a text has so often.
+int64_t count(const std::string& text, const std::string& word) {
+  int64_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+TEST(contraction, code_for_a_matrix_unit) {
+  const Target target = with_matrix_unit();
+  PrimFunc f =
+      lower_loops(schedule_kernel(matrix_product({bf16, bf16, f32, 64, 64, 256}), target, 3));
+  EXPECT_EQ(f->attrs.at("features"), "amx-tile,amx-bf16");
+  std::string text = backend_of(target).text(CodeText::Assembly, {f}, target);
+  EXPECT_EQ(count(text, "\ttdpbf16ps"), 4) << to_string(f);
+  EXPECT_EQ(count(text, "\ttileloadd"), 4) << text;
+  EXPECT_EQ(count(text, "\ttilestored"), 4) << text;
+  EXPECT_EQ(count(text, "\ttilezero"), 4) << text;
+  // Once for all tiles.
+  EXPECT_EQ(count(text, "\tldtilecfg"), 1) << text;
+  EXPECT_EQ(count(text, "\ttilerelease"), 1) << text;
+}
+
+TEST(contraction, a_matrix_unit_is_used_where_its_rates_are_better) {
+  Target both = with_matrix_unit(), none = both;
+  none.features += ",-amx-tile";
+  auto rule = [](const MatrixCase& c, const Target& t) {
+    return schedule_kernel(matrix_product(c), t, 3)->attrs.at("schedule");
+  };
+  const std::string unit = "sum: int32 by a matrix unit", dots = "sum: int32 by dot products";
+  EXPECT_TRUE(rule({u8, s8, i32, 64, 64, 256}, both).starts_with(unit));
+  EXPECT_TRUE(rule({u8, s8, i32, 64, 64, 256}, none).starts_with(dots));
+  // Too short a sum to fill the unit's words, and no whole number of them.
+  EXPECT_TRUE(rule({u8, s8, i32, 64, 64, 8}, both).starts_with(dots));
+  EXPECT_FALSE(rule({bf16, bf16, f32, 64, 64, 34}, both).starts_with("sum: float32 by a matrix"));
+}
+
 TEST(contraction, an_operand_without_axes_is_one_number_for_all) {
   Tensor x = placeholder("x", f32, {});
   Tensor y = compute("y", {index(4), index(16)}, [&](const Indices&) {

@@ -67,7 +67,15 @@ Stmt unroll(const Stmt& s) {
   ForKind kind = f->loop_kind == ForKind::Parallel ? ForKind::Parallel : ForKind::Serial;
   int64_t factor = wanted_factor(*f);
   if (!extent || factor <= 1 || factor > *extent) {
-    return for_(f->var, f->min, f->extent, f->body, kind);
+    if (f->loop_kind == kind) return rebuilt;
+    return make<ForNode>([&](ForNode& n) {
+      n.var = f->var;
+      n.min = f->min;
+      n.extent = f->extent;
+      n.loop_kind = kind;
+      n.annotations = f->annotations;
+      n.body = f->body;
+    });
   }
   int64_t groups = *extent / factor;
   Var v = var(f->var->name, f->var->dtype);

@@ -1,0 +1,184 @@
+#include "lower/rules/contraction_matrix.h"
+
+#include <algorithm>
+
+#include "tir/arith/analyzer.h"
+#include "tir/schedule/loop_tree.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::IterKind;
+using tir::PrimExpr;
+using tir::Schedule;
+
+namespace {
+
+bool is_byte(tir::DType d) { return d.is_integer() && d.bits == 8; }
+
+// The factors of what the block adds to its sum, both widened from memory.
+struct Factors {
+  const tir::LoadNode *a = nullptr, *b = nullptr;
+};
+std::optional<Factors> factors_of(const Block& block) {
+  auto* store = as<tir::StoreNode>(block->body);
+  auto* add = store == nullptr ? nullptr : as<tir::BinaryNode>(store->value);
+  auto* product =
+      add == nullptr || add->op != tir::BinaryOp::Add ? nullptr : as<tir::BinaryNode>(add->b);
+  if (product == nullptr || product->op != tir::BinaryOp::Mul || !isa<tir::LoadNode>(add->a)) {
+    return std::nullopt;
+  }
+  Factors out;
+  auto load_of = [](const PrimExpr& e) {
+    auto* wide = as<tir::CastNode>(e);
+    return wide == nullptr ? nullptr : as<tir::LoadNode>(wide->value);
+  };
+  out.a = load_of(product->a);
+  out.b = load_of(product->b);
+  if (out.a == nullptr || out.b == nullptr) return std::nullopt;
+  return out;
+}
+
+// Elements between the places of a load when `v` is `from` and when it is `to`; nullopt when that is no constant.
+std::optional<int64_t> distance(tir::Analyzer& analyzer, const tir::LoadNode& l, const tir::Var& v,
+                                const PrimExpr& from, const PrimExpr& to) {
+  PrimExpr offset = tir::element_offset(*l.buffer.get(), l.indices);
+  auto at = [&](const PrimExpr& value) {
+    return analyzer.simplify(tir::replace_vars(offset, {{v.get(), value}}));
+  };
+  return analyzer.constant_difference(at(to), at(from));
+}
+
+// Whether both operands lie as the unit reads them.
+bool lies_in_words(const Block& b, const Sum& sum, const Factors& f, int64_t word) {
+  const tir::Var& column = sum.spatial.back()->var;
+  const tir::Var& row = sum.spatial[sum.spatial.size() - 2]->var;
+  const tir::IterVar* k = nullptr;
+  for (const tir::IterVar& i : b->iters) {
+    if (i->kind == IterKind::Reduce) k = &i;
+  }
+  auto uses = [](const tir::LoadNode& l, const tir::Var& v) {
+    return std::any_of(l.indices.begin(), l.indices.end(),
+                       [&](const PrimExpr& e) { return tir::uses_var(e, v.get()); });
+  };
+  if (k == nullptr || uses(*f.a, column) || uses(*f.b, row) || !uses(*f.b, column)) return false;
+  tir::Analyzer analyzer;
+  const tir::Var& sums = (*k)->var;
+  tir::Var w = tir::var("w"), q = tir::var("q"), p = tir::var("p");
+  PrimExpr first = PrimExpr(w) * word;
+  for (const tir::LoadNode* l : {f.a, f.b}) {
+    for (int64_t e = 1; e < word; ++e) {
+      if (distance(analyzer, *l, sums, first, first + e) != e) return false;
+    }
+  }
+  if (distance(analyzer, *f.a, sums, first, first + word) != word ||
+      !distance(analyzer, *f.b, sums, first, first + word) ||
+      !distance(analyzer, *f.a, row, PrimExpr(w), PrimExpr(w) + 1)) {
+    return false;
+  }
+  // Neighbouring columns of a panel are words side by side.
+  if (sum.panel == 0) {
+    return distance(analyzer, *f.b, column, PrimExpr(w), PrimExpr(w) + 1) == word;
+  }
+  if (sum.panel == 1) return false;
+  analyzer.bind(q, tir::index(0), tir::index(sum.panel - 1));  // and the column behind it
+  PrimExpr here = PrimExpr(p) * sum.panel + PrimExpr(q);
+  return distance(analyzer, *f.b, column, here, here + 1) == word;
+}
+
+// Registers along an extent; 0 where they cannot be of equal size.
+int64_t registers_of(int64_t extent, int64_t most) {
+  int64_t count = (extent + most - 1) / most;
+  return count == 0 || extent % count != 0 ? 0 : count;
+}
+
+}  // namespace
+
+std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, const Target& target) {
+  if (sum.is_open() || sum.depthwise || sum.group != 0) return std::nullopt;
+  Block block = s.block(sum.block);
+  auto f = factors_of(block);
+  if (!f) return std::nullopt;
+  const tir::DType a = f->a->dtype, b = f->b->dtype;
+  MatrixStep out;
+  if (a.is_bfloat16() && b.is_bfloat16() && sum.dtype.is_float(32)) {
+    out.factors = MatrixFactors::BFloat16;
+  } else if (is_byte(a) && is_byte(b) && sum.dtype == tir::DType::Int(32)) {
+    out.factors = MatrixFactors::Byte;
+  } else {
+    return std::nullopt;
+  }
+  auto unit = matrix_unit(target, out.factors);
+  if (!unit) return std::nullopt;
+  out.unit = *unit;
+  std::optional<int64_t> last;
+  for (const tir::IterVar& i : block->iters) {
+    if (i->kind == IterKind::Reduce) last = tir::as_int(i->extent);
+  }
+  out.words = last ? matrix_words(out.unit, *last) : 0;
+  if (out.words == 0 || !lies_in_words(block, sum, *f, out.unit.word_elements)) {
+    return std::nullopt;
+  }
+  Sum by_unit = sum;
+  by_unit.matrix = out;
+  auto tile = choose_matrix_tile(by_unit);
+  if (!tile) return std::nullopt;
+  // Unsigned bytes by signed ones are what vectors multiply too.
+  bool dots = sum.bytes && a.is_uint() && b.is_int() && has_byte_dot(target);
+  if (dots && choose_tile(sum, target).cycles < tile->cycles) return std::nullopt;
+  return out;
+}
+
+std::optional<Tile> choose_matrix_tile(const Sum& sum) {
+  const MatrixUnit& unit = sum.matrix->unit;
+  const int64_t rows = sum.rows(), columns = sum.columns();
+  const int64_t before = sum.extents.size() > 2 ? sum.extents[sum.extents.size() - 3] : 1;
+  const auto step = static_cast<double>(sum.matrix->words * unit.word_elements);
+  // Cycles of a tile for each element of the sum: registers are read while others are multiplied.
+  auto cycles = [&](int64_t outer, int64_t height, int64_t width) {
+    if (outer == 0 || height == 0 || width == 0) return 0.0;
+    int64_t a = outer * registers_of(height, unit.rows), b = registers_of(width, unit.words);
+    int64_t high = height / registers_of(height, unit.rows);
+    double dots = unit.row_cycles * static_cast<double>(std::max(high, unit.least_rows) * a * b);
+    double loads = unit.load_cycles * static_cast<double>(high * a + sum.matrix->words * b);
+    // Sums are stored, and read again by what follows.
+    double after = 2 * static_cast<double>(high * a * b) + 16;
+    return (std::max(dots, loads) + 2) / step + after / sum.reduction;
+  };
+  auto divides = [&](int64_t extent, int64_t most) {
+    return extent == 0 || registers_of(extent, most) != 0;
+  };
+  std::optional<Tile> best;
+  auto consider = [&](int64_t outer, int64_t height, int64_t width) {
+    int64_t a = outer * registers_of(height, unit.rows), b = registers_of(width, unit.words);
+    if (a == 0 || b == 0 || a * b + a + b > unit.registers || !divides(rows % height, unit.rows) ||
+        !divides(columns % width, unit.words)) {
+      return;
+    }
+    auto over_columns = [&](int64_t o, int64_t h) {
+      return static_cast<double>(columns / width) * cycles(o, h, width) +
+             cycles(o, h, columns % width);
+    };
+    auto over_rows = [&](int64_t o) {
+      return static_cast<double>(rows / height) * over_columns(o, height) +
+             over_columns(o, rows % height);
+    };
+    double all = static_cast<double>(before / outer) * over_rows(outer) + over_rows(before % outer);
+    if (!best || all < best->cycles * 0.999) best = Tile{outer, height, width, all};
+  };
+  for (int64_t width = std::min(columns, 6 * unit.words); width >= 1; --width) {
+    bool whole = width == columns && (sum.panel == 0 || width <= sum.panel);
+    if (!whole && width % (sum.panel == 0 ? unit.words : sum.panel) != 0) continue;
+    for (int64_t height = std::min(rows, 6 * unit.rows); height >= 1; --height) {
+      if (height == 1 && rows != 1) break;
+      consider(1, height, width);
+      if (!sum.rows_span_two_axes || height != rows) continue;
+      for (int64_t outer = 2; outer <= std::min<int64_t>(before, 6); ++outer) {
+        consider(outer, height, width);
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace relay

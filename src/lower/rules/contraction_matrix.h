@@ -1,0 +1,17 @@
+// Sums of products by a matrix unit (target/dot_products.h): when, and in which tiles.
+#pragma once
+
+#include <optional>
+
+#include "lower/rules/contraction_tile.h"
+
+namespace relay {
+
+// How the target's matrix unit takes the sum; nullopt where there is none, where operands do not lie as it reads them, and
+// where vectors are faster by the rates of the target's description.
+std::optional<MatrixStep> matrix_step(const tir::Schedule& s, const Sum& sum, const Target& target);
+
+// The tile of whole registers with the least work; nullopt when no shape divides into such.
+std::optional<Tile> choose_matrix_tile(const Sum& sum);
+
+}  // namespace relay

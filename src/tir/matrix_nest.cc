@@ -1,0 +1,214 @@
+#include "tir/matrix_nest.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+
+namespace relay::tir {
+namespace {
+
+struct Nest {
+  std::vector<const ForNode*> loops;
+  std::vector<int64_t> extents;
+  const StoreNode* store = nullptr;
+};
+
+std::optional<Nest> nest_of(const Stmt& s) {
+  Nest out;
+  const StmtNode* at = s.get();
+  while (auto* loop = as<ForNode>(at)) {
+    auto extent = as_int(loop->extent);
+    if (!extent || !in_matrix_nest(*loop)) return std::nullopt;
+    out.loops.push_back(loop);
+    out.extents.push_back(*extent);
+    at = loop->body.get();
+  }
+  out.store = as<StoreNode>(at);
+  if (out.store == nullptr || out.store->predicate || out.store->indices.size() != 1) {
+    return std::nullopt;
+  }
+  return out;
+}
+
+// An index of a nest: the first one, and what a step of each loop adds.
+struct Place {
+  PrimExpr first;
+  std::vector<int64_t> steps;
+};
+
+std::optional<Place> place_of(const PrimExpr& index, const Nest& nest) {
+  Place out;
+  Analyzer analyzer;
+  std::unordered_map<const Node*, NodeRef> begin;
+  for (const ForNode* l : nest.loops) {
+    PrimExpr next = PrimExpr::unchecked(
+        substitute(index, {{l->var.get(), PrimExpr(l->var) + 1}}, family::tir_expr));
+    auto step = analyzer.constant_difference(next, index);
+    if (!step) return std::nullopt;
+    out.steps.push_back(*step);
+    begin[l->var.get()] = l->min;
+  }
+  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(index, begin, family::tir_expr)));
+  return out;
+}
+
+// The innermost loop that fits, or the number of loops.
+template <class F>
+size_t innermost(const Nest& nest, F&& fits) {
+  for (size_t i = nest.loops.size(); i-- > 0;) {
+    if (fits(i)) return i;
+  }
+  return nest.loops.size();
+}
+
+// Calls `visit` with the positions of the loops at each iteration of those that are marked; the others stay at the first.
+template <class F>
+void for_each_iteration(const Nest& nest, const std::vector<bool>& marked, F&& visit) {
+  std::vector<int64_t> at(nest.loops.size(), 0);
+  while (true) {
+    visit(at);
+    size_t i = at.size();
+    while (i-- > 0) {
+      if (!marked[i]) continue;
+      if (++at[i] < nest.extents[i]) break;
+      at[i] = 0;
+    }
+    if (i == static_cast<size_t>(-1)) return;
+  }
+}
+
+int64_t offset_at(const Place& p, const std::vector<int64_t>& at) {
+  return std::inner_product(at.begin(), at.end(), p.steps.begin(), int64_t{0});
+}
+
+size_t number_of(std::vector<int64_t>& tiles, int64_t offset) {
+  auto it = std::find(tiles.begin(), tiles.end(), offset);
+  if (it == tiles.end()) it = tiles.insert(tiles.end(), offset);
+  return static_cast<size_t>(it - tiles.begin());
+}
+
+// The load that a factor widens.
+const LoadNode* factor_of(const PrimExpr& e) {
+  auto* wide = as<CastNode>(e);
+  auto* load = wide == nullptr ? nullptr : as<LoadNode>(wide->value);
+  return load != nullptr && !load->predicate && load->indices.size() == 1 ? load : nullptr;
+}
+
+}  // namespace
+
+bool in_matrix_nest(const ForNode& loop) {
+  return loop.annotations.contains(std::string(kMatrixNest));
+}
+
+std::optional<MatrixProduct> matrix_product(const Stmt& s) {
+  auto nest = nest_of(s);
+  if (!nest) return std::nullopt;
+  auto* add = as<BinaryNode>(nest->store->value);
+  auto* old = add == nullptr || add->op != BinaryOp::Add ? nullptr : as<LoadNode>(add->a);
+  auto* product = old == nullptr ? nullptr : as<BinaryNode>(add->b);
+  if (product == nullptr || product->op != BinaryOp::Mul || !(old->buffer == nest->store->buffer)) {
+    return std::nullopt;
+  }
+  MatrixProduct out;
+  out.sums.buffer = old->buffer.get();
+  out.a.load = factor_of(product->a);
+  out.b.load = factor_of(product->b);
+  if (out.a.load == nullptr || out.b.load == nullptr) return std::nullopt;
+  auto sums = place_of(nest->store->indices[0], *nest);
+  auto a = place_of(out.a.load->indices[0], *nest), b = place_of(out.b.load->indices[0], *nest);
+  if (!sums || !a || !b) return std::nullopt;
+  const size_t none = nest->loops.size();
+  // A loop over sums goes along the rows or along the columns.
+  for (size_t i = 0; i < none; ++i) {
+    if (sums->steps[i] != 0 && (a->steps[i] == 0) == (b->steps[i] == 0)) return std::nullopt;
+  }
+  auto is_row = [&](size_t i) { return sums->steps[i] != 0 && b->steps[i] == 0; };
+  const size_t element = innermost(*nest, [&](size_t i) { return sums->steps[i] == 0; });
+  if (element == none || a->steps[element] != 1 || b->steps[element] != 1) return std::nullopt;
+  out.word_elements = nest->extents[element];
+  auto is_column = [&](size_t i) {
+    return sums->steps[i] != 0 && a->steps[i] == 0 && b->steps[i] == out.word_elements;
+  };
+  size_t row = innermost(*nest, is_row), column = innermost(*nest, is_column);
+  size_t word = innermost(*nest, [&](size_t i) { return sums->steps[i] == 0 && i != element; });
+  std::vector<bool> over_tiles(none, true);
+  over_tiles[element] = false;
+  if (word != none) {
+    if (a->steps[word] != out.word_elements) return std::nullopt;
+    out.words = nest->extents[word];
+    out.b.step = b->steps[word];
+    over_tiles[word] = false;
+  }
+  if (row != none) {
+    out.sums.rows = nest->extents[row];
+    out.sums.row_step = sums->steps[row];
+    out.a.step = a->steps[row];
+    over_tiles[row] = false;
+  }
+  if (column != none) {
+    out.sums.columns = nest->extents[column];
+    out.sums.column_step = sums->steps[column];
+    over_tiles[column] = false;
+  }
+  auto start = as_int(sums->first);
+  if (!start) return std::nullopt;
+  out.a.first = a->first;
+  out.b.first = b->first;
+  for_each_iteration(*nest, over_tiles, [&](const std::vector<int64_t>& at) {
+    out.dots.push_back({number_of(out.sums.tiles, *start + offset_at(*sums, at)),
+                        number_of(out.a.tiles, offset_at(*a, at)),
+                        number_of(out.b.tiles, offset_at(*b, at))});
+  });
+  return out;
+}
+
+std::optional<MatrixStore> matrix_store(const Stmt& s, const MatrixSums& sums) {
+  auto nest = nest_of(s);
+  auto* load = nest ? as<LoadNode>(nest->store->value) : nullptr;
+  if (load == nullptr || load->buffer.get() != sums.buffer || load->indices.size() != 1 ||
+      load->predicate) {
+    return std::nullopt;
+  }
+  auto from = place_of(load->indices[0], *nest), to = place_of(nest->store->indices[0], *nest);
+  if (!from || !to) return std::nullopt;
+  auto start = as_int(from->first);
+  if (!start) return std::nullopt;
+  MatrixStore out;
+  out.store = nest->store;
+  out.first = to->first;
+  std::vector<bool> over_tiles(nest->loops.size(), true);
+  auto inside = [&](int64_t extent, int64_t step) -> std::optional<int64_t> {
+    if (extent == 1) return 0;
+    size_t i = innermost(*nest, [&](size_t l) {
+      return over_tiles[l] && from->steps[l] == step && nest->extents[l] == extent;
+    });
+    if (i == nest->loops.size()) return std::nullopt;
+    over_tiles[i] = false;
+    return to->steps[i];
+  };
+  auto column = inside(sums.columns, sums.column_step), row = inside(sums.rows, sums.row_step);
+  if (!column || !row || (sums.columns > 1 && *column != 1)) return std::nullopt;
+  out.step = *row;
+  bool known = true;
+  for_each_iteration(*nest, over_tiles, [&](const std::vector<int64_t>& at) {
+    auto it = std::find(sums.tiles.begin(), sums.tiles.end(), *start + offset_at(*from, at));
+    known = known && it != sums.tiles.end();
+    out.tiles.emplace_back(static_cast<size_t>(it - sums.tiles.begin()), offset_at(*to, at));
+  });
+  return known ? std::optional(out) : std::nullopt;
+}
+
+bool is_matrix_zero(const Stmt& s, const MatrixSums& sums) {
+  auto nest = nest_of(s);
+  if (!nest || nest->store->buffer.get() != sums.buffer) return false;
+  auto whole = as_int(nest->store->value);
+  auto number = as_float(nest->store->value);
+  int64_t elements = 1;
+  for (int64_t e : nest->extents) elements *= e;
+  return (whole ? *whole == 0 : number && *number == 0) &&
+         elements == sums.rows * sums.columns * static_cast<int64_t>(sums.tiles.size());
+}
+
+}  // namespace relay::tir
