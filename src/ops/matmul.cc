@@ -79,8 +79,8 @@ Type dense_relation(RelationContext& ctx) {
   return tensor_type(std::move(shape), result_dtype(a.out_dtype, x->dtype));
 }
 
-// Elements of a sum of bytes that stand beside each other in a packed weight.
-constexpr int64_t kBytes = 4;
+// Elements of a sum of bytes, and of 16-bit floats, that stand beside each other in a packed weight.
+constexpr int64_t kBytes = 4, kHalves = 2;
 
 struct DensePackAttrs : AttrsOf<DensePackAttrs> {
   std::optional<int64_t> units;
@@ -91,7 +91,7 @@ struct DensePackAttrs : AttrsOf<DensePackAttrs> {
             {attribute("units", &Self::units, "Columns of the result."),
              attribute("out_dtype", &Self::out_dtype, "dtype of the result."),
              attribute("weight_layout", &Self::weight_layout,
-                       "Layout of the weight, NC<block>n or NC<block>n4c.")}};
+                       "Layout of the weight, NC<block>n, NC<block>n2c or NC<block>n4c.")}};
   }
 };
 
@@ -102,20 +102,22 @@ Type dense_pack_relation(RelationContext& ctx) {
   auto layout = Layout::parse(a.weight_layout);
   bool fits = layout && layout->primal_axes() == "NC" && layout->block_of('N') > 1 &&
               layout->index_of('n') == 2;
-  bool in_fours = fits && layout->rank() == 4 && layout->block_of('C') == kBytes;
-  if (!require(ctx, fits && (layout->rank() == 3 || in_fours), codes::op_bad_attribute,
-               "weight_layout is not supported", "NC<block>n or NC<block>n4c", a.weight_layout))
+  const int64_t word = fits && layout->rank() == 4 ? layout->block_of('C') : 1;
+  bool in_words = word == kBytes || word == kHalves;
+  if (!require(ctx, fits && (layout->rank() == 3 || in_words), codes::op_bad_attribute,
+               "weight_layout is not supported", "NC<block>n, NC<block>n2c or NC<block>n4c",
+               a.weight_layout))
     return nullptr;
   if (!require(ctx, w->rank() == layout->rank() && x->rank() >= 1 && a.units && *a.units >= 0,
                codes::type_rank,
                "the packed weight has the layout's dimensions, and units is given",
                std::to_string(layout->rank()) + " dimensions", shape_text(w->shape)))
     return nullptr;
-  Dim inner = in_fours ? w->shape[1] * dim(kBytes) : w->shape[1];
+  Dim inner = in_words ? w->shape[1] * dim(word) : w->shape[1];
   if (!same_inner(ctx, x->shape.back(), inner, *x, *w)) return nullptr;
-  if (in_fours && !require(ctx, ctx.equal(w->shape[3], dim(kBytes)), codes::type_shape,
-                           "the weight's last dimension is not what weight_layout says", "4",
-                           shape_text(w->shape)))
+  if (in_words && !require(ctx, ctx.equal(w->shape[3], dim(word)), codes::type_shape,
+                           "the weight's last dimension is not what weight_layout says",
+                           std::to_string(word), shape_text(w->shape)))
     return nullptr;
   Dim block = dim(layout->block_of('N'));
   if (!require(ctx, ctx.equal(w->shape[2], block), codes::type_shape,
@@ -232,9 +234,10 @@ std::optional<Contraction> dense_pack_contraction(const CallNode& c) {
   Axis number{{column}}, place{{column}}, sum{{column + 1}};
   number.divide = place.modulo = block;
   if (w->shape.size() == 3) return product_of(c, column, {number, sum, place}, w->shape[1]);
-  Axis byte = sum;
-  sum.divide = byte.modulo = kBytes;
-  return product_of(c, column, {number, sum, place, byte}, w->shape[1] * dim(kBytes));
+  const int64_t word = Layout::of(a.weight_layout).block_of('C');
+  Axis element = sum;
+  sum.divide = element.modulo = word;
+  return product_of(c, column, {number, sum, place, element}, w->shape[1] * dim(word));
 }
 
 std::optional<Contraction> matmul_contraction(const CallNode& c) {
@@ -292,14 +295,14 @@ TirTensor dense_compute(const ComputeContext& ctx) {
 TirTensor dense_pack_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0], w = ctx.inputs[1];
   PrimExpr block = w->shape()[2];
-  bool in_fours = w->rank() == 4;
+  const PrimExpr word = w->rank() == 4 ? w->shape()[3] : nullptr;
   return product(
-      "T_dense_pack", ctx, in_fours ? w->shape()[1] * kBytes : w->shape()[1],
+      "T_dense_pack", ctx, word ? w->shape()[1] * word : w->shape()[1],
       [&](const Indices& i, const PrimExpr& k) { return along_row(x, i, k); },
       [&](const Indices& i, const PrimExpr& k) {
         PrimExpr panel = floor_div(i.back(), block), column = floor_mod(i.back(), block);
-        if (!in_fours) return w(panel, k, column);
-        return w(panel, floor_div(k, index(kBytes)), column, floor_mod(k, index(kBytes)));
+        if (!word) return w(panel, k, column);
+        return w(panel, floor_div(k, word), column, floor_mod(k, word));
       });
 }
 

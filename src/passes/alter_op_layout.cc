@@ -9,7 +9,7 @@
 #include "ir/op.h"
 #include "ir/views.h"
 #include "node/walk.h"
-#include "target/dot_products.h"
+#include "passes/matrix_products.h"
 
 namespace relay {
 namespace {
@@ -29,6 +29,7 @@ class Packing {
     size_t windows = contraction->count(ContractionRole::Window);
     if (windows >= std::size(kSpaces)) return nullptr;
     if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
+    word_ = word_of(c, *contraction);
     if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;
     if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
     if (windows > 0) return conv(c, kSpaces[windows]);
@@ -40,21 +41,31 @@ class Packing {
   static bool packs(const Expr& weight) {
     auto* type = tensor_of(weight);
     return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
-           (type->dtype.bits >= 32 || is_byte(type->dtype));
+           (type->dtype.bits >= 32 || is_byte(type->dtype) || type->dtype.is_bfloat16());
   }
 
   static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }
 
-  // The layout of a weight with its columns in panels; of bytes that the target multiplies in fours, with four elements of
-  // the sum, of which there are `inputs`, beside each other.
-  std::string panels(const CallNode& c, const std::string& layout, char columns, char sum,
-                     int64_t width, int64_t inputs) const {
-    std::string out = layout + std::to_string(width) + columns;
+  // Elements of the sum that stand beside each other in a packed weight: a word of them where the target multiplies words.
+  int64_t word_of(const CallNode& c, const Contraction& product) const {
     auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]),
          *result = tensor_of(Expr(&c));
-    bool bytes = is_byte(data->dtype) && data->dtype.is_uint() && is_byte(weight->dtype) &&
-                 weight->dtype.is_int() && result->dtype == DType::Int(32);
-    return bytes && inputs % 4 == 0 && has_byte_dot(target_) ? out + "4" + sum : out;
+    constexpr int64_t kBytes = 4;
+    if (data->dtype.is_bfloat16() && weight->dtype.is_bfloat16() && result->dtype.is_float(32)) {
+      return by_matrix_unit(c, product, MatrixFactors::BFloat16, target_) ? 2 : 1;
+    }
+    if (!is_byte(data->dtype) || !is_byte(weight->dtype) || result->dtype != DType::Int(32)) {
+      return 1;
+    }
+    bool dots = data->dtype.is_uint() && weight->dtype.is_int() && has_byte_dot(target_) &&
+                as_const(product.dims.back().extent).value_or(1) % kBytes == 0;
+    return dots || by_matrix_unit(c, product, MatrixFactors::Byte, target_) ? kBytes : 1;
+  }
+
+  // The layout of a weight with its columns in panels, and words of the sum beside each other.
+  std::string panels(const std::string& layout, char columns, char sum, int64_t width) const {
+    std::string out = layout + std::to_string(width) + columns;
+    return word_ == 1 ? out : out + std::to_string(word_) + sum;
   }
 
   static bool has_attr(const CallNode& c, std::string_view name) {
@@ -70,7 +81,7 @@ class Packing {
     auto column = product.only(ContractionRole::Column);
     bool bytes = data->dtype == DType::Int(8) && weight->dtype == DType::Int(8) &&
                  tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
-    if (!bytes || !column || !inputs || *inputs % 4 != 0 || product.transposed() ||
+    if (!bytes || word_ != 1 || !column || !inputs || *inputs % 4 != 0 || product.transposed() ||
         product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
         !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
       return nullptr;
@@ -161,8 +172,7 @@ class Packing {
     if (units == 1 || !pays(c) || (!rows_are_columns && !constants_.contains(c.args[1]))) {
       return nullptr;
     }
-    std::string layout = panels(c, "NC", 'n', 'c', panel(c.args[1]),
-                                (*static_shape(c.args[1]))[rows_are_columns ? 1 : 0]);
+    std::string layout = panels("NC", 'n', 'c', panel(c.args[1]));
     auto [rows, matrix] =
         rows_are_columns ? in_order_of_data(c) : std::pair<Expr, Expr>{c.args[0], c.args[1]};
     return make_call("nn.contrib_dense_pack",
@@ -231,7 +241,7 @@ class Packing {
     if (groups == 1 && extent('O') == 1) {
       to = "O" + space + "I";  // one column: lanes go along the sum
     } else if (groups == 1) {
-      to = panels(c, "O" + space + "I", 'o', 'i', panel(c.args[1]), extent('I'));
+      to = panels("O" + space + "I", 'o', 'i', panel(c.args[1]));
     } else if (extent('I') == 1 && extent('O') == groups) {
       to = space + "IO";
     } else {
@@ -321,6 +331,7 @@ class Packing {
   static constexpr int64_t kWidestPanel = 64;
 
   const Target& target_;
+  int64_t word_ = 1;  // of the call that is being packed
   ConstantExpressions constants_;
   std::map<std::pair<const Node*, std::string>, Expr> packed_;
 };

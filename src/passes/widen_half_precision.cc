@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "analysis/calls.h"
-#include "ir/contraction.h"
+#include "analysis/constant_expressions.h"
 #include "ir/op.h"
 #include "node/walk.h"
+#include "passes/matrix_products.h"
 
 namespace relay {
 namespace {
@@ -15,41 +16,109 @@ bool is_half(const Type& t) {
   return tensor != nullptr && (tensor->dtype.is_float(16) || tensor->dtype.is_bfloat16());
 }
 
-Expr widened(const Expr& e, const CallNode& at) {
-  return make_call("cast", {e}, {{"dtype", AttrValue(std::string("float32"))}}, at);
+Expr as_dtype(const Expr& e, const char* dtype, const CallNode& at) {
+  return make_call("cast", {e}, {{"dtype", AttrValue(std::string(dtype))}}, at);
 }
 
-// The call on float32 operands, as what it was; null when it is no contraction of 16-bit floats.
-Expr widen(const CallNode& c) {
-  auto* type = as<TensorTypeNode>(c.type);
-  if (type == nullptr || !type->dtype.is_floating() || !contraction_of(c)) return nullptr;
-  std::vector<Expr> args;
-  for (const Expr& arg : c.args) {
-    auto* tuple = as<TupleNode>(arg);
-    std::vector<Expr> parts = tuple != nullptr ? tuple->fields : std::vector<Expr>{arg};
-    for (Expr& part : parts) {
-      if (!is_half(part->type)) return nullptr;
-      part = widened(part, c);
-    }
-    args.push_back(tuple != nullptr ? relay::tuple(std::move(parts)) : parts[0]);
-  }
-  std::vector<std::pair<std::string, AttrValue>> changes;
-  if (as<OpNode>(c.op)->row->attrs->find("out_dtype") != nullptr) {
-    changes.emplace_back("out_dtype", AttrValue(std::string("float32")));
-  }
-  Expr sum = with_attrs(c, std::move(args), std::move(changes));
-  if (type->dtype.is_float(32)) return sum;
-  return make_call("cast", {sum}, {{"dtype", AttrValue(type->dtype.to_string())}}, c);
+// The float32 sum as what the call was.
+Expr rounded(const Expr& sum, const CallNode& c) {
+  const DType dtype = tensor_of(Expr(&c))->dtype;
+  return dtype.is_float(32) ? sum : as_dtype(sum, dtype.to_string().c_str(), c);
 }
+
+class Widening {
+ public:
+  explicit Widening(const Target& target) : target_(target) {}
+
+  // The call with its sum in float32, as what it was; null when it is no contraction of 16-bit floats, or is in float32
+  // already.
+  Expr apply(const CallNode& c) {
+    auto* type = as<TensorTypeNode>(c.type);
+    if (type == nullptr || !type->dtype.is_floating()) return nullptr;
+    auto product = contraction_of(c);
+    if (!product) return nullptr;
+    for (const Expr& arg : c.args) {
+      auto* tuple = as<TupleNode>(arg);
+      for (const Expr& part : tuple != nullptr ? tuple->fields : std::vector<Expr>{arg}) {
+        if (!is_half(part->type)) return nullptr;
+      }
+    }
+    std::vector<std::pair<std::string, AttrValue>> changes;
+    if (as<OpNode>(c.op)->row->attrs->find("out_dtype") != nullptr) {
+      changes.emplace_back("out_dtype", AttrValue(std::string("float32")));
+    }
+    if (!changes.empty() && packs(c, *product)) {
+      if (is_bfloat16(c.args[0]) && is_bfloat16(c.args[1]) &&
+          by_matrix_unit(c, *product, MatrixFactors::BFloat16, target_)) {
+        return type->dtype.is_float(32) ? nullptr
+                                        : rounded(with_attrs(c, c.args, std::move(changes)), c);
+      }
+      if (Expr split = in_halves(c, *product, changes)) return rounded(split, c);
+    }
+    std::vector<Expr> args;
+    for (const Expr& arg : c.args) {
+      auto* tuple = as<TupleNode>(arg);
+      std::vector<Expr> parts = tuple != nullptr ? tuple->fields : std::vector<Expr>{arg};
+      for (Expr& part : parts) part = as_dtype(part, "float32", c);
+      args.push_back(tuple != nullptr ? relay::tuple(std::move(parts)) : parts[0]);
+    }
+    return rounded(with_attrs(c, std::move(args), std::move(changes)), c);
+  }
+
+ private:
+  static bool is_bfloat16(const Expr& e) { return tensor_of(e)->dtype.is_bfloat16(); }
+
+  // Whether the weights will be packed for the kernel.
+  bool packs(const CallNode& c, const Contraction& product) {
+    return c.args.size() == 2 && (constants_.contains(c.args[1]) || rows_of(product) > 1);
+  }
+
+  // A float16 number is the sum of two of bfloat16, high and low, and a product of two the sum of three of such, but for the
+  // product of the low parts, which is less than what a float16 result keeps:
+  //   sum of x w = sum of [x_high, x_high, x_low] [w_high, w_low, w_high]
+  // Null where the matrix unit does not do it, or rows are too few to pay for the longer weights.
+  Expr in_halves(const CallNode& c, const Contraction& product,
+                 const std::vector<std::pair<std::string, AttrValue>>& changes) {
+    constexpr int64_t kParts = 3, kLeastRows = 16;
+    for (const Expr& arg : c.args) {
+      if (!tensor_of(arg)->dtype.is_float(16)) return nullptr;
+    }
+    if (!constants_.contains(c.args[1]) || rows_of(product) < kLeastRows ||
+        !by_matrix_unit(c, product, MatrixFactors::BFloat16, target_, kParts)) {
+      return nullptr;
+    }
+    const size_t sum = product.dims.size() - 1;
+    std::vector<Expr> args;
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<size_t> axes = product.axes_of(product.operands[i], sum);
+      if (axes.size() != 1 || product.operands[i][axes[0]].blocked() ||
+          product.operands[i][axes[0]].dims.size() != 1) {
+        return nullptr;
+      }
+      Expr high = as_dtype(c.args[i], "bfloat16", c);
+      Expr rest = make_call(
+          "subtract", {as_dtype(c.args[i], "float32", c), as_dtype(high, "float32", c)}, {}, c);
+      Expr low = as_dtype(rest, "bfloat16", c);
+      Expr parts = i == 0 ? relay::tuple({high, high, low}) : relay::tuple({high, low, high});
+      args.push_back(make_call("concatenate", {parts},
+                               {{"axis", AttrValue(static_cast<int64_t>(axes[0]))}}, c));
+    }
+    return with_attrs(c, std::move(args), changes);
+  }
+
+  const Target& target_;
+  ConstantExpressions constants_;
+};
 
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels) return mod;
-  return map_functions(mod, [](const GlobalVar&, const Function& f) {
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    Widening widening(ctx.target);
     return cast<FunctionNode>(rewrite(
         f,
-        [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
           auto* c = as<CallNode>(rebuilt);
-          Expr wide = c == nullptr ? nullptr : widen(*c);
+          Expr wide = c == nullptr ? nullptr : widening.apply(*c);
           return wide ? NodeRef(wide) : rebuilt;
         },
         family::expr | family::pattern));
@@ -62,7 +131,7 @@ const Pass kWidenHalfPrecision{"WidenHalfPrecision",
                                3,
                                Form::any,
                                Form::any,
-                               "Computes contractions of 16-bit floats in float32.",
+                               "Sums products of 16-bit floats in float32.",
                                run};
 
 }  // namespace relay

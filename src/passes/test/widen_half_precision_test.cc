@@ -36,6 +36,50 @@ TEST(WidenHalfPrecision, a_sum_that_is_asked_for_in_float32_is_not_rounded) {
                  "out_dtype=\"float32\")\n}");
 }
 
+PassContext with_matrix_unit() {
+  PassContext ctx;
+  ctx.target.vector_bits = 512;
+  ctx.target.features = "+amx-tile,+amx-bf16";
+  return ctx;
+}
+
+TEST(WidenHalfPrecision, a_matrix_unit_sums_bfloat16_as_it_is) {
+  const std::string sizes =
+      "def @main(%x: Tensor[(3, 64), bfloat16], %w: Tensor[(32, 64), bfloat16]) { ";
+  expect_becomes(kWidenHalfPrecision, sizes + "nn.dense(%x, %w) }",
+                 sizes + "cast(nn.dense(%x, %w, out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                 with_matrix_unit());
+  // A sum that is no whole number of the unit's words, or of which only a run says how long it is.
+  for (std::string k : {"5", "n"}) {
+    std::string head = "def @main";
+    if (k == "n") head += "[n: Dim]";
+    head += "(%x: Tensor[(3, " + k + "), bfloat16], %w: Tensor[(32, " + k + "), bfloat16]) { ";
+    expect_becomes(kWidenHalfPrecision, head + "nn.dense(%x, %w) }",
+                   head +
+                       "cast(nn.dense(cast(%x, dtype=\"float32\"), cast(%w, dtype=\"float32\"), "
+                       "out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                   with_matrix_unit());
+  }
+}
+
+TEST(WidenHalfPrecision, a_matrix_unit_sums_float16_as_two_of_bfloat16) {
+  const std::string head =
+      "def @main(%x: Tensor[(16, 64), float16]) {\n"
+      "  %0 = full(0.5f, shape=[32, 64], dtype=\"float16\");\n";
+  expect_becomes(
+      kWidenHalfPrecision, head + "  nn.dense(%x, %0)\n}",
+      head +
+          "  %1 = cast(%x, dtype=\"bfloat16\");\n"
+          "  %2 = cast(subtract(cast(%x, dtype=\"float32\"), cast(%1, dtype=\"float32\")), "
+          "dtype=\"bfloat16\");\n"
+          "  %3 = cast(%0, dtype=\"bfloat16\");\n"
+          "  %4 = cast(subtract(cast(%0, dtype=\"float32\"), cast(%3, dtype=\"float32\")), "
+          "dtype=\"bfloat16\");\n"
+          "  cast(nn.dense(concatenate((%1, %1, %2), axis=1), concatenate((%3, %4, %3), axis=1), "
+          "out_dtype=\"float32\"), dtype=\"float16\")\n}",
+      with_matrix_unit());
+}
+
 TEST(WidenHalfPrecision, other_dtypes_and_operators_stay) {
   expect_unchanged(kWidenHalfPrecision,
                    "def @main(%x: Tensor[(3, 5), float32], %w: Tensor[(4, 5), float32]) {\n"

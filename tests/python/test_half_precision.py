@@ -1,0 +1,78 @@
+"""Contractions of 16-bit floats against NumPy in float64, on whatever unit this machine has for them."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import relay
+
+TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+def rounded(shape, dtype, seed):
+    """Numbers that the dtype holds, between -1 and 1."""
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(TYPES[dtype])
+
+
+def expect_close(got, want, dtype):
+    """Sums are taken in float32 and rounded once to the dtype."""
+    assert str(got.dtype) == dtype
+    error = np.abs(np.asarray(got).astype("float64") - want)
+    step = float(ml_dtypes.finfo(TYPES[dtype]).eps)
+    assert np.all(error <= step * np.maximum(np.abs(want), 1)), error.max()
+
+
+def run(inputs, body, dtype):
+    parameters = [relay.var(f"x{i}", shape=x.shape, dtype=dtype) for i, x in enumerate(inputs)]
+    program = relay.Function(parameters, body(*parameters))
+    return relay.build(relay.IRModule.from_expr(program))(*inputs)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("rows, columns, inputs", [(1, 40, 64), (33, 100, 96), (64, 64, 30)])
+@pytest.mark.parametrize("constant", [True, False])
+def test_dense(dtype, rows, columns, inputs, constant):
+    x, w = rounded((rows, inputs), dtype, 1), rounded((columns, inputs), dtype, 2)
+    want = x.astype("float64") @ w.astype("float64").T
+    if constant:
+        got = run([x], lambda x: relay.nn.dense(x, relay.const(w)), dtype)
+    else:
+        got = run([x, w], relay.nn.dense, dtype)
+    expect_close(got, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("channels", [3, 32])
+@pytest.mark.parametrize("kernel, stride, size", [(1, 1, 7), (3, 1, 18), (3, 2, 33)])
+def test_convolution(dtype, channels, kernel, stride, size):
+    outputs, border = 40, kernel // 2
+    x = rounded((1, channels, size, size), dtype, 3)
+    w = rounded((outputs, channels, kernel, kernel), dtype, 4)
+    got = run(
+        [x],
+        lambda x: relay.nn.conv2d(
+            x, relay.const(w), strides=(stride, stride), padding=(border, border)
+        ),
+        dtype,
+    )
+    padded = np.pad(x.astype("float64"), ((0, 0), (0, 0), (border, border), (border, border)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (2, 3))
+    want = np.einsum("nchwrs,ocrs->nohw", windows[:, :, ::stride, ::stride], w.astype("float64"))
+    expect_close(got, want, dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_batch_matmul(dtype):
+    x, y = rounded((3, 20, 64), dtype, 5), rounded((3, 24, 64), dtype, 6)
+    want = np.einsum("bik,bjk->bij", x.astype("float64"), y.astype("float64"))
+    expect_close(
+        run([x, y], lambda a, b: relay.nn.batch_matmul(a, b, transpose_b=True), dtype), want, dtype
+    )
+
+
+def test_numbers_that_one_bfloat16_does_not_hold():
+    """Every float16 is the sum of two: all of its bits count."""
+    x = np.full((32, 64), 1 + 2.0**-10, np.float16)
+    w = np.eye(64, dtype=np.float16)
+    got = run([x], lambda x: relay.nn.dense(x, relay.const(w)), "float16")
+    np.testing.assert_array_equal(np.asarray(got), x)
