@@ -39,7 +39,7 @@ std::optional<Factors> factors_of(const Block& block) {
   return out;
 }
 
-// Elements between the places of a load when `v` is `from` and when it is `to`; nullopt when that is no constant.
+// Elements between the places of a load when `v` is `from` and when it is `to`; nullopt when it is not a constant.
 std::optional<int64_t> distance(tir::Analyzer& analyzer, const tir::LoadNode& l, const tir::Var& v,
                                 const PrimExpr& from, const PrimExpr& to) {
   PrimExpr offset = tir::element_offset(*l.buffer.get(), l.indices);
