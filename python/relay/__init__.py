@@ -19,6 +19,7 @@ from relay import (
     analysis as analysis,
     dataflow_pattern as dataflow_pattern,
     frontend as frontend,
+    loops as loops,
     op as op,
     prelude as prelude,
     quantize as quantize,
@@ -80,6 +81,29 @@ from relay._function import (
     function as function,
 )
 from relay._limits import limits as limits
+from relay._names import (
+    Any_ as Any,
+    CallWithFields as CallWithFields,
+    FunctionWithFields as FunctionWithFields,
+    GlobalTypeVar as GlobalTypeVar,
+    IfWithFields as IfWithFields,
+    LetWithFields as LetWithFields,
+    Pattern as Pattern,
+    RefType as RefType,
+    ShapeVar as ShapeVar,
+    TupleGetItemWithFields as TupleGetItemWithFields,
+    TupleWithFields as TupleWithFields,
+    TypeCall as TypeCall,
+    astext as astext,
+    bind as bind,
+    bind_params_by_name as bind_params_by_name,
+    fromtext as fromtext,
+    load_param_dict as load_param_dict,
+    parse_expr as parse_expr,
+    pretty_print as pretty_print,
+    save_param_dict as save_param_dict,
+    scalar_type as scalar_type,
+)
 from relay._prim_func import PrimFunc as PrimFunc, parallel as parallel, prim_func as prim_func
 from relay._register_op import (
     RegisteredOp as RegisteredOp,
@@ -87,6 +111,8 @@ from relay._register_op import (
     unregister_op as unregister_op,
 )
 from relay._scope_builder import ScopeBuilder as ScopeBuilder
+from relay.prelude import Prelude as Prelude
+from relay.transform import build_config as build_config
 
 __version__ = _core.__version__
 

@@ -9,7 +9,7 @@ import sys
 import types
 from collections.abc import Callable
 
-from relay import _core, _signatures
+from relay import _absent, _core, _signatures
 from relay.op import Operator, get, list_op_names
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -154,13 +154,20 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
 
 
 _REASONS = {name: reason for reason, names in _signatures.ABSENT.items() for name in names.split()}
+# For names beside operators.
+_OTHER_REASONS = {
+    f"{module}.{name}" if module else name: reason
+    for module, names in _absent.ABSENT.items()
+    for name, reason in names.items()
+}
 
 
 def absent(module: str, name: str) -> AttributeError:
     """The error for a name that a module does not have; Relay's known names say why."""
     full = f"{module}.{name}".removeprefix("relay.").removeprefix("op.")
-    if full in _REASONS:
-        return AttributeError(f"Relay's {full} is not here: {_REASONS[full]}")
+    reason = _REASONS.get(full) or _OTHER_REASONS.get(full)
+    if reason is not None:
+        return AttributeError(f"Relay's {full} is not here: {reason}")
     near = suggestions(full)
     hint = f"; did you mean {near}?" if near else ""
     return AttributeError(f"module '{module}' has no attribute '{name}'{hint}")

@@ -8,6 +8,7 @@ Nothing here recurses: programs may be as deep as memory reaches.
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Iterable, Iterator
 
@@ -271,6 +272,105 @@ def extract_intermdeiate_expr(mod: _core.IRModule, expr_id: int) -> _core.IRModu
     if not 0 <= expr_id < len(calls):
         raise IndexError(f"@main has {len(calls)} calls")
     return _core.IRModule.from_expr(calls[expr_id])
+
+
+class Feature(enum.IntEnum):
+    """What an expression may use."""
+
+    fVar = 0
+    fGlobalVar = 1
+    fConstant = 2
+    fTuple = 3
+    fTupleGetItem = 4
+    fFunction = 5
+    fOp = 6
+    fCall = 7
+    fLet = 8
+    fIf = 9
+    fRefCreate = 10
+    fRefRead = 11
+    fRefWrite = 12
+    fConstructor = 13
+    fMatch = 14
+    # An expression is used twice.
+    fGraph = 15
+    # A variable is used in its own value.
+    fLetRec = 16
+
+
+def detect_feature(a: _core.Expr | _core.IRModule, b: _core.IRModule | None = None) -> set[Feature]:
+    """Returns what an expression or the functions of a module use; `b` is Relay's of old."""
+    found: set[Feature] = set()
+    roots = a.functions.values() if isinstance(a, _core.IRModule) else [a]
+    shared = {"Var", "GlobalVar", "Op", "Constructor", "Constant"}
+    for root in roots:
+        uses: dict[_core.Node, int] = {}
+        for node in _post_order(root):
+            kind = type(node).__name__
+            if isinstance(node, _core.Expr):
+                found.add(Feature[f"f{kind}"])
+            for child in children(node):
+                uses[child] = uses.get(child, 0) + 1
+            is_function = isinstance(node, _core.Let) and isinstance(node.value, _core.Function)
+            if is_function and node.var in free_vars(node.value):
+                found.add(Feature.fLetRec)
+        if any(count > 1 and type(node).__name__ not in shared for node, count in uses.items()):
+            found.add(Feature.fGraph)
+    return found
+
+
+def check_basic_block_normal_form(expr: _core.Expr) -> bool:
+    """Returns whether no expression is used in another branch or function than its own."""
+    return _core.in_form(_core.IRModule.from_expr(expr), "basic_blocks")
+
+
+def analyze_operations_distribution(mod: _core.IRModule) -> dict[str, int]:
+    """Returns how many operators each function that FuseOps makes joins, by the function's name."""
+    return {
+        name: sum(list_op_freqs(m).values()) for name, m in extract_fused_functions(mod).items()
+    }
+
+
+class CallGraph:
+    """Which functions of a module call which."""
+
+    def __init__(self, module: _core.IRModule) -> None:
+        self.module = module
+        self._calls: dict[str, dict[str, int]] = {}
+        for name, function in module.functions.items():
+            found: dict[str, int] = {}
+            for node in _post_order(function):
+                for child in children(node):
+                    if isinstance(child, _core.GlobalVar):
+                        found[child.name_hint] = found.get(child.name_hint, 0) + 1
+            self._calls[name] = found
+
+    def _name(self, var: str | _core.GlobalVar) -> str:
+        name = var if isinstance(var, str) else var.name_hint
+        if name not in self._calls:
+            raise KeyError(f"the module has no function @{name}")
+        return name
+
+    def ref_count(self, var: str | _core.GlobalVar) -> int:
+        """Returns how often functions refer to this one."""
+        return sum(found.get(self._name(var), 0) for found in self._calls.values())
+
+    def global_call_count(self, var: str | _core.GlobalVar) -> int:
+        """Returns how often this function refers to functions."""
+        return sum(self._calls[self._name(var)].values())
+
+    def is_recursive(self, var: str | _core.GlobalVar) -> bool:
+        """Returns whether the function refers to itself, by way of others or not."""
+        start = self._name(var)
+        todo, seen = list(self._calls[start]), set()
+        while todo:
+            name = todo.pop()
+            if name == start:
+                return True
+            if name not in seen:
+                seen.add(name)
+                todo += self._calls.get(name, ())
+        return False
 
 
 def __getattr__(name: str) -> object:

@@ -55,3 +55,9 @@ def from_onnx(
         raise TypeError(f"opset is a number from 1 on, or None, not {opset!r}")
     frozen = {} if freeze is None else freeze
     return _core.import_onnx(model, shapes, dtypes, freeze_params, "", opset or 0, frozen)
+
+
+def __getattr__(name: str) -> object:
+    from relay._wrappers import absent
+
+    raise absent("relay.frontend", name)

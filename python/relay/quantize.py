@@ -239,6 +239,12 @@ def quantize_with_report(
     return out, Report(text, cells, totals, page)
 
 
+def __getattr__(name: str) -> Any:
+    from relay._wrappers import absent
+
+    raise absent("relay.quantize", name)
+
+
 class _Callable(types.ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> _core.IRModule:
         return quantize(*args, **kwargs)

@@ -494,6 +494,95 @@ def _install() -> list[str]:
     return names
 
 
+def _with_expr(step: Pass, expr: _core.Expr, mod: _core.IRModule | None = None) -> _core.Expr:
+    """The expression after a pass."""
+    function = expr if isinstance(expr, _core.Function) else _core.Function([], expr)
+    free = [] if isinstance(expr, _core.Function) else _free_vars(expr)
+    if free:
+        function = _core.Function(free, expr)
+    whole = _core.IRModule.from_expr(function)
+    if mod is not None:
+        whole = mod.with_function("main", function)
+    out = step(whole)["main"]
+    return out if isinstance(expr, _core.Function) else out.body
+
+
+def _pass(name: str) -> Pass:
+    """A pass of the compiler's own; their classes are made when the module is loaded."""
+    return globals()[name]()
+
+
+def _free_vars(expr: _core.Expr) -> list[_core.Var]:
+    from relay.analysis import free_vars
+
+    return free_vars(expr)
+
+
+def FoldConstantExpr(
+    expr: _core.Expr, mod: _core.IRModule | None = None, fold_qnn: bool = False
+) -> _core.Expr:
+    """Returns the expression with what is constant computed; `mod` has the functions that it calls."""
+    return _with_expr(_pass("FoldConstant"), expr, mod)
+
+
+def ToANormalFormExpr(e: _core.Expr) -> _core.Expr:
+    """Returns the expression in A-normal form."""
+    return _with_expr(_pass("ToANormalForm"), e)
+
+
+def InferTypeLocal(expr: _core.Expr) -> _core.Type:
+    """Returns the type of an expression."""
+    return _core.infer_type(expr).checked_type
+
+
+def BatchingOps() -> Sequential:
+    """Returns the passes that make one product of parallel ones, of matrices and of batches."""
+    return Sequential([_pass("CombineParallelDense"), _pass("CombineParallelBatchMatmul")])
+
+
+def MergeComposite(pattern_table: Sequence[tuple]) -> FunctionPass:
+    """Returns a pass that makes functions of what matches patterns, with the attribute Composite.
+
+    pattern_table: rows (name, pattern) or (name, pattern, check); `check` refuses a match. What an
+    earlier row has taken is not matched by a later one.
+    """
+    from relay.dataflow_pattern import partition
+
+    rows = [(row[0], row[1], row[2] if len(row) > 2 else None) for row in pattern_table]
+
+    def merge(func, mod, ctx):
+        for name, pattern, check in rows:
+            func = partition(pattern, func, {"Composite": name}, check)
+        return func
+
+    return FunctionPass(merge, 0, "relay.transform.MergeComposite", ())
+
+
+def ChangeBatch(data: dict[_core.Var, int], batch_size: int = 1) -> FunctionPass:
+    """Returns a pass that gives parameters another batch size.
+
+    data: for each parameter the axis of the batch.
+    """
+    from relay._expr_functor import ExprMutator
+
+    class Change(ExprMutator):
+        def visit_var(self, var):
+            if var not in data:
+                return var
+            shape = list(var.type_annotation.shape)
+            shape[data[var]] = batch_size
+            return _core.Var(var.name_hint, _core.TensorType(shape, var.type_annotation.dtype))
+
+        def visit_function(self, fn):
+            params = [self.visit(p) for p in fn.params]
+            return _core.Function(params, self.visit(fn.body), None, fn.type_params, dict(fn.attrs))
+
+    def change(func, mod, ctx):
+        return Change().visit(func)
+
+    return FunctionPass(change, 0, "relay.transform.ChangeBatch", ())
+
+
 def to_cps(func: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
     """Returns the function in continuation-passing style: its last parameter takes the result.
 
@@ -615,7 +704,12 @@ build_config = PassContext
 
 __all__ = [
     "ApplyPassToFunction",
+    "BatchingOps",
+    "ChangeBatch",
+    "FoldConstantExpr",
     "FunctionPass",
+    "InferTypeLocal",
+    "MergeComposite",
     "ModulePass",
     "Pass",
     "PassContext",
@@ -627,6 +721,7 @@ __all__ = [
     "PrintBeforeAll",
     "PrintIR",
     "Sequential",
+    "ToANormalFormExpr",
     "add_derivative",
     "add_pass",
     "build_config",
@@ -645,3 +740,9 @@ __all__ = [
     "vjp",
     *_install(),
 ]
+
+
+def __getattr__(name: str) -> object:
+    from relay._wrappers import absent
+
+    raise absent("relay.transform", name)

@@ -16,6 +16,8 @@
 #include "ir/op.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
+#include "node/walk.h"
+#include "passes/form.h"
 #include "types/infer.h"
 
 namespace relay::bind {
@@ -366,9 +368,73 @@ void bind_exprs(nb::module_& m) {
             set_ref(self, match(to_expr(data), std::move(made), complete, current_place()));
           },
           nb::arg("data"), nb::arg("clauses"), nb::arg("complete") = true);
-  nb::class_<PyExprOf<RefCreateNode>, PyExpr>(m, "RefCreate", "A new reference.");
-  nb::class_<PyExprOf<RefReadNode>, PyExpr>(m, "RefRead", "The content of a reference.");
-  nb::class_<PyExprOf<RefWriteNode>, PyExpr>(m, "RefWrite", "Changes a reference.");
+  using PyRefCreate = PyExprOf<RefCreateNode>;
+  nb::class_<PyRefCreate, PyExpr>(m, "RefCreate", "A new reference.")
+      .def(
+          "__init__",
+          [](PyRefCreate* self, nb::handle value) {
+            set_ref(self, ref_create(to_expr(value), current_place()));
+          },
+          nb::arg("value"));
+  using PyRefRead = PyExprOf<RefReadNode>;
+  nb::class_<PyRefRead, PyExpr>(m, "RefRead", "The content of a reference.")
+      .def(
+          "__init__",
+          [](PyRefRead* self, const PyExpr& ref) {
+            set_ref(self, ref_read(ref.expr(), current_place()));
+          },
+          nb::arg("ref"));
+  using PyRefWrite = PyExprOf<RefWriteNode>;
+  nb::class_<PyRefWrite, PyExpr>(m, "RefWrite", "Changes a reference.")
+      .def(
+          "__init__",
+          [](PyRefWrite* self, const PyExpr& ref, nb::handle value) {
+            set_ref(self, ref_write(ref.expr(), to_expr(value), current_place()));
+          },
+          nb::arg("ref"), nb::arg("value"));
+}
+
+// The same module with other attributes.
+PyModule with_attrs(const PyModule& self, Dict attrs) {
+  return {make_module(self.module->global_vars, self.module->functions,
+                      self.module->type_definitions, std::move(attrs)),
+          self.source_name, self.source_hash};
+}
+
+std::string in_bytes(int64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
+  char out[32];
+  std::snprintf(out, sizeof out, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return out;
+}
+
+// "IRModule(@main: fn (float32) -> float32, 3 operators, 44.6 MB of constants)".
+std::string summary(const Module& mod) {
+  std::string out;
+  constexpr size_t kShown = 3;
+  for (size_t i = 0; i < std::min(mod->functions.size(), kShown); ++i) {
+    const Type& type = mod->functions[i]->type;
+    out += (i > 0 ? ", @" : "@") + mod->global_vars[i]->name_hint;
+    if (type) out += ": " + to_string(type);
+  }
+  if (mod->functions.size() > kShown)
+    out += ", " + std::to_string(mod->functions.size() - kShown) + " more functions";
+  if (mod->functions.empty()) out = "no functions";
+  size_t calls = 0;
+  int64_t bytes = 0;
+  post_order(
+      mod,
+      [&](const Node& n) {
+        if (auto* c = as<CallNode>(&n)) calls += isa<OpNode>(c->op);
+        if (auto* c = as<ConstantNode>(&n)) bytes += static_cast<int64_t>(c->data.byte_size());
+      },
+      family::module | family::expr | family::pattern);
+  out += ", " + std::to_string(calls) + (calls == 1 ? " operator" : " operators");
+  if (bytes > 0) out += ", " + in_bytes(bytes) + " of constants";
+  return "IRModule(" + out + ")";
 }
 
 void bind_modules(nb::module_& m) {
@@ -445,6 +511,29 @@ void bind_modules(nb::module_& m) {
             return PyModule{infer_types(out), self.source_name, self.source_hash};
           },
           nb::arg("name"), nb::arg("function"), "The module with one function added or replaced.")
+      .def(
+          "get_attr",
+          [](const PyModule& self, const std::string& key) {
+            auto it = self.module->attrs.find(key);
+            return it == self.module->attrs.end() ? nb::none() : from_value(it->second);
+          },
+          nb::arg("attr_key"), "An attribute of the module; None where there is none of that name.")
+      .def(
+          "with_attr",
+          [](const PyModule& self, const std::string& key, nb::handle value) {
+            Dict attrs = self.module->attrs;
+            attrs[key] = to_value(value);
+            return with_attrs(self, std::move(attrs));
+          },
+          nb::arg("attr_key"), nb::arg("attr_value").none(), "The module with an attribute.")
+      .def(
+          "without_attr",
+          [](const PyModule& self, const std::string& key) {
+            Dict attrs = self.module->attrs;
+            attrs.erase(key);
+            return with_attrs(self, std::move(attrs));
+          },
+          nb::arg("attr_key"), "The module without an attribute.")
       .def_prop_ro("functions",
                    [](const PyModule& self) {
                      nb::dict out;
@@ -467,20 +556,16 @@ void bind_modules(nb::module_& m) {
              options.show_metadata = false;
              return print_module(self.module, options);
            })
-      .def("__repr__", [](const PyModule& self) {
-        std::string names;
-        size_t shown = std::min<size_t>(self.module->global_vars.size(), 8);
-        for (size_t i = 0; i < shown; ++i) {
-          names += (i > 0 ? ", @" : "@") + self.module->global_vars[i]->name_hint;
-        }
-        size_t more = self.module->global_vars.size() - shown;
-        if (more > 0) names += ", and " + std::to_string(more) + " more";
-        return "<relay.IRModule: " + (names.empty() ? "no functions" : names) + ">";
-      });
+      .def("__repr__", [](const PyModule& self) { return summary(self.module); });
   m.def("parse", [](const std::string& text, const std::string& name) {
     return compile_unlocked([&] {
       return PyModule{read_module(SourceFile::make(name, text)), name, ""};
     });
+  });
+  m.def("empty_module", [] { return PyModule{make_module({}, {}), "", ""}; });
+  m.def("ref_type", [](const PyType& value) { return wrap(ref_type(value.type())); });
+  m.def("in_form", [](const PyModule& self, const std::string& form) {
+    return !find_form_defect(self.module, form == "anf" ? Form::anf : Form::basic_blocks);
   });
   m.def("infer_type", [](const PyExpr& e) { return wrap(infer_type(e.expr())); });
   m.def("parse_type", [](const std::string& text) { return wrap(parse_type(text)); });

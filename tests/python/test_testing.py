@@ -19,6 +19,12 @@ NETWORKS = {
     "vgg 16": (lambda: testing.vgg.get_net(1, num_layers=16), 15470, 138.36),
     "squeezenet 1.0": (lambda: testing.squeezenet.get_net(1), 819, 1.25),
     "squeezenet 1.1": (lambda: testing.squeezenet.get_net(1, version="1.1"), 349, 1.24),
+    "densenet 121": (lambda: testing.densenet.get_net(121, 1000, 1), 2834, 7.98),
+    "inception v3": (
+        lambda: testing.inception_v3.get_net(1, 1000, (3, 299, 299), "float32"),
+        5713,
+        23.83,
+    ),
     "dqn": (lambda: testing.dqn.get_net(1), 9.4, 1.69),
     "mlp": (lambda: testing.mlp.get_net(1), 0.109, 0.109),
     "dcgan": (lambda: testing.dcgan.get_net(1), 410.6, 12.66),

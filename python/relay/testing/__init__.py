@@ -14,13 +14,22 @@ from relay.testing import (
     dcgan as dcgan,
 )
 from relay.testing import (
+    densenet as densenet,
+)
+from relay.testing import (
     dqn as dqn,
+)
+from relay.testing import (
+    inception_v3 as inception_v3,
 )
 from relay.testing import (
     init as init,
 )
 from relay.testing import (
     layers as layers,
+)
+from relay.testing import (
+    lstm as lstm,
 )
 from relay.testing import (
     mlp as mlp,
@@ -33,6 +42,9 @@ from relay.testing import (
 )
 from relay.testing import (
     squeezenet as squeezenet,
+)
+from relay.testing import (
+    synthetic as synthetic,
 )
 from relay.testing import (
     vgg as vgg,
@@ -60,3 +72,9 @@ def count_ops(expr: _core.Expr) -> dict[str, int]:
     from relay.analysis import list_op_freqs
 
     return list_op_freqs(_core.IRModule.from_expr(expr))
+
+
+def __getattr__(name: str) -> object:
+    from relay._wrappers import absent
+
+    raise absent("relay.testing", name)
