@@ -79,6 +79,13 @@ from relay._function import (
     Tensor as Tensor,
     data as data,
     function as function,
+    grad as grad,
+    hessian as hessian,
+    hvp as hvp,
+    jacobian as jacobian,
+    jvp as jvp,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
 )
 from relay._limits import limits as limits
 from relay._names import (

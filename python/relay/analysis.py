@@ -105,6 +105,12 @@ def free_vars(expr: _core.Expr) -> list[_core.Var]:
     return [v for v in found if v not in bound]
 
 
+def global_names(expr: _core.Expr) -> list[str]:
+    """Returns the names of the module's functions that the expression calls or gives."""
+    found = {n.name_hint: None for n in _post_order(expr) if isinstance(n, _core.GlobalVar)}
+    return list(found)
+
+
 def _type_parts(kind: object) -> list:
     if isinstance(kind, _core.TensorType):
         return list(kind.shape)

@@ -312,7 +312,8 @@ PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::hand
 // that was added.
 std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std::string& of,
                                                  const std::string& name, const std::string& kind,
-                                                 const std::string& mode, nb::handle settings) {
+                                                 const std::string& mode, nb::handle settings,
+                                                 size_t count) {
   Settings options = make_options(settings);
   const DerivativeKind* wanted = find_derivative(kind);
   if (wanted == nullptr) bad_argument("there is no derivative '" + kind + "'");
@@ -328,7 +329,7 @@ std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std:
     if (!f) bad_argument("the module has no function @" + of);
     PassContext ctx = pass_context(options);
     Module with = first_order ? add_first_order_gradient(typed, f, name)
-                              : add_derivative(typed, f, *wanted, name, ctx);
+                              : add_derivative(typed, f, *wanted, name, ctx, count);
     alone = with->functions.size() == typed->functions.size() + 1 &&
             with->type_definitions.size() == typed->type_definitions.size();
     return with;
@@ -407,7 +408,8 @@ void bind_compiler(nb::module_& m) {
     return out;
   });
   m.def("run_pass", &run_pass_by_name);
-  m.def("add_derivative", &add_derivative_by_name);
+  m.def("add_derivative", &add_derivative_by_name, nb::arg("mod"), nb::arg("of"), nb::arg("name"),
+        nb::arg("kind"), nb::arg("mode"), nb::arg("settings"), nb::arg("count") = kAllParams);
 }
 
 }  // namespace relay::bind

@@ -494,6 +494,14 @@ void bind_modules(nb::module_& m) {
             return nb::tuple(out);
           },
           nb::arg("name"), "The data type of that name and its constructors.")
+      .def_prop_ro(
+          "type_definitions",
+          [](const PyModule& self) {
+            nb::list out;
+            for (const TypeData& t : self.module->type_definitions) out.append(wrap(t));
+            return out;
+          },
+          nb::sig("def type_definitions(self) -> list[Node]"), "The definitions of data types.")
       .def(
           "import_from_std",
           [](const PyModule& self, const std::string& file) {

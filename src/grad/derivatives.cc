@@ -1,5 +1,7 @@
 #include "grad/derivatives.h"
 
+#include <algorithm>
+
 #include "analysis/calls.h"
 #include "base/codes/gradients.h"
 #include "grad/call_gradient.h"
@@ -10,9 +12,13 @@ namespace relay {
 namespace {
 
 constexpr std::pair<std::string_view, DerivativeKind> kKinds[] = {
-    {"gradient", DerivativeKind::gradient}, {"vjp", DerivativeKind::vjp},
-    {"jvp", DerivativeKind::jvp},           {"hvp", DerivativeKind::hvp},
-    {"jacobian", DerivativeKind::jacobian}, {"hessian", DerivativeKind::hessian},
+    {"gradient", DerivativeKind::gradient},
+    {"gradient_of_first", DerivativeKind::gradient_of_first},
+    {"vjp", DerivativeKind::vjp},
+    {"jvp", DerivativeKind::jvp},
+    {"hvp", DerivativeKind::hvp},
+    {"jacobian", DerivativeKind::jacobian},
+    {"hessian", DerivativeKind::hessian},
 };
 
 // The function that gives one field of what another gives.
@@ -48,12 +54,14 @@ Expr shaped(const Expr& e, const std::vector<Dim>& shape) {
 
 // A row of the matrix for each element of the result: a loop in which the result is weighted by one
 // element after the other, and the gradients are written below each other.
-Derivative jacobian(const Module& mod, const Function& f) {
+Derivative jacobian(const Module& mod, const Function& f, size_t count_of_params) {
   check_tensor(f, f->body->type, "the result");
-  for (const Var& p : f->params) check_tensor(f, p->type, "each parameter");
-  Derivative weighted = reverse_mode(mod, f, Weights::Given);
+  const size_t wanted = std::min(count_of_params, f->params.size());
+  for (size_t k = 0; k < wanted; ++k) check_tensor(f, f->params[k]->type, "each parameter");
+  Derivative weighted = reverse_mode(mod, f, Weights::Given, wanted);
   Function rows_of = field_of(weighted.function, 1);
-  std::vector<Var> params(rows_of->params.begin(), rows_of->params.end() - 1);
+  std::vector<Var> all_params(rows_of->params.begin(), rows_of->params.end() - 1);
+  std::vector<Var> params(all_params.begin(), all_params.begin() + static_cast<int64_t>(wanted));
   const Var& weights = rows_of->params.back();
   const Type& result = weights->type;
   auto* y = as<TensorTypeNode>(result);
@@ -106,7 +114,7 @@ Derivative jacobian(const Module& mod, const Function& f) {
   }
   Expr body = outer.in(tuple(std::move(out)));
   return {weighted.module,
-          function(std::move(params), body, body->type, rows_of->type_params, {}, f->span)};
+          function(std::move(all_params), body, body->type, rows_of->type_params, {}, f->span)};
 }
 
 // The functions of a derivative's module may be differentiated again.
@@ -130,30 +138,32 @@ const DerivativeKind* find_derivative(std::string_view name) {
   return nullptr;
 }
 
-Derivative derivative(const Module& mod, const Function& f, DerivativeKind kind) {
+Derivative derivative(const Module& mod, const Function& f, DerivativeKind kind, size_t count) {
   switch (kind) {
     case DerivativeKind::gradient:
-      return reverse_mode(mod, f);
+      return reverse_mode(mod, f, Weights::Ones, count);
+    case DerivativeKind::gradient_of_first:
+      return reverse_mode(mod, f, Weights::First, count);
     case DerivativeKind::vjp:
-      return reverse_mode(mod, f, Weights::Given);
+      return reverse_mode(mod, f, Weights::Given, count);
     case DerivativeKind::jvp:
       return forward_mode(mod, f);
     case DerivativeKind::hvp: {
-      Derivative second = along(reverse_mode(mod, f));
+      Derivative second = along(reverse_mode(mod, f, Weights::Ones, count));
       return {second.module, field_of(second.function, 1)};
     }
     case DerivativeKind::jacobian:
-      return jacobian(mod, f);
+      return jacobian(mod, f, count);
     case DerivativeKind::hessian: {
-      Derivative first = reverse_mode(mod, f);
-      if (f->params.size() != 1) {
+      if (std::min(count, f->params.size()) != 1) {
         throw UserError(Diagnostic(codes::grad_function, f->span,
                                    "a hessian is that of a function of one tensor")
                             .expected("1 parameter")
-                            .found(std::to_string(f->params.size()))
+                            .found(std::to_string(std::min(count, f->params.size())))
                             .help("join the parameters into one tensor, or use hvp"));
       }
-      return jacobian(first.module, field_of(field_of(first.function, 1), 0));
+      Derivative first = reverse_mode(mod, f, Weights::Ones, 1);
+      return jacobian(first.module, field_of(field_of(first.function, 1), 0), 1);
     }
   }
   RELAY_CHECK(false, "a kind of derivative");

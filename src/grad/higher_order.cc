@@ -1,5 +1,7 @@
 #include "grad/higher_order.h"
 
+#include <algorithm>
+
 #include "analysis/calls.h"
 #include "base/codes/gradients.h"
 #include "grad/call_gradient.h"
@@ -507,7 +509,7 @@ std::pair<Module, Function> prepared(const Module& mod, const Function& f) {
 
 }  // namespace
 
-Derivative reverse_mode(const Module& mod, const Function& f, Weights weights) {
+Derivative reverse_mode(const Module& mod, const Function& f, Weights weights, size_t count) {
   auto [program, own] = prepared(mod, f);
   Reverse reverse(program);
   Bindings b;
@@ -552,6 +554,17 @@ Derivative reverse_mode(const Module& mod, const Function& f, Weights weights) {
   const Type& result_type = own->body->type;
   if (weights == Weights::Ones) {
     value = b.leaf(Conversion(reverse, program, Conversion::Seed)(result_type, y, b));
+  } else if (weights == Weights::First) {
+    auto* parts = as<TupleTypeNode>(result_type);
+    if (parts == nullptr || parts->fields.empty() || !has_floats(parts->fields[0]))
+      refuse(f->span, "the first part of the result is what is differentiated", result_type, "");
+    std::vector<Expr> fields;
+    for (size_t i = 0; i < parts->fields.size(); ++i) {
+      Conversion convert(reverse, program, i == 0 ? Conversion::Seed : Conversion::Plain);
+      Var part = b.bind("part", tuple_get_item(y, static_cast<int64_t>(i)));
+      fields.push_back(b.leaf(convert(parts->fields[i], part, b)));
+    }
+    value = b.leaf(tuple(std::move(fields)));
   } else {
     if (!flatten_tensor_types(result_type))
       refuse(f->span, "the result of vjp must be tensors", result_type, "");
@@ -584,7 +597,7 @@ Derivative reverse_mode(const Module& mod, const Function& f, Weights weights) {
   }
   b.bind("_", call(b.bind("back", ref_read(reverse.tape())), {}));
   std::vector<Expr> gradients;
-  for (size_t i = 0; i < kept.size(); ++i) {
+  for (size_t i = 0; i < std::min(count, kept.size()); ++i) {
     gradients.push_back(b.leaf(Conversion(reverse, program, Conversion::Collect)(
         content_type(own->params[i]), kept[i], b)));
   }

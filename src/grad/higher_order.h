@@ -24,6 +24,8 @@
 // over data.
 #pragma once
 
+#include <cstddef>
+
 #include "ir/module.h"
 
 namespace relay {
@@ -36,15 +38,20 @@ struct Derivative {
 // What a derivative is weighted with.
 enum class Weights {
   Ones,   // gradient: of the sum of all floats of the result
+  First,  // gradient: of the floats of the first part of the result, which is a tuple
   Given,  // vjp: the function has one more parameter, of the result's type
 };
 
-// fn (args) { (f(args), (the gradient of each argument)) }. A gradient has the type of the argument;
+// Of all parameters.
+inline constexpr size_t kAllParams = static_cast<size_t>(-1);
+
+// fn (args) { (f(args), (the gradient of each of the first `count` arguments)) }. A gradient has the type of the argument;
 // what holds no floats has the empty tuple, in lists and other data too. `f` may call functions of the
 // module. Throws UserError E1001 when the result holds no floats, E1005 for a write to a reference
 // that `f` captures, E1007 for what cannot be differentiated (a parameter that is a function), and
 // what operators' gradients throw.
-Derivative reverse_mode(const Module& mod, const Function& f, Weights weights = Weights::Ones);
+Derivative reverse_mode(const Module& mod, const Function& f, Weights weights = Weights::Ones,
+                        size_t count = kAllParams);
 
 // fn (args, tangents) { (f(args), how the result changes along the tangents) }, for functions of
 // tensors and tuples of them; a tensor without floats has the empty tuple for its tangent.

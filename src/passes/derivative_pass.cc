@@ -54,9 +54,10 @@ std::vector<TypeData> mentioned_types(const Module& mod, const Module& known) {
 }  // namespace
 
 Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
-                      const std::string& name, PassContext& ctx) {
+                      const std::string& name, PassContext& ctx, size_t count) {
   check_free(mod, name);
-  Derivative made = derivative(expand_for_gradients(mod), expand_for_gradients(f), kind);
+  Derivative made =
+      derivative(expand_for_gradients(mod), expand_for_gradients(f), kind, count);
   GlobalVar entry = global_var(name, made.function->type);
   Module whole = with_function(made.module, entry, made.function);
   PassContext own = ctx;

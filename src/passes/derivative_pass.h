@@ -14,9 +14,9 @@
 
 namespace relay {
 
-// Throws UserError E0104 when the module has a function of that name, and what `derivative` throws.
+// With respect to the first `count` parameters. Throws UserError E0104 when the module has a function of that name, and what `derivative` throws.
 Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
-                      const std::string& name, PassContext& ctx);
+                      const std::string& name, PassContext& ctx, size_t count = kAllParams);
 // The same for plain dataflow, by first_order_gradient.
 Module add_first_order_gradient(const Module& mod, const Function& f, const std::string& name);
 

@@ -42,6 +42,7 @@ from relay._function.values import (
     Clash,
     Closure,
     Data,
+    Derivative,
     Form,
     List,
     Mismatch,
@@ -135,6 +136,8 @@ class Calls:
     def call(self, function: Value, args: list[Value], named: dict[str, Value]) -> Value:
         if isinstance(function, Closure):
             return self.call_closure(function, args, named)
+        if isinstance(function, Derivative):
+            return self.call_derivative(function, args, named)
         if isinstance(function, Bound):
             if not function.of_class:
                 return self._apply(function.function, [function.base, *args], named)
@@ -151,6 +154,8 @@ class Calls:
         from relay._function.function import RelayFunction
 
         if isinstance(obj, RelayFunction):
+            if obj.derivative is not None:
+                return self.call_derivative(obj.derivative, args, named)
             return self.program.call(self, obj, args, named)
         if id(obj) in numpy_functions.FUNCTIONS:
             return self._apply(numpy_functions.FUNCTIONS[id(obj)], args, named)

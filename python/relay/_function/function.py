@@ -36,7 +36,7 @@ from relay._function.exchange import (
     value_key,
 )
 from relay._function.program import Form, Program
-from relay._function.values import Type, Value, lift, static_type, type_of
+from relay._function.values import Derivative, Type, Value, lift, static_type, type_of
 
 # Compiled forms of a function that are kept; the one that was used longest ago goes first.
 MAX_FORMS = 64
@@ -90,6 +90,9 @@ class RelayFunction:
     Python runs it.
     """
 
+    # What it is the derivative of (derived.py), if it is one.
+    derivative: Derivative | None = None
+
     def __init__(
         self,
         python: types.FunctionType,
@@ -97,19 +100,34 @@ class RelayFunction:
         fixed_sizes: bool = False,
         scope: dict[str, Any] | None = None,
     ) -> None:
+        read, node = source.read(python)
+        subset.check(read, node)
+        around = {} if scope is None else scope
+        self._set_up(python, options, fixed_sizes, read, node, inspect.signature(python), around)
+
+    def _set_up(
+        self,
+        python: types.FunctionType,
+        options: dict[str, Any],
+        fixed_sizes: bool,
+        read: source.Source,
+        node: Any,
+        signature: inspect.Signature,
+        names_around: dict[str, Any],
+    ) -> None:
         functools.update_wrapper(self, python)
         self.python = python
         self.options = options
         self.fixed_sizes = fixed_sizes
-        self.source, self.node = source.read(python)
-        subset.check(self.source, self.node)
-        self.signature = inspect.signature(python)
+        self.source, self.node = read, node
+        self.signature = signature
+        self.names_around = names_around
         self._lock = threading.RLock()
         self._compiled: OrderedDict[object, _Compiled] = OrderedDict()
         self._runs: dict[object, Callable[[tuple], Any]] = {}
         self._only_run: Callable[[tuple], Any] | None = None
         self._dropped = 0
-        self._read_annotations({} if scope is None else scope)
+        self._read_annotations(names_around)
 
     def _read_annotations(self, names_around: dict[str, Any]) -> None:
         """Splits the parameters by what their annotations say."""

@@ -29,9 +29,14 @@ def watched() -> Iterator[Callable[[], bool]]:
     before = getattr(_thread, "used", False)
     _thread.used = False
     try:
-        yield lambda: _thread.used
+        yield used
     finally:
         _thread.used = before or _thread.used
+
+
+def used() -> bool:
+    """Whether the thread has used the prelude since it is watched."""
+    return getattr(_thread, "used", False)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relay import _core
+from relay import _core, analysis
 from relay._function import prelude
 from relay._function.calls import bind, returned_type, returned_value
 from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
@@ -20,6 +20,7 @@ from relay._function.values import (
     ChainType,
     Closure,
     DataType,
+    Derivative,
     List,
     ListType,
     SizeType,
@@ -39,7 +40,7 @@ from relay._function.values import (
     unpack,
     widen,
 )
-from relay.transform import RemoveUnusedFunctions
+from relay.transform import PassContext, RemoveUnusedFunctions
 
 # Forms of one function in one program: each is for other dtypes, ranks or known values.
 MAX_FORMS = 64
@@ -84,6 +85,9 @@ class Program:
     # How many loops have been read, for names of their own.
     loops: int = 0
     has_lists: bool = False
+    # The functions and data types of derivatives.
+    derived: dict[str, Any] = field(default_factory=dict)
+    derived_types: list = field(default_factory=list)
 
     def note(self, reader: Reader, node: object, text: str) -> None:
         line = f"{reader.source.name}:{node.lineno}: {text}"
@@ -127,12 +131,45 @@ class Program:
 
     def module(self) -> _core.IRModule:
         """The typed module of all that was read."""
-        functions = {form.name: form.function for form in self.forms.values()}
+        read = {form.name: form.function for form in self.forms.values()}
+        made = self._with(read, self.has_lists)
+        return RemoveUnusedFunctions()(made) if self.has_lists or self.derived else made
+
+    def _with(self, functions: dict[str, Any], has_lists: bool) -> _core.IRModule:
+        """The module of functions, those of derivatives, and all data types."""
         types = [cls.__relay_type__.definition for cls in self._all_data()]
-        if not self.has_lists:
-            return _core.with_definitions(prelude.empty(), functions, types)
-        made = _core.with_definitions(prelude.module(), functions, types)
-        return RemoveUnusedFunctions()(made)
+        base = prelude.module() if has_lists else prelude.empty()
+        return _core.with_definitions(
+            base, {**functions, **self.derived}, types + self.derived_types
+        )
+
+    def derive(self, function: _core.Function, kind: str, count: int) -> _core.GlobalVar:
+        """The derivative of a closed function by its first parameters, as a function of the program."""
+        read = {form.name: form.function for form in self.forms.values()}
+        for name in analysis.global_names(function):
+            if name in read and read[name] is None:
+                raise Refusal(
+                    RECURSION,
+                    "the derivative of a function is needed to read that function",
+                    help="differentiate a function that does not call this one",
+                )
+        taken = {*read, *self.derived, "main"}
+        of, name = "differentiated", kind
+        while of in taken:
+            of += "_"
+        while name in taken or name == of:
+            name += "_"
+        # What is being read has no body yet: its name is taken all the same.
+        nothing = _core.Function([], _core.Tuple([]))
+        named = {k: nothing if f is None else f for k, f in read.items()}
+        whole = self._with(named | {of: function}, prelude.used())
+        settings = PassContext.current().settings()
+        out, _ = _core.add_derivative(whole, of, name, kind, "higher_order", settings, count)
+        known = set(whole.functions)
+        self.derived |= {k: f for k, f in out.functions.items() if k not in known}
+        known_types = set(map(str, (t.header for t in whole.type_definitions)))
+        self.derived_types += [t for t in out.type_definitions if str(t.header) not in known_types]
+        return out.get_global_var(name)
 
     def _all_data(self) -> list[type]:
         found: dict[type, None] = {}
@@ -183,14 +220,16 @@ class Program:
 
         functions = tuple(
             (name, id(value.node), id(value.frame))
-            for name, value in given.items()
             if isinstance(value, Closure)
+            else (name, id(value), 0)
+            for name, value in given.items()
+            if isinstance(value, (Closure, Derivative))
         )
         key = (id(function), functions)
         return reader.activate(key, function.__name__, function.node, given, enter)
 
     def _fresh(self, name: str) -> str:
-        taken = {form.name for form in self.forms.values()} | {"main"}
+        taken = {form.name for form in self.forms.values()} | {*self.derived, "main"}
         taken |= set(prelude.module().functions)
         made, i = name.replace("<", "").replace(">", ""), 0
         while made in taken:
@@ -335,7 +374,7 @@ def data_in(kind: Type) -> list[type]:
 def _has_function(value: Value) -> bool:
     if isinstance(value, (Tuple, List)):
         return any(map(_has_function, value.items))
-    return isinstance(value, Closure)
+    return isinstance(value, (Closure, Derivative))
 
 
 def _key(kind: Type, order: dict) -> object:

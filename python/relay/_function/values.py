@@ -177,6 +177,16 @@ class Closure(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Derivative(Value):
+    """A derivative: of which kind and function, by which arguments; see derived.py."""
+
+    kind: str
+    function: Value
+    argnums: int | tuple[int, ...] = 0
+    has_aux: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Clash(Value):
     """No value: reading it is an error of that code, message and help."""
 

@@ -1,0 +1,162 @@
+"""Derivatives of functions in Python: `relay.grad(f)` and its kin.
+
+Within a relay.function the same names take any function, also one that is defined there
+(derivatives.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from relay._function import python_functions
+from relay._function.errors import CALL, Refusal
+from relay._function.function import RelayFunction
+from relay._function.values import Derivative, Static, Tuple, Value
+
+_DERIVATIVE = "derivative of the function"
+
+
+class DerivedFunction(RelayFunction):
+    """The derivative of a relay.function: called and compiled like any other."""
+
+    def __init__(self, derivative: Derivative, function: RelayFunction) -> None:
+        # The source is that of the function, so that errors have a place.
+        own = copy.copy(function.node)
+        signature = _signature(derivative.kind, function.signature)
+        args = ", ".join(signature.parameters)
+        body = ast.parse(f"def _({args}): return _({args})").body[0].body  # type: ignore[attr-defined]
+        for node in ast.walk(body[0]):
+            ast.copy_location(node, function.node)
+            if isinstance(node, ast.Name) and node.id == "_":
+                node.id = _DERIVATIVE
+        own.body = body
+        self._set_up(
+            function.python,
+            function.options,
+            function.fixed_sizes,
+            function.source,
+            own,
+            signature,
+            function.names_around,
+        )
+        self.kinds.pop("return", None)
+        self.__name__ = f"{derivative.kind}_of_{function.__name__}"
+        self.derivative = derivative
+
+    def captured(self, name: str) -> Value:
+        return Static(self) if name == _DERIVATIVE else super().captured(name)
+
+    def __repr__(self) -> str:
+        return f"<relay.{self.derivative.kind} of {self.python.__name__}>"
+
+
+def _signature(kind: str, signature: inspect.Signature) -> inspect.Signature:
+    """The parameters of the function, and those for weights or tangents behind them."""
+    own = list(signature.parameters.values())
+    further = {"vjp": ["w"], "jvp": [f"d_{p.name}" for p in own]}
+    names = further.get("jvp" if kind == "hvp" else kind)
+    if names is None:
+        return signature
+    given = [p.replace(default=inspect.Parameter.empty) for p in own]
+    more = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+    return signature.replace(parameters=given + more, return_annotation=inspect.Parameter.empty)
+
+
+def _asked(kind: str, function: Any, argnums: Any = 0, has_aux: bool = False) -> DerivedFunction:
+    if not isinstance(function, RelayFunction):
+        raise TypeError(
+            f"relay.{kind} takes a function that relay.function decorates, not {function!r}; "
+            "relay.transform has derivatives of a relay.Function"
+        )
+    return DerivedFunction(
+        Derivative(kind, Static(function), _positions(argnums), has_aux), function
+    )
+
+
+def _positions(argnums: Any) -> Any:
+    many = isinstance(argnums, (tuple, list))
+    for position in argnums if many else [argnums]:
+        if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+            raise TypeError(
+                f"argnums is the number of an argument, from 0, or several: {argnums!r}"
+            )
+    return tuple(argnums) if many else argnums
+
+
+def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+    """Returns a function that gives the gradient of `fun` by its arguments `argnums`.
+
+        @relay.function
+        def loss(params, x, y):
+            return ((x @ params["w"] + params["b"] - y) ** 2).mean()
+
+        relay.grad(loss)(params, x, y)  # {"w": ..., "b": ...}
+
+    `fun` gives a floating number; with `has_aux` a tuple of one and anything else, which the gradient
+    is returned with. Gradients have the structure of the argument, None in place of what holds no
+    floats. For several `argnums` they are a tuple.
+    """
+    return _asked("grad", fun, argnums, has_aux)
+
+
+def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+    """Returns a function that gives (what `fun` gives, its gradient); see `grad`."""
+    return _asked("value_and_grad", fun, argnums, has_aux)
+
+
+def vjp(fun: Callable) -> Any:
+    """Returns fn (args, w) -> (fun(args), the gradient of each argument) of the result times `w`."""
+    return _asked("vjp", fun)
+
+
+def jvp(fun: Callable) -> Any:
+    """Returns fn (args, tangents) -> (fun(args), how it changes along the tangents)."""
+    return _asked("jvp", fun)
+
+
+def hvp(fun: Callable) -> Any:
+    """Returns fn (args, tangents) -> how the gradients of `fun` change along the tangents."""
+    return _asked("hvp", fun)
+
+
+def jacobian(fun: Callable, argnums: int | Sequence[int] = 0) -> Any:
+    """Returns a function that gives the derivatives of each element of the result, a tensor.
+
+    Those by an argument, a tensor, have the sizes of the result and then its own.
+    """
+    return _asked("jacobian", fun, argnums)
+
+
+def hessian(fun: Callable, argnums: int = 0) -> Any:
+    """Returns a function that gives the second derivatives by one argument, a tensor."""
+    return _asked("hessian", fun, argnums)
+
+
+def _within(kind: str) -> Callable:
+    """The function above for what is read: any function can be differentiated."""
+
+    def ask(
+        reader, fun: Value, argnums: Value | None = None, has_aux: Value | None = None
+    ) -> Value:
+        positions = 0 if argnums is None else reader.known(_known_tuple(argnums), "argnums")
+        aux = False if has_aux is None else bool(reader.known(has_aux, "has_aux"))
+        try:
+            return Derivative(kind, fun, _positions(positions), aux)
+        except TypeError as error:
+            raise Refusal(CALL, str(error)) from None
+
+    return ask
+
+
+def _known_tuple(value: Value) -> Value:
+    if isinstance(value, Tuple) and all(isinstance(item, Static) for item in value.items):
+        return Static(tuple(item.obj for item in value.items))
+    return value
+
+
+for _asks in (grad, value_and_grad, vjp, jvp, hvp, jacobian, hessian):
+    python_functions.BUILTINS[id(_asks)] = _within(_asks.__name__)

@@ -1,0 +1,164 @@
+"""Derivatives of functions in Python: relay.grad and its kin, against differences and closed forms."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import relay
+
+rng = np.random.default_rng(11)
+
+
+class Line(NamedTuple):
+    w: object
+    b: object
+
+
+@relay.function
+def squares(line, x, y):
+    return ((x @ line.w + line.b - y) ** 2).mean()
+
+
+@relay.function
+def cube(x):
+    return x * x * x
+
+
+def test_the_gradient_of_a_structure_has_its_structure():
+    line = Line(rng.normal(size=(3, 2)), rng.normal(size=2))
+    x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    found = relay.grad(squares)(line, x, y)
+    error = 2 * (x @ line.w + line.b - y) / 10
+    assert isinstance(found, Line)
+    np.testing.assert_allclose(found.w, x.T @ error)
+    np.testing.assert_allclose(found.b, error.sum(axis=0))
+    value, (again, dx) = relay.value_and_grad(squares, argnums=(0, 1))(line, x, y)
+    np.testing.assert_allclose(value, squares.python(line, x, y))
+    np.testing.assert_allclose(again.w, found.w)
+    np.testing.assert_allclose(dx, error @ line.w.T)
+
+
+def test_derivatives_of_a_number():
+    assert relay.grad(cube)(2.0) == 12
+    assert relay.grad(relay.grad(cube))(2.0) == 12
+    assert relay.grad(relay.grad(relay.grad(cube)))(2.0) == 6
+    value, change = relay.jvp(cube)(2.0, 10.0)
+    assert (value, change) == (8, 120)
+    assert relay.hvp(cube)(2.0, 10.0) == 120
+    value, (change,) = relay.vjp(cube)(np.float32([1, 2]), np.float32([1, 10]))
+    assert change.tolist() == [3, 120]
+
+
+def test_matrices_of_derivatives():
+    @relay.function(fixed_sizes=True)
+    def pair(x, scale):
+        return np.stack([x[0] * x[1], np.sin(x[1]) * scale])
+
+    x = np.array([2.0, 0.5])
+    np.testing.assert_allclose(relay.jacobian(pair)(x, 3.0), [[0.5, 2.0], [0, 3 * math.cos(0.5)]])
+
+    @relay.function(fixed_sizes=True)
+    def product(x, scale):
+        return x[0] ** 2 * x[1] * scale
+
+    np.testing.assert_allclose(relay.hessian(product)(x, 3.0), [[3, 12], [12, 0]])
+
+
+@relay.function(fixed_sizes=True)
+def adapted(w, x, rate):
+    inner = lambda w: ((w * x).sum() - 1.0) ** 2  # noqa: E731
+    return inner(w - rate * relay.grad(inner)(w))
+
+
+def test_a_derivative_within_a_function_that_is_differentiated():
+    w, x = rng.normal(size=3), rng.normal(size=3)
+    found, by_x, by_rate = relay.grad(adapted, argnums=(0, 1, 2))(w, x, 0.1)
+
+    def plain(w, x, rate):
+        return (((w - rate * 2 * ((w * x).sum() - 1) * x) * x).sum() - 1) ** 2
+
+    for i in range(3):
+        step = np.eye(3)[i] * 1e-6
+        slope = (plain(w + step, x, 0.1) - plain(w - step, x, 0.1)) / 2e-6
+        np.testing.assert_allclose(found[i], slope, rtol=1e-6)
+        slope = (plain(w, x + step, 0.1) - plain(w, x - step, 0.1)) / 2e-6
+        np.testing.assert_allclose(by_x[i], slope, rtol=1e-6)
+    slope = (plain(w, x, 0.1 + 1e-6) - plain(w, x, 0.1 - 1e-6)) / 2e-6
+    np.testing.assert_allclose(by_rate, slope, rtol=1e-6)
+
+
+def test_loops_recursion_and_lists():
+    @relay.function
+    def power(x, n):
+        out = x
+        while n > 1:
+            out = out * x
+            n = n - 1
+        return out
+
+    assert relay.grad(power)(2.0, 5) == 80
+
+    @relay.function
+    def factorial_like(x, n: int) -> float:
+        return 1.0 if n == 0 else (x + n) * factorial_like(x, n - 1)
+
+    # d/dx (x + 1)(x + 2)(x + 3) at 0 is 3 2 + 3 1 + 2 1.
+    assert relay.grad(factorial_like)(0.0, 3) == 11
+
+    @relay.function
+    def total(values: list[float], by: float) -> float:
+        out = 0.0
+        for v in values:
+            out += v * v * by
+        return out
+
+    assert relay.grad(total)([1.0, 2.0, 3.0], 2.0) == [4, 8, 12]
+    assert relay.grad(total, argnums=1)([1.0, 2.0, 3.0], 2.0) == 14
+
+
+def test_further_results_and_what_holds_no_floats():
+    @relay.function
+    def loss(params, scale):
+        found = params["w"] * scale + params["shift"]
+        return found.sum(), {"largest": found.max(), "count": params["shift"].sum()}
+
+    params = {"w": np.float32([1, 2]), "shift": np.int32([3, 4])}
+    grads, more = relay.grad(loss, has_aux=True)(params, np.float32(5))
+    assert grads["w"].tolist() == [5, 5] and grads["shift"] is None
+    assert more["largest"] == 14 and more["count"] == 7
+
+
+REFUSED = [
+    ("relay.grad(f)(x)", "one floating number", "E0905"),
+    ("relay.grad(lambda v: (v * 2).astype('int32').sum())(x)", "one floating number", "E0905"),
+    ("relay.grad(lambda v: v.sum(), argnums=1)(x)", "no argument 1", "E0907"),
+    ("relay.grad(lambda v: v.sum(), argnums=-1)(x)", "argnums", "E0907"),
+    ("relay.grad(lambda v: v.sum(), has_aux=True)(x)", "a number and something else", "E0905"),
+    ("relay.jvp(f)(x)", "a tangent for each", "E0907"),
+    ("relay.jvp(f)(x, (x, x))", "structure of its argument", "E0905"),
+]
+
+
+@pytest.mark.parametrize(("expression", "says", "code"), REFUSED)
+def test_what_is_refused_has_a_place(expression, says, code, tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        f"import relay\n\n@relay.function\ndef wrong(x):\n    f = lambda v: v * 2\n"
+        f"    return {expression}\n"
+    )
+    names: dict = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    with pytest.raises(relay.UserError, match=says) as error:
+        names["wrong"](np.float32([1, 2]))
+    assert code in str(error.value) and "wrong.py:" in str(error.value)
+
+
+def test_only_functions_that_are_read_have_derivatives():
+    with pytest.raises(TypeError, match=r"relay\.function"):
+        relay.grad(lambda x: x)
+    with pytest.raises(TypeError, match="argnums"):
+        relay.grad(cube, argnums=True)
