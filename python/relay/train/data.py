@@ -1,0 +1,50 @@
+"""Batches of data, shuffled by a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from relay.train.initializers import Keys, words
+
+
+class Batches:
+    """Examples in batches of one size, in another order in each epoch; what is left over is left out.
+
+    data: a tuple of arrays whose first axis is the examples.
+    key: a seed or key of the orders; None keeps the order of the data.
+    """
+
+    def __init__(self, data: tuple, size: int, key: Any = None) -> None:
+        self.data = tuple(map(np.asarray, data))
+        counts = {len(array) for array in self.data}
+        if len(counts) != 1:
+            raise ValueError(f"the arrays have different numbers of examples: {sorted(counts)}")
+        self.count, self.size = counts.pop(), size
+        if not 1 <= size <= self.count:
+            raise ValueError(f"a batch has from 1 to {self.count} examples, not {size}")
+        self.seed = key
+
+    def __len__(self) -> int:
+        """The batches of an epoch."""
+        return self.count // self.size
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
+        """The batches of an epoch, from the one with the number `start` on."""
+        order = self._order(number)
+        for i in range(start, len(self)):
+            chosen = order[i * self.size : (i + 1) * self.size]
+            yield tuple(np.ascontiguousarray(array[chosen]) for array in self.data)
+
+    def __iter__(self) -> Iterator[tuple]:
+        return self.epoch(0)
+
+    def _order(self, epoch: int) -> np.ndarray:
+        if self.seed is None:
+            return np.arange(self.count)
+        keys = Keys(self.seed)
+        for _ in range(epoch + 1):
+            key = next(keys)
+        return np.argsort(words(key, self.count), kind="stable")

@@ -1,0 +1,239 @@
+"""`Trainer`: a model, an optimiser and all that a step changes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+import relay
+from relay import tree
+from relay._function import RelayFunction, function
+from relay._function.derived import value_and_grad
+from relay.train import files
+from relay.train.initializers import as_key
+from relay.train.optimizers import clip_by_norm, global_norm
+
+
+class State(NamedTuple):
+    """What a step changes, and all that a file needs to go on bit for bit."""
+
+    params: Any
+    variables: Any
+    moments: Any
+    step: Any
+    key: Any
+    scale: Any
+    good_steps: Any
+
+
+@dataclass(frozen=True)
+class LossScale:
+    """Keeps small gradients of float16 from becoming 0: they are computed `initial` times too large.
+
+    A step whose gradients are not finite changes nothing and halves the scale; `growth` good steps
+    double it, 0 leaves it.
+    """
+
+    initial: float = 2.0**15
+    growth: int = 2000
+
+
+@function
+def _pick(mine: Any, taken: Any, other: Any) -> Any:
+    return tree.map(lambda a, b: np.where(taken, a, b), mine, other)
+
+
+@function(fixed_sizes=True)
+def _line(arrays: Any, i: Any) -> Any:
+    return tree.map(lambda x: x[i], arrays)
+
+
+def _step_function(
+    loss: RelayFunction,
+    optimizer: Any,
+    clip: float | None,
+    accumulate: int,
+    scaling: LossScale | None,
+    with_key: bool,
+    with_variables: bool,
+    num_threads: int,
+) -> RelayFunction:
+    """State and batch to state and loss: forward, backward and update as one program."""
+
+    @function(fixed_sizes=True, num_threads=num_threads)
+    def step(state: Any, batch: Any) -> Any:
+        key, own = relay.random.threefry_split(state.key)
+
+        def objective(params: Any, variables: Any, part: Any, key: Any) -> Any:
+            given = {"key": key} if with_key else {}
+            if with_variables:
+                value, variables = loss(params, variables, *part, **given)
+            else:
+                value = loss(params, *part, **given)
+            whole = value.astype("float32")
+            return whole * state.scale if scaling is not None else whole, (whole, variables)
+
+        if accumulate == 1:
+            (_, (value, variables)), grads = value_and_grad(objective, has_aux=True)(
+                state.params, state.variables, batch, own
+            )
+        else:
+            parts = tree.map(
+                lambda x: x.reshape((accumulate, x.shape[0] // accumulate, *x.shape[1:])), batch
+            )
+            value, variables = np.float32(0), state.variables
+            grads = tree.map(lambda p: p * 0, state.params)
+            for i in range(accumulate):
+                own, now = relay.random.threefry_split(own)
+                (_, (more, variables)), found = value_and_grad(objective, has_aux=True)(
+                    state.params, variables, _line(parts, i), now
+                )
+                value = value + more / accumulate
+                grads = tree.map(lambda a, b: a + b / accumulate, grads, found)
+        if scaling is not None:
+            grads = tree.map(lambda g: (g / state.scale).astype(g.dtype), grads)
+        if clip is not None:
+            grads = clip_by_norm(grads, np.float32(clip))
+        params, moments = optimizer.update(state.params, grads, state.moments, state.step)
+        count, scale, good = state.step + 1, state.scale, state.good_steps
+        if scaling is not None:
+            fine = np.isfinite(global_norm(grads))
+            params = _pick(params, fine, state.params)
+            variables = _pick(variables, fine, state.variables)
+            moments = _pick(moments, fine, state.moments)
+            count = np.where(fine, count, state.step)
+            good = np.where(fine, good + 1, 0)
+            scale = np.where(fine, scale, scale * 0.5)
+            if scaling.growth:
+                doubled = good == scaling.growth
+                scale = np.where(doubled, scale * 2.0, scale)
+                good = np.where(doubled, 0, good)
+        return State(params, variables, moments, count, key, scale, good), value
+
+    return step
+
+
+class Trainer:
+    """A model, an optimiser, and the compiled step that changes both.
+
+    loss: a relay.function (model, *batch) -> a number. With a parameter `key` it is given a random
+        key, another at each step. With `variables` - what changes without gradients, such as the
+        statistics of a normalisation - it is (model, variables, *batch) -> (number, new variables).
+    params: the model, a structure of tensors.
+    optimizer: of this module, or any object with their `init` and `update`.
+    clip: the largest norm of all gradients together.
+    accumulate: in how many parts a batch is computed, one after the other.
+    loss_scale: for float16; see `LossScale`.
+    key: a seed or key.
+
+    The step is compiled at its first call, for the sizes of the batch.
+    """
+
+    def __init__(
+        self,
+        loss: RelayFunction,
+        params: Any,
+        optimizer: Any,
+        *,
+        variables: Any = None,
+        clip: float | None = None,
+        accumulate: int = 1,
+        loss_scale: LossScale | None = None,
+        key: Any = 0,
+        num_threads: int = 0,
+    ) -> None:
+        if not isinstance(loss, RelayFunction):
+            raise TypeError(f"a loss is a function that relay.function decorates, not {loss!r}")
+        if not tree.leaves(params):
+            raise ValueError("the model has no tensors")
+        if accumulate < 1:
+            raise ValueError(f"a batch is computed in 1 or more parts, not {accumulate}")
+        with_key = "key" in inspect.signature(loss).parameters
+        self.run = _step_function(
+            loss,
+            optimizer,
+            clip,
+            accumulate,
+            loss_scale,
+            with_key,
+            variables is not None,
+            num_threads,
+        )
+        self.state = State(
+            params,
+            variables,
+            optimizer.init(params),
+            np.int64(0),
+            as_key(key),
+            np.float32(1.0 if loss_scale is None else loss_scale.initial),
+            np.int64(0),
+        )
+
+    @property
+    def params(self) -> Any:
+        """The model as it is now."""
+        return self.state.params
+
+    @property
+    def variables(self) -> Any:
+        """What changes without gradients, as it is now."""
+        return self.state.variables
+
+    def step(self, *batch: Any) -> np.ndarray:
+        """Trains on a batch; returns its loss before the update."""
+        self.state, value = self.run(self.state, batch)
+        return value
+
+    def fit(
+        self,
+        data: Any,
+        epochs: int = 1,
+        progress: bool = True,
+        out: TextIO | None = None,
+    ) -> list[float]:
+        """Trains until `epochs` of the data are done, from where the state is; the mean loss of each.
+
+        data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch goes on
+        where it stopped, with the same batches.
+        """
+        losses = []
+        per_epoch = len(data)
+        while (done := int(self.state.step)) < epochs * per_epoch:
+            epoch, start = divmod(done, per_epoch)
+            values, shown, begin = [], 0.0, time.perf_counter()
+            for i, batch in enumerate(data.epoch(epoch, start), start + 1):
+                values.append(float(self.step(*batch)))
+                now = time.perf_counter()
+                if progress and (now - shown > 0.2 or i == per_epoch):
+                    rate = len(values) / (now - begin)
+                    mean = sum(values) / len(values)
+                    line = f"epoch {epoch + 1}/{epochs}  {i}/{per_epoch}  loss {mean:.4f}  {rate:.1f}/s"
+                    print(f"\r{line}", end="", file=out or sys.stderr, flush=True)
+                    shown = now
+            if progress:
+                print(file=out or sys.stderr)
+            losses.append(sum(values) / len(values))
+            if int(self.state.step) <= done:
+                raise RuntimeError(
+                    "no step of an epoch had finite gradients: the loss is not finite"
+                )
+        return losses
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes all of the state as a safetensors file; the model's tensors are "params...."."""
+        files.save_tensors(self.state._asdict(), path, {"format": "relay.train", "version": "1"})
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Goes on from a file of `save`, bit for bit. ValueError when it is of another model."""
+        if files.metadata(path).get("format") != "relay.train":
+            raise ValueError(
+                f"{os.fspath(path)} is not a file of a Trainer: relay.train.load_tensors reads others"
+            )
+        state = State(**files.load_tensors(self.state._asdict(), path))
+        self.state = state

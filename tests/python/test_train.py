@@ -1,0 +1,395 @@
+"""relay.train: optimisers against their definitions, schedules, losses, whole steps, files."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import re
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import relay
+from relay import train, tree
+
+rng = np.random.default_rng(3)
+
+
+@dataclasses.dataclass
+class Layer:
+    weight: object
+    bias: object
+    activation: str = "tanh"
+
+
+class Model:
+    def __init__(self):
+        self.layers = [Layer(f32(4, 8), f32(8)), Layer(f32(8, 3), f32(3), "none")]
+        self.count = np.int32([7])
+
+    @relay.function
+    def __call__(self, x):
+        for layer in self.layers:
+            x = x @ layer.weight + layer.bias
+            if layer.activation == "tanh":
+                x = np.tanh(x)
+        return x
+
+
+def f32(*shape):
+    return rng.normal(size=shape).astype("float32")
+
+
+@relay.function
+def loss(model, x, y):
+    return train.losses.softmax_cross_entropy(model(x), y)
+
+
+x, y = f32(12, 4), rng.integers(0, 3, 12).astype("int32")
+
+# ---- Structures
+
+
+def test_tensors_are_found_by_structure():
+    model = Model()
+    names = [f"layers.{i}.{part}" for i in range(2) for part in ("weight", "bias")]
+    assert list(tree.leaves(model)) == [*names, "count"]
+    doubled = tree.map(lambda a: a * 2, model)
+    assert isinstance(doubled, Model) and doubled.layers[0].activation == "tanh"
+    np.testing.assert_array_equal(doubled.layers[1].bias, model.layers[1].bias * 2)
+    again = tree.replace(model, tree.leaves(doubled))
+    assert again.layers[1].bias is doubled.layers[1].bias
+
+
+def test_structures_that_do_not_fit_are_refused():
+    leaves = tree.leaves(Model())
+    for change, says in [
+        (lambda d: d.pop("count"), "missing: count"),
+        (lambda d: d.update(more=f32(1)), "unknown: more"),
+        (lambda d: d.update(count=np.int64([7])), "'count' does not fit: int32"),
+        (lambda d: d.update({"layers.0.bias": f32(9)}), r"\(8,\) is wanted"),
+    ]:
+        changed = dict(leaves)
+        change(changed)
+        with pytest.raises(ValueError, match=says):
+            tree.replace(Model(), changed)
+    with pytest.raises(ValueError, match="differ"):
+        tree.map(lambda a, b: a, {"a": f32(1)}, {"b": f32(1)})
+    with pytest.raises(ValueError, match="named '0'"):
+        tree.leaves({"0": f32(1), 0: f32(1)})
+
+
+# ---- Optimisers
+
+P, G = {"w": f32(3, 2), "b": f32(2)}, [{"w": f32(3, 2), "b": f32(2)} for _ in range(3)]
+
+
+def run(optimizer, params=P, grads=G):
+    @relay.function(fixed_sizes=True)
+    def update(params, grads, state, step):
+        return optimizer.update(params, grads, state, step)
+
+    state = optimizer.init(params)
+    for step, g in enumerate(grads):
+        params, state = update(params, g, state, np.int64(step))
+    return params
+
+
+def by_definition(rule):
+    out = {}
+    for name in P:
+        p, state = P[name].astype("float64"), {}
+        for step, g in enumerate(G):
+            p = rule(p, g[name].astype("float64"), state, step + 1)
+        out[name] = p
+    return out
+
+
+def sgd(momentum, nesterov, decay):
+    def rule(p, g, s, t):
+        g = g + decay * p
+        s["m"] = momentum * s.get("m", 0) + g
+        return p - 0.1 * (momentum * s["m"] + g if nesterov else s["m"])
+
+    return rule
+
+
+def adam(decay):
+    def rule(p, g, s, t):
+        s["m"] = 0.9 * s.get("m", 0) + 0.1 * g
+        s["v"] = 0.99 * s.get("v", 0) + 0.01 * g * g
+        if p.ndim > 1:
+            p = p * (1 - 0.1 * decay)
+        m, v = s["m"] / (1 - 0.9**t), s["v"] / (1 - 0.99**t)
+        return p - 0.1 * m / (np.sqrt(v) + 1e-3)
+
+    return rule
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "rule"),
+    [
+        (train.sgd(0.1), sgd(0, False, 0)),
+        (train.sgd(0.1, momentum=0.9), sgd(0.9, False, 0)),
+        (train.sgd(0.1, momentum=0.9, nesterov=True, decay=0.2), sgd(0.9, True, 0.2)),
+        (train.adam(0.1, beta2=0.99, epsilon=1e-3), adam(0)),
+        (train.adamw(0.1, beta2=0.99, epsilon=1e-3, decay=0.5), adam(0.5)),
+    ],
+)
+def test_optimizers_are_what_they_are_defined_as(optimizer, rule):
+    found, wanted = run(optimizer), by_definition(rule)
+    for name in P:
+        np.testing.assert_allclose(found[name], wanted[name], rtol=2e-5, atol=1e-6)
+
+
+def test_states_of_small_dtypes_are_wide():
+    params = {"w": P["w"].astype("float16"), "n": np.int32([1])}
+    grads = [{"w": g["w"].astype("float16"), "n": None} for g in G]
+    state = train.adam(0.1).init(params)
+    assert state["first"]["w"].dtype == "float32" and state["first"]["n"] is None
+    out = run(train.adam(0.1), params, grads)
+    assert out["w"].dtype == "float16" and out["n"] == [1]
+
+
+def test_schedules():
+    S = train.schedules
+
+    def at(schedule, step):
+        @relay.function
+        def rate(step):
+            return schedule(step)
+
+        return float(rate(np.int64(step)))
+
+    cosine = S.Cosine(0.5, steps=20, warmup=10, end=0.1)
+    expected = [0.05, 0.25, 0.5, 0.3, 0.1, 0.1]
+    found = [at(cosine, s) for s in (0, 4, 10, 15, 20, 99)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose([at(S.Linear(1, 0, 10), s) for s in (0, 5, 12)], [1, 0.5, 0])
+    np.testing.assert_allclose(at(S.Exponential(1, 10, 0.5), 5), 0.5**0.5, rtol=1e-6)
+    np.testing.assert_allclose(at(S.Exponential(1, 10, 0.5, staircase=True), 19), 0.5)
+    with pytest.raises(TypeError, match="a number or a schedule"):
+        train.sgd("fast")
+
+
+# ---- Losses
+
+
+def test_losses_are_what_they_are_defined_as():
+    logits, labels = rng.normal(size=(6, 4)), rng.integers(0, 4, 6)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    right = -np.log(p[np.arange(6), labels])
+    L = train.losses
+    np.testing.assert_allclose(L.softmax_cross_entropy(logits, labels), right.mean())
+    np.testing.assert_allclose(L.softmax_cross_entropy(logits, labels, reduce=False), right)
+    smooth = 0.9 * right - 0.1 * np.log(p).mean(axis=1)
+    np.testing.assert_allclose(
+        L.softmax_cross_entropy(logits, labels, smoothing=0.1), smooth.mean()
+    )
+    wanted = rng.uniform(size=(6, 4))
+    s = 1 / (1 + np.exp(-logits))
+    entropy = -(wanted * np.log(s) + (1 - wanted) * np.log(1 - s))
+    np.testing.assert_allclose(L.sigmoid_cross_entropy(logits, wanted), entropy.mean())
+    far = np.array([0.5, -3.0])
+    np.testing.assert_allclose(L.huber(far, 0 * far, reduce=False), [0.125, 2.5])
+    np.testing.assert_allclose(L.squared_error(far, 0 * far), 9.25 / 2)
+    np.testing.assert_allclose(L.absolute_error(far, 0 * far), 3.5 / 2)
+    np.testing.assert_allclose(L.accuracy(p, labels), (p.argmax(axis=1) == labels).mean())
+
+
+def test_cross_entropies_are_stable():
+    logits, labels = np.float32([[1e4, -1e4, 0], [-1e4, 1e4, 0]]), np.int32([0, 0])
+    found = train.losses.softmax_cross_entropy(logits, labels, reduce=False)
+    np.testing.assert_array_equal(found, [0, 2e4])
+
+    @relay.function
+    def both(logits, labels, wanted):
+        a = train.losses.softmax_cross_entropy(logits, labels)
+        return a + train.losses.sigmoid_cross_entropy(logits, wanted)
+
+    slope = relay.grad(both)(logits, labels, (logits > 0).astype("float32"))
+    assert np.isfinite(slope).all() and slope[1, 1] == pytest.approx(0.5)
+
+
+# ---- Steps
+
+
+def test_a_model_learns_and_the_loss_is_that_before_the_step():
+    model = Model()
+    trainer = train.Trainer(loss, model, train.adam(0.05))
+    first = trainer.step(x, y)
+    np.testing.assert_allclose(first, loss.python(model, x, y), rtol=1e-5)
+    for _ in range(60):
+        last = trainer.step(x, y)
+    assert last < 0.05 and trainer.params.count.tolist() == [7]
+
+
+def test_parts_of_a_batch_add_up_to_the_whole():
+    model = Model()
+    trainers = [
+        train.Trainer(loss, model, train.sgd(0.1, momentum=0.9), accumulate=n) for n in (1, 3)
+    ]
+    for _ in range(3):
+        values = [t.step(x, y) for t in trainers]
+        np.testing.assert_allclose(*values, rtol=1e-5)
+    for a, b in zip(*(tree.leaves(t.params).values() for t in trainers), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_are_clipped_by_their_norm():
+    model = {"w": np.float32([3, 4]), "v": np.float32([12])}
+
+    @relay.function
+    def half_square(model, scale):
+        return 0.5 * ((model["w"] ** 2).sum() + (model["v"] ** 2).sum()) * scale
+
+    trainer = train.Trainer(half_square, model, train.sgd(1.0), clip=6.5)
+    trainer.step(np.float32(1))
+    np.testing.assert_allclose(trainer.params["w"], [1.5, 2], rtol=1e-6)
+    trainer.step(np.float32(0.1))
+    np.testing.assert_allclose(trainer.params["w"], [1.35, 1.8], rtol=1e-6)
+
+
+def test_a_step_with_infinite_gradients_changes_only_the_scale():
+    @relay.function
+    def half_loss(model, x):
+        w = model["w"].astype("float16")
+        return (w * x).sum()
+
+    trainer = train.Trainer(
+        half_loss,
+        {"w": np.float32([1, 2])},
+        train.sgd(1.0, momentum=0.5),
+        loss_scale=train.LossScale(2.0**15, growth=2),
+    )
+    tiny, large = np.float16([1e-7, 0]), np.float16([100, 0])
+    trainer.step(large)
+    assert trainer.params["w"].tolist() == [1, 2] and trainer.state.scale == 2**14
+    assert trainer.state.step == 0
+    for _ in range(2):
+        trainer.step(tiny)
+    assert trainer.state.scale == 2**15 and trainer.state.step == 2
+    moved = 1 - trainer.params["w"][0]
+    np.testing.assert_allclose(moved, 2.5 * float(tiny[0]), rtol=0.1)
+
+
+@relay.function
+def noisy(model, statistics, x, y, key):
+    kept = relay.random.uniform(key, (12, 4))[1] < np.float32(0.8)
+    found = model(np.where(kept, x, 0) / np.float32(0.8))
+    mean = 0.9 * statistics["mean"] + 0.1 * found.mean(axis=0)
+    return train.losses.softmax_cross_entropy(found - mean, y), {"mean": mean}
+
+
+def noisy_trainer():
+    return train.Trainer(
+        noisy, Model(), train.adam(0.01), variables={"mean": np.zeros(3, "float32")}, key=5
+    )
+
+
+def test_what_is_saved_goes_on_bit_for_bit(tmp_path):
+    one, other = noisy_trainer(), noisy_trainer()
+    for _ in range(3):
+        one.step(x, y)
+    assert one.variables["mean"].any()
+    path = tmp_path / "state.safetensors"
+    one.save(path)
+    assert os.listdir(tmp_path) == ["state.safetensors"]
+    wanted = [one.step(x, y) for _ in range(3)]
+    other.load(path)
+    assert [other.step(x, y) for _ in range(3)] == wanted and len(set(map(float, wanted))) == 3
+    for a, b in zip(*(tree.leaves(t.state).values() for t in (one, other)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_files_of_other_models_are_refused(tmp_path):
+    path = tmp_path / "a.safetensors"
+    train.save_tensors(Model(), path)
+    with pytest.raises(ValueError, match="not a file of a Trainer"):
+        noisy_trainer().load(path)
+    np.testing.assert_array_equal(train.load_tensors(Model(), path).count, [7])
+    train.Trainer(loss, Model(), train.sgd(0.1)).save(path)
+    with pytest.raises(ValueError, match="missing"):
+        noisy_trainer().load(path)
+
+
+def test_batches_have_an_order_of_their_own_in_each_epoch():
+    data = train.Batches((np.arange(10), np.arange(10) * 2), 3, key=4)
+    epochs = [[b for b in data.epoch(i)] for i in (0, 0, 1)]
+    orders = [np.concatenate([a for a, _ in epoch]).tolist() for epoch in epochs]
+    assert len(data) == 3 and orders[0] == orders[1] != orders[2]
+    assert len(set(orders[0])) == 9 and all((2 * a == b).all() for a, b in epochs[0])
+    assert [a.tolist() for a, _ in data.epoch(1, 2)] == [epochs[2][2][0].tolist()]
+    with pytest.raises(ValueError, match="different numbers"):
+        train.Batches((np.arange(3), np.arange(4)), 1)
+    with pytest.raises(ValueError, match="from 1 to 3"):
+        train.Batches((np.arange(3),), 4)
+
+
+def test_fitting_goes_on_where_it_stopped(tmp_path):
+    data = train.Batches((x, y), 4, key=2)
+    whole = train.Trainer(loss, Model(), train.adam(0.01))
+    start = whole.state
+    out = io.StringIO()
+    assert len(whole.fit(data, 2, out=out)) == 2 and "epoch 2/2  3/3  loss" in out.getvalue()
+    parts = train.Trainer(loss, start.params, train.adam(0.01))
+    for batch in list(data.epoch(0))[:2]:
+        parts.step(*batch)
+    parts.fit(data, 2, progress=False)
+    for a, b in zip(*(tree.leaves(t.params).values() for t in (whole, parts)), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_first_values_of_parameters():
+    I = train.initializers  # noqa: E741
+    keys = I.Keys(1)
+    a, b = next(keys), next(keys)
+    np.testing.assert_array_equal(next(I.Keys(1)), a)
+    assert (a != b).any()
+    w = I.he_normal(a, (50, 40, 3, 3), "oi")
+    assert w.dtype == "float32" and w.std() == pytest.approx(np.sqrt(2 / 360), rel=0.02)
+    np.testing.assert_array_equal(I.he_normal(a, (50, 40, 3, 3), "oi"), w)
+    u = I.glorot_uniform(b, (300, 100))
+    assert abs(u).max() == pytest.approx(np.sqrt(6 / 400), rel=1e-3)
+    assert I.lecun_normal(b, (300, 100)).std() == pytest.approx(np.sqrt(1 / 300), rel=0.02)
+    with pytest.raises(ValueError, match="no inputs"):
+        I.he_normal(a, (5,))
+    with pytest.raises(TypeError, match="10 uint64"):
+        I.as_key(np.zeros(3))
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match=r"relay\.function"):
+        train.Trainer(lambda m, x: x, Model(), train.sgd(0.1))
+    with pytest.raises(ValueError, match="no tensors"):
+        train.Trainer(loss, {"a": 1}, train.sgd(0.1))
+    with pytest.raises(ValueError, match="1 or more parts"):
+        train.Trainer(loss, Model(), train.sgd(0.1), accumulate=0)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+
+
+def test_the_page_does_what_it_says(tmp_path, monkeypatch):
+    """Snippets build on each other; `# ->` behind an expression is its value, printed."""
+    monkeypatch.chdir(tmp_path)
+    text = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL))
+    path = tmp_path / "training_page.py"
+    path.write_text(text)
+    module = sys.modules["training_page"] = types.ModuleType("training_page")
+    tested, code = 0, []
+    for line in [*text.splitlines(), "0  # -> 0"]:
+        found = re.match(r"^(\S.*?)\s+# -> (.*)$", line)
+        if found is None:
+            code.append(line)
+            continue
+        # Line numbers stay those of the file, where functions are read.
+        exec(compile("\n".join(code), str(path), "exec"), vars(module))
+        code = [""] * len(code) + [""]
+        assert str(eval(found[1], vars(module))) == found[2], found[1]
+        tested += 1
+    assert tested == 6
