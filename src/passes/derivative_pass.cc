@@ -1,8 +1,10 @@
 #include "passes/derivative_pass.h"
 
 #include "analysis/definitions.h"
+#include "analysis/fresh_names.h"
 #include "base/codes/text.h"
 #include "grad/dataflow.h"
+#include "grad/lift.h"
 #include "node/walk.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/partial_evaluate.h"
@@ -51,17 +53,44 @@ std::vector<TypeData> mentioned_types(const Module& mod, const Module& known) {
   return out;
 }
 
+// What the loops of a function that is differentiated may compute when they are written out. Reverse
+// mode keeps a step of a loop as a closure with a cell for each tensor, which costs more than a
+// kernel for it does: an LSTM of 50 steps has 700 tensors.
+constexpr int64_t kMaxUnrolledTensors = 4096;
+constexpr int64_t kMaxBindings = 4 * kMaxUnrolledTensors;
+
+PassContext for_entry(const PassContext& ctx, const std::string& name) {
+  PassContext own = ctx;
+  own.config["relay.RemoveUnusedFunctions.entry_functions"] = AttrValue(ValueList{AttrValue(name)});
+  return own;
+}
+
+// The function with loops over counters written out, as far as that is worth it: their gradients are
+// plain dataflow then. Functions with a gradient of their own, or that are computed again, are to
+// stay calls: with such in the module nothing is done.
+Function without_loops(const Module& mod, const Function& f, const PassContext& ctx) {
+  for (const Function& g : mod->functions) {
+    if (g->has_attr(kCustomGradient) || g->has_attr(kCheckpoint)) return f;
+  }
+  const std::string name = FreshNames(mod).fresh("differentiated");
+  PassContext own = for_entry(ctx, name);
+  own.config["relay.PartialEvaluate.max_unrolled_tensors"] = AttrValue(kMaxUnrolledTensors);
+  own.config["relay.PartialEvaluate.max_bindings"] = AttrValue(kMaxBindings);
+  Module whole = with_function(mod, global_var(name, f->type), f);
+  return run_pass(whole, kPartialEvaluate, own)->find(name);
+}
+
 }  // namespace
 
 Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
                       const std::string& name, PassContext& ctx, size_t count) {
   check_free(mod, name);
-  Derivative made =
-      derivative(expand_for_gradients(mod), expand_for_gradients(f), kind, count);
+  Module program = expand_for_gradients(mod);
+  Function plain = without_loops(program, expand_for_gradients(f), ctx);
+  Derivative made = derivative(program, plain, kind, count);
   GlobalVar entry = global_var(name, made.function->type);
   Module whole = with_function(made.module, entry, made.function);
-  PassContext own = ctx;
-  own.config["relay.RemoveUnusedFunctions.entry_functions"] = AttrValue(ValueList{AttrValue(name)});
+  PassContext own = for_entry(ctx, name);
   for (const Pass* pass : {&kPartialEvaluate, &kDeadCodeElimination, &kRemoveUnusedFunctions})
     whole = run_pass(whole, *pass, own);
   // The functions that were there stay as they were.

@@ -24,7 +24,8 @@
 //   - the evaluation takes `relay.PartialEvaluate.max_steps` (default 50,000 and fifty for each
 //     expression of the program), and at most three times as many where it begins anew;
 //   - a loop over a counter is unrolled `relay.PartialEvaluate.max_unroll` (default 256) times, and
-//     not at all when that writes out much work on tensors (partial/unroll.h).
+//     not at all when that computes more than `relay.PartialEvaluate.max_unrolled_tensors` (default
+//     96) tensors of rank 1 or more (partial/unroll.h).
 // At a limit no more calls are inlined: what is done stays done, the rest is emitted as it is. A
 // recursion that was being unrolled is left a recursion from the beginning if its unrolling has
 // made code. The attribute `partial_evaluation` of the function says which calls, and why.

@@ -13,9 +13,6 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 constexpr uint64_t kUnknown = ~uint64_t{0};
 // How much one binding must save in an unrolling that does not come to its end.
 constexpr int64_t kGainPerBinding = 16;
-// What a loop over a counter may write out: about six steps of an LSTM. Each is a kernel to compile,
-// while a step of a loop costs 100 ns (measured on an LSTM of 50 steps, whose times are the same).
-constexpr int64_t kMaxUnrolledTensors = 96;
 
 const ConstantNode* known_integer(const StaticValue& v) {
   auto* c = v.kind == StaticValue::tensor ? as<ConstantNode>(v.atom) : nullptr;
@@ -55,7 +52,8 @@ bool differ(const StaticValue& a, const StaticValue& b) {
 
 }  // namespace
 
-Unroller::Unroller(const Module& mod, int64_t max_unroll) : max_unroll_(max_unroll) {
+Unroller::Unroller(const Module& mod, int64_t max_unroll, int64_t max_tensors)
+    : max_unroll_(max_unroll), max_tensors_(max_tensors) {
   find_recursive(mod);
 }
 
@@ -135,7 +133,7 @@ Unroller::Verdict Unroller::judge(const StaticValue& callee, const Function& f,
   for (size_t i = 0; same_form && i < now.size(); ++i) {
     if (now[i] < last.least[i]) return Verdict::enter;
   }
-  bool heavy = cost_->tensors - last.start.cost.tensors > kMaxUnrolledTensors;
+  bool heavy = cost_->tensors - last.start.cost.tensors > max_tensors_;
   if (&block == last.block && last.loose < max_unroll_ && !heavy) {
     auto before = components(last.args), after = components(args);
     bool changed = before.size() != after.size();

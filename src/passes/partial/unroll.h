@@ -38,7 +38,9 @@ class Unroller {
     regret,
   };
 
-  Unroller(const Module& mod, int64_t max_unroll);
+  // A loop over a counter is inlined `max_unroll` times, and while it has computed less than
+  // `max_tensors` tensors.
+  Unroller(const Module& mod, int64_t max_unroll, int64_t max_tensors);
 
   // For a call in a block. `callee` is a closure or a global whose function has a body to go into.
   Verdict judge(const StaticValue& callee, const Function& f, const std::vector<StaticValue*>& args,
@@ -83,6 +85,7 @@ class Unroller {
   static Measure measure(const StaticValue& callee, const std::vector<StaticValue*>& args);
 
   int64_t max_unroll_;
+  int64_t max_tensors_;
   std::unordered_set<const Node*> recursive_;  // functions
   std::unordered_map<const Node*, std::vector<Activation>> active_;
   std::vector<Start> chains_;
