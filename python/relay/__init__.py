@@ -120,7 +120,7 @@ from relay._register_op import (
 from relay._scope_builder import ScopeBuilder as ScopeBuilder
 from relay.prelude import Prelude as Prelude
 from relay.transform import build_config as build_config
-from relay import train as train, tree as tree
+from relay import distributions as distributions, train as train, tree as tree
 
 __version__ = _core.__version__
 

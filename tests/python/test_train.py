@@ -226,6 +226,8 @@ def test_a_model_learns_and_the_loss_is_that_before_the_step():
     for _ in range(60):
         last = trainer.step(x, y)
     assert last < 0.05 and trainer.params.count.tolist() == [7]
+    # Its own results are arguments of the form that it is compiled for.
+    assert trainer.run.cache_info().currsize == 1
 
 
 def test_parts_of_a_batch_add_up_to_the_whole():

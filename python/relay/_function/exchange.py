@@ -29,7 +29,7 @@ from relay._function.values import (
 def key_of(obj: object) -> object:
     """What of an argument decides how it is compiled: dtype and rank, structure, known values."""
     kind = type(obj)
-    if kind is np.ndarray:
+    if kind is np.ndarray or isinstance(obj, np.generic):
         return obj.dtype, obj.ndim
     if kind in (float, int, bool):
         return kind

@@ -629,6 +629,8 @@ def lift(obj: object) -> Value:
     """What a captured Python object is in the program: arrays are constants."""
     if isinstance(obj, Value):
         return obj
+    if isinstance(obj, _core.Function):
+        return Static(obj)
     if isinstance(obj, _core.Expr):
         return Tensor(obj, False, OUTSIDE - {-1})
     if isinstance(obj, np.generic) or is_array(obj):

@@ -1,0 +1,97 @@
+"""Distributions: what is drawn from them by a key, and how likely something is.
+
+    weights = Normal(0.0, 1.0)
+    weights.sample(key, (3,))
+    weights.log_prob(w).sum()
+
+Each is a data class whose methods are relay.functions, so that densities are differentiated and
+samples too, by their parameters. `log_prob` is of each element; parameters and elements broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import relay
+from relay._function import Static, function
+
+_LOG_ROOT = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The normal distribution of a mean and a deviation."""
+
+    mean: Any
+    scale: Any
+
+    @function
+    def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        return self.mean + self.scale * relay.random.normal(key, shape)[1]
+
+    @function
+    def log_prob(self, x: Any) -> Any:
+        away = (x - self.mean) / self.scale
+        return -0.5 * away * away - np.log(self.scale) - _LOG_ROOT
+
+    @function
+    def divergence(self, other: Any) -> Any:
+        """Kullback and Leibler's divergence from another normal distribution, of each element."""
+        ratio, away = self.scale / other.scale, (self.mean - other.mean) / other.scale
+        return 0.5 * (ratio * ratio + away * away - 1.0) - np.log(ratio)
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Numbers that are equally likely from low to high."""
+
+    low: Any
+    high: Any
+
+    @function
+    def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        return self.low + (self.high - self.low) * relay.random.uniform(key, shape)[1]
+
+    @function
+    def log_prob(self, x: Any) -> Any:
+        inside = np.logical_and(x >= self.low, x < self.high)
+        return np.where(inside, -np.log(self.high - self.low), -np.inf)
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """1 with the probability whose logit is given, else 0."""
+
+    logits: Any
+
+    @function
+    def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        return (relay.random.uniform(key, shape)[1] < relay.sigmoid(self.logits)).astype("int32")
+
+    @function
+    def log_prob(self, x: Any) -> Any:
+        z = self.logits
+        return x * z - np.maximum(z, 0.0) - np.log(1.0 + np.exp(-np.abs(z)))
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """The number of a class, by logits on the last axis."""
+
+    logits: Any
+
+    @function
+    def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        # The largest of logits with Gumbel noise is drawn by their probabilities.
+        drawn = relay.random.uniform(key, (*shape, self.logits.shape[-1]))[1]
+        noise = -np.log(-np.log(drawn + np.float32(1e-20)) + np.float32(1e-20))
+        return np.argmax(self.logits + noise, axis=-1).astype("int32")
+
+    @function
+    def log_prob(self, x: Any) -> Any:
+        logs = relay.nn.log_softmax(self.logits, axis=-1)
+        return np.take_along_axis(logs, x[..., None], axis=-1)[..., 0]
