@@ -231,13 +231,13 @@ def lstm(params: Any, x: Any) -> Any:
     width = params["states"].shape[0]
     gates = x @ params["inputs"] + params["bias"]
     h, c = np.zeros((count, width), "float32"), np.zeros((count, width), "float32")
-    states = []
+    states = np.zeros((length, count, width), "float32")
     for t in range(length):
         i, f, g, o = np.split(gates[t] + h @ params["states"], 4, axis=1)
         c = relay.sigmoid(f) * c + relay.sigmoid(i) * np.tanh(g)
         h = relay.sigmoid(o) * np.tanh(c)
-        states.append(h)
-    return np.stack(states)
+        states[t] = h
+    return states
 
 
 @relay.function
