@@ -192,7 +192,10 @@ TirTensor attention_compute(const ComputeContext& ctx) {
       "attention", ctx.outputs[0].shape,
       [&](const Indices& i) {
         Heads<PrimExpr> at = heads_of(out, i);
-        PrimExpr share = div(imm_float(acc, 1), total(at.batch, at.heads, at.sequence));
+        PrimExpr all = total(at.batch, at.heads, at.sequence);
+        // The largest weight is 1: only without keys is their sum less.
+        if (!tir::as_int(keys)) all = tir::max(all, imm_float(acc, 1));
+        PrimExpr share = div(imm_float(acc, 1), all);
         return tir::cast(q->dtype, weighted(at.batch, at.heads, at.sequence, at.depth) * share);
       },
       part("result"));

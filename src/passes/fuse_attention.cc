@@ -7,6 +7,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/uses.h"
+#include "ir/dim_fields.h"
 #include "ir/op.h"
 #include "node/walk.h"
 
@@ -55,6 +56,44 @@ Expr unscaled(const Expr& e, double& scale) {
   return nullptr;
 }
 
+// The sizes of a tensor that all have a value or a name.
+std::optional<Dims> sizes_of(const Expr& e) {
+  auto* t = tensor_of(e);
+  if (t == nullptr || std::any_of(t->shape.begin(), t->shape.end(), is_any)) return std::nullopt;
+  return Dims(t->shape.begin(), t->shape.end());
+}
+
+bool equal_sizes(const Dims& a, const Dims& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), dim_equal);
+}
+
+// Whether the size is the keys' number where the program runs at all: products that were broadcast with a mask of
+// another name meet as many values as there are keys.
+bool counts_keys(const Dim& size, const Dim& keys) {
+  auto* joined = as<DimOpNode>(size);
+  return dim_equal(size, keys) || (joined != nullptr && joined->op == DimOpKind::Broadcast &&
+                                   (dim_equal(joined->a, keys) || dim_equal(joined->b, keys)));
+}
+
+// Whether the last two sizes are those of the matrix.
+bool ends_in(const Dims& shape, const Dims& matrix) {
+  return shape.size() >= 2 && dim_equal(shape.end()[-2], matrix[0]) &&
+         counts_keys(shape.back(), matrix[1]);
+}
+
+// Whether `scores` are the products that masking made `masked` of.
+bool same_products(const Expr& scores, const Expr& masked) {
+  auto a = sizes_of(scores), b = sizes_of(masked);
+  if (!a || !b || a->size() != b->size() || a->empty()) return false;
+  return counts_keys(b->back(), a->back()) &&
+         std::equal(a->begin(), a->end() - 1, b->begin(), dim_equal);
+}
+
+bool below(const Dim& size, int64_t least) {
+  auto value = as_const(size);
+  return value && *value < least;
+}
+
 Ints axes_of(const CallNode& transpose) {
   int64_t rank = tensor_of(transpose.args[0])->rank();
   Ints axes = ints_attr(transpose, "axes").value_or(Ints{});
@@ -90,43 +129,42 @@ struct Match {
   Operand query, key, value;
   double scale = 1;
   Expr mask;        // null: none
-  Ints mask_shape;  // as which it is read; empty: its own
+  Dims mask_shape;  // as which it is read; empty: its own
   Expr condition;   // where it holds, or does not, `fill` takes the place of the product
   bool fills_where_true = false;
   double fill = 0;
-  Ints result;  // batch, heads, queries, width
+  Dims result;  // batch, heads, queries, width
 };
 
 using Found = std::unordered_map<const Node*, Match>;  // by the second product
 
 class Matches {
  public:
-  Matches(const Function& f, int64_t lanes) : lanes_(lanes), uses_(f) {}
+  explicit Matches(const Function& f) : uses_(f) {}
 
   // For the second product.
   std::optional<Match> match(const CallNode& product) const {
-    auto out = static_shape(Expr(&product)), values = static_shape(product.args[1]);
+    auto out = sizes_of(Expr(&product)), values = sizes_of(product.args[1]);
     if (!out || !values || !is_float32(Expr(&product)) || bool_attr(product, "transpose_a")) {
       return std::nullopt;
     }
     Match m;
     // The softmax, along the keys.
     Expr at = product.args[0];
-    int64_t queries = (*out)[1], width = (*out)[2];
-    int64_t keys = static_shape(at) ? static_shape(at)->back() : 0;
-    Ints matrix{queries, keys};
+    Dim queries = (*out)[1], width = (*out)[2];
+    Dim keys = (*values)[bool_attr(product, "transpose_b") ? 2 : 1];
+    Dims matrix{queries, keys};
     at = through_views(at, matrix);
     auto* softmax = call_to(at, "nn.softmax");
-    if (softmax == nullptr || !used_once(at) || queries < lanes_) return std::nullopt;
+    if (softmax == nullptr || !used_once(at)) return std::nullopt;
     int64_t axis = int_attr(*softmax, "axis"), rank = tensor_of(at)->rank();
     if (axis != -1 && axis != rank - 1) return std::nullopt;
     at = softmax->args[0];
     // Batch and heads are those that the model works with.
-    auto scores = static_shape(at);
-    int64_t groups = (*out)[0];
-    std::optional<Ints> heads;
-    if (scores->size() == 4) heads = Ints{(*scores)[0], (*scores)[1]};
-    Ints score_shape = *scores;
+    Dims score_shape = *sizes_of(at);
+    const Dim& groups = (*out)[0];
+    std::optional<Dims> heads;
+    if (score_shape.size() == 4) heads = Dims{score_shape[0], score_shape[1]};
 
     const CallNode* first = nullptr;
     bool masked = false;
@@ -141,28 +179,31 @@ class Matches {
       if (first != nullptr) break;
       // A scale behind the mask would be the mask's, too.
       if (masked || m.scale != 1) return std::nullopt;
-      score_shape = *static_shape(at);
+      score_shape = *sizes_of(at);
       Expr rest = unmasked(at, m);
       if (!rest) return std::nullopt;
       masked = true;
       at = rest;
     }
-    auto left = static_shape(first->args[0]), right = static_shape(first->args[1]);
-    if (!left || !right || (*left)[0] != groups || (*right)[0] != groups ||
-        (*values)[0] != groups || !is_float32(at)) {
+    auto left = sizes_of(first->args[0]), right = sizes_of(first->args[1]);
+    if (!left || !right || !dim_equal((*left)[0], groups) || !dim_equal((*right)[0], groups) ||
+        !dim_equal((*values)[0], groups) || !is_float32(at)) {
       return std::nullopt;
     }
     bool queries_last = bool_attr(*first, "transpose_a"),
          keys_first = bool_attr(*first, "transpose_b");
-    int64_t depth = (*left)[queries_last ? 1 : 2];
-    if (depth < 2 || width < 2 || keys < 2) return std::nullopt;
+    // The kernel's vectors and register tiles lie along them.
+    auto depth = as_const((*left)[queries_last ? 1 : 2]);
+    if (!depth || *depth < 2 || !as_const(width) || below(width, 2) || below(keys, 2)) {
+      return std::nullopt;
+    }
     m.query = operand(first->args[0], heads, queries_last ? "GDS" : "GSD", &m.scale);
     m.key = operand(first->args[1], heads, keys_first ? "GSD" : "GDS", &m.scale);
     m.value =
         operand(product.args[1], heads, bool_attr(product, "transpose_b") ? "GDS" : "GSD", nullptr);
     if (m.value.letters.back() != 'D') return std::nullopt;
-    if (!heads) heads = Ints{1, groups};
-    if ((*heads)[0] * (*heads)[1] != groups) return std::nullopt;
+    if (!heads) heads = Dims{dim(1), groups};
+    if (!dim_equal((*heads)[0] * (*heads)[1], groups)) return std::nullopt;
     m.result = {(*heads)[0], (*heads)[1], queries, width};
     if (!fit_mask(m, score_shape)) return std::nullopt;
     return m;
@@ -173,7 +214,7 @@ class Matches {
   std::optional<std::pair<Expr, std::string>> turned(const CallNode& transpose,
                                                      const Found& found) const {
     Expr at = transpose.args[0];
-    auto shape = static_shape(at);
+    auto shape = sizes_of(at);
     if (!shape) return std::nullopt;
     while (used_once(at)) {
       auto it = found.find(at.get());
@@ -183,9 +224,9 @@ class Matches {
         continue;
       }
       std::string letters = "BHSD";
-      if (shape == static_shape(at)) {
+      if (equal_sizes(*shape, *sizes_of(at))) {
         letters = "GSD";
-      } else if (shape != it->second.result) {
+      } else if (!equal_sizes(*shape, it->second.result)) {
         break;
       }
       std::string out;
@@ -204,11 +245,10 @@ class Matches {
   }
 
   // Behind views that nobody else reads and that keep the last two axes.
-  Expr through_views(Expr e, const Ints& matrix) const {
+  Expr through_views(Expr e, const Dims& matrix) const {
     while (true) {
-      auto shape = static_shape(e);
-      if (!shape || shape->size() < 3 || shape->size() > 4 ||
-          !std::equal(matrix.begin(), matrix.end(), shape->end() - 2)) {
+      auto shape = sizes_of(e);
+      if (!shape || shape->size() < 3 || shape->size() > 4 || !ends_in(*shape, matrix)) {
         return nullptr;
       }
       Expr inner = viewed(e);
@@ -222,9 +262,9 @@ class Matches {
   static Expr unmasked(const Expr& e, Match& m) {
     if (auto* c = call_to(e, "add")) {
       for (size_t side = 0; side < 2; ++side) {
-        if (!same_shape(c->args[side], e) || !is_scores(c->args[side])) continue;
+        if (!same_products(c->args[side], e) || !is_scores(c->args[side])) continue;
         m.mask = c->args[1 - side];
-        return static_shape(m.mask) ? c->args[side] : Expr();
+        return sizes_of(m.mask) ? c->args[side] : Expr();
       }
       return nullptr;
     }
@@ -232,11 +272,11 @@ class Matches {
     if (c == nullptr) return nullptr;
     for (size_t side = 1; side < 3; ++side) {
       auto fill = scalar(c->args[3 - side]);
-      if (!fill || *fill > kMasked || !same_shape(c->args[side], e)) continue;
+      if (!fill || *fill > kMasked || !same_products(c->args[side], e)) continue;
       m.condition = c->args[0];
       m.fills_where_true = side == 2;
       m.fill = *fill;
-      return static_shape(m.condition) ? c->args[side] : Expr();
+      return sizes_of(m.condition) ? c->args[side] : Expr();
     }
     return nullptr;
   }
@@ -256,19 +296,18 @@ class Matches {
 
   // The operand of a product, as far behind views, a transpose and, when `scale` is not null,
   // scales as is known how it is read. The first that has four axes says what the heads are.
-  static Operand operand(const Expr& e, std::optional<Ints>& heads, const std::string& letters,
+  static Operand operand(const Expr& e, std::optional<Dims>& heads, const std::string& letters,
                          double* scale) {
-    Ints shape = *static_shape(e), matrix(shape.end() - 2, shape.end());
+    Dims shape = *sizes_of(e), matrix{shape.end()[-2], shape.back()};
     Operand out{e, letters};
     double factor = 1;
     for (Expr at = e; at;) {
-      auto now = static_shape(at);
-      if (!now || now->size() < 2 || !std::equal(matrix.begin(), matrix.end(), now->end() - 2))
-        break;
-      bool three = now->size() == 3 && (*now)[0] == shape[0];
-      bool four = now->size() == 4 && (!heads || Ints{(*now)[0], (*now)[1]} == *heads);
+      auto now = sizes_of(at);
+      if (!now || !ends_in(*now, matrix)) break;
+      bool three = now->size() == 3 && dim_equal((*now)[0], shape[0]);
+      bool four = now->size() == 4 && (!heads || equal_sizes({(*now)[0], (*now)[1]}, *heads));
       if (three || four) {
-        if (four) heads = Ints{(*now)[0], (*now)[1]};
+        if (four) heads = Dims{(*now)[0], (*now)[1]};
         if (scale != nullptr) *scale *= factor;
         factor = 1;
         out = {at, four ? with_heads(letters) : letters};
@@ -286,19 +325,20 @@ class Matches {
   }
 
   // The mask as it broadcasts to batch, heads, queries and keys.
-  static bool fit_mask(Match& m, const Ints& scores) {
+  static bool fit_mask(Match& m, const Dims& scores) {
     const Expr& e = m.mask ? m.mask : m.condition;
     if (!e) return true;
-    Ints shape = *static_shape(e);
+    Dims shape = *sizes_of(e);
     if (shape.size() > scores.size()) return false;
-    if (scores.size() == 4) return scores[0] == m.result[0] && scores[1] == m.result[1];
-    if (shape.size() == 3 && shape[0] != 1) {
+    if (scores.size() == 4) {
+      return dim_equal(scores[0], m.result[0]) && dim_equal(scores[1], m.result[1]);
+    }
+    if (shape.size() == 3 && as_const(shape[0]) != 1) {
       m.mask_shape = {m.result[0], m.result[1], shape[1], shape[2]};
     }
     return true;
   }
 
-  int64_t lanes_;
   UseCounts uses_;
 };
 
@@ -310,11 +350,12 @@ class Builder {
   explicit Builder(const Rebuilt& rebuilt) : rebuilt_(rebuilt) {}
 
   Expr attention(const Match& m, const std::string& out_layout, const CallNode& at) const {
-    Ints result = *static_shape(Expr(&at));
+    Dims result = *sizes_of(Expr(&at));
     Expr masks = mask(m, at);
     // The kernel has neighbouring queries in its vectors.
-    Ints axes(static_shape(masks)->size());
-    bool each_query = axes.size() > 1 && static_shape(masks)->end()[-2] != 1;
+    Dims mask_shape = *sizes_of(masks);
+    Ints axes(mask_shape.size());
+    bool each_query = axes.size() > 1 && as_const(mask_shape.end()[-2]) != 1;
     if (each_query) {
       std::iota(axes.begin(), axes.end(), 0);
       std::swap(axes.end()[-1], axes.end()[-2]);
@@ -332,8 +373,9 @@ class Builder {
     return view(call, result, at);
   }
 
-  static Expr view(const Expr& e, const Ints& shape, const CallNode& at) {
-    if (shape.empty() || static_shape(e) == shape) return e;
+  static Expr view(const Expr& e, const Dims& shape, const CallNode& at) {
+    auto now = sizes_of(e);
+    if (shape.empty() || (now && equal_sizes(*now, shape))) return e;
     return make_call("reshape", {e}, {{"newshape", to_value(shape)}}, at);
   }
 
@@ -343,7 +385,7 @@ class Builder {
     return it == rebuilt_.end() ? e : Expr::unchecked(it->second);
   }
   Expr read(const Match& m, const Operand& o, const CallNode& at) const {
-    Ints shape = *static_shape(o.value);
+    Dims shape = *sizes_of(o.value);
     if (size_t group = o.letters.find('G'); group != o.letters.npos) {
       shape[group] = m.result[1];
       shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(group), m.result[0]);
@@ -366,8 +408,8 @@ class Builder {
   const Rebuilt& rebuilt_;
 };
 
-Function fuse(const Function& f, int64_t lanes) {
-  Matches matches(f, lanes);
+Function fuse(const Function& f) {
+  Matches matches(f);
   Found found;
   std::unordered_map<const Node*, std::pair<Expr, std::string>> turned;
   post_order(
@@ -405,8 +447,7 @@ Function fuse(const Function& f, int64_t lanes) {
 
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels) return mod;
-  return map_functions(
-      mod, [&](const GlobalVar&, const Function& f) { return fuse(f, ctx.target.lanes(32)); });
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) { return fuse(f); });
 }
 
 }  // namespace

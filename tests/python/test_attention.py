@@ -22,6 +22,7 @@ class Case:
     scale: str = "product"  # or on the "operands", or "none"
     mask: str = "none"  # "added" for each key, "causal" constant, or "chosen" by a condition
     last: bool = True  # features are the last axis; else heads come apart as they are
+    open: bool = False  # only a run knows the batch and the lengths
 
     def shapes(self) -> dict[str, list[int]]:
         features = self.heads * self.depth
@@ -50,7 +51,8 @@ class Case:
 
         def heads(name: str, length: int, perm: list[int]) -> str:
             if self.last:
-                shape = constant(np.array([self.batch, length, self.heads, self.depth]))
+                sizes = [0, 0] if self.open else [self.batch, length]
+                shape = constant(np.array([*sizes, self.heads, self.depth]))
                 return node("Transpose", [node("Reshape", [name, shape])], perm=perm)
             return node("Transpose", [name], perm=[0, 1, 3, 2]) if perm[2] == 3 else name
 
@@ -74,10 +76,21 @@ class Case:
         out = node("MatMul", [node("Softmax", [s], axis=-1), v])
         if self.last:
             out = node("Transpose", [out], perm=[0, 2, 1, 3])
-            out = node("Reshape", [out, constant(np.array(self.out_shape()))])
+            sizes = [0, 0, self.out_shape()[2]] if self.open else self.out_shape()
+            out = node("Reshape", [out, constant(np.array(sizes))])
         nodes[-1].output[0] = "y"
-        inputs = [value(name, shape) for name, shape in self.shapes().items()]
-        return model(nodes, inputs, [value("y", self.out_shape())], constants)
+
+        def named(name: str, shape: list[int]) -> list[int | str]:
+            if not self.open:
+                return shape
+            length = "queries" if name in "qy" else "keys"
+            names = ["batch", length, ""] if self.last else ["batch", "", length, ""]
+            if name == "m":
+                names = ["batch", "", "", "keys"]
+            return [n or size for n, size in zip(names, shape, strict=True)]
+
+        inputs = [value(name, named(name, shape)) for name, shape in self.shapes().items()]
+        return model(nodes, inputs, [value("y", named("y", self.out_shape()))], constants)
 
     def arguments(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(3)
@@ -118,9 +131,7 @@ def test_the_kernel_is_one_and_can_be_left_out(case, tmp_path):
     path = tmp_path / "model.onnx"
     onnx.save(case.build(), path)
     text = relay("explain", path).stdout
-    # A single query leaves the vectors of scores empty.
-    assert ("(rule attention)" in text) == (case.queries > 1), text
-    assert ("nn_softmax" in text) == (case.queries == 1), text
+    assert "(rule attention)" in text and "nn_softmax" not in text, text
     without = relay("explain", path, "--disable-pass", "FuseAttention").stdout
     assert "(rule attention)" not in without and "nn.batch_matmul" in without
 
@@ -139,3 +150,61 @@ def @main[n: Dim](%q: Tensor[(1, 2, n, 8), float32], %k: Tensor[(1, 2, n, 8), fl
         w = np.exp(s - s.max(-1, keepdims=True))
         want = w / w.sum(-1, keepdims=True) @ k
         np.testing.assert_allclose(exe(q, k), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_open_lengths_agree_with_onnxruntime(last):
+    """One program for all sizes: blocks of every kind, a single query, and nothing at all."""
+    case = Case(4, 4, heads=3, depth=8, mask="added", last=last, open=True)
+    graph = case.build()
+    mod, params = rl.frontend.from_onnx(graph)
+    exe = rl.build(mod, params=params)
+    for batch, queries, keys in [(1, 1, 1), (2, 69, 35), (1, 1, 100), (3, 20, 7), (1, 130, 2)]:
+        sized = dataclasses.replace(case, batch=batch, queries=queries, keys=keys)
+        inputs = sized.arguments()
+        want = oracles.run_onnxruntime(graph, inputs)
+        oracles.assert_agree(oracles.as_arrays(exe(**inputs)), want, str(sized), 1e-5)
+    empty = dataclasses.replace(case, batch=0, queries=5, keys=3)
+    assert exe(**empty.arguments()).shape == tuple(empty.out_shape())
+
+
+def decoder(queries: int | str, heads: int, depth: int) -> onnx.ModelProto:
+    """Keys and values of tokens before and of new ones, which are kept; a condition says what may be seen."""
+    nodes = [
+        helper.make_node("Concat", ["past_k", "k"], ["all_k"], axis=2),
+        helper.make_node("Concat", ["past_v", "v"], ["all_v"], axis=2),
+        helper.make_node("Transpose", ["all_k"], ["kt"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "kt"], ["products"]),
+        helper.make_node("Mul", ["products", "scale"], ["scaled"]),
+        helper.make_node("Where", ["may", "scaled", "lowest"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["weights"], axis=-1),
+        helper.make_node("MatMul", ["weights", "all_v"], ["y"]),
+    ]
+    new, past = ["b", heads, queries, depth], ["b", heads, "past", depth]
+    constants = [
+        numpy_helper.from_array(np.float32(depth**-0.5), "scale"),
+        numpy_helper.from_array(np.finfo(np.float32).min, "lowest"),
+    ]
+    inputs = [value(n, new) for n in "qkv"] + [value("past_k", past), value("past_v", past)]
+    inputs.append(value("may", [1, 1, queries, "all"], onnx.TensorProto.BOOL))
+    outputs = [value(n, [None] * 4) for n in ("y", "all_k", "all_v")]
+    return model(nodes, inputs, outputs, constants)
+
+
+@pytest.mark.parametrize("queries", [1, "new"])
+def test_a_decoder_with_keys_of_before(queries, tmp_path):
+    heads, depth = 3, 16
+    graph = decoder(queries, heads, depth)
+    onnx.save(graph, tmp_path / "decoder.onnx")
+    assert "(rule attention)" in relay("explain", tmp_path / "decoder.onnx").stdout
+    mod, params = rl.frontend.from_onnx(graph)
+    exe = rl.build(mod, params=params)
+    rng = np.random.default_rng(6)
+    for new, past in [(1, 0), (1, 40), (1, 130)] + [(50, 0), (5, 77)] * (queries != 1):
+        arrays = {n: rng.standard_normal((2, heads, new, depth)) for n in "qkv"}
+        arrays |= {n: rng.standard_normal((2, heads, past, depth)) for n in ("past_k", "past_v")}
+        inputs = {n: a.astype(np.float32) for n, a in arrays.items()}
+        inputs["may"] = np.tri(new, past + new, past, dtype=bool)[None, None]
+        want = oracles.run_onnxruntime(graph, inputs)
+        what = f"{new} after {past}"
+        oracles.assert_agree(oracles.as_arrays(exe(**inputs)), want, what, 1e-5)

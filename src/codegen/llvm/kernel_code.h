@@ -165,6 +165,8 @@ class KernelBuilder {
   Value* stack_slot(llvm::Type* type, uint64_t align = 8);
   Value* scratch(llvm::IRBuilder<>& at, Value* bytes);
   void allocate(const AllocateNode& a);
+  // Whether the kernel's dimensions alone say its size.
+  bool known_at_entry(const tir::BufferNode& b) const;
 
   // ---- Expressions
 

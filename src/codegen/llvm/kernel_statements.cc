@@ -1,5 +1,6 @@
 #include "codegen/llvm/kernel_code.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/budget.h"
@@ -213,6 +214,23 @@ Value* KernelBuilder::scratch(llvm::IRBuilder<>& at, Value* bytes) {
   return call;
 }
 
+bool KernelBuilder::known_at_entry(const tir::BufferNode& b) const {
+  bool known = true;
+  for (const PrimExpr& d : b.shape) {
+    post_order(d, [&](const Node& n) {
+      bool is_dim = std::any_of(f_.dims.begin(), f_.dims.end(),
+                                [&](const Var& dim) { return dim.get() == &n; });
+      // Divisions may need code of more than one block.
+      auto* binary = as<tir::BinaryNode>(&n);
+      bool plain = binary != nullptr &&
+                   (binary->op == tir::BinaryOp::Add || binary->op == tir::BinaryOp::Sub ||
+                    binary->op == tir::BinaryOp::Mul);
+      known = known && (is_dim || plain || n.kind() == tir::ExprKind::IntImm);
+    });
+  }
+  return known;
+}
+
 void KernelBuilder::allocate(const AllocateNode& a) {
   if (matrix_uses_.contains(a.buffer.get())) {  // registers of the matrix unit
     statement(a.body.get());
@@ -235,16 +253,13 @@ void KernelBuilder::allocate(const AllocateNode& a) {
     buffers_[a.buffer.get()] = stack_slot(
         llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(elements, 1))), 64);
   } else {
-    Value* memory = nullptr;
-    if (constant) {
-      // In the entry block, so that a loop around the allocation asks once.
-      llvm::IRBuilder<> at(entry_, entry_->end());
-      memory = scratch(at, at.getInt64(static_cast<uint64_t>(bytes)));
-    } else {
-      Value* size = b_.getInt64(a.buffer->dtype.element().bytes());
-      for (const PrimExpr& d : a.buffer->shape) size = b_.CreateMul(size, expr(d));
-      memory = scratch(b_, size);
-    }
+    // In the entry block where the size is known there, so that a loop around the allocation asks once.
+    auto here = b_.saveIP();
+    if (known_at_entry(*a.buffer.get())) b_.SetInsertPoint(entry_, entry_->end());
+    Value* size = b_.getInt64(a.buffer->dtype.element().bytes());
+    for (const PrimExpr& d : a.buffer->shape) size = b_.CreateMul(size, expr(d));
+    Value* memory = scratch(b_, size);
+    b_.restoreIP(here);
     require(b_.CreateIsNotNull(memory), b_.getInt32(RELAY_KERNEL_OUT_OF_MEMORY));
     buffers_[a.buffer.get()] = memory;
   }

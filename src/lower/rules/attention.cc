@@ -8,13 +8,15 @@
 //     result = weights x values, divided by the totals      (register tiles)
 //
 // A block is all queries of a head where its scores fit in half of L2, else a few
-// dozen, however long the sequence is.
+// dozen, however long the sequence is. A number of queries that only a run knows is cut into blocks of
+// a few sizes. A single query has its lanes along the depth and the keys instead.
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 
 #include "lower/rules/contraction.h"
+#include "lower/rules/contraction_sum.h"
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
 
@@ -70,25 +72,29 @@ std::optional<Blocks> find_parts(const Schedule& s) {
   return found == kParts ? std::optional(parts) : std::nullopt;
 }
 
+// kOpen where only a run knows it.
 struct Sizes {
   int64_t batch, heads, queries, keys, depth, width;
+  // Heads of all batches, of an open batch one.
+  int64_t all_heads() const { return std::max<int64_t>(batch, 1) * std::max<int64_t>(heads, 1); }
   double work() const {
-    return static_cast<double>(batch * heads * queries) *
-           static_cast<double>(keys * (depth + width));
+    constexpr int64_t kTypical = 128;
+    auto length = [](int64_t n) { return static_cast<double>(n == kOpen ? kTypical : n); };
+    return static_cast<double>(all_heads()) * length(queries) * length(keys) *
+           static_cast<double>(depth + width);
   }
 };
 
 std::optional<Sizes> sizes_of(const Schedule& s, const Blocks& parts) {
   std::vector<int64_t> all;
   for (const tir::IterVar& i : s.block(parts[kProduct])->iters) {
-    all.push_back(tir::as_int(i->extent).value_or(0));
+    all.push_back(tir::as_int(i->extent).value_or(kOpen));
   }
-  all.push_back(tir::as_int(s.block(parts[kWeighted])->iters[3]->extent).value_or(0));
+  all.push_back(tir::as_int(s.block(parts[kWeighted])->iters[3]->extent).value_or(kOpen));
+  Sizes out{all[0], all[1], all[3], all[2], all[4], all[5]};
   // A loop of one iteration may be gone.
-  if (std::any_of(all.begin() + 2, all.end(), [](int64_t n) { return n < 2; })) {
-    return std::nullopt;
-  }
-  return Sizes{all[0], all[1], all[3], all[2], all[4], all[5]};
+  bool tiles = out.depth >= 2 && out.width >= 2 && (out.keys == kOpen || out.keys >= 2);
+  return tiles ? std::optional(out) : std::nullopt;
 }
 
 // The loops of the output over batch, heads, queries and the values' width.
@@ -123,9 +129,9 @@ constexpr int64_t kBlock = 48;
 int64_t choose_block(const Sizes& sizes, const Target& target) {
   constexpr int64_t kStep = 8;
   int64_t n = sizes.queries, rows = kBlock;
-  bool fits = 2 * 4 * n * sizes.keys <= target.l2_bytes / 2;
+  bool fits = sizes.keys != kOpen && 2 * 4 * n * sizes.keys <= target.l2_bytes / 2;
   // Few heads leave the blocks to the threads.
-  bool enough_heads = sizes.batch * sizes.heads >= target.num_cores;
+  bool enough_heads = sizes.all_heads() >= target.num_cores;
   if ((fits && enough_heads) || n <= kStep) return n;
   if (!enough_heads) rows = std::min(rows, round_up(pieces(n, target.num_cores), kStep));
   // A last block of one query has no loop to tile.
@@ -139,10 +145,16 @@ class Attention {
       : s_(s), target_(target), blocks_(parts), sizes_(sizes), lanes_(target.vector_bits / 32) {}
 
   std::string run(const std::array<LoopRV, 4>& loops) {
-    int64_t rows = choose_block(sizes_, target_);
     // Reductions stay in registers until they are complete.
     blocks_[kStoredTop] = s_.cache_write(blocks_[kTop], tir::Scope::Register);
     blocks_[kStoredTotal] = s_.cache_write(blocks_[kTotal], tir::Scope::Register);
+    return sizes_.queries == kOpen || sizes_.queries == 1 ? run_by_parts(loops) : run_blocks(loops);
+  }
+
+ private:
+  // Blocks of one size, and a last one that is smaller.
+  std::string run_blocks(const std::array<LoopRV, 4>& loops) {
+    int64_t rows = choose_block(sizes_, target_);
     std::vector<LoopRV> outer{loops[0], loops[1]};
     LoopRV row = loops[2];
     if (rows < sizes_.queries) {
@@ -153,26 +165,82 @@ class Attention {
     std::vector<LoopRV> order = outer;
     order.insert(order.end(), {row, loops[3]});
     s_.reorder(order);
-    for (Part part : {kWeighted, kStoredTotal, kTotal, kWeights, kStoredTop, kTop, kScores,
-                      kProduct, kQueries}) {
-      s_.compute_at(blocks_[part], outer.back());
-    }
-    for (Part part : {kStoredTotal, kWeights, kStoredTop, kScores, kQueries}) {
-      s_.set_scope(blocks_[part], tir::Scope::Local);
-    }
-    std::string text = "attention: " + std::to_string(rows) + " queries by " +
-                       std::to_string(sizes_.keys) + " keys at once, ";
+    compute_inside(outer.back());
+    std::string text =
+        "attention: " + std::to_string(rows) + " queries by " + keys_text() + " at once, ";
     around_ = outer.size();
-    std::string threads = share(outer, rows);
+    bool open_batch = sizes_.batch == kOpen;
+    std::string threads = open_batch ? "" : share(outer, rows);
     if (int64_t rest = sizes_.queries % rows; rest != 0) {
       Blocks last = cut_last(outer.back(), row, rows, rest);
       if (tile(last, false).empty()) return "";
     }
     std::string tiles = tile(blocks_, rows < sizes_.queries);
+    // Last: an index of an open batch that is a quotient is not seen to be below the batch.
+    if (open_batch) threads = share({outer[0], outer[1]}, rows);
     return tiles.empty() ? "" : text + tiles + threads;
   }
 
- private:
+  // Blocks of several sizes, each for the queries that larger ones leave over.
+  std::string run_by_parts(const std::array<LoopRV, 4>& loops) {
+    s_.reorder({loops[0], loops[1], loops[2], loops[3]});
+    compute_inside(loops[2]);
+    std::string text = "attention: ";
+    bool shares = target_.num_cores > 1 && sizes_.work() >= 4 * kMinParallelWork;
+    bool over_heads = sizes_.batch == kOpen || sizes_.all_heads() >= 2 * target_.num_cores;
+    around_ = 3;
+    bool over_blocks = shares && !over_heads && sizes_.queries == kOpen;
+    std::vector<int64_t> parts{1};
+    if (sizes_.queries == kOpen) parts = {kBlock, 16, 4, 1};
+    Blocks rest = blocks_;
+    LoopRV row = loops[2];
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Blocks now = rest;
+      LoopRV at = row;
+      if (i + 1 < parts.size()) {
+        tir::Partition cut = s_.partition_tiles(row, parts[i]);
+        for (BlockRV& rv : rest) rv = cut.copy_of(rv);
+        row = cut.tail;
+      }
+      std::string tiles;
+      if (parts[i] == 1) {
+        tiles = one_query(now) ? "lanes over depth and keys" : "";
+      } else {
+        std::vector<LoopRV> block = s_.split(at, {-1, parts[i]});
+        at = block[0];
+        for (Part part : {kQueries, kProduct, kScores, kTop, kStoredTop, kWeights, kTotal,
+                          kStoredTotal, kWeighted}) {
+          s_.compute_at(now[part], at);
+        }
+        tiles = tile(now, true);
+      }
+      if (tiles.empty()) return "";
+      if (over_blocks) s_.parallel(at);
+      text += (i == 0 ? "" : "; ") + std::to_string(parts[i]) +
+              (parts[i] == 1 ? " query by " : " queries by ") + keys_text() + " at once, " + tiles;
+    }
+    // Last: an index of an open batch that is a quotient is not seen to be below the batch.
+    if (shares && over_heads) s_.parallel(s_.fuse({loops[0], loops[1]}));
+    return text + (over_blocks            ? ", threads over blocks"
+                   : shares && over_heads ? ", threads over heads"
+                                          : "");
+  }
+
+  // Everything but the result under the loop, in a thread's own memory.
+  void compute_inside(const LoopRV& loop) {
+    for (Part part : {kWeighted, kStoredTotal, kTotal, kWeights, kStoredTop, kTop, kScores,
+                      kProduct, kQueries}) {
+      s_.compute_at(blocks_[part], loop);
+    }
+    for (Part part : {kStoredTotal, kWeights, kStoredTop, kScores, kQueries}) {
+      s_.set_scope(blocks_[part], tir::Scope::Local);
+    }
+  }
+
+  std::string keys_text() const {
+    return sizes_.keys == kOpen ? "all keys" : std::to_string(sizes_.keys) + " keys";
+  }
+
   // Threads over the heads, and the blocks of queries where they are equal or the heads are few.
   std::string share(const std::vector<LoopRV>& outer, int64_t rows) {
     if (target_.num_cores == 1 || sizes_.work() < 4 * kMinParallelWork) return "";
@@ -180,7 +248,7 @@ class Attention {
       share_all(outer);
       return ", threads over heads and blocks";
     }
-    if (sizes_.batch * sizes_.heads < 2 * target_.num_cores) {
+    if (sizes_.batch != kOpen && sizes_.all_heads() < 2 * target_.num_cores) {
       s_.parallel(outer.back());
       return ", threads over blocks";
     }
@@ -211,37 +279,57 @@ class Attention {
     return {all.begin() + static_cast<std::ptrdiff_t>(around_), all.end()};
   }
 
+  // Lanes of vectors along so many elements: a power of two of them fills a shorter vector.
+  int64_t lanes_along(int64_t n) const { return n > 1 && lanes_ % n == 0 ? n : lanes_; }
+
   // Everything for one block of queries; empty when a product does not take register tiles.
   std::string tile(const Blocks& b, bool whole_tiles) {
     transpose(b[kQueries]);
     if (!reduce(b[kTop], b[kStoredTop]) || !reduce(b[kTotal], b[kStoredTotal])) return "";
-    few_copies(s_, vectorize_elements(s_, inside(b[kWeights])[1], lanes_));
+    LoopRV queries = inside(b[kWeights])[1];
+    few_copies(s_, vectorize_elements(s_, queries, lanes_along(s_.extent(queries))));
     std::string scores = tile_sum(s_, b[kProduct], b[kScores], around_, whole_tiles, target_);
     std::string result = tile_sum(s_, b[kWeighted], b[kResult], around_, whole_tiles, target_);
     if (scores.empty() || result.empty()) return "";
     return "scores by " + scores + "; result by " + result;
   }
 
+  // A single query: no vector of queries, so each score is a sum along the depth, and the results are
+  // sums of values.
+  bool one_query(const Blocks& b) {
+    few_copies(s_, vectorize_elements(s_, inside(b[kQueries])[0], lanes_));
+    LoopRV key = inside(b[kScores])[0];
+    s_.compute_at(b[kProduct], key);
+    s_.set_scope(b[kProduct], tir::Scope::Register);
+    vectorize_reduction(s_, b[kProduct], loops_below(s_, b[kProduct], key)[0], lanes_);
+    vectorize_reduction(s_, b[kTop], inside(b[kTop])[0], lanes_);
+    few_copies(s_, vectorize_elements(s_, inside(b[kWeights])[0], lanes_));
+    vectorize_reduction(s_, b[kTotal], inside(b[kTotal])[0], lanes_);
+    s_.set_scope(b[kWeighted], tir::Scope::Register);
+    return reduce(b[kWeighted], b[kResult]);
+  }
+
   // Lanes over the queries, as many lines of their memory at once.
   void transpose(const BlockRV& rv) {
     std::vector<LoopRV> loops = inside(rv);
-    int64_t n = s_.extent(loops[1]);
-    std::vector<LoopRV> parts = s_.split(loops[1], {-1, lanes_});
+    int64_t n = s_.extent(loops[1]), lanes = lanes_along(n);
+    std::vector<LoopRV> parts = s_.split(loops[1], {-1, lanes});
     s_.reorder({parts[0], loops[0], parts[1]});
-    if (n > lanes_ && n % lanes_ != 0) {
-      s_.vectorize(s_.partition(parts[0], n / lanes_).copy_of(parts[1]));
+    if (n > lanes && n % lanes != 0) {
+      s_.vectorize(s_.partition(parts[0], n / lanes).copy_of(parts[1]));
     }
     s_.vectorize(parts[1]);
   }
 
+  // A reduction whose results are neighbours along the loop of the block that stores them.
   bool reduce(const BlockRV& rv, const BlockRV& stored) {
-    LoopRV queries = inside(stored)[0];
-    int64_t n = s_.extent(queries);
-    int64_t chunk = lanes_ * vectors_at_once((n + lanes_ - 1) / lanes_, target_);
-    std::vector<LoopRV> parts = s_.split(queries, {-1, chunk});
+    LoopRV results = inside(stored)[0];
+    int64_t n = s_.extent(results), lanes = lanes_along(n);
+    int64_t chunk = lanes * vectors_at_once((n + lanes - 1) / lanes, target_);
+    std::vector<LoopRV> parts = s_.split(results, {-1, chunk});
     s_.compute_at(rv, parts[0]);
-    if (!sum_columns(s_, rv, parts[0], lanes_)) return false;
-    vectors(s_, parts[1], lanes_);
+    if (!sum_columns(s_, rv, parts[0], lanes)) return false;
+    vectors(s_, parts[1], lanes);
     if (n > chunk && n % chunk != 0) s_.partition(parts[0], n / chunk);
     return true;
   }
@@ -273,7 +361,7 @@ std::string schedule_attention(Schedule& s, const Target& target) {
 
 }  // namespace
 
-const ScheduleRule kAttentionRule{"attention", "attention of constant float32 sizes",
+const ScheduleRule kAttentionRule{"attention", "attention of float32 with a constant depth",
                                   schedule_attention};
 
 }  // namespace relay

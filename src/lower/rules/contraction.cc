@@ -103,7 +103,7 @@ std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t 
                      bool whole_tiles, const Target& target) {
   std::optional<Sum> sum = describe_sum(s, rv);
   std::vector<LoopRV> loops = s.get_loops(out);
-  if (!sum || sum->is_open() || loops.size() != around + 2) return "";
+  if (!sum || loops.size() != around + 2) return "";
   sum->fixed = sum->spatial.size() - 2;
   sum->spatial.erase(sum->spatial.begin(), sum->spatial.end() - 2);
   std::vector<int64_t> part{s.extent(loops[around]), s.extent(loops[around + 1])};
@@ -112,7 +112,8 @@ std::string tile_sum(Schedule& s, const BlockRV& rv, const BlockRV& out, size_t 
   sum->extents = part;
   sum->rows_span_two_axes = false;
   s.set_scope(rv, tir::Scope::Register);
-  return tile_loops(s, *sum, out, around, target);
+  return sum->is_open() ? tile_open_part(s, *sum, out, target)
+                        : tile_loops(s, *sum, out, around, target);
 }
 
 }  // namespace relay

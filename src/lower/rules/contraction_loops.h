@@ -60,4 +60,9 @@ std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out
 std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
                             const Target& target);
 
+// The same for a sum that is one part of a kernel: over the last two loops of `out`, with fewer kinds of tiles and
+// without threads.
+std::string tile_open_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
+                           const Target& target);
+
 }  // namespace relay

@@ -34,19 +34,19 @@ struct Copies {
 
 class OpenTiles {
  public:
-  OpenTiles(Schedule& s, const Sum& sum, const Target& target) : s_(s), sum_(sum), target_(target) {
+  // `step`: between the sizes of the tiles for what larger ones leave over.
+  OpenTiles(Schedule& s, const Sum& sum, int64_t step, const Target& target)
+      : s_(s), sum_(sum), target_(target) {
     Tile tile = choose_tile(sum, target);
-    // Every size of rows by every size of columns is code of its own.
-    bool both = sum.rows() == kOpen && sum.columns() == kOpen;
-    rows_ = parts_of(sum.rows(), tile.height, both ? 4 : 2);
-    columns_ = parts_of(sum.columns(), tile.columns, both ? 4 : 2);
+    rows_ = parts_of(sum.rows(), tile.height, step);
+    columns_ = parts_of(sum.columns(), tile.columns, step);
   }
 
   // The loops over tiles of columns, one for each part.
   std::vector<LoopRV> build(const BlockRV& out) {
     std::vector<LoopRV> order = s_.get_loops(out);
     std::swap(order[order.size() - 1], order[order.size() - 2]);
-    s_.reorder(order);
+    s_.reorder({order[order.size() - 2], order[order.size() - 1]});
     Copies all{sum_.block, out, order[order.size() - 1], order[order.size() - 2]};
     s_.compute_at(all.sum, all.column);
     around_ = order.size() - 2;
@@ -122,11 +122,19 @@ class OpenTiles {
 
 }  // namespace
 
+std::string tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
+  OpenTiles tiles(s, sum, 4, target);
+  tiles.build(out);
+  return "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
+}
+
 std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
   std::vector<LoopRV> loops = s.get_loops(out);
   if (loops.size() != sum.spatial.size()) return "";
   size_t around = loops.size() - 2;
-  OpenTiles tiles(s, sum, target);
+  // Every size of rows by every size of columns is code of its own.
+  bool both = sum.rows() == kOpen && sum.columns() == kOpen;
+  OpenTiles tiles(s, sum, both ? 4 : 2, target);
   std::vector<LoopRV> columns = tiles.build(out);
   std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
   if (target.num_cores == 1) return text;

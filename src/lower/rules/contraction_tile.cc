@@ -1,6 +1,7 @@
 #include "lower/rules/contraction_tile.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "node/walk.h"
@@ -97,7 +98,11 @@ Interior interior_of(const Block& b, const tir::IterVar& axis) {
   });
   Interior out;
   auto extent = tir::as_int(axis->extent);
-  if (!extent) return out;
+  if (!extent) {
+    // Nothing is decided, however many values there are.
+    if (conditions.empty()) out.high = std::numeric_limits<int64_t>::max();
+    return out;
+  }
   out.high = *extent;
   std::vector<tir::IterVar> sums;
   for (const tir::IterVar& i : b->iters) {

@@ -135,6 +135,35 @@ LoopRV vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
   return chunks;
 }
 
+void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t lanes) {
+  int64_t n = s.extent(loop);
+  int64_t count = n > 0 ? (n + lanes - 1) / lanes : kAccumulators;
+  int64_t chunk = lanes * std::min(kAccumulators, count);
+  std::vector<LoopRV> parts = s.split(loop, {-1, chunk});
+  s.mask_reduction(rv);
+  BlockRV partial = s.rfactor(rv, parts[1]);
+  s.set_scope(partial, tir::Scope::Register);
+  if (chunk > lanes) {
+    LoopRV all = s.get_loops(rv).back();
+    std::vector<LoopRV> vector = s.split(all, {-1, lanes});
+    BlockRV one = s.rfactor(rv, vector[1]);
+    s.set_scope(one, tir::Scope::Register);
+    s.unroll(vector[0]);
+    s.vectorize(vector[1]);
+  }
+  s.vectorize(s.get_loops(rv).back());
+  BlockRV init = s.decompose_reduction(partial, parts[0]);
+  vectors(s, s.get_loops(init).back(), lanes);
+  LoopRV chunks = parts[0];
+  if (n > chunk && n % chunk != 0) {
+    tir::Partition p = s.partition(chunks, n / chunk);
+    vectors(s, p.copy_of(parts[1]), lanes);
+    chunks = p.head;
+  }
+  vectors(s, parts[1], lanes);
+  if (n > 0 && s.extent(chunks) <= kSmallLoop) s.unroll(chunks);
+}
+
 int64_t vectors_at_once(int64_t count, const Target& target) {
   int64_t most = std::min<int64_t>(count, target.num_vector_registers / 4), best = most;
   auto waste = [&](int64_t v) { return (count + v - 1) / v * v - count; };
@@ -156,7 +185,7 @@ bool sum_columns(Schedule& s, const BlockRV& rv, const LoopRV& groups, int64_t l
       post_order(b->bindings[i], [&](const Node& n) { sums_over |= &n == loop.var.get(); });
     }
     (sums_over ? sums : columns).push_back(loop);
-    if (sums_over) window *= s.extent(loop) > 0 ? s.extent(loop) : kSmallWindow;
+    if (sums_over) window *= s.extent(loop) > 0 ? s.extent(loop) : kSmallWindow + 1;
   }
   if (columns.size() != 1 || sums.empty()) return false;
   std::vector<LoopRV> order = sums;

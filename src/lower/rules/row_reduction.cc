@@ -53,36 +53,6 @@ LoopRV innermost(Schedule& s, const BlockRV& rv, const std::vector<LoopRV>& loop
   return loops.back();
 }
 
-// Partial results in several vectors, then the vectors, then their lanes.
-void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t lanes) {
-  int64_t n = s.extent(loop);
-  int64_t count = n > 0 ? (n + lanes - 1) / lanes : kAccumulators;
-  int64_t chunk = lanes * std::min(kAccumulators, count);
-  std::vector<LoopRV> parts = s.split(loop, {-1, chunk});
-  s.mask_reduction(rv);
-  BlockRV partial = s.rfactor(rv, parts[1]);
-  s.set_scope(partial, tir::Scope::Register);
-  if (chunk > lanes) {
-    LoopRV all = s.get_loops(rv).back();
-    std::vector<LoopRV> vector = s.split(all, {-1, lanes});
-    BlockRV one = s.rfactor(rv, vector[1]);
-    s.set_scope(one, tir::Scope::Register);
-    s.unroll(vector[0]);
-    s.vectorize(vector[1]);
-  }
-  s.vectorize(s.get_loops(rv).back());
-  BlockRV init = s.decompose_reduction(partial, parts[0]);
-  vectors(s, s.get_loops(init).back(), lanes);
-  LoopRV chunks = parts[0];
-  if (n > chunk && n % chunk != 0) {
-    tir::Partition p = s.partition(chunks, n / chunk);
-    vectors(s, p.copy_of(parts[1]), lanes);
-    chunks = p.head;
-  }
-  vectors(s, parts[1], lanes);
-  if (n > 0 && s.extent(chunks) <= kSmallLoop) s.unroll(chunks);
-}
-
 // The leading loops of the output that count the rows, as one loop where their extents are
 // constants; threads share `outer`, and `inner` holds one row. Null handles when there is a single
 // row and no loop for it. Nothing when the output is not made of such rows.

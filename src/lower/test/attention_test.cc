@@ -18,6 +18,7 @@ struct Shape {
   std::string key_layout = "BSHD";
   bool mask_of_queries = false;  // else one value for each key
   bool relu = false;             // what follows the operator
+  std::string open = {};         // letters of sizes that only a run knows: B, S (queries), T (keys)
 };
 
 struct At {
@@ -33,10 +34,10 @@ size_t offset(const std::string& layout, const At& sizes, const At& at) {
   return static_cast<size_t>(((i[0] * n[1] + i[1]) * n[2] + i[2]) * n[3] + i[3]);
 }
 
-Tensor input(const std::string& name, const std::vector<int64_t>& shape) {
-  std::vector<PrimExpr> dims;
-  for (int64_t d : shape) dims.push_back(index(d));
-  return placeholder(name, f32, dims);
+std::vector<PrimExpr> in_layout(const std::string& layout, const std::vector<PrimExpr>& bhsd) {
+  std::vector<PrimExpr> out;
+  for (char c : layout) out.push_back(bhsd[std::string("BHSD").find(c)]);
+  return out;
 }
 
 constexpr double kScale = 0.25;
@@ -45,10 +46,25 @@ Case attention(const Shape& s) {
   register_ops();
   At q_sizes{s.batch, s.heads, s.queries, s.depth}, k_sizes{s.batch, s.heads, s.keys, s.depth},
       v_sizes{s.batch, s.heads, s.keys, s.width}, o_sizes{s.batch, s.heads, s.queries, s.width};
-  std::vector<Tensor> in{input("q", in_layout(s.layout, q_sizes)),
-                         input("k", in_layout(s.key_layout, k_sizes)),
-                         input("v", in_layout(s.layout, v_sizes)),
-                         input("mask", {s.mask_of_queries ? s.queries : 1, s.keys})};
+  std::vector<tir::Var> open;
+  std::vector<int64_t> open_sizes;
+  auto size = [&](char letter, int64_t value) -> PrimExpr {
+    if (s.open.find(letter) == s.open.npos) return index(value);
+    open.push_back(tir::var(std::string(1, letter)));
+    open_sizes.push_back(value);
+    return open.back();
+  };
+  PrimExpr batch = size('B', s.batch), queries = size('S', s.queries), keys = size('T', s.keys),
+           heads = index(s.heads), depth = index(s.depth), width = index(s.width);
+  std::vector<Tensor> in{
+      placeholder("q", f32, in_layout(s.layout, {batch, heads, queries, depth})),
+      placeholder("k", f32, in_layout(s.key_layout, {batch, heads, keys, depth})),
+      placeholder("v", f32, in_layout(s.layout, {batch, heads, keys, width})),
+      placeholder("mask", f32, {s.mask_of_queries ? queries : index(1), keys})};
+  std::vector<size_t> elements{static_cast<size_t>(s.batch * s.heads * s.queries * s.depth),
+                               static_cast<size_t>(s.batch * s.heads * s.keys * s.depth),
+                               static_cast<size_t>(s.batch * s.heads * s.keys * s.width),
+                               static_cast<size_t>((s.mask_of_queries ? s.queries : 1) * s.keys)};
   Op op = OpRegistry::global().get("nn.attention");
   ComputeContext ctx;
   ctx.attrs_ref = make_attrs(*op->row->attrs,
@@ -60,17 +76,16 @@ Case attention(const Shape& s) {
                              op->name, {});
   ctx.inputs = in;
   ComputeContext::Output output{{}, f32};
-  for (int64_t d : in_layout(s.layout, o_sizes)) output.shape.push_back(index(d));
+  output.shape = in_layout(s.layout, {batch, heads, queries, width});
   ctx.outputs = {output};
   Tensor y = op->row->compute->build(ctx)[0];
   if (s.relu) {
     y = compute("relu", y->shape(), [&](const Indices& i) { return max(y(i), imm_float(f32, 0)); });
   }
-  Case c{create_prim_func("attention", in, {y}), {}, {}};
+  Case c{create_prim_func("attention", in, {y}, open), {}, {}};
+  c.dims = open_sizes;
   for (size_t i = 0; i < in.size(); ++i) {
-    size_t n = 1;
-    for (const PrimExpr& d : in[i]->shape()) n *= static_cast<size_t>(*as_int(d));
-    c.inputs.push_back(random_floats(n, static_cast<uint32_t>(i + 3)));
+    c.inputs.push_back(random_floats(elements[i], static_cast<uint32_t>(i + 3)));
   }
   c.expected.resize(static_cast<size_t>(s.batch * s.heads * s.queries * s.width));
   for (int64_t b = 0; b < s.batch; ++b) {
@@ -159,8 +174,53 @@ TEST(Attention, long_sequence_keeps_the_scores_of_a_block_only) {
   EXPECT_EQ(largest, 48 * 1100);
 }
 
-TEST(Attention, single_query_is_left_to_other_rules) {
-  EXPECT_FALSE(rule_of(attention({1, 2, 1, 40, 16, 16}).func).starts_with("attention"));
+TEST(Attention, single_query_has_lanes_along_depth_and_keys) {
+  for (int64_t keys : {2, 77}) {
+    expect_attention({1, 2, 1, keys, 16, 16});
+    expect_attention({2, 3, 1, keys, 9, 70, "BHSD", "BHDS", true});
+  }
+  std::string text = rule_of(attention({1, 2, 1, 40, 16, 16}).func);
+  EXPECT_NE(text.find("lanes over depth and keys"), std::string::npos) << text;
+}
+
+// Sizes that only a run knows: every kind of block and of tile occurs, and none.
+TEST(Attention, open_lengths) {
+  for (int64_t n : {0, 69}) {
+    expect_attention(
+        {.batch = 1, .heads = 2, .queries = n, .keys = n, .depth = 8, .width = 20, .open = "ST"});
+  }
+  expect_attention({.batch = 2,
+                    .heads = 1,
+                    .queries = 67,
+                    .keys = 11,
+                    .depth = 7,
+                    .width = 16,
+                    .layout = "BHSD",
+                    .mask_of_queries = true,
+                    .relu = true,
+                    .open = "BST"});
+}
+
+TEST(Attention, open_keys_of_known_queries) {
+  for (int64_t keys : {1, 50}) {
+    expect_attention(
+        {.batch = 1, .heads = 2, .queries = 1, .keys = keys, .depth = 8, .width = 8, .open = "T"});
+    expect_attention({.batch = 1,
+                      .heads = 4,
+                      .queries = 53,
+                      .keys = keys,
+                      .depth = 8,
+                      .width = 8,
+                      .layout = "BHSD",
+                      .open = "BT"});
+  }
+}
+
+TEST(Attention, queries_without_keys_give_zeros) {
+  Case c = attention(
+      {.batch = 1, .heads = 2, .queries = 18, .keys = 0, .depth = 8, .width = 8, .open = "ST"});
+  EXPECT_EQ(c.expected, std::vector<float>(c.expected.size(), 0.0f));
+  expect_right(c, "attention:");
 }
 
 }  // namespace

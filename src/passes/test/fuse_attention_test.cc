@@ -168,16 +168,86 @@ TEST(fuse_attention, not_when_the_mask_is_scaled) {
                  "add(%3, %mask)", "multiply(add(%3, %mask), 0.25f)"));
 }
 
-TEST(fuse_attention, not_for_few_queries_other_dtypes_or_unknown_sizes) {
-  unchanged(with(kPlain, "(3, 20, 8)", "(3, 1, 8)"));
+TEST(fuse_attention, not_for_other_dtypes_or_unknown_sizes) {
   std::string wide = kPlain;
   for (size_t at; (at = wide.find("float32")) != wide.npos;) wide.replace(at, 7, "float64");
   unchanged(wide);
-  unchanged(R"(
-def @main[n: Dim](%q: Tensor[(3, n, 8), float32], %k: Tensor[(3, n, 8), float32],
-          %v: Tensor[(3, n, 8), float32]) {
+  unchanged(with(kPlain, "(3, 20, 8)", "(3, ?, 8)"));
+  unchanged(with(with(kPlain, "(3, 30, 8)", "(3, 1, 8)"), "(3, 30, 8)", "(3, 1, 8)"));
+}
+
+TEST(fuse_attention, one_query_of_a_decoder_and_what_is_kept) {
+  becomes(R"(
+def @main[past: Dim](%q: Tensor[(1, 3, 1, 8), float32], %k: Tensor[(1, 3, 1, 8), float32],
+                     %kept: Tensor[(1, 3, past, 8), float32]) {
+  %0 = concatenate((%kept, %k), axis=2);
+  %1 = reshape(transpose(%0, axes=[0, 1, 3, 2]), newshape=[3, 8, past + 1]);
+  %2 = nn.batch_matmul(reshape(%q, newshape=[3, 1, 8]), %1);
+  %3 = nn.softmax(multiply(reshape(%2, newshape=[1, 3, 1, past + 1]), 0.25f), axis=3);
+  %4 = nn.batch_matmul(reshape(%3, newshape=[3, 1, past + 1]), reshape(%0, newshape=[3, past + 1, 8]));
+  (reshape(%4, newshape=[1, 1, 24]), %0)
+}
+)",
+          R"(
+def @main[past: Dim](%q: Tensor[(1, 3, 1, 8), float32], %k: Tensor[(1, 3, 1, 8), float32],
+                     %kept: Tensor[(1, 3, past, 8), float32]) {
+  %0 = concatenate((%kept, %k), axis=2);
+  %1 = nn.attention(%q, %0, %0, 0f, scale=0.25f);
+  (reshape(reshape(%1, newshape=[3, 1, 8]), newshape=[1, 1, 24]), %0)
+}
+)");
+}
+
+// What masks has a name of its own for the keys; that it is as many, or one, is checked when it runs.
+TEST(fuse_attention, a_mask_of_other_names) {
+  becomes(R"(
+def @main[n: Dim, m: Dim, all: Dim](%q: Tensor[(3, n, 8), float32], %k: Tensor[(3, m, 8), float32],
+                                    %mask: Tensor[(1, 1, all), float32]) {
   %0 = nn.batch_matmul(%q, %k, transpose_b=True);
-  nn.batch_matmul(nn.softmax(%0, axis=2), %v)
+  nn.batch_matmul(nn.softmax(add(%0, %mask), axis=2), %k)
+}
+)",
+          R"(
+def @main[n: Dim, m: Dim, all: Dim](%q: Tensor[(3, n, 8), float32], %k: Tensor[(3, m, 8), float32],
+                                    %mask: Tensor[(1, 1, all), float32]) {
+  %0 = nn.attention(reshape(%q, newshape=[1, 3, n, 8]), reshape(%k, newshape=[1, 3, m, 8]),
+                    reshape(%k, newshape=[1, 3, m, 8]), %mask);
+  reshape(%0, newshape=[3, n, 8])
+}
+)");
+  // Of the queries nothing else says how many there are.
+  unchanged(R"(
+def @main[n: Dim, m: Dim, all: Dim](%q: Tensor[(3, n, 8), float32], %k: Tensor[(3, m, 8), float32],
+                                    %mask: Tensor[(1, all, 1), float32]) {
+  %0 = nn.batch_matmul(%q, %k, transpose_b=True);
+  nn.batch_matmul(nn.softmax(add(%0, %mask), axis=2), %k)
+}
+)");
+}
+
+TEST(fuse_attention, open_lengths_and_a_condition_for_each_query) {
+  becomes(R"(
+def @main[b: Dim, n: Dim, m: Dim](%q: Tensor[(b, n, 24), float32], %k: Tensor[(b, m, 24), float32],
+                                  %may: Tensor[(1, 1, n, m), bool]) {
+  %0 = transpose(reshape(%q, newshape=[b, n, 3, 8]), axes=[0, 2, 1, 3]);
+  %1 = transpose(reshape(%k, newshape=[b, m, 3, 8]), axes=[0, 2, 3, 1]);
+  %2 = nn.batch_matmul(reshape(%0, newshape=[3 * b, n, 8]), reshape(%1, newshape=[3 * b, 8, m]));
+  %3 = where(%may, multiply(reshape(%2, newshape=[b, 3, n, m]), 0.25f), -1e38f);
+  %4 = nn.softmax(%3, axis=-1);
+  %5 = transpose(reshape(%k, newshape=[b, m, 3, 8]), axes=[0, 2, 1, 3]);
+  %6 = nn.batch_matmul(reshape(%4, newshape=[3 * b, n, m]), reshape(%5, newshape=[3 * b, m, 8]));
+  %7 = transpose(reshape(%6, newshape=[b, 3, n, 8]), axes=[0, 2, 1, 3]);
+  reshape(%7, newshape=[b, n, 24])
+}
+)",
+          R"(
+def @main[b: Dim, n: Dim, m: Dim](%q: Tensor[(b, n, 24), float32], %k: Tensor[(b, m, 24), float32],
+                                  %may: Tensor[(1, 1, n, m), bool]) {
+  %0 = transpose(where(%may, 0f, -1e38f), axes=[0, 1, 3, 2]);
+  %1 = nn.attention(reshape(%q, newshape=[b, n, 3, 8]), reshape(%k, newshape=[b, m, 3, 8]),
+                    reshape(%k, newshape=[b, m, 3, 8]), %0, scale=0.25f, query_layout="BSHD",
+                    key_layout="BSHD", value_layout="BSHD", out_layout="BSHD", transpose_mask=True);
+  reshape(%1, newshape=[b, n, 24])
 }
 )");
 }
