@@ -22,20 +22,22 @@ bool all_ones(const CallNode& c, std::string_view name) {
 
 // The convolution by transformed weights, or null.
 Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& constants) {
-  auto data = static_shape(c.args[0]), out = static_shape(Expr(&c)),
-       weight = static_shape(c.args[1]);
-  auto *x = tensor_of(c.args[0]), *w = tensor_of(c.args[1]);
+  auto weight = static_shape(c.args[1]);
+  auto *x = tensor_of(c.args[0]), *w = tensor_of(c.args[1]), *y = tensor_of(Expr(&c));
   Layout layout = Layout::of(text_attr(c, "kernel_layout"));
-  if (!data || !out || !weight || !x->dtype.is_float(32) || !w->dtype.is_float(32) ||
-      tensor_of(Expr(&c))->dtype != x->dtype || text_attr(c, "data_layout") != "NHWC" ||
+  if (!weight || !x->dtype.is_float(32) || !w->dtype.is_float(32) || y->dtype != x->dtype ||
+      y->rank() != 4 || text_attr(c, "data_layout") != "NHWC" ||
       !text_attr(c, "out_layout").empty() || layout.rank() != 4 || int_attr(c, "groups") != 1 ||
       !all_ones(c, "strides") || !all_ones(c, "dilation")) {
     return nullptr;
   }
   auto axis = [&](char name) { return (*weight)[static_cast<size_t>(layout.index_of(name))]; };
   int64_t outputs = axis('O'), inputs = axis('I');
-  if (axis('H') != 3 || axis('W') != 3 ||
-      !minimal_filtering_pays((*out)[0], (*out)[1], (*out)[2], inputs, outputs, lanes) ||
+  // What pays for one image pays for any number.
+  int64_t batch = as_const(y->shape[0]).value_or(1);
+  auto height = as_const(y->shape[1]), width = as_const(y->shape[2]);
+  if (axis('H') != 3 || axis('W') != 3 || !height || !width || is_any(y->shape[0]) ||
+      !minimal_filtering_pays(batch, *height, *width, inputs, outputs, lanes) ||
       !constants.contains_finite(c.args[1])) {
     return nullptr;
   }

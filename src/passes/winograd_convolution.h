@@ -8,7 +8,7 @@
 // (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.) The transforms cost
 // additions that do not depend on the other side's channels, and the transformed weights are four
 // times as many: so it pays with many channels on both sides and enough tiles.
-// Legal for constant float32 weights that are finite, stride 1, no dilation, one group, static shapes.
+// Legal for constant float32 weights that are finite, stride 1, no dilation, one group; the batch may be open.
 // Results differ by the rounding of the transforms, about 1e-5 of their size.
 #pragma once
 

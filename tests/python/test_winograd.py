@@ -23,6 +23,7 @@ class Case:
     batch: int = 1
     pads: tuple[int, int, int, int] = (1, 1, 1, 1)
     residual: bool = False
+    open: bool = False  # only a run knows the batch
 
     def out_shape(self) -> list[int]:
         top, left, bottom, right = self.pads
@@ -49,8 +50,9 @@ class Case:
             numpy_helper.from_array(w.astype(np.float32), "w"),
             numpy_helper.from_array(b.astype(np.float32), "b"),
         ]
-        inputs = [value(name, shape) for name, shape in self.shapes().items()]
-        return model(nodes, inputs, [value("y", self.out_shape())], constants)
+        batch = ["batch"] if self.open else [self.batch]
+        inputs = [value(name, batch + shape[1:]) for name, shape in self.shapes().items()]
+        return model(nodes, inputs, [value("y", batch + self.out_shape()[1:])], constants)
 
     def arguments(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(2)
@@ -67,6 +69,8 @@ CASES = [
     Case(5, 6, batch=9, residual=True),
     Case(28, 28, 256, 256),
     Case(112, 9, 64, 192, pads=(2, 2, 2, 2)),
+    Case(28, 28, batch=3, residual=True, open=True),
+    Case(16, 16, 256, 256, batch=2, open=True),
 ]
 
 
@@ -88,6 +92,7 @@ def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
     for case, phrase in [
         (Case(56, 56), "threads over groups"),
         (Case(16, 16, 256, 256), "16 tiles"),  # all at once where the caches are small
+        (Case(56, 56, open=True), "threads over groups"),
     ]:
         onnx.save(case.build(), path)
         text = relay("show", path, "--tir", "--threads", 2).stdout

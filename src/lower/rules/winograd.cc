@@ -50,7 +50,7 @@ std::optional<Parts> find_parts(const Schedule& s) {
 }
 
 // The sizes of the product: for each of the 36 points, `tiles` rows by `outputs` columns, summed
-// over `inputs`.
+// over `inputs`. An open batch counts as one image.
 struct Sizes {
   int64_t batch, rows, columns, inputs, outputs;
   int64_t tiles() const { return batch * rows * columns; }
@@ -65,8 +65,9 @@ std::optional<Sizes> sizes_of(const Block& product) {
   std::vector<int64_t> extents;
   for (const tir::IterVar& i : product->iters) {
     auto extent = tir::as_int(i->extent);
-    if (!extent) return std::nullopt;
-    extents.push_back(*extent);
+    bool is_batch = extents.size() == 2;
+    if (!extent && !is_batch) return std::nullopt;
+    extents.push_back(extent.value_or(1));
   }
   return Sizes{extents[2], extents[3], extents[4], extents[6], extents[5]};
 }
@@ -141,9 +142,12 @@ class Winograd {
     std::optional<Group> group = choose_group(sizes_, target_);
     if (!(parts_.result == parts_.out)) s_.compute_inline(parts_.result);
     BlockRV stored = s_.cache_write(parts_.product, tir::Scope::Register);
-    size_t outer = results(group, stored);
+    std::vector<LoopRV> outside = results(group, stored);
+    size_t outer = group ? outside.size() : 0;
     data(outer);
     std::string tile = product(outer, stored);
+    // Last: an index of an open batch that is a quotient is not seen to be below the batch.
+    share(outside);
     std::string text = "winograd: " + std::to_string(sizes_.tiles()) + " tiles, ";
     if (group) {
       text += "groups of " + std::to_string(group->rows * group->columns);
@@ -162,9 +166,9 @@ class Winograd {
     s_.parallel(loops.size() > 1 ? s_.fuse(loops) : loops[0]);
   }
 
-  // The output's loops, and everything under the loop over groups. The number of loops around the
-  // tiles of a group, 0 without groups.
-  size_t results(const std::optional<Group>& group, const BlockRV& stored) {
+  // The output's loops, and everything under the loop over groups. The loops around the tiles of a
+  // group, without groups those over all tiles.
+  std::vector<LoopRV> results(const std::optional<Group>& group, const BlockRV& stored) {
     std::vector<LoopRV> l = s_.get_loops(parts_.out);
     std::vector<LoopRV> row = s_.split(l[1], {-1, kTile}), column = s_.split(l[2], {-1, kTile});
     std::vector<LoopRV> channel = s_.split(l[3], {-1, lanes_});
@@ -197,10 +201,7 @@ class Winograd {
     unroll_all(s_, lines);
     s_.vectorize(channel[1]);
     unroll_all(s_, {row[1], column[1]});
-    share(outside);
-    // Sharing made one loop of them.
-    if (!group) return 0;
-    return target_.num_cores > 1 ? 1 : outside.size();
+    return outside;
   }
 
   void data(size_t outer) {
