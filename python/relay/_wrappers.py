@@ -215,6 +215,7 @@ def _space(package: dict, name: str) -> tuple[dict, str, str]:
 
 def install(package: dict) -> None:
     """Puts a function per operator into the package: relay.add, relay.nn.relu."""
+    from relay import _index_compositions  # noqa: F401  (fills COMPOSITIONS)
     from relay._compositions import COMPOSITIONS
 
     for name, function in COMPOSITIONS.items():
