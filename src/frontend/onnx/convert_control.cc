@@ -10,6 +10,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/onnx/branches.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/sequences.h"
@@ -33,10 +34,6 @@ Expr condition(NodeContext& ctx, const ValuePtr& v) {
   return ctx.cast(c, DType::Bool());
 }
 
-Expr one_or_tuple(NodeContext& ctx, const std::vector<Expr>& parts) {
-  return parts.size() == 1 ? parts[0] : ctx.tuple_of(parts);
-}
-
 int64_t max_steps(NodeContext& ctx) { return ctx.importer().options().max_unrolled_steps; }
 
 Values convert_if(NodeContext& ctx) {
@@ -51,40 +48,7 @@ Values convert_if(NodeContext& ctx) {
     ctx.fail(codes::frontend_graph, "the branches have different numbers of outputs",
              std::to_string(a.size()), std::to_string(b.size()));
   }
-  // Sequences of one length are given element by element, others as what a run holds.
-  std::vector<Expr> x, y;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i]->is_list != b[i]->is_list ||
-        (a[i]->is_list && a[i]->list.size() != b[i]->list.size())) {
-      const ValuePtr& told = a[i]->is_list && a[i]->list.empty() ? b[i] : a[i];
-      Expr first = as_run_time_list(ctx, told);
-      Type element = element_of(first->type, "List");
-      a[i] = value_of(as_run_time_list(ctx, a[i], element));
-      b[i] = value_of(as_run_time_list(ctx, b[i], element));
-    }
-    for (bool first : {true, false}) {
-      const ValuePtr& v = first ? a[i] : b[i];
-      for (const ValuePtr& part : v->is_list ? v->list : Values{v}) {
-        (first ? x : y).push_back(ctx.expr_of(part));
-      }
-    }
-  }
-  if (x.empty()) return a;
-  Expr chosen =
-      if_(condition(ctx, ctx.value(0)), one_or_tuple(ctx, x), one_or_tuple(ctx, y), ctx.span());
-  Values out;
-  int64_t at = 0;
-  auto next = [&] { return value_of(x.size() == 1 ? chosen : ctx.item(chosen, at++)); };
-  for (const ValuePtr& v : a) {
-    if (!v->is_list) {
-      out.push_back(next());
-      continue;
-    }
-    Values items;
-    for (size_t i = 0; i < v->list.size(); ++i) items.push_back(next());
-    out.push_back(list_of(std::move(items)));
-  }
-  return out;
+  return join_branches(ctx, condition(ctx, ctx.value(0)), std::move(a), std::move(b));
 }
 
 // The scanned outputs of one step, stacked along a new axis.

@@ -136,7 +136,8 @@ class Recurrence {
                 to_string(e->type));
     }
     if (batch_first_) e = ctx_.transpose(e, {1, 0, 2});
-    return ctx_.select(e, 0, direction);
+    // Of the sequences' batch, whatever name its own size has; a run compares them.
+    return ctx_.reshape(ctx_.select(e, 0, direction), {batch_, dim(hidden_)});
   }
 
   Expr clipped(Expr e) const {

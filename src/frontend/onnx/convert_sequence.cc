@@ -117,10 +117,17 @@ Values convert_sequence_length(NodeContext& ctx) {
   });
 }
 
+// A value whose sizes are not told.
+Expr as_type(NodeContext& ctx, const Expr& e, const Type& type) {
+  Var v = var("opened", type, ctx.span());
+  return let(v, e, v, ctx.span());
+}
+
 // All elements of a List behind each other along an axis.
 Expr joined(NodeContext& ctx, const Expr& list, const Type& element, int64_t axis) {
   Var a = var("a", element, ctx.span()), b = var("b", element, ctx.span());
-  Expr both = function({a, b}, ctx.concat({a, b}, axis), element, {}, {}, ctx.span());
+  Expr both = function({a, b}, as_type(ctx, ctx.concat({a, b}, axis), element), element, {}, {},
+                       ctx.span());
   return library_call(ctx, "sequence.joined", {both, list}, {element});
 }
 
@@ -146,7 +153,7 @@ Values convert_concat_from_sequence(NodeContext& ctx) {
       int64_t axis = open.axis(open.attr("axis", 0), t->rank() + 1);
       Expr wide = open.expand_dims(x, axis);
       Type open_type = opened(wide->type);
-      Expr each = function({x}, wide, open_type, {}, {}, open.span());
+      Expr each = function({x}, as_type(open, wide, open_type), open_type, {}, {}, open.span());
       list = library_call(open, "sequence.map", {each, list}, {element, open_type});
       return Values{value_of(joined(open, list, open_type, axis))};
     }
@@ -274,7 +281,7 @@ Values convert_sequence_map(NodeContext& ctx) {
   for (size_t r = 0; r < results; ++r) {
     Expr y = ctx.expr_of(outputs[r]);
     Type made = opened(y->type);
-    Expr each = function({x}, y, made, {}, {}, ctx.span());
+    Expr each = function({x}, as_type(ctx, y, made), made, {}, {}, ctx.span());
     out.push_back(value_of(library_call(ctx, "sequence.map", {each, list}, {element, made})));
   }
   return out;

@@ -36,6 +36,47 @@ std::string describe_inputs(const ::onnx::NodeProto& node, const Values& inputs)
   return out;
 }
 
+// The tensor in a dtype that holds all its numbers, else as it is.
+Tensor in_dtype(const Tensor& t, DType dtype) {
+  const DType from = t.dtype();
+  bool numbers = (from.is_integer() || from.is_float(32) || from.is_float(64)) && !from.is_bool() &&
+                 (dtype.is_integer() || dtype.is_floating()) && !dtype.is_bool();
+  if (from == dtype || !numbers) return t;
+  Tensor out = Tensor::empty(dtype, t.shape());
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    if (from.is_integer()) {
+      out.set_from_int(i, t.get_as_int(i));
+      if (dtype.is_integer() ? out.get_as_int(i) != t.get_as_int(i)
+                             : out.get_as_double(i) != static_cast<double>(t.get_as_int(i))) {
+        return t;
+      }
+    } else if (dtype.is_floating()) {
+      out.set_from_double(i, t.get_as_double(i));
+    } else {
+      return t;
+    }
+  }
+  return out;
+}
+
+// E0505: which of two ranks a value has, only a run knows.
+Diagnostic rank_is_open(const BranchesDiffer& branches, const Span& span) {
+  auto types = [](const Values& values) {
+    std::string out;
+    for (const ValuePtr& v : values) {
+      if (v->expr) out += (out.empty() ? "" : ", ") + to_string(v->expr->type);
+    }
+    return out;
+  };
+  return Diagnostic(codes::frontend_dynamic, span,
+                    "how many dimensions a result has is known only when the model runs")
+      .expected("branches that give values of one rank")
+      .found(types(branches.then_values) + " or " + types(branches.else_values))
+      .help(
+          "fix the input that decides: --input NAME=SHAPE for a size, --freeze NAME=VALUE for a "
+          "value");
+}
+
 }  // namespace
 
 std::string node_label(const ::onnx::NodeProto& node, int index) {
@@ -157,10 +198,18 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   const auto& graph = model.graph();
   frames_.push_back({std::move(opsets), {}});
   scope_ = &main_scope_;
+  const size_t missing = diagnostics_.error_count();
   import_initializers(graph, main_scope_);
   declare_inputs(graph);
-  diagnostics_.throw_if_errors();
-  import_nodes(graph.node(), main_scope_);
+  if (diagnostics_.error_count() > missing) diagnostics_.throw_if_errors();
+  Names asked;
+  for (const auto& o : graph.output()) asked.push_back(o.name());
+  try {
+    import_nodes(graph.node(), main_scope_, asked);
+  } catch (const BranchesDiffer& branches) {
+    report(rank_is_open(branches, place("outputs")));
+    diagnostics_.throw_if_errors();
+  }
 
   std::vector<Expr> outputs;
   for (const auto& o : graph.output()) {
@@ -382,10 +431,12 @@ void Importer::add_param(const ::onnx::ValueInfoProto& input, const Var& v, cons
   define(main_scope_, input.name(), std::move(value), span);
 }
 
-void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& value,
+void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& given,
                             const Span& span) {
   const auto& tensor = input.type().tensor_type();
-  bool fits = input.type().has_tensor_type() && dtype_of(tensor.elem_type()) == value.dtype();
+  auto wanted = dtype_of(tensor.elem_type());
+  const Tensor value = wanted ? in_dtype(given, *wanted) : given;
+  bool fits = input.type().has_tensor_type() && wanted == value.dtype();
   if (fits && tensor.has_shape()) {
     fits = tensor.shape().dim_size() == value.rank();
     for (int a = 0; fits && a < value.rank(); ++a) {
@@ -570,19 +621,92 @@ void Importer::define(Scope& scope, const std::string& name, ValuePtr value, con
 }
 
 template <class Nodes>
-void Importer::import_nodes(const Nodes& nodes, Scope& scope) {
-  int index = 0;
-  for (const auto& n : nodes) import_node(n, index++, scope);
+void Importer::import_nodes(const Nodes& nodes, Scope& scope, const Names& results, int first) {
+  for (int i = first; i < nodes.size(); ++i) {
+    Scope* outer = scope_;
+    try {
+      import_node(nodes[i], i, scope);
+    } catch (const BranchesDiffer& branches) {
+      scope_ = outer;
+      return import_both_ways(branches, nodes, i, scope, results);
+    }
+  }
 }
 
 template <class Nodes>
-void Importer::import_nested(const Nodes& nodes, Scope& scope, const Span& span) {
+void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nodes, int at,
+                                Scope& scope, const Names& results) {
+  const auto& node = nodes[at];
+  const Span span = place(node_label(node, at));
+  // Of a model-local function some outputs may be the same either way.
+  if (static_cast<int>(branches.then_values.size()) != node.output_size()) {
+    throw UserError(rank_is_open(branches, span));
+  }
+  enter(span);
+  struct Way {
+    Scope scope;
+    std::vector<Diagnostic> found;
+    bool good = true;
+  };
+  auto follow = [&](const Values& values) {
+    Way way;
+    way.scope.parent = &scope;
+    Diagnostics before = std::exchange(diagnostics_, Diagnostics());
+    for (int i = 0; i < node.output_size(); ++i) {
+      define(way.scope, node.output(i), values[static_cast<size_t>(i)], span);
+    }
+    import_nodes(nodes, way.scope, results, at + 1);
+    way.good = !diagnostics_.has_errors();
+    way.found = std::exchange(diagnostics_, std::move(before)).all();
+    return way;
+  };
+  Way yes = follow(branches.then_values), no = follow(branches.else_values);
+  --nesting_;
+  // What is a result and comes after the node.
+  auto results_of = [&](const Way& way) {
+    Values out;
+    for (const std::string& name : results) {
+      if (scope.find(name) != nullptr) continue;
+      ValuePtr v = way.scope.find(name);
+      if (v != nullptr && !v->failed) out.push_back(std::move(v));
+    }
+    return out;
+  };
+  NodeContext ctx(*this, node, {}, frames_.back().opsets.of(node.domain()), span);
+  Values chosen;
+  if (yes.good && no.good) {
+    chosen = join_branches(ctx, branches.condition, results_of(yes), results_of(no));
+  } else if (yes.good != no.good && are_type_errors(yes.good ? no.found : yes.found)) {
+    chosen = only_if(ctx, branches.condition, yes.good, results_of(yes.good ? yes : no));
+  } else {
+    report(rank_is_open(branches, span));
+    for (const Diagnostic& d : (yes.good ? no : yes).found) report(d);
+  }
+  size_t next = 0;
+  for (const std::string& name : results) {
+    if (scope.find(name) != nullptr) continue;
+    ValuePtr v = next < chosen.size() ? chosen[next++] : nullptr;
+    if (v == nullptr) {
+      v = std::make_shared<ModelValue>();
+      v->failed = true;
+    }
+    define(scope, name, std::move(v), span);
+  }
+}
+
+void Importer::enter(const Span& span) {
   if (nesting_ == kMaxNesting) {
     exceed(span, "subgraphs and model-local functions are nested too deeply, or call themselves",
            "at most " + std::to_string(kMaxNesting) + " levels");
   }
   ++nesting_;
-  import_nodes(nodes, scope);
+}
+
+template <class Nodes>
+void Importer::import_nested(const Nodes& nodes, Scope& scope, const Names& results,
+                             const Span& span) {
+  enter(span);
+  import_nodes(nodes, scope, results);
   --nesting_;
 }
 
@@ -669,10 +793,7 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
   if (opset == 0) opset = frames_.front().opsets.of(node.domain());
   if (opset == 0) opset = 1;
   const ConverterRow* row = find_converter(canonical_domain(node.domain()), node.op_type(), opset);
-  if (row == nullptr) {
-    throw UserError(Diagnostic(codes::frontend_unsupported, span,
-                               "operator " + shorten(node.op_type()) + " cannot be imported"));
-  }
+  if (row == nullptr) throw Poisoned{};  // check_operators has reported it
   NodeContext ctx(*this, node, std::move(inputs), opset, span);
   Values outputs = row->convert(ctx);
   for (ValuePtr& v : outputs) {
@@ -711,7 +832,8 @@ Values Importer::inline_function(const ::onnx::FunctionProto& function,
   }
   frames_.push_back(std::move(frame));
   try {
-    import_nested(function.node(), scope, span);
+    import_nested(function.node(), scope, {function.output().begin(), function.output().end()},
+                  span);
   } catch (...) {
     frames_.pop_back();
     throw;
@@ -750,7 +872,14 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   for (int i = 0; i < graph.input_size(); ++i) {
     define(scope, graph.input(i).name(), inputs[static_cast<size_t>(i)], span);
   }
-  import_nested(graph.node(), scope, span);
+  Names results;
+  for (const auto& o : graph.output()) results.push_back(o.name());
+  try {
+    import_nested(graph.node(), scope, results, span);
+  } catch (const BranchesDiffer& branches) {
+    // The loop or branch around it would have to have the one rank or the other.
+    throw UserError(rank_is_open(branches, span));
+  }
   Values outputs;
   for (const auto& o : graph.output()) {
     ValuePtr v = scope.find(o.name());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/known_values.h"
+#include "frontend/onnx/branches.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/tensor_data.h"
@@ -41,6 +42,11 @@ class Importer {
   // ---- For NodeContext
   Values import_graph(const ::onnx::GraphProto& graph, const Values& inputs, const Span& span);
   Expr expr_of(const ValuePtr& v);
+  // A parameter and an axis that have a named dimension as their size; null for no such name.
+  const std::pair<Var, int64_t>* source_of(const TypeVar& size) const {
+    auto it = dim_sources_.find(size.get());
+    return it == dim_sources_.end() ? nullptr : &it->second;
+  }
   // A constant matrix with rows and columns exchanged, once for each value; null for what is no
   // constant matrix.
   Expr transposed(const ValuePtr& v);
@@ -81,8 +87,14 @@ class Importer {
   void add_param(const ::onnx::ValueInfoProto& input, const Var& v, const Span& span);
   Dim input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span);
   void import_initializers(const ::onnx::GraphProto& graph, Scope& scope);
+  // `results` are the names that are asked for afterwards.
+  using Names = std::vector<std::string>;
   template <class Nodes>
-  void import_nodes(const Nodes& nodes, Scope& scope);
+  void import_nodes(const Nodes& nodes, Scope& scope, const Names& results, int first = 0);
+  // The nodes behind one whose outputs have one rank or another, once for each (branches.h).
+  template <class Nodes>
+  void import_both_ways(const BranchesDiffer& branches, const Nodes& nodes, int at, Scope& scope,
+                        const Names& results);
   void import_node(const ::onnx::NodeProto& node, int index, Scope& scope);
   Values convert(const ::onnx::NodeProto& node, Values inputs, const Span& span);
   Values inline_function(const ::onnx::FunctionProto& function, const ::onnx::NodeProto& node,
@@ -93,7 +105,8 @@ class Importer {
   void check_budget(const Span& span);
   // Imports a subgraph's or function's nodes one level deeper.
   template <class Nodes>
-  void import_nested(const Nodes& nodes, Scope& scope, const Span& span);
+  void import_nested(const Nodes& nodes, Scope& scope, const Names& results, const Span& span);
+  void enter(const Span& span);
   [[noreturn]] void exceed(const Span& span, std::string message, std::string expected);
   Span place(std::string label) const { return Span::place(file_, std::move(label)); }
   std::string unique_name(const std::string& name);

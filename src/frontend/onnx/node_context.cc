@@ -416,13 +416,15 @@ Expr NodeContext::matmul_input(Expr a, size_t b) const {
 }
 
 Expr NodeContext::merge_axes(Expr e, size_t begin, size_t end) const {
+  if (end == begin + 1) return e;
+  if (end == begin) return expand_dims(std::move(e), static_cast<int64_t>(begin));
   const std::vector<Dim> from = shape_of(e);
   std::vector<Dim> to(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(begin));
   Dim merged = dim(1);
   for (size_t a = begin; a < end; ++a) merged = merged * from[a];
   to.push_back(merged);
   to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(end), from.end());
-  if (end <= begin + 1 || std::ranges::count_if(to, is_any) <= 1) return reshape(std::move(e), to);
+  if (std::ranges::count_if(to, is_any) <= 1) return reshape(std::move(e), to);
   // Two axes at a time; the others are copied.
   for (size_t rank = from.size(); end > begin + 1; --end, --rank) {
     Dims codes(rank - 1, dim(0));

@@ -58,6 +58,9 @@ def @sequence.zip[A, B](%xs: List[A], %ys: List[B]) -> List[(A, B)] {
 def @sequence.joined[A](%f: fn (A, A) -> A, %xs: List[A]) -> A {
   @foldl(%f, @hd(%xs), @tl(%xs))
 }
+def @branch.never[A]() -> A {
+  @hd(Nil)
+}
 def @optional.has[A](%x: Option[A]) -> bool {
   match (%x) {
     Some(_) => True,

@@ -1,6 +1,8 @@
 #include "frontend/onnx/step_loop.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
@@ -20,38 +22,46 @@ class Invariants {
   Invariants(const Importer& importer, const Expr& body, const std::vector<Var>& params) {
     for (const Var& p : params) bound_[p.get()] = true;
     post_order(
-        body,
-        [&](const Node& n) {
-          if (auto* f = as<FunctionNode>(&n)) {
-            for (const Var& p : f->params) bound_[p.get()] = true;
-          } else if (auto* l = as<LetNode>(&n)) {
-            bound_[l->var.get()] = true;
-          } else if (auto* v = as<PatternVarNode>(&n)) {
-            bound_[v->var.get()] = true;
-          }
-        },
+        body, [&](const Node& n) { each_bound(n, [&](const Var& v) { bound_[v.get()] = true; }); },
         kFamilies);
-    // Children come first.
+    // Children come first. What is bound inside of an expression - by a whole loop before this one - does not make
+    // it change.
     post_order(
         body,
         [&](const Node& n) {
-          auto* v = as<VarNode>(&n);
-          // Weights are bound to constants before passes see them.
-          Kind kind = v == nullptr || importer.is_weight(*v) ? constant : invariant;
-          if (bound_.contains(&n)) kind = changes;
+          Kind& kind = kinds_[&n];
+          Bound free;
+          if (bound_.contains(&n)) free.insert(&n);
           for_each_child(n, [&](const NodeRef& child) {
-            if (const Kind* of_child = kinds_.find(child.get())) kind = std::max(kind, *of_child);
+            const Kind* of_child = kinds_.find(child.get());
+            if (of_child == nullptr) return;
+            kind.varies = std::max(kind.varies, of_child->varies);
+            free.insert(of_child->free.begin(), of_child->free.end());
           });
-          kinds_[&n] = kind;
+          each_bound(n, [&](const Var& v) { free.erase(v.get()); });
+          // Weights are bound to constants before passes see them.
+          auto* v = as<VarNode>(&n);
+          if (v != nullptr && !importer.is_weight(*v)) kind.varies = invariant;
           auto* call = as<CallNode>(&n);
           auto* op = call == nullptr ? nullptr : as<OpNode>(call->op);
           // What is drawn at random is drawn in each step.
-          if (op != nullptr && op->row->effect != Effect::Pure) kinds_[&n] = kind = changes;
-          if (kind != changes) return;
-          for_each_child(n, [&](const NodeRef& child) { hoist(child); });
+          if (op != nullptr && op->row->effect != Effect::Pure) kind.varies = changes;
+          kind.free = std::move(free);
         },
         kFamilies);
-    hoist(body);
+    std::vector<NodeRef> pending{body};
+    NodeMap<bool> met;
+    while (!pending.empty()) {
+      NodeRef node = std::move(pending.back());
+      pending.pop_back();
+      const Kind* kind = kinds_.find(node.get());
+      if (kind == nullptr || std::exchange(met[node.get()], true)) continue;
+      const bool steady = kind->varies != changes && kind->free.empty();
+      if (steady && (kind->varies == constant || hoist(node))) continue;
+      std::vector<NodeRef> children;
+      for_each_child(*node.get(), [&](const NodeRef& child) { children.push_back(child); });
+      pending.insert(pending.end(), children.rbegin(), children.rend());
+    }
   }
 
   const std::vector<Var>& params() const { return params_; }
@@ -62,16 +72,36 @@ class Invariants {
   }
 
  private:
-  enum Kind { constant, invariant, changes };
+  enum Varies { constant, invariant, changes };
+  using Bound = std::set<const Node*>;
+  struct Kind {
+    Varies varies = constant;
+    Bound free;  // what is bound in the body, outside of this node
+  };
 
-  void hoist(const NodeRef& node) {
-    const Kind* kind = kinds_.find(node.get());
+  template <class Visit>
+  static void each_bound(const Node& n, const Visit& visit) {
+    if (auto* f = as<FunctionNode>(&n)) {
+      for (const Var& p : f->params) visit(p);
+    } else if (auto* l = as<LetNode>(&n)) {
+      visit(l->var);
+    } else if (auto* c = as<ClauseNode>(&n)) {
+      post_order(
+          c->lhs,
+          [&](const Node& part) {
+            if (auto* v = as<PatternVarNode>(&part)) visit(v->var);
+          },
+          kFamilies);
+    }
+  }
+
+  bool hoist(const NodeRef& node) {
     auto* e = as<ExprNode>(node);
-    if (e == nullptr || kind == nullptr || *kind != invariant || replacements_.contains(e)) return;
-    if (!flatten_tensor_types(e->type)) return;
+    if (e == nullptr || !flatten_tensor_types(e->type)) return false;
     params_.push_back(var("outer" + std::to_string(params_.size()), e->type, e->span));
     values_.push_back(Expr(e));
     replacements_.emplace(e, params_.back());
+    return true;
   }
 
   NodeMap<bool> bound_;
@@ -113,6 +143,46 @@ Expr zeros_along(NodeContext& ctx, Expr e, int64_t axis) {
 }
 
 namespace {
+
+// Sizes that the code of a loop needs, and that its parameters have only inside of terms (`n // 2`): a vector for each
+// whose length it is.
+std::vector<Expr> carriers_of_sizes(NodeContext& ctx, const std::vector<Var>& params,
+                                    const Expr& body) {
+  std::vector<TypeVar> met;
+  NodeMap<bool> seen, plain;
+  auto look = [&](const Type& type) {
+    if (!type || std::exchange(seen[type.get()], true)) return;
+    post_order(
+        type,
+        [&](const Node& n) {
+          auto* v = as<DimVarNode>(&n);
+          if (v != nullptr && !std::exchange(seen[v->var.get()], true)) met.push_back(v->var);
+        },
+        family::type | family::dim);
+  };
+  for (const Var& p : params) {
+    look(p->type);
+    for (const TensorType& t : flatten_tensor_types(p->type).value_or(std::vector<TensorType>{})) {
+      for (const Dim& d : t->shape) {
+        if (auto* v = as<DimVarNode>(d)) plain[v->var.get()] = true;
+      }
+    }
+  }
+  post_order(
+      body,
+      [&](const Node& n) {
+        if (auto* e = as<ExprNode>(&n)) look(e->type);
+      },
+      kFamilies);
+  std::vector<Expr> out;
+  for (const TypeVar& v : met) {
+    const auto* source = ctx.importer().source_of(v);
+    if (!plain.contains(v.get()) && source != nullptr) {
+      out.push_back(zeros_along(ctx, source->first, source->second));
+    }
+  }
+  return out;
+}
 
 // The type with `?` where sizes differ; null for types that differ otherwise.
 Type widened(const Type& a, const Type& b) {
@@ -228,6 +298,11 @@ StepResults run_steps(NodeContext& ctx, const StepLoop& loop,
   test = again.back();
   again.pop_back();
   again.insert(again.end(), invariants.params().begin(), invariants.params().end());
+  for (const Expr& sizes : carriers_of_sizes(ctx, params, moved)) {
+    params.push_back(var("sizes" + std::to_string(params.size()), sizes->type, span));
+    arguments.push_back(sizes);
+    again.push_back(params.back());
+  }
 
   std::vector<Type> types;
   for (const Var& p : params) types.push_back(p->type);
