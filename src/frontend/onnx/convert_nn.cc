@@ -167,6 +167,34 @@ Values convert_conv(NodeContext& ctx) {
   return {value_of(add_bias(ctx, convolution(ctx, x, ctx.in(1), NodeContext::dtype_of(x)), 2))};
 }
 
+// com.microsoft.FusedConv: what is added to the result and applied to it.
+Values convert_fused_conv(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  Expr y = add_bias(ctx, convolution(ctx, x, ctx.in(1), NodeContext::dtype_of(x)), 2);
+  if (ctx.has(3)) y = ctx.add(y, ctx.in(3));
+  std::string name = ctx.attr_string("activation", "");
+  std::vector<double> params = ctx.attr_floats("activation_params");
+  auto param = [&](size_t i, double otherwise) {
+    return i < params.size() ? params[i] : otherwise;
+  };
+  if (name == "Relu") {
+    y = ctx.call("nn.relu", {y});
+  } else if (name == "Sigmoid" || name == "Tanh") {
+    y = ctx.call(name == "Tanh" ? "tanh" : "sigmoid", {y});
+  } else if (name == "LeakyRelu") {
+    y = ctx.call("nn.leaky_relu", {y}, {{"alpha", param(0, 0.01)}});
+  } else if (name == "Clip") {
+    y = ctx.call("clip", {y}, {{"a_min", param(0, -3.4e38)}, {"a_max", param(1, 3.4e38)}});
+  } else if (name == "HardSigmoid") {
+    Expr line =
+        ctx.add(ctx.mul(y, ctx.scalar_like(param(0, 0.2), y)), ctx.scalar_like(param(1, 0.5), y));
+    y = ctx.call("clip", {line}, {{"a_min", 0.0}, {"a_max", 1.0}});
+  } else if (!name.empty()) {
+    ctx.unsupported("activation " + name);
+  }
+  return {value_of(y)};
+}
+
 Values convert_conv_transpose(NodeContext& ctx) {
   Expr x = ctx.in(0), w = ctx.in(1);
   int64_t nd = spatial_rank(ctx, x);
@@ -848,6 +876,7 @@ std::span<const ConverterRow> converter_rows<Converters::Nn>() {
       {kOnnx, "Softmax", 13, convert_softmax},
       // Exporters put it into the default domain, too.
       {kOnnx, "SimplifiedLayerNormalization", 1, convert_rms_norm},
+      {kMicrosoft, "FusedConv", 1, convert_fused_conv},
       {kMicrosoft, "SimplifiedLayerNormalization", 1, convert_rms_norm},
   };
   return rows;

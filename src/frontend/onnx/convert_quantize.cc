@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 
+#include "base/codes/frontend.h"
 #include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
+#include "frontend/onnx/tensor_data.h"
 #include "runtime/core/narrow.h"
 
 namespace relay::importer {
@@ -250,6 +252,142 @@ Values convert_qlinear_conv(NodeContext& ctx) {
   return {value_of(requantize(ctx, sum, product_scale(ctx, scale_x, scale_w), 1, 6, 7))};
 }
 
+// ---- com.microsoft: operators on quantised tensors, which onnxruntime.quantization writes
+
+// A quantised input with its scale and zero point, as floats.
+Expr floats_of(NodeContext& ctx, size_t value, size_t scale, size_t zero) {
+  return ctx.call("qnn.dequantize", {ctx.in(value), ctx.in(scale), zero_point(ctx, zero)},
+                  {{"axis", int64_t{-1}}});
+}
+
+// Floats as the node's result: with the scale and zero point of these inputs, in the dtype of input 0 without one.
+Values quantized_result(NodeContext& ctx, const Expr& y, size_t scale, size_t zero) {
+  DType to = NodeContext::dtype_of(ctx.in(ctx.has(zero) ? zero : 0));
+  return {value_of(ctx.call("qnn.quantize", {y, ctx.in(scale), zero_point(ctx, zero)},
+                            {{"axis", int64_t{-1}}, {"out_dtype", to_value(to)}}))};
+}
+
+// (a, scale, zero, b, scale, zero, result's scale, zero)
+Values convert_qlinear_binary(NodeContext& ctx) {
+  const char* op = ctx.op_type() == "QLinearAdd" ? "add" : "multiply";
+  return quantized_result(ctx, ctx.call(op, {floats_of(ctx, 0, 1, 2), floats_of(ctx, 3, 4, 5)}), 6,
+                          7);
+}
+
+// (x, scale, zero, result's scale, zero)
+Values convert_qlinear_unary(NodeContext& ctx) {
+  Expr x = floats_of(ctx, 0, 1, 2), y;
+  if (ctx.op_type() == "QLinearLeakyRelu") {
+    y = ctx.call("nn.leaky_relu", {x}, {{"alpha", ctx.attr_float("alpha", 0.01)}});
+  } else if (ctx.op_type() == "QLinearSoftmax") {
+    int64_t rank = NodeContext::rank_of(x), axis = ctx.axis(ctx.attr("axis", -1), rank);
+    // Before version 13 all axes from this one on are one.
+    if (ctx.attr("opset", 13) < 13 && axis != rank - 1) ctx.unsupported("softmax of joined axes");
+    y = ctx.call("nn.softmax", {x}, {{"axis", axis}});
+  } else {
+    y = ctx.call("sigmoid", {x});
+  }
+  return quantized_result(ctx, y, 3, 4);
+}
+
+Values convert_qlinear_global_average_pool(NodeContext& ctx) {
+  if (ctx.attr("channels_last", 0) != 0) ctx.unsupported("channels behind the other axes");
+  Expr x = floats_of(ctx, 0, 1, 2);
+  std::vector<int64_t> axes;
+  for (int64_t a = 2; a < NodeContext::rank_of(x); ++a) axes.push_back(a);
+  return quantized_result(ctx, ctx.reduce("mean", x, axes, true), 3, 4);
+}
+
+// (result's scale, zero, then value, scale, zero of each part)
+Values convert_qlinear_concat(NodeContext& ctx) {
+  std::vector<Expr> parts;
+  for (size_t i = 2; i + 2 < ctx.num_inputs(); i += 3)
+    parts.push_back(floats_of(ctx, i, i + 1, i + 2));
+  if (parts.empty())
+    ctx.fail(codes::type_rank, "there is nothing to join", "a value, a scale and a zero point");
+  Expr y = ctx.concat(parts, ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(parts[0])));
+  return quantized_result(ctx, y, 0, 1);
+}
+
+// alpha * a * b + c, (a, scale, zero, b, scale, zero, c, result's scale, zero); without those of the result floats.
+Values convert_qgemm(NodeContext& ctx) {
+  auto side = [&](size_t value, const char* turned) {
+    Expr e = ctx.in(value);
+    return ctx.attr(turned, 0) != 0 ? ctx.transpose(e, {1, 0}) : e;
+  };
+  Expr a = ctx.sub(ctx.cast(side(0, "transA"), kInt), zero_point(ctx, 2));
+  Expr b = ctx.cast(side(3, "transB"), kInt), zero = zero_point(ctx, 5);
+  b = ctx.sub(b, along(ctx, zero, b, 1, 0));
+  Expr sum = ctx.matmul(a, b);
+  double alpha = ctx.attr_float("alpha", 1);
+  // C has the scale alpha * a_scale * b_scale.
+  if (ctx.has(6)) sum = ctx.add(sum, ctx.in(6));
+  Expr scale = ctx.mul(ctx.cast(ctx.in(1), kFloat), along(ctx, ctx.in(4), sum, 1, 0));
+  Expr y = ctx.mul(ctx.cast(sum, kFloat), ctx.mul(scale, ctx.scalar(alpha, kFloat)));
+  return ctx.has(7) ? quantized_result(ctx, y, 7, 8) : Values{value_of(y)};
+}
+
+// (a, b, scale, scale, zero, zero, bias): integers multiplied, as floats.
+Values convert_matmul_integer_to_float(NodeContext& ctx) {
+  Expr a = centred(ctx, 0, 4, NodeContext::rank_of(ctx.in(0)) - 2);
+  Expr b = centred(ctx, 1, 5, NodeContext::rank_of(ctx.in(1)) - 1);
+  Expr sum = ctx.cast(ctx.matmul(a, b), kFloat);
+  int64_t rank = NodeContext::rank_of(sum);
+  Expr y = ctx.mul(sum, ctx.mul(along(ctx, ctx.in(2), sum, rank - 2, 0),
+                                along(ctx, ctx.in(3), sum, rank - 1, 0)));
+  return {value_of(ctx.has(6) ? ctx.add(y, ctx.in(6)) : y)};
+}
+
+// Weights of 2, 4 or 8 bits in blocks along the columns of a, each block with a scale of its own:
+// (a, (n, blocks, bytes), scales, zero points, groups, bias).
+Values convert_matmul_nbits(NodeContext& ctx) {
+  const int64_t k = ctx.attr("K", 0), n = ctx.attr("N", 0), bits = ctx.attr("bits", 4),
+                block = ctx.attr("block_size", 0);
+  Tensor packed = ctx.constant_data(1), scales = ctx.constant_data(2);
+  if (ctx.has(4)) ctx.unsupported("weights whose groups are out of order");
+  if (!packed || !scales || (ctx.has(3) && !ctx.constant_data(3))) {
+    ctx.unsupported("packed weights that are not constants");
+  }
+  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || n < 1 || block < 1 ||
+      block * bits % 8 != 0) {
+    ctx.fail(codes::frontend_attribute, "the sizes of packed weights are out of range",
+             "bits of 2, 4 or 8, and blocks of whole bytes");
+  }
+  const int64_t blocks = (k + block - 1) / block, bytes = block * bits / 8, per_byte = 8 / bits,
+                zero_bytes = (blocks + per_byte - 1) / per_byte;
+  Tensor zeros = ctx.has(3) ? ctx.constant_data(3) : Tensor();
+  const bool packed_zeros = zeros && zeros.dtype() == DType::UInt(8);
+  if (packed.dtype() != DType::UInt(8) || packed.num_elements() != n * blocks * bytes ||
+      scales.num_elements() != n * blocks ||
+      (zeros && zeros.num_elements() != n * (packed_zeros ? zero_bytes : blocks))) {
+    ctx.fail(codes::type_shape, "the packed weights do not have the sizes that the attributes say",
+             std::to_string(n * blocks * bytes) + " bytes and " + std::to_string(n * blocks) +
+                 " scales");
+  }
+  ctx.charge_bytes(n * k, kFloat);
+  const auto* data = static_cast<const uint8_t*>(packed.data());
+  const auto* zero_data = packed_zeros ? static_cast<const uint8_t*>(zeros.data()) : nullptr;
+  const int64_t mask = (1 << bits) - 1;
+  auto element = [&](const uint8_t* bytes_of, int64_t i) {
+    return static_cast<double>(bytes_of[i / per_byte] >> (i % per_byte * bits) & mask);
+  };
+  Tensor weight = Tensor::empty(kFloat, {n, k});
+  Tensor factors = aligned(scales), offsets = zeros && !packed_zeros ? aligned(zeros) : Tensor();
+  for (int64_t row = 0; row < n; ++row) {
+    for (int64_t column = 0; column < k; ++column) {
+      int64_t b = column / block, at = row * blocks + b;
+      double zero = zero_data ? element(zero_data + row * zero_bytes, b)
+                    : offsets ? offsets.get_as_double(at)
+                              : std::ldexp(1.0, static_cast<int>(bits) - 1);
+      double value = element(data + at * bytes, column % block);
+      weight.set_from_double(row * k + column, (value - zero) * factors.get_as_double(at));
+    }
+  }
+  Expr a = ctx.in(0);
+  Expr y = ctx.call("nn.dense", {a, ctx.cast(ctx.constant(weight), NodeContext::dtype_of(a))});
+  return {value_of(ctx.has(5) ? ctx.add(y, ctx.in(5)) : y)};
+}
+
 }  // namespace
 
 template <>
@@ -263,6 +401,16 @@ std::span<const ConverterRow> converter_rows<Converters::Quantize>() {
       {kOnnx, "QLinearMatMul", 10, convert_qlinear_matmul},
       {kOnnx, "QuantizeLinear", 10, convert_quantize_linear},
       {kMicrosoft, "DequantizeLinear", 1, convert_dequantize_linear},
+      {kMicrosoft, "MatMulIntegerToFloat", 1, convert_matmul_integer_to_float},
+      {kMicrosoft, "MatMulNBits", 1, convert_matmul_nbits},
+      {kMicrosoft, "QGemm", 1, convert_qgemm},
+      {kMicrosoft, "QLinearAdd", 1, convert_qlinear_binary},
+      {kMicrosoft, "QLinearConcat", 1, convert_qlinear_concat},
+      {kMicrosoft, "QLinearGlobalAveragePool", 1, convert_qlinear_global_average_pool},
+      {kMicrosoft, "QLinearLeakyRelu", 1, convert_qlinear_unary},
+      {kMicrosoft, "QLinearMul", 1, convert_qlinear_binary},
+      {kMicrosoft, "QLinearSigmoid", 1, convert_qlinear_unary},
+      {kMicrosoft, "QLinearSoftmax", 1, convert_qlinear_unary},
       {kMicrosoft, "QuantizeLinear", 1, convert_quantize_linear},
   };
   return rows;

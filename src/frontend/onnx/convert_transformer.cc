@@ -89,6 +89,14 @@ Expr swap_last(NodeContext& ctx, const Expr& x) {
   return ctx.transpose(x, axes);
 }
 
+// 0, 1, ... below a size of a tensor.
+Expr places_along(NodeContext& ctx, const Expr& x, int64_t axis) {
+  if (auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])) {
+    if (*n <= kMaxKnownElements) return numbers_below(ctx, *n);
+  }
+  return open_range(ctx, ctx.scalar(0, DType::Int(64)), ctx.select(sizes_of(ctx, x), 0, axis));
+}
+
 Values convert_fast_gelu(NodeContext& ctx) {
   Expr x = ctx.in(0);
   if (ctx.has(1)) x = ctx.add(x, ctx.in(1));
@@ -129,7 +137,11 @@ Values convert_embed_layer_norm(NodeContext& ctx) {
   if (ctx.has(8)) {
     positions = rows(3, ctx.in(8));
   } else {
-    positions = ctx.slice(ctx.in(3), 0, 0, ctx.const_dim(ids, 1, "the length of the sequence"));
+    if (auto length = as_const(NodeContext::shape_of(ids)[1])) {
+      positions = ctx.slice(ctx.in(3), 0, 0, *length);
+    } else {
+      positions = rows(3, places_along(ctx, ids, 1));
+    }
   }
   sum = ctx.add(sum, positions);
   if (ctx.has(1) && ctx.has(4)) sum = ctx.add(sum, rows(4, ctx.in(1)));
@@ -144,46 +156,132 @@ Values convert_embed_layer_norm(NodeContext& ctx) {
   return {value_of(y), value_of(lengths), value_of(sum)};
 }
 
-// com.microsoft.Attention: one packed product makes queries, keys and values.
-Values convert_packed_attention(NodeContext& ctx) {
-  if (ctx.has(4) || ctx.output_used(1)) ctx.unsupported("attention with a cache of past keys");
-  if (ctx.has_attr("qkv_hidden_sizes")) ctx.unsupported("attention with unequal hidden sizes");
-  if (ctx.attr("do_rotary", 0) != 0) ctx.unsupported("attention with rotary positions");
-  Expr packed = ctx.matmul_input(ctx.in(0), 1);
-  if (ctx.has(2)) packed = ctx.add(packed, ctx.in(2));
-  int64_t heads = ctx.attr("num_heads", 0);
-  std::vector<Expr> qkv = ctx.split(packed, 2, 3);
-  Expr q = split_heads(ctx, qkv[0], heads), k = split_heads(ctx, qkv[1], heads),
-       v = split_heads(ctx, qkv[2], heads);
+// What scores of (batch, heads, queries, keys) are masked by in com.microsoft's operators.
+struct Masking {
+  Expr
+      mask;  // null, or which keys are there: (batch), (batch, keys), (batch, queries, keys), (batch, 1, max, max)
+  Expr bias;  // null, or what is added to the scores
+  bool causal = false;
+};
+
+// The values that queries see, by softmax of scaled products. Keys and values are (batch, heads, length, size).
+Expr attend(NodeContext& ctx, const Expr& q, const Expr& k, const Expr& v, const Masking& by) {
   int64_t size = ctx.const_dim(q, 3, "the size of a head");
   double scale = ctx.attr_float("scale", 0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(size));
   Expr scores = ctx.matmul(q, swap_last(ctx, k));
   scores = ctx.mul(scores, ctx.scalar_like(scale, scores));
-  if (ctx.has(3)) {
-    Expr mask = ctx.in(3);
-    if (NodeContext::rank_of(mask) != 2 ||
-        !dim_equal(NodeContext::shape_of(mask)[1], NodeContext::shape_of(scores)[3])) {
-      ctx.unsupported("attention with a mask that is not (batch, sequence)");
+  const DType dtype = NodeContext::dtype_of(scores);
+  if (by.mask) {
+    Expr mask = by.mask;
+    const int64_t rank = NodeContext::rank_of(mask);
+    if (rank == 1) {
+      if (dim_differs(NodeContext::shape_of(mask)[0], NodeContext::shape_of(scores)[0])) {
+        ctx.unsupported("attention with a mask of starts and ends of sequences");
+      }
+      // How many keys of each sequence are there.
+      Expr length = ctx.expand_dims(ctx.cast(mask, DType::Int(64)), 1);
+      mask = ctx.call("less", {ctx.expand_dims(places_along(ctx, scores, 3), 0), length});
+    } else if (rank == 4) {
+      ctx.unsupported("attention with a mask of all positions");
     }
+    if (NodeContext::rank_of(mask) == 2) mask = ctx.expand_dims(mask, 1);
     // 1 sees, 0 does not.
-    DType dtype = NodeContext::dtype_of(scores);
-    Expr hidden = ctx.sub(ctx.scalar(1, dtype), ctx.cast(mask, dtype));
-    Expr bias = ctx.mul(hidden, ctx.scalar(ctx.attr_float("mask_filter_value", -10000), dtype));
-    scores = ctx.add(scores, ctx.expand_dims(bias, 1, 2));
+    Expr hidden = ctx.sub(ctx.scalar(1, dtype), ctx.cast(ctx.expand_dims(mask, 1), dtype));
+    Expr low = ctx.scalar(ctx.attr_float("mask_filter_value", -10000), dtype);
+    scores = ctx.add(scores, ctx.mul(hidden, low));
   }
-  if (ctx.has(5)) scores = ctx.add(scores, ctx.in(5));
-  if (ctx.attr("unidirectional", 0) != 0) scores = ctx.add(scores, causal_bias(ctx, scores, 0));
+  if (by.bias) scores = ctx.add(scores, by.bias);
+  if (by.causal) {
+    auto rows = as_const(NodeContext::shape_of(scores)[2]),
+         columns = as_const(NodeContext::shape_of(scores)[3]);
+    if (rows && columns) {
+      scores = ctx.add(scores, causal_bias(ctx, scores, *columns - *rows));
+    } else {
+      // The last query is the last key's.
+      Expr sizes = sizes_of(ctx, scores);
+      Expr before = ctx.sub(ctx.select(sizes, 0, 3), ctx.select(sizes, 0, 2));
+      Expr query = ctx.expand_dims(ctx.add(places_along(ctx, scores, 2), before), 1);
+      Expr key = ctx.expand_dims(places_along(ctx, scores, 3), 0);
+      Expr seen = ctx.expand_dims(ctx.call("greater_equal", {query, key}), 0, 2);
+      scores = ctx.call("where", {seen, scores, lowest_like(ctx, scores)});
+    }
+  }
   Expr weights = ctx.call("nn.softmax", {scores}, {{"axis", int64_t{-1}}});
-  return {value_of(join_heads(ctx, ctx.matmul(weights, v)))};
+  return join_heads(ctx, ctx.matmul(weights, v));
 }
 
-// 0, 1, ... below a size of a tensor.
-Expr places_along(NodeContext& ctx, const Expr& x, int64_t axis) {
-  if (auto n = as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])) {
-    if (*n <= kMaxKnownElements) return numbers_below(ctx, *n);
+// com.microsoft.Attention: one packed product makes queries, keys and values. A past is both, (2, batch, heads, length,
+// size), and so is what is there afterwards.
+Values convert_packed_attention(NodeContext& ctx) {
+  if (ctx.attr("do_rotary", 0) != 0) ctx.unsupported("attention with rotary positions");
+  if (ctx.has(6)) ctx.unsupported("attention with a past that is longer than its sequences");
+  Expr packed = ctx.matmul_input(ctx.in(0), 1);
+  if (ctx.has(2)) packed = ctx.add(packed, ctx.in(2));
+  const int64_t heads = ctx.attr("num_heads", 0);
+  std::vector<int64_t> widths = ctx.attr_ints("qkv_hidden_sizes");
+  std::vector<Expr> qkv;
+  if (widths.empty()) {
+    qkv = ctx.split(packed, 2, 3);
+  } else {
+    int64_t total = ctx.const_dim(packed, 2, "the width of queries, keys and values");
+    if (widths.size() != 3 ||
+        std::ranges::any_of(widths, [&](int64_t w) { return w < 1 || w > total; }) ||
+        widths[0] + widths[1] + widths[2] != total) {
+      ctx.fail(codes::frontend_attribute, "attribute 'qkv_hidden_sizes' does not fit",
+               "three widths, together " + std::to_string(total));
+    }
+    int64_t at = 0;
+    for (int64_t w : widths) {
+      qkv.push_back(ctx.slice(packed, 2, at, at + w));
+      at += w;
+    }
   }
-  return open_range(ctx, ctx.scalar(0, DType::Int(64)), ctx.select(sizes_of(ctx, x), 0, axis));
+  Expr q = split_heads(ctx, qkv[0], heads), k = split_heads(ctx, qkv[1], heads),
+       v = split_heads(ctx, qkv[2], heads);
+  if (ctx.has(4)) {
+    k = ctx.concat({ctx.select(ctx.in(4), 0, 0), k}, 2);
+    v = ctx.concat({ctx.select(ctx.in(4), 0, 1), v}, 2);
+  }
+  Expr y = attend(ctx, q, k, v,
+                  {ctx.has(3) ? ctx.in(3) : nullptr, ctx.has(5) ? ctx.in(5) : nullptr,
+                   ctx.attr("unidirectional", 0) != 0});
+  Values out{value_of(y)};
+  if (ctx.output_used(1)) {
+    out.push_back(value_of(ctx.call("stack", {ctx.tuple_of({k, v})}, {{"axis", int64_t{0}}})));
+  }
+  return out;
+}
+
+// com.microsoft.MultiHeadAttention: queries, keys and values that are made before it.
+Values convert_multi_head_attention(NodeContext& ctx) {
+  if (NodeContext::rank_of(ctx.in(0)) != 3 || !ctx.has(1) || !ctx.has(2)) {
+    ctx.unsupported("packed queries, keys and values");
+  }
+  if (ctx.has(8) || ctx.has(9) || ctx.output_used(3)) {
+    ctx.unsupported("attention with a past that is longer than its sequences");
+  }
+  const int64_t heads = ctx.attr("num_heads", 0);
+  Expr parts[] = {ctx.in(0), ctx.in(1), ctx.in(2)};
+  int64_t at = 0;
+  for (Expr& e : parts) {
+    if (NodeContext::rank_of(e) != 3) continue;  // (batch, heads, length, size) already
+    if (ctx.has(3)) {
+      int64_t width = ctx.const_dim(e, 2, "the width of the heads");
+      e = ctx.add(e, ctx.slice(ctx.in(3), 0, at, at + width));
+      at += width;
+    }
+    e = split_heads(ctx, e, heads);
+  }
+  auto& [q, k, v] = parts;
+  if (ctx.has(6) && ctx.has(7)) {
+    k = ctx.concat({ctx.in(6), k}, 2);
+    v = ctx.concat({ctx.in(7), v}, 2);
+  }
+  Expr y = attend(ctx, q, k, v,
+                  {ctx.has(4) ? ctx.in(4) : nullptr, ctx.has(5) ? ctx.in(5) : nullptr,
+                   ctx.attr("unidirectional", 0) != 0});
+  return {value_of(y), value_of(k), value_of(v)};
 }
 
 // A mask for as many keys as there are: those that it does not reach are not seen.
@@ -336,25 +434,10 @@ Values convert_attention(NodeContext& ctx) {
   return {value_of(flat ? join_heads(ctx, y) : y), value_of(present_key), value_of(present_value)};
 }
 
-Values convert_rotary_embedding(NodeContext& ctx) {
-  Expr x = ctx.in(0);
-  bool flat = NodeContext::rank_of(x) == 3;
-  if (flat) x = split_heads(ctx, x, ctx.attr("num_heads", 0));
-  int64_t size = ctx.const_dim(x, 3, "the size of a head");
-  int64_t rotated = ctx.attr("rotary_embedding_dim", 0);
-  if (rotated == 0) rotated = size;
-  if (rotated < 2 || rotated > size || rotated % 2 != 0) {
-    ctx.fail(codes::frontend_attribute, "attribute 'rotary_embedding_dim' is out of range",
-             "an even number up to " + std::to_string(size), std::to_string(rotated));
-  }
-  Expr cos = ctx.in(1), sin = ctx.in(2);
-  if (ctx.has(3)) {
-    cos = ctx.call("take", {cos, ctx.in(3)}, {{"axis", int64_t{0}}});
-    sin = ctx.call("take", {sin, ctx.in(3)}, {{"axis", int64_t{0}}});
-  }
-  // (batch, sequence, rotated / 2) against all heads.
-  cos = ctx.expand_dims(cos, 1);
-  sin = ctx.expand_dims(sin, 1);
+// The first `rotated` entries of (batch, heads, sequence, size) turned by angles whose cosines and sines are
+// (batch or 1, 1, sequence, rotated / 2).
+Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cos, const Expr& sin) {
+  const int64_t size = ctx.const_dim(x, 3, "the size of a head");
   Expr turning = ctx.slice(x, 3, 0, rotated);
   const std::vector<Dim> shape = NodeContext::shape_of(turning);
   Expr a, b;
@@ -381,7 +464,56 @@ Values convert_rotary_embedding(NodeContext& ctx) {
   } else {
     y = ctx.concat({real, imaginary}, 3);
   }
-  if (rotated < size) y = ctx.concat({y, ctx.slice(x, 3, rotated, size)}, 3);
+  return rotated < size ? ctx.concat({y, ctx.slice(x, 3, rotated, size)}, 3) : y;
+}
+
+int64_t rotated_size(NodeContext& ctx, int64_t size) {
+  int64_t rotated = ctx.attr("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = size;
+  if (rotated < 2 || rotated > size || rotated % 2 != 0) {
+    ctx.fail(codes::frontend_attribute, "attribute 'rotary_embedding_dim' is out of range",
+             "an even number up to " + std::to_string(size), std::to_string(rotated));
+  }
+  return rotated;
+}
+
+Values convert_rotary_embedding(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  bool flat = NodeContext::rank_of(x) == 3;
+  if (flat) x = split_heads(ctx, x, ctx.attr("num_heads", 0));
+  int64_t rotated = rotated_size(ctx, ctx.const_dim(x, 3, "the size of a head"));
+  Expr cos = ctx.in(1), sin = ctx.in(2);
+  if (ctx.has(3)) {
+    cos = ctx.call("take", {cos, ctx.in(3)}, {{"axis", int64_t{0}}});
+    sin = ctx.call("take", {sin, ctx.in(3)}, {{"axis", int64_t{0}}});
+  }
+  // (batch, sequence, rotated / 2) against all heads.
+  Expr y = rotate(ctx, x, rotated, ctx.expand_dims(cos, 1), ctx.expand_dims(sin, 1));
+  return {value_of(flat ? join_heads(ctx, y) : y)};
+}
+
+// com.microsoft.RotaryEmbedding: (x, positions, cosines, sines). The positions are those of each token, or one number,
+// the first token's.
+Values convert_microsoft_rotary(NodeContext& ctx) {
+  if (ctx.attr("is_packed_batching", 0) != 0) ctx.unsupported("batches of packed sequences");
+  Expr x = ctx.in(0), positions = ctx.in(1);
+  const bool flat = NodeContext::rank_of(x) == 3;
+  if (flat) {
+    int64_t width = ctx.const_dim(x, 2, "the width of the heads"), heads = ctx.attr("num_heads", 0);
+    int64_t half = ctx.const_dim(ctx.in(2), 1, "the number of angles");
+    if (heads == 0 && half > 0) heads = width / (2 * half);
+    x = split_heads(ctx, x, heads);
+  }
+  int64_t rotated = rotated_size(ctx, ctx.const_dim(x, 3, "the size of a head"));
+  if (NodeContext::rank_of(positions) == 1) {
+    positions = ctx.expand_dims(ctx.add(positions, places_along(ctx, x, 2)), 0);
+  }
+  auto angles = [&](size_t table) {
+    return ctx.expand_dims(ctx.call("take", {ctx.in(table), positions}, {{"axis", int64_t{0}}}), 1);
+  };
+  Expr y = rotate(ctx, x, rotated, angles(2), angles(3));
+  double scale = ctx.attr_float("scale", 1);
+  if (scale != 1) y = ctx.mul(y, ctx.scalar_like(scale, y));
   return {value_of(flat ? join_heads(ctx, y) : y)};
 }
 
@@ -409,6 +541,8 @@ std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
       {kMicrosoft, "EmbedLayerNormalization", 1, convert_embed_layer_norm},
       {kMicrosoft, "FastGelu", 1, convert_fast_gelu},
       {kMicrosoft, "FusedMatMul", 1, convert_fused_matmul},
+      {kMicrosoft, "MultiHeadAttention", 1, convert_multi_head_attention},
+      {kMicrosoft, "RotaryEmbedding", 1, convert_microsoft_rotary},
       {kMicrosoft, "SkipLayerNormalization", 1, convert_skip_layer_norm},
       {kMicrosoft, "SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm},
   };

@@ -1,0 +1,192 @@
+"""Operators of com.microsoft, as ONNX Runtime's optimisers and quantiser write them, against ONNX Runtime."""
+
+import numpy as np
+import oracles
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import relay
+
+RNG = np.random.default_rng(5)
+FLOAT, INT32, INT64, UINT8, INT8 = (
+    TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8
+)  # fmt: skip
+
+
+def floats(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def model_of(op, inputs, outputs, constants=(), attrs=None, open_axes=()):
+    """A model of one node; an input is an array, or None. The axes of input 0 that are open have names."""
+    infos, weights, names = [], [], []
+    for i, value in enumerate(inputs):
+        names.append("" if value is None else f"x{i}")
+        if value is None:
+            continue
+        if i in constants:
+            weights.append(numpy_helper.from_array(value, f"x{i}"))
+            continue
+        shape = [f"n{a}" if a in open_axes and i == 0 else d for a, d in enumerate(value.shape)]
+        dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
+        infos.append(helper.make_tensor_value_info(f"x{i}", dtype, shape))
+    node = helper.make_node(op, names, [f"y{i}" if o else "" for i, o in enumerate(outputs)],
+                            domain="com.microsoft", **(attrs or {}))  # fmt: skip
+    results = [helper.make_tensor_value_info(f"y{i}", o, None)
+               for i, o in enumerate(outputs) if o]  # fmt: skip
+    graph = helper.make_graph([node], "g", infos, results, weights)
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=9)
+
+
+def check(op, inputs, outputs=(FLOAT,), constants=(), attrs=None, open_axes=(), off_by=0):
+    model = model_of(op, inputs, outputs, constants, attrs, open_axes)
+    given = {f"x{i}": v for i, v in enumerate(inputs) if v is not None and i not in constants}
+    want = oracles.run_onnxruntime(model, given)
+    for level in (0, 3):
+        mod, params = relay.frontend.from_onnx(model)
+        got = oracles.as_arrays(relay.build(mod, params=params, opt_level=level)(*given.values()))
+        for a, b in zip(got, want, strict=True):
+            assert a.shape == b.shape
+            assert a.dtype == b.dtype
+            if b.dtype.kind in "iu":
+                assert np.abs(a.astype(int) - b.astype(int)).max() <= off_by
+            else:
+                np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("open_axes", [(), (0, 1)])
+@pytest.mark.parametrize("kind", ["plain", "lengths", "keys", "past", "causal", "widths"])
+def test_attention(kind, open_axes):
+    x, w, b = floats(2, 5, 16), floats(16, 48), floats(48)
+    mask = past = None
+    attrs, outputs = {"num_heads": 4}, [FLOAT]
+    if kind == "lengths":
+        mask = np.array([3, 5], np.int32)
+    elif kind == "keys":
+        mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    elif kind == "past":
+        past, outputs = floats(2, 2, 4, 3, 4), [FLOAT, FLOAT]
+        attrs["unidirectional"] = 1
+    elif kind == "causal":
+        attrs["unidirectional"] = 1
+    elif kind == "widths":
+        w, b = floats(16, 40), floats(40)
+        attrs["qkv_hidden_sizes"] = [16, 16, 8]
+    check("Attention", [x, w, b, mask, past], outputs, (1, 2), attrs, open_axes)
+
+
+@pytest.mark.parametrize("kind", ["plain", "mask", "bias", "past", "cross"])
+def test_multi_head_attention(kind):
+    q, k, v = floats(2, 4, 16), floats(2, 6, 16), floats(2, 6, 16)
+    bias = mask = added = past_k = past_v = None
+    outputs = [FLOAT]
+    if kind == "mask":
+        mask = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], np.int32)
+    elif kind == "bias":
+        bias, added = floats(48), floats(1, 4, 4, 6)
+    elif kind == "past":
+        k, v, past_k, past_v = (
+            floats(2, 4, 16),
+            floats(2, 4, 16),
+            floats(2, 4, 3, 4),
+            floats(2, 4, 3, 4),
+        )
+        outputs = [FLOAT, FLOAT, FLOAT]
+    elif kind == "cross":
+        k, v = floats(2, 4, 6, 4), floats(2, 4, 6, 4)
+    check("MultiHeadAttention", [q, k, v, bias, mask, added, past_k, past_v], outputs, (3,),
+          {"num_heads": 4})  # fmt: skip
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("positions", [np.array([2]), np.array([[0, 1, 2], [3, 4, 5]])])
+def test_rotary_embedding(interleaved, positions):
+    check("RotaryEmbedding", [floats(2, 3, 16), positions.astype(np.int64), floats(10, 4), floats(10, 4)],
+          constants=(2, 3), attrs={"interleaved": interleaved})  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Sigmoid", "Tanh", "LeakyRelu"])
+def test_fused_convolution(activation):
+    params = {"activation_params": [0.2]} if activation == "LeakyRelu" else {}
+    check("FusedConv", [floats(1, 3, 8, 8), floats(4, 3, 3, 3), floats(4)], constants=(1, 2),
+          attrs={"activation": activation, "pads": [1, 1, 1, 1], **params})  # fmt: skip
+
+
+def quantised(*shape, dtype=np.uint8):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape, dtype)
+
+
+SCALE, ZERO = np.float32(0.05), np.uint8(120)
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+def test_quantised_sums_and_products(op):
+    a, b = quantised(2, 3, 4), quantised(3, 1)
+    check(op, [a, SCALE, ZERO, b, np.float32(0.03), np.uint8(100), np.float32(0.2), np.uint8(90)],
+          [UINT8], (1, 2, 4, 5, 6, 7), off_by=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax"])
+def test_quantised_functions(op):
+    attrs = {"axis": -1, "opset": 13} if op == "QLinearSoftmax" else {}
+    check(op, [quantised(2, 9), SCALE, ZERO, np.float32(1 / 256), np.uint8(0)], [UINT8],
+          (1, 2, 3, 4), attrs, off_by=1)  # fmt: skip
+
+
+def test_quantised_pool_and_concatenation():
+    check("QLinearGlobalAveragePool", [quantised(1, 3, 5, 5), SCALE, ZERO, SCALE, ZERO], [UINT8],
+          (1, 2, 3, 4), off_by=1)  # fmt: skip
+    parts = [quantised(2, 3), SCALE, ZERO, quantised(2, 2), np.float32(0.02), ZERO]
+    check("QLinearConcat", [SCALE, ZERO, *parts], [UINT8], (0, 1, 3, 4, 6, 7), {"axis": 1},
+          off_by=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("as_floats", [False, True])
+def test_quantised_general_product(as_floats):
+    a, b = quantised(3, 8), quantised(8, 5, dtype=np.int8)
+    inputs = [
+        a,
+        SCALE,
+        ZERO,
+        b,
+        np.float32(0.02),
+        np.int8(3),
+        quantised(5, dtype=np.int8).astype(np.int32),
+    ]
+    if not as_floats:
+        inputs += [np.float32(0.5), np.uint8(128)]
+    check("QGemm", inputs, [FLOAT if as_floats else UINT8], (1, 2, 3, 4, 5, 6, 7, 8), off_by=1)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("open_axes", [(), (0,)])
+def test_products_with_weights_of_four_bits(zeros, open_axes):
+    n, k, block = 6, 40, 16
+    blocks = -(-k // block)
+    inputs = [floats(3, k), quantised(n, blocks, block // 2), floats(n * blocks)]
+    if zeros:
+        inputs.append(quantised(n * -(-blocks // 2)))
+    check("MatMulNBits", inputs, constants=(1, 2, 3), open_axes=open_axes,
+          attrs={"K": k, "N": n, "bits": 4, "block_size": block})  # fmt: skip
+
+
+def test_integer_products_as_floats():
+    check("MatMulIntegerToFloat",
+          [quantised(3, 8), quantised(8, 5, dtype=np.int8), SCALE, floats(5), ZERO, np.zeros(5, np.int8)],
+          constants=(1, 2, 3, 4, 5))  # fmt: skip
+
+
+def test_embeddings_of_open_length():
+    ids = RNG.integers(0, 20, (2, 5)).astype(np.int32)
+    check("EmbedLayerNormalization",
+          [ids, np.zeros((2, 5), np.int32), floats(20, 8), floats(16, 8), floats(2, 8), floats(8), floats(8)],
+          [FLOAT, 0], (2, 3, 4, 5, 6), open_axes=(0, 1))  # fmt: skip
+
+
+def test_what_is_not_supported_is_named():
+    model = model_of("MatMulNBits", [floats(3, 32), quantised(4, 2, 8), floats(8)], [FLOAT],
+                     attrs={"K": 32, "N": 4, "bits": 4, "block_size": 16})  # fmt: skip
+    with pytest.raises(relay.UserError, match="packed weights that are not constants"):
+        relay.frontend.from_onnx(model)
