@@ -28,15 +28,33 @@ compares.
 Axes, shapes, sizes, scales, pads, starts, ends, steps, repeats, k, depths, limits and split sizes may
 be inputs of the model or be computed from data: the kernels read them. An input of k axes, or of shape
 `[k]`, says how many dimensions the result has; where only data would say that, the import ends in
-E0505, which names the value. Results of `NonZero`, `Unique`, `NonMaxSuppression`, `Compress`, `Range`,
-loops with conditions and the like are as large as data says (`?` in their types).
+E0505, which names the value. Branches of different rank are followed both ways: the nodes behind them
+are imported for each, and where they make no sense behind one of them, a run that takes it ends.
+Results of `NonZero`, `Unique`, `NonMaxSuppression`, `Compress`, `Range`, loops with conditions and the
+like are as large as data says (`?` in their types).
 
 Floats of 8 and 4 bits and integers of 4 and 2 are stored, moved, quantised and cast ([a byte
 each](types.md)). A sequence whose length is known at import is a tuple of the program, any other one a
-list, whose tensors have one rank and sizes of their own. `from_onnx(..., freeze={{"k": array}})` makes
-an input a constant; `opset=` reads nodes by another version. Random numbers are Relay's own: each node
-has a stream by its `seed`, or else its name, so that a run can be repeated; they are not the numbers of
+list, whose tensors have one rank and sizes of their own. `from_onnx(..., freeze={{"k": array}})`, on
+the command line `--freeze k=5`, makes an input a constant; `opset=` reads nodes by another version.
+Random numbers are Relay's own: each node has a stream by its `seed`, or else its name, so that a run
+can be repeated; they are not the numbers of
 another runtime.
+
+## Before import
+
+`relay check model.onnx` (`relay.frontend.check_onnx`) reports on a file without running it: operators
+by domain and version, parameters, open sizes and the inputs that have them, operations and memory,
+the nodes of data-dependent sizes, kernels that would run in plain loops, and everything that stands in
+the way, all at once. `--json` prints the same as one object.
+
+## Real models
+
+`tests/python/exported_models.py` exports 54 architectures of the transformers package by both of
+PyTorch's exporters, with open sizes, and compares them at two sizes with ONNX Runtime;
+`tests/python/packaged_models.py` does so with 25 trained models inside of packages (speech, text,
+images, audio). `tests/python/test_whole_models.py` runs both in `make test-long`, where the packages
+are installed.
 
 ## ONNX's backend suite
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -55,6 +56,24 @@ def from_onnx(
         raise TypeError(f"opset is a number from 1 on, or None, not {opset!r}")
     frozen = {} if freeze is None else freeze
     return _core.import_onnx(model, shapes, dtypes, freeze_params, "", opset or 0, frozen)
+
+
+def check_onnx(
+    path: str | os.PathLike[str],
+    shape: dict[str, Any] | None = None,
+    freeze: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Returns a report on an ONNX file before it is imported, as `relay check --json` prints it.
+
+    Of the file: operators by domain and version, parameters, open sizes and the inputs that have
+    them. Everything that is wrong with it, together, as "diagnostics". Where it can be imported,
+    under "program": types of inputs and outputs, nodes of data-dependent sizes,
+    operations, memory, and the kernels that run in plain loops. Raises for a file that is no ONNX
+    model at all.
+
+    shape, freeze: as for `from_onnx`.
+    """
+    return json.loads(_core.check_onnx(os.fspath(path), shape or {}, freeze or {}))
 
 
 def __getattr__(name: str) -> object:

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "base/codes/driver.h"
 #include "bind/compiler.h"
@@ -18,6 +19,7 @@
 #include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"
 #include "codegen/targets.h"
+#include "driver/check_model.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
 #include "driver/evaluate_constant.h"
@@ -385,6 +387,20 @@ void bind_compiler(nb::module_& m) {
     return Executable{runtime::Module::load(path, options), nullptr, path};
   });
   m.def("import_onnx", &import_onnx);
+  m.def("check_onnx", [](const std::string& path, nb::dict shapes, nb::dict frozen) {
+    ModelOptions options;
+    for (auto [key, shape] : shapes) {
+      std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
+      for (nb::handle d : nb::iter(shape)) dims.push_back(to_int64(d));
+    }
+    for (auto [key, value] : frozen) {
+      options.frozen[to_text(key, "the name of an input")] = to_tensor(value).copy();
+    }
+    return compile_unlocked([&] {
+      return check_onnx_model(path, options)
+          .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    });
+  });
   m.def("onnx_operators", [] {
     nb::list out;
     for (const OnnxOperator& op : supported_onnx_operators()) {

@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/terminal.h"
+#include "driver/check_model.h"
 #include "runtime/artifact.h"
 #include "types/match.h"
 #include "types/verify.h"
@@ -15,21 +18,8 @@ struct Options {
   std::string file;
   bool json = false;
   std::vector<std::string> inputs;
+  std::vector<std::string> frozen;
 };
-
-nlohmann::ordered_json as_json(const Diagnostic& d) {
-  nlohmann::ordered_json j;
-  j["severity"] = d.severity == Severity::error     ? "error"
-                  : d.severity == Severity::warning ? "warning"
-                                                    : "note";
-  j["code"] = d.code;
-  j["message"] = d.message;
-  j["place"] = d.span.describe();
-  if (!d.expected_text.empty()) j["expected"] = d.expected_text;
-  if (!d.found_text.empty()) j["found"] = d.found_text;
-  if (!d.help_text.empty()) j["help"] = d.help_text;
-  return j;
-}
 
 // What was found, and what is said when all is well.
 struct Checked {
@@ -39,7 +29,8 @@ struct Checked {
 
 // Every byte of an artifact.
 Checked check_compiled(const Options& o, const Given& given) {
-  given.refuse({"--input"}, "a compiled file", "its inputs were fixed when it was compiled");
+  given.refuse({"--input", "--freeze"}, "a compiled file",
+               "its inputs were fixed when it was compiled");
   const runtime::Artifact artifact = runtime::check_artifact(o.file);
   size_t functions = 0;
   for (const runtime::Function& f : artifact.program.functions) functions += f.internal ? 0 : 1;
@@ -52,9 +43,100 @@ Checked check_compiled(const Options& o, const Given& given) {
               std::to_string(artifact.program.constants.size()) + "\n"};
 }
 
-Checked check_model(const Options& o) {
-  ModelOptions options;
-  for (const std::string& text : o.inputs) parse_input_option(text, options);
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& j) { return escape_for_terminal(j.get<std::string>(), 300); }
+
+// The operators of one kind: "Add 1 (14 nodes), Conv 11 (3 nodes)".
+std::string list_of(const Json& operators, bool imported) {
+  std::map<std::string, std::string> by_set;
+  for (const Json& op : operators) {
+    if (op["imported"] != imported) continue;
+    std::string set = text_of(op["domain"]) + " " + std::to_string(op["opset"].get<int64_t>());
+    std::string& line = by_set[set];
+    line += (line.empty() ? "" : ", ") + text_of(op["name"]) + " x" +
+            std::to_string(op["nodes"].get<int64_t>());
+  }
+  std::string out;
+  for (const auto& [set, line] : by_set) out += "    " + set + ": " + line + "\n";
+  return out;
+}
+
+// The part of the report that holds whether or not the model can be imported.
+std::string text_of_file(const Json& file) {
+  auto number = [&](const char* key) { return file[key].get<int64_t>(); };
+  std::string out = "  nodes       " + std::to_string(number("nodes"));
+  std::string producer = text_of(file["producer"]);
+  if (!producer.empty()) out += ", written by " + producer;
+  out += "\n  parameters  " + std::to_string(number("parameters")) + " (" +
+         format_bytes(static_cast<double>(number("parameter_bytes"))) + ")\n  operators\n" +
+         list_of(file["operators"], true);
+  if (std::string missing = list_of(file["operators"], false); !missing.empty()) {
+    out += "  not imported\n" + missing;
+  }
+  for (const Json& size : file["open_sizes"]) {
+    std::string name = text_of(size["name"]), axes;
+    for (const Json& a : size["axes"]) {
+      axes += (axes.empty() ? "" : ", ") + text_of(a["input"]) + "[" +
+              std::to_string(a["axis"].get<int64_t>()) + "]";
+    }
+    out += "  open size   " + (name.empty() ? "" : name + ": ") + axes + "\n";
+  }
+  return out;
+}
+
+std::string text_of_program(const Json& program) {
+  auto number = [&](const char* key) { return program[key].get<int64_t>(); };
+  std::string out;
+  for (const char* side : {"inputs", "outputs"}) {
+    for (const Json& v : program[side]) {
+      out += std::string(side[0] == 'i' ? "  input       " : "  output      ") +
+             text_of(v["name"]) + ": " + text_of(v["type"]) + "\n";
+    }
+  }
+  for (const Json& d : program["data_dependent"]) {
+    out += "  by data     " + text_of(d["type"]) + " of " + text_of(d["node"]) + "\n";
+  }
+  out += "  kernels     " + std::to_string(number("kernels"));
+  if (number("open_kernels") > 0) {
+    out += ", " + std::to_string(number("open_kernels")) + " of open sizes";
+  }
+  out += "\n  arithmetic  " + format_number(static_cast<double>(number("flops")) / 1e6, 1) +
+         " MFLOP a run" +
+         (number("open_kernels") > 0
+              ? " in kernels of known sizes; --input NAME=SHAPE fixes the others"
+              : "") +
+         "\n  memory      constants " +
+         format_bytes(static_cast<double>(number("constant_bytes"))) + ", arena " +
+         format_bytes(static_cast<double>(number("arena_bytes"))) + "\n";
+  for (const Json& k : program["plain_loops"]) {
+    out += "  plain loops " + text_of(k["kernel"]) + ", " +
+           format_number(k["flops"].get<double>() / 1e6, 1) +
+           " MFLOP: no schedule rule holds for it\n";
+    for (const Json& node : k["nodes"]) out += "    " + text_of(node) + "\n";
+  }
+  return out;
+}
+
+// An ONNX model's report; with --json as it is.
+int check_onnx(const Options& o, const ModelOptions& options) {
+  const Json report = check_onnx_model(o.file, options);
+  const bool ok = report["ok"].get<bool>();
+  if (o.json) {
+    std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return ok ? 0 : 1;
+  }
+  std::fputs((escape_for_terminal(o.file) + (ok ? " can be run\n" : " cannot be imported\n") +
+              text_of_file(report["file"]) +
+              (report.contains("program") ? text_of_program(report["program"]) : ""))
+                 .c_str(),
+             stdout);
+  if (ok) return 0;
+  load_model(o.file, options);  // throws what the report names, with its colours
+  return 1;
+}
+
+Checked check_model(const Options& o, const ModelOptions& options) {
   LoadedModel model = load_model(o.file, options);
   // What is left after inference are warnings.
   std::vector<Diagnostic> found = check_matches(model.module);
@@ -71,7 +153,12 @@ int run(const Options& o, const Given& given) {
   Checked checked;
   std::vector<Diagnostic>& found = checked.found;
   try {
-    checked = is_artifact(o.file) ? check_compiled(o, given) : check_model(o);
+    ModelOptions options;
+    for (const std::string& text : o.inputs) parse_input_option(text, options);
+    read_freeze_options(o.frozen, options);
+    const bool artifact = is_artifact(o.file);
+    if (!artifact && !is_relay_text(o.file)) return check_onnx(o, options);
+    checked = artifact ? check_compiled(o, given) : check_model(o, options);
   } catch (const UserError& e) {
     if (!o.json) throw;
     found = e.diagnostics();
@@ -82,7 +169,7 @@ int run(const Options& o, const Given& given) {
     nlohmann::ordered_json root;
     root["ok"] = ok;
     root["diagnostics"] = nlohmann::ordered_json::array();
-    for (const Diagnostic& d : found) root["diagnostics"].push_back(as_json(d));
+    for (const Diagnostic& d : found) root["diagnostics"].push_back(to_json(d));
     std::printf("%s\n",
                 root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
     return ok ? 0 : 1;
@@ -98,10 +185,12 @@ int run(const Options& o, const Given& given) {
 Command check_command() {
   auto o = std::make_shared<Options>();
   return {"check",
-          "Parse and type-check a model, or verify an artifact",
+          "Report on a model before it is used, type-check a program, or verify an artifact",
           {argument("FILE", o->file, "ONNX model, Relay text, or an artifact").required(),
            option("--input NAME=SHAPE[:DTYPE]", o->inputs, "Shape of an input; may be repeated"),
-           flag("--json", o->json, "Print the diagnostics as JSON")},
+           option("--freeze INPUT=VALUE", o->frozen,
+                  "Make an input a constant of the program; may be repeated"),
+           flag("--json", o->json, "Print the report and the diagnostics as JSON")},
           [o](const Given& given) { return run(*o, given); }};
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/codes/driver.h"
 #include "cli/commands.h"
+#include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
 
@@ -34,6 +35,7 @@ int run(const Options& o) {
   refuse_existing(o.output, o.force);
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  read_freeze_options(o.flags.frozen, model_options);
   ProgressLine line(!o.flags.quiet && !o.json);
   auto start = std::chrono::steady_clock::now();
   line.update("import", 0, 0);

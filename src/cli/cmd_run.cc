@@ -95,7 +95,9 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
                         .help("give the model that it was compiled from"));
   }
   Outcome out;
-  LoadedModel model = read_model(o.model, o.function, inputs.shapes);
+  ModelOptions given_shapes = inputs.shapes;
+  read_freeze_options(o.flags.frozen, given_shapes);
+  LoadedModel model = read_model(o.model, o.function, given_shapes);
   out.signature = signature_of(model.module, o.function);
   if (o.function != "main") check_shapes(out.signature, inputs.shapes);
   std::vector<runtime::Value> values = input_values(out, inputs, o);

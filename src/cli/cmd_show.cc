@@ -5,6 +5,7 @@
 #include "base/codes/passes.h"
 #include "cli/commands.h"
 #include "cli/graph.h"
+#include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "ir/text/text.h"
 #include "passes/pipelines.h"
@@ -104,6 +105,7 @@ int run(const Options& o, const Given& given) {
   }
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  read_freeze_options(o.flags.frozen, model_options);
   LoadedModel model = load_model(o.file, model_options);
   CompileOptions options = o.flags.options();
   options.source_name = model.source_name;

@@ -19,6 +19,7 @@ struct CompileFlags {
   int threads = 0;
   std::vector<std::string> inputs;  // NAME=SHAPE[:DTYPE]
   std::vector<std::string> disabled;
+  std::vector<std::string> frozen;  // INPUT=VALUE
   bool verify = false;
   bool no_cache = false;
   bool quiet = false;

@@ -22,6 +22,9 @@ std::vector<Option> CompileFlags::table() {
       option("--threads N", threads, "Threads to run kernels on; 0: all that the machine offers")
           .range(0, 1024),
       option("--disable-pass PASS", disabled, "Skip a pass; may be repeated"),
+      option(
+          "--freeze INPUT=VALUE", frozen,
+          "Make an input a constant of the program: a number, a list or FILE.npy; may be repeated"),
       flag("--verify", verify, "Check the program after every pass, its plan and its kernels"),
       flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)"),
       flag("-q,--quiet", quiet, "Print no progress"),
@@ -43,7 +46,7 @@ CompileOptions CompileFlags::options() const {
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--verify", "--no-cache"},
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--verify", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");
@@ -103,7 +106,9 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
     return {module, nullptr, "", 0, seconds(start), {}, {}};
   }
   auto start = Clock::now();
-  LoadedModel model = read_model(path, function, shapes);
+  ModelOptions given = shapes;
+  read_freeze_options(flags.frozen, given);
+  LoadedModel model = read_model(path, function, given);
   double import_seconds = seconds(start);
   CompileOptions options = flags.options();
   if (function != "main") {

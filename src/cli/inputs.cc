@@ -269,6 +269,30 @@ std::vector<Option> InputFlags::table() {
   };
 }
 
+void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& options) {
+  for (const std::string& text : texts) {
+    size_t equals = text.find('=');
+    std::string name = text.substr(0, equals),
+                value = equals == std::string::npos ? "" : text.substr(equals + 1);
+    Tensor t;
+    if (value.ends_with(".npy") || value.ends_with(".npz")) {
+      t = value.ends_with(".npz") ? array_of(name, value) : read_npy(value);
+    } else if (equals == 0 || literal_kind(value) == LiteralKind::none) {
+      bad_option("--freeze " + escape_for_terminal(text, 200) + " cannot be read",
+                 "INPUT=VALUE: a number, true, false, a list such as [1,2], or FILE.npy");
+    } else if (value == "true" || value == "false" || value == "True" || value == "False") {
+      t = read_literal(name, value, DType::Bool());
+    } else {
+      // The model says which dtype holds the numbers.
+      bool whole = value.find_first_not_of("-0123456789[], \t\n") == std::string::npos;
+      t = read_literal(name, value, whole ? DType::Int(64) : DType::Float(64));
+    }
+    if (!options.frozen.emplace(name, std::move(t)).second) {
+      bad_option("input " + quoted(name) + " is frozen twice", "one --freeze for each input");
+    }
+  }
+}
+
 Inputs InputFlags::read() const {
   Inputs out;
   for (const std::string& text : inputs) read_input(text, out);

@@ -40,6 +40,10 @@ struct InputFlags {
   Inputs read() const;
 };
 
+// The --freeze options of a command line, into `options`. UserError E0702 for one that cannot be read, or that names an
+// input again.
+void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& options);
+
 // Checks what --input says of shapes and dtypes against the parameters of a compiled function. UserError E0510 for a
 // name that does not exist, and for a rank, size or dtype that the parameter does not have.
 void check_shapes(const runtime::Function& function, const ModelOptions& given);

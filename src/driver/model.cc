@@ -195,16 +195,26 @@ Module read_module(const std::shared_ptr<const SourceFile>& source) {
   return mod;
 }
 
+bool is_relay_text(const std::string& path) { return looks_like_text(path, first_bytes(path)); }
+
 LoadedModel load_model(const std::string& path, const ModelOptions& options) {
   initialize();
   LoadedModel out;
   if (looks_like_text(path, first_bytes(path))) {
+    if (!options.frozen.empty()) {
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "--freeze " +
+                                     escape_for_terminal(options.frozen.begin()->first, 200) +
+                                     " applies to ONNX models only")
+                          .help("write the value into the program"));
+    }
     out = load_text(path);
   } else {
     OnnxOptions onnx;
     onnx.shapes = options.shapes;
     onnx.dtypes = options.dtypes;
     onnx.numbers = options.numbers;
+    onnx.frozen = options.frozen;
     onnx.evaluate = make_constant_evaluator(native_target());
     ImportedModel imported = import_onnx_file(path, onnx);
     out.format = "onnx";

@@ -27,11 +27,16 @@ struct ModelOptions {
   // Inputs whose shape is written as one number and holds for rank 1 only: for an input of rank 0 the number is its
   // value, which the reader of the options has.
   std::set<std::string> numbers;
+  // Inputs of an ONNX model that become constants of the program.
+  std::map<std::string, Tensor> frozen;
 };
 
 // By what the file holds, not by its name: text that starts like a Relay program, else ONNX. Throws
 // UserError E0701 for a file that cannot be read, and the front end's errors.
 LoadedModel load_model(const std::string& path, const ModelOptions& options = {});
+
+// Whether load_model would read the file as Relay text.
+bool is_relay_text(const std::string& path);
 
 // The text of a file. UserError E0701 for a file that cannot be read.
 std::shared_ptr<const SourceFile> read_source(const std::string& path);

@@ -179,7 +179,6 @@ void Importer::check_operators(const ::onnx::ModelProto& model) {
            std::string("rewrite the model without it, or give it as a model-local function"));
     report(std::move(d));
   }
-  diagnostics_.throw_if_errors();
 }
 
 }  // namespace relay::importer

@@ -14,6 +14,7 @@
 
 #include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/parse.h"
 #include "frontend/onnx/wire.h"
 
 namespace relay {
@@ -42,28 +43,10 @@ ImportedModel import_bytes(std::string_view bytes, const std::string& name,
                            std::shared_ptr<const MappedFile> mapped,
                            std::shared_ptr<const ModelFolder> folder, const OnnxOptions& options) {
   auto file = SourceFile::make(name);
-  auto damaged = [&](const std::string& why) {
-    throw UserError(Diagnostic(codes::frontend_damaged, Span::place(file, "model"),
-                               "this is not an ONNX model, or it is damaged: " + why)
-                        .help("check that the file was copied or downloaded completely"));
-  };
-  if (bytes.empty()) damaged("it is empty");
-  importer::StrippedModel stripped = importer::strip_payloads(bytes, file);
-  if (stripped.skeleton.size() > (size_t{1} << 30)) damaged("its graph is larger than 1 GiB");
-
-  google::protobuf::io::ArrayInputStream array(stripped.skeleton.data(),
-                                               static_cast<int>(stripped.skeleton.size()));
-  google::protobuf::io::CodedInputStream coded(&array);
-  coded.SetTotalBytesLimit(1 << 30);
-  coded.SetRecursionLimit(100);
   ::onnx::ModelProto model;
-  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    damaged("its fields do not have the types of the ONNX format");
-  }
+  std::vector<std::string_view> payloads = importer::parse_model(bytes, file, model);
   std::string hash = hash_of(bytes, mapped != nullptr);
-  importer::TensorSource source{
-      std::move(stripped.payloads), std::move(mapped), std::move(folder), {}};
-  stripped.skeleton = {};
+  importer::TensorSource source{std::move(payloads), std::move(mapped), std::move(folder), {}};
   importer::Importer run(file, options, std::move(source));
   ImportedModel out = run.run(model);
   out.source_hash = std::move(hash);
@@ -77,6 +60,37 @@ std::string folder_of(const std::string& path) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> importer::parse_model(std::string_view bytes,
+                                                    const std::shared_ptr<const SourceFile>& file,
+                                                    ::onnx::ModelProto& model) {
+  auto damaged = [&](const std::string& why) {
+    throw UserError(Diagnostic(codes::frontend_damaged, Span::place(file, "model"),
+                               "this is not an ONNX model, or it is damaged: " + why)
+                        .help("check that the file was copied or downloaded completely"));
+  };
+  if (bytes.empty()) damaged("it is empty");
+  StrippedModel stripped = strip_payloads(bytes, file);
+  if (stripped.skeleton.size() > (size_t{1} << 30)) damaged("its graph is larger than 1 GiB");
+
+  google::protobuf::io::ArrayInputStream array(stripped.skeleton.data(),
+                                               static_cast<int>(stripped.skeleton.size()));
+  google::protobuf::io::CodedInputStream coded(&array);
+  coded.SetTotalBytesLimit(1 << 30);
+  coded.SetRecursionLimit(100);
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
+    damaged("its fields do not have the types of the ONNX format");
+  }
+  return std::move(stripped.payloads);
+}
+
+OnnxSummary importer::with_parsed_file(
+    const std::string& path, const std::function<OnnxSummary(const ::onnx::ModelProto&)>& use) {
+  auto mapped = MappedFile::open(path, OnnxOptions().max_file_bytes);
+  ::onnx::ModelProto model;
+  parse_model(mapped->bytes(), SourceFile::make(path), model);
+  return use(model);
+}
 
 ImportedModel import_onnx_file(const std::string& path, const OnnxOptions& options) {
   auto mapped = MappedFile::open(path, options.max_file_bytes);

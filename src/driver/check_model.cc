@@ -1,0 +1,163 @@
+#include "driver/check_model.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "driver/compile.h"
+#include "frontend/onnx/summary.h"
+#include "ir/op.h"
+#include "node/walk.h"
+#include "types/match.h"
+#include "types/verify.h"
+
+namespace relay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json describe(const OnnxSummary& file) {
+  Json out;
+  out["producer"] = file.producer;
+  out["opsets"] = Json::object();
+  for (const auto& [domain, version] : file.opsets) out["opsets"][domain] = version;
+  out["operators"] = Json::array();
+  for (const OnnxSummary::Operator& op : file.operators) {
+    out["operators"].push_back({{"domain", op.domain},
+                                {"name", op.name},
+                                {"opset", op.opset},
+                                {"nodes", op.nodes},
+                                {"imported", op.imported}});
+  }
+  out["nodes"] = file.nodes;
+  out["parameters"] = file.parameters;
+  out["parameter_bytes"] = file.parameter_bytes;
+  out["open_sizes"] = Json::array();
+  for (const OnnxSummary::OpenSize& s : file.open_sizes) {
+    Json axes = Json::array();
+    for (const auto& [input, axis] : s.axes) axes.push_back({{"input", input}, {"axis", axis}});
+    out["open_sizes"].push_back({{"name", s.name}, {"axes", axes}});
+  }
+  return out;
+}
+
+bool has_any(const Type& type) {
+  auto tensors = type ? flatten_tensor_types(type) : std::nullopt;
+  if (!tensors) return false;
+  return std::ranges::any_of(
+      *tensors, [](const TensorType& t) { return std::ranges::any_of(t->shape, is_any); });
+}
+
+// The nodes of the model at which a size stops being known.
+Json data_dependent(const Module& module) {
+  Json out = Json::array();
+  std::set<std::string> met;
+  for (const Function& f : module->functions) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          auto* call = as<CallNode>(&n);
+          if (call == nullptr || !call->span || !has_any(call->type)) return;
+          if (std::ranges::any_of(call->args, [](const Expr& a) { return has_any(a->type); })) {
+            return;
+          }
+          std::string place = call->span.describe();
+          if (met.insert(place).second) {
+            out.push_back({{"node", place}, {"type", to_string(call->type)}});
+          }
+        },
+        family::expr | family::pattern);
+  }
+  return out;
+}
+
+// Much arithmetic on every byte.
+bool is_busy(const runtime::KernelInfo& k) {
+  constexpr int64_t kBusy = 4;
+  return k.flops > 0 && k.bytes > 0 && k.flops / kBusy > k.bytes;
+}
+
+Json describe(const LoadedModel& model, const CompileOptions& options) {
+  Json out;
+  const Function main = model.module->find("main");
+  out["inputs"] = Json::array();
+  for (size_t i = 0; i < main->params.size(); ++i) {
+    out["inputs"].push_back(
+        {{"name", model.input_names[i]}, {"type", to_string(main->params[i]->type)}});
+  }
+  out["outputs"] = Json::array();
+  auto* tuple = as<TupleTypeNode>(main->ret_type);
+  for (size_t i = 0; i < model.output_names.size(); ++i) {
+    bool part = model.output_names.size() > 1 && tuple != nullptr;
+    out["outputs"].push_back({{"name", model.output_names[i]},
+                              {"type", to_string(part ? tuple->fields[i] : main->ret_type)}});
+  }
+  out["data_dependent"] = data_dependent(model.module);
+  Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
+  std::vector<CompiledKernel> kernels = lower_kernels(bytecode, options);
+  int64_t constants = 0, arena = 0, flops = 0, open = 0;
+  for (const Tensor& t : bytecode.program.constants) {
+    constants += static_cast<int64_t>(t.byte_size());
+  }
+  for (const ArenaReport& a : bytecode.arenas) arena += a.arena_bytes;
+  Json plain = Json::array();
+  for (size_t i = 0; i < kernels.size() && i < bytecode.program.kernels.size(); ++i) {
+    const runtime::KernelInfo& info = bytecode.program.kernels[i];
+    const auto calls = static_cast<int64_t>(kernels[i].sites.size());
+    if (info.flops > 0) {
+      flops += info.flops * calls;
+    } else if (!kernels[i].composed->dims.empty()) {
+      ++open;
+    }
+    if (kernels[i].rule != "loops" || !is_busy(info)) continue;
+    Json nodes = Json::array();
+    for (const KernelSite& s : kernels[i].sites) nodes.push_back(s.origin);
+    plain.push_back({{"kernel", kernels[i].name}, {"flops", info.flops}, {"nodes", nodes}});
+  }
+  out["kernels"] = kernels.size();
+  out["constant_bytes"] = constants;
+  out["arena_bytes"] = arena;
+  out["flops"] = flops;
+  out["open_kernels"] = open;
+  out["plain_loops"] = std::move(plain);
+  return out;
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const Diagnostic& d) {
+  Json j;
+  j["severity"] = d.severity == Severity::error     ? "error"
+                  : d.severity == Severity::warning ? "warning"
+                                                    : "note";
+  j["code"] = d.code;
+  j["message"] = d.message;
+  j["place"] = d.span.describe();
+  if (!d.expected_text.empty()) j["expected"] = d.expected_text;
+  if (!d.found_text.empty()) j["found"] = d.found_text;
+  if (!d.help_text.empty()) j["help"] = d.help_text;
+  return j;
+}
+
+nlohmann::ordered_json check_onnx_model(const std::string& path, const ModelOptions& options) {
+  Json out;
+  out["ok"] = true;
+  out["diagnostics"] = Json::array();
+  out["file"] = describe(summarize_onnx_file(path));
+  try {
+    LoadedModel model = load_model(path, options);
+    for (const Diagnostic& d : check_matches(model.module)) {
+      out["diagnostics"].push_back(to_json(d));
+    }
+    if (auto problem = find_ill_formed(model.module)) throw UserError(*problem);
+    CompileOptions compile;
+    compile.source_name = model.source_name;
+    out["program"] = describe(model, compile);
+  } catch (const UserError& e) {
+    out["ok"] = false;
+    for (const Diagnostic& d : e.diagnostics()) out["diagnostics"].push_back(to_json(d));
+  }
+  return out;
+}
+
+}  // namespace relay

@@ -1,0 +1,28 @@
+// A report on a model before anybody uses it: what it is made of, what is wrong with it, and what running it means.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "driver/model.h"
+
+namespace relay {
+
+// A diagnostic as JSON: severity, code, message, place, expected, found, help.
+nlohmann::ordered_json to_json(const Diagnostic& d);
+
+// An ONNX model as a JSON object:
+//   ok            whether it can be imported and compiled
+//   diagnostics   everything that is wrong with it, together
+//   file          producer, opsets, operators (domain, name, opset, nodes, imported), nodes, parameters, parameter_bytes,
+//                 open_sizes (name, and the inputs and axes that have it)
+//   program       where it can be imported: inputs and outputs with their types; data_dependent: the nodes whose results
+//                 have sizes that are data-dependent; kernels, constant_bytes, arena_bytes; flops of the kernels of
+//                 known sizes, and open_kernels, of which only a run knows; plain_loops: the kernels with much arithmetic
+//                 for which no schedule rule holds, and their nodes
+// Throws UserError for a file that is not an ONNX model at all. Nothing is compiled to machine code.
+nlohmann::ordered_json check_onnx_model(const std::string& path, const ModelOptions& options);
+
+}  // namespace relay

@@ -1,0 +1,141 @@
+"""`relay check` of ONNX models: a report before anything is run, with everything that is wrong at once."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from command_line import relay as command
+from onnx import TensorProto, helper, numpy_helper
+
+import relay
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def save(path, nodes, inputs, outputs, weights=(), sets=(("", 17),)):
+    infos = [helper.make_tensor_value_info(*v) for v in inputs]
+    results = [helper.make_tensor_value_info(name, FLOAT, None) for name in outputs]
+    constants = [numpy_helper.from_array(v, n) for n, v in weights]
+    graph = helper.make_graph(nodes, "g", infos, results, constants)
+    opsets = [helper.make_opsetid(*s) for s in sets]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9, producer_name="tests")
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture
+def good(tmp_path):
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"], name="act"),
+        helper.make_node("NonZero", ["r"], ["where"], name="find"),
+        helper.make_node("Cast", ["where"], ["y"], to=FLOAT),
+    ]
+    return save(tmp_path / "good.onnx", nodes, [("x", FLOAT, ["batch", 8])], ["y"],
+                [("w", np.ones((8, 4), np.float32))])  # fmt: skip
+
+
+@pytest.fixture
+def bad(tmp_path):
+    """Two operators that nobody has, and a product whose sizes do not fit."""
+    nodes = [
+        helper.make_node("Frobnicate", ["x"], ["a"], name="first", domain="com.example"),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("NchwConv", ["x"], ["c"], name="second", domain="com.microsoft.nchwc"),
+        helper.make_node("MatMul", ["x", "w"], ["d"], name="third"),
+    ]
+    return save(tmp_path / "bad.onnx", nodes, [("x", FLOAT, ["n", 8])], ["b", "c", "d"],
+                [("w", np.ones((5, 4), np.float32))],
+                [("", 17), ("com.example", 2), ("com.microsoft.nchwc", 1)])  # fmt: skip
+
+
+def test_a_report_says_what_a_model_is_made_of(good):
+    report = relay.frontend.check_onnx(good)
+    assert report["ok"]
+    assert report["diagnostics"] == []
+    file, program = report["file"], report["program"]
+    assert [(op["name"], op["opset"], op["nodes"]) for op in file["operators"]] == [
+        ("Cast", 17, 1), ("MatMul", 17, 1), ("NonZero", 17, 1), ("Relu", 17, 1)]  # fmt: skip
+    assert (file["parameters"], file["parameter_bytes"], file["producer"]) == (32, 128, "tests")
+    assert file["open_sizes"] == [{"name": "batch", "axes": [{"input": "x", "axis": 0}]}]
+    assert program["inputs"][0]["type"] == "Tensor[(batch, 8), float32]"
+    assert [d["node"] for d in program["data_dependent"]] == [f"{good}: node find (NonZero)"]
+    assert program["open_kernels"] >= 1
+    fixed = relay.frontend.check_onnx(good, shape={"x": [2, 8]})["program"]
+    assert fixed["flops"] >= 2 * 2 * 8 * 4
+    assert fixed["flops"] > program["flops"]
+
+
+def test_all_problems_come_at_once(bad):
+    done = command("check", bad, "--json", check=False)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert not report["ok"]
+    places = [d["place"] for d in report["diagnostics"]]
+    assert [any(name in p for p in places) for name in ("first", "second", "third")] == [True] * 3
+    codes = [d["code"] for d in report["diagnostics"]]
+    assert codes.count("E0501") == 2
+    imported = {op["name"]: op["imported"] for op in report["file"]["operators"]}
+    assert imported == {"Frobnicate": False, "NchwConv": False, "MatMul": True, "Relu": True}
+    assert report["file"]["parameters"] == 20
+    text = command("check", bad, check=False)
+    assert text.returncode == 1
+    assert "not imported" in text.stdout
+    for name in ("first", "second", "third"):
+        assert name in text.stderr
+
+
+def test_the_text_of_a_report(good):
+    text = command("check", good).stdout
+    for part in ("can be run", "ai.onnx 17: Cast x1, MatMul x1", "open size   batch: x[0]",
+                 "by data", "node find (NonZero)", "parameters  32"):  # fmt: skip
+        assert part in text
+
+
+def test_plain_loops_are_named(tmp_path):
+    """Sums of products for which no schedule rule holds: of complex steps in every dimension."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
+    path = save(tmp_path / "m.onnx", nodes, [("x", FLOAT, [64, 64])], ["y"],
+                [("w", np.ones((64, 64), np.float32))])  # fmt: skip
+    assert relay.frontend.check_onnx(path)["program"]["plain_loops"] == []
+
+
+def test_frozen_inputs(tmp_path):
+    """--freeze makes an input a constant, so that a rank that it decides is known."""
+    nodes = [helper.make_node("Squeeze", ["x", "axes"], ["y"])]
+    path = save(tmp_path / "m.onnx", nodes,
+                [("x", FLOAT, [1, 3, 1]), ("axes", INT64, ["k"])], ["y"])  # fmt: skip
+    refused = command("check", path, check=False)
+    assert refused.returncode == 1
+    assert "E0505" in refused.stderr
+    assert "(3,)" in command("check", path, "--freeze", "axes=[0,2]").stdout
+    command("compile", path, "--freeze", "axes=[0,2]", "-o", tmp_path / "m.so")
+    x = np.arange(3, dtype=np.float32).reshape(1, 3, 1)
+    np.testing.assert_array_equal(relay.runtime.load_module(tmp_path / "m.so")(x), x.ravel())
+    shown = command("run", path, "--freeze", "axes=[2]", "--input", "x=[[[1],[2],[3]]]").stdout
+    assert "(1, 3)" in shown
+    assert relay.frontend.check_onnx(path, freeze={"axes": np.array([0, 2])})["ok"]
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [("axes=x", "INPUT=VALUE"), ("axes=1.5", "E0510"), ("axis=[0]", "did you mean axes"),
+     ("axes=[[0]]", "E0510")],
+)  # fmt: skip
+def test_values_that_do_not_fit(tmp_path, given, complaint):
+    nodes = [helper.make_node("Squeeze", ["x", "axes"], ["y"])]
+    path = save(tmp_path / "m.onnx", nodes,
+                [("x", FLOAT, [1, 3, 1]), ("axes", INT64, ["k"])], ["y"])  # fmt: skip
+    done = command("run", path, "--freeze", given, check=False)
+    assert done.returncode == 1
+    assert complaint in done.stderr
+
+
+def test_freeze_is_for_onnx_models(tmp_path):
+    (tmp_path / "p.relay").write_text(
+        '#[version = "0.0.5"]\ndef @main(%x: int64) -> int64 { %x }\n'
+    )
+    done = command("run", tmp_path / "p.relay", "--freeze", "x=1", check=False)
+    assert "E0702" in done.stderr
+    assert "ONNX models only" in done.stderr
