@@ -1,7 +1,7 @@
 # The two commands of a newcomer are `make demo` and `make test`; everything they need is set up on the way.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test pytest asan bench bench-cliffs test-long lint tidy format clean
+.PHONY: help setup build wheel demo test pytest asan bench bench-cliffs test-long lint tidy format clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -11,6 +11,9 @@ setup:  ## system packages and the virtual environment .venv
 
 build: setup  ## build the command and the Python package, and install both into .venv
 	@tools/build.sh
+
+wheel: setup  ## one wheel for every Python from 3.10 on, in dist/
+	@tools/wheel.sh
 
 demo: build  ## compile a real ONNX model and run it on the files of this repository
 	@.venv/bin/python examples/demo.py

@@ -1,5 +1,5 @@
-# The component "python" is the wheel: the extension module, its stub, and the runtime library with its C header go
-# into the package, the relay command beside the Python of the environment, its manual page and completions into share/.
+# The component "python" is the wheel: the extension module, which is the compiler, its stub, and the runtime
+# library with its C header go into the package, the relay command, which calls the module, beside the Python of the environment, its manual page and completions into share/.
 include_guard(GLOBAL)
 
 if(SKBUILD)
@@ -14,7 +14,11 @@ else()
 endif()
 
 if(TARGET relay)
-  install(TARGETS relay RUNTIME DESTINATION "${relay_command_dir}" COMPONENT python)
+  if(TARGET relay_command)
+    install(TARGETS relay_command RUNTIME DESTINATION "${relay_command_dir}" COMPONENT python)
+  else()
+    install(TARGETS relay RUNTIME DESTINATION "${relay_command_dir}" COMPONENT python)
+  endif()
   set(described "${PROJECT_BINARY_DIR}/src/cli/described")
   install(FILES "${described}/relay.1" DESTINATION "${relay_share_dir}/man/man1" COMPONENT python)
   install(FILES "${described}/relay.bash" DESTINATION "${relay_share_dir}/bash-completion/completions"

@@ -33,5 +33,5 @@ macro(relay_llvm_targets archives)
   list(FILTER ${archives} EXCLUDE REGEX Polly)
   set_target_properties(lldCommon lldELF PROPERTIES INTERFACE_LINK_LIBRARIES "")
   set(${archives} -Wl,--start-group "$<TARGET_FILE:lldELF>" "$<TARGET_FILE:lldCommon>" "-L${LLVM_LIBRARY_DIR}"
-      ${${archives}} -Wl,--end-group z zstd)
+      ${${archives}} -Wl,--end-group "${RELAY_ZLIB_ARCHIVE}" "${RELAY_ZSTD_ARCHIVE}")
 endmacro()

@@ -2,6 +2,7 @@
 # RELAY_ONNX_PROTO_DIR is the folder that holds onnx/onnx-ml.proto; it is found in the project's .venv or through
 # the Python of the environment.
 include_guard(GLOBAL)
+# Shared: Debian's archive of it cannot be part of a shared object.
 find_package(Protobuf REQUIRED)
 
 if(NOT RELAY_ONNX_PROTO_DIR)

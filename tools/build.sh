@@ -19,7 +19,7 @@ fi
 if [[ "${1:-}" == --tests ]]; then
   targets=(all)
 else
-  for target in relay relay_python relay_runtime_shared; do add_target "$target"; done
+  for target in relay relay_python relay_command relay_runtime_shared; do add_target "$target"; done
 fi
 ninja -C "$build" "${targets[@]}"
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "bind/buffer.h"
 #include "bind/unlocked.h"
 
 namespace relay::bind {
@@ -164,11 +165,15 @@ Nesting::Nesting() {
 }
 Nesting::~Nesting() { --nesting; }
 
+std::string class_name(nb::handle object) {
+  return to_text(object.type().attr("__name__"), "the name of a type");
+}
+
 std::string python_text(nb::handle object) {
   nb::object text = nb::steal(PyObject_Repr(object.ptr()));
   if (!text.is_valid()) {
     PyErr_Clear();
-    return "a value of type " + std::string(Py_TYPE(object.ptr())->tp_name);
+    return "a value of type " + class_name(object);
   }
   Py_ssize_t size = 0;
   const char* shown = PyUnicode_AsUTF8AndSize(text.ptr(), &size);

@@ -52,6 +52,8 @@ struct Nesting {
   Nesting& operator=(const Nesting&) = delete;
 };
 
+// The name of an object's type, without its module.
+std::string class_name(nb::handle object);
 // What Python prints for an object, in short, for messages.
 std::string python_text(nb::handle object);
 // An integer or what Python takes for one; TypeError for floats too, ValueError beyond 64 bits.

@@ -56,11 +56,10 @@ Expr call_back(const Held& code, const Expr& pre, const Expr& post, const DFMatc
     else
       nb::cast<PyMatch&>(found).live = nullptr;
     if (!nb::isinstance<PyExpr>(result)) {
-      throw UserError(
-          Diagnostic(codes::pass_result, pre->span,
-                     "the callback of a pattern gave something that is no expression")
-              .expected("a relay.Expr")
-              .found(std::string(Py_TYPE(result.ptr())->tp_name) + " " + python_text(result)));
+      throw UserError(Diagnostic(codes::pass_result, pre->span,
+                                 "the callback of a pattern gave something that is no expression")
+                          .expected("a relay.Expr")
+                          .found(class_name(result) + " " + python_text(result)));
     }
     return nb::cast<const PyExpr&>(result).expr();
   });

@@ -58,7 +58,7 @@ bool fits(PyObject* number, DType dtype) {
   if (PyBool_Check(number)) return dtype.is_bool();
   if (PyFloat_Check(number)) {
     if (!dtype.is_floating()) return false;
-    double value = PyFloat_AS_DOUBLE(number);
+    double value = PyFloat_AsDouble(number);
     double limit = dtype.bits == 64                          ? std::numeric_limits<double>::max()
                    : dtype.bits == 32 || dtype.is_bfloat16() ? 3.4e38
                                                              : 65504.0;

@@ -35,9 +35,7 @@ struct PythonOperator {
                       .found(found));
 }
 
-std::string described(nb::handle object) {
-  return std::string(Py_TYPE(object.ptr())->tp_name) + " " + python_text(object);
-}
+std::string described(nb::handle object) { return class_name(object) + " " + python_text(object); }
 
 nb::dict attrs_dict(const Attrs& attrs) {
   nb::dict out;

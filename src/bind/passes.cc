@@ -23,8 +23,7 @@ nb::object pass_info(const Pass& pass, double seconds) {
 // Calls the methods that the object has.
 class PythonInstrument : public PassInstrument {
  public:
-  explicit PythonInstrument(nb::handle object)
-      : object_(object), name_(Py_TYPE(object.ptr())->tp_name) {}
+  explicit PythonInstrument(nb::handle object) : object_(object), name_(class_name(object)) {}
 
   bool should_run(const Pass& pass, const Module& mod) override {
     return call("should_run", pass, mod, 0);
@@ -65,7 +64,7 @@ struct PythonPass {
   throw UserError(
       Diagnostic(codes::pass_result, {}, "pass " + pass + " gave something that is no program")
           .expected(wanted)
-          .found(std::string(Py_TYPE(found.ptr())->tp_name) + " " + python_text(found)));
+          .found(class_name(found) + " " + python_text(found)));
 }
 
 // What was built by hand, typed; errors name the pass.
@@ -175,11 +174,10 @@ nb::object with_parts(const PyExpr& self, const std::vector<PyExpr>& parts, nb::
     bool fits = nb::isinstance<PyExpr>(other) &&
                 (!binders.contains(part.get()) || nb::isinstance<PyExprOf<VarNode>>(other));
     if (!fits) {
-      throw UserError(
-          Diagnostic(codes::pass_result, static_cast<const ExprNode*>(part.get())->span,
-                     "an expression was replaced by something that cannot stand there")
-              .expected(wanted)
-              .found(std::string(Py_TYPE(other.ptr())->tp_name) + " " + python_text(other)));
+      throw UserError(Diagnostic(codes::pass_result, static_cast<const ExprNode*>(part.get())->span,
+                                 "an expression was replaced by something that cannot stand there")
+                          .expected(wanted)
+                          .found(class_name(other) + " " + python_text(other)));
     }
     const NodeRef& now = nb::cast<const PyExpr&>(other).ref;
     if (now == part) continue;

@@ -59,7 +59,7 @@ PrimExpr from_number(nb::handle object, DType dtype) {
   }
   if (PyFloat_Check(raw)) {
     if (!dtype.is_floating()) dtype = DType::Float(32);
-    return tir::imm_float(dtype, PyFloat_AS_DOUBLE(raw));
+    return tir::imm_float(dtype, PyFloat_AsDouble(raw));
   }
   int64_t value = to_int64(object);
   if (dtype.is_floating()) return tir::imm_float(dtype, static_cast<double>(value));

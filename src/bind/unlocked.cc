@@ -46,7 +46,7 @@ void end_daemons() {
   for (int ms = 0; ms < 2000 && working.load() > 0; ++ms) usleep(1000);
 }
 
-PyObject* limits_variable = nullptr;
+PyObject* get_limits = nullptr;
 
 }  // namespace
 
@@ -70,10 +70,10 @@ void rethrow_unless_interrupted() {
 
 PythonLimits PythonLimits::current() {
   PythonLimits out;
-  PyObject* found = nullptr;
-  if (PyContextVar_Get(limits_variable, nullptr, &found) != 0) throw nb::python_error();
-  if (found == nullptr) return out;
-  auto [seconds, memory, fuel] = nb::cast<std::tuple<double, int64_t, int64_t>>(nb::steal(found));
+  nb::object found = nb::steal(PyObject_CallNoArgs(get_limits));
+  if (!found.is_valid()) throw nb::python_error();
+  if (found.is_none()) return out;
+  auto [seconds, memory, fuel] = nb::cast<std::tuple<double, int64_t, int64_t>>(found);
   return {seconds, memory, fuel};
 }
 
@@ -94,10 +94,12 @@ BudgetLimits PythonLimits::of_run() const {
 }
 
 void bind_limits(nb::module_& m) {
-  PyObject* made = PyContextVar_New("relay.limits", nullptr);
-  if (made == nullptr) throw nb::python_error();
-  m.attr("limits_variable") = nb::steal(made);
-  limits_variable = made;  // borrowed from the module, which lives as long as the interpreter
+  nb::object variable = nb::module_::import_("contextvars")
+                            .attr("ContextVar")("relay.limits", nb::arg("default") = nb::none());
+  nb::object get = variable.attr("get");
+  m.attr("limits_variable") = variable;
+  m.attr("_get_limits") = get;
+  get_limits = get.ptr();  // borrowed from the module, which lives as long as the interpreter
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&end_daemons));
   m.def("parse_seconds", [](const std::string& text) { return parse_seconds(text, "time"); });
   m.def("parse_bytes", [](const std::string& text) { return parse_bytes(text, "memory"); });

@@ -227,7 +227,7 @@ class Reader {
   }
 
   [[noreturn]] void fail(const Type& type, nb::handle object, const std::string& help) {
-    fail_as(std::string(Py_TYPE(object.ptr())->tp_name) + " " + python_text(object),
+    fail_as(class_name(object) + " " + python_text(object),
             type ? to_string(type) : slot_.type_string(), help);
   }
   [[noreturn]] void fail_as(const std::string& found, const std::string& expected,
