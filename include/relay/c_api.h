@@ -45,7 +45,8 @@ typedef enum relay_dtype_code {
   RELAY_UINT = 1,
   RELAY_FLOAT = 2,
   RELAY_BFLOAT = 3,
-  RELAY_BOOL = 4 /* 8 bits, 0 or 1 */
+  RELAY_BOOL = 4,   /* 8 bits, 0 or 1 */
+  RELAY_STRING = 15 /* read and given by functions of their own */
 } relay_dtype_code;
 
 /* Kinds of devices whose memory the CPU can read, with DLPack's numbers. */
@@ -114,6 +115,10 @@ RELAY_API relay_status relay_session_output_info(const relay_session* session, s
  * next run has ended; it must be aligned to its element. */
 RELAY_API relay_status relay_session_set_input(relay_session* session, size_t index,
                                                const void* data, const relay_tensor_type* type);
+/* Gives an input of strings: pointers to zero-terminated UTF-8 in row-major order, which are copied. */
+RELAY_API relay_status relay_session_set_input_strings(relay_session* session, size_t index,
+                                                       const char* const* strings,
+                                                       const int64_t* shape, int32_t rank);
 /* The same from a DLManagedTensor, which the session takes over, also on failure. */
 RELAY_API relay_status relay_session_set_input_dlpack(relay_session* session, size_t index,
                                                       void* dl_managed_tensor);
@@ -135,6 +140,10 @@ RELAY_API relay_status relay_session_run(relay_session* session);
 /* An output of the last run; valid until the next run or the end of the session. */
 RELAY_API relay_status relay_session_output(const relay_session* session, size_t index,
                                             relay_tensor* tensor);
+/* An element of an output of strings: UTF-8 that may hold zeros and ends with none. As long valid. */
+RELAY_API relay_status relay_session_output_string(const relay_session* session, size_t index,
+                                                   size_t element, const char** bytes,
+                                                   size_t* size);
 /* The same as a DLManagedTensor of its own lifetime: the caller calls its deleter. */
 RELAY_API relay_status relay_session_output_dlpack(const relay_session* session, size_t index,
                                                    void** dl_managed_tensor);

@@ -31,7 +31,7 @@ double KnownValue::float_at(int64_t i) const {
 
 std::optional<KnownValue> known_from(const Tensor& t) {
   if (!t || t.num_elements() > kMaxKnownElements || t.dtype() == DType::UInt(64) ||
-      t.dtype().is_narrow()) {
+      t.dtype().is_only_moved()) {
     return std::nullopt;
   }
   KnownValue k{t.dtype(), {t.shape().begin(), t.shape().end()}, {}, {}};

@@ -18,7 +18,7 @@ constexpr int kMaxHops = 64;
 // The sizes of a tensor that is small enough to be looked at.
 std::optional<std::vector<int64_t>> small_shape(const Type& type) {
   auto* t = as<TensorTypeNode>(type);
-  if (t == nullptr || t->dtype == runtime::DType::UInt(64) || t->dtype.is_narrow())
+  if (t == nullptr || t->dtype == runtime::DType::UInt(64) || t->dtype.is_only_moved())
     return std::nullopt;
   auto shape = t->const_shape();
   if (!shape) return std::nullopt;

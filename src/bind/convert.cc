@@ -8,6 +8,7 @@
 
 #include "bind/buffer.h"
 #include "bind/unlocked.h"
+#include "runtime/core/strings.h"
 
 namespace relay::bind {
 namespace {
@@ -103,6 +104,50 @@ nb::object number_array(nb::handle object) {
   if (kind.size() == 1 && std::strchr("biuf", kind[0]) != nullptr) return array;
   if (extension_dtype(element_type(array))) return array;
   throw nb::type_error((python_text(object) + " is not a number or an array of numbers").c_str());
+}
+
+// Whether a NumPy array's elements are strings: of a fixed length, of any, or Python's own.
+bool holds_text(const nb::object& array) {
+  std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  return kind == "U" || kind == "T" || kind == "O";
+}
+
+// A tensor of strings; TypeError for what holds anything else.
+Tensor string_tensor(nb::handle object) {
+  nb::object np = numpy();
+  bool is_array = nb::hasattr(object, "dtype");
+  // A list of strings loses zeros at their ends in a dtype of fixed length.
+  nb::object array = is_array ? np.attr("asarray")(object)
+                              : np.attr("asarray")(object, nb::arg("dtype") = "object");
+  std::vector<int64_t> shape;
+  for (nb::handle d : nb::iter(array.attr("shape"))) shape.push_back(to_int64(d));
+  std::vector<nb::object> items;
+  std::vector<std::string_view> texts;
+  for (nb::handle item : nb::iter(array.attr("ravel")().attr("tolist")())) {
+    Py_ssize_t size = 0;
+    const char* text =
+        PyUnicode_Check(item.ptr()) ? PyUnicode_AsUTF8AndSize(item.ptr(), &size) : nullptr;
+    if (text == nullptr) {
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      throw nb::type_error((python_text(item) + " is not a string").c_str());
+    }
+    items.push_back(nb::borrow(item));
+    texts.emplace_back(text, static_cast<size_t>(size));
+  }
+  return runtime::make_strings(shape, texts);
+}
+
+nb::object string_array(const Tensor& t) {
+  nb::list items;
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    std::string_view text = runtime::string_at(t, i);
+    items.append(nb::str(text.data() == nullptr ? "" : text.data(), text.size()));
+  }
+  nb::list shape;
+  for (int64_t d : t.shape()) shape.append(d);
+  nb::object flat = numpy().attr("empty")(t.num_elements(), nb::arg("dtype") = "object");
+  flat.attr("__setitem__")(nb::slice(nb::none(), nb::none(), nb::none()), items);
+  return flat.attr("reshape")(nb::tuple(shape));
 }
 
 // The array in another element type, without loss: integers and bools stay what they are, floats
@@ -284,6 +329,11 @@ DType to_dtype(nb::handle object) {
 Tensor to_tensor(nb::handle object) {
   PyObject* raw = object.ptr();
   bool plain = is_plain(raw);
+  if (PyUnicode_Check(raw)) return string_tensor(object);
+  if (nb::hasattr(object, "dtype") && nb::hasattr(object.attr("dtype"), "kind") &&
+      holds_text(nb::borrow(object))) {
+    return string_tensor(object);
+  }
   if (!plain && PyObject_CheckBuffer(raw) != 0) {
     if (auto tensor = try_buffer(object)) return *tensor;
     auto dtype = extension_dtype(element_type(object));
@@ -294,6 +344,11 @@ Tensor to_tensor(nb::handle object) {
     no_counterpart(object);
   }
   if (!plain && nb::hasattr(object, "__dlpack__")) return from_capsule(object.attr("__dlpack__")());
+  if (plain) {
+    nb::object array = numpy().attr("asarray")(object);
+    if (nb::cast<std::string>(array.attr("dtype").attr("kind")) == "U")
+      return string_tensor(object);
+  }
   nb::object array = number_array(object);
   auto tensor = try_buffer(array);
   if (!tensor) no_counterpart(array);
@@ -301,16 +356,19 @@ Tensor to_tensor(nb::handle object) {
 }
 
 Tensor to_tensor_of(nb::handle object, DType wanted) {
+  if (wanted.is_string()) return to_tensor(object);
   if (is_plain(object.ptr())) return to_tensor(cast_array(object, number_array(object), wanted));
   return to_tensor(object);
 }
 
 Tensor cast_tensor(nb::handle object, DType wanted) {
+  if (wanted.is_string()) return string_tensor(object);
   nb::object array = is_plain(object.ptr()) ? number_array(object) : to_numpy(to_tensor(object));
   return to_tensor(cast_array(object, array, wanted));
 }
 
 nb::object to_numpy(const Tensor& given) {
+  if (given.dtype().is_string()) return string_array(given);
   Tensor tensor = given.read_only() ? given.copy() : given;
   nb::capsule owner(new Tensor(tensor), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
   std::vector<size_t> shape(tensor.shape().begin(), tensor.shape().end());

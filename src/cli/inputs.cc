@@ -12,6 +12,7 @@
 #include "cli/npy.h"
 #include "ir/op.h"
 #include "node/node.h"
+#include "runtime/core/strings.h"
 
 namespace relay::cli {
 
@@ -45,7 +46,7 @@ int mantissa_bits(DType d) {
 // Whether every value of `from` is one of `to`.
 bool holds(DType to, DType from) {
   if (to == from) return true;
-  if (to.is_bool() || from.is_bool()) return false;
+  if (to.is_bool() || from.is_bool() || to.is_only_moved() || from.is_only_moved()) return false;
   if (from.is_integer()) {
     int digits = from.bits - (from.is_int() ? 1 : 0);
     if (to.is_floating()) return digits <= mantissa_bits(to);
@@ -170,6 +171,12 @@ class Sizes {
 };
 
 Tensor invent(const Slot& slot, const std::vector<int64_t>& shape, std::mt19937_64& random) {
+  if (slot.tensor.dtype.is_string()) {
+    std::vector<std::string> words(
+        static_cast<size_t>(runtime::checked_num_elements(slot.tensor.dtype, shape)));
+    for (std::string& word : words) word = "word" + std::to_string(random() % 100);
+    return runtime::make_strings(shape, std::vector<std::string_view>(words.begin(), words.end()));
+  }
   Tensor t = Tensor::empty(slot.tensor.dtype, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) {
     if (t.dtype().is_floating()) {
@@ -391,18 +398,40 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
   return out;
 }
 
-std::string digest(const Tensor& t) {
-  std::string type = t.dtype().to_string();
-  uint64_t h = hash_bytes(type.data(), type.size());
-  for (int64_t d : t.shape()) h = hash_combine(h, static_cast<uint64_t>(d));
-  h = hash_bytes(t.data(), t.byte_size(), h);
+namespace {
+
+std::string hexadecimal(uint64_t h) {
   char buffer[17];
   std::snprintf(buffer, sizeof buffer, "%016llx", static_cast<unsigned long long>(h));
   return buffer;
 }
 
+// The first strings, in quotes.
+std::string first_strings(const Tensor& t) {
+  constexpr int64_t kShown = 3;
+  constexpr size_t kShownBytes = 40;
+  std::string out;
+  for (int64_t i = 0; i < std::min(t.num_elements(), kShown); ++i) {
+    out +=
+        (i > 0 ? ", \"" : "\"") + escape_for_terminal(runtime::string_at(t, i), kShownBytes) + "\"";
+  }
+  return out + (t.num_elements() > kShown ? ", ..." : "");
+}
+
+}  // namespace
+
+std::string digest(const Tensor& t) {
+  if (t.dtype().is_string()) return hexadecimal(bit_hash(t));
+  std::string type = t.dtype().to_string();
+  uint64_t h = hash_bytes(type.data(), type.size());
+  for (int64_t d : t.shape()) h = hash_combine(h, static_cast<uint64_t>(d));
+  h = hash_bytes(t.data(), t.byte_size(), h);
+  return hexadecimal(h);
+}
+
 std::string summary(const Tensor& t) {
   if (t.num_elements() == 0) return "empty";
+  if (t.dtype().is_string()) return first_strings(t);
   if (t.num_elements() == 1) {
     char buffer[40];
     std::snprintf(buffer, sizeof buffer, "%.7g", t.get_as_double(0));

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/codes/driver.h"
+#include "ir/text/token.h"
+#include "runtime/core/strings.h"
 
 namespace relay::cli {
 namespace {
@@ -66,6 +68,10 @@ bool store(const Tensor& t, int64_t i, std::string_view text) {
   return exact && std::abs(stored) < 0x1p63 && static_cast<int64_t>(stored) == *exact;
 }
 
+bool is_quoted(std::string_view text) {
+  return text.size() >= 2 && text.front() == '"' && text.back() == '"';
+}
+
 // The items of a list in order, and the shape that its brackets have.
 class ListReader {
  public:
@@ -94,6 +100,11 @@ class ListReader {
         may_close = false;
       } else {
         size_t end = at;
+        if (c == '"') {
+          for (++end; end < text_.size() && text_[end] != '"';) end += text_[end] == '\\' ? 2 : 1;
+          if (end >= text_.size()) bad("a string is never closed");
+          ++end;
+        }
         while (end < text_.size() && !is_blank(text_[end]) && text_[end] != ',' &&
                text_[end] != '[' && text_[end] != ']')
           ++end;
@@ -160,6 +171,7 @@ class ListReader {
 
 LiteralKind literal_kind(std::string_view text) {
   if (text.starts_with('[')) return LiteralKind::list;
+  if (is_quoted(text)) return LiteralKind::scalar;
   if (is_whole(text)) return LiteralKind::whole;
   return truth(text) || number<double>(text) ? LiteralKind::scalar : LiteralKind::none;
 }
@@ -174,14 +186,24 @@ Tensor read_literal(const std::string& input, const std::string& text, DType dty
     shape = list->shape();
     items = list->items();
   }
-  Tensor out = Tensor::empty(dtype, shape);
-  for (size_t i = 0; i < items.size(); ++i) {
-    if (store(out, static_cast<int64_t>(i), items[i])) continue;
+  auto refuse = [&](std::string_view item, const std::string& expected) {
     throw UserError(Diagnostic(codes::driver_option, {},
                                "the value for input '" + escape_for_terminal(input, 200) +
                                    "' does not fit its dtype")
-                        .expected(dtype.to_string())
-                        .found("'" + escape_for_terminal(std::string(items[i]), 100) + "'"));
+                        .expected(expected)
+                        .found("'" + escape_for_terminal(std::string(item), 100) + "'"));
+  };
+  if (dtype.is_string()) {
+    std::vector<std::string> texts(items.size());
+    for (size_t i = 0; i < items.size(); ++i) {
+      bool read = is_quoted(items[i]) && text::unescape(items[i], texts[i]);
+      if (!read || !runtime::is_utf8(texts[i])) refuse(items[i], "a string such as \"word\"");
+    }
+    return runtime::make_strings(shape, std::vector<std::string_view>(texts.begin(), texts.end()));
+  }
+  Tensor out = Tensor::empty(dtype, shape);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!store(out, static_cast<int64_t>(i), items[i])) refuse(items[i], dtype.to_string());
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -11,12 +12,15 @@
 #include <vector>
 
 #include "base/codes/driver.h"
+#include "runtime/core/strings.h"
 
 namespace relay::cli {
 namespace {
 
 using runtime::DType;
 using runtime::Tensor;
+
+constexpr int64_t kMaxEmptyStrings = int64_t{1} << 20;
 
 [[noreturn]] void bad(const std::string& path, const std::string& why) {
   throw UserError(Diagnostic(codes::driver_file, Span::place(SourceFile::make(path), "file"), why)
@@ -40,6 +44,7 @@ DType dtype_of(const std::string& path, std::string_view descr) {
   char order = descr[0], kind = descr.size() > 1 ? descr[1] : ' ';
   int size = descr.size() > 2 ? std::atoi(std::string(descr.substr(2)).c_str()) : 0;
   if (order == '>' && size > 1) bad(path, "big-endian numbers are not supported");
+  if (kind == 'U' && order == '<') return DType::String();
   DType d = kind == 'f'   ? DType::Float(size * 8)
             : kind == 'i' ? DType::Int(size * 8)
             : kind == 'u' ? DType::UInt(size * 8)
@@ -48,6 +53,57 @@ DType dtype_of(const std::string& path, std::string_view descr) {
     bad(path, "dtype " + std::string(descr) + " is not supported");
   }
   return d;
+}
+
+// The characters of an element of a dtype such as '<U12'.
+int64_t characters(const std::string& path, std::string_view descr) {
+  int64_t n = 0;
+  for (size_t i = 3; i < descr.size() && descr[i] >= '0' && descr[i] <= '9'; ++i) {
+    n = n * 10 + (descr[i] - '0');
+    if (n > int64_t{1} << 30) bad(path, "the strings are absurdly long");
+  }
+  return n;
+}
+
+void append_utf8(std::string& out, uint32_t c) {
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+    return;
+  }
+  const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  constexpr int kFirst[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kFirst[more] | static_cast<int>(c >> (6 * more)));
+  for (int i = more; i-- > 0;) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
+}
+
+// Strings of `length` characters of 32 bits each, filled up with zeros.
+Tensor strings_of(const std::string& path, const std::string& bytes,
+                  const std::vector<int64_t>& shape, int64_t length) {
+  const auto count = static_cast<size_t>(runtime::checked_num_elements(DType::String(), shape));
+  std::vector<std::string> texts(count);
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<uint32_t> line(static_cast<size_t>(length));
+    if (length > 0) std::memcpy(line.data(), bytes.data() + i * line.size() * 4, line.size() * 4);
+    while (!line.empty() && line.back() == 0) line.pop_back();
+    for (uint32_t c : line) {
+      if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) bad(path, "a character does not exist");
+      append_utf8(texts[i], c);
+    }
+  }
+  return runtime::make_strings(shape, std::vector<std::string_view>(texts.begin(), texts.end()));
+}
+
+// The characters of UTF-8.
+std::vector<uint32_t> characters_of(std::string_view text) {
+  std::vector<uint32_t> out;
+  for (size_t i = 0; i < text.size();) {
+    const auto first = static_cast<unsigned char>(text[i++]);
+    const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+    uint32_t c = more == 0 ? first : first & (0x3F >> more);
+    for (int n = 0; n < more; ++n) c = c << 6 | (static_cast<unsigned char>(text[i++]) & 0x3F);
+    out.push_back(c);
+  }
+  return out;
 }
 
 // An array as a .npy file holds it; `path` is for messages.
@@ -84,11 +140,23 @@ Tensor read_array(std::istream& in, const std::string& path) {
   in.seekg(0, std::ios::end);
   int64_t available = static_cast<int64_t>(in.tellg() - at);
   in.seekg(at);
-  int64_t bytes = static_cast<int64_t>(dtype.bytes());
+  const int64_t letters = dtype.is_string() ? characters(path, entry(header, "descr")) : 0;
+  int64_t bytes = dtype.is_string() ? 4 * letters : static_cast<int64_t>(dtype.bytes());
   for (int64_t d : shape) {
     if (__builtin_mul_overflow(bytes, d, &bytes)) bad(path, "the shape is absurdly large");
   }
   if (bytes > available) bad(path, "the file is truncated");
+  if (dtype.is_string()) {
+    if (fortran && shape.size() > 1) bad(path, "strings in Fortran's order are not supported");
+    // A dtype without characters leaves the number of strings to the shape.
+    if (letters == 0 &&
+        runtime::checked_num_elements(dtype, shape) > available + kMaxEmptyStrings) {
+      bad(path, "the shape is absurdly large");
+    }
+    std::string content(static_cast<size_t>(bytes), '\0');
+    in.read(content.data(), static_cast<std::streamsize>(bytes));
+    return strings_of(path, content, shape, letters);
+  }
   Tensor t = Tensor::empty(dtype, shape);
   in.read(t.data<char>(), static_cast<std::streamsize>(bytes));
   if (!fortran || shape.size() < 2) return t;
@@ -221,12 +289,30 @@ std::map<std::string, Tensor> read_npz(const std::string& path) {
 
 void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
   DType d = t.dtype();
+  std::vector<uint32_t> text;
+  size_t length = 1;  // NumPy has no strings without characters
+  if (d.is_string()) {
+    std::vector<std::vector<uint32_t>> lines;
+    for (int64_t i = 0; i < t.num_elements(); ++i) {
+      lines.push_back(characters_of(runtime::string_at(t, i)));
+      if (!lines.back().empty() && lines.back().back() == 0) {
+        throw UserError(Diagnostic(codes::driver_file, {},
+                                   "a .npy file cannot hold a string that ends with a zero"));
+      }
+      length = std::max(length, lines.back().size());
+    }
+    for (std::vector<uint32_t>& line : lines) {
+      line.resize(length);
+      text.insert(text.end(), line.begin(), line.end());
+    }
+  }
   std::string descr = (d.bytes() == 1 ? "|" : "<") +
                       std::string(d.is_bool()          ? "b"
                                   : d.is_int()         ? "i"
                                   : d.is_float(d.bits) ? "f"
+                                  : d.is_string()      ? "U"
                                                        : "u") +
-                      std::to_string(d.bytes());
+                      std::to_string(d.is_string() ? length : d.bytes());
   std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
   for (int64_t s : t.shape()) header += std::to_string(s) + ",";
   header += "), }";
@@ -238,7 +324,11 @@ void write_npy(runtime::TemporaryFile& file, const Tensor& t) {
   head += static_cast<char>(header.size() >> 8);
   file.write(head.data(), head.size());
   file.write(header.data(), header.size());
-  file.write(t.data(), t.byte_size());
+  if (d.is_string()) {
+    file.write(text.data(), text.size() * sizeof(uint32_t));
+  } else {
+    file.write(t.data(), t.byte_size());
+  }
 }
 
 }  // namespace relay::cli

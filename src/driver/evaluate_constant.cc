@@ -9,6 +9,7 @@
 #include "lower/compose.h"
 #include "lower/rules/rules.h"
 #include "node/structural.h"
+#include "runtime/core/strings.h"
 #include "runtime/cpu.h"
 #include "runtime/module.h"
 #include "tir/interpret.h"
@@ -85,7 +86,10 @@ class Cache {
     for (const Tensor& a : args) stored.push_back(a.as_dtype(a.dtype().storage()));
     std::vector<Tensor> results = find(f)->run(stored);
     const std::vector<TensorType> types = *flatten_tensor_types(f->body->type);
-    for (size_t i = 0; i < results.size(); ++i) results[i] = results[i].as_dtype(types[i]->dtype);
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i] = results[i].as_dtype(types[i]->dtype);
+      if (types[i]->dtype.is_string()) runtime::own_strings(results[i]);
+    }
     return results;
   }
 

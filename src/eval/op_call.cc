@@ -8,6 +8,7 @@
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/strings.h"
 #include "tir/compute.h"
 
 namespace relay {
@@ -148,6 +149,8 @@ const char* reason(int64_t error) {
       return "there is not enough memory";
     case RELAY_KERNEL_SHAPE_MISMATCH:
       return "shapes do not fit together";
+    case RELAY_KERNEL_BAD_STRING:
+      return "a string is not what it should be";
     default:
       return "a condition on the data does not hold";
   }
@@ -255,7 +258,11 @@ std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inp
     d.span = span;
     throw RuntimeError(std::move(d));
   }
-  if (error != 0) {
+  if (error == 0) {
+    for (const Tensor& t : outputs) {
+      if (t.dtype().is_string()) runtime::own_strings(t);
+    }
+  } else {
     fail(codes::run_kernel_failed, span, kernel.op->name + " fails: " + reason(error));
   }
   return outputs;

@@ -28,6 +28,7 @@ struct FieldTraits<Tensor> {
       },
       [](const void* f) {
         const Tensor& t = *static_cast<const Tensor*>(f);
+        if (t.dtype().is_string()) return bit_hash(t);
         uint64_t h = field_detail::Convert<DType>::hash(t.dtype());
         for (int64_t d : t.shape()) h = hash_combine(h, static_cast<uint64_t>(d));
         return hash_bytes(t.data(), static_cast<size_t>(t.byte_size()), h);

@@ -172,25 +172,45 @@ std::string named_args(const OpInfo& op) {
 
 namespace {
 
-// The first narrow dtype of a type's tensors.
-std::optional<DType> narrow_part(const Type& type) {
+// The first dtype of a type's tensors that is not computed with.
+std::optional<DType> only_moved_part(const Type& type) {
   if (auto* t = as<TensorTypeNode>(type)) {
-    return t->dtype.is_narrow() ? std::optional(t->dtype) : std::nullopt;
+    return t->dtype.is_only_moved() ? std::optional(t->dtype) : std::nullopt;
   }
   auto parts = isa<TupleTypeNode>(type) ? flatten_tensor_types(type) : std::nullopt;
   for (const TensorType& t : parts.value_or(std::vector<TensorType>{})) {
-    if (t->dtype.is_narrow()) return t->dtype;
+    if (t->dtype.is_only_moved()) return t->dtype;
   }
   return std::nullopt;
 }
 
 bool refuses_narrow(RelationContext& ctx, const Type& type) {
-  auto narrow = type && !ctx.op().takes_narrow ? narrow_part(type) : std::nullopt;
-  if (narrow) {
+  auto part = type && !ctx.op().takes_narrow ? only_moved_part(type) : std::nullopt;
+  if (!part) return false;
+  if (part->is_string()) {
+    ctx.fail(codes::type_dtype, "strings are moved and compared, not computed with",
+             "a dtype of numbers", part->to_string());
+  } else {
     ctx.fail(codes::type_dtype, "elements of this dtype are stored and cast, not computed with",
-             "a wider dtype", narrow->to_string(), "cast before and after");
+             "a wider dtype", part->to_string(), "cast before and after");
   }
-  return narrow.has_value();
+  return true;
+}
+
+bool has_strings(const Type& type) {
+  auto part = type ? only_moved_part(type) : std::nullopt;
+  return part && part->is_string();
+}
+
+// Where no strings come in, only operators of text make some: the words of all others are numbers.
+bool invents_strings(RelationContext& ctx, const Type& result) {
+  if (!has_strings(result) || ctx.op().name.starts_with("text.")) return false;
+  for (size_t i = 0; i < ctx.size(); ++i) {
+    if (has_strings(ctx.arg(i))) return false;
+  }
+  ctx.fail(codes::type_dtype, "strings are moved and compared, not computed with",
+           "a dtype of numbers", "string");
+  return true;
 }
 
 }  // namespace
@@ -212,7 +232,9 @@ Type run_relation(RelationContext& ctx) {
     if (refuses_narrow(ctx, ctx.arg(i))) return nullptr;
   }
   Type result = ctx.op().relation(ctx);
-  if (result && !ctx.failure() && !refuses_narrow(ctx, result)) check_result(ctx, result);
+  if (result && !ctx.failure() && !refuses_narrow(ctx, result) && !invents_strings(ctx, result)) {
+    check_result(ctx, result);
+  }
   return ctx.failure() ? nullptr : result;
 }
 

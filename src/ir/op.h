@@ -255,8 +255,8 @@ struct OpInfo {
   // The result has the elements of the first argument in the same order (reshape, squeeze): it can
   // be the same memory.
   bool reshape_only = false;
-  // Elements are taken as they are, or said otherwise in the relation: so also those of narrow types,
-  // which have no arithmetic (runtime/core/dtype.h). All other operators refuse these.
+  // Elements are taken as they are, or said otherwise in the relation: so also those of narrow types
+  // and strings, without arithmetic (runtime/core/dtype.h). All other operators refuse these.
   bool takes_narrow = false;
   Column<TypeRelation> relation = {};
   Column<std::shared_ptr<const ComputeRule>> compute = {};

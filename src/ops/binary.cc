@@ -367,6 +367,7 @@ std::span<const OpInfo> rows_of<Family::Where>() {
           .args = {{"condition", "bool."}, {"x", "Taken where true."}, {"y", "Taken where false."}},
           .fusion = FusionClass::Broadcast,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = where_relation,
           .compute = compute_rule(where_compute),
           .layout = follow_layout,

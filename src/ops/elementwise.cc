@@ -346,12 +346,20 @@ struct CastAttrs : AttrsOf<CastAttrs> {
   }
 };
 
+// Converting takes numbers to numbers.
+bool are_numbers(RelationContext& ctx, DType from, DType to) {
+  return require(ctx, !from.is_string() && !to.is_string(), codes::type_dtype,
+                 "strings and numbers are not made of each other here", "a dtype of numbers",
+                 from.is_string() ? from.to_string() : to.to_string());
+}
+
 Type cast_relation(RelationContext& ctx) {
   const TensorTypeNode* t = ctx.tensor(0);
   if (t == nullptr) return nullptr;
   DType to = ctx.attrs<CastAttrs>().dtype;
   const std::string& mode = ctx.attrs<CastAttrs>().round_mode;
   if (!require(ctx, is_set(to), codes::op_bad_attribute, "dtype is missing", "a dtype") ||
+      !are_numbers(ctx, t->dtype, to) ||
       !require(ctx, mode == "nearest" || mode == "up" || mode == "down", codes::op_bad_attribute,
                "round_mode is not known", "nearest, up or down", mode))
     return nullptr;
@@ -555,6 +563,7 @@ Type reinterpret_relation(RelationContext& ctx) {
   if (t == nullptr) return nullptr;
   DType to = ctx.attrs<ReinterpretAttrs>().dtype;
   if (!require(ctx, is_set(to), codes::op_bad_attribute, "dtype is missing", "a dtype") ||
+      !are_numbers(ctx, t->dtype, to) ||
       !require(ctx, to.bytes() == t->dtype.bytes(), codes::type_dtype,
                "bits are read as a dtype of another width", std::to_string(t->dtype.bits) + " bits",
                to.to_string()) ||
@@ -576,7 +585,8 @@ TirTensor reinterpret_compute(const ComputeContext& ctx) {
 
 Type cast_like_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *y = ctx.tensor(1);
-  return x == nullptr || y == nullptr ? nullptr : Type(tensor_type(x->shape, y->dtype));
+  if (x == nullptr || y == nullptr || !are_numbers(ctx, x->dtype, y->dtype)) return nullptr;
+  return tensor_type(x->shape, y->dtype);
 }
 
 Type bias_add_relation(RelationContext& ctx) {

@@ -410,10 +410,10 @@ class Fuser {
     return users + ": " + reason;
   }
 
-  // Scalars are worth more as immediates than as arguments.
+  // Scalars are worth more as immediates than as arguments. A string is where it is.
   static bool is_immediate(const Expr& e) {
     auto* c = as<ConstantNode>(e);
-    return c != nullptr && c->data.rank() == 0;
+    return c != nullptr && c->data.rank() == 0 && !c->data.dtype().is_string();
   }
 
   Expr make_kernel(const Kernel& k, Rewriter& outer) {

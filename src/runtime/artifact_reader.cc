@@ -12,6 +12,7 @@
 #include "base/codes/runtime.h"
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
+#include "runtime/core/strings.h"
 #include "runtime/cpu.h"
 #include "runtime/elf_image.h"
 #include "runtime/file_descriptor.h"
@@ -164,6 +165,14 @@ class ArtifactReader {
       if (offset % kConstantAlignment != 0 || offset < end || offset > size ||
           constant_bytes > size - offset) {
         damaged("a constant is out of place");
+      }
+      if (dtype.is_string()) {
+        std::string_view rest(size == 0 ? "" : base + offset, size - offset);
+        auto strings = unpack_strings(shape, rest);
+        if (!strings) damaged("a constant of strings is invalid");
+        end = size - rest.size();
+        constants.push_back(*std::move(strings));
+        continue;
       }
       end = offset + constant_bytes;
       constants.push_back(Tensor::from_external(constant_bytes == 0 ? nullptr : base + offset,

@@ -3,6 +3,7 @@
 
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
+#include "runtime/core/strings.h"
 #include "runtime/elf_image.h"
 #include "runtime/temporary_file.h"
 
@@ -56,6 +57,13 @@ void put_string(std::string& out, std::string_view text) {
   out += text;
 }
 
+// What the file holds of a constant; `packed` is room for it.
+std::string_view bytes_of(const Tensor& constant, std::string& packed) {
+  if (!constant.dtype().is_string()) return {constant.data<char>(), constant.byte_size()};
+  packed = pack_strings(constant);
+  return packed;
+}
+
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
 
 std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
@@ -68,12 +76,13 @@ std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
   for (const std::string& feature : contents.info.features) put_string(out, feature);
   put_number(out, contents.program->constants.size());
   uint64_t offset = 0;
+  std::string packed;
   for (const Tensor& constant : contents.program->constants) {
     put_number(out, offset);
     put_number(out, constant.dtype().key());
     put_number(out, constant.shape().size());
     for (int64_t dim : constant.shape()) put_number(out, static_cast<uint64_t>(dim));
-    offset = round_up(offset + constant.byte_size(), kConstantAlignment);
+    offset = round_up(offset + bytes_of(constant, packed).size(), kConstantAlignment);
   }
   return out;
 }
@@ -90,8 +99,10 @@ Digest id_of(const ArtifactContents& contents, const std::string& program) {
   add(index_bytes(contents, {}));
   add(program);
   add(contents.metadata);
+  std::string packed;
   for (const Tensor& constant : contents.program->constants) {
-    id.add(constant.data(), constant.byte_size());
+    const std::string_view bytes = bytes_of(constant, packed);
+    id.add(bytes.data(), bytes.size());
   }
   return id.digest();
 }
@@ -123,9 +134,11 @@ void emit(const ArtifactContents& contents, const Sink& sink) {
   section(kElf, kPage, with_id(contents.elf, id));
   writer.align(kPage);
   writer.begin();
+  std::string packed;
   for (const Tensor& constant : contents.program->constants) {
     writer.align(kConstantAlignment);
-    writer.put(constant.data(), constant.byte_size());
+    const std::string_view bytes = bytes_of(constant, packed);
+    writer.put(bytes.data(), bytes.size());
   }
   footer.sections[kConstants] = writer.end();
   section(kIndex, kConstantAlignment, index_bytes(contents, id));

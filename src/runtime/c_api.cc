@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/codes/runtime.h"
+#include "runtime/core/strings.h"
 #include "runtime/module.h"
 
 using relay::Diagnostic;
@@ -289,6 +290,27 @@ relay_status relay_session_set_input(relay_session* session, size_t index, const
   });
 }
 
+relay_status relay_session_set_input_strings(relay_session* session, size_t index,
+                                             const char* const* strings, const int64_t* shape,
+                                             int32_t rank) {
+  return guarded([&] {
+    need(session, "session");
+    at(session->function->params, index, "input");
+    if (rank < 0) wrong("the rank is negative");
+    if (rank > 0) need(shape, "shape");
+    Shape sizes(shape, static_cast<size_t>(rank));
+    const auto count =
+        static_cast<size_t>(relay::runtime::checked_num_elements(DType::String(), sizes));
+    if (count > 0) need(strings, "strings");
+    std::vector<std::string_view> texts;
+    for (size_t n = 0; n < count; ++n) {
+      need(strings[n], "strings[n]");
+      texts.emplace_back(strings[n]);
+    }
+    session->inputs[index] = relay::runtime::make_strings(sizes, texts);
+  });
+}
+
 relay_status relay_session_set_input_dlpack(relay_session* session, size_t index,
                                             void* dl_managed_tensor) {
   return guarded([&] {
@@ -330,6 +352,24 @@ relay_status relay_session_output(const relay_session* session, size_t index,
     const Tensor& output = at(session->outputs, index, "output of a run");
     *tensor = {c_type(output.dtype(), output.shape(), output.device()), output.data(),
                output.byte_size()};
+  });
+}
+
+relay_status relay_session_output_string(const relay_session* session, size_t index, size_t element,
+                                         const char** bytes, size_t* size) {
+  return guarded([&] {
+    need(session, "session");
+    need(bytes, "bytes");
+    need(size, "size");
+    const Tensor& output = at(session->outputs, index, "output of a run");
+    if (!output.dtype().is_string()) wrong("the output holds no strings");
+    if (element >= static_cast<size_t>(output.num_elements())) {
+      wrong("there is no element " + std::to_string(element) + ", only " +
+            std::to_string(output.num_elements()));
+    }
+    std::string_view text = relay::runtime::string_at(output, static_cast<int64_t>(element));
+    *bytes = text.data() == nullptr ? "" : text.data();
+    *size = text.size();
   });
 }
 

@@ -308,6 +308,12 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
   for (size_t n = 0; n < std::min(outputs.size(), f.results.size()); ++n) {
     output_check.tensor(f.results[n], outputs[n]);
     if (!outputs[n]) continue;
+    if (outputs[n].dtype().is_string()) {
+      output_check.add("output '" + f.results[n].name + "' cannot be written into the given tensor",
+                       "a dtype of numbers", "strings, whose size only the run tells",
+                       "take the outputs that the run makes");
+      continue;
+    }
     bool bad = outputs[n].read_only();
     for (const Tensor& input : inputs) bad = bad || overlap(outputs[n], input);
     for (size_t m = 0; m < n; ++m) bad = bad || (outputs[m] && overlap(outputs[n], outputs[m]));

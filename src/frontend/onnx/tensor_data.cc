@@ -8,6 +8,7 @@
 
 #include "base/codes/frontend.h"
 #include "runtime/core/narrow.h"
+#include "runtime/core/strings.h"
 
 namespace relay::importer {
 namespace {
@@ -142,6 +143,24 @@ Tensor unpack(std::string_view packed, DType dtype, const std::vector<int64_t>& 
   return t;
 }
 
+Tensor strings_of(const TensorProto& proto, const std::vector<int64_t>& shape, int64_t count,
+                  const Span& span) {
+  if (proto.data_location() == TensorProto::EXTERNAL || proto.has_raw_data()) {
+    bad_tensor(span, quoted(proto.name()) + " has strings that are not in string_data");
+  }
+  if (proto.string_data_size() != count) {
+    bad_tensor(
+        span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
+        std::to_string(count) + " elements for " + runtime::type_string(DType::String(), shape),
+        std::to_string(proto.string_data_size()) + " elements");
+  }
+  std::vector<std::string_view> texts(proto.string_data().begin(), proto.string_data().end());
+  if (!std::ranges::all_of(texts, runtime::is_utf8)) {
+    bad_tensor(span, quoted(proto.name()) + " has strings that are not UTF-8");
+  }
+  return runtime::make_strings(shape, texts);
+}
+
 }  // namespace
 
 std::optional<DType> dtype_of(int onnx_type) {
@@ -166,6 +185,8 @@ std::optional<DType> dtype_of(int onnx_type) {
       return DType::Float(16);
     case TensorProto::DOUBLE:
       return DType::Float(64);
+    case TensorProto::STRING:
+      return DType::String();
     case TensorProto::UINT32:
       return DType::UInt(32);
     case TensorProto::UINT64:
@@ -224,6 +245,7 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   if (proto.has_segment()) bad_tensor(span, quoted(proto.name()) + " is stored in segments");
   std::vector<int64_t> shape = checked_dims(proto.dims(), proto.name(), *dtype, span);
   int64_t count = runtime::checked_num_elements(*dtype, shape);
+  if (dtype->is_string()) return strings_of(proto, shape, count, span);
   const int64_t in_a_byte = elements_in_a_byte(*dtype);
   const bool packed = in_a_byte > 1;
   auto needed = (count * static_cast<int64_t>(dtype->bytes()) + in_a_byte - 1) / in_a_byte;

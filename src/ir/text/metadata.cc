@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/codes/text.h"
+#include "runtime/core/strings.h"
 
 namespace relay::text {
 namespace {
@@ -158,6 +159,22 @@ class GraphReader {
   const Span& span_;
 };
 
+Tensor strings(const nlohmann::json& data, const std::vector<int64_t>& shape, const Span& span,
+               const std::string& where) {
+  std::vector<std::string_view> texts;
+  if (data.is_array()) {
+    for (const auto& text : data) {
+      if (!text.is_string()) bad(span, where + " has data that is not a list of strings");
+      texts.push_back(text.get_ref<const std::string&>());
+    }
+  }
+  if (!data.is_array() ||
+      runtime::checked_num_elements(DType::String(), shape) != static_cast<int64_t>(texts.size())) {
+    bad(span, where + " has data that does not fit its shape");
+  }
+  return runtime::make_strings(shape, texts);
+}
+
 }  // namespace
 
 std::string write_metadata(const std::vector<Constant>& constants) {
@@ -167,7 +184,14 @@ std::string write_metadata(const std::vector<Constant>& constants) {
     item["dtype"] = c->data.dtype().to_string();
     item["shape"] = std::vector<int64_t>(c->data.shape().begin(), c->data.shape().end());
     if (!c->name_hint.empty()) item["name"] = c->name_hint;
-    item["data"] = encode(c->data.data<unsigned char>(), c->data.byte_size());
+    if (c->data.dtype().is_string()) {
+      item["data"] = nlohmann::ordered_json::array();
+      for (int64_t i = 0; i < c->data.num_elements(); ++i) {
+        item["data"].push_back(std::string(runtime::string_at(c->data, i)));
+      }
+    } else {
+      item["data"] = encode(c->data.data<unsigned char>(), c->data.byte_size());
+    }
     list.push_back(std::move(item));
   }
   nlohmann::ordered_json root;
@@ -193,23 +217,29 @@ std::vector<Constant> read_metadata(std::string_view json, const Span& span) {
     std::string where = "entry " + std::to_string(out.size());
     if (!item.is_object() || !item.contains("dtype") || !item["dtype"].is_string() ||
         !item.contains("shape") || !item["shape"].is_array() || !item.contains("data") ||
-        !item["data"].is_string()) {
+        item["data"].is_string() == (item["dtype"] == "string")) {
       bad(span, where + " lacks dtype, shape or data");
     }
     auto dtype = DType::parse(item["dtype"].get<std::string>());
     if (!dtype || dtype->lanes != 1 || !dtype->valid()) bad(span, where + " has no such dtype");
     std::vector<int64_t> shape;
     int64_t bytes = static_cast<int64_t>(dtype->bytes());
-    const std::string& data = item["data"].get_ref<const std::string&>();
     for (const auto& d : item["shape"]) {
       if (!d.is_number_integer() || d.get<int64_t>() < 0) bad(span, where + " has a bad shape");
       shape.push_back(d.get<int64_t>());
       if (__builtin_mul_overflow(bytes, shape.back(), &bytes)) bad(span, where + " is too large");
     }
-    if (static_cast<size_t>(bytes) > data.size()) bad(span, where + " has too little data");
-    Tensor t = Tensor::empty(*dtype, shape);
-    if (!decode(data, t.data<unsigned char>(), t.byte_size())) {
-      bad(span, where + " has data that does not fit its shape");
+    const nlohmann::json& data = item["data"];
+    Tensor t;
+    if (dtype->is_string()) {
+      t = strings(data, shape, span, where);
+    } else {
+      const std::string& text = data.get_ref<const std::string&>();
+      if (static_cast<size_t>(bytes) > text.size()) bad(span, where + " has too little data");
+      t = Tensor::empty(*dtype, shape);
+      if (!decode(text, t.data<unsigned char>(), t.byte_size())) {
+        bad(span, where + " has data that does not fit its shape");
+      }
     }
     std::string name = item.contains("name") && item["name"].is_string()
                            ? item["name"].get<std::string>()

@@ -9,6 +9,7 @@
 #include "ir/type_params.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "runtime/core/strings.h"
 
 namespace relay {
 namespace {
@@ -31,6 +32,7 @@ std::string float_text(const Tensor& t, int64_t i) {
 
 std::string element_text(const Tensor& t, int64_t i) {
   DType dtype = t.dtype();
+  if (dtype.is_string()) return to_string(AttrValue(std::string(runtime::string_at(t, i))));
   if (dtype.is_bool()) return t.get_as_int(i) != 0 ? "True" : "False";
   if (dtype.is_floating()) return float_text(t, i);
   if (dtype == DType::UInt(64)) return std::to_string(static_cast<uint64_t>(t.get_as_int(i)));

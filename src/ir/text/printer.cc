@@ -12,6 +12,7 @@
 #include "ir/text/metadata.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
+#include "runtime/core/strings.h"
 
 namespace relay {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 bool is_inline_literal(const Tensor& t) {
   if (t.rank() != 0) return false;
   DType d = t.dtype();
-  if (d.is_bool()) return true;
+  if (d.is_bool() || d.is_string()) return true;
   if (d.is_int()) return d.bits != 8;
   // NaNs carry bits that no literal has.
   return d.code == DType::kFloat && !std::isnan(t.get_as_double(0));
@@ -34,6 +35,7 @@ std::string shortest(T v) {
 std::string literal(const Tensor& t) {
   DType d = t.dtype();
   if (d.is_bool()) return t.get_as_int(0) != 0 ? "True" : "False";
+  if (d.is_string()) return to_string(AttrValue(std::string(runtime::string_at(t, 0))));
   if (d.is_int()) {
     std::string text = std::to_string(t.get_as_int(0));
     return d.bits == 32 ? text : text + "i" + std::to_string(d.bits);

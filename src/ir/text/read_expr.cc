@@ -2,6 +2,7 @@
 
 #include "base/codes/text.h"
 #include "ir/op.h"
+#include "runtime/core/strings.h"
 
 namespace relay::text {
 
@@ -129,6 +130,15 @@ Expr ExprReader::operand() {
     case TokenKind::floating:
       r_.take();
       return read_literal(r_, first_, false);
+    case TokenKind::string: {
+      r_.take();
+      std::string text = read_string(r_, first_);
+      if (!runtime::is_utf8(text)) {
+        r_.fail(codes::text_bad_literal, r_.span(first_), "a string is not UTF-8",
+                "a tensor's strings are UTF-8, however they are written");
+      }
+      return constant(runtime::make_strings({}, {text}), r_.span(first_));
+    }
     case TokenKind::symbol:
       return bracket();
     case TokenKind::identifier:

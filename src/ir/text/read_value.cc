@@ -37,14 +37,8 @@ AttrValue scalar(Reader& r) {
       return AttrValue(signed_integer(r, t, negative));
     case TokenKind::floating:
       return AttrValue(negative ? -floating(t.text) : floating(t.text));
-    case TokenKind::string: {
-      std::string s;
-      if (!unescape(t.text, s)) {
-        r.fail(codes::text_bad_literal, r.span(t), "a string has an unknown escape",
-               "known are \\n \\t \\r \\\" \\\\ \\xNN");
-      }
-      return AttrValue(std::move(s));
-    }
+    case TokenKind::string:
+      return AttrValue(read_string(r, t));
     case TokenKind::identifier:
       if (t.text == "inff" || t.text == "inf") return AttrValue(negative ? -HUGE_VAL : HUGE_VAL);
       if (t.text == "nanf" || t.text == "nan") return AttrValue(std::nan(""));
@@ -61,6 +55,15 @@ AttrValue scalar(Reader& r) {
 }
 
 }  // namespace
+
+std::string read_string(Reader& r, const Token& t) {
+  std::string s;
+  if (!unescape(t.text, s)) {
+    r.fail(codes::text_bad_literal, r.span(t), "a string has an unknown escape",
+           "known are \\n \\t \\r \\\" \\\\ \\xNN");
+  }
+  return s;
+}
 
 std::optional<int64_t> read_integer(const Token& t) {
   std::string digits(t.text.substr(0, t.text.find('i')));

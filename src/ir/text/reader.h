@@ -195,6 +195,8 @@ AttrValue read_value(Reader& r);
 std::optional<int64_t> read_integer(const Token& t);
 // A scalar constant from its token; `negative` when a minus stands before it.
 Expr read_literal(Reader& r, const Token& t, bool negative);
+// The contents of a string token.
+std::string read_string(Reader& r, const Token& t);
 // True for inff, inff16, ...
 bool is_infinity(const Token& t);
 // Lines up to a closing bracket or the end: graph bindings, lets, statements, and the result.

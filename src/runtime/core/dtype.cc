@@ -24,6 +24,8 @@ std::string DType::to_string() const {
     case kBool:
       text = "bool";
       break;
+    case kString:
+      return "string";
     default:
       return valid() ? std::string(narrow_format(code).name) : "type" + std::to_string(code);
   }
@@ -45,6 +47,7 @@ std::optional<int> take_number(std::string_view& text) {
 }  // namespace
 
 std::optional<DType> DType::parse(std::string_view text) {
+  if (text == "string") return String();
   for (int code = kFirstNarrow; code <= kLastNarrow; ++code) {
     DType t = Narrow(static_cast<Code>(code));
     if (text == narrow_format(t.code).name) return t;

@@ -11,6 +11,8 @@
 // Narrow types (float8_e4m3fn, float4_e2m1fn, int4, ...; core/narrow.h) are stored, moved and cast but
 // not computed with: neither `is_integer` nor `is_floating`. Each element has a byte of its own, which
 // kernels see as the integer type `storage()`.
+//
+// A string is one word, where its bytes are (core/strings.h): moved and compared, nothing else.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +41,7 @@ struct DType {
     kUInt4 = 12,
     kInt2 = 13,
     kUInt2 = 14,
+    kString = 15,
   };
   static constexpr Code kFirstNarrow = kFloat8E4M3FN, kLastNarrow = kUInt2;
 
@@ -52,6 +55,7 @@ struct DType {
   static constexpr DType BFloat16(int lanes = 1) { return make(kBFloat, 16, lanes); }
   static constexpr DType Bool(int lanes = 1) { return make(kBool, 8, lanes); }
   static constexpr DType Narrow(Code code) { return make(code, 8, 1); }
+  static constexpr DType String() { return make(kString, 64, 1); }
 
   constexpr bool is_int() const { return code == kInt; }
   constexpr bool is_uint() const { return code == kUInt; }
@@ -62,10 +66,14 @@ struct DType {
   constexpr bool is_float(int width) const { return code == kFloat && bits == width; }
   constexpr bool is_bfloat16() const { return code == kBFloat; }
   constexpr bool is_bool() const { return code == kBool; }
-  constexpr bool is_narrow() const { return code >= kFirstNarrow; }
+  constexpr bool is_narrow() const { return code >= kFirstNarrow && code <= kLastNarrow; }
+  constexpr bool is_string() const { return code == kString; }
+  // Neither a number nor a bool that is computed with.
+  constexpr bool is_only_moved() const { return code >= kFirstNarrow; }
   constexpr bool is_scalar() const { return lanes == 1; }
   // The type that kernels read and write elements as.
   constexpr DType storage() const {
+    if (is_string()) return Int(64);
     return !is_narrow() ? *this : code == kInt4 || code == kInt2 ? Int(8) : UInt(8);
   }
 
@@ -93,7 +101,7 @@ struct DType {
   static std::optional<DType> parse(std::string_view text);
 
   // True for the combinations of code and width that exist: int and uint 8/16/32/64, float
-  // 16/32/64, bfloat16, bool, narrow types. What is read from a file is checked with this.
+  // 16/32/64, bfloat16, bool, narrow types, string. What is read from a file is checked with this.
   constexpr bool valid() const {
     if (lanes == 0) return false;
     switch (code) {
@@ -106,6 +114,8 @@ struct DType {
         return bits == 16;
       case kBool:
         return bits == 8;
+      case kString:
+        return bits == 64 && lanes == 1;
       default:
         return code <= kLastNarrow && bits == 8 && lanes == 1;
     }

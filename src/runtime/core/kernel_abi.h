@@ -28,13 +28,20 @@ enum relay_kernel_error {
   RELAY_KERNEL_OUT_OF_MEMORY = 3,       /* scratch returned a null pointer */
   RELAY_KERNEL_CHECK_FAILED = 4,        /* an assertion of the PrimFunc does not hold */
   RELAY_KERNEL_SHAPE_MISMATCH = 5,      /* run-time dimensions do not fit together */
-  RELAY_KERNEL_ERROR_COUNT = 6
+  RELAY_KERNEL_BAD_STRING = 6,          /* a string that is no number, or no pattern */
+  RELAY_KERNEL_ERROR_COUNT = 7
 };
 
 struct relay_kernel_context;
 
 /* Runs the iterations [begin, end) of a parallel loop; returns 0 or an error code. */
 typedef int32_t (*relay_parallel_body)(void* env, int64_t begin, int64_t end);
+
+/* A function on strings. Its arguments and its result are 64-bit words: integers and bools, the bits
+ * of a double, and strings as tensors hold them (core/strings.h). Strings that it makes live until
+ * the run's results own theirs. May be called from parallel bodies, on any thread. */
+typedef int64_t (*relay_string_function)(const struct relay_kernel_context* ctx,
+                                         const int64_t* args);
 
 typedef struct relay_kernel_context {
   int32_t abi_version;
@@ -58,6 +65,14 @@ typedef struct relay_kernel_context {
   /* The error word, where the kernel's device can write it. The runtime sets it to 0 once and reads
    * it when the kernels that it started are done. */
   int32_t* error;
+
+  /* The functions on strings, in the order of core/strings.h; null for a program that calls
+   * none. Kernels of older artifacts know of no such field. */
+  const relay_string_function* strings;
+
+  /* Memory for strings that outlive the kernel, valid until the run's results own theirs; null when
+   * memory is exhausted. May be called from parallel bodies, on any thread. */
+  void* (*keep)(const struct relay_kernel_context* ctx, int64_t bytes);
 } relay_kernel_context;
 
 typedef void (*relay_kernel)(void* const* buffers, const int64_t* dims,

@@ -15,6 +15,7 @@
 #include "runtime/core/immediate.h"
 #include "runtime/core/narrow.h"
 #include "runtime/core/object_pool.h"
+#include "runtime/core/strings.h"
 
 namespace relay::runtime {
 
@@ -62,6 +63,7 @@ void store(void* data, int64_t i, T value) {
 // Calls `f` with a zero of the C++ type that holds an integer or IEEE dtype of 32 bits and above.
 template <typename F>
 auto dispatch_integer(DType t, F&& f) {
+  RELAY_CHECK(!t.is_string(), "a string is no number");
   if (t.is_int()) {
     switch (t.bits) {
       case 8:
@@ -322,6 +324,7 @@ void Tensor::set_from_int(int64_t i, int64_t value) const {
 Tensor Tensor::copy() const {
   Tensor result = empty(dtype(), shape());
   std::memcpy(result.data(), data(), byte_size());
+  if (dtype().is_string()) own_strings(result);
   return result;
 }
 
@@ -351,8 +354,12 @@ Tensor Tensor::as_dtype(DType dtype) const {
 bool bit_equal(const Tensor& a, const Tensor& b) {
   if (a.same_as(b)) return true;
   if (!a || !b) return false;
-  return a.dtype() == b.dtype() && std::ranges::equal(a.shape(), b.shape()) &&
-         std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
+  if (a.dtype() != b.dtype() || !std::ranges::equal(a.shape(), b.shape())) return false;
+  if (!a.dtype().is_string()) return std::memcmp(a.data(), b.data(), a.byte_size()) == 0;
+  for (int64_t i = 0; i < a.num_elements(); ++i) {
+    if (string_at(a, i) != string_at(b, i)) return false;
+  }
+  return true;
 }
 
 uint64_t bit_hash(const Tensor& tensor) {
@@ -365,8 +372,9 @@ uint64_t bit_hash(const Tensor& tensor) {
     hash = static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   };
   for (int64_t dim : tensor.shape()) mix(static_cast<uint64_t>(dim));
-  const char* bytes = tensor.data<char>();
-  size_t size = tensor.byte_size();
+  const std::string packed = tensor.dtype().is_string() ? pack_strings(tensor) : std::string();
+  const char* bytes = tensor.dtype().is_string() ? packed.data() : tensor.data<char>();
+  size_t size = tensor.dtype().is_string() ? packed.size() : tensor.byte_size();
   size_t i = 0;
   for (; i + 8 <= size; i += 8) mix(load<uint64_t>(bytes + i, 0));
   uint64_t tail = 0;
@@ -417,7 +425,7 @@ std::optional<DType> dtype_from_dlpack(DLDataType t) {
 }
 
 DLDataType dtype_to_dlpack(DType t) {
-  if (t.is_narrow()) {
+  if (t.is_only_moved()) {
     if (t.code > DType::kFloat8E8M0FNU) dlpack_error("DLPack has no elements of " + t.to_string());
     return DLDataType{kFloat8Codes[t.code - DType::kFirstNarrow], 8, 1};
   }

@@ -38,6 +38,7 @@ void Interpreter::new_tensor(Slot& slot, DType dtype, Shape shape) {
     if (limited()) {
       charge(checked_num_elements(dtype, shape) * static_cast<int64_t>(dtype.bytes()));
     }
+    made_strings_ |= dtype.is_string();
     slot.object = Tensor::empty(dtype, shape).take();
   }
   auto* rep = static_cast<Tensor::Rep*>(slot.object);
@@ -91,6 +92,7 @@ Object* Interpreter::write_lines(const Instruction& in, const Window& w) {
   } else {
     Slot made{};
     if (limited()) charge(static_cast<int64_t>(bytes));
+    made_strings_ |= rep->dtype.is_string();
     made.object = Tensor::empty(rep->dtype, shape_of(rep)).take();
     if (bytes > 0) std::memcpy(tensor(made)->data, rep->data, bytes);
     out = made.object;

@@ -26,6 +26,8 @@ class Interpreter {
   ~Interpreter();
 
   Value run(size_t function, std::span<const Value> args, std::span<const Tensor> outputs);
+  // Whether there may be tensors whose strings belong to others (core/strings.h).
+  bool made_strings() const { return made_strings_; }
 
  private:
   using Slot = ExecutionContext::Slot;
@@ -164,6 +166,7 @@ class Interpreter {
   const bool budgeted_;  // the thread has limits: somebody looks at the clock now and then
   int64_t fuel_left_;    // calls and jumps beyond those of fuel_
   int64_t fuel_ = 0;
+  bool made_strings_ = false;
 };
 
 inline void Interpreter::push_frame(const Function& function, const Instruction* call) {

@@ -16,7 +16,8 @@ const char* kernel_error_text(int32_t code) {
       "an integer is divided by zero",
       "there is no memory for its workspace",
       "an internal check failed",
-      "the shapes of its inputs do not fit together"};
+      "the shapes of its inputs do not fit together",
+      "a string is not what it should be"};
   return code > 0 && code < RELAY_KERNEL_ERROR_COUNT ? texts[code] : "it reported an unknown error";
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
+#include "runtime/core/strings.h"
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"
@@ -103,6 +104,7 @@ void Interpreter::make_outputs(const Function& function, std::span<const Tensor>
   for (size_t n = 0; n < function.results.size(); ++n) {
     const TensorSpec& type = function.results[n].tensor;
     if (limited() && outputs.empty()) charge(type.byte_size());
+    made_strings_ |= type.dtype.is_string();
     Tensor buffer = outputs.empty() ? Tensor::empty(type.dtype, type.shape) : outputs[n];
     r[n].object = std::move(buffer).take();
   }
@@ -181,8 +183,15 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
     budget.emplace(std::move(limits));
   }
   Interpreter interpreter(*this, program, kernels, options);
+  // What outlives the run is the result, and what references in arguments hold now.
+  auto own_arguments = [&] {
+    if (!interpreter.made_strings()) return;
+    for (const Value& arg : args) own_strings(arg);
+  };
   try {
     Value result = interpreter.run(function, args, outputs);
+    if (interpreter.made_strings()) own_strings(result);
+    own_arguments();
     refs_.collect(false);
     if (options.profiler != nullptr) {
       options.profiler->record_run(begin, Profiler::now_ns());
@@ -190,6 +199,9 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
     return result;
   } catch (const std::bad_alloc&) {
     fail_run(codes::run_out_of_memory, "the run is out of memory");
+  } catch (...) {
+    own_arguments();
+    throw;
   }
 }
 

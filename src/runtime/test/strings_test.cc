@@ -1,0 +1,106 @@
+#include "runtime/core/strings.h"
+
+#include <gtest/gtest.h>
+
+#include "base/diagnostic.h"
+
+namespace relay::runtime {
+namespace {
+
+TEST(Strings, utf8_is_what_the_standard_says) {
+  for (const char* good : {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xEF\xBF\xBF",
+                           "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(is_utf8(good)) << good;
+  }
+  for (const char* bad : {"\x80", "\xC3", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF",
+                          "\xED\xA0\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80",
+                          "\xF5\x80\x80\x80", "\xE2\x82", "\xE2(\xA1", "\xFF"}) {
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+  }
+}
+
+TEST(Strings, a_tensor_owns_what_it_is_made_of) {
+  Tensor t;
+  {
+    std::string words[] = {"one", "", std::string("a\0b", 3), std::string(5000, 'x')};
+    t = make_strings({2, 2}, {words[0], words[1], words[2], words[3]});
+  }
+  EXPECT_EQ(type_string(t.dtype(), t.shape()), "Tensor[(2, 2), string]");
+  EXPECT_EQ(string_at(t, 0), "one");
+  EXPECT_EQ(string_at(t, 1), "");
+  EXPECT_EQ(string_at(t, 2), std::string_view("a\0b", 3));
+  EXPECT_EQ(string_at(t, 3).size(), 5000u);
+  EXPECT_TRUE(t.read_only());
+}
+
+TEST(Strings, bytes_that_are_no_text_are_refused) {
+  EXPECT_THROW(make_strings({1}, {"\xC3("}), UserError);
+}
+
+TEST(Strings, equal_is_by_content) {
+  Tensor a = make_strings({2}, {"x", "yz"}), b = make_strings({2}, {"x", "yz"});
+  EXPECT_TRUE(bit_equal(a, b));
+  EXPECT_EQ(bit_hash(a), bit_hash(b));
+  EXPECT_FALSE(bit_equal(a, make_strings({2}, {"xy", "z"})));
+  EXPECT_FALSE(bit_equal(a, make_strings({1, 2}, {"x", "yz"})));
+}
+
+TEST(Strings, moved_words_become_owned) {
+  Tensor moved = Tensor::empty(DType::String(), {1000});
+  {
+    Tensor from = make_strings({2}, {std::string(100000, 'l'), "s"});
+    for (int64_t i = 0; i < 1000; ++i) {
+      moved.data<int64_t>()[i] = i % 3 == 2 ? 0 : from.data<int64_t>()[i % 3];
+    }
+    own_strings(Value::tuple({Value(moved), Value(Tensor::scalar(1, DType::Int(32)))}));
+  }
+  EXPECT_TRUE(moved.read_only());
+  EXPECT_EQ(string_at(moved, 999).size(), 100000u);
+  EXPECT_EQ(string_at(moved, 997), "s");
+  EXPECT_EQ(string_at(moved, 998), "");
+  // What is broadcast stays one string.
+  EXPECT_EQ(string_at(moved, 0).data(), string_at(moved, 999).data());
+}
+
+TEST(Strings, copies_and_views_outlive_what_they_are_made_of) {
+  Tensor copy, view;
+  {
+    Tensor t = make_strings({4}, {"a", "b", "c", "d"});
+    copy = t.copy();
+    view = t.reshape({2, 2});
+  }
+  EXPECT_EQ(string_at(copy, 3), "d");
+  EXPECT_EQ(string_at(view, 2), "c");
+}
+
+TEST(Strings, packed_and_unpacked_are_the_same) {
+  Tensor t = make_strings({3}, {"", "one", "\xE2\x82\xAC"});
+  std::string packed = pack_strings(t);
+  EXPECT_EQ(packed.size(), 3 * 8 + 6u);
+  std::string more = packed + "rest";
+  std::string_view bytes = more;
+  auto back = unpack_strings(t.shape(), bytes);
+  ASSERT_TRUE(back);
+  EXPECT_TRUE(bit_equal(t, *back));
+  EXPECT_EQ(bytes, "rest");
+}
+
+TEST(Strings, damaged_packs_are_noticed) {
+  Tensor t = make_strings({3}, {"", "one", "\xE2\x82\xAC"});
+  const std::string packed = pack_strings(t);
+  for (size_t size = 0; size < packed.size(); ++size) {
+    std::string_view bytes = std::string_view(packed).substr(0, size);
+    EXPECT_FALSE(unpack_strings(t.shape(), bytes)) << size;
+  }
+  for (size_t at = 0; at < packed.size(); ++at) {
+    std::string bytes = packed;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0x80);
+    std::string_view view = bytes;
+    EXPECT_FALSE(unpack_strings(t.shape(), view)) << at;
+  }
+}
+
+TEST(Strings, dlpack_has_none) { EXPECT_THROW(to_dlpack(make_strings({1}, {"x"})), UserError); }
+
+}  // namespace
+}  // namespace relay::runtime

@@ -1,0 +1,191 @@
+"""Tensors of strings: text, artifacts, the virtual machine, the evaluator, NumPy, the command line."""
+
+import json
+
+import command_line
+import numpy as np
+import pytest
+
+import relay
+
+WORDS = ["one", "", "zwei", "três", "четыре", "五", "a\0b", "\U0001f600", "x" * 5000, 'q"\\\n\t']
+LEVELS = [0, 3]
+
+
+def parse(text: str):
+    return relay.parse('#[version = "0.0.5"]\n' + text)
+
+
+def results(text: str, *inputs):
+    """What the program computes at both levels and in the evaluator, which agree."""
+    module = parse(text)
+    outs = [relay.build(module, num_threads=1, opt_level=level)(*inputs) for level in LEVELS]
+    outs.append(relay.evaluate(module, *inputs))
+    for other in outs[1:]:
+        same(outs[0], other)
+    return outs[0]
+
+
+def same(a, b):
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+        return
+    assert a.shape == b.shape
+    assert a.dtype == b.dtype
+    assert a.tolist() == b.tolist()
+
+
+@pytest.mark.parametrize("kind", ["object", "U", "StringDType", "list"])
+def test_numpy_in_and_out(kind):
+    words = [w for w in WORDS if "\0" not in w] if kind == "U" else WORDS
+    x = {
+        "object": lambda: np.array(words, dtype=object),
+        "U": lambda: np.array(words),
+        "StringDType": lambda: np.array(words, dtype=np.dtypes.StringDType()),
+        "list": lambda: words,
+    }[kind]()
+    got = results(f"def @main(%x: Tensor[({len(words)},), string]) {{ reverse(%x, axis=0) }}", x)
+    assert got.dtype == object
+    assert got.tolist() == words[::-1]
+
+
+def test_rank_0():
+    assert results("def @main(%x: Tensor[(), string]) { %x }", "word").item() == "word"
+    assert results('def @main() { "a\\"b\\\\ ü" }').item() == 'a"b\\ ü'
+
+
+@pytest.mark.parametrize("bad", [[1.5, 2.5], ["a", 1], ["a", None], [b"a", b"b"], ["a", "\ud800"]])
+def test_what_is_no_string_is_refused(bad):
+    built = relay.build(parse("def @main(%x: Tensor[(2,), string]) { %x }"))
+    with pytest.raises((relay.RelayError, TypeError, UnicodeError)):
+        built(bad)
+    with pytest.raises((relay.RelayError, TypeError, UnicodeError)):
+        built(np.array(bad, dtype=object))
+
+
+def test_strings_for_numbers_are_refused():
+    built = relay.build(parse("def @main(%x: Tensor[(2,), float32]) { %x }"))
+    with pytest.raises(relay.RelayError, match=r"Tensor\[\(2,\), string\]"):
+        built(np.array(["a", "b"]))
+
+
+MOVES = {
+    "reshape(%x, newshape=[3, 2])": lambda x: x.reshape(3, 2),
+    "transpose(%x)": lambda x: x.T,
+    "take(%x, %i, axis=1)": lambda x: x[:, [2, 0]],
+    "concatenate((%x, %x), axis=0)": lambda x: np.concatenate([x, x]),
+    "tile(%x, reps=[1, 2])": lambda x: np.tile(x, (1, 2)),
+    "broadcast_to(%x, shape=[2, 2, 3])": lambda x: np.broadcast_to(x, (2, 2, 3)),
+    "strided_slice(%x, begin=[0, 1], end=[2, 3])": lambda x: x[:, 1:],
+    "where(%c, %x, reverse(%x, axis=1))": lambda x: np.where(
+        [[True, False, True]] * 2, x, x[:, ::-1]
+    ),
+    'where(%c, %x, "other")': lambda x: np.where(
+        [[True, False, True]] * 2, x, np.array("other", object)
+    ),
+    "stack((%x, %x), axis=0)": lambda x: np.stack([x, x]),
+    "repeat(%x, repeats=2, axis=0)": lambda x: np.repeat(x, 2, 0),
+    "expand_dims(%x, axis=0)": lambda x: x[None],
+}
+
+
+@pytest.mark.parametrize("call", MOVES)
+def test_operators_that_move(call):
+    x = np.array([["a", "bb", ""], ["ä", "ccc", "d d"]], dtype=object)
+    index, condition = np.array([2, 0]), np.array([[True, False, True]] * 2)
+    text = (
+        "def @main(%x: Tensor[(2, 3), string], %i: Tensor[(2,), int64], "
+        f"%c: Tensor[(2, 3), bool]) {{ {call} }}"
+    )
+    np.testing.assert_array_equal(results(text, x, index, condition), MOVES[call](x))
+
+
+def test_open_sizes():
+    text = "def @main(%x: Tensor[(n, 2), string]) { concatenate((%x, transpose(%x)), axis=0) }"
+    module = relay.build(parse(text.replace("transpose(%x)", "%x")))
+    for n in (0, 1, 5):
+        x = np.array([[f"{i}", "é" * i] for i in range(n)], dtype=object).reshape(n, 2)
+        np.testing.assert_array_equal(module(x), np.concatenate([x, x]))
+
+
+def test_lists_references_and_functions():
+    text = """
+type List[A] { Cons(A, List[A]), Nil, }
+def @count(%n: int32, %acc: List[Tensor[(2,), string]], %r: ref(Tensor[(2,), string])) {
+  if (less(%n, 1)) { %acc } else {
+    let %old = ref_read(%r);
+    ref_write(%r, concatenate((strided_slice(%old, begin=[1], end=[2]), %w), axis=0));
+    @count(subtract(%n, 1), Cons(%old, %acc), %r)
+  }
+}
+def @main(%n: int32, %x: Tensor[(2,), string]) {
+  let %r = ref(%x);
+  @count(%n, Nil, %r)
+}
+""".replace("%w", "reshape(reverse(strided_slice(%old, begin=[0], end=[1]), axis=0), newshape=[1])")
+    module = parse(text)
+    got = relay.build(module)(np.int32(5), ["a", "b"])
+    assert [x.tolist() for x in got] == [["a", "b"], ["b", "a"]] * 2 + [["a", "b"]]
+    same(got, relay.evaluate(module, np.int32(5), ["a", "b"]))
+
+
+def test_results_outlive_everything():
+    module = relay.build(parse("def @main(%x: Tensor[(3,), string]) { (reverse(%x, axis=0), %x) }"))
+    kept = [module([f"a{i}", f"b{i}" * 1000, ""]) for i in range(100)]
+    del module
+    for i, (back, x) in enumerate(kept):
+        assert back.tolist() == ["", f"b{i}" * 1000, f"a{i}"]
+        assert x.tolist() == back.tolist()[::-1]
+
+
+def test_artifacts_hold_strings(tmp_path):
+    words = relay.const(np.array(WORDS, dtype=object))
+    x = relay.var("x", relay.TensorType((2,), "int64"))
+    module = relay.IRModule.from_expr(relay.Function([x], relay.take(words, x, axis=0)))
+    # What is printed, parses back to the same constants.
+    assert relay.ir.structural_equal(relay.parse(module.astext()), module)
+    built = relay.build(module)
+    path = tmp_path / "words.so"
+    built.save(str(path))
+    for loaded in (built, relay.load(str(path))):
+        for i in range(len(WORDS)):
+            assert loaded(np.array([i, 0])).tolist() == [WORDS[i], WORDS[0]]
+    damaged = bytearray(path.read_bytes())
+    at = bytes(damaged).index("четыре".encode())
+    damaged[at] ^= 0xFF
+    (tmp_path / "damaged.so").write_bytes(damaged)
+    with pytest.raises(relay.RelayError, match="E0608"):
+        relay.load(str(tmp_path / "damaged.so"))
+
+
+def test_dlpack_has_no_strings():
+    with pytest.raises(relay.RelayError, match="E0201|E0204|string"):
+        relay.build(parse("def @main(%x: Tensor[(2,), string]) { add(%x, %x) }"))
+
+
+def test_command_line(tmp_path):
+    program = tmp_path / "program.relay"
+    program.write_text(
+        '#[version = "0.0.5"]\n'
+        "def @main(%x: Tensor[(2,), string], %s: Tensor[(), string]) "
+        "{ concatenate((%x, reshape(%s, newshape=[1])), axis=0) }\n"
+    )
+    inputs = ["--input", 'x=["a, b", "ü\\n"]', "--input", 's="]"']
+    out = command_line.run("run", program, *inputs, "--output", tmp_path / "out", "--json")
+    answer = json.loads(out.stdout)
+    (file,) = (tmp_path / "out").iterdir()
+    assert np.load(file).tolist() == ["a, b", "ü\n", "]"]
+    assert answer["outputs"][0]["dtype"] == "string"
+    np.save(tmp_path / "x.npy", np.array(["a, b", "ü\n"]))
+    again = command_line.run(
+        "run", program, "--input", f"x={tmp_path}/x.npy", "--input", 's="]"', "--json"
+    )
+    assert json.loads(again.stdout)["outputs"] == answer["outputs"]
+    shown = command_line.run("run", program, *inputs)
+    assert '"a, b", "ü\\x0a", "]"' in shown.stdout
+    for wrong in ("x=[a, b]", 'x=["a", "b]', "x=[1, 2]"):
+        refused = command_line.run("run", program, "--input", wrong, check=False)
+        assert refused.returncode == 1
+        assert "E0702" in refused.stderr
