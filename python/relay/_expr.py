@@ -39,8 +39,10 @@ def const(value: object, dtype: object = None) -> _core.Constant:
     one, nothing may be lost but the last digits of floats.
     """
     if dtype is None and type(value) in (float, int, list, tuple):
-        found = np.asarray(value).dtype.name
-        dtype = {"int64": "int32", "float64": "float32"}.get(found, found)
+        found = np.asarray(value).dtype
+        dtype = {"int64": "int32", "float64": "float32"}.get(found.name, found.name)
+        if found.kind == "U":
+            dtype = "string"
     return _core.Constant(value, dtype)
 
 

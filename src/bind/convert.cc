@@ -363,6 +363,9 @@ Tensor to_tensor_of(nb::handle object, DType wanted) {
 
 Tensor cast_tensor(nb::handle object, DType wanted) {
   if (wanted.is_string()) return string_tensor(object);
+  if (PyUnicode_Check(object.ptr())) {
+    throw nb::type_error((python_text(object) + " is not a number or an array of numbers").c_str());
+  }
   nb::object array = is_plain(object.ptr()) ? number_array(object) : to_numpy(to_tensor(object));
   return to_tensor(cast_array(object, array, wanted));
 }

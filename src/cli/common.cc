@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -69,7 +70,9 @@ LoadedModel read_model(const std::string& path, const std::string& function,
 void run_again(const runtime::Module& module, const std::string& function,
                std::span<const runtime::Value> inputs, std::span<const Tensor> outputs,
                const runtime::RunOptions& options) {
-  if (!module.function(function).writes_outputs) {
+  // Strings are not written into what is there.
+  auto is_string = [](const Tensor& t) { return t.dtype().is_string(); };
+  if (!module.function(function).writes_outputs || std::ranges::any_of(outputs, is_string)) {
     module.run_values(function, inputs, options);
     return;
   }

@@ -38,14 +38,17 @@ constexpr double kInterpretedWork = 200'000;
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  virtual std::vector<Tensor> run(const std::vector<Tensor>& args) = 0;
+  // Results of the types, which own their strings.
+  virtual std::vector<Tensor> run(const std::vector<Tensor>& args,
+                                  const std::vector<TensorType>& types) = 0;
 };
 
 class Interpreted : public Kernel {
  public:
   explicit Interpreted(const tir::PrimFunc& f) : function_(f), interpreter_(f) {}
 
-  std::vector<Tensor> run(const std::vector<Tensor>& args) override {
+  std::vector<Tensor> run(const std::vector<Tensor>& args,
+                          const std::vector<TensorType>& types) override {
     std::vector<Tensor> buffers = args;
     for (size_t i = args.size(); i < function_->params.size(); ++i) {
       std::vector<int64_t> shape;
@@ -56,7 +59,13 @@ class Interpreted : public Kernel {
     if (interpreter_.run(buffers) != 0) {
       throw RuntimeError(Diagnostic(codes::run_kernel_failed, {}, "a constant has no value"));
     }
-    return {buffers.begin() + static_cast<std::ptrdiff_t>(args.size()), buffers.end()};
+    std::vector<Tensor> results(buffers.begin() + static_cast<std::ptrdiff_t>(args.size()),
+                                buffers.end());
+    for (size_t i = 0; i < results.size(); ++i) {
+      results[i] = results[i].as_dtype(types[i]->dtype);
+      if (types[i]->dtype.is_string()) runtime::own_strings(results[i]);
+    }
+    return results;
   }
 
  private:
@@ -68,8 +77,11 @@ class Interpreted : public Kernel {
 class Compiled : public Kernel {
  public:
   explicit Compiled(runtime::Module module) : module_(std::move(module)) {}
-  std::vector<Tensor> run(const std::vector<Tensor>& args) override {
-    return module_.run("main", args);
+  std::vector<Tensor> run(const std::vector<Tensor>& args,
+                          const std::vector<TensorType>& types) override {
+    std::vector<Tensor> results = module_.run("main", args);
+    for (size_t i = 0; i < results.size(); ++i) results[i] = results[i].as_dtype(types[i]->dtype);
+    return results;
   }
 
  private:
@@ -84,13 +96,7 @@ class Cache {
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
     std::vector<Tensor> stored;
     for (const Tensor& a : args) stored.push_back(a.as_dtype(a.dtype().storage()));
-    std::vector<Tensor> results = find(f)->run(stored);
-    const std::vector<TensorType> types = *flatten_tensor_types(f->body->type);
-    for (size_t i = 0; i < results.size(); ++i) {
-      results[i] = results[i].as_dtype(types[i]->dtype);
-      if (types[i]->dtype.is_string()) runtime::own_strings(results[i]);
-    }
-    return results;
+    return find(f)->run(stored, *flatten_tensor_types(f->body->type));
   }
 
  private:
@@ -112,14 +118,14 @@ class Cache {
     if (composed.flops + composed.bytes <= kInterpretedWork) {
       kernel = std::make_shared<Interpreted>(composed.func);
     } else {
-      kernel = std::make_shared<Compiled>(compile(composed));
+      kernel = std::make_shared<Compiled>(compile(composed, *flatten_tensor_types(f->body->type)));
     }
     std::lock_guard<std::mutex> lock(mutex_);
     known_[hash].push_back({f, kernel});
     return kernel;
   }
 
-  runtime::Module compile(const ComposedKernel& composed) {
+  runtime::Module compile(const ComposedKernel& composed, const std::vector<TensorType>& results) {
     tir::PrimFunc kernel = tir::lower_loops(schedule_kernel(composed.func, target_, 1));
     auto jit = std::make_shared<LoadedKernels>(
         load_kernels(std::vector<tir::PrimFunc>{kernel}, target_, on_disk_.get()));
@@ -142,6 +148,9 @@ class Cache {
       if (static_cast<int64_t>(i) < kernel->num_inputs) {
         operands.push_back(runtime::Operand::reg(b.param("p" + std::to_string(i), type)));
       } else {
+        // The run sees to it that results own their strings.
+        const DType dtype = results[i - static_cast<size_t>(kernel->num_inputs)]->dtype;
+        if (dtype.is_string()) type.dtype = dtype;
         b.result("r" + std::to_string(i), type);
         operands.push_back(runtime::Operand::output(static_cast<int64_t>(i) - kernel->num_inputs));
       }

@@ -150,7 +150,9 @@ const char* reason(int64_t error) {
     case RELAY_KERNEL_SHAPE_MISMATCH:
       return "shapes do not fit together";
     case RELAY_KERNEL_BAD_STRING:
-      return "a string is not what it should be";
+      return "a string is no number or no pattern";
+    case RELAY_KERNEL_NO_TEXT_LIBRARY:
+      return "it needs librelay_text.so, which is not beside the runtime";
     default:
       return "a condition on the data does not hold";
   }

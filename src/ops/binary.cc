@@ -49,6 +49,17 @@ Adjoints extremum_gradient(const Expr& g, const Expr& first, const Expr& tie) {
   return {choose(first, g, choose(tie, half, zero)), choose(first, zero, choose(tie, half, g))};
 }
 
+// The elements of narrow types have no order; strings are compared by code points.
+Type broadcast_order(RelationContext& ctx) {
+  const TensorTypeNode* a = ctx.tensor(0);
+  if (a != nullptr && !require(ctx, !a->dtype.is_narrow(), codes::type_dtype,
+                               "elements of this dtype are stored and cast, not computed with",
+                               "a wider dtype", a->dtype.to_string())) {
+    return nullptr;
+  }
+  return broadcast_compare(ctx);
+}
+
 // Bools have no differences and quotients that are bools.
 Type broadcast_numbers(RelationContext& ctx) {
   const TensorTypeNode* a = ctx.tensor(0);
@@ -198,32 +209,32 @@ constexpr Binary kBinary[] = {
          }},
     {.name = "equal",
      .doc = "Whether equal.",
-     .relation = broadcast_compare,
+     .relation = broadcast_order,
      .compute = op<BinaryOp::Eq>,
      .gradient = Absent::NotDifferentiable},
     {.name = "not_equal",
      .doc = "Whether different.",
-     .relation = broadcast_compare,
+     .relation = broadcast_order,
      .compute = op<BinaryOp::Ne>,
      .gradient = Absent::NotDifferentiable},
     {.name = "less",
      .doc = "Whether less.",
-     .relation = broadcast_compare,
+     .relation = broadcast_order,
      .compute = op<BinaryOp::Lt>,
      .gradient = Absent::NotDifferentiable},
     {.name = "less_equal",
      .doc = "Whether less or equal.",
-     .relation = broadcast_compare,
+     .relation = broadcast_order,
      .compute = op<BinaryOp::Le>,
      .gradient = Absent::NotDifferentiable},
     {.name = "greater",
      .doc = "Whether greater.",
-     .relation = broadcast_compare,
+     .relation = broadcast_order,
      .compute = op<BinaryOp::Gt>,
      .gradient = Absent::NotDifferentiable},
     {.name = "greater_equal",
      .doc = "Whether greater or equal.",
-     .relation = broadcast_compare,
+     .relation = broadcast_order,
      .compute = op<BinaryOp::Ge>,
      .gradient = Absent::NotDifferentiable},
     {.name = "logical_and",
@@ -284,8 +295,10 @@ OpInfo binary_row(const Binary& op) {
   auto compute = [element = op.compute](const ComputeContext& ctx) {
     TirTensor a = ctx.inputs[0], b = ctx.inputs[1];
     const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+    const bool strings = as<TensorTypeNode>(ctx.arg_types[0])->dtype.is_string();
     return tir::compute("T", shape, [&](const Indices& i) {
-      return element(broadcast_read(a, i, shape), broadcast_read(b, i, shape));
+      PrimExpr x = broadcast_read(a, i, shape), y = broadcast_read(b, i, shape);
+      return strings ? element(string_order(x, y), index(0)) : element(x, y);
     });
   };
   Column<GradientRule> gradient = op.gradient.reason();
@@ -306,6 +319,7 @@ OpInfo binary_row(const Binary& op) {
       .args = {{"lhs", "The left side."}, {"rhs", "The right side."}},
       .fusion = FusionClass::Broadcast,
       .effect = Effect::Pure,
+      .takes_narrow = op.relation == broadcast_order,
       .relation = op.relation,
       .compute = compute_rule(compute),
       .layout = follow_layout,

@@ -162,6 +162,10 @@ bool check_shape(RelationContext& ctx, const std::vector<Dim>& shape) {
   return true;
 }
 
+PrimExpr string_order(const PrimExpr& a, const PrimExpr& b) {
+  return tir::call("string_compare", DType::Int(64), {a, b});
+}
+
 bool is_one(const PrimExpr& e) { return tir::as_int(e) == 1; }
 
 PrimExpr broadcast_index(const PrimExpr& i, const PrimExpr& size, const PrimExpr& result) {

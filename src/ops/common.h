@@ -69,6 +69,9 @@ PrimExpr broadcast_read(const TirTensor& t, const Indices& i, const std::vector<
 // Element-wise over one input.
 std::shared_ptr<const ComputeRule> unary_rule(PrimExpr (*f)(const PrimExpr& x));
 
+// The order of two strings: below, at or above 0.
+PrimExpr string_order(const PrimExpr& a, const PrimExpr& b);
+
 // True for the constant one.
 bool is_one(const PrimExpr& e);
 

@@ -54,6 +54,7 @@ enum class Family {
   DynamicAxes,
   Qnn,
   QnnContraction,
+  Text,
   Dynamic,
   kCount,
 };

@@ -128,7 +128,11 @@ std::vector<TirTensor> topk_rule(const ComputeContext& ctx) {
 }
 
 // A binary search for each value: how many elements of its line come before it.
-Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool right) {
+Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool right,
+            bool strings) {
+  auto before = [strings](const PrimExpr& a, const PrimExpr& b) {
+    return strings ? lt(string_order(a, b), index(0)) : comes_before(a, b);
+  };
   DType key = working_dtype(values->dtype);
   size_t rank = sorted->shape.size();
   PrimExpr n = sorted->shape.back();
@@ -148,7 +152,7 @@ Stmt search(const Buffer& sorted, const Buffer& values, const Buffer& out, bool 
           lt(low.get(), high.get()),
           named("middle", floor_div(low.get() + high.get(), index(2)), [&](const PrimExpr& middle) {
             PrimExpr v = tir::cast(key, load(values, i)), e = element(middle);
-            PrimExpr behind = right ? logical_not(comes_before(v, e)) : comes_before(e, v);
+            PrimExpr behind = right ? logical_not(before(v, e)) : before(e, v);
             return if_(behind, low.set(middle + 1), high.set(middle));
           }));
     });
@@ -178,7 +182,10 @@ Type search_type(RelationContext& ctx) {
   auto& a = ctx.attrs<SearchSortedAttrs>();
   if (!valid_index_dtype(ctx, a.dtype) ||
       !require(ctx, s->dtype == v->dtype, codes::type_dtype, "the arguments have different dtypes",
-               "one dtype", s->dtype.to_string() + " and " + v->dtype.to_string()))
+               "one dtype", s->dtype.to_string() + " and " + v->dtype.to_string()) ||
+      !require(ctx, !s->dtype.is_narrow(), codes::type_dtype,
+               "elements of this dtype are stored and cast, not computed with", "a wider dtype",
+               s->dtype.to_string()))
     return nullptr;
   bool fits = s->rank() == 1 || (s->rank() > 1 && s->rank() == v->rank());
   for (size_t d = 0; fits && d + 1 < s->shape.size(); ++d)
@@ -231,10 +238,11 @@ TirTensor sort(const ComputeContext& ctx) {
 
 TirTensor searchsorted_compute(const ComputeContext& ctx) {
   bool right = ctx.attrs<SearchSortedAttrs>().right;
+  bool strings = as<TensorTypeNode>(ctx.arg_types[0])->dtype.is_string();
   return tir::imperative("T_searchsorted", ctx.outputs[0].dtype, ctx.outputs[0].shape,
                          {ctx.inputs[0], ctx.inputs[1]},
-                         [right](const std::vector<Buffer>& in, const Buffer& out) {
-                           return search(in[0], in[1], out, right);
+                         [=](const std::vector<Buffer>& in, const Buffer& out) {
+                           return search(in[0], in[1], out, right, strings);
                          });
 }
 
@@ -329,13 +337,16 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
       },
       {
           .name = "searchsorted",
-          .doc = "Where to insert values into a sorted sequence so that it stays sorted.",
+          .doc =
+              "Where to insert values into a sorted sequence so that it stays sorted; strings by "
+              "code points.",
           .args = {{"sorted_sequence", "Sorted along its last axis."},
                    {"values", "What to search."}},
           .attrs = &SearchSortedAttrs::static_info(),
           .support_level = 6,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = search_type,
           .compute = compute_rule(searchsorted_compute),
           .layout = Absent::AxesAsWritten,
@@ -345,7 +356,8 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .gradient = Absent::NotDifferentiable,
           .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(5,), float32]", "Tensor[(2, 3), float32]"}, ""},
-                       {{"Tensor[(2, 5), int32]", "Tensor[(2, 3), int32]"}, "right=True"}},
+                       {{"Tensor[(2, 5), int32]", "Tensor[(2, 3), int32]"}, "right=True"},
+                       {{"Tensor[(5,), string]", "Tensor[(2, 3), string]"}, ""}},
           .expected = Absent::ByNumPy,
       },
   };

@@ -43,6 +43,13 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
     m.memories[i].tensor = buffers[i];
   }
   m.result = 0;
+  m.error = RELAY_KERNEL_OK;
+  m.made_strings.clear();
+  m.context.runtime = &m.made_strings;
+  m.context.error = &m.error;
+  m.context.keep = [](const relay_kernel_context* ctx, int64_t bytes) {
+    return static_cast<runtime::StringMemory*>(ctx->runtime)->allocate(bytes);
+  };
   m.steps_left = impl_->options.max_steps > 0 ? impl_->options.max_steps : INT64_MAX;
   for (const Instr* pc = impl_->code.data(); pc != nullptr;) pc = pc->run(pc, m);
   return m.result;

@@ -32,7 +32,8 @@ struct InterpretOptions {
 
 // `buffers`: a tensor for each parameter, in order, of its dtype and shape (of the array that it
 // lies in, if there is one); those of outputs are written. `dims`: the values of f->dims, in order.
-// Returns the error number of a Check that fails (nothing after it is run), 0 otherwise. Memory of
+// Returns the error number of a Check that fails (nothing after it is run), 0 otherwise. Strings that
+// are made live until the interpreter runs again or ends: whoever keeps them copies them. Memory of
 // an Allocate starts out as NaN, or as 0xCB bytes for integers, so that a read of undefined data
 // shows.
 //

@@ -150,7 +150,10 @@ void Translator::step_call(const CallNode& n) {
   int lanes = v.step == 0 ? 1 : n.dtype.lanes;
   for (int l = 0; l < lanes; ++l) {
     Instr i = instr({.dst = v.lane(l), .a = a.lane(l), .b = b.lane(l), .c = c.lane(l)});
-    if (f.rule == IntrinsicRule::Bits) {
+    if (f.rule == IntrinsicRule::String) {
+      i.run = string_handler();
+      i.number = runtime::string_function(n.name);
+    } else if (f.rule == IntrinsicRule::Bits) {
       i.run = to_bits_handler(from.element(), wide());
       emit_for(v, i);
       i.run = from_bits_handler(n.dtype.element(), wide());

@@ -444,6 +444,14 @@ const Instr* count_bits(const Instr* pc, Machine& m) {
   return pc + 1;
 }
 
+const Instr* call_string_function(const Instr* pc, Machine& m) {
+  const int64_t args[] = {m[pc->a].i, m[pc->b].i, m[pc->c].i};
+  m[pc->dst].i = runtime::string_functions()[pc->number](&m.context, args);
+  if (m.error == RELAY_KERNEL_OK) return pc + 1;
+  m.result = m.error;
+  return nullptr;
+}
+
 const Instr* ramp(const Instr* pc, Machine& m) {
   m[pc->dst] = slot_of<uint64_t>(m[pc->a].u + static_cast<uint64_t>(pc->number) * m[pc->b].u);
   return pc + 1;
@@ -496,6 +504,7 @@ Handler function_handler(DType dtype, bool wide, bool test) {
 }
 Handler abs_int_handler() { return &unary<&magnitude, false>; }
 Handler count_bits_handler() { return &count_bits; }
+Handler string_handler() { return &call_string_function; }
 Handler to_bits_handler(DType from, bool wide) {
   return for_storage(from, {wide, false}, [](auto t, auto f) -> Handler {
     return &unary<&bits_of<decltype(t), decltype(f)>, false>;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "runtime/core/string_functions.h"
 #include "runtime/core/tensor.h"
 #include "tir/stmt.h"
 
@@ -74,6 +75,10 @@ struct Machine {
   std::vector<Access> accesses;
   int64_t result = 0;
   int64_t steps_left = INT64_MAX;
+  // What functions on strings are given; the strings that they make live until the next run.
+  runtime::StringMemory made_strings;
+  relay_kernel_context context{};
+  int32_t error = 0;
 
   Slot& operator[](int32_t at) { return slots[static_cast<size_t>(at)]; }
 };
@@ -107,7 +112,8 @@ Handler abs_int_handler();
 Handler count_bits_handler();  // of a & number
 Handler to_bits_handler(DType from, bool wide);
 Handler from_bits_handler(DType to, bool wide);
-Handler ramp_handler();  // dst = a + number * b
+Handler string_handler();  // the string function `number` of a, b and c; ends with its error
+Handler ramp_handler();    // dst = a + number * b
 
 // dst = the element that accesses[a] names; when `guarded`, zero unless slot c is true.
 Handler load_handler(DType dtype, const Storage& storage, size_t indices, bool guarded);

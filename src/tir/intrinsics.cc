@@ -74,8 +74,25 @@ constexpr Intrinsic kIntrinsics[] = {
     {"sin", 1, kFloat, "sine", RELAY_FORMULA(std::sin(a))},
     {"sinh", 1, kFloat, "hyperbolic sine", RELAY_FORMULA(std::sinh(a))},
     {"sqrt", 1, kFloat, "square root", RELAY_FORMULA(std::sqrt(a))},
+    {"string_compare", 2, IntrinsicRule::String,
+     "below, at or above 0, as a is before, equal to or behind b", nullptr, nullptr},
+    {"string_equal", 2, IntrinsicRule::String, "whether the strings are equal", nullptr, nullptr},
     {"tan", 1, kFloat, "tangent", RELAY_FORMULA(std::tan(a))},
     {"tanh", 1, kFloat, "hyperbolic tangent", RELAY_FORMULA(std::tanh(a))},
+    {"text_case", 2, IntrinsicRule::String,
+     "the string in lower case, or if b is set in upper case", nullptr, nullptr},
+    {"text_concat", 2, IntrinsicRule::String, "the strings behind one another", nullptr, nullptr},
+    {"text_count", 3, IntrinsicRule::String,
+     "parts of a between delimiters b, with at most c - 1 cuts unless c is 0", nullptr, nullptr},
+    {"text_format", 2, IntrinsicRule::String, "the number as text; b says its dtype", nullptr,
+     nullptr},
+    {"text_match", 2, IntrinsicRule::String, "whether the pattern b matches the whole of a",
+     nullptr, nullptr},
+    {"text_parse_float", 2, IntrinsicRule::String, "the number that the text is; b says its dtype",
+     nullptr, nullptr},
+    {"text_parse_int", 2, IntrinsicRule::String, "the number that the text is; b says its dtype",
+     nullptr, nullptr},
+    {"text_part", 3, IntrinsicRule::String, "part c of a between delimiters b", nullptr, nullptr},
     {"trunc", 1, kFloat, "integer next to a towards zero", RELAY_FORMULA(std::trunc(a))},
 };
 #undef RELAY_FORMULA
@@ -104,6 +121,10 @@ bool fits(IntrinsicRule rule, DType arg, DType result) {
       return arg.is_integer() && arg.bits == 8 && result == DType::Int(32);
     case IntrinsicRule::Dot:
       return arg == DType::Int(32) && result == arg;
+    case IntrinsicRule::String: {
+      auto word = [](DType t) { return t == DType::Int(64) || t == DType::Float(64); };
+      return word(arg) && word(result);
+    }
   }
   return false;
 }

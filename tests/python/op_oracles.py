@@ -332,6 +332,46 @@ def _(a, lines, values):
     return out
 
 
+# Strings, as Python has them.
+
+
+def of_strings(function: Callable, *arrays: np.ndarray, dtype: object = object) -> np.ndarray:
+    """Returns what a function of strings gives for each element."""
+    lines = np.broadcast_arrays(*arrays)
+    out = np.empty(lines[0].shape, dtype)
+    for at in np.ndindex(*out.shape):
+        out[at] = function(*(x[at] for x in lines))
+    return out
+
+
+oracle("text.concat")(lambda a, x, y: of_strings(lambda s, t: s + t, x, y))
+oracle("text.change_case")(lambda a, x: of_strings(str.upper if a.upper else str.lower, x))
+oracle("text.full_match")(
+    lambda a, x, p: of_strings(lambda s, t: re.fullmatch(t, s) is not None, x, p, dtype=bool)
+)
+oracle("text.format")(lambda a, x: of_strings(str, x))
+oracle("text.parse")(lambda a, x: of_strings(float, x, dtype=a.dtype or "float32"))
+
+
+def _parts(a: SimpleNamespace, x: np.ndarray, delimiter: np.ndarray) -> np.ndarray:
+    return of_strings(lambda s, d: s.split(d or None, a.maxsplit), x, delimiter)
+
+
+@oracle("text.count_parts")
+def _(a, x, delimiter):
+    return of_strings(len, _parts(a, x, delimiter), dtype="int64")
+
+
+@oracle("text.split")
+def _(a, x, delimiter):
+    parts = _parts(a, x, delimiter)
+    most = max((len(p) for p in parts.ravel()), default=0)
+    out = np.full((*x.shape, most), "", dtype=object)
+    for at in np.ndindex(*x.shape):
+        out[at][: len(parts[at])] = parts[at]
+    return out
+
+
 def scan(a: SimpleNamespace, x: np.ndarray, run: Callable, first: int) -> np.ndarray:
     x, axis = (x.reshape(-1), 0) if a.axis is None else (x, a.axis)
     x = x.astype(a.dtype or x.dtype)

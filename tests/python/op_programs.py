@@ -16,6 +16,8 @@ import oracles
 
 import relay
 
+# What examples of operators on strings are drawn from: numbers among them, so that they can be read.
+WORDS = ["1", "-20", "300", "4", "55"]
 VERSION = '#[version = "0.0.5"]\n'
 
 
@@ -62,6 +64,8 @@ def shape_and_dtype(text: str) -> tuple[list[int], str]:
 def example_value(text: str, low: float, high: float, rng: np.random.Generator) -> np.ndarray:
     """Returns random values of a tensor type between `low` and `high`."""
     shape, dtype = shape_and_dtype(text)
+    if dtype == "string":
+        return np.asarray(rng.choice(np.array(WORDS, dtype=object), shape), dtype=object)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.startswith(("int", "uint")):

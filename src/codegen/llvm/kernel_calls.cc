@@ -2,6 +2,7 @@
 
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/vector_math.h"
+#include "runtime/core/string_functions.h"
 #include "tir/intrinsics.h"
 
 namespace relay::codegen {
@@ -16,6 +17,7 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
   if (auto defect = intrinsic_defect(name, d, n.args)) unsupported(f_.name, *defect);
   if (name == "likely") return expr(n.args[0]);
   if (name == "prefetch") return prefetch(n);
+  if (tir::find_intrinsic(name)->rule == tir::IntrinsicRule::String) return string_call(n);
   if (name == "load_word") return load_word(n);
   if (name == "byte_dot") {
     Value* dot = add_byte_dot(tir::broadcast(tir::imm(DType::Int(32), 0), d.lanes), n);
@@ -133,6 +135,33 @@ Value* KernelBuilder::per_lane(const std::string& name, const std::vector<Value*
     std::vector<Value*> lane;
     for (Value* a : args) lane.push_back(b_.CreateExtractElement(a, i));
     out = b_.CreateInsertElement(out, b_.CreateCall(callee, lane), i);
+  }
+  return out;
+}
+
+Value* KernelBuilder::string_call(const tir::CallNode& n) {
+  llvm::Type* word = b_.getInt64Ty();
+  auto* type = llvm::FunctionType::get(word, {b_.getPtrTy(), b_.getPtrTy()}, false);
+  std::vector<Value*> args;
+  for (const PrimExpr& a : n.args) args.push_back(expr(a));
+  Value* room = stack_slot(llvm::ArrayType::get(word, args.size()), sizeof(int64_t));
+  Value* table = b_.CreateLoad(
+      b_.getPtrTy(),
+      b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, strings)));
+  auto place = static_cast<uint64_t>(runtime::string_function(n.name));
+  Value* function =
+      b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), table, place));
+  auto lane = [&](Value* v, unsigned i) {
+    return n.dtype.lanes == 1 ? v : b_.CreateExtractElement(v, i);
+  };
+  Value* out = llvm::PoisonValue::get(value_type(n.dtype));
+  for (unsigned i = 0; i < n.dtype.lanes; ++i) {
+    for (size_t k = 0; k < args.size(); ++k) {
+      b_.CreateStore(lane(args[k], i), b_.CreateConstGEP1_64(word, room, k));
+    }
+    Value* v = b_.CreateBitCast(b_.CreateCall(type, function, {ctx_, room}),
+                                value_type(n.dtype.element()));
+    out = n.dtype.lanes == 1 ? v : b_.CreateInsertElement(out, v, i);
   }
   return out;
 }

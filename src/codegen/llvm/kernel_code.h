@@ -204,6 +204,8 @@ class KernelBuilder {
   Value* within(double limit, const std::string& name, Value* x, Value* y);
   // All lanes combined into one value, halves first.
   Value* reduce_lanes(const std::string& name, DType d, Value* v);
+  // A call through the context for each lane (runtime/core/string_functions.h).
+  Value* string_call(const tir::CallNode& n);
   // x to a small constant power.
   Value* simple_power(const tir::CallNode& n);
   // A call of libm for each lane.

@@ -283,6 +283,13 @@ Values convert_clip(NodeContext& ctx) {
 
 Expr cast_to(NodeContext& ctx, DType to) {
   Expr x = ctx.in(0);
+  const DType from = NodeContext::dtype_of(x);
+  if (to.is_string()) return from.is_string() ? x : ctx.call("text.format", {x});
+  if (from.is_string()) {
+    if (to.is_bool()) ctx.unsupported("a Cast of strings to bool");
+    const DType read = to.is_narrow() ? DType::Float(32) : to;
+    x = ctx.call("text.parse", {x}, {{"dtype", to_value(read)}});
+  }
   if (!to.is_narrow()) return ctx.cast(x, to);
   if (NodeContext::dtype_of(x) == to) return x;
   return ctx.call("cast", {x},

@@ -12,6 +12,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
 #include "frontend/onnx/shape_args.h"
+#include "runtime/core/strings.h"
 
 namespace relay::importer {
 namespace {
@@ -50,8 +51,12 @@ Values convert_constant(NodeContext& ctx) {
     if (!sparse->has_sparse_tensor()) ctx.fail(codes::frontend_attribute, "sparse_value is empty");
     t = read_sparse_tensor(sparse->sparse_tensor(), ctx.importer().tensors(),
                            ctx.importer().options().max_constant_bytes, ctx.span());
+  } else if (ctx.has_attr("value_string")) {
+    t = runtime::make_strings({}, {ctx.attr_string("value_string", "")});
+  } else if (ctx.has_attr("value_strings")) {
+    t = string_vector(ctx.attr_strings("value_strings"));
   } else {
-    ctx.unsupported("a constant without a number", "strings cannot be imported");
+    ctx.unsupported("a constant without a value");
   }
   return {value_of(std::move(t))};
 }
@@ -75,6 +80,7 @@ Values constant_of_known_shape(NodeContext& ctx) {
   Tensor value = fill_of(ctx);
   DType dtype = value.dtype();
   Expr fill = ctx.constant(value);
+  if (dtype.is_string()) return {value_of(ctx.broadcast_to(fill, shape))};
   return {value_of(ctx.call(
       "full", {fill},
       {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}, {"dtype", to_value(dtype)}}))};

@@ -217,10 +217,14 @@ enum class Converters {
   Sequence,
   Shape,
   Signal,
+  Text,
   Train,
   Transformer,
   kCount,
 };
+
+// Strings of attributes as a tensor of rank 1.
+Tensor string_vector(const std::vector<std::string>& strings);
 
 // The rows of a family; they live as long as the process.
 template <Converters kFamily>

@@ -11,6 +11,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
 #include "ir/op.h"
+#include "runtime/core/strings.h"
 
 namespace relay::importer {
 
@@ -216,6 +217,11 @@ DType NodeContext::attr_dtype(const char* name, DType otherwise) const {
          onnx_type_name(static_cast<int>(std::clamp<int64_t>(type, -1, 1000))));
   }
   return *dtype;
+}
+Tensor string_vector(const std::vector<std::string>& strings) {
+  const int64_t size = static_cast<int64_t>(strings.size());
+  return runtime::make_strings(runtime::Shape(&size, 1),
+                               std::vector<std::string_view>(strings.begin(), strings.end()));
 }
 const ::onnx::GraphProto& NodeContext::attr_graph(const char* name) const {
   const AttributeProto* a = find_attr(name);

@@ -82,15 +82,15 @@ TEST(Registry, every_example_type_checks_and_computes) {
           auto types = flatten_tensor_types(arg->type);
           ASSERT_TRUE(types.has_value());
           for (const TensorType& t : *types) {
-            inputs.push_back(tir::placeholder("x" + std::to_string(inputs.size()), t->dtype,
-                                              dims.lower(t->shape)));
+            inputs.push_back(tir::placeholder("x" + std::to_string(inputs.size()),
+                                              t->dtype.storage(), dims.lower(t->shape)));
           }
         }
         std::vector<tir::Tensor> outputs = compute_call(*call, inputs, dims);
         auto promised = flatten_tensor_types(call->type);
         ASSERT_EQ(outputs.size(), promised->size());
         for (size_t i = 0; i < outputs.size(); ++i) {
-          EXPECT_EQ(outputs[i]->dtype, (*promised)[i]->dtype);
+          EXPECT_EQ(outputs[i]->dtype, (*promised)[i]->dtype.storage());
           ASSERT_EQ(outputs[i]->rank(), (*promised)[i]->rank());
           for (size_t d = 0; d < outputs[i]->shape().size(); ++d) {
             EXPECT_EQ(tir::as_int(outputs[i]->shape()[d]), as_const((*promised)[i]->shape[d]));

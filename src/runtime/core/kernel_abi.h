@@ -29,7 +29,8 @@ enum relay_kernel_error {
   RELAY_KERNEL_CHECK_FAILED = 4,        /* an assertion of the PrimFunc does not hold */
   RELAY_KERNEL_SHAPE_MISMATCH = 5,      /* run-time dimensions do not fit together */
   RELAY_KERNEL_BAD_STRING = 6,          /* a string that is no number, or no pattern */
-  RELAY_KERNEL_ERROR_COUNT = 7
+  RELAY_KERNEL_NO_TEXT_LIBRARY = 7,     /* librelay_text.so is not beside the runtime */
+  RELAY_KERNEL_ERROR_COUNT = 8
 };
 
 struct relay_kernel_context;
@@ -66,8 +67,8 @@ typedef struct relay_kernel_context {
    * it when the kernels that it started are done. */
   int32_t* error;
 
-  /* The functions on strings, in the order of core/strings.h; null for a program that calls
-   * none. Kernels of older artifacts know of no such field. */
+  /* The functions on strings, in the order of core/string_functions.h. Kernels of older artifacts
+   * know of no such field. */
   const relay_string_function* strings;
 
   /* Memory for strings that outlive the kernel, valid until the run's results own theirs; null when

@@ -47,14 +47,6 @@ class Block {
 
 }  // namespace
 
-std::string_view string_of(int64_t word) {
-  if (word == 0) return {};
-  const char* at = reinterpret_cast<const char*>(static_cast<uintptr_t>(word));
-  Size size = 0;
-  std::memcpy(&size, at, sizeof(size));
-  return {at + sizeof(size), size};
-}
-
 std::string_view string_at(const Tensor& t, int64_t i) { return string_of(t.data<int64_t>()[i]); }
 
 bool is_utf8(std::string_view bytes) {

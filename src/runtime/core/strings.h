@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/string_functions.h"
 #include "runtime/core/tensor.h"
 #include "runtime/core/value.h"
 
@@ -28,8 +29,7 @@ namespace relay::runtime {
 
 inline constexpr size_t kMaxStringBytes = 0xFFFFFFFF;
 
-// The string that a word is; valid as long as its owner.
-std::string_view string_of(int64_t word);
+// Valid as long as the owner of the strings.
 std::string_view string_at(const Tensor& t, int64_t i);
 
 // Whether the bytes are UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF.

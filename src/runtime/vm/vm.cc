@@ -46,10 +46,15 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   kernel_context_.scratch = [](const relay_kernel_context* ctx, int64_t bytes) -> void* {
     return static_cast<ExecutionContext*>(ctx->runtime)->scratch_.allocate(bytes);
   };
+  kernel_context_.strings = string_functions();
+  kernel_context_.keep = [](const relay_kernel_context* ctx, int64_t bytes) -> void* {
+    return static_cast<ExecutionContext*>(ctx->runtime)->strings_.allocate(bytes);
+  };
   kernel_context_.runtime = &c_;
   bytes_before_ = thread_object_bytes();
   if (options.poison) c_.scratch_.poison(*options.poison);
   c_.scratch_.limit(options.memory_limit);
+  c_.strings_.limit(options.memory_limit);
 }
 
 Interpreter::~Interpreter() {
@@ -59,6 +64,7 @@ Interpreter::~Interpreter() {
   c_.args_.clear();
   c_.arena_.pop({});
   c_.scratch_.reset();
+  c_.strings_.clear();
   // A deep recursion's memory is not kept for the next run.
   constexpr size_t kKeptSlots = size_t{1} << 20;
   if (c_.slots_.size() > kKeptSlots) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/core/kernel_abi.h"
+#include "runtime/core/string_functions.h"
 #include "runtime/core/value.h"
 #include "runtime/memory.h"
 #include "runtime/thread_pool.h"
@@ -84,6 +85,7 @@ class ExecutionContext {
   size_t depth_ = 0;  // open frames
   ArenaStack arena_;
   Scratch scratch_;
+  StringMemory strings_;  // that the run has made
   std::vector<void*> buffers_;
   std::vector<int64_t> dims_;
   std::vector<Object*> args_;

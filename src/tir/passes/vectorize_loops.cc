@@ -4,6 +4,7 @@
 
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/intrinsics.h"
 #include "tir/passes/statements.h"
 
 namespace relay::tir {
@@ -236,13 +237,23 @@ class Vectorizer {
   std::unordered_map<const Node*, PrimExpr> wide_names_;
 };
 
+// What is called for strings is called once for each, and under the guards that each has.
+bool calls_string_functions(const Stmt& s) {
+  bool calls = false;
+  post_order(s, [&](const Node& n) {
+    auto* c = as<CallNode>(&n);
+    calls |= c != nullptr && find_intrinsic(c->name)->rule == IntrinsicRule::String;
+  });
+  return calls;
+}
+
 Stmt vectorize(const Stmt& s) {
   Stmt rebuilt = map_inner(s, vectorize);
   auto* f = as<ForNode>(rebuilt);
   if (f == nullptr || f->loop_kind != ForKind::Vectorized) return rebuilt;
   auto extent = as_int(f->extent);
   if (extent == 1) return replace(f->body, {{f->var.get(), f->min}});
-  if (extent && *extent > 1 && *extent <= kMaxLanes) {
+  if (extent && *extent > 1 && *extent <= kMaxLanes && !calls_string_functions(f->body)) {
     int lanes = static_cast<int>(*extent);
     if (Stmt vector = Vectorizer(f->var, ramp(f->min, index(1), lanes), lanes).run(f->body)) {
       return vector;

@@ -1,0 +1,320 @@
+// Operators on strings, and those that look words up.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
+#include "frontend/onnx/importer.h"
+#include "runtime/core/strings.h"
+
+namespace relay::importer {
+namespace {
+
+Expr one_string(NodeContext& ctx, const std::string& text) {
+  return ctx.constant(runtime::make_strings({}, {text}));
+}
+
+Values convert_string_concat(NodeContext& ctx) {
+  return {value_of(ctx.call("text.concat", {ctx.in(0), ctx.in(1)}))};
+}
+
+Values convert_regex_full_match(NodeContext& ctx) {
+  Expr pattern = one_string(ctx, ctx.attr_string("pattern", ""));
+  return {value_of(ctx.call("text.full_match", {ctx.in(0), pattern}))};
+}
+
+Values convert_string_split(NodeContext& ctx) {
+  Expr delimiter = one_string(ctx, ctx.attr_string("delimiter", ""));
+  AttrList attrs{{"maxsplit", ctx.attr("maxsplit", -1)}};
+  Values out{value_of(ctx.call("text.split", {ctx.in(0), delimiter}, attrs))};
+  if (ctx.num_outputs() > 1) {
+    out.push_back(value_of(ctx.call("text.count_parts", {ctx.in(0), delimiter}, attrs)));
+  }
+  return out;
+}
+
+Tensor int_vector(const std::vector<int64_t>& values) {
+  Tensor t = Tensor::empty(DType::Int(64), {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), t.data<int64_t>());
+  return t;
+}
+
+// Elements of `t` in the order of `places`.
+Tensor taken(const Tensor& t, const std::vector<int64_t>& places) {
+  const auto n = static_cast<int64_t>(places.size());
+  if (t.dtype().is_string()) {
+    std::vector<std::string_view> words;
+    for (int64_t p : places) words.push_back(runtime::string_at(t, p));
+    return runtime::make_strings(runtime::Shape(&n, 1), words);
+  }
+  Tensor out = Tensor::empty(t.dtype(), {n});
+  const size_t bytes = t.dtype().bytes();
+  for (size_t i = 0; i < places.size(); ++i) {
+    std::memcpy(out.data<char>() + i * bytes,
+                t.data<char>() + static_cast<size_t>(places[i]) * bytes, bytes);
+  }
+  return out;
+}
+
+// ---- StringNormalizer
+
+Expr changed_case(NodeContext& ctx, Expr x, bool upper) {
+  return ctx.call("text.change_case", {std::move(x)}, {{"upper", upper}});
+}
+
+// The strings of a vector that are none of the words; one empty string when nothing is left.
+Expr without_words(NodeContext& ctx, const Expr& x, const std::vector<std::string>& words) {
+  const bool exact = ctx.attr("is_case_sensitive", 0) != 0;
+  Expr stop = ctx.constant(string_vector(words));
+  Expr key = exact ? x : changed_case(ctx, x, false);
+  if (!exact) stop = changed_case(ctx, stop, false);
+  Expr hits = ctx.call("equal", {ctx.expand_dims(key, 1), stop});
+  Expr kept = ctx.call("logical_not", {ctx.reduce("any", hits, {1}, false)});
+  Expr none = ctx.call("logical_not", {ctx.reduce("any", kept, {0}, true)});
+  Expr places = ctx.reshape(ctx.call("argwhere", {ctx.concat({kept, none}, 0)}), {dim_any()});
+  Expr room = ctx.concat({x, ctx.constant(string_vector({""}))}, 0);
+  return ctx.call("take", {room, places}, {{"axis", int64_t{0}}});
+}
+
+Values convert_string_normalizer(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const int64_t rank = NodeContext::rank_of(x);
+  if (rank != 1 && rank != 2) {
+    ctx.fail(codes::type_rank, "the input is a line of strings", "rank 1, or 2 with one line",
+             to_string(x->type));
+  }
+  if (rank == 2) x = ctx.squeeze(x, {0});
+  std::vector<std::string> words = ctx.attr_strings("stopwords");
+  if (!words.empty()) x = without_words(ctx, x, words);
+  const std::string action = ctx.attr_string("case_change_action", "NONE");
+  if (action == "LOWER" || action == "UPPER") {
+    x = changed_case(ctx, x, action == "UPPER");
+  } else if (action != "NONE") {
+    ctx.unsupported("case_change_action '" + action + "'");
+  }
+  return {value_of(rank == 2 ? ctx.expand_dims(x, 0) : x)};
+}
+
+// ---- TfIdfVectorizer
+
+// How often each n-gram of the pool, rows of `size` items, occurs in the last axis, with up to `skips`
+// items left out between each two.
+Expr gram_counts(NodeContext& ctx, const Expr& x, const Tensor& pool, int64_t size, int64_t skips) {
+  const int64_t rank = NodeContext::rank_of(x), length = ctx.const_dim(x, rank - 1, "the items");
+  const int64_t grams = pool.num_elements() / size;
+  Expr items = ctx.constant(pool.reshape({grams, size}));
+  Expr counts;
+  for (int64_t step = 1; step <= (size == 1 ? 1 : skips + 1); ++step) {
+    const int64_t windows = length - (size - 1) * step;
+    if (windows <= 0) break;
+    Expr all;
+    for (int64_t k = 0; k < size; ++k) {
+      Expr part = ctx.slice(x, rank - 1, k * step, k * step + windows);
+      Expr hit = ctx.call("equal", {ctx.expand_dims(part, rank), ctx.select(items, 1, k)});
+      all = all ? ctx.call("logical_and", {all, hit}) : hit;
+    }
+    Expr found = ctx.reduce("sum", ctx.cast(all, DType::Float(32)), {rank - 1}, false);
+    counts = counts ? ctx.add(counts, found) : found;
+  }
+  if (counts) return counts;
+  std::vector<Dim> shape = NodeContext::shape_of(x);
+  shape.back() = dim(grams);
+  return ctx.full(0, shape, DType::Float(32));
+}
+
+Values convert_tf_idf_vectorizer(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  const std::vector<int64_t> begins = ctx.attr_ints("ngram_counts"),
+                             places = ctx.attr_ints("ngram_indexes");
+  const int64_t least = ctx.attr("min_gram_length", 1), most = ctx.attr("max_gram_length", 1);
+  const int64_t skips = ctx.attr("max_skip_count", 0);
+  const std::string mode = ctx.attr_string("mode", "TF");
+  const bool of_words = ctx.has_attr("pool_strings");
+  const DType dtype = NodeContext::dtype_of(x);
+  Tensor pool = of_words ? string_vector(ctx.attr_strings("pool_strings"))
+                         : int_vector(ctx.attr_ints("pool_int64s"));
+  constexpr int64_t kMostSkips = 1024, kMostLength = 64;
+  const int64_t size = pool.num_elements(), lengths = static_cast<int64_t>(begins.size());
+  bool sound = NodeContext::rank_of(x) > 0 && dtype.is_string() == of_words && least >= 1 &&
+               least <= most && most <= std::min(lengths, kMostLength) && skips >= 0 &&
+               skips <= kMostSkips && !places.empty() &&
+               (mode == "TF" || mode == "IDF" || mode == "TFIDF");
+  // Where the n-grams of each length begin, and the number of those before them.
+  std::vector<int64_t> ends(begins.begin() + (begins.empty() ? 0 : 1), begins.end());
+  ends.push_back(size);
+  int64_t before = 0;
+  std::vector<Expr> columns;
+  std::vector<int64_t> number_of;  // of each column its n-gram's
+  for (int64_t n = 1; sound && n <= lengths; ++n) {
+    const int64_t begin = begins[static_cast<size_t>(n - 1)],
+                  end = ends[static_cast<size_t>(n - 1)];
+    sound = begin >= 0 && begin <= end && end <= size && (end - begin) % n == 0;
+    if (!sound) break;
+    const int64_t grams = (end - begin) / n;
+    if (n >= least && n <= most && grams > 0) {
+      std::vector<int64_t> own(static_cast<size_t>(end - begin));
+      std::iota(own.begin(), own.end(), begin);
+      Expr in = of_words ? x : ctx.cast(x, DType::Int(64));
+      columns.push_back(gram_counts(ctx, in, taken(pool, own), n, skips));
+      for (int64_t g = 0; g < grams; ++g) number_of.push_back(before + g);
+    }
+    before += grams;
+  }
+  if (!sound || before > static_cast<int64_t>(places.size())) {
+    ctx.fail(codes::frontend_attribute, "the pool of n-grams does not fit together",
+             "lengths, counts, indexes and items that belong to each other");
+  }
+  const int64_t width = *std::ranges::max_element(places) + 1;
+  constexpr int64_t kMostColumns = int64_t{1} << 24;
+  if (std::ranges::min(places) < 0 || width > kMostColumns) {
+    ctx.fail(codes::frontend_attribute, "an n-gram's index is out of range", "0 and more");
+  }
+  // The column of counts for each place of the result; behind the last one stand zeros.
+  const auto counted = static_cast<int64_t>(number_of.size());
+  std::vector<int64_t> from(static_cast<size_t>(width), counted);
+  for (int64_t c = 0; c < counted; ++c) {
+    from[static_cast<size_t>(places[static_cast<size_t>(number_of[static_cast<size_t>(c)])])] = c;
+  }
+  const int64_t last = NodeContext::rank_of(x) - 1;
+  std::vector<Dim> shape = NodeContext::shape_of(x);
+  shape.back() = dim(1);
+  columns.push_back(ctx.full(0, shape, DType::Float(32)));
+  Expr y = ctx.call("take", {ctx.concat(columns, last), ctx.ints(from)}, {{"axis", last}});
+  if (mode != "TF") {
+    std::vector<double> weights = ctx.attr_floats("weights");
+    weights.resize(static_cast<size_t>(width), weights.empty() ? 1 : 0);
+    Tensor w = Tensor::empty(DType::Float(32), {width});
+    for (int64_t i = 0; i < width; ++i) w.set_from_double(i, weights[static_cast<size_t>(i)]);
+    if (mode == "IDF") {
+      y = ctx.cast(ctx.call("greater", {y, ctx.scalar_like(0, y)}), DType::Float(32));
+    }
+    y = ctx.mul(y, ctx.constant(w));
+  }
+  return {value_of(y)};
+}
+
+// ---- LabelEncoder
+
+// Attributes that hold keys or values: lists of floats, integers or strings, or a tensor.
+Tensor list_of_labels(NodeContext& ctx, const std::string& what) {
+  auto named = [&](const char* kind) { return what + "_" + kind; };
+  if (ctx.has_attr(named("tensor").c_str())) {
+    Tensor t = ctx.attr_tensor(named("tensor").c_str());
+    if (t.rank() != 1) ctx.fail(codes::frontend_attribute, "'" + what + "_tensor' is no vector");
+    return t;
+  }
+  if (ctx.has_attr(named("strings").c_str())) {
+    return string_vector(ctx.attr_strings(named("strings").c_str()));
+  }
+  if (ctx.has_attr(named("int64s").c_str())) {
+    return int_vector(ctx.attr_ints(named("int64s").c_str()));
+  }
+  std::vector<double> v = ctx.attr_floats(named("floats").c_str());
+  Tensor t = Tensor::empty(DType::Float(32), {static_cast<int64_t>(v.size())});
+  for (size_t i = 0; i < v.size(); ++i) t.set_from_double(static_cast<int64_t>(i), v[i]);
+  return t;
+}
+
+// The label of what is no key.
+Tensor default_label(NodeContext& ctx, DType dtype) {
+  Tensor given = ctx.attr_tensor("default_tensor");
+  if (given && given.num_elements() == 1 && given.dtype() == dtype) return given.reshape({});
+  if (given) ctx.fail(codes::frontend_attribute, "'default_tensor' is no " + dtype.to_string());
+  if (dtype.is_string()) {
+    return runtime::make_strings({}, {ctx.attr_string("default_string", "_Unused")});
+  }
+  if (dtype.is_floating()) return Tensor::scalar(ctx.attr_float("default_float", -0.0), dtype);
+  return Tensor::scalar(ctx.attr("default_int64", -1), dtype);
+}
+
+// The value of each element's key: keys are sorted here and searched by halves when the program runs.
+Expr looked_up(NodeContext& ctx, const Expr& x, const Tensor& keys, const Tensor& values,
+               const Tensor& otherwise) {
+  const DType dtype = keys.dtype();
+  if (NodeContext::dtype_of(x) != dtype || keys.num_elements() != values.num_elements()) {
+    ctx.fail(codes::frontend_attribute, "keys, values and the input do not fit together",
+             "as many keys as values, of the input's dtype",
+             std::to_string(keys.num_elements()) + " of " + dtype.to_string() + ", " +
+                 std::to_string(values.num_elements()) + " values");
+  }
+  auto is_nan = [&](int64_t i) { return dtype.is_floating() && std::isnan(keys.get_as_double(i)); };
+  auto before = [&](int64_t a, int64_t b) {
+    if (dtype.is_string()) return runtime::string_at(keys, a) < runtime::string_at(keys, b);
+    if (dtype.is_floating()) return keys.get_as_double(a) < keys.get_as_double(b);
+    return keys.get_as_int(a) < keys.get_as_int(b);
+  };
+  std::vector<int64_t> order;
+  int64_t nan = -1;
+  for (int64_t i = 0; i < keys.num_elements(); ++i) {
+    if (!is_nan(i)) {
+      order.push_back(i);
+    } else if (nan < 0) {
+      nan = i;
+    }
+  }
+  // Of equal keys the first counts: the search finds the leftmost.
+  std::stable_sort(order.begin(), order.end(), before);
+  Expr y = ctx.constant(otherwise);
+  if (order.empty()) {
+    y = ctx.broadcast_to(y, NodeContext::shape_of(x));
+  } else {
+    Expr sorted = ctx.constant(taken(keys, order)), labels = ctx.constant(taken(values, order));
+    const auto last = static_cast<double>(order.size() - 1);
+    Expr place = ctx.call("searchsorted", {sorted, x});
+    place = ctx.call("minimum", {place, ctx.scalar_like(last, place)});
+    auto take = [&](const Expr& from) {
+      return ctx.call("take", {from, place}, {{"axis", int64_t{0}}});
+    };
+    y = ctx.call("where", {ctx.call("equal", {take(sorted), x}), take(labels), y});
+  }
+  if (nan >= 0) {
+    Expr label = ctx.constant(taken(values, {nan}).reshape({}));
+    y = ctx.call("where", {ctx.call("isnan", {x}), label, y});
+  }
+  return y;
+}
+
+Values convert_label_encoder(NodeContext& ctx) {
+  Tensor keys = list_of_labels(ctx, "keys"), values = list_of_labels(ctx, "values");
+  return {value_of(looked_up(ctx, ctx.in(0), keys, values, default_label(ctx, values.dtype())))};
+}
+
+Values between_words_and_numbers(NodeContext& ctx, const Tensor& words, const Tensor& numbers) {
+  const bool of_words = NodeContext::dtype_of(ctx.in(0)).is_string();
+  const Tensor &keys = of_words ? words : numbers, &values = of_words ? numbers : words;
+  return {value_of(looked_up(ctx, ctx.in(0), keys, values, default_label(ctx, values.dtype())))};
+}
+
+// Before version 2 of ai.onnx.ml labels are numbered as they stand.
+Values convert_label_encoder_of_classes(NodeContext& ctx) {
+  Tensor words = string_vector(ctx.attr_strings("classes_strings"));
+  Tensor numbers = Tensor::empty(DType::Int(64), words.shape());
+  std::iota(numbers.data<int64_t>(), numbers.data<int64_t>() + numbers.num_elements(), 0);
+  return between_words_and_numbers(ctx, words, numbers);
+}
+
+Values convert_category_mapper(NodeContext& ctx) {
+  return between_words_and_numbers(ctx, string_vector(ctx.attr_strings("cats_strings")),
+                                   int_vector(ctx.attr_ints("cats_int64s")));
+}
+
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Text>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "RegexFullMatch", 20, convert_regex_full_match},
+      {kOnnx, "StringConcat", 20, convert_string_concat},
+      {kOnnx, "StringNormalizer", 10, convert_string_normalizer},
+      {kOnnx, "StringSplit", 20, convert_string_split},
+      {kOnnx, "TfIdfVectorizer", 9, convert_tf_idf_vectorizer},
+      {kMl, "CategoryMapper", 1, convert_category_mapper},
+      {kMl, "LabelEncoder", 1, convert_label_encoder_of_classes},
+      {kMl, "LabelEncoder", 2, convert_label_encoder},
+  };
+  return rows;
+}
+
+}  // namespace relay::importer

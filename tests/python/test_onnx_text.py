@@ -1,0 +1,219 @@
+"""ONNX's operators on strings, against its reference evaluator or ONNX Runtime."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import relay
+
+STRING, FLOAT, INT64 = TensorProto.STRING, TensorProto.FLOAT, TensorProto.INT64
+WORDS = np.array(["Monday", "tuesday", "", "Ärger", "straße", "monday", "MONDAY"], dtype=object)
+
+
+def model(nodes, inputs, outputs, ml=0):
+    """Returns a model; inputs and outputs are (name, type, shape)."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(*i) for i in inputs],
+        [helper.make_tensor_value_info(*o) for o in outputs],
+    )
+    opsets = [helper.make_opsetid("", 21)]
+    if ml:
+        opsets.append(helper.make_opsetid("ai.onnx.ml", ml))
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def run(proto, *inputs):
+    """Runs a model at both levels and in the evaluator, which give the same."""
+    mod, params = relay.frontend.from_onnx(proto.SerializeToString())
+    outs = []
+    for level in (0, 3):
+        out = relay.build(mod, params=params, opt_level=level, num_threads=1)(*inputs)
+        outs.append(out if isinstance(out, (list, tuple)) else [out])
+    for a, b in zip(*outs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    return outs[0]
+
+
+def runtime(proto, **inputs):
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)
+
+
+@pytest.mark.parametrize("sensitive", [0, 1])
+@pytest.mark.parametrize("action", ["NONE", "LOWER", "UPPER"])
+@pytest.mark.parametrize("words", [[], ["monday"], ["monday", "tuesday", "", "ärger", "straße"]])
+def test_string_normalizer(words, action, sensitive):
+    attrs = {"stopwords": words} if words else {}
+    node = helper.make_node(
+        "StringNormalizer",
+        ["x"],
+        ["y"],
+        case_change_action=action,
+        is_case_sensitive=sensitive,
+        locale="en_US.UTF-8",
+        **attrs,
+    )
+    proto = model([node], [("x", STRING, ["n"])], [("y", STRING, ["m"])])
+    change = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}[action]
+    for x in (WORDS, WORDS[:1], WORDS[5:6]):
+        stops = words if sensitive else [w.lower() for w in words]
+        kept = [w for w in x if (w if sensitive else w.lower()) not in stops] or [""]
+        assert run(proto, x)[0].tolist() == [change(w) for w in kept]
+
+
+@pytest.mark.parametrize("maxsplit", [None, 0, 1, 3])
+@pytest.mark.parametrize("delimiter", [None, "", ",", "--", "ü"])
+def test_string_split(delimiter, maxsplit):
+    attrs = {k: v for k, v in (("delimiter", delimiter), ("maxsplit", maxsplit)) if v is not None}
+    node = helper.make_node("StringSplit", ["x"], ["y", "n"], **attrs)
+    lines = ["a,b,,c", "  a b\t\u2003c ", "", ",", "a--b---c", "üaüü", " ", "one"]
+    x = np.array(lines, dtype=object).reshape(2, 4)
+    proto = model([node], [("x", STRING, [2, "n"])], [("y", STRING, None), ("n", INT64, None)])
+    parts = [line.split(delimiter or None, -1 if maxsplit is None else maxsplit) for line in lines]
+    y, n = run(proto, x)
+    assert n.ravel().tolist() == [len(p) for p in parts]
+    most = max(map(len, parts))
+    assert y.shape == (2, 4, most)
+    assert y.reshape(8, most).tolist() == [p + [""] * (most - len(p)) for p in parts]
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "int64", "uint64"])
+def test_cast_to_text_and_back(kind):
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    nodes = [
+        helper.make_node("Cast", ["x"], ["s"], to=STRING),
+        helper.make_node("Cast", ["s"], ["y"], to=to),
+    ]
+    proto = model(nodes, [("x", to, [None])], [("s", STRING, [None]), ("y", to, [None])])
+    if kind.startswith("float"):
+        x = np.array([0.1, -0.0, 1e-7, 3.14159, 65504, np.inf, -np.inf, np.nan, 1 / 3], kind)
+    else:
+        x = np.array([0, 1, np.iinfo(kind).min, np.iinfo(kind).max], kind)
+    s, y = run(proto, x)
+    np.testing.assert_array_equal(y, x)
+    assert all(len(t) <= 24 for t in s)
+    if kind == "float32":
+        assert s.tolist() == ["0.1", "-0", "1e-07", "3.14159", "65504", "INF", "-INF", "NaN",
+                              "0.33333334"]  # fmt: skip
+
+
+def test_text_that_is_no_number_fails_in_the_run():
+    node = helper.make_node("Cast", ["x"], ["y"], to=FLOAT)
+    mod, _ = relay.frontend.from_onnx(
+        model([node], [("x", STRING, [None])], [("y", FLOAT, [None])]).SerializeToString()
+    )
+    built = relay.build(mod)
+    np.testing.assert_array_equal(
+        built(["+1.5", "1E3", "-inf", "nan"]), [1.5, 1000, -np.inf, np.nan]
+    )
+    for bad in ("", "1.5x", "one", " 1", "0x10"):
+        with pytest.raises(relay.RelayError, match=r"E0605.*a string is no number or no pattern"):
+            built([bad])
+
+
+def test_a_pattern_that_is_none_fails_in_the_run():
+    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern="a(b")
+    proto = model([node], [("x", STRING, [None])], [("y", TensorProto.BOOL, [None])])
+    built = relay.build(relay.frontend.from_onnx(proto.SerializeToString())[0])
+    with pytest.raises(relay.RelayError, match="E0605"):
+        built(["ab"])
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("of_words", [False, True])
+def test_tf_idf(of_words, mode):
+    pool = [2, 3, 5, 4, 5, 6, 7, 8, 6, 7]
+    attrs = {"pool_strings": [str(p) for p in pool]} if of_words else {"pool_int64s": pool}
+    weights = [0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+    node = helper.make_node(
+        "TfIdfVectorizer",
+        ["x"],
+        ["y"],
+        mode=mode,
+        min_gram_length=1,
+        max_gram_length=2,
+        max_skip_count=3,
+        ngram_counts=[0, 4],
+        ngram_indexes=[0, 1, 2, 3, 4, 5, 6],
+        weights=weights,
+        **attrs,
+    )
+    kind = STRING if of_words else INT64
+    proto = model([node], [("x", kind, ["n", 8])], [("y", FLOAT, None)])
+    x = np.random.default_rng(0).integers(1, 10, (5, 8))
+    given = x.astype(str).astype(object) if of_words else x
+    np.testing.assert_allclose(run(proto, given)[0], runtime(proto, x=given)[0])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 1000])
+@pytest.mark.parametrize("keys", ["strings", "int64s", "floats"])
+@pytest.mark.parametrize("values", ["strings", "int64s", "floats"])
+def test_label_encoder(keys, values, count):
+    rng = np.random.default_rng(count)
+
+    def some(kind, size):
+        n = rng.permutation(size * 3)[:size]
+        return {"strings": [f"k{i}é" for i in n], "int64s": n.tolist(), "floats": (n / 4).tolist()}[
+            kind
+        ]
+
+    key, value = some(keys, count), some(values, count)
+    defaults = {"strings": {"default_string": "none"}, "int64s": {"default_int64": -7},
+                "floats": {"default_float": 0.25}}[values]  # fmt: skip
+    if keys == "floats":
+        key[-1] = float("nan")
+    node = helper.make_node(
+        "LabelEncoder",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        **{f"keys_{keys}": key, f"values_{values}": value},
+        **defaults,
+    )
+    kinds = {"strings": STRING, "int64s": INT64, "floats": FLOAT}
+    dtypes = {"strings": object, "int64s": "int64", "floats": "float32"}
+    proto = model([node], [("x", kinds[keys], [None])], [("y", kinds[values], None)], ml=4)
+    x = np.array(key[:50] + some(keys, 50), dtype=dtypes[keys])
+    np.testing.assert_array_equal(run(proto, x)[0], runtime(proto, x=x)[0])
+
+
+def test_words_in_the_middle_of_a_model():
+    """Strings in constants, in branches and in sequences; chosen, joined and compared."""
+    then = helper.make_graph(
+        [helper.make_node("StringConcat", ["x", "dot"], ["t"])], "t", [],
+        [helper.make_tensor_value_info("t", STRING, None)])  # fmt: skip
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["e"])], "e", [],
+        [helper.make_tensor_value_info("e", STRING, None)])  # fmt: skip
+    nodes = [
+        helper.make_node("Constant", [], ["dot"], value_string="."),
+        helper.make_node("If", ["c"], ["a"], then_branch=then, else_branch=other),
+        helper.make_node("Concat", ["a", "x"], ["b"], axis=0),
+        helper.make_node("Equal", ["b", "word"], ["hit"]),
+        helper.make_node("Where", ["hit", "dot", "b"], ["y"]),
+    ]
+    proto = model(
+        nodes, [("c", TensorProto.BOOL, []), ("x", STRING, ["n"]), ("word", STRING, [1])],
+        [("y", STRING, None)])  # fmt: skip
+    for c in (True, False):
+        got = run(proto, np.array(c), np.array(["one", "two"], object), np.array(["one"], object))[
+            0
+        ]
+        assert got.tolist() == (["one.", "two.", ".", "two"] if c else [".", "two", ".", "two"])
+
+
+@pytest.mark.parametrize(("words", "message"), [([b"a"], "size of its shape"),
+                                                ([b"a", b"\xff"], "UTF-8")])  # fmt: skip
+def test_damaged_strings_are_refused(words, message):
+    broken = TensorProto(name="w", data_type=STRING, dims=[2], string_data=words)
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["w"], ["y"])], "g", [],
+        [helper.make_tensor_value_info("y", STRING, [2])], initializer=[broken])  # fmt: skip
+    with pytest.raises(relay.RelayError, match=f"E0508.*{message}"):
+        relay.frontend.from_onnx(helper.make_model(graph).SerializeToString())
