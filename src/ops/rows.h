@@ -55,6 +55,7 @@ enum class Family {
   Qnn,
   QnnContraction,
   Text,
+  Trees,
   Dynamic,
   kCount,
 };

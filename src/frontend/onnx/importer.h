@@ -204,6 +204,7 @@ enum class Converters {
   Control,
   Elementwise,
   Gather,
+  Ml,
   Move,
   Nn,
   Patch,

@@ -49,6 +49,17 @@ def @sequence.erase_onto[A](%xs: List[A], %n: int32, %before: List[A]) -> List[A
 def @sequence.empty[A]() -> List[A] {
   Nil
 }
+def @sequence.of_numbers[A](%f: fn (int32) -> A, %n: int32) -> List[A] {
+  @sequence.of_numbers_onto(%f, %n, Nil)
+}
+def @sequence.of_numbers_onto[A](%f: fn (int32) -> A, %n: int32, %behind: List[A]) -> List[A] {
+  if (%n <= 0) {
+    %behind
+  } else {
+    let %i = %n - 1;
+    @sequence.of_numbers_onto(%f, %i, Cons(%f(%i), %behind))
+  }
+}
 def @sequence.map[A, B](%f: fn (A) -> B, %xs: List[A]) -> List[B] {
   @map(%f, %xs)
 }
