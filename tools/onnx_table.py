@@ -41,6 +41,11 @@ Random numbers are Relay's own: each node has a stream by its `seed`, or else it
 can be repeated; they are not the numbers of
 another runtime.
 
+Strings are elements like others ([types](types.md)): whatever moves elements moves them, and what looks
+into them needs `librelay_text.so` beside the runtime. Trees become one kernel that takes all trees of a
+sample side by side; `ZipMap` gives a list of records, each the labels beside their values. A map as an
+input (`DictVectorizer`, `CastMap`) is refused.
+
 ## Before import
 
 `relay check model.onnx` (`relay.frontend.check_onnx`) reports on a file without running it: operators

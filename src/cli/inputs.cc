@@ -406,14 +406,14 @@ std::string hexadecimal(uint64_t h) {
   return buffer;
 }
 
-// The first strings, in quotes.
+// The first strings, as literals.
 std::string first_strings(const Tensor& t) {
   constexpr int64_t kShown = 3;
   constexpr size_t kShownBytes = 40;
   std::string out;
   for (int64_t i = 0; i < std::min(t.num_elements(), kShown); ++i) {
-    out +=
-        (i > 0 ? ", \"" : "\"") + escape_for_terminal(runtime::string_at(t, i), kShownBytes) + "\"";
+    const std::string literal = to_string(AttrValue(std::string(runtime::string_at(t, i))));
+    out += (i > 0 ? ", " : "") + escape_for_terminal(literal, kShownBytes);
   }
   return out + (t.num_elements() > kShown ? ", ..." : "");
 }
