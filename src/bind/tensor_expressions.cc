@@ -144,6 +144,8 @@ nb::object binary(const std::string& name, nb::handle left, nb::handle right) {
 PrimExpr intrinsic(const std::string& name, nb::handle list) {
   const tir::Intrinsic* row = tir::find_intrinsic(name);
   if (row == nullptr) refuse("there is no function '" + name + "' in the tensor IR");
+  if (row->rule == tir::IntrinsicRule::String)
+    refuse(name + " is called for strings, of which a tensor expression sees nothing");
   std::vector<PrimExpr> args = to_prims(list);
   if (static_cast<int>(args.size()) != row->arity)
     refuse(name + " takes " + std::to_string(row->arity) + " arguments, not " +

@@ -150,7 +150,7 @@ const char* reason(int64_t error) {
     case RELAY_KERNEL_SHAPE_MISMATCH:
       return "shapes do not fit together";
     case RELAY_KERNEL_BAD_STRING:
-      return "a string is no number or no pattern";
+      return "a string is not a number or not a pattern";
     case RELAY_KERNEL_NO_TEXT_LIBRARY:
       return "it needs librelay_text.so, which is not beside the runtime";
     default:

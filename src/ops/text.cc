@@ -164,7 +164,7 @@ bool valid_maxsplit(RelationContext& ctx) {
   constexpr int64_t kMost = INT32_MAX - 1;
   const int64_t cuts = ctx.attrs<SplitAttrs>().maxsplit;
   return require(ctx, cuts >= -1 && cuts <= kMost, codes::op_bad_attribute,
-                 "maxsplit is no number of cuts", "-1 or more", std::to_string(cuts));
+                 "maxsplit is not a number of cuts", "-1 or more", std::to_string(cuts));
 }
 
 Type count_parts_relation(RelationContext& ctx) {
@@ -286,7 +286,7 @@ std::span<const OpInfo> rows_of<Family::Text>() {
           .name = "text.parse",
           .doc =
               "The numbers that strings are, plain or in scientific notation, INF and NaN in any "
-              "case. A string that is no number of the dtype fails when the program runs.",
+              "case. A string that is not a number of the dtype fails when the program runs.",
           .args = {{"data", "The strings."}},
           .attrs = &ParseAttrs::static_info(),
           .fusion = FusionClass::ElemWise,

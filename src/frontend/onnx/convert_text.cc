@@ -202,7 +202,7 @@ Tensor list_of_labels(NodeContext& ctx, const std::string& what) {
   auto named = [&](const char* kind) { return what + "_" + kind; };
   if (ctx.has_attr(named("tensor").c_str())) {
     Tensor t = ctx.attr_tensor(named("tensor").c_str());
-    if (t.rank() != 1) ctx.fail(codes::frontend_attribute, "'" + what + "_tensor' is no vector");
+    if (t.rank() != 1) ctx.fail(codes::frontend_attribute, "'" + what + "_tensor' is not a vector");
     return t;
   }
   if (ctx.has_attr(named("strings").c_str())) {

@@ -28,7 +28,7 @@ enum relay_kernel_error {
   RELAY_KERNEL_OUT_OF_MEMORY = 3,       /* scratch returned a null pointer */
   RELAY_KERNEL_CHECK_FAILED = 4,        /* an assertion of the PrimFunc does not hold */
   RELAY_KERNEL_SHAPE_MISMATCH = 5,      /* run-time dimensions do not fit together */
-  RELAY_KERNEL_BAD_STRING = 6,          /* a string that is no number, or no pattern */
+  RELAY_KERNEL_BAD_STRING = 6,          /* a string that is not a number or pattern */
   RELAY_KERNEL_NO_TEXT_LIBRARY = 7,     /* librelay_text.so is not beside the runtime */
   RELAY_KERNEL_ERROR_COUNT = 8
 };

@@ -63,7 +63,7 @@ void store(void* data, int64_t i, T value) {
 // Calls `f` with a zero of the C++ type that holds an integer or IEEE dtype of 32 bits and above.
 template <typename F>
 auto dispatch_integer(DType t, F&& f) {
-  RELAY_CHECK(!t.is_string(), "a string is no number");
+  RELAY_CHECK(!t.is_string(), "a string is not a number");
   if (t.is_int()) {
     switch (t.bits) {
       case 8:

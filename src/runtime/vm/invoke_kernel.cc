@@ -17,7 +17,7 @@ const char* kernel_error_text(int32_t code) {
       "there is no memory for its workspace",
       "an internal check failed",
       "the shapes of its inputs do not fit together",
-      "a string is no number or no pattern",
+      "a string is not a number or not a pattern",
       "it needs librelay_text.so, which is not beside the runtime"};
   return code > 0 && code < RELAY_KERNEL_ERROR_COUNT ? texts[code] : "it reported an unknown error";
 }
