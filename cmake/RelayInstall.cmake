@@ -33,11 +33,9 @@ if(TARGET relay_python)
   install(FILES "${RELAY_PYTHON_STUB}" DESTINATION "${relay_package_dir}" COMPONENT python)
 endif()
 if(TARGET relay_text_shared)
-  # For the package and for the command, each where its runtime looks.
+  # Where the runtimes of the package look for it, and that of a command without it.
   install(TARGETS relay_text_shared LIBRARY DESTINATION "${relay_package_dir}/lib" COMPONENT python)
-  if(SKBUILD)
-    install(TARGETS relay_text_shared LIBRARY DESTINATION "${SKBUILD_DATA_DIR}/lib/relay" COMPONENT python)
-  else()
+  if(NOT SKBUILD)
     install(TARGETS relay_text_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/relay" COMPONENT python)
   endif()
 endif()
