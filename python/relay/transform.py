@@ -702,6 +702,87 @@ value_and_grad = gradient
 
 build_config = PassContext
 
+Axes = int | None | tuple["Axes", ...]
+
+
+def add_batched(
+    mod: _core.IRModule,
+    func: str = "main",
+    name: str = "batched",
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    strict: bool = False,
+) -> _core.IRModule:
+    """Returns the module with @func for a batch as the function @name.
+
+    @func computes one lane: `vmap` says what the arguments mean.
+    """
+    settings = PassContext.current().settings()
+    return _core.add_batched(mod, func, name, in_axes, out_axes, axis_size, strict, settings)[0]
+
+
+def vmap(
+    expr: _core.Function,
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    mod: _core.IRModule | None = None,
+    strict: bool = False,
+) -> _core.Function:
+    """Returns the function that computes `expr` in all lanes of a batch.
+
+    in_axes: the axis of each parameter along which the lanes are, None for what is the same in all
+    lanes; one for all parameters, or a tuple with an entry for each of them. The entry of a tuple may
+    be a tuple for its fields. Axes are those of the parameter of the result: 0 puts the lanes first.
+    out_axes: the same for the result.
+    axis_size: how many lanes there are; None: any number.
+    mod: the functions and data types that `expr` uses.
+    strict: refuse (E1104) what would be computed one lane after the other; `lane_by_lane` lists it.
+
+    ValueError when the batch needs functions or data types of its own, as that of a recursive function
+    of the module does: `add_batched` gives the module with them.
+    """
+    batched, alone, _, name = _batched(expr, in_axes, out_axes, axis_size, mod, strict)
+    if not alone:
+        raise ValueError(
+            "the batch of this function needs functions or data types of its own: "
+            "relay.transform.add_batched gives the module that has them"
+        )
+    return batched.functions[name]
+
+
+def lane_by_lane(
+    expr: _core.Function,
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    axis_size: int | None = None,
+    mod: _core.IRModule | None = None,
+) -> list[tuple[str, str, str]]:
+    """Lists what `vmap` leaves to a loop over the lanes: what it is, why, and where it stands."""
+    return _batched(expr, in_axes, out_axes, axis_size, mod, False)[2]
+
+
+def _batched(
+    expr: _core.Expr,
+    in_axes: Axes,
+    out_axes: Axes,
+    axis_size: int | None,
+    mod: _core.IRModule | None,
+    strict: bool,
+) -> tuple[_core.IRModule, bool, list[tuple[str, str, str]], str]:
+    if not isinstance(expr, _core.Function):
+        raise TypeError(f"a relay.Function is needed, not {expr!r}")
+    known = set() if mod is None else set(mod.functions)
+    of, name = (_unused(base, known) for base in ("lane", "batched"))
+    settings = PassContext.current().settings()
+    whole = _with(of, expr, mod)
+    return (
+        *_core.add_batched(whole, of, name, in_axes, out_axes, axis_size, strict, settings),
+        name,
+    )
+
+
 __all__ = [
     "ApplyPassToFunction",
     "BatchingOps",
@@ -722,6 +803,7 @@ __all__ = [
     "PrintIR",
     "Sequential",
     "ToANormalFormExpr",
+    "add_batched",
     "add_derivative",
     "add_pass",
     "build_config",
@@ -734,10 +816,13 @@ __all__ = [
     "module_pass",
     "pass_instrument",
     "remove_pass",
+
+    "lane_by_lane",
     "to_cps",
     "un_cps",
     "value_and_grad",
     "vjp",
+    "vmap",
     *_install(),
 ]
 

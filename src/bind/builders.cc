@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "base/codes/batching.h"
 #include "base/codes/python.h"
 #include "base/diagnostic.h"
 #include "bind/convert.h"
@@ -38,7 +39,8 @@ Span span_of(nb::handle source, int64_t begin, int64_t end) {
 constexpr std::array kPythonCodes{
     codes::python_source, codes::python_unsupported, codes::python_name, codes::python_mutation,
     codes::python_value,  codes::python_static,      codes::python_call, codes::python_annotation,
-    codes::python_limit,  codes::python_recursion};
+    codes::python_limit,  codes::python_recursion,   codes::batch_axis,  codes::batch_sizes,
+    codes::batch_ragged};
 
 const DiagnosticCode& python_code(const std::string& id) {
   for (const DiagnosticCode& code : kPythonCodes) {

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
+#include "passes/batch_pass.h"
 #include "passes/derivative_pass.h"
 #include "passes/pass_list.h"
 #include "types/infer.h"
@@ -339,6 +341,53 @@ std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std:
   return {PyModule{out, mod.source_name, mod.source_hash}, alone};
 }
 
+// An axis, None, or a tuple of these for the fields of a tuple.
+BatchAxes batch_axes(nb::handle axes) {
+  BatchAxes out{std::nullopt};
+  if (axes.is_none()) return out;
+  if (nb::isinstance<nb::tuple>(axes) || nb::isinstance<nb::list>(axes)) {
+    // Python ends what contains itself.
+    if (Py_EnterRecursiveCall(" while reading axes") != 0) throw nb::python_error();
+    for (nb::handle field : nb::borrow<nb::sequence>(axes)) out.fields.push_back(batch_axes(field));
+    Py_LeaveRecursiveCall();
+    return out;
+  }
+  if (!nb::isinstance<nb::int_>(axes) || nb::isinstance<nb::bool_>(axes))
+    bad_argument("an axis is an int, None, or a tuple of these");
+  out.axis = nb::cast<int64_t>(axes);
+  return out;
+}
+
+// The module with a function for a batch under `name`, whether that function is all that was added,
+// and what is computed lane by lane: what, why and where.
+std::tuple<PyModule, bool, std::vector<std::tuple<std::string, std::string, std::string>>>
+add_batched_by_name(const PyModule& mod, const std::string& of, const std::string& name,
+                    nb::handle in_axes, nb::handle out_axes, std::optional<int64_t> lanes,
+                    bool strict, nb::handle settings) {
+  CompileOptions options = make_options(settings);
+  BatchOptions wanted{.in_axis = batch_axes(in_axes), .out_axes = batch_axes(out_axes)};
+  bool each = nb::isinstance<nb::tuple>(in_axes) || nb::isinstance<nb::list>(in_axes);
+  if (each) wanted.in_axes = std::exchange(wanted.in_axis, {}).fields;
+  if (lanes && *lanes < 0) bad_argument("axis_size is not negative");
+  if (lanes) wanted.lanes = dim(*lanes);
+  wanted.strict = strict;
+  bool alone = true;
+  std::vector<LaneByLane> report;
+  Module out = compile_unlocked([&] {
+    Module typed = infer_types(mod.module);
+    Function f = typed->find(of);
+    if (!f) bad_argument("the module has no function @" + of);
+    PassContext ctx = pass_context(options);
+    Module with = add_batched(typed, of, wanted, name, ctx, &report);
+    alone = with->functions.size() == typed->functions.size() + 1 &&
+            with->type_definitions.size() == typed->type_definitions.size();
+    return with;
+  });
+  std::vector<std::tuple<std::string, std::string, std::string>> rows;
+  for (const LaneByLane& l : report) rows.emplace_back(l.what, l.why, l.span.describe());
+  return {PyModule{out, mod.source_name, mod.source_hash}, alone, std::move(rows)};
+}
+
 }  // namespace
 
 void bind_compiler(nb::module_& m) {
@@ -426,6 +475,9 @@ void bind_compiler(nb::module_& m) {
   m.def("run_pass", &run_pass_by_name);
   m.def("add_derivative", &add_derivative_by_name, nb::arg("mod"), nb::arg("of"), nb::arg("name"),
         nb::arg("kind"), nb::arg("mode"), nb::arg("settings"), nb::arg("count") = kAllParams);
+  m.def("add_batched", &add_batched_by_name, nb::arg("mod"), nb::arg("of"), nb::arg("name"),
+        nb::arg("in_axes").none(), nb::arg("out_axes").none(), nb::arg("lanes").none(),
+        nb::arg("strict"), nb::arg("settings").none());
 }
 
 }  // namespace relay::bind

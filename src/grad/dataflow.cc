@@ -5,6 +5,7 @@
 #include "analysis/calls.h"
 #include "base/codes/gradients.h"
 #include "grad/call_gradient.h"
+#include "grad/type_depth.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
@@ -289,32 +290,7 @@ Expr gradient_value(const Expr& value, const std::vector<Expr>& adjoints, size_t
 }
 
 void check_differentiable(const Function& f) {
-  constexpr int kDeepest = 200;
-  NodeMap<int> depths;
-  auto check_depth = [&](const Type& type, const Span& span) {
-    post_order_if(
-        type, [&](const Node& n) { return !depths.contains(&n); },
-        [&](const Node& n) {
-          int depth = 0;
-          for_each_child(n, [&](const NodeRef& c) {
-            const int* below = depths.find(c.get());
-            if (below != nullptr) depth = std::max(depth, *below + 1);
-          });
-          depths[&n] = depth;
-        },
-        family::type);
-    if (depths.at(type.get()) <= kDeepest) return;
-    throw UserError(Diagnostic(codes::grad_function, span, "a type is nested too deep")
-                        .expected("at most " + std::to_string(kDeepest) + " levels")
-                        .found(std::to_string(depths.at(type.get()))));
-  };
-  post_order(
-      f,
-      [&](const Node& n) {
-        auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;
-        if (e != nullptr && e->type) check_depth(e->type, e->span);
-      },
-      family::expr | family::pattern);
+  check_type_depth(f, codes::grad_function);
   // Data may hold floats whatever its type says.
   bool floats = has_floats(f->body->type);
   post_order(

@@ -4,7 +4,6 @@
 #include "grad/call_gradient.h"
 #include "grad/dataflow.h"
 #include "ir/scope.h"
-#include "ir/type_params.h"
 #include "node/walk.h"
 #include "types/eta_expansion.h"
 
@@ -34,112 +33,22 @@ Pattern constructor_pattern(const Constructor& c, const std::vector<Var>& parts)
   });
 }
 
-std::vector<Type> constructor_inputs(const TypeData& data, const Constructor& c,
-                                     const std::vector<Type>& type_args) {
-  TypeParams values;
-  for (size_t i = 0; i < type_args.size(); ++i) values[data->type_vars[i].get()] = type_args[i];
-  std::vector<Type> out;
-  for (const Type& t : c->inputs) out.push_back(with_type_params(t, values));
-  return out;
-}
-
-// ---- Types
-
 Lifting::Lifting(Module mod, std::string suffix)
-    : mod_(std::move(mod)), names_(mod_), suffix_(std::move(suffix)) {
-  // A data type holds tensors when a constructor mentions one, or such a data type.
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (const TypeData& t : mod_->type_definitions) {
-      bool& holds = holds_[t->header->name_hint];
-      if (holds) continue;
-      for (const Constructor& c : t->constructors) {
-        for (const Type& input : c->inputs) {
-          post_order(
-              input,
-              [&](const Node& n) {
-                if (isa<TensorTypeNode>(&n))
-                  holds |= is_floating(Type(static_cast<const TypeNode*>(&n)));
-                auto* g = as<GlobalTypeVarNode>(&n);
-                if (g != nullptr && holds_.contains(g->name_hint)) holds |= holds_[g->name_hint];
-              },
-              family::type);
-        }
-      }
-      changed |= holds;
-    }
-  }
-}
-
-bool Lifting::holds_tensors(const std::string& type_name) {
-  auto it = holds_.find(type_name);
-  return it != holds_.end() && it->second;
-}
-
-Type Lifting::lifted(const Type& t) {
-  return Type::unchecked(rewrite(
-      t,
-      [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
-        if (auto* tensor = as<TensorTypeNode>(original)) {
-          if (tensor->dtype_var) {
-            throw UserError(Diagnostic(codes::grad_function, {},
-                                       "a function for any dtype cannot be differentiated")
-                                .expected("floating or integer tensors")
-                                .found(to_string(t))
-                                .help("write the function for the dtype that it is called with"));
-          }
-          return is_floating(Type(tensor)) ? NodeRef(lifted_tensor(ref(*tensor))) : rebuilt;
-        }
-        auto* g = as<GlobalTypeVarNode>(original);
-        if (g != nullptr && holds_tensors(g->name_hint)) return lifted_data(g->name_hint)->header;
-        return rebuilt;
-      },
-      family::type));
-}
-
-const TypeData& Lifting::lifted_data(const std::string& name) {
-  TypeData& known = data_[name];
-  if (known) return known;
-  TypeData original = mod_->find_type(name);
-  GlobalTypeVar header = global_type_var(names_.fresh(name + suffix_));
-  // Known by its name while its own constructors are lifted.
-  known = make<TypeDataNode>([&](TypeDataNode& n) { n.header = header; });
-  std::vector<TypeVar> vars;
-  std::vector<Type> args;
-  for (const TypeVar& v : original->type_vars) {
-    vars.push_back(type_var(v->name_hint, v->kind));
-    args.push_back(vars.back());
-  }
-  Type result = type_call(header, args);
-  std::vector<Constructor> constructors;
-  for (const Constructor& c : original->constructors) {
-    std::vector<Type> inputs;
-    for (const Type& t : constructor_inputs(original, c, args)) inputs.push_back(lifted(t));
-    constructors.push_back(make<ConstructorNode>([&](ConstructorNode& n) {
-      n.name_hint = names_.fresh(c->name_hint + suffix_);
-      n.inputs = inputs;
-      n.belong_to = header;
-      n.tag = c->tag;
-      n.span = c->span;
-      n.type = func_type(inputs, result, vars);
-    }));
-  }
-  data_[name] = make<TypeDataNode>([&](TypeDataNode& n) {
-    n.header = header;
-    n.type_vars = vars;
-    n.constructors = constructors;
-    n.span = original->span;
-  });
-  made_types_.push_back(data_[name]);
-  return data_[name];
-}
-
-Constructor Lifting::lifted(const Constructor& c) {
-  const std::string& name = c->belong_to->name_hint;
-  if (!holds_tensors(name)) return c;
-  return lifted_data(name)->constructors[static_cast<size_t>(c->tag)];
-}
+    : mod_(std::move(mod)),
+      names_(mod_),
+      suffix_(std::move(suffix)),
+      data_(
+          mod_, names_, suffix_, [](const TensorTypeNode& t) { return is_floating(Type(&t)); },
+          [this](const TensorType& t) -> Type {
+            if (t->dtype_var) {
+              throw UserError(Diagnostic(codes::grad_function, {},
+                                         "a function for any dtype cannot be differentiated")
+                                  .expected("floating or integer tensors")
+                                  .found(to_string(Type(t)))
+                                  .help("write the function for the dtype that it is called with"));
+            }
+            return is_floating(t) ? lifted_tensor(t) : nullptr;
+          }) {}
 
 // ---- Functions
 
@@ -237,6 +146,7 @@ Module Lifting::finish() {
   }
   std::vector<TypeData> types = mod_->type_definitions;
   types.insert(types.end(), made_types_.begin(), made_types_.end());
+  types.insert(types.end(), data_.made().begin(), data_.made().end());
   return make_module(std::move(names), std::move(functions), std::move(types), mod_->attrs);
 }
 

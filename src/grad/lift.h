@@ -16,6 +16,7 @@
 
 #include "analysis/fresh_names.h"
 #include "analysis/retype.h"
+#include "grad/lifted_data.h"
 #include "ir/module.h"
 
 namespace relay {
@@ -44,9 +45,6 @@ class Bindings {
 
 // A constructor's pattern that names all parts.
 Pattern constructor_pattern(const Constructor& c, const std::vector<Var>& parts);
-// The type of the constructor's inputs for arguments of its data type.
-std::vector<Type> constructor_inputs(const TypeData& data, const Constructor& c,
-                                     const std::vector<Type>& type_args);
 
 class Lifting {
  public:
@@ -54,9 +52,9 @@ class Lifting {
 
   // The function with lifted parameters and result. `f` has binders of its own.
   Function lift(const Function& f);
-  Type lifted(const Type& t);
+  Type lifted(const Type& t) { return data_.lifted(t); }
   // The constructor of the lifted data type.
-  Constructor lifted(const Constructor& c);
+  Constructor lifted(const Constructor& c) { return data_.lifted(c); }
   // The module with all functions and data types that lifted functions need.
   Module finish();
 
@@ -106,16 +104,13 @@ class Lifting {
   };
 
   const Global& global(const std::string& name);
-  bool holds_tensors(const std::string& type_name);
-  const TypeData& lifted_data(const std::string& name);
 
   Module mod_;
   FreshNames names_;
   std::string suffix_;
   std::map<std::string, Global> globals_;
   std::deque<std::string> waiting_;
-  std::map<std::string, TypeData> data_;
-  std::map<std::string, bool> holds_;
+  LiftedData data_;
 };
 
 }  // namespace relay

@@ -1,7 +1,10 @@
 // Attention: softmax of products of queries and keys, times the values.
+#include <algorithm>
+
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/layout.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/window.h"
@@ -242,6 +245,34 @@ Adjoints attention_gradient(const GradientContext& ctx) {
           product(scores + "," + out + "->" + value, p, g), unbroadcast(ds, mask)};
 }
 
+// ---- Batching
+
+// Lanes are more of the batch where all layouts begin with it.
+Expr batch_attention(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<AttentionAttrs>();
+  for (const std::string* layout :
+       {&a.query_layout, &a.key_layout, &a.value_layout, &a.out_layout}) {
+    if (!layout->starts_with('B')) return nullptr;
+  }
+  std::vector<Expr> args;
+  for (size_t i = 0; i < 3; ++i) {
+    args.push_back(in_lanes(ctx, i));
+    if (!has_named_sizes(args[i])) return nullptr;
+    args[i] = fold_lanes(args[i], 0);
+  }
+  const std::vector<Dim>& mask = type_of(ctx.call.args[3]).shape;
+  bool one_for_all = mask.size() < 4 || as_const(mask[0]) == 1;
+  args.push_back(ctx.arg(3));
+  if (ctx.batched[3] || !one_for_all) {
+    Expr all = lanes_of_rank(in_lanes(ctx, 3), 4);
+    std::vector<Dim> shape = type_of(all).shape;
+    shape[1] = type_of(ctx.call.args[0]).shape[0];
+    if (std::ranges::any_of(shape, is_any)) return nullptr;
+    args[3] = fold_lanes(apply("broadcast_to", {all}, {{"shape", shape_value(shape)}}), 0);
+  }
+  return unfold_lanes(same_call(ctx, std::move(args)), 0, ctx.lanes, ctx.call.type);
+}
+
 }  // namespace
 
 template <>
@@ -270,7 +301,7 @@ std::span<const OpInfo> rows_of<Family::Attention>() {
           .precision = Precision::Always,
           .cost = attention_cost,
           .gradient = attention_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_attention,
           .examples = {{{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
                          "Tensor[(1, 2, 6, 3), float32]", "Tensor[(5, 6), float32]"},
                         "scale=0.5"},

@@ -1,5 +1,6 @@
 // Tensors from nothing but attributes.
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/rows.h"
@@ -66,6 +67,22 @@ Adjoints full_like_gradient(const GradientContext& ctx) {
   return {nullptr, cast_to(apply("sum", {ctx.adjoint()}), dtype)};
 }
 
+// ---- Batching
+
+// A number for each lane.
+Expr batch_full(const BatchingContext& ctx) {
+  auto* result = as<TensorTypeNode>(ctx.call.type);
+  Expr each = cast_to(lanes_of_rank(ctx.arg(0), result->rank()), result->dtype);
+  return apply("broadcast_to", {each}, {{"shape", shape_value(shape_in_lanes(ctx))}});
+}
+
+Expr batch_full_like(const BatchingContext& ctx) {
+  if (!ctx.batched[1]) return same_call(ctx, ctx.args);
+  auto* result = as<TensorTypeNode>(ctx.call.type);
+  Expr each = cast_to(lanes_of_rank(ctx.arg(1), result->rank()), result->dtype);
+  return broadcast_like(each, in_lanes(ctx, 0));
+}
+
 }  // namespace
 
 template <>
@@ -120,6 +137,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = full_gradient,
+          .batching = batch_full,
           .examples = {{{"float32"}, "shape=[2, 3]"}},
           .expected = Absent::ByNumPy,
       },
@@ -137,6 +155,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = full_like_gradient,
+          .batching = batch_full_like,
           .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
       },

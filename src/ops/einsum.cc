@@ -7,6 +7,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "node/structural.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/loops.h"
@@ -381,6 +382,35 @@ Adjoints collapse_gradient(const GradientContext& ctx) {
   return {broadcast_like(ctx.adjoint(), ctx.arg(0))};
 }
 
+// ---- Batching
+
+// The lanes get a label that no axis has.
+Expr batch_einsum(const BatchingContext& ctx) {
+  const std::string equation = ctx.attrs<EinsumAttrs>().equation;
+  char label = 0;
+  for (char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
+    if (equation.find(c) == std::string::npos) label = c;
+  }
+  size_t arrow = equation.find("->");
+  if (label == 0 || arrow == std::string::npos) return nullptr;
+  std::string out(1, label);
+  for (size_t i = 0; i < equation.size(); ++i) {
+    out += equation[i];
+    if (equation[i] == ',' || (i > 0 && i == arrow + 1)) out += label;
+  }
+  return with_attrs(ctx.call, ctx.args, {{"equation", out}});
+}
+
+// What is summed in a lane, in all of them.
+Expr batch_collapse(const BatchingContext& ctx) {
+  std::vector<Dim> shape = shape_in_lanes(ctx), padded = shape;
+  if (std::ranges::any_of(shape, is_any)) return nullptr;
+  Expr x = in_lanes(ctx, 0);
+  padded.insert(padded.begin() + 1, static_cast<size_t>(rank_of(x)) - shape.size(), dim(1));
+  Expr sum = apply("collapse_sum_to", {x}, {{"shape", shape_value(padded)}});
+  return reshape_to(sum, shape);
+}
+
 }  // namespace
 
 template <>
@@ -403,6 +433,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .precision = Precision::Always,
           .cost = contraction_cost,
           .gradient = einsum_gradient,
+          .batching = batch_einsum,
           .examples = {{{"(Tensor[(3, 4), float32], Tensor[(4, 5), float32])"},
                         "equation=\"ij,jk->ik\""},
                        {{"(Tensor[(2, 3, 3), float32],)"}, "equation=\"...ii->...i\""},
@@ -426,7 +457,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .precision = Precision::Never,
           .cost = collapse_cost,
           .gradient = collapse_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_collapse,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3, 1), float32]"}, ""},
                        {{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
@@ -446,7 +477,7 @@ std::span<const OpInfo> rows_of<Family::Einsum>() {
           .precision = Precision::Never,
           .cost = collapse_cost,
           .gradient = collapse_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_collapse,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "shape=[1, 4]"},
                        {{"Tensor[(2, 3), int32]"}, "shape=[2, 3]"}},
           .expected = Absent::ByNumPy,

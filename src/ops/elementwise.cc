@@ -4,6 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/narrow.h"
 #include "ops/rows.h"
@@ -35,6 +36,7 @@ struct Unary {
   const char* dtype = "float32";
   Precision precision = Precision::Follow;
   Column<UnaryGradient> gradient;
+  bool only_sizes = false;  // matter
 };
 
 // Of steps: the derivative is 0 wherever there is one.
@@ -317,12 +319,14 @@ constexpr Unary kUnary[] = {
      .doc = "Zeros of the same shape.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return k(x, 0); },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .only_sizes = true},
     {.name = "ones_like",
      .doc = "Ones of the same shape.",
      .relation = identity,
      .compute = [](const PrimExpr& x) { return k(x, 1); },
-     .gradient = no_slope},
+     .gradient = no_slope,
+     .only_sizes = true},
     {.name = "nn.relu",
      .doc = "max(x, 0).",
      .relation = identity,
@@ -460,6 +464,7 @@ OpInfo unary_row(const Unary& op) {
       .precision = op.precision,
       .cost = elementwise_cost,
       .gradient = std::move(gradient),
+      .batching = op.only_sizes ? Absent::OnlySizes : Absent::Unsaid,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };
@@ -658,6 +663,21 @@ Adjoints prelu_gradient(const GradientContext& ctx) {
   return {choose(above, g, g * slope), sum_over_all_but(choose(above, scalar(0, g), g * x), axis)};
 }
 
+// ---- Batching
+
+Expr batch_bias_add(const BatchingContext& ctx) {
+  int64_t axis = ctx.attrs<BiasAddAttrs>().axis;
+  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(axis)}});
+  return in_lanes(ctx, 0) + lanes_along(ctx.arg(1), axis, rank_of(ctx.call.args[0]));
+}
+
+Expr batch_prelu(const BatchingContext& ctx) {
+  int64_t axis = ctx.attrs<PReluAttrs>().axis;
+  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(axis)}});
+  Expr x = in_lanes(ctx, 0);
+  return choose(is_greater(x, 0), x, x * lanes_along(ctx.arg(1), axis, rank_of(ctx.call.args[0])));
+}
+
 }  // namespace
 
 template <>
@@ -705,7 +725,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = [](const GradientContext& ctx) -> Adjoints { return {ctx.adjoint()}; },
-          .batching = Absent::LaneByLane,
+          .batching = batch_first,
           .examples = {{{"Tensor[(2, 3), float32]", "float32"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -761,6 +781,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = cast_gradient,
+          .batching = batch_first,
           .examples = {{{"Tensor[(3,), int32]", "Tensor[(1,), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -796,6 +817,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = bias_add_gradient,
+          .batching = batch_bias_add,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -813,6 +835,7 @@ std::span<const OpInfo> rows_of<Family::Activation>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = prelu_gradient,
+          .batching = batch_prelu,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "analysis/lanes.h"
+
 namespace relay::ops {
 
 Expr apply(std::string_view op, std::vector<Expr> args,
@@ -126,10 +128,7 @@ Expr transposed(const Expr& e, const Ints& axes) {
   return apply("transpose", {e}, {{"axes", to_value(axes)}});
 }
 Expr move_axis(const Expr& e, int64_t from, int64_t to) {
-  Ints axes = all_axes(rank_of(e));
-  axes.erase(axes.begin() + from);
-  axes.insert(axes.begin() + to, from);
-  return transposed(e, axes);
+  return with_axis_moved(e, static_cast<size_t>(from), static_cast<size_t>(to));
 }
 Expr sum_over(const Expr& e, const Ints& axes, bool keepdims) {
   if (axes.empty()) return e;

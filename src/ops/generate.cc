@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -257,6 +258,16 @@ Adjoints meshgrid_gradient(const GradientContext& ctx) {
   return out;
 }
 
+// ---- Batching
+
+// The numbers of all lanes, one behind the other.
+Expr batch_unravel_index(const BatchingContext& ctx) {
+  if (!only_first(ctx) || !has_named_sizes(ctx.arg(0)) || rank_of(ctx.call.args[0]) != 1)
+    return nullptr;
+  Expr all = same_call(ctx, {fold_lanes(ctx.arg(0), 0), ctx.arg(1)});
+  return unfold_lanes(all, 1, ctx.lanes, ctx.call.type);
+}
+
 }  // namespace
 
 template <>
@@ -317,7 +328,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .precision = Precision::Follow,
           .cost = elementwise_cost,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_unravel_index,
           .examples = {{{"Tensor[(6,), int64]", "Tensor[(3,), int64]"}, "", 1, 9},
                        {{"int32", "Tensor[(2,), int32]"}, "", 1, 9}},
           .expected = Absent::ByNumPy,

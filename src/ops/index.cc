@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -308,6 +309,65 @@ Adjoints trilu_gradient(const GradientContext& ctx) {
   return {call(ctx.call.op, {ctx.adjoint(), ctx.arg(1)}, ctx.call.attrs)};
 }
 
+// ---- Batching
+
+// From each lane's data by its own indices, along an axis of a lane.
+Expr taken_by_lane(const Expr& data, Expr at, int64_t axis, const std::string& mode) {
+  const Dim& size = type_of(data).shape[static_cast<size_t>(axis) + 1];
+  if (is_any(size)) return nullptr;
+  Expr count = size_as(size, at), zero = scalar(0, at);
+  if (mode == "wrap") at = apply("floor_mod", {at, count});
+  if (mode == "fast") at = choose(is_greater(zero, at), at + count, at);
+  at = apply("minimum", {apply("maximum", {at, zero}), count - scalar(1, at)});
+  Expr index = apply("expand_dims", {at}, {{"axis", int64_t{0}}});
+  Expr taken =
+      apply("gather_nd", {move_axis(data, axis + 1, 1), index}, {{"batch_dims", int64_t{1}}});
+  // (lanes, indices, before, behind) to (lanes, before, indices, behind).
+  Ints order{0};
+  int64_t wide = rank_of(at) - 1;
+  for (int64_t d = 0; d < axis; ++d) order.push_back(1 + wide + d);
+  for (int64_t d = 0; d < wide; ++d) order.push_back(1 + d);
+  for (int64_t d = 1 + wide + axis; d < rank_of(taken); ++d) order.push_back(d);
+  return transposed(taken, order);
+}
+
+Expr batch_take(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<TakeAttrs>();
+  Expr data = ctx.arg(0);
+  int64_t rank = rank_of(ctx.call.args[0]), axis = a.axis ? from_front(*a.axis, rank) : 0;
+  if (!a.axis) {
+    // Of the elements of a lane.
+    if (!has_named_sizes(data)) return nullptr;
+    Dim count = dim(1);
+    for (const Dim& d : type_of(ctx.call.args[0]).shape) count = count * d;
+    data = reshape_to(
+        data, ctx.batched[0] ? std::vector<Dim>{ctx.lanes, count} : std::vector<Dim>{count});
+  }
+  if (a.batch_dims == 0 && !ctx.batched[1])
+    return with_attrs(ctx.call, {data, ctx.arg(1)}, {{"axis", axis + 1}});
+  if (a.batch_dims == 0 && !ctx.batched[0]) {
+    Expr taken = with_attrs(ctx.call, {data, ctx.arg(1)}, {{"axis", axis}});
+    return move_axis(taken, axis, 0);
+  }
+  return a.batch_dims == 0 && ctx.batched[0] ? taken_by_lane(data, ctx.arg(1), axis, a.mode)
+                                             : nullptr;
+}
+
+// Lanes are one more batch dimension, behind the axis of the index vectors.
+Expr batch_gather_nd(const BatchingContext& ctx) {
+  return with_attrs(ctx.call, {in_lanes(ctx, 0), move_axis(in_lanes(ctx, 1), 0, 1)},
+                    {{"batch_dims", int_attr(ctx.call, "batch_dims") + 1}});
+}
+
+Expr batch_one_hot(const BatchingContext& ctx) {
+  if (!only_first(ctx)) return nullptr;
+  return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(int_attr(ctx.call, "axis"))}});
+}
+
+Expr batch_trilu(const BatchingContext& ctx) {
+  return only_first(ctx) ? same_call(ctx, ctx.args) : nullptr;
+}
+
 }  // namespace
 
 template <>
@@ -329,7 +389,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = take_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_take,
           .examples =
               {{{"Tensor[(5, 3), float32]", "Tensor[(2, 2), int32]"}, "axis=0", 0, 5},
                {{"Tensor[(5, 3), float32]", "Tensor[(4,), int64]"}, "mode=\"wrap\"", 0, 15}},
@@ -352,7 +412,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = moved,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3}},
           .expected = Absent::ByNumPy,
       },
@@ -372,7 +432,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = moved,
-          .batching = Absent::LaneByLane,
+          .batching = batch_gather_nd,
           .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 2}},
           .expected = Absent::ByNumPy,
       },
@@ -391,7 +451,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = one_hot_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_one_hot,
           .examples = {{{"Tensor[(2, 3), int64]", "float32", "float32"}, "depth=4", 0, 4}},
           .expected = Absent::ByNumPy,
       },
@@ -410,7 +470,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = trilu_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_trilu,
           .examples = {{{"Tensor[(3, 4), float32]", "int64"}, "upper=False", 0, 2}},
           .expected = Absent::ByNumPy,
       },

@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -283,7 +284,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = concatenate_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 1), float32])"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -303,7 +304,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = stack_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"(Tensor[(2, 3), float32], Tensor[(2, 3), float32])"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -323,7 +324,7 @@ std::span<const OpInfo> rows_of<Family::Join>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = split_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(2, 6), float32]"}, "indices_or_sections=3, axis=1"},
                        {{"Tensor[(2, 6), float32]"}, "indices_or_sections=[1, 4], axis=1"}},
           .expected = Absent::ByNumPy,

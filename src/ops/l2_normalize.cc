@@ -1,5 +1,6 @@
 // Vectors of length one.
 #include "base/codes/operators.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -107,7 +108,7 @@ std::span<const OpInfo> rows_of<Family::L2Normalize>() {
           .precision = Precision::Never,
           .cost = l2_normalize_cost,
           .gradient = l2_normalize_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axes,
           .examples = {{{"Tensor[(2, 5, 3), float32]"}, "eps=0.001f, axis=[1]"},
                        {{"Tensor[(2, 5), float32]"}, "eps=1e-12f"}},
           .expected = Absent::ByNumPy,

@@ -6,6 +6,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -93,6 +94,17 @@ Adjoints layout_transform_gradient(const GradientContext& ctx) {
   return {back};
 }
 
+// ---- Batching
+
+// Lanes are more rows where both layouts begin with these.
+Expr batch_layout_transform(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<LayoutTransformAttrs>();
+  bool rows = a.src_layout.starts_with('N') && a.dst_layout.starts_with('N') &&
+              a.src_layout.rfind('n') == std::string::npos &&
+              a.dst_layout.rfind('n') == std::string::npos;
+  return rows ? batch_rows_of_first(ctx) : nullptr;
+}
+
 }  // namespace
 
 template <>
@@ -114,7 +126,7 @@ std::span<const OpInfo> rows_of<Family::Layout>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = layout_transform_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_layout_transform,
           .examples = {{{"Tensor[(1, 3, 4, 5), float32]"},
                         "src_layout=\"NCHW\", dst_layout=\"NHWC\""},
                        {{"Tensor[(5, 3, 2, 2), float32]"},

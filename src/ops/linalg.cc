@@ -1,5 +1,6 @@
 // Linear algebra of small matrices.
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -123,7 +124,7 @@ std::span<const OpInfo> rows_of<Family::Linalg>() {
           .precision = Precision::Never,
           .cost = det_cost,
           .gradient = det_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_as_it_is,
           .examples = {{{"Tensor[(2, 3, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

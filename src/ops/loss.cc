@@ -1,6 +1,7 @@
 // Losses of classifiers.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -154,6 +155,16 @@ Adjoints nll_loss_gradient(const GradientContext& ctx) {
   return {negative(each(g * weight)), nullptr, sum_over_all_but(each(g * counts * loss), 1)};
 }
 
+// ---- Batching
+
+// The mean over the items of each lane.
+template <bool kLogits>
+Expr batch_cross_entropy(const BatchingContext& ctx) {
+  Expr x = in_lanes(ctx, 0), y = in_lanes(ctx, 1);
+  if (!kLogits) x = apply("log", {x});
+  return negative(sum_over(x * y, {1, 2})) / size_as(type_of(ctx.call.args[0]).shape[0], x);
+}
+
 }  // namespace
 
 template <>
@@ -174,7 +185,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .precision = Precision::Never,
           .cost = loss_cost,
           .gradient = cross_entropy_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_cross_entropy<false>,
           .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}},
           .expected = Absent::ByNumPy,
       },
@@ -193,7 +204,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .precision = Precision::Never,
           .cost = loss_cost,
           .gradient = cross_entropy_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_cross_entropy<true>,
           .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4, 3), float32]"}, "", 0.1, 1}},
           .expected = Absent::ByNumPy,
       },

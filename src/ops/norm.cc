@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -473,6 +474,34 @@ Adjoints batch_norm_gradient(const GradientContext& ctx) {
 // Nothing is dropped, and the mask is a constant.
 Adjoints dropout_gradient(const GradientContext& ctx) { return {ctx.adjoints[0]}; }
 
+// ---- Batching
+
+// Each lane has its own scale and shift, or they are one for all.
+Expr batch_layer_norm(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<LayerNormAttrs>();
+  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(a.axis)}});
+  int64_t rank = rank_of(ctx.call.args[0]);
+  // What is not scaled or shifted by, but has to be there.
+  auto none = [&](size_t i) {
+    const TensorTypeNode& t = type_of(ctx.call.args[i]);
+    return apply("zeros", {}, {{"shape", shape_value(t.shape)}, {"dtype", t.dtype.to_string()}});
+  };
+  Expr y = with_attrs(ctx.call, {in_lanes(ctx, 0), none(1), none(2)},
+                      {{"axis", behind_lanes(a.axis)}, {"scale", false}, {"center", false}});
+  if (a.scale) y = y * lanes_along(in_lanes(ctx, 1), a.axis, rank);
+  if (a.center) y = y + lanes_along(in_lanes(ctx, 2), a.axis, rank);
+  return y;
+}
+
+// The statistics are given: channels of all lanes are scaled and shifted alike.
+Expr batch_batch_norm(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<BatchNormAttrs>();
+  if (!only_first(ctx)) return nullptr;
+  Expr all = with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(a.axis)}});
+  return tuple({tuple_get_item(all, 0), in_all_lanes(tuple_get_item(all, 1), ctx.lanes),
+                in_all_lanes(tuple_get_item(all, 2), ctx.lanes)});
+}
+
 }  // namespace
 
 struct DropoutAttrs : AttrsOf<DropoutAttrs> {
@@ -501,7 +530,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = softmax_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
@@ -521,7 +550,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = log_softmax_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
@@ -541,7 +570,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = softmax_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(2, 3, 4), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
@@ -564,7 +593,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = layer_norm_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_layer_norm,
           .examples = {{{"Tensor[(2, 3, 8), float32]", "Tensor[(8,), float32]",
                          "Tensor[(8,), float32]"},
                         ""}},
@@ -588,7 +617,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = instance_norm_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows_of_first,
           .examples = {{{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]",
                          "Tensor[(3,), float32]"},
                         ""}},
@@ -611,7 +640,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = group_norm_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows_of_first,
           .examples = {{{"Tensor[(2, 6, 4, 4), float32]", "Tensor[(6,), float32]",
                          "Tensor[(6,), float32]"},
                         "num_groups=3"}},
@@ -632,7 +661,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = lrn_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows_of_first,
           .examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"}},
           .expected = Absent::ByNumPy,
       },
@@ -654,7 +683,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = batch_norm_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_batch_norm,
           .examples = {{{"Tensor[(2, 3, 4), float32]", "Tensor[(3,), float32]",
                          "Tensor[(3,), float32]", "Tensor[(3,), float32]", "Tensor[(3,), float32]"},
                         "epsilon=0.001f",
@@ -676,7 +705,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = dropout_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_as_it_is,
           .examples = {{{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -239,6 +240,19 @@ Adjoints mirror_pad_gradient(const GradientContext& ctx) {
   return {through_border(ctx, ctx.attrs<MirrorPadAttrs>().pad_width)};
 }
 
+// ---- Batching
+
+// Nothing is put around the lanes.
+Expr batch_pad(const BatchingContext& ctx) {
+  if (!only_first(ctx)) return nullptr;
+  bool mirrored = ctx.args.size() == 1;
+  ValueList widths{to_value(Ints{0, 0})};
+  for (const Dims& width :
+       mirrored ? ctx.attrs<MirrorPadAttrs>().pad_width : ctx.attrs<PadAttrs>().pad_width)
+    widths.push_back(to_value(width));
+  return with_attrs(ctx.call, ctx.args, {{"pad_width", AttrValue(std::move(widths))}});
+}
+
 }  // namespace
 
 template <>
@@ -259,7 +273,7 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = pad_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_pad,
           .examples = {{{"Tensor[(3, 4), float32]", "float32"}, "pad_width=[[1, 2], [0, 3]]"},
                        {{"Tensor[(3, 4), float32]", "float32"},
                         "pad_width=[[1, 2], [2, 0]], pad_mode=\"reflect\""}},
@@ -280,7 +294,7 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = mirror_pad_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_pad,
           .examples = {{{"Tensor[(3, 4), float32]"}, "pad_width=[[1, 2], [2, 0]]"}},
           .expected = Absent::ByNumPy,
       },

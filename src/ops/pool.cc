@@ -1,6 +1,7 @@
 // Pooling over windows, over everything, and to a given size.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/follow_layout.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -644,7 +645,7 @@ OpInfo pool_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRe
       .precision = precision,
       .cost = pool_cost,
       .gradient = std::move(gradient),
-      .batching = Absent::LaneByLane,
+      .batching = batch_rows_by_layout,
       .examples = {{{type}, text}},
       .expected = Absent::ByNumPy,
   };

@@ -4,6 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -413,6 +414,26 @@ constexpr Reduction kReductions[] = {
      .gradient = Absent::NotDifferentiable},
 };
 
+// ---- Batching
+
+// The axes of a lane.
+Expr batch_reduction(const BatchingContext& ctx) {
+  int64_t rank = rank_of(ctx.call.args[0]);
+  auto given = ints_attr(ctx.call, "axis");
+  std::vector<bool> named(static_cast<size_t>(rank), !given || given->empty());
+  for (int64_t axis : given.value_or(Ints{}))
+    named[static_cast<size_t>(from_front(axis, rank))] = true;
+  // No axes are all axes, also to leave out.
+  bool exclude = bool_attr(ctx.call, "exclude") && given && !given->empty();
+  Ints axes;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (named[static_cast<size_t>(d)] != exclude) axes.push_back(d + 1);
+  }
+  std::vector<Expr> args = all_in_lanes(ctx);
+  if (axes.empty()) return nullptr;
+  return with_attrs(ctx.call, std::move(args), {{"axis", to_value(axes)}, {"exclude", false}});
+}
+
 OpInfo reduction_row(const Reduction& op) {
   Column<GradientRule> gradient = op.gradient.reason();
   if (op.gradient) gradient = op.gradient.get();
@@ -431,7 +452,7 @@ OpInfo reduction_row(const Reduction& op) {
       .precision = op.precision,
       .cost = reduce_cost,
       .gradient = std::move(gradient),
-      .batching = Absent::LaneByLane,
+      .batching = batch_reduction,
       .examples = {{{type}, "axis=[1]"}, {{type}, "axis=[-1, 0], keepdims=True"}, {{type}, ""}},
       .expected = Absent::ByNumPy,
   };
@@ -518,7 +539,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .precision = Precision::Follow,
           .cost = reduce_cost,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reduction,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
                        {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}},
           .expected = Absent::ByNumPy,
@@ -537,7 +558,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .precision = Precision::Follow,
           .cost = reduce_cost,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reduction,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axis=[1]"},
                        {{"Tensor[(2, 5), float32]"}, "axis=[-1], keepdims=True"}},
           .expected = Absent::ByNumPy,
@@ -556,7 +577,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .precision = Precision::Never,
           .cost = reduce_cost,
           .gradient = variance_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reduction,
           .examples = {{{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"},
                         "axis=[1], keepdims=True"}},
           .expected = Absent::ByNumPy,

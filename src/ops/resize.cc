@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/codes/operators.h"
+#include "ops/batching.h"
 #include "ops/follow_layout.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -428,7 +429,7 @@ OpInfo resize_row(const char* name, const char* doc, const NodeInfo& attrs, Type
       .precision = Precision::Follow,
       .cost = resize_cost,
       .gradient = std::move(gradient),
-      .batching = Absent::LaneByLane,
+      .batching = batch_rows_by_layout,
       .examples = std::move(examples),
       .expected = Absent::ByNumPy,
   };

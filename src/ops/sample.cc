@@ -3,6 +3,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/sampling.h"
@@ -371,7 +372,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .precision = Precision::Never,
           .cost = affine_grid_cost,
           .gradient = affine_grid_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows,
           .examples = {{{"Tensor[(2, 2, 3), float32]"}, "target_shape=[3, 4]"}},
           .expected = Absent::ByNumPy,
       },
@@ -392,7 +393,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .precision = Precision::Follow,
           .cost = grid_sample_cost,
           .gradient = Absent::Pending,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows,
           .examples =
               {{{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"}, "", -1.5, 1.5},
                {{"Tensor[(1, 2, 4, 5), float32]", "Tensor[(1, 2, 3, 3), float32]"},

@@ -1,5 +1,6 @@
 // Running sums and products.
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -185,6 +186,16 @@ Adjoints cumprod_gradient(const GradientContext& ctx) {
   return as_data(ctx, move_axis(before * later, last, lines.axis));
 }
 
+// ---- Batching
+
+Expr batch_scan(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<ScanopAttrs>();
+  if (a.axis) return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(*a.axis)}});
+  if (!has_named_sizes(ctx.arg(0))) return nullptr;
+  return with_attrs(ctx.call, {reshape_to(ctx.arg(0), shape_in_lanes(ctx))},
+                    {{"axis", int64_t{1}}});
+}
+
 }  // namespace
 
 template <>
@@ -205,7 +216,7 @@ std::span<const OpInfo> rows_of<Family::Scan>() {
           .precision = Precision::Never,
           .cost = scan_cost,
           .gradient = cumsum_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_scan,
           .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
                        {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
                        {{"Tensor[(2, 3), float32]"}, ""}},
@@ -226,7 +237,7 @@ std::span<const OpInfo> rows_of<Family::Scan>() {
           .precision = Precision::Never,
           .cost = scan_cost,
           .gradient = cumprod_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_scan,
           .examples = {{{"Tensor[(3, 4), float32]"}, "axis=1"},
                        {{"Tensor[(3, 4), int32]"}, "axis=-2, exclusive=True, dtype=\"int64\""},
                        {{"Tensor[(2, 3), float32]"}, ""}},

@@ -1,6 +1,7 @@
 // Writing at indices that are data.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -322,6 +323,39 @@ Adjoints update_slice_gradient(const GradientContext& ctx) {
           apply("take", {g, iota(lines) + first}, {{"axis", int64_t{0}}})};
 }
 
+// ---- Batching
+
+// The lane is one more index, the first.
+Expr batch_scatter_nd(const BatchingContext& ctx) {
+  Expr at = in_lanes(ctx, 1);
+  if (!has_named_sizes(at)) return nullptr;
+  std::vector<Dim> shape = type_of(at).shape;
+  at = move_axis(at, 0, 1);
+  Expr lane = cast_to(iota(ctx.lanes), type_of(at).dtype);
+  shape.erase(shape.begin() + 1);
+  shape.insert(shape.begin(), dim(1));
+  lane = apply("expand_dims", {lane},
+               {{"axis", int64_t{1}}, {"num_newaxis", static_cast<int64_t>(shape.size()) - 2}});
+  lane = apply("broadcast_to", {lane}, {{"shape", to_value(Dims(shape.begin(), shape.end()))}});
+  at = apply("concatenate", {tuple({lane, at})}, {{"axis", int64_t{0}}});
+  return same_call(ctx, {in_lanes(ctx, 0), at, in_lanes(ctx, 2)});
+}
+
+// The same lines in all lanes: these are behind the axis that is written along.
+Expr batch_update_slice(const BatchingContext& ctx) {
+  if (ctx.batched[2]) return nullptr;
+  return move_axis(same_call(ctx, {move_axis(in_lanes(ctx, 0), 0, 1),
+                                   move_axis(in_lanes(ctx, 1), 0, 1), ctx.arg(2)}),
+                   1, 0);
+}
+
+// Where each number stands is where it comes from when the numbers are sorted.
+Expr batch_invert_permutation(const BatchingContext& ctx) {
+  return apply(
+      "argsort", {ctx.arg(0)},
+      {{"axis", int64_t{1}}, {"dtype", as<TensorTypeNode>(ctx.call.type)->dtype.to_string()}});
+}
+
 }  // namespace
 
 template <>
@@ -345,7 +379,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = scatter_cost,
           .gradient = scatter_elements_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(2, 3), int64]", "Tensor[(2, 3), float32]"},
                 "axis=0",
@@ -375,7 +409,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = scatter_cost,
           .gradient = scatter_nd_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_scatter_nd,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]", "Tensor[(5,), float32]"},
                 "mode=\"add\"",
@@ -404,7 +438,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = update_slice_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_update_slice,
           .examples = {{{"Tensor[(5, 4), float32]", "Tensor[(2, 4), float32]", "int64"}, "", 0, 5},
                        {{"Tensor[(3), int32]", "Tensor[(1), int32]", "int32"}, "", 0, 3}},
           .expected = Absent::ByNumPy,
@@ -422,7 +456,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_invert_permutation,
           .examples = {{{"Tensor[(5,), int32]"}, "", 0, 4, {{3, 0, 4, 1, 2}}}},
           .expected = Absent::ByNumPy,
       },

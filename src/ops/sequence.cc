@@ -1,6 +1,7 @@
 // Batches of sequences of different lengths.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -101,6 +102,25 @@ Adjoints sequence_mask_gradient(const GradientContext& ctx) {
   return {with_attrs(ctx.call, {ctx.adjoint(), ctx.arg(1)}, {{"mask_value", 0.0}})};
 }
 
+// ---- Batching
+
+// Lanes are more sequences.
+Expr more_sequences(const BatchingContext& ctx, int64_t axis) {
+  Expr data = in_lanes(ctx, 0), lengths = in_lanes(ctx, 1);
+  if (!has_named_sizes(data) || !has_named_sizes(lengths)) return nullptr;
+  auto at = static_cast<size_t>(from_front(axis, rank_of(ctx.call.args[0])));
+  Expr all = same_call(ctx, {fold_lanes(data, at), fold_lanes(lengths, 0)});
+  return unfold_lanes(all, at, ctx.lanes, ctx.call.type);
+}
+
+Expr batch_reverse_sequence(const BatchingContext& ctx) {
+  return more_sequences(ctx, ctx.attrs<ReverseSequenceAttrs>().batch_axis);
+}
+
+Expr batch_sequence_mask(const BatchingContext& ctx) {
+  return more_sequences(ctx, ctx.attrs<SequenceMaskAttrs>().axis == 0 ? 1 : 0);
+}
+
 }  // namespace
 
 template <>
@@ -121,7 +141,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reverse_sequence_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reverse_sequence,
           .examples = {{{"Tensor[(3, 5), float32]", "Tensor[(3,), int32]"}, "", 0, 5},
                        {{"Tensor[(4, 2, 3), float32]", "Tensor[(2,), int64]"},
                         "seq_axis=0, batch_axis=-2",
@@ -146,7 +166,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = sequence_mask_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_sequence_mask,
           .examples =
               {{{"Tensor[(5, 3, 2), float32]", "Tensor[(3,), int32]"}, "mask_value=-1.0f", 0, 5},
                {{"Tensor[(3, 5), float32]", "Tensor[(3,), int64]"}, "axis=1", 0, 5}},

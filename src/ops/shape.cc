@@ -4,6 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/init_op.h"
 #include "ops/rows.h"
@@ -496,6 +497,41 @@ Adjoints broadcast_gradient(const GradientContext& ctx) {
   return {unbroadcast(ctx.adjoint(), ctx.arg(0))};
 }
 
+// ---- Batching
+
+Expr batch_transpose(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<TransposeAttrs>();
+  int64_t rank = rank_of(ctx.call.args[0]);
+  Ints axes{0};
+  for (int64_t d = 0; d < rank; ++d)
+    axes.push_back(a.axes ? from_front((*a.axes)[static_cast<size_t>(d)], rank) + 1 : rank - d);
+  return transposed(ctx.arg(0), axes);
+}
+
+Expr batch_tile(const BatchingContext& ctx) {
+  Dims reps = ctx.attrs<TileAttrs>().reps;
+  auto rank = static_cast<size_t>(rank_of(ctx.call.args[0]));
+  Expr data = lanes_of_rank(ctx.arg(0), static_cast<int64_t>(std::max(rank, reps.size())));
+  reps.insert(reps.begin(), 1 + std::max(rank, reps.size()) - reps.size(), dim(1));
+  return with_attrs(ctx.call, {data}, {{"reps", to_value(reps)}});
+}
+
+Expr batch_repeat(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<RepeatAttrs>();
+  if (a.axis) return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(*a.axis)}});
+  if (!has_named_sizes(ctx.arg(0))) return nullptr;
+  Dim count = product(type_of(ctx.call.args[0]).shape);
+  return with_attrs(ctx.call, {reshape_to(ctx.arg(0), {ctx.lanes, count})}, {{"axis", int64_t{1}}});
+}
+
+Expr batch_broadcast(const BatchingContext& ctx) {
+  const std::vector<Dim> shape = shape_in_lanes(ctx);
+  if (std::ranges::any_of(shape, is_any)) return nullptr;
+  Expr data = ctx.batched[0] ? lanes_of_rank(ctx.arg(0), static_cast<int64_t>(shape.size()) - 1)
+                             : ctx.arg(0);
+  return apply("broadcast_to", {data}, {{"shape", shape_value(shape)}});
+}
+
 }  // namespace
 
 template <>
@@ -518,7 +554,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reshape_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reshape,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "newshape=[4, -1]"},
                        {{"Tensor[(2, 3, 4), float32]"}, "newshape=[0, -3]"}},
           .expected = Absent::ByNumPy,
@@ -540,7 +576,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reshape_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reshape,
           .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1, num_newaxis=2"},
                        {{"float32"}, "axis=0"}},
           .expected = Absent::ByNumPy,
@@ -562,7 +598,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reshape_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reshape,
           .examples = {{{"Tensor[(2, 1, 3, 1), float32]"}, ""},
                        {{"Tensor[(2, 1, 3, 1), float32]"}, "axis=[1]"}},
           .expected = Absent::ByNumPy,
@@ -582,7 +618,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reshape_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reshape,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -601,7 +637,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reshape_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_reshape,
           .examples = {{{"Tensor[(2, 6), float32]", "Tensor[(3, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },
@@ -621,7 +657,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = transpose_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_transpose,
           .examples = {{{"Tensor[(2, 3, 4), float32]"}, "axes=[2, 0, 1]"},
                        {{"Tensor[(2, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,
@@ -642,7 +678,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = tile_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_tile,
           .examples = {{{"Tensor[(2, 3), float32]"}, "reps=[2, 1, 2]"}},
           .expected = Absent::ByNumPy,
       },
@@ -662,7 +698,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = repeat_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_repeat,
           .examples = {{{"Tensor[(2, 3), float32]"}, "repeats=2, axis=1"},
                        {{"Tensor[(2, 3), float32]"}, "repeats=2"}},
           .expected = Absent::ByNumPy,
@@ -683,7 +719,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = reverse_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(2, 3), float32]"}, "axis=1"}},
           .expected = Absent::ByNumPy,
       },
@@ -703,6 +739,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = broadcast_gradient,
+          .batching = batch_broadcast,
           .examples = {{{"Tensor[(2, 1), float32]"}, "shape=[3, 2, 4]"}},
           .expected = Absent::ByNumPy,
       },
@@ -720,6 +757,7 @@ std::span<const OpInfo> rows_of<Family::Shape>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = broadcast_gradient,
+          .batching = batch_broadcast,
           .examples = {{{"Tensor[(2, 1), float32]", "Tensor[(2, 4), float32]"}, ""}},
           .expected = Absent::ByNumPy,
       },

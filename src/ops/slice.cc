@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/codes/operators.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
 
@@ -180,6 +181,20 @@ Adjoints strided_slice_gradient(const GradientContext& ctx) {
   return {out};
 }
 
+// ---- Batching
+
+Expr batch_strided_slice(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<StridedSliceAttrs>();
+  Ints axes;
+  if (a.axes) {
+    axes = *a.axes;
+  } else {
+    size_t count = a.begin ? a.begin->size() : a.end ? a.end->size() : 0;
+    for (size_t d = 0; d < count; ++d) axes.push_back(static_cast<int64_t>(d));
+  }
+  return with_attrs(ctx.call, ctx.args, {{"axes", to_value(behind_lanes(axes))}});
+}
+
 }  // namespace
 
 template <>
@@ -201,7 +216,7 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = strided_slice_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_strided_slice,
           .examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
                        {{"Tensor[(5, 6), float32]"},
                         "begin=[-1], end=[-7], strides=[-2], axes=[1]"}},

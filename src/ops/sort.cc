@@ -1,6 +1,7 @@
 // Sorting, and searching in what is sorted.
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/order.h"
 #include "ops/rows.h"
@@ -268,6 +269,20 @@ Adjoints topk_gradient(const GradientContext& ctx) {
   return {put_back(ctx.adjoint(), indices, ctx.arg(0), a.axis)};
 }
 
+// ---- Batching
+
+// A line for each lane, or one for all.
+Expr batch_searchsorted(const BatchingContext& ctx) {
+  if (!ctx.batched[0] && rank_of(ctx.call.args[0]) == 1) return same_call(ctx, ctx.args);
+  if (rank_of(ctx.call.args[0]) > 1) return batch_as_it_is(ctx);
+  Expr values = in_lanes(ctx, 1);
+  if (!has_named_sizes(values)) return nullptr;
+  Dim each = dim(1);
+  for (const Dim& d : type_of(ctx.call.args[1]).shape) each = each * d;
+  Expr found = same_call(ctx, {in_lanes(ctx, 0), reshape_to(values, {ctx.lanes, each})});
+  return reshape_to(found, shape_in_lanes(ctx));
+}
+
 }  // namespace
 
 template <>
@@ -288,7 +303,7 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
           .expected = Absent::ByNumPy,
@@ -308,7 +323,7 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = sort_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(3, 7), float32]"}, ""},
                        {{"Tensor[(5, 2), int32]"}, "axis=0, is_ascend=False, dtype=\"int64\""}},
           .expected = Absent::ByNumPy,
@@ -328,7 +343,7 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = topk_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_axis,
           .examples = {{{"Tensor[(2, 9), float32]"}, "k=3"},
                        {{"Tensor[(5, 2), int64]"},
                         "k=2, axis=0, ret_type=\"values\", is_ascend=True"},
@@ -354,7 +369,7 @@ std::span<const OpInfo> rows_of<Family::Sort>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_searchsorted,
           .examples = {{{"Tensor[(5,), float32]", "Tensor[(2, 3), float32]"}, ""},
                        {{"Tensor[(2, 5), int32]", "Tensor[(2, 3), int32]"}, "right=True"},
                        {{"Tensor[(5,), string]", "Tensor[(2, 3), string]"}, ""}},

@@ -5,6 +5,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ir/layout.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -270,6 +271,15 @@ Adjoints dilate_gradient(const GradientContext& ctx) {
                  {"strides", to_value(strides)}})};
 }
 
+// ---- Batching
+
+// No zeros between the lanes.
+Expr batch_dilate(const BatchingContext& ctx) {
+  Ints strides = ctx.attrs<DilateAttrs>().strides;
+  strides.insert(strides.begin(), 1);
+  return with_attrs(ctx.call, ctx.args, {{"strides", to_value(strides)}});
+}
+
 }  // namespace
 
 template <>
@@ -290,7 +300,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = sub_pixel_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows_by_layout,
           .examples = {{{"Tensor[(1, 8, 2, 3), float32]"}, "block_size=2"},
                        {{"Tensor[(1, 2, 3, 12), float32]"},
                         "block_size=2, layout=\"NHWC\", mode=\"CDR\""}},
@@ -311,7 +321,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = sub_pixel_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows_by_layout,
           .examples = {{{"Tensor[(1, 2, 4, 6), float32]"}, "block_size=2"},
                        {{"Tensor[(1, 4, 6, 3), float32]"},
                         "block_size=2, layout=\"NHWC\", mode=\"CDR\""}},
@@ -332,7 +342,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .precision = Precision::Follow,
           .cost = upsampling_cost,
           .gradient = upsampling_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_rows_by_layout,
           .examples = {{{"Tensor[(1, 2, 3, 4), float32]"}, "scale_h=2.0f, scale_w=3.0f"},
                        {{"Tensor[(1, 3, 4, 2), float32]"},
                         "scale_h=2.0f, scale_w=1.5f, layout=\"NHWC\", method=\"bilinear\", "
@@ -354,7 +364,7 @@ std::span<const OpInfo> rows_of<Family::Spatial>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = dilate_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_dilate,
           .examples = {{{"Tensor[(3, 4), float32]"}, "strides=[2, 3], dilation_value=-1.0f"}},
           .expected = Absent::ByNumPy,
       },

@@ -2,56 +2,16 @@
 
 #include "analysis/definitions.h"
 #include "analysis/fresh_names.h"
-#include "base/codes/text.h"
 #include "grad/dataflow.h"
 #include "grad/lift.h"
 #include "node/walk.h"
+#include "passes/added_functions.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/partial_evaluate.h"
 #include "passes/remove_unused_functions.h"
 
 namespace relay {
 namespace {
-
-void check_free(const Module& mod, const std::string& name) {
-  if (!mod->find(name)) return;
-  throw UserError(
-      Diagnostic(codes::text_duplicate_name, {}, "the module has a function @" + name + " already")
-          .help("give the derivative another name"));
-}
-
-// The data types that functions of a module mention, and those that these mention.
-std::vector<TypeData> mentioned_types(const Module& mod, const Module& known) {
-  std::set<std::string> names;
-  for (const TypeData& t : known->type_definitions) names.insert(t->header->name_hint);
-  auto collect = [&](const NodeRef& root) {
-    post_order(root, [&](const Node& n) {
-      if (auto* g = as<GlobalTypeVarNode>(&n)) names.insert(g->name_hint);
-      auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;
-      if (e == nullptr || !e->type) return;
-      post_order(
-          e->type,
-          [&](const Node& t) {
-            if (auto* g = as<GlobalTypeVarNode>(&t)) names.insert(g->name_hint);
-          },
-          family::type);
-    });
-  };
-  for (const Function& f : mod->functions) collect(f);
-  size_t before;
-  do {
-    before = names.size();
-    for (const TypeData& t : mod->type_definitions) {
-      if (!names.contains(t->header->name_hint)) continue;
-      for (const Constructor& c : t->constructors) collect(c);
-    }
-  } while (names.size() != before);
-  std::vector<TypeData> out;
-  for (const TypeData& t : mod->type_definitions) {
-    if (names.contains(t->header->name_hint)) out.push_back(t);
-  }
-  return out;
-}
 
 // What the loops of a function that is differentiated may compute when they are written out. Reverse
 // mode keeps a step of a loop as a closure with a cell for each tensor, which costs more than a
@@ -84,7 +44,7 @@ Function without_loops(const Module& mod, const Function& f, const PassContext& 
 
 Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
                       const std::string& name, PassContext& ctx, size_t count) {
-  check_free(mod, name);
+  check_name_is_free(mod, name);
   Module program = expand_for_gradients(mod);
   Function plain = without_loops(program, expand_for_gradients(f), ctx);
   Derivative made = derivative(program, plain, kind, count);
@@ -93,20 +53,11 @@ Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
   PassContext own = for_entry(ctx, name);
   for (const Pass* pass : {&kPartialEvaluate, &kDeadCodeElimination, &kRemoveUnusedFunctions})
     whole = run_pass(whole, *pass, own);
-  // The functions that were there stay as they were.
-  std::vector<GlobalVar> names = mod->global_vars;
-  std::vector<Function> functions = mod->functions;
-  for (size_t i = 0; i < whole->functions.size(); ++i) {
-    if (mod->find(whole->global_vars[i]->name_hint)) continue;
-    names.push_back(whole->global_vars[i]);
-    functions.push_back(whole->functions[i]);
-  }
-  Module all = make_module(names, functions, whole->type_definitions, mod->attrs);
-  return make_module(names, functions, mentioned_types(all, mod), mod->attrs);
+  return with_what_is_new(mod, whole);
 }
 
 Module add_first_order_gradient(const Module& mod, const Function& f, const std::string& name) {
-  check_free(mod, name);
+  check_name_is_free(mod, name);
   Function g = first_order_gradient(expand_for_gradients(f));
   return with_function(mod, global_var(name, g->type), g);
 }

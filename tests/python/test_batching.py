@@ -1,0 +1,145 @@
+"""Batching: functions in all lanes of a batch, compiled and evaluated, and what is refused."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import relay as command
+
+import relay
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSION = '#[version = "0.0.5"]\n'
+NETWORK = (
+    VERSION
+    + """def @main(%x: Tensor[(2, 3, 8, 8), float32], %w: Tensor[(4, 3, 3, 3), float32],
+          %b: Tensor[(4), float32], %v: Tensor[(5, 64), float32]) {
+  let %c = nn.relu(nn.bias_add(nn.conv2d(%x, %w, padding=[1, 1]), %b));
+  let %p = nn.max_pool2d(%c, pool_size=[2, 2], strides=[2, 2]);
+  nn.log_softmax(nn.dense(nn.batch_flatten(%p), %v))
+}
+"""
+)
+POWER = (
+    VERSION
+    + """def @main(%x: float32, %n: int32) -> float32 {
+  if (less_equal(%n, 0)) { 1f } else { multiply(%x, @main(%x, subtract(%n, 1))) }
+}
+"""
+)
+
+
+def test_snippets_of_the_documentation():
+    snippets = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/batching.md").read_text(), re.DOTALL
+    )
+    assert len(snippets) == 4
+    names = {}
+    for snippet in snippets:
+        exec(snippet, names)
+
+
+def sample(mod, lanes=None):
+    random = np.random.default_rng(3)
+    shapes = [tuple(p.shape) for p in mod.functions["main"].params]
+    return [
+        random.standard_normal(s if n is None else (n, *s)).astype("float32")
+        for s, n in zip(shapes, lanes or [None] * len(shapes), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("in_axes", [(0, None, None, None), (None, 0, 0, None), (0, 0, 0, 0)])
+def test_a_network_compiled(in_axes):
+    mod = relay.parse(NETWORK)
+    f = mod.functions["main"]
+    assert relay.transform.lane_by_lane(f, in_axes, axis_size=3) == []
+    g = relay.transform.vmap(f, in_axes, axis_size=3, strict=True)
+    inputs = sample(mod, [None if a is None else 3 for a in in_axes])
+    one = relay.build(f)
+    lanes = [
+        one(*(x if a is None else x[k] for x, a in zip(inputs, in_axes, strict=True)))
+        for k in range(3)
+    ]
+    for level in (0, 3):
+        with relay.transform.PassContext(level):
+            assert np.allclose(relay.build(g)(*inputs), np.stack(lanes), atol=1e-5)
+
+
+def test_any_number_of_lanes():
+    mod = relay.parse(NETWORK)
+    g = relay.transform.vmap(mod.functions["main"], (0, None, None, None))
+    many = relay.build(g)
+    x, *weights = sample(mod, [5, None, None, None])
+    whole = many(x, *weights)
+    assert whole.shape == (5, 2, 5)
+    assert np.allclose(many(x[:2], *weights), whole[:2], atol=1e-5)
+
+
+def test_gradients_of_single_examples():
+    mod = relay.parse(NETWORK)
+    loss = relay.parse(
+        NETWORK.replace("nn.log_softmax(", "mean(nn.log_softmax(").replace("%v))\n", "%v)))\n")
+    )
+    g = relay.transform.gradient(loss.functions["main"], loss)
+    each = relay.build(relay.transform.vmap(g, (0, None, None, None), axis_size=3))
+    x, *weights = sample(mod, [3, None, None, None])
+    _, gradients = each(x, *weights)
+    assert [v.shape[0] for v in gradients] == [3] * 4
+    one = relay.build(g)
+    for k in range(3):
+        for found, wanted in zip(gradients, one(x[k], *weights)[1], strict=True):
+            assert np.allclose(found[k], wanted, atol=1e-4)
+
+
+def test_a_module_with_functions_of_its_own():
+    mod = relay.parse(POWER)
+    with pytest.raises(ValueError, match="add_batched"):
+        relay.transform.vmap(mod.functions["main"], mod=mod)
+    [(what, why, place)] = relay.transform.lane_by_lane(mod.functions["main"], mod=mod)
+    assert what == "if" and "may fail or not end" in why and ":3:" in place
+    out = relay.transform.add_batched(mod, "main", "many", axis_size=3)
+    x, n = np.float32([2, 3, 4]), np.int32([5, 0, 2])
+    for run in (
+        relay.create_executor("debug", out).evaluate().run,
+        relay.build(out.with_function("main", out.functions["many"])).run,
+    ):
+        name = "many" if run.__self__.__class__.__name__ != "Module" else "main"
+        assert np.allclose(run(name, x, n), x**n)
+
+
+def test_the_pass(tmp_path):
+    program = tmp_path / "power.relay"
+    program.write_text(POWER)
+    text = command("opt", "--passes", "Batch", program).stdout
+    assert "def @main[lanes: Dim]" in text.replace("[%lanes", "[lanes")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"in_axes": (3, 0)}, "E1101"),
+        ({"in_axes": (0, 0, 0)}, "E1101"),
+        ({"in_axes": 0, "out_axes": None}, "E1101"),
+        ({"in_axes": None}, "E1103"),
+        ({"strict": True}, "E1104"),
+    ],
+)
+def test_refusals(options, code):
+    mod = relay.parse(POWER)
+    with pytest.raises(relay.RelayError, match=code):
+        relay.transform.add_batched(mod, "main", "many", **options)
+
+
+def test_what_is_no_axis():
+    mod = relay.parse(POWER)
+    with pytest.raises(relay.RelayError, match="an axis is an int"):
+        relay.transform.add_batched(mod, in_axes="0")
+    with pytest.raises(relay.RelayError, match="axis_size"):
+        relay.transform.add_batched(mod, axis_size=-1)
+    with pytest.raises(TypeError, match="Function is needed"):
+        relay.transform.vmap(relay.var("x"))
+    nested = []
+    nested.append(nested)
+    with pytest.raises(RecursionError):
+        relay.transform.add_batched(mod, in_axes=nested)
