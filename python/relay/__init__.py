@@ -86,6 +86,7 @@ from relay._function import (
     jvp as jvp,
     value_and_grad as value_and_grad,
     vjp as vjp,
+    vmap as vmap,
 )
 from relay._limits import limits as limits
 from relay._names import (

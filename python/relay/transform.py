@@ -816,7 +816,6 @@ __all__ = [
     "module_pass",
     "pass_instrument",
     "remove_pass",
-
     "lane_by_lane",
     "to_cps",
     "un_cps",

@@ -342,14 +342,14 @@ std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std:
 }
 
 // An axis, None, or a tuple of these for the fields of a tuple.
-BatchAxes batch_axes(nb::handle axes) {
+BatchAxes batch_axes(nb::handle axes, int depth = 0) {
+  constexpr int kDeepest = 200;
+  if (depth > kDeepest) bad_argument("axes are nested too deep");
   BatchAxes out{std::nullopt};
   if (axes.is_none()) return out;
   if (nb::isinstance<nb::tuple>(axes) || nb::isinstance<nb::list>(axes)) {
-    // Python ends what contains itself.
-    if (Py_EnterRecursiveCall(" while reading axes") != 0) throw nb::python_error();
-    for (nb::handle field : nb::borrow<nb::sequence>(axes)) out.fields.push_back(batch_axes(field));
-    Py_LeaveRecursiveCall();
+    for (nb::handle field : nb::borrow<nb::sequence>(axes))
+      out.fields.push_back(batch_axes(field, depth + 1));
     return out;
   }
   if (!nb::isinstance<nb::int_>(axes) || nb::isinstance<nb::bool_>(axes))

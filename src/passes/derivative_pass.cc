@@ -4,7 +4,6 @@
 #include "analysis/fresh_names.h"
 #include "grad/dataflow.h"
 #include "grad/lift.h"
-#include "node/walk.h"
 #include "passes/added_functions.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/partial_evaluate.h"

@@ -1,6 +1,8 @@
 """Batching: functions in all lanes of a batch, compiled and evaluated, and what is refused."""
 
 import re
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -23,21 +25,24 @@ NETWORK = (
 )
 POWER = (
     VERSION
-    + """def @main(%x: float32, %n: int32) -> float32 {
-  if (less_equal(%n, 0)) { 1f } else { multiply(%x, @main(%x, subtract(%n, 1))) }
+    + """def @power(%x: float32, %n: int32) -> float32 {
+  if (less_equal(%n, 0)) { 1f } else { multiply(%x, @power(%x, subtract(%n, 1))) }
 }
+def @main(%x: float32, %n: int32) { @power(%x, %n) }
 """
 )
 
 
-def test_snippets_of_the_documentation():
+def test_snippets_of_the_documentation(tmp_path):
     snippets = re.findall(
         r"```python\n(.*?)```", (ROOT / "docs/batching.md").read_text(), re.DOTALL
     )
-    assert len(snippets) == 4
-    names = {}
-    for snippet in snippets:
-        exec(snippet, names)
+    assert len(snippets) == 5
+    # Of functions in Python the source is read: it is in a file.
+    page = tmp_path / "batching_page.py"
+    page.write_text("\n".join(snippets))
+    module = sys.modules["batching_page"] = types.ModuleType("batching_page")
+    exec(compile(page.read_text(), str(page), "exec"), vars(module))
 
 
 def sample(mod, lanes=None):
@@ -100,12 +105,10 @@ def test_a_module_with_functions_of_its_own():
     assert what == "if" and "may fail or not end" in why and ":3:" in place
     out = relay.transform.add_batched(mod, "main", "many", axis_size=3)
     x, n = np.float32([2, 3, 4]), np.int32([5, 0, 2])
-    for run in (
-        relay.create_executor("debug", out).evaluate().run,
-        relay.build(out.with_function("main", out.functions["many"])).run,
-    ):
-        name = "many" if run.__self__.__class__.__name__ != "Module" else "main"
-        assert np.allclose(run(name, x, n), x**n)
+    found = relay.create_executor("debug", out).evaluate().run("many", x, n)
+    assert np.allclose(found, x**n)
+    whole = out.with_function("main", out.functions["many"])
+    assert np.allclose(relay.build(whole)(x, n), x**n)
 
 
 def test_the_pass(tmp_path):
@@ -141,5 +144,100 @@ def test_what_is_no_axis():
         relay.transform.vmap(relay.var("x"))
     nested = []
     nested.append(nested)
-    with pytest.raises(RecursionError):
+    with pytest.raises(relay.RelayError, match="too deep"):
         relay.transform.add_batched(mod, in_axes=nested)
+
+
+# ---- Functions in Python
+
+
+@relay.function
+def score(x, w):
+    return np.tanh(x * w["a"]).sum() + w["b"][0]
+
+
+def weights():
+    random = np.random.default_rng(1)
+    return {"a": random.normal(size=3).astype("float32"), "b": np.float32([2, 3])}
+
+
+def rows(count=4):
+    return np.random.default_rng(2).normal(size=(count, 3)).astype("float32")
+
+
+def plain(x, w):
+    return np.tanh(x * w["a"]).sum() + w["b"][0]
+
+
+def test_a_python_function():
+    many = relay.vmap(score, in_axes=(0, None))
+    w = weights()
+    for count in (4, 1, 6):
+        x = rows(count)
+        assert np.allclose(many(x, w), [plain(row, w) for row in x], atol=1e-5)
+    columns = relay.vmap(score, in_axes=(1, None))
+    assert np.allclose(columns(rows().T.copy(), w), many(rows(), w), atol=1e-6)
+
+
+def test_batches_of_batches_and_gradients():
+    w, x = weights(), rows()
+    pairs = relay.vmap(relay.vmap(score, in_axes=(0, None)), in_axes=(None, 0))
+    several = {"a": np.stack([w["a"], 2 * w["a"]]), "b": np.stack([w["b"], w["b"]])}
+    assert pairs(x, several).shape == (2, 4)
+    each = relay.vmap(relay.grad(score, argnums=(0, 1)), in_axes=(0, None))
+    dx, dw = each(x, w)
+    slope = 1 - np.tanh(x * w["a"]) ** 2
+    assert np.allclose(dx, slope * w["a"], atol=1e-5)
+    assert np.allclose(dw["a"], slope * x, atol=1e-5) and dw["b"].tolist() == [[1, 0]] * 4
+
+    @relay.function
+    def total(x, w):
+        def one(row):
+            return score(row, w)
+
+        return relay.vmap(one)(x).sum()
+
+    assert np.allclose(relay.grad(total)(x, w), slope * w["a"], atol=1e-5)
+
+
+@relay.function
+def newton(x):
+    y = x
+    while abs(y * y - x) > 1e-4 * x:
+        y = (y + x / y) / 2
+    return y, (x > 2, [y, x])
+
+
+def test_structures_and_loops():
+    x = np.float32([1, 2, 50, 9])
+    root, (large, [again, same]) = relay.vmap(newton)(x)
+    assert np.allclose(root, np.sqrt(x), rtol=1e-3) and large.tolist() == [False, False, True, True]
+    assert np.array_equal(root, again) and np.array_equal(same, x)
+    root, _ = relay.vmap(newton, out_axes=(0, 0))(x)
+    assert root.shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("axes", "args", "code"),
+    [
+        ((0, 0), (rows(4), rows(3)), "E1102"),
+        ((2, 0), (rows(4), rows(4)), "E1101"),
+        ((0,), (rows(4), rows(4)), "E1101"),
+        (((0, 0), 0), (rows(4), rows(4)), "E1101"),
+        (None, (rows(4), rows(4)), "E1103"),
+    ],
+)
+def test_refusals_of_python_functions(axes, args, code):
+    @relay.function
+    def add(x, y):
+        return x + y
+
+    with pytest.raises(relay.UserError, match=code):
+        relay.vmap(add, in_axes=axes)(*args)
+
+
+def test_what_is_no_python_function():
+    with pytest.raises(TypeError, match="decorates"):
+        relay.vmap(lambda x: x)
+    with pytest.raises(TypeError, match="an axis is"):
+        relay.vmap(score, in_axes="0")

@@ -3,7 +3,7 @@
 @relay.function            function.py: calls, compiled forms
   program.py               the functions of a program, for the types they are called with
     reader.py              one function: statements.py, expressions.py, calls.py, loops.py,
-                           matches.py, derivatives.py
+                           matches.py, derivatives.py, batches.py
       outcome.py           the ways through it, and how they join
       values.py            what names stand for, and the types of that
         arithmetic.py, arrays.py, indexing.py, numpy_functions.py
@@ -19,5 +19,6 @@ from relay._function.derived import jacobian as jacobian
 from relay._function.derived import jvp as jvp
 from relay._function.derived import value_and_grad as value_and_grad
 from relay._function.derived import vjp as vjp
+from relay._function.derived import vmap as vmap
 from relay._function.function import RelayFunction as RelayFunction
 from relay._function.function import function as function

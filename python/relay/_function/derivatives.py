@@ -17,6 +17,7 @@ from relay._function.calls import bind
 from relay._function.errors import CALL, VALUE, Refusal
 from relay._function.values import (
     OUTSIDE,
+    Batch,
     ChainType,
     Closure,
     DataType,
@@ -50,6 +51,8 @@ class Derivatives:
     """Calls of derivatives, while a function is read."""
 
     def call_derivative(self, asked: Derivative, args: list[Value], named: dict) -> Value:
+        if isinstance(asked, Batch):
+            return self.call_batch(asked, args, named)
         function = asked.function
         if isinstance(function, Static) and hasattr(function.obj, "defaults") and named:
             bound_args = bind(function.obj.node, function.obj.defaults, args, named)

@@ -15,7 +15,7 @@ from typing import Any
 from relay._function import python_functions
 from relay._function.errors import CALL, Refusal
 from relay._function.function import RelayFunction
-from relay._function.values import Derivative, Static, Tuple, Value
+from relay._function.values import Batch, Derivative, Static, Tuple, Value
 
 _DERIVATIVE = "derivative of the function"
 
@@ -44,6 +44,9 @@ class DerivedFunction(RelayFunction):
             function.names_around,
         )
         self.kinds.pop("return", None)
+        if isinstance(derivative, Batch):
+            # The annotations are those of one lane.
+            self.kinds, self._is_typed = {}, False
         self.__name__ = f"{derivative.kind}_of_{function.__name__}"
         self.derivative = derivative
 
@@ -136,6 +139,57 @@ def hessian(fun: Callable, argnums: int = 0) -> Any:
     return _asked("hessian", fun, argnums)
 
 
+def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Any:
+    """Returns a function that computes `fun` in all lanes of a batch.
+
+        relay.vmap(relay.grad(loss), in_axes=(None, 0, 0))(params, xs, ys)  # a gradient for each example
+
+    in_axes: the axis of each argument along which the lanes are, None for what is the same in all
+    lanes; one for all arguments, or a tuple with an entry for each of them. An entry is for all tensors
+    of its argument, or a tuple with one for each part.
+    out_axes: the same for the result.
+    """
+    return DerivedFunction(_batch(fun, in_axes, out_axes), fun)
+
+
+def _batch(fun: Any, in_axes: Any, out_axes: Any) -> Batch:
+    if not isinstance(fun, (RelayFunction, Value)):
+        raise TypeError(
+            f"relay.vmap takes a function that relay.function decorates, not {fun!r}; "
+            "relay.transform has the batch of a relay.Function"
+        )
+    axes = (_axes(in_axes), _axes(out_axes))
+    function = fun if isinstance(fun, Value) else Static(fun)
+    return Batch("vmap", function, in_axes=axes[0], out_axes=axes[1])
+
+
+def _axes(axes: Any) -> Any:
+    if isinstance(axes, (tuple, list)):
+        return tuple(map(_axes, axes))
+    if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
+        return axes
+    raise TypeError(f"an axis is a number, None, or a tuple of these: {axes!r}")
+
+
+def _vmap_within(
+    reader,
+    fun: Value,
+    in_axes: Value | None = None,
+    out_axes: Value | None = None,
+) -> Value:
+    def known(value: Value | None, standard: Any, name: str) -> Any:
+        return standard if value is None else reader.known(_known_tuple(value), name)
+
+    try:
+        return _batch(
+            fun,
+            known(in_axes, 0, "in_axes"),
+            known(out_axes, 0, "out_axes"),
+        )
+    except TypeError as error:
+        raise Refusal(CALL, str(error)) from None
+
+
 def _within(kind: str) -> Callable:
     """The function above for what is read: any function can be differentiated."""
 
@@ -153,10 +207,13 @@ def _within(kind: str) -> Callable:
 
 
 def _known_tuple(value: Value) -> Value:
-    if isinstance(value, Tuple) and all(isinstance(item, Static) for item in value.items):
-        return Static(tuple(item.obj for item in value.items))
+    if isinstance(value, Tuple):
+        items = tuple(map(_known_tuple, value.items))
+        if all(isinstance(item, Static) for item in items):
+            return Static(tuple(item.obj for item in items))
     return value
 
 
 for _asks in (grad, value_and_grad, vjp, jvp, hvp, jacobian, hessian):
     python_functions.BUILTINS[id(_asks)] = _within(_asks.__name__)
+python_functions.BUILTINS[id(vmap)] = _vmap_within

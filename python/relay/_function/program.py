@@ -145,16 +145,42 @@ class Program:
 
     def derive(self, function: _core.Function, kind: str, count: int) -> _core.GlobalVar:
         """The derivative of a closed function by its first parameters, as a function of the program."""
+
+        def add(whole: _core.IRModule, of: str, name: str) -> _core.IRModule:
+            settings = PassContext.current().settings()
+            mode = "higher_order"
+            return _core.add_derivative(whole, of, name, kind, mode, settings, count)[0]
+
+        return self._add(function, kind, add)
+
+    def batch(
+        self, function: _core.Function, in_axes: tuple, out_axes: Any, lanes: int | None
+    ) -> _core.GlobalVar:
+        """A closed function for a batch, as a function of the program; lanes: None for any number."""
+
+        def add(whole: _core.IRModule, of: str, name: str) -> _core.IRModule:
+            settings = PassContext.current().settings()
+            return _core.add_batched(whole, of, name, in_axes, out_axes, lanes, False, settings)[0]
+
+        return self._add(function, "batch", add)
+
+    def _add(
+        self,
+        function: _core.Function,
+        base: str,
+        add: Callable[[_core.IRModule, str, str], _core.IRModule],
+    ) -> _core.GlobalVar:
+        """What is made of a closed function, with what that needs, as a function of the program."""
         read = {form.name: form.function for form in self.forms.values()}
         for name in analysis.global_names(function):
             if name in read and read[name] is None:
                 raise Refusal(
                     RECURSION,
-                    "the derivative of a function is needed to read that function",
-                    help="differentiate a function that does not call this one",
+                    f"the {base} of a function is needed to read that function",
+                    help="take that of a function that does not call this one",
                 )
         taken = {*read, *self.derived, "main"}
-        of, name = "differentiated", kind
+        of, name = "original", base
         while of in taken:
             of += "_"
         while name in taken or name == of:
@@ -163,8 +189,7 @@ class Program:
         nothing = _core.Function([], _core.Tuple([]))
         named = {k: nothing if f is None else f for k, f in read.items()}
         whole = self._with(named | {of: function}, prelude.used())
-        settings = PassContext.current().settings()
-        out, _ = _core.add_derivative(whole, of, name, kind, "higher_order", settings, count)
+        out = add(whole, of, name)
         known = set(whole.functions)
         self.derived |= {k: f for k, f in out.functions.items() if k not in known}
         known_types = set(map(str, (t.header for t in whole.type_definitions)))

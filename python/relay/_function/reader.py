@@ -9,6 +9,7 @@ from typing import NoReturn
 from relay import _core
 from relay._function import errors, scope
 from relay._function.arithmetic import describe
+from relay._function.batches import Batches
 from relay._function.calls import Calls
 from relay._function.derivatives import Derivatives
 from relay._function.errors import ANNOTATION, LIMIT, VALUE, Refusal
@@ -21,7 +22,7 @@ from relay._function.statements import Statements
 from relay._function.values import Mismatch, Type, Value, join, type_of
 
 
-class Reader(Statements, Expressions, Calls, Derivatives, Loops, Matches):
+class Reader(Statements, Expressions, Calls, Derivatives, Batches, Loops, Matches):
     """One function while it is read: its variables, and the functions around it."""
 
     def __init__(

@@ -178,12 +178,20 @@ class Closure(Value):
 
 @dataclass(frozen=True, eq=False)
 class Derivative(Value):
-    """A derivative: of which kind and function, by which arguments; see derived.py."""
+    """What is made of a function: its derivative by arguments, say; see derived.py."""
 
     kind: str
     function: Value
     argnums: int | tuple[int, ...] = 0
     has_aux: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Batch(Derivative):
+    """A function for many lanes, which are where the axes say; see batches.py."""
+
+    in_axes: Any = 0
+    out_axes: Any = 0
 
 
 @dataclass(frozen=True, eq=False)

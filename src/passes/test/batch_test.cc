@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include "ir/op.h"
 #include "node/walk.h"
+#include "ops/register_ops.h"
 #include "passes/batch_pass.h"
 #include "passes/derivative_pass.h"
 #include "passes/test/evaluate.h"
@@ -296,10 +298,31 @@ TEST(Batch, closures_capture_lanes) {
 }
 
 TEST(Batch, random_numbers_from_no_key_are_drawn_in_each_lane) {
-  Module mod = parse("def @f(%x: Tensor[(2), float32]) { (nn.dropout(%x).0, %x) }");
+  register_ops();
+  OpRegistry::global().add({
+      .name = "test.draw",
+      .doc = "Other numbers each time.",
+      .args = {{"like", "Tells the type."}},
+      .fusion = FusionClass::Opaque,
+      .effect = Effect::Random,
+      .relation = [](RelationContext& ctx) -> Type { return ctx.arg(0); },
+      .compute = Absent::Replaced,
+      .layout = Absent::AxesAsWritten,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Follow,
+      .cost = Absent::NoArithmetic,
+      .gradient = Absent::NotDifferentiable,
+      .batching = Absent::LaneByLane,
+      .examples = {{.args = {"float32"}, .attrs = ""}},
+      .expected = Absent::ByNumPy,
+  });
   std::vector<LaneByLane> report;
-  batched(mod, options_of({0}), "f", "main", &report);
-  EXPECT_TRUE(report.empty());
+  Module out = batched(parse("def @f(%x: float32, %y: float32) { add(%x, test.draw(%y)) }"),
+                       options_of({0, std::nullopt}), "f", "main", &report);
+  OpRegistry::global().remove("test.draw");
+  ASSERT_EQ(report.size(), 1u);
+  EXPECT_EQ(report[0].what, "test.draw");
+  EXPECT_NE(report[0].why.find("no key"), std::string::npos);
 }
 
 TEST(Batch, axes_are_where_they_are_said_to_be) {

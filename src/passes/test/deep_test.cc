@@ -119,5 +119,8 @@ TEST_P(DeepPrograms, go_through) {
 INSTANTIATE_TEST_SUITE_P(AllPasses, DeepPrograms, testing::ValuesIn(passes_that_keep_meaning()),
                          [](const auto& info) { return std::string(info.param->name); });
 
+INSTANTIATE_TEST_SUITE_P(OtherPrograms, DeepPrograms, testing::Values(&kBatch),
+                         [](const auto& info) { return std::string(info.param->name); });
+
 }  // namespace
 }  // namespace relay

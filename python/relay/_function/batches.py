@@ -1,0 +1,195 @@
+"""Calls of batched functions within a relay.function.
+
+The function is read for the types of one lane and made closed - what it captures is the same in all
+lanes - and its batch becomes a function of the program (Program.batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from relay import _core, analysis
+from relay._function import scope
+from relay._function.calls import bind
+from relay._function.errors import BATCH_AXIS, BATCH_RAGGED, BATCH_SIZES, CALL, Refusal
+from relay._function.values import (
+    OUTSIDE,
+    Batch,
+    ChainType,
+    Closure,
+    DataType,
+    ListType,
+    Static,
+    StaticType,
+    TensorType,
+    TupleType,
+    Type,
+    Value,
+    flatten,
+    forward,
+    leaf_types,
+    pack,
+    type_of,
+    unflatten,
+    unpack,
+    widen,
+)
+
+
+class Batches:
+    """Calls of batched functions, while a function is read."""
+
+    def call_batch(self, asked: Batch, args: list[Value], named: dict[str, Value]) -> Value:
+        function = asked.function
+        if isinstance(function, Static) and hasattr(function.obj, "defaults") and named:
+            args = list(bind(function.obj.node, function.obj.defaults, args, named).values())
+            named = {}
+        if named:
+            raise Refusal(CALL, "a batched function takes its arguments by their places")
+        lanes = _Lanes()
+        params: list[_core.Var] = []
+        exprs: list[_core.Expr] = []
+        inner: list[Value] = []
+        in_axes: list[int | None] = []
+        for i, (arg, axes) in enumerate(zip(args, _of_arguments(asked.in_axes, args), strict=True)):
+            kind = forward(widen(type_of(arg)))
+            leaves = list(_leaves(kind, axes, f"argument {i}"))
+            lane = lanes.without(kind, iter(leaves))
+            mine = [_core.Var(f"x{i}", of) for of in leaf_types(lane)]
+            params += mine
+            exprs += flatten(arg, kind)
+            in_axes += leaves
+            inner.append(unflatten(lane, iter(mine), OUTSIDE))
+        names = scope.read([function.node]) if isinstance(function, Closure) else set()
+        with self.frozen(names) as lets:
+            result = self.call(function, inner, {})
+        returned = forward(widen(type_of(result)))
+        body = pack(flatten(result, returned))
+        outside = dict(lets)
+        captured = analysis.free_vars(_core.Function(params, body))
+        params += captured
+        exprs += [outside.get(v, v) for v in captured]
+        in_axes += [None] * len(captured)
+        plain = _core.Function(params, body)
+        sizes = analysis.free_type_vars(plain)
+        plain = _core.Function(params, body, None, sizes)
+        out_axes = list(_leaves(returned, asked.out_axes, "the result"))
+        out = out_axes[0] if len(out_axes) == 1 else tuple(out_axes)
+        var = self.program.batch(plain, tuple(in_axes), out, lanes.size)
+        return unpack(_core.Call(var, exprs), lanes.with_lanes(returned, iter(out_axes)))
+
+
+def _of_arguments(axes: Any, args: list[Value]) -> list[Any]:
+    if not isinstance(axes, tuple):
+        return [axes] * len(args)
+    if len(axes) == len(args):
+        return list(axes)
+    raise Refusal(
+        BATCH_AXIS,
+        "in_axes are those of other arguments",
+        expected=f"{len(args)} axes, one for each argument",
+        found=str(len(axes)),
+    )
+
+
+def _leaves(kind: Type, axes: Any, what: str) -> Iterator[int | None]:
+    """The axis of each leaf of a value; an axis is for all that is in its place."""
+    if isinstance(kind, (TupleType, ListType)):
+        if isinstance(axes, tuple) and len(axes) != len(kind.items):
+            raise Refusal(
+                BATCH_AXIS,
+                f"the axes of {what} are those of another structure",
+                expected=f"{len(kind.items)} axes",
+                found=str(len(axes)),
+            )
+        for i, item in enumerate(kind.items):
+            yield from _leaves(item, axes[i] if isinstance(axes, tuple) else axes, what)
+        return
+    if isinstance(axes, tuple):
+        raise Refusal(BATCH_AXIS, f"{what} has no parts for several axes", found=str(kind))
+    if isinstance(kind, (ChainType, DataType)) and axes not in (0, None):
+        raise Refusal(
+            BATCH_AXIS,
+            "lists and data have the lanes along the first axes of their tensors",
+            expected="axis 0, or None",
+            found=str(axes),
+        )
+    if not isinstance(kind, StaticType):
+        yield axes
+
+
+class _Lanes:
+    """How many lanes there are, and types without and with them."""
+
+    def __init__(self) -> None:
+        self.size: int | None = None  # where it is known
+        self._name: Any = None
+
+    def without(self, kind: Type, axes: Iterator[int | None]) -> Type:
+        if isinstance(kind, TupleType):
+            return TupleType(tuple(self.without(i, axes) for i in kind.items), kind.form)
+        if isinstance(kind, ListType):
+            return ListType(tuple(self.without(i, axes) for i in kind.items))
+        if isinstance(kind, StaticType):
+            return kind
+        axis = next(axes)
+        if axis is None:
+            return kind
+        if isinstance(kind, ChainType):
+            return ChainType(self.without(kind.item, iter(_all_first(kind.item))))
+        if isinstance(kind, DataType):
+            raise Refusal(
+                BATCH_RAGGED,
+                "data of a class of yours are the same in all lanes",
+                expected="None in in_axes",
+                found=str(kind),
+            )
+        rank = len(kind.shape)
+        if not -rank <= axis < rank:
+            raise Refusal(
+                BATCH_AXIS,
+                f"there is no axis {axis}",
+                expected=f"an axis of {kind}",
+                found=str(axis),
+                help="None in in_axes for what is the same in all lanes",
+            )
+        axis %= rank
+        self._count(kind.shape[axis])
+        return TensorType(kind.dtype, kind.shape[:axis] + kind.shape[axis + 1 :])
+
+    def _count(self, size: Any) -> None:
+        # Equal sizes of arguments have one name; those that are computed the program compares.
+        if not isinstance(size, (int, _core.TypeVar)):
+            return
+        if self._name is not None and self._name != size:
+            raise Refusal(
+                BATCH_SIZES,
+                "the arguments have different numbers of lanes",
+                expected=str(self._name),
+                found=str(size),
+            )
+        self._name = size
+        if isinstance(size, int):
+            self.size = size
+
+    def with_lanes(self, kind: Type, axes: Iterator[int | None]) -> Type:
+        """The structure of a result in all lanes; its tensors say their sizes themselves."""
+        if isinstance(kind, TupleType):
+            return TupleType(tuple(self.with_lanes(i, axes) for i in kind.items), kind.form)
+        if isinstance(kind, ListType):
+            return ListType(tuple(self.with_lanes(i, axes) for i in kind.items))
+        if isinstance(kind, StaticType):
+            return kind
+        axis = next(axes)
+        if axis is None:
+            return kind
+        if isinstance(kind, DataType):
+            raise Refusal(BATCH_RAGGED, "data of a class of yours have no lanes", found=str(kind))
+        if isinstance(kind, ChainType):
+            return ChainType(self.with_lanes(kind.item, iter(_all_first(kind.item))))
+        return TensorType(kind.dtype, kind.shape)
+
+
+def _all_first(kind: Type) -> list[int | None]:
+    return list(_leaves(kind, 0, "a list"))
