@@ -301,8 +301,9 @@ class Batching {
       return made;
     }
     LaneByLane why{c.span, row.name, "the operator has no rule for its arguments with lanes"};
-    if (!sizes_are_known(c.type))
-      throw Parting{Expr(&c), why.what, "only the data of each lane tells the size of its result"};
+    if (!can_be_stacked(c.type))
+      throw Parting{Expr(&c), why.what,
+                    "its result has a size of its own in each lane, or holds strings"};
     lane_by_lane_.push_back(why);
     return lane_loop(Expr(&c));
   }
@@ -320,16 +321,16 @@ class Batching {
                 row.name + " in all lanes gives " + to_string(made) + ", not " + to_string(wanted));
   }
 
-  static bool sizes_are_known(const Type& type) {
+  static bool can_be_stacked(const Type& type) {
     const auto tensors = flatten_tensor_types(type);
     return tensors && std::ranges::all_of(*tensors, [](const TensorType& t) {
-             return std::ranges::none_of(t->shape, is_any);
+             return !t->dtype.is_string() && std::ranges::none_of(t->shape, is_any);
            });
   }
 
   // A tensor of the type that one lane has, whatever is in it.
   Expr one_lane(const Expr& e, const Type& lane) {
-    if (sizes_are_known(lane)) return zeros_of_type(lane);
+    if (can_be_stacked(lane)) return zeros_of_type(lane);
     return make_call("take", {e, int64(0)}, {{"axis", int64_t{0}}}, e->span);
   }
 

@@ -13,12 +13,14 @@
 namespace relay {
 namespace {
 
-// Sizes that are known before the first lane is computed.
+// What room can be made for before the first lane is computed: tensors of numbers of known sizes.
 bool has_known_sizes(const Type& type) {
   auto tensors = flatten_tensor_types(type);
   if (!tensors) return false;
   for (const TensorType& t : *tensors) {
-    if (t->shape_var || t->dtype_var || std::ranges::any_of(t->shape, is_any)) return false;
+    if (t->shape_var || t->dtype_var || t->dtype.is_string() ||
+        std::ranges::any_of(t->shape, is_any))
+      return false;
   }
   return true;
 }

@@ -66,7 +66,7 @@ class BatchAnalysis {
   const LaneByLane* region(const Node& n) const;
   // The variables from outside that a region needs.
   const std::vector<Var>& inputs(const Node& region) { return free_of(region); }
-  // The masked function in whose tail position the expression is, which is no leaf; or null.
+  // The masked function in whose tail position the expression is, which is not a leaf; or null.
   const Masked* tail_of(const Node& n) const;
   const Masked* masked(const FunctionNode& f) const;
   // In tail position: whether it says nothing about the next parameters.
@@ -77,7 +77,7 @@ class BatchAnalysis {
   struct CallTypes {
     std::vector<LaneType*> params;
     LaneType* result = nullptr;
-    std::vector<LaneType*> type_args;  // null for what is no type
+    std::vector<LaneType*> type_args;  // null for what is not a type
   };
   const CallTypes& call_types(const CallNode& c) const { return call_types_.at(&c); }
   bool is_tail_call(const Node& n, const Masked& m) const;

@@ -188,7 +188,7 @@ TEST(Batch, a_loop_with_one_count_for_all_lanes_stays) {
 }
 
 TEST(Batch, tail_recursion_goes_on_with_a_mask) {
-  // Local, with a count of its own in each lane, and a result that is no parameter.
+  // Local, with a count of its own in each lane, and a result that is not a parameter.
   EXPECT_EQ(check("def @f(%x: float32, %n: int32) {\n"
                   "  let %loop = fn (%i: int32, %y: float32) -> (float32, int32) {\n"
                   "    let %z = multiply(%y, 1.5f);\n"
