@@ -13,11 +13,16 @@ using tir::Schedule;
 namespace {
 
 // The sizes of tiles along an axis, each for what those before it leave over: `tile`, and of an open axis powers of `step`
-// below it, which leave nothing.
+// below it, which leave nothing. A step of 1: half of the tile and every size below, so that two of them take any rest. A
+// tile of few rows waits for its sums: it takes nearly as long as one of half the rows.
 std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   std::vector<int64_t> out{tile};
   if (extent != kOpen) {
     if (extent % tile != 0) out.push_back(extent % tile);
+    return out;
+  }
+  if (step == 1) {
+    for (int64_t rest = tile / 2; rest >= 1; --rest) out.push_back(rest);
     return out;
   }
   int64_t rest = 1;
@@ -34,12 +39,13 @@ struct Copies {
 
 class OpenTiles {
  public:
-  // `step`: between the sizes of the tiles for what larger ones leave over.
-  OpenTiles(Schedule& s, const Sum& sum, int64_t step, const Target& target)
+  // The steps: between the sizes of the tiles for what larger ones leave over.
+  OpenTiles(Schedule& s, const Sum& sum, int64_t row_step, int64_t column_step,
+            const Target& target)
       : s_(s), sum_(sum), target_(target) {
     Tile tile = choose_tile(sum, target);
-    rows_ = parts_of(sum.rows(), tile.height, step);
-    columns_ = parts_of(sum.columns(), tile.columns, step);
+    rows_ = parts_of(sum.rows(), tile.height, row_step);
+    columns_ = parts_of(sum.columns(), tile.columns, column_step);
   }
 
   // The loops over tiles of columns, one for each part.
@@ -123,7 +129,7 @@ class OpenTiles {
 }  // namespace
 
 std::string tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
-  OpenTiles tiles(s, sum, 4, target);
+  OpenTiles tiles(s, sum, 4, 4, target);
   tiles.build(out);
   return "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
 }
@@ -134,7 +140,7 @@ std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, con
   size_t around = loops.size() - 2;
   // Every size of rows by every size of columns is code of its own.
   bool both = sum.rows() == kOpen && sum.columns() == kOpen;
-  OpenTiles tiles(s, sum, both ? 4 : 2, target);
+  OpenTiles tiles(s, sum, both ? 4 : 1, both ? 4 : 2, target);
   std::vector<LoopRV> columns = tiles.build(out);
   std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
   if (target.num_cores == 1) return text;
