@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lower/rules/common.h"
+#include "lower/rules/merge_rows.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -92,6 +93,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
     return s.func();
   }
   int inlined = inline_producers(s);
+  if (tir::PrimFunc merged = merge_rows(s.func()); !(merged == s.func())) s = Schedule(merged);
   std::string why_not, declined;
   for (const ScheduleRule* rule : kRules) {
     Schedule attempt = s;

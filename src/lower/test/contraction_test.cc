@@ -189,9 +189,72 @@ Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
   return c;
 }
 
-TEST(contraction, open_rows_by_tiles_and_powers_of_two) {
+TEST(contraction, open_rows_by_tiles_and_smaller_ones) {
   for (int64_t m : {1, 2, 7, 14, 27, 43}) expect_tiled(open_dense(m, 40, 5, {.rows = true}));
   expect_tiled(open_dense(29, 96, 9, {.rows = true, .sums = true}));
+}
+
+// A product with rows along two axes, of which a run says how long they are, and what follows it: another tensor is added,
+// of all rows or (`positions`) of the second axis only.
+Case rows_of_two_axes(int64_t batch, int64_t length, bool known_length, bool positions) {
+  constexpr int64_t n = 40, k = 5;
+  Case c;
+  tir::Var b = tir::var("b"), s = tir::var("s");
+  c.dims = {batch};
+  std::vector<tir::Var> dims{b};
+  PrimExpr rows = index(length);
+  if (!known_length) {
+    rows = s;
+    dims.push_back(s);
+    c.dims.push_back(length);
+  }
+  std::vector<PrimExpr> added{b, rows, index(n)};
+  if (positions) added.erase(added.begin());
+  Tensor x = placeholder("x", f32, {b, rows, index(k)}),
+         w = placeholder("w", f32, {index(k), index(n)}), r = placeholder("r", f32, added);
+  using enum ContractionRole;
+  Tensor product = contract(
+      "product", {b, rows, index(n)}, {index(k)}, {Row, Row, Column, Reduced},
+      [&](const Indices& i, const Indices& j) { return x(i[0], i[1], j[0]) * w(j[0], i[2]); });
+  Tensor y = compute("y", product->shape(), [&](const Indices& i) {
+    return product(i) + (positions ? r(i[1], i[2]) : r(i));
+  });
+  c.func = create_prim_func("rows", {x, w, r}, {y}, dims);
+  c.inputs = {random_floats(static_cast<size_t>(batch * length * k), 1),
+              random_floats(static_cast<size_t>(k * n), 2),
+              random_floats(static_cast<size_t>((positions ? 1 : batch) * length * n), 3)};
+  for (int64_t row = 0; row < batch * length; ++row) {
+    for (int64_t column = 0; column < n; ++column) {
+      double sum = c.inputs[2][static_cast<size_t>((positions ? row % length : row) * n + column)];
+      for (int64_t j = 0; j < k; ++j) {
+        sum += static_cast<double>(c.inputs[0][static_cast<size_t>(row * k + j)]) *
+               c.inputs[1][static_cast<size_t>(j * n + column)];
+      }
+      c.expected.push_back(static_cast<float>(sum));
+    }
+  }
+  return c;
+}
+
+TEST(contraction, rows_along_two_open_axes_are_one) {
+  for (int64_t batch : {0, 1, 3, 7}) expect_tiled(rows_of_two_axes(batch, 5, false, false));
+  // As the elements of a sequence that come one at a time.
+  Case one = rows_of_two_axes(33, 1, true, false);
+  expect_tiled(one);
+  EXPECT_NE(rule_of(one.func).find("open rows by "), std::string::npos) << rule_of(one.func);
+  std::string text = to_string(scheduled(one.func, codegen_test::runnable_targets().back()));
+  EXPECT_NE(text.find("x: float32[b, 5]"), std::string::npos) << text;
+}
+
+TEST(contraction, rows_that_something_tells_apart_stay_two_axes) {
+  Case c = rows_of_two_axes(3, 21, false, true);
+  expect_tiled(c);
+  std::string text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+  EXPECT_NE(text.find("x: float32[b, s, 5]"), std::string::npos) << text;
+  // Long enough for tiles.
+  c = rows_of_two_axes(3, 64, true, false);
+  text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+  EXPECT_NE(text.find("x: float32[b, 64, 5]"), std::string::npos) << text;
 }
 
 TEST(contraction, open_columns_by_vectors_and_lanes) {

@@ -1,0 +1,250 @@
+#include "lower/rules/merge_rows.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "node/structural.h"
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+#include "tir/schedule/loop_tree.h"
+
+namespace relay {
+
+using tir::BlockNode;
+using tir::Buffer;
+using tir::ForNode;
+using tir::IterKind;
+using tir::IterVar;
+using tir::PrimExpr;
+
+namespace {
+
+constexpr uint32_t kCode = family::tir_expr | family::tir_stmt;
+constexpr uint32_t kAll = kCode | family::tir_other;
+// An inner axis of so many rows fills tiles.
+constexpr int64_t kRowsOfATile = 14;
+constexpr int kApart = -1;  // the place of the axes in a buffer that has none of them
+
+// The two axes in one block: the first is iters[at], with its loop; the second is the next.
+struct Pair {
+  size_t at;
+  const ForNode *outer, *inner;
+};
+
+class Merge {
+ public:
+  explicit Merge(const tir::PrimFunc& f) : f_(f), tree_(f->body) {}
+
+  tir::PrimFunc run() {
+    if (!find_axes() || !find_pairs()) return f_;
+    bool legal = std::all_of(tree_.blocks().begin(), tree_.blocks().end(),
+                             [&](const BlockNode* b) { return find_places(*b); });
+    return legal && fit_buffers() ? rebuilt() : f_;
+  }
+
+ private:
+  // The first two rows of the kernel's sum of products.
+  bool find_axes() {
+    for (const BlockNode* b : tree_.blocks()) {
+      auto is_row = [&](size_t i) { return b->iters[i]->role == ContractionRole::Row; };
+      auto sums = std::count_if(b->iters.begin(), b->iters.end(), [](const IterVar& i) {
+        return i->kind == IterKind::Reduce && tir::as_int(i->extent) != 1;
+      });
+      if (b->iters.size() < 4 || sums != 1 || !is_row(0) || !is_row(1)) continue;
+      if (outer_) return false;
+      outer_ = b->iters[0]->extent;
+      inner_ = b->iters[1]->extent;
+    }
+    if (!outer_) return false;
+    auto rows = tir::as_int(inner_);
+    // Static axes stay apart: one tile spans several lines of them.
+    return (!rows || *rows < kRowsOfATile) && !(rows && tir::as_int(outer_));
+  }
+
+  static bool equal(const PrimExpr& a, const PrimExpr& b) {
+    auto x = tir::as_int(a), y = tir::as_int(b);
+    return x || y ? x == y : structural_equal(a, b);
+  }
+
+  // In every block that has such neighbours, with a loop directly inside the other.
+  bool find_pairs() {
+    for (const BlockNode* b : tree_.blocks()) {
+      if (b->predicate) return false;
+      for (size_t i = 0; i + 1 < b->iters.size(); ++i) {
+        const IterVar &x = b->iters[i], &y = b->iters[i + 1];
+        if (x->kind != IterKind::DataParallel || y->kind != IterKind::DataParallel ||
+            !equal(x->extent, outer_) || !equal(y->extent, inner_) || tir::as_int(x->min) != 0 ||
+            tir::as_int(y->min) != 0) {
+          continue;
+        }
+        auto *lx = loop_of(b->bindings[i]), *ly = loop_of(b->bindings[i + 1]);
+        if (lx == nullptr || ly == nullptr || lx->body.get() != ly) return false;
+        pairs_.emplace(b, Pair{i, lx, ly});
+        break;
+      }
+    }
+    return true;
+  }
+
+  const ForNode* loop_of(const PrimExpr& binding) const {
+    auto* v = as<tir::VarNode>(binding);
+    const ForNode* f = v == nullptr ? nullptr : tree_.find_loop(tir::Var(v));
+    bool plain = f != nullptr && f->loop_kind == tir::ForKind::Serial && tir::as_int(f->min) == 0;
+    return plain ? f : nullptr;
+  }
+
+  // Where the block's accesses have the axes. False when something else reads them.
+  bool find_places(const BlockNode& b) {
+    auto it = pairs_.find(&b);
+    const Node* x = it == pairs_.end() ? nullptr : b.iters[it->second.at]->var.get();
+    const Node* y = it == pairs_.end() ? nullptr : b.iters[it->second.at + 1]->var.get();
+    bool legal = true;
+    auto is_axis = [&](const Node* n) { return n != nullptr && (n == x || n == y); };
+    auto access = [&](const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+      int place = kApart;
+      for (size_t i = 0; i < indices.size(); ++i) {
+        if (!is_axis(indices[i].get())) continue;
+        bool both = indices[i].get() == x && i + 1 < indices.size() && indices[i + 1].get() == y;
+        if (!both || place != kApart) return false;
+        place = static_cast<int>(i++);
+      }
+      auto [known, is_new] = places_.emplace(buffer.get(), place);
+      return is_new || known->second == place;
+    };
+    for (const auto* regions : {&b.reads, &b.writes}) {
+      for (const tir::Region& r : *regions) {
+        legal = legal && access(r->buffer, r->mins);
+        for (const PrimExpr& e : r->mins) {
+          bool inside =
+              !is_axis(e.get()) && x != nullptr && (tir::uses_var(e, x) || tir::uses_var(e, y));
+          legal = legal && !inside;
+        }
+      }
+    }
+    auto look = [&](const Node& n) {
+      if (auto* l = as<tir::LoadNode>(&n)) {
+        legal = legal && access(l->buffer, l->indices) && !is_axis(l->predicate.get());
+      } else if (auto* s = as<tir::StoreNode>(&n)) {
+        legal = legal && access(s->buffer, s->indices) && !is_axis(s->value.get()) &&
+                !is_axis(s->predicate.get());
+      } else {
+        for_each_child(n, [&](const NodeRef& c) { legal = legal && !is_axis(c.get()); });
+      }
+    };
+    post_order(b.body, look, kCode);
+    if (b.init) post_order(b.init, look, kCode);
+    return legal;
+  }
+
+  bool fit_buffers() {
+    merged_ = tir::Analyzer().simplify(outer_ * inner_);
+    for (const auto& [node, place] : places_) {
+      if (place == kApart) continue;
+      auto& b = *static_cast<const tir::BufferNode*>(node);
+      auto at = static_cast<size_t>(place);
+      if (!b.within.empty() || !equal(b.shape[at], outer_) || !equal(b.shape[at + 1], inner_)) {
+        return false;
+      }
+      buffers_[node] = tir::modified(b, [&](tir::BufferNode& n) {
+        n.shape.erase(n.shape.begin() + place);
+        n.shape[at] = merged_;
+      });
+    }
+    return true;
+  }
+
+  tir::PrimFunc rebuilt() const {
+    std::unordered_map<const Node*, tir::Var> of_axis, of_loop;
+    std::unordered_map<const Node*, const BlockNode*> outer, inner;
+    for (const auto& [b, p] : pairs_) {
+      of_axis[b->iters[p.at]->var.get()] = tir::var(b->iters[p.at]->var->name);
+      of_loop[p.outer] = tir::var(p.outer->var->name);
+      outer[p.outer] = b;
+      inner[p.inner] = b;
+    }
+    auto indices = [&](const Node* buffer, std::vector<PrimExpr> all) {
+      auto place = places_.find(buffer);
+      if (place == places_.end() || place->second == kApart) return all;
+      auto at = static_cast<size_t>(place->second);
+      all.erase(all.begin() + place->second + 1);
+      all[at] = of_axis.at(all[at].get());
+      return all;
+    };
+    NodeRef body = rewrite(
+        f_->body,
+        [&](const NodeRef& before, NodeRef after) -> NodeRef {
+          if (auto b = buffers_.find(before.get()); b != buffers_.end()) return b->second;
+          if (auto* l = as<tir::LoadNode>(before)) {
+            auto& now = static_cast<const tir::LoadNode&>(*after.get());
+            auto all = indices(l->buffer.get(), l->indices);
+            if (all.size() == l->indices.size()) return after;
+            return tir::modified(now, [&](tir::LoadNode& n) { n.indices = all; });
+          }
+          if (auto* s = as<tir::StoreNode>(before)) {
+            auto& now = static_cast<const tir::StoreNode&>(*after.get());
+            auto all = indices(s->buffer.get(), s->indices);
+            if (all.size() == s->indices.size()) return after;
+            return tir::modified(now, [&](tir::StoreNode& n) { n.indices = all; });
+          }
+          if (auto* r = as<tir::RegionNode>(before)) {
+            auto all = indices(r->buffer.get(), r->mins);
+            if (all.size() == r->mins.size()) return after;
+            auto& now = static_cast<const tir::RegionNode&>(*after.get());
+            return tir::modified(now, [&](tir::RegionNode& n) {
+              n.mins = all;
+              n.extents.erase(n.extents.begin() + places_.at(r->buffer.get()));
+            });
+          }
+          if (inner.contains(before.get())) return static_cast<const ForNode&>(*after.get()).body;
+          if (outer.contains(before.get())) {
+            auto& now = static_cast<const ForNode&>(*after.get());
+            return tir::modified(now, [&](ForNode& n) {
+              n.var = of_loop.at(before.get());
+              n.extent = merged_;
+            });
+          }
+          auto* block = as<BlockNode>(before);
+          auto pair = block == nullptr ? pairs_.end() : pairs_.find(block);
+          if (pair == pairs_.end()) return after;
+          auto& now = static_cast<const BlockNode&>(*after.get());
+          return tir::modified(now, [&](BlockNode& n) {
+            size_t at = pair->second.at;
+            const IterVar& x = n.iters[at];
+            IterVar rows = tir::iter_var(of_axis.at(pair->first->iters[at]->var.get()), merged_,
+                                         x->kind, nullptr, x->role);
+            n.bindings[at] = of_loop.at(pair->second.outer);
+            n.iters[at] = rows;
+            n.iters.erase(n.iters.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+            n.bindings.erase(n.bindings.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+          });
+        },
+        kAll);
+    return tir::modified(*f_.get(), [&](tir::PrimFuncNode& n) {
+      n.body = tir::Stmt::unchecked(std::move(body));
+      for (Buffer& p : n.params) {
+        if (auto b = buffers_.find(p.get()); b != buffers_.end()) p = b->second;
+      }
+    });
+  }
+
+  const tir::PrimFunc& f_;
+  tir::LoopTree tree_;
+  PrimExpr outer_, inner_, merged_;
+  std::unordered_map<const BlockNode*, Pair> pairs_;
+  std::unordered_map<const Node*, int> places_;
+  std::unordered_map<const Node*, Buffer> buffers_;
+};
+
+}  // namespace
+
+tir::PrimFunc merge_rows(const tir::PrimFunc& f) {
+  tir::PrimFunc out = f;
+  while (true) {
+    tir::PrimFunc next = Merge(out).run();
+    if (next == out) return out;
+    out = next;
+  }
+}
+
+}  // namespace relay

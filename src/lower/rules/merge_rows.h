@@ -1,0 +1,24 @@
+// Rows that lie behind one another, as one axis.
+//
+// before                                        after
+//   for b in range(batch):                        for m in range(batch * n):
+//     for s in range(n):                            for c in range(64):
+//       for c in range(64):                           block y(i = m, j = c, k: reduce):
+//         block y(i = b, j = s, l = c, k: reduce):      y[i, j] += x[i, k] * w[k, j]
+//           y[i, j, l] += x[i, j, k] * w[k, l]
+//
+// A tile of rows ends where their axis does. Where that is short, or as long as only a run knows, tiles of the merged axis
+// are full, and the weights pass by once for all of them.
+// Legal when every block has both axes side by side and nothing tells them apart: each access of a buffer has both, in
+// this order, or none. The buffers are the same memory.
+// Does nothing where the inner axis is known to be long enough for tiles, and for windows.
+#pragma once
+
+#include "tir/stmt.h"
+
+namespace relay {
+
+// The kernel itself where there is nothing to merge.
+tir::PrimFunc merge_rows(const tir::PrimFunc& f);
+
+}  // namespace relay
