@@ -225,6 +225,16 @@ Module takes_another_approximation(const Module& before, const Module& after) {
   });
 }
 
+Module joins_in_another_order(const Module& before, const Module& after) {
+  return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
+    auto* parts = op == "concatenate" ? as<TupleNode>(c.args[0]) : nullptr;
+    if (parts == nullptr || parts->fields.front()->type != parts->fields.back()->type)
+      return nullptr;
+    std::vector<Expr> fields(parts->fields.rbegin(), parts->fields.rend());
+    return call(c.op, {tuple(std::move(fields))}, c.attrs);
+  });
+}
+
 Module slices_from_the_first(const Module& before, const Module& after) {
   return edit_new_calls(before, after, [](const CallNode& c, std::string_view op) -> Expr {
     if (op != "strided_slice") return nullptr;
@@ -400,6 +410,8 @@ constexpr Fault kFaults[] = {
     {"multiplies_by_divisors", "DivToMul", "The reciprocal is forgotten.", multiplies_by_divisors},
     {"takes_another_approximation", "FastMath", "Rows of the table change places.",
      takes_another_approximation},
+    {"joins_in_another_order", "CombineSummands", "One operand's parts are joined backwards.",
+     joins_in_another_order},
     {"slices_products_from_the_first", "CombineParallelDense",
      "Every branch gets the first one's columns.", slices_from_the_first},
     {"slices_batches_from_the_first", "CombineParallelBatchMatmul",

@@ -544,8 +544,27 @@ struct PlainConv {
             {"groups", groups}};
   }
 
+  // The data's adjoint, of a convolution without steps: that of the result, convolved with the kernel turned round. Its
+  // weights are packed like those of any convolution, and what is transposed has no kernel of its own.
+  Expr mirrored(const Expr& g, const Expr& w) const {
+    PlainConv back = *this;
+    Expr turned = move_axis(w, 0, 1);
+    for (size_t d = 0; d < dims; ++d) {
+      int64_t kernel = *as_const(type_of(w).shape[d + 2]);
+      for (size_t end : {d, dims + d}) {
+        back.padding[end] = (kernel - 1) * dilation[d] - padding[end];
+        if (back.padding[end] < 0) return nullptr;
+      }
+      if (kernel > 1) turned = apply("reverse", {turned}, {{"axis", static_cast<int64_t>(d) + 2}});
+    }
+    return apply(name(false), {g, turned}, back.attrs());
+  }
+
   // The data's adjoint: what the other kind of convolution makes of the result's, cut to the size.
   Expr spread(const Expr& g, const Expr& w, const std::vector<Dim>& data) const {
+    if (groups == 1 && std::ranges::all_of(strides, [](int64_t s) { return s == 1; })) {
+      if (Expr out = mirrored(g, w)) return out;
+    }
     // Rows at the end that no window reaches are made by padding, and cut off.
     Ints extra;
     for (size_t d = 0; d < dims; ++d) {

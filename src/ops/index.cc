@@ -260,6 +260,16 @@ TirTensor trilu_compute(const ComputeContext& ctx) {
 // ---- Gradients
 
 // The rows of a table that were looked up get their adjoints, one after the other.
+// The line that an index without axes names, where it is known to be one of the data's.
+std::optional<int64_t> known_line(const Expr& index, const Dim& lines) {
+  auto* c = as<ConstantNode>(index);
+  auto size = as_const(lines);
+  if (c == nullptr || c->data.rank() != 0 || !size) return std::nullopt;
+  int64_t line = c->data.get_as_int(0);
+  if (line < 0 || line >= *size) return std::nullopt;
+  return line;
+}
+
 Adjoints take_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<TakeAttrs>();
   const Expr &x = ctx.arg(0), &indices = ctx.arg(1);
@@ -267,6 +277,10 @@ Adjoints take_gradient(const GradientContext& ctx) {
   if (!a.axis || std::ranges::any_of(shape, is_any)) return moved(ctx);
   int64_t axis = from_front(*a.axis, rank_of(x)), rank = rank_of(indices);
   auto at = static_cast<size_t>(axis);
+  if (auto line = known_line(indices, shape[at])) {
+    Expr g = apply("expand_dims", {ctx.adjoint()}, {{"axis", axis}});
+    return {pad_axis(g, axis, dim(*line), shape[at] - dim(*line + 1)), nullptr};
+  }
   auto flat = [](const Expr& e) {
     return apply("reshape", {e}, {{"newshape", to_value(Ints{-1})}});
   };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <limits>
 
 namespace relay::ops {
@@ -515,6 +516,40 @@ struct Windows {
     }
     return apart;
   }
+  // Whether each element of the data is in just one window.
+  bool tile() const {
+    bool each = true;
+    for (size_t d = 0; d < dims; ++d) {
+      auto count = as_const(out[axis(d)]), all = as_const(type_of(x).shape[axis(d)]);
+      each = each && strides[d] == size[d] && dilation[d] == 1 && count && all &&
+             *all == *count * size[d];
+    }
+    return each;
+  }
+  // What windows have, to be broadcast to the elements of each.
+  Expr spread(const Expr& e) const {
+    Expr apart = e;
+    for (size_t a : spatial_from_last())
+      apart = apply("expand_dims", {apart}, {{"axis", static_cast<int64_t>(a) + 1}});
+    return apart;
+  }
+  std::vector<size_t> spatial_from_last() const {
+    std::vector<size_t> axes;
+    for (size_t d = 0; d < dims; ++d) axes.push_back(axis(d));
+    std::ranges::sort(axes, std::greater());
+    return axes;
+  }
+  // The data with each spatial axis as that of the windows and that of the places in one.
+  Expr in_windows() const {
+    std::vector<Dim> shape = type_of(x).shape;
+    for (size_t a : spatial_from_last()) {
+      shape[a] = out[a];
+      for (size_t d = 0; d < dims; ++d) {
+        if (axis(d) == a) shape.insert(shape.begin() + static_cast<int64_t>(a) + 1, dim(size[d]));
+      }
+    }
+    return reshape_to(x, shape);
+  }
   // Calls `visit` with each place of a window.
   template <class F>
   void each_place(const F& visit) const {
@@ -549,6 +584,10 @@ Adjoints max_pool_gradient(const GradientContext& ctx) {
   auto best = [&](const Ints& k) { return indicator(is_equal(w.at(data, k), ctx.result), g); };
   w.each_place([&](const Ints& k) { ties = ties ? ties + best(k) : best(k); });
   Expr share = g / ties;
+  if (w.tile()) {
+    Expr winners = indicator(is_equal(w.in_windows(), w.spread(ctx.result)), g);
+    return {reshape_to(winners * w.spread(share), type_of(x).shape)};
+  }
   w.each_place([&](const Ints& k) {
     Expr part = w.put_back(best(k) * share, k);
     out = out ? out + part : part;

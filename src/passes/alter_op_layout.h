@@ -3,6 +3,8 @@
 // before                                        after (16 lanes: panels of 32 columns)
 //   nn.dense(%x, %w)                              nn.contrib_dense_pack(%x,
 //                                                     layout_transform(%w, NC -> NC32n))
+//   nn.matmul(%x, %y, transpose_a=True)           nn.contrib_dense_pack(transpose(%x), the same of
+//                                                     %y), where rows are far apart
 //   nn.conv2d(%x, %w, data_layout="NHWC")         nn.conv2d(%x, layout_transform(%w, OIHW ->
 //                                                     OHWI32o), kernel_layout="OHWI32o")
 //   nn.conv2d(.., groups=g)                       the same; groups of fewer outputs than a panel

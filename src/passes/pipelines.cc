@@ -34,6 +34,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       phase("combine"),
       pass(kFuseAttention),  // before its products are combined with others
       pass(kFoldExplicitPadding),
+      pass(kCombineSummands),  // before products get their layouts
       pass(kCombineParallelConv2D),
       pass(kCombineParallelDense),
       pass(kCombineParallelBatchMatmul),

@@ -151,3 +151,41 @@ def test_wrong_arguments():
         relay.transform.gradient(x)
     with pytest.raises(relay.UserError, match="first_order"):
         relay.transform.gradient(relay.Function([x], x), mode="second_order")
+
+
+def test_windows_that_tile_and_windows_that_overlap():
+    x = np.float32([[1, 5, 2, 2], [3, 4, 2, 0]])[None, None]
+    for strides, expected in [
+        ((2, 2), [[0, 1, 1 / 3, 1 / 3], [0, 0, 1 / 3, 0]]),
+        ((1, 1), [[0, 2, 1 / 3, 1 / 3], [0, 0, 1 / 3, 0]]),
+    ]:
+        v = relay.var("x", shape=x.shape)
+        f = relay.Function([v], relay.nn.max_pool2d(v, pool_size=(2, 2), strides=strides))
+        (found,) = relay.build(relay.transform.gradient(f))(x)[1]
+        np.testing.assert_allclose(found[0, 0], expected, rtol=1e-6)
+
+
+def test_the_gradient_of_a_loop_is_one_product():
+    """The weights of a recurrence, and the sequence that it reads, are used in every step."""
+
+    @relay.function(fixed_sizes=True)
+    def final(w, xs):
+        h = np.zeros((2, 16), "float64")
+        for t in range(xs.shape[0]):
+            h = np.tanh(xs[t] + h @ w)
+        return (h * h).sum()
+
+    random = np.random.default_rng(2)
+    w, xs = random.normal(size=(16, 16)) / 4, random.normal(size=(6, 2, 16))
+    slope = relay.grad(final, argnums=(0, 1))
+    dw, dx = slope(w, xs)
+    for found, at, index in [(dw, w, (3, 5)), (dx, xs, (2, 1, 4))]:
+        step = np.zeros_like(at)
+        step[index] = 1e-6
+        more, less = ((w + s, xs) if at is w else (w, xs + s) for s in (step, -step))
+        change = (final(*more) - final(*less)) / 2e-6
+        np.testing.assert_allclose(found[index], change, rtol=1e-5)
+    text = relay.optimize(slope.lower(w, xs).module).astext()
+    # Six on the way there, five on the way back, and one for the weights.
+    assert len(re.findall(r"nn\.(matmul|contrib_dense_pack|dense)\(", text)) <= 12
+    assert "scatter" not in text and "ref(" not in text

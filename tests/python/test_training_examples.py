@@ -44,7 +44,7 @@ def test_a_differential_equation_is_learnt():
 
 @pytest.mark.slow
 def test_a_differential_equation_is_learnt_well():
-    assert example("numerics").learn_pendulum() < 0.002
+    assert example("numerics").learn_pendulum() < 0.008
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_drawn_weights_have_the_mean_of_their_density():
 def test_an_auto_encoder_of_digits():
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     bounds = example("probability").learn_digits()
-    assert bounds[0] > 30 and bounds[-1] < 24
+    assert bounds[0] > 30 and bounds[-1] < 25
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_model_made_elsewhere_learns_one_thing_more():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "limit"), [("LSTM", 1.9), ("Transformer", 2.2)])
+@pytest.mark.parametrize(("kind", "limit"), [("LSTM", 1.9), ("Transformer", 2.4)])
 def test_a_text_is_learnt(kind, limit):
     text = example("text")
     letters = len(text.read()[1])

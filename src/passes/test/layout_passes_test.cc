@@ -347,6 +347,19 @@ TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_cal
             "transpose nn.batch_matmul");
 }
 
+TEST(AlterOpLayout, matrices_with_rows_far_apart_are_turned_and_packed) {
+  auto product = [](const char* x, const char* y, const char* transpose_a) {
+    return altered("def @main(%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" + y +
+                   "), float32]) {\n  nn.matmul(%x, %y, transpose_a=" + transpose_a + ") }");
+  };
+  EXPECT_EQ(product("70, 512", "70, 64", "True"), "transpose nn.matmul");
+  EXPECT_EQ(product("70, 64", "70, 512", "True"), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("64, 70", "70, 512", "False"), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("70, 511", "70, 64", "True"), "nn.matmul");
+  EXPECT_EQ(product("70, 512", "70, 63", "True"), "nn.matmul");
+  EXPECT_EQ(product("63, 70", "70, 512", "False"), "nn.matmul");
+}
+
 TEST(AlterOpLayout, not_for_one_row_or_without_an_evaluator) {
   PassContext ctx = folding_context();
   expect_unchanged(kAlterOpLayout,
