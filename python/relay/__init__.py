@@ -21,6 +21,7 @@ from relay import (
     frontend as frontend,
     loops as loops,
     op as op,
+    plugins as plugins,
     prelude as prelude,
     quantize as quantize,
     random as random,

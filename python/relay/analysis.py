@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from relay import _core
 from relay._wrappers import absent
@@ -379,5 +380,5 @@ class CallGraph:
         return False
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     raise absent("relay.analysis", name)

@@ -14,6 +14,7 @@ first that matches is kept. Patterns see calls and operands, not through `let`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from relay import _core
 from relay._expr import parse_type
@@ -247,6 +248,8 @@ class TypePattern(DFPattern):
     def __init__(self, pattern: DFPattern, ttype: _core.Type | str) -> None:
         self.pattern = pattern
         self.type = parse_type(ttype) if isinstance(ttype, str) else ttype
+        if not isinstance(self.type, _core.Type):
+            raise TypeError(f"{ttype!r} is not a type")
         super().__init__(_handle(pattern).has_type(self.type))
 
 
@@ -464,5 +467,5 @@ def partition(
     return _handle(pattern).partition(_expression(expr), dict(attrs or {}), check)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     raise absent("relay.dataflow_pattern", name)

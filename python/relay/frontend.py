@@ -76,7 +76,7 @@ def check_onnx(
     return json.loads(_core.check_onnx(os.fspath(path), shape or {}, freeze or {}))
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     from relay._wrappers import absent
 
     raise absent("relay.frontend", name)

@@ -195,3 +195,11 @@ def _shape(shape: object) -> list:
         if isinstance(size, int) and size < 0:
             raise ValueError(f"{size} is not a size")
     return sizes
+
+
+def _no_iteration(self) -> None:
+    raise TypeError("a tensor is not iterated over: te.compute goes over its elements")
+
+
+# Python would ask for element after element without an end.
+Tensor.__iter__ = _no_iteration

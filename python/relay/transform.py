@@ -259,7 +259,7 @@ def module_pass(
     name: str | None = None,
     required: Sequence[str] | None = None,
     traceable: bool = False,
-) -> Any:
+) -> Callable[..., Any]:
     """Makes a pass of a function (mod, ctx) -> mod, or of a class with a method transform_module.
 
         @relay.transform.module_pass(opt_level=1, name="mylib.Fold")
@@ -280,7 +280,7 @@ def function_pass(
     name: str | None = None,
     required: Sequence[str] | None = None,
     traceable: bool = False,
-) -> Any:
+) -> Callable[..., Any]:
     """Makes a pass of a function (func, mod, ctx) -> func, or of a class with transform_function.
 
     It is called for every function of the module but the primitive ones. The parameters are those of
@@ -385,7 +385,7 @@ class PassInstrument:
         """Called with what the pass gave; `info.seconds` is the time that it took."""
 
 
-def pass_instrument(pi_cls: type | None = None) -> Any:
+def pass_instrument(pi_cls: type | None = None) -> Callable[..., Any]:
     """Makes an instrument class of a class that has some of PassInstrument's methods."""
 
     def make(cls):
@@ -826,7 +826,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     from relay._wrappers import absent
 
     raise absent("relay.transform", name)

@@ -99,6 +99,8 @@ def test_types_and_attributes():
     assert has_attr({"Composite": "a"}).match(relay.Function([X], X, attrs={"Composite": "a"}))
     elementwise = wildcard().has_attr({"TOpPattern": 0})(wildcard())
     assert elementwise.match(relay.exp(X)) and not elementwise.match(relay.nn.softmax(X))
+    with pytest.raises(TypeError, match="not a type"):
+        has_type(3.5)
     assert wildcard().where(lambda e: isinstance(e, relay.Var)).match(X)
     assert is_expr(X).match(X) and not is_expr(X).match(Y)
     assert is_expr(relay.const(1.0)).match(relay.const(1.0))

@@ -297,6 +297,8 @@ def test_arithmetic_of_the_tensor_ir():
         te.sum(x[0], axis=[0])
     with pytest.raises(TypeError, match="is of bools"):
         te.all(x[k], axis=k)
+    with pytest.raises(TypeError, match="not iterated over"):
+        list(x)
 
 
 # ---- What goes wrong -----------------------------------------------------------------------------

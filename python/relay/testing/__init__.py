@@ -9,6 +9,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from relay import _core
 from relay.testing import (
     dcgan as dcgan,
@@ -74,7 +76,7 @@ def count_ops(expr: _core.Expr) -> dict[str, int]:
     return list_op_freqs(_core.IRModule.from_expr(expr))
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     from relay._wrappers import absent
 
     raise absent("relay.testing", name)
