@@ -6,6 +6,7 @@ import hypothesis
 import numpy as np
 import op_programs
 import pytest
+from command_line import fails, relay_json
 from hypothesis import strategies as st
 
 import relay
@@ -83,3 +84,26 @@ def test_slices_of_open_sizes_are_numpys(begin, end, stride):
         np.testing.assert_array_equal(exe(x), want)
         text = op_programs.call_text("strided_slice", [f"Tensor[({size}, 2), float32]"], attrs)
         np.testing.assert_array_equal(relay.build(relay.parse(text))(x), want)
+
+
+LAYER = """#[version = "0.0.5"]
+def @main[n: Dim, m: Dim](%x: Tensor[(n, m, 16), float32], %w: Tensor[(16, 16), float32]) {
+  %0 = reshape(nn.softmax(nn.dense(%x, %w), axis=-1), newshape=[n, m, 2, 8]);
+  nn.attention(%0, %0, %0, 0f, query_layout="BSHD", key_layout="BSHD", value_layout="BSHD",
+               out_layout="BSHD")
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("n", "m"), [(0, 0), (0, 5), (5, 0), (2**40, 0), (0, 2**40), (2**40, 1), (1, 2**40)]
+)
+def test_nothing_and_more_than_fits(n, m, tmp_path):
+    """No kernel counts to 2^40 around an empty loop, and what fits no memory is said."""
+    path = tmp_path / "layer.relay"
+    path.write_text(LAYER)
+    run = ("run", path, "--dim", f"n={n}", "--dim", f"m={m}")
+    if n * m:
+        fails("E0604", *run)
+    else:
+        assert relay_json(*run)["outputs"][0]["shape"] == [n, m, 2, 8]

@@ -1,6 +1,7 @@
 #include "codegen/llvm/kernel_code.h"
 
 #include "base/codes/lowering.h"
+#include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 
 namespace relay::codegen {
@@ -30,9 +31,31 @@ void KernelBuilder::build() {
   ctx_ = body->getArg(static_cast<unsigned>(types.size() - 1));
   find_matrix_uses();
   begin_function(body);
+  // Where no result has an element there is nothing to do: an outer loop does not count to 2^40 around an empty one.
+  if (Value* empty = results_are_empty()) require(b_.CreateNot(empty), b_.getInt32(0));
   statement(f_.body.get());
   finish_function();
   build_entry(body);
+}
+
+Value* KernelBuilder::results_are_empty() {
+  // A kernel that checks something does so for empty results as well.
+  bool checks = false;
+  post_order(
+      f_.body, [&](const Node& n) { checks = checks || n.kind() == tir::StmtKind::Check; },
+      family::tir_stmt);
+  Value* all = nullptr;
+  for (auto i = static_cast<size_t>(f_.num_inputs); !checks && i < f_.params.size(); ++i) {
+    Value* empty = nullptr;
+    for (const PrimExpr& d : f_.params[i]->shape) {
+      if (as_int(d)) continue;
+      Value* none = b_.CreateICmpEQ(expr(d), b_.getInt64(0));
+      empty = empty == nullptr ? none : b_.CreateOr(empty, none);
+    }
+    if (empty == nullptr) return nullptr;
+    all = all == nullptr ? empty : b_.CreateAnd(all, empty);
+  }
+  return all;
 }
 
 void KernelBuilder::find_shared() {

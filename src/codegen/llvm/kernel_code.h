@@ -165,6 +165,8 @@ class KernelBuilder {
   Value* stack_slot(llvm::Type* type, uint64_t align = 8);
   Value* scratch(llvm::IRBuilder<>& at, Value* bytes);
   void allocate(const AllocateNode& a);
+  // Whether every result has a dimension of 0 in this run; null where only compile time decides.
+  Value* results_are_empty();
   // Whether the kernel's dimensions alone say its size.
   bool known_at_entry(const tir::BufferNode& b) const;
 
