@@ -19,10 +19,12 @@ const std::vector<DType> kDTypes{DType::Float(32),  DType::Float(64), DType::Flo
                                  DType::BFloat16(), DType::Int(8),    DType::Int(32),
                                  DType::Int(64),    DType::UInt(8),   DType::Bool()};
 
+// Of numbers: strings are not drawn.
 bool small_and_static(const Type& type) {
   auto tensors = flatten_tensor_types(type);
   if (!tensors) return false;
   for (const TensorType& t : *tensors) {
+    if (t->dtype.is_string()) return false;
     auto shape = t->const_shape();
     if (!shape) return false;
     int64_t count = 1;

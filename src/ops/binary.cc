@@ -336,6 +336,9 @@ OpInfo binary_row(const Binary& op) {
 Type where_relation(RelationContext& ctx) {
   const TensorTypeNode *c = ctx.tensor(0), *x = ctx.tensor(1), *y = ctx.tensor(2);
   if (c == nullptr || x == nullptr || y == nullptr) return nullptr;
+  if (!require(ctx, !c->dtype.is_only_moved(), codes::type_dtype, "the condition has no truth",
+               "bool", c->dtype.to_string()))
+    return nullptr;
   if (!require(ctx, x->dtype == y->dtype, codes::type_dtype, "x and y have different dtypes",
                "one dtype", x->dtype.to_string() + " and " + y->dtype.to_string()))
     return nullptr;

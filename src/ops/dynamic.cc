@@ -301,9 +301,9 @@ Type arange_type(RelationContext& ctx) {
   for (const TensorTypeNode* t : {start, stop, step}) {
     if (!require(ctx, t->rank() == 0, codes::type_rank, "start, stop and step must be scalars",
                  "0 dimensions", shape_text(t->shape)) ||
-        !require(ctx, t->dtype == start->dtype && !t->dtype.is_bool(), codes::type_dtype,
-                 "start, stop and step must be numbers of one dtype", start->dtype.to_string(),
-                 t->dtype.to_string()))
+        !require(ctx, t->dtype == start->dtype && !t->dtype.is_bool() && !t->dtype.is_only_moved(),
+                 codes::type_dtype, "start, stop and step must be numbers of one dtype",
+                 start->dtype.to_string(), t->dtype.to_string()))
       return nullptr;
   }
   return open_tensor(1, start->dtype);

@@ -234,7 +234,9 @@ Type trilu_relation(RelationContext& ctx) {
       !require(ctx, x->rank() >= 2, codes::type_rank, "needs at least two dimensions", "2 or more",
                shape_text(x->shape)) ||
       !require(ctx, k->rank() == 0 && k->dtype.is_integer(), codes::type_rank,
-               "k must be an integer scalar", "int64", to_string(Type(k))))
+               "k must be an integer scalar", "int64", to_string(Type(k))) ||
+      !require(ctx, x->dtype.code != DType::kFloat8E8M0FNU, codes::type_dtype,
+               "this dtype has no zero", "a dtype with a zero", x->dtype.to_string()))
     return nullptr;
   return Type(x);
 }
@@ -439,6 +441,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .support_level = 3,
           .fusion = FusionClass::Injective,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = gather_nd_relation,
           .compute = compute_rule(gather_nd_compute),
           .layout = Absent::AxesAsWritten,
@@ -477,6 +480,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .support_level = 3,
           .fusion = FusionClass::Injective,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = trilu_relation,
           .compute = compute_rule(trilu_compute),
           .layout = Absent::AxesAsWritten,

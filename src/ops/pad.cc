@@ -117,8 +117,11 @@ Type pad_relation(RelationContext& ctx) {
   if (value != nullptr) {
     auto sizes = value->const_shape();
     bool one = sizes && std::all_of(sizes->begin(), sizes->end(), [](auto n) { return n == 1; });
+    const bool moved = x->dtype.is_only_moved() || value->dtype.is_only_moved();
     if (!require(ctx, one, codes::type_shape, "pad_value must be one element", "a scalar",
-                 to_string(Type(value))))
+                 to_string(Type(value))) ||
+        !require(ctx, !moved || value->dtype == x->dtype, codes::type_dtype,
+                 "pad_value has another dtype", x->dtype.to_string(), value->dtype.to_string()))
       return nullptr;
   } else if (ctx.failure()) {
     return nullptr;
@@ -266,6 +269,7 @@ std::span<const OpInfo> rows_of<Family::Pad>() {
           .support_level = 4,
           .fusion = FusionClass::Injective,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = pad_relation,
           .compute = compute_rule(pad_compute),
           .layout = Absent::AxesAsWritten,

@@ -31,8 +31,9 @@ bool known_reduction(RelationContext& ctx, const std::string& name, const std::s
   return require(ctx, known, codes::op_bad_attribute, name + " is not known",
                  mean ? "update, add, mul, mean, min or max" : "update, add, mul, min or max",
                  reduction) &&
-         require(ctx, reduction == "update" || !dtype.is_bool(), codes::type_dtype,
-                 "bool values can only be replaced", "reduction \"update\"", reduction);
+         require(ctx, reduction == "update" || !(dtype.is_bool() || dtype.is_only_moved()),
+                 codes::type_dtype, dtype.to_string() + " values can only be replaced",
+                 "reduction \"update\"", reduction);
 }
 
 PrimExpr reduced(const std::string& reduction, const PrimExpr& old, const PrimExpr& update) {
@@ -372,6 +373,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .support_level = 3,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = scatter_elements_type,
           .compute = compute_rule(scatter_elements_compute),
           .layout = Absent::AxesAsWritten,
@@ -402,6 +404,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .support_level = 3,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = scatter_nd_type,
           .compute = compute_rule(scatter_nd_compute),
           .layout = Absent::AxesAsWritten,

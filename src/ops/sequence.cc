@@ -134,6 +134,7 @@ std::span<const OpInfo> rows_of<Family::Sequence>() {
           .support_level = 3,
           .fusion = FusionClass::Injective,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = reverse_sequence_relation,
           .compute = compute_rule(reverse_sequence_compute),
           .layout = Absent::AxesAsWritten,

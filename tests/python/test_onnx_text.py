@@ -1,6 +1,7 @@
 """ONNX's operators on strings, against its reference evaluator or ONNX Runtime."""
 
 import numpy as np
+import onnx.reference
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
@@ -218,3 +219,65 @@ def test_damaged_strings_are_refused(words, message):
         [helper.make_tensor_value_info("y", STRING, [2])], initializer=[broken])  # fmt: skip
     with pytest.raises(relay.RelayError, match=f"E0508.*{message}"):
         relay.frontend.from_onnx(helper.make_model(graph).SerializeToString())
+
+
+MOVES = {
+    "Compress": ({"c": np.array([True, False, True])}, {"axis": 1}, (2, 3)),
+    "DepthToSpace": ({}, {"blocksize": 2}, (1, 4, 2, 1)),
+    "SpaceToDepth": ({}, {"blocksize": 2}, (1, 1, 2, 4)),
+    "Expand": ({"s": np.array([2, 2, 3])}, {}, (2, 3)),
+    "Flatten": ({}, {}, (2, 3)),
+    "Gather": ({"i": np.array([2, 0])}, {"axis": 1}, (2, 3)),
+    "GatherElements": ({"i": np.array([[2, 0], [1, 1]])}, {"axis": 1}, (2, 3)),
+    "GatherND": ({"i": np.array([[1, 0], [0, 2]])}, {}, (2, 3)),
+    "ReverseSequence": ({"l": np.array([2, 3])}, {"batch_axis": 0, "time_axis": 1}, (2, 3)),
+    "ScatterElements": ({"i": np.array([[1], [0]]), "u": np.array([["U"], ["V"]], object)},
+                        {"axis": 1}, (2, 3)),
+    "ScatterND": ({"i": np.array([[1]]), "u": np.array([["U", "V", "W"]], object)}, {}, (2, 3)),
+    "Slice": ({"b": np.array([2]), "e": np.array([-10]), "a": np.array([1]), "t": np.array([-1])},
+              {}, (2, 3)),
+    "Squeeze": ({}, {}, (1, 6)),
+    "Tile": ({"r": np.array([2, 1])}, {}, (2, 3)),
+    "Transpose": ({}, {"perm": [1, 0]}, (2, 3)),
+    "Unsqueeze": ({"a": np.array([0])}, {}, (2, 3)),
+    "CenterCropPad": ({"s": np.array([2])}, {"axes": [1]}, (2, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", MOVES)
+def test_operators_that_move_take_strings(op):
+    constants, attrs, shape = MOVES[op]
+    node = helper.make_node(op, ["x", *constants], ["y"], **attrs)
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", STRING, shape)],
+        [helper.make_tensor_value_info("y", STRING, None)],
+        initializer=[onnx.numpy_helper.from_array(v, k) for k, v in constants.items()],
+    )  # fmt: skip
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    words = ["a", "bb", "", "d", "ee", "fff", "g", "h"]
+    x = np.resize(np.array(words, object), shape)
+    (want,) = onnx.reference.ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_array_equal(run(proto, x)[0], want.astype(object))
+
+
+def test_pad_and_trilu_of_strings():
+    """The reference has none of strings."""
+    x = np.array([["a", "b"], ["c", "d"]], object)
+
+    def of(nodes, **constants):
+        graph = helper.make_graph(
+            nodes, "g", [helper.make_tensor_value_info("x", STRING, [2, 2])],
+            [helper.make_tensor_value_info("y", STRING, None)],
+            initializer=[onnx.numpy_helper.from_array(v, k) for k, v in constants.items()],
+        )  # fmt: skip
+        opsets = [helper.make_opsetid("", 18)]
+        return run(helper.make_model(graph, opset_imports=opsets, ir_version=9), x)[0].tolist()
+
+    pads, star = np.array([0, 1, 0, 0]), np.array("*", object)
+    pad = helper.make_node("Pad", ["x", "p"], ["y"])
+    assert of([pad], p=pads) == [["", "a", "b"], ["", "c", "d"]]
+    pad = helper.make_node("Pad", ["x", "p", "v"], ["y"])
+    assert of([pad], p=pads, v=star) == [["*", "a", "b"], ["*", "c", "d"]]
+    pad = helper.make_node("Pad", ["x", "p"], ["y"], mode="edge")
+    assert of([pad], p=pads) == [["a", "a", "b"], ["c", "c", "d"]]
+    assert of([helper.make_node("Trilu", ["x"], ["y"])]) == [["a", "b"], ["", "d"]]

@@ -1,6 +1,9 @@
 """Tensors of strings: text, artifacts, the virtual machine, the evaluator, NumPy, the command line."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import command_line
 import numpy as np
@@ -198,3 +201,69 @@ def test_command_line(tmp_path):
         refused = command_line.relay("run", program, "--input", wrong, check=False)
         assert refused.returncode == 1
         assert "E0702" in refused.stderr
+
+
+C_PROGRAM = """
+import ctypes, sys
+runtime = ctypes.CDLL(sys.argv[1])
+runtime.relay_last_error.restype = ctypes.c_char_p
+size, text = ctypes.c_size_t, ctypes.c_char_p
+def check(status):
+    if status != 0:
+        sys.exit(runtime.relay_last_error().decode())
+module, session = ctypes.c_void_p(), ctypes.c_void_p()
+check(runtime.relay_module_load(sys.argv[2].encode(), 1, ctypes.byref(module)))
+check(runtime.relay_session_create(module, b"main", ctypes.byref(session)))
+words = [w.encode() for w in sys.argv[3:]]
+given = (text * len(words))(*words)
+shape = (ctypes.c_int64 * 1)(len(words))
+check(runtime.relay_session_set_input_strings(session, size(0), given, shape, 1))
+check(runtime.relay_session_run(session))
+for i in range(len(words)):
+    at, n = text(), size()
+    check(runtime.relay_session_output_string(
+        session, size(0), size(i), ctypes.byref(at), ctypes.byref(n)))
+    print(ctypes.string_at(at, n.value).decode())
+assert runtime.relay_session_output_string(
+    session, size(0), size(len(words)), ctypes.byref(at), ctypes.byref(n)) != 0
+print("librelay_text" in open("/proc/self/maps").read())
+"""
+
+
+@pytest.mark.parametrize(("body", "wanted", "needs_library"), [
+    ("reverse(%x, axis=0)", ["b", "é", ""], False),
+    ('where(equal(%x, "b"), "hit", %x)', ["", "é", "hit"], False),
+    ("text.change_case(%x, upper=True)", ["", "É", "B"], True),
+])  # fmt: skip
+def test_the_c_interface_and_what_it_loads(tmp_path, body, wanted, needs_library):
+    """The runtime alone, in a process of its own, opens the text library for programs that need it."""
+    path = tmp_path / "program.so"
+    relay.build(parse(f"def @main(%x: Tensor[(3,), string]) {{ {body} }}")).export_library(
+        str(path)
+    )
+    library = Path(relay.__file__).parent / "lib/librelay_runtime.so"
+    done = subprocess.run(
+        [sys.executable, "-c", C_PROGRAM, library, path, "", "é", "b"],
+        capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.splitlines() == [*wanted, str(needs_library)]
+
+
+def test_without_the_text_library_a_run_says_what_is_missing(tmp_path):
+    path = tmp_path / "program.so"
+    program = parse("def @main(%x: Tensor[(1,), string]) { text.change_case(%x) }")
+    relay.build(program).export_library(str(path))
+    alone = tmp_path / "librelay_runtime.so"
+    alone.write_bytes((Path(relay.__file__).parent / "lib/librelay_runtime.so").read_bytes())
+    done = subprocess.run(
+        [sys.executable, "-c", C_PROGRAM, alone, path, "A"], capture_output=True, text=True,
+        check=False)  # fmt: skip
+    assert done.returncode != 0
+    assert "E0605" in done.stderr
+    assert "librelay_text.so" in done.stderr
+
+
+def test_gradients_of_strings_are_refused():
+    with pytest.raises(relay.RelayError, match=r"E10\d\d|E0204"):
+        relay.transform.gradient(
+            parse("def @main(%x: Tensor[(2,), string]) { reverse(%x, axis=0) }")["main"]
+        )

@@ -104,6 +104,9 @@ TEST_P(Guarded, the_examples_of_every_operator) {
     const OpInfo& row = *op->row;
     if (row.compute == nullptr || data_decides_shape(row)) continue;
     for (const OpExample& e : row.examples) {
+      // The words of strings are addresses, which are not guarded.
+      auto is_string = [](const std::string& arg) { return arg.find("string") != arg.npos; };
+      if (row.name == "text.format" || std::ranges::any_of(e.args, is_string)) continue;
       kernels.add(infer(row.name, e.args, e.attrs), program_of(row.name, e.args, e.attrs), e.low,
                   e.high);
     }

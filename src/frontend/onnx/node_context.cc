@@ -278,6 +278,9 @@ Expr NodeContext::call(std::string_view op, std::vector<Expr> args, const AttrLi
 bool NodeContext::has_op(std::string_view op) { return OpRegistry::global().find(op) != nullptr; }
 
 Expr NodeContext::scalar(double value, DType dtype) const {
+  // The zero of strings is the empty one.
+  if (dtype.is_string() && value == 0) return constant(runtime::make_strings({}, {""}));
+  if (dtype.is_string()) unsupported("a number among strings");
   return relay::constant(value, dtype, span_);
 }
 
@@ -409,6 +412,7 @@ Expr NodeContext::reduce(const char* op, Expr e, std::vector<int64_t> axes, bool
 
 Expr NodeContext::full(double value, const std::vector<Dim>& shape, DType dtype) const {
   if (shape.empty()) return scalar(value, dtype);
+  if (dtype.is_string()) return broadcast_to(scalar(value, dtype), shape);
   return call(
       "full", {scalar(value, dtype)},
       {{"shape", relay::to_value(Dims(shape.begin(), shape.end()))}, {"dtype", to_value(dtype)}});
