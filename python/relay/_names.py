@@ -185,8 +185,15 @@ _ARRAY_MAGIC = 0xDD5E40F096B4A13F
 _KINDS = {"int": 0, "uint": 1, "float": 2, "bfloat": 4}
 
 
-def save_param_dict(params: Mapping[str, object]) -> bytes:
-    """Returns parameters by name as bytes, in Relay's own format of old."""
+def save_param_dict(params: object) -> bytes:
+    """Returns parameters by name as bytes, in Relay's own format of old.
+
+    params: a dictionary of arrays, or any structure of tensors, which are named as `relay.tree` does.
+    """
+    if not isinstance(params, Mapping) or any(isinstance(v, Mapping) for v in params.values()):
+        from relay import tree
+
+        params = tree.leaves(params)
     names = [name.encode() for name in params]
     out = [struct.pack("<QQQ", _LIST_MAGIC, 0, len(names))]
     out += [struct.pack("<Q", len(name)) + name for name in names]

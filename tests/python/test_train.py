@@ -65,6 +65,15 @@ def test_tensors_are_found_by_structure():
     assert again.layers[1].bias is doubled.layers[1].bias
 
 
+def test_a_structure_is_saved_as_parameters():
+    model = Model()
+    loaded = relay.load_param_dict(relay.save_param_dict(model))
+    assert list(loaded) == list(tree.leaves(model))
+    np.testing.assert_array_equal(loaded["layers.1.weight"], model.layers[1].weight)
+    nested = relay.load_param_dict(relay.save_param_dict({"a": {"b": f32(2)}, "c": f32(1)}))
+    assert list(nested) == ["a.b", "c"]
+
+
 def test_structures_that_do_not_fit_are_refused():
     leaves = tree.leaves(Model())
     for change, says in [
