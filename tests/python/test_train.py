@@ -378,6 +378,9 @@ def test_wrong_arguments():
         train.Trainer(lambda m, x: x, Model(), train.sgd(0.1))
     with pytest.raises(ValueError, match="no tensors"):
         train.Trainer(loss, {"a": 1}, train.sgd(0.1))
+    parts = train.Trainer(loss, Model(), train.sgd(0.1), accumulate=5)
+    with pytest.raises(ValueError, match=r"of \(12, 4\), cannot be computed in 5 parts"):
+        parts.step(x, y)
     with pytest.raises(ValueError, match="1 or more parts"):
         train.Trainer(loss, Model(), train.sgd(0.1), accumulate=0)
 

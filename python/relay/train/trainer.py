@@ -154,6 +154,7 @@ class Trainer:
             raise ValueError("the model has no tensors")
         if accumulate < 1:
             raise ValueError(f"a batch is computed in 1 or more parts, not {accumulate}")
+        self.accumulate = accumulate
         with_key = "key" in inspect.signature(loss).parameters
         self.run = _step_function(
             loss,
@@ -187,6 +188,13 @@ class Trainer:
 
     def step(self, *batch: Any) -> np.ndarray:
         """Trains on a batch; returns its loss before the update."""
+        if self.accumulate > 1:
+            for name, array in tree.leaves(batch).items():
+                if array.ndim == 0 or array.shape[0] % self.accumulate:
+                    raise ValueError(
+                        f"part {name} of the batch, of {tuple(array.shape)}, cannot be computed in "
+                        f"{self.accumulate} parts of one size"
+                    )
         self.state, value = self.run(self.state, batch)
         return value
 
