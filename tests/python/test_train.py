@@ -407,3 +407,92 @@ def test_the_page_does_what_it_says(tmp_path, monkeypatch):
         assert str(eval(found[1], vars(module))) == found[2], found[1]
         tested += 1
     assert tested == 6
+
+
+def test_layers_in_the_form_of_training():
+    L = train.layers
+
+    @relay.function(fixed_sizes=True)
+    def both(key, x, scale, shift, statistics):
+        return L.dropout(key, x, 0.25), L.batch_norm(x, scale, shift, statistics)
+
+    image = rng.normal(size=(8, 3, 5, 4)) * 2 + 1
+    scale, shift, old = f32(3).astype("float64"), np.ones(3), (np.zeros(3), np.ones(3))
+    dropped, (found, (mean, variance)) = both(
+        train.initializers.as_key(1), image, scale, shift, old
+    )
+    kept = dropped != 0
+    assert kept.mean() == pytest.approx(0.75, abs=0.06)
+    np.testing.assert_allclose(dropped[kept], image[kept] / 0.75)
+    at = image.mean(axis=(0, 2, 3)), image.var(axis=(0, 2, 3))
+    each = [v[:, None, None] for v in (*at, scale, shift)]
+    wanted = (image - each[0]) / np.sqrt(each[1] + 1e-5) * each[2] + each[3]
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    np.testing.assert_allclose(mean, 0.1 * at[0])
+    np.testing.assert_allclose(variance, 0.9 + 0.1 * at[1] * 160 / 159)
+
+
+def onnx_model():
+    """Convolution, normalisation and dropout, as exporters write them for training."""
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    h, made = onnx.helper, onnx.numpy_helper.from_array
+    weights = {
+        "w": f32(8, 1, 3, 3) * np.float32(0.3),
+        "scale": np.ones(8, "float32"),
+        "shift": np.zeros(8, "float32"),
+        "mean": np.zeros(8, "float32"),
+        "var": np.ones(8, "float32"),
+        "out": f32(8, 4),
+        "ratio": np.float32(0.25),
+        "train": np.array(True),
+    }
+    nodes = [
+        h.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
+        h.make_node(
+            "BatchNormalization",
+            ["c", "scale", "shift", "mean", "var"],
+            ["b", "new_mean", "new_var"],
+            training_mode=1,
+        ),
+        h.make_node("Relu", ["b"], ["r"]),
+        h.make_node("GlobalAveragePool", ["r"], ["p"]),
+        h.make_node("Flatten", ["p"], ["f"]),
+        h.make_node("Dropout", ["f", "ratio", "train"], ["d"], seed=3),
+        h.make_node("MatMul", ["d", "out"], ["y"]),
+    ]
+    float32 = onnx.TensorProto.FLOAT
+    graph = h.make_graph(
+        nodes,
+        "training",
+        [h.make_tensor_value_info("x", float32, [16, 1, 8, 8])],
+        [h.make_tensor_value_info(n, float32, None) for n in ("y", "new_mean", "new_var")],
+        [made(value, name) for name, value in weights.items()],
+    )
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 17)])
+
+
+def test_an_imported_model_trains_with_its_normalisation_and_dropout():
+    mod, weights = relay.frontend.from_onnx(onnx_model(), freeze_params=False)
+    network = train.with_key(mod.functions["main"])
+    names = [p.name_hint for p in network.params[1:-1]]
+    statistics = {n: weights[n] for n in ("mean", "var")}
+    params = {n: weights[n] for n in names if n not in statistics}
+
+    @relay.function
+    def loss(params, statistics, images, labels, key):
+        given = [params[n] if n in params else statistics[n] for n in names]
+        logits, mean, var = network(images, *given, key)
+        value = train.losses.softmax_cross_entropy(logits, labels)
+        return value, {"mean": mean, "var": var}
+
+    images = rng.normal(size=(16, 1, 8, 8)).astype("float32")
+    labels = rng.integers(0, 4, 16).astype("int32")
+    images += labels[:, None, None, None] * np.float32(0.7) * np.sin(np.arange(8, dtype="float32"))
+    trainer = train.Trainer(loss, params, train.adam(0.03), variables=statistics, key=1)
+    values = [float(trainer.step(images, labels)) for _ in range(60)]
+    assert values[-1] < 0.6 * values[0] and trainer.variables["mean"].any()
+    # Another mask at each step.
+    frozen = train.Trainer(loss, params, train.sgd(0.0), variables=statistics, key=1)
+    assert len({float(frozen.step(images, labels)) for _ in range(4)}) == 4
+    with pytest.raises(ValueError, match="draws no random numbers"):
+        train.with_key(relay.Function([], relay.const(1.0)))

@@ -11,11 +11,13 @@ into one program; docs/training.md shows it piece by piece.
 """
 
 from relay.train import initializers as initializers
+from relay.train import layers as layers
 from relay.train import losses as losses
 from relay.train import schedules as schedules
 from relay.train.data import Batches as Batches
 from relay.train.files import load_tensors as load_tensors
 from relay.train.files import save_tensors as save_tensors
+from relay.train.imported import with_key as with_key
 from relay.train.optimizers import adam as adam
 from relay.train.optimizers import adamw as adamw
 from relay.train.optimizers import clip_by_norm as clip_by_norm
