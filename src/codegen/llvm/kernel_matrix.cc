@@ -62,9 +62,12 @@ void KernelBuilder::find_matrix_uses() {
           }
         }
         for_each_child(n, [&](const NodeRef& child) {
-          if (auto it = needed_shapes_.find(child.get()); it != needed_shapes_.end()) {
-            join(it->second);
-          }
+          auto it = needed_shapes_.find(child.get());
+          if (it == needed_shapes_.end()) return;
+          // This thread runs a part of a parallel loop, and releases the registers at its end.
+          auto* loop = as<ForNode>(child.get());
+          bool shared = loop != nullptr && loop->loop_kind == ForKind::Parallel;
+          join(shared ? kUnknownShapes : it->second);
         });
         if (needed) needed_shapes_[&n] = *needed;
       },

@@ -173,6 +173,7 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
   begin_function(inner);
   Value* begin = b_.CreateNSWAdd(first, inner->getArg(arg++));
   Value* end = b_.CreateNSWAdd(first, inner->getArg(arg));
+  shape_registers(&l);
   counted_loop(l, begin, end);
   finish_function();
   forget(0);

@@ -520,8 +520,11 @@ TEST(contraction, code_for_a_matrix_unit) {
   EXPECT_EQ(count(text, "\ttileloadd"), 4) << text;
   EXPECT_EQ(count(text, "\ttilestored"), 4) << text;
   EXPECT_EQ(count(text, "\ttilezero"), 4) << text;
-  // Once for all tiles.
+  // Once for all tiles: in its function no loop begins before it.
   EXPECT_EQ(count(text, "\tldtilecfg"), 1) << text;
+  std::string ir = backend_of(target).text(CodeText::Intermediate, {f}, target);
+  ir.resize(ir.find("call void @llvm.x86.ldtilecfg"));
+  EXPECT_EQ(ir.find(" phi ", ir.rfind("\ndefine ")), std::string::npos) << ir;
   EXPECT_EQ(count(text, "\ttilerelease"), 1) << text;
 }
 
