@@ -262,18 +262,23 @@ Value* KernelBuilder::to_integer(Value* v, DType to) {
   auto number = [&](double x) { return llvm::ConstantFP::get(f, x); };
   const double low = to.is_int() ? -std::ldexp(1, to.bits - 1) : 0;
   const double beyond = std::ldexp(1, to.is_int() ? to.bits - 1 : to.bits);
+  if (to.bits <= 16) {
+    // Every such integer is a float: the greatest and the least bound the number itself. NaN is not above the least, which
+    // is 0 for unsigned ones.
+    Value* x = to.is_int() ? b_.CreateSelect(b_.CreateFCmpUNO(v, v), number(0), v) : v;
+    x = b_.CreateSelect(b_.CreateFCmpOGT(x, number(low)), x, number(low));
+    x = b_.CreateSelect(b_.CreateFCmpOLT(x, number(beyond - 1)), x, number(beyond - 1));
+    return b_.CreateTrunc(b_.CreateFPToSI(x, lanes_of(b_.getInt32Ty(), f)), t);
+  }
   Value* x = b_.CreateSelect(b_.CreateFCmpUNO(v, v), number(0), v);
   x = b_.CreateSelect(b_.CreateFCmpOLT(x, number(low)), number(low), x);
   Value* large = b_.CreateFCmpOGE(x, number(beyond));
   x = b_.CreateSelect(large, number(0), x);
-  // Narrow integers by way of those that the processor converts to.
-  llvm::Type* wide = to.bits < 32 ? lanes_of(b_.getInt32Ty(), f) : t;
-  bool is_signed = to.is_int() || to.bits < 32;
-  Value* y = is_signed ? b_.CreateFPToSI(x, wide) : b_.CreateFPToUI(x, wide);
+  Value* y = to.is_int() ? b_.CreateFPToSI(x, t) : b_.CreateFPToUI(x, t);
   auto bits = static_cast<unsigned>(to.bits);
   llvm::APInt most =
       to.is_int() ? llvm::APInt::getSignedMaxValue(bits) : llvm::APInt::getMaxValue(bits);
-  return b_.CreateSelect(large, llvm::ConstantInt::get(t, most), b_.CreateTrunc(y, t));
+  return b_.CreateSelect(large, llvm::ConstantInt::get(t, most), y);
 }
 
 Value* KernelBuilder::cast_value(const CastNode& n) {
