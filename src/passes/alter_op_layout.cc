@@ -30,6 +30,7 @@ class Packing {
     if (windows >= std::size(kSpaces)) return nullptr;
     if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
     word_ = word_of(c, *contraction);
+    if (Expr whole = with_whole_words(c, *contraction)) return whole;
     if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;
     if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
     if (windows > 0) return conv(c, kSpaces[windows]);
@@ -98,23 +99,8 @@ class Packing {
     Expr x = make_call("add", {as_type(c.args[0], "int32"), number(DType::Int(32))}, {}, c);
     x = as_type(x, "uint8");
     std::vector<std::pair<std::string, AttrValue>> changes;
-    if (size_t windows = product.count(ContractionRole::Window); windows > 0) {
-      // Zeros around signed data are 128 around the unsigned.
-      std::vector<int64_t> padding = *ints_attr(c, "padding");
-      ValueList widths;
-      size_t at = 0;
-      for (const Contraction::Axis& axis : product.operands[0]) {
-        int64_t begin = 0, end = 0;
-        if (axis.window) {
-          begin = axis.window->padding;
-          end = padding.size() == 2 * windows ? padding[windows + at] : begin;
-          ++at;
-        }
-        widths.push_back(AttrValue(ValueList{AttrValue(begin), AttrValue(end)}));
-      }
-      x = make_call("nn.pad", {x, number(DType::UInt(8))}, {{"pad_width", AttrValue(widths)}}, c);
-      changes.emplace_back("padding", to_value(std::vector<int64_t>(2 * windows, 0)));
-    }
+    // Zeros around signed data are 128 around the unsigned.
+    x = bordered(c, product, x, number(DType::UInt(8)), 0, changes);
     Expr sums = with_attrs(c, {x, c.args[1]}, std::move(changes));
     Expr packed = pack(*as<CallNode>(sums));
     if (!packed) return nullptr;
@@ -125,6 +111,63 @@ class Packing {
     Expr added = make_call("sum", {as_type(c.args[1], "int32")}, {{"axis", to_value(others)}}, c);
     added = make_call("multiply", {added, number(DType::Int(32))}, {}, c);
     return make_call("subtract", {packed, added}, {}, c);
+  }
+
+  // The data of `c` with what its windows read around them, of `value`, and `more` elements of it at the end of the sum's
+  // dimension. The attributes that say so change.
+  Expr bordered(const CallNode& c, const Contraction& product, const Expr& x, const Expr& value,
+                int64_t more, std::vector<std::pair<std::string, AttrValue>>& changes) {
+    const size_t windows = product.count(ContractionRole::Window), sum = product.dims.size() - 1;
+    if (windows == 0 && more == 0) return x;
+    std::vector<int64_t> padding(2 * windows, 0);
+    if (windows > 0) {
+      padding = *ints_attr(c, "padding");
+      changes.emplace_back("padding", to_value(std::vector<int64_t>(2 * windows, 0)));
+    }
+    ValueList widths;
+    size_t at = 0;
+    for (const Contraction::Axis& axis : product.operands[0]) {
+      int64_t begin = 0, end = axis.has(sum) ? more : 0;
+      if (axis.window) {
+        begin = axis.window->padding;
+        end = padding.size() == 2 * windows ? padding[windows + at] : begin;
+        ++at;
+      }
+      widths.push_back(AttrValue(ValueList{AttrValue(begin), AttrValue(end)}));
+    }
+    return make_call("nn.pad", {x, value}, {{"pad_width", AttrValue(widths)}}, c);
+  }
+
+  // A sum of bytes that is no whole number of words, with zeros where words end: the first convolution of a model has three
+  // channels. Null for anything else.
+  Expr with_whole_words(const CallNode& c, const Contraction& product) {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto inputs = as_const(product.dims.back().extent);
+    constexpr int64_t kBytes = 4;
+    bool bytes = is_byte(data->dtype) && weight->dtype == DType::Int(8) &&
+                 tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
+    if (!bytes || !inputs || *inputs % kBytes == 0 || product.transposed() ||
+        product.count(ContractionRole::Window) != 2 ||
+        product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||
+        product.dims.back().role != ContractionRole::Reduced || !has_attr(c, "groups") ||
+        int_attr(c, "groups") != 1 || text_attr(c, "data_layout") != "NHWC" ||
+        !constants_.contains(c.args[1])) {
+      return nullptr;
+    }
+    const int64_t more = kBytes - *inputs % kBytes;
+    auto zero = [&](DType d) { return constant(Tensor::zeros(d, {}), c.span); };
+    std::vector<std::pair<std::string, AttrValue>> changes;
+    Expr x = bordered(c, product, c.args[0], zero(data->dtype), more, changes);
+    ValueList widths;
+    for (const Contraction::Axis& axis : product.operands[1]) {
+      int64_t end = axis.has(product.dims.size() - 1) ? more : 0;
+      widths.push_back(AttrValue(ValueList{AttrValue(int64_t{0}), AttrValue(end)}));
+    }
+    Expr w = make_call("nn.pad", {c.args[1], zero(weight->dtype)},
+                       {{"pad_width", AttrValue(widths)}}, c);
+    Expr sums = with_attrs(c, {x, w}, std::move(changes));
+    Expr packed = pack(*as<CallNode>(sums));
+    return packed ? packed : sums;
   }
 
   // Columns that stand together in a packed weight: two vectors.

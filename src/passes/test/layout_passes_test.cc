@@ -265,6 +265,25 @@ TEST(AlterOpLayout, bytes_stand_in_fours_where_the_target_multiplies_them_so) {
   EXPECT_EQ(packed("int8", "int8", 8, false), "ones NC>NC32n nn.contrib_dense_pack");
 }
 
+TEST(AlterOpLayout, words_of_a_matrix_unit_stand_together) {
+  auto packed = [](const std::string& dtype, const std::string& sum, int64_t rows, int64_t inputs) {
+    PassContext ctx = folding_context();
+    ctx.target.vector_bits = 512;
+    ctx.target.features = "+avx512vl,+avx512vnni,+amx-tile,+amx-int8,+amx-bf16";
+    std::string k = std::to_string(inputs);
+    std::string text = "def @main(%x: Tensor[(" + std::to_string(rows) + ", " + k + "), " + dtype +
+                       "]) {\n  nn.dense(%x, ones(shape=[64, " + k + "], dtype=\"" + dtype +
+                       "\"), out_dtype=\"" + sum + "\") }";
+    return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
+  };
+  EXPECT_EQ(packed("bfloat16", "float32", 5, 64), "ones NC>NC32n2c nn.contrib_dense_pack");
+  // Signed bytes need no shift.
+  EXPECT_EQ(packed("int8", "int32", 5, 64), "ones NC>NC32n4c nn.contrib_dense_pack");
+  EXPECT_EQ(packed("uint8", "int32", 5, 64), "ones NC>NC32n4c nn.contrib_dense_pack");
+  // No whole number of words.
+  EXPECT_EQ(packed("bfloat16", "float32", 5, 63), "ones NC>NC32n nn.contrib_dense_pack");
+}
+
 TEST(AlterOpLayout, signed_bytes_are_shifted_and_sums_stay) {
   PassContext ctx = folding_context();
   ctx.target.vector_bits = 512;
@@ -287,7 +306,13 @@ TEST(AlterOpLayout, signed_bytes_are_shifted_and_sums_stay) {
                 "  nn.conv2d(%x, %w, padding=[1, 0, 2, 1], strides=[2, 1], kernel_size=[3, 3],\n"
                 "            data_layout=\"NHWC\", out_dtype=\"int32\") }",
                 {1, 5, 6, 4},
-                {7, 4, 3, 3}}}) {
+                {7, 4, 3, 3}},
+        // Three channels get a fourth of zeros.
+        Program{"def @main(%x: Tensor[(1, 5, 6, 3), int8], %w: Tensor[(7, 3, 3, 3), int8]) {\n"
+                "  nn.conv2d(%x, %w, padding=[1, 0, 2, 1], strides=[2, 1], kernel_size=[3, 3],\n"
+                "            data_layout=\"NHWC\", out_dtype=\"int32\") }",
+                {1, 5, 6, 3},
+                {7, 3, 3, 3}}}) {
     Module mod = map_functions(pass_test::parse(p.text), [&](const GlobalVar&, const Function& f) {
       NodeRef body =
           substitute(f->body, {{f->params[1].get(), constant(bytes(p.weight, 83))}}, family::expr);
