@@ -103,8 +103,10 @@ Type attention_relation(RelationContext& ctx) {
     return require(ctx, ctx.equal(x, y), codes::type_shape, what + " differ", "equal " + what,
                    to_string(x) + " and " + to_string(y));
   };
+  auto all_heads = as_const(query->heads), shared = as_const(key->heads);
+  bool groups = all_heads && shared && *shared > 0 && *all_heads % *shared == 0;
   if (!equal(query->batch, key->batch, "batches of queries and keys") ||
-      !equal(query->heads, key->heads, "heads of queries and keys") ||
+      (!groups && !equal(query->heads, key->heads, "heads of queries and keys")) ||
       !equal(query->depth, key->depth, "depths of queries and keys") ||
       !equal(key->batch, value->batch, "batches of keys and values") ||
       !equal(key->heads, value->heads, "heads of keys and values") ||
@@ -123,6 +125,14 @@ Type attention_relation(RelationContext& ctx) {
       in_layout<Dim>(*out, {query->batch, query->heads, query->sequence, value->depth}), q->dtype);
 }
 
+// The heads of queries, one after another, that share a head of keys and values.
+int64_t queries_of_a_key(const TensorTypeNode& query, const std::string& query_layout,
+                         const TensorTypeNode& key, const std::string& key_layout) {
+  auto all = as_const(heads_of(Layout::of(query_layout), query.shape).heads);
+  auto shared = as_const(heads_of(Layout::of(key_layout), key.shape).heads);
+  return all && shared && *shared > 0 ? *all / *shared : 1;
+}
+
 // Each block says its part in the annotation "attention"; the schedule rule of that name places
 // them.
 std::map<std::string, std::string> part(const char* name) { return {{"attention", name}}; }
@@ -136,6 +146,11 @@ TirTensor attention_compute(const ComputeContext& ctx) {
          value = Layout::of(a.value_layout), out = Layout::of(a.out_layout);
   auto [batch, heads, rows, depth] = heads_of(query, q->shape());
   PrimExpr keys = heads_of(key, k->shape()).sequence;
+  auto all_heads = as_int(heads), key_heads = as_int(heads_of(key, k->shape()).heads);
+  int64_t group = all_heads && key_heads && *key_heads > 0 ? *all_heads / *key_heads : 1;
+  auto shared = [&](const PrimExpr& head) {
+    return group == 1 ? head : floor_div(head, tir::index(group));
+  };
   PrimExpr width = heads_of(value, v->shape()).depth;
   DType acc = accumulator(q->dtype);
   auto read = [&](const TirTensor& t, const Layout& layout, const Heads<PrimExpr>& at) {
@@ -153,7 +168,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
       "product", score_shape,
       [&](const Indices& i) {
         return tir::sum({depth}, [&](const Indices& d) {
-          return read(k, key, {i[0], i[1], i[2], d[0]}) * queries(i[0], i[1], d[0], i[3]);
+          return read(k, key, {i[0], shared(i[1]), i[2], d[0]}) * queries(i[0], i[1], d[0], i[3]);
         });
       },
       part("product"));
@@ -187,7 +202,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
       "weighted", {batch, heads, rows, width},
       [&](const Indices& i) {
         return tir::sum({keys}, [&](const Indices& n) {
-          return weights(i[0], i[1], n[0], i[2]) * read(v, value, {i[0], i[1], n[0], i[3]});
+          return weights(i[0], i[1], n[0], i[2]) * read(v, value, {i[0], shared(i[1]), n[0], i[3]});
         });
       },
       part("weighted"));
@@ -233,16 +248,33 @@ Adjoints attention_gradient(const GradientContext& ctx) {
   auto product = [](const std::string& equation, const Expr& x, const Expr& y) {
     return apply("einsum", {tuple({x, y})}, {{"equation", equation}});
   };
-  const Expr &q = ctx.arg(0), &k = ctx.arg(1), &v = ctx.arg(2), &mask = ctx.arg(3);
+  const Expr &q = ctx.arg(0), &mask = ctx.arg(3);
+  int64_t group = queries_of_a_key(type_of(q), a.query_layout, type_of(ctx.arg(1)), a.key_layout);
+  // Of a head that several share: one for each, and its adjoint is the sum of theirs.
+  auto for_each_head = [&](const Expr& e, const std::string& layout) {
+    auto axis = static_cast<int64_t>(layout.find('H'));
+    return group == 1 ? e : apply("repeat", {e}, {{"repeats", group}, {"axis", axis}});
+  };
+  auto of_shared_head = [&](const Expr& e, const Expr& like, const std::string& layout) {
+    if (group == 1) return e;
+    auto axis = static_cast<int64_t>(layout.find('H'));
+    std::vector<Dim> shape = type_of(like).shape;
+    shape.insert(shape.begin() + axis + 1, dim(group));
+    return sum_over(reshape_to(e, shape), {axis + 1});
+  };
+  Expr k = for_each_head(ctx.arg(1), a.key_layout), v = for_each_head(ctx.arg(2), a.value_layout);
   const Expr& g = ctx.adjoint();
   Expr products = a.scale * product(query + "," + key + "->" + scores, q, k) + mask;
   int64_t keys = a.transpose_mask ? 2 : 3;
   Expr p = apply("nn.softmax", {products}, {{"axis", keys}});
   Expr dp = product(out + "," + value + "->" + scores, g, v);
   Expr ds = p * (dp - sum_over(dp * p, {keys}, true)), scaled = a.scale * ds;
-  return {product(scores + "," + key + "->" + query, scaled, k),
-          product(scores + "," + query + "->" + key, scaled, q),
-          product(scores + "," + out + "->" + value, p, g), unbroadcast(ds, mask)};
+  return {
+      product(scores + "," + key + "->" + query, scaled, k),
+      of_shared_head(product(scores + "," + query + "->" + key, scaled, q), ctx.arg(1),
+                     a.key_layout),
+      of_shared_head(product(scores + "," + out + "->" + value, p, g), ctx.arg(2), a.value_layout),
+      unbroadcast(ds, mask)};
 }
 
 // ---- Batching
@@ -284,7 +316,9 @@ std::span<const OpInfo> rows_of<Family::Attention>() {
                  "softmax over "
                  "all keys for each query.",
           .args = {{"query", "The queries, in query_layout."},
-                   {"key", "The keys, in key_layout."},
+                   {"key",
+                    "The keys, in key_layout; of fewer heads where several heads of queries, one "
+                    "after another, share one."},
                    {"value", "One value for each key, in value_layout."},
                    {"mask",
                     "Added to the products; broadcasts to (batch, heads, queries, keys), with "
@@ -310,7 +344,10 @@ std::span<const OpInfo> rows_of<Family::Attention>() {
                         "query_layout=\"BSHD\", key_layout=\"BSHD\", out_layout=\"BSHD\""},
                        {{"Tensor[(1, 2, 5, 4), float32]", "Tensor[(1, 2, 6, 4), float32]",
                          "Tensor[(1, 2, 6, 3), float32]", "Tensor[(2, 6, 5), float32]"},
-                        "transpose_mask=True"}},
+                        "transpose_mask=True"},
+                       {{"Tensor[(2, 6, 5, 4), float32]", "Tensor[(2, 2, 6, 4), float32]",
+                         "Tensor[(2, 6, 2, 3), float32]", "Tensor[(5, 6), float32]"},
+                        "value_layout=\"BSHD\""}},
           .expected = Absent::ByNumPy,
       },
   };

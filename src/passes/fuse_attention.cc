@@ -123,6 +123,7 @@ std::string with_heads(const std::string& letters) {
 struct Operand {
   Expr value;
   std::string letters;
+  Dims shape = {};  // as which it is read first; empty: its own
 };
 
 struct Match {
@@ -202,6 +203,14 @@ class Matches {
     m.value =
         operand(product.args[1], heads, bool_attr(product, "transpose_b") ? "GDS" : "GSD", nullptr);
     if (m.value.letters.back() != 'D') return std::nullopt;
+    if (heads) {
+      auto keys_shared = shared(m.key, *heads), values_shared = shared(m.value, *heads);
+      if (keys_shared && values_shared &&
+          dim_equal(keys_shared->shape[1], values_shared->shape[1])) {
+        m.key = *keys_shared;
+        m.value = *values_shared;
+      }
+    }
     if (!heads) heads = Dims{dim(1), groups};
     if (!dim_equal((*heads)[0] * (*heads)[1], groups)) return std::nullopt;
     m.result = {(*heads)[0], (*heads)[1], queries, width};
@@ -324,6 +333,28 @@ class Matches {
     return out;
   }
 
+  // Keys or values of fewer heads, where the operand repeats each of them for the heads of queries that share it.
+  static std::optional<Operand> shared(const Operand& o, const Dims& heads) {
+    if (o.letters != "BHSD" && o.letters != "GSD") return std::nullopt;
+    Dims all = *sizes_of(o.value), matrix{all.end()[-2], all.back()};
+    Expr at = o.value;
+    while (at && !is_call_to(at, "broadcast_to")) at = viewed(at);
+    if (!at) return std::nullopt;
+    const Expr& one = as<CallNode>(at)->args[0];
+    auto wide = sizes_of(at), narrow = sizes_of(one);
+    if (!wide || !narrow || wide->size() != 5 || narrow->size() != 5) return std::nullopt;
+    for (size_t i = 0; i < 5; ++i) {
+      bool repeats = i == 2;
+      if (repeats ? as_const((*narrow)[i]) != 1 : !dim_equal((*narrow)[i], (*wide)[i])) {
+        return std::nullopt;
+      }
+    }
+    bool fits = as_const((*wide)[1]) && as_const((*wide)[2]) && dim_equal((*wide)[0], heads[0]) &&
+                dim_equal((*wide)[1] * (*wide)[2], heads[1]) && ends_in(*wide, matrix);
+    if (!fits) return std::nullopt;
+    return Operand{one, "BHSD", {(*wide)[0], (*wide)[1], matrix[0], matrix[1]}};
+  }
+
   // The mask as it broadcasts to batch, heads, queries and keys.
   static bool fit_mask(Match& m, const Dims& scores) {
     const Expr& e = m.mask ? m.mask : m.condition;
@@ -385,7 +416,7 @@ class Builder {
     return it == rebuilt_.end() ? e : Expr::unchecked(it->second);
   }
   Expr read(const Match& m, const Operand& o, const CallNode& at) const {
-    Dims shape = *sizes_of(o.value);
+    Dims shape = o.shape.empty() ? *sizes_of(o.value) : o.shape;
     if (size_t group = o.letters.find('G'); group != o.letters.npos) {
       shape[group] = m.result[1];
       shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(group), m.result[0]);

@@ -469,6 +469,8 @@ def _(a, q, k, v, mask):
         x.transpose([layout.index(c) for c in "BHSD"])
         for x, layout in ((q, a.query_layout), (k, a.key_layout), (v, a.value_layout))
     )
+    # Heads of queries that share one of keys follow one another.
+    k, v = (np.repeat(x, q.shape[1] // x.shape[1], axis=1) for x in (k, v))
     scores = a.scale * q @ k.swapaxes(2, 3) + (mask.swapaxes(-1, -2) if a.transpose_mask else mask)
     return (softmax(scores, -1) @ v).transpose(["BHSD".index(c) for c in a.out_layout])
 

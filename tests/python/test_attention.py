@@ -168,6 +168,32 @@ def test_open_lengths_agree_with_onnxruntime(last):
     assert exe(**empty.arguments()).shape == tuple(empty.out_shape())
 
 
+def test_heads_of_queries_that_share_keys():
+    """As models with grouped queries repeat them: one kernel reads each head of keys where it is."""
+    text = """#[version = "0.0.5"]
+def @main[b: Dim, n: Dim, m: Dim](%q: Tensor[(b, 6, n, 8), float32],
+                                  %k: Tensor[(b, 3, m, 8), float32],
+                                  %v: Tensor[(b, 3, m, 8), float32]) {
+  %0 = broadcast_to(expand_dims(%k, axis=2), shape=[b, 3, 2, m, 8]);
+  %1 = broadcast_to(expand_dims(%v, axis=2), shape=[b, 3, 2, m, 8]);
+  %2 = nn.batch_matmul(reshape(%q, newshape=[6 * b, n, 8]), reshape(%0, newshape=[6 * b, m, 8]),
+                       transpose_b=True);
+  %3 = nn.softmax(reshape(%2, newshape=[b, 6, n, m]), axis=3);
+  %4 = nn.batch_matmul(reshape(%3, newshape=[6 * b, n, m]), reshape(%1, newshape=[6 * b, m, 8]));
+  reshape(%4, newshape=[b, 6, n, 8])
+}
+"""
+    exe = rl.build(rl.parse(text))
+    rng = np.random.default_rng(5)
+    for b, n, m in [(1, 1, 9), (2, 21, 70)]:
+        q = rng.standard_normal((b, 6, n, 8)).astype(np.float32)
+        k, v = rng.standard_normal((2, b, 3, m, 8)).astype(np.float32)
+        all_k, all_v = (np.repeat(x.astype(np.float64), 2, axis=1) for x in (k, v))
+        w = np.exp(q @ all_k.swapaxes(2, 3))
+        want = w / w.sum(-1, keepdims=True) @ all_v
+        np.testing.assert_allclose(exe(q, k, v), want, rtol=1e-5, atol=1e-5)
+
+
 def decoder(queries: int | str, heads: int, depth: int) -> onnx.ModelProto:
     """Keys and values of tokens before and of new ones, which are kept; a condition says what may be seen."""
     nodes = [

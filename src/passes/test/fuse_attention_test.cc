@@ -198,6 +198,32 @@ def @main[past: Dim](%q: Tensor[(1, 3, 1, 8), float32], %k: Tensor[(1, 3, 1, 8),
 )");
 }
 
+// Grouped queries: each head of keys and values is that of two heads of queries.
+TEST(fuse_attention, heads_that_queries_share) {
+  const std::string before = R"(
+def @main[b: Dim, n: Dim](%q: Tensor[(b, 6, n, 8), float32], %k: Tensor[(b, 3, n, 8), float32]) {
+  %0 = broadcast_to(expand_dims(%k, axis=2), shape=[b, 3, 2, n, 8]);
+  %1 = reshape(transpose(reshape(%0, newshape=[b, 6, n, 8]), axes=[0, 1, 3, 2]), newshape=[6 * b, 8, n]);
+  %2 = nn.batch_matmul(reshape(%q, newshape=[6 * b, n, 8]), %1);
+  %3 = nn.softmax(reshape(%2, newshape=[b, 6, n, n]), axis=3);
+  %4 = nn.batch_matmul(reshape(%3, newshape=[6 * b, n, n]), reshape(%0, newshape=[6 * b, n, 8]));
+  reshape(%4, newshape=[b, 6, n, 8])
+}
+)";
+  becomes(before, R"(
+def @main[b: Dim, n: Dim](%q: Tensor[(b, 6, n, 8), float32], %k: Tensor[(b, 3, n, 8), float32]) {
+  %0 = expand_dims(%k, axis=2);
+  %1 = nn.attention(%q, reshape(%0, newshape=[b, 3, n, 8]), reshape(%0, newshape=[b, 3, n, 8]), 0f);
+  reshape(reshape(%1, newshape=[6 * b, n, 8]), newshape=[b, 6, n, 8])
+}
+)");
+  // Heads that follow one another after all have been are others.
+  std::string apart = with(before, "expand_dims(%k, axis=2)", "expand_dims(%k, axis=1)");
+  apart = with(apart, "shape=[b, 3, 2, n, 8]", "shape=[b, 2, 3, n, 8]");
+  std::string text = print_module(apply(kFuseAttention, parse(apart), context()));
+  EXPECT_NE(text.find("broadcast_to"), text.npos) << text;
+}
+
 // What masks has a name of its own for the keys; that it is as many, or one, is checked when it runs.
 TEST(fuse_attention, a_mask_of_other_names) {
   becomes(R"(
