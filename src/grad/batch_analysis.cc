@@ -228,11 +228,8 @@ class BatchAnalysis::Constraints {
   void region(const ExprNode& e) {
     LaneType* result = types_.fresh(e.type);
     a_.of_[&e] = result;
-    int any = types_.new_bit();
-    for (const Var& v : a_.free_of(e)) types_.all_from(of(v), any);
-    Effects effects = a_.purity_.of(Expr(&e));
-    bool draws = effects.has(Effects::random() | Effects::io());
-    types_.all_of(result, draws ? -1 : any);
+    // A loop stacks what it gives, also what is the same in all lanes.
+    types_.all_of(result, -1);
     if (const Masked* m = a_.tail_of(e)) tail(e, *m);
   }
 
@@ -349,8 +346,8 @@ void BatchAnalysis::part(const Expr& at, const std::string& what, const std::str
                    ", parameters that are not all tensors",
                "give tensors of known sizes from the function, or batch a part of it");
       }
-      if (lone_.insert(*name).second) return;
-      refuse(codes::batch_function, at->span, what + " cannot be batched", why);
+      lone_.insert(*name);
+      return;
     }
     e = *around;
     // What stands between this value and the end of its scope comes with it.
@@ -559,6 +556,8 @@ std::vector<BatchAnalysis::Conflict> BatchAnalysis::conflicts() {
     }
   };
   for (const auto& [name, g] : globals_) {
+    // What calls a function that cannot be batched parts around the call.
+    if (lone_.contains(name)) continue;
     if (!types_->any(*g.type) && purity_.of_body(g.function).pure()) continue;
     for (const TypeVar& v : g.function->type_params) {
       if (v->kind != Kind::Type && v->kind != Kind::Dim && types_->any(*g.type))

@@ -350,13 +350,6 @@ Expr batch_update_slice(const BatchingContext& ctx) {
                    1, 0);
 }
 
-// Where each number stands is where it comes from when the numbers are sorted.
-Expr batch_invert_permutation(const BatchingContext& ctx) {
-  return apply(
-      "argsort", {ctx.arg(0)},
-      {{"axis", int64_t{1}}, {"dtype", as<TensorTypeNode>(ctx.call.type)->dtype.to_string()}});
-}
-
 }  // namespace
 
 template <>
@@ -459,7 +452,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
-          .batching = batch_invert_permutation,
+          .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(5,), int32]"}, "", 0, 4, {{3, 0, 4, 1, 2}}}},
           .expected = Absent::ByNumPy,
       },

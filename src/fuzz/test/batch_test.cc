@@ -15,11 +15,13 @@ namespace {
 
 using runtime::Value;
 
-constexpr uint64_t kPrograms = 150;
+constexpr uint64_t kPrograms = 1000;
 constexpr int64_t kLanes = 2;
 
+// Tensors, and not none at all, of known sizes.
 bool has_known_sizes(const Type& type) {
-  return flatten_tensor_types(type) && to_string(type).find('?') == std::string::npos;
+  const auto tensors = flatten_tensor_types(type);
+  return tensors && !tensors->empty() && to_string(type).find('?') == std::string::npos;
 }
 
 Value stacked(const std::vector<Value>& lanes) {

@@ -243,6 +243,16 @@ TEST(Batch, a_branch_with_effects_is_lane_by_lane) {
             Words{"if"});
 }
 
+TEST(Batch, a_function_that_writes_to_what_it_is_given_is_lane_by_lane) {
+  EXPECT_EQ(check("def @keep(%r: ref(float32), %x: float32) {\n"
+                  "  if (greater(%x, 0f)) { ref_write(%r, %x) } else { () } }\n"
+                  "def @f(%x: float32) {\n"
+                  "  let %r = ref(1f); let %w = @keep(%r, %x); let %v = @keep(%r, negative(%x));\n"
+                  "  add(ref_read(%r), 1f) }",
+                  {0}),
+            Words{"@keep"});
+}
+
 const char* const kList =
     "type List[A] { Cons(A, List[A]), Nil }\n"
     "def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] {\n"
