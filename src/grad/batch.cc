@@ -1,6 +1,7 @@
 #include "grad/batch.h"
 
 #include <algorithm>
+#include <set>
 
 #include "analysis/calls.h"
 #include "analysis/lanes.h"
@@ -46,8 +47,11 @@ class Batching {
     size_t next = 0;
     Function f;
     for (const auto& [name, variant] : variants_) {
-      names.push_back(variant);
-      functions.push_back(fresh_copy(made[next]));
+      // The entry itself is there for those that call it.
+      if (name != entry || called_.contains(name)) {
+        names.push_back(variant);
+        functions.push_back(fresh_copy(made[next]));
+      }
       if (name == entry) f = fresh_copy(with_axes(made[next], *a_.global(entry).type, options));
       ++next;
     }
@@ -89,7 +93,9 @@ class Batching {
     if (auto* v = as<VarNode>(e)) return now(ref(*v));
     if (auto* g = as<GlobalVarNode>(e)) {
       auto it = variants_.find(g->name_hint);
-      return it == variants_.end() ? e : Expr(it->second);
+      if (it == variants_.end()) return e;
+      called_.insert(g->name_hint);
+      return it->second;
     }
     const NodeRef* known = made_.find(e.get());
     return known == nullptr ? e : Expr::unchecked(*known);
@@ -604,6 +610,7 @@ class Batching {
   Module mod_;
   FreshNames names_;
   std::map<std::string, GlobalVar> variants_;
+  std::set<std::string> called_;
   NodeMap<NodeRef> made_, tail_;
   std::vector<LaneByLane> lane_by_lane_;
 };

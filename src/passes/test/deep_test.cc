@@ -52,10 +52,10 @@ Module lets() {
   return module_from_expr(function({x}, e));
 }
 
-Module branches() {
+Module branches(int depth = kDepth) {
   Var x = var("x", vector_type()), c = var("c", scalar_type(DType::Bool()));
   Expr e = x;
-  for (int i = 0; i < kDepth; ++i) e = if_(c, call("nn.relu", {e}), x);
+  for (int i = 0; i < depth; ++i) e = if_(c, call("nn.relu", {e}), x);
   return module_from_expr(function({x, c}, e));
 }
 
@@ -119,8 +119,13 @@ TEST_P(DeepPrograms, go_through) {
 INSTANTIATE_TEST_SUITE_P(AllPasses, DeepPrograms, testing::ValuesIn(passes_that_keep_meaning()),
                          [](const auto& info) { return std::string(info.param->name); });
 
-INSTANTIATE_TEST_SUITE_P(OtherPrograms, DeepPrograms, testing::Values(&kBatch),
-                         [](const auto& info) { return std::string(info.param->name); });
+TEST(DeepPrograms, are_batched) {
+  register_ops();
+  PassContext ctx;
+  // Enough to overrun the stack.
+  Module out = run_pass(branches(kDepth / 5), kBatch, ctx);
+  EXPECT_TRUE(out->find("main"));
+}
 
 }  // namespace
 }  // namespace relay
