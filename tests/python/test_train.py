@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import io
 import os
 import re
@@ -17,6 +18,9 @@ import relay
 from relay import train, tree
 
 rng = np.random.default_rng(3)
+needs_safetensors = pytest.mark.skipif(
+    importlib.util.find_spec("safetensors") is None, reason="safetensors is not installed"
+)
 
 
 @dataclasses.dataclass
@@ -302,6 +306,7 @@ def noisy_trainer():
     )
 
 
+@needs_safetensors
 def test_what_is_saved_goes_on_bit_for_bit(tmp_path):
     one, other = noisy_trainer(), noisy_trainer()
     for _ in range(3):
@@ -317,6 +322,7 @@ def test_what_is_saved_goes_on_bit_for_bit(tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@needs_safetensors
 def test_files_of_other_models_are_refused(tmp_path):
     path = tmp_path / "a.safetensors"
     train.save_tensors(Model(), path)
@@ -388,6 +394,7 @@ def test_wrong_arguments():
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
 
 
+@needs_safetensors
 def test_the_page_does_what_it_says(tmp_path, monkeypatch):
     """Snippets build on each other; `# ->` behind an expression is its value, printed."""
     monkeypatch.chdir(tmp_path)
