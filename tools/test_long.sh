@@ -18,8 +18,8 @@ part_python() {  # models at full size, whole grids of indices, ten thousand seq
 part_properties() {  # every operator on 100 new shapes
   RELAY_EXAMPLES=100 $python -m pytest -q tests/python/test_property_*.py
 }
-part_graphs() {  # 2,000 new random ONNX graphs
-  RELAY_EXAMPLES=2000 $python -m pytest -q tests/python/test_random_graphs.py
+part_graphs() {  # 10,000 new random ONNX graphs
+  RELAY_EXAMPLES=10000 $python -m pytest -q tests/python/test_random_graphs.py
 }
 part_programs() {  # 20,000 random programs, run in every way there is
   $build/src/fuzz/relay_fuzz --count 20000 --seed "$seed"

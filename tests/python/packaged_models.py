@@ -31,7 +31,7 @@ class Packaged:
     inputs: Callable[[int], Arrays]
     # Shapes that the model leaves open and that decide ranks in it.
     shapes: dict[str, list[int]] = field(default_factory=dict)
-    # How exact it can be: a network that amplifies the last bits cannot be compared closer.
+    # A network that amplifies the last bits cannot be compared closer.
     tolerance: float = 1e-4
 
 
@@ -86,7 +86,9 @@ ONE_BATCH = {"input": [1, 3, -1, 160]}
 MODELS: dict[str, Packaged] = {
     "basic_pitch": Packaged(
         "basic-pitch", "nmp.onnx",
-        lambda i: {"serving_default_input_2:0": _sound(43844, 1 + i)[..., None]}),
+        lambda i: {"serving_default_input_2:0": _sound(43844, 1 + i)[..., None]},
+        # ONNX Runtime's own optimisations change its results by 9e-5.
+        tolerance=5e-4),
     "captcha": Packaged(
         "ddddocr", "common.onnx", lambda i: {"input1": _picture((1, 1, 64, 120 + 77 * i), 0)}),
     "captcha_old": Packaged(

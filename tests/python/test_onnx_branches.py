@@ -80,6 +80,14 @@ def test_a_result_of_either_rank_is_refused():
     assert "(2, 3)" in str(mod["main"].ret_type)
 
 
+def test_a_result_that_no_node_computes_is_named():
+    model = squeezed([helper.make_node("Gemm", ["y", "w"], ["z"])],
+                     [("w", np.ones((3, 2), np.float32))])  # fmt: skip
+    model.graph.output[0].name = "elsewhere"
+    with pytest.raises(relay.UserError, match="'elsewhere' is not computed by any node"):
+        relay.frontend.from_onnx(model)
+
+
 def gru(name, width, units=4):
     """A node and its weights."""
     rng = np.random.default_rng(len(name))

@@ -190,3 +190,17 @@ def test_what_is_not_supported_is_named():
                      attrs={"K": 32, "N": 4, "bits": 4, "block_size": 16})  # fmt: skip
     with pytest.raises(relay.UserError, match="packed weights that are not constants"):
         relay.frontend.from_onnx(model)
+
+
+@pytest.mark.parametrize("op", ["RotaryEmbedding", "Attention", "MultiHeadAttention", "QGemm"])
+def test_inputs_of_another_rank_are_refused(op):
+    matrix = floats(4, 4)
+    inputs = {
+        "RotaryEmbedding": [matrix, np.array([0]), matrix, matrix],
+        "Attention": [floats(4), floats(4, 12), floats(12)],
+        "MultiHeadAttention": [floats(2, 3, 4), matrix, floats(2, 3, 4)],
+        "QGemm": [quantised(2, 3, 4), SCALE, ZERO, quantised(4, 4), SCALE, ZERO],
+    }[op]
+    attrs = {"num_heads": 2} if "Attention" in op else {}
+    with pytest.raises(relay.UserError, match="E02"):
+        relay.frontend.from_onnx(model_of(op, inputs, [FLOAT], attrs=attrs))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/codes/frontend.h"
 #include "frontend/onnx/sequences.h"
 
 namespace relay::importer {
@@ -37,6 +38,17 @@ Values values_of(NodeContext& ctx, const Expr& chosen, const Values& like, size_
   return out;
 }
 
+// A value that one branch leaves out, and what the other one has, as optionals.
+void make_optional(NodeContext& ctx, ValuePtr& a, ValuePtr& b) {
+  ValuePtr &there = a->absent ? b : a, &missing = a->absent ? a : b;
+  Expr e = there->is_list ? as_run_time_list(ctx, there) : ctx.expr_of(there);
+  Type type = isa<TensorTypeNode>(e->type) ? opened(e->type) : e->type;
+  Var v = var("there", type, ctx.span());
+  e = let(v, e, v, ctx.span());
+  there = value_of(library_call(ctx, "optional.some", {e}, {type}));
+  missing = value_of(library_call(ctx, "optional.none", {}, {type}));
+}
+
 bool ranks_differ(const Expr& a, const Expr& b) {
   auto *x = as<TensorTypeNode>(a->type), *y = as<TensorTypeNode>(b->type);
   return x != nullptr && y != nullptr && x->rank() != y->rank() && x->dtype == y->dtype;
@@ -46,6 +58,7 @@ bool ranks_differ(const Expr& a, const Expr& b) {
 
 Values join_branches(NodeContext& ctx, const Expr& condition, Values a, Values b) {
   for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i]->absent != b[i]->absent) make_optional(ctx, a[i], b[i]);
     if (a[i]->is_list == b[i]->is_list &&
         (!a[i]->is_list || a[i]->list.size() == b[i]->list.size())) {
       continue;
@@ -72,6 +85,23 @@ Values only_if(NodeContext& ctx, const Expr& condition, bool holds, const Values
   Expr chosen =
       holds ? if_(condition, good, never, ctx.span()) : if_(condition, never, good, ctx.span());
   return values_of(ctx, chosen, values, parts.size());
+}
+
+Diagnostic rank_is_open(const BranchesDiffer& branches, const Span& span) {
+  auto types = [](const Values& values) {
+    std::string out;
+    for (const ValuePtr& v : values) {
+      if (v->expr) out += (out.empty() ? "" : ", ") + to_string(v->expr->type);
+    }
+    return out;
+  };
+  return Diagnostic(codes::frontend_dynamic, span,
+                    "how many dimensions a result has is known only when the model runs")
+      .expected("branches that give values of one rank")
+      .found(types(branches.then_values) + " or " + types(branches.else_values))
+      .help(
+          "fix the input that decides: --input NAME=SHAPE for a size, --freeze NAME=VALUE for a "
+          "value");
 }
 
 bool are_type_errors(const std::vector<Diagnostic>& found) {

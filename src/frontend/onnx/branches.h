@@ -29,6 +29,9 @@ Values join_branches(NodeContext& ctx, const Expr& condition, Values then_values
 // The values where the condition is `holds`; a run in which it is not ends.
 Values only_if(NodeContext& ctx, const Expr& condition, bool holds, const Values& values);
 
+// E0505: which of two ranks a value has, only a run knows.
+Diagnostic rank_is_open(const BranchesDiffer& branches, const Span& span);
+
 // Whether the errors say that the program makes no sense, and not that something of it cannot be imported.
 bool are_type_errors(const std::vector<Diagnostic>& found);
 

@@ -40,7 +40,8 @@ Values convert_if(NodeContext& ctx) {
   const auto& then_graph = ctx.attr_graph("then_branch");
   const auto& else_graph = ctx.attr_graph("else_branch");
   if (auto known = constant_truth(ctx.value(0))) {
-    return ctx.import_graph(*known ? then_graph : else_graph, {});
+    // Its nodes are as good as nodes of the graph around it, also where their results have one rank or another.
+    return ctx.importer().import_graph(*known ? then_graph : else_graph, {}, ctx.span());
   }
   Values a = ctx.import_graph(then_graph, {});
   Values b = ctx.import_graph(else_graph, {});

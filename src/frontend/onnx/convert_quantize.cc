@@ -145,8 +145,11 @@ Values convert_dequantize_linear(NodeContext& ctx) {
   return {value_of(ctx.mul(ctx.cast(wide, dtype), along(ctx, scale, x, axis, block)))};
 }
 
-Values convert_dynamic_quantize_linear(NodeContext& ctx) {
-  Expr x = ctx.in(0);
+// The levels that DynamicQuantizeLinear finds for a tensor: a scale, and a zero point that is still a float.
+struct Levels {
+  Expr scale, zero;
+};
+Levels levels_of(NodeContext& ctx, const Expr& x) {
   std::vector<int64_t> axes;
   for (int64_t a = 0; a < NodeContext::rank_of(x); ++a) axes.push_back(a);
   auto c = [&](double v) { return ctx.scalar_like(v, x); };
@@ -158,6 +161,12 @@ Values convert_dynamic_quantize_linear(NodeContext& ctx) {
   scale = ctx.call("where", {empty, c(1), scale});
   Expr zero = ctx.call("clip", {ctx.call("round", {ctx.div(ctx.call("negative", {low}), scale)})},
                        {{"a_min", 0.0}, {"a_max", 255.0}});
+  return {scale, zero};
+}
+
+Values convert_dynamic_quantize_linear(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  auto [scale, zero] = levels_of(ctx, x);
   Expr zero_point = ctx.cast(zero, DType::UInt(8));
   Expr y = quantize(ctx, ctx.div(x, scale), zero_point, DType::UInt(8));
   return {value_of(y), value_of(scale), value_of(zero_point)};
@@ -313,6 +322,9 @@ Values convert_qlinear_concat(NodeContext& ctx) {
 Values convert_qgemm(NodeContext& ctx) {
   auto side = [&](size_t value, const char* turned) {
     Expr e = ctx.in(value);
+    if (NodeContext::rank_of(e) != 2) {
+      ctx.fail(codes::type_rank, "a matrix has the wrong rank", "rank 2", to_string(e->type));
+    }
     return ctx.attr(turned, 0) != 0 ? ctx.transpose(e, {1, 0}) : e;
   };
   Expr a = ctx.sub(ctx.cast(side(0, "transA"), kInt), zero_point(ctx, 2));
@@ -348,8 +360,9 @@ Values convert_matmul_nbits(NodeContext& ctx) {
   if (!packed || !scales || (ctx.has(3) && !ctx.constant_data(3))) {
     ctx.unsupported("packed weights that are not constants");
   }
-  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || n < 1 || block < 1 ||
-      block * bits % 8 != 0) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || n < 1 || block < 1 || k > kMost ||
+      n > kMost || block > kMost || block * bits % 8 != 0) {
     ctx.fail(codes::frontend_attribute, "the sizes of packed weights are out of range",
              "bits of 2, 4 or 8, and blocks of whole bytes");
   }

@@ -39,6 +39,12 @@ Expr layer_norm(NodeContext& ctx, const Expr& x, const Expr& gamma, const Expr& 
                   {{"axis", int64_t{-1}}, {"epsilon", ctx.attr_float("epsilon", 1e-12)}});
 }
 
+void require_rank(NodeContext& ctx, const Expr& e, int64_t rank, const char* what) {
+  if (NodeContext::rank_of(e) == rank) return;
+  ctx.fail(codes::type_rank, std::string(what) + " has the wrong rank",
+           "rank " + std::to_string(rank), to_string(e->type));
+}
+
 // (batch, sequence, heads * size) as (batch, heads, sequence, size).
 Expr split_heads(NodeContext& ctx, const Expr& x, int64_t heads) {
   if (NodeContext::rank_of(x) != 3) {
@@ -129,6 +135,7 @@ Values convert_skip_rms_norm(NodeContext& ctx) {
 
 Values convert_embed_layer_norm(NodeContext& ctx) {
   Expr ids = ctx.in(0);
+  require_rank(ctx, ids, 2, "the tokens");
   auto rows = [&](size_t table, const Expr& index) {
     return ctx.call("take", {ctx.in(table), index}, {{"axis", int64_t{0}}});
   };
@@ -162,10 +169,12 @@ struct Masking {
       mask;  // null, or which keys are there: (batch), (batch, keys), (batch, queries, keys), (batch, 1, max, max)
   Expr bias;  // null, or what is added to the scores
   bool causal = false;
+  Expr seen = nullptr;  // null, or whether a query sees a key: (batch, queries, keys)
 };
 
 // The values that queries see, by softmax of scaled products. Keys and values are (batch, heads, length, size).
 Expr attend(NodeContext& ctx, const Expr& q, const Expr& k, const Expr& v, const Masking& by) {
+  for (const Expr& e : {q, k, v}) require_rank(ctx, e, 4, "what attention reads");
   int64_t size = ctx.const_dim(q, 3, "the size of a head");
   double scale = ctx.attr_float("scale", 0);
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(size));
@@ -192,6 +201,13 @@ Expr attend(NodeContext& ctx, const Expr& q, const Expr& k, const Expr& v, const
     scores = ctx.add(scores, ctx.mul(hidden, low));
   }
   if (by.bias) scores = ctx.add(scores, by.bias);
+  if (double cap = ctx.attr_float("softcap", 0); cap > 0) {
+    Expr most = ctx.scalar(cap, dtype);
+    scores = ctx.mul(ctx.call("tanh", {ctx.div(scores, most)}), most);
+  }
+  if (by.seen) {
+    scores = ctx.call("where", {ctx.expand_dims(by.seen, 1), scores, lowest_like(ctx, scores)});
+  }
   if (by.causal) {
     auto rows = as_const(NodeContext::shape_of(scores)[2]),
          columns = as_const(NodeContext::shape_of(scores)[3]);
@@ -218,6 +234,7 @@ Values convert_packed_attention(NodeContext& ctx) {
   if (ctx.has(6)) ctx.unsupported("attention with a past that is longer than its sequences");
   Expr packed = ctx.matmul_input(ctx.in(0), 1);
   if (ctx.has(2)) packed = ctx.add(packed, ctx.in(2));
+  require_rank(ctx, packed, 3, "the product of the input and the weights");
   const int64_t heads = ctx.attr("num_heads", 0);
   std::vector<int64_t> widths = ctx.attr_ints("qkv_hidden_sizes");
   std::vector<Expr> qkv;
@@ -436,12 +453,12 @@ Values convert_attention(NodeContext& ctx) {
 
 // The first `rotated` entries of (batch, heads, sequence, size) turned by angles whose cosines and sines are
 // (batch or 1, 1, sequence, rotated / 2).
-Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cos, const Expr& sin) {
+Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cos, const Expr& sin,
+            bool interleaved) {
   const int64_t size = ctx.const_dim(x, 3, "the size of a head");
   Expr turning = ctx.slice(x, 3, 0, rotated);
   const std::vector<Dim> shape = NodeContext::shape_of(turning);
   Expr a, b;
-  bool interleaved = ctx.attr("interleaved", 0) != 0;
   if (interleaved) {
     // Pairs are split off as a further axis.
     std::vector<Dim> pairs(shape.begin(), shape.end() - 1);
@@ -481,6 +498,7 @@ Values convert_rotary_embedding(NodeContext& ctx) {
   Expr x = ctx.in(0);
   bool flat = NodeContext::rank_of(x) == 3;
   if (flat) x = split_heads(ctx, x, ctx.attr("num_heads", 0));
+  require_rank(ctx, x, 4, "the input");
   int64_t rotated = rotated_size(ctx, ctx.const_dim(x, 3, "the size of a head"));
   Expr cos = ctx.in(1), sin = ctx.in(2);
   if (ctx.has(3)) {
@@ -488,7 +506,8 @@ Values convert_rotary_embedding(NodeContext& ctx) {
     sin = ctx.call("take", {sin, ctx.in(3)}, {{"axis", int64_t{0}}});
   }
   // (batch, sequence, rotated / 2) against all heads.
-  Expr y = rotate(ctx, x, rotated, ctx.expand_dims(cos, 1), ctx.expand_dims(sin, 1));
+  Expr y = rotate(ctx, x, rotated, ctx.expand_dims(cos, 1), ctx.expand_dims(sin, 1),
+                  ctx.attr("interleaved", 0) != 0);
   return {value_of(flat ? join_heads(ctx, y) : y)};
 }
 
@@ -498,20 +517,24 @@ Values convert_microsoft_rotary(NodeContext& ctx) {
   if (ctx.attr("is_packed_batching", 0) != 0) ctx.unsupported("batches of packed sequences");
   Expr x = ctx.in(0), positions = ctx.in(1);
   const bool flat = NodeContext::rank_of(x) == 3;
+  require_rank(ctx, ctx.in(2), 2, "the table of cosines");
+  require_rank(ctx, ctx.in(3), 2, "the table of sines");
   if (flat) {
     int64_t width = ctx.const_dim(x, 2, "the width of the heads"), heads = ctx.attr("num_heads", 0);
     int64_t half = ctx.const_dim(ctx.in(2), 1, "the number of angles");
     if (heads == 0 && half > 0) heads = width / (2 * half);
     x = split_heads(ctx, x, heads);
   }
+  require_rank(ctx, x, 4, "the input");
   int64_t rotated = rotated_size(ctx, ctx.const_dim(x, 3, "the size of a head"));
+  if (NodeContext::rank_of(positions) == 0) positions = ctx.expand_dims(positions, 0);
   if (NodeContext::rank_of(positions) == 1) {
     positions = ctx.expand_dims(ctx.add(positions, places_along(ctx, x, 2)), 0);
   }
   auto angles = [&](size_t table) {
     return ctx.expand_dims(ctx.call("take", {ctx.in(table), positions}, {{"axis", int64_t{0}}}), 1);
   };
-  Expr y = rotate(ctx, x, rotated, angles(2), angles(3));
+  Expr y = rotate(ctx, x, rotated, angles(2), angles(3), ctx.attr("interleaved", 0) != 0);
   double scale = ctx.attr_float("scale", 1);
   if (scale != 1) y = ctx.mul(y, ctx.scalar_like(scale, y));
   return {value_of(flat ? join_heads(ctx, y) : y)};

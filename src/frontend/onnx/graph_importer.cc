@@ -59,24 +59,6 @@ Tensor in_dtype(const Tensor& t, DType dtype) {
   return out;
 }
 
-// E0505: which of two ranks a value has, only a run knows.
-Diagnostic rank_is_open(const BranchesDiffer& branches, const Span& span) {
-  auto types = [](const Values& values) {
-    std::string out;
-    for (const ValuePtr& v : values) {
-      if (v->expr) out += (out.empty() ? "" : ", ") + to_string(v->expr->type);
-    }
-    return out;
-  };
-  return Diagnostic(codes::frontend_dynamic, span,
-                    "how many dimensions a result has is known only when the model runs")
-      .expected("branches that give values of one rank")
-      .found(types(branches.then_values) + " or " + types(branches.else_values))
-      .help(
-          "fix the input that decides: --input NAME=SHAPE for a size, --freeze NAME=VALUE for a "
-          "value");
-}
-
 }  // namespace
 
 std::string node_label(const ::onnx::NodeProto& node, int index) {
@@ -383,18 +365,32 @@ Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Spa
 
 namespace {
 
-// The type of a sequence or an optional, from the inside out; null with `what` is missing.
-Type type_of_proto(const ::onnx::TypeProto& proto, int depth, const char*& missing) {
+// The number of dimensions of a tensor that a node puts into a sequence; nullopt where none tells it.
+std::optional<int> rank_of_inserted(const ::onnx::GraphProto& graph, const std::string& sequence) {
+  for (const auto& n : graph.node()) {
+    if (n.op_type() != "SequenceInsert" || n.input_size() < 2 || n.input(0) != sequence) continue;
+    for (const auto& i : graph.input()) {
+      const auto& tensor = i.type().tensor_type();
+      if (i.name() == n.input(1) && tensor.has_shape()) return tensor.shape().dim_size();
+    }
+  }
+  return std::nullopt;
+}
+
+// The type of a sequence or an optional, from the inside out; null with what is missing. Tensors whose number of
+// dimensions is not told have `rank`.
+Type type_of_proto(const ::onnx::TypeProto& proto, std::optional<int> rank, int depth,
+                   const char*& missing) {
   if (depth > 2) {
     missing = "at most an optional of a sequence of tensors";
     return nullptr;
   }
   if (proto.has_sequence_type()) {
-    Type element = type_of_proto(proto.sequence_type().elem_type(), depth + 1, missing);
+    Type element = type_of_proto(proto.sequence_type().elem_type(), rank, depth + 1, missing);
     return element == nullptr ? nullptr : list_type(opened(element));
   }
   if (proto.has_optional_type()) {
-    Type element = type_of_proto(proto.optional_type().elem_type(), depth + 1, missing);
+    Type element = type_of_proto(proto.optional_type().elem_type(), rank, depth + 1, missing);
     return element == nullptr ? nullptr : option_type(element);
   }
   if (!proto.has_tensor_type()) {
@@ -406,11 +402,12 @@ Type type_of_proto(const ::onnx::TypeProto& proto, int depth, const char*& missi
     missing = "elements of a type that Relay has";
     return nullptr;
   }
-  if (!proto.tensor_type().has_shape()) {
+  if (!proto.tensor_type().has_shape() && !rank) {
     missing = "the number of dimensions of what it holds";
     return nullptr;
   }
   std::vector<Dim> shape;
+  if (!proto.tensor_type().has_shape()) shape.assign(static_cast<size_t>(*rank), dim_any());
   for (const auto& d : proto.tensor_type().shape().dim()) {
     bool fixed = d.has_dim_value() && d.dim_value() >= 0;
     shape.push_back(fixed ? dim(d.dim_value()) : dim_any());
@@ -464,10 +461,11 @@ void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& g
   define(main_scope_, input.name(), std::move(constant), span);
 }
 
-bool Importer::declare_sequence(const ::onnx::ValueInfoProto& input, const Span& span) {
+bool Importer::declare_sequence(const ::onnx::GraphProto& graph,
+                                const ::onnx::ValueInfoProto& input, const Span& span) {
   if (!input.type().has_sequence_type() && !input.type().has_optional_type()) return false;
   const char* missing = "fewer dimensions";
-  Type type = type_of_proto(input.type(), 0, missing);
+  Type type = type_of_proto(input.type(), rank_of_inserted(graph, input.name()), 0, missing);
   if (type == nullptr) {
     throw UserError(Diagnostic(codes::frontend_attribute, span,
                                "input '" + shorten(input.name()) + "' cannot be imported")
@@ -529,7 +527,7 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
         freeze_input(i, it->second, span);
         continue;
       }
-      if (declare_sequence(i, span)) continue;
+      if (declare_sequence(graph, i, span)) continue;
       if (!i.type().has_tensor_type()) {
         throw UserError(Diagnostic(codes::frontend_attribute, span,
                                    "input '" + shorten(i.name()) + "' is not a tensor")
@@ -662,14 +660,15 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
   };
   Way yes = follow(branches.then_values), no = follow(branches.else_values);
   --nesting_;
-  // What is a result and comes after the node.
+  // What is a result and comes after the node. One that no node computes is reported where it is asked for.
+  Names after;
+  for (const std::string& name : results) {
+    bool computed = yes.scope.find(name) != nullptr && no.scope.find(name) != nullptr;
+    if (scope.find(name) == nullptr && computed) after.push_back(name);
+  }
   auto results_of = [&](const Way& way) {
     Values out;
-    for (const std::string& name : results) {
-      if (scope.find(name) != nullptr) continue;
-      ValuePtr v = way.scope.find(name);
-      if (v != nullptr && !v->failed) out.push_back(std::move(v));
-    }
+    for (const std::string& name : after) out.push_back(way.scope.find(name));
     return out;
   };
   NodeContext ctx(*this, node, {}, frames_.back().opsets.of(node.domain()), span);
@@ -682,15 +681,10 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
     report(rank_is_open(branches, span));
     for (const Diagnostic& d : (yes.good ? no : yes).found) report(d);
   }
-  size_t next = 0;
-  for (const std::string& name : results) {
-    if (scope.find(name) != nullptr) continue;
-    ValuePtr v = next < chosen.size() ? chosen[next++] : nullptr;
-    if (v == nullptr) {
-      v = std::make_shared<ModelValue>();
-      v->failed = true;
-    }
-    define(scope, name, std::move(v), span);
+  for (size_t i = 0; i < after.size(); ++i) {
+    ValuePtr v = i < chosen.size() ? chosen[i] : std::make_shared<ModelValue>();
+    v->failed = v->failed || chosen.empty();
+    define(scope, after[i], std::move(v), span);
   }
 }
 
@@ -793,7 +787,12 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
   if (opset == 0) opset = frames_.front().opsets.of(node.domain());
   if (opset == 0) opset = 1;
   const ConverterRow* row = find_converter(canonical_domain(node.domain()), node.op_type(), opset);
-  if (row == nullptr) throw Poisoned{};  // check_operators has reported it
+  if (row == nullptr && diagnostics_.has_errors())
+    throw Poisoned{};  // check_operators has reported it
+  if (row == nullptr) {
+    throw UserError(Diagnostic(codes::frontend_unsupported, span,
+                               "operator " + shorten(node.op_type()) + " cannot be imported"));
+  }
   NodeContext ctx(*this, node, std::move(inputs), opset, span);
   Values outputs = row->convert(ctx);
   for (ValuePtr& v : outputs) {
@@ -874,12 +873,7 @@ Values Importer::import_graph(const ::onnx::GraphProto& graph, const Values& inp
   }
   Names results;
   for (const auto& o : graph.output()) results.push_back(o.name());
-  try {
-    import_nested(graph.node(), scope, results, span);
-  } catch (const BranchesDiffer& branches) {
-    // The loop or branch around it would have to have the one rank or the other.
-    throw UserError(rank_is_open(branches, span));
-  }
+  import_nested(graph.node(), scope, results, span);
   Values outputs;
   for (const auto& o : graph.output()) {
     ValuePtr v = scope.find(o.name());

@@ -244,6 +244,10 @@ const TensorTypeNode& NodeContext::type_of(const Expr& e) {
 }
 
 int64_t NodeContext::const_dim(const Expr& e, int64_t axis, const char* what) const {
+  if (axis < 0 || axis >= rank_of(e)) {
+    fail(codes::type_rank, "a tensor has too few dimensions for " + std::string(what),
+         "rank " + std::to_string(axis + 1) + " or more", to_string(e->type));
+  }
   const Dim& d = shape_of(e)[static_cast<size_t>(axis)];
   if (auto c = as_const(d)) return *c;
   fail(codes::frontend_dynamic, std::string(what) + " must be a fixed number", "a number",
@@ -584,7 +588,12 @@ Expr NodeContext::matmul_along(Expr e, int64_t axis, const Tensor& matrix) const
 }
 
 Values NodeContext::import_graph(const ::onnx::GraphProto& graph, const Values& inputs) const {
-  return importer_.import_graph(graph, inputs, span_);
+  try {
+    return importer_.import_graph(graph, inputs, span_);
+  } catch (const BranchesDiffer& branches) {
+    // The loop or branch around it would have to have the one rank or the other.
+    throw UserError(rank_is_open(branches, span_));
+  }
 }
 
 Expr NodeContext::expr_of(const ValuePtr& v) const { return importer_.expr_of(v); }

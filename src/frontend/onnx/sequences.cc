@@ -78,6 +78,12 @@ def @optional.has[A](%x: Option[A]) -> bool {
     None => False,
   }
 }
+def @optional.some[A](%x: A) -> Option[A] {
+  Some(%x)
+}
+def @optional.none[A]() -> Option[A] {
+  None
+}
 def @optional.get[A](%x: Option[A]) -> A {
   match? (%x) {
     Some(%y) => %y,
