@@ -1,5 +1,7 @@
 """The operators of ai.onnx.ml on numbers, and trees, against ONNX Runtime."""
 
+import re
+
 import numpy as np
 import onnx.reference
 import onnxruntime
@@ -142,15 +144,17 @@ def test_zip_map_gives_records(labels):
 
 
 def forest(rng, trees, depth, features, modes, missing=False, dead=0.1):
-    """Returns random trees as the attributes of versions 1 to 3, and their leaves."""
+    """Returns random trees as the attributes of versions 1 to 3, and their leaves; `depth` is that of
+    all, or a function of the tree's number."""
     rows = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids",
                             "falsenodeids", "missing_value_tracks_true")}  # fmt: skip
     leaves = []
+    deepest = depth if callable(depth) else lambda tree: depth
 
     def grow(tree, level, counter):
         node, counter[0] = counter[0], counter[0] + 1
         at = len(rows["nodeids"])
-        leaf = level == depth or (level > 1 and rng.random() < dead)
+        leaf = level == deepest(tree) or (level > 1 and rng.random() < dead)
         row = {"treeids": tree, "nodeids": node, "featureids": 0 if leaf else
                int(rng.integers(features)), "values": 0.0 if leaf else float(rng.normal(0, 2)),
                "modes": "LEAF" if leaf else str(rng.choice(modes)), "truenodeids": 0,
@@ -238,6 +242,21 @@ def test_trees_of_one_leaf_and_of_many_levels():
                   target_ids=[0] * len(leaves),
                   target_weights=[float(i) for i in range(len(leaves))])  # fmt: skip
         agree(model(node, [("y", FLOAT)]), X)
+
+
+def test_many_trees_of_different_depths():
+    """Trees of about one depth are followed together."""
+    nodes, leaves = forest(np.random.default_rng(13), 300, lambda tree: tree % 10, 5, LEQ, dead=0.2)
+    node = ml("TreeEnsembleRegressor", ["x0"], ["y"], n_targets=1, **nodes,
+              target_treeids=[t for t, _ in leaves], target_nodeids=[n for _, n in leaves],
+              target_ids=[0] * len(leaves), aggregate_function="AVERAGE",
+              target_weights=np.random.default_rng(14).normal(size=len(leaves)).tolist())  # fmt: skip
+    proto = model(node, [("y", FLOAT)])
+    agree(proto, X, rtol=1e-4, atol=1e-5)
+    mod, _ = relay.frontend.from_onnx(proto.SerializeToString())
+    depths = [int(d) for d in re.findall(r"depth=(\d+)", mod.astext())]
+    assert len(depths) > 1
+    assert depths == sorted(set(depths))
 
 
 def test_threads_and_many_samples():

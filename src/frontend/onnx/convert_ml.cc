@@ -427,7 +427,8 @@ struct Layout {
   std::vector<int32_t> roots, features, children, modes;
   std::vector<double> splits;
   std::vector<int64_t> leaf_of;  // of a node its place among the leaves; -1 for branches
-  int64_t depth = 0, mode = 0, leaves = 0;
+  std::vector<int64_t> depths;   // of the trees
+  int64_t mode = 0, leaves = 0;
   std::vector<int64_t> place_of;  // of a node of the forest its place here
 };
 
@@ -449,24 +450,29 @@ Layout lay_out(NodeContext& ctx, const Forest& forest, int64_t features) {
     out.place_of[static_cast<size_t>(node)] = static_cast<int64_t>(order.size());
     order.push_back(static_cast<size_t>(node));
   };
-  std::vector<int64_t> level;
+  std::vector<std::pair<int64_t, size_t>> level;  // nodes and their trees
   for (int64_t root : forest.roots) {
+    level.emplace_back(root, out.roots.size());
     out.roots.push_back(static_cast<int32_t>(order.size()));
     place(root);
-    level.push_back(root);
   }
+  out.depths.assign(out.roots.size(), 0);
   // Level by level: what is near the roots is together.
   while (!level.empty()) {
-    std::vector<int64_t> next;
-    for (int64_t at : level) {
+    std::vector<std::pair<int64_t, size_t>> next;
+    for (const auto& [at, tree] : level) {
       const Forest::Node& n = forest.nodes[static_cast<size_t>(at)];
       if (n.mode == 0) continue;
       place(n.first);
       place(n.second);
-      next.push_back(n.first);
-      next.push_back(n.second);
+      next.emplace_back(n.first, tree);
+      next.emplace_back(n.second, tree);
     }
-    if (!next.empty()) ++out.depth;
+    int64_t last = -1;
+    for (const auto& [at, tree] : next) {
+      if (static_cast<int64_t>(tree) != last) ++out.depths[tree];
+      last = static_cast<int64_t>(tree);
+    }
     level = std::move(next);
   }
   const bool missing_goes_first = out.mode != 0 && (out.mode & Forest::kMissing) != 0;
@@ -488,6 +494,30 @@ Layout lay_out(NodeContext& ctx, const Forest& forest, int64_t features) {
   return out;
 }
 
+// Trees that are followed side by side take as many rounds as the deepest of them.
+struct Group {
+  std::vector<int32_t> roots;
+  int64_t depth = 0;
+};
+std::vector<Group> by_depth(const Layout& trees) {
+  // Of fewer trees a group does not fill vectors.
+  constexpr size_t kLeast = 64, kGroups = 4;
+  std::vector<size_t> order(trees.roots.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, {}, [&](size_t tree) { return trees.depths[tree]; });
+  const size_t size = std::max(kLeast, (order.size() / kGroups + 15) / 16 * 16);
+  std::vector<Group> out;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t depth = trees.depths[order[i]];
+    bool full = out.empty() || (out.back().roots.size() >= size && depth > out.back().depth &&
+                                order.size() - i >= kLeast);
+    if (full) out.emplace_back();
+    out.back().roots.push_back(trees.roots[order[i]]);
+    out.back().depth = depth;
+  }
+  return out;
+}
+
 enum class Together { Average, Sum, Min, Max };
 
 // The votes of all trees for each target.
@@ -504,11 +534,15 @@ Expr votes_of(NodeContext& ctx, const Expr& x, const Forest& forest, int64_t tar
     std::copy(v.begin(), v.end(), t.data<int32_t>());
     return ctx.constant(t);
   };
-  Expr reached =
-      ctx.call("ml.tree_leaves",
-               {x, ints(trees.roots), ints(trees.features),
-                ctx.constant(floats(trees.splits, dtype)), ints(trees.children), ints(trees.modes)},
-               {{"depth", trees.depth}, {"mode", trees.mode}});
+  Expr features = ints(trees.features), splits = ctx.constant(floats(trees.splits, dtype)),
+       children = ints(trees.children), modes = ints(trees.modes);
+  std::vector<Expr> parts;
+  for (const Group& g : by_depth(trees)) {
+    parts.push_back(ctx.call("ml.tree_leaves",
+                             {x, ints(g.roots), features, splits, children, modes},
+                             {{"depth", g.depth}, {"mode", trees.mode}}));
+  }
+  Expr reached = parts.size() == 1 ? parts[0] : ctx.concat(parts, 1);
   // A line of weights for each node; branches have none.
   const auto nodes = static_cast<int64_t>(trees.features.size());
   const bool extreme = together == Together::Min || together == Together::Max;
