@@ -18,16 +18,14 @@ import inspect
 from collections.abc import Callable, Sequence
 
 from relay import _core
-from relay._core import (
-    PrimExpr as PrimExpr,
-)
-from relay._core import (
-    ReduceAxis as ReduceAxis,
-)
-from relay._core import (
-    TETensor as Tensor,
-)
 
+Block = _core.Block
+Loop = _core.Loop
+PrimExpr = _core.PrimExpr
+ReduceAxis = _core.ReduceAxis
+Schedule = _core.Schedule
+Tensor = _core.TETensor
+PrimFunc = _core.TirPrimFunc
 Axes = ReduceAxis | Sequence[ReduceAxis]
 
 
@@ -48,6 +46,22 @@ def compute(
     except TypeError as problem:
         raise TypeError(f"{name} has {len(sizes)} axes: {problem}") from None
     return _core.te_compute(name, sizes, fcompute)
+
+
+def var(name: str, dtype: str = "int64") -> PrimExpr:
+    """Returns a variable, for a size that stays open."""
+    return _core.te_var(name, dtype)
+
+
+def create_prim_func(
+    inputs: Sequence[Tensor], outputs: Tensor | Sequence[Tensor], name: str = "main"
+) -> PrimFunc:
+    """Returns the kernel that computes the outputs: a block for each tensor, in loops over its axes.
+
+    It is called with arrays, which interprets it; `Schedule` rewrites its loops.
+    """
+    found = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    return _core.te_create_prim_func(list(inputs), found, name)
 
 
 def extern(

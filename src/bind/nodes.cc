@@ -439,6 +439,28 @@ std::string summary(const Module& mod) {
 
 void bind_modules(nb::module_& m) {
   nb::class_<PyModule>(m, "IRModule", "Functions and data types by name; immutable.")
+      .def(
+          "__init__",
+          [](PyModule* self, nb::handle functions) {
+            std::vector<GlobalVar> names;
+            std::vector<Function> bodies;
+            for (auto [key, value] : to_named(functions, "a set of functions")) {
+              auto* global = nb::isinstance<PyExpr>(key)
+                                 ? as<GlobalVarNode>(nb::cast<const PyNode&>(key).ref)
+                                 : nullptr;
+              std::string name =
+                  global != nullptr ? global->name_hint : to_text(key, "the name of a function");
+              if (!nb::isinstance<PyExprOf<FunctionNode>>(value))
+                throw nb::type_error((python_text(value) + " is not a relay.Function").c_str());
+              Function f = nb::cast<const PyExprOf<FunctionNode>&>(value).get();
+              check_bindings(f);
+              names.push_back(global_var(name, f->type));
+              bodies.push_back(f);
+            }
+            Module made = make_module(std::move(names), std::move(bodies));
+            new (self) PyModule{infer_types(made), "", ""};
+          },
+          nb::arg("functions") = nb::dict(), "A typed module of functions by name.")
       .def_static(
           "from_expr",
           [](const PyExpr& e) {
@@ -570,7 +592,6 @@ void bind_modules(nb::module_& m) {
       return PyModule{read_module(SourceFile::make(name, text)), name, ""};
     });
   });
-  m.def("empty_module", [] { return PyModule{make_module({}, {}), "", ""}; });
   m.def("ref_type", [](const PyType& value) { return wrap(ref_type(value.type())); });
   m.def("in_form", [](const PyModule& self, const std::string& form) {
     return !find_form_defect(self.module, form == "anf" ? Form::anf : Form::basic_blocks);

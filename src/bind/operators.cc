@@ -427,7 +427,6 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   if (op->gradient)
     row.gradient =
         GradientRule([op](const GradientContext& ctx) { return differentiate(*op, ctx); });
-  row.batching = Absent::LaneByLane;
   for (const std::vector<std::string>& e : examples)
     row.examples.push_back({.args = e, .attrs = ""});
   row.expected = Absent::ByNumPy;
@@ -443,6 +442,7 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
       Computed c = compute_for(*op, types, defaults, {});
       declared = class_of(c.inputs, c.outputs);
     }
+    row.batching = Absent::LaneByLane;
     row.compute = compute_rule_multi(
         [op, declared](const ComputeContext& ctx) { return compute_checked(*op, declared, ctx); });
   }

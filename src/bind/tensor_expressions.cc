@@ -15,7 +15,6 @@
 #include "runtime/core/kernel_abi.h"
 #include "tir/arith/analyzer.h"
 #include "tir/intrinsics.h"
-#include "tir/schedule/schedule.h"
 #include "tir/text.h"
 
 namespace relay::bind {
@@ -228,6 +227,35 @@ nb::tuple shape_of(const std::vector<PrimExpr>& shape) {
   return nb::tuple(out);
 }
 
+// Refuses variables of other tensors, and axes that nothing reduces over: those that are known are `axes`, and sizes.
+void check_variables(const std::string& name, const PrimExpr& body, const std::vector<Loop>& axes,
+                     const std::vector<PrimExpr>& sizes) {
+  std::unordered_set<const Node*> known;
+  auto add_all = [&](const PrimExpr& e) {
+    post_order(
+        e, [&](const Node& n) { known.insert(&n); }, family::tir_expr);
+  };
+  for (const Loop& l : axes) known.insert(l.var.get());
+  for (const PrimExpr& s : sizes) add_all(s);
+  std::vector<const tir::VarNode*> used;
+  post_order(
+      body,
+      [&](const Node& n) {
+        if (auto* v = as<tir::VarNode>(&n)) used.push_back(v);
+        if (auto* r = as<tir::ReduceNode>(&n)) {
+          for (const tir::IterVar& a : r->axes) known.insert(a->var.get());
+        }
+        if (auto* l = as<tir::LoadNode>(&n)) {
+          for (const PrimExpr& d : l->buffer->shape) add_all(d);
+        }
+      },
+      family::tir_expr);
+  for (const tir::VarNode* v : used) {
+    if (!known.contains(v))
+      refuse(name + " uses '" + v->name + "', which is not an axis of it, nor reduced over");
+  }
+}
+
 PyTensor compute(const std::string& name, nb::handle shape, nb::handle body) {
   std::vector<PrimExpr> sizes = to_prims(shape);
   for (PrimExpr& s : sizes) {
@@ -242,7 +270,9 @@ PyTensor compute(const std::string& name, nb::handle shape, nb::handle body) {
       axes.push_back({tir::Var(as<tir::VarNode>(i[d])), tir::index(0), sizes[d]});
     }
     nb::object result = body(*nb::tuple(variables));
-    return with_guarded_reads(to_prim(result, DType::Float(32)), axes);
+    PrimExpr value = to_prim(result, DType::Float(32));
+    check_variables(name, value, axes, sizes);
+    return with_guarded_reads(value, axes);
   })};
 }
 
@@ -302,7 +332,11 @@ nb::object reduce(const std::string& name, nb::handle value, nb::handle axis) {
 
 // ---- Statements
 
-tir::Stmt to_stmt(nb::handle object) { return nb::cast<const PyStmt&>(object).stmt; }
+tir::Stmt to_stmt(nb::handle object) {
+  if (!nb::isinstance<PyStmt>(object))
+    refuse("a relay.prim_func writes the tensor, not a function that gives " + python_text(object));
+  return nb::cast<const PyStmt&>(object).stmt;
+}
 
 std::vector<Loop> to_loops(nb::handle list) {
   std::vector<Loop> out;

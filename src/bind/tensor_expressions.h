@@ -34,5 +34,6 @@ std::vector<tir::PrimExpr> to_prims(nb::handle list);
 nb::object from_prim(const tir::PrimExpr& e);
 
 void bind_tensor_expressions(nb::module_& m);
+void bind_schedules(nb::module_& m);
 
 }  // namespace relay::bind

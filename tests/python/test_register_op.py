@@ -299,6 +299,21 @@ def test_arithmetic_of_the_tensor_ir():
         te.all(x[k], axis=k)
     with pytest.raises(TypeError, match="not iterated over"):
         list(x)
+    with pytest.raises(TypeError, match="nor reduced over"):
+        te.compute((4,), lambda i: x[k])
+    leaked = []
+    te.compute((4,), lambda i: leaked.append(i) or x[i])
+    with pytest.raises(TypeError, match="not an axis of it"):
+        te.compute((4,), lambda i: x[i] * leaked[0].astype("float32"))
+
+
+def test_what_is_no_kernel():
+    with relay.register_op(
+        "mylib.extern", compute=lambda x: te.extern(x.shape, [x], lambda *_: 3)
+    ) as op:
+        x = relay.var("x", shape=(4,))
+        with pytest.raises(relay.UserError, match=r"E0911.*prim_func"):
+            relay.build(relay.Function([x], op(x)))
 
 
 # ---- What goes wrong -----------------------------------------------------------------------------

@@ -173,6 +173,28 @@ def test_modules():
             change()
 
 
+def test_a_module_of_functions():
+    f = relay.Function([X], relay.exp(X))
+    mod = relay.IRModule({"main": f, relay.GlobalVar("other"): f})
+    assert set(mod.functions) == {"main", "other"} and mod["main"].checked_type is not None
+    assert relay.IRModule().functions == {} and "no functions" in repr(relay.IRModule())
+    with pytest.raises(TypeError, match=r"not a relay\.Function"):
+        relay.IRModule({"main": 3})
+    with pytest.raises(relay.UserError, match="E0103"):
+        relay.IRModule({"main": relay.Function([], X)})
+
+
+def test_mixed_precision():
+    w = relay.const(np.linspace(-1, 1, 12, dtype="float32").reshape(4, 3))
+    f = relay.Function([X], relay.nn.softmax(relay.nn.relu(relay.nn.dense(X, w))))
+    mod = relay.IRModule.from_expr(f)
+    for dtype in ("float16", "bfloat16"):
+        mixed = relay.transform.ToMixedPrecision(dtype)(mod)
+        assert relay.analysis.all_dtypes(mixed["main"]) >= {dtype, "float32"}
+        assert mixed["main"].body.dtype == "float32"
+        np.testing.assert_allclose(relay.build(mixed)(DATA), relay.build(mod)(DATA), atol=0.02)
+
+
 def test_pickle_and_copy():
     for thing in (MOD, X, X * 2.0, MOD["main"], relay.TensorType((2,)), relay.const(DATA)):
         assert copy.deepcopy(thing) is thing and copy.copy(thing) is thing

@@ -1,0 +1,142 @@
+// ToMixedPrecision: sums of products, and what follows them, in 16-bit floats.
+//
+// before                              after (float16)
+//   nn.softmax(nn.relu(               nn.softmax(cast(nn.relu(
+//     nn.dense(%x, %w)))                nn.dense(cast(%x, "float16"), cast(%w, "float16"))), "float32"))
+//
+// An operator's row says what happens to its calls (Precision): those that gain are always computed in 16 bits, those that lose
+// digits never, the others where their operands are in 16 bits already; constants beside these are rounded.
+// What operators give to anything but operators keeps its dtype, and so do parameters and results.
+// Not legal as such: results are rounded more often. Loses where the machine has no 16-bit arithmetic.
+// Does not look into attributes: a call that asks for a result in float32 gives one.
+#include "analysis/calls.h"
+#include "base/codes/passes.h"
+#include "ir/op.h"
+#include "node/walk.h"
+#include "passes/pass_list.h"
+
+namespace relay {
+namespace {
+
+bool is_float32(const Type& t) {
+  auto* tensor = as<TensorTypeNode>(t);
+  return tensor != nullptr && !tensor->dtype_var && tensor->dtype.is_float(32);
+}
+
+class Mixing {
+ public:
+  explicit Mixing(DType low) : low_(low) {}
+
+  NodeRef apply(const NodeRef& rebuilt) const {
+    // A field of a tuple that was put together again is what was put there.
+    if (auto* g = as<TupleGetItemNode>(rebuilt)) {
+      auto* t = as<TupleNode>(g->tuple);
+      return t == nullptr ? rebuilt : NodeRef(t->fields[static_cast<size_t>(g->index)]);
+    }
+    auto* c = as<CallNode>(rebuilt);
+    auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+    if (op == nullptr || op->name == "cast" || !c->type) return rebuilt;
+    const OpInfo& row = *op->row;
+    if (!row.precision || row.precision.get() == Precision::Never) return rebuilt;
+    if (row.precision.get() == Precision::Follow && !follows(*c)) return rebuilt;
+    std::vector<Expr> args;
+    for (const Expr& arg : c->args) args.push_back(lowered(arg, *c));
+    if (args == c->args) return rebuilt;
+    try {
+      return as_before(call(c->op, std::move(args), c->attrs, c->span), c->type, *c);
+    } catch (const UserError&) {
+      return rebuilt;  // the operator does not take the dtype
+    }
+  }
+
+ private:
+  // What a cast from the low dtype has taken; null for anything else.
+  Expr source(const Expr& e) const {
+    auto* c = as<CallNode>(e);
+    if (c == nullptr || !is_call_to(e, "cast")) return nullptr;
+    auto* from = as<TensorTypeNode>(c->args[0]->type);
+    return from != nullptr && from->dtype == low_ ? c->args[0] : nullptr;
+  }
+
+  // Whether the floats among the operands are low ones, one at least, or constants.
+  bool follows(const CallNode& c) const {
+    bool low = false, all = true;
+    auto look = [&](const Expr& e) {
+      if (!is_float32(e->type)) return;
+      bool from_low = static_cast<bool>(source(e));
+      low |= from_low;
+      all &= from_low || isa<ConstantNode>(e);
+    };
+    for (const Expr& arg : c.args) {
+      auto* t = as<TupleNode>(arg);
+      if (t == nullptr) {
+        if (!as<TensorTypeNode>(arg->type)) return false;
+        look(arg);
+        continue;
+      }
+      for (const Expr& field : t->fields) look(field);
+    }
+    return low && all;
+  }
+
+  Expr lowered(const Expr& e, const CallNode& at) const {
+    if (auto* t = as<TupleNode>(e)) {
+      std::vector<Expr> fields;
+      for (const Expr& f : t->fields) fields.push_back(lowered(f, at));
+      return fields == t->fields ? e : Expr(relay::tuple(std::move(fields)));
+    }
+    if (!is_float32(e->type)) return e;
+    if (Expr from = source(e)) return from;
+    return make_call("cast", {e}, {{"dtype", AttrValue(low_.to_string())}}, at);
+  }
+
+  Expr as_before(const Expr& e, const Type& wanted, const CallNode& at) const {
+    if (auto* t = as<TupleTypeNode>(wanted)) {
+      std::vector<Expr> fields;
+      for (size_t i = 0; i < t->fields.size(); ++i) {
+        Expr field = tuple_get_item(e, static_cast<int64_t>(i), at.span);
+        fields.push_back(as_before(field, t->fields[i], at));
+      }
+      return relay::tuple(std::move(fields), at.span);
+    }
+    auto* have = as<TensorTypeNode>(e->type);
+    if (have == nullptr || !is_float32(wanted) || have->dtype.is_float(32)) return e;
+    return make_call("cast", {e}, {{"dtype", AttrValue(std::string("float32"))}}, at);
+  }
+
+  DType low_;
+};
+
+Module run(const Module& mod, PassContext& ctx) {
+  auto name = ctx.option<std::string>(kToMixedPrecision, "mixed_precision_type");
+  auto low = DType::parse(name);
+  if (!low || !(low->is_float(16) || low->is_bfloat16())) {
+    throw UserError(
+        Diagnostic(codes::pass_option, {},
+                   "the option 'mixed_precision_type' of ToMixedPrecision is not a dtype "
+                   "of 16 bits")
+            .expected("float16 or bfloat16")
+            .found(name));
+  }
+  Mixing mixing(*low);
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    if (f->is_primitive()) return f;
+    return cast<FunctionNode>(rewrite(
+        f, [&](const NodeRef&, NodeRef rebuilt) { return mixing.apply(rebuilt); },
+        family::expr | family::pattern));
+  });
+}
+
+}  // namespace
+
+const Pass kToMixedPrecision{"ToMixedPrecision",
+                             0,
+                             Form::any,
+                             Form::any,
+                             "Computes sums of products and what follows them in 16-bit floats.",
+                             run,
+                             {{"mixed_precision_type", PassOption::Type::text,
+                               AttrValue(std::string("float16")), "float16 or bfloat16."}},
+                             /*keeps_meaning=*/false};
+
+}  // namespace relay
