@@ -13,7 +13,7 @@ using tir::Schedule;
 namespace {
 
 // The sizes of tiles along an axis, each for what those before it leave over: `tile`, and of an open axis powers of `step`
-// below it, which leave nothing. A step of 1: half of the tile and every size below, so that two of them take any rest. A
+// below it, which leave nothing. A step of 1: one more than half of the tile and every size below, so that two of them take any rest. A
 // tile of few rows waits for its sums: it takes nearly as long as one of half the rows.
 std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   std::vector<int64_t> out{tile};
@@ -22,7 +22,7 @@ std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
     return out;
   }
   if (step == 1) {
-    for (int64_t rest = tile / 2; rest >= 1; --rest) out.push_back(rest);
+    for (int64_t rest = std::min(tile / 2 + 1, tile - 1); rest >= 1; --rest) out.push_back(rest);
     return out;
   }
   int64_t rest = 1;
