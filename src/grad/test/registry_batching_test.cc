@@ -136,13 +136,12 @@ TEST(RegistryBatching, equals_a_loop_over_the_lanes) {
     if (row.definition || row.effect.get() != Effect::Pure || row.args.empty()) continue;
     bool rule = row.batching || row.batching.unsaid() || row.batching.reason() == Absent::OnlySizes;
     for (const OpExample& example : row.examples) {
-      // Strings are only moved: nothing of them is drawn here.
-      if (program_of(row.name, example.args, example.attrs).find("string") != std::string::npos)
-        continue;
-      (rule ? in_lanes : one_by_one).insert(row.name);
       SCOPED_TRACE(program_of(row.name, example.args, example.attrs));
       try {
         Module mod = infer(row.name, example.args, example.attrs);
+        // Strings are not drawn, nor compared.
+        if (to_string(Type(mod->find("main")->type)).find("string") != std::string::npos) continue;
+        (rule ? in_lanes : one_by_one).insert(row.name);
         size_t count = example.args.size();
         std::vector<std::vector<bool>> choices{std::vector<bool>(count, true)};
         for (size_t i = 0; count > 1 && i < count; ++i) {
