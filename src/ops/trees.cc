@@ -13,6 +13,9 @@ using namespace tir;  // NOLINT
 using relay::Type;
 
 constexpr DType kNode = DType::Int(32);
+constexpr int64_t kMissing = 8;  // of a mode
+// Up to so many rounds a test whether all trees are at their leaves costs more than it saves.
+constexpr int64_t kShallow = 8, kRounds = 4, kLanes = 16;
 
 struct TreeLeavesAttrs : AttrsOf<TreeLeavesAttrs> {
   int64_t depth = 0;
@@ -102,7 +105,7 @@ PrimExpr goes_first(const PrimExpr& x, const PrimExpr& split, int64_t mode,
 }
 
 // From the roots down, all trees of a sample side by side. A leaf leads to itself, so `depth` rounds
-// without a test bring every tree to its leaf.
+// bring every tree to its leaf; where trees are deep, a vector of them stops when all are there.
 TirTensor tree_leaves(const ComputeContext& ctx) {
   auto& a = ctx.attrs<TreeLeavesAttrs>();
   const int64_t depth = a.depth, mode = a.mode;
@@ -119,32 +122,73 @@ TirTensor tree_leaves(const ComputeContext& ctx) {
           return max(imm(kNode, 0), min(i, tir::cast(kNode, size - 1)));
         };
         const PrimExpr num_nodes = features->shape[0], num_features = x->shape[1];
+        // `count` rounds from a node on.
+        auto follow = [=](const PrimExpr& row, PrimExpr node, int64_t count) {
+          // What is to be named, outermost first: the nodes on the way.
+          std::vector<std::pair<tir::Var, PrimExpr>> path;
+          auto name = [&](const PrimExpr& next) {
+            tir::Var v = tir::var("node" + std::to_string(path.size()), kNode);
+            path.emplace_back(v, next);
+            return PrimExpr(v);
+          };
+          node = name(inside(node, num_nodes));
+          for (int64_t round = 0; round < count; ++round) {
+            PrimExpr feature = inside(at(features, node), num_features);
+            PrimExpr value = load(x, {row, tir::cast(kIndex, feature)});
+            PrimExpr first =
+                goes_first(value, at(splits, node), mode, mode == 0 ? at(modes, node) : PrimExpr());
+            PrimExpr next = at(children, node) + select(first, imm(kNode, 0), imm(kNode, 1));
+            node = name(inside(next, num_nodes));
+          }
+          while (!path.empty()) {
+            node = tir::let(path.back().first, path.back().second, node);
+            path.pop_back();
+          }
+          return node;
+        };
+        // Deep trees: a vector of trees goes on as long as one of them is not at its leaf.
+        auto deep = [=](const LineIndex& place) {
+          const PrimExpr row = place(index(0))[0], trees = out->shape[1];
+          const PrimExpr to_leaf = imm(kNode, (mode & kMissing) != 0 ? 0 : 1);
+          auto vector = [&](const PrimExpr& begin) {
+            Buffer nodes = tir::buffer("nodes", kNode, {index(kLanes)}, Scope::Local);
+            Cell open("open", kNode);
+            auto lanes = [&](const std::function<Stmt(const PrimExpr&)>& body) {
+              return each("lane", index(kLanes), body, ForKind::Vectorized);
+            };
+            auto node = [&](const PrimExpr& lane) { return load(nodes, {lane}); };
+            auto go = [&](const PrimExpr& lane, const PrimExpr& from) {
+              return store(nodes, {lane}, follow(row, from, kRounds));
+            };
+            Stmt start = lanes([&](const PrimExpr& l) { return go(l, load(roots, {begin + l})); });
+            Stmt look = lanes([&](const PrimExpr& l) {
+              PrimExpr branch = ne(at(children, node(l)) + to_leaf, node(l));
+              return open.set(max(open.get(), tir::cast(kNode, branch)));
+            });
+            Stmt further = each("further", index((depth - 1) / kRounds), [&](const PrimExpr&) {
+              Stmt on = lanes([&](const PrimExpr& l) { return go(l, node(l)); });
+              return seq({open.set(imm(kNode, 0)), look, if_(ne(open.get(), imm(kNode, 0)), on)});
+            });
+            Stmt end =
+                lanes([&](const PrimExpr& l) { return store(out, place(begin + l), node(l)); });
+            return tir::allocate(nodes, open.in(seq({start, further, end})));
+          };
+          PrimExpr rest = floor_mod(trees, index(kLanes));
+          return seq({each("trees", floor_div(trees, index(kLanes)),
+                           [&](const PrimExpr& v) { return vector(v * kLanes); }),
+                      each("tree", rest, [&](const PrimExpr& i) {
+                        PrimExpr tree = trees - rest + i;
+                        return store(out, place(tree), follow(row, load(roots, {tree}), depth));
+                      })});
+        };
+        auto shallow = [=](const LineIndex& place) {
+          return each_in_lanes("tree", out->shape[1], [&](const PrimExpr& tree) {
+            return store(out, place(tree), follow(place(tree)[0], load(roots, {tree}), depth));
+          });
+        };
         constexpr int64_t kWorkOfRound = 8;
         return each_line(out->shape, 1, (depth + 1) * kWorkOfRound, [&](const LineIndex& place) {
-          return each_in_lanes("tree", out->shape[1], [&](const PrimExpr& tree) {
-            const PrimExpr row = place(tree)[0];
-            // What is to be named, outermost first: the nodes on the way.
-            std::vector<std::pair<tir::Var, PrimExpr>> path;
-            auto name = [&](const PrimExpr& node) {
-              tir::Var v = tir::var("node" + std::to_string(path.size()), kNode);
-              path.emplace_back(v, node);
-              return PrimExpr(v);
-            };
-            PrimExpr node = name(inside(load(roots, {tree}), num_nodes));
-            for (int64_t round = 0; round < depth; ++round) {
-              PrimExpr feature = inside(at(features, node), num_features);
-              PrimExpr value = load(x, {row, tir::cast(kIndex, feature)});
-              PrimExpr first = goes_first(value, at(splits, node), mode,
-                                          mode == 0 ? at(modes, node) : PrimExpr());
-              PrimExpr next = at(children, node) + select(first, imm(kNode, 0), imm(kNode, 1));
-              node = name(inside(next, num_nodes));
-            }
-            while (!path.empty()) {
-              node = tir::let(path.back().first, path.back().second, node);
-              path.pop_back();
-            }
-            return store(out, place(tree), node);
-          });
+          return depth > kShallow ? deep(place) : shallow(place);
         });
       });
 }

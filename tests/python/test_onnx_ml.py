@@ -246,7 +246,7 @@ def test_trees_of_one_leaf_and_of_many_levels():
 
 def test_many_trees_of_different_depths():
     """Trees of about one depth are followed together."""
-    nodes, leaves = forest(np.random.default_rng(13), 300, lambda tree: tree % 10, 5, LEQ, dead=0.2)
+    nodes, leaves = forest(np.random.default_rng(13), 300, lambda tree: tree % 12, 5, LEQ, dead=0.2)
     node = ml("TreeEnsembleRegressor", ["x0"], ["y"], n_targets=1, **nodes,
               target_treeids=[t for t, _ in leaves], target_nodeids=[n for _, n in leaves],
               target_ids=[0] * len(leaves), aggregate_function="AVERAGE",
@@ -254,6 +254,8 @@ def test_many_trees_of_different_depths():
     proto = model(node, [("y", FLOAT)])
     agree(proto, X, rtol=1e-4, atol=1e-5)
     mod, _ = relay.frontend.from_onnx(proto.SerializeToString())
+    got = relay.create_executor("debug", mod).evaluate()(X[:3])
+    np.testing.assert_allclose(got, run(proto, X[:3])[0], 1e-5, 1e-6)
     depths = [int(d) for d in re.findall(r"depth=(\d+)", mod.astext())]
     assert len(depths) > 1
     assert depths == sorted(set(depths))
