@@ -106,6 +106,43 @@ def test_rotary_embedding(interleaved, positions):
           constants=(2, 3), attrs={"interleaved": interleaved})  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "kind", ["prompt", "decode", "lengths", "rotary", "window", "packed", "cap"]
+)
+def test_group_query_attention(kind):
+    """Two heads of keys for four of queries; sequences of their own lengths; a prompt, or one token more."""
+    heads, kv_heads, size, past = 4, 2, 16, 5
+    new = 6 if kind == "prompt" else 1
+    q, k, v = (
+        floats(2, new, heads * size),
+        floats(2, new, kv_heads * size),
+        floats(2, new, kv_heads * size),
+    )
+    attrs = {"num_heads": heads, "kv_num_heads": kv_heads}
+    tables = [None, None]
+    lengths = np.array([past, 3 if kind == "lengths" else past], np.int32)
+    total = np.array(past + 1, np.int32)
+    before = [floats(2, kv_heads, past, size), floats(2, kv_heads, past, size)]
+    if kind == "prompt":
+        lengths, before = np.array([5, 5], np.int32), [None, None]
+        total = np.array(6, np.int32)
+    elif kind == "rotary":
+        attrs["do_rotary"], tables = 1, [floats(16, size // 2), floats(16, size // 2)]
+    elif kind == "window":
+        attrs["local_window_size"] = 3
+    elif kind == "packed":
+        q, k, v = np.concatenate([q, k, v], axis=2), None, None
+    elif kind == "cap":
+        attrs["softcap"] = 0.5
+    check(
+        "GroupQueryAttention",
+        [q, k, v, *before, lengths, total, *tables],
+        [FLOAT] * 3,
+        (7, 8),
+        attrs,
+    )
+
+
 @pytest.mark.parametrize("activation", ["Relu", "Sigmoid", "Tanh", "LeakyRelu"])
 def test_fused_convolution(activation):
     params = {"activation_params": [0.2]} if activation == "LeakyRelu" else {}
@@ -176,6 +213,23 @@ def test_integer_products_as_floats():
     check("MatMulIntegerToFloat",
           [quantised(3, 8), quantised(8, 5, dtype=np.int8), SCALE, floats(5), ZERO, np.zeros(5, np.int8)],
           constants=(1, 2, 3, 4, 5))  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_recurrence_with_weights_of_bytes(columns):
+    """The sums are those of integers: results may differ where a state is rounded the other way."""
+    width, hidden = 6, 4
+    sizes = (2, 4 * hidden) if columns else (2,)
+    scale = RNG.uniform(0.004, 0.008, sizes).astype(np.float32)
+    zero = np.zeros(sizes, np.int8)
+    inputs = [floats(5, 1, width), quantised(2, width, 4 * hidden, dtype=np.int8),
+              quantised(2, hidden, 4 * hidden, dtype=np.int8), floats(2, 8 * hidden), None, None, None, None,
+              scale, zero, scale, zero]  # fmt: skip
+    model = model_of("DynamicQuantizeLSTM", inputs, [FLOAT], (1, 2, 3, 8, 9, 10, 11),
+                     {"hidden_size": hidden, "direction": "bidirectional"}, (0,))  # fmt: skip
+    (want,) = oracles.run_onnxruntime(model, {"x0": inputs[0]})
+    mod, params = relay.frontend.from_onnx(model)
+    np.testing.assert_allclose(relay.build(mod, params=params)(inputs[0]), want, atol=4e-3)
 
 
 def test_embeddings_of_open_length():

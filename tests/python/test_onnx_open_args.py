@@ -237,3 +237,23 @@ def test_random_numbers_are_the_same_in_every_run():
     assert np.corrcoef(a.ravel(), b.ravel())[0, 1] < 0.05
     assert set(np.unique(c)) == {0, 1} and abs(c.mean() - 0.25) < 0.02
     np.testing.assert_array_equal(a, program(x, p)[0])
+
+
+def test_parts_whose_size_only_a_run_knows():
+    """A sequence of as many parts as there are, the last one smaller; parts of no size end the run."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["x", "size"], ["parts"], axis=0),
+        helper.make_node("SequenceLength", ["parts"], ["count"]),
+        helper.make_node("SequenceAt", ["parts", "last"], ["y"]),
+    ]
+    model = model_of(nodes, [("x", FLOAT, ["n", 2]), ("size", INT64, [])], ["count", "y"])
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(-1), "last"))
+    program = built(model)
+    x = np.arange(14.0, dtype="float32").reshape(7, 2)
+    for size in (1, 3, 7, 9):
+        count, y = program(x, np.array(size))
+        parts = [x[i : i + size] for i in range(0, 7, size)]
+        assert count == len(parts)
+        np.testing.assert_array_equal(y, parts[-1])
+    with pytest.raises(relay.RunError):
+        program(x, np.array(0))

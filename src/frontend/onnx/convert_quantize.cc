@@ -403,6 +403,13 @@ Values convert_matmul_nbits(NodeContext& ctx) {
 
 }  // namespace
 
+Expr dynamically_quantized(NodeContext& ctx, const Expr& x) {
+  auto [scale, zero] = levels_of(ctx, x);
+  Expr level = ctx.add(ctx.call("round", {ctx.div(x, scale)}), zero);
+  Expr kept = ctx.call("clip", {level}, {{"a_min", 0.0}, {"a_max", 255.0}});
+  return ctx.mul(ctx.sub(kept, zero), scale);
+}
+
 template <>
 std::span<const ConverterRow> converter_rows<Converters::Quantize>() {
   static constexpr ConverterRow rows[] = {

@@ -6,6 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/onnx/converters.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/step_loop.h"
@@ -235,7 +236,7 @@ class Recurrence {
   }
 
   void read_activations() {
-    bool lstm = ctx_.op_type() == "LSTM", gru = ctx_.op_type() == "GRU";
+    bool lstm = ctx_.op_type().ends_with("LSTM"), gru = ctx_.op_type() == "GRU";
     per_direction_ = lstm ? 3 : gru ? 2 : 1;
     std::vector<std::string> names = ctx_.attr_strings("activations");
     if (names.empty()) {
@@ -308,7 +309,8 @@ Values convert_rnn(NodeContext& ctx) {
   return rec.outputs();
 }
 
-Values convert_lstm(NodeContext& ctx) {
+// `read` is how a step reads the output before it, for the product with the recurrent weights.
+Values lstm(NodeContext& ctx, const std::function<Expr(const Expr&)>& read) {
   bool coupled = ctx.attr("input_forget", 0) != 0;
   Recurrence rec(ctx, 4);
   for (int64_t d = 0; d < rec.directions(); ++d) {
@@ -327,7 +329,7 @@ Values convert_lstm(NodeContext& ctx) {
             {rec.initial(5, d), rec.initial(6, d)},
             [&](const Expr& x, const std::vector<Expr>& states) -> std::vector<Expr> {
               Expr c = states[1];
-              Expr sum = ctx.add(x, ctx.call("nn.dense", {states[0], r}));
+              Expr sum = ctx.add(x, ctx.call("nn.dense", {read(states[0]), r}));
               // Gates in the order input, output, forget, cell.
               std::vector<Expr> g = ctx.split(sum, 1, 4);
               Expr i = rec.activate(d, 0, peep(g[0], peep_i, c));
@@ -340,6 +342,39 @@ Values convert_lstm(NodeContext& ctx) {
             });
   }
   return rec.outputs();
+}
+
+Values convert_lstm(NodeContext& ctx) {
+  return lstm(ctx, [](const Expr& h) { return h; });
+}
+
+// com.microsoft.DynamicQuantizeLSTM: weights are bytes, (directions, width, gates), with a scale and a zero point for each
+// direction or column; what is multiplied by them is quantised on the way. Products of whole numbers are exact in floats,
+// and so the sums are those of integers but for the last bits.
+Values convert_dynamic_quantize_lstm(NodeContext& ctx) {
+  Values inputs;
+  for (size_t i = 0; i < 8; ++i) inputs.push_back(ctx.has(i) ? ctx.value(i) : nullptr);
+  for (size_t i : {size_t{1}, size_t{2}}) {
+    const size_t scale = 8 + 2 * (i - 1);
+    auto spread = [&](size_t input) {
+      Expr e = ctx.cast(ctx.in(input), DType::Float(32));
+      const int64_t rank = NodeContext::rank_of(e);
+      if (rank < 1 || rank > 2) {
+        ctx.fail(codes::type_rank, "a scale has an unsuitable rank", "rank 1 or 2",
+                 to_string(e->type));
+      }
+      return ctx.expand_dims(e, 1, 3 - rank);
+    };
+    Expr w = ctx.cast(ctx.in(i), DType::Float(32));
+    if (NodeContext::rank_of(w) != 3) {
+      ctx.fail(codes::type_rank, "a weight has the wrong rank", "rank 3", to_string(w->type));
+    }
+    w = ctx.mul(ctx.sub(w, spread(scale + 1)), spread(scale));
+    inputs[i] = value_of(ctx.transpose(w, {0, 2, 1}));
+  }
+  inputs[0] = value_of(dynamically_quantized(ctx, ctx.in(0)));
+  NodeContext plain(ctx.importer(), ctx.node(), std::move(inputs), ctx.opset(), ctx.span());
+  return lstm(plain, [&](const Expr& h) { return dynamically_quantized(plain, h); });
 }
 
 Values convert_gru(NodeContext& ctx) {
@@ -391,6 +426,7 @@ Values convert_gru(NodeContext& ctx) {
 template <>
 std::span<const ConverterRow> converter_rows<Converters::Recurrent>() {
   static constexpr ConverterRow rows[] = {
+      {kMicrosoft, "DynamicQuantizeLSTM", 1, convert_dynamic_quantize_lstm},
       {kOnnx, "GRU", 7, convert_gru},
       {kOnnx, "LSTM", 7, convert_lstm},
       {kOnnx, "RNN", 7, convert_rnn},

@@ -204,14 +204,35 @@ Values split_to_sequence_known(NodeContext& ctx) {
   return {list_of(std::move(items))};
 }
 
+// As many parts as a run has of one size, of which the last may be smaller: a List.
+Values parts_of_one_size(NodeContext& ctx, const Expr& x, int64_t axis) {
+  const DType i64 = DType::Int(64);
+  const bool squeeze = !ctx.has(1) && ctx.attr("keepdims", 1) == 0;
+  Expr one = ctx.scalar(1, i64), each = ctx.has(1) ? one_number(ctx, 1, i64) : one;
+  Expr good = ctx.call("greater_equal", {each, one});
+  each = ctx.call("maximum", {each, one});
+  Expr size = ctx.select(sizes_of(ctx, x), 0, axis);
+  Expr count = ctx.call("floor_divide", {ctx.sub(ctx.add(size, each), one), each});
+  Var i = var("i", tensor_type(std::vector<Dim>{}, i64), ctx.span());
+  auto vector = [&](const Expr& e) { return ctx.expand_dims(e, 0); };
+  Expr begin = ctx.mul(i, each);
+  Expr part =
+      open_slice(ctx, x, vector(begin), vector(ctx.add(begin, each)), ctx.ints({1}), {axis});
+  if (squeeze) part = ctx.squeeze(part, {axis});
+  Type type = opened(part->type);
+  Expr cut = function({i}, as_type(ctx, part, type), type, {}, {}, ctx.span());
+  Expr none = library_call(ctx, "sequence.empty", {}, {type});
+  Expr all = library_call(ctx, "sequence.built", {cut, count, none}, {type});
+  // A run with parts of no size ends.
+  Expr never = library_call(ctx, "branch.never", {}, {all->type});
+  return {value_of(if_(good, all, never, ctx.span()))};
+}
+
 // As many parts as there are sizes, which only a run knows.
 Values split_to_sequence_open(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
-  if (!ctx.has(1) || NodeContext::rank_of(ctx.in(1)) == 0) {
-    ctx.fail(codes::frontend_dynamic, "the length of a sequence is known only when the model runs",
-             "a list with the size of each part, or an axis of known size");
-  }
+  if (!ctx.has(1) || NodeContext::rank_of(ctx.in(1)) == 0) return parts_of_one_size(ctx, x, axis);
   Expr sizes = int_vector(ctx, 1, "the list of sizes");
   Expr all = ctx.call("dyn.split", {x, sizes}, {{"axis", axis}});
   Values items;

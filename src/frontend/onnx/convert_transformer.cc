@@ -540,6 +540,102 @@ Values convert_microsoft_rotary(NodeContext& ctx) {
   return {value_of(flat ? join_heads(ctx, y) : y)};
 }
 
+// com.microsoft.GroupQueryAttention: a decoder's attention, with fewer heads of keys than of queries, with what came
+// before, and with rotary positions. Each sequence has a length of its own, `lengths` with the new tokens; where the new
+// tokens are all that there is, they are a prompt, filled up on the right.
+Values convert_group_query_attention(NodeContext& ctx) {
+  const DType i64 = DType::Int(64);
+  for (size_t i = 9; i < 14; ++i) {
+    if (ctx.has(i)) ctx.unsupported("positions, biases or sinks of its own");
+  }
+  if (!ctx.has(5) || !ctx.has(6)) ctx.unsupported("queries without lengths of sequences");
+  if (ctx.attr("smooth_softmax", 0) != 0) ctx.unsupported("a smooth softmax");
+  const int64_t heads = ctx.attr("num_heads", 0), kv_heads = ctx.attr("kv_num_heads", 0);
+  Expr queries = ctx.in(0);
+  require_rank(ctx, queries, 3, "the queries");
+  Expr keys, values;
+  if (ctx.has(1) && ctx.has(2)) {
+    keys = ctx.in(1);
+    values = ctx.in(2);
+  } else {
+    const int64_t width = ctx.const_dim(queries, 2, "the width of the heads"),
+                  all = heads + 2 * kv_heads;
+    if (heads < 1 || kv_heads < 1 || width % all != 0) {
+      ctx.fail(codes::frontend_attribute, "the number of heads does not divide the width",
+               "a divisor of " + std::to_string(width), std::to_string(all));
+    }
+    const int64_t size = width / all;
+    keys = ctx.slice(queries, 2, heads * size, (heads + kv_heads) * size);
+    values = ctx.slice(queries, 2, (heads + kv_heads) * size, width);
+    queries = ctx.slice(queries, 2, 0, heads * size);
+  }
+  Expr q = split_heads(ctx, queries, heads), k = split_heads(ctx, keys, kv_heads),
+       v = split_heads(ctx, values, kv_heads);
+  // How many tokens stand before the new ones, (batch, 1); none before a prompt.
+  Expr lengths = ctx.cast(ctx.in(5), i64), total = one_number(ctx, 6, i64);
+  if (NodeContext::rank_of(lengths) == 2) lengths = ctx.squeeze(lengths, {1});
+  require_rank(ctx, lengths, 1, "the lengths of sequences");
+  Expr fresh = ctx.select(sizes_of(ctx, q), 0, 2), one = ctx.scalar(1, i64),
+       zero = ctx.scalar(0, i64);
+  Expr before = ctx.sub(ctx.add(lengths, one), fresh);
+  before = ctx.call("where", {ctx.call("equal", {total, fresh}), ctx.mul(before, zero), before});
+  before = ctx.expand_dims(before, 1);
+  Expr places = ctx.add(before, ctx.expand_dims(places_along(ctx, q, 2), 0));  // (batch, new)
+  if (ctx.attr("do_rotary", 0) != 0) {
+    if (!ctx.has(7) || !ctx.has(8)) ctx.unsupported("rotary positions without their tables");
+    require_rank(ctx, ctx.in(7), 2, "the table of cosines");
+    require_rank(ctx, ctx.in(8), 2, "the table of sines");
+    const int64_t rotated = 2 * ctx.const_dim(ctx.in(7), 1, "the number of angles");
+    if (rotated < 2 || rotated > ctx.const_dim(q, 3, "the size of a head")) {
+      ctx.fail(codes::type_shape, "there are more angles than a head has pairs");
+    }
+    auto angles = [&](size_t table) {
+      return ctx.expand_dims(ctx.call("take", {ctx.in(table), places}, {{"axis", int64_t{0}}}), 1);
+    };
+    Expr cos = angles(7), sin = angles(8);
+    const bool pairs = ctx.attr("rotary_interleaved", 0) != 0;
+    q = rotate(ctx, q, rotated, cos, sin, pairs);
+    k = rotate(ctx, k, rotated, cos, sin, pairs);
+  }
+  Expr present_k = k, present_v = v;
+  if (ctx.has(3) && ctx.has(4)) {
+    require_rank(ctx, ctx.in(3), 4, "the past");
+    require_rank(ctx, ctx.in(4), 4, "the past");
+    // Place j of a sequence is the past's, or one of the new ones behind them.
+    Expr past = ctx.select(sizes_of(ctx, ctx.in(3)), 0, 2);
+    Expr line = ctx.expand_dims(open_range(ctx, zero, ctx.call("maximum", {past, total})), 0);
+    Expr after = ctx.call("maximum", {ctx.sub(line, before), zero});
+    after = ctx.call("minimum", {after, ctx.sub(fresh, one)});
+    Expr from = ctx.call("where", {ctx.call("less", {line, before}), line, ctx.add(past, after)});
+    auto joined = [&](size_t old, const Expr& now) {
+      Expr all = ctx.concat({ctx.in(old), now}, 2);
+      Expr lines = ctx.transpose(all, {0, 2, 1, 3});
+      Expr taken =
+          ctx.call("gather_nd", {lines, ctx.expand_dims(from, 0)}, {{"batch_dims", int64_t{1}}});
+      // Behind the new tokens there is nothing.
+      Expr there = ctx.call("less", {line, ctx.add(before, fresh)});
+      taken = ctx.call("where", {ctx.expand_dims(there, 2, 2), taken, ctx.scalar_like(0, taken)});
+      return ctx.transpose(taken, {0, 2, 1, 3});
+    };
+    present_k = joined(3, k);
+    present_v = joined(4, v);
+  }
+  // A query sees the keys up to its own place, within the window.
+  Expr key = ctx.expand_dims(places_along(ctx, present_k, 2), 0, 2),
+       own = ctx.expand_dims(places, 2);
+  Masking by;
+  by.seen = ctx.call("less_equal", {key, own});
+  if (int64_t window = ctx.attr("local_window_size", -1); window > 0) {
+    Expr near =
+        ctx.call("greater", {key, ctx.sub(own, ctx.scalar(static_cast<double>(window), i64))});
+    by.seen = ctx.call("logical_and", {by.seen, near});
+  }
+  Expr shared_k = present_k, shared_v = present_v;
+  share_heads(ctx, q, shared_k, shared_v);
+  return {value_of(attend(ctx, q, shared_k, shared_v, by)), value_of(present_k),
+          value_of(present_v)};
+}
+
 Values convert_fused_matmul(NodeContext& ctx) {
   if (ctx.attr("transBatchA", 0) != 0 || ctx.attr("transBatchB", 0) != 0) {
     ctx.unsupported("transposed batch dimensions");
@@ -564,6 +660,7 @@ std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
       {kMicrosoft, "EmbedLayerNormalization", 1, convert_embed_layer_norm},
       {kMicrosoft, "FastGelu", 1, convert_fast_gelu},
       {kMicrosoft, "FusedMatMul", 1, convert_fused_matmul},
+      {kMicrosoft, "GroupQueryAttention", 1, convert_group_query_attention},
       {kMicrosoft, "MultiHeadAttention", 1, convert_multi_head_attention},
       {kMicrosoft, "RotaryEmbedding", 1, convert_microsoft_rotary},
       {kMicrosoft, "SkipLayerNormalization", 1, convert_skip_layer_norm},

@@ -11,6 +11,9 @@ namespace relay::importer {
 Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype,
                  std::vector<Expr> quantized = {});
 
+// Floats rounded as DynamicQuantizeLinear rounds them: to 256 levels between their own least and greatest.
+Expr dynamically_quantized(NodeContext& ctx, const Expr& x);
+
 // Keys and values (batch, heads, length, size) with as many heads as the queries have: each group of
 // query heads shares one of theirs. Fails when these do not divide those.
 void share_heads(NodeContext& ctx, const Expr& queries, Expr& keys, Expr& values);

@@ -46,6 +46,13 @@ def @sequence.erase_onto[A](%xs: List[A], %n: int32, %before: List[A]) -> List[A
     },
   }
 }
+def @sequence.built[A](%f: fn (int64) -> A, %n: int64, %onto: List[A]) -> List[A] {
+  if (%n <= 0i64) {
+    %onto
+  } else {
+    @sequence.built(%f, %n - 1i64, Cons(%f(%n - 1i64), %onto))
+  }
+}
 def @sequence.empty[A]() -> List[A] {
   Nil
 }
