@@ -399,13 +399,14 @@ class _Writer:
     def guard(self, node: ast.AST, build: Callable[[], Any]) -> Any:
         try:
             return build()
-        except (TypeError, ValueError) as problem:
+        except (TypeError, ValueError, ArithmeticError) as problem:
             self.fail(VALUE, node, str(problem))
 
     def of(self, name: str, a: Any, b: Any, node: ast.AST | None = None) -> Any:
         if isinstance(a, (int, float)) and isinstance(b, (int, float)):
-            return _PYTHON[name](a, b)
-        return self.guard(node, lambda: _core.te_binary(name, a, b))
+            return self.guard(node, lambda: _PYTHON[name](a, b))
+        build = te.divide if name in ("floordiv", "mod") else _core.te_binary
+        return self.guard(node, lambda: build(name, a, b))
 
     def as_bool(self, value: Any) -> Any:
         return _core.te_const(value, "bool") if isinstance(value, (bool, int, float)) else value

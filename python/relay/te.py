@@ -131,24 +131,37 @@ def minimum(a: object, b: object) -> PrimExpr:
     return _core.te_binary("min", a, b)
 
 
+def divide(name: str, a: object, b: object) -> PrimExpr:
+    """Returns a quotient or a rest by its name in the tensor IR.
+
+    Of integers, by 0: the dividend, and no rest. (The tensor IR itself leaves that open.)
+    """
+    out = _core.te_binary(name, a, b)
+    if "float" in out.dtype or (isinstance(b, int) and b != 0):
+        return out
+    by_zero = _core.te_binary("eq", b, 0)
+    out = _core.te_binary(name, a, _core.te_select(by_zero, 1, b))
+    return _core.te_select(by_zero, 0 if name.endswith("mod") else a, out)
+
+
 def truncdiv(a: object, b: object) -> PrimExpr:
     """Returns the quotient of integers towards zero."""
-    return _core.te_binary("trunc_div", a, b)
+    return divide("trunc_div", a, b)
 
 
 def truncmod(a: object, b: object) -> PrimExpr:
     """Returns the rest with the sign of `a`."""
-    return _core.te_binary("trunc_mod", a, b)
+    return divide("trunc_mod", a, b)
 
 
 def floordiv(a: object, b: object) -> PrimExpr:
     """Returns the quotient towards minus infinity: a // b."""
-    return _core.te_binary("floordiv", a, b)
+    return divide("floordiv", a, b)
 
 
 def floormod(a: object, b: object) -> PrimExpr:
     """Returns the rest with the sign of `b`: a % b."""
-    return _core.te_binary("mod", a, b)
+    return divide("mod", a, b)
 
 
 def if_then_else(cond: PrimExpr, true_value: object, false_value: object) -> PrimExpr:
@@ -217,3 +230,7 @@ def _no_iteration(self) -> None:
 
 # Python would ask for element after element without an end.
 Tensor.__iter__ = _no_iteration
+PrimExpr.__floordiv__ = floordiv
+PrimExpr.__rfloordiv__ = lambda self, other: floordiv(other, self)
+PrimExpr.__mod__ = floormod
+PrimExpr.__rmod__ = lambda self, other: floormod(other, self)

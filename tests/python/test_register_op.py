@@ -307,6 +307,18 @@ def test_arithmetic_of_the_tensor_ir():
         te.compute((4,), lambda i: x[i] * leaked[0].astype("float32"))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_division_by_zero_has_a_value(dtype):
+    def divided(x, y):
+        return te.compute((4,), lambda i: x[i] // i * 1000 + x[i] % y[i] + 7 // y[i])
+
+    with relay.register_op("mylib.divided", compute=divided) as op:
+        variables = [relay.var(n, shape=(4,), dtype=dtype) for n in "xy"]
+        a, b = np.array([5, -3, 2, 1], dtype), np.array([3, 0, -2, 0], dtype)
+        found = both(relay.Function(variables, op(*variables)), a, b)
+        assert found.tolist() == [5000 + 2 + 2, -3000 + 7, 1000 - 4, 7]
+
+
 def test_what_is_no_kernel():
     with relay.register_op(
         "mylib.extern", compute=lambda x: te.extern(x.shape, [x], lambda *_: 3)
