@@ -61,6 +61,8 @@ Expr batch_axes(const BatchingContext& ctx) {
     axes.emplace();
     for (int64_t d = 0; d < rank_of(ctx.call.args[0]); ++d) axes->push_back(d);
   }
+  // No axes mean all of them to an operator, and the lanes are one.
+  if (axes->empty()) return nullptr;
   return with_attrs(ctx.call, all_in_lanes(ctx), {{"axis", to_value(behind_lanes(*axes))}});
 }
 

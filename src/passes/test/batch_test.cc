@@ -157,6 +157,11 @@ TEST(Batch, dataflow_has_no_loop) {
             Words());
 }
 
+TEST(Batch, no_axes_of_a_lane_are_not_all_axes) {
+  EXPECT_EQ(check("def @f(%x: float32) { (nn.l2_normalize(%x, eps=0.1f), sum(%x)) }", {0}),
+            (Words{"nn.l2_normalize", "sum"}));
+}
+
 TEST(Batch, what_depends_on_no_lane_is_computed_once) {
   Module mod =
       parse("def @f(%x: Tensor[(4), float32], %w: Tensor[(4), float32]) { add(%x, exp(%w)) }");
