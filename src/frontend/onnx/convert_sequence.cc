@@ -301,8 +301,13 @@ Values convert_sequence_map(NodeContext& ctx) {
   Values out;
   for (size_t r = 0; r < results; ++r) {
     Expr y = ctx.expr_of(outputs[r]);
-    Type made = opened(y->type);
-    Expr each = function({x}, as_type(ctx, y, made), made, {}, {}, ctx.span());
+    // What has the same sizes for all elements keeps them.
+    auto* tensor = as<TensorTypeNode>(y->type);
+    const bool alike = tensor != nullptr && std::ranges::all_of(tensor->shape, [](const Dim& d) {
+                         return as_const(d).has_value();
+                       });
+    Type made = alike ? y->type : opened(y->type);
+    Expr each = function({x}, alike ? y : as_type(ctx, y, made), made, {}, {}, ctx.span());
     out.push_back(value_of(library_call(ctx, "sequence.map", {each, list}, {element, made})));
   }
   return out;
