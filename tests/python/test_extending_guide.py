@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from relay._register_op import RegisteredOp
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending_python.md"
 
 
@@ -12,4 +14,10 @@ def test_the_code_of_the_page_runs(tmp_path):
     # Functions that are read from their source need a file.
     script = tmp_path / "page.py"
     script.write_text("\n".join(blocks))
-    exec(compile(script.read_text(), str(script), "exec"), {"__name__": "page"})
+    names = {"__name__": "page"}
+    try:
+        exec(compile(script.read_text(), str(script), "exec"), names)
+    finally:
+        for value in names.values():
+            if isinstance(value, RegisteredOp):
+                value.unregister()

@@ -66,4 +66,8 @@ const LlvmArchitecture* find_llvm_architecture(std::string_view name);
 // Makes every architecture known to LLVM, once.
 void initialize_llvm();
 
+// The module's constant of that name, made or set to the value.
+llvm::GlobalVariable* define_constant(llvm::Module& module, llvm::StringRef name,
+                                      llvm::Constant* value);
+
 }  // namespace relay::codegen

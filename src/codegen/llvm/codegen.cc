@@ -183,6 +183,14 @@ std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Targe
   return out;
 }
 
+llvm::GlobalVariable* define_constant(llvm::Module& module, llvm::StringRef name,
+                                      llvm::Constant* value) {
+  auto* out = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(name, value->getType()));
+  out->setInitializer(value);
+  out->setConstant(true);
+  return out;
+}
+
 ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   llvm::LLVMContext context;
   auto machine = make_machine(target);
@@ -201,14 +209,8 @@ ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Ta
     entries.push_back(declared);
   }
   auto* table_type = llvm::ArrayType::get(pointer, entries.size());
-  auto define = [&](const char* name, llvm::Constant* value) {
-    auto* global =
-        llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(name, value->getType()));
-    global->setInitializer(value);
-    global->setConstant(true);
-    return global;
-  };
-  auto* table = define("relay_kernels", llvm::ConstantArray::get(table_type, entries));
+  auto* table =
+      define_constant(module, "relay_kernels", llvm::ConstantArray::get(table_type, entries));
   table->setLinkage(llvm::GlobalValue::InternalLinkage);
   // The id is filled in when the artifact is written.
   auto* id_type = llvm::ArrayType::get(i64, 2);
@@ -218,7 +220,7 @@ ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Ta
                                        llvm::ConstantInt::get(i32, RELAY_KERNEL_ABI_VERSION),
                                        llvm::ConstantInt::get(i64, entries.size()), table,
                                        llvm::Constant::getNullValue(id_type)});
-  define(RELAY_DESCRIPTOR_SYMBOL, value);
+  define_constant(module, RELAY_DESCRIPTOR_SYMBOL, value);
   return emit(module, *machine, llvm::CodeGenFileType::ObjectFile);
 }
 

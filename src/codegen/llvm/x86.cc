@@ -4,6 +4,7 @@
 #include <llvm/TargetParser/X86TargetParser.h>
 
 #include <algorithm>
+#include <string>
 
 #include "codegen/llvm/architecture.h"
 #include "target/dot_products.h"
@@ -105,8 +106,13 @@ void configure_tiles(llvm::IRBuilder<>& b, const LlvmMatrixUnit::Shapes& shapes)
     bytes[48 + i] = shapes.rows[i];
   }
   auto* data = llvm::ConstantDataArray::get(b.getContext(), bytes);
-  auto* memory = new llvm::GlobalVariable(*b.GetInsertBlock()->getModule(), data->getType(), true,
-                                          llvm::GlobalValue::PrivateLinkage, data);
+  // Equal shapes are one constant, by its name.
+  std::string name = "tiles";
+  for (unsigned i = 0; i < kTiles; ++i) {
+    name += "_" + std::to_string(shapes.rows[i]) + "x" + std::to_string(shapes.row_bytes[i]);
+  }
+  auto* memory = define_constant(*b.GetInsertBlock()->getModule(), name, data);
+  memory->setLinkage(llvm::GlobalValue::PrivateLinkage);
   memory->setAlignment(llvm::Align(64));
   b.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
 }
