@@ -1,12 +1,17 @@
 #!/bin/bash
-# Makes one wheel for Python 3.10 and all that follow, in dist/, from the release build, and prints its size by part.
+# Makes one wheel for Python 3.10 and all that follow, in dist/, from the release build, with the shared libraries that
+# are not on every Linux, and prints its size by part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/build.sh
 rm -rf dist
+plain=$(mktemp -d)
+trap 'rm -rf "$plain"' EXIT
 .venv/bin/python -m pip wheel -q --disable-pip-version-check --no-input --no-deps --no-build-isolation --no-index \
   --config-settings=build-dir=build/release --config-settings=cmake.define.RELAY_TESTS=ON \
-  --config-settings=cmake.define.RELAY_WERROR=ON --wheel-dir dist .
+  --config-settings=cmake.define.RELAY_WERROR=ON --wheel-dir "$plain" .
+# What glibc and libstdc++ must be at least is in the name of the wheel: those of the machine that builds it.
+PATH=$PWD/.venv/bin:$PATH .venv/bin/python -m auditwheel repair --zip-compression-level 9 --wheel-dir dist "$plain"/*.whl 2>"$plain/log" || { cat "$plain/log" >&2; exit 1; }
 .venv/bin/python - dist/*.whl <<'PYTHON'
 import collections, sys, zipfile
 
@@ -17,7 +22,8 @@ with zipfile.ZipFile(path) as wheel:
         name = entry.filename
         part = (
             "compiler" if "/_core." in name and name.endswith(".so")
-            else "runtime library" if name.endswith(".so")
+            else "libraries of others" if ".libs/" in name
+            else f"{name.rpartition('/')[2]}" if name.endswith(".so")
             else "C headers" if "/include/" in name
             else "command, manual, completions" if ".data/" in name
             else "Python" if name.startswith("relay/")

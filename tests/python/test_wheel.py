@@ -64,7 +64,7 @@ def test_every_python_of_this_machine(tmp_path):
     # Needs PyPI, or a mirror of it, for NumPy in each of them.
     subprocess.run([ROOT / "tools" / "wheel.sh"], check=True)
     (wheel,) = ROOT.glob("dist/*.whl")
-    assert wheel.name.endswith("-cp310-abi3-linux_x86_64.whl") and wheel.stat().st_size < 24e6
+    assert "-cp310-abi3-manylinux_2_" in wheel.name and wheel.stat().st_size < 26e6
     with zipfile.ZipFile(wheel) as content:
         assert sum(f.filename.endswith("_core.abi3.so") for f in content.infolist()) == 1
     pythons = {os.path.realpath(sys.executable)}
