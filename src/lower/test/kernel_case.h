@@ -1,6 +1,7 @@
 // Kernels with their inputs and the output that plain loops give, run as their rule schedules them.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -63,14 +64,14 @@ inline Floats run(const LoadedKernels& jit, const Case& c, GuardedMemory::Side s
   };
   for (const Floats& x : c.inputs) {
     add(x.size());
-    std::memcpy(buffers.back(), x.data(), x.size() * sizeof(float));
+    std::ranges::copy(x, static_cast<float*>(buffers.back()));
   }
   Floats out(c.expected.size(), std::numeric_limits<float>::quiet_NaN());
   add(out.size());
-  std::memcpy(buffers.back(), out.data(), out.size() * sizeof(float));
+  std::ranges::copy(out, static_cast<float*>(buffers.back()));
   TestContext context;
   EXPECT_EQ(context.run(jit.functions()[0], buffers.data(), c.dims.data()), 0);
-  std::memcpy(out.data(), buffers.back(), out.size() * sizeof(float));
+  std::copy_n(static_cast<const float*>(buffers.back()), out.size(), out.begin());
   return out;
 }
 

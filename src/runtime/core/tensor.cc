@@ -521,7 +521,7 @@ struct Export {
 
 template <typename Managed>
 Managed* export_dlpack(Tensor tensor) {
-  auto* holder = new Export<Managed>;
+  auto holder = std::make_unique<Export<Managed>>();
   holder->tensor = std::move(tensor);
   const Tensor& kept = holder->tensor;
   DLTensor& t = holder->managed.dl_tensor;
@@ -532,11 +532,11 @@ Managed* export_dlpack(Tensor tensor) {
   t.shape = kept.rep()->shape;
   t.strides = nullptr;
   t.byte_offset = 0;
-  holder->managed.manager_ctx = holder;
+  holder->managed.manager_ctx = holder.get();
   holder->managed.deleter = [](Managed* self) {
     delete static_cast<Export<Managed>*>(self->manager_ctx);
   };
-  return &holder->managed;
+  return &holder.release()->managed;
 }
 
 }  // namespace
