@@ -233,10 +233,9 @@ def _decorate(kind: type, method: str, code, opt_level, name, required, traceabl
         raise TypeError("a pass is not traceable: it takes and gives programs")
 
     def make(code):
-        if not inspect.isclass(code):
-            label = name or f"{code.__module__}.{code.__qualname__}".replace("<locals>.", "")
-            return kind(code, opt_level, label, required or ())
         label = name or f"{code.__module__}.{code.__qualname__}".replace("<locals>.", "")
+        if not inspect.isclass(code):
+            return kind(code, opt_level, label, required or ())
         if not hasattr(code, method):
             raise TypeError(f"the class of a pass has a method {method}")
 

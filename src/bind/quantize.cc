@@ -26,11 +26,7 @@ quantize::Options make_quantize_options(nb::dict given) {
   for (auto [key, value] : given) {
     std::string name = to_text(key, "the name of a setting");
     if (name == "calibration") {
-      std::string method = to_text(value, "a method");
-      for (auto c : {quantize::Calibration::min_max, quantize::Calibration::percentile,
-                     quantize::Calibration::entropy}) {
-        if (to_string(c) == method) out.calibration = c;
-      }
+      out.calibration = quantize::calibration_of(to_text(value, "a method")).value();
     } else if (name == "percentile") {
       out.percentile = number(value, name);
     } else if (name == "per_channel") {

@@ -37,14 +37,6 @@ struct Options {
   CompileFlags flags;
 };
 
-quantize::Calibration method_of(const std::string& name) {
-  using quantize::Calibration;
-  for (Calibration c : {Calibration::min_max, Calibration::percentile}) {
-    if (to_string(c) == name) return c;
-  }
-  return Calibration::entropy;
-}
-
 std::string_view extension(const std::string& path) {
   size_t dot = path.find_last_of("./");
   return dot == path.npos || path[dot] == '/' ? std::string_view()
@@ -149,7 +141,7 @@ int run(const Options& o, const Given& given) {
       count ? random_samples(*count, o, signature) : read_samples(o.samples, signature);
 
   quantize::Options options;
-  options.calibration = method_of(o.method);
+  options.calibration = *quantize::calibration_of(o.method);  // the option has these choices
   if (given.has("--percentile")) options.calibration = quantize::Calibration::percentile;
   options.percentile = o.percentile;
   options.per_channel = !o.per_tensor;

@@ -174,9 +174,13 @@ class Finder {
     for (bool by_channel : {true, false}) {
       if (by_channel && (!per_channel_ || !layer.channels)) continue;
       layer.by_channel = by_channel;
+      layer.weights =
+          rounded_weights(cast<ConstantNode>(c.args[1]),
+                          by_channel ? std::optional(layer.channels->weight_axis) : std::nullopt);
       Expr trial = quantized_layer(layer, c.args[0], kAnyRange);
       if (in_integers(*as<CallNode>(trial))) return "";
     }
+    layer.weights = nullptr;
     return op_name(c) + " with these attributes has no form of integers";
   }
 
@@ -225,10 +229,7 @@ Layers find_layers(const Module& prepared, bool per_channel) {
 
 Expr quantized_layer(const Layer& layer, const Expr& data, const Range& range) {
   const CallNode& c = *layer.call;
-  std::optional<int64_t> axis;
-  if (layer.by_channel) axis = layer.channels->weight_axis;
-  Expr weights = rounded_weights(cast<ConstantNode>(c.args[1]), axis);
-  return call(c.op, {rounded(data, range), weights}, c.attrs, c.span);
+  return call(c.op, {rounded(data, range), layer.weights}, c.attrs, c.span);
 }
 
 Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
@@ -248,11 +249,7 @@ Module with_quantized(const Layers& layers, const std::vector<bool>& chosen,
     if (auto it = layer_of.find(original.get()); it != layer_of.end()) {
       const Layer& layer = layers.layers[it->second];
       auto* c = as<CallNode>(rebuilt);
-      std::optional<int64_t> axis;
-      if (layer.by_channel) axis = layer.channels->weight_axis;
-      Expr sum =
-          call(c->op, {c->args[0], rounded_weights(cast<ConstantNode>(layer.call->args[1]), axis)},
-               c->attrs, c->span);
+      Expr sum = call(c->op, {c->args[0], layer.weights}, c->attrs, c->span);
       if (const Tensor& correction = parameters.corrections[it->second])
         sum = make_call("add", {sum, along_channels(correction, layer)}, {}, c->span);
       rebuilt = sum;

@@ -24,6 +24,7 @@ struct Layer {
   size_t source = 0;        // index of its data in Layers::sources
   bool by_channel = false;  // its weights have a scale for each output channel
   std::optional<OutputChannels> channels;
+  Expr weights;  // in int8, as the numbers that they stand for; null where they have no such form
 
   bool quantizable() const { return obstacle.empty(); }
   int64_t weight_bytes() const;

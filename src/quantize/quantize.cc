@@ -328,7 +328,7 @@ class Quantizer {
     Candidate all = with_floats(0);
     if (!has_aims() || all.reaches_aims) return all;
     size_t missed = 0, reached = order.size();
-    Candidate best = with_floats(reached);
+    std::optional<Candidate> best;
     while (reached - missed > 1) {
       size_t middle = missed + (reached - missed) / 2;
       Candidate next = with_floats(middle);
@@ -339,7 +339,7 @@ class Quantizer {
         missed = middle;
       }
     }
-    return best;
+    return best ? std::move(*best) : with_floats(reached);
   }
 
   void describe_layers(const Candidate& best) {

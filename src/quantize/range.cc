@@ -56,6 +56,13 @@ std::string_view to_string(Calibration c) {
   return "";
 }
 
+std::optional<Calibration> calibration_of(std::string_view name) {
+  for (Calibration c : {Calibration::min_max, Calibration::percentile, Calibration::entropy}) {
+    if (to_string(c) == name) return c;
+  }
+  return std::nullopt;
+}
+
 Scale scale_of(const Range& range) {
   double width = range.high - range.low;
   auto scale = static_cast<float>(width / (kLevels - 1));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,8 @@ enum class Calibration { min_max, percentile, entropy };
 
 // "min_max", "percentile", "entropy".
 std::string_view to_string(Calibration c);
+// The method of that name; nullopt when there is none.
+std::optional<Calibration> calibration_of(std::string_view name);
 
 // The smallest and the largest number seen, 0 always among them: it is then exact.
 struct Range {

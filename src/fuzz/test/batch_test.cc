@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "eval/evaluator.h"
+#include "eval/test/stacked.h"
 #include "fuzz/generate.h"
 #include "fuzz/values.h"
 #include "ir/text/text.h"
@@ -13,6 +14,7 @@
 namespace relay::fuzz {
 namespace {
 
+using eval_test::stacked;
 using runtime::Value;
 
 constexpr uint64_t kPrograms = 1000;
@@ -22,28 +24,6 @@ constexpr int64_t kLanes = 2;
 bool has_known_sizes(const Type& type) {
   const auto tensors = flatten_tensor_types(type);
   return tensors && !tensors->empty() && to_string(type).find('?') == std::string::npos;
-}
-
-Value stacked(const std::vector<Value>& lanes) {
-  if (!lanes[0].is_tensor()) {
-    std::vector<Value> fields;
-    for (size_t i = 0; i < lanes[0].num_fields(); ++i) {
-      std::vector<Value> each;
-      for (const Value& l : lanes) each.push_back(l.field(i));
-      fields.push_back(stacked(each));
-    }
-    return Value::tuple(fields);
-  }
-  const Tensor first = lanes[0].tensor();
-  std::vector<int64_t> shape(first.shape().begin(), first.shape().end());
-  shape.insert(shape.begin(), kLanes);
-  Tensor out = Tensor::empty(first.dtype(), shape);
-  int64_t at = 0;
-  for (const Value& l : lanes) {
-    for (int64_t i = 0; i < l.tensor().num_elements(); ++i)
-      out.set_from_double(at++, l.tensor().get_as_double(i));
-  }
-  return out;
 }
 
 // A distance that rounding of the inputs makes as well says nothing.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "eval/test/stacked.h"
 #include "ir/op.h"
 #include "node/walk.h"
 #include "ops/register_ops.h"
@@ -14,6 +15,7 @@
 namespace relay {
 namespace {
 
+using eval_test::stacked;
 using pass_test::flatten;
 using pass_test::folding_context;
 using pass_test::parse;
@@ -50,28 +52,6 @@ Value sample_of(const Type& type, int64_t& at, bool same) {
     out.set_from_double(i, t->dtype.is_floating() ? x
                            : t->dtype.is_bool()   ? x > 0
                                                   : std::floor(std::abs(x)));
-  }
-  return out;
-}
-
-Value stacked(const std::vector<Value>& lanes) {
-  if (!lanes[0].is_tensor()) {
-    std::vector<Value> fields;
-    for (size_t i = 0; i < lanes[0].num_fields(); ++i) {
-      std::vector<Value> each;
-      for (const Value& l : lanes) each.push_back(l.field(i));
-      fields.push_back(stacked(each));
-    }
-    return Value::tuple(fields);
-  }
-  const Tensor first = lanes[0].tensor();
-  std::vector<int64_t> shape(first.shape().begin(), first.shape().end());
-  shape.insert(shape.begin(), static_cast<int64_t>(lanes.size()));
-  Tensor out = Tensor::empty(first.dtype(), shape);
-  int64_t at = 0;
-  for (const Value& l : lanes) {
-    for (int64_t i = 0; i < l.tensor().num_elements(); ++i)
-      out.set_from_double(at++, l.tensor().get_as_double(i));
   }
   return out;
 }
