@@ -44,6 +44,9 @@ class Case:
     model: str = ""
     twin: str = ""
     twin_aim: float = 1.05
+    # A result farther from the reference's, against its scale, is named wrong: 8-bit results may
+    # be one step of 255 apart, and float16 ones some of 2048.
+    tolerance: float = 2e-2
 
 
 @dataclass(frozen=True)
@@ -448,7 +451,9 @@ def int8() -> Iterator[Case]:
         for layout in ("QDQ", "QOperator"):
             yield Case(f"{name} {layout}", quantised(build, layout), 0.9, {}, "",
                        f"{name} float32", 0.4)  # fmt: skip
-    yield Case("bert dynamic", quantised(bert(128), "dynamic"))
+    # Its ranges are taken anew in each layer, so that a step of one is many further on: ONNX Runtime
+    # with and without its own optimiser differs from itself by 1.7e-2 here.
+    yield Case("bert dynamic", quantised(bert(128), "dynamic"), tolerance=8e-2)
     yield Case("decoder 4 bits", quantised(small_decoder(128), "4 bits"))
     product = lambda m: one("MatMul", In((m, 768)), Weights((768, 3072)))  # noqa: E731
     for m in (1, 17, 128):

@@ -34,10 +34,6 @@ import onnx
 from cliff_cases import Case, CompileCase
 from compare import note, number, table
 
-# A result this far from the reference's, against its scale, is named wrong; 8-bit results may be
-# one step of 255 apart, and float16 ones some of 2048.
-WRONG = 2e-2
-
 
 def model_file(build: cliff_cases.Build, name: str, folder: Path) -> Path:
     """Returns the file of the model, written first where it is missing or older than its recipe."""
@@ -158,7 +154,7 @@ def _times(
             f"{case.aim:.2f}",
             marked(own, case.twin_aim),
             f"{case.twin_aim:.2f}" if case.twin else "-",
-            "-" if error is None else f"{error:.0e}" + (" WRONG" if error > WRONG else ""),
+            "-" if error is None else f"{error:.0e}" + (" WRONG" if error > case.tolerance else ""),
         ])  # fmt: skip
     return table(header, rows)
 

@@ -15,6 +15,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
 #include "base/codes/runtime.h"
+#include "base/quantities.h"
 
 namespace relay {
 
@@ -97,22 +98,6 @@ std::pair<double, std::string> split_number(std::string_view text) {
       Diagnostic(codes::driver_option, {}, std::string(option) + " is given a wrong value")
           .expected(expected)
           .found("'" + std::string(text) + "'"));
-}
-
-std::string seconds_text(double seconds) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.6g", seconds);
-  return std::string(text) + (seconds == 1 ? " second" : " seconds");
-}
-
-std::string bytes_text(int64_t bytes) {
-  const char* units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < std::size(units); value /= 1024) ++unit;
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.4g", value);
-  return std::string(text) + " " + units[unit];
 }
 
 [[noreturn]] void exceeded(BudgetKind kind, const DiagnosticCode& of_compile,
@@ -218,7 +203,7 @@ BudgetShare::~BudgetShare() { begin_watch(before_); }
 
 void BudgetScope::fail_time() const {
   exceeded(limits_.kind, codes::compile_time_limit, codes::run_time_limit,
-           "takes longer than its limit of " + seconds_text(limits_.seconds),
+           "takes longer than its limit of " + format_seconds(limits_.seconds),
            limits_.kind == BudgetKind::run ? "raise the limit, or look for a loop without end"
                                            : "raise the limit (--time-limit, RELAY_TIME_LIMIT), or "
                                              "find what makes the program so large");
@@ -226,7 +211,8 @@ void BudgetScope::fail_time() const {
 
 void BudgetScope::fail_memory() const {
   exceeded(limits_.kind, codes::compile_memory_limit, codes::run_out_of_memory,
-           "takes more memory than its limit of " + bytes_text(limits_.memory_bytes),
+           "takes more memory than its limit of " +
+               format_bytes(static_cast<double>(limits_.memory_bytes)),
            limits_.kind == BudgetKind::run
                ? "raise the limit, or look for a recursion or a list that grows without end"
                : "raise the limit (--memory-limit, RELAY_MEMORY_LIMIT), or find what makes the "

@@ -95,28 +95,6 @@ std::string Table::text() const {
   return out;
 }
 
-std::string format_number(double value, int digits) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.*f", digits, value);
-  return buffer;
-}
-
-std::string format_seconds(double s) {
-  if (s >= 1) return format_number(s, 2) + " s";
-  if (s >= 1e-3) return format_number(s * 1e3, s >= 0.1 ? 0 : s >= 0.01 ? 1 : 2) + " ms";
-  return format_number(s * 1e6, s >= 1e-4 ? 0 : 1) + " us";
-}
-
-std::string format_bytes(double bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit + 1 < std::size(units)) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return format_number(bytes, unit == 0 ? 0 : 1) + " " + units[unit];
-}
-
 ProgressLine::ProgressLine(bool enabled) : enabled_(enabled && stderr_is_terminal()) {}
 ProgressLine::~ProgressLine() { clear(); }
 

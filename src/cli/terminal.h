@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/quantities.h"
+
 namespace relay::cli {
 
 // True when the stream is a terminal and the user did not ask for plain output (NO_COLOR).
@@ -37,12 +39,6 @@ class Table {
   std::vector<Tone> tones_;
   std::vector<std::pair<size_t, size_t>> limits_;
 };
-
-// "1.3 ms", "12.0 us", "2.4 s".
-std::string format_seconds(double seconds);
-// "98.2 MiB", "512 B".
-std::string format_bytes(double bytes);
-std::string format_number(double value, int digits);
 
 // One line on stderr that is redrawn, with an estimate of what is left; silent in a pipe or with
 // --quiet.

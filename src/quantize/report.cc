@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/quantities.h"
+
 namespace relay::quantize {
 namespace {
 
@@ -14,23 +16,11 @@ std::string format(const char* pattern, Args... args) {
   return out;
 }
 
-std::string percent(double share, int digits = 2) { return format("%.*f %%", digits, 100 * share); }
-
-std::string size_text(int64_t bytes) {
-  constexpr double kKilo = 1000;
-  auto b = static_cast<double>(bytes);
-  return b < kKilo           ? format("%.0f B", b)
-         : b < kKilo * kKilo ? format("%.1f kB", b / kKilo)
-                             : format("%.1f MB", b / kKilo / kKilo);
-}
-
-std::string time_text(double seconds) {
-  if (seconds == 0) return "-";
-  return seconds < 1e-3 ? format("%.1f us", seconds * 1e6) : format("%.2f ms", seconds * 1e3);
-}
+// Layers without a time of their own have 0.
+std::string known_time(double seconds) { return seconds == 0 ? "-" : format_seconds(seconds); }
 
 std::string both(const std::string& before, const std::string& after, double ratio) {
-  return before + " -> " + after + " (" + percent(ratio, 0) + ")";
+  return before + " -> " + after + " (" + format_percent(ratio, 0) + ")";
 }
 
 std::string escaped(const std::string& text) {
@@ -61,14 +51,16 @@ std::vector<std::pair<std::string, std::string>> totals(const Report& r) {
                        " quantised, " + std::string(to_string(r.calibration)) + " over " +
                        std::to_string(r.samples) + (r.samples == 1 ? " sample" : " samples"));
   out.emplace_back("weights",
-                   both(size_text(r.constant_bytes), size_text(r.quantized_constant_bytes),
+                   both(format_bytes(static_cast<double>(r.constant_bytes)),
+                        format_bytes(static_cast<double>(r.quantized_constant_bytes)),
                         static_cast<double>(r.quantized_constant_bytes) /
                             static_cast<double>(std::max<int64_t>(r.constant_bytes, 1))));
-  out.emplace_back("time", both(time_text(r.seconds), time_text(r.quantized_seconds),
+  out.emplace_back("time", both(known_time(r.seconds), known_time(r.quantized_seconds),
                                 r.quantized_seconds / r.seconds));
-  out.emplace_back("error", percent(r.output_error) + " of the results' magnitude");
+  out.emplace_back("error", format_percent(r.output_error, 2) + " of the results' magnitude");
   if (r.agreement)
-    out.emplace_back("agreement", percent(*r.agreement) + " of rows have the same largest element");
+    out.emplace_back("agreement",
+                     format_percent(*r.agreement, 2) + " of rows have the same largest element");
   if (r.score && r.quantized_score)
     out.emplace_back("score", format("%.6g -> %.6g", *r.score, *r.quantized_score));
   return out;
@@ -80,11 +72,12 @@ Cells layer_cells(const Report& report) {
     bool has_range = l.scale.scale > 0 && (l.quantized || l.error > 0);
     out.rows.push_back(
         {l.name, l.op, l.quantized ? "int8" : "float: " + l.obstacle,
-         has_range ? percent(l.error) : "", has_range ? format("%.4g", l.range.low) : "",
+         has_range ? format_percent(l.error, 2) : "", has_range ? format("%.4g", l.range.low) : "",
          has_range ? format("%.4g", l.range.high) : "",
-         size_text(l.weight_bytes) +
-             (l.quantized ? " -> " + size_text(l.quantized_weight_bytes) : ""),
-         time_text(l.seconds) + (l.quantized ? " -> " + time_text(l.quantized_seconds) : "")});
+         format_bytes(static_cast<double>(l.weight_bytes)) +
+             (l.quantized ? " -> " + format_bytes(static_cast<double>(l.quantized_weight_bytes))
+                          : ""),
+         known_time(l.seconds) + (l.quantized ? " -> " + known_time(l.quantized_seconds) : "")});
   }
   return out;
 }
