@@ -31,6 +31,7 @@ endif()
 if(TARGET relay_python)
   install(TARGETS relay_python LIBRARY DESTINATION "${relay_package_dir}" COMPONENT python)
   install(FILES "${RELAY_PYTHON_STUB}" DESTINATION "${relay_package_dir}" COMPONENT python)
+  install(DIRECTORY "${RELAY_OPERATOR_STUBS}" DESTINATION "${relay_package_dir}" COMPONENT python)
 endif()
 if(TARGET relay_text_shared)
   # Where the runtimes of the package look for it, and that of a command without it.

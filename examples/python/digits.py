@@ -17,9 +17,9 @@ from relay import train
 init = train.initializers
 
 
-def data(seed: int = 0) -> tuple[tuple, tuple]:
+def data(seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """1,437 images of 8 by 8 to train with and 360 to test with, in an order drawn by a key."""
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
     digits = load_digits()
     order = np.argsort(init.words(init.as_key(seed), len(digits.target)))

@@ -48,7 +48,7 @@ def pieces(suffix: str) -> list[np.ndarray]:
     return out
 
 
-def split(seed: int = 0) -> tuple[tuple, tuple]:
+def split(seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Pieces and their labels, the larger half to train with; no label but Relay's is looked at."""
     kinds = {".relay": True, ".py": False, ".cc": False, ".md": False}
     files = [(p, relay_) for suffix, relay_ in kinds.items() for p in pieces(suffix)[:27]]

@@ -56,7 +56,7 @@ def flips(count: int = 40) -> tuple[np.ndarray, np.ndarray]:
     """Points, and what a logistic model of the weights (1, -2) says of them."""
     random = np.random.default_rng(0)
     x = random.normal(size=(count, 2)).astype("float32")
-    chance = 1 / (1 + np.exp(-x @ np.float32([1, -2])))
+    chance = 1 / (1 + np.exp(-x @ np.array([1, -2], "float32")))
     return x, (random.uniform(size=count) < chance).astype("float32")
 
 
@@ -67,7 +67,8 @@ def mean_on_a_grid(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     z = w @ x.T
     log = (z * y - np.logaddexp(0, z)).sum(axis=1) - (w * w).sum(axis=1) / 8
     density = np.exp(log - log.max())
-    return density @ w / density.sum()
+    mean: np.ndarray = density @ w / density.sum()
+    return mean
 
 
 # ---- A variational auto-encoder (Kingma and Welling, 2014) of the digits of scikit-learn
@@ -104,7 +105,7 @@ def bound(model: Any, x: Any, key: Any) -> Any:
 
 def learn_digits(epochs: int = 40, progress: bool = False) -> list[float]:
     """Trains an auto-encoder; returns the bound of each epoch."""
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
 
     images = (load_digits().data / 16).astype("float32")
     trainer = train.Trainer(bound, AutoEncoder(init.Keys(0)), train.adam(3e-3), key=1)

@@ -38,7 +38,7 @@ class LSTM:
         self.letters = init.normal(next(keys), (letters, width), 0.5)
         self.inputs = init.glorot_uniform(next(keys), (width, 4 * width))
         self.states = init.glorot_uniform(next(keys), (width, 4 * width))
-        self.bias = np.repeat(np.float32([0, 1, 0, 0]), width)
+        self.bias = np.repeat(np.array([0, 1, 0, 0], "float32"), width)
         self.out = init.glorot_uniform(next(keys), (width, letters))
 
     @relay.function

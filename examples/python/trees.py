@@ -8,7 +8,8 @@ The network has the shape of the expression: a function that calls itself on the
 from __future__ import annotations
 
 import random
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,14 +18,16 @@ from relay import train
 
 init = train.initializers
 WIDTH = 24
-Number = relay.Tensor[(), "int32"]
+Number = Annotated[np.integer, relay.Tensor[(), "int32"]]
 
 
 @relay.data
 class Expression:
+    @dataclass
     class Value:
         truth: Number
 
+    @dataclass
     class Apply:
         operator: Number
         left: Expression
@@ -44,10 +47,10 @@ def draw(source: random.Random, depth: int) -> tuple[Any, int]:
     return Expression.Apply(np.int32(operator), left, right), OPERATORS[operator](a, b)
 
 
-def sample(seed: int, count: int, depth: int) -> tuple[list, np.ndarray]:
+def sample(seed: int, count: int, depth: int) -> tuple[list[Any], np.ndarray]:
     source = random.Random(seed)
     drawn = [draw(source, depth) for _ in range(count)]
-    return [tree for tree, _ in drawn], np.int32([truth for _, truth in drawn])
+    return [tree for tree, _ in drawn], np.array([truth for _, truth in drawn], "int32")
 
 
 def model(keys: Any) -> dict[str, Any]:
@@ -55,7 +58,7 @@ def model(keys: Any) -> dict[str, Any]:
         "values": init.normal(next(keys), (2, 2 * WIDTH), 0.5),
         "operators": init.normal(next(keys), (3, WIDTH), 0.5),
         "gates": init.glorot_uniform(next(keys), (3 * WIDTH, 5 * WIDTH)),
-        "bias": np.repeat(np.float32([0, 1, 1, 0, 0]), WIDTH),
+        "bias": np.repeat(np.array([0, 1, 1, 0, 0], "float32"), WIDTH),
         "out": init.glorot_uniform(next(keys), (WIDTH, 2)),
     }
 

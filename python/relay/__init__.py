@@ -10,9 +10,9 @@ Operators are functions named as in the registry: `relay.add`, `relay.nn.conv2d`
 
 from __future__ import annotations
 
-# `name as name`: what type checkers take for a part of the package.
-from typing import Any as _Any
+import typing as _typing
 
+# `name as name`: what type checkers take for a part of the package.
 from relay import _wrappers
 from relay import (
     _core,
@@ -126,10 +126,16 @@ from relay import distributions as distributions, train as train, tree as tree
 
 __version__ = _core.__version__
 
+if _typing.TYPE_CHECKING:
+    # The stubs of what `install` adds, written when the extension module is built.
+    from relay._operators import *  # noqa: F403
+
 _wrappers.install(globals())
 
 __all__ = [name for name in globals() if not name.startswith("_") and name != "annotations"]
 
 
-def __getattr__(name: str) -> _Any:
-    raise _wrappers.absent("relay", name)
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise _wrappers.absent("relay", name)

@@ -225,6 +225,16 @@ def _iterate(self) -> Iterator[_core.Expr]:
 _node_equal = _core.Expr.__eq__
 
 
+def _astype(self: _core.Expr, dtype: object) -> _core.Call:
+    """Returns the elements in another dtype."""
+    return call("cast", self, dtype=dtype)
+
+
+def _astext(self: _core.Expr) -> str:
+    """Returns the text form."""
+    return str(self)
+
+
 def _install_operators() -> None:
     expr = _core.Expr
     known = set(op.list_op_names())
@@ -249,8 +259,8 @@ def _install_operators() -> None:
     expr.__getitem__ = _get_item
     expr.__len__ = _length
     expr.__iter__ = _iterate
-    expr.astype = lambda self, dtype: call("cast", self, dtype=dtype)
-    expr.astext = lambda self: str(self)
+    expr.astype = _astype
+    expr.astext = _astext
     branch = "relay.If, relay.where and relay.logical_and, _or, _not are part of the program"
     number = "relay.cast is part of the program"
     expr.__bool__ = _no_value("if, and, or, not", branch)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from relay import _core, analysis
 
@@ -47,14 +48,46 @@ class ExprFunctor:
             self._opened.discard(node)
         return self.memo_map[expr]
 
+    if TYPE_CHECKING:
+
+        def visit_constant(self, constant: _core.Constant, /) -> Any: ...
+        def visit_var(self, var: _core.Var, /) -> Any: ...
+        def visit_global_var(self, var: _core.GlobalVar, /) -> Any: ...
+        def visit_op(self, op: _core.Op, /) -> Any: ...
+        def visit_constructor(self, constructor: _core.Constructor, /) -> Any: ...
+        def visit_function(self, function: _core.Function, /) -> Any: ...
+        def visit_call(self, call: _core.Call, /) -> Any: ...
+        def visit_let(self, let: _core.Let, /) -> Any: ...
+        def visit_if(self, choice: _core.If, /) -> Any: ...
+        def visit_tuple(self, tup: _core.Tuple, /) -> Any: ...
+        def visit_tuple_getitem(self, item: _core.TupleGetItem, /) -> Any: ...
+        def visit_match(self, match: _core.Match, /) -> Any: ...
+        def visit_ref_create(self, ref: _core.RefCreate, /) -> Any: ...
+        def visit_ref_read(self, read: _core.RefRead, /) -> Any: ...
+        def visit_ref_write(self, write: _core.RefWrite, /) -> Any: ...
+
     @property
     def _opened(self) -> set[_core.Expr]:
         return self.__dict__.setdefault("_open", set())
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _METHODS.values():
-            raise NotImplementedError(f"{type(self).__name__} has no {name}")
-        raise AttributeError(name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name in _METHODS.values():
+                raise NotImplementedError(f"{type(self).__name__} has no {name}")
+            raise AttributeError(name)
+
+
+def _add_methods(cls: type, does: Callable[[Any, Any], Any], doc: str) -> None:
+    """Gives the class a method for each kind of expression."""
+    for kind, name in _METHODS.items():
+
+        def method(self, expr, /):
+            return does(self, expr)
+
+        method.__name__, method.__qualname__ = name, f"{cls.__name__}.{name}"
+        method.__doc__ = doc.format(kind)
+        setattr(cls, name, method)
 
 
 def _expressions_in(expr: _core.Expr) -> list[_core.Expr]:
@@ -77,8 +110,7 @@ class ExprVisitor(ExprFunctor):
             self.visit(part)
 
 
-for _name in _METHODS.values():
-    setattr(ExprVisitor, _name, ExprVisitor._visit_parts)
+_add_methods(ExprVisitor, ExprVisitor._visit_parts, "Visits what a {} is made of.")
 
 
 class ExprMutator(ExprFunctor):
@@ -98,5 +130,4 @@ class ExprMutator(ExprFunctor):
         return _core.with_parts(expr, parts, [self.visit(part) for part in parts])
 
 
-for _name in _METHODS.values():
-    setattr(ExprMutator, _name, ExprMutator._rebuild)
+_add_methods(ExprMutator, ExprMutator._rebuild, "Returns a {} of what its parts became.")

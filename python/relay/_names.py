@@ -334,6 +334,7 @@ def _unchanging(name: str):
         )
 
     method.__name__ = name
+    method.__doc__ = "Refuses: a module does not change; `with_function` gives one that differs."
     return method
 
 

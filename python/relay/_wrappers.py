@@ -202,12 +202,17 @@ def _namespace(parent: dict, parent_name: str, name: str) -> types.ModuleType:
 _MODULES = {"qnn": "qnn.op"}
 
 
+def operator_space(name: str) -> tuple[str, str]:
+    """The module of the package in which an operator's function is, and the name there."""
+    space, _, short = name.rpartition(".")
+    return f"relay.{_MODULES.get(space, space)}".rstrip("."), short
+
+
 def _space(package: dict, name: str) -> tuple[dict, str, str]:
     """The names beside an operator's, its module, and its own name there."""
-    space, _, short = name.rpartition(".")
-    outer = [part for part in _MODULES.get(space, space).split(".") if part]
+    inside, short = operator_space(name)
     names, module = package, package["__name__"]
-    for part in outer:
+    for part in inside.split(".")[1:]:
         names = vars(space := _namespace(names, module, part))
         module = space.__name__
     return names, module, short

@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from relay import _core
 from relay._wrappers import absent
@@ -380,5 +380,7 @@ class CallGraph:
         return False
 
 
-def __getattr__(name: str) -> Any:
-    raise absent("relay.analysis", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise absent("relay.analysis", name)

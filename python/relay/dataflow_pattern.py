@@ -14,7 +14,7 @@ first that matches is kept. Patterns see calls and operands, not through `let`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from relay import _core
 from relay._expr import parse_type
@@ -467,5 +467,7 @@ def partition(
     return _handle(pattern).partition(_expression(expr), dict(attrs or {}), check)
 
 
-def __getattr__(name: str) -> Any:
-    raise absent("relay.dataflow_pattern", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise absent("relay.dataflow_pattern", name)

@@ -31,10 +31,12 @@ class Normal:
 
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        """Returns numbers of the given shape, drawn with a key."""
         return self.mean + self.scale * relay.random.normal(key, shape)[1]
 
     @function
     def log_prob(self, x: Any) -> Any:
+        """Returns the logarithm of the density, or of the probability, at `x`."""
         away = (x - self.mean) / self.scale
         return -0.5 * away * away - np.log(self.scale) - _LOG_ROOT
 
@@ -54,10 +56,12 @@ class Uniform:
 
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        """Returns numbers of the given shape, drawn with a key."""
         return self.low + (self.high - self.low) * relay.random.uniform(key, shape)[1]
 
     @function
     def log_prob(self, x: Any) -> Any:
+        """Returns the logarithm of the density, or of the probability, at `x`."""
         inside = np.logical_and(x >= self.low, x < self.high)
         return np.where(inside, -np.log(self.high - self.low), -np.inf)
 
@@ -70,10 +74,12 @@ class Bernoulli:
 
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        """Returns numbers of the given shape, drawn with a key."""
         return (relay.random.uniform(key, shape)[1] < relay.sigmoid(self.logits)).astype("int32")
 
     @function
     def log_prob(self, x: Any) -> Any:
+        """Returns the logarithm of the density, or of the probability, at `x`."""
         z = self.logits
         return x * z - np.maximum(z, 0.0) - np.log(1.0 + np.exp(-np.abs(z)))
 
@@ -86,6 +92,7 @@ class Categorical:
 
     @function
     def sample(self, key: Any, shape: Static[tuple]) -> Any:
+        """Returns numbers of the given shape, drawn with a key."""
         # The largest of logits with Gumbel noise is drawn by their probabilities.
         drawn = relay.random.uniform(key, (*shape, self.logits.shape[-1]))[1]
         noise = -np.log(-np.log(drawn + np.float32(1e-20)) + np.float32(1e-20))
@@ -93,5 +100,6 @@ class Categorical:
 
     @function
     def log_prob(self, x: Any) -> Any:
+        """Returns the logarithm of the density, or of the probability, at `x`."""
         logs = relay.nn.log_softmax(self.logits, axis=-1)
         return np.take_along_axis(logs, x[..., None], axis=-1)[..., 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relay import _core
 from relay._build import refuse
@@ -76,7 +76,9 @@ def check_onnx(
     return json.loads(_core.check_onnx(os.fspath(path), shape or {}, freeze or {}))
 
 
-def __getattr__(name: str) -> Any:
-    from relay._wrappers import absent
+if not TYPE_CHECKING:
 
-    raise absent("relay.frontend", name)
+    def __getattr__(name):
+        from relay._wrappers import absent
+
+        raise absent("relay.frontend", name)

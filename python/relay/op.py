@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from relay import _core
+
+if TYPE_CHECKING:
+    from relay._operators import *  # noqa: F403
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ def get(name: str) -> Operator:
     )
 
 
-def __getattr__(name: str) -> object:
-    """Operators are reached from here too: relay.op.nn.relu is relay.nn.relu."""
-    return getattr(sys.modules["relay"], name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Operators are reached from here too: relay.op.nn.relu is relay.nn.relu."""
+        return getattr(sys.modules["relay"], name)

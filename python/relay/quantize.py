@@ -16,7 +16,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relay import _core
 from relay._build import Executable, _settings
@@ -239,10 +239,12 @@ def quantize_with_report(
     return out, Report(text, cells, totals, page)
 
 
-def __getattr__(name: str) -> Any:
-    from relay._wrappers import absent
+if not TYPE_CHECKING:
 
-    raise absent("relay.quantize", name)
+    def __getattr__(name):
+        from relay._wrappers import absent
+
+        raise absent("relay.quantize", name)
 
 
 class _Callable(types.ModuleType):

@@ -13,12 +13,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relay import _core
 from relay._expr import const
 from relay._wrappers import absent, call, is_number
+
+if TYPE_CHECKING:
+    from relay._random_operators import *  # noqa: F403
 
 
 def threefry_key(seed: int) -> _core.Constant:
@@ -71,5 +75,7 @@ def _call(name, args, attrs):
     return call(f"random.{name}", *args, **attrs)
 
 
-def __getattr__(name: str) -> object:
-    raise absent("relay.random", name)
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise absent("relay.random", name)

@@ -7,9 +7,12 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relay import _core
+
+if TYPE_CHECKING:
+    from relay._passes import *  # noqa: F403
 
 _active = threading.local()
 
@@ -477,14 +480,19 @@ def _with(name: str, func: _core.Function, mod: _core.IRModule | None) -> _core.
     return _core.IRModule.from_expr(func).with_function(name, func)
 
 
+def _describe(option: tuple[str, str, str]) -> str:
+    name, kind, doc = option
+    return f"{name} ({kind}): {doc}"
+
+
 def _install() -> list[str]:
     names = []
     for name, level, doc, options in _core.pass_rows():
         members = {
             "name": name,
             "opt_level": level,
-            "options": tuple(option.partition(":")[0] for option in options.split()),
-            "__doc__": doc,
+            "options": tuple(option for option, _, _ in options),
+            "__doc__": "\n".join([doc, *([""] if options else []), *map(_describe, options)]),
             "__module__": __name__,
         }
         made = globals().setdefault(name, type(name, (Pass,), members))
@@ -825,7 +833,9 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    from relay._wrappers import absent
+if not TYPE_CHECKING:
 
-    raise absent("relay.transform", name)
+    def __getattr__(name):
+        from relay._wrappers import absent
+
+        raise absent("relay.transform", name)

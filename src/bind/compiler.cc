@@ -466,8 +466,10 @@ void bind_compiler(nb::module_& m) {
   m.def("pass_rows", [] {
     nb::list out;
     for (const Pass* pass : all_passes()) {
-      std::string options;
-      for (const PassOption& o : pass->options) options += (options.empty() ? "" : " ") + o.name;
+      nb::list options;
+      for (const PassOption& o : pass->options) {
+        options.append(nb::make_tuple(o.name, std::string(to_string(o.type)), o.doc));
+      }
       out.append(nb::make_tuple(pass->name, pass->opt_level, pass->doc, options));
     }
     return out;

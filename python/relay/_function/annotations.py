@@ -35,6 +35,8 @@ class TensorAnnotation:
 class Tensor:
     """The type of a tensor in annotations: `relay.Tensor[("n", 4), "float32"]`.
 
+    For type checkers, `Annotated[np.ndarray, relay.Tensor[("n", 4), "float32"]]` is the same.
+
     A dimension is a size, a name (one size wherever it stands in the annotations of a function) or
     None (known at run time only).
     """
@@ -93,6 +95,9 @@ class Names:
 
 def type_of_annotation(annotation: object, names: Names) -> Type | None:
     """The type that an annotation says; None for one that leaves dtype and rank to the call."""
+    if typing.get_origin(annotation) is Annotated:
+        of = [m for m in annotation.__metadata__ if isinstance(m, TensorAnnotation)]
+        annotation = of[0] if of else annotation.__origin__
     if isinstance(annotation, TensorAnnotation):
         return TensorType(annotation.dtype, tuple(map(names.size, annotation.shape)))
     if annotation in (bool, int, float):
@@ -126,7 +131,7 @@ def _of_class(cls: type, names: Names) -> Type | None:
     if kind is None:
         return None
     try:
-        hints = typing.get_type_hints(cls)
+        hints = typing.get_type_hints(cls, include_extras=True)
     except Exception:
         return None
     items = [type_of_annotation(hints.get(name), names) if name in hints else None

@@ -13,6 +13,12 @@ from relay._function.annotations import Names, type_of_annotation
 from relay._function.errors import ANNOTATION, Refusal
 from relay._function.values import Type, packed_type
 
+# What a class has for itself, and what `dataclass` puts into it.
+_MADE_AGAIN = {
+    "__dataclass_fields__", "__dataclass_params__", "__delattr__", "__dict__", "__eq__", "__hash__",
+    "__init__", "__match_args__", "__replace__", "__repr__", "__setattr__", "__weakref__",
+}  # fmt: skip
+
 
 class RelayType:
     """The data type of the language for a class, and its constructors."""
@@ -84,7 +90,8 @@ def data(cls: type) -> type:
                 height: relay.Tensor[(), "float32"]
 
     `Shape.Circle(r)` makes a value, in Python and in a relay.function; `match` takes it apart.
-    Fields may be of the type itself, by its name as a string.
+    Fields may be of the type itself, by its name as a string. The inner classes may be written as
+    data classes, which is what they become: type checkers then know their fields.
     """
     if not isinstance(cls, type):
         raise TypeError("relay.data decorates a class")
@@ -92,7 +99,7 @@ def data(cls: type) -> type:
     for name, inner in list(vars(cls).items()):
         if not isinstance(inner, type):
             continue
-        members = {k: v for k, v in vars(inner).items() if k not in ("__dict__", "__weakref__")}
+        members = {k: v for k, v in vars(inner).items() if k not in _MADE_AGAIN}
         members["__qualname__"] = f"{cls.__qualname__}.{name}"
         one = dataclasses.dataclass(frozen=True, eq=False)(type(name, (cls,), members))
         one.__relay_constructor__ = name

@@ -13,7 +13,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from numpy import ndarray
 
@@ -415,6 +415,28 @@ def static_or_structure(value: object) -> Type:
     """The type of an argument whose value is known when it is compiled."""
     lifted = lift(value)
     return static_type(lifted) if lifted.roots else type_of(lifted)
+
+
+@overload
+def function(
+    python: Callable[..., Any],
+    *,
+    target: str | None = None,
+    opt_level: int | None = None,
+    num_threads: int = 0,
+    fixed_sizes: bool = False,
+) -> RelayFunction: ...
+
+
+@overload
+def function(
+    python: None = None,
+    *,
+    target: str | None = None,
+    opt_level: int | None = None,
+    num_threads: int = 0,
+    fixed_sizes: bool = False,
+) -> Callable[[Callable[..., Any]], RelayFunction]: ...
 
 
 def function(

@@ -93,6 +93,7 @@ class Tensor(Value):
 
     @property
     def dtype(self) -> str:
+        """The dtype of the tensor."""
         return self.expr.checked_type.dtype
 
 
@@ -105,6 +106,7 @@ class Form:
     names: tuple
 
     def make(self, items: list) -> object:
+        """Returns the structure with these items."""
         named = dict(zip(self.names, items, strict=True))
         if self.kind == "dict":
             return named
@@ -125,6 +127,7 @@ class Tuple(Value):
 
     @property
     def is_dict(self) -> bool:
+        """Whether it stands for a dictionary."""
         return self.form is not None and self.form.kind == "dict"
 
     @property
@@ -132,6 +135,7 @@ class Tuple(Value):
         return self.own.union(*(item.roots for item in self.items))
 
     def named(self, name: object) -> Value | None:
+        """Returns the item of that name, None where there is none."""
         if self.form is None or name not in self.form.names:
             return None
         return self.items[self.form.names.index(name)]

@@ -54,10 +54,12 @@ class SGD:
     decay: float
 
     def init(self, params: Any) -> Any:
+        """Returns the state before the first step."""
         return tree.map(_zeros, params) if self.momentum else None
 
     @function
     def update(self, params: Any, grads: Any, state: Any, step: Any) -> Any:
+        """Returns the parameters and the state after a step."""
         rate = self.rate(step)
         grads = tree.map(lambda p, g: _wide(g) + self.decay * _wide(p) if self.decay else _wide(g),
                          params, grads)  # fmt: skip
@@ -80,10 +82,12 @@ class Adam:
     decay: float
 
     def init(self, params: Any) -> Any:
+        """Returns the state before the first step."""
         return {"first": tree.map(_zeros, params), "second": tree.map(_zeros, params)}
 
     @function
     def update(self, params: Any, grads: Any, state: Any, step: Any) -> Any:
+        """Returns the parameters and the state after a step."""
         rate = self.rate(step)
         times = step.astype("float32") + 1.0
         # Both means are of zeros at first: what they lack is in the size of the step.
