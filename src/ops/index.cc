@@ -5,7 +5,9 @@
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
+#include "ops/loops.h"
 #include "ops/rows.h"
+#include "runtime/core/kernel_abi.h"
 
 namespace relay::ops {
 namespace {
@@ -384,6 +386,69 @@ Expr batch_trilu(const BatchingContext& ctx) {
   return only_first(ctx) ? same_call(ctx, ctx.args) : nullptr;
 }
 
+// ---- Indices that must be inside
+
+Type checked_index_relation(RelationContext& ctx) {
+  const TensorTypeNode *indices = ctx.tensor(0), *sizes = ctx.tensor(1);
+  if (indices == nullptr || sizes == nullptr) return nullptr;
+  if (!integer(ctx, *indices, "indices") || !integer(ctx, *sizes, "sizes")) return nullptr;
+  bool one = sizes->rank() == 0;
+  bool fits = one || (sizes->rank() == 1 && indices->rank() >= 1 &&
+                      ctx.equal(sizes->shape[0], indices->shape[0]));
+  if (!require(ctx, fits, codes::type_shape,
+               "argument 'sizes' must be one number, or one for each index along the first axis of "
+               "'indices'",
+               "Tensor[(), int64]", to_string(Type(sizes))))
+    return nullptr;
+  return Type(indices);
+}
+
+// All indices of a line are looked at, then the kernel fails once: so lines are vectors.
+TirTensor checked_index_compute(const ComputeContext& ctx) {
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  DType dtype = ctx.outputs[0].dtype;
+  return tir::imperative(
+      "T_checked_index", dtype, shape, ctx.inputs,
+      [=](const std::vector<Buffer>& in, const Buffer& out) {
+        auto size_at = [&](const Indices& at) {
+          return tir::cast(kIndex, in[1]->shape.empty() ? load(in[1], {}) : load(in[1], {at[0]}));
+        };
+        auto moved = [&](const Indices& at) {
+          return index_from_end(load(in[0], at), size_at(at));
+        };
+        auto inside = [&](const PrimExpr& i, const Indices& at) {
+          return logical_and(ge(i, index(0)), lt(i, size_at(at)));
+        };
+        auto written = [&](const PrimExpr& i, const Indices& at) {
+          return store(out, at, tir::cast(dtype, i));
+        };
+        if (shape.empty()) {
+          return named("i", moved({}), [&](const PrimExpr& i) {
+            return seq({check_index(i, size_at({})), written(i, {})});
+          });
+        }
+        return ops::each_line(shape, shape.size() - 1, 4, [&](const LineIndex& at) {
+          Cell outside("outside", kIndex);
+          Stmt line = each_in_lanes("k", shape.back(), [&](const PrimExpr& k) {
+            PrimExpr i = moved(at(k));
+            return seq({outside.set(outside.get() + select(inside(i, at(k)), index(0), index(1))),
+                        written(i, at(k))});
+          });
+          return outside.in(
+              seq({outside.set(index(0)), line,
+                   check(eq(outside.get(), index(0)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS,
+                         "an index is outside the data")}));
+        });
+      });
+}
+
+// Sizes of one lane are one number for all; several stay beside the first axis of a lane.
+Expr batch_checked_index(const BatchingContext& ctx) {
+  if (!only_first(ctx)) return nullptr;
+  if (rank_of(ctx.call.args[1]) == 0) return same_call(ctx, ctx.args);
+  return move_axis(same_call(ctx, {move_axis(ctx.arg(0), 0, 1), ctx.arg(1)}), 1, 0);
+}
+
 }  // namespace
 
 template <>
@@ -451,6 +516,33 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .gradient = moved,
           .batching = batch_gather_nd,
           .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(2, 5), int64]"}, "", 0, 2}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "checked_index",
+          .doc =
+              "The indices, those from the end counted from the front. A run fails (E0605) where "
+              "one is outside an axis of that size.",
+          .args = {{"indices", "Integers."},
+                   {"sizes",
+                    "One integer, or one for each index along the first axis of indices."}},
+          .support_level = 3,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = checked_index_relation,
+          .compute = compute_rule(checked_index_compute),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Follow,
+          .cost = Absent::NoArithmetic,
+          .gradient = Absent::NotDifferentiable,
+          .batching = batch_checked_index,
+          .examples = {{.args = {"Tensor[(5,), int32]", "Tensor[(), int64]"},
+                        .attrs = "",
+                        .inputs = {{0, 2, -1, -3, 1}, {3}}},
+                       {.args = {"Tensor[(2, 2), int64]", "Tensor[(2,), int64]"},
+                        .attrs = "",
+                        .inputs = {{0, -4, 1, -2}, {4, 2}}}},
           .expected = Absent::ByNumPy,
       },
       {

@@ -211,6 +211,13 @@ def _shared(p: np.ndarray, q: np.ndarray) -> float:
     return shared / (np.prod(p[2:] - p[:2]) + np.prod(q[2:] - q[:2]) - shared)
 
 
+@oracle("checked_index")
+def _(a, indices, sizes):
+    size = sizes if sizes.ndim == 0 else sizes.reshape(-1, *[1] * (indices.ndim - 1))
+    assert np.all((indices >= -size) & (indices < size))
+    return np.where(indices < 0, indices + size, indices).astype(indices.dtype)
+
+
 @oracle("nn.pad")
 def _(a, x, value):
     if a.pad_mode == "constant":

@@ -257,3 +257,36 @@ def test_parts_whose_size_only_a_run_knows():
         np.testing.assert_array_equal(y, parts[-1])
     with pytest.raises(relay.RunError):
         program(x, np.array(0))
+
+
+# An operator, its attributes, indices of which one is i, the size of the axis, and what NumPy gives.
+INDEXED = [
+    ("Gather", {"axis": 1}, lambda i: ints(0, i), 4, lambda i: X[:, [0, i]]),
+    ("Gather", {"axis": 0}, lambda i: np.array(i), 3, lambda i: X[i]),
+    ("Gather", {"axis": 2}, lambda i: np.full((2, 40), i, "int32"), 5,
+     lambda i: X[:, :, np.full((2, 40), i)]),
+    ("GatherElements", {"axis": 1}, lambda i: ints(0, i).reshape(1, 2, 1), 4,
+     lambda i: X[:1, [0, i], :1]),
+    ("GatherND", {}, lambda i: ints(1, 1, i, 0).reshape(2, 2), 3, lambda i: X[[1, i], [1, 0]]),
+    ("GatherND", {"batch_dims": 1}, lambda i: np.full((3, 1), i), 4, lambda i: X[:, i]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", INDEXED, ids=lambda row: f"{row[0]} {row[1]}")
+@pytest.mark.parametrize("shape", [[3, 4, 5], ["n", "m", "k"]], ids=["static", "open"])
+@pytest.mark.parametrize("executor", ["vm", "debug"])
+def test_an_index_outside_is_refused(row, shape, executor):
+    op, attrs, at, size, want = row
+    i = at(0)
+    model = model_of(
+        [helper.make_node(op, ["x", "i"], ["y"], **attrs)],
+        [("x", FLOAT, shape), ("i", helper.np_dtype_to_tensor_dtype(i.dtype), i.shape)],
+        ["y"],
+    )
+    mod, _ = relay.frontend.from_onnx(model)
+    program = relay.create_executor(executor, mod).evaluate()
+    for k in (0, size - 1, -size):
+        np.testing.assert_array_equal(np.asarray(program(X, at(k))), want(k))
+    for k in (size, -size - 1, 2**31 - 1):
+        with pytest.raises(relay.RelayError, match="index"):
+            program(X, at(k))

@@ -18,18 +18,25 @@ namespace {
            std::to_string(index));
 }
 
-// The indices of an input, which Relay's operators count from the end when they are negative.
-// Constant ones are checked here against the sizes that are known: entry i is an index into a
-// dimension of `sizes[i % sizes.size()]`.
-Expr checked_indices(NodeContext& ctx, size_t input, const std::vector<Dim>& sizes) {
-  if (Tensor data = ctx.constant_data(input); data && !sizes.empty()) {
-    for (int64_t i = 0; i < data.num_elements(); ++i) {
-      auto n = as_const(sizes[static_cast<size_t>(i) % sizes.size()]);
-      int64_t v = data.get_as_int(i);
-      if (n && (v < -*n || v >= *n)) index_out_of_range(ctx, v, *n);
-    }
+// Whether the indices of an input are known and lie inside: entry i is an index into a dimension of
+// `sizes[i % sizes.size()]`. Fails for one that is known to be outside.
+bool known_inside(NodeContext& ctx, size_t input, const std::vector<Dim>& sizes) {
+  std::vector<int64_t> places;
+  if (Tensor data = ctx.constant_data(input)) {
+    for (int64_t i = 0; i < data.num_elements(); ++i) places.push_back(data.get_as_int(i));
+  } else if (auto known = ctx.known(input); known && known->is_constant()) {
+    for (int64_t i = 0; i < static_cast<int64_t>(known->size()); ++i)
+      places.push_back(known->int_at(i));
+  } else {
+    return false;
   }
-  return ctx.in(input);
+  bool all = true;
+  for (size_t i = 0; i < places.size() && !sizes.empty(); ++i) {
+    auto n = as_const(sizes[i % sizes.size()]);
+    if (n && (places[i] < -*n || places[i] >= *n)) index_out_of_range(ctx, places[i], *n);
+    all &= n.has_value();
+  }
+  return all;
 }
 
 const Dim& size_along(const Expr& e, int64_t axis) {
@@ -44,8 +51,8 @@ Expr coordinates_first(NodeContext& ctx, Expr indices) {
   return ctx.transpose(std::move(indices), axes);
 }
 
-// The coordinate lists of GatherND and ScatterND.
-Expr coordinates(NodeContext& ctx, size_t input, const Expr& data, int64_t batch_dims) {
+// The coordinate lists of GatherND, and of ScatterND, whose operator checks what is not known here.
+Expr coordinates(NodeContext& ctx, size_t input, const Expr& data, int64_t batch_dims, bool check) {
   Expr indices = ctx.in(input);
   int64_t rank = NodeContext::rank_of(indices);
   if (rank < 1) ctx.fail(codes::type_rank, "the indices must have at least one dimension");
@@ -56,7 +63,10 @@ Expr coordinates(NodeContext& ctx, size_t input, const Expr& data, int64_t batch
              std::to_string(depth));
   }
   auto first = NodeContext::shape_of(data).begin() + batch_dims;
-  return coordinates_first(ctx, checked_indices(ctx, input, {first, first + depth}));
+  bool inside = known_inside(ctx, input, {first, first + depth});
+  indices = coordinates_first(ctx, std::move(indices));
+  return inside || !check ? indices
+                          : checked_index(ctx, std::move(indices), data, batch_dims, depth);
 }
 
 std::string reduction(NodeContext& ctx) {
@@ -76,7 +86,9 @@ Values convert_gather(NodeContext& ctx) {
     int64_t at = k->int_at(0);
     if (at >= -*n && at < *n) return {value_of(ctx.select(data, axis, at < 0 ? at + *n : at))};
   }
-  Expr indices = checked_indices(ctx, 1, {size_along(data, axis)});
+  Expr indices = ctx.in(1);
+  if (!known_inside(ctx, 1, {size_along(data, axis)}))
+    indices = checked_index(ctx, indices, data, axis);
   // "fast" counts negative indices from the end, "clip" does not.
   return {
       value_of(ctx.call("take", {data, indices}, {{"axis", axis}, {"mode", std::string("fast")}}))};
@@ -95,7 +107,9 @@ Values convert_array_feature_extractor(NodeContext& ctx) {
 Values convert_gather_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
-  Expr indices = checked_indices(ctx, 1, {size_along(data, axis)});
+  Expr indices = ctx.in(1);
+  if (!known_inside(ctx, 1, {size_along(data, axis)}))
+    indices = checked_index(ctx, indices, data, axis);
   return {value_of(ctx.call("gather", {data, indices}, {{"axis", axis}}))};
 }
 
@@ -106,21 +120,22 @@ Values convert_gather_nd(NodeContext& ctx) {
     ctx.fail(codes::frontend_attribute, "attribute 'batch_dims' is out of range",
              "0 to " + std::to_string(NodeContext::rank_of(data) - 1), std::to_string(batch_dims));
   }
-  Expr indices = coordinates(ctx, 1, data, batch_dims);
+  Expr indices = coordinates(ctx, 1, data, batch_dims, true);
   return {value_of(ctx.call("gather_nd", {data, indices}, {{"batch_dims", batch_dims}}))};
 }
 
 Values convert_scatter_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
-  Expr indices = checked_indices(ctx, 1, {size_along(data, axis)});
-  return {value_of(ctx.call("scatter_elements", {data, indices, ctx.in(2)},
+  // The operator checks what is not known here.
+  known_inside(ctx, 1, {size_along(data, axis)});
+  return {value_of(ctx.call("scatter_elements", {data, ctx.in(1), ctx.in(2)},
                             {{"axis", axis}, {"reduction", reduction(ctx)}}))};
 }
 
 Values convert_scatter_nd(NodeContext& ctx) {
   Expr data = ctx.in(0);
-  Expr indices = coordinates(ctx, 1, data, 0);
+  Expr indices = coordinates(ctx, 1, data, 0, false);
   return {value_of(ctx.call("scatter_nd", {data, indices, ctx.in(2)}, {{"mode", reduction(ctx)}}))};
 }
 

@@ -137,7 +137,8 @@ Values convert_embed_layer_norm(NodeContext& ctx) {
   Expr ids = ctx.in(0);
   require_rank(ctx, ids, 2, "the tokens");
   auto rows = [&](size_t table, const Expr& index) {
-    return ctx.call("take", {ctx.in(table), index}, {{"axis", int64_t{0}}});
+    Expr inside = checked_index(ctx, index, ctx.in(table), 0);
+    return ctx.call("take", {ctx.in(table), inside}, {{"axis", int64_t{0}}});
   };
   Expr sum = rows(2, ids);
   Expr positions;
@@ -502,8 +503,9 @@ Values convert_rotary_embedding(NodeContext& ctx) {
   int64_t rotated = rotated_size(ctx, ctx.const_dim(x, 3, "the size of a head"));
   Expr cos = ctx.in(1), sin = ctx.in(2);
   if (ctx.has(3)) {
-    cos = ctx.call("take", {cos, ctx.in(3)}, {{"axis", int64_t{0}}});
-    sin = ctx.call("take", {sin, ctx.in(3)}, {{"axis", int64_t{0}}});
+    Expr positions = checked_index(ctx, ctx.in(3), cos, 0);
+    cos = ctx.call("take", {cos, positions}, {{"axis", int64_t{0}}});
+    sin = ctx.call("take", {sin, positions}, {{"axis", int64_t{0}}});
   }
   // (batch, sequence, rotated / 2) against all heads.
   Expr y = rotate(ctx, x, rotated, ctx.expand_dims(cos, 1), ctx.expand_dims(sin, 1),

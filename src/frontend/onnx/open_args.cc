@@ -58,6 +58,21 @@ Expr sizes_of(NodeContext& ctx, const Expr& x) {
   return ctx.call("shape_of", {x}, {{"dtype", to_value(kI64)}});
 }
 
+Expr checked_index(NodeContext& ctx, Expr indices, const Expr& data, int64_t first,
+                   std::optional<int64_t> count) {
+  const std::vector<Dim>& shape = NodeContext::shape_of(data);
+  std::vector<int64_t> axes(static_cast<size_t>(count.value_or(1))), fixed;
+  std::iota(axes.begin(), axes.end(), first);
+  for (int64_t axis : axes) {
+    if (auto n = as_const(shape[static_cast<size_t>(axis)])) fixed.push_back(*n);
+  }
+  Expr sizes = fixed.size() == axes.size() ? ctx.ints(fixed)
+                                           : ctx.call("take", {sizes_of(ctx, data), ctx.ints(axes)},
+                                                      {{"axis", int64_t{0}}});
+  if (!count) sizes = ctx.select(sizes, 0, 0);
+  return ctx.call("checked_index", {std::move(indices), std::move(sizes)});
+}
+
 Expr numbers_below(NodeContext& ctx, int64_t n) {
   std::vector<int64_t> all(static_cast<size_t>(n));
   std::iota(all.begin(), all.end(), 0);

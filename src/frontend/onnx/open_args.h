@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "frontend/onnx/importer.h"
 
@@ -31,6 +32,11 @@ int64_t length_of_vector(const Expr& vector);
 
 // The sizes of a tensor.
 Expr sizes_of(NodeContext& ctx, const Expr& x);
+
+// Indices into the data, negative ones counted from the end, with a check when the model runs: all of them into axis
+// `first`, or those along the first axis of the indices into `count` axes from there, one after the other.
+Expr checked_index(NodeContext& ctx, Expr indices, const Expr& data, int64_t first,
+                   std::optional<int64_t> count = std::nullopt);
 // 0, 1, ... n - 1
 Expr numbers_below(NodeContext& ctx, int64_t n);
 // Axes counted from the front. What is out of range stays so; all that reads axes refuses it.
