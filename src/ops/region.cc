@@ -103,7 +103,9 @@ struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
              attribute("sample_ratio", &Self::sample_ratio,
                        "Samples along each axis of a bin; below 1: as many as it has elements."),
              attribute("layout", &Self::layout, "NCHW."),
-             attribute("mode", &Self::mode, "avg or max of the samples.")}};
+             attribute("mode", &Self::mode,
+                       "avg or max of the samples; max_corner: of the corners of all samples, each "
+                       "times its weight.")}};
   }
 };
 
@@ -112,7 +114,7 @@ struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
 Stmt align_channel(const ROIAlignAttrs& a, const Region& r, const Buffer& out, Indices at,
                    const PrimExpr& item, const SampleTable& rows, const SampleTable& columns,
                    const PrimExpr& row_samples, const PrimExpr& column_samples) {
-  bool average = a.mode == "avg";
+  const bool average = a.mode == "avg", corners = a.mode == "max_corner";
   PrimExpr channel = at[1], width = index(a.pooled_size[1]);
   Buffer line = buffer("line", r.acc, {r.size(1)}), best = buffer("best", r.acc, {width});
   PrimExpr begin = columns.low(index(0)), end = columns.high(width * column_samples - 1) + 1;
@@ -133,15 +135,28 @@ Stmt align_channel(const ROIAlignAttrs& a, const Region& r, const Buffer& out, I
           Cell value("value", r.acc);
           Stmt all = each("ix", column_samples, [&](const PrimExpr& ix) {
             return named("x", pw * column_samples + ix, [&](const PrimExpr& x) {
-              PrimExpr left = load(line, {columns.low(x)}), right = load(line, {columns.high(x)});
-              PrimExpr v = select(logical_and(rows.inside(y), columns.inside(x)),
-                                  left + (right - left) * columns.part(x), r.number(0));
+              PrimExpr sample;
+              if (corners) {
+                PrimExpr down = rows.part(y), aside = columns.part(x), one = r.number(1);
+                auto corner = [&](const PrimExpr& row, const PrimExpr& column, const PrimExpr& w) {
+                  return element(row, column) * w;
+                };
+                sample = max(max(corner(rows.low(y), columns.low(x), (one - down) * (one - aside)),
+                                 corner(rows.low(y), columns.high(x), (one - down) * aside)),
+                             max(corner(rows.high(y), columns.low(x), down * (one - aside)),
+                                 corner(rows.high(y), columns.high(x), down * aside)));
+              } else {
+                PrimExpr left = load(line, {columns.low(x)}), right = load(line, {columns.high(x)});
+                sample = left + (right - left) * columns.part(x);
+              }
+              PrimExpr v =
+                  select(logical_and(rows.inside(y), columns.inside(x)), sample, r.number(0));
               return value.set(average ? value.get() + v : max(value.get(), v));
             });
           });
           return value.in(seq({value.set(load(best, {pw})), all, store(best, {pw}, value.get())}));
         });
-        return seq({between, samples});
+        return corners ? samples : seq({between, samples});
       });
     });
     Stmt put = each("pw", width, [&](const PrimExpr& pw) {
@@ -269,7 +284,7 @@ TirTensor roi_pool(const ComputeContext& ctx) {
 
 Type roi_align_relation(RelationContext& ctx) {
   auto& a = ctx.attrs<ROIAlignAttrs>();
-  if (!one_of(ctx, "mode", a.mode, {"avg", "max"}) ||
+  if (!one_of(ctx, "mode", a.mode, {"avg", "max", "max_corner"}) ||
       !require(ctx, a.sample_ratio <= 1024, codes::op_bad_attribute, "sample_ratio is out of range",
                "at most 1024", std::to_string(a.sample_ratio)))
     return nullptr;
@@ -308,6 +323,10 @@ std::span<const OpInfo> rows_of<Family::Region>() {
                         4},
                        {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
                         "pooled_size=[2, 3], spatial_scale=1f, sample_ratio=2, mode=\"max\"",
+                        0,
+                        4},
+                       {{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
+                        "pooled_size=[2, 3], spatial_scale=1f, sample_ratio=2, mode=\"max_corner\"",
                         0,
                         4}},
           .expected = Absent::ByNumPy,
