@@ -1,13 +1,63 @@
-// Steps of optimisers: what training graphs do with gradients that they are given.
+// What training graphs have: gradients of values of the graph, and the steps of optimisers with them.
 #include <functional>
+#include <unordered_map>
 
 #include "base/codes/frontend.h"
+#include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/open_args.h"
+#include "grad/dataflow.h"
+#include "node/walk.h"
 
 namespace relay::importer {
 namespace {
 
 constexpr std::string_view kTraining = "ai.onnx.preview.training";
+
+// The value that an attribute names, which is not a constant: what is made of one while the model is imported
+// cannot be told from it afterwards.
+Expr named_value(NodeContext& ctx, const std::string& name) {
+  ValuePtr v = ctx.importer().value_named(name);
+  if (v == nullptr) {
+    ctx.fail(codes::frontend_graph, "an attribute names a value that is not there",
+             "a value computed before this node", shorten(name));
+  }
+  if ((v->data || v->known) && !v->is_parameter) {
+    ctx.fail(codes::frontend_attribute, "a gradient depends on a weight, which is a constant here",
+             "an input of the model", shorten(name),
+             "import the model with freeze_params=False, or make the weight an input");
+  }
+  return ctx.expr_of(v);
+}
+
+// How the floats of y change with those of each x, at the values that are given for xs and zs.
+Values convert_gradient(NodeContext& ctx) {
+  std::vector<std::string> names = ctx.attr_strings("xs");
+  const size_t count = names.size();
+  for (const std::string& z : ctx.attr_strings("zs")) names.push_back(z);
+  if (count == 0 || ctx.num_inputs() != names.size()) {
+    ctx.fail(codes::frontend_graph, "the inputs are not those that 'xs' and 'zs' name",
+             std::to_string(names.size()), std::to_string(ctx.num_inputs()));
+  }
+  std::vector<Expr> wrt;
+  std::unordered_map<const Node*, NodeRef> given;
+  for (size_t i = 0; i < names.size(); ++i) {
+    Expr x = named_value(ctx, names[i]), value = ctx.in(i);
+    if (value.get() != x.get()) given.emplace(x.get(), value);
+    if (i < count) wrt.push_back(std::move(x));
+  }
+  Expr y = named_value(ctx, ctx.attr_string("y", ""));
+  Values out;
+  auto all = dataflow_gradient({{y, unit_adjoints(y)}}, wrt);
+  for (size_t i = 0; i < count; ++i) {
+    size_t next = 0;
+    Expr gradient = gradient_value(wrt[i], all[i], next);
+    if (!given.empty()) {
+      gradient = cast<ExprNode>(substitute(gradient, given, family::expr | family::pattern));
+    }
+    out.push_back(value_of(std::move(gradient)));
+  }
+  return out;
+}
 
 // Inputs are the rate, the number of the step, and then lists of equal length; outputs are lists of
 // that length, too. `step` gets one tensor of each list and gives one for each list of results.
@@ -99,6 +149,7 @@ std::span<const ConverterRow> converter_rows<Converters::Train>() {
   static constexpr ConverterRow rows[] = {
       {kTraining, "Adagrad", 1, convert_adagrad},
       {kTraining, "Adam", 1, convert_adam},
+      {kTraining, "Gradient", 1, convert_gradient},
       {kTraining, "Momentum", 1, convert_momentum},
   };
   return rows;

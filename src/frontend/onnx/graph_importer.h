@@ -60,6 +60,8 @@ class Importer {
   bool attempt(const std::function<void()>& import);
   // Whether a variable is a weight that is a parameter of @main.
   bool is_weight(const VarNode& v) const { return result_.params.contains(v.name_hint); }
+  // The value of that name that the node being imported sees; null for none.
+  ValuePtr value_named(const std::string& name) const { return scope_->find(name); }
   // From here on the program has the functions of sequences.h.
   void use_sequence_library() { uses_sequences_ = true; }
   TensorSource& tensors() { return tensors_; }
