@@ -42,7 +42,8 @@ can be repeated; they are not the numbers of
 another runtime.
 
 Strings are elements like others ([types](types.md)): whatever moves elements moves them, and what looks
-into them needs `librelay_text.so` beside the runtime. Trees become one kernel that takes all trees of a
+into them needs `librelay_text.so` beside the runtime, what decodes images (PNG, JPEG, BMP, PNM)
+`librelay_image.so`. Trees become one kernel that takes all trees of a
 sample side by side; `ZipMap` gives a list of records, each the labels beside their values. A map as an
 input (`DictVectorizer`, `CastMap`) is refused.
 

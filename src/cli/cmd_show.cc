@@ -81,6 +81,7 @@ std::string show_artifact(const Options& o) {
     out += "opt_level: " + meta["opt_level"].dump() + "\n";
   std::string features;
   for (const std::string& f : module.info().features) features += " " + f;
+  for (const std::string& l : module.info().libraries) features += " " + escape_for_terminal(l);
   out += "needs: " + module.info().arch + features + "\n\n";
   for (const std::string& name : module.function_names()) {
     const runtime::Function& f = module.function(name);

@@ -6,6 +6,7 @@
 #include "base/codes/lowering.h"
 #include "codegen/llvm/backend.h"
 #include "node/walk.h"
+#include "runtime/core/string_functions.h"
 #include "runtime/cpu.h"
 
 namespace relay {
@@ -40,6 +41,18 @@ std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels) 
     if (it == f->attrs.end()) continue;
     std::istringstream words(it->second);
     for (std::string word; std::getline(words, word, ',');) out.insert(word);
+  }
+  return {out.begin(), out.end()};
+}
+
+std::vector<std::string> libraries_of(const std::vector<tir::PrimFunc>& kernels) {
+  std::set<std::string> out;
+  for (const tir::PrimFunc& f : kernels) {
+    post_order(f->body, [&](const Node& n) {
+      if (n.kind() != tir::ExprKind::Call) return;
+      auto* library = runtime::library_of(static_cast<const tir::CallNode&>(n).name);
+      if (library != nullptr) out.insert(library->file);
+    });
   }
   return {out.begin(), out.end()};
 }

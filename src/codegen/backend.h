@@ -77,6 +77,9 @@ const Backend& backend_of(const Target& target);
 // into the attribute "features".
 std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels);
 
+// The libraries beside the runtime that the kernels call, by file name (runtime/core/string_functions.h).
+std::vector<std::string> libraries_of(const std::vector<tir::PrimFunc>& kernels);
+
 // The kernels in this process, by the target's backend. Throws UserError E0610 when the operating system does not let them
 // run.
 LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,

@@ -260,6 +260,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.info.arch = target.arch;
   out.info.features = target.required_features();
   for (std::string& f : features_of(functions)) out.info.features.push_back(std::move(f));
+  out.info.libraries = libraries_of(functions);
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
   out.metadata = make_metadata(out, options);
   phases.end();

@@ -7,7 +7,7 @@
 #include "ir/op.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
-#include "runtime/core/kernel_abi.h"
+#include "runtime/core/kernel_errors.h"
 #include "runtime/core/strings.h"
 #include "tir/compute.h"
 
@@ -139,25 +139,6 @@ Type with_sizes(const Type& type, const std::vector<int64_t>& sizes) {
   return isa<TensorTypeNode>(type) ? tensors[0] : Type(tuple_type(std::move(tensors)));
 }
 
-const char* reason(int64_t error) {
-  switch (error) {
-    case RELAY_KERNEL_INDEX_OUT_OF_BOUNDS:
-      return "an index lies outside the tensor";
-    case RELAY_KERNEL_DIVISION_BY_ZERO:
-      return "an integer is divided by zero";
-    case RELAY_KERNEL_OUT_OF_MEMORY:
-      return "there is not enough memory";
-    case RELAY_KERNEL_SHAPE_MISMATCH:
-      return "shapes do not fit together";
-    case RELAY_KERNEL_BAD_STRING:
-      return "a string is not a number or not a pattern";
-    case RELAY_KERNEL_NO_TEXT_LIBRARY:
-      return "it needs librelay_text.so, which is not beside the runtime";
-    default:
-      return "a condition on the data does not hold";
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& attrs,
@@ -265,7 +246,8 @@ std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inp
       if (t.dtype().is_string()) runtime::own_strings(t);
     }
   } else {
-    fail(codes::run_kernel_failed, span, kernel.op->name + " fails: " + reason(error));
+    fail(runtime::kernel_error_code(error), span,
+         kernel.op->name + " fails: " + runtime::kernel_error_text(error));
   }
   return outputs;
 }

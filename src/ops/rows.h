@@ -55,6 +55,7 @@ enum class Family {
   Qnn,
   QnnContraction,
   Text,
+  DecodeImage,
   Trees,
   Dynamic,
   kCount,

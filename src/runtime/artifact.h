@@ -5,7 +5,7 @@
 //   +-----------------------+ page-aligned
 //   | constants             |  each 64-byte aligned
 //   +-----------------------+
-//   | index                 |  architecture, compiler version, id, features, table of constants
+//   | index                 |  architecture, compiler version, id, features, libraries, constants
 //   | program               |  bytecode (write_program)
 //   | metadata              |  JSON text: provenance, kernel table with reasons
 //   | footer                |  fixed size: magic, version, sections with checksums
@@ -30,8 +30,8 @@
 // checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
 // same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// Versions: the last two formats load, from version 6 on; older ones are refused with the version
-// of Relay that wrote them, which stands at the same place in all of them. The footer keeps its
+// Versions: the last two formats, 6 and 7, load; older ones are refused with the version of Relay that
+// wrote them, which stands at the same place in all of them. The footer keeps its
 // form.
 #pragma once
 
@@ -47,7 +47,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 6;
+inline constexpr uint32_t kArtifactVersion = 7;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 
 // What an artifact is for and by whom it was made.
@@ -55,6 +55,9 @@ struct ArtifactInfo {
   std::string arch;                   // host_arch() of the machine that runs it
   std::vector<std::string> features;  // instruction sets that the kernels use, LLVM names
   std::string compiler_version;
+  // Libraries beside the runtime that the kernels call (core/string_functions.h): "librelay_text.so". Of version 6 none
+  // are told: they are opened by the first call.
+  std::vector<std::string> libraries;
 };
 
 struct ArtifactContents {

@@ -126,6 +126,10 @@ class ArtifactReader {
     id.high = number();
     uint64_t features = number();
     for (uint64_t n = 0; n < features; ++n) info.features.push_back(string());
+    constexpr uint32_t kTellsLibraries = 7;
+    if (footer_.version < kTellsLibraries) return;
+    uint64_t libraries = number();
+    for (uint64_t n = 0; n < libraries; ++n) info.libraries.push_back(string());
   }
 
   void check_cpu(const ArtifactInfo& info) const {

@@ -74,6 +74,8 @@ std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
   put_number(out, id.high);
   put_number(out, contents.info.features.size());
   for (const std::string& feature : contents.info.features) put_string(out, feature);
+  put_number(out, contents.info.libraries.size());
+  for (const std::string& library : contents.info.libraries) put_string(out, library);
   put_number(out, contents.program->constants.size());
   uint64_t offset = 0;
   std::string packed;

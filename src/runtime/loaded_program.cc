@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/codes/runtime.h"
+#include "runtime/core/string_functions.h"
 #include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/temporary_file.h"
@@ -53,6 +54,14 @@ class LoadedArtifacts {
 // Maps the code; `id` is what stands in its descriptor.
 void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
   request_state_of(loaded.info.features);
+  for (const std::string& library : loaded.info.libraries) {
+    if (open_library(library) != nullptr) continue;
+    throw UserError(
+        Diagnostic(codes::run_library, {},
+                   "the program calls functions of " + escape_for_terminal(library, 200) +
+                       ", which is not beside the runtime, or is of another version of it")
+            .help("copy it from where the runtime was installed: it belongs to the same package"));
+  }
   const ElfFile file(elf);
   auto place = file.find(RELAY_DESCRIPTOR_SYMBOL, sizeof(relay_artifact_descriptor_t));
   loaded.image = std::make_unique<ElfImage>(file);

@@ -293,15 +293,15 @@ constexpr relay_string_function kFunctions[] = {
     guarded<change_case>, guarded<concat>,      guarded<count>,     guarded<format>,
     guarded<match>,       guarded<parse_float>, guarded<parse_int>, guarded<part>,
 };
-static_assert(std::size(kFunctions) == runtime::kNumStringFunctions - runtime::kFirstOfTextLibrary);
+static_assert(std::size(kFunctions) == runtime::kTextLibrary.count);
 
-constexpr runtime::TextLibrary kLibrary{RELAY_KERNEL_ABI_VERSION, runtime::kNumStringFunctions,
+constexpr runtime::FunctionTable kTable{RELAY_KERNEL_ABI_VERSION, runtime::kTextLibrary.count,
                                         kFunctions};
 
 }  // namespace
 }  // namespace relay::text_library
 
-extern "C" __attribute__((visibility("default"))) const relay::runtime::TextLibrary*
+extern "C" __attribute__((visibility("default"))) const relay::runtime::FunctionTable*
 relay_text_library() {
-  return &relay::text_library::kLibrary;
+  return &relay::text_library::kTable;
 }

@@ -25,8 +25,8 @@ enum class IntrinsicRule {
   Effect,   // a Load that is not carried out; the result means nothing
   Word,     // a Load of a byte; gives int32
   Dot,      // int32; gives int32
-  String,  // words of strings, numbers as int64 or float64; gives such a word. Calls what it names in
-           // runtime/core/string_functions.h
+  String,  // words of strings or images, numbers as int64 or float64; gives such a word. Calls what
+           // it names in runtime/core/string_functions.h
 };
 
 struct Intrinsic {

@@ -40,10 +40,11 @@ OTHER_VALUES = "other values in"
 # How a case is run: compiled at an optimisation level, or interpreted.
 WAYS = ("0", "3", "evaluator")
 # The codes for "the front end or the compiler has no such thing", E05xx and E04xx, and for a dtype
-# or rank that an operator does not take, E02xx and E08xx. Everything else is a defect.
+# or rank that an operator does not take, E02xx and E08xx; E0617 for an image that is not decoded.
+# Everything else is a defect.
 # A damaged tensor shares E0508 with an element type that Relay lacks; only the latter is a refusal.
 LACKS_DTYPE = "has an element type that Relay lacks"
-REFUSALS = ("E0501", "E0504", "E0505", "E0401", "E02", "E08")
+REFUSALS = ("E0501", "E0504", "E0505", "E0401", "E0617", "E02", "E08")
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,7 @@ def test_the_c_interface_and_what_it_loads(tmp_path, body, wanted, needs_library
     assert done.stdout.splitlines() == [*wanted, str(needs_library)]
 
 
-def test_without_the_text_library_a_run_says_what_is_missing(tmp_path):
+def test_without_the_text_library_loading_says_what_is_missing(tmp_path):
     path = tmp_path / "program.so"
     program = parse("def @main(%x: Tensor[(1,), string]) { text.change_case(%x) }")
     relay.build(program).export_library(str(path))
@@ -257,7 +257,7 @@ def test_without_the_text_library_a_run_says_what_is_missing(tmp_path):
         [sys.executable, "-c", C_PROGRAM, alone, path, "A"], capture_output=True, text=True,
         check=False)  # fmt: skip
     assert done.returncode != 0
-    assert "E0605" in done.stderr
+    assert "E0618" in done.stderr
     assert "librelay_text.so" in done.stderr
 
 

@@ -716,8 +716,9 @@ Values convert_affine_grid(NodeContext& ctx) {
 }
 
 Values convert_roi_align(NodeContext& ctx) {
-  // The standard weighs the corners of a sample first, and takes the greatest of those.
-  if (ctx.attr_string("mode", "avg") != "avg") ctx.unsupported("a mode other than avg");
+  const std::string pooling = ctx.attr_string("mode", "avg");
+  if (pooling != "avg" && pooling != "max")
+    ctx.unsupported("mode '" + pooling.substr(0, 100) + "'");
   Expr rois = ctx.in(1);
   DType dtype = NodeContext::dtype_of(rois);
   std::string mode = ctx.attr_string("coordinate_transformation_mode",
@@ -735,7 +736,18 @@ Values convert_roi_align(NodeContext& ctx) {
        {"spatial_scale", scale},
        {"sample_ratio", ratio > 0 ? ratio : int64_t{-1}},
        {"layout", std::string("NCHW")},
-       {"mode", ctx.attr_string("mode", "avg")}}))};
+       // The standard weighs the corners of a sample first, and takes the greatest of those.
+       {"mode", std::string(pooling == "max" ? "max_corner" : "avg")}}))};
+}
+
+// The format of the image stands in its bytes.
+Values convert_image_decoder(NodeContext& ctx) {
+  const std::string format = ctx.attr_string("pixel_format", "RGB");
+  if (format != "RGB" && format != "BGR" && format != "Grayscale") {
+    ctx.fail(codes::frontend_attribute, "attribute 'pixel_format' has an unknown value",
+             "RGB, BGR or Grayscale", format.substr(0, 100));
+  }
+  return {value_of(ctx.call("image.decode", {ctx.in(0)}, {{"pixel_format", format}}))};
 }
 
 Values convert_max_roi_pool(NodeContext& ctx) {
@@ -752,6 +764,7 @@ std::span<const ConverterRow> converter_rows<Converters::Resize>() {
   static constexpr ConverterRow rows[] = {
       {kOnnx, "AffineGrid", 20, convert_affine_grid},
       {kOnnx, "GridSample", 16, convert_grid_sample},
+      {kOnnx, "ImageDecoder", 20, convert_image_decoder},
       {kOnnx, "MaxRoiPool", 1, convert_max_roi_pool},
       {kOnnx, "Resize", 10, convert_upsample},
       {kOnnx, "Resize", 11, convert_resize},

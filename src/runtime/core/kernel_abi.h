@@ -30,7 +30,13 @@ enum relay_kernel_error {
   RELAY_KERNEL_SHAPE_MISMATCH = 5,      /* run-time dimensions do not fit together */
   RELAY_KERNEL_BAD_STRING = 6,          /* a string that is not a number or pattern */
   RELAY_KERNEL_NO_TEXT_LIBRARY = 7,     /* librelay_text.so is not beside the runtime */
-  RELAY_KERNEL_ERROR_COUNT = 8
+  RELAY_KERNEL_NO_IMAGE_LIBRARY = 8,    /* librelay_image.so is not beside the runtime */
+  RELAY_KERNEL_BAD_IMAGE = 9,           /* an image that is damaged, or of no format we know */
+  RELAY_KERNEL_IMAGE_TOO_LARGE = 10,
+  RELAY_KERNEL_IMAGE_IS_WEBP = 11, /* formats that are known and not decoded */
+  RELAY_KERNEL_IMAGE_IS_TIFF = 12,
+  RELAY_KERNEL_IMAGE_IS_JPEG2000 = 13,
+  RELAY_KERNEL_ERROR_COUNT = 14
 };
 
 struct relay_kernel_context;
@@ -38,9 +44,9 @@ struct relay_kernel_context;
 /* Runs the iterations [begin, end) of a parallel loop; returns 0 or an error code. */
 typedef int32_t (*relay_parallel_body)(void* env, int64_t begin, int64_t end);
 
-/* A function on strings. Its arguments and its result are 64-bit words: integers and bools, the bits
- * of a double, and strings as tensors hold them (core/strings.h). Strings that it makes live until
- * the run's results own theirs. May be called from parallel bodies, on any thread. */
+/* A function on strings or images. Its arguments and its result are 64-bit words: integers and bools,
+ * the bits of a double, strings as tensors hold them (core/strings.h), and images, which only these
+ * functions know. What it makes lives until the run's results own their strings. May be called from parallel bodies, on any thread. */
 typedef int64_t (*relay_string_function)(const struct relay_kernel_context* ctx,
                                          const int64_t* args);
 
@@ -67,8 +73,8 @@ typedef struct relay_kernel_context {
    * it when the kernels that it started are done. */
   int32_t* error;
 
-  /* The functions on strings, in the order of core/string_functions.h. Kernels of older artifacts
-   * know of no such field. */
+  /* The functions on strings and images, in the order of core/string_functions.h. Kernels of older
+   * artifacts know of no such field. */
   const relay_string_function* strings;
 
   /* Memory for strings that outlive the kernel, valid until the run's results own theirs; null when

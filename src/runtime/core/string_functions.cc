@@ -19,10 +19,10 @@ int64_t compare(const relay_kernel_context*, const int64_t* args) {
   return args[0] == args[1] ? 0 : string_of(args[0]).compare(string_of(args[1]));
 }
 
-// The library beside what holds this code: in the same folder, in lib/ of it, or where a build has it.
-const TextLibrary* open_text_library() {
+// A library beside what holds this code.
+const FunctionTable* find_library(const FunctionLibrary& wanted) {
   Dl_info self{};
-  if (dladdr(reinterpret_cast<const void*>(&open_text_library), &self) == 0) return nullptr;
+  if (dladdr(reinterpret_cast<const void*>(&find_library), &self) == 0) return nullptr;
   std::string folder = self.dli_fname != nullptr ? self.dli_fname : "";
   // Of a command that was found by PATH the name tells no folder.
   if (folder.find('/') == std::string::npos) folder = "/proc/self/exe";
@@ -31,14 +31,14 @@ const TextLibrary* open_text_library() {
     std::free(real);
   }
   folder.resize(folder.rfind('/') + 1);
-  for (const char* below : {"", "lib/", "../lib/relay/", "../text/"}) {
-    void* library = dlopen((folder + below + kTextLibraryFile).c_str(), RTLD_NOW | RTLD_LOCAL);
+  for (const char* below : {"", "lib/", "../lib/relay/", wanted.below}) {
+    void* library = dlopen((folder + below + wanted.file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) continue;
-    using Export = const TextLibrary* (*)();
-    auto get = reinterpret_cast<Export>(dlsym(library, kTextLibrarySymbol));
-    const TextLibrary* found = get != nullptr ? get() : nullptr;
+    using Export = const FunctionTable* (*)();
+    auto get = reinterpret_cast<Export>(dlsym(library, wanted.symbol));
+    const FunctionTable* found = get != nullptr ? get() : nullptr;
     if (found != nullptr && found->abi_version == RELAY_KERNEL_ABI_VERSION &&
-        found->num_functions == kNumStringFunctions) {
+        found->num_functions == wanted.count) {
       return found;
     }
     dlclose(library);
@@ -46,32 +46,48 @@ const TextLibrary* open_text_library() {
   return nullptr;
 }
 
-const TextLibrary* text_library() {
-  static const TextLibrary* library = open_text_library();
+template <const FunctionLibrary* kLibrary>
+const FunctionTable* opened() {
+  static const FunctionTable* library = find_library(*kLibrary);
   return library;
 }
 
-template <int kFunction>
-int64_t of_text_library(const relay_kernel_context* ctx, const int64_t* args) {
-  const TextLibrary* library = text_library();
+template <const FunctionLibrary* kLibrary, int kFunction>
+int64_t of_library(const relay_kernel_context* ctx, const int64_t* args) {
+  const FunctionTable* library = opened<kLibrary>();
   if (library == nullptr) {
-    *ctx->error = RELAY_KERNEL_NO_TEXT_LIBRARY;
+    *ctx->error = kLibrary->missing;
     return 0;
   }
-  return library->functions[kFunction - kFirstOfTextLibrary](ctx, args);
+  return library->functions[kFunction](ctx, args);
 }
 
-template <int... kOffsets>
-const relay_string_function* table_of(std::integer_sequence<int, kOffsets...>) {
+template <int... kText, int... kImage>
+const relay_string_function* table_of(std::integer_sequence<int, kText...>,
+                                      std::integer_sequence<int, kImage...>) {
   static constexpr relay_string_function table[kNumStringFunctions] = {
-      equal, compare, of_text_library<kFirstOfTextLibrary + kOffsets>...};
+      equal, compare, of_library<&kTextLibrary, kText>..., of_library<&kImageLibrary, kImage>...};
   return table;
 }
 
 }  // namespace
 
+const FunctionLibrary* library_of(std::string_view function) {
+  const int at = string_function(function);
+  for (const FunctionLibrary* library : kLibraries) {
+    if (at >= library->first && at < library->first + library->count) return library;
+  }
+  return nullptr;
+}
+
+const FunctionTable* open_library(std::string_view file) {
+  if (file == kTextLibrary.file) return opened<&kTextLibrary>();
+  return file == kImageLibrary.file ? opened<&kImageLibrary>() : nullptr;
+}
+
 const relay_string_function* string_functions() {
-  return table_of(std::make_integer_sequence<int, kNumStringFunctions - kFirstOfTextLibrary>());
+  return table_of(std::make_integer_sequence<int, kTextLibrary.count>(),
+                  std::make_integer_sequence<int, kImageLibrary.count>());
 }
 
 void* StringMemory::allocate(int64_t bytes) noexcept {

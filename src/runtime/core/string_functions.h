@@ -1,8 +1,8 @@
-// Functions on strings that kernels call through their context (core/kernel_abi.h).
+// Functions on strings and on images that kernels call through their context (core/kernel_abi.h).
 //
-// Two of them, which only compare bytes, are the runtime's own. The others know about letters, numbers
-// and patterns: they are the library librelay_text.so, which is loaded when a program calls one of
-// them for the first time. So a program without text needs nothing but libc.
+// Two of them, which only compare bytes, are the runtime's own. Those that know about letters, numbers
+// and patterns are the library librelay_text.so, those that read images librelay_image.so. A program
+// that calls one of a library opens it, so others need nothing but libc.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@
 
 namespace relay::runtime {
 
-// In the order of relay_kernel_context.strings, by name: the intrinsics of the tensor IR.
+// In the order of relay_kernel_context.strings, which artifacts keep to: the intrinsics of the tensor IR
+// by name.
 inline constexpr std::string_view kStringFunctions[] = {
     "string_equal",      // (a, b): whether equal
     "string_compare",    // (a, b): below, at or above 0, by bytes, which is by code points
@@ -27,9 +28,14 @@ inline constexpr std::string_view kStringFunctions[] = {
     "text_parse_float",  // (x, TextNumber): a double
     "text_parse_int",    // (x, TextNumber)
     "text_part",  // (x, delimiter, (1 + most cuts or 0) << 32 | n): part n, "" behind the last
+    // An image's file comes in words of eight bytes, and its pixels go out so.
+    "image_begin",   // (size): room for the file of an image
+    "image_put",     // (file, place, word): the file, with eight bytes from that place on
+    "image_size",    // (file, axis): the height (0) or the width of the image
+    "image_decode",  // (file, PixelFormat): the image, rows from the top
+    "image_get",     // (image, place): eight bytes from that place on
 };
 inline constexpr int kNumStringFunctions = std::size(kStringFunctions);
-inline constexpr int kFirstOfTextLibrary = 2;
 
 // The place of a function in the table; -1 when there is none of that name.
 constexpr int string_function(std::string_view name) {
@@ -42,14 +48,38 @@ constexpr int string_function(std::string_view name) {
 // What text_format and the text_parse_* are given or give.
 enum class TextNumber : int64_t { Int, UInt, Bool, Float16, BFloat16, Float32, Float64 };
 
-// What librelay_text.so exports, as the function relay_text_library.
-struct TextLibrary {
-  int32_t abi_version;                     // RELAY_KERNEL_ABI_VERSION
-  int32_t num_functions;                   // kNumStringFunctions
-  const relay_string_function* functions;  // from kFirstOfTextLibrary on
+// The channels of an image, a byte each.
+enum class PixelFormat : int64_t { Rgb, Bgr, Grey };
+
+// A library of such functions.
+struct FunctionLibrary {
+  const char* file;
+  const char* symbol;  // of a function that gives its FunctionTable
+  const char* below;   // where a build has it, from the folder of the runtime
+  int first, count;    // which of kStringFunctions
+  int32_t missing;     // what its functions fail with when it is not there
 };
-inline constexpr const char* kTextLibraryFile = "librelay_text.so";
-inline constexpr const char* kTextLibrarySymbol = "relay_text_library";
+inline constexpr FunctionLibrary kTextLibrary{
+    "librelay_text.so", "relay_text_library", "../text/", 2, 8, RELAY_KERNEL_NO_TEXT_LIBRARY};
+inline constexpr FunctionLibrary kImageLibrary{
+    "librelay_image.so", "relay_image_library", "../image/", 10, 5, RELAY_KERNEL_NO_IMAGE_LIBRARY};
+inline constexpr const FunctionLibrary* kLibraries[] = {&kTextLibrary, &kImageLibrary};
+static_assert(kTextLibrary.first + kTextLibrary.count == kImageLibrary.first &&
+              kImageLibrary.first + kImageLibrary.count == kNumStringFunctions);
+
+// What a library exports.
+struct FunctionTable {
+  int32_t abi_version;    // RELAY_KERNEL_ABI_VERSION
+  int32_t num_functions;  // FunctionLibrary::count
+  const relay_string_function* functions;
+};
+
+// The library that has a function of that name; null for the runtime's own and for no such function.
+const FunctionLibrary* library_of(std::string_view function);
+
+// Opens a library, once in a process: from the folder of the runtime, its lib/, or where a build has it.
+// Null when it is not there or of another version. A name that is none of kLibraries gives null, too.
+const FunctionTable* open_library(std::string_view file);
 
 // The table for a kernel's context.
 const relay_string_function* string_functions();

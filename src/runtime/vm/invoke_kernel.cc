@@ -2,6 +2,7 @@
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
+#include "runtime/core/kernel_errors.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"
 
@@ -9,24 +10,11 @@ namespace relay::runtime {
 
 namespace {
 
-const char* kernel_error_text(int32_t code) {
-  static constexpr const char* texts[RELAY_KERNEL_ERROR_COUNT] = {
-      "no error",
-      "an index is out of bounds",
-      "an integer is divided by zero",
-      "there is no memory for its workspace",
-      "an internal check failed",
-      "the shapes of its inputs do not fit together",
-      "a string is not a number or not a pattern",
-      "it needs librelay_text.so, which is not beside the runtime"};
-  return code > 0 && code < RELAY_KERNEL_ERROR_COUNT ? texts[code] : "it reported an unknown error";
-}
-
 [[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
   std::string where = kernel.origin.empty() ? std::string() : " (" + kernel.origin + ")";
-  fail_run(code == RELAY_KERNEL_OUT_OF_MEMORY ? codes::run_out_of_memory : codes::run_kernel_failed,
+  fail_run(kernel_error_code(code),
            "kernel '" + kernel.name + "'" + where + " failed: " + kernel_error_text(code),
-           code == RELAY_KERNEL_INDEX_OUT_OF_BOUNDS ? "check the indices in the input data" : "");
+           kernel_error_help(code));
 }
 
 }  // namespace
