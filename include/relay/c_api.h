@@ -115,6 +115,16 @@ RELAY_API relay_status relay_session_output_info(const relay_session* session, s
  * next run has ended; it must be aligned to its element. */
 RELAY_API relay_status relay_session_set_input(relay_session* session, size_t index,
                                                const void* data, const relay_tensor_type* type);
+/* The number of the output that an input is donated to, -1 when it is donated to none. A run writes
+ * that output into the memory of the input, which is where relay_session_output then finds it; after a
+ * run that fails it may hold parts of the new value. Such an input is given by
+ * relay_session_donate_input, or as a DLPack tensor that is not read-only, and shares memory with no
+ * other input: otherwise the run is a user error. */
+RELAY_API relay_status relay_session_input_donation(const relay_session* session, size_t index,
+                                                    int64_t* output);
+/* Gives an input as relay_session_set_input does, in memory that the run may write to. */
+RELAY_API relay_status relay_session_donate_input(relay_session* session, size_t index, void* data,
+                                                  const relay_tensor_type* type);
 /* Gives an input of strings: pointers to zero-terminated UTF-8 in row-major order, which are copied. */
 RELAY_API relay_status relay_session_set_input_strings(relay_session* session, size_t index,
                                                        const char* const* strings,

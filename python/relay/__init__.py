@@ -29,7 +29,12 @@ from relay import (
     te as te,
     transform as transform,
 )
-from relay._build import Executable as Executable, build as build, optimize as optimize
+from relay._build import (
+    Donation as Donation,
+    Executable as Executable,
+    build as build,
+    optimize as optimize,
+)
 from relay._core import (
     Call as Call,
     Clause as Clause,

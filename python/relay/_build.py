@@ -25,6 +25,15 @@ class Slot:
     device: str | None
 
 
+@dataclass(frozen=True)
+class Donation:
+    """An input whose memory an output takes: in place, or by a copy when the run is over."""
+
+    input: str
+    output: str
+    in_place: bool
+
+
 class Executable:
     """A compiled program; calling it runs `main`. Any number of threads may run it at once."""
 
@@ -74,6 +83,14 @@ class Executable:
     def output_info(self, function: str = "main") -> list[Slot]:
         """Returns the tensors of a function's result."""
         return [Slot(*row) for row in self._module.results(function)]
+
+    def donations(self, function: str = "main") -> list[Donation]:
+        """Returns the inputs of a function that are donated to outputs."""
+        inputs, outputs = self.input_info(function), self.output_info(function)
+        return [
+            Donation(inputs[i].name, outputs[o].name, in_place)
+            for i, o, in_place in self._module.donations(function)
+        ]
 
 
 def describe(program: object) -> str:
@@ -132,6 +149,7 @@ def build(
     opt_level: int | None = None,
     num_threads: int = 0,
     cache: bool = True,
+    donate: dict[str, str | int] | None = None,
 ) -> Executable:
     """Returns the compiled program.
 
@@ -140,6 +158,10 @@ def build(
     opt_level: 0 to 3; None: the PassContext's, else 3.
     num_threads: threads that kernels are split over; 0: what the machine offers.
     cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
+    donate: inputs of @main that callers give up, each with the output, by name or number, that is
+        written into its memory: {"past": "present"}. A call changes the array that it is given, and
+        returns that array; one that is read-only, not contiguous or of another dtype, or in memory
+        of another input, is refused.
     The other parameters are Relay's of old, and are refused when they are given.
     """
     refuse(
@@ -155,7 +177,8 @@ def build(
     if mod_name != "default":
         raise TypeError("relay.build() takes no mod_name: a library has its own name space")
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
-    return Executable(_core.build(as_module(ir_mod), {} if params is None else params, settings))
+    module = as_module(ir_mod)
+    return Executable(_core.build(module, params or {}, settings, donate or {}))
 
 
 def optimize(

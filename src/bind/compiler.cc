@@ -26,11 +26,13 @@
 #include "driver/evaluate_constant.h"
 #include "driver/options.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/donation.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
 #include "passes/batch_pass.h"
 #include "passes/derivative_pass.h"
 #include "passes/pass_list.h"
+#include "runtime/donations.h"
 #include "types/infer.h"
 
 namespace relay::bind {
@@ -171,13 +173,27 @@ std::map<std::string, Tensor> to_tensors(nb::handle params) {
   return out;
 }
 
-Executable build(const PyModule& mod, nb::handle params, nb::handle settings) {
+// Pairs of an input and an output: the names of both, or the number of the output.
+std::vector<std::pair<std::string, std::string>> donation_pairs(nb::handle donate) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (auto [input, output] : to_named(donate, "what is donated")) {
+    bool name = PyUnicode_Check(output.ptr());
+    out.emplace_back(
+        to_text(input, "the name of an input"),
+        name ? to_text(output, "the name of an output") : std::to_string(to_int64(output)));
+  }
+  return out;
+}
+
+Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb::handle donate) {
+  std::vector<std::pair<std::string, std::string>> donated = donation_pairs(donate);
   Settings options = make_options(settings);
   options.source_name = mod.source_name;
   options.source_hash = mod.source_hash;
   std::map<std::string, Tensor> tensors = to_tensors(params);
   return compile_unlocked([&] {
     Module typed = infer_types(bind_params(infer_types(mod.module), tensors));
+    typed = with_donations(typed, donated);
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
     runtime::LoadOptions load;
     load.num_threads = options.num_threads;
@@ -188,7 +204,8 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings) {
 }  // namespace
 
 std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
-                                              nb::tuple args, nb::dict kwargs) {
+                                              nb::tuple args, nb::dict kwargs,
+                                              std::vector<nb::object>* donated) {
   const std::string& name = f.name;
   Function typed = mod ? mod->find(name) : nullptr;
   auto type = [&](size_t i) { return typed ? typed->params[i]->type : Type(); };
@@ -199,14 +216,25 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
                  std::to_string(args.size()) + " are given");
   }
   size_t by_name = 0;
+  if (donated != nullptr && !f.donations.empty()) donated->resize(f.results.size());
+  auto add = [&](nb::handle given, size_t i) {
+    const runtime::Slot& slot = f.params[i];
+    const runtime::Donation* donation = runtime::donation_of_param(f, i);
+    if (donation == nullptr || donated == nullptr) {
+      values.push_back(to_run_value(given, slot, type(i), mod));
+      return;
+    }
+    values.push_back(to_donated(given, slot));
+    (*donated)[static_cast<size_t>(donation->output)] = nb::borrow(given);
+  };
   for (size_t i = 0; i < f.params.size(); ++i) {
     const runtime::Slot& slot = f.params[i];
     bool named = kwargs.size() != 0 && kwargs.contains(slot.name.c_str());
     if (i < args.size()) {
       if (named) bad_argument("input '" + slot.name + "' is given twice");
-      values.push_back(to_run_value(args[i], slot, type(i), mod));
+      add(args[i], i);
     } else if (named) {
-      values.push_back(to_run_value(kwargs[slot.name.c_str()], slot, type(i), mod));
+      add(kwargs[slot.name.c_str()], i);
       ++by_name;
     } else {
       bad_argument("@" + name + " needs input '" + slot.name + "' of type " + slot.type_string());
@@ -231,18 +259,34 @@ Type result_type(const Module& mod, const std::string& function) {
   return f ? f->body->type : nullptr;
 }
 
+// The result with the arrays that were donated in place of the tensors that are in their memory.
+nb::object with_donated(nb::handle result, const std::vector<nb::object>& donated, size_t& next) {
+  Nesting deeper;
+  if (!PyTuple_Check(result.ptr())) {
+    const nb::object& given = donated[next++];
+    return given.is_valid() ? given : nb::borrow(result);
+  }
+  nb::list fields;
+  for (nb::handle field : nb::iter(result)) fields.append(with_donated(field, donated, next));
+  return nb::tuple(fields);
+}
+
 // The name comes as it is: nanobind's own conversion to a string ends the process when memory is short.
 nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::dict kwargs) {
   std::string name = to_text(function, "the name of a function");
   Module types = exe.types();
+  std::vector<nb::object> donated;
   std::vector<runtime::Value> values =
-      collect_arguments(exe.module.function(name), types, args, kwargs);
+      collect_arguments(exe.module.function(name), types, args, kwargs, &donated);
   runtime::Value result = run_unlocked([&](const runtime::RunOptions& options) {
     runtime::Value out = exe.module.run_values(name, values, options);
     values.clear();
     return out;
   });
-  return from_run_value(result, result_type(types, name), types);
+  nb::object out = from_run_value(result, result_type(types, name), types);
+  if (donated.empty()) return out;
+  size_t next = 0;
+  return with_donated(out, donated, next);
 }
 
 Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
@@ -399,8 +443,15 @@ void bind_compiler(nb::module_& m) {
       .def_prop_ro("metadata", [](const Executable& e) { return e.module.metadata(); })
       .def("params", [](const Executable& e,
                         const std::string& f) { return describe(e.module.function(f).params); })
-      .def("results", [](const Executable& e, const std::string& f) {
-        return describe(e.module.function(f).results);
+      .def("results", [](const Executable& e,
+                         const std::string& f) { return describe(e.module.function(f).results); })
+      // Of each donation the numbers of the parameter and the result, and whether it is in place.
+      .def("donations", [](const Executable& e, const std::string& f) {
+        nb::list out;
+        for (const runtime::Donation& d : e.module.function(f).donations) {
+          out.append(nb::make_tuple(d.param, d.output, d.in_place));
+        }
+        return out;
       });
 
   nb::class_<Evaluation>(m, "Evaluator", "A program on the reference evaluator.")
@@ -418,7 +469,7 @@ void bind_compiler(nb::module_& m) {
       });
   m.def("evaluator", &make_evaluator, nb::arg("mod"), nb::arg("params"));
 
-  m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"));
+  m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"), nb::arg("donate"));
   m.def("optimize", [](const PyModule& mod, nb::handle settings) {
     Settings options = make_options(settings);
     Module out = compile_unlocked([&] { return optimize(infer_types(mod.module), options); });

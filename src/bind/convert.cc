@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/codes/donation.h"
 #include "bind/buffer.h"
 #include "bind/unlocked.h"
 #include "runtime/core/strings.h"
@@ -368,6 +369,30 @@ Tensor cast_tensor(nb::handle object, DType wanted) {
   }
   nb::object array = is_plain(object.ptr()) ? number_array(object) : to_numpy(to_tensor(object));
   return to_tensor(cast_array(object, array, wanted));
+}
+
+Tensor to_donated(nb::handle object, const runtime::Slot& slot) {
+  PyObject* raw = object.ptr();
+  auto refuse = [&](const std::string& found) {
+    throw UserError(Diagnostic(codes::donation_memory, {},
+                               "input '" + slot.name + "' is donated, and cannot be written into")
+                        .expected("a contiguous, aligned array of " +
+                                  slot.tensor.dtype.to_string() + " that may be written to")
+                        .found(found)
+                        .help("numpy.require(x, dtype, \"CAW\") makes such an array"));
+  };
+  std::string found = class_name(object) + " " + python_text(object);
+  // Memory of an array of package ml_dtypes is shown by a view of it.
+  bool extends = !is_plain(raw) && extension_dtype(element_type(object)).has_value();
+  bool shows = !is_plain(raw) &&
+               (PyObject_CheckBuffer(raw) != 0 || extends || nb::hasattr(object, "__dlpack__"));
+  if (!shows || PyUnicode_Check(raw)) refuse(found);
+  Tensor tensor = to_tensor(object);
+  // What is no view of foreign memory is a copy.
+  if (!tensor.rep()->owner) refuse("an array that is not contiguous or not aligned");
+  if (tensor.dtype() != slot.tensor.dtype) refuse("elements of " + tensor.dtype().to_string());
+  if (tensor.read_only()) refuse("a read-only array");
+  return tensor;
 }
 
 nb::object to_numpy(const Tensor& given) {

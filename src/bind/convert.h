@@ -77,6 +77,9 @@ Tensor to_tensor(nb::handle object);
 Tensor to_tensor_of(nb::handle object, DType wanted);
 // The same, for arrays too.
 Tensor cast_tensor(nb::handle object, DType wanted);
+// The object's own memory for an input that is donated, which a run writes over: UserError E1205 for
+// what would have to be copied or converted.
+Tensor to_donated(nb::handle object, const runtime::Slot& slot);
 // A NumPy array on the tensor's memory; read-only tensors are copied.
 nb::object to_numpy(const Tensor& tensor);
 

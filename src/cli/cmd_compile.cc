@@ -40,6 +40,7 @@ int run(const Options& o) {
   auto start = std::chrono::steady_clock::now();
   line.update("import", 0, 0);
   LoadedModel model = load_model(o.model, model_options);
+  model.module = o.flags.with_donations(model.module);
   double import_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CompileOptions options = o.flags.options();
@@ -64,6 +65,12 @@ int run(const Options& o) {
     root["constants"] = compiled.program.constants.size();
     root["constant_bytes"] = compiled.constant_bytes();
     root["arena_bytes"] = compiled.arena_bytes();
+    for (const DonationReport& d : compiled.donations) {
+      root["donations"].push_back({{"input", d.input},
+                                   {"output", d.output},
+                                   {"in_place", d.in_place},
+                                   {"reason", d.reason}});
+    }
     for (const Phase& p : compiled.phases) root["seconds"][p.name] = p.seconds;
     root["total_seconds"] = total;
     if (options.cache != nullptr) {
@@ -88,6 +95,9 @@ int run(const Options& o) {
   std::printf("arena      %s (minimum possible %s)\n",
               format_bytes(static_cast<double>(compiled.arena_bytes())).c_str(),
               format_bytes(static_cast<double>(bound)).c_str());
+  for (const DonationReport& d : compiled.donations) {
+    std::printf("donated    %s\n", donation_line(d.input, d.output, d.in_place, d.reason).c_str());
+  }
   std::string phases;
   for (const Phase& p : compiled.phases) {
     phases += (phases.empty() ? "" : ", ") + p.name + " " + format_seconds(p.seconds);

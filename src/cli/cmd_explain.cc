@@ -110,6 +110,7 @@ Json describe(const Ready& ready) {
   out["memory"]["constants"] = program.constants.size();
   out["memory"]["constant_bytes"] = constant_bytes;
   out["memory"]["packed_weights"] = packed;
+  out["memory"]["donations"] = metadata.value("donations", Json::array());
   out["memory"]["functions"] = Json::array();
   Json arenas = metadata.value("arenas", Json::array());
   std::unordered_map<std::string, const Json*> arena_of;
@@ -233,6 +234,11 @@ void print_memory(const Json& memory) {
               counted(memory["constants"].get<int64_t>(), "constant").c_str(),
               format_bytes(memory["constant_bytes"].get<double>()).c_str(),
               counted(memory["packed_weights"].get<int64_t>(), "call").c_str());
+  for (const Json& d : memory["donations"]) {
+    std::printf("  donated %s\n", donation_line(d.value("input", ""), d.value("output", ""),
+                                                d.value("in_place", false), d.value("reason", ""))
+                                      .c_str());
+  }
   for (const Json& f : memory["functions"]) {
     auto number = [&](const char* key) { return f[key].get<int64_t>(); };
     std::printf("  @%s: arena %s (minimum possible %s)\n", text_of(f["name"]).c_str(),

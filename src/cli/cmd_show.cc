@@ -108,6 +108,7 @@ int run(const Options& o, const Given& given) {
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
   read_freeze_options(o.flags.frozen, model_options);
   LoadedModel model = load_model(o.file, model_options);
+  model.module = o.flags.with_donations(model.module);
   CompileOptions options = o.flags.options();
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;

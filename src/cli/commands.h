@@ -19,7 +19,8 @@ struct CompileFlags {
   int threads = 0;
   std::vector<std::string> inputs;  // NAME=SHAPE[:DTYPE]
   std::vector<std::string> disabled;
-  std::vector<std::string> frozen;  // INPUT=VALUE
+  std::vector<std::string> frozen;   // INPUT=VALUE
+  std::vector<std::string> donated;  // INPUT=OUTPUT
   bool verify = false;
   bool no_cache = false;
   bool quiet = false;
@@ -27,6 +28,8 @@ struct CompileFlags {
   // The options of every command that compiles, for its table; --input is the command's own.
   std::vector<Option> table();
   CompileOptions options() const;
+  // The program with inputs of @main donated to outputs.
+  Module with_donations(const Module& mod) const;
   // UserError E0702 for the options that say how to compile, when what is run is compiled already.
   static void refuse_for_artifact(const Given& given, const std::string& path);
 };
@@ -75,6 +78,9 @@ LoadedModel read_model(const std::string& path, const std::string& function,
 void run_again(const runtime::Module& module, const std::string& function,
                std::span<const runtime::Value> inputs, std::span<const Tensor> outputs,
                const runtime::RunOptions& options = {});
+// "past -> present, in place", or why it is copied.
+std::string donation_line(const std::string& input, const std::string& output, bool in_place,
+                          const std::string& reason);
 // How operations are counted, for every line that shows a rate beside what the machine can do.
 std::string counting_of(const runtime::Module& module);
 

@@ -10,6 +10,7 @@
 #include "cli/limits.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "ir/donation.h"
 #include "passes/pass_list.h"
 #include "runtime/temporary_file.h"
 
@@ -26,6 +27,10 @@ std::vector<Option> CompileFlags::table() {
       option(
           "--freeze INPUT=VALUE", frozen,
           "Make an input a constant of the program: a number, a list or FILE.npy; may be repeated"),
+      option(
+          "--donate INPUT=OUTPUT", donated,
+          "Write an output into the memory of an input, which its caller gives up; the output by "
+          "name or number; may be repeated"),
       flag("--verify", verify, "Check the program after every pass, its plan and its kernels"),
       flag("--no-cache", no_cache, "Neither use nor keep compiled kernels (relay cache)"),
       flag("-q,--quiet", quiet, "Print no progress"),
@@ -46,8 +51,23 @@ CompileOptions CompileFlags::options() const {
   return out;
 }
 
+Module CompileFlags::with_donations(const Module& mod) const {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& text : donated) {
+    size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+      throw UsageError(Diagnostic(codes::driver_option, {},
+                                  "--donate " + escape_for_terminal(text, 200) + " cannot be read")
+                           .expected("INPUT=OUTPUT, the output by name or number"));
+    }
+    pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return relay::with_donations(mod, pairs);
+}
+
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--verify", "--no-cache"},
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--donate", "--verify",
+                "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");
@@ -81,6 +101,12 @@ void run_again(const runtime::Module& module, const std::string& function,
   module.run_into(function, tensors, outputs, options);
 }
 
+std::string donation_line(const std::string& input, const std::string& output, bool in_place,
+                          const std::string& reason) {
+  return escape_for_terminal(input, 200) + " -> " + escape_for_terminal(output, 200) +
+         (in_place ? ", in place" : ", copied: " + escape_for_terminal(reason, 300));
+}
+
 std::string counting_of(const runtime::Module& module) {
   nlohmann::json metadata = nlohmann::json::parse(module.metadata(), nullptr, false);
   bool minimal = false;
@@ -112,6 +138,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   ModelOptions given = shapes;
   read_freeze_options(flags.frozen, given);
   LoadedModel model = read_model(path, function, given);
+  model.module = flags.with_donations(model.module);
   double import_seconds = seconds(start);
   CompileOptions options = flags.options();
   if (function != "main") {

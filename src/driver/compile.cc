@@ -146,6 +146,13 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
                       {"pieces", a.sub_buffers},
                       {"reused", a.reused}});
   }
+  for (const DonationReport& d : compiled.donations) {
+    root["donations"].push_back({{"function", d.function},
+                                 {"input", d.input},
+                                 {"output", d.output},
+                                 {"in_place", d.in_place},
+                                 {"reason", d.reason}});
+  }
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
@@ -242,6 +249,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   phases.begin("plan");
   Bytecode bytecode = make_bytecode(out.optimized, options);
   out.arenas = bytecode.arenas;
+  out.donations = bytecode.donations;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
   out.kernels = lower_kernels(bytecode, options);

@@ -86,6 +86,7 @@ struct CompiledModule {
   std::vector<CompiledKernel> kernels;
   runtime::Program program;
   std::vector<ArenaReport> arenas;
+  std::vector<DonationReport> donations;
   std::string elf;
   std::string metadata;  // JSON: provenance and kernels
   runtime::ArtifactInfo info;

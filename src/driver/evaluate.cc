@@ -1,6 +1,7 @@
 #include "driver/evaluate.h"
 
 #include "base/codes/runtime.h"
+#include "ir/slot_names.h"
 #include "ir/text/print_value.h"
 #include "vm/compile.h"
 
@@ -34,16 +35,16 @@ runtime::Function signature_of(const Module& mod, std::string_view name) {
   runtime::Function out;
   out.name = std::string(name);
   for (const Var& p : f->params)
-    out.params.push_back(slot_of(plan::parameter_name(*f.get(), *p.get()), p->type));
+    out.params.push_back(slot_of(parameter_name(*f.get(), *p.get()), p->type));
   const Type& type = f->body->type;
   auto leaves = flatten_tensor_types(type);
   out.returns_tuple = leaves.has_value() && isa<TupleTypeNode>(type);
   if (!leaves) {
-    out.results.push_back(slot_of(plan::result_name(*f.get(), 0), type));
+    out.results.push_back(slot_of(result_name(*f.get(), 0), type));
     return out;
   }
   for (const TensorType& t : *leaves) {
-    out.results.push_back(slot_of(plan::result_name(*f.get(), out.results.size()), t));
+    out.results.push_back(slot_of(result_name(*f.get(), out.results.size()), t));
   }
   return out;
 }

@@ -94,19 +94,42 @@ std::optional<ValueId> FunctionPlanner::check_assumptions(const FunctionNode& f)
 
 std::optional<FunctionPlanner::Bound> FunctionPlanner::update(const CallNode& c,
                                                               const FunctionNode& f) {
-  std::vector<Expr> args;
-  for (const Expr& a : as<CallNode>(f.body)->args) {
-    auto param = std::find(f.params.begin(), f.params.end(), a);
-    if (param == f.params.end() && !isa<ConstantNode>(a)) return std::nullopt;
-    args.push_back(param == f.params.end() ? a
-                                           : c.args[static_cast<size_t>(param - f.params.begin())]);
-  }
-  Bound data = bound(args[0]);
+  auto args = operator_args(c, f);
+  if (!args) return std::nullopt;
+  Bound data = bound((*args)[0]);
   if (data.is_tuple() || w_.place_of(data.value) != Place::object) return std::nullopt;
-  ValueId start = scalar(args[2]);
-  ValueId r = w_.object(c.type);
-  w_.add(StepKind::update, {r}, {data.value, start, bound(args[1]).value});
-  return Bound{r};
+  add_update(w_.object(c.type), *args);
+  return Bound{w_.function().steps.back().results[0]};
+}
+
+void FunctionPlanner::add_update(ValueId result, const std::vector<Expr>& args) {
+  ValueId data = bound(args[0]).value, start = scalar(args[2]);
+  w_.add(StepKind::update, {result}, {data, start, bound(args[1]).value});
+}
+
+FunctionPlanner::Bound FunctionPlanner::write_over(const Donation& donation, const CallNode& c,
+                                                   const LoweredCall& lowered) {
+  const Function& f = lowered.primitive;
+  const Var& param = f_->params[static_cast<size_t>(donation.param)];
+  ValueId result = w_.alias(bound_.at(param.get()).value, f->body->type);
+  auto args = is_update(*f.get()) ? operator_args(c, *f.get()) : std::nullopt;
+  if (args && (*args)[0] == param) {
+    add_update(result, *args);
+    return {result};
+  }
+  std::vector<ValueId> inputs;
+  for (const Expr& a : c.args) tensors_of(a, inputs);
+  auto kernel = program_.kernel(lowered.kernel, lowered.site, within(inputs, {}));
+  const std::vector<size_t>& same_place =
+      program_.program().kernels[static_cast<size_t>(kernel.kernel)].composed.in_place;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bool old = w_.same_place(inputs[i], result);
+    if (old && std::ranges::find(same_place, i) == same_place.end()) {
+      kernel = program_.kernel_in_place(lowered.kernel, lowered.site, i);
+    }
+  }
+  invoke(kernel, inputs, {result}, c.span);
+  return {result};
 }
 
 FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c,
@@ -135,6 +158,9 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   const Node* v = l.var.get();
   std::optional<ValueId> all_equal = check_assumptions(*f.get());
   if (is_view(*f.get())) return view(l, c, *f.get());
+  if (auto donated = donations_.written.find(v); donated != donations_.written.end()) {
+    return write_over(donations_.rows[donated->second], c, lowered);
+  }
   if (is_update(*f.get())) {
     if (auto updated = update(c, *f.get())) return *updated;
   }

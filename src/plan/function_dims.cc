@@ -1,3 +1,4 @@
+#include "ir/slot_names.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
 #include "plan/function_planner.h"

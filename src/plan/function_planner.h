@@ -15,6 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "plan/donations.h"
 #include "plan/joins.h"
 #include "plan/outputs.h"
 #include "plan/program_planner.h"
@@ -135,6 +136,10 @@ class FunctionPlanner {
   // broadcast, a scalar that says whether all of them are equal, so that none is.
   std::optional<ValueId> check_assumptions(const FunctionNode& f);
   Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
+  // The result of a kernel or update in the memory of a donated parameter.
+  Bound write_over(const Donation& donation, const CallNode& c, const LoweredCall& lowered);
+  // `args` are those of the operator.
+  void add_update(ValueId result, const std::vector<Expr>& args);
   // An update of a value that is an object; nullopt when it is not.
   std::optional<Bound> update(const CallNode& c, const FunctionNode& f);
   Bound view(const LetNode& l, const CallNode& c, const FunctionNode& f);
@@ -167,6 +172,7 @@ class FunctionPlanner {
   bool writes_outputs_;
   VarSet escapes_;
   Joins joins_;
+  Donations donations_;
   std::unordered_map<const Node*, int32_t> claimed_;
 
   const LetNode* now_ = nullptr;  // what is being planned

@@ -25,6 +25,11 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
       escapes_(find_escapes(*f.get(), writes_outputs_)),
       joins_(find_joins(*f.get(), escapes_)) {
   w_.function().internal = internal;
+  if (!internal) {
+    donations_ = find_donations(*f.get(), program_.module(), program_.is_called(index),
+                                writes_outputs_, escapes_, joins_, program_.lowered());
+    w_.function().donations = donations_.rows;
+  }
   if (writes_outputs_) claimed_ = claim_outputs(*f.get(), escapes_, joins_);
 }
 
@@ -93,9 +98,9 @@ void FunctionPlanner::finish(const Expr& result, Target target) {
   std::vector<ValueId> sources;
   tensors_of(bound(result), result->type, sources);
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (!w_.same_place(sources[i], outputs_[i])) {
-      w_.add(StepKind::copy, {outputs_[i]}, {sources[i]});
-    }
+    if (w_.same_place(sources[i], outputs_[i])) continue;
+    bool there = is_donated(w_.function(), sources[i], outputs_[i]);
+    w_.add(there ? StepKind::alias : StepKind::copy, {outputs_[i]}, {sources[i]});
   }
   w_.add(StepKind::return_outputs);
 }

@@ -150,6 +150,17 @@ bool is_update(const FunctionNode& f) {
   return op != nullptr && op->row->memory != nullptr && op->row->memory(*c) == Memory::Updated;
 }
 
+std::optional<std::vector<Expr>> operator_args(const CallNode& call, const FunctionNode& f) {
+  std::vector<Expr> out;
+  for (const Expr& a : as<CallNode>(f.body)->args) {
+    auto param = std::find(f.params.begin(), f.params.end(), a);
+    if (param == f.params.end() && !isa<ConstantNode>(a)) return std::nullopt;
+    out.push_back(
+        param == f.params.end() ? a : call.args[static_cast<size_t>(param - f.params.begin())]);
+  }
+  return out;
+}
+
 std::vector<int64_t> shape_of(const Type& type) { return *as<TensorTypeNode>(type)->const_shape(); }
 
 int64_t bytes_of(const Type& type) {

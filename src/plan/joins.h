@@ -10,6 +10,7 @@
 // value is.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -55,6 +56,10 @@ Memory memory_of(const FunctionNode& f);
 // Whether a primitive function of one operator gives its first parameter with others written into
 // it, of any size.
 bool is_update(const FunctionNode& f);
+
+// What the arguments of the only operator of a primitive function are where it is called; nullopt
+// where one is neither a parameter nor a constant.
+std::optional<std::vector<Expr>> operator_args(const CallNode& call, const FunctionNode& f);
 
 // ---- Tensors inside tensors ----
 

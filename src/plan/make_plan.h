@@ -19,10 +19,4 @@ namespace relay::plan {
 // attributes attr::kInputNames and attr::kOutputNames.
 PlanProgram make_plan(const Module& mod, LoweredProgram& lowered);
 
-// What the i-th tensor of a function's result is called: by attr::kOutputNames, or "output" and the
-// number.
-std::string result_name(const FunctionNode& f, size_t i);
-// What a parameter is called: by attr::kInputNames, or as it is in the program.
-std::string parameter_name(const FunctionNode& f, const VarNode& param);
-
 }  // namespace relay::plan

@@ -19,6 +19,14 @@ std::pair<int32_t, int64_t> PlanFunction::memory_of(int32_t index) const {
   return {index, offset};
 }
 
+bool is_donated(const PlanFunction& f, ValueId value, ValueId output) {
+  const PlanValue &from = f.value(value), &to = f.value(output);
+  return from.place == Place::object && to.place == Place::output &&
+         std::ranges::any_of(f.donations, [&](const Donation& d) {
+           return d.in_place && d.param == from.index && d.output == to.index;
+         });
+}
+
 std::optional<runtime::DType> scalar_dtype(const Type& t) {
   auto* tensor = as<TensorTypeNode>(t);
   if (tensor == nullptr || tensor->rank() != 0 || !runtime::is_scalar_dtype(tensor->dtype)) {

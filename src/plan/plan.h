@@ -153,6 +153,18 @@ struct PlanSlot {
   std::string text;
 };
 
+// A parameter whose memory an output takes. In place: a step writes over the parameter, whose register
+// its result is in. Otherwise the caller copies the output there when the run is over.
+struct Donation {
+  int32_t param = 0;
+  int32_t output = 0;
+  bool in_place = false;
+  // Why it is not in place, for people.
+  std::string reason{};
+
+  friend bool operator==(const Donation&, const Donation&) = default;
+};
+
 struct PlanFunction {
   std::string name;
   // Parameter i is value i, and an object.
@@ -162,6 +174,7 @@ struct PlanFunction {
   bool returns_tuple = false;
   // Not offered to callers of the program: a local function.
   bool internal = false;
+  std::vector<Donation> donations;
   std::vector<PlanValue> values;
   std::vector<PlanBuffer> buffers;
   std::vector<Step> steps;
@@ -178,6 +191,10 @@ struct PlanFunction {
   // The buffer with memory of its own that a buffer lies in, and where; 0 for itself.
   std::pair<int32_t, int64_t> memory_of(int32_t index) const;
 };
+
+// Whether the value is in the register of a parameter that is donated in place to that output, so
+// that the two are one place.
+bool is_donated(const PlanFunction& f, ValueId value, ValueId output);
 
 // A kernel that the program calls: the primitive function and its composed body.
 struct ProgramKernel {

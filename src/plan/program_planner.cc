@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/budget.h"
+#include "lower/written_over.h"
+#include "node/walk.h"
 #include "plan/function_planner.h"
 #include "plan/in_place.h"
 #include "plan/lifetimes.h"
@@ -12,32 +14,6 @@ namespace relay::plan {
 
 PlanProgram make_plan(const Module& mod, LoweredProgram& lowered) {
   return ProgramPlanner(mod, lowered).run();
-}
-
-std::string result_name(const FunctionNode& f, size_t i) {
-  auto it = f.attrs.find(attr::kOutputNames);
-  if (it != f.attrs.end()) {
-    auto* names = it->second.get_if<ValueList>();
-    auto* name =
-        names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
-    if (name != nullptr) return *name;
-  }
-  return "output" + std::to_string(i);
-}
-
-std::string parameter_name(const FunctionNode& f, const VarNode& param) {
-  auto it = f.attrs.find(attr::kInputNames);
-  auto* pairs = it == f.attrs.end() ? nullptr : it->second.get_if<ValueList>();
-  if (pairs == nullptr) return param.name_hint;
-  auto text = [](const AttrValue& pair, size_t i) -> const std::string* {
-    auto* names = pair.get_if<ValueList>();
-    return names != nullptr && i < names->size() ? (*names)[i].get_if<std::string>() : nullptr;
-  };
-  for (const AttrValue& pair : *pairs) {
-    const std::string *from = text(pair, 0), *to = text(pair, 1);
-    if (from != nullptr && to != nullptr && *from == param.name_hint) return *to;
-  }
-  return param.name_hint;
 }
 
 int32_t ProgramPlanner::constant(const Tensor& t) {
@@ -61,22 +37,42 @@ int32_t ProgramPlanner::string(const std::string& text) {
 
 int32_t ProgramPlanner::where(const Span& span) { return span ? string(span.describe()) : -1; }
 
+int32_t ProgramPlanner::add_kernel(const LoweredKernel& from, ComposedKernel composed) {
+  std::string name = composed.func->name;
+  int count = name_counts_[name]++;
+  if (count > 0) name += "_" + std::to_string(count);
+  out_.kernels.push_back({name, from.primitive, renamed(std::move(composed), name), {}});
+  return static_cast<int32_t>(out_.kernels.size()) - 1;
+}
+
+ProgramPlanner::KernelCall ProgramPlanner::add_site(int32_t kernel, const KernelSite& site) {
+  std::vector<KernelSite>& sites = out_.kernels[static_cast<size_t>(kernel)].sites;
+  sites.push_back(site);
+  return {kernel, static_cast<int32_t>(sites.size()) - 1};
+}
+
 ProgramPlanner::KernelCall ProgramPlanner::kernel(int32_t lowered, const KernelSite& site,
                                                   const Within& within) {
-  auto [it, fresh] =
-      kernels_.emplace(std::pair(lowered, within), static_cast<int32_t>(out_.kernels.size()));
+  auto [it, fresh] = kernels_.emplace(std::pair(lowered, within), -1);
   if (fresh) {
     const LoweredKernel& from = lowered_.kernel(lowered);
-    std::string name = from.composed.func->name;
-    int count = name_counts_[name]++;
-    if (count > 0) name += "_" + std::to_string(count);
-    ComposedKernel composed = renamed(from.composed, name);
+    ComposedKernel composed = from.composed;
     if (!within.empty()) composed = in_larger_tensors(std::move(composed), within);
-    out_.kernels.push_back({name, from.primitive, std::move(composed), {}});
+    it->second = add_kernel(from, std::move(composed));
   }
-  std::vector<KernelSite>& sites = out_.kernels[static_cast<size_t>(it->second)].sites;
-  sites.push_back(site);
-  return {it->second, static_cast<int32_t>(sites.size()) - 1};
+  return add_site(it->second, site);
+}
+
+ProgramPlanner::KernelCall ProgramPlanner::kernel_in_place(int32_t lowered, const KernelSite& site,
+                                                           size_t input) {
+  auto [it, fresh] = kernels_in_place_.emplace(std::pair(lowered, input), -1);
+  if (fresh) {
+    const LoweredKernel& from = lowered_.kernel(lowered);
+    auto composed = written_over(from.composed, input);
+    RELAY_CHECK(composed, "a kernel that cannot write over its input");
+    it->second = add_kernel(from, *std::move(composed));
+  }
+  return add_site(it->second, site);
 }
 
 int32_t ProgramPlanner::local(const Function& f, std::vector<Var> captured, Var self) {
@@ -110,12 +106,29 @@ void ProgramPlanner::place(int32_t index, PlanFunction f) {
   out_.functions[at] = std::move(f);
 }
 
+void ProgramPlanner::find_called() {
+  bool donated = std::ranges::any_of(mod_->functions,
+                                     [](const Function& f) { return f->has_attr(attr::kDonate); });
+  if (!donated) return;
+  for (const Function& f : mod_->functions) {
+    post_order(
+        f->body,
+        [&](const Node& n) {
+          auto* g = as<GlobalVarNode>(&n);
+          if (g != nullptr) called_.insert(globals_.at(g->name_hint));
+        },
+        family::expr | family::pattern);
+  }
+}
+
 PlanProgram ProgramPlanner::run() {
   for (size_t i = 0; i < mod_->functions.size(); ++i) {
     const std::string& name = mod_->global_vars[i]->name_hint;
     globals_[name] = next_function_;
-    queue_.push_back({mod_->functions[i], name, {}, nullptr, next_function_++});
+    Function f = with_late_updates(mod_->functions[i], mod_);
+    queue_.push_back({std::move(f), name, {}, nullptr, next_function_++});
   }
+  find_called();
   size_t globals = queue_.size();
   while (!queue_.empty()) {
     check_budget();

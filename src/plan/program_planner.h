@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "plan/make_plan.h"
@@ -30,6 +31,11 @@ class ProgramPlanner {
     int32_t site;
   };
   KernelCall kernel(int32_t lowered, const KernelSite& site, const Within& within = {});
+  // The kernel for an output in the memory of that input (lower/written_over.h), which is possible.
+  KernelCall kernel_in_place(int32_t lowered, const KernelSite& site, size_t input);
+  const Module& module() const { return mod_; }
+  // Whether the program calls the function, or has it as a value. Of functions with donated inputs.
+  bool is_called(int32_t index) const { return called_.contains(index); }
   LoweredProgram& lowered() { return lowered_; }
   const PlanProgram& program() const { return out_; }
 
@@ -45,6 +51,9 @@ class ProgramPlanner {
 
  private:
   void place(int32_t index, PlanFunction f);
+  void find_called();
+  KernelCall add_site(int32_t kernel, const KernelSite& site);
+  int32_t add_kernel(const LoweredKernel& from, ComposedKernel composed);
 
   struct Job {
     Function f;
@@ -59,6 +68,8 @@ class ProgramPlanner {
   std::unordered_map<const void*, int32_t> constants_;
   std::unordered_map<std::string, int32_t> strings_;
   std::map<std::pair<int32_t, Within>, int32_t> kernels_;
+  std::map<std::pair<int32_t, size_t>, int32_t> kernels_in_place_;
+  std::unordered_set<int32_t> called_;
   std::unordered_map<std::string, int> name_counts_;
   std::unordered_map<std::string, int32_t> globals_;
   std::unordered_map<const Node*, int32_t> constructor_functions_;

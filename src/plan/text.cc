@@ -79,6 +79,11 @@ class Writer {
   std::string head() const {
     std::string out = "plan " + f_.name + "(" + slots(f_.params) + ") -> " +
                       (f_.returns_tuple ? "tuple(" : "(") + slots(f_.results) + ")\n";
+    for (const Donation& d : f_.donations) {
+      out += "  // " + f_.params[static_cast<size_t>(d.param)].name + " is donated to " +
+             f_.results[static_cast<size_t>(d.output)].name +
+             (d.in_place ? ", in place\n" : ", copied: " + d.reason + "\n");
+    }
     if (f_.arena_bytes == 0) return out;
     size_t parts = 0, taken = 0;
     for (const PlanBuffer& b : f_.buffers) {
@@ -105,7 +110,11 @@ class Writer {
     std::string device = v.device == Device::cpu() ? "" : " on " + v.device.to_string();
     switch (v.place) {
       case Place::object:
-        return "object" + device;
+        // A parameter's own line is none of a step.
+        return (static_cast<size_t>(v.index) < f_.params.size()
+                    ? "in place of " + f_.params[static_cast<size_t>(v.index)].name
+                    : "object") +
+               device;
       case Place::scalar:
         return "register";
       case Place::constant:

@@ -32,6 +32,7 @@ class Verifier {
   void run() {
     check_values();
     check_buffers();
+    check_donations();
     for (now_ = 0; now_ < f_.steps.size(); ++now_) {
       const Step& s = f_.steps[now_];
       check_step(s);
@@ -40,6 +41,9 @@ class Verifier {
     now_ = kNowhere;
     check(open_.empty(), "a part is not closed");
     check(!reachable_, "the function ends without leaving");
+    for (const Donation& d : f_.donations) {
+      if (d.in_place) check_written_over(d);
+    }
     check_memory();
   }
 
@@ -66,7 +70,8 @@ class Verifier {
   void check_values() {
     std::vector<bool> aliases(f_.values.size());
     for (const Step& s : f_.steps) {
-      if (s.kind == StepKind::alias && s.results.size() == 1 && within(s.results[0], f_.values)) {
+      if (s.results.size() != 1 || !within(s.results[0], f_.values)) continue;
+      if (s.kind == StepKind::alias || donation_of(s.results[0]) != nullptr) {
         aliases[static_cast<size_t>(s.results[0])] = true;
       }
     }
@@ -149,6 +154,9 @@ class Verifier {
         break;
       case NumberRole::function:
         check(within(s.number, program_.functions), "a function is out of range");
+        check(std::ranges::none_of(program_.functions[static_cast<size_t>(s.number)].donations,
+                                   &Donation::in_place),
+              "the program calls a function that writes over its parameters");
         break;
       default:
         check(s.number >= 0 || row.number == NumberRole::number, "a number is negative");
@@ -165,7 +173,8 @@ class Verifier {
       bool same = from.place == to.place && from.index == to.index;
       bool part = from.place == Place::arena && to.place == Place::arena &&
                   f_.buffer(to.index).whole == from.index;
-      check(same || part, "a view is elsewhere than what it shows");
+      bool given = is_donated(f_, s.operands[0], s.results[0]);
+      check(same || part || given, "a view is elsewhere than what it shows");
     }
     if (s.kind == StepKind::join) check_join(s);
     if (s.kind == StepKind::copy) return;
@@ -215,6 +224,83 @@ class Verifier {
       check(b.within == around, "the kernel takes a value to have other gaps");
       auto bytes = tir::bytes_in_memory(*k.params[i].get());
       check(!bytes || *bytes <= b.bytes, "a buffer is smaller than the kernel takes it to be");
+    }
+  }
+
+  // ---- Donated parameters ----
+
+  // The donation in place of the parameter in whose register the value is, other than it; or null.
+  const Donation* donation_of(ValueId id) const {
+    const PlanValue& v = f_.value(id);
+    if (v.place != Place::object || static_cast<size_t>(id) < f_.params.size()) return nullptr;
+    auto d = std::ranges::find_if(f_.donations, [&](const Donation& donation) {
+      return donation.in_place && donation.param == v.index;
+    });
+    return d == f_.donations.end() ? nullptr : &*d;
+  }
+
+  void check_donations() {
+    std::vector<bool> params(f_.params.size()), outputs(f_.results.size());
+    for (const Donation& d : f_.donations) {
+      check(within(d.param, f_.params) && within(d.output, f_.results),
+            "a donation is out of range");
+      auto p = static_cast<size_t>(d.param), o = static_cast<size_t>(d.output);
+      check(!params[p] && !outputs[o], "something is donated twice");
+      params[p] = outputs[o] = true;
+    }
+  }
+
+  void check_written_over(const Donation& d) {
+    // What may be in the memory of the parameter as it was.
+    std::vector<bool> old(f_.values.size());
+    old[static_cast<size_t>(d.param)] = true;
+    bool written = false;
+    for (now_ = 0; now_ < f_.steps.size(); ++now_) {
+      const Step& s = f_.steps[now_];
+      check(s.kind != StepKind::loop, "a parameter of a loop is written over");
+      auto is_old = [&](ValueId id) { return old[static_cast<size_t>(id)]; };
+      bool reads = std::ranges::any_of(s.operands, is_old);
+      check(!(written && reads) || s.kind == StepKind::size,
+            "a donated parameter is read after it is written over");
+      bool writes = s.kind != StepKind::alias && std::ranges::any_of(s.results, [&](ValueId id) {
+                      return donation_of(id) == &d;
+                    });
+      if (writes) {
+        check(!written && open_at(now_) == 0, "a donated parameter is written over twice");
+        check_in_place(s, is_old);
+        written = true;
+        continue;
+      }
+      bool computes =
+          s.kind == StepKind::kernel || s.kind == StepKind::copy || s.kind == StepKind::update;
+      if (!reads || computes) continue;
+      for (ValueId id : s.results) {
+        if (f_.value(id).place != Place::scalar) old[static_cast<size_t>(id)] = true;
+      }
+    }
+    now_ = kNowhere;
+  }
+
+  // How many parts are open around a step.
+  int open_at(size_t step) const {
+    int open = 0;
+    for (size_t s = 0; s < step; ++s) {
+      StepFlow flow = step_row(f_.steps[s].kind).flow;
+      open += flow == StepFlow::open ? 1 : flow == StepFlow::close ? -1 : 0;
+    }
+    return open;
+  }
+
+  template <class IsOld>
+  void check_in_place(const Step& s, const IsOld& is_old) const {
+    bool update = s.kind == StepKind::update;
+    check(update || s.kind == StepKind::kernel, "something else than a kernel writes a parameter");
+    check(s.results.size() == 1, "a kernel with several results writes over a parameter");
+    std::vector<size_t> allowed{0};
+    if (!update) allowed = program_.kernels[static_cast<size_t>(s.number)].composed.in_place;
+    for (size_t i = 0; i < s.operands.size(); ++i) {
+      check(!is_old(s.operands[i]) || std::ranges::find(allowed, i) != allowed.end(),
+            "a kernel writes over a parameter that it reads elsewhere");
     }
   }
 

@@ -11,6 +11,8 @@
 // - A lifetime contains all uses; what is alive at once does not overlap in memory; a result that takes
 //   the memory of an operand does so where the kernel allows it and nothing reads the operand later.
 // - Every output is written before it is returned.
+// - A parameter that is donated in place is written over at most once, by a kernel that may, and no step reads
+//   the old value afterwards; its function is called by callers of the program only.
 //
 // O(n log n) in the steps and values of a function.
 #pragma once

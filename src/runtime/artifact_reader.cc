@@ -74,6 +74,7 @@ class ArtifactReader {
   ArtifactReader(int fd, std::string_view bytes, const std::string& name)
       : fd_(fd), bytes_(bytes), name_("'" + escape_for_terminal(name, 300) + "'") {}
 
+  uint32_t version() const { return footer_.version; }
   void read_footer() {
     written_ = fd_ < 0 ? Written{static_cast<int64_t>(bytes_.size()), 0, 0} : Written::now(fd_);
     if (written_.size < 0) cannot_read();
@@ -402,7 +403,7 @@ Artifact Artifact::read(Source source, bool for_this_machine) {
   }
   reader.read_index(artifact.info, artifact.id);
   if (for_this_machine) reader.check_cpu(artifact.info);
-  artifact.program = read_program(reader.section(kProgram));
+  artifact.program = read_program(reader.section(kProgram), reader.version());
   artifact.metadata = reader.section(kMetadata);
   artifact.elf = reader.section(kElf);
   return artifact;

@@ -12,6 +12,7 @@
 
 #include "base/codes/runtime.h"
 #include "runtime/core/strings.h"
+#include "runtime/donations.h"
 #include "runtime/module.h"
 
 using relay::Diagnostic;
@@ -148,6 +149,32 @@ void slot_info(const Slot& slot, const char** name, relay_tensor_type* type) {
   *type = c_type(slot.tensor.dtype, slot.tensor.shape, slot.tensor.device);
 }
 
+relay_status set_input(relay_session* session, size_t index, void* data,
+                       const relay_tensor_type* type, bool read_only) {
+  return guarded([&] {
+    need(session, "session");
+    need(type, "type");
+    at(session->function->params, index, "input");
+    if (type->rank < 0) wrong("the rank is negative");
+    if (type->rank > 0) need(type->shape, "type->shape");
+    DType dtype;
+    dtype.code = static_cast<DType::Code>(type->dtype_code);
+    dtype.bits = static_cast<uint8_t>(type->dtype_bits);
+    if (type->dtype_code < 0 || type->dtype_code > RELAY_BOOL || type->dtype_bits < 0 ||
+        type->dtype_bits > 64 || !dtype.valid()) {
+      wrong("the dtype (code " + std::to_string(type->dtype_code) + ", " +
+            std::to_string(type->dtype_bits) + " bits) does not exist");
+    }
+    Shape shape(type->shape, static_cast<size_t>(type->rank));
+    if (relay::runtime::checked_num_elements(dtype, shape) > 0) need(data, "data");
+    if (reinterpret_cast<uintptr_t>(data) % dtype.bytes() != 0) {
+      wrong("the data is not aligned to its element");
+    }
+    session->inputs[index] =
+        Tensor::from_external(data, dtype, shape, nullptr, read_only, device_of(*type));
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -266,27 +293,22 @@ relay_status relay_session_output_info(const relay_session* session, size_t inde
 
 relay_status relay_session_set_input(relay_session* session, size_t index, const void* data,
                                      const relay_tensor_type* type) {
+  return set_input(session, index, const_cast<void*>(data), type, /*read_only=*/true);
+}
+
+relay_status relay_session_donate_input(relay_session* session, size_t index, void* data,
+                                        const relay_tensor_type* type) {
+  return set_input(session, index, data, type, /*read_only=*/false);
+}
+
+relay_status relay_session_input_donation(const relay_session* session, size_t index,
+                                          int64_t* output) {
   return guarded([&] {
     need(session, "session");
-    need(type, "type");
+    need(output, "output");
     at(session->function->params, index, "input");
-    if (type->rank < 0) wrong("the rank is negative");
-    if (type->rank > 0) need(type->shape, "type->shape");
-    DType dtype;
-    dtype.code = static_cast<DType::Code>(type->dtype_code);
-    dtype.bits = static_cast<uint8_t>(type->dtype_bits);
-    if (type->dtype_code < 0 || type->dtype_code > RELAY_BOOL || type->dtype_bits < 0 ||
-        type->dtype_bits > 64 || !dtype.valid()) {
-      wrong("the dtype (code " + std::to_string(type->dtype_code) + ", " +
-            std::to_string(type->dtype_bits) + " bits) does not exist");
-    }
-    Shape shape(type->shape, static_cast<size_t>(type->rank));
-    if (relay::runtime::checked_num_elements(dtype, shape) > 0) need(data, "data");
-    if (reinterpret_cast<uintptr_t>(data) % dtype.bytes() != 0) {
-      wrong("the data is not aligned to its element");
-    }
-    session->inputs[index] = Tensor::from_external(const_cast<void*>(data), dtype, shape, nullptr,
-                                                   /*read_only=*/true, device_of(*type));
+    const auto* donation = relay::runtime::donation_of_param(*session->function, index);
+    *output = donation == nullptr ? -1 : donation->output;
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
+#include "runtime/donations.h"
 #include "runtime/loaded_program.h"
 
 namespace relay::runtime {
@@ -151,12 +152,6 @@ BudgetLimits budget_of(const RunOptions& options) {
   return out;
 }
 
-bool overlap(const Tensor& a, const Tensor& b) {
-  auto a_begin = reinterpret_cast<uintptr_t>(a.data());
-  auto b_begin = reinterpret_cast<uintptr_t>(b.data());
-  return a_begin < b_begin + b.byte_size() && b_begin < a_begin + a.byte_size();
-}
-
 }  // namespace
 
 struct Module::Impl {
@@ -199,10 +194,11 @@ struct Module::Impl {
     } borrowed{*this, borrow()};
     const Program& program = loaded->program;
     size_t index = static_cast<size_t>(&function - program.functions.data());
+    check_donated(function, inputs);
     loaded->require_constants();
     Value result = borrowed.context->run(program, loaded->kernels, index, inputs, outputs, options);
     loaded->require_constants();
-    return result;
+    return in_donated_memory(function, inputs, std::move(result));
   }
 
   static std::shared_ptr<Impl> make(std::shared_ptr<const LoadedProgram> loaded,
@@ -314,6 +310,15 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
                        "take the outputs that the run makes");
       continue;
     }
+    if (const Donation* d = donation_of_result(f, n)) {
+      const Tensor& input = values[static_cast<size_t>(d->param)].tensor();
+      if (input.data() == outputs[n].data()) continue;
+      output_check.add("output '" + f.results[n].name + "' cannot be written into the given tensor",
+                       "the memory of input '" + f.params[static_cast<size_t>(d->param)].name +
+                           "', which is donated to it",
+                       "other memory");
+      continue;
+    }
     bool bad = outputs[n].read_only();
     for (const Tensor& input : inputs) bad = bad || overlap(outputs[n], input);
     for (size_t m = 0; m < n; ++m) bad = bad || (outputs[m] && overlap(outputs[n], outputs[m]));
@@ -347,6 +352,7 @@ void Module::run_into(std::string_view name, std::span<const Tensor> inputs,
   }
   result_check.raise();
   for (size_t n = 0; n < results.size(); ++n) {
+    if (outputs[n].data() == results[n].data()) continue;
     std::memcpy(outputs[n].data(), results[n].data(), results[n].byte_size());
   }
 }

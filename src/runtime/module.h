@@ -69,7 +69,9 @@ class Module {
   // with the inputs.
   void run_into(std::string_view function, std::span<const Tensor> inputs,
                 std::span<const Tensor> outputs, const RunOptions& options = {}) const;
-  // Runs a function on values of any kind.
+  // Runs a function on values of any kind. An input that is donated to an output is written over, and
+  // is that output: UserError E1205 when it is read-only or shares memory with another input. After a
+  // run that fails it may hold parts of the new value. `run_into` takes its tensor as that output.
   Value run_values(std::string_view function, std::span<const Value> inputs,
                    const RunOptions& options = {}) const;
 

@@ -4,6 +4,7 @@
 
 #include "base/codes/text.h"
 #include "base/codes/types.h"
+#include "ir/donation.h"
 #include "types/inference.h"
 #include "types/kinds.h"
 #include "types/match.h"
@@ -199,7 +200,11 @@ bool Inference::all_types(const FuncTypeNode& f) {
   return std::ranges::all_of(f.type_params, [](const TypeVar& v) { return v->kind == Kind::Type; });
 }
 
-Module infer_types(const Module& mod) { return Inference(mod).run(); }
+Module infer_types(const Module& mod) {
+  Module typed = Inference(mod).run();
+  check_donations(typed);
+  return typed;
+}
 
 Expr infer_type(const Expr& expr, const Module& context) { return Inference(context).run(expr); }
 

@@ -12,7 +12,7 @@ namespace relay {
 
 // The module with every expression typed, annotations and type arguments complete. A program that
 // is typed already is the identical handle. Throws UserError with all problems found
-// (E0201..E0213).
+// (E0201..E0213), or for inputs that cannot be donated as the program says (E12xx).
 Module infer_types(const Module& mod);
 
 // One closed expression or one whose free variables are typed, in the context of a module.

@@ -8,6 +8,11 @@ Bytecode compile_to_bytecode(plan::PlanProgram plan) {
   Bytecode out;
   out.program = emit(plan);
   for (const plan::PlanFunction& f : plan.functions) {
+    for (const plan::Donation& d : f.donations) {
+      out.donations.push_back({f.name, f.params[static_cast<size_t>(d.param)].name,
+                               f.results[static_cast<size_t>(d.output)].name, d.in_place,
+                               d.reason});
+    }
     if (f.arena_bytes == 0) continue;
     ArenaReport report{f.name, f.arena_bytes, f.lower_bound, 0, 0};
     for (const plan::PlanBuffer& b : f.buffers) {

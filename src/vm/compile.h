@@ -18,10 +18,20 @@ struct ArenaReport {
   int64_t reused = 0;       // results in the memory of an operand that nothing reads any more
 };
 
+// What became of an input that is donated to an output.
+struct DonationReport {
+  std::string function;
+  std::string input;
+  std::string output;
+  bool in_place = false;
+  std::string reason;  // why it is copied, where it is not in place
+};
+
 struct Bytecode {
   runtime::Program program;
   std::vector<plan::ProgramKernel> kernels;  // parallel to program.kernels
   std::vector<ArenaReport> arenas;           // of the functions that have one
+  std::vector<DonationReport> donations;
 };
 
 Bytecode compile_to_bytecode(plan::PlanProgram plan);

@@ -69,6 +69,7 @@ class Emitter {
     }
     if (f_.returns_tuple) b_.returns_tuple();
     if (f_.internal) b_.internal();
+    for (const Donation& d : f_.donations) b_.donate(d.param, d.output, d.in_place);
     for (auto i = static_cast<int32_t>(f_.params.size()); i < f_.num_objects; ++i) b_.reg();
     for (int32_t i = 0; i < f_.num_scalars; ++i) b_.int_reg();
     b_.arena_size(f_.arena_bytes);
@@ -169,7 +170,7 @@ class Emitter {
       case StepKind::join:
         return;
       case StepKind::update:
-        return b_.write_lines(out(), in(0), in(1), operand(s.operands[2]));
+        return b_.write_lines(out(), in(0), in(1), operand(s.operands[2]), out() == in(0));
       case StepKind::size:
         return b_.shape_of(out(), in(0), number);
       case StepKind::number:

@@ -251,6 +251,41 @@ def test_a_model_learns_and_the_loss_is_that_before_the_step():
     assert trainer.run.cache_info().currsize == 1
 
 
+def test_a_step_writes_over_its_own_state_and_nothing_else():
+    model = Model()
+    given = tree.map(np.copy, model)
+    trainers = [
+        train.Trainer(loss, model, train.adam(0.05), in_place=in_place)
+        for in_place in (True, False)
+    ]
+    before = [dict(tree.leaves(t.state._asdict())) for t in trainers]
+    for _ in range(3):
+        np.testing.assert_array_equal(*(t.step(x, y) for t in trainers))
+    after = [dict(tree.leaves(t.state._asdict())) for t in trainers]
+    for name, array in after[0].items():
+        np.testing.assert_array_equal(array, after[1][name])
+        # Numbers are new; arrays are the ones that the first step began with.
+        assert (array is before[0][name]) == (np.ndim(array) > 0)
+        assert after[1][name] is not before[1][name]
+    for a, b in zip(*(tree.leaves(m).values() for m in (model, given)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    # What a step changes is computed where it is; only the key is copied at its end.
+    (made,) = trainers[0].run._compiled.values()
+    donations = made.executable.donations()
+    assert len(donations) == sum(np.ndim(a) > 0 for a in after[0].values())
+    assert [d.input for d in donations if not d.in_place] == ["state_key"]
+
+
+def test_a_state_that_cannot_be_written_to_is_refused():
+    trainer = train.Trainer(loss, Model(), train.sgd(0.1))
+    trainer.step(x, y)
+    trainer.state.params.layers[0].weight.flags.writeable = False
+    with pytest.raises(
+        relay.UserError, match=r"E1205.*layers_0_weight' is donated(.|\n)*read-only"
+    ):
+        trainer.step(x, y)
+
+
 def test_parts_of_a_batch_add_up_to_the_whole():
     model = Model()
     trainers = [
@@ -358,10 +393,10 @@ def test_batches_have_an_order_of_their_own_in_each_epoch():
 def test_fitting_goes_on_where_it_stopped(tmp_path):
     data = train.Batches((x, y), 4, key=2)
     whole = train.Trainer(loss, Model(), train.adam(0.01))
-    start = whole.state
+    start = tree.map(np.copy, whole.params)
     out = io.StringIO()
     assert len(whole.fit(data, 2, out=out)) == 2 and "epoch 2/2  3/3  loss" in out.getvalue()
-    parts = train.Trainer(loss, start.params, train.adam(0.01))
+    parts = train.Trainer(loss, start, train.adam(0.01))
     for batch in list(data.epoch(0))[:2]:
         parts.step(*batch)
     parts.fit(data, 2, progress=False)

@@ -249,15 +249,20 @@ def library_of(args: tuple) -> Callable[[Any], object] | None:
     return None
 
 
-def in_library(result: object, from_dlpack: Callable[[Any], object]) -> object:
-    """The result with its arrays as tensors of a library, in the same memory."""
-    if isinstance(result, np.ndarray):
-        return from_dlpack(result)
-    if isinstance(result, list):
-        return [in_library(item, from_dlpack) for item in result]
-    formed = form_of(result)
-    if formed is not None:
-        return formed[0].make([in_library(item, from_dlpack) for item in formed[1]])
-    if isinstance(result, tuple):
-        return tuple(in_library(item, from_dlpack) for item in result)
-    return result
+def in_library(result: object, from_dlpack: Callable[[Any], object], args: tuple = ()) -> object:
+    """The result with its arrays as tensors of a library, in the same memory; not the arguments."""
+    given = {id(arg) for arg in args if isinstance(arg, np.ndarray)}
+
+    def convert(part: object) -> object:
+        if isinstance(part, np.ndarray):
+            return part if id(part) in given else from_dlpack(part)
+        if isinstance(part, list):
+            return [convert(item) for item in part]
+        formed = form_of(part)
+        if formed is not None:
+            return formed[0].make([convert(item) for item in formed[1]])
+        if isinstance(part, tuple):
+            return tuple(convert(item) for item in part)
+        return part
+
+    return convert(result)

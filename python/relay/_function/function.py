@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import itertools
 import os
 import sys
 import threading
 import time
 import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
@@ -36,7 +37,16 @@ from relay._function.exchange import (
     value_key,
 )
 from relay._function.program import Form, Program
-from relay._function.values import Derivative, Type, Value, lift, static_type, type_of
+from relay._function.values import (
+    Derivative,
+    TupleType,
+    Type,
+    Value,
+    leaf_types,
+    lift,
+    static_type,
+    type_of,
+)
 
 # Compiled forms of a function that are kept; the one that was used longest ago goes first.
 MAX_FORMS = 64
@@ -70,7 +80,39 @@ class Lowered:
 
     def compile(self) -> Executable:
         """Returns the compiled module; its results are flat tuples of tensors."""
-        return build(self.module, **self.function.options)
+        return build(self.module, **self.function.options, donate=self.donations())
+
+    def donations(self) -> dict[str, int]:
+        """The parameters of @main whose memory results take, with the numbers of these results."""
+        if not self.function.donate:
+            return {}
+        kinds, returned = self.form.kinds, self.form.returned
+        parts = returned.items if isinstance(returned, TupleType) else (returned,)
+        ends = list(itertools.accumulate(len(leaf_types(part)) for part in parts))
+        names = iter([p.name_hint for p in self.module["main"].params])
+        given = {name: [(next(names), t) for t in leaf_types(kinds[name])] for name in kinds}
+        out: dict[str, int] = {}
+        for name, part in self.function.donate.items():
+            types_ = leaf_types(parts[part]) if 0 <= part < len(parts) else None
+            if types_ is None or len(types_) != len(given.get(name, ())):
+                fail(
+                    ANNOTATION,
+                    self.function.source,
+                    self.function.node,
+                    f"the parameter '{name}' cannot be donated to part {part} of the result",
+                    expected=f"a structure as that of '{name}' among {len(parts)} parts",
+                    found="another structure" if types_ else "no such parameter or part",
+                )
+            first = ends[part] - len(types_)
+            for i, ((leaf, mine), other) in enumerate(zip(given[name], types_, strict=True)):
+                if _has_memory(mine) and _core.structural_equal(mine, other):
+                    out[leaf] = first + i
+        return out
+
+
+def _has_memory(kind: _core.Type) -> bool:
+    """Whether values of the type are arrays; a number may be none."""
+    return isinstance(kind, _core.TensorType) and len(kind.shape) > 0
 
 
 @dataclass
@@ -90,6 +132,8 @@ class RelayFunction:
     Python runs it.
     """
 
+    # Parameters whose memory parts of the result take.
+    donate: Mapping[str, int] = types.MappingProxyType({})
     # What it is the derivative of (derived.py), if it is one.
     derivative: Derivative | None = None
 
@@ -305,7 +349,7 @@ class RelayFunction:
                     out = make(out)
                 for arg in args:
                     if type(arg) is not ndarray and (library := library_of(args)) is not None:
-                        return in_library(out, library)
+                        return in_library(out, library, args)
                 return out
 
             return plain
@@ -330,7 +374,7 @@ class RelayFunction:
             if make is not None:
                 out = make(out)
             library = library_of(flat)
-            return out if library is None else in_library(out, library)
+            return out if library is None else in_library(out, library, flat)
 
         return structured
 
@@ -446,6 +490,7 @@ def function(
     opt_level: int | None = None,
     num_threads: int = 0,
     fixed_sizes: bool = False,
+    donate: Mapping[str, int] | None = None,
 ) -> Any:
     """Compiles a Python function: a decorator, plain or with the options of `relay.build`.
 
@@ -457,6 +502,9 @@ def function(
     or ranks. UserError E09xx, with the line, for what is not in the subset of Python.
 
     fixed_sizes: compiles parameters without annotation for the sizes that they are called with.
+    donate: parameters that callers give up, each with the part of the result, 0 if it is the only
+        one, of the same structure: its arrays are written into those of the parameter, and are
+        these. So a call changes its arguments. Numbers, and parts of another type or size, are new.
     """
     options = {"target": target, "opt_level": opt_level, "num_threads": num_threads}
     if python is None:
@@ -466,10 +514,13 @@ def function(
             opt_level=opt_level,
             num_threads=num_threads,
             fixed_sizes=fixed_sizes,
+            donate=donate,
         )
     around = sys._getframe(1).f_locals
     if isinstance(python, RelayFunction):
         return python
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.function decorates a function, not {python!r}")
-    return RelayFunction(python, options, fixed_sizes, around)
+    made = RelayFunction(python, options, fixed_sizes, around)
+    made.donate = dict(donate or {})
+    return made

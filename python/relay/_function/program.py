@@ -349,8 +349,17 @@ def _parameters(kinds: dict[str, Type]) -> tuple[list, Env]:
     """The parameters of a function, named for what they are parts of."""
     params: list = []
     env: Env = {}
+    taken: set[str] = set()
+
+    def fresh(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
     for name, kind in kinds.items():
-        made = [_core.Var(n, t) for n, t in zip(_names(name, kind), leaf_types(kind), strict=True)]
+        pairs = zip(_names(name, kind), leaf_types(kind), strict=True)
+        made = [_core.Var(fresh(n), t) for n, t in pairs]
         params += made
         env[name] = unflatten(kind, iter(made), OUTSIDE)
     return params, env

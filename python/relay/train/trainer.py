@@ -63,10 +63,13 @@ def _step_function(
     with_key: bool,
     with_variables: bool,
     num_threads: int,
+    in_place: bool,
 ) -> RelayFunction:
     """State and batch to state and loss: forward, backward and update as one program."""
 
-    @function(fixed_sizes=True, num_threads=num_threads)
+    donate = {"state": 0} if in_place else None
+
+    @function(fixed_sizes=True, num_threads=num_threads, donate=donate)
     def step(state: Any, batch: Any) -> Any:
         key, own = relay.random.threefry_split(state.key)
 
@@ -119,6 +122,14 @@ def _step_function(
     return step
 
 
+def _own(tensor: Any) -> Any:
+    """A copy, with memory of its own that may be written to."""
+    clone = getattr(tensor, "clone", None)
+    if clone is not None and hasattr(tensor, "__dlpack__"):
+        return clone().detach().contiguous()
+    return np.array(tensor) if np.ndim(tensor) else tensor
+
+
 class Trainer:
     """A model, an optimiser, and the compiled step that changes both.
 
@@ -131,8 +142,12 @@ class Trainer:
     accumulate: in how many parts a batch is computed, one after the other.
     loss_scale: for float16; see `LossScale`.
     key: a seed or key.
+    in_place: a step writes over the state, of which there is then one copy in memory. The arrays of
+        `params` are those that the steps change, and copies of the ones that were given: what
+        must stay is to be copied. False: each step makes new arrays.
 
-    The step is compiled at its first call, for the sizes of the batch.
+    The step is compiled at its first call, for the sizes of the batch. A step that fails while it
+    runs, in place, leaves a state that is neither the old nor the new one.
     """
 
     def __init__(
@@ -147,6 +162,7 @@ class Trainer:
         loss_scale: LossScale | None = None,
         key: Any = 0,
         num_threads: int = 0,
+        in_place: bool = True,
     ) -> None:
         if not isinstance(loss, RelayFunction):
             raise TypeError(f"a loss is a function that relay.function decorates, not {loss!r}")
@@ -165,16 +181,24 @@ class Trainer:
             with_key,
             variables is not None,
             num_threads,
+            in_place,
         )
-        self.state = State(
-            params,
-            variables,
-            optimizer.init(params),
-            np.int64(0),
-            as_key(key),
-            np.float32(1.0 if loss_scale is None else loss_scale.initial),
-            np.int64(0),
+        self.in_place = in_place
+        self._begin(
+            State(
+                params,
+                variables,
+                optimizer.init(params),
+                np.int64(0),
+                as_key(key),
+                np.float32(1.0 if loss_scale is None else loss_scale.initial),
+                np.int64(0),
+            )
         )
+
+    def _begin(self, state: State) -> None:
+        """Goes on from a state, of whose tensors the steps have copies if they change them."""
+        self.state = tree.map(_own, state) if self.in_place else state
 
     @property
     def params(self) -> Any:
@@ -243,5 +267,4 @@ class Trainer:
             raise ValueError(
                 f"{os.fspath(path)} is not a file of a Trainer: relay.train.load_tensors reads others"
             )
-        state = State(**files.load_tensors(self.state._asdict(), path))
-        self.state = state
+        self._begin(State(**files.load_tensors(self.state._asdict(), path)))

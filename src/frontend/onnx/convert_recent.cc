@@ -182,20 +182,23 @@ Values convert_tensor_scatter(NodeContext& ctx) {
   }
   Expr size = ctx.select(sizes_of(ctx, cache), 0, axis);
   Expr count = ctx.select(sizes_of(ctx, update), 0, axis);
-  Expr zero = ctx.scalar(0, i64), one = ctx.scalar(1, i64);
-  // Which line of the update stands at each place of the cache, (batch or 1, ..., places, 1, ...).
-  Expr place = ctx.expand_dims(open_range(ctx, zero, size), 0, axis);
+  Expr zero = ctx.scalar(0, i64);
+  // Where in the cache each line of the update goes, (batch or 1, ..., lines, 1, ...).
+  Expr place = ctx.expand_dims(open_range(ctx, zero, count), 0, axis);
   place = ctx.expand_dims(place, axis + 1, rank - axis - 1);
   if (ctx.has(2)) {
-    place = ctx.sub(place, ctx.expand_dims(ctx.cast(ctx.in(2), i64), 1, rank - 1));
+    place = ctx.add(place, ctx.expand_dims(ctx.cast(ctx.in(2), i64), 1, rank - 1));
   }
-  if (mode == "circular") place = ctx.call("floor_mod", {place, size});
-  Expr written = ctx.call(
-      "logical_and", {ctx.call("greater_equal", {place, zero}), ctx.call("less", {place, count})});
-  Expr line = ctx.call("maximum", {ctx.call("minimum", {place, ctx.sub(count, one)}), zero});
-  Expr everywhere = ctx.call("zeros_like", {ctx.cast(cache, i64)});
-  Expr lines = ctx.call("gather", {update, ctx.add(everywhere, line)}, {{"axis", axis}});
-  return {value_of(ctx.call("where", {written, lines, cache}))};
+  if (mode == "circular") {
+    place = ctx.call("floor_mod", {place, size});
+  } else {
+    // A place before the cache is as wrong as one behind it: places count from the front.
+    place = ctx.call("where", {ctx.call("less", {place, zero}), size, place});
+  }
+  // Only the new lines are written, so that a cache that is donated is updated in their time.
+  Expr everywhere = ctx.call("zeros_like", {ctx.cast(update, i64)});
+  return {value_of(
+      ctx.call("scatter_elements", {cache, ctx.add(everywhere, place), update}, {{"axis", axis}}))};
 }
 
 }  // namespace

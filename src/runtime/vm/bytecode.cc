@@ -173,8 +173,12 @@ void FunctionBuilder::load_int(int32_t int_dst, int64_t value) {
   uint64_t bits = static_cast<uint64_t>(value);
   emit(Opcode::load_int, int_dst, static_cast<int32_t>(bits), static_cast<int32_t>(bits >> 32));
 }
-void FunctionBuilder::write_lines(int32_t dst, int32_t src, int32_t int_start, Operand lines) {
-  emit(Opcode::write_lines, dst, src, static_cast<int32_t>(function_.operands.size())).count = 2;
+void FunctionBuilder::write_lines(int32_t dst, int32_t src, int32_t int_start, Operand lines,
+                                  bool given_up) {
+  Instruction& in =
+      emit(Opcode::write_lines, dst, src, static_cast<int32_t>(function_.operands.size()));
+  in.count = 2;
+  if (given_up) in.sub = kGivenUp;
   function_.operands.push_back(Operand::scalar(int_start));
   function_.operands.push_back(lines);
 }

@@ -101,6 +101,8 @@ inline constexpr uint8_t kLastB = 2;
 // Of get_field, where r[a] is read again but not this field: it is moved out when nobody else has
 // the value.
 inline constexpr uint8_t kLastField = 4;
+// Of write_lines: r[a] is a parameter that was given up, and is written to though others have it.
+inline constexpr uint8_t kGivenUp = 8;
 
 struct Instruction {
   Opcode op = Opcode::ret_outputs;
@@ -162,6 +164,17 @@ struct TypePart {
   friend bool operator==(const TypePart&, const TypePart&) = default;
 };
 
+// A parameter whose memory a result takes: a caller gives the tensor up, and finds the result in it.
+// In place: the function writes over the parameter's tensor and gives that. Otherwise the result is
+// copied there when the run is over.
+struct Donation {
+  int32_t param = 0;
+  int32_t output = 0;
+  bool in_place = false;
+
+  friend bool operator==(const Donation&, const Donation&) = default;
+};
+
 // A parameter or result: its name and type. A type other than a tensor's is kept as text; that of a
 // tuple parameter has parts, by which values from outside are checked.
 struct Slot {
@@ -195,6 +208,8 @@ struct Function {
   std::vector<int32_t> lists;
   std::vector<Operand> operands;
   std::vector<TensorSpec> types;
+  // Parameters and results at most once each.
+  std::vector<Donation> donations;
 
   friend bool operator==(const Function&, const Function&) = default;
 };
@@ -236,7 +251,8 @@ std::string to_string(const Program& program);
 // versioned by the artifact, and equal for equal programs. Reading checks every length and raises
 // UserError E0608; the result still has to be verified.
 std::string write_program(const Program& program);
-Program read_program(std::string_view bytes);
+// `version`: the format of the artifact.
+Program read_program(std::string_view bytes, uint32_t version);
 
 // Writes a function: registers, labels and operand lists are allocated as they are needed.
 class FunctionBuilder {
@@ -254,6 +270,9 @@ class FunctionBuilder {
   void result(std::string name, std::string type_text);
   void returns_tuple() { function_.returns_tuple = true; }
   void internal() { function_.internal = true; }
+  void donate(int32_t param, int32_t output, bool in_place) {
+    function_.donations.push_back({param, output, in_place});
+  }
 
   int32_t reg() { return function_.num_registers++; }
   int32_t int_reg() { return function_.num_int_registers++; }
@@ -277,7 +296,9 @@ class FunctionBuilder {
   void shape_of(int32_t int_dst, int32_t src, int32_t axis);
   void rank_of(int32_t int_dst, int32_t src);
   void shape_tensor(int32_t dst, int32_t src, DType dtype);
-  void write_lines(int32_t dst, int32_t src, int32_t int_start, Operand lines);
+  // `given_up`: src is a parameter that is donated in place.
+  void write_lines(int32_t dst, int32_t src, int32_t int_start, Operand lines,
+                   bool given_up = false);
   void load_const(int32_t dst, int32_t constant);
   void load_int(int32_t int_dst, int64_t value);
   // `unbox` for a register.

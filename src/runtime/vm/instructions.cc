@@ -85,10 +85,11 @@ Object* Interpreter::write_lines(const Instruction& in, const Window& w) {
   if (lines.bytes > bytes || (line == 0 ? lines.bytes > 0 : lines.bytes % line != 0)) {
     misuse("lines that do not fit are written");
   }
-  bool last = (in.sub & kLastA) != 0;
+  bool last = (in.sub & kLastA) != 0, given_up = (in.sub & kGivenUp) != 0;
   Object* out = nullptr;
-  if (last && exclusive(rep)) {
-    out = take(w.r[in.a], true);
+  if (given_up || (last && exclusive(rep))) {
+    if (rep->read_only) misuse("a read-only tensor is written to");
+    out = take(w.r[in.a], last);
   } else {
     Slot made{};
     if (limited()) charge(static_cast<int64_t>(bytes));

@@ -66,7 +66,7 @@ class Interpreter {
   void pop_frame();
   void grow(size_t slots);
   char* push_arena(const Function& function);
-  // The buffers that a function writes its results to.
+  // The buffers that a function writes its results to: those given, and new ones for null handles.
   void make_outputs(const Function& function, std::span<const Tensor> outputs = {});
   // What the frame of a function with output buffers returns.
   Object* collect_outputs();

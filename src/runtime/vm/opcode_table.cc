@@ -105,7 +105,7 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
     {Opcode::match_fail, "match_fail", none, string, none, L::none, C::none, S::none, F::leave,
      "{op} at {a}", "stops at the place a: no pattern matches"},
     {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
-     "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if nobody else has it"},
+     "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if nobody else has it or it was given up"},
 }};
 // clang-format on
 
@@ -273,7 +273,8 @@ class Writer {
 
 uint8_t OpcodeRow::flags() const {
   return static_cast<uint8_t>((a == last_reg ? kLastA : 0) | (b == last_reg ? kLastB : 0) |
-                              (b == Role::field ? kLastField : 0));
+                              (b == Role::field ? kLastField : 0) |
+                              (op == Opcode::write_lines ? kGivenUp : 0));
 }
 
 std::span<const OpcodeRow> opcode_rows() { return kRows; }

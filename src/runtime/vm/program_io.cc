@@ -80,6 +80,11 @@ class Writer {
       number(o.bytes);
     });
     table(f.types, [this](const TensorSpec& t) { spec(t); });
+    table(f.donations, [this](const Donation& d) {
+      number(d.param);
+      number(d.output);
+      number<uint8_t>(d.in_place);
+    });
   }
   void kernel(const KernelInfo& k) {
     string(k.name);
@@ -98,7 +103,7 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  Reader(std::string_view bytes, uint32_t version) : bytes_(bytes), version_(version) {}
 
   template <typename T>
   T number() {
@@ -197,6 +202,15 @@ class Reader {
       return o;
     });
     f.types = table<TensorSpec>(24, [this] { return spec(); });
+    if (version_ >= kVersionWithDonations) {
+      f.donations = table<Donation>(9, [this] {
+        Donation d;
+        d.param = number<int32_t>();
+        d.output = number<int32_t>();
+        d.in_place = flag();
+        return d;
+      });
+    }
     return f;
   }
   KernelInfo kernel() {
@@ -225,7 +239,11 @@ class Reader {
                         .help("compile the model again"));
   }
 
+  // Formats before have none.
+  static constexpr uint32_t kVersionWithDonations = 7;
+
   std::string_view bytes_;
+  uint32_t version_;
 };
 
 }  // namespace
@@ -238,8 +256,8 @@ std::string write_program(const Program& program) {
   return std::move(w.out);
 }
 
-Program read_program(std::string_view bytes) {
-  Reader r(bytes);
+Program read_program(std::string_view bytes, uint32_t version) {
+  Reader r(bytes, version);
   Program program;
   program.functions = r.table<Function>(64, [&r] { return r.function(); });
   program.kernels = r.table<KernelInfo>(53, [&r] { return r.kernel(); });

@@ -35,6 +35,7 @@ class Verifier {
       check(spec(type) && type.is_static(), "invalid tensor type");
       here(type.device);
     }
+    donations();
     check(!function_.code.empty(), "a function without code");
     for (pc_ = 0; pc_ < function_.code.size(); ++pc_) instruction(function_.code[pc_]);
     pc_ = function_.code.size() - 1;
@@ -175,9 +176,31 @@ class Verifier {
     }
   }
 
+  void donations() const {
+    std::vector<bool> params(function_.params.size()), outputs(function_.results.size());
+    for (const Donation& d : function_.donations) {
+      check(within(d.param, function_.params) && within(d.output, function_.results),
+            "donation out of range");
+      const Slot &from = function_.params[d.param], &to = function_.results[d.output];
+      check(from.is_tensor && to.is_tensor && from.tensor.dtype == to.tensor.dtype &&
+                from.tensor.shape == to.tensor.shape && !from.tensor.dtype.is_string(),
+            "a donation to a result of another type");
+      check(!params[d.param] && !outputs[d.output], "something is donated twice");
+      params[d.param] = outputs[d.output] = true;
+    }
+  }
+
+  // A function that writes over its parameters is for callers who give them up.
+  void from_inside(const Function& f) const {
+    for (const Donation& d : f.donations) {
+      check(!d.in_place, "the program calls a function that writes over its parameters");
+    }
+  }
+
   // The callee's arity is known for a direct call.
   void callee(const Instruction& in) const {
     check(program_.functions[in.a].params.size() == in.count, "wrong number of arguments");
+    from_inside(program_.functions[in.a]);
   }
 
   // Checks an operand and returns the bytes behind it, -1 when they are known only at run time.
@@ -294,6 +317,7 @@ class Verifier {
       case Opcode::ret_outputs:
         return check(function_.writes_outputs, "ret_outputs without output buffers");
       case Opcode::alloc_closure:
+        from_inside(program_.functions[in.a]);
         return check(in.count <= program_.functions[in.a].params.size(),
                      "too many captured values");
       default:

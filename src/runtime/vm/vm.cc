@@ -77,7 +77,15 @@ Value Interpreter::run(size_t function, std::span<const Value> args,
                        std::span<const Tensor> outputs) {
   const Function& f = program_.functions[function];
   push_frame(f, nullptr);
-  if (f.writes_outputs) make_outputs(f, outputs);
+  if (f.writes_outputs) {
+    std::vector<Tensor> places(outputs.begin(), outputs.end());
+    for (const Donation& d : f.donations) {
+      if (!d.in_place) continue;
+      places.resize(f.results.size());
+      places[static_cast<size_t>(d.output)] = args[static_cast<size_t>(d.param)].tensor();
+    }
+    make_outputs(f, places);
+  }
   Slot* r = window().r;
   for (size_t n = 0; n < args.size(); ++n) {
     retain_value(args[n].object());
@@ -109,9 +117,10 @@ void Interpreter::make_outputs(const Function& function, std::span<const Tensor>
   Slot* r = window().r + function.num_registers;
   for (size_t n = 0; n < function.results.size(); ++n) {
     const TensorSpec& type = function.results[n].tensor;
-    if (limited() && outputs.empty()) charge(type.byte_size());
+    bool given = !outputs.empty() && outputs[n];
+    if (limited() && !given) charge(type.byte_size());
     made_strings_ |= type.dtype.is_string();
-    Tensor buffer = outputs.empty() ? Tensor::empty(type.dtype, type.shape) : outputs[n];
+    Tensor buffer = given ? outputs[n] : Tensor::empty(type.dtype, type.shape);
     r[n].object = std::move(buffer).take();
   }
 }

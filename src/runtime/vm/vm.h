@@ -53,7 +53,7 @@ class ExecutionContext {
   // Runs a function of a verified program on arguments that fit its parameters' types, which the
   // caller has checked. `kernels` are the entry points in the order of program.kernels. `outputs`
   // are the buffers for a function that writes outputs: tensors of the results' types, or empty to
-  // have them allocated. Errors: RuntimeError E0604 to E0607, UserError E0613.
+  // have them allocated. Parameters that are donated in place are written over, and are results. Errors: RuntimeError E0604 to E0607, UserError E0613.
   Value run(const Program& program, std::span<const relay_kernel> kernels, size_t function,
             std::span<const Value> args, std::span<const Tensor> outputs,
             const RunOptions& options = {});

@@ -1,0 +1,117 @@
+#include "lower/written_over.h"
+
+#include <algorithm>
+
+#include "node/structural.h"
+#include "node/walk.h"
+
+namespace relay {
+namespace {
+
+using namespace tir;  // NOLINT
+
+bool same(const PrimExpr& a, const PrimExpr& b) { return a == b || structural_equal(a, b); }
+
+// out[i] = data[i].
+bool copies_element(const StoreNode& s, const BufferNode* data, const BufferNode* out) {
+  auto* from = as<LoadNode>(s.value);
+  return from != nullptr && s.buffer.get() == out && from->buffer.get() == data &&
+         std::ranges::equal(s.indices, from->indices, same);
+}
+
+// Whether nothing is written to `out` before the last copy from `data`, so that what a copy writes is
+// there already.
+bool copies_come_first(const Stmt& body, const BufferNode* data, const BufferNode* out) {
+  bool written = false, holds = true;
+  auto visit = [&](const Node& n) {
+    auto* s = as<StoreNode>(&n);
+    if (s == nullptr || s->buffer.get() != out) return;
+    bool copy = copies_element(*s, data, out);
+    holds = holds && !(copy && written);
+    written |= !copy;
+  };
+  post_order(body, visit, family::tir_stmt);
+  // A loop around both goes back from the one to the other.
+  post_order(
+      body,
+      [&](const Node& n) {
+        auto* loop = as<ForNode>(&n);
+        if (loop == nullptr) return;
+        bool copies = false, writes = false;
+        post_order(
+            loop->body,
+            [&](const Node& inner) {
+              auto* s = as<StoreNode>(&inner);
+              if (s == nullptr || s->buffer.get() != out) return;
+              (copies_element(*s, data, out) ? copies : writes) = true;
+            },
+            family::tir_stmt);
+        holds = holds && !(copies && writes);
+      },
+      family::tir_stmt);
+  return holds;
+}
+
+bool is_nothing(const Stmt& s) {
+  auto* all = as<SeqNode>(s);
+  return all != nullptr && all->stmts.empty();
+}
+
+}  // namespace
+
+std::optional<ComposedKernel> written_over(const ComposedKernel& kernel, size_t input) {
+  const PrimFuncNode& f = *kernel.func.get();
+  auto inputs = static_cast<size_t>(f.num_inputs);
+  if (input >= inputs || f.params.size() != inputs + 1) return std::nullopt;
+  const BufferNode *data = f.params[input].get(), *out = f.params.back().get();
+  if (data->dtype != out->dtype || !data->within.empty() || !out->within.empty() ||
+      !std::ranges::equal(data->shape, out->shape, same) || !copies_come_first(f.body, data, out)) {
+    return std::nullopt;
+  }
+  bool found = false;
+  Stmt body = Stmt::unchecked(rewrite(
+      f.body,
+      [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        if (auto* s = as<StoreNode>(rebuilt)) {
+          if (!copies_element(*s, data, out)) return rebuilt;
+          found = true;
+          return seq({});
+        }
+        if (auto* all = as<SeqNode>(rebuilt)) {
+          if (std::ranges::none_of(all->stmts, is_nothing)) return rebuilt;
+          std::vector<Stmt> left;
+          std::ranges::copy_if(all->stmts, std::back_inserter(left),
+                               [](const Stmt& s) { return !is_nothing(s); });
+          return seq(std::move(left));
+        }
+        if (auto* loop = as<ForNode>(rebuilt)) return is_nothing(loop->body) ? seq({}) : rebuilt;
+        if (auto* block = as<BlockNode>(rebuilt))
+          return is_nothing(block->body) ? seq({}) : rebuilt;
+        if (auto* let = as<LetStmtNode>(rebuilt)) return is_nothing(let->body) ? seq({}) : rebuilt;
+        return rebuilt;
+      },
+      family::tir_stmt | family::tir_expr));
+  bool read = false;
+  post_order(
+      body,
+      [&](const Node& n) {
+        auto* l = as<LoadNode>(&n);
+        read |= l != nullptr && l->buffer.get() == data;
+      },
+      family::tir_stmt | family::tir_expr);
+  if (!found || read || is_nothing(body)) return std::nullopt;
+  ComposedKernel made = kernel;
+  made.in_place = {input};
+  made.func = make<PrimFuncNode>([&](PrimFuncNode& n) {
+    n.name = f.name + "_in_place";
+    n.params = f.params;
+    n.num_inputs = f.num_inputs;
+    n.dims = f.dims;
+    n.body = body;
+    n.attrs = f.attrs;
+    n.attrs["in_place"] = data->name;
+  });
+  return made;
+}
+
+}  // namespace relay

@@ -1,0 +1,151 @@
+#include "runtime/donations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+#include <vector>
+
+#include "base/codes/donation.h"
+#include "runtime/module.h"
+
+namespace relay::runtime {
+namespace {
+
+// All tensors that a value holds, however deep.
+void tensors_in(const Value& value, std::vector<Tensor>& out) {
+  std::vector<Value> open{value};
+  std::unordered_set<const Object*> seen;
+  while (!open.empty()) {
+    Value v = std::move(open.back());
+    open.pop_back();
+    if (!v) continue;
+    if (v.is_tensor()) {
+      out.push_back(v.tensor());
+    } else if (seen.insert(v.object()).second) {
+      for (size_t n = 0; n < v.num_fields(); ++n) open.push_back(v.field(n));
+    }
+  }
+}
+
+// The value with other tensors as its leaves, in order. Tuples that hold the same stay as they are.
+Value with_leaves(const Value& value, const std::vector<Tensor>& leaves) {
+  struct Open {
+    Value tuple;
+    std::vector<Value> fields;
+  };
+  std::vector<Open> open;
+  size_t next = 0;
+  Value now = value;
+  for (;;) {
+    while (now.is_tuple() && now.num_fields() > 0) {
+      open.push_back({now, {}});
+      now = now.field(0);
+    }
+    Value done = now.is_tensor() ? Value(leaves[next++]) : now;
+    // Closes the tuples that are complete.
+    while (!open.empty()) {
+      open.back().fields.push_back(std::move(done));
+      size_t count = open.back().fields.size();
+      if (count < open.back().tuple.num_fields()) {
+        now = open.back().tuple.field(count);
+        break;
+      }
+      done = Value::tuple(open.back().fields);
+      open.pop_back();
+    }
+    if (open.empty()) return done;
+  }
+}
+
+Tensor donated(const Donation& d, std::span<const Value> inputs) {
+  return inputs[static_cast<size_t>(d.param)].tensor();
+}
+
+}  // namespace
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  auto a_begin = reinterpret_cast<uintptr_t>(a.data());
+  auto b_begin = reinterpret_cast<uintptr_t>(b.data());
+  return a_begin < b_begin + b.byte_size() && b_begin < a_begin + a.byte_size();
+}
+
+const Donation* donation_of_param(const Function& f, size_t param) {
+  auto d = std::ranges::find(f.donations, static_cast<int32_t>(param), &Donation::param);
+  return d == f.donations.end() ? nullptr : &*d;
+}
+
+const Donation* donation_of_result(const Function& f, size_t output) {
+  auto d = std::ranges::find(f.donations, static_cast<int32_t>(output), &Donation::output);
+  return d == f.donations.end() ? nullptr : &*d;
+}
+
+void check_donated(const Function& f, std::span<const Value> inputs) {
+  if (f.donations.empty()) return;
+  std::vector<std::vector<Tensor>> tensors(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) tensors_in(inputs[i], tensors[i]);
+  std::vector<Diagnostic> errors;
+  auto refuse = [&](const Donation& d, const std::string& expected, const std::string& found,
+                    const std::string& help) {
+    const Slot& slot = f.params[static_cast<size_t>(d.param)];
+    const Slot& result = f.results[static_cast<size_t>(d.output)];
+    errors.push_back(
+        Diagnostic(codes::donation_memory, {},
+                   "input '" + escape_for_terminal(slot.name, 200) + "' is donated to output '" +
+                       escape_for_terminal(result.name, 200) + "', which cannot be written into it")
+            .expected(expected)
+            .found(found)
+            .help(help));
+  };
+  for (const Donation& d : f.donations) {
+    Tensor mine = donated(d, inputs);
+    if (mine.read_only()) {
+      refuse(d, "memory that may be written to", "read-only memory",
+             "give a tensor that is writable: in Python an array of its own, in C "
+             "relay_session_donate_input");
+      continue;
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (i == static_cast<size_t>(d.param)) continue;
+      bool shared = std::ranges::any_of(tensors[i],
+                                        [&](const Tensor& other) { return overlap(mine, other); });
+      if (!shared) continue;
+      refuse(d, "memory that no other input uses",
+             "memory of input '" + escape_for_terminal(f.params[i].name, 200) + "' too",
+             "give one of them a copy");
+      break;
+    }
+  }
+  if (!errors.empty()) throw UserError(std::move(errors));
+}
+
+Value in_donated_memory(const Function& f, std::span<const Value> inputs, Value result) {
+  if (f.donations.empty()) return result;
+  std::vector<Tensor> leaves;
+  bool tensors = flatten_tensors(result, leaves);
+  RELAY_CHECK(tensors && leaves.size() == f.results.size(),
+              "a result of another form than its type");
+  bool changed = false;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    for (const Donation& d : f.donations) {
+      Tensor mine = donated(d, inputs);
+      bool own = static_cast<size_t>(d.output) == i;
+      if (!overlap(leaves[i], mine) || (own && leaves[i].data() == mine.data())) continue;
+      leaves[i] = leaves[i].copy();
+      changed = true;
+      break;
+    }
+  }
+  for (const Donation& d : f.donations) {
+    Tensor mine = donated(d, inputs);
+    Tensor& leaf = leaves[static_cast<size_t>(d.output)];
+    RELAY_CHECK(leaf.byte_size() == mine.byte_size(), "a donation to a result of another size");
+    if (leaf.data() != mine.data() && mine.byte_size() > 0) {
+      std::memcpy(mine.data(), leaf.data(), mine.byte_size());
+    }
+    changed = changed || !leaf.same_as(mine);
+    leaf = std::move(mine);
+  }
+  return changed ? with_leaves(result, leaves) : result;
+}
+
+}  // namespace relay::runtime

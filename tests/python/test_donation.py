@@ -1,0 +1,299 @@
+"""Inputs that are donated to outputs: whose memory is written, what is refused, caches of decoders."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from command_line import relay as command
+from onnx import TensorProto, helper
+
+import relay
+
+UPDATE = """#[version = "0.0.5"]
+def @main(%cache: Tensor[(4, 3), float32], %x: Tensor[(4, 3), float32]) {
+  (sum(%x), add(%cache, %x))
+}
+"""
+
+
+def update(**donate):
+    return relay.build(relay.parse(UPDATE), donate=donate)
+
+
+def zeros(*shape, dtype="float32"):
+    return np.zeros(shape, dtype)
+
+
+def test_a_call_writes_into_the_array_and_returns_it():
+    exe = update(cache=1)
+    assert exe.donations() == [relay.Donation("cache", "output1", True)]
+    cache, x = zeros(4, 3), np.arange(12, dtype="float32").reshape(4, 3)
+    for times in range(1, 4):
+        total, new = exe(cache, x) if times < 3 else exe(x=x, cache=cache)
+        assert new is cache and total == x.sum()
+        np.testing.assert_array_equal(cache, times * x)
+    assert update(cache="output1").donations() == exe.donations()
+    assert relay.build(relay.parse(UPDATE)).donations() == []
+
+
+def test_a_stored_program_keeps_its_donations(tmp_path):
+    path = tmp_path / "update.so"
+    update(cache=1).export_library(path)
+    exe = relay.runtime.load_module(path)
+    cache, x = zeros(4, 3), np.ones((4, 3), "float32")
+    assert exe(cache, x)[1] is cache and cache.sum() == 12
+    assert [d.in_place for d in exe.donations()] == [True]
+
+
+@pytest.mark.parametrize(
+    ("cache", "says"),
+    [
+        (lambda: np.broadcast_to(np.float32(0), (4, 3)), "not contiguous|read-only"),
+        (lambda: zeros(4, 6)[:, ::2], "not contiguous"),
+        (lambda: zeros(4, 3, dtype="float64"), "elements of float64"),
+        (lambda: [[0.0] * 3] * 4, "found:    list"),
+        (lambda: np.frombuffer(bytes(49), "uint8")[1:].view("float32").reshape(4, 3),
+         "not aligned|read-only"),
+    ],
+)  # fmt: skip
+def test_arrays_that_cannot_be_written_into_are_refused_E1205(cache, says):
+    with pytest.raises(relay.UserError, match=rf"E1205(.|\n)*({says})"):
+        update(cache=1)(cache(), zeros(4, 3))
+
+
+def test_memory_of_another_input_is_refused():
+    whole = zeros(8, 3)
+    exe = update(cache=1)
+    for x in (whole[:4], whole[2:6]):
+        with pytest.raises(relay.UserError, match=r"E1205(.|\n)*memory of input 'x' too"):
+            exe(whole[:4], x)
+    exe(whole[:4], whole[4:])
+    wrong = zeros(5, 3)
+    with pytest.raises(relay.UserError, match="E0603"):
+        exe(wrong, zeros(4, 3))
+
+
+@pytest.mark.parametrize(
+    ("donate", "code"),
+    [({"past": 1}, "E1201"), ({"cache": 2}, "E1201"), ({"cache": "present"}, "E1201"),
+     ({"cache": 1, "x": 1}, "E1202"), ({"cache": 0}, "E1203")],
+)  # fmt: skip
+def test_donations_that_make_no_sense_are_refused(donate, code):
+    with pytest.raises(relay.UserError, match=code):
+        update(**donate)
+    for wrong in ({"cache": 1.5}, {1: 1}, [("cache", 1)]):
+        with pytest.raises(TypeError):
+            relay.build(relay.parse(UPDATE), donate=wrong)
+
+
+def test_the_evaluator_leaves_its_arguments_alone():
+    donated = UPDATE.replace("float32]) {", 'float32], donate=[["cache", 1]]) {')
+    cache, x = zeros(4, 3), np.ones((4, 3), "float32")
+    _, new = relay.create_executor("debug", relay.parse(donated)).evaluate()(cache, x)
+    assert cache.sum() == 0 and new.sum() == 12
+    _, new = relay.build(relay.parse(donated))(cache, x)
+    assert new is cache and cache.sum() == 12
+
+
+def test_other_libraries_give_their_own_tensors():
+    torch = pytest.importorskip("torch")
+    exe = update(cache=1)
+    cache, x = torch.zeros(4, 3), torch.ones(4, 3)
+    assert exe(cache, x)[1] is cache and float(cache.sum()) == 12
+    with pytest.raises(relay.UserError, match=r"E1205"):
+        exe(torch.zeros(3, 4).T, x)
+
+
+# ---- Functions in Python
+
+
+def test_parts_of_a_structure_are_donated():
+    @relay.function(donate={"state": 1})
+    def step(state, x):
+        total = state["sum"] + x
+        return total.sum(), {"sum": total, "count": state["count"] + 1, "last": state["last"] * 2}
+
+    state = {"sum": zeros(3), "count": np.int64(0), "last": zeros(2, 2)}
+    x = np.float32([1, 2, 3])
+    _, new = step(state, x)
+    assert new["sum"] is state["sum"] and new["last"] is state["last"]
+    assert state["sum"].tolist() == [1, 2, 3] and new["count"] == 1 and state["count"] == 0
+
+
+def test_structures_that_differ_are_refused():
+    @relay.function(donate={"state": 1})
+    def step(state, x):
+        return {"sum": state["sum"] + x}, x
+
+    with pytest.raises(relay.UserError, match=r"E09.*cannot be donated to part 1"):
+        step({"sum": zeros(3), "more": zeros(2)}, zeros(3))
+
+
+# ---- Caches of decoders
+
+
+def decoder(length, mode="linear", steps=1):
+    """One head: the new keys and values go into caches, which the attention then reads."""
+    nodes = [
+        helper.make_node("TensorScatter", [f"past_{n}", n, "at"], [f"present_{n}"], mode=mode)
+        for n in ("key", "value")
+    ] + [
+        helper.make_node("Transpose", ["present_key"], ["turned"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["query", "turned"], ["scores"]),
+        helper.make_node("Add", ["scores", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["weights"]),
+        helper.make_node("MatMul", ["weights", "present_value"], ["y"]),
+    ]
+    cache, lines = [1, 2, length, 8], [1, 2, steps, 8]
+
+    def info(name, shape, kind=TensorProto.FLOAT):
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    inputs = [info("query", lines), info("key", lines), info("value", lines),
+              info("mask", [1, 1, 1, length]), info("at", [1], TensorProto.INT64),
+              info("past_key", cache), info("past_value", cache)]  # fmt: skip
+    outputs = [info("y", lines), info("present_key", cache), info("present_value", cache)]
+    graph = helper.make_graph(nodes, "decoder", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)])
+
+
+DONATE = {"past_key": "present_key", "past_value": "present_value"}
+
+
+def feeds(length, at, rng):
+    f32 = lambda *shape: rng.normal(size=shape).astype("float32")  # noqa: E731
+    mask = np.where(np.arange(length) <= at, 0, -np.inf).astype("float32")
+    return {"query": f32(1, 2, 1, 8), "key": f32(1, 2, 1, 8), "value": f32(1, 2, 1, 8),
+            "mask": mask.reshape(1, 1, 1, length), "at": np.int64([at])}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_a_decoder_updates_its_caches_in_place(mode):
+    mod, params = relay.frontend.from_onnx(decoder(16, mode))
+    plain = relay.build(mod, params=params)
+    exe = relay.build(mod, params=params, donate=DONATE)
+    assert [d.in_place for d in exe.donations()] == [True, True]
+    rng = np.random.default_rng(1)
+    mine = {"past_key": zeros(1, 2, 16, 8), "past_value": zeros(1, 2, 16, 8)}
+    other = dict(mine)
+    places = range(5) if mode == "linear" else range(13, 19)
+    for at in places:
+        given = feeds(16, at, rng)
+        y, key, value = plain(**given, **other)
+        other = {"past_key": key, "past_value": value}
+        mine_y, mine_key, mine_value = exe(**given, **mine)
+        assert mine_key is mine["past_key"] and mine_value is mine["past_value"]
+        np.testing.assert_array_equal(mine_key, key)
+        np.testing.assert_array_equal(mine_value, value)
+        np.testing.assert_allclose(mine_y, y, rtol=1e-6)
+
+
+def test_a_place_outside_of_the_cache_is_an_error():
+    mod, params = relay.frontend.from_onnx(decoder(16))
+    exe = relay.build(mod, params=params, donate=DONATE)
+    for at in (16, -1):
+        caches = {"past_key": zeros(1, 2, 16, 8), "past_value": zeros(1, 2, 16, 8)}
+        with pytest.raises(relay.RunError, match=r"E0605(.|\n)*out of bounds"):
+            exe(**feeds(16, at, np.random.default_rng(2)), **caches)
+
+
+# ---- The command line
+
+
+def test_the_command_line_donates_and_says_how(tmp_path):
+    path = tmp_path / "decoder.onnx"
+    onnx.save(decoder(16), path)
+    donate = [f"--donate={a}={b}" for a, b in DONATE.items()]
+    out = tmp_path / "decoder.so"
+    said = command("compile", path, "-o", out, "-q", *donate).stdout
+    assert "donated    past_key -> present_key, in place\n" in said
+    assert "past_value -> present_value, in place" in command("explain", out).stdout
+    report = json.loads(command("explain", out, "--json").stdout)
+    assert [d["in_place"] for d in report["memory"]["donations"]] == [True, True]
+    plan = command("show", path, "--plan", *donate).stdout
+    assert "// past_key is donated to present_key, in place\n" in plan
+    assert "in place of past_key" in plan
+    exe = relay.runtime.load_module(out)
+    assert exe.donations()[0] == relay.Donation("past_key", "present_key", True)
+
+
+def test_the_command_line_refuses_donations_that_make_no_sense(tmp_path):
+    path = tmp_path / "update.relay"
+    path.write_text(UPDATE)
+    for words, code, status in [
+        (["--donate", "cache"], "E0702", 2),
+        (["--donate", "cache=7"], "E1201", 1),
+        (["--donate", "past=1"], "E1201", 1),
+        (["--donate", "cache=0"], "E1203", 1),
+        (["--donate", "cache=1", "--donate", "x=1"], "E1202", 1),
+    ]:
+        done = command("compile", path, "-o", tmp_path / "x.so", *words, check=False)
+        assert code in done.stderr and done.returncode == status, (words, done.stderr)
+    copied = tmp_path / "copied.relay"
+    copied.write_text(UPDATE.replace("add(%cache, %x)", "transpose(%cache)")
+                      .replace("(4, 3)", "(4, 4)"))  # fmt: skip
+    said = command("compile", copied, "-o", tmp_path / "y.so", "-q", "--donate=cache=1").stdout
+    assert "cache -> output1, copied: the kernel that makes it reads the input" in said, said
+
+
+# ---- Random programs
+
+UNARY = ["negative(%s)", "nn.relu(%s)", "multiply(%s, 0.5f)", "transpose(%s)", "reverse(%s, axis=0)",
+         "reshape(reshape(%s, newshape=[16]), newshape=[4, 4])"]  # fmt: skip
+BINARY = ["add(%s, %s)", "multiply(%s, %s)", "nn.dense(%s, %s)", "maximum(%s, %s)",
+          "update_slice(%s, strided_slice(%s, begin=[0], end=[2]), 1i64)",
+          "where(less(%s, %s), %s, %s)"]  # fmt: skip
+
+
+def random_program(rng, count):
+    """Lets on square matrices, some donated; results are any of them, parameters among them."""
+    dim = "n" if rng.random() < 0.4 else "4"
+    params = [f"%p{i}" for i in range(count)]
+    names, lets = list(params), []
+    for i in range(rng.integers(2, 9)):
+        pick = lambda: names[rng.integers(max(0, len(names) - 6), len(names))]  # noqa: E731
+        forms = UNARY[:5] if dim == "n" else UNARY
+        form = (
+            forms[rng.integers(len(forms))]
+            if rng.random() < 0.4
+            else BINARY[rng.integers(len(BINARY))]
+        )
+        if dim == "n" and "update" in form:
+            form = "subtract(%s, %s)"
+        a, b = pick(), pick()
+        text = form % (a, b, a, b) if form.count("%s") == 4 else form % ((a, b)[: form.count("%s")])
+        if rng.random() < 0.1:
+            text = f"if (less(sum({a}), 1f)) {{ {text} }} else {{ {b} }}"
+        lets.append(f"  let %v{i} = {text};")
+        names.append(f"%v{i}")
+    results = [names[rng.integers(len(names))] for _ in range(rng.integers(1, 4))]
+    pairs = list(zip(rng.permutation(count), rng.permutation(len(results)), strict=False))
+    donate = ", ".join(f'["p{p}", {o}]' for p, o in pairs)
+    shape = f"Tensor[({dim}, {dim}), float32]"
+    head = ", ".join(f"{p}: {shape}" for p in params)
+    generic = "[n: Dim]" if dim == "n" else ""
+    body = "\n".join(lets)
+    return (f'#[version = "0.0.5"]\ndef @main{generic}({head}, donate=[{donate}]) {{\n'
+            f"{body}\n  ({', '.join(results)},)\n}}\n"), pairs  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs_give_the_same(seed):
+    rng = np.random.default_rng(seed)
+    text, pairs = random_program(rng, 3)
+    mod = relay.parse(text)
+    args = [rng.normal(size=(4, 4)).astype("float32") for _ in range(3)]
+    wanted = relay.create_executor("debug", mod).evaluate()(*args)
+    exe = relay.build(mod, opt_level=int(rng.integers(4)), cache=False)
+    given = [a.copy() for a in args]
+    found = exe(*given)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5, err_msg=text)
+    for p, o in pairs:
+        assert found[o] is given[p], text
+    donated = {p for p, _ in pairs}
+    for i, (a, b) in enumerate(zip(given, args, strict=True)):
+        assert i in donated or (a == b).all(), text
