@@ -393,6 +393,30 @@ TEST_F(ArtifactTest, must_fail_E0609_version) {
       << last_text;
 }
 
+TEST_F(ArtifactTest, files_of_the_format_before_libraries_load) {
+  std::string bytes = write_artifact(contents());
+  Footer f = footer(bytes);
+  auto& index = f.sections[kIndex];
+  // Behind architecture, version, id and the number of features stands that of libraries.
+  constexpr size_t kNumber = sizeof(uint64_t);
+  std::string part = bytes.substr(index.offset, index.size);
+  part.erase(3 * kNumber + info.arch.size() + info.compiler_version.size() + 2 * kNumber, kNumber);
+  bytes.replace(index.offset, index.size, part + std::string(kNumber, '\0'));
+  index.size -= kNumber;
+  index.checksum = checksum(part);
+  EXPECT_EQ(load_error(with_footer(bytes, f)), "E0608");
+  f.version = 6;
+  EXPECT_EQ(load_error(with_footer(bytes, f)), "") << last_text;
+}
+
+TEST_F(ArtifactTest, must_fail_E0618_a_library_that_is_not_there) {
+  info.libraries = {"librelay_none.so"};
+  EXPECT_EQ(load_error(write_artifact(contents())), "E0618");
+  EXPECT_NE(last_text.find("librelay_none.so"), std::string::npos) << last_text;
+  write_artifact_file(contents(), path("m.so"));
+  EXPECT_EQ(check_artifact(path("m.so")).info.libraries, info.libraries);
+}
+
 TEST_F(ArtifactTest, must_fail_E0610_cpu) {
   info.features = {"avx1024", "quantum"};
   EXPECT_EQ(load_error(write_artifact(contents())), "E0610");

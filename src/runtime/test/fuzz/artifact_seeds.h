@@ -140,7 +140,8 @@ inline Program value_program() {
 inline std::vector<std::string> artifact_seeds() {
   std::vector<std::string> seeds;
   for (const Program& program : {static_program(), shape_program(), value_program()}) {
-    seeds.push_back(write_artifact({"", &program, "{}", {std::string(host_arch()), {}, "0.1.0"}}));
+    seeds.push_back(write_artifact(
+        {"", &program, "{}", {std::string(host_arch()), {}, "0.1.0", {"librelay_text.so"}}}));
   }
   return seeds;
 }
