@@ -3,6 +3,7 @@
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/guard_accesses.h"
+#include "tir/passes/insert_prefetches.h"
 #include "tir/passes/lower_blocks.h"
 #include "tir/passes/partition_loops.h"
 #include "tir/passes/simplify.h"
@@ -21,6 +22,7 @@ constexpr LoweringPass kPasses[] = {
     {"VectorizeLoops", vectorize_loops},  // no vectorised loops
     {"UnrollLoops", unroll_loops},        // only serial and parallel loops
     {"Simplify", simplify},
+    {"InsertPrefetches", insert_prefetches},
     {"GuardAccesses", guard_accesses},  // no vector points far from its buffer
 };
 

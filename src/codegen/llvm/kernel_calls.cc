@@ -169,7 +169,9 @@ Value* KernelBuilder::string_call(const tir::CallNode& n) {
 Value* KernelBuilder::prefetch(const tir::CallNode& n) {
   auto* l = as<LoadNode>(n.args[0]);
   RELAY_CHECK(l != nullptr, "prefetch takes a load");
-  Value* p = address(l->buffer, expr(flat_index(l->indices, l->buffer)));
+  // It may point behind the buffer's end.
+  Value* p = b_.CreateGEP(memory_type(l->buffer->dtype.element()), buffer(l->buffer),
+                          expr(flat_index(l->indices, l->buffer)));
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
                      {p, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
   return llvm::Constant::getNullValue(value_type(n.dtype));

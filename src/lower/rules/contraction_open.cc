@@ -12,9 +12,12 @@ using tir::Schedule;
 
 namespace {
 
+// Tiles of so many rows are written out for every smaller number too.
+constexpr int64_t kFewRows = 6;
+
 // The sizes of tiles along an axis, each for what those before it leave over: `tile`, and of an open axis powers of `step`
-// below it, which leave nothing. A step of 1: one more than half of the tile and every size below, so that two of them take any rest. A
-// tile of few rows waits for its sums: it takes nearly as long as one of half the rows.
+// below it, which leave nothing. A step of 1: of a tile of many rows one more than half of them and every size below, so that two of
+// them take any rest, of another every size. A tile of few rows waits for its sums: it takes nearly as long as one of half the rows.
 std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   std::vector<int64_t> out{tile};
   if (extent != kOpen) {
@@ -22,7 +25,8 @@ std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
     return out;
   }
   if (step == 1) {
-    for (int64_t rest = std::min(tile / 2 + 1, tile - 1); rest >= 1; --rest) out.push_back(rest);
+    int64_t most = tile <= kFewRows ? tile - 1 : tile / 2 + 1;
+    for (int64_t rest = most; rest >= 1; --rest) out.push_back(rest);
     return out;
   }
   int64_t rest = 1;
@@ -140,9 +144,13 @@ std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, con
   size_t around = loops.size() - 2;
   // Every size of rows by every size of columns is code of its own.
   bool both = sum.rows() == kOpen && sum.columns() == kOpen;
-  OpenTiles tiles(s, sum, both ? 4 : 1, both ? 4 : 2, target);
+  // Few rows do not hide where the weights come from.
+  Sum streamed = sum;
+  streamed.streamed = sum.rows() == kOpen && sum.panel != 0 && !sum.depthwise;
+  OpenTiles tiles(s, streamed, both ? 4 : 1, both ? 4 : 2, target);
   std::vector<LoopRV> columns = tiles.build(out);
   std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
+  if (streamed.streamed) text += ", weights prefetched";
   if (target.num_cores == 1) return text;
   // Threads share the tiles of columns, and what is around them where every index of that has a sum of its own.
   std::vector<LoopRV> shared(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));

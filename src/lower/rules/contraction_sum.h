@@ -36,8 +36,9 @@ struct Sum {
   // The operand with the columns (the weights) is the same for all of the second last but one axis,
   // so that a tile may span several of its values.
   bool rows_span_two_axes = false;
-  int64_t panel = 0;       // columns that packed weights hold together, 0: not packed
-  int64_t group = 0;       // columns that read the same elements, 0: all
+  int64_t panel = 0;      // columns that packed weights hold together, 0: not packed
+  int64_t group = 0;      // columns that read the same elements, 0: all
+  bool streamed = false;  // packed weights that few rows may be multiplied with: they come from far
   int64_t row_stride = 0;  // bytes between neighbouring rows of the other operand
 
   int64_t columns() const { return extents.back(); }

@@ -18,6 +18,8 @@ namespace {
 
 // An open axis has so many values: every height of a tile divides them.
 constexpr int64_t kManyTiles = 360360;
+// Open rows are compared at these numbers: fewer wait for the weights in tiles of any shape.
+constexpr int64_t kLikelyRows[] = {4, 8, 16, 32, 64, 128};
 
 // Cycles for one step of the reduction over tiles of rows x columns: multiply-adds, or their
 // latency when there are too few to hide it, and loads.
@@ -51,9 +53,18 @@ Tile choose_tile(const Sum& sum, const Target& target) {
       return static_cast<double>(columns / t.columns) * step(r, t.columns) +
              step(r, columns % t.columns);
     };
-    all = static_cast<double>((before / t.outer) * (rows / t.height)) * over_columns(height);
-    all += static_cast<double>(before / t.outer) * over_columns(t.outer * (rows % t.height));
-    all += static_cast<double>(rows / t.height) * over_columns(before % t.outer * t.height);
+    if (sum.streamed) {
+      // As many rows are taken to be likely as twice as many.
+      for (int64_t r : kLikelyRows) {
+        auto tiles = static_cast<double>(r / t.height);
+        all +=
+            (tiles * over_columns(t.height) + over_columns(r % t.height)) / static_cast<double>(r);
+      }
+    } else {
+      all = static_cast<double>((before / t.outer) * (rows / t.height)) * over_columns(height);
+      all += static_cast<double>(before / t.outer) * over_columns(t.outer * (rows % t.height));
+      all += static_cast<double>(rows / t.height) * over_columns(before % t.outer * t.height);
+    }
     // Rows a multiple of 4 KB apart lie in one set of L1: more than its eight lines
     // drive each other out at every step.
     if (sum.row_stride % 4096 == 0 && height > 8 && !sum.depthwise) all *= 1.3;
@@ -78,7 +89,7 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     // What neighbouring results share stays in registers too: as many elements as results.
     if (sum.depthwise) most = std::max<int64_t>(1, most / 2);
     for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width, 0});
-    if (sum.rows_span_two_axes) {
+    if (sum.rows_span_two_axes && !sum.streamed) {
       for (int64_t o = 2; o <= std::min(before, most / std::max<int64_t>(rows, 1)); ++o) {
         consider({o, rows, width, 0});
       }

@@ -165,9 +165,10 @@ TEST(contraction, a_wide_border_is_copied) {
 // The same product, of which a run says how many rows, columns and elements of a sum there are where it is asked for.
 struct OpenSizes {
   bool rows = false, columns = false, sums = false;
+  int64_t panel = 0;  // of packed weights, as in `dense`
 };
 Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
-  Case c = dense(m, n, k, 0, true);
+  Case c = dense(m, n, k, open.panel, true);
   std::vector<Var> dims;
   auto size = [&](bool is_open, const char* name, int64_t value) -> PrimExpr {
     if (!is_open) return index(value);
@@ -177,10 +178,17 @@ Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
   };
   PrimExpr rows = size(open.rows, "m", m), columns = size(open.columns, "n", n),
            sums = size(open.sums, "k", k);
-  Tensor x = placeholder("x", f32, {rows, sums}), w = placeholder("w", f32, {sums, columns}),
+  std::vector<PrimExpr> weights{sums, columns};
+  PrimExpr panel = index(open.panel);
+  if (open.panel > 0) weights = {index(round_up(n, open.panel) / open.panel), sums, panel};
+  Tensor x = placeholder("x", f32, {rows, sums}), w = placeholder("w", f32, weights),
          bias = placeholder("bias", f32, {columns});
   Tensor product = compute("product", {rows, columns}, [&](const Indices& i) {
-    return sum({sums}, [&](const Indices& r) { return x(i[0], r[0]) * w(r[0], i[1]); });
+    return sum({sums}, [&](const Indices& r) {
+      return x(i[0], r[0]) * (open.panel > 0
+                                  ? w(floor_div(i[1], panel), r[0], floor_mod(i[1], panel))
+                                  : w(r[0], i[1]));
+    });
   });
   Tensor y = compute("y", product->shape(), [&](const Indices& i) {
     return max(product(i) + bias(i[1]), imm_float(f32, 0));
@@ -192,6 +200,24 @@ Case open_dense(int64_t m, int64_t n, int64_t k, const OpenSizes& open) {
 TEST(contraction, open_rows_by_tiles_and_smaller_ones) {
   for (int64_t m : {1, 2, 7, 14, 27, 43}) expect_tiled(open_dense(m, 40, 5, {.rows = true}));
   expect_tiled(open_dense(29, 96, 9, {.rows = true, .sums = true}));
+}
+
+// Weights that come from far are asked for ahead, behind the end of the last panel too, and a tile holds fewer rows by more
+// columns.
+TEST(contraction, packed_weights_of_open_rows_are_prefetched) {
+  for (int64_t m : {0, 1, 5, 6, 7, 11, 13, 26}) {
+    expect_tiled(open_dense(m, 128, 40, {.rows = true, .panel = 32}));
+  }
+  expect_tiled(open_dense(9, 70, 3, {.rows = true, .sums = true, .panel = 32}));
+  Case c = open_dense(9, 128, 40, {.rows = true, .panel = 32});
+  EXPECT_NE(rule_of(c.func).find("weights prefetched"), std::string::npos) << rule_of(c.func);
+  for (const Target& target : codegen_test::runnable_targets()) {
+    std::string text = to_string(lower_loops(scheduled(c.func, target)));
+    EXPECT_NE(text.find("prefetch(w["), std::string::npos) << text;
+    EXPECT_EQ(text.find("prefetch(x["), std::string::npos) << text;
+  }
+  c = open_dense(9, 128, 40, {.rows = true});
+  EXPECT_EQ(rule_of(c.func).find("prefetched"), std::string::npos) << rule_of(c.func);
 }
 
 // A product with rows along two axes, of which a run says how long they are, and what follows it: another tensor is added,

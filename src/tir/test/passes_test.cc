@@ -6,6 +6,7 @@
 #include "tir/lower_loops.h"
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
+#include "tir/passes/insert_prefetches.h"
 #include "tir/passes/lower_blocks.h"
 #include "tir/passes/partition_loops.h"
 #include "tir/passes/simplify.h"
@@ -398,6 +399,36 @@ TEST(TirUnrollLoops, copies_and_groups_of_copies) {
     out[j * 2 + 2] = a[j * 2 + 2]
   out[5] = a[5]
 )");
+}
+
+// A loop that adds rows of 16 lanes of `a`, of `width` elements each, with the note or without.
+PrimFunc adds_rows(int64_t width, bool noted) {
+  Loops l;
+  Buffer a = buffer("a", f32, {index(4 * width)});
+  PrimExpr lanes = ramp(index(0), index(1), 16);
+  auto row = [&](int64_t at) { return load(a, {ramp(l.k * width + at, index(1), 16)}); };
+  Stmt body = store(l.out, {lanes}, load(l.out, {lanes}) + row(0) + row(4) + row(0));
+  return func({a, l.out}, 1, make<ForNode>([&](ForNode& n) {
+                n.var = l.k;
+                n.min = index(0);
+                n.extent = index(4);
+                if (noted) n.annotations = {{"prefetch", "256"}};
+                n.body = body;
+              }));
+}
+
+TEST(TirInsertPrefetches, each_line_once_ahead) {
+  EXPECT_EQ(body_of(insert_prefetches(adds_rows(16, true))), R"(
+  for k in range(4):  # prefetch = 256
+    prefetch(a[k * 16 + 64])
+    out[0:1:x16] = out[0:1:x16] + a[k * 16:1:x16] + a[k * 16 + 4:1:x16] + a[k * 16:1:x16]
+)");
+}
+
+TEST(TirInsertPrefetches, nothing_without_a_note_or_within_a_line) {
+  for (const PrimFunc& f : {adds_rows(16, false), adds_rows(8, true)}) {
+    EXPECT_EQ(insert_prefetches(f), f) << text_of(insert_prefetches(f));
+  }
 }
 
 TEST(TirUnrollLoops, long_loops_stay) {
