@@ -545,6 +545,7 @@ NB_MODULE(_core, m) {
   bind::bind_nodes(m);
   bind::bind_builders(m);
   bind::bind_limits(m);
+  bind::bind_printing();
   bind::bind_values(m);
   bind::bind_compiler(m);
   bind::bind_quantize(m);

@@ -82,5 +82,7 @@ auto run_unlocked(const F& work) {
 }
 
 void bind_limits(nb::module_& m);
+// What programs print goes to sys.stdout.
+void bind_printing();
 
 }  // namespace relay::bind

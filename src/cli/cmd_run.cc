@@ -12,6 +12,7 @@
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
 #include "driver/machine_limits.h"
+#include "runtime/core/print.h"
 
 namespace relay::cli {
 namespace {
@@ -247,6 +248,10 @@ int run(const Options& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   bool compiled = o.executor == "vm";
   Inputs inputs = o.inputs.read();
+  // Standard output is for the JSON.
+  std::optional<runtime::PrintScope> prints;
+  if (o.json)
+    prints.emplace([](const char* text, size_t size) { std::fwrite(text, 1, size, stderr); });
   Outcome out = compiled ? run_compiled(o, inputs) : run_evaluator(o, inputs);
   o.limits.begin_run();
   std::vector<Tensor> outputs;

@@ -12,6 +12,7 @@
 #include "codegen/kernel_cache.h"
 #include "ir/donation.h"
 #include "passes/pass_list.h"
+#include "runtime/core/print.h"
 #include "runtime/temporary_file.h"
 
 namespace relay::cli {
@@ -90,6 +91,8 @@ LoadedModel read_model(const std::string& path, const std::string& function,
 void run_again(const runtime::Module& module, const std::string& function,
                std::span<const runtime::Value> inputs, std::span<const Tensor> outputs,
                const runtime::RunOptions& options) {
+  // What the program prints, its first run has printed.
+  runtime::PrintScope quiet([](const char*, size_t) {});
   // Strings are not written into what is there.
   auto is_string = [](const Tensor& t) { return t.dtype().is_string(); };
   if (!module.function(function).writes_outputs || std::ranges::any_of(outputs, is_string)) {

@@ -8,6 +8,7 @@
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "runtime/core/kernel_errors.h"
+#include "runtime/core/print.h"
 #include "runtime/core/strings.h"
 #include "tir/compute.h"
 
@@ -245,6 +246,8 @@ std::vector<Tensor> OpCaller::run(Kernel& kernel, const std::vector<Tensor>& inp
     for (const Tensor& t : outputs) {
       if (t.dtype().is_string()) runtime::own_strings(t);
     }
+  } else if (std::optional<std::string> said = runtime::take_failure()) {
+    fail(codes::run_assertion, span, *said);
   } else {
     fail(runtime::kernel_error_code(error), span,
          kernel.op->name + " fails: " + runtime::kernel_error_text(error));

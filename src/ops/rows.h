@@ -57,6 +57,7 @@ enum class Family {
   Text,
   DecodeImage,
   Trees,
+  Debug,
   Dynamic,
   kCount,
 };

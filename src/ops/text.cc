@@ -4,21 +4,19 @@
 #include "base/codes/types.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
-#include "runtime/core/string_functions.h"
+#include "ops/text_words.h"
 
 namespace relay::ops {
 namespace {
 
 using namespace tir;  // NOLINT
 using relay::Type;
-using runtime::TextNumber;
 
 constexpr DType kWord = DType::Int(64);
 
 PrimExpr text_call(const char* name, std::vector<PrimExpr> args) {
   return tir::call(name, kWord, std::move(args));
 }
-PrimExpr number(int64_t v) { return imm(kWord, v); }
 
 bool is_string(RelationContext& ctx, const TensorTypeNode& t) {
   return require(ctx, t.dtype.is_string(), codes::type_dtype, "needs strings", "string",
@@ -66,7 +64,7 @@ struct ChangeCaseAttrs : AttrsOf<ChangeCaseAttrs> {
 Type change_case_relation(RelationContext& ctx) { return Type(strings_with_one(ctx, "")); }
 
 TirTensor change_case(const ComputeContext& ctx) {
-  PrimExpr upper = number(ctx.attrs<ChangeCaseAttrs>().upper ? 1 : 0);
+  PrimExpr upper = text_word(ctx.attrs<ChangeCaseAttrs>().upper ? 1 : 0);
   return tir::compute("T_text_case", ctx.outputs[0].shape, [&](const Indices& i) {
     return text_call("text_case", {ctx.inputs[0](i), upper});
   });
@@ -81,23 +79,11 @@ Type full_match_relation(RelationContext& ctx) {
 
 TirTensor full_match(const ComputeContext& ctx) {
   return tir::compute("T_text_full_match", ctx.outputs[0].shape, [&](const Indices& i) {
-    return ne(text_call("text_match", {ctx.inputs[0](i), ctx.inputs[1](Indices{})}), number(0));
+    return ne(text_call("text_match", {ctx.inputs[0](i), ctx.inputs[1](Indices{})}), text_word(0));
   });
 }
 
 // ---- text.format and text.parse
-
-std::optional<TextNumber> text_number(DType t) {
-  if (t.is_bool()) return TextNumber::Bool;
-  if (t.is_int()) return TextNumber::Int;
-  if (t.is_uint()) return TextNumber::UInt;
-  if (t.is_bfloat16()) return TextNumber::BFloat16;
-  if (!t.is_floating()) return std::nullopt;
-  return t.bits == 16   ? TextNumber::Float16
-         : t.bits == 32 ? TextNumber::Float32
-                        : TextNumber::Float64;
-}
-PrimExpr text_number_of(DType t) { return number(static_cast<int64_t>(*text_number(t))); }
 
 Type format_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
@@ -111,9 +97,8 @@ Type format_relation(RelationContext& ctx) {
 
 TirTensor format(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0];
-  const DType wide = x->dtype.is_floating() ? DType::Float(64) : kWord;
   return tir::compute("T_text_format", ctx.outputs[0].shape, [&](const Indices& i) {
-    return text_call("text_format", {tir::cast(wide, x(i)), text_number_of(x->dtype)});
+    return text_call("text_format", {number_word(x(i)), text_number_of(x->dtype)});
   });
 }
 
@@ -174,7 +159,7 @@ Type count_parts_relation(RelationContext& ctx) {
 }
 
 PrimExpr count_of(const PrimExpr& text, const PrimExpr& delimiter, int64_t maxsplit) {
-  return text_call("text_count", {text, delimiter, number(maxsplit + 1)});
+  return text_call("text_count", {text, delimiter, text_word(maxsplit + 1)});
 }
 
 TirTensor count_parts(const ComputeContext& ctx) {
@@ -216,7 +201,7 @@ TirTensor split(const ComputeContext& ctx) {
   return tir::compute("T_text_split", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at(i.begin(), i.end() - 1);
     return text_call("text_part", {ctx.inputs[0](at), ctx.inputs[1](Indices{}),
-                                   number(cuts) + tir::cast(kWord, i.back())});
+                                   text_word(cuts) + tir::cast(kWord, i.back())});
   });
 }
 

@@ -77,10 +77,6 @@ E0902 dictionary
     return {i: x for i in range(2)}
            ^^^^^^^^^^^^^^^^^^^^^^^^
 
-E0902 an f-string is not
-    return f'{x}'
-           ^^^^^^
-
 E0902 a line of its own
     if (n := 3) > 2:
         ^^^^^^
@@ -220,9 +216,9 @@ E0905 the assertion fails: images
     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
     return x
 
-E0902 known when the function is compiled
-    assert n > 2
-           ^^^^^
+E0905 prints, or asserts, itself
+    assert n > 2, [print(i) for i in range(2)]
+    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
     return x
 
 E0902 raises no exceptions
@@ -269,9 +265,14 @@ E0906 elements of one type
     return (x, 'a')[n]
            ^^^^^^^^^^^
 
-E0907 prints nothing
-    print(n)
-    ^^^^^^^^
+E0907 print has no 'file'
+    print(n, file=None)
+    ^^^^^^^^^^^^^^^^^^^
+    return x
+
+E0902 the format of a value that is known only at run time
+    print(f'{n:.3f}')
+          ^^^^^^^^^^
     return x
 
 E0907 decorate it with @relay.function

@@ -12,6 +12,7 @@ from typing import Any
 from relay import _core, analysis
 from relay._function import scope
 from relay._function.calls import bind
+from relay._function.effects import bound_around
 from relay._function.errors import BATCH_AXIS, BATCH_RAGGED, BATCH_SIZES, CALL, Refusal
 from relay._function.values import (
     OUTSIDE,
@@ -63,9 +64,9 @@ class Batches:
             inner.append(unflatten(lane, iter(mine), OUTSIDE))
         names = scope.read([function.node]) if isinstance(function, Closure) else set()
         with self.frozen(names) as lets:
-            result = self.call(function, inner, {})
+            result, done = self.called_apart(function, inner, {})
         returned = forward(widen(type_of(result)))
-        body = pack(flatten(result, returned))
+        body = bound_around(done, pack(flatten(result, returned)))
         outside = dict(lets)
         captured = analysis.free_vars(_core.Function(params, body))
         params += captured
@@ -77,7 +78,8 @@ class Batches:
         out_axes = list(_leaves(returned, asked.out_axes, "the result"))
         out = out_axes[0] if len(out_axes) == 1 else tuple(out_axes)
         var = self.program.batch(plain, tuple(in_axes), out, lanes.size)
-        return unpack(_core.Call(var, exprs), lanes.with_lanes(returned, iter(out_axes)))
+        out = _core.Call(var, exprs)
+        return unpack(self.effect(out) if done else out, lanes.with_lanes(returned, iter(out_axes)))
 
 
 def _of_arguments(axes: Any, args: list[Value]) -> list[Any]:

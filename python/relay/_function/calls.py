@@ -16,6 +16,7 @@ from relay import _core
 from relay._function import numpy_functions, prelude, python_functions, scope
 from relay._function.arithmetic import apply, cast, describe, is_number
 from relay._function.arrays import size_value, tensor_of
+from relay._function.effects import bound_around, effects_of, put
 from relay._function.errors import (
     CALL,
     LIMIT,
@@ -32,6 +33,7 @@ from relay._function.outcome import (
     Tree,
     bound,
     finished,
+    has_effects,
     leaves,
     leaves_of,
     parameters,
@@ -68,7 +70,6 @@ from relay._wrappers import call
 
 # Functions of Python that are not compiled, and what to do instead.
 _INSTEAD = {
-    "print": "compiled code prints nothing; return the value",
     "input": "compiled code reads nothing; pass the value",
     "sorted": "np.sort sorts a tensor",
     "map": "write a list comprehension",
@@ -108,6 +109,8 @@ class Activation:
     returned: Type | None = None
     var: Any = None
     changed: bool = False
+    # Whether a call of it does something.
+    does: bool = False
 
 
 class NeedsFunction(Exception):
@@ -312,10 +315,9 @@ class Calls:
             active.remove(activation)
 
     def _inlined(self, tree: Tree) -> Value:
-        if isinstance(tree, Exit):
-            return tree.value
-        if isinstance(tree, Fall):
-            return Static(None)
+        if isinstance(tree, (Exit, Fall)):
+            put(self.env, effects_of(tree.env))
+            return returned_value(tree)
         return self.value_of(tree)
 
     def value_of(self, tree: Tree) -> Value:
@@ -323,12 +325,13 @@ class Calls:
         kind = returned_type(tree)
         if any(isinstance(end, Never) for end in leaves(tree)):
             raise Pending
-        if not leaf_types(kind):
+        does = has_effects(tree)
+        if not leaf_types(kind) and not does:
             return unpack(_core.Tuple([]), kind)
         out = finished(
             tree, packed_type(kind), lambda end: pack(flatten(returned_value(end), kind))
         )
-        return unpack(out, kind)
+        return unpack(self.effect(out) if does else out, kind)
 
     def _recur(self, activation: Activation, env: Env) -> Value:
         for name, kind in activation.kinds.items():
@@ -346,8 +349,8 @@ class Calls:
                 activation.changed = True
         if activation.returned is None or activation.changed:
             raise Pending
-        args = leaves_of(env, activation.kinds)
-        return unpack(_core.Call(activation.var, args), activation.returned)
+        out = _core.Call(activation.var, leaves_of(env, activation.kinds))
+        return unpack(self.effect(out) if activation.does else out, activation.returned)
 
     def _recursive(
         self,
@@ -367,9 +370,10 @@ class Calls:
                 params = parameters(kinds)
                 tree = enter(bound(kinds, params, [env]))
                 returned = None if activation.changed else widen(returned_type(tree))
-                if not activation.changed and returned == activation.returned:
+                same = activation.does == has_effects(tree) and returned == activation.returned
+                if not activation.changed and same:
                     break
-                activation.returned = returned
+                activation.returned, activation.does = returned, has_effects(tree)
                 if returned is not None:
                     types_ = [v.type_annotation for v in params]
                     activation.var = _core.Var(name, _core.FuncType(types_, packed_type(returned)))
@@ -381,9 +385,8 @@ class Calls:
         body = finished(tree, result, lambda end: pack(flatten(returned_value(end), returned)))
         start = _core.Call(activation.var, leaves_of(env, kinds))
         out = _core.Let(activation.var, _core.Function(params, body, result), start)
-        for v, value in reversed(lets):
-            out = _core.Let(v, value, out)
-        return unpack(out, returned)
+        out = bound_around(tuple(lets), out)
+        return unpack(self.effect(out) if activation.does else out, returned)
 
     # ---- What is not known yet
 

@@ -14,6 +14,7 @@ from relay import _core, analysis
 from relay._function import scope
 from relay._function.arithmetic import describe
 from relay._function.calls import bind
+from relay._function.effects import bound_around
 from relay._function.errors import CALL, VALUE, Refusal
 from relay._function.values import (
     OUTSIDE,
@@ -112,13 +113,14 @@ class Derivatives:
         names = scope.read([function.node]) if isinstance(function, Closure) else set()
         with self.frozen(names) as lets:
             own = [inner[i] for i in range(len(args))]
-            result = self.call(function, own, {name: inner[name] for name in named})
+            given = {name: inner[name] for name in named}
+            result, done = self.called_apart(function, own, given)
         returned = forward(widen(type_of(result)))
         _check_result(asked, returned, result)
         outside = dict(lets)
         parts = flatten(result, returned)
         # The number is first, and by itself.
-        body = _core.Tuple(parts) if asked.has_aux else pack(parts)
+        body = bound_around(done, _core.Tuple(parts) if asked.has_aux else pack(parts))
         plain = _core.Function(params, body)
         captured = analysis.free_vars(plain)
         params = params + captured
@@ -126,7 +128,7 @@ class Derivatives:
         plain = _core.Function(params, body)
         sizes = analysis.free_type_vars(plain)
         plain = _core.Function(params, body, None, sizes)
-        return _Closed(plain, exprs, kinds, counts, wanted, returned)
+        return _Closed(plain, exprs, kinds, counts, wanted, returned, bool(done))
 
     def _derived(
         self,
@@ -146,6 +148,8 @@ class Derivatives:
             exprs += _tangents(made, positions, extra)
         var = self.program.derive(made.function, kind, made.wanted)
         out = _core.Call(var, exprs)
+        if made.does:
+            out = self.effect(out)
         if kind == "hvp":
             gradients = out
         elif kind == "jvp":
@@ -184,6 +188,8 @@ class _Closed:
     counts: dict[int, int]
     wanted: int
     returned: Type
+    # Whether a call does something.
+    does: bool
 
 
 def _check_result(asked: Derivative, returned: Type, result: Value) -> None:

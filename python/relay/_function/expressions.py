@@ -20,6 +20,7 @@ from relay._function.arithmetic import (
 )
 from relay._function.arrays import known, matmul, tensor_of
 from relay._function.calls import Bound
+from relay._function.effects import EFFECTS, bound_around, effects_of, put, taken
 from relay._function.errors import NAME, STATIC, UNSUPPORTED, VALUE, Refusal
 from relay._function.indexing import Slice, get
 from relay._function.outcome import Branch, Fall, settled
@@ -230,16 +231,20 @@ class Expressions:
 
     def _chosen(self, test: _core.Expr, yes, no) -> Value:
         """One value or the other."""
-        ways = []
+        ways, ends = [], []
         for way in (yes, no):
             with self.scoped():
-                ways.append(self.attempted(way))
+                taken(self.env)
+                value = self.attempted(way)
+                ways.append(value)
+                ends.append(Fall({_RESULT: value, EFFECTS: self.env.get(EFFECTS)}))
         if None in ways:
             return self.only_known(ways)
-        if ways[0] is ways[1]:
+        does = any(effects_of(end.env) for end in ends)
+        if ways[0] is ways[1] and not does:
             return ways[0]
-        before: dict = {}
-        tree = settled(Branch(test, *(Fall({_RESULT: way}) for way in ways)), before)
+        tree = settled(Branch(test, *ends), {})
+        put(self.env, effects_of(tree.env))
         value = tree.env[_RESULT]
         if isinstance(value, Clash):
             kinds = [str(type_of(way)) for way in ways]
@@ -270,12 +275,16 @@ class Expressions:
             return first
         if isinstance(first, bool):
             return self._test_all(node, parts[1:])
+        before = taken(self.env)
         rest = self._test_all(node, parts[1:])
         if isinstance(rest, bool):
             rest = _core.Constant(rest)
+        done = taken(self.env)
+        put(self.env, before)
         with self.at(node):
-            stop = _core.Constant(not is_and)
-            return _core.If(first, rest, stop) if is_and else _core.If(first, stop, rest)
+            rest, stop = bound_around(done, rest), _core.Constant(not is_and)
+            both = _core.If(first, rest, stop) if is_and else _core.If(first, stop, rest)
+            return self.effect(both) if done else both
 
     def truth_of(self, value: Value) -> bool | _core.Expr:
         if isinstance(value, Static):

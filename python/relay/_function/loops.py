@@ -11,6 +11,7 @@ from relay import _core
 from relay._function import prelude, scope
 from relay._function.arithmetic import apply, describe
 from relay._function.arrays import size_value
+from relay._function.effects import Lets, effects_of, put, taken
 from relay._function.errors import NAME, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.indexing import get
 from relay._function.outcome import (
@@ -23,9 +24,10 @@ from relay._function.outcome import (
     Looped,
     Never,
     Tree,
+    behind,
     bound,
     continued,
-    finished,
+    joined_leaves,
     joined_type,
     leaves,
     leaves_of,
@@ -48,7 +50,6 @@ from relay._function.values import (
     flatten,
     leaf_types,
     opened,
-    pack,
     packed_type,
     type_of,
     unflatten,
@@ -155,8 +156,9 @@ class Loops:
             here = self.test(node.test)
             if isinstance(here, bool):
                 return enter() if here else leave()
+            done = taken(self.env)
             out = leave()
-            return Branch(here, enter(), out)
+            return behind(done, Branch(here, enter(), out))
 
         return self.loop(node, {}, head, node.body, [])
 
@@ -183,21 +185,23 @@ class Loops:
 
     def unrolled(self, node: ast.For, iteration: Iteration) -> Tree | None:
         before = dict(self.env)
+        done = taken(before)
 
         def step(i: int, env: Env) -> Tree:
             if i == len(iteration.known):
                 return Fall(env)
+            done = taken(env)
             start = dict(env)
             self.env = env
             self.assign(node.target, iteration.known[i]())
             tree = self.block(node.body, self.env)
             tree = replaced(tree, lambda end: Fall(end.env) if _ends(end, "continue") else end)
-            tree = settled(tree, start)
+            tree = behind(done, settled(tree, start))
             return continued(tree, start, lambda after: step(i + 1, after))
 
         tree = step(0, dict(before))
         tree = replaced(tree, lambda end: Fall(end.env) if _ends(end, "break") else end)
-        return self._choose(tree, before)
+        return self._choose(tree, before, done)
 
     def run_time_loop(
         self, node: ast.AST, iteration: Iteration, target: ast.expr, body: list[ast.stmt]
@@ -284,6 +288,8 @@ class Loops:
         `hidden` and what starts with one of the prefixes are variables of the loop's own.
         """
         before = dict(self.env)
+        done = taken(before)
+        self.env = dict(before)
         changed = dict.fromkeys([*targets, *scope.assigned(body)])
         of_sources = {name for name in before if name.startswith(tuple(f"{p} " for p in prefixes))}
         with self.frozen(scope.read(body) | scope.read([node]) | of_sources) as lets:
@@ -307,15 +313,17 @@ class Loops:
         has_returns = any(_ends(e, "return") for e in leaves(made.body))
 
         def closed(end: Tree) -> Tree:
-            return Go(made, leaves_of(end.env, kinds)) if _goes_on(end) else end
+            if not _goes_on(end):
+                return end
+            return Go(made, leaves_of(end.env, kinds), effects_of(end.env))
 
         with self.at(node):
             made.body = replaced(made.body, closed)
             if has_returns:
                 tree = replaced(made, lambda e: Fall(self._after(e.env, start, changed, own))
                                 if _ends(e, "break") else e)  # fmt: skip
-                return tree
-            return self._value_of(node, made, exits, before, start, changed)
+                return behind(done, tree)
+            return self._value_of(node, made, exits, before, start, changed, done)
 
     def _round(
         self,
@@ -388,8 +396,9 @@ class Loops:
         before: Env,
         start: Env,
         changed: dict[str, None],
+        done: Lets,
     ) -> Tree | None:
-        """The loop as an expression, of the variables that it changes."""
+        """The loop as an expression, of the variables that it changes, behind what was done before."""
         if not exits:
             if any(isinstance(e, Never) for e in leaves(made.body)):
                 raise Pending
@@ -409,16 +418,11 @@ class Loops:
             for end in exits:
                 if isinstance(end.get(name), Clash) and name not in kinds:
                     env[name] = end[name]
-        types = [leaf for kind in kinds.values() for leaf in leaf_types(kind)]
-        exprs: list[_core.Expr] = []
-        if types:
-            many = len(types) > 1
-            result = _core.TupleType(types) if many else types[0]
-            if any(isinstance(e, Never) for e in leaves(made.body)):
-                raise Pending
-            out = finished(made, result, lambda end: pack(leaves_of(end.env, kinds)))
-            exprs = [_core.TupleGetItem(out, i) for i in range(len(types))] if many else [out]
+        if kinds and any(isinstance(e, Never) for e in leaves(made.body)):
+            raise Pending
+        exprs, lets = joined_leaves(made, kinds)
         self.env = {**env, **bound(kinds, exprs, exits)}
+        put(self.env, done + lets)
         return None
 
     # ---- What a loop reads

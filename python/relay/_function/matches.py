@@ -8,8 +8,9 @@ from typing import Any
 from relay import _core
 from relay._function import prelude
 from relay._function.arithmetic import describe
+from relay._function.effects import put, taken
 from relay._function.errors import CALL, NAME, UNSUPPORTED, VALUE, Pending, Refusal
-from relay._function.outcome import Branch, Cases, Env, Fall, Never, Tree
+from relay._function.outcome import Branch, Cases, Env, Fall, Never, Tree, behind
 from relay._function.values import (
     Chain,
     ChainType,
@@ -34,6 +35,7 @@ class Matches:
     def do_Match(self, node: ast.Match) -> Tree | None:
         subject = self.expr(node.subject)
         before = dict(self.env)
+        done = taken(before)
         if isinstance(subject, (Data, Chain)):
             tree = self._by_constructor(node, subject, before)
         else:
@@ -41,7 +43,7 @@ class Matches:
         if isinstance(tree, Never):
             raise Pending
         with self.at(node):
-            return self._choose(tree, before)
+            return self._choose(tree, before, done)
 
     # ---- Data
 
@@ -155,6 +157,7 @@ class Matches:
         if not cases:
             return Fall(env)
         case, here = cases[0], dict(env)
+        taken(env)
         with self.at(case.pattern):
             test = self._fits(case.pattern, subject, here)
         self.env = here
@@ -167,15 +170,18 @@ class Matches:
                 test = self._both_of(*both)
             else:
                 test = both[0] if both else True
+        done = taken(self.env)
         if test is False:
+            put(env, done)
             return self._by_tests(cases[1:], subject, env)
-        yes = self.attempt(case.body, here)
         if test is True:
-            return yes
+            put(here, done)
+            return self.attempt(case.body, here)
+        yes = self.attempt(case.body, here)
         no = self._by_tests(cases[1:], subject, dict(env))
         if isinstance(yes, Never) and isinstance(no, Never):
             return yes
-        return Branch(test, yes, no)
+        return behind(done, Branch(test, yes, no))
 
     def _both_of(self, first: _core.Expr, second: _core.Expr) -> _core.Expr:
         return _core.If(first, second, _core.Constant(False))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay import _core
+from relay._function.effects import EFFECTS, Lets, bound_around, effects_of, put, taken
 from relay._function.errors import VALUE
 from relay._function.values import (
     Clash,
@@ -58,6 +59,7 @@ class Go(Tree):
 
     to: Looped | Joined
     leaves: list[_core.Expr]
+    lets: Lets = ()
 
 
 @dataclass
@@ -71,6 +73,14 @@ class Branch(Tree):
 class Cases(Tree):
     data: _core.Expr
     clauses: list[tuple[Any, Tree]]
+
+
+@dataclass
+class Sequenced(Tree):
+    """`body` behind what is done before its ways part."""
+
+    lets: Lets
+    body: Tree
 
 
 @dataclass
@@ -101,7 +111,20 @@ def children(tree: Tree) -> list[Tree]:
         return [rhs for _, rhs in tree.clauses]
     if isinstance(tree, Joined):
         return [tree.main, tree.rest]
-    return [tree.body] if isinstance(tree, Looped) else []
+    return [tree.body] if isinstance(tree, (Looped, Sequenced)) else []
+
+
+def has_effects(tree: Tree) -> bool:
+    """Whether something is done on some way."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (Fall, Exit)) and effects_of(node.env):
+            return True
+        if isinstance(node, (Go, Sequenced)) and node.lets:
+            return True
+        todo += children(node)
+    return False
 
 
 def leaves(tree: Tree) -> Iterator[Tree]:
@@ -125,6 +148,8 @@ def replaced(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
         return Branch(tree.cond, replaced(tree.yes, change), replaced(tree.no, change))
     if isinstance(tree, Cases):
         return Cases(tree.data, [(p, replaced(rhs, change)) for p, rhs in tree.clauses])
+    if isinstance(tree, Sequenced):
+        return Sequenced(tree.lets, replaced(tree.body, change))
     if isinstance(tree, (Joined, Looped)):
         # Calls refer to the node itself.
         if isinstance(tree, Joined):
@@ -138,7 +163,9 @@ def replaced(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
 def finished(tree: Tree, result: _core.Type, leaf: Callable[[Tree], _core.Expr]) -> _core.Expr:
     """The expression of a tree, of type `result`; `leaf` says what its own leaves are."""
     if isinstance(tree, Go):
-        return _core.Call(tree.to.var, tree.leaves)
+        return bound_around(tree.lets, _core.Call(tree.to.var, tree.leaves))
+    if isinstance(tree, Sequenced):
+        return bound_around(tree.lets, finished(tree.body, result, leaf))
     if isinstance(tree, Branch):
         yes = finished(tree.yes, result, leaf)
         return _core.If(tree.cond, yes, finished(tree.no, result, leaf))
@@ -154,10 +181,9 @@ def finished(tree: Tree, result: _core.Type, leaf: Callable[[Tree], _core.Expr])
         if not is_loop:
             return _core.Let(tree.var, function, finished(tree.main, result, leaf))
         out = _core.Let(tree.var, function, _core.Call(tree.var, tree.start))
-        for v, value in reversed(tree.lets):
-            out = _core.Let(v, value, out)
-        return out
-    return leaf(tree)
+        return bound_around(tuple(tree.lets), out)
+    lets = effects_of(tree.env) if isinstance(tree, (Fall, Exit)) else ()
+    return bound_around(lets, leaf(tree))
 
 
 # ---- Joins ---------------------------------------------------------------------------------------
@@ -167,7 +193,7 @@ def join_env(envs: list[Env], before: Env) -> tuple[Env, dict[str, Type]]:
     """The variables that several ways leave as they were, and the types of the others."""
     same: Env = {}
     differ: dict[str, Type] = {}
-    names = dict.fromkeys(name for env in envs for name in env)
+    names = dict.fromkeys(name for env in envs for name in env if name != EFFECTS)
     for name in names:
         found = [env.get(name) for env in envs]
         if any(value is None for value in found):
@@ -223,21 +249,45 @@ def bound(kinds: dict[str, Type], exprs: list[_core.Expr], envs: list[Env]) -> E
     }
 
 
+def behind(done: Lets, tree: Tree) -> Tree:
+    """A tree behind what was done before its ways part."""
+    if not done:
+        return tree
+    if not isinstance(tree, Fall):
+        return Sequenced(done, tree)
+    after = taken(tree.env)
+    put(tree.env, done + after)
+    return tree
+
+
 def settled(tree: Tree, before: Env) -> Tree:
-    """One Fall for a tree of which all leaves fall through."""
+    """One Fall for a tree of which all leaves fall through; what its ways do, it does."""
     ends = list(leaves(tree))
     if isinstance(tree, Fall) or not all(isinstance(end, Fall) for end in ends):
         return tree
     envs = [end.env for end in ends]
     env, kinds = join_env(envs, before)
+    exprs, lets = joined_leaves(tree, kinds)
+    made = Fall({**env, **bound(kinds, exprs, envs)})
+    put(made.env, lets)
+    return made
+
+
+def joined_leaves(tree: Tree, kinds: dict[str, Type]) -> tuple[list[_core.Expr], Lets]:
+    """The variables of those types behind a tree of which all leaves go on, and what it does."""
     types = [leaf for kind in kinds.values() for leaf in leaf_types(kind)]
-    exprs: list[_core.Expr] = []
-    if types:
-        result = types[0] if len(types) == 1 else _core.TupleType(types)
-        made = finished(tree, result, lambda end: pack(leaves_of(end.env, kinds)))
-        many = len(types) > 1
-        exprs = [_core.TupleGetItem(made, i) for i in range(len(types))] if many else [made]
-    return Fall({**env, **bound(kinds, exprs, envs)})
+    does = has_effects(tree)
+    if not types and not does:
+        return [], ()
+    result = types[0] if len(types) == 1 else _core.TupleType(types)
+    made = finished(tree, result, lambda end: pack(leaves_of(end.env, kinds)))
+    lets: Lets = ()
+    if does:
+        var = _core.Var("done", result)
+        made, lets = var, ((var, made),)
+    if len(types) == 1:
+        return [made], lets
+    return [_core.TupleGetItem(made, i) for i in range(len(types))], lets
 
 
 def continued(tree: Tree, before: Env, rest: Callable[[Env], Tree]) -> Tree:
@@ -254,7 +304,11 @@ def continued(tree: Tree, before: Env, rest: Callable[[Env], Tree]) -> Tree:
     made = Joined(params, rest({**env, **bound(kinds, params, envs)}))
     made.main = replaced(
         tree,
-        lambda leaf: Go(made, leaves_of(leaf.env, kinds)) if isinstance(leaf, Fall) else leaf,
+        lambda leaf: (
+            Go(made, leaves_of(leaf.env, kinds), effects_of(leaf.env))
+            if isinstance(leaf, Fall)
+            else leaf
+        ),
     )
     return made
 

@@ -13,7 +13,7 @@ from relay import _core, analysis
 from relay._function import prelude
 from relay._function.calls import bind, returned_type, returned_value
 from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
-from relay._function.outcome import Env, Never, finished, leaves
+from relay._function.outcome import Env, Never, finished, has_effects, leaves
 from relay._function.reader import Reader
 from relay._function.values import (
     OUTSIDE,
@@ -59,6 +59,9 @@ class Form:
     returned: Type | None = None
     declared: Type | None = None
     used: bool = False
+    # Whether a call does something; and whether one was taken for doing nothing while this was read.
+    does: bool = False
+    taken_for_pure: bool = False
     function: Any = None
     var: Any = None
 
@@ -235,7 +238,12 @@ class Program:
         for name, value in given.items():
             target = form.kinds[name]
             exprs += flatten(value, _with_sizes_of(target, widen(type_of(value))))
-        return unpack(_core.Call(form.var, exprs), form.returned)
+        out = _core.Call(form.var, exprs)
+        if form.does:
+            out = reader.effect(out)
+        elif form.function is None:
+            form.taken_for_pure = True
+        return unpack(out, form.returned)
 
     def _inline(self, reader: Reader, function: Any, given: Env) -> Value:
         def enter(variables: Env):
@@ -298,7 +306,7 @@ class Program:
         partial = self.partial
         for _ in range(_MAX_ROUNDS):
             before, self.partial = dict(self.forms), partial
-            form.used = False
+            form.used = form.taken_for_pure = False
             params, env = _parameters(form.kinds)
             reader = Reader(self, function.source, function.node, self.capture(function))
             saved, self.active = self.active, []
@@ -315,7 +323,9 @@ class Program:
                         returned = declared
             finally:
                 self.active = saved
-            if not form.used or returned == form.returned:
+            form.does = form.does or has_effects(tree)
+            settled = not form.used or returned == form.returned
+            if settled and not (form.does and form.taken_for_pure):
                 break
             form.declare(returned)
             for key in [k for k in self.forms if k not in before]:

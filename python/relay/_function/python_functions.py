@@ -238,6 +238,7 @@ BUILTINS = {
     ),
     id(builtins.max): _fold("max", max),
     id(builtins.min): _fold("min", min),
+    id(builtins.print): lambda reader, *values, **named: reader.print(list(values), named),
     id(builtins.pow): lambda reader, x, y: reader.binary(ast.Pow(), x, y),
     id(builtins.range): _range,
     id(builtins.reversed): _reversed,

@@ -12,6 +12,7 @@ from relay._function.arithmetic import describe
 from relay._function.batches import Batches
 from relay._function.calls import Calls
 from relay._function.derivatives import Derivatives
+from relay._function.effects import Printing
 from relay._function.errors import ANNOTATION, LIMIT, VALUE, Refusal
 from relay._function.expressions import Expressions
 from relay._function.loops import Loops
@@ -22,7 +23,7 @@ from relay._function.statements import Statements
 from relay._function.values import Mismatch, Type, Value, join, type_of
 
 
-class Reader(Statements, Expressions, Calls, Derivatives, Batches, Loops, Matches):
+class Reader(Statements, Expressions, Calls, Derivatives, Batches, Loops, Matches, Printing):
     """One function while it is read: its variables, and the functions around it."""
 
     def __init__(

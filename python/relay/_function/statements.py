@@ -7,6 +7,7 @@ from functools import partial
 
 from relay._function import scope
 from relay._function.arithmetic import BINARY, cast, describe, kind_of
+from relay._function.effects import Lets, taken
 from relay._function.errors import MUTATION, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.indexing import set_item
 from relay._function.outcome import (
@@ -16,6 +17,7 @@ from relay._function.outcome import (
     Fall,
     Never,
     Tree,
+    behind,
     continued,
     settled,
 )
@@ -66,8 +68,9 @@ class Statements:
         with self.at(node):
             return getattr(self, "do_" + type(node).__name__)(node)
 
-    def _choose(self, tree: Tree, before: Env) -> Tree | None:
-        tree = settled(tree, before)
+    def _choose(self, tree: Tree, before: Env, done: Lets = ()) -> Tree | None:
+        """Goes on behind a tree; `done` is what was done before its ways part, and none of them has."""
+        tree = behind(done, settled(tree, before))
         if isinstance(tree, Fall):
             self.env = tree.env
             return None
@@ -247,17 +250,18 @@ class Statements:
     # ---- Choices and ends
 
     def do_If(self, node: ast.If) -> Tree | None:
-        before = dict(self.env)
         test = self.test(node.test)
+        before = dict(self.env)
         if isinstance(test, bool):
             tree = self.block(node.body if test else node.orelse, self.env)
             return self._choose(tree, before)
+        done = taken(before)
         yes = self.attempt(node.body, dict(before))
         no = self.attempt(node.orelse, dict(before))
         if isinstance(yes, Never) and isinstance(no, Never):
             raise Pending
         with self.at(node):
-            return self._choose(Branch(test, yes, no), before)
+            return self._choose(Branch(test, yes, no), before, done)
 
     def do_Return(self, node: ast.Return) -> Tree:
         value = Static(None) if node.value is None else self.expr(node.value)
@@ -291,15 +295,12 @@ class Statements:
         test = self.test(node.test)
         if test is True:
             return
-        message = "" if node.msg is None else str(self.known(self.expr(node.msg), "a message"))
-        if test is False:
-            self.refuse(VALUE, node, f"the assertion fails: {message or ast.unparse(node.test)}")
-        self.refuse(
-            UNSUPPORTED,
-            node.test,
-            "assert tests what is known when the function is compiled: types, ranks, known sizes",
-            help="return a flag beside the result",
-        )
+        if test is not False:
+            self.check(test, node)
+            return
+        message = Static("") if node.msg is None else self.expr(node.msg)
+        text = str(message.obj) if isinstance(message, Static) else ast.unparse(node.msg)
+        self.refuse(VALUE, node, f"the assertion fails: {text or ast.unparse(node.test)}")
 
     def do_Raise(self, node: ast.Raise) -> None:
         self.refuse(

@@ -23,6 +23,7 @@ inline constexpr DiagnosticCode run_no_function{"E0612", "no such function"};
 inline constexpr DiagnosticCode bytecode_invalid{"E0613", "invalid bytecode"};
 inline constexpr DiagnosticCode artifact_changed{"E0614", "artifact overwritten while in use"};
 inline constexpr DiagnosticCode run_time_limit{"E0615", "a run exceeds its time limit"};
+inline constexpr DiagnosticCode run_assertion{"E0616", "an assertion does not hold"};
 inline constexpr DiagnosticCode run_image{"E0617", "an image cannot be decoded"};
 inline constexpr DiagnosticCode run_library{"E0618", "a library that a program needs is missing"};
 

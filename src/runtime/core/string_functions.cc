@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "runtime/core/print.h"
+
 namespace relay::runtime {
 
 namespace {
@@ -66,7 +68,14 @@ template <int... kText, int... kImage>
 const relay_string_function* table_of(std::integer_sequence<int, kText...>,
                                       std::integer_sequence<int, kImage...>) {
   static constexpr relay_string_function table[kNumStringFunctions] = {
-      equal, compare, of_library<&kTextLibrary, kText>..., of_library<&kImageLibrary, kImage>...};
+      equal,
+      compare,
+      of_library<&kTextLibrary, kText>...,
+      of_library<&kImageLibrary, kImage>...,
+      print_text,
+      print_number,
+      print_mark,
+      print_end};
   return table;
 }
 

@@ -1,8 +1,8 @@
 // Functions on strings and on images that kernels call through their context (core/kernel_abi.h).
 //
-// Two of them, which only compare bytes, are the runtime's own. Those that know about letters, numbers
-// and patterns are the library librelay_text.so, those that read images librelay_image.so. A program
-// that calls one of a library opens it, so others need nothing but libc.
+// Those that only compare bytes, and those that print, are the runtime's own. Those that know about
+// letters, numbers and patterns are the library librelay_text.so, those that read images
+// librelay_image.so. A program that calls one of a library opens it, so others need nothing but libc.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,11 @@ inline constexpr std::string_view kStringFunctions[] = {
     "image_size",    // (file, axis): the height (0) or the width of the image
     "image_decode",  // (file, PixelFormat): the image, rows from the top
     "image_get",     // (image, place): eight bytes from that place on
+    // What is printed: core/print.h.
+    "print_text",
+    "print_number",
+    "print_mark",
+    "print_end",
 };
 inline constexpr int kNumStringFunctions = std::size(kStringFunctions);
 
@@ -64,8 +69,9 @@ inline constexpr FunctionLibrary kTextLibrary{
 inline constexpr FunctionLibrary kImageLibrary{
     "librelay_image.so", "relay_image_library", "../image/", 10, 5, RELAY_KERNEL_NO_IMAGE_LIBRARY};
 inline constexpr const FunctionLibrary* kLibraries[] = {&kTextLibrary, &kImageLibrary};
+// Behind those of the libraries are the four that print.
 static_assert(kTextLibrary.first + kTextLibrary.count == kImageLibrary.first &&
-              kImageLibrary.first + kImageLibrary.count == kNumStringFunctions);
+              kImageLibrary.first + kImageLibrary.count + 4 == kNumStringFunctions);
 
 // What a library exports.
 struct FunctionTable {

@@ -3,6 +3,7 @@
 #include "base/budget.h"
 #include "base/codes/runtime.h"
 #include "runtime/core/kernel_errors.h"
+#include "runtime/core/print.h"
 #include "runtime/profiler.h"
 #include "runtime/vm/interpreter.h"
 
@@ -11,6 +12,7 @@ namespace relay::runtime {
 namespace {
 
 [[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
+  if (std::optional<std::string> said = take_failure()) fail_run(codes::run_assertion, *said);
   std::string where = kernel.origin.empty() ? std::string() : " (" + kernel.origin + ")";
   fail_run(kernel_error_code(code),
            "kernel '" + kernel.name + "'" + where + " failed: " + kernel_error_text(code),

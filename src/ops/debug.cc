@@ -1,0 +1,213 @@
+// Operators that say what a program does while it runs: what it prints, and what has to hold.
+//
+// Their effect keeps them where they are: no pass drops one, computes it twice or changes the order of
+// two (analysis/purity.h).
+#include <string_view>
+
+#include "base/codes/types.h"
+#include "ops/loops.h"
+#include "ops/rows.h"
+#include "ops/text_words.h"
+#include "runtime/core/print.h"
+
+namespace relay::ops {
+namespace {
+
+using namespace tir;  // NOLINT
+using relay::Type;
+using runtime::PrintEnd;
+
+// A tensor of more elements is printed with the first and the last of each axis.
+constexpr int64_t kMostElements = 1000;
+constexpr int64_t kEdge = 3;
+
+// The text of a kernel while it grows. Each step reads what the one before it gave.
+class Text {
+ public:
+  // `dtype` is Relay's: kernels see words in the place of strings.
+  Stmt element(const PrimExpr& x, DType dtype, bool quoted) const {
+    if (dtype.is_string()) return step("print_text", {x, text_word(quoted ? 1 : 0)});
+    return step("print_number", {number_word(x), text_number_of(x->dtype)});
+  }
+  Stmt mark(std::string_view letters) const {
+    int64_t packed = 0;
+    for (size_t i = letters.size(); i-- > 0;) packed = packed << 8 | letters[i];
+    return step("print_mark", {text_word(packed)});
+  }
+  Stmt end(PrintEnd as) const { return step("print_end", {text_word(static_cast<int64_t>(as))}); }
+  PrimExpr steps() const { return steps_.get(); }
+  Stmt in(Stmt body) const { return steps_.in(seq({steps_.set(text_word(0)), std::move(body)})); }
+
+ private:
+  Stmt step(const char* name, std::vector<PrimExpr> args) const {
+    args.push_back(steps_.get());
+    return steps_.set(tir::call(name, DType::Int(64), std::move(args)));
+  }
+
+  Cell steps_{"printed", DType::Int(64)};
+};
+
+// The elements as Python prints nested lists of them.
+Stmt print_tensor(const Text& text, const Buffer& in, DType dtype) {
+  const size_t rank = in->shape.size();
+  PrimExpr is_long = gt(count_elements(in->shape), index(kMostElements));
+  std::vector<tir::Var> loops;
+  std::vector<PrimExpr> cut;
+  Indices at;
+  for (size_t d = 0; d < rank; ++d) {
+    const PrimExpr& size = in->shape[d];
+    cut.push_back(logical_and(is_long, gt(size, index(2 * kEdge))));
+    loops.push_back(tir::var("i" + std::to_string(d)));
+    PrimExpr i = loops.back();
+    at.push_back(select(logical_and(cut[d], ge(i, index(kEdge))), i + size - 2 * kEdge, i));
+  }
+  Stmt out = text.element(load(in, at), dtype, rank > 0);
+  for (size_t d = rank; d-- > 0;) {
+    PrimExpr i = loops[d];
+    Stmt between = if_(gt(i, index(0)), text.mark(", "));
+    Stmt dots = if_(logical_and(cut[d], eq(i, index(kEdge))), text.mark("..., "));
+    PrimExpr count = select(cut[d], index(2 * kEdge), in->shape[d]);
+    Stmt all = for_(loops[d], index(0), count, seq({between, dots, out}));
+    out = seq({text.mark("["), all, text.mark("]")});
+  }
+  return out;
+}
+
+// The tensors of the tuple that is the last argument.
+Stmt print_all(const Text& text, const std::vector<Buffer>& in, const std::vector<DType>& dtypes,
+               PrintEnd as) {
+  std::vector<Stmt> steps;
+  const size_t before = in.size() - dtypes.size();
+  for (size_t i = 0; i < dtypes.size(); ++i) {
+    steps.push_back(print_tensor(text, in[before + i], dtypes[i]));
+  }
+  steps.push_back(text.end(as));
+  return seq(std::move(steps));
+}
+
+std::vector<DType> printed_dtypes(const ComputeContext& ctx) {
+  std::vector<DType> out;
+  const auto tensors = flatten_tensor_types(ctx.arg_types.back());
+  for (const TensorType& t : *tensors) out.push_back(t->dtype);
+  return out;
+}
+
+// Tensors of what can be printed, in the tuple that is argument `i`.
+bool printable(RelationContext& ctx, size_t i) {
+  auto tensors = ctx.tensors(i);
+  if (!tensors) return false;
+  for (const TensorType& t : *tensors) {
+    if (!require(ctx, !t->dtype.is_narrow(), codes::type_dtype,
+                 "prints strings, and numbers of 8 bits and more; floats of 16",
+                 "another dtype: cast(...)", t->dtype.to_string()))
+      return false;
+  }
+  return true;
+}
+
+// ---- debug.print
+
+struct PrintAttrs : AttrsOf<PrintAttrs> {
+  bool newline = true;
+  static AttrsList describe() {
+    return {"relay.attrs.DebugPrintAttrs",
+            {attribute("newline", &Self::newline, "The line ends behind the values.")}};
+  }
+};
+
+Type print_relation(RelationContext& ctx) {
+  if (!printable(ctx, 0)) return nullptr;
+  return tensor_type(std::vector<Dim>{}, DType::Bool());
+}
+
+TirTensor print(const ComputeContext& ctx) {
+  const PrintEnd as = ctx.attrs<PrintAttrs>().newline ? PrintEnd::OutputLine : PrintEnd::Output;
+  return tir::imperative(
+      "T_debug_print", DType::Bool(), {}, ctx.inputs,
+      [as, dtypes = printed_dtypes(ctx)](const std::vector<Buffer>& in, const Buffer& out) {
+        Text text;
+        Stmt done = store(out, {}, gt(text.steps(), text_word(0)));
+        return text.in(seq({print_all(text, in, dtypes, as), done}));
+      });
+}
+
+// ---- debug.check
+
+Type check_relation(RelationContext& ctx) {
+  const TensorTypeNode* condition = ctx.tensor(0);
+  if (condition == nullptr ||
+      !require(ctx, condition->dtype.is_bool() && condition->rank() == 0, codes::type_dtype,
+               "the condition is one truth value", "bool", to_string(Type(condition))) ||
+      !printable(ctx, 1))
+    return nullptr;
+  return Type(condition);
+}
+
+TirTensor check_condition(const ComputeContext& ctx) {
+  return tir::imperative(
+      "T_debug_check", DType::Bool(), {}, ctx.inputs,
+      [dtypes = printed_dtypes(ctx)](const std::vector<Buffer>& in, const Buffer& out) {
+        Text text;
+        Stmt fail = print_all(text, in, dtypes, PrintEnd::Failure);
+        Stmt test = if_(logical_not(load(in[0], Indices{})), fail);
+        Stmt done = store(out, {}, eq(text.steps(), text_word(0)));
+        return text.in(seq({test, done}));
+      });
+}
+
+OpInfo debug_row(OpInfo row) {
+  row.support_level = 10;
+  row.fusion = FusionClass::Opaque;
+  row.effect = Effect::Io;
+  row.takes_narrow = true;
+  row.layout = Absent::AxesAsWritten;
+  row.memory = Absent::OnePiece;
+  row.precision = Precision::Never;
+  row.cost = Absent::NoArithmetic;
+  row.gradient = Absent::NotDifferentiable;
+  row.batching = Absent::LaneByLane;
+  return row;
+}
+
+}  // namespace
+
+template <>
+std::span<const OpInfo> rows_of<Family::Debug>() {
+  static const OpInfo rows[] = {
+      debug_row({
+          .name = "debug.print",
+          .doc =
+              "Prints values behind one another: strings as they are, tensors as Python prints "
+              "nested lists. Of more than 1000 elements the first and last three of each axis are "
+              "shown. The result is True. Lanes of a batch print one after the other; gradients "
+              "print what the function itself prints.",
+          .args = {{"values", "A tuple of tensors."}},
+          .attrs = &PrintAttrs::static_info(),
+          .relation = print_relation,
+          .compute = compute_rule(print),
+          .examples = {{.args = {"(Tensor[(), int32], Tensor[(2,), float32])"},
+                        .attrs = "",
+                        .inputs = {{7}, {1, 2.5}},
+                        .results = {{1}}}},
+          .expected = "by hand, from the sentence above",
+      }),
+      debug_row({
+          .name = "debug.check",
+          .doc = "Ends the run with error E0616 where the condition does not hold; the values, "
+                 "printed "
+                 "behind one another, are its message. The result is the condition: True.",
+          .args = {{"condition", "One truth value."},
+                   {"values", "A tuple of tensors: what the error says."}},
+          .relation = check_relation,
+          .compute = compute_rule(check_condition),
+          .examples = {{.args = {"bool", "(Tensor[(), int32],)"},
+                        .attrs = "",
+                        .inputs = {{1}, {7}},
+                        .results = {{1}}}},
+          .expected = "by hand, from the sentence above",
+      }),
+  };
+  return rows;
+}
+
+}  // namespace relay::ops
