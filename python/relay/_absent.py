@@ -29,7 +29,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "TypeMutator": "types have no place of their own in programs that could be visited",
         "collage": _NO_CODEGEN,
         "contrib": _NO_CODEGEN,
-        "debug": "relay run and relay show look into a program while it runs",
         "memory_plan": _BY_BUILD,
         "data_dep_optimization": "there are no sparse tensors",
     },

@@ -238,7 +238,7 @@ def test_what_is_behind_a_failed_assertion_does_not_happen(capsys):
 def test_what_cannot_be_printed_is_refused():
     with pytest.raises(relay.UserError, match=r"print has no 'file'"):
         relay.function(_to_a_file)(1)
-    with pytest.raises(relay.UserError, match="its format|the format of a value"):
+    with pytest.raises(relay.UserError, match="the format of a value"):
         relay.function(_in_a_format)(np.float32(1))
     with pytest.raises(relay.UserError, match="print shows tensors"):
         relay.function(_of_a_function)(1)
