@@ -19,7 +19,7 @@ fi
 if [[ "${1:-}" == --tests ]]; then
   targets=(all)
 else
-  for target in relay relay_python relay_stubs relay_command relay_runtime_shared relay_text_shared relay_image_shared; do add_target "$target"; done
+  for target in relay relay_python relay_stubs relay_command relay_runtime_shared relay_runtime_archive relay_text_shared relay_image_shared; do add_target "$target"; done
 fi
 ninja -C "$build" "${targets[@]}"
 
@@ -28,7 +28,7 @@ ninja -C "$build" "${targets[@]}"
 stamp=$build/.installed
 if [[ -f $stamp && -x .venv/bin/relay ]] &&
    [[ -z "$(find pyproject.toml python "$build"/src/cli/relay "$build"/src/bind/_core* "$build"/src/bind/stubs \
-            "$build"/src/runtime/librelay_runtime.so "$build"/src/text/librelay_text.so \
+            "$build"/src/runtime/librelay_runtime.so "$build"/src/runtime/archive "$build"/package cmake "$build"/src/text/librelay_text.so \
             "$build"/src/image/librelay_image.so -newer "$stamp" -not -path '*/__pycache__*' -print -quit)" ]]; then
   exit 0
 fi

@@ -1,6 +1,7 @@
 /* Runs a compiled model on zeros and prints its outputs.
  *
- *   cc run_model.c -lrelay_runtime -o run_model && ./run_model model.so
+ *   export PKG_CONFIG_PATH=$(python -c "import relay; print(relay.__path__[0])")/lib/pkgconfig
+ *   cc run_model.c $(pkg-config --cflags --libs relay) -o run_model && ./run_model model.so
  */
 #include <relay/c_api.h>
 #include <stdio.h>

@@ -1,0 +1,16 @@
+"""The site that `make docs` builds: the tutorial, whose cells are run, and the guides."""
+
+project = "Relay"
+extensions = ["myst_nb"]
+html_theme = "furo"
+html_title = "Relay"
+html_copy_source = False
+myst_heading_anchors = 3
+# The cells are notebooks' own: fresh, in a folder of their own, and an error ends the build.
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+# Links into the repository, and the languages of the house, which no highlighter knows.
+suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "mystnb.unknown_mime_type"]
