@@ -154,6 +154,9 @@ std::optional<MatrixProduct> matrix_product(const Stmt& s) {
   }
   auto start = as_int(sums->first);
   if (!start) return std::nullopt;
+  const std::string& text = nest->loops[0]->annotations.at(std::string(kMatrixNest));
+  out.a.streamed = text == kStreamsA;
+  out.b.streamed = text == kStreamsB;
   out.a.first = a->first;
   out.b.first = b->first;
   for_each_iteration(*nest, over_tiles, [&](const std::vector<int64_t>& at) {

@@ -13,6 +13,9 @@
 //
 //   for row_tile, column_tile, row, column, word, element:
 //     sums[row_tile, row, column_tile, column] += a[row_tile, row, word, element] * b[word, column_tile, column, element]
+//
+// The annotation's text, where it is not empty, names the operand that passes by while the other is read again and again:
+// it is read so that it does not drive the other out of the cache next to the unit.
 #pragma once
 
 #include <optional>
@@ -25,6 +28,7 @@
 namespace relay::tir {
 
 inline constexpr std::string_view kMatrixNest = "matrix";
+inline constexpr std::string_view kStreamsA = "streams a", kStreamsB = "streams b";
 
 // Whether it is the outermost loop, or one of the loops, of a nest for the unit.
 bool in_matrix_nest(const ForNode& loop);
@@ -43,6 +47,7 @@ struct MatrixProduct {
     PrimExpr first;              // the index of the first element
     int64_t step = 0;            // elements between the rows of a register
     std::vector<int64_t> tiles;  // where each register begins, in elements behind the first
+    bool streamed = false;
   };
   struct Dot {
     size_t sum, a, b;  // registers

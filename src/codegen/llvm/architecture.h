@@ -30,8 +30,9 @@ struct LlvmMatrixUnit {
   // The unit is not used any more.
   void (*release)(llvm::IRBuilder<>& b);
   void (*zero)(llvm::IRBuilder<>& b, unsigned reg);
-  // Rows are `step` bytes apart.
-  void (*load)(llvm::IRBuilder<>& b, unsigned reg, llvm::Value* memory, llvm::Value* step);
+  // Rows are `step` bytes apart. What is streamed is not kept in the cache next to the unit.
+  void (*load)(llvm::IRBuilder<>& b, unsigned reg, llvm::Value* memory, llvm::Value* step,
+               bool streamed);
   void (*store)(llvm::IRBuilder<>& b, unsigned reg, llvm::Value* memory, llvm::Value* step);
   // sum += x * y of these dtypes; false when the target has no such instruction.
   bool (*multiply)(llvm::IRBuilder<>& b, const Target& target, DType x_dtype, DType y_dtype,

@@ -136,7 +136,7 @@ void KernelBuilder::matrix_multiply(const MatrixProduct& p) {
         b_.getInt64(static_cast<uint64_t>(x.step * x.load->buffer->dtype.element().bytes()));
     for (size_t i = 0; i < x.tiles.size(); ++i) {
       Value* place = b_.CreateNSWAdd(first, constant_int(first->getType(), x.tiles[i]));
-      unit.load(b_, number(first_register + i), address(x.load->buffer, place), step);
+      unit.load(b_, number(first_register + i), address(x.load->buffer, place), step, x.streamed);
     }
   };
   read(p.a, first_a);

@@ -125,8 +125,9 @@ void zero_tile(llvm::IRBuilder<>& b, unsigned tile) {
   b.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {b.getInt8(tile)});
 }
 
-void load_tile(llvm::IRBuilder<>& b, unsigned tile, Value* memory, Value* step) {
-  b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {}, {b.getInt8(tile), memory, step});
+void load_tile(llvm::IRBuilder<>& b, unsigned tile, Value* memory, Value* step, bool streamed) {
+  auto id = streamed ? llvm::Intrinsic::x86_tileloaddt164 : llvm::Intrinsic::x86_tileloadd64;
+  b.CreateIntrinsic(id, {}, {b.getInt8(tile), memory, step});
 }
 
 void store_tile(llvm::IRBuilder<>& b, unsigned tile, Value* memory, Value* step) {

@@ -127,7 +127,11 @@ void Tiling::finish_matrix(const TilePart& p) {
   }
   tiles.insert(tiles.end(), inside.begin(), inside.end());
   s_.reorder(tiles);
-  for (const LoopRV& l : tiles) s_.annotate(l, std::string(tir::kMatrixNest), "");
+  const Streamed streamed = p.sums.empty() ? Streamed::Neither : sum_.matrix->streamed;
+  std::string_view text = streamed == Streamed::Data      ? tir::kStreamsA
+                          : streamed == Streamed::Weights ? tir::kStreamsB
+                                                          : "";
+  for (const LoopRV& l : tiles) s_.annotate(l, std::string(tir::kMatrixNest), std::string(text));
 }
 
 void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
@@ -223,6 +227,7 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
 
   std::vector<TilePart> parts = sum_parts(s, sum, sum.block, around + outside, axes.size());
   if (parts.empty()) return "";
+  const bool windows = parts[1].sums.size() > 1;
   if (!copy.name.empty()) {
     parts.push_back(tile_part(s, sum, copy, around + outside, axes.size()));
     parts.back().by_matrix_unit = true;
@@ -258,7 +263,12 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
     s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
     text += ", threads over tiles";
   }
-  Tiling(s, sum, target).peel(axes, std::move(parts), nesting);
+  Sum tiled = sum;
+  if (sum.matrix) {
+    tiled.matrix->streamed =
+        streamed_operand(sum, tile, order[0] == axes.back().outer, windows, target);
+  }
+  Tiling(s, tiled, target).peel(axes, std::move(parts), nesting);
   return text;
 }
 

@@ -181,4 +181,22 @@ std::optional<Tile> choose_matrix_tile(const Sum& sum) {
   return best;
 }
 
+Streamed streamed_operand(const Sum& sum, const Tile& tile, bool columns_outside, bool windows,
+                          const Target& target) {
+  int64_t rows = sum.rows();
+  for (size_t d = 0; d + 2 < sum.extents.size(); ++d) rows *= sum.extents[d];
+  const bool one_row = rows <= tile.outer * tile.height, one_column = sum.columns() <= tile.columns;
+  if (one_row && one_column) return Streamed::Neither;
+  // Tiles that follow each other read one panel of weights, or the same rows.
+  const bool keeps_weights = one_column || (columns_outside && !one_row);
+  // All of what they read anew stays as well where it is little.
+  const double anew = sum.reduction * static_cast<double>(sum.weight_bytes) *
+                      static_cast<double>(keeps_weights ? rows : sum.columns());
+  // Windows read the same data several times.
+  if (anew <= static_cast<double>(target.l1_bytes) || (keeps_weights && windows)) {
+    return Streamed::Neither;
+  }
+  return keeps_weights ? Streamed::Data : Streamed::Weights;
+}
+
 }  // namespace relay

@@ -12,11 +12,15 @@ namespace relay {
 // An extent that only a run knows.
 inline constexpr int64_t kOpen = -1;
 
+// The operand that passes by while tiles read the other again and again.
+enum class Streamed { Neither, Data, Weights };
+
 // A sum by a matrix unit, which takes `words` words of both operands at once.
 struct MatrixStep {
   MatrixFactors factors;
   MatrixUnit unit;
   int64_t words;
+  Streamed streamed = Streamed::Neither;
 };
 
 struct Sum {

@@ -554,6 +554,29 @@ TEST(contraction, code_for_a_matrix_unit) {
   EXPECT_EQ(count(text, "\ttilerelease"), 1) << text;
 }
 
+TEST(contraction, what_passes_by_a_matrix_unit_does_not_stay_in_the_cache) {
+  Target target = with_matrix_unit();
+  target.l1_bytes = 48 << 10;
+  target.l2_bytes = 2 << 20;
+  auto streamed = [&](int64_t m, int64_t n, int64_t k) {
+    PrimFunc f =
+        lower_loops(schedule_kernel(matrix_product({bf16, bf16, f32, m, n, k}), target, 3));
+    std::string text = to_string(f);
+    EXPECT_EQ(count(backend_of(target).text(CodeText::Assembly, {f}, target), "\ttileloaddt1"),
+              text.find("streams") == std::string::npos ? 0 : 2)
+        << text;
+    return text.find("streams a") != std::string::npos   ? "rows"
+           : text.find("streams b") != std::string::npos ? "weights"
+                                                         : "neither";
+  };
+  // A panel of weights stays for all rows; rows stay where weights are read for each tile of them; one tile of rows reads
+  // weights once; little stays whole.
+  EXPECT_STREQ(streamed(128, 1024, 768), "rows");
+  EXPECT_STREQ(streamed(128, 512, 512), "weights");
+  EXPECT_STREQ(streamed(32, 768, 768), "weights");
+  EXPECT_STREQ(streamed(64, 64, 256), "neither");
+}
+
 TEST(contraction, a_matrix_unit_is_used_where_its_rates_are_better) {
   Target both = with_matrix_unit(), none = both;
   none.features += ",-amx-tile";
