@@ -3,60 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
-#include "node/walk.h"
-#include "tir/arith/analyzer.h"
+#include "tir/constant_nest.h"
 
 namespace relay::tir {
 namespace {
 
-struct Nest {
-  std::vector<const ForNode*> loops;
-  std::vector<int64_t> extents;
-  const StoreNode* store = nullptr;
-};
-
-std::optional<Nest> nest_of(const Stmt& s) {
-  Nest out;
-  const StmtNode* at = s.get();
-  while (auto* loop = as<ForNode>(at)) {
-    auto extent = as_int(loop->extent);
-    if (!extent || !in_matrix_nest(*loop)) return std::nullopt;
-    out.loops.push_back(loop);
-    out.extents.push_back(*extent);
-    at = loop->body.get();
-  }
-  out.store = as<StoreNode>(at);
-  if (out.store == nullptr || out.store->predicate || out.store->indices.size() != 1) {
-    return std::nullopt;
-  }
-  return out;
-}
-
-// An index of a nest: the first one, and what a step of each loop adds.
-struct Place {
-  PrimExpr first;
-  std::vector<int64_t> steps;
-};
-
-std::optional<Place> place_of(const PrimExpr& index, const Nest& nest) {
-  Place out;
-  Analyzer analyzer;
-  std::unordered_map<const Node*, NodeRef> begin;
-  for (const ForNode* l : nest.loops) {
-    PrimExpr next = PrimExpr::unchecked(
-        substitute(index, {{l->var.get(), PrimExpr(l->var) + 1}}, family::tir_expr));
-    auto step = analyzer.constant_difference(next, index);
-    if (!step) return std::nullopt;
-    out.steps.push_back(*step);
-    begin[l->var.get()] = l->min;
-  }
-  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(index, begin, family::tir_expr)));
-  return out;
-}
-
 // The innermost loop that fits, or the number of loops.
 template <class F>
-size_t innermost(const Nest& nest, F&& fits) {
+size_t innermost(const ConstantNest& nest, F&& fits) {
   for (size_t i = nest.loops.size(); i-- > 0;) {
     if (fits(i)) return i;
   }
@@ -65,7 +19,7 @@ size_t innermost(const Nest& nest, F&& fits) {
 
 // Calls `visit` with the positions of the loops at each iteration of those that are marked; the others stay at the first.
 template <class F>
-void for_each_iteration(const Nest& nest, const std::vector<bool>& marked, F&& visit) {
+void for_each_iteration(const ConstantNest& nest, const std::vector<bool>& marked, F&& visit) {
   std::vector<int64_t> at(nest.loops.size(), 0);
   while (true) {
     visit(at);
@@ -103,7 +57,7 @@ bool in_matrix_nest(const ForNode& loop) {
 }
 
 std::optional<MatrixProduct> matrix_product(const Stmt& s) {
-  auto nest = nest_of(s);
+  auto nest = constant_nest(s, kMatrixNest);
   if (!nest) return std::nullopt;
   auto* add = as<BinaryNode>(nest->store->value);
   auto* old = add == nullptr || add->op != BinaryOp::Add ? nullptr : as<LoadNode>(add->a);
@@ -168,7 +122,7 @@ std::optional<MatrixProduct> matrix_product(const Stmt& s) {
 }
 
 std::optional<MatrixStore> matrix_store(const Stmt& s, const MatrixSums& sums) {
-  auto nest = nest_of(s);
+  auto nest = constant_nest(s, kMatrixNest);
   auto* load = nest ? as<LoadNode>(nest->store->value) : nullptr;
   if (load == nullptr || load->buffer.get() != sums.buffer || load->indices.size() != 1 ||
       load->predicate) {
@@ -204,7 +158,7 @@ std::optional<MatrixStore> matrix_store(const Stmt& s, const MatrixSums& sums) {
 }
 
 bool is_matrix_zero(const Stmt& s, const MatrixSums& sums) {
-  auto nest = nest_of(s);
+  auto nest = constant_nest(s, kMatrixNest);
   if (!nest || nest->store->buffer.get() != sums.buffer) return false;
   auto whole = as_int(nest->store->value);
   auto number = as_float(nest->store->value);

@@ -5,6 +5,7 @@
 //   kernel_expressions.cc  arithmetic, choices, casts
 //   kernel_calls.cc        intrinsics
 //   kernel_matrix.cc       nests of loops that a matrix unit does
+//   kernel_transposed.cc   nests of loops that turn blocks of elements
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -231,6 +232,8 @@ class KernelBuilder {
   // The statement by the unit; false when it is none of its nests.
   bool matrix_statement(const StmtNode* s);
   void matrix_multiply(const MatrixProduct& p);
+  // The nest by shuffles; false when it is none (tir/transposed_nest.h).
+  bool transposed_statement(const StmtNode* s);
   // What shapes the registers have is not known here.
   void forget_shapes() { shapes_ = kUnknownShapes; }
 

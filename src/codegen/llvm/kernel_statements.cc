@@ -24,7 +24,7 @@ void KernelBuilder::statement(const StmtNode* s) {
   check_budget();
   forget(0);
   shape_registers(s);
-  if (matrix_statement(s)) return;
+  if (matrix_statement(s) || transposed_statement(s)) return;
   switch (s->kind()) {
     case StmtKind::Seq:
       for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts) statement(inner.get());

@@ -2,6 +2,7 @@
 
 #include "lower/rules/common.h"
 #include "lower/rules/lanes.h"
+#include "lower/rules/transposition.h"
 
 namespace relay {
 
@@ -54,7 +55,8 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target)
     }
   }
   if (parallel.empty()) return "";
-  std::string note;
+  std::string note = schedule_transposition(s, rv, target);
+  if (!note.empty()) return note;
   int64_t lanes =
       target.vector_bits / 8 / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
   LoopRV last = parallel.back();

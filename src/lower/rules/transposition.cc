@@ -1,0 +1,209 @@
+#include "lower/rules/transposition.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "lower/rules/lanes.h"
+#include "node/walk.h"
+#include "tir/schedule/loop_tree.h"
+#include "tir/transposed_nest.h"
+
+namespace relay {
+
+using tir::Block;
+using tir::BlockRV;
+using tir::LoopRV;
+using tir::Schedule;
+
+namespace {
+
+constexpr int64_t kLineBytes = 64, kRegisterBytes = 16;
+// Shorter axes leave too few elements for a shuffle.
+constexpr int64_t kShortestAxis = 4;
+
+// A tensor that is read along the loop `rows` while lanes over the last loop are far apart.
+struct Turned {
+  std::string buffer;
+  size_t row, column;  // its dimensions that the two loops move
+  size_t rank;
+};
+
+class Transposition {
+ public:
+  Transposition(Schedule& s, const Target& target) : s_(s), target_(target) {}
+
+  std::string schedule(const BlockRV& rv) {
+    Block b = s_.block(rv);
+    std::vector<LoopRV> loops = s_.get_loops(rv);
+    if (!find(rv, b, loops)) return "";
+    auto* store = as<tir::StoreNode>(b->body);
+    moves_ = isa<tir::LoadNode>(store->value) &&
+             as<tir::LoadNode>(store->value)->dtype == b->writes[0]->buffer->dtype;
+    LoopRV column = loops.back();
+    std::vector<LoopRV> order;
+    double work = 1;
+    for (const LoopRV& l : loops) {
+      if (!(l == rows_) && !(l == column)) order.push_back(l);
+      work *= static_cast<double>(std::max<int64_t>(s_.extent(l), 1));
+    }
+    std::vector<LoopRV> around = order;
+    order.insert(order.end(), {rows_, column});
+    s_.reorder(order);
+    std::string note = "turned in blocks of " + std::to_string(size_) + "x" + std::to_string(size_);
+    threads_ = target_.num_cores > 1 && work >= kMinParallelWork;
+    if (threads_ && !around.empty()) {
+      size_t last = 0;
+      while (last + 1 < around.size() && s_.extent(around[last]) == 1) ++last;
+      if (s_.extent(around[last]) != 1) {
+        LoopRV shared =
+            last == 0
+                ? around[0]
+                : s_.fuse({around.begin(), around.begin() + static_cast<std::ptrdiff_t>(last) + 1});
+        s_.parallel(shared);
+        threads_ = false;
+        note += ", threads over " + shared.var->name;
+      }
+    }
+    cut(rv, rows_, column);
+    return note;
+  }
+
+ private:
+  // The narrow tensors that lie across, and the loop along which all of them are read. False when there is none, and when
+  // anything else lies across.
+  bool find(const BlockRV& rv, const Block& b, const std::vector<LoopRV>& loops) {
+    if (loops.size() != b->iters.size() || loops.size() < 2 || b->init || b->writes.size() != 1 ||
+        !isa<tir::StoreNode>(b->body)) {
+      return false;
+    }
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (b->iters[i]->kind != tir::IterKind::DataParallel ||
+          !(as<tir::VarNode>(b->bindings[i]) == loops[i].var.get())) {
+        return false;
+      }
+    }
+    std::vector<const tir::LoadNode*> loads;
+    bool plain = true;
+    post_order(b->body, [&](const Node& n) {
+      if (auto* l = as<tir::LoadNode>(&n)) loads.push_back(l);
+      // What is read under a condition may lie outside.
+      plain = plain && n.kind() != tir::ExprKind::Select;
+    });
+    const size_t column = loops.size() - 1;
+    if (!plain || s_.extent(loops[column]) < kShortestAxis) return false;
+    auto across = read_steps(s_, rv, loops[column]);
+    for (size_t i = 0; i < column; ++i) {
+      if (s_.extent(loops[i]) < kShortestAxis) continue;
+      auto along = read_steps(s_, rv, loops[i]);
+      bool fits = true;
+      std::vector<Turned> turned;
+      for (size_t k = 0; k < loads.size() && fits; ++k) {
+        if (across[k] == 0 || across[k] == 1) continue;
+        auto t = turned_by(*loads[k], b->iters[i]->var, b->iters[column]->var);
+        const int64_t size = kRegisterBytes / loads[k]->dtype.bytes();
+        // The copy that is turned is what every load of the tensor reads.
+        auto uses = std::ranges::count_if(
+            loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
+        fits = t && across[k] && along[k] == 1 && uses == 1 && (turned.empty() || size == size_);
+        size_ = size;
+        if (fits) turned.push_back(*t);
+      }
+      if (fits && !turned.empty()) {
+        rows_ = loops[i];
+        turned_ = turned;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  static std::optional<Turned> turned_by(const tir::LoadNode& l, const tir::Var& row,
+                                         const tir::Var& column) {
+    if (l.dtype.bits > 16 || l.dtype.bits < 8 || l.dtype.is_bool()) return std::nullopt;
+    Turned out{l.buffer->name, l.indices.size(), l.indices.size(), l.indices.size()};
+    for (size_t d = 0; d < l.indices.size(); ++d) {
+      bool rows = tir::uses_var(l.indices[d], row.get()),
+           columns = tir::uses_var(l.indices[d], column.get());
+      if (!rows && !columns) continue;
+      size_t& place = rows ? out.row : out.column;
+      if ((rows && columns) || place != out.rank) return std::nullopt;
+      place = d;
+    }
+    return out;
+  }
+
+  // Blocks of a power of two rows and columns; what is left over by smaller ones.
+  void cut(const BlockRV& block, const LoopRV& row, const LoopRV& column) {
+    for (const LoopRV* l : {&row, &column}) {
+      int64_t extent = s_.extent(*l);
+      int64_t whole = extent >= size_
+                          ? extent - extent % size_
+                          : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
+      if (whole == extent) continue;
+      const bool is_row = l == &row;
+      // All that is inside the loop is copied.
+      if (!is_row) s_.reorder({column, row});
+      tir::Partition p = s_.partition(*l, whole);
+      cut(block, is_row ? p.head : row, is_row ? column : p.head);
+      cut(p.copy_of(block), is_row ? p.tail : p.copy_of(row), is_row ? p.copy_of(column) : p.tail);
+      return;
+    }
+    finish(block, row, column);
+  }
+
+  void finish(const BlockRV& block, const LoopRV& row, const LoopRV& column) {
+    const int64_t rows = std::min(size_, s_.extent(row)),
+                  columns = std::min(size_, s_.extent(column));
+    const LoopRV outermost = s_.get_loops(block).front();
+    const bool shares = threads_ && (outermost == row || outermost == column);
+    // Lines of what is read are used up while they are at hand.
+    const int64_t blocks = s_.extent(row) / rows;
+    int64_t near = std::min(blocks, 2 * kLineBytes / kRegisterBytes);
+    while (blocks % near != 0) --near;
+    std::vector<LoopRV> r = s_.split(row, {-1, near, rows}), c = s_.split(column, {-1, columns});
+    s_.reorder({r[0], c[0], r[1], r[2], c[1]});
+    if (shares && s_.extent(r[0]) > 1) s_.parallel(r[0]);
+    if (rows > 1 && columns > 1) {
+      if (moves_) {
+        for (const LoopRV& l : {r[2], c[1]}) s_.annotate(l, std::string(tir::kTransposedNest), "");
+        return;
+      }
+      for (const Turned& t : turned_) turn(block, t, r[1]);
+    }
+    s_.vectorize(c[1]);
+  }
+
+  // The block reads a copy of the tensor in which the columns are the last dimension.
+  void turn(const BlockRV& block, const Turned& t, const LoopRV& at) {
+    BlockRV copy = s_.cache_read(block, t.buffer, tir::Scope::Local);
+    std::vector<tir::LayoutAxis> layout;
+    for (size_t d = 0; d < t.rank; ++d) {
+      if (d != t.row && d != t.column) layout.push_back({static_cast<int64_t>(d)});
+    }
+    layout.push_back({static_cast<int64_t>(t.row)});
+    layout.push_back({static_cast<int64_t>(t.column)});
+    s_.transform_layout(copy, layout);
+    s_.compute_at(copy, at);
+    std::vector<LoopRV> inside = loops_below(s_, copy, at), order, nest;
+    for (const LoopRV& l : inside) (s_.extent(l) == 1 ? order : nest).push_back(l);
+    order.insert(order.end(), nest.begin(), nest.end());
+    s_.reorder(order);
+    for (const LoopRV& l : nest) s_.annotate(l, std::string(tir::kTransposedNest), "");
+  }
+
+  Schedule& s_;
+  const Target& target_;
+  LoopRV rows_;
+  std::vector<Turned> turned_;
+  int64_t size_ = 1;      // rows and columns of a block
+  bool moves_ = false;    // nothing is done with what is read
+  bool threads_ = false;  // still to be shared
+};
+
+}  // namespace
+
+std::string schedule_transposition(Schedule& s, const BlockRV& block, const Target& target) {
+  return Transposition(s, target).schedule(block);
+}
+
+}  // namespace relay

@@ -1,0 +1,41 @@
+#include "tir/constant_nest.h"
+
+#include "node/walk.h"
+#include "tir/arith/analyzer.h"
+
+namespace relay::tir {
+
+std::optional<ConstantNest> constant_nest(const Stmt& s, std::string_view annotation) {
+  ConstantNest out;
+  const StmtNode* at = s.get();
+  while (auto* loop = as<ForNode>(at)) {
+    auto extent = as_int(loop->extent);
+    if (!extent || !loop->annotations.contains(std::string(annotation))) return std::nullopt;
+    out.loops.push_back(loop);
+    out.extents.push_back(*extent);
+    at = loop->body.get();
+  }
+  out.store = as<StoreNode>(at);
+  if (out.store == nullptr || out.store->predicate || out.store->indices.size() != 1) {
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<Place> place_of(const PrimExpr& index, const ConstantNest& nest) {
+  Place out;
+  Analyzer analyzer;
+  std::unordered_map<const Node*, NodeRef> begin;
+  for (const ForNode* l : nest.loops) {
+    PrimExpr next = PrimExpr::unchecked(
+        substitute(index, {{l->var.get(), PrimExpr(l->var) + 1}}, family::tir_expr));
+    auto step = analyzer.constant_difference(next, index);
+    if (!step) return std::nullopt;
+    out.steps.push_back(*step);
+    begin[l->var.get()] = l->min;
+  }
+  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(index, begin, family::tir_expr)));
+  return out;
+}
+
+}  // namespace relay::tir

@@ -1,0 +1,30 @@
+// Perfect nests of marked loops of constant extents around one store, and how an index moves in them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tir/stmt.h"
+
+namespace relay::tir {
+
+struct ConstantNest {
+  std::vector<const ForNode*> loops;
+  std::vector<int64_t> extents;
+  const StoreNode* store = nullptr;
+};
+
+// Nullopt unless every loop has the annotation and the store is of flat memory and under no mask.
+std::optional<ConstantNest> constant_nest(const Stmt& s, std::string_view annotation);
+
+// An index of a nest: the first one, and what a step of each loop adds.
+struct Place {
+  PrimExpr first;
+  std::vector<int64_t> steps;
+};
+
+// Nullopt when an index is not linear in the loops.
+std::optional<Place> place_of(const PrimExpr& index, const ConstantNest& nest);
+
+}  // namespace relay::tir

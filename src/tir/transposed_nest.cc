@@ -1,0 +1,23 @@
+#include "tir/transposed_nest.h"
+
+#include "tir/constant_nest.h"
+
+namespace relay::tir {
+
+std::optional<TransposedNest> transposed_nest(const Stmt& s) {
+  auto nest = constant_nest(s, kTransposedNest);
+  if (!nest || nest->loops.size() != 2) return std::nullopt;
+  auto* load = as<LoadNode>(nest->store->value);
+  if (load == nullptr || load->predicate || load->indices.size() != 1 ||
+      load->buffer == nest->store->buffer || load->buffer->dtype != nest->store->buffer->dtype) {
+    return std::nullopt;
+  }
+  auto to = place_of(nest->store->indices[0], *nest), from = place_of(load->indices[0], *nest);
+  if (!to || !from) return std::nullopt;
+  const size_t row = from->steps[0] == 1 ? 0 : 1, column = 1 - row;
+  if (from->steps[row] != 1 || to->steps[column] != 1) return std::nullopt;
+  return TransposedNest{nest->store, load,        nest->extents[row], nest->extents[column],
+                        to->first,   from->first, to->steps[row],     from->steps[column]};
+}
+
+}  // namespace relay::tir

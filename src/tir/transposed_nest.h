@@ -1,0 +1,28 @@
+// Nests of two loops that move elements from columns to rows. A schedule marks them with the annotation kTransposedNest; they
+// mean what they say, and code generation moves blocks of elements by shuffles of vectors instead of one by one:
+//
+//   for row, column:
+//     to[row * s + column] = from[row + column * t]
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "tir/stmt.h"
+
+namespace relay::tir {
+
+inline constexpr std::string_view kTransposedNest = "transposed";
+
+struct TransposedNest {
+  const StoreNode* store = nullptr;
+  const LoadNode* load = nullptr;
+  int64_t rows = 1, columns = 1;
+  PrimExpr to, from;  // the indices of the first elements
+  int64_t to_step = 0, from_step = 0;
+};
+
+// After lowering: indices are flat. Nullopt when the statement is no such nest, or changes what it moves.
+std::optional<TransposedNest> transposed_nest(const Stmt& nest);
+
+}  // namespace relay::tir
