@@ -128,17 +128,28 @@ Bounds Analyzer::Impl::rounded_bounds(const Linear& l) {
   return {};
 }
 
-// k * (x // c), where c divides k, is (x - x %% c) * (k / c), which the bounds of the quotient alone do not tell.
+// k * (x // c), where c divides k, is (x - x %% c) * (k / c), which the bounds of the quotient alone do not tell. The
+// same with y // d for x and c / d for c: a quotient of that quotient is written x // c.
 Bounds Analyzer::Impl::floored_bounds(const Linear& l) {
   Bounds out;
   for (const auto& [atom, k] : l.terms) {
     auto* div = as_binary(atom, BinaryOp::FloorDiv);
     auto c = div != nullptr ? as_int(div->b) : std::nullopt;
-    if (!c || *c <= 1 || k == Bounds::kNoMin || k % *c != 0) continue;
+    if (!c || *c <= 1 || k == Bounds::kNoMin) continue;
     auto without = add_scaled(l, Linear{{{atom, 1}}, 0}, -k, order);
-    auto rest = without ? add_scaled(*without, linear(div->a), k / *c, order) : std::nullopt;
-    if (!rest || rest->terms.size() >= l.terms.size()) continue;
-    out = intersect(out, plain_bounds(*rest) + Bounds{0, *c - 1} * -(k / *c));
+    if (!without) continue;
+    auto as_quotient_of = [&](const Linear& x, int64_t by) {
+      if (by <= 1 || k % by != 0) return;
+      auto rest = add_scaled(*without, x, k / by, order);
+      if (!rest || rest->terms.size() >= l.terms.size()) return;
+      out = intersect(out, plain_bounds(*rest) + Bounds{0, by - 1} * -(k / by));
+    };
+    as_quotient_of(linear(div->a), *c);
+    for (const auto& term : without->terms) {
+      auto* inner = as_binary(term.first, BinaryOp::FloorDiv);
+      auto d = inner != nullptr && inner->a == div->a ? as_int(inner->b) : std::nullopt;
+      if (d && *d > 0 && *c % *d == 0) as_quotient_of(Linear{{{term.first, 1}}, 0}, *c / *d);
+    }
   }
   return out;
 }

@@ -324,6 +324,21 @@ TEST(TirAnalyzer, that_a_loop_runs_is_known_inside_of_it_only) {
   EXPECT_EQ(a.bounds(tile).min, 0);
 }
 
+// Tiles of a size that is a quotient itself: their number is the quotient by the product.
+TEST(TirAnalyzer, a_quotient_of_a_quotient_is_below_it) {
+  Var n = var("n"), tile = var("tile"), row = var("row");
+  for (int64_t more : {0, 1, 5}) {
+    Analyzer a;
+    a.bind(n, {0, Bounds::kNoMax});
+    PrimExpr size = floor_div(n + more, index(2));
+    a.bind(row, index(0), index(14));
+    auto inside = a.inside(tile, index(0), floor_div(size, index(14)));
+    EXPECT_TRUE(a.can_prove(lt(PrimExpr(tile) * 14 + row, size))) << more;
+    EXPECT_FALSE(a.can_prove(lt(PrimExpr(tile) * 14 + row + 1, size))) << more;
+    EXPECT_FALSE(a.can_prove(lt(PrimExpr(tile) * 15 + row, size))) << more;
+  }
+}
+
 // Shapes with a zero dimension divide by it, in code that is never run.
 TEST(TirAnalyzer, a_division_by_zero_is_left_alone) {
   Var i = var("i");
