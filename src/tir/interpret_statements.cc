@@ -183,7 +183,7 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
   }
   if (f.state++ == 0) {
     f.value = once(s.min);
-    f.extent = once(s.extent).slot;
+    f.extent = once(extent_of_nest(s)).slot;
     f.var = {new_slots(1), 0, level() + 1, 0};
     Operand var = f.var;
     open(/*own_code=*/true, level() + 1);
@@ -202,6 +202,36 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
   leave();
 }
 
+bool Translator::reduces_along(const BlockNode& b, const ForNode& loop) {
+  for (size_t i = 0; i < b.iters.size(); ++i) {
+    if (b.iters[i]->kind == IterKind::Reduce && uses(b.bindings[i], loop.var.get())) return true;
+  }
+  return false;
+}
+
+PrimExpr Translator::extent_of_nest(const ForNode& outer) {
+  PrimExpr extent = outer.extent;
+  std::vector<const ForNode*> loops{&outer};
+  const Stmt* body = &outer.body;
+  while (auto* inner = as<ForNode>(*body)) body = &inner->body;
+  // What a reduction over nothing starts from is stored outside of the loops that reduce.
+  if (auto* b = as<BlockNode>(*body); b != nullptr && b->init && !reduces_along(*b, outer)) {
+    return extent;
+  }
+  while (auto* inner = as<ForNode>(loops.back()->body)) {
+    auto known = as_int(inner->extent);
+    bool varies = std::ranges::any_of(
+        loops, [&](const ForNode* l) { return uses(inner->extent, l->var.get()); });
+    if (varies) break;
+    if (!known || *known <= 0) {
+      extent = select(le(inner->extent, index(0)), index(0), extent);
+    }
+    loops.push_back(inner);
+  }
+  if (!(extent == outer.extent)) kept_.push_back(extent);
+  return extent;
+}
+
 Stmt Translator::init_of_empty(const ForNode& outer) {
   std::vector<const ForNode*> loops{&outer};
   while (auto* inner = as<ForNode>(loops.back()->body)) loops.push_back(inner);
@@ -214,13 +244,7 @@ Stmt Translator::init_of_empty(const ForNode& outer) {
     replaced[iter->var.get()] = b->bindings[i];
     if (iter->kind == IterKind::Reduce) empty = logical_or(empty, le(iter->extent, index(0)));
   }
-  auto reduces = [&](const ForNode& loop) {
-    for (size_t i = 0; i < b->iters.size(); ++i) {
-      if (b->iters[i]->kind == IterKind::Reduce && uses(b->bindings[i], loop.var.get()))
-        return true;
-    }
-    return false;
-  };
+  auto reduces = [&](const ForNode& loop) { return reduces_along(*b, loop); };
   if (as_int(empty) == 0 || !reduces(outer)) return nullptr;
   initialised_.insert(b);
   // Conditions on the reduction's own loops say nothing about the others.

@@ -320,6 +320,21 @@ TEST(Interpret, an_access_out_of_bounds_names_buffer_index_and_shape) {
       InternalError);
 }
 
+// However often the loops around run: nothing is computed there.
+TEST(Interpret, a_nest_around_an_empty_loop_ends_at_once) {
+  const PrimExpr many = index(int64_t{1} << 40);
+  Tensor x = placeholder("x", f32, {many, index(0)});
+  Tensor y = compute("y", {}, [&](const Indices&) {
+    return sum({many, index(0)}, [&](const Indices& k) { return x(k); });
+  });
+  Data out = Data::zeros(f32, {});
+  out.set_from_double(0, 7);
+  EXPECT_EQ(interpret(create_prim_func("total", {x}, {y}),
+                      {Data::zeros(f32, {int64_t{1} << 40, 0}), out}, {}),
+            0);
+  EXPECT_EQ(out.get_as_double(0), 0);
+}
+
 TEST(Interpret, limits_and_cancellation) {
   Buffer out = buffer("out", i64, {index(1)});
   Var i = var("i");
