@@ -136,7 +136,8 @@ class Fuser {
     return i;
   }
 
-  // Calls `visit` for every node strictly between `from` and `to`; false stops.
+  // Calls `visit` for every node strictly between `from` and `to`; false stops, and so do more nodes
+  // than a kernel may have: in a program of n nodes they could be n for each of them.
   bool all_between(int from, int to, const std::function<bool(int)>& visit) const {
     std::vector<int> stack(nodes_[from].users.begin(), nodes_[from].users.end());
     std::vector<int> seen;
@@ -144,7 +145,7 @@ class Fuser {
       int at = stack.back();
       stack.pop_back();
       if (at == to || std::find(seen.begin(), seen.end(), at) != seen.end()) continue;
-      if (at < 0 || !visit(at)) return false;
+      if (at < 0 || seen.size() + 2 >= max_depth_ || !visit(at)) return false;
       seen.push_back(at);
       stack.insert(stack.end(), nodes_[at].users.begin(), nodes_[at].users.end());
     }
@@ -159,16 +160,23 @@ class Fuser {
     return reduction_[r] != nullptr ? wider(own, FusionClass::CommReduce) : own;
   }
 
+  // Whether element-wise operators on one shape lead from one node to the other, the last of its
+  // kernel so far.
+  bool keeps_shape(int from, int to) const {
+    auto fits = [&](int at) {
+      return nodes_[at].fusion <= FusionClass::Broadcast &&
+             same_shape(nodes_[at].call->type, nodes_[from].call->type);
+    };
+    return fits(to) && all_between(from, to, fits);
+  }
+
   void try_fuse(int i, int phase) {
     const GraphNode& n = nodes_[i];
     if (n.fusion == FusionClass::Opaque || n.ipdom < 0) return;
     if (root(i) == root(n.ipdom)) return;
     FusionClass mine = group_class(i);
-    auto all_at_most = [&](FusionClass limit, bool keep_shape) {
-      auto fits = [&](int at) {
-        return nodes_[at].fusion <= limit &&
-               (!keep_shape || same_shape(nodes_[at].call->type, n.call->type));
-      };
+    auto all_at_most = [&](FusionClass limit) {
+      auto fits = [&](int at) { return nodes_[at].fusion <= limit; };
       return fits(n.ipdom) && all_between(i, n.ipdom, fits);
     };
     bool fuse = false;
@@ -176,15 +184,15 @@ class Fuser {
       fuse = mine <= FusionClass::CommReduce && works_by_rows(i);
     } else if (mine == FusionClass::OutEWiseFusable || mine == FusionClass::CommReduce) {
       // The epilogue keeps the tile's shape.
-      fuse = phase == 0 && all_at_most(FusionClass::Broadcast, true);
+      fuse = phase == 0 && keeps_shape(i, root(n.ipdom));
       if (!fuse && phase == 0) reason_[root(i)] = "no element-wise epilogue of the same shape";
     } else if (mine <= FusionClass::Broadcast) {
-      fuse = phase == 0 ? all_at_most(FusionClass::Broadcast, false)
-                        : all_at_most(FusionClass::Injective, false) || reduces_into(i) ||
-                              normalised_by(i);
+      fuse = phase == 0
+                 ? all_at_most(FusionClass::Broadcast)
+                 : all_at_most(FusionClass::Injective) || reduces_into(i) || normalised_by(i);
     } else if (mine == FusionClass::Injective) {
-      fuse = phase == 1 &&
-             (all_at_most(FusionClass::Injective, false) || reduces_into(i) || is_image_for(i));
+      fuse =
+          phase == 1 && (all_at_most(FusionClass::Injective) || reduces_into(i) || is_image_for(i));
     }
     if (!fuse) return;
     std::vector<int> members{i};
@@ -196,6 +204,14 @@ class Fuser {
         groups.push_back(root(m));
     }
     int total = 0, heavy = 0, reductions = 0;
+    // So does what follows a heavy operator or a reduction whose kernel a member is in already.
+    for (size_t m = 1; phase < 2 && m < members.size(); ++m) {
+      if (group_class(members[m]) >= FusionClass::CommReduce &&
+          !keeps_shape(members[m], root(n.ipdom))) {
+        reason_[root(i)] = "no element-wise epilogue of the same shape";
+        return;
+      }
+    }
     for (int g : groups) {
       total += size_[g];
       heavy += heavy_[g];

@@ -1,5 +1,7 @@
 #include "passes/fuse_ops.h"
 
+#include <algorithm>
+
 #include "node/walk.h"
 #include "passes/test/pass_test.h"
 
@@ -149,6 +151,38 @@ TEST(FuseOps, a_normalisation_takes_what_is_added_before_it) {
 
 TEST(FuseOps, a_value_with_two_ways_out_is_computed_once) {
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); (%0, sqrt(%0))")), "exp | sqrt");
+}
+
+// What is heavy is computed tile by tile, and a tile has the shape of the heavy operator: also where
+// other operators of its kernel went into a larger one before or after it did.
+TEST(FuseOps, what_follows_a_heavy_operator_keeps_its_shape) {
+  std::string params = std::string(kXW) + ", %b: Tensor[(3, 4, 8), float32]";
+  EXPECT_EQ(
+      kernels(on(params, "%0 = exp(%x); %1 = add(nn.dense(%x, %w), %0); add(add(%1, %b), %0)")),
+      "exp | nn.dense add | add add");
+  EXPECT_EQ(
+      kernels(on(params, "%0 = exp(%x); %1 = add(nn.dense(%x, %w), %0); add(%0, add(%1, %b))")),
+      "nn.dense | exp add add add");
+  EXPECT_EQ(
+      kernels(on(params, "%1 = nn.relu(nn.dense(%x, %w)); %2 = exp(%1); add(add(%2, %b), %1)")),
+      "nn.dense nn.relu | exp add add");
+  EXPECT_EQ(
+      kernels(on(params, "%0 = exp(%x); %1 = add(nn.dense(%x, %w), %0); add(nn.relu(%1), %0)")),
+      "nn.dense exp add nn.relu add");
+}
+
+// A value that meets another only at the end of the program: what lies between the two is looked at
+// as far as a kernel reaches.
+TEST(FuseOps, takes_no_longer_for_values_that_meet_late) {
+  std::string body = "%0 = exp(%x); %1 = exp(%0); %2 = exp(%1); ";
+  constexpr int kLength = 4000;
+  for (int i = 3; i < kLength; ++i) {
+    auto value = [&](int back) { return "%" + std::to_string(i - back); };
+    body += value(0) + " = add(" + value(1) + ", " + value(3) + "); ";
+  }
+  body += "sqrt(%" + std::to_string(kLength - 1) + ")";
+  std::string list = kernels(on("%x: Tensor[(4,), float32]", body));
+  EXPECT_GT(std::ranges::count(list, '|'), 0);
 }
 
 TEST(FuseOps, not_across_scopes_or_effects) {
