@@ -49,13 +49,16 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
       s.set_scope(sum.block, tir::Scope::Register);
     }
   }
+  // What else there is (a padded input) gets plain loops.
+  std::vector<BlockRV> others = s.get_blocks();
+  std::erase_if(others,
+                [&](const BlockRV& rv) { return rv == sum.block || rv == out || rv == copy; });
   bool open = sum.rows() == kOpen || sum.columns() == kOpen;
   std::string text =
       open ? tile_open_loops(s, sum, out, target) : tile_loops(s, sum, out, 0, target, copy);
   if (text.empty()) return "";
   if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
-  // What else there is (a padded input) gets plain loops.
-  for (const BlockRV& rv : s.get_blocks()) {
+  for (const BlockRV& rv : others) {
     Block other = s.block(rv);
     std::vector<LoopRV> around = s.get_loops(rv);
     bool scheduled = std::any_of(around.begin(), around.end(), [&](const LoopRV& l) {

@@ -25,7 +25,7 @@ LoopRV transposed_loop(const Schedule& s, const BlockRV& rv, const std::vector<L
                        int64_t line) {
   auto across = read_steps(s, rv, loops.back());
   for (size_t i = loops.size() - 1; i-- > 0;) {
-    if (s.extent(loops[i]) <= 1) continue;
+    if (s.extent(loops[i]) == 1) continue;
     auto along = read_steps(s, rv, loops[i]);
     for (size_t k = 0; k < along.size(); ++k) {
       bool far = !across[k] || std::abs(*across[k]) >= line;
@@ -64,8 +64,9 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target)
   // The end of a row that lanes do not divide is a vector with a mask; a row that is shorter than a
   // vector is cut into what divides it.
   int64_t width = lanes;
-  while (extent < lanes && width > 1 && extent % width != 0) width /= 2;
-  if (extent > 0 && width > 1) {
+  const bool open = extent < 0;
+  while (!open && extent < lanes && width > 1 && extent % width != 0) width /= 2;
+  if (extent != 0 && width > 1) {
     if (!reduction.empty()) {
       std::vector<LoopRV> order(parallel.begin(), parallel.end() - 1);
       order.insert(order.end(), reduction.begin(), reduction.end());
@@ -86,7 +87,8 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target)
     note = std::to_string(width) + " lanes";
     if (across.var) {
       // As many rows as a line has elements, so that each line is used up while it is at hand.
-      std::vector<LoopRV> rows = s.split(across, {-1, std::min(line, s.extent(across))});
+      const int64_t count = s.extent(across);
+      std::vector<LoopRV> rows = s.split(across, {-1, count < 0 ? line : std::min(line, count)});
       std::replace(parallel.begin(), parallel.end(), across, rows[0]);
       std::vector<LoopRV> order = parallel;
       order.insert(order.end(), {rows[1], inner});

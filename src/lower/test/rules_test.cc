@@ -90,5 +90,16 @@ TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
   expect_right(doubled(5, 7), "loops: y");
 }
 
+TEST(Rules, lanes_run_along_an_axis_of_open_size) {
+  Var n = var("n");
+  Tensor x = placeholder("x", f32, {index(3), n});
+  tir::PrimFunc f =
+      create_prim_func("doubled", {x},
+                       {compute("y", {index(3), n},
+                                [&](const Indices& i) { return x(i) * tir::imm_float(f32, 2); })},
+                       {n});
+  EXPECT_NE(rule_of(f).find("y 16 lanes"), std::string::npos) << rule_of(f);
+}
+
 }  // namespace
 }  // namespace relay::lower_test
