@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/codes/lowering.h"
+#include "ir/views.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -84,6 +85,61 @@ std::vector<size_t> read_in_place(const FunctionNode& f) {
   return out;
 }
 
+// Whether the shapes hold other axes than each other, apart from those of one element.
+bool regroups(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  auto next = [](const std::vector<Dim>& shape, size_t i) {
+    while (i < shape.size() && as_const(shape[i]) == 1) ++i;
+    return i;
+  };
+  size_t i = next(a, 0), j = next(b, 0);
+  while (i < a.size() && j < b.size() && dim_equal(a[i], b[j])) {
+    i = next(a, i + 1);
+    j = next(b, j + 1);
+  }
+  return i < a.size() || j < b.size();
+}
+
+// Between shapes of which one has an open size, index arithmetic divides by numbers that only a run
+// tells: at the edge of a kernel a buffer has the inner shape instead.
+bool divides_by_open_sizes(const Type& from, const Type& to) {
+  auto *a = as<TensorTypeNode>(from), *b = as<TensorTypeNode>(to);
+  return a != nullptr && b != nullptr && !(a->const_shape() && b->const_shape()) &&
+         std::ranges::none_of(b->shape, is_any) && regroups(a->shape, b->shape);
+}
+
+// For each parameter that is read under another shape only, after operators that rename a shape: the
+// last of these, in whose shape its buffer is.
+std::unordered_map<const Node*, const ExprNode*> parameters_behind_views(const FunctionNode& f) {
+  std::unordered_map<const Node*, std::vector<const ExprNode*>> users{{f.body.get(), {nullptr}}};
+  post_order(
+      f.body,
+      [&](const Node& n) {
+        for_each_child(n, [&](const NodeRef& child) {
+          if (isa<ExprNode>(child)) users[child.get()].push_back(static_cast<const ExprNode*>(&n));
+        });
+      },
+      family::expr);
+  std::unordered_map<const Node*, const ExprNode*> out;
+  for (const Var& p : f.params) {
+    const ExprNode* at = p.get();
+    for (auto user = users.find(at); user != users.end() && user->second.size() == 1;
+         user = users.find(at)) {
+      const ExprNode* view = user->second[0];
+      auto* call = as<CallNode>(view);
+      if (call == nullptr || behind_views(view) != p.get()) break;
+      at = view;
+    }
+    if (at != p.get() && divides_by_open_sizes(p->type, at->type)) out[p.get()] = at;
+  }
+  return out;
+}
+
+// The result, or what it is a view of where its buffer is better in that shape.
+const ExprNode* result_behind_views(const Expr& result) {
+  const ExprNode* inner = behind_views(result.get());
+  return divides_by_open_sizes(result->type, inner->type) ? inner : result.get();
+}
+
 }  // namespace
 
 std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive) {
@@ -114,14 +170,23 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   if (what == KernelOf::equal_sizes) {
     for (const DimAssumption& a : broadcasts_of(primitive)) dims.make_equal(a.a, a.b);
   }
+  // Rules for sizes read the shapes of the arguments as they are.
+  auto behind = what == KernelOf::sizes ? decltype(parameters_behind_views(primitive)){}
+                                        : parameters_behind_views(primitive);
   for (const Var& p : primitive.params) {
-    std::vector<TensorType> types = tensors_of(p->type, p->span);
-    count(types);
+    count(tensors_of(p->type, p->span));
+    auto view = behind.find(p.get());
     std::vector<tir::Tensor>& mine = values[p.get()];
-    for (const TensorType& t : types) {
+    for (const TensorType& t :
+         tensors_of(view == behind.end() ? p->type : view->second->type, p->span)) {
       mine.push_back(tir::placeholder("p" + std::to_string(inputs.size()), t->dtype.storage(),
                                       dims.lower(t->shape)));
       inputs.push_back(mine.back());
+    }
+    if (view != behind.end()) {
+      for (const ExprNode* e = view->second; e != p.get(); e = as<CallNode>(e)->args[0].get()) {
+        values[e] = mine;
+      }
     }
   }
   post_order(
@@ -140,6 +205,7 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
           case ExprKind::Op:
             return;
           case ExprKind::Call: {
+            if (values.contains(&n)) return;
             auto& c = static_cast<const CallNode&>(n);
             std::vector<tir::Tensor> args;
             for (const Expr& a : c.args) {
@@ -193,7 +259,9 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
       },
       family::expr);
   std::vector<tir::Tensor> outputs;
-  for (const tir::Tensor& t : values.at(primitive.body.get())) {
+  const ExprNode* result =
+      what == KernelOf::sizes ? primitive.body.get() : result_behind_views(primitive.body);
+  for (const tir::Tensor& t : values.at(result)) {
     bool taken = std::find(inputs.begin(), inputs.end(), t) != inputs.end() ||
                  std::find(outputs.begin(), outputs.end(), t) != outputs.end();
     outputs.push_back(taken ? copy_of(t) : t);
