@@ -5,6 +5,7 @@
 #include "analysis/primitives.h"
 #include "base/budget.h"
 #include "ir/open_sizes.h"
+#include "ir/type_params.h"
 #include "ir/views.h"
 #include "lower/interface/compute_rule.h"
 #include "node/structural.h"
@@ -49,6 +50,46 @@ Function with_result(const FunctionNode& f, const Type& type) {
   return out;
 }
 
+// A size that is more than a sum of names.
+bool is_compound(const Dim& d) {
+  bool compound = false, broadcast = false;
+  post_order(d, [&](const Node& n) {
+    auto* op = as<DimOpNode>(&n);
+    if (op == nullptr) return;
+    broadcast |= op->op == DimOpKind::Broadcast;
+    bool scaled = op->op == DimOpKind::Mul && (as_const(op->a) || as_const(op->b));
+    compound |= !scaled && op->op != DimOpKind::Add && op->op != DimOpKind::Sub;
+  });
+  return compound && !broadcast;
+}
+
+size_t count_assumptions(const Function& f) {
+  size_t count = 0;
+  post_order(
+      f->body,
+      [&](const Node& n) {
+        if (auto* c = as<CallNode>(&n)) count += assumptions_of(*c).size();
+      },
+      family::expr);
+  return count;
+}
+
+// The type with other sizes, for a tensor or a tuple of tensors.
+Type with_sizes(const Type& type, const std::function<Dim(const Dim&)>& size) {
+  auto changed = [&](const Type& part) -> Type {
+    auto* tensor = as<TensorTypeNode>(part);
+    if (tensor == nullptr || tensor->shape_var) return part;
+    std::vector<Dim> shape = tensor->shape;
+    std::ranges::transform(shape, shape.begin(), size);
+    return tensor_type(std::move(shape), tensor->dtype);
+  };
+  auto* tuple = as<TupleTypeNode>(type);
+  if (tuple == nullptr) return changed(type);
+  std::vector<Type> fields;
+  for (const Type& f : tuple->fields) fields.push_back(changed(f));
+  return tuple_type(std::move(fields));
+}
+
 }  // namespace
 
 bool has_open_size(const Type& t) {
@@ -66,6 +107,13 @@ bool has_open_size(const FunctionNode& f) {
 bool is_view(const FunctionNode& f) {
   return f.params.size() == 1 && behind_views(f.body.get()) == f.params[0].get();
 }
+
+bool is_view_sized_by_data(const FunctionNode& f) {
+  return has_data_dependent_result(f) && !f.params.empty() &&
+         behind_views(f.body.get()) == f.params[0].get();
+}
+
+bool shares_its_operand(const FunctionNode& f) { return is_view(f) || is_view_sized_by_data(f); }
 
 const FunctionNode* primitive_of(const CallNode& c) {
   auto* f = as<FunctionNode>(c.op);
@@ -90,8 +138,10 @@ LoweredCall LoweredProgram::lower(const FunctionNode& f) {
   out.primitive = with_named_parameters(without_reason(ref(f)), named);
   out.sized = out.primitive;
   out.site = site_of(f);
+  if (is_view(*out.primitive.get())) return out;
+  out.primitive = with_named_sizes(out.primitive, named, out.named);
+  out.sized = out.primitive;
   const FunctionNode& g = *out.primitive.get();
-  if (is_view(g)) return out;
   if (!has_open_size(g.body->type)) {
     out.kernel = add(out.primitive, KernelOf::result);
     if (!broadcasts_of(g).empty()) out.equal_sizes = add(out.primitive, KernelOf::equal_sizes);
@@ -101,7 +151,7 @@ LoweredCall LoweredProgram::lower(const FunctionNode& f) {
   out.sizes = add(out.primitive, KernelOf::sizes);
   out.sized = with_result(
       g, with_sizes_named(g.body->type, [&](size_t, size_t) { return dim(size_name(named++)); }));
-  out.kernel = add(out.sized, KernelOf::result);
+  if (!is_view_sized_by_data(g)) out.kernel = add(out.sized, KernelOf::result);
   return out;
 }
 
@@ -114,6 +164,44 @@ Function LoweredProgram::with_named_parameters(const Function& f, size_t& named)
     rename.set(p, var(p->name_hint, type));
   }
   return rename.apply(f);
+}
+
+Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,
+                                          std::vector<Dim>& sizes) {
+  TypeParams values;
+  std::vector<TypeVar> names;
+  auto name = [&](const Dim& d) {
+    if (!is_compound(d)) return d;
+    auto known = std::ranges::find_if(sizes, [&](const Dim& s) { return dim_equal(s, d); });
+    if (known != sizes.end()) return dim(names[static_cast<size_t>(known - sizes.begin())]);
+    names.push_back(size_name(named + sizes.size()));
+    sizes.push_back(d);
+    values.emplace(names.back().get(), d);
+    return dim(names.back());
+  };
+  Rewriter rename(family::expr);
+  for (const Var& p : f->params) {
+    size_t before = sizes.size();
+    Type type = with_sizes(p->type, name);
+    if (sizes.size() > before || !structural_equal(type, p->type)) {
+      rename.set(p, var(p->name_hint, type));
+    }
+  }
+  if (sizes.empty()) return f;
+  try {
+    Function out =
+        rename.apply(function(f->params, f->body, nullptr, f->type_params, f->attrs, f->span));
+    // That two names are one size would be asked at every call.
+    if (structural_equal(with_type_params(out->body->type, values), f->body->type) &&
+        count_assumptions(out) == count_assumptions(f)) {
+      named += sizes.size();
+      return out;
+    }
+  } catch (const UserError&) {
+    // An attribute says something of the sizes as they were.
+  }
+  sizes.clear();
+  return f;
 }
 
 int32_t LoweredProgram::add(const Function& primitive, KernelOf what) {

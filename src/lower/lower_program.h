@@ -35,13 +35,17 @@ struct LoweredKernel {
 // What the call of a primitive function comes to.
 struct LoweredCall {
   // With a name for each size of a parameter that is `?` (LoweredProgram::size_name, from 0 in the
-  // order of the parameters' sizes).
+  // order of the parameters' sizes), and then for each in `named`.
   Function primitive;
+  // Sizes that the kernel is given as numbers instead of computing them from names: quotients,
+  // remainders and products, which bounds are hard to prove of. In the order of their names.
+  std::vector<Dim> named;
   // The same for data-dependent sizes of the result; the names go on from there.
   // Otherwise `primitive`.
   Function sized;
   KernelSite site;
-  // -1: nothing is computed, the result is a view; or the result's sizes are known to no rule.
+  // -1: nothing but sizes is computed, the result is a view; or the result's sizes are known to no
+  // rule.
   int32_t kernel = -1;
   // Where sizes may be broadcast: the kernel for the case that all of them are equal. Else -1.
   int32_t equal_sizes = -1;
@@ -56,6 +60,12 @@ bool has_open_size(const FunctionNode& f);
 
 // A primitive function that only renames the shape of its first parameter.
 bool is_view(const FunctionNode& f);
+
+// A primitive function whose result is its first parameter under sizes that it computes from data.
+bool is_view_sized_by_data(const FunctionNode& f);
+
+// One of the two: the result is the memory of the first operand.
+bool shares_its_operand(const FunctionNode& f);
 
 // The primitive function that is called, or null.
 const FunctionNode* primitive_of(const CallNode& c);
@@ -78,6 +88,9 @@ class LoweredProgram {
  private:
   LoweredCall lower(const FunctionNode& f);
   Function with_named_parameters(const Function& f, size_t& named);
+  // The function over names for the compound sizes of its parameters, which `sizes` gets; `f` where
+  // there are none, or where the result says something else of them then.
+  Function with_named_sizes(const Function& f, size_t& named, std::vector<Dim>& sizes);
   int32_t add(const Function& primitive, KernelOf what);
 
   std::vector<LoweredKernel> kernels_;

@@ -420,6 +420,11 @@ Adjoints dyn_broadcast_gradient(const GradientContext& ctx) {
 }
 Adjoints dyn_full_gradient(const GradientContext& ctx) { return {apply("sum", {ctx.adjoint()})}; }
 
+OpInfo as_view(OpInfo row) {
+  row.reshape_only = true;
+  return row;
+}
+
 std::shared_ptr<const ComputeRule> dynamic(WriteSizes sizes,
                                            std::function<TirTensor(const ComputeContext&)> build) {
   return compute_rule_with_shape(sizes_rule(std::move(sizes)), std::move(build));
@@ -433,14 +438,14 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
   static constexpr const char *matrix = "Tensor[(2, 3), float32]", *two = "Tensor[(2,), int64]",
                               *three = "Tensor[(3,), int64]";
   static const OpInfo rows[] = {
-      dynamic_row("dyn.reshape",
-                  "Another shape for the same elements; 0 keeps a size unless allowzero says "
-                  "otherwise, -1 is "
-                  "what is left.",
-                  {data, {"newshape", "The sizes, a vector of integers."}},
-                  &ReshapeAttrs::static_info(), sizes_in_argument<1>,
-                  dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
-                  dyn_reshape_gradient, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}})),
+      as_view(dynamic_row(
+          "dyn.reshape",
+          "Another shape for the same elements; 0 keeps a size unless allowzero says otherwise, -1 "
+          "is "
+          "what is left.",
+          {data, {"newshape", "The sizes, a vector of integers."}}, &ReshapeAttrs::static_info(),
+          sizes_in_argument<1>, dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
+          dyn_reshape_gradient, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}}))),
       dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
                   {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,
                   dynamic(tile_sizes, as_in("tile")), Absent::NoArithmetic, moved,

@@ -40,7 +40,7 @@ struct Scope {
 const FunctionNode* kernel_of(const LetNode& l) {
   auto* c = as<CallNode>(l.value);
   auto* f = c == nullptr ? nullptr : primitive_of(*c);
-  return f == nullptr || is_view(*f) ? nullptr : f;
+  return f == nullptr || shares_its_operand(*f) ? nullptr : f;
 }
 
 // What a name or a view stands for; null for anything else.
@@ -48,7 +48,7 @@ const Expr* behind(const LetNode& l) {
   if (isa<VarNode>(l.value)) return &l.value;
   auto* c = as<CallNode>(l.value);
   auto* f = c == nullptr ? nullptr : primitive_of(*c);
-  return f != nullptr && is_view(*f) ? &c->args[0] : nullptr;
+  return f != nullptr && shares_its_operand(*f) ? &c->args[0] : nullptr;
 }
 
 // The tensors of the result, in order; null where a tuple is made elsewhere.

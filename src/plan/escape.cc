@@ -30,7 +30,7 @@ void escape_operands(const LetNode& l, VarSet& escapes) {
     case ExprKind::Call: {
       auto& c = *as<CallNode>(l.value);
       if (auto* f = primitive_of(c)) {
-        if (is_view(*f) && mine) escape(c.args[0], escapes);
+        if ((is_view(*f) && mine) || is_view_sized_by_data(*f)) escape(c.args[0], escapes);
         return;
       }
       escape(c.op, escapes);

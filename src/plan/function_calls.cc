@@ -37,6 +37,7 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
     }
     std::vector<const Node*> dims = bind_argument_dims(c, *f);
     read_sizes(c, *f);
+    for (const Dim& size : lowered.named) named_size(dim_value(size, c.span));
     Bound result = call_kernel(l, c, lowered);
     // The dimensions are read on this way through the program only.
     for (const Node* d : dims) dims_.erase(d);

@@ -152,8 +152,12 @@ class FunctionPlanner {
   void read_sizes(const CallNode& c, const FunctionNode& f);
   // Reads the next size that has a name.
   Dim read_size(ValueId tensor, size_t axis);
+  // The next name, for a size that is in a register.
+  Dim named_size(ValueId size);
   // Calls a kernel whose result has data-dependent sizes.
   Bound call_sized_by_data(const CallNode& c, const LoweredCall& lowered);
+  // The same where only the sizes are computed.
+  Bound view_sized_by_data(const CallNode& c, const LoweredCall& lowered);
 
   // ---- Loops ----
 

@@ -109,5 +109,61 @@ TEST(LowerProgram, kernels_may_be_told_that_buffers_lie_in_larger_ones) {
   EXPECT_EQ(in_larger_tensors(kernel, {{}, {}}).func, kernel.func);
 }
 
+// One call of a primitive function over open sizes: its parameters and body.
+Lowered open_call(const std::string& dims, const std::string& params, const std::string& body) {
+  std::string args;
+  for (size_t at = params.find('%'); at != std::string::npos; at = params.find('%', at + 1)) {
+    args += (args.empty() ? "" : ", ") + params.substr(at, params.find(':', at) - at);
+  }
+  return Lowered("def @main[" + dims + "](" + params + ") {\n  (fn (" + params +
+                 ", Primitive=1) { " + body + " })(" + args + ") }");
+}
+
+std::string text_of(const Lowered& p) {
+  return tir::to_string(p.kernel(p.calls.at(0).kernel).func);
+}
+
+TEST(LowerProgram, a_view_whose_sizes_data_decides_computes_its_sizes_only) {
+  Lowered p = open_call("n: Dim", "%x: Tensor[(n, 4), float32], %s: Tensor[(2,), int64]",
+                        "dyn.reshape(%x, %s)");
+  ASSERT_EQ(p.calls.size(), 1u);
+  EXPECT_LT(p.calls[0].kernel, 0);
+  EXPECT_GE(p.calls[0].sizes, 0);
+}
+
+// A buffer at the edge of a kernel has the shape that the kernel works in: no index is divided by
+// what only a run tells.
+TEST(LowerProgram, other_shapes_of_parameters_and_results_divide_by_no_open_size) {
+  Lowered before = open_call("b: Dim, s: Dim", "%x: Tensor[(b, s, 64), float32]",
+                             "transpose(reshape(%x, newshape=[b, s, 4, 16]), axes=[0, 2, 1, 3])");
+  EXPECT_EQ(text_of(before).find("//"), std::string::npos) << text_of(before);
+  Lowered after = open_call("b: Dim, s: Dim", "%x: Tensor[(b, 4, s, 16), float32]",
+                            "reshape(transpose(%x, axes=[0, 2, 1, 3]), newshape=[b, s, 64])");
+  EXPECT_EQ(text_of(after).find("//"), std::string::npos) << text_of(after);
+  // Axes of one element are no arithmetic, and two shapes of one parameter are no one buffer.
+  Lowered ones =
+      open_call("s: Dim", "%x: Tensor[(s, 4), float32]", "exp(reshape(%x, newshape=[s, 1, 4]))");
+  EXPECT_NE(text_of(ones).find("p0: float32[s, 4]"), std::string::npos) << text_of(ones);
+  Lowered twice = open_call("s: Dim", "%x: Tensor[(s, 4), float32]",
+                            "add(sum(exp(%x)), sum(reshape(%x, newshape=[-1])))");
+  EXPECT_NE(text_of(twice).find("p0: float32[s, 4]"), std::string::npos) << text_of(twice);
+}
+
+TEST(LowerProgram, quotients_and_products_of_sizes_have_names_in_a_kernel) {
+  std::string type = "Tensor[(b, (h - 1) // 4 * w, 16), float32]";
+  Lowered p =
+      open_call("b: Dim, h: Dim, w: Dim", "%x: " + type + ", %y: " + type, "add(%x, exp(%y))");
+  ASSERT_EQ(p.calls.at(0).named.size(), 1u);
+  EXPECT_EQ(to_string(p.calls[0].named[0]), "(((h + -1) // 4) * w)");
+  EXPECT_EQ(text_of(p).find("//"), std::string::npos) << text_of(p);
+  // What an attribute says of the names cannot be said of one for both.
+  Lowered split = open_call("h: Dim, w: Dim", "%x: Tensor[(h * w, 16), float32]",
+                            "exp(reshape(%x, newshape=[h, w, 16]))");
+  EXPECT_TRUE(split.calls.at(0).named.empty());
+  // Sums of names are kept: what is left of one may be read elsewhere.
+  Lowered sum = open_call("h: Dim", "%x: Tensor[(h + 2, 16), float32]", "exp(%x)");
+  EXPECT_TRUE(sum.calls.at(0).named.empty());
+}
+
 }  // namespace
 }  // namespace relay
