@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from relay import _core
@@ -57,6 +61,33 @@ class Executable:
     def __repr__(self) -> str:
         return f"<relay.Executable: {describe(self)}>"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: the functions with their types, and the kernels, folded."""
+        kernels = json.loads(self.metadata).get("kernels", [])
+        rows = "".join(
+            f"<tr><td>{html.escape(str(k.get('name', '')))}</td>"
+            f"<td>{html.escape(str(k.get('schedule', '')))}</td></tr>"
+            for k in kernels
+        )
+        table = f"<table><tr><th>kernel</th><th>schedule</th></tr>{rows}</table>"
+        return (
+            f"<details><summary><code>{html.escape(repr(self))}</code></summary>{table}</details>"
+        )
+
+    def __copy__(self) -> Executable:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Executable:
+        """The program itself: it does not change."""
+        return self
+
+    def __reduce__(self) -> tuple:
+        """As the file that `export_library` writes; what runs it there knows what an artifact says."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program.so"
+            self.export_library(path)
+            return _restored, (path.read_bytes(), self.num_threads)
+
     def export_library(self, path: str | os.PathLike[str], overwrite: bool = True) -> None:
         """Writes one deployable file, which `relay.runtime.load_module` and the C API load."""
         self._module.export_library(os.fspath(path), overwrite)
@@ -91,6 +122,13 @@ class Executable:
             Donation(inputs[i].name, outputs[o].name, in_place)
             for i, o, in_place in self._module.donations(function)
         ]
+
+
+def _restored(contents: bytes, num_threads: int) -> Executable:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.so"
+        path.write_bytes(contents)
+        return Executable(_core.load_module(str(path), num_threads))
 
 
 def describe(program: object) -> str:

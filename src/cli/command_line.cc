@@ -136,6 +136,7 @@ std::vector<Command> all_commands() {
           with_limits(fmt_command()),
           with_limits(quantize_command()),
           cache_command(),
+          plugins_command(),
           completion_command(),
           man_command()};
 }

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from command_line import PROGRAM, RELAY, relay, relay_json, small_model
 
-COMMANDS = ("compile", "run", "bench", "explain", "show", "check", "opt", "fmt", "cache")
+COMMANDS = ("compile", "run", "bench", "explain", "show", "check", "opt", "fmt", "cache", "plugins")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -209,3 +212,16 @@ def test_a_loaded_artifact_knows_tensors_and_tuples(tmp_path):
     with pytest.raises(relay.UserError, match="E0603") as caught:
         relay.runtime.load_module(tmp_path / "listed.so")([1, 2])
     assert "'xs'" in str(caught.value) and "List[int32]" in str(caught.value)
+
+
+def test_a_compiled_program_is_copied_pickled_and_shown():
+    x = relay.var("x", shape=(3,))
+    exe = relay.build(relay.Function([x], relay.nn.relu(x) + 1.0))
+    values = np.array([-1, 0, 2], "float32")
+    assert copy.deepcopy(exe) is exe and copy.copy(exe) is exe
+    again = pickle.loads(pickle.dumps(exe))
+    assert again(values).tolist() == [1, 1, 3] and again.num_threads == exe.num_threads
+    shown = exe._repr_html_()
+    assert (
+        "@main(x: Tensor[(3,), float32])" in shown and "fused" in shown and "<script" not in shown
+    )
