@@ -103,3 +103,11 @@ def getattr_path(name):
     for part in name.split("."):
         found = getattr(found, part)
     return found
+
+
+def test_the_page_says_of_each_tutorial_what_had_to_change():
+    table = re.search(r"## Functions of tutorials\n(.*?)\n## ", PAGE.read_text(), re.DOTALL)[1]
+    rows = dict(re.findall(r"^\| `(\w+)` \| (NumPy|PyTorch|JAX) \| .+ \|$", table, re.MULTILINE))
+    assert sorted(rows) == sorted(CASES)
+    for name, source in rows.items():
+        assert getattr(T, name).__doc__.startswith(f"{source}: "), name
