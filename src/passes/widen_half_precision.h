@@ -8,7 +8,8 @@
 // constants are folded, those of values go into the kernels before and behind, so that the contraction is the float32 kernel
 // with all that is known of it: packed weights, Winograd's transformation, blocked layouts.
 // Where the target has a matrix unit for bfloat16 that does the contraction, operands stay what they are and only the sum is
-// of float32; a float16 operand becomes two of bfloat16, whose sum it is, beside each other along the sum.
+// of float32; a float16 operand becomes two of bfloat16, whose sum it is, beside each other along the sum, but in convolutions
+// with few results at a place that WinogradConvolution takes in float32.
 // Loses memory: constant weights are twice as large, and three times as two of bfloat16.
 // Does not touch the operators between contractions, which round to 16 bits as they are written.
 #pragma once

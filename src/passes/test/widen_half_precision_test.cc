@@ -80,6 +80,26 @@ TEST(WidenHalfPrecision, a_matrix_unit_sums_float16_as_two_of_bfloat16) {
       with_matrix_unit());
 }
 
+// Few results of a place do not pay for cutting what it reads in halves where minimal filtering takes the convolution.
+TEST(WidenHalfPrecision, minimal_filtering_of_float16_is_in_float32) {
+  auto convolution = [](int channels, int stride) {
+    std::string c = std::to_string(channels), step = std::to_string(stride);
+    return "def @main(%x: Tensor[(1, 32, 32, " + c +
+           "), float16]) {\n  %0 = full(0.5f, shape=[3, 3, " + c + ", " + c +
+           "], dtype=\"float16\");\n  nn.conv2d(%x, %0, strides=[" + step + ", " + step +
+           "], padding=[1, 1, 1, 1], channels=" + c +
+           ", kernel_size=[3, 3], data_layout=\"NHWC\", kernel_layout=\"HWIO\")\n}";
+  };
+  auto is_cut = [&](int channels, int stride) {
+    Module out =
+        apply(kWidenHalfPrecision, parse(convolution(channels, stride)), with_matrix_unit());
+    return print_module(out).find("concatenate") != std::string::npos;
+  };
+  EXPECT_FALSE(is_cut(64, 1));
+  EXPECT_TRUE(is_cut(64, 2));
+  EXPECT_TRUE(is_cut(128, 1));
+}
+
 TEST(WidenHalfPrecision, other_dtypes_and_operators_stay) {
   expect_unchanged(kWidenHalfPrecision,
                    "def @main(%x: Tensor[(3, 5), float32], %w: Tensor[(4, 5), float32]) {\n"
