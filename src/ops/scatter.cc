@@ -274,7 +274,13 @@ Adjoints scatter_gradient(
     return {mean, get(mean)};
   }
   if (reduction == "mul") {
-    no_gradient(ctx, "products are written", "use the reductions add, update, min or max");
+    // The product of the others at a place: by division, where none of them is 0.
+    Expr is_zero = indicator(is_equal(updates, 0), g);
+    Expr zeros = put(zeros_like(data), is_zero, "add");
+    Expr others = put(ones_like(data), updates + is_zero, "mul");
+    Expr wanted = is_equal(get(zeros), is_zero);
+    return {g * kept(is_equal(zeros, 0), others),
+            get(g * data) * kept(wanted, get(others) / (updates + is_zero))};
   }
   // Elements that tie share the adjoint.
   Expr kept_data = indicator(is_equal(data, ctx.result), g);

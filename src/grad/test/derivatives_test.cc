@@ -312,6 +312,23 @@ TEST(Kinks, an_untaken_branch_of_where_is_no_nan) {
   }
 }
 
+// Products of what is written to one place, also where one factor is 0.
+TEST(Scatter, products_have_gradients) {
+  auto written = [](const std::string& data, const std::string& updates, double x) {
+    return derivative(
+        parse("def @main(%x: float64) {\n  let %i = cast(greater(arange(start=0, stop=3, "
+              "step=1, dtype=\"int64\"), 1i64), dtype=\"int64\");\n"
+              "  sum(scatter_elements(stack((" +
+              data + ", 3f64), axis=0), %i, stack((" + updates +
+              ", 7f64), axis=0), reduction=\"mul\")) }"),
+        x);
+  };
+  EXPECT_NEAR(written("2f64", "%x, multiply(%x, 3f64)", 5), 60, 1e-9);  // 6 x^2 + 21
+  EXPECT_NEAR(written("%x", "%x, multiply(%x, 3f64)", 5), 225, 1e-9);   // 3 x^3 + 21
+  EXPECT_NEAR(written("2f64", "%x, subtract(%x, 1f64)", 1), 2, 1e-9);   // 2 x (x - 1) + 21
+  EXPECT_NEAR(written("2f64", "%x, multiply(%x, 3f64)", 0), 0, 1e-9);
+}
+
 // ---- What is refused
 
 std::string error_of(const std::string& text, bool first_order = false) {
@@ -350,10 +367,9 @@ TEST(GradientErrors, operator_without_a_gradient_E1002) {
 }
 
 TEST(GradientErrors, attributes_without_a_gradient_E1003) {
-  expect_error(error_of("def @main(%x: Tensor[(3), float32], %u: Tensor[(2), float32]) {\n"
-                        "  scatter_elements(%x, cast(ones(shape=[2]), dtype=\"int64\"), %u, "
-                        "reduction=\"mul\") }"),
-               "E1003", "scatter_elements");
+  expect_error(error_of("def @main(%x: Tensor[(?, 3), float32], %u: Tensor[(2, 3), float32]) {\n"
+                        "  update_slice(%x, %u, 0i64) }"),
+               "E1003", "update_slice");
 }
 
 TEST(GradientErrors, random_numbers_without_a_key_E1004) {
