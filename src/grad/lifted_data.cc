@@ -87,7 +87,9 @@ const TypeData& LiftedData::definition(const std::string& name) {
     vars.push_back(type_var(v->name_hint, v->kind));
     args.push_back(vars.back());
   }
-  Type result = type_call(header, args);
+  // Written as the original is: with no type parameters there are two ways.
+  const Type& own = as<FuncTypeNode>(original->constructors[0]->type)->ret_type;
+  Type result = isa<GlobalTypeVarNode>(own) ? Type(header) : type_call(header, args);
   std::vector<Constructor> constructors;
   for (const Constructor& c : original->constructors) {
     std::vector<Type> inputs;
