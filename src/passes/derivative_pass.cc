@@ -5,6 +5,7 @@
 #include "grad/dataflow.h"
 #include "grad/lift.h"
 #include "passes/added_functions.h"
+#include "passes/batch_trees.h"
 #include "passes/dead_code_elimination.h"
 #include "passes/partial_evaluate.h"
 #include "passes/remove_unused_functions.h"
@@ -45,7 +46,13 @@ Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
                       const std::string& name, PassContext& ctx, size_t count) {
   check_name_is_free(mod, name);
   Module program = expand_for_gradients(mod);
-  Function plain = without_loops(program, expand_for_gradients(f), ctx);
+  Function whole_f = expand_for_gradients(f);
+  if (ctx.enabled(kBatchTrees)) {
+    const std::string of = FreshNames(program).fresh("differentiated");
+    program = run_pass(with_function(program, global_var(of, f->type), whole_f), kBatchTrees, ctx);
+    whole_f = program->find(of);
+  }
+  Function plain = without_loops(program, whole_f, ctx);
   Derivative made = derivative(program, plain, kind, count);
   GlobalVar entry = global_var(name, made.function->type);
   Module whole = with_function(made.module, entry, made.function);

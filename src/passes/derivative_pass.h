@@ -4,7 +4,8 @@
 //
 // What reverse mode makes of references, closures and data is done at compile time as far as the
 // program's own structure decides it (partial_evaluate.h): of a program without recursion nothing of
-// it is left. Functions and data types that stay are added under names of their own.
+// it is left. Functions and data types that stay are added under names of their own. Where BatchTrees is
+// asked for, recursion over trees is computed depth by depth before it is differentiated.
 #pragma once
 
 #include <string>

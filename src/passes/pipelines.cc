@@ -15,6 +15,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       phase("import"),
       phase("structure"),
       pass(kRemoveUnusedFunctions),
+      pass(kBatchTrees),       // where it is asked for
       pass(kInline),           // from here on a function that is left is called often, or recursive
       pass(kPartialEvaluate),  // known data, closures and references are eliminated
       pass(kRemoveUnusedFunctions),

@@ -37,7 +37,7 @@ def test_snippets_of_the_documentation(tmp_path):
     snippets = re.findall(
         r"```python\n(.*?)```", (ROOT / "docs/batching.md").read_text(), re.DOTALL
     )
-    assert len(snippets) == 5
+    assert len(snippets) == 6
     # Of functions in Python the source is read: it is in a file.
     page = tmp_path / "batching_page.py"
     page.write_text("\n".join(snippets))
@@ -241,3 +241,65 @@ def test_what_is_no_python_function():
         relay.vmap(lambda x: x)
     with pytest.raises(TypeError, match="an axis is"):
         relay.vmap(score, in_axes="0")
+
+
+Pair = relay.Tensor[(2,), "float32"]
+
+
+@relay.data
+class Plant:
+    class Bud:
+        size: Pair
+
+    class Twig:
+        left: "Plant"
+        right: "Plant"
+
+    class Stem:
+        parts: list["Plant"]
+
+
+@relay.function
+def weight(w, plant: Plant):
+    match plant:
+        case Plant.Bud(size):
+            return np.tanh(w * size)
+        case Plant.Twig(left, right):
+            return np.tanh(w * weight(w, left) + weight(w, right))
+        case Plant.Stem(parts):
+            total = w
+            for part in parts:
+                total = total * np.float32(0.5) + weight(w, part)
+            return total
+
+
+@relay.function(fixed_sizes=True)
+def all_weights(w, plants: list[Plant]):
+    total = np.float32(0)
+    for i, plant in enumerate(plants):
+        total = total + weight(w, plant).sum() * i
+    return total
+
+
+def test_trees_depth_by_depth():
+    """Compiled: floats in trees, lists of parts, none, one; the gradient with them."""
+    random = np.random.default_rng(3)
+
+    def draw(depth):
+        kind = random.integers(0, 3) if depth else 0
+        if kind == 0:
+            return Plant.Bud(random.normal(size=2).astype("float32"))
+        if kind == 1:
+            return Plant.Twig(draw(depth - 1), draw(depth - 1))
+        return Plant.Stem([draw(depth - 1) for _ in range(random.integers(0, 4))])
+
+    w = np.float32([0.5, -1])
+    plants = [draw(depth) for depth in (4, 0, 3, 4, 1)]
+    one_by_one = relay.value_and_grad(all_weights)(w, plants)
+    strict = {"relay.BatchTrees.strict": True}
+    with relay.transform.PassContext(required_pass=["BatchTrees"], config=strict):
+        slope = relay.value_and_grad(all_weights)
+        together = slope(w, plants)
+        assert "_forest" in slope.lower(w, plants).astext()
+    assert np.allclose(one_by_one[0], together[0], rtol=1e-5)
+    assert np.allclose(one_by_one[1], together[1], rtol=1e-4)
