@@ -1,9 +1,11 @@
 """Steps of training, Relay beside PyTorch (eager, inductor) and JAX where they are installed.
 
-    benchmarks/training.py [--only NAME] [--seconds S] [--threads N] [--no-inductor]
+    benchmarks/training.py [--only NAME] [--seconds S] [--threads N] [--limit S] [--no-inductor] [--no-memory]
 
 Forward, backward and an update by SGD with momentum, as one step; the same network and sizes for all,
-two threads, in turns in one process. A time is the smallest mean of a turn.
+two threads, in turns in one process. A time is the smallest mean of a turn. Peak memory is that of a
+process of its own for each engine that takes three steps, libraries and compiler included. An engine
+that has not taken its first step, which compiles, within the limit is left out.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -360,6 +364,17 @@ def tree_step(threads: int) -> Step:
     return trainer_step(tree_loss, tree_params(), ([made(p) for p in phrases()],), threads)
 
 
+def batched_tree_step(threads: int) -> Step:
+    """The same, with the nodes of one depth computed together."""
+    step = tree_step(threads)
+
+    def batched() -> object:
+        with relay.transform.PassContext(required_pass=["BatchTrees"]):
+            return step()
+
+    return batched
+
+
 def eager_trees() -> Step:
     import torch
 
@@ -424,6 +439,7 @@ CASES = {
     "LSTM, 300/512 x 50, batch 16": Case(lstm_step, torch_lstm),
     "digits CNN, batch 32": Case(digits, torch_digits),
     "Tree-LSTM, 256 trees": Case(tree_step, None, eager_trees),
+    "Tree-LSTM, 256 trees, BatchTrees": Case(batched_tree_step, None, eager_trees),
     "gradient of a recursion, 100 calls": Case(recursion, None, eager_recursion, jax_recursion),
 }
 
@@ -448,8 +464,8 @@ def torch_step(make: Callable, compiled: bool) -> Step:
     return step
 
 
-def engines(case: Case, threads: int, inductor: bool) -> dict[str, Step]:
-    """The steps of a case, each run once."""
+def engines(case: Case, threads: int, inductor: bool) -> dict[str, Callable[[], Step]]:
+    """How the step of a case is made, by engine."""
     ways: dict[str, Callable[[], Step]] = {"Relay": lambda: case.relay(threads)}
     if case.torch is not None:
         make = case.torch
@@ -460,15 +476,50 @@ def engines(case: Case, threads: int, inductor: bool) -> dict[str, Step]:
         ways["eager"] = case.eager
     if case.jax is not None:
         ways["JAX"] = case.jax
+    return ways
+
+
+def started(ways: dict[str, Callable[[], Step]], limit: int) -> dict[str, Step]:
+    """The steps, each run once; without engines that are not installed or take too long for it."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, late)
     out = {}
     for name, way in ways.items():
+        signal.alarm(limit)
         try:
             step = way()
+            step()
+            out[name] = step
         except ImportError:
-            continue
-        step()
-        out[name] = step
+            pass
+        except TimeoutError:
+            print(f"{name}: no step within {limit} s", file=sys.stderr, flush=True)
+        finally:
+            signal.alarm(0)
     return out
+
+
+def print_memory(way: Callable[[], Step]) -> None:
+    """The most memory that this process has had after three steps, in MiB."""
+    step = way()
+    for _ in range(3):
+        step()
+    with open("/proc/self/status") as status:
+        [peak] = [line.split()[1] for line in status if line.startswith("VmHWM")]
+    print(int(peak) // 1024)
+
+
+def memory_of(case: str, engine: str, given: argparse.Namespace) -> str:
+    command = [sys.executable, __file__, "--case", case, "--engine", engine]
+    command += ["--threads", str(given.threads)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=2 * given.limit)
+    except subprocess.TimeoutExpired:
+        return ""
+    return done.stdout.split()[-1] if done.returncode == 0 else ""
 
 
 def measure(steps: dict[str, Step], seconds: float) -> dict[str, float]:
@@ -493,25 +544,39 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose names hold this")
     parser.add_argument("--seconds", type=float, default=6, help="for each engine and case")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--limit", type=int, default=300, help="seconds for an engine's first step")
     parser.add_argument("--no-inductor", action="store_true")
+    parser.add_argument("--no-memory", action="store_true")
+    parser.add_argument("--case", help=argparse.SUPPRESS)  # of a process that measures memory
+    parser.add_argument("--engine", help=argparse.SUPPRESS)
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", str(given.threads))
+    if given.engine == "Relay":
+        print_memory(lambda: CASES[given.case].relay(given.threads))
+        return
     try:
         import torch
 
         torch.set_num_threads(given.threads)
     except ImportError:
         print("PyTorch is not installed: Relay alone", file=sys.stderr)
-    print("| a step, ms | Relay | others | Relay / best |")
-    print("|---|---|---|---|")
+    if given.engine:
+        print_memory(engines(CASES[given.case], given.threads, True)[given.engine])
+        return
+    print("| a step, ms | Relay | others | Relay / best | peak MiB: Relay | others |")
+    print("|---|---|---|---|---|---|")
     for name, case in CASES.items():
         if given.only not in name:
             continue
-        found = measure(engines(case, given.threads, not given.no_inductor), given.seconds)
+        ways = engines(case, given.threads, not given.no_inductor)
+        found = measure(started(ways, given.limit), given.seconds)
+        mib = {} if given.no_memory else {e: memory_of(name, e, given) for e in found}
         mine = found.pop("Relay")
         others = ", ".join(f"{engine} {t * 1e3:.3g}" for engine, t in found.items())
         ratio = f"{mine / min(found.values()):.2f}" if found else ""
-        print(f"| {name} | {mine * 1e3:.3g} | {others} | {ratio} |", flush=True)
+        peaks = ", ".join(f"{engine} {mib[engine]}" for engine in found if engine in mib)
+        row = [name, f"{mine * 1e3:.3g}", others, ratio, mib.get("Relay", ""), peaks]
+        print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":
