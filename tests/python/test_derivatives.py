@@ -162,3 +162,43 @@ def test_only_functions_that_are_read_have_derivatives():
         relay.grad(lambda x: x)
     with pytest.raises(TypeError, match="argnums"):
         relay.grad(cube, argnums=True)
+
+
+def test_published_identities():
+    """The gradient of log-sum-exp is softmax; that of a Gaussian's log density its precision's part."""
+
+    @relay.function
+    def log_sum_exp(x):
+        top = x.max()
+        return top + np.log(np.exp(x - top).sum())
+
+    @relay.function
+    def log_density(x, mean, precision, log_determinant):
+        centred = x - mean
+        return (
+            0.5 * log_determinant
+            - 0.5 * (centred @ (precision @ centred))
+            - 0.5 * x.shape[0] * np.float64(np.log(2 * np.pi))
+        )
+
+    for x in (np.array([0.5, -1, 2]), np.array([1e4, -1e4, 1e4 - 1]), np.array([-1e4, -1e4 - 3])):
+        shifted = np.exp(x - x.max())
+        softmax = shifted / shifted.sum()
+        value, slope = relay.value_and_grad(log_sum_exp)(x)
+        np.testing.assert_allclose(value, x.max() + np.log(shifted.sum()), rtol=1e-14)
+        np.testing.assert_allclose(slope, softmax, rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(
+            relay.hessian(log_sum_exp)(x), np.diag(softmax) - np.outer(softmax, softmax), atol=1e-12
+        )
+    random = np.random.default_rng(4)
+    half, x, mean = random.normal(size=(3, 3)), random.normal(size=3), random.normal(size=3)
+    precision = half @ half.T + np.eye(3)
+    centred, determinant = x - mean, np.linalg.slogdet(precision)[1]
+    value, (dx, dmean, dprecision) = relay.value_and_grad(log_density, argnums=(0, 1, 2))(
+        x, mean, precision, determinant
+    )
+    known = 0.5 * determinant - 0.5 * centred @ precision @ centred - 1.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(value, known, rtol=1e-12)
+    np.testing.assert_allclose(dx, -precision @ centred, rtol=1e-12)
+    np.testing.assert_allclose(dmean, precision @ centred, rtol=1e-12)
+    np.testing.assert_allclose(dprecision, -0.5 * np.outer(centred, centred), rtol=1e-12)
