@@ -2,7 +2,8 @@
 
     python examples/python/trees.py
 
-The network has the shape of the expression: a function that calls itself on the two parts.
+The network has the shape of the expression: a function that calls itself on the two parts. The pass
+BatchTrees computes what is at one depth of all expressions together.
 """
 
 from __future__ import annotations
@@ -100,8 +101,9 @@ def right(params: Any, trees: list[Expression], truths: Any) -> Any:
 def fit(steps: int) -> float:
     """Trains on expressions of three levels; returns how many of five levels are judged rightly."""
     trainer = train.Trainer(loss, model(init.Keys(0)), train.adam(0.01), clip=1.0)
-    for step in range(steps):
-        trainer.step(*sample(step + 1, 64, 3))
+    with relay.transform.PassContext(required_pass=["BatchTrees"]):
+        for step in range(steps):
+            trainer.step(*sample(step + 1, 64, 3))
     return float(right(trainer.params, *sample(0, 500, 5)))
 
 

@@ -71,7 +71,6 @@ def test_an_auto_encoder_of_digits():
     assert bounds[0] > 30 and bounds[-1] < 25
 
 
-@pytest.mark.slow
 def test_deeper_expressions_than_were_trained_with():
     assert example("trees").fit(200) > 0.95
 
