@@ -256,7 +256,7 @@ class Plant:
         right: "Plant"
 
     class Stem:
-        parts: list["Plant"]
+        parts: "list[Plant]"
 
 
 @relay.function
@@ -296,8 +296,7 @@ def test_trees_depth_by_depth():
     w = np.float32([0.5, -1])
     plants = [draw(depth) for depth in (4, 0, 3, 4, 1)]
     one_by_one = relay.value_and_grad(all_weights)(w, plants)
-    strict = {"relay.BatchTrees.strict": True}
-    with relay.transform.PassContext(required_pass=["BatchTrees"], config=strict):
+    with relay.transform.PassContext(required_pass=["BatchTrees"]):
         slope = relay.value_and_grad(all_weights)
         together = slope(w, plants)
         assert "_forest" in slope.lower(w, plants).astext()
