@@ -181,8 +181,8 @@ class FamilyReader {
     if (!found) throw Refused{f->span, "its body is no match on a parameter"};
     if (is_special(f)) throw Refused{f->span, "it has attributes, or is for any type"};
     if (!row_types(f->body->type))
-      throw Refused{f->span,
-                    "its result is no tensors of known sizes: " + to_string(f->body->type)};
+      throw Refused{
+          f->span, "its result is not made of tensors of known sizes: " + to_string(f->body->type)};
     m.tree = found->second;
     const Var& tree = f->params[m.tree];
     std::set<std::string> seen;
@@ -244,7 +244,7 @@ class FamilyReader {
       auto* tensor = as<TensorTypeNode>(field->type);
       if (tensor == nullptr || !row_types(field->type) || !tensor->const_shape())
         throw Refused{field->span, "%" + field->name_hint +
-                                       " is no tensor of known sizes, and used "
+                                       " is not a tensor of known sizes, and used "
                                        "for more than to call the function on it"};
       c.payload.push_back(k);
     }

@@ -40,7 +40,7 @@ struct ListLoop {
   Function function;
   size_t list = 0;  // the parameter that is gone through
   Constructor more = nullptr;
-  size_t element = 0;  // the field of `more` that is no list
+  size_t element = 0;  // the field of `more` that is not a list
   Var item = nullptr;  // its name
   LetChain step = {};  // without the call of itself
   const CallNode* again = nullptr;

@@ -232,13 +232,13 @@ TEST(BatchTrees, what_stays_as_it_is) {
             "E1107 it calls itself under a condition, or within a function");
   EXPECT_EQ(
       stays("add(@f(%w, %l), @f(%w, Fork(%r, %r)))"),
-      "E1107 %r is no tensor of known sizes, and used for more than to call the function on it");
+      "E1107 %r is not a tensor of known sizes, and used for more than to call the function on it");
   EXPECT_EQ(stays("let %c = ref(@f(%w, %l)); ref_write(%c, @f(%w, %r)); ref_read(%c)"),
             "E1107 a clause has effects");
   EXPECT_EQ(
       stays("let %c = add(@f(%w, %l), @f(%w, %r)); add(%c, match (%l) { Leaf(%y) => sum(%y), _ => "
             "0f })"),
-      "E1107 %l is no tensor of known sizes, and used for more than to call the function on it");
+      "E1107 %l is not a tensor of known sizes, and used for more than to call the function on it");
 }
 
 // A list is a tree in which nothing can be computed together.
