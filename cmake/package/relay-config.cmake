@@ -12,5 +12,5 @@ if(NOT TARGET relay::runtime)
   set_target_properties(relay::runtime_static PROPERTIES
     IMPORTED_LOCATION "${_relay_root}/lib/librelay_runtime.a"
     INTERFACE_INCLUDE_DIRECTORIES "${_relay_root}/include"
-    INTERFACE_LINK_LIBRARIES "-static-libgcc;-Wl,-Bstatic;-lstdc++;-Wl,-Bdynamic;m;dl;-pthread")
+    INTERFACE_LINK_LIBRARIES "-static-libgcc;-l:libstdc++.a;m;dl;-pthread")
 endif()

@@ -61,6 +61,13 @@ def test_a_static_program_needs_the_c_library_alone(folder):
     assert needed(folder / "run_model") <= libraries
 
 
+@needs_pkg_config
+def test_a_program_that_needs_nothing(folder):
+    lines = lines_of_the_readme().replace("--libs relay)", "--libs relay-static) -static")
+    assert "first 1" in sh(folder, lines)
+    assert not needed(folder / "run_model")
+
+
 @pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
 def test_cmake_finds_it(folder):
     (folder / "CMakeLists.txt").write_text(
