@@ -8,6 +8,7 @@
 #include <new>
 
 #include "runtime/core/immediate.h"
+#include "runtime/core/large_blocks.h"
 #include "runtime/core/object_pool.h"
 
 namespace relay::runtime {
@@ -140,13 +141,22 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
     --pool.counts[size_class];
     memory = std::exchange(pool.heads[size_class], pool.heads[size_class]->next);
   } else {
-    memory = cache_line ? std::aligned_alloc(kTensorStep, bytes) : std::malloc(bytes);
+    if (cache_line && bytes >= kSmallestLargeBlock) {
+      memory = take_large_block(bytes);
+      if (memory != nullptr) return memory;
+    }
+    auto allocate = [&] {
+      return cache_line ? std::aligned_alloc(kTensorStep, bytes) : std::malloc(bytes);
+    };
+    memory = allocate();
+    if (memory == nullptr && drop_large_blocks()) memory = allocate();
     if (memory == nullptr) return nullptr;
   }
   return memory;
 }
 
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
+  if (cache_line && bytes >= kSmallestLargeBlock) return keep_large_block(memory, bytes);
   size_t size_class = class_of(bytes, cache_line);
   if (size_class >= kClasses || pool.counts[size_class] >= kMaxPooled ||
       (pool.state != Pool::open && !open_pool())) {

@@ -6,8 +6,10 @@
 #include <functional>
 #include <limits>
 #include <thread>
+#include <vector>
 
 #include "runtime/core/float16.h"
+#include "runtime/core/large_blocks.h"
 #include "runtime/core/tensor.h"
 #include "runtime/core/value.h"
 
@@ -68,6 +70,28 @@ TEST(float16, rounds_to_nearest_even) {
   EXPECT_EQ(float_to_float16(0x1.8p-25f), 1);
   EXPECT_EQ(float_to_bfloat16(std::numeric_limits<float>::max()), 0x7F80);
   EXPECT_TRUE(std::isnan(bfloat16_to_float(float_to_bfloat16(std::nanf("")))));
+}
+
+TEST(tensor, memory_of_large_ones_is_used_again) {
+#if !defined(__SANITIZE_ADDRESS__)
+  auto made = [](int64_t n) { return Tensor::empty(DType::Float(32), {n}); };
+  constexpr int64_t kMebi = int64_t{1} << 18;  // elements of a MiB
+  Tensor a = made(kMebi), b = made(2 * kMebi);
+  void *first = a.data(), *second = b.data();
+  a = b = nullptr;
+  Tensor c = made(2 * kMebi), d = made(kMebi);
+  EXPECT_EQ(c.data(), second);
+  EXPECT_EQ(d.data(), first);
+  // As much as is said, however much is freed.
+  std::vector<Tensor> many;
+  for (int i = 0; i < 40; ++i) many.push_back(made(4 * kMebi));
+  many.clear();
+  EXPECT_GT(kept_large_bytes(), kMostLargeBytes / 2);
+  EXPECT_LE(kept_large_bytes(), kMostLargeBytes);
+  EXPECT_TRUE(drop_large_blocks());
+  EXPECT_EQ(kept_large_bytes(), 0u);
+  EXPECT_FALSE(drop_large_blocks());
+#endif
 }
 
 TEST(tensor, basics) {
