@@ -635,6 +635,53 @@ TEST_F(ArtifactTest, c_api_runs_a_model) {
   relay_session_free(session);
 }
 
+TEST_F(ArtifactTest, c_api_donates_inputs) {
+  int64_t output = 7;
+  int64_t shape[1] = {8};
+  relay_tensor_type type{RELAY_FLOAT, 32, 1, shape, 0, 0};
+  float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  relay_tensor y{};
+  auto session_of = [&](const char* name) {
+    write_artifact_file(contents(), path(name));
+    relay_module* module = nullptr;
+    relay_session* session = nullptr;
+    if (relay_module_load(path(name).c_str(), 0, &module) == RELAY_OK) {
+      relay_session_create(module, "main", &session);
+    }
+    relay_module_free(module);
+    return session;
+  };
+  relay_session* plain = session_of("plain.so");
+  ASSERT_NE(plain, nullptr) << relay_last_error();
+  EXPECT_EQ(relay_session_input_donation(plain, 0, &output), RELAY_OK);
+  EXPECT_EQ(output, -1);
+  relay_session_free(plain);
+
+  program.functions[0].donations = {{0, 0, false}};
+  relay_session* session = session_of("donates.so");
+  ASSERT_NE(session, nullptr) << relay_last_error();
+  EXPECT_EQ(relay_session_input_donation(session, 0, &output), RELAY_OK);
+  EXPECT_EQ(output, 0);
+  EXPECT_EQ(relay_session_input_donation(session, 1, &output), RELAY_USER_ERROR);
+  // What is constant to the caller is not written to.
+  EXPECT_EQ(relay_session_set_input(session, 0, x, &type), RELAY_OK);
+  EXPECT_EQ(relay_session_run(session), RELAY_USER_ERROR);
+  EXPECT_NE(std::string(relay_last_error()).find("E1205"), std::string::npos);
+  EXPECT_EQ(x[7], 8);
+  EXPECT_EQ(relay_session_donate_input(session, 0, x, &type), RELAY_OK);
+  ASSERT_EQ(relay_session_run(session), RELAY_OK) << relay_last_error();
+  EXPECT_EQ(relay_session_output(session, 0, &y), RELAY_OK);
+  EXPECT_EQ(y.data, x);
+  EXPECT_EQ(x[7], 116);
+  relay_session_free(session);
+
+  for (Donation bad : {Donation{1, 0, false}, Donation{0, 1, false}, Donation{-1, 0, false}}) {
+    program.functions[0].donations = {bad};
+    EXPECT_EQ(session_of("bad.so"), nullptr);
+    EXPECT_NE(std::string(relay_last_error()).find("E0613"), std::string::npos);
+  }
+}
+
 TEST_F(ArtifactTest, c_api_limits_runs) {
   write_artifact_file(contents(), path("m.so"));
   relay_module* module = nullptr;
