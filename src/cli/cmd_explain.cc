@@ -26,6 +26,8 @@ struct Options {
 struct FunctionReport {
   std::string name;
   int64_t arena = 0, lower_bound = 0, pieces = 0, reused = 0;
+  // Of a function with values of open sizes; else empty.
+  std::string formula;
   int64_t calls = 0, views = 0, copies = 0, allocations = 0, results = 0, in_place = 0;
 };
 
@@ -122,6 +124,7 @@ Json describe(const Ready& ready) {
       r.lower_bound = a->second->value("lower_bound", int64_t{0});
       r.pieces = a->second->value("pieces", int64_t{0});
       r.reused = a->second->value("reused", int64_t{0});
+      r.formula = a->second->value("working_memory", "");
     }
     out["memory"]["functions"].push_back({{"name", r.name},
                                           {"arena_bytes", r.arena},
@@ -134,6 +137,7 @@ Json describe(const Ready& ready) {
                                           {"allocations", r.allocations},
                                           {"results", r.results},
                                           {"results_written_in_place", r.in_place}});
+    if (!r.formula.empty()) out["memory"]["functions"].back()["working_memory"] = r.formula;
   }
   return out;
 }
@@ -244,6 +248,9 @@ void print_memory(const Json& memory) {
     std::printf("  @%s: arena %s (minimum possible %s)\n", text_of(f["name"]).c_str(),
                 format_bytes(f["arena_bytes"].get<double>()).c_str(),
                 format_bytes(f["arena_lower_bound"].get<double>()).c_str());
+    if (f.contains("working_memory")) {
+      std::printf("    working memory %s bytes\n", text_of(f["working_memory"]).c_str());
+    }
     std::printf(
         "    %s, %s; not copied: %s, %s written into a concatenation, %lld of %s written by "
         "kernels; %s computed in place\n",

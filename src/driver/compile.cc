@@ -145,6 +145,7 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
                       {"lower_bound", a.lower_bound},
                       {"pieces", a.sub_buffers},
                       {"reused", a.reused}});
+    if (!a.formula.empty()) arenas.back()["working_memory"] = a.formula;
   }
   for (const DonationReport& d : compiled.donations) {
     root["donations"].push_back({{"function", d.function},

@@ -140,7 +140,10 @@ FunctionPlanner::Bound FunctionPlanner::view(const LetNode& l, const CallNode& c
   auto* t = as<TensorTypeNode>(type);
   bool is_static = t->const_shape().has_value();
   // What reads a tensor of static type asks for its data only.
-  if (is_static && !escapes_.contains(l.var.get()) && w_.place_of(source.value) != Place::scalar) {
+  bool open = !source.is_tuple() && w_.place_of(source.value) == Place::open &&
+              !updated_.contains(l.var.get());
+  if ((is_static || open) && !escapes_.contains(l.var.get()) &&
+      w_.place_of(source.value) != Place::scalar) {
     ValueId same = w_.alias(source.value, type);
     w_.add(StepKind::alias, {same}, {source.value});
     return {same};
@@ -170,11 +173,12 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   if (auto parts = cut(l, c, *f.get())) return *parts;
   std::vector<ValueId> inputs, outputs;
   for (const Expr& a : c.args) tensors_of(a, inputs);
-  bool as_object = escapes_.contains(v);
+  bool as_object =
+      escapes_.contains(v) || (updated_.contains(v) && !is_static_tensor(f->body->type));
   auto claimed = claimed_.find(v);
   // A scalar that leaves is a value without memory of its own.
   auto scalar_type = scalar_dtype(f->body->type);
-  bool as_scalar = as_object && scalar_type && runtime::is_immediate_dtype(*scalar_type);
+  bool as_scalar = escapes_.contains(v) && scalar_type && runtime::is_immediate_dtype(*scalar_type);
   as_object = as_object && !as_scalar;
   Bound result = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
                  : joins_.inside.contains(v)

@@ -27,6 +27,8 @@ void FunctionPlanner::declare_params() {
   given.insert(given.end(), f_->params.begin(), f_->params.end());
   for (const Var& v : given) bind_dims(v);
   for (const Var& v : given) bind_field_dims(v);
+  for (const auto& [name, value] : dims_) entry_dims_.insert(name);
+  has_places_ = !w_.function().internal && !in_loop_ && !program_.is_called(index_);
   if (w_.function().internal) return;
   for (const Var& v : f_->params) {
     if (auto* t = as<TensorTypeNode>(v->type)) {

@@ -51,6 +51,7 @@ class FunctionPlanner {
     ValueId value = -1;
   };
 
+  void find_updated();
   // Whether the call is of this very function.
   bool calls_itself(const CallNode& c) const;
   // Whether the function calls itself in tail position.
@@ -116,6 +117,11 @@ class FunctionPlanner {
   void tensors_of(const Bound& b, const Type& type, std::vector<ValueId>& out);
   Bound field(const Bound& tuple, const Type& type, size_t index);
 
+  // A new tensor of an open size.
+  ValueId open_object(const TensorTypeNode& t, const Span& span);
+  std::vector<ValueId> dim_values(const TensorTypeNode& t, const Span& span);
+  // Whether all sizes follow from those that the function begins with.
+  bool sizes_are_parameters(const TensorTypeNode& t) const;
   // A new value for a kernel's result of that type.
   Bound fresh(const Type& type, bool as_object, const Span& span);
 
@@ -183,6 +189,12 @@ class FunctionPlanner {
   std::unordered_map<const Node*, Bound> bound_;
   std::vector<ValueId> outputs_;
   std::unordered_map<const Node*, ValueId> dims_;
+  // Those that are known when the function begins.
+  std::unordered_set<const Node*> entry_dims_;
+  // Values of open sizes may be in places of the function (plan/places.h).
+  bool has_places_ = false;
+  // What updates read: tensors of their very size.
+  VarSet updated_;
   size_t sizes_read_ = 0;  // for the kernel that is being called
   // Scalars that were loaded on the way here, and the order they came in.
   std::unordered_map<const Node*, ValueId> scalars_;

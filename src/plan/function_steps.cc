@@ -4,6 +4,7 @@
 #include "base/budget.h"
 #include "base/codes/lowering.h"
 #include "ir/bindings.h"
+#include "node/walk.h"
 #include "plan/function_planner.h"
 
 namespace relay::plan {
@@ -30,7 +31,20 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
                                 writes_outputs_, escapes_, joins_, program_.lowered());
     w_.function().donations = donations_.rows;
   }
+  find_updated();
   if (writes_outputs_) claimed_ = claim_outputs(*f.get(), escapes_, joins_);
+}
+
+void FunctionPlanner::find_updated() {
+  post_order(
+      f_->body,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* f = c == nullptr ? nullptr : primitive_of(*c);
+        if (f == nullptr || !is_update(*f)) return;
+        for (const Expr& a : c->args) updated_.insert(a.get());
+      },
+      family::expr | family::pattern);
 }
 
 PlanFunction FunctionPlanner::run() {

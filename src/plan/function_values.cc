@@ -1,3 +1,4 @@
+#include "node/walk.h"
 #include "plan/function_planner.h"
 #include "runtime/core/immediate.h"
 
@@ -74,10 +75,12 @@ ValueId FunctionPlanner::object(const Bound& b, const Type& type) {
         return w_.box(w_.number(scalar_bits(program_.program().constants[index])), *dtype, type);
       }
       return w_.add_object(StepKind::constant, {b.value}, 0, type);
+    case Place::open:
     case Place::arena:
     case Place::output: {
       // A buffer of the frame that turns out to be needed as a value: a copy of its own.
-      ValueId r = w_.add_object(StepKind::alloc, {}, 0, type);
+      ValueId r = is_static_tensor(type) ? w_.add_object(StepKind::alloc, {}, 0, type)
+                                         : open_object(*as<TensorTypeNode>(type), {});
       w_.add(StepKind::copy, {r}, {b.value});
       return r;
     }
@@ -130,6 +133,34 @@ FunctionPlanner::Bound FunctionPlanner::field(const Bound& tuple, const Type& ty
                         t == nullptr ? nullptr : t->fields[index])};
 }
 
+std::vector<ValueId> FunctionPlanner::dim_values(const TensorTypeNode& t, const Span& span) {
+  std::vector<ValueId> dims;
+  for (const Dim& d : t.shape) dims.push_back(dim_value(d, span));
+  return dims;
+}
+
+ValueId FunctionPlanner::open_object(const TensorTypeNode& t, const Span& span) {
+  std::vector<ValueId> dims = dim_values(t, span);
+  ValueId r = w_.object(Type(&t));
+  w_.add(StepKind::alloc_sized, {r}, std::move(dims)).dtype = t.dtype;
+  return r;
+}
+
+bool FunctionPlanner::sizes_are_parameters(const TensorTypeNode& t) const {
+  bool known = true;
+  for (const Dim& d : t.shape) {
+    post_order(
+        d,
+        [&](const Node& n) {
+          auto* v = as<DimVarNode>(&n);
+          known =
+              known && !isa<DimAnyNode>(&n) && (v == nullptr || entry_dims_.contains(v->var.get()));
+        },
+        family::dim);
+  }
+  return known;
+}
+
 FunctionPlanner::Bound FunctionPlanner::fresh(const Type& type, bool as_object, const Span& span) {
   if (auto* t = as<TupleTypeNode>(type)) {
     Bound b;
@@ -139,10 +170,10 @@ FunctionPlanner::Bound FunctionPlanner::fresh(const Type& type, bool as_object, 
   auto* t = as<TensorTypeNode>(type);
   RELAY_CHECK(t != nullptr);
   if (!is_static_tensor(type)) {
-    std::vector<ValueId> dims;
-    for (const Dim& d : t->shape) dims.push_back(dim_value(d, span));
-    ValueId r = w_.object(type);
-    w_.add(StepKind::alloc_sized, {r}, dims).dtype = t->dtype;
+    if (as_object || !has_places_ || !sizes_are_parameters(*t)) return {open_object(*t, span)};
+    std::vector<ValueId> dims = dim_values(*t, span);
+    ValueId r = w_.in_place(TensorType(t));
+    w_.add(StepKind::place, {r}, std::move(dims)).dtype = t->dtype;
     return {r};
   }
   if (as_object) {

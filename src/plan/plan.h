@@ -9,7 +9,7 @@
 // what each kind of step takes and gives.
 //
 // A value has a place for its whole life: an object of its own, a scalar in a register, a buffer of
-// the function's arena, a constant, or an output that the caller has allocated. Several values may
+// the function's arena, memory for values of open sizes, a constant, or an output that the caller has allocated. Several values may
 // be in one place: views share their memory, and a result may take that of an operand which nothing
 // reads any more.
 //
@@ -40,6 +40,7 @@ enum class Place : uint8_t {
   arena,     // a buffer of the function's arena
   constant,  // a constant of the program
   output,    // an output of the function, which the caller has allocated
+  open,      // memory of the function for values of a size that a run tells (plan/places.h)
 };
 
 // The steps from the first to the last that mention a value; last < first: none does.
@@ -56,7 +57,7 @@ struct Lifetime {
 
 struct PlanValue {
   Place place = Place::object;
-  // The register, buffer, constant or output.
+  // The register, buffer, constant, output or place.
   int32_t index = 0;
   // Null for what has no name in the language: a size, a tag, a part of a closure.
   Type type;
@@ -80,6 +81,11 @@ struct PlanBuffer {
   Lifetime life{};
   // Bytes from the start of the arena; -1: not decided yet.
   int64_t position = -1;
+};
+
+// Memory for values of open sizes that are not alive at once: as much as a tensor of the type takes.
+struct OpenPlace {
+  TensorType type;
 };
 
 enum class StepKind : uint8_t {
@@ -126,8 +132,9 @@ enum class StepKind : uint8_t {
   return_outputs,
   loop,
   next,
+  place,
 };
-inline constexpr int kStepKindCount = static_cast<int>(StepKind::next) + 1;
+inline constexpr int kStepKindCount = static_cast<int>(StepKind::place) + 1;
 
 struct Step {
   StepKind kind = StepKind::end;
@@ -177,6 +184,7 @@ struct PlanFunction {
   std::vector<Donation> donations;
   std::vector<PlanValue> values;
   std::vector<PlanBuffer> buffers;
+  std::vector<OpenPlace> places;
   std::vector<Step> steps;
   int32_t num_objects = 0;  // object registers
   int32_t num_scalars = 0;  // integer registers

@@ -9,6 +9,7 @@
 #include "plan/in_place.h"
 #include "plan/lifetimes.h"
 #include "plan/memory.h"
+#include "plan/places.h"
 
 namespace relay::plan {
 
@@ -100,6 +101,7 @@ int32_t ProgramPlanner::constructor_function(const ConstructorNode& c) {
 void ProgramPlanner::place(int32_t index, PlanFunction f) {
   find_lifetimes(f);
   reuse_operands(f, out_.kernels);
+  share_places(f, out_.kernels);
   place_buffers(f);
   auto at = static_cast<size_t>(index);
   if (out_.functions.size() <= at) out_.functions.resize(at + 1);
@@ -107,9 +109,6 @@ void ProgramPlanner::place(int32_t index, PlanFunction f) {
 }
 
 void ProgramPlanner::find_called() {
-  bool donated = std::ranges::any_of(mod_->functions,
-                                     [](const Function& f) { return f->has_attr(attr::kDonate); });
-  if (!donated) return;
   for (const Function& f : mod_->functions) {
     post_order(
         f->body,

@@ -34,7 +34,7 @@ class ProgramPlanner {
   // The kernel for an output in the memory of that input (lower/written_over.h), which is possible.
   KernelCall kernel_in_place(int32_t lowered, const KernelSite& site, size_t input);
   const Module& module() const { return mod_; }
-  // Whether the program calls the function, or has it as a value. Of functions with donated inputs.
+  // Whether the program calls the function, or has it as a value.
   bool is_called(int32_t index) const { return called_.contains(index); }
   LoweredProgram& lowered() { return lowered_; }
   const PlanProgram& program() const { return out_; }

@@ -56,6 +56,7 @@ constexpr std::array<StepRow, kStepKindCount> kRows{{
     {K::return_outputs, "return outputs", "return outputs", "", "", F::leave, N::none, "ends the function"},
     {K::loop, "loop", "loop", "", "", F::next, N::none, "where `next` goes"},
     {K::next, "next", "next", "", "", F::leave, N::none, "the next iteration"},
+    {K::place, "place", "place {dtype}({list})", "p", "s*", F::next, N::none, "memory for a tensor with these dimensions, which others have at other times"},
 }};
 // clang-format on
 

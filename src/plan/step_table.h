@@ -4,7 +4,8 @@
 // any number of the kind before it, none included:
 //   o  an object                      s  a scalar
 //   t  what a kernel can read: a tensor or scalar, wherever it is
-//   w  what a kernel can write: an object, a buffer of the arena, an output
+//   w  what a kernel can write: an object, a buffer of the arena, an output, memory for open sizes
+//   p  memory for open sizes
 //   c  a constant                     a  anything
 #pragma once
 

@@ -36,6 +36,12 @@ ValueId StepWriter::in_buffer(int32_t buffer, const Type& type) {
   return add_value({Place::arena, buffer, type, {}});
 }
 
+ValueId StepWriter::in_place(const TensorType& type) {
+  auto index = static_cast<int32_t>(function_.places.size());
+  function_.places.push_back({type});
+  return add_value({Place::open, index, type, {}});
+}
+
 ValueId StepWriter::alias(ValueId of, const Type& type) {
   PlanValue same = value(of);
   same.type = type;

@@ -25,6 +25,8 @@ class StepWriter {
   ValueId output(int32_t index, const Type& type, std::string name);
   // A value in a buffer of the arena.
   ValueId in_buffer(int32_t buffer, const Type& type);
+  // A value of an open size in a place of its own.
+  ValueId in_place(const TensorType& type);
   // The same place as another value, under another shape.
   ValueId alias(ValueId of, const Type& type);
   // A buffer with memory of its own.

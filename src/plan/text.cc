@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "ir/text/text.h"
+#include "plan/places.h"
 #include "plan/plan.h"
 #include "plan/step_table.h"
 #include "runtime/core/scalar_ops.h"
@@ -84,6 +85,10 @@ class Writer {
              f_.results[static_cast<size_t>(d.output)].name +
              (d.in_place ? ", in place\n" : ", copied: " + d.reason + "\n");
     }
+    if (!f_.places.empty()) {
+      out += "  // " + std::to_string(f_.places.size()) + " places of open sizes; working memory " +
+             working_memory(f_) + " bytes\n";
+    }
     if (f_.arena_bytes == 0) return out;
     size_t parts = 0, taken = 0;
     for (const PlanBuffer& b : f_.buffers) {
@@ -121,6 +126,8 @@ class Writer {
         return "constant" + device;
       case Place::output:
         return "output " + std::to_string(v.index) + device;
+      case Place::open:
+        return "place " + std::to_string(v.index) + device;
       case Place::arena:
         break;
     }

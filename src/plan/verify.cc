@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "plan/outputs.h"
+#include "plan/places.h"
 #include "plan/step_table.h"
 
 namespace relay::plan {
@@ -19,7 +20,10 @@ bool accepts(char letter, Place place) {
     case 'c':
       return place == Place::constant;
     case 'w':
-      return place == Place::object || place == Place::arena || place == Place::output;
+      return place == Place::object || place == Place::arena || place == Place::output ||
+             place == Place::open;
+    case 'p':
+      return place == Place::open;
     default:
       return true;
   }
@@ -45,6 +49,7 @@ class Verifier {
       if (d.in_place) check_written_over(d);
     }
     check_memory();
+    check_places();
   }
 
  private:
@@ -100,6 +105,9 @@ class Verifier {
           break;
         case Place::output:
           check(within(v.index, f_.results), "an output is out of range");
+          break;
+        case Place::open:
+          check(within(v.index, f_.places), "a place is out of range");
           break;
       }
     }
@@ -225,6 +233,54 @@ class Verifier {
       auto bytes = tir::bytes_in_memory(*k.params[i].get());
       check(!bytes || *bytes <= b.bytes, "a buffer is smaller than the kernel takes it to be");
     }
+  }
+
+  // ---- Places ----
+
+  // Follows which value each place holds: that of the `place` step behind what was written last.
+  void check_places() {
+    std::vector<ValueId> made(f_.values.size(), -1), holds(f_.places.size(), -1);
+    auto is_open = [&](ValueId id) { return f_.value(id).place == Place::open; };
+    auto root = [&](ValueId id) -> ValueId& { return made[static_cast<size_t>(id)]; };
+    for (now_ = 0; now_ < f_.steps.size(); ++now_) {
+      const Step& s = f_.steps[now_];
+      bool writes = s.kind == StepKind::kernel || s.kind == StepKind::copy;
+      for (size_t i = 0; i < s.operands.size(); ++i) {
+        if (!is_open(s.operands[i])) continue;
+        check(root(s.operands[i]) >= 0 && holds[place_of(s.operands[i])] == root(s.operands[i]),
+              "a value is read whose place another has taken");
+        bool taken = writes && std::ranges::any_of(s.results, [&](ValueId r) {
+                       return is_open(r) && place_of(r) == place_of(s.operands[i]);
+                     });
+        check(!taken || may_write_over(s, i), "a kernel writes where it reads");
+      }
+      for (ValueId id : s.results) {
+        if (!is_open(id)) continue;
+        const PlanValue& v = f_.value(id);
+        if (s.kind == StepKind::place) {
+          const OpenPlace& p = f_.places[place_of(id)];
+          auto* type = as<TensorTypeNode>(v.type);
+          check(type != nullptr && is_at_most(*type, *p.type.get()) &&
+                    s.operands.size() == type->shape.size(),
+                "a value may be larger than its place");
+          root(id) = id;
+        } else if (s.kind == StepKind::alias) {
+          root(id) = root(s.operands[0]);
+        } else if (writes) {
+          check(root(id) >= 0, "a place is written that is not taken");
+          holds[place_of(id)] = root(id);
+        }
+      }
+    }
+    now_ = kNowhere;
+  }
+
+  size_t place_of(ValueId id) const { return static_cast<size_t>(f_.value(id).index); }
+
+  bool may_write_over(const Step& s, size_t operand) const {
+    if (s.kind != StepKind::kernel) return false;
+    const auto& allowed = program_.kernels[static_cast<size_t>(s.number)].composed.in_place;
+    return std::ranges::find(allowed, operand) != allowed.end();
   }
 
   // ---- Donated parameters ----

@@ -10,6 +10,7 @@
 // - A sub-buffer is inside its whole, and every buffer inside the arena.
 // - A lifetime contains all uses; what is alive at once does not overlap in memory; a result that takes
 //   the memory of an operand does so where the kernel allows it and nothing reads the operand later.
+// - A value of an open size fits into its place, and is read only as long as no other is written there.
 // - Every output is written before it is returned.
 // - A parameter that is donated in place is written over at most once, by a kernel that may, and no step reads
 //   the old value afterwards; its function is called by callers of the program only.

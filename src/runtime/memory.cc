@@ -54,6 +54,8 @@ Pages::~Pages() {
 char* ArenaStack::push(size_t bytes) {
   constexpr size_t kMinBlock = size_t{256} << 10;
   bytes = round_up(bytes, kAlignment);
+  pushed_ += bytes;
+  peak_ = std::max(peak_, pushed_);
   while (current_ < blocks_.size()) {
     if (bytes <= blocks_[current_].size() - used_) {
       char* memory = blocks_[current_].data() + used_;

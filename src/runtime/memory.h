@@ -37,16 +37,21 @@ class ArenaStack {
   struct Mark {
     size_t block = 0;
     size_t used = 0;
+    size_t pushed = 0;
   };
 
   // Uninitialised; the range dies when a mark taken before is popped. Zero bytes give a valid
   // pointer.
   char* push(size_t bytes);
-  Mark mark() const { return {current_, used_}; }
+  Mark mark() const { return {current_, used_, pushed_}; }
   void pop(Mark mark) {
     current_ = mark.block;
     used_ = mark.used;
+    pushed_ = mark.pushed;
   }
+  // The most bytes that were pushed at once since `forget_peak`.
+  size_t peak() const { return peak_; }
+  void forget_peak() { peak_ = pushed_; }
   // Gives back all but the first block; nothing may be pushed.
   void trim() {
     if (blocks_.size() > 1) blocks_.resize(1);
@@ -58,6 +63,8 @@ class ArenaStack {
   std::vector<Pages> blocks_;
   size_t current_ = 0;
   size_t used_ = 0;
+  size_t pushed_ = 0;
+  size_t peak_ = 0;
 };
 
 // Working memory of one kernel call; `allocate` may be called from several threads at once.

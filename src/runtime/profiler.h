@@ -11,6 +11,7 @@
 // branch per kernel.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -49,8 +50,15 @@ class Profiler {
   }
   void record_run(int64_t begin_ns, int64_t end_ns) { record(-1, begin_ns, end_ns); }
 
+  // The most bytes of working memory, arenas and places, that a run had at once.
+  void record_memory(int64_t bytes) { peak_bytes_ = std::max(peak_bytes_, bytes); }
+  int64_t peak_bytes() const { return peak_bytes_; }
+
   const std::vector<Event>& events() const { return events_; }
-  void clear() { events_.clear(); }
+  void clear() {
+    events_.clear();
+    peak_bytes_ = 0;
+  }
 
   int64_t num_runs() const;
   // Total of the runs, with everything between the kernels.
@@ -62,6 +70,7 @@ class Profiler {
 
  private:
   std::vector<Event> events_;
+  int64_t peak_bytes_ = 0;
 };
 
 }  // namespace relay::runtime

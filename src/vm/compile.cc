@@ -1,5 +1,6 @@
 #include "vm/compile.h"
 
+#include "plan/places.h"
 #include "plan/verify.h"
 
 namespace relay {
@@ -13,8 +14,10 @@ Bytecode compile_to_bytecode(plan::PlanProgram plan) {
                                f.results[static_cast<size_t>(d.output)].name, d.in_place,
                                d.reason});
     }
-    if (f.arena_bytes == 0) continue;
-    ArenaReport report{f.name, f.arena_bytes, f.lower_bound, 0, 0};
+    if (f.arena_bytes == 0 && f.places.empty()) continue;
+    ArenaReport report{
+        .function = f.name, .arena_bytes = f.arena_bytes, .lower_bound = f.lower_bound};
+    if (!f.places.empty()) report.formula = plan::working_memory(f);
     for (const plan::PlanBuffer& b : f.buffers) {
       if (b.in_place) {
         ++report.reused;

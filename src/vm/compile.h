@@ -15,7 +15,9 @@ struct ArenaReport {
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;  // most bytes alive at once
   int64_t sub_buffers = 0;  // values that are parts of others in memory, so that nothing is copied
-  int64_t reused = 0;       // results in the memory of an operand that nothing reads any more
+  // The working memory as a formula, of a function with values of open sizes; else empty.
+  std::string formula{};
+  int64_t reused = 0;  // results in the memory of an operand that nothing reads any more
 };
 
 // What became of an input that is donated to an output.

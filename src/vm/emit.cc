@@ -73,6 +73,7 @@ class Emitter {
     for (auto i = static_cast<int32_t>(f_.params.size()); i < f_.num_objects; ++i) b_.reg();
     for (int32_t i = 0; i < f_.num_scalars; ++i) b_.int_reg();
     b_.arena_size(f_.arena_bytes);
+    b_.num_places(static_cast<int32_t>(f_.places.size()));
   }
 
   int32_t reg(ValueId id) const { return f_.value(id).index; }
@@ -92,6 +93,8 @@ class Emitter {
         return Operand::constant(v.index);
       case Place::output:
         return Operand::output(v.index);
+      case Place::open:
+        return Operand::place(v.index);
       case Place::arena:
         break;
     }
@@ -241,6 +244,8 @@ class Emitter {
       case StepKind::return_outputs:
         reachable_ = false;
         return b_.ret_outputs();
+      case StepKind::place:
+        return b_.alloc_place(out(), s.dtype, regs(s.operands));
       case StepKind::loop:
         loop_ = b_.label();
         return b_.bind(loop_);

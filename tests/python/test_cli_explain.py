@@ -1,6 +1,7 @@
 """What `relay explain`, `relay bench --profile` and the kernel cache tell and do."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -68,6 +69,32 @@ def test_an_artifact_explains_itself(model, tmp_path):
     assert from_file["kernels"] == from_source["kernels"]
     assert from_file["memory"] == from_source["memory"]
     assert "passes" not in from_file
+
+
+OPEN = """#[version = "0.0.5"]
+def @main[n: Dim](%x: Tensor[(n, 64), float32], %w: Tensor[(256, 64), float32],
+                  %v: Tensor[(64, 256), float32]) {
+  let %a = nn.dense(%x, %w);
+  let %b = nn.dense(nn.softmax(%a), %v);
+  nn.softmax(nn.dense(%b, %w))
+}
+"""
+
+
+def test_the_working_memory_of_open_sizes_is_a_formula(tmp_path):
+    path = tmp_path / "open.relay"
+    path.write_text(OPEN)
+    (function,) = relay_json("explain", path)["memory"]["functions"]
+    formula = function["working_memory"]
+    assert re.fullmatch(r"(\d+ \+ )?\d+\*n( \+ align64\(4\*n\))?", formula), formula
+    assert f"    working memory {formula} bytes\n" in relay("explain", path).stdout
+    plan = relay("show", path, "--plan").stdout
+    assert f" places of open sizes; working memory {formula} bytes\n" in plan
+    out = tmp_path / "open.so"
+    relay("compile", path, "-o", out, "-q")
+    assert relay_json("explain", out)["memory"]["functions"][0]["working_memory"] == formula
+    fixed = relay_json("explain", path, "--input", "x=8,64")["memory"]["functions"][0]
+    assert "working_memory" not in fixed and fixed["arena_bytes"] > 0
 
 
 def test_a_slow_kernel_names_its_cause(tmp_path):

@@ -153,6 +153,9 @@ void FunctionBuilder::alloc_static(int32_t dst, TensorSpec type) {
 void FunctionBuilder::alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims) {
   emit_list(Opcode::alloc_tensor, dst, static_cast<int32_t>(dtype.key()), dims);
 }
+void FunctionBuilder::alloc_place(int32_t place, DType dtype, std::span<const int32_t> dims) {
+  emit_list(Opcode::alloc_place, place, static_cast<int32_t>(dtype.key()), dims);
+}
 void FunctionBuilder::alloc_from_shape(int32_t dst, DType dtype, int32_t shape) {
   emit(Opcode::alloc_from_shape, dst, static_cast<int32_t>(dtype.key()), shape);
 }

@@ -89,8 +89,9 @@ enum class Opcode : uint8_t {
   fatal,
   match_fail,
   write_lines,
+  alloc_place,
 };
-inline constexpr int kOpcodeCount = static_cast<int>(Opcode::write_lines) + 1;
+inline constexpr int kOpcodeCount = static_cast<int>(Opcode::alloc_place) + 1;
 
 // "invoke_kernel", ...
 const char* opcode_name(Opcode op);
@@ -119,10 +120,10 @@ static_assert(sizeof(Instruction) == 20);
 
 // A place that a kernel reads or writes, or the value of a symbolic dimension.
 struct Operand {
-  enum Kind : uint8_t { kArena, kConstant, kRegister, kOutput, kDim, kScalar };
+  enum Kind : uint8_t { kArena, kConstant, kRegister, kOutput, kDim, kScalar, kPlace };
   Kind kind = kArena;
   // Arena offset in bytes, or the index of a constant, object register,
-  // output, or integer register (of a dimension, or of a scalar that is read).
+  // output, integer register (of a dimension, or of a scalar that is read), or place of the frame.
   int64_t index = 0;
   // Size of an arena range; unused otherwise.
   int64_t bytes = 0;
@@ -132,6 +133,7 @@ struct Operand {
   static Operand reg(int64_t index) { return {kRegister, index, 0}; }
   static Operand output(int64_t index) { return {kOutput, index, 0}; }
   static Operand dim(int64_t int_register) { return {kDim, int_register, 0}; }
+  static Operand place(int64_t index) { return {kPlace, index, 0}; }
   static Operand scalar(int64_t int_register) { return {kScalar, int_register, 0}; }
 
   friend bool operator==(const Operand&, const Operand&) = default;
@@ -204,6 +206,8 @@ struct Function {
   int64_t arena_bytes = 0;
   int32_t num_registers = 0;
   int32_t num_int_registers = 0;
+  // Pieces of the frame's memory of a size that alloc_place says.
+  int32_t num_places = 0;
   std::vector<Instruction> code;
   std::vector<int32_t> lists;
   std::vector<Operand> operands;
@@ -281,6 +285,8 @@ class FunctionBuilder {
   int64_t arena(int64_t bytes);
   void arena_size(int64_t bytes) { function_.arena_bytes = bytes; }
 
+  void num_places(int32_t count) { function_.num_places = count; }
+
   Label label();
   void bind(Label label);
 
@@ -291,6 +297,8 @@ class FunctionBuilder {
   void copy(Operand target, Operand source);
   void alloc_static(int32_t dst, TensorSpec type);
   void alloc_tensor(int32_t dst, DType dtype, std::span<const int32_t> dims);
+  // Memory for a tensor: what the place has already, where that is enough.
+  void alloc_place(int32_t place, DType dtype, std::span<const int32_t> dims);
   void alloc_from_shape(int32_t dst, DType dtype, int32_t shape);
   void reshape(int32_t dst, int32_t src, std::span<const int32_t> dims);
   void shape_of(int32_t int_dst, int32_t src, int32_t axis);

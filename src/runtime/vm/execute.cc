@@ -183,6 +183,9 @@ Value Interpreter::execute() {
         gather_dims(in, w);
         new_tensor(r[in.dst], key_dtype(in.a), c_.dims_);
         break;
+      case Opcode::alloc_place:
+        alloc_place(in, w);
+        break;
       case Opcode::alloc_from_shape: {
         Tensor shape = Tensor::share(tensor(r[in.b]));
         if (shape.num_elements() > 1024) misuse("a rank out of range");

@@ -66,6 +66,20 @@ void Interpreter::gather_dims(const Instruction& in, const Window& w) {
   }
 }
 
+void Interpreter::alloc_place(const Instruction& in, const Window& w) {
+  gather_dims(in, w);
+  const DType dtype = key_dtype(in.a);
+  const int64_t bytes = checked_num_elements(dtype, c_.dims_) * static_cast<int64_t>(dtype.bytes());
+  Slot* place = w.p + 2 * in.dst;
+  made_strings_ |= dtype.is_string();
+  if (place->integer != 0 && bytes <= place[1].integer) return;
+  if (limited()) charge(bytes);
+  char* memory = c_.arena_.push(static_cast<size_t>(bytes));
+  if (options_.poison) std::memset(memory, *options_.poison, static_cast<size_t>(bytes));
+  place->integer = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory));
+  place[1].integer = bytes;
+}
+
 Object* Interpreter::reshape(Tensor::Rep* rep) {
   Tensor source = Tensor::share(rep);
   if (checked_num_elements(source.dtype(), c_.dims_) != source.num_elements()) {

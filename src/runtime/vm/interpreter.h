@@ -41,6 +41,7 @@ class Interpreter {
     const Function* function = nullptr;
     Slot* r = nullptr;  // object registers
     Slot* i = nullptr;  // integer registers
+    Slot* p = nullptr;  // places: of each its address, and its bytes
     char* arena = nullptr;
   };
   // A piece of memory that a kernel reads or writes.
@@ -59,7 +60,8 @@ class Interpreter {
   Window window() {
     Frame& f = frame();
     Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
-    return {f.function, r, r + object_slots(*f.function), f.arena};
+    Slot* i = r + object_slots(*f.function);
+    return {f.function, r, i, i + f.function->num_int_registers, f.arena};
   }
   // Opens a frame with null registers.
   void push_frame(const Function& function, const Instruction* call);
@@ -134,6 +136,10 @@ class Interpreter {
   Object* box(int64_t bits, DType dtype);
   Object* new_cell(ObjectKind kind, int32_t tag, const Instruction& in, const Window& w);
   void gather_dims(const Instruction& in, const Window& w);
+  void alloc_place(const Instruction& in, const Window& w);
+  static char* place_memory(const Slot& slot) {
+    return reinterpret_cast<char*>(static_cast<uintptr_t>(slot.integer));
+  }
   Object* reshape(Tensor::Rep* rep);
   Object* write_lines(const Instruction& in, const Window& w);
   Object* shape_tensor(const Tensor::Rep* rep, DType dtype);
@@ -170,7 +176,8 @@ class Interpreter {
 };
 
 inline void Interpreter::push_frame(const Function& function, const Instruction* call) {
-  size_t registers = object_slots(function) + static_cast<size_t>(function.num_int_registers);
+  size_t registers = object_slots(function) + static_cast<size_t>(function.num_int_registers) +
+                     2 * static_cast<size_t>(function.num_places);
   size_t end = c_.top_ + kFrameSlots + registers;
   if (end > c_.slots_.size()) [[unlikely]]
     grow(end);
@@ -184,7 +191,7 @@ inline void Interpreter::push_frame(const Function& function, const Instruction*
   f->caller = caller;
   f->call = call;
   f->arena = nullptr;
-  if (function.arena_bytes > 0) {
+  if (function.arena_bytes > 0 || function.num_places > 0) {
     f->mark = c_.arena_.mark();
     f->arena = push_arena(function);
   }

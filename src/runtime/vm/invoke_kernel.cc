@@ -26,6 +26,12 @@ Interpreter::Place Interpreter::resolve(const Operand& o, const Window& w) {
   switch (o.kind) {
     case Operand::kArena:
       return {w.arena + o.index, static_cast<size_t>(o.bytes)};
+    case Operand::kPlace: {
+      const Slot* place = w.p + 2 * o.index;
+      if (place->integer == 0) [[unlikely]]
+        misuse("a place without memory");
+      return {place_memory(*place), static_cast<size_t>(place[1].integer)};
+    }
     case Operand::kScalar:
       // Little-endian: an element of any width is at the front of its register.
       return {&w.i[o.index].integer, sizeof(int64_t)};
@@ -97,7 +103,8 @@ void Interpreter::copy(const Instruction& in, const Window& w) {
   const Operand* operands = w.function->operands.data() + in.b;
   Place to = resolve(operands[0], w);
   Place from = resolve(operands[1], w);
-  bool scalar = operands[1].kind == Operand::kScalar;
+  // Of a place the tensor may be the first part.
+  bool scalar = operands[1].kind == Operand::kScalar || operands[1].kind == Operand::kPlace;
   if (scalar ? to.bytes > from.bytes : to.bytes != from.bytes) misuse("a copy of unequal sizes");
   if (to.bytes > 0) std::memmove(to.data, from.data, to.bytes);
 }

@@ -106,6 +106,8 @@ constexpr std::array<OpcodeRow, kOpcodeCount> kRows{{
      "{op} at {a}", "stops at the place a: no pattern matches"},
     {Opcode::write_lines, "write_lines", new_reg, last_reg, none, L::operands, C::none, S::none, F::next,
      "{dst} = {op} {a}({list})", "a with the second operand in place of as many lines, from the line on that the first says, or the nearest from which they fit; the tensor itself if nobody else has it or it was given up"},
+    {Opcode::alloc_place, "alloc_place", index, dtype, none, L::int_regs, C::none, S::none, F::next,
+     "place {dst} = {op} {a}({list})", "memory of the frame for a tensor of dtype a with the dimensions L; what the place has already, if it is enough"},
 }};
 // clang-format on
 
@@ -217,6 +219,8 @@ class Writer {
         return "r" + number;
       case Operand::kOutput:
         return "out" + number;
+      case Operand::kPlace:
+        return "place" + number;
       case Operand::kDim:
       case Operand::kScalar:
         return "i" + number;

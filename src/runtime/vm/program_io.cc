@@ -85,6 +85,7 @@ class Writer {
       number(d.output);
       number<uint8_t>(d.in_place);
     });
+    number(f.num_places);
   }
   void kernel(const KernelInfo& k) {
     string(k.name);
@@ -202,7 +203,7 @@ class Reader {
       return o;
     });
     f.types = table<TensorSpec>(24, [this] { return spec(); });
-    if (version_ >= kVersionWithDonations) {
+    if (version_ >= kVersionWithPlaces) {
       f.donations = table<Donation>(9, [this] {
         Donation d;
         d.param = number<int32_t>();
@@ -210,6 +211,7 @@ class Reader {
         d.in_place = flag();
         return d;
       });
+      f.num_places = number<int32_t>();
     }
     return f;
   }
@@ -239,8 +241,8 @@ class Reader {
                         .help("compile the model again"));
   }
 
-  // Formats before have none.
-  static constexpr uint32_t kVersionWithDonations = 7;
+  // Formats before have no places, and no donations.
+  static constexpr uint32_t kVersionWithPlaces = 7;
 
   std::string_view bytes_;
   uint32_t version_;

@@ -19,6 +19,8 @@ class Verifier {
     check(function_.num_registers >= 0 && function_.num_registers <= kMaxRegisters &&
               function_.num_int_registers >= 0 && function_.num_int_registers <= kMaxRegisters,
           "register count out of range");
+    check(function_.num_places >= 0 && function_.num_places <= kMaxRegisters,
+          "number of places out of range");
     check(function_.params.size() <= static_cast<size_t>(function_.num_registers),
           "more parameters than registers");
     check(function_.arena_bytes >= 0 && function_.arena_bytes <= kMaxArena,
@@ -221,6 +223,9 @@ class Verifier {
         check(function_.writes_outputs && within(o.index, function_.results),
               "output out of range");
         return function_.results[o.index].tensor.byte_size();
+      case Operand::kPlace:
+        check(o.index >= 0 && o.index < function_.num_places, "place out of range");
+        return -1;
       case Operand::kDim:
       case Operand::kScalar:
         check(o.index >= 0 && o.index < function_.num_int_registers,
@@ -254,7 +259,8 @@ class Verifier {
     const Operand& to = function_.operands[in.b];
     const Operand& from = function_.operands[static_cast<size_t>(in.b) + 1];
     check(to.kind != Operand::kConstant && to.kind != Operand::kDim &&
-              to.kind != Operand::kScalar && from.kind != Operand::kDim,
+              to.kind != Operand::kScalar && to.kind != Operand::kPlace &&
+              from.kind != Operand::kDim,
           "wrong operand kind");
     int64_t to_bytes = operand(to);
     int64_t from_bytes = operand(from);
@@ -280,7 +286,7 @@ class Verifier {
     const Operand& start = function_.operands[in.b];
     const Operand& lines = function_.operands[static_cast<size_t>(in.b) + 1];
     check(start.kind == Operand::kScalar && lines.kind != Operand::kDim &&
-              lines.kind != Operand::kScalar,
+              lines.kind != Operand::kScalar && lines.kind != Operand::kPlace,
           "wrong operand kind");
     operand(start);
     operand(lines);
@@ -302,6 +308,8 @@ class Verifier {
         return copy(in);
       case Opcode::load_scalar:
         return load_scalar(in);
+      case Opcode::alloc_place:
+        return check(in.dst < function_.num_places, "place out of range");
       case Opcode::write_lines:
         return write_lines(in);
       case Opcode::call:

@@ -197,6 +197,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
     limits.kind = BudgetKind::run;
     budget.emplace(std::move(limits));
   }
+  arena_.forget_peak();
   Interpreter interpreter(*this, program, kernels, options);
   // What outlives the run is the result, and what references in arguments hold now.
   auto own_arguments = [&] {
@@ -210,6 +211,7 @@ Value ExecutionContext::run(const Program& program, std::span<const relay_kernel
     refs_.collect(false);
     if (options.profiler != nullptr) {
       options.profiler->record_run(begin, Profiler::now_ns());
+      options.profiler->record_memory(static_cast<int64_t>(arena_.peak()));
     }
     return result;
   } catch (const std::bad_alloc&) {
