@@ -49,6 +49,7 @@ namespace relay::runtime {
 
 inline constexpr uint32_t kArtifactVersion = 7;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
+static_assert(kArtifactVersion >= kProgramVersion);
 
 // What an artifact is for and by whom it was made.
 struct ArtifactInfo {

@@ -118,7 +118,7 @@ TEST_F(VmTest, must_fail_E0605_kernel_errors) {
   put(std::move(f));
   std::string text = fails("E0605");
   EXPECT_NE(text.find("gather1"), std::string::npos) << text;
-  EXPECT_NE(text.find("out of bounds"), std::string::npos) << text;
+  EXPECT_NE(text.find("lies outside the tensor"), std::string::npos) << text;
   program.functions[0].code[0].a = kStrange;
   fails("E0605");
 }

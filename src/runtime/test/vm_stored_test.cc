@@ -1,7 +1,6 @@
 // The stored form of programs, their text, profiles and speed.
 #include <chrono>
 
-#include "runtime/artifact.h"
 #include "runtime/profiler.h"
 #include "runtime/test/vm_program.h"
 
@@ -15,14 +14,13 @@ TEST_F(VmTest, programs_survive_writing_and_reading) {
   put(std::move(f));
   string("a message");
   std::string bytes = write_program(program);
-  Program back = read_program(bytes, kArtifactVersion);
+  Program back = read_program(bytes);
   EXPECT_EQ(back.functions, program.functions);
   EXPECT_EQ(back.kernels, program.kernels);
   EXPECT_EQ(back.strings, program.strings);
   EXPECT_EQ(write_program(back), bytes);
   for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THROW(read_program(std::string_view(bytes).substr(0, size), kArtifactVersion), UserError)
-        << size;
+    EXPECT_THROW(read_program(std::string_view(bytes).substr(0, size)), UserError) << size;
   }
 }
 

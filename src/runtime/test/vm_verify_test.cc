@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "base/test/source_dir.h"
-#include "runtime/artifact.h"
 #include "runtime/core/object_pool.h"
 #include "runtime/test/vm_program.h"
 #include "runtime/vm/opcode_table.h"
@@ -171,7 +170,7 @@ TEST_F(VmTest, must_fail_E0613_another_device) {
   program.functions[0].params[0].tensor.device = {kDLCUDA, 1};
   EXPECT_EQ(program.functions[0].params[0].type_string(), "Tensor[(8,), float32] on cuda:1");
   EXPECT_THROW(verify_program(program), UserError);
-  EXPECT_EQ(read_program(write_program(program), kArtifactVersion).functions, program.functions);
+  EXPECT_EQ(read_program(write_program(program)).functions, program.functions);
 }
 
 // What a row says has to be so in the words for people: each operand is shown.

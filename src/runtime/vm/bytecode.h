@@ -254,9 +254,11 @@ std::string to_string(const Program& program);
 // Serialised functions, kernels and strings (not the constants' data). The form is little-endian,
 // versioned by the artifact, and equal for equal programs. Reading checks every length and raises
 // UserError E0608; the result still has to be verified.
-std::string write_program(const Program& program);
-// `version`: the format of the artifact.
-Program read_program(std::string_view bytes, uint32_t version);
+// `version`: the format of the artifact that they are in; before kProgramVersion there are no
+// donations and no places.
+inline constexpr uint32_t kProgramVersion = 7;
+std::string write_program(const Program& program, uint32_t version = kProgramVersion);
+Program read_program(std::string_view bytes, uint32_t version = kProgramVersion);
 
 // Writes a function: registers, labels and operand lists are allocated as they are needed.
 class FunctionBuilder {

@@ -15,6 +15,8 @@ namespace {
 
 class Writer {
  public:
+  explicit Writer(uint32_t format) : version(format) {}
+
   template <typename T>
   void number(T value) {
     static_assert(std::is_arithmetic_v<T>);
@@ -80,6 +82,7 @@ class Writer {
       number(o.bytes);
     });
     table(f.types, [this](const TensorSpec& t) { spec(t); });
+    if (version < kProgramVersion) return;
     table(f.donations, [this](const Donation& d) {
       number(d.param);
       number(d.output);
@@ -99,6 +102,7 @@ class Writer {
     device(k.device);
   }
 
+  const uint32_t version;
   std::string out;
 };
 
@@ -203,7 +207,7 @@ class Reader {
       return o;
     });
     f.types = table<TensorSpec>(24, [this] { return spec(); });
-    if (version_ >= kVersionWithPlaces) {
+    if (version_ >= kProgramVersion) {
       f.donations = table<Donation>(9, [this] {
         Donation d;
         d.param = number<int32_t>();
@@ -241,17 +245,14 @@ class Reader {
                         .help("compile the model again"));
   }
 
-  // Formats before have no places, and no donations.
-  static constexpr uint32_t kVersionWithPlaces = 7;
-
   std::string_view bytes_;
   uint32_t version_;
 };
 
 }  // namespace
 
-std::string write_program(const Program& program) {
-  Writer w;
+std::string write_program(const Program& program, uint32_t version) {
+  Writer w(version);
   w.table(program.functions, [&w](const Function& f) { w.function(f); });
   w.table(program.kernels, [&w](const KernelInfo& k) { w.kernel(k); });
   w.table(program.strings, [&w](const std::string& s) { w.string(s); });

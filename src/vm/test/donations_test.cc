@@ -217,8 +217,7 @@ TEST(Donations, stay_in_stored_programs) {
   Compiled program("def @main(%a: Tensor[(4,), float32], donate=[[\"a\", 0]]) { add(%a, 1f) }",
                    true);
   const runtime::Program& p = program.bytecode.program;
-  runtime::Program back =
-      runtime::read_program(runtime::write_program(p), runtime::kArtifactVersion);
+  runtime::Program back = runtime::read_program(runtime::write_program(p));
   EXPECT_EQ(back.functions, p.functions);
   EXPECT_EQ(back.functions[0].donations.size(), 1u);
 }

@@ -52,6 +52,10 @@ inline Program shape_program() {
   f.rank_of(rank, x);
   f.alloc_tensor(y, DType::Float(32), Registers{n, four});
   f.invoke_kernel(0, {Operand::reg(x), Operand::reg(y), Operand::dim(n)});
+  f.num_places(1);
+  f.alloc_place(0, DType::Float(32), Registers{n, four});
+  f.invoke_kernel(0, {Operand::reg(x), Operand::place(0), Operand::dim(n)});
+  f.copy(Operand::reg(y), Operand::place(0));
   f.reshape(flat, y, Registers{size});
   f.shape_tensor(shape, flat, DType::Int(64));
   f.alloc_from_shape(flat, DType::Float(32), shape);
