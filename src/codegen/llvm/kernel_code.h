@@ -87,7 +87,10 @@ class KernelBuilder {
   // The lanes in which a load reads: its predicate's, within those of the enclosing Select's side.
   // Null: all.
   Value* load_mask(const PrimExpr& predicate, int lanes);
-  Value* load(const LoadNode& l);
+  // As a number, or as the bits that lie there.
+  Value* load(const LoadNode& l, bool as_bits = false);
+  // What is stored for the value as an element of a buffer.
+  Value* in_memory(DType element, const PrimExpr& value);
   // The index of each lane, as scalars.
   // The elements of a ramp of stride 2 to 4 from whole vectors; null for others.
   Value* load_with_stride(const LoadNode& l, const RampNode& at);

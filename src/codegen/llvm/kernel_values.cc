@@ -155,9 +155,10 @@ Value* KernelBuilder::load_mask(const PrimExpr& predicate, int lanes) {
   return mask == nullptr ? side : b_.CreateAnd(mask, side);
 }
 
-Value* KernelBuilder::load(const LoadNode& l) {
+Value* KernelBuilder::load(const LoadNode& l, bool as_bits) {
   const PrimExpr& at = flat_index(l.indices, l.buffer);
   DType element = l.buffer->dtype.element();
+  if (as_bits) element = DType::UInt(element.bits);
   int lanes = l.dtype.lanes;
   llvm::Align align = align_of(l.buffer);
   auto read = [&](Value* index) {
@@ -187,7 +188,9 @@ Value* KernelBuilder::load(const LoadNode& l) {
     return b_.CreateVectorSplat(static_cast<unsigned>(lanes), read(expr(s->value)));
   }
   if (mask == nullptr && r != nullptr) {
-    if (Value* v = load_with_stride(l, *r)) return from_memory(element, v);
+    if (Value* v = load_with_stride(l, *r)) {
+      return from_memory(element, as_bits ? b_.CreateBitCast(v, type) : v);
+    }
   }
   // Under a mask each lane would be a branch; without one, gathers are no faster on the machines at
   // hand than lane by lane.
@@ -269,6 +272,19 @@ std::vector<Value*> KernelBuilder::lane_indices(const PrimExpr& at, int lanes) {
   return out;
 }
 
+Value* KernelBuilder::in_memory(DType element, const PrimExpr& value) {
+  // 16-bit floats that only move keep every bit, and what becomes one is rounded once.
+  if (element.is_floating() && element.bits == 16) {
+    auto* l = as<LoadNode>(value);
+    if (l != nullptr && l->dtype.element() == element) return load(*l, true);
+    auto* cast = as<CastNode>(value);
+    if (cast != nullptr && cast->value->dtype.element().is_float(32)) {
+      return to_memory(element, expr(cast->value));
+    }
+  }
+  return to_memory(element, expr(value));
+}
+
 void KernelBuilder::store(const StoreNode& s) {
   const PrimExpr& at = flat_index(s.indices, s.buffer);
   DType element = s.buffer->dtype.element();
@@ -276,7 +292,7 @@ void KernelBuilder::store(const StoreNode& s) {
   llvm::Align align = align_of(s.buffer);
   if (lanes == 1) {
     auto write = [&] {
-      Value* v = to_memory(element, expr(s.value));
+      Value* v = in_memory(element, s.value);
       b_.CreateAlignedStore(v, address(s.buffer, expr(at)), align);
     };
     if (s.predicate) {
@@ -286,7 +302,7 @@ void KernelBuilder::store(const StoreNode& s) {
     }
     return;
   }
-  Value* v = to_memory(element, expr(s.value));
+  Value* v = in_memory(element, s.value);
   if (auto* r = unit_ramp(at)) {
     Value* p = address(s.buffer, expr(r->base));
     if (s.predicate) {

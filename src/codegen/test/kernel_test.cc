@@ -1,5 +1,6 @@
 // Kernels compiled for each target that this machine runs, against the meaning of the tensor IR.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -188,6 +189,57 @@ TEST(Kernel, half_precision_rounds_to_even_on_every_target) {
         EXPECT_EQ(c[k], static_cast<float>(round_to(half, a[k]))) << half.to_string() << a[k];
     }
   }
+}
+
+// Arithmetic may take the smallest numbers for zeros and quiets NaNs; what only moves keeps its bits.
+TEST(Kernel, half_precision_that_moves_keeps_every_bit) {
+  constexpr int64_t n = 1 << 16;
+  for (DType half : {DType::Float(16), DType::BFloat16()}) {
+    Buffer in = buffer("in", half, {index(n)}), out = buffer("out", half, {index(5 * n / 2)});
+    Var i = var("i");
+    auto lanes = [](const PrimExpr& first, int64_t step) { return ramp(first, index(step), 16); };
+    // By vectors, one by one, backwards, every second one, and under a mask.
+    PrimExpr mask = lt(ramp(i * 16, index(1), 16), broadcast(index(n), 16));
+    Stmt body =
+        seq({for_(i, zero(), index(n / 16),
+                  store(out, {lanes(i * 16, 1)}, load(in, {lanes(i * 16, 1)}))),
+             for_(i, zero(), index(n / 2), store(out, {i + n}, load(in, {i * 2 + 1}))),
+             for_(i, zero(), index(n / 32),
+                  store(out, {lanes(i * 16 + 3 * n / 2, 1)}, load(in, {lanes(i * 16 + 15, -1)}))),
+             for_(i, zero(), index(n / 64),
+                  store(out, {lanes(i * 16 + 2 * n, 1)}, load(in, {lanes(i * 32, 2)}))),
+             for_(i, zero(), index(n / 64),
+                  store(out, {lanes(i * 16 + 9 * n / 4, 1)}, load(in, {lanes(i * 16, 1)}, mask)))});
+    std::vector<uint16_t> a(n), c(5 * n / 2), expected;
+    for (size_t k = 0; k < a.size(); ++k) a[k] = static_cast<uint16_t>(k * 40503);
+    expected = a;
+    for (size_t k = 0; k < n / 2; ++k) expected.push_back(a[2 * k + 1]);
+    for (size_t k = 0; k < n / 2; ++k) expected.push_back(a[k / 16 * 16 + 15 - k % 16]);
+    for (size_t k = 0; k < n / 4; ++k) expected.push_back(a[2 * k]);
+    for (size_t k = 0; k < n / 4; ++k) expected.push_back(a[k]);
+    for (const Target& target : runnable_targets()) {
+      LoadedKernels jit = load_kernels({kernel("moves", {in}, {out}, body)}, target);
+      void* buffers[] = {a.data(), c.data()};
+      TestContext context;
+      ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
+      EXPECT_TRUE(c == expected) << half.to_string() << " " << target.name;
+      std::ranges::fill(c, 0);
+    }
+  }
+}
+
+// What becomes a 16-bit float on its way to memory is rounded once.
+TEST(Kernel, half_precision_is_rounded_by_one_instruction) {
+  const DType half = DType::BFloat16();
+  Buffer in = buffer("in", f32, {index(16)}), out = buffer("out", half, {index(16)});
+  PrimExpr all = ramp(index(0), index(1), 16);
+  PrimFunc f =
+      kernel("round", {in}, {out}, store(out, {all}, cast(half.with_lanes(16), load(in, {all}))));
+  const Target target = parse_target("x86-64-v4 -mattr=+avx512bf16");
+  std::string text = backend_of(target).text(CodeText::Assembly, {f}, target);
+  size_t first = text.find("\tvcvtneps2bf16");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_EQ(text.find("\tvcvtneps2bf16", first + 1), std::string::npos) << text;
 }
 
 TEST(Kernel, a_select_reads_only_the_chosen_side) {
