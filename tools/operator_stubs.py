@@ -126,9 +126,9 @@ def signature_of(function: types.FunctionType, row: object | None, dynamic: tupl
         if name in arguments:
             kind = "_Operand"
         elif name in kinds:
-            kind = "int" if type(parameter.default) is int else KINDS[kinds[name]]
-            if kinds[name] != "bool":
-                kind = KINDS[kinds[name]]
+            kind = KINDS[kinds[name]]
+            if kind == "bool" and type(parameter.default) is int:
+                kind = "int"
         else:
             kind = kind_of(parameter)
         if name in dynamic:
@@ -172,7 +172,9 @@ def operators(out: Path) -> None:
     for module, stubs in spaces.items():
         path = module.removeprefix("relay").lstrip(".").replace(".", "/") or "_operators"
         if module != "relay" and getattr(sys.modules[module], "__file__", None):
-            path = f"_{path}_operators"  # the module has a file of its own, which takes these
+            raise SystemExit(
+                f"{module} has a file of its own, whose stub would hide it: {stubs[0]}"
+            )
         target = out / f"{path}.pyi"
         target.parent.mkdir(parents=True, exist_ok=True)
         text = OPERATORS if module == "relay" else NAMESPACE

@@ -21,9 +21,6 @@ from relay import _core
 from relay._expr import const
 from relay._wrappers import absent, call, is_number
 
-if TYPE_CHECKING:
-    from relay._random_operators import *  # noqa: F403
-
 
 def threefry_key(seed: int) -> _core.Constant:
     """Returns the first key of a seed, a number from 0 to below 2**256."""

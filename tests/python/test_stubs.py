@@ -31,7 +31,7 @@ def test_operators_are_written_out():
     from relay._compositions import COMPOSITIONS
     from relay._wrappers import operator_space
 
-    paths = {"relay": "_operators.pyi", "relay.random": "_random_operators.pyi"}
+    paths = {"relay": "_operators.pyi"}
     seen: dict[str, dict] = {}
     names = [*relay.op.list_op_names(), *COMPOSITIONS]
     for name in names:
