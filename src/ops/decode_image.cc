@@ -146,9 +146,17 @@ std::span<const OpInfo> rows_of<Family::DecodeImage>() {
           .cost = Absent::DataDecides,
           .gradient = Absent::NotDifferentiable,
           .batching = Absent::LaneByLane,
-          .examples = {{{"Tensor[(40,), uint8]"}, ""},
-                       {{"Tensor[(40,), uint8]"}, "pixel_format=\"Grayscale\""}},
-          .expected = Absent::ByNumPy,
+          // A PPM of two pixels: "P6 2 1 255", a line feed, "abcdef".
+          .examples =
+              {{.args = {"Tensor[(17,), uint8]"},
+                .attrs = "",
+                .inputs = {{80, 54, 32, 50, 32, 49, 32, 50, 53, 53, 10, 97, 98, 99, 100, 101, 102}},
+                .results = {{97, 98, 99, 100, 101, 102}}},
+               {.args = {"Tensor[(17,), uint8]"},
+                .attrs = "pixel_format=\"Grayscale\"",
+                .inputs = {{80, 54, 32, 50, 32, 49, 32, 50, 53, 53, 10, 97, 98, 99, 100, 101, 102}},
+                .results = {{98, 101}}}},
+          .expected = "by hand, from the definition of PPM in Netpbm",
       },
   };
   return rows;
