@@ -6,6 +6,7 @@ import html
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,8 @@ def build(
     num_threads: int = 0,
     cache: bool = True,
     donate: dict[str, str | int] | None = None,
+    dims: dict[str, tuple[int, int]] | None = None,
+    hot: dict[str, Sequence[int]] | None = None,
 ) -> Executable:
     """Returns the compiled program.
 
@@ -200,6 +203,8 @@ def build(
         written into its memory: {"past": "present"}. A call changes the array that it is given, and
         returns that array; one that is read-only, not contiguous or of another dtype, or in memory
         of another input, is refused.
+    dims: the least and the greatest size of named dimensions of @main, which a run checks.
+    hot: likely sizes of named dimensions: kernels have a version for each.
     The other parameters are Relay's of old, and are refused when they are given.
     """
     refuse(
@@ -215,6 +220,7 @@ def build(
     if mod_name != "default":
         raise TypeError("relay.build() takes no mod_name: a library has its own name space")
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
+    settings |= {"dims": dims or {}, "hot": hot or {}}
     module = as_module(ir_mod)
     return Executable(_core.build(module, params or {}, settings, donate or {}))
 

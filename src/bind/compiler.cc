@@ -25,6 +25,7 @@
 #include "driver/evaluate.h"
 #include "driver/evaluate_constant.h"
 #include "driver/options.h"
+#include "driver/size_options.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/donation.h"
 #include "ir/text/text.h"
@@ -117,6 +118,21 @@ Settings make_options(nb::handle settings) {
       out.disabled_pass = text_set(value, "the name of a pass");
     } else if (name == "config") {
       out.config = to_dict(value);
+    } else if (name == "dims") {
+      for (auto [dim, range] : to_named(value, "a set of ranges")) {
+        SizeHint& hint = hint_of(out.sizes, to_text(dim, "the name of a dimension"));
+        std::vector<int64_t> ends;
+        for (nb::handle end : nb::iter(range)) ends.push_back(to_int64(end));
+        if (ends.size() != 2)
+          bad_argument("a range of dims is a pair: the least and the greatest size");
+        hint.low = ends[0];
+        hint.high = ends[1];
+      }
+    } else if (name == "hot") {
+      for (auto [dim, sizes] : to_named(value, "a set of sizes")) {
+        SizeHint& hint = hint_of(out.sizes, to_text(dim, "the name of a dimension"));
+        for (nb::handle size : nb::iter(sizes)) hint.likely.push_back(to_int64(size));
+      }
     } else if (name == "instruments") {
       for (nb::handle i : nb::iter(value)) out.add_instrument(i);
     } else {

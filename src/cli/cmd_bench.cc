@@ -205,6 +205,77 @@ nlohmann::ordered_json limits_json(const MachineLimits& limits) {
   return out;
 }
 
+// The times of runs, shortest first; `outputs` are the results. By default runs for two seconds, and ten at least.
+std::vector<double> measure(const Options& o, const runtime::Module& module,
+                            const Arguments& arguments, std::vector<Tensor>& outputs) {
+  runtime::flatten_tensors(module.run_values(o.function, arguments.values), outputs);
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> times;
+  auto begin = Clock::now();
+  while (o.repeat > 0 ? times.size() < static_cast<size_t>(o.repeat)
+                      : times.size() < 10 || (Clock::now() - begin < std::chrono::seconds(2) &&
+                                              times.size() < 100000)) {
+    auto start = Clock::now();
+    run_again(module, o.function, arguments.values, outputs);
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// A profile, a trace and a report on kernels are of one size.
+void refuse_details_of_several(const Given& given, const Inputs& inputs) {
+  if (inputs.lists.empty()) return;
+  for (const char* name : {"--profile", "--trace"}) {
+    if (!given.has(name)) continue;
+    throw UserError(
+        Diagnostic(codes::driver_option, {}, std::string(name) + " shows a run of one size")
+            .found("several sizes of dimension '" +
+                   escape_for_terminal(inputs.lists.begin()->first, 200) + "'"));
+  }
+}
+
+// A line, or an object, for each combination of sizes.
+void measure_sizes(const Options& o, const Ready& ready, const Inputs& inputs) {
+  std::vector<std::string> header;
+  for (const auto& [name, sizes] : inputs.lists) header.push_back(escape_for_terminal(name, 200));
+  for (const char* figure : {"min", "median", "p90", "runs"}) header.emplace_back(figure);
+  Table table(header);
+  nlohmann::ordered_json root;
+  if (!ready.target.empty()) root["target"] = ready.target;
+  root["compile_seconds"] = ready.compile_seconds;
+  root["load_seconds"] = ready.load_seconds;
+  root["threads"] = ready.module.num_threads();
+  for (const Inputs& one : inputs.single()) {
+    Arguments arguments = make_arguments(ready.module.function(o.function), one, o.inputs.seed);
+    std::vector<Tensor> outputs;
+    std::vector<double> times = measure(o, ready.module, arguments, outputs);
+    std::vector<std::string> cells;
+    nlohmann::ordered_json line;
+    for (const auto& [name, sizes] : inputs.lists) {
+      cells.push_back(std::to_string(one.dims.at(name)));
+      line["dims"][name] = one.dims.at(name);
+    }
+    line["runs"] = times.size();
+    line["min_seconds"] = times.front();
+    line["median_seconds"] = quantile(times, 0.5);
+    line["p90_seconds"] = quantile(times, 0.9);
+    for (double seconds : {times.front(), quantile(times, 0.5), quantile(times, 0.9)}) {
+      cells.push_back(format_seconds(seconds));
+    }
+    cells.push_back(std::to_string(times.size()));
+    table.row(std::move(cells));
+    root["sizes"].push_back(std::move(line));
+  }
+  if (o.json) {
+    std::printf("%s\n",
+                root.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+    return;
+  }
+  if (!ready.target.empty()) std::printf("target  %s\n", ready.target.c_str());
+  std::printf("%s", table.text().c_str());
+}
+
 int run(const Options& o, const Given& given) {
   if (!o.compare.empty()) {
     compare(o);
@@ -217,22 +288,15 @@ int run(const Options& o, const Given& given) {
   if (given.has("--trace")) refuse_existing(o.trace, o.force);
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Inputs inputs = o.inputs.read();
-  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes);
+  refuse_details_of_several(given, inputs);
+  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes, inputs.ranges);
+  if (!inputs.lists.empty()) {
+    measure_sizes(o, ready, inputs);
+    return 0;
+  }
   Arguments arguments = make_arguments(ready.module.function(o.function), inputs, o.inputs.seed);
   std::vector<Tensor> outputs;
-  runtime::flatten_tensors(ready.module.run_values(o.function, arguments.values), outputs);
-  using Clock = std::chrono::steady_clock;
-  std::vector<double> times;
-  auto begin = Clock::now();
-  // By default for two seconds, and ten runs at least.
-  while (o.repeat > 0 ? times.size() < static_cast<size_t>(o.repeat)
-                      : times.size() < 10 || (Clock::now() - begin < std::chrono::seconds(2) &&
-                                              times.size() < 100000)) {
-    auto start = Clock::now();
-    run_again(ready.module, o.function, arguments.values, outputs);
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  std::sort(times.begin(), times.end());
+  std::vector<double> times = measure(o, ready.module, arguments, outputs);
   int threads = ready.module.num_threads();
   double memory = peak_memory();
   MachineLimits limits;
@@ -331,6 +395,7 @@ Command bench_command() {
            .count(2)},
       [o](const Given& given) { return run(*o, given); }};
   return std::move(out.add(o->inputs.table())
+                       .add(o->flags.size_table(/*with_ranges=*/false))
                        .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the trace file"),
                              flag("--json", o->json, "Print the report as JSON")}));

@@ -119,7 +119,8 @@ Command compile_command() {
                option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs,
                       "Shape of an input, such as data=1,3,224,224; may be repeated")},
               [o](const Given&) { return run(*o); }};
-  return std::move(out.add(o->flags.table())
+  return std::move(out.add(o->flags.size_table(/*with_ranges=*/true))
+                       .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output file"),
                              flag("--json", o->json, "Print the summary as JSON")}));
 }

@@ -96,7 +96,7 @@ Json describe(const Ready& ready) {
   for (const PassTiming::Row& p : ready.passes) {
     out["passes"].push_back({{"name", p.name}, {"seconds", p.seconds}, {"changed", p.changed}});
   }
-  int64_t packed = 0, constant_bytes = 0;
+  int64_t packed = 0, constant_bytes = 0, versions = 0, version_bytes = 0, code_bytes = 0;
   std::vector<int64_t> calls = calls_of(program);
   out["kernels"] = Json::array();
   Json& kernels = metadata["kernels"];
@@ -106,9 +106,15 @@ Json describe(const Ready& ready) {
     k["suspect"] = is_suspect(k);
     k["minimal_filtering"] = k.value("rule", "") == kMinimalFiltering;
     if (reads_packed(k)) packed += calls[i];
+    code_bytes += k.value("code_bytes", int64_t{0});
+    if (k.contains("version")) {
+      ++versions;
+      version_bytes += k.value("code_bytes", int64_t{0});
+    }
     out["kernels"].push_back(std::move(k));
   }
   for (const Tensor& t : program.constants) constant_bytes += static_cast<int64_t>(t.byte_size());
+  out["code"] = {{"bytes", code_bytes}, {"versions", versions}, {"version_bytes", version_bytes}};
   out["memory"]["constants"] = program.constants.size();
   out["memory"]["constant_bytes"] = constant_bytes;
   out["memory"]["packed_weights"] = packed;
@@ -182,7 +188,24 @@ void print_sites(const Json& kernel, size_t most) {
   }
 }
 
-void print_kernel(const Json& k, bool in_full) {
+// Which of a kernel's versions runs when. A version is called where the kernel is that it is a version of.
+void print_versions(const Json& k, const Json& kernels) {
+  if (k.contains("version")) {
+    std::printf("  runs      where %s\n", text_of(k["version"]).c_str());
+    return;
+  }
+  std::string versions;
+  for (const Json& other : kernels) {
+    if (!other.contains("version") || other.value("sites", Json()) != k.value("sites", Json()) ||
+        !other["name"].get<std::string>().starts_with(k["name"].get<std::string>())) {
+      continue;
+    }
+    versions += "\n  version   " + text_of(other["name"]) + ": where " + text_of(other["version"]);
+  }
+  if (!versions.empty()) std::printf("  runs      where no version does%s\n", versions.c_str());
+}
+
+void print_kernel(const Json& k, const Json& all, bool in_full) {
   constexpr size_t kNamedCalls = 3;
   const char *bold = stdout_is_terminal() ? "\x1b[1m" : "", *red = *bold ? "\x1b[31m" : "",
              *plain = *bold ? "\x1b[0m" : "";
@@ -204,6 +227,7 @@ void print_kernel(const Json& k, bool in_full) {
   std::string rule = k.value("rule", "");
   std::printf("  schedule  %s%s\n", text_of(k["schedule"]).c_str(),
               rule.empty() ? "" : (" (rule " + rule + ")").c_str());
+  print_versions(k, all);
   bool suspect = k["suspect"].get<bool>();
   if (suspect) {
     std::printf(
@@ -216,6 +240,17 @@ void print_kernel(const Json& k, bool in_full) {
     }
   }
   print_sites(k, in_full ? 0 : kNamedCalls);
+}
+
+// What versions for likely sizes add to the program.
+void print_code(const Json& code, const Json& memory) {
+  int64_t versions = code["versions"].get<int64_t>();
+  if (versions == 0) return;
+  double bytes = code["version_bytes"].get<double>();
+  double all = code["bytes"].get<double>() + memory["constant_bytes"].get<double>() - bytes;
+  std::printf("versions %s for likely sizes, %s of code: %s %% more than without\n",
+              counted(versions, "kernel").c_str(), format_bytes(bytes).c_str(),
+              format_number(100 * bytes / all, 2).c_str());
 }
 
 void print_passes(const Json& all) {
@@ -273,6 +308,7 @@ int run(const Options& o, const Given& given) {
   for (const std::string& text : o.flags.inputs) parse_input_option(text, shapes);
   Ready ready = prepare(o.model, o.flags, "main", shapes);
   Json all = describe(ready);
+  const Json every = all["kernels"];
   if (!o.kernel.empty()) {
     Json chosen = Json::array();
     for (Json& k : all["kernels"]) {
@@ -298,6 +334,7 @@ int run(const Options& o, const Given& given) {
     }
     print_passes(all);
     print_memory(all["memory"]);
+    print_code(all["code"], all["memory"]);
     std::printf("\n");
   }
   // The heaviest first: they are what a reader looks for.
@@ -307,7 +344,7 @@ int run(const Options& o, const Given& given) {
   };
   std::stable_sort(kernels.begin(), kernels.end(),
                    [&](const Json& a, const Json& b) { return work(a) > work(b); });
-  for (const Json& k : kernels) print_kernel(k, !o.kernel.empty());
+  for (const Json& k : kernels) print_kernel(k, every, !o.kernel.empty());
   return 0;
 }
 
@@ -322,8 +359,9 @@ Command explain_command() {
        option("--kernel NAME", o->kernel, "One kernel in full: all its calls, the rules it missed"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated")},
       [o](const Given& given) { return run(*o, given); }};
-  return std::move(
-      out.add(o->flags.table()).add({flag("--json", o->json, "Print the report as JSON")}));
+  return std::move(out.add(o->flags.size_table(/*with_ranges=*/true))
+                       .add(o->flags.table())
+                       .add({flag("--json", o->json, "Print the report as JSON")}));
 }
 
 }  // namespace relay::cli

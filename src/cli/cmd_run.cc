@@ -95,6 +95,12 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
                                    escape_for_terminal(o.model, 200) + "' is compiled")
                         .help("give the model that it was compiled from"));
   }
+  if (!inputs.ranges.empty()) {
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "the evaluator takes no range for dimension '" +
+                                   escape_for_terminal(inputs.ranges[0].name, 200) + "'")
+                        .help("--executor vm checks the ranges that a program is compiled for"));
+  }
   Outcome out;
   ModelOptions given_shapes = inputs.shapes;
   read_freeze_options(o.flags.frozen, given_shapes);
@@ -118,7 +124,7 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
 
 Outcome run_compiled(const Options& o, const Inputs& inputs) {
   Outcome out;
-  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes);
+  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes, inputs.ranges);
   out.signature = ready.module.function(o.function);
   out.target = ready.target;
   out.counting = counting_of(ready.module);
@@ -248,6 +254,7 @@ int run(const Options& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   bool compiled = o.executor == "vm";
   Inputs inputs = o.inputs.read();
+  inputs.refuse_lists();
   // Standard output is for the JSON.
   std::optional<runtime::PrintScope> prints;
   if (o.json)
@@ -304,6 +311,7 @@ Command run_command() {
                 return run(*o, given);
               }};
   return std::move(out.add(o->inputs.table())
+                       .add(o->flags.size_table(/*with_ranges=*/false))
                        .add(o->flags.table())
                        .add(o->limits.table_of_run())
                        .add({flag("--force", o->force, "Overwrite output files"),

@@ -196,8 +196,9 @@ Command show_command() {
        flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),
        flag("--types", o->types, "Show types in comments")},
       [o](const Given& given) { return run(*o, given); }};
-  return std::move(
-      out.add(o->flags.table()).add({flag("--force", o->force, "Overwrite the output file")}));
+  return std::move(out.add(o->flags.size_table(/*with_ranges=*/true))
+                       .add(o->flags.table())
+                       .add({flag("--force", o->force, "Overwrite the output file")}));
 }
 
 }  // namespace relay::cli

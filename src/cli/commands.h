@@ -21,13 +21,18 @@ struct CompileFlags {
   std::vector<std::string> disabled;
   std::vector<std::string> frozen;   // INPUT=VALUE
   std::vector<std::string> donated;  // INPUT=OUTPUT
+  std::vector<std::string> ranges;   // NAME=LOW..HIGH, of commands that only compile
+  std::vector<std::string> likely;   // NAME=SIZE,SIZE
   bool verify = false;
   bool no_cache = false;
   bool quiet = false;
 
   // The options of every command that compiles, for its table; --input is the command's own.
   std::vector<Option> table();
-  CompileOptions options() const;
+  // --hot, of the commands whose kernels may have versions; and --dim for ranges, of those without inputs.
+  std::vector<Option> size_table(bool with_ranges);
+  // `sizes`: ranges that another option gives.
+  CompileOptions options(std::vector<SizeHint> sizes = {}) const;
   // The program with inputs of @main donated to outputs.
   Module with_donations(const Module& mod) const;
   // UserError E0702 for the options that say how to compile, when what is run is compiled already.
@@ -68,8 +73,9 @@ struct Ready {
 };
 // `function` is the one to be called: what it does not need may be left out. Its inputs have the shapes that `shapes`
 // gives; dimensions that neither these nor the program fix stay open, as in `relay compile`.
+// `sizes` are the ranges of open dimensions of @main; UserError E0702 for those of a file that is compiled already.
 Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
-              const ModelOptions& shapes);
+              const ModelOptions& shapes, const std::vector<SizeHint>& sizes = {});
 // The model as `prepare` reads it. Shapes are put into the program where `function` is @main; those of other functions
 // are for check_shapes.
 LoadedModel read_model(const std::string& path, const std::string& function,

@@ -10,6 +10,7 @@
 #include "cli/limits.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "driver/size_options.h"
 #include "ir/donation.h"
 #include "passes/pass_list.h"
 #include "runtime/core/print.h"
@@ -38,8 +39,34 @@ std::vector<Option> CompileFlags::table() {
   };
 }
 
-CompileOptions CompileFlags::options() const {
+std::vector<Option> CompileFlags::size_table(bool with_ranges) {
+  std::vector<Option> out;
+  if (with_ranges) {
+    out.push_back(option("--dim NAME=LOW..HIGH", ranges,
+                         "The sizes that an open dimension may have, which a run checks; may be "
+                         "repeated"));
+  }
+  out.push_back(option("--hot NAME=SIZE,SIZE", likely,
+                       "Likely sizes of an open dimension: kernels that sum have a version for "
+                       "each; may be repeated"));
+  return out;
+}
+
+CompileOptions CompileFlags::options(std::vector<SizeHint> sizes) const {
   CompileOptions out;
+  for (const std::string& text : ranges) {
+    if (read_range(text, sizes)) continue;
+    throw UserError(Diagnostic(codes::driver_option, {},
+                               "--dim " + escape_for_terminal(text, 200) + " is not a range")
+                        .expected("NAME=LOW..HIGH, such as n=1..512")
+                        .help("--input NAME=SHAPE fixes sizes"));
+  }
+  for (const std::string& text : likely) {
+    auto [name, likely_sizes] = read_sizes("--hot", text);
+    SizeHint& hint = hint_of(sizes, name);
+    hint.likely.insert(hint.likely.end(), likely_sizes.begin(), likely_sizes.end());
+  }
+  out.sizes = std::move(sizes);
   out.target = target;
   out.opt_level = opt_level;
   out.num_threads = threads;
@@ -67,8 +94,8 @@ Module CompileFlags::with_donations(const Module& mod) const {
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--donate", "--verify",
-                "--no-cache"},
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--donate", "--hot",
+                "--verify", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");
@@ -123,7 +150,7 @@ std::string counting_of(const runtime::Module& module) {
 }
 
 Ready prepare(const std::string& path, const CompileFlags& flags, const std::string& function,
-              const ModelOptions& shapes) {
+              const ModelOptions& shapes, const std::vector<SizeHint>& sizes) {
   using Clock = std::chrono::steady_clock;
   auto seconds = [](Clock::time_point from) {
     return std::chrono::duration<double>(Clock::now() - from).count();
@@ -131,6 +158,12 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   runtime::LoadOptions load;
   load.num_threads = flags.threads;
   if (is_artifact(path)) {
+    if (!sizes.empty()) {
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "'" + escape_for_terminal(path, 200) +
+                                     "' was compiled before: its dimensions have their ranges")
+                          .help("--dim NAME=SIZE says the size of a run"));
+    }
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
     LimitFlags::end_compilation();
@@ -143,7 +176,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   LoadedModel model = read_model(path, function, given);
   model.module = flags.with_donations(model.module);
   double import_seconds = seconds(start);
-  CompileOptions options = flags.options();
+  CompileOptions options = flags.options(sizes);
   if (function != "main") {
     options.config["relay.RemoveUnusedFunctions.entry_functions"] =
         AttrValue(ValueList{AttrValue(function)});

@@ -10,6 +10,7 @@
 #include "base/codes/frontend.h"
 #include "cli/literal.h"
 #include "cli/npy.h"
+#include "driver/size_options.h"
 #include "ir/op.h"
 #include "node/node.h"
 #include "runtime/core/strings.h"
@@ -269,9 +270,9 @@ std::vector<Option> InputFlags::table() {
              "values are a list: "
              "x=[5]; may be repeated"),
       option("--dim NAME=SIZE", dims,
-             "The size of an open dimension in random inputs, without it 1; the program itself "
-             "keeps it open; may be "
-             "repeated"),
+             "The size of an open dimension in random inputs, without it 1, or several sizes "
+             "n=1,128 where there is a line for each; the program itself keeps it open. "
+             "NAME=LOW..HIGH: the sizes that it may have; may be repeated"),
       option("--random-inputs SEED", seed, "Seed for the inputs that are not given"),
   };
 }
@@ -304,18 +305,40 @@ Inputs InputFlags::read() const {
   Inputs out;
   for (const std::string& text : inputs) read_input(text, out);
   for (const std::string& text : dims) {
-    size_t equals = text.rfind('=');
-    std::string size = equals == std::string::npos ? "" : text.substr(equals + 1);
-    constexpr size_t kDigits = 18;
-    if (equals == 0 || literal_kind(size) != LiteralKind::whole || size.starts_with('-') ||
-        size.size() > kDigits)
-      bad_option("--dim " + escape_for_terminal(text, 200) + " cannot be read",
-                 "NAME=SIZE, such as batch=8");
-    if (!out.dims.emplace(text.substr(0, equals), std::stoll(size)).second)
-      bad_option("dimension " + quoted(text.substr(0, equals)) + " is given twice",
-                 "one --dim for each dimension");
+    if (read_range(text, out.ranges)) continue;
+    auto [name, sizes] = read_sizes("--dim", text);
+    if (out.dims.contains(name) || out.lists.contains(name)) {
+      bad_option("dimension " + quoted(name) + " is given twice", "one --dim for each dimension");
+    }
+    if (sizes.size() == 1) {
+      out.dims.emplace(name, sizes[0]);
+    } else {
+      out.lists.emplace(name, std::move(sizes));
+    }
   }
   return out;
+}
+
+std::vector<Inputs> Inputs::single() const {
+  std::vector<Inputs> out{*this};
+  out[0].lists.clear();
+  for (const auto& [name, sizes] : lists) {
+    std::vector<Inputs> longer;
+    for (const Inputs& i : out) {
+      for (int64_t size : sizes) {
+        longer.push_back(i);
+        longer.back().dims[name] = size;
+      }
+    }
+    out = std::move(longer);
+  }
+  return out;
+}
+
+void Inputs::refuse_lists() const {
+  if (lists.empty()) return;
+  bad_option("several sizes are given for dimension " + quoted(lists.begin()->first),
+             "one size: relay bench measures several");
 }
 
 void check_shapes(const runtime::Function& function, const ModelOptions& given) {

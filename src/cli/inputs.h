@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/size_hints.h"
 #include "cli/command.h"
 #include "driver/model.h"
 #include "runtime/module.h"
@@ -27,6 +28,14 @@ struct Inputs {
       literals;  // scalars and lists, as written; single whole numbers again
   std::map<std::string, runtime::Tensor> arrays;  // from files
   std::map<std::string, int64_t> dims;            // sizes of named dimensions in invented values
+  std::vector<SizeHint> ranges;                   // of the same
+  // Dimensions of which several sizes are asked for.
+  std::map<std::string, std::vector<int64_t>> lists;
+
+  // One for each combination of sizes, with one size for each dimension.
+  std::vector<Inputs> single() const;
+  // UserError E0702 where several sizes of a dimension are asked for.
+  void refuse_lists() const;
 };
 
 // The options of a command that runs programs, for its table.

@@ -10,6 +10,7 @@
 #include "codegen/targets.h"
 #include "driver/evaluate_constant.h"
 #include "driver/options.h"
+#include "driver/size_options.h"
 #include "ir/op.h"
 #include "lower/rules/rules.h"
 #include "node/walk.h"
@@ -129,6 +130,8 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     item["origin"] = compiled.program.kernels[i].origin;
     item["schedule"] = k.schedule;
     item["rule"] = k.rule;
+    if (!k.version.empty()) item["version"] = k.version;
+    item["code_bytes"] = k.code_bytes;
     if (!k.declined.empty()) item["declined"] = k.declined;
     if (!k.layouts.empty()) item["layouts"] = k.layouts;
     for (const KernelSite& site : k.sites) {
@@ -180,7 +183,7 @@ Module optimize(const Module& mod, const CompileOptions& options) {
   BudgetScope budget;
   check_options(options);
   PassContext ctx = pass_context(options);
-  return run_passes(mod, optimize_pipeline(), ctx);
+  return run_passes(with_size_hints(mod, options.sizes), optimize_pipeline(), ctx);
 }
 
 Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
@@ -223,6 +226,7 @@ std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptio
         checked(observed("schedule", schedule_kernel(c.composed, target, options.opt_level)));
     c.schedule = note_of(c.scheduled, "schedule");
     c.rule = note_of(c.scheduled, "rule");
+    c.version = note_of(c.composed, "version");
     c.declined = lines_of(note_of(c.scheduled, "declined"));
     c.layouts = layouts_of(k.primitive);
     c.sites = k.sites;
@@ -263,6 +267,9 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   check_intrinsics(backend, functions);
   std::vector<ObjectCode> objects =
       backend.compile(functions, target, runtime::available_threads(), options.cache.get());
+  for (size_t i = 0; i < objects.size(); ++i) {
+    out.kernels[i].code_bytes = static_cast<int64_t>(objects[i].size());
+  }
 
   phases.begin("link");
   out.elf = backend.link(objects, functions, target);

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/size_hints.h"
 #include "ir/module.h"
 #include "lower/compose.h"
 #include "passes/pass.h"
@@ -49,6 +50,8 @@ struct CompileOptions {
   std::set<std::string, std::less<>> required_pass;
   std::set<std::string, std::less<>> disabled_pass;
   Dict config;
+  // What is known of the sizes that @main leaves open (driver/size_options.h).
+  std::vector<SizeHint> sizes;
   // Kernels that were compiled before (codegen/kernel_cache.h); null: none are kept.
   std::shared_ptr<KernelCache> cache;
   // Checks the program after every pass.
@@ -76,7 +79,9 @@ struct CompiledKernel {
   std::string schedule;     // what the rule did, in a sentence
   std::string rule;         // its name
   std::vector<std::string>
-      declined;  // the rules that did not take it: "contraction: takes only ..."
+      declined;         // the rules that did not take it: "contraction: takes only ..."
+  std::string version;  // of which sizes it is a version: "n = 128"; empty where it serves all
+  int64_t code_bytes = 0;
   std::vector<std::string> layouts;  // of its operators: "nn.conv2d: data_layout=NHWC, ..."
   std::vector<KernelSite> sites;     // its calls in the program
 };

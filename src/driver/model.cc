@@ -8,6 +8,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "analysis/size_hints.h"
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
 #include "codegen/targets.h"
@@ -127,46 +128,19 @@ std::unordered_map<const Node*, int64_t> sizes_given(const Function& main,
   }
   return sizes;
 }
+
 // @main with named dimensions replaced by the sizes that the options give them.
 Module bind_symbols(const Module& mod, const ModelOptions& options) {
   Function main = mod->find("main");
   if (!main) return mod;
   std::unordered_map<const Node*, int64_t> given = sizes_given(main, options);
   TypeParams sizes;
-  std::vector<TypeVar> kept;
   for (const TypeVar& v : main->type_params) {
     auto known = given.find(v.get());
-    if (v->kind != Kind::Dim || known == given.end()) {
-      kept.push_back(v);
-      continue;
-    }
-    sizes[v.get()] = dim(known->second);
+    if (v->kind == Kind::Dim && known != given.end()) sizes[v.get()] = dim(known->second);
   }
   if (sizes.empty()) return mod;
-  // Variables carry their types in annotations, expressions deduce theirs again.
-  class Bind : public Rewriter {
-   public:
-    explicit Bind(const TypeParams& sizes)
-        : Rewriter(family::expr | family::pattern | family::attrs), sizes_(sizes) {}
-    NodeRef pre(const NodeRef& node) override {
-      return isa<AttrsNode>(node) ? with_type_params(Attrs::unchecked(node), sizes_) : Attrs();
-    }
-    NodeRef post(const NodeRef&, NodeRef rebuilt) override {
-      auto* v = as<VarNode>(rebuilt);
-      if (v == nullptr || !v->type) return rebuilt;
-      Type t = with_type_params(v->type, sizes_);
-      return t == v->type ? rebuilt : NodeRef(var(v->name_hint, t, v->span));
-    }
-
-   private:
-    const TypeParams& sizes_;
-  };
-  Bind bind(sizes);
-  Expr body = bind.apply(main->body);
-  std::vector<Var> params;
-  for (const Var& p : main->params) params.push_back(bind.apply(p));
-  Function made =
-      function(std::move(params), body, body->type, std::move(kept), main->attrs, main->span);
+  Function made = for_sizes(main, sizes);
   return with_function(mod, global_var("main", made->type), made);
 }
 

@@ -90,6 +90,22 @@ Type with_sizes(const Type& type, const std::function<Dim(const Dim&)>& size) {
   return tuple_type(std::move(fields));
 }
 
+bool reduces(const tir::PrimFunc& f) {
+  bool found = false;
+  post_order(f->body, [&](const Node& n) {
+    auto* iter = as<tir::IterVarNode>(&n);
+    found = found || (iter != nullptr && iter->kind == tir::IterKind::Reduce);
+  });
+  return found;
+}
+
+tir::PrimFunc with_note(const tir::PrimFunc& f, const std::string& key, const std::string& text) {
+  auto* noted = new tir::PrimFuncNode(*f.get());
+  tir::PrimFunc out(noted);
+  noted->attrs[key] = text;
+  return out;
+}
+
 }  // namespace
 
 bool has_open_size(const Type& t) {
@@ -127,24 +143,26 @@ LoweredProgram::LoweredProgram(const Module& mod) {
       auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
       if (primitive == nullptr || calls_.contains(primitive)) return;
       check_budget();
-      calls_.emplace(primitive, lower(*primitive));
+      calls_.emplace(primitive, lower(*primitive, *f.get()));
     });
   }
 }
 
-LoweredCall LoweredProgram::lower(const FunctionNode& f) {
+LoweredCall LoweredProgram::lower(const FunctionNode& f, const FunctionNode& around) {
   LoweredCall out;
   size_t named = 0;
   out.primitive = with_named_parameters(without_reason(ref(f)), named);
   out.sized = out.primitive;
   out.site = site_of(f);
   if (is_view(*out.primitive.get())) return out;
+  const Function written = out.primitive;
   out.primitive = with_named_sizes(out.primitive, named, out.named);
   out.sized = out.primitive;
   const FunctionNode& g = *out.primitive.get();
   if (!has_open_size(g.body->type)) {
     out.kernel = add(out.primitive, KernelOf::result);
     if (!broadcasts_of(g).empty()) out.equal_sizes = add(out.primitive, KernelOf::equal_sizes);
+    out.versions = versions_of(out.kernel, written, around);
     return out;
   }
   if (!has_data_dependent_result(g)) return out;
@@ -152,6 +170,22 @@ LoweredCall LoweredProgram::lower(const FunctionNode& f) {
   out.sized = with_result(
       g, with_sizes_named(g.body->type, [&](size_t, size_t) { return dim(size_name(named++)); }));
   if (!is_view_sized_by_data(g)) out.kernel = add(out.sized, KernelOf::result);
+  return out;
+}
+
+std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Function& written,
+                                                       const FunctionNode& around) {
+  std::vector<KernelVersion> out;
+  if (!reduces(kernel(general).composed.func)) return out;
+  for (KnownSizes& sizes : likely_sizes(around, *written.get())) {
+    TypeParams values;
+    for (const auto& [v, size] : sizes) values[v.get()] = dim(size);
+    Function sized = for_sizes(written, values);
+    // Of sizes that are open still it is not known which are equal.
+    if (!broadcasts_of(*sized.get()).empty()) continue;
+    int32_t version = add(sized, KernelOf::result, sizes);
+    out.push_back({std::move(sizes), version});
+  }
   return out;
 }
 
@@ -204,7 +238,7 @@ Function LoweredProgram::with_named_sizes(const Function& f, size_t& named,
   return f;
 }
 
-int32_t LoweredProgram::add(const Function& primitive, KernelOf what) {
+int32_t LoweredProgram::add(const Function& primitive, KernelOf what, const KnownSizes& sizes) {
   std::vector<int32_t>& same_hash = by_hash_[structural_hash(primitive)];
   for (int32_t k : same_hash) {
     const LoweredKernel& known = kernel(k);
@@ -214,7 +248,12 @@ int32_t LoweredProgram::add(const Function& primitive, KernelOf what) {
   same_hash.push_back(index);
   std::string name = kernel_name(*primitive.get());
   if (what == KernelOf::sizes) name += "_sizes";
+  for (const auto& [v, size] : sizes) name += "_" + std::to_string(size);
   kernels_.push_back({primitive, what, compose(*primitive.get(), name, what)});
+  if (!sizes.empty()) {
+    ComposedKernel& composed = kernels_.back().composed;
+    composed.func = with_note(composed.func, "version", to_string(sizes));
+  }
   return index;
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/size_hints.h"
 #include "ir/module.h"
 #include "lower/compose.h"
 
@@ -25,11 +26,17 @@ struct KernelSite {
   std::string ends;
 };
 
-// A primitive function's kernel. Its name is not unique yet.
+// A primitive function's kernel. Its name is not unique yet. The attribute `version` of one that is a version says for which sizes.
 struct LoweredKernel {
   Function primitive;
   KernelOf what;
   ComposedKernel composed;
+};
+
+// A kernel for some of the sizes that a call's function leaves open.
+struct KernelVersion {
+  KnownSizes sizes;
+  int32_t kernel = -1;
 };
 
 // What the call of a primitive function comes to.
@@ -47,6 +54,9 @@ struct LoweredCall {
   // -1: nothing but sizes is computed, the result is a view; or the result's sizes are known to no
   // rule.
   int32_t kernel = -1;
+  // The kernels to call instead where a run has these sizes: what is likely by the hints of the function around the call, for
+  // kernels that reduce. Others wait for memory, whatever is known of them.
+  std::vector<KernelVersion> versions{};
   // Where sizes may be broadcast: the kernel for the case that all of them are equal. Else -1.
   int32_t equal_sizes = -1;
   // The kernel that gives the sizes of the result where they are data-dependent. Else -1.
@@ -86,12 +96,15 @@ class LoweredProgram {
   TypeVar size_name(size_t n);
 
  private:
-  LoweredCall lower(const FunctionNode& f);
+  LoweredCall lower(const FunctionNode& f, const FunctionNode& around);
+  // The versions of a kernel; `written` is the function with the sizes of the function around it.
+  std::vector<KernelVersion> versions_of(int32_t general, const Function& written,
+                                         const FunctionNode& around);
   Function with_named_parameters(const Function& f, size_t& named);
   // The function over names for the compound sizes of its parameters, which `sizes` gets; `f` where
   // there are none, or where the result says something else of them then.
   Function with_named_sizes(const Function& f, size_t& named, std::vector<Dim>& sizes);
-  int32_t add(const Function& primitive, KernelOf what);
+  int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes = {});
 
   std::vector<LoweredKernel> kernels_;
   std::unordered_map<const Node*, LoweredCall> calls_;

@@ -187,6 +187,15 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   tensors_of(result, f->body->type, outputs);
   Within around = within(inputs, outputs);
   auto kernel = program_.kernel(lowered.kernel, lowered.site, around);
+  size_t versions = 0;
+  for (const KernelVersion& v : lowered.versions) {
+    auto chosen = has_sizes(v.sizes);
+    if (!chosen) continue;
+    w_.add(StepKind::if_, outputs, {*chosen});
+    invoke(program_.kernel(v.kernel, lowered.site, around), inputs, outputs, c.span);
+    w_.add(StepKind::else_);
+    ++versions;
+  }
   if (all_equal) {
     auto plain = program_.kernel(lowered.equal_sizes, lowered.site, around);
     w_.add(StepKind::if_, outputs, {*all_equal});
@@ -197,9 +206,21 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   } else {
     invoke(kernel, inputs, outputs, c.span);
   }
+  for (; versions > 0; --versions) w_.add(StepKind::end);
   if (as_scalar) return {w_.load(result.value, *scalar_type, f->body->type)};
   if (as_object && isa<TupleTypeNode>(c.type)) return {object(result, f->body->type)};
   return result;
+}
+
+std::optional<ValueId> FunctionPlanner::has_sizes(const KnownSizes& sizes) {
+  std::optional<ValueId> out;
+  for (const auto& [v, size] : sizes) {
+    auto it = dims_.find(v.get());
+    if (it == dims_.end()) return std::nullopt;
+    ValueId equal = w_.int_op(IntOp::eq, it->second, w_.number(size));
+    out = out ? w_.int_op(IntOp::both, *out, equal) : equal;
+  }
+  return out;
 }
 
 void FunctionPlanner::invoke(ProgramPlanner::KernelCall kernel, std::vector<ValueId> inputs,

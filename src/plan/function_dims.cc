@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/slot_names.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
@@ -34,6 +36,21 @@ void FunctionPlanner::declare_params() {
     if (auto* t = as<TensorTypeNode>(v->type)) {
       check_dims(*t, v, [&] { return bound_.at(v.get()).value; });
     }
+  }
+  check_ranges();
+}
+
+void FunctionPlanner::check_ranges() {
+  std::vector<SizeHint> hints = size_hints(*f_.get());
+  for (const TypeVar& v : f_->type_params) {
+    auto hint = std::ranges::find(hints, v->name_hint, &SizeHint::name);
+    auto size = dims_.find(v.get());
+    if (hint == hints.end() || !hint->has_range() || size == dims_.end()) continue;
+    std::string otherwise = "dimension " + hint->name + " is not in " + std::to_string(hint->low) +
+                            ".." + std::to_string(hint->high) +
+                            ", for which the program was compiled";
+    require(IntOp::le, w_.number(hint->low), size->second, otherwise, f_->span);
+    require(IntOp::le, size->second, w_.number(hint->high), otherwise, f_->span);
   }
 }
 

@@ -74,6 +74,8 @@ class FunctionPlanner {
   // have a name, when asked.
   void check_dims(const TensorTypeNode& t, const Var& param, const std::function<ValueId()>& tensor,
                   bool named = false);
+  // Sizes from outside are in the ranges that the function's hints give.
+  void check_ranges();
   // Ends the run with the message unless the comparison holds.
   void require(IntOp comparison, ValueId a, ValueId b, const std::string& otherwise,
                const Span& span);
@@ -141,6 +143,8 @@ class FunctionPlanner {
   // What the kernel's operators assume about sizes is checked before it runs. Where sizes may be
   // broadcast, a scalar that says whether all of them are equal, so that none is.
   std::optional<ValueId> check_assumptions(const FunctionNode& f);
+  // A scalar that says whether the run has these sizes; nullopt where one of them cannot be read here.
+  std::optional<ValueId> has_sizes(const KnownSizes& sizes);
   Bound call_kernel(const LetNode& l, const CallNode& c, const LoweredCall& lowered);
   // The result of a kernel or update in the memory of a donated parameter.
   Bound write_over(const Donation& donation, const CallNode& c, const LoweredCall& lowered);

@@ -72,6 +72,34 @@ TEST(LowerProgram, sizes_that_may_be_broadcast_have_a_kernel_for_equal_ones) {
             tir::to_string(p.kernel(p.calls[0].kernel).func));
 }
 
+// Programs whose @main has these hints and calls one product and one relu of open rows.
+std::string hinted(const std::string& hints) {
+  return "def @main[n: Dim](%x: Tensor[(n, 4), float32], %w: Tensor[(8, 4), float32], size_hints=" +
+         hints + R"() {
+  let %y = (fn (%p: Tensor[(n, 4), float32], %q: Tensor[(8, 4), float32], Primitive=1) { nn.dense(%p, %q) })(%x, %w);
+  (fn (%r: Tensor[(n, 8), float32], Primitive=1) { nn.relu(%r) })(%y) })";
+}
+
+TEST(LowerProgram, kernels_that_reduce_have_versions_for_likely_sizes) {
+  Lowered p(hinted(R"([["n", 0, 512, [1, 128]]])"));
+  ASSERT_EQ(p.calls.size(), 2u);
+  ASSERT_EQ(p.calls[0].versions.size(), 2u);
+  EXPECT_TRUE(p.calls[1].versions.empty());
+  const ComposedKernel& of_128 = p.kernel(p.calls[0].versions[1].kernel);
+  EXPECT_EQ(to_string(p.calls[0].versions[1].sizes), "n = 128");
+  EXPECT_EQ(of_128.func->name, "fused_nn_dense_128");
+  EXPECT_EQ(of_128.func->attrs.at("version"), "n = 128");
+  EXPECT_TRUE(of_128.dims.empty());
+  EXPECT_EQ(p.kernel(p.calls[0].kernel).dims.size(), 1u);
+}
+
+TEST(LowerProgram, no_versions_without_likely_sizes_or_for_hints_that_say_nothing) {
+  for (const char* hints : {R"([["n", 1, 512, []]])", R"([["m", 0, 512, [1]]])", R"([["n", 1]])",
+                            "3", R"([["n", 0, 99, [1, 2, 3, 4, 5, 6, 7, 8, 9]]])"}) {
+    EXPECT_TRUE(Lowered(hinted(hints)).calls[0].versions.empty()) << hints;
+  }
+}
+
 TEST(LowerProgram, sizes_that_data_decides_have_a_kernel_of_their_own) {
   Lowered p(
       "def @main(%x: Tensor[(4,), float32]) {\n"

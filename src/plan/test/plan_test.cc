@@ -43,6 +43,22 @@ plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0
 )");
 }
 
+TEST(Plan, a_run_chooses_the_version_for_its_sizes) {
+  std::string text = plan_text(R"(
+def @main[n: Dim](%x: Tensor[(n, 16), float32], size_hints=[["n", 1, 64, [3, 5]]]) { nn.softmax(%x) })");
+  // Steps in this order; what stands between them is where values are.
+  size_t at = 0;
+  for (const char* step :
+       {"<= %n", "check %", "\"dimension n is not in 1..64, for which the program was compiled\"",
+        "%n <= ", "check %", " = 3 ", " = %n == %", "if %", "= fused_nn_softmax_3(%x)", "else",
+        " = 5 ", " = %n == %", "if %", "= fused_nn_softmax_5(%x)", "else",
+        "= fused_nn_softmax(%x, %n)", "end", "end"}) {
+    at = text.find(step, at);
+    ASSERT_NE(at, std::string::npos) << step << " is not in" << text;
+    at += std::string_view(step).size();
+  }
+}
+
 TEST(Plan, what_is_joined_is_computed_in_place_of_the_join) {
   EXPECT_EQ(plan_text(on_matrices("let %a = nn.dense(%x, %w); let %b = nn.dense(%a, %w);\n"
                                   "negative(concatenate((%a, %b), axis=1))")),

@@ -56,6 +56,35 @@ def @main(%x: Tensor[(?, 5), float32], %w: Tensor[(4, 5), float32]) {
   for (int64_t rows : {1, 3, 16, 17}) both(text, {floats(rows, 5), floats(4, 5)});
 }
 
+// Two dimensions, of which some sizes are likely: whichever version runs, the results are the same.
+TEST(Sizes, versions_for_likely_sizes) {
+  const char* text = R"(
+def @main[n: Dim, m: Dim](%x: Tensor[(n, m), float32], %w: Tensor[(4, m), float32],
+                          size_hints=[["n", 0, 40, [1, 17]], ["m", 1, 9, [5]]]) {
+  let %y = nn.dense(%x, %w);
+  (sum(%x, axis=[0]), max(%y, axis=[1]), add(%x, %x))
+})";
+  for (int64_t rows : {0, 1, 2, 17, 40}) {
+    for (int64_t columns : {1, 5, 9}) both(text, {floats(rows, columns), floats(4, columns)});
+  }
+}
+
+TEST(Sizes, outside_of_their_range_are_an_error) {
+  const char* text = R"(
+def @main[n: Dim](%x: Tensor[(n, 3), float32], size_hints=[["n", 1, 8, [4]]]) { nn.relu(%x) })";
+  Compiled program(text);
+  for (int64_t rows : {1, 4, 8}) program.run({floats(rows, 3)});
+  for (int64_t rows : {0, 9, 1000}) {
+    try {
+      program.run({floats(rows, 3)});
+      ADD_FAILURE() << rows << " rows are outside";
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("dimension n is not in 1..8"), std::string::npos)
+          << e.what();
+    }
+  }
+}
+
 TEST(Sizes, views_and_tuples_of_open_sizes) {
   const char* text = R"(
 def @main(%x: Tensor[(?, ?), float32]) {
