@@ -944,7 +944,8 @@ def _(a, images, boxes, which):
 
 @oracle("vision.roi_align")
 def _(a, x, rois):
-    """He et al., Mask R-CNN, 2017: the average (or greatest) of regular samples of each bin."""
+    """He et al., Mask R-CNN, 2017: the average (or greatest) of regular samples of each bin; with max_corner
+    the greatest of the four elements around each sample, times their weights, as ONNX has it."""
     out = np.zeros((len(rois), x.shape[1], *a.pooled_size))
     for r, roi in enumerate(rois):
         image, begin = x[int(roi[0])], roi[[2, 1]] * a.spatial_scale
@@ -955,10 +956,30 @@ def _(a, x, rois):
             samples = []
             for k in np.ndindex(*counts):
                 place = [begin[d] + (at[d] + (k[d] + 0.5) / counts[d]) * bins[d] for d in range(2)]
-                samples.append(clamped_bilinear(image, place))
-            over = np.max if a.mode == "max" else np.mean
+                if a.mode == "max_corner":
+                    samples += weighted_corners(image, place)
+                else:
+                    samples.append(clamped_bilinear(image, place))
+            over = np.mean if a.mode == "avg" else np.max
             out[(r, slice(None), *at)] = over(samples, 0)
     return out
+
+
+def weighted_corners(image: np.ndarray, place) -> list[np.ndarray]:
+    """Returns what `clamped_bilinear` adds up."""
+    sizes = image.shape[1:]
+    if any(p < -1 or p > n for p, n in zip(place, sizes, strict=True)):
+        return [np.zeros(len(image))]
+    place = [min(max(p, 0), n - 1) for p, n in zip(place, sizes, strict=True)]
+    low = [math.floor(p) for p in place]
+    found = []
+    for corner in np.ndindex(2, 2):
+        weight = math.prod(
+            p - i if c else 1 - (p - i) for p, i, c in zip(place, low, corner, strict=True)
+        )
+        at = [min(i + c, n - 1) for i, c, n in zip(low, corner, sizes, strict=True)]
+        found.append(image[(slice(None), *at)] * weight)
+    return found
 
 
 def clamped_bilinear(image: np.ndarray, place) -> np.ndarray:
