@@ -84,57 +84,15 @@ def _segment_sum(data, segment_ids, num_segments=None):
         raise TypeError("relay.segment_sum needs num_segments: sizes are known when it is built")
     if not is_number(num_segments):
         raise TypeError("relay.segment_sum: num_segments is a number")
-    rows = _known(data.shape, "relay.segment_sum")[1:]
-    zeros = call("zeros", shape=[num_segments, *rows], dtype=data.dtype)
-    ids = call("expand_dims", segment_ids, axis=0)
-    return call("scatter_nd", zeros, ids, data, mode="add")
-
-
-def _moments(data, axis, exclude, unbiased, mean, keepdims):
-    attrs = {"axis": _axes(axis), "keepdims": keepdims, "exclude": exclude, "unbiased": unbiased}
-    return call("variance", data, mean, **attrs)
-
-
-def _mean(data, axis, keepdims, exclude):
-    return call("mean", data, axis=_axes(axis), keepdims=keepdims, exclude=exclude)
+    return call("segment_sum", data, segment_ids, num_segments=num_segments)
 
 
 @_named("variance")
 def _variance(data, axis=None, keepdims=False, exclude=False, unbiased=False, with_mean=None):
     """Returns the mean of the squared distances from the mean, or from with_mean."""
-    mean = _mean(data, axis, True, exclude) if with_mean is None else with_mean
-    return _moments(data, axis, exclude, unbiased, mean, keepdims)
-
-
-@_named("std")
-def _std(data, axis=None, keepdims=False, exclude=False, unbiased=False):
-    """Returns the standard deviation."""
-    return call("sqrt", _variance(data, axis, keepdims, exclude, unbiased))
-
-
-@_named("mean_variance")
-def _mean_variance(data, axis=None, keepdims=False, exclude=False, unbiased=False):
-    """Returns mean and variance, a tuple."""
-    mean = _mean(data, axis, True, exclude)
-    variance = _moments(data, axis, exclude, unbiased, mean, keepdims)
-    return _core.Tuple([mean if keepdims else call("reshape_like", mean, variance), variance])
-
-
-@_named("mean_std")
-def _mean_std(data, axis=None, keepdims=False, exclude=False):
-    """Returns mean and standard deviation, a tuple."""
-    mean, variance = _mean_variance(data, axis, keepdims, exclude)
-    return _core.Tuple([mean, call("sqrt", variance)])
-
-
-@_named("logsumexp")
-def _logsumexp(data, axis=None, keepdims=False):
-    """Returns the logarithm of the sum of exponentials, without overflow."""
-    top = call("max", data, axis=_axes(axis), keepdims=True)
-    exps = call("exp", call("subtract", data, top))
-    total = call("log", call("sum", exps, axis=_axes(axis), keepdims=True))
-    out = call("add", total, top)
-    return out if keepdims else call("squeeze", out, axis=_axes(axis))
+    attrs = {"axis": _axes(axis), "exclude": exclude}
+    mean = call("mean", data, keepdims=True, **attrs) if with_mean is None else with_mean
+    return call("variance", data, mean, keepdims=keepdims, unbiased=unbiased, **attrs)
 
 
 @_named("nn.dropout")
@@ -175,20 +133,6 @@ def _all_class_non_max_suppression(
         "take", call("shape_of", kept, dtype="int64"), _core.Constant([0], "int64"), axis=0
     )
     return _core.Tuple([kept, count])
-
-
-def _global_pool(kind: str, axes: int, layout: str) -> None:
-    def pool(data, layout=layout, out_layout=""):
-        """Returns one value for each image and channel."""
-        name = f"nn.adaptive_{kind}_pool{axes}d"
-        return call(name, data, output_size=[1] * axes, layout=layout, out_layout=out_layout)
-
-    COMPOSITIONS[f"nn.global_{kind}_pool{axes}d"] = pool
-
-
-for _kind in ("max", "avg"):
-    _global_pool(_kind, 1, "NCW")
-    _global_pool(_kind, 3, "NCDHW")
 
 
 # The codes by which qnn.simulated_quantize tells dtypes.

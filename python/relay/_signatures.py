@@ -43,6 +43,10 @@ def _pool(ones: str, zeros: str, layout: str, more: str = "") -> str:
 _ARG_REDUCE = "data, axis=None, keepdims=False, exclude=False, select_last_index=False"
 _SCAN = "data, axis=None, dtype=None, exclusive=None"
 _AVERAGE = ", count_include_pad=False"
+_POOL_GRAD = (
+    "data, pool_size=(1, 1), strides=(1, 1), padding=(0, 0), layout='NCHW', out_layout='', "
+    "ceil_mode=False"
+)
 
 SIGNATURES = {
     "argmax": _ARG_REDUCE,
@@ -57,6 +61,7 @@ SIGNATURES = {
     "cumsum": _SCAN,
     "einsum": "data, equation",
     "expand_dims": "data, axis, num_newaxis=1",
+    "fixed_point_multiply": "data, multiplier, shift",
     "gather": "data, axis, indices",
     "image.affine_grid": "data, target_shape=None",
     "image.crop_and_resize": (
@@ -67,6 +72,7 @@ SIGNATURES = {
     "image.resize2d": _RESIZE.format("NCHW"),
     "image.resize3d": _RESIZE.format("NCDHW"),
     "layout_transform": "data, src_layout, dst_layout",
+    "mean_std": "data, axis=None, keepdims=False, exclude=False",
     "ndarray_size": "data, dtype='int32'",
     "nn.adaptive_avg_pool1d": _ADAPTIVE.format("NCW"),
     "nn.adaptive_avg_pool2d": _ADAPTIVE.format("NCHW"),
@@ -77,6 +83,16 @@ SIGNATURES = {
     "nn.avg_pool1d": _pool("(1,)", "(0,)", "NCW", _AVERAGE),
     "nn.avg_pool2d": _pool("(1, 1)", "(0, 0)", "NCHW", _AVERAGE),
     "nn.avg_pool3d": _pool("(1, 1, 1)", "(0, 0, 0)", "NCDHW", _AVERAGE),
+    "nn.avg_pool2d_grad": f"out_grad, {_POOL_GRAD}, count_include_pad=False",
+    "nn.batch_to_space_nd": "data, block_shape, crops",
+    "nn.correlation": (
+        "data1, data2, kernel_size, max_displacement, stride1, stride2, padding, is_multiply, layout"
+    ),
+    "nn.bitserial_conv2d": (
+        "data, weight, strides=(1, 1), padding=(0, 0), channels=None, kernel_size=(3, 3), "
+        "activation_bits=1, weight_bits=1, data_layout='NCHW', kernel_layout='OIHW', "
+        "pack_dtype='uint32', out_dtype='int16', unipolar=True"
+    ),
     "nn.batch_matmul": "tensor_a, tensor_b, out_dtype='', transpose_a=False, transpose_b=True",
     "nn.contrib_conv2d_winograd_weight_transform": "weight, tile_size",
     "nn.contrib_conv2d_winograd_without_weight_transform": _conv(
@@ -91,6 +107,11 @@ SIGNATURES = {
     "nn.conv3d_transpose": _conv_transpose("(1, 1, 1)", "(0, 0, 0)", "NCDHW", "IODHW"),
     "nn.depth_to_space": "data, block_size, layout='NCHW', mode='DCR'",
     "nn.dilate": "data, strides, dilation_value=0.0",
+    "nn.fifo_buffer": "data, buffer, axis",
+    "nn.global_avg_pool1d": "data, layout='NCW', out_layout=''",
+    "nn.global_avg_pool3d": "data, layout='NCDHW', out_layout=''",
+    "nn.global_max_pool1d": "data, layout='NCW', out_layout=''",
+    "nn.global_max_pool3d": "data, layout='NCDHW', out_layout=''",
     "nn.group_norm": "data, gamma, beta, num_groups, axis=1, epsilon=1e-05, center=True, scale=True",
     "nn.l2_normalize": "data, eps, axis=None",
     "nn.leaky_relu": "data, alpha=0.01",
@@ -98,11 +119,17 @@ SIGNATURES = {
     "nn.max_pool1d": _pool("(1,)", "(0,)", "NCW"),
     "nn.max_pool2d": _pool("(1, 1)", "(0, 0)", "NCHW"),
     "nn.max_pool3d": _pool("(1, 1, 1)", "(0, 0, 0)", "NCDHW"),
+    "nn.max_pool2d_grad": f"out_grad, {_POOL_GRAD}",
     "nn.mirror_pad": "data, pad_width, mode='SYMMETRIC'",
     "nn.pad": "data, pad_width, pad_value=0, pad_mode='constant'",
+    "nn.space_to_batch_nd": "data, block_shape, paddings, pad_value=0",
     "nn.space_to_depth": "data, block_size, layout='NCHW'",
     "nn.upsampling": (
         "data, scale_h=1, scale_w=1, layout='NCHW', method='nearest_neighbor', align_corners=False"
+    ),
+    "nn.upsampling3d": (
+        "data, scale_d=1, scale_h=1, scale_w=1, layout='NCDHW', method='nearest_neighbor', "
+        "coordinate_transformation_mode='half_pixel'"
     ),
     "ones": "shape, dtype",
     "reinterpret": "data, dtype",
@@ -111,6 +138,7 @@ SIGNATURES = {
     "reverse": "data, axis",
     "sequence_mask": "data, valid_length, mask_value=0, axis=0",
     "shape_of": "data, dtype='int32'",
+    "sliding_window": "data, axis, window_shape, strides",
     "sort": "data, axis=-1, is_ascend=1",
     "split": "data, indices_or_sections, axis=0",
     "stack": "data, axis",
@@ -118,10 +146,12 @@ SIGNATURES = {
     "take": "data, indices, axis=None, batch_dims=0, mode='clip'",
     "tile": "data, reps",
     "topk": "data, k=1, axis=-1, ret_type='both', is_ascend=False, dtype='int32'",
+    "unique": "data, is_sorted=True, return_counts=False",
     "unravel_index": "indices, shape",
     "vision.roi_align": (
         "data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout='NCHW', mode='avg'"
     ),
+    "vision.yolo_reorg": "data, stride",
     "vision.roi_pool": "data, rois, pooled_size, spatial_scale, layout='NCHW'",
     "zeros": "shape, dtype",
     "qnn.abs": _QNN,
@@ -179,6 +209,7 @@ RENAMED = {
     "qnn.batch_matmul": _FACTORS,
     "qnn.contrib_dense_pack": {"kernel_layout": "weight_layout"},
     "qnn.conv2d": {"kernel": "weight"},
+    "unique": {"is_sorted": "sorted"},
     "unravel_index": {"indices": "data"},
 }
 
@@ -227,14 +258,10 @@ RESULTS = {
 # Names of Relay that this one does not have, by the reason.
 ABSENT = {
     "the operator is not part of this Relay": """
-        sparse_fill_empty_rows sparse_reshape unique nn.bitpack nn.correlation nn.deformable_conv2d
-        image.dilation2d
-        vision.get_valid_counts vision.multibox_prior vision.multibox_transform_loc
-        vision.non_max_suppression vision.proposal vision.regular_non_max_suppression
-        vision.yolo_reorg""",
-    "there are no sparse tensors": "nn.sparse_transpose",
+        sparse_fill_empty_rows nn.deformable_conv2d vision.get_valid_counts vision.multibox_prior
+        vision.multibox_transform_loc vision.non_max_suppression vision.proposal
+        vision.regular_non_max_suppression""",
     "relay.transform.gradient makes gradients of other operators": "nn.conv2d_backward_weight",
-    "there are no products of single bits": "nn.bitserial_conv2d nn.bitserial_dense",
     "the compiler chooses layouts and transforms weights itself; give it the plain operator": """
         nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
         nn.contrib_conv2d_nchwc nn.contrib_conv2d_winograd_nnpack_weight_transform

@@ -58,6 +58,8 @@ enum class Family {
   DecodeImage,
   Trees,
   Debug,
+  Arrangements,
+  Compositions,
   Dynamic,
   kCount,
 };

@@ -31,7 +31,7 @@ def test_slices():
     a, b = random(4, 5, 6), random(2, 3, 9)
     assert np.array_equal(run(lambda x, y: relay.slice_like(x, y, axes=(0, 1)), a, b), a[:2, :3])
     assert np.array_equal(run(lambda x, y: relay.slice_like(x, y, axes=(-2,)), a, b), a[:, :3])
-    with pytest.raises(TypeError, match="axis 0 has 2 elements, not 4"):
+    with pytest.raises(relay.UserError, match=r"E0801.*axis 0 has too few elements"):
         run(lambda x, y: relay.slice_like(y, x), a, b)
     for begin, end, strides in [
         ((1, 0), (3, 6), (1, 2)),
@@ -44,7 +44,7 @@ def test_slices():
         expected[places] = v
         found = run(lambda x, y: relay.strided_set(x, y, begin, end, strides), a, v)  # noqa: B023
         assert np.array_equal(found, expected)
-    with pytest.raises(TypeError, match="2 places to set"):
+    with pytest.raises(relay.UserError, match="axis 0 of the values has another size"):
         run(lambda x, y: relay.strided_set(x, y, (0,), (2,)), a, random(3, 5, 6))
 
 
@@ -70,7 +70,7 @@ def test_windows():
     a = random(2, 7, 6)
     expected = np.lib.stride_tricks.sliding_window_view(a, (3, 2), axis=(1, 2))[:, ::2, ::3]
     assert np.array_equal(run(lambda x: relay.sliding_window(x, 1, (3, 2), (2, 3)), a), expected)
-    with pytest.raises(TypeError, match="no window of 8"):
+    with pytest.raises(relay.UserError, match="the window does not fit"):
         relay.sliding_window(relay.var("x", shape=(7,)), 0, (8,), (1,))
     old, new = random(2, 5, 3), random(2, 2, 3)
     assert np.array_equal(
@@ -87,7 +87,7 @@ def test_blocks():
     assert np.array_equal(out, blocks)
     back = run(lambda x: relay.nn.batch_to_space_nd(x, (2, 2), ((0, 0), (1, 0))), out)
     assert np.array_equal(back, a)
-    with pytest.raises(TypeError, match="blocks of 3 do not fill 4"):
+    with pytest.raises(relay.UserError, match="blocks do not fill the axis"):
         relay.nn.space_to_batch_nd(relay.var("x", shape=(1, 4)), (3,), ((0, 0),))
     v = random(1, 2, 3, 2, 2)
     up = run(lambda x: relay.nn.upsampling3d(x, 2, 3, 1), v)

@@ -6,6 +6,7 @@ needed to repeat a failure; RELAY_EXAMPLES sets how many shapes each operator se
 
 import math
 
+import composed_oracles  # noqa: F401 (their oracles)
 import hypothesis
 import hypothesis.extra.numpy as hnp
 import numpy as np

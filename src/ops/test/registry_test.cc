@@ -43,11 +43,12 @@ TEST(Registry, every_row_says_something_in_every_column) {
   }
 }
 
-// Gradients that are due: the number only goes down.
+// Gradients that are due: the number only goes down. An operator with a definition has that one's.
 TEST(Registry, gradients_pending_are_counted) {
   size_t pending = 0;
   for (const Op& op : all_ops())
-    pending += !op->row->gradient && op->row->gradient.reason() == Absent::Pending;
+    pending +=
+        !op->row->gradient && op->row->gradient.reason() == Absent::Pending && !op->row->definition;
   std::cout << pending << " of " << all_ops().size() << " operators have no gradient yet\n";
   EXPECT_LE(pending, kPendingGradients);
 }

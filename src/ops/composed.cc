@@ -1,0 +1,150 @@
+#include "ops/composed.h"
+
+#include <algorithm>
+
+#include "base/codes/operators.h"
+#include "base/codes/types.h"
+#include "node/walk.h"
+
+namespace relay::ops {
+namespace {
+
+// The type that the definition has for arguments of the types that are known.
+Type type_of_definition(RelationContext& ctx, const DefinitionRule& definition) {
+  std::vector<Expr> args;
+  for (size_t i = 0; i < ctx.size(); ++i) {
+    if (!flatten_tensor_types(ctx.arg(i))) {
+      if (isa<FuncTypeNode>(ctx.arg(i)))
+        return ctx.fail(codes::type_mismatch, "takes tensors", "a tensor", to_string(ctx.arg(i)));
+      return nullptr;
+    }
+    args.push_back(var("x" + std::to_string(i), ctx.arg(i)));
+  }
+  Call call = make<CallNode>([&](CallNode& c) {
+    c.op = OpRegistry::global().get(ctx.op().name);
+    c.args = std::move(args);
+    c.attrs = ctx.attrs_ref();
+  });
+  try {
+    return definition(*call.get())->type;
+  } catch (const UserError& e) {
+    const Diagnostic& d = e.diagnostics().front();
+    return ctx.fail(DiagnosticCode{d.code, ""}, d.message, d.expected_text, d.found_text,
+                    d.help_text);
+  }
+}
+
+// What the operators do that an expression is made of, its operands not counted.
+double cost_of_parts(const Expr& definition) {
+  double total = 0;
+  post_order(
+      definition,
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        if (op != nullptr && op->row->cost) total += op->row->cost(*c);
+      },
+      family::expr);
+  return total;
+}
+
+}  // namespace
+
+OpInfo composed_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
+                    DefinitionRule definition, std::vector<OpExample> examples) {
+  return {
+      .name = std::move(name),
+      .doc = std::move(doc),
+      .args = std::move(args),
+      .attrs = std::move(attrs),
+      .support_level = 10,
+      .fusion = FusionClass::Opaque,
+      .effect = Effect::Pure,
+      .relation = [definition](RelationContext& c) { return type_of_definition(c, definition); },
+      .compute = Absent::Defined,
+      .definition = definition,
+      .layout = Absent::AxesAsWritten,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Follow,
+      .cost = [definition](const CallNode& c) { return cost_of_parts(definition(c)); },
+      .gradient = Absent::Pending,
+      .examples = std::move(examples),
+      .expected = Absent::ByNumPy,
+  };
+}
+
+void misused(const CallNode& call, const std::string& message, const std::string& expected,
+             const std::string& found) {
+  throw UserError(
+      Diagnostic(codes::op_bad_attribute, call.span, message).expected(expected).found(found));
+}
+void demand(const CallNode& call, bool condition, const std::string& message,
+            const std::string& expected, const std::string& found) {
+  if (!condition) misused(call, message, expected, found);
+}
+
+int64_t number_of(const CallNode& call, const Dim& size, const std::string& what) {
+  auto known = as_const(size);
+  demand(call, known.has_value(), what + " has to be known", "a number", to_string(size));
+  return *known;
+}
+std::vector<int64_t> numbers_of(const CallNode& call, const std::vector<Dim>& shape,
+                                const std::string& what) {
+  std::vector<int64_t> out;
+  for (const Dim& d : shape) out.push_back(number_of(call, d, what));
+  return out;
+}
+int64_t axis_in(const CallNode& call, int64_t axis, int64_t rank) {
+  demand(call, axis >= -rank && axis < rank, "the axis is out of range",
+         "an axis of " + std::to_string(rank), std::to_string(axis));
+  return from_front(axis, rank);
+}
+
+Expr indices_constant(const Ints& values, const Ints& shape) {
+  Tensor t = Tensor::empty(DType::Int(64), runtime::Shape(shape.begin(), shape.end()));
+  std::ranges::copy(values, t.data<int64_t>());
+  return constant(std::move(t));
+}
+Expr mask_constant(const std::vector<bool>& values, const Ints& shape) {
+  Tensor t = Tensor::empty(DType::Bool(), runtime::Shape(shape.begin(), shape.end()));
+  std::ranges::copy(values, static_cast<uint8_t*>(t.data()));
+  return constant(std::move(t));
+}
+Expr taken(const Expr& e, const Expr& indices, int64_t axis) {
+  return apply("take", {e, indices}, {{"axis", axis}});
+}
+Expr sliced(const Expr& e, const Ints& axes, const Ints& begin, const Ints& end,
+            const Ints& strides) {
+  return apply("strided_slice", {e},
+               {{"begin", to_value(begin)},
+                {"end", to_value(end)},
+                {"strides", to_value(strides)},
+                {"axes", to_value(axes)}});
+}
+Expr padded(const Expr& e, const std::vector<Ints>& widths, const Expr& value) {
+  ValueList list;
+  for (const Ints& pair : widths) list.push_back(to_value(pair));
+  return apply("nn.pad", {e, value}, {{"pad_width", AttrValue(std::move(list))}});
+}
+Expr expanded(const Expr& e, int64_t axis, int64_t count) {
+  return apply("expand_dims", {e}, {{"axis", axis}, {"num_newaxis", count}});
+}
+Expr reshaped(const Expr& e, const Ints& shape) {
+  return apply("reshape", {e}, {{"newshape", to_value(shape)}, {"allowzero", true}});
+}
+Expr joined(std::vector<Expr> parts, int64_t axis) {
+  return apply("concatenate", {tuple(std::move(parts))}, {{"axis", axis}});
+}
+Expr stacked(std::vector<Expr> parts, int64_t axis) {
+  return apply("stack", {tuple(std::move(parts))}, {{"axis", axis}});
+}
+Expr order_of(const Expr& e, int64_t axis) {
+  return apply("argsort", {e}, {{"axis", axis}, {"is_ascend", true}, {"dtype", "int64"}});
+}
+Expr filled(double value, const std::vector<Dim>& shape, DType dtype) {
+  return apply("full", {constant(value, dtype)},
+               {{"shape", shape_value(shape)}, {"dtype", dtype.to_string()}});
+}
+Expr as_index(const Expr& e) { return cast_to(e, DType::Int(64)); }
+
+}  // namespace relay::ops

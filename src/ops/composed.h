@@ -1,0 +1,55 @@
+// Operators that are nothing but others: a row whose definition says all.
+//
+// Type, kernels, gradient and batching follow from the operators that the definition is made of.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/expressions.h"
+
+namespace relay::ops {
+
+// The row. The definition throws `misused` for arguments and attributes that are wrong.
+OpInfo composed_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
+                    DefinitionRule definition, std::vector<OpExample> examples);
+
+// Throws UserError E0801: a call's attributes or arguments are wrong.
+[[noreturn]] void misused(const CallNode& call, const std::string& message,
+                          const std::string& expected = {}, const std::string& found = {});
+void demand(const CallNode& call, bool condition, const std::string& message,
+            const std::string& expected = {}, const std::string& found = {});
+
+template <class A>
+const A& attrs_of(const CallNode& call) {
+  return *static_cast<const A*>(call.attrs.get());
+}
+
+// A size that has to be a number; `what` is it of.
+int64_t number_of(const CallNode& call, const Dim& size, const std::string& what);
+std::vector<int64_t> numbers_of(const CallNode& call, const std::vector<Dim>& shape,
+                                const std::string& what);
+// The axis counted from the front.
+int64_t axis_in(const CallNode& call, int64_t axis, int64_t rank);
+
+// ---- Expressions
+
+// Integers of a shape that is known, as int64.
+Expr indices_constant(const Ints& values, const Ints& shape);
+Expr mask_constant(const std::vector<bool>& values, const Ints& shape);
+Expr taken(const Expr& e, const Expr& indices, int64_t axis);
+Expr sliced(const Expr& e, const Ints& axes, const Ints& begin, const Ints& end,
+            const Ints& strides);
+Expr padded(const Expr& e, const std::vector<Ints>& widths, const Expr& value);
+Expr expanded(const Expr& e, int64_t axis, int64_t count = 1);
+Expr reshaped(const Expr& e, const Ints& shape);
+Expr joined(std::vector<Expr> parts, int64_t axis);
+Expr stacked(std::vector<Expr> parts, int64_t axis);
+// The places of the elements in ascending order, stable, as int64.
+Expr order_of(const Expr& e, int64_t axis);
+// Everywhere the value, of a shape and dtype.
+Expr filled(double value, const std::vector<Dim>& shape, DType dtype);
+// Integers from numbers to places: casts to int64.
+Expr as_index(const Expr& e);
+
+}  // namespace relay::ops
