@@ -455,11 +455,15 @@ TreeFunctions find_tree_functions(const Module& mod) {
       if (!branches(family) && !in_loops) continue;
       out.families.push_back(std::move(family));
     } catch (const Refused& r) {
-      // A function that calls itself once goes along a list, which has one node at each depth.
+      // A function that calls itself once goes along a list, which has one node at each depth; one
+      // that gives data or references computes little at a node.
       bool many = in_loops || std::ranges::any_of(components[k], [&](size_t i) {
                     return calls_of(mod->functions[i], names) > 1;
                   });
-      if (many) out.left.push_back({r.span, "@" + names[0], r.why});
+      bool tensors = std::ranges::all_of(components[k], [&](size_t i) {
+        return flatten_tensor_types(mod->functions[i]->body->type).has_value();
+      });
+      if (many && tensors) out.left.push_back({r.span, "@" + names[0], r.why});
     }
   }
   std::map<std::string, const TreeFunction*> known;

@@ -241,6 +241,17 @@ TEST(BatchTrees, what_stays_as_it_is) {
       "E1107 %l is not a tensor of known sizes, and used for more than to call the function on it");
 }
 
+// Neither what the pass makes nor its gradient is asked for more.
+TEST(BatchTrees, strict_takes_its_own_result) {
+  PassContext ctx = folding_context();
+  ctx.config["relay.BatchTrees.strict"] = AttrValue(true);
+  for (const char* functions : {kTrees, kRoses}) {
+    Module out = apply(kBatchTrees, program(functions, "Nil"), ctx);
+    EXPECT_TRUE(apply(kBatchTrees, out, ctx) == out);
+    EXPECT_NO_THROW(apply(kBatchTrees, gradient(program(functions, "Nil"), true), ctx));
+  }
+}
+
 // A list is a tree in which nothing can be computed together.
 TEST(BatchTrees, lists_stay) {
   Module mod = parse(std::string(kTypes) + R"(
