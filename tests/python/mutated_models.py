@@ -1,9 +1,14 @@
 """Damaged ONNX models: every one is imported or refused with a code, soon.
 
-    python tests/python/mutated_models.py --seed 1 --count 2000 [--keep FOLDER]
+    python tests/python/mutated_models.py --seed 1 --count 2000 --keep FOLDER
+    python tests/python/mutated_models.py --write FOLDER
 
 changes bytes of small models with operators that read their inputs' sizes, and of real ones under --keep,
-and imports what comes out. A crash ends the process; the model that did it is FOLDER/last.onnx.
+and imports what comes out. A crash ends the process; the model that did it is FOLDER/last.onnx. --write makes
+files of the small models and of ONNX's backend suite, for longer runs under sanitizers (base/test/replay.h):
+
+    RELAY_REPLAY_CORPUS=FOLDER RELAY_REPLAY_ROUNDS=100000 build/asan/src/frontend/frontend_test \\
+        --gtest_filter='OnnxReplay.*'
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx_cases
 import test_onnx_branches as branches
 import test_onnx_contrib as contrib
 from onnx import helper
@@ -71,13 +77,29 @@ def damaged(model: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
+def write(folder: Path) -> None:
+    """Writes models that are right, and small enough that a change of a few bytes means something."""
+    most = 20_000
+    small = {c.name: c.model for c in onnx_cases.cases() if len(c.model) <= most}
+    small |= {f"source{i}": model for i, model in enumerate(sources()) if len(model) <= most}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, model in small.items():
+        (folder / f"{name}.onnx").write_bytes(model)
+
+
 def main(argv: list[str]) -> int:
     """Imports damaged models; 1 when one of them does what none may."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--keep", type=Path, required=True)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--write", type=Path)
     options = parser.parse_args(argv)
+    if options.write:
+        write(options.write)
+        return 0
+    if options.keep is None:
+        parser.error("--keep or --write says a folder")
     models = sources() + [p.read_bytes() for p in sorted(options.keep.glob("source*.onnx"))]
     rng, bad, good = random.Random(options.seed), 0, 0
     for i in range(options.count):

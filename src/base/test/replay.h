@@ -4,8 +4,11 @@
 //   test::replay(test::read_corpus(folder), {.rounds = 2000, .words = {"def", "let"}});
 //
 // An input may end in any error that the entry point expects. An exception that leaves it fails the
-// test, as does an input that takes too long, and a run that holds too much memory. When a
-// sanitizer ends the program, the input is printed.
+// test, as does an input that takes too long or too much memory, and a run that holds too much
+// memory. When a sanitizer ends the program, the input is printed.
+//
+// For longer runs: RELAY_REPLAY_ROUNDS and RELAY_REPLAY_SEED say other numbers, RELAY_REPLAY_CORPUS a
+// folder with more inputs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -41,6 +45,9 @@ struct ReplayOptions {
   std::vector<std::string> words = {};
   double max_seconds_each = 10;
   int64_t max_growth_bytes = int64_t{2} << 30;
+  // What one input may take beside four times its size; 0: anything. Not asked for under sanitizers,
+  // which keep what is freed.
+  int64_t max_bytes_each = 0;
 };
 
 // The contents of the files of a folder, in the order of their names.
@@ -141,6 +148,28 @@ inline void print_input_at_death() {
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) sigaction(signal, &action, nullptr);
 }
 
+// What environment variable `name` says.
+inline int number_from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// Resident memory of this process, now or at most since the last call.
+struct ResidentMemory {
+  int64_t now = 0, peak = 0;
+
+  static ResidentMemory read() {
+    ResidentMemory out;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("VmHWM:")) out.peak = std::atoll(line.c_str() + 6) * 1024;
+      if (line.starts_with("VmRSS:")) out.now = std::atoll(line.c_str() + 6) * 1024;
+    }
+    std::ofstream("/proc/self/clear_refs") << "5";
+    return out;
+  }
+};
+
 inline int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -149,14 +178,22 @@ inline int64_t peak_memory_bytes() {
 
 // Runs every entry of the corpus, then mutations of them: changed bits and bytes, cuts,
 // truncations, repeats, splices, words, and the numbers at which lengths and offsets break.
-inline void replay(const std::vector<std::string>& corpus, const ReplayOptions& options = {}) {
+inline void replay(std::vector<std::string> corpus, ReplayOptions options = {}) {
+  options.rounds = number_from_environment("RELAY_REPLAY_ROUNDS", options.rounds);
+  options.seed = static_cast<uint32_t>(
+      number_from_environment("RELAY_REPLAY_SEED", static_cast<int>(options.seed)));
+  if (const char* folder = std::getenv("RELAY_REPLAY_CORPUS")) {
+    for (std::string& input : read_corpus(folder)) corpus.push_back(std::move(input));
+  }
   ASSERT_FALSE(corpus.empty());
   print_input_at_death();
+  const bool asks_memory = options.max_bytes_each > 0 && __sanitizer_set_death_callback == nullptr;
   Mutator mutator(corpus, options);
   const int64_t memory = peak_memory_bytes();
   for (int round = -static_cast<int>(corpus.size()); round < options.rounds; ++round) {
     const std::string input = round < 0 ? corpus[corpus.size() + round] : mutator.next();
     input_being_replayed = &input;
+    const ResidentMemory before = asks_memory ? ResidentMemory::read() : ResidentMemory();
     const auto begin = std::chrono::steady_clock::now();
     std::string failure;
     try {
@@ -168,6 +205,12 @@ inline void replay(const std::vector<std::string>& corpus, const ReplayOptions& 
     input_being_replayed = nullptr;
     if (failure.empty() && seconds.count() > options.max_seconds_each) {
       failure = "it took " + std::to_string(seconds.count()) + " s";
+    }
+    if (failure.empty() && asks_memory) {
+      const int64_t taken = ResidentMemory::read().peak - before.now;
+      if (taken > options.max_bytes_each + 4 * static_cast<int64_t>(input.size())) {
+        failure = "it took " + std::to_string(taken) + " bytes";
+      }
     }
     ASSERT_TRUE(failure.empty()) << failure << "\nseed " << options.seed << ", round " << round
                                  << ", input:\n"

@@ -10,7 +10,8 @@ TEST(OnnxReplay, mutated_models_are_refused_or_well_formed) {
       test::read_corpus(test::source_dir() + std::string("/src/frontend/test/fuzz/onnx")),
       {.rounds = 10'000,
        .words = {"Reshape", "Loop", "If", "Scan", "Gather", "Conv", "then_branch", "body", "axis",
-                 "axes", "ai.onnx.ml", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"}});
+                 "axes", "ai.onnx.ml", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"},
+       .max_bytes_each = int64_t{64} << 20});
 }
 
 }  // namespace
