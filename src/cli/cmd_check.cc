@@ -109,6 +109,9 @@ std::string text_of_program(const Json& program) {
          "\n  memory      constants " +
          format_bytes(static_cast<double>(number("constant_bytes"))) + ", arena " +
          format_bytes(static_cast<double>(number("arena_bytes"))) + "\n";
+  for (const Json& library : program["libraries"]) {
+    out += "  needs       " + text_of(library) + "\n";
+  }
   for (const Json& k : program["plain_loops"]) {
     out += "  plain loops " + text_of(k["kernel"]) + ", " +
            format_number(k["flops"].get<double>() / 1e6, 1) +

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "codegen/backend.h"
 #include "driver/compile.h"
 #include "frontend/onnx/summary.h"
 #include "ir/op.h"
@@ -120,6 +121,9 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   out["flops"] = flops;
   out["open_kernels"] = open;
   out["plain_loops"] = std::move(plain);
+  std::vector<tir::PrimFunc> functions;
+  for (const CompiledKernel& k : kernels) functions.push_back(k.lowered);
+  out["libraries"] = libraries_of(functions);
   return out;
 }
 

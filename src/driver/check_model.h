@@ -21,7 +21,7 @@ nlohmann::ordered_json to_json(const Diagnostic& d);
 //   program       where it can be imported: inputs and outputs with their types; data_dependent: the nodes whose results
 //                 have sizes that are data-dependent; kernels, constant_bytes, arena_bytes; flops of the kernels of
 //                 known sizes, and open_kernels, of which only a run knows; plain_loops: the kernels with much arithmetic
-//                 for which no schedule rule holds, and their nodes
+//                 for which no schedule rule holds, and their nodes; libraries: those beside the runtime that it needs
 // Throws UserError for a file that is not an ONNX model at all. Nothing is compiled to machine code.
 nlohmann::ordered_json check_onnx_model(const std::string& path, const ModelOptions& options);
 

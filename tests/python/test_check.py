@@ -93,6 +93,14 @@ def test_the_text_of_a_report(good):
         assert part in text
 
 
+def test_libraries_are_named(tmp_path, good):
+    assert relay.frontend.check_onnx(good)["program"]["libraries"] == []
+    path = save(tmp_path / "image.onnx", [helper.make_node("ImageDecoder", ["x"], ["y"])],
+                [("x", TensorProto.UINT8, ["n"])], ["y"], [], [("", 20)])  # fmt: skip
+    assert relay.frontend.check_onnx(path)["program"]["libraries"] == ["librelay_image.so"]
+    assert "needs       librelay_image.so" in command("check", path).stdout
+
+
 def test_plain_loops_are_named(tmp_path):
     """Sums of products for which no schedule rule holds: of complex steps in every dimension."""
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
