@@ -47,9 +47,6 @@ class Importer {
     auto it = dim_sources_.find(size.get());
     return it == dim_sources_.end() ? nullptr : &it->second;
   }
-  // A constant matrix with rows and columns exchanged, once for each value; null for what is no
-  // constant matrix.
-  Expr transposed(const ValuePtr& v);
   // What is known of the elements of an expression; null for nothing.
   const KnownValue* known_of(const Expr& e) { return known_values_.of(e); }
   // The attribute a reference inside a model-local function stands for; null when not given.

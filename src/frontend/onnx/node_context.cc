@@ -423,10 +423,19 @@ Expr NodeContext::full(double value, const std::vector<Dim>& shape, DType dtype)
 }
 
 Expr NodeContext::matmul_input(Expr a, size_t b) const {
-  Expr weight = importer_.transposed(value(b));
-  if (!weight || rank_of(a) == 0) return matmul(std::move(a), in(b));
-  bool fits = !dim_differs(shape_of(a).back(), shape_of(weight)[1]);
-  return fits ? call("nn.dense", {std::move(a), weight}) : matmul(std::move(a), in(b));
+  // A larger matrix is exchanged when the program is compiled, so that weights which are mapped stay so.
+  constexpr size_t kLarge = size_t{1} << 20;
+  const ValuePtr& v = value(b);
+  const bool is_matrix = !v->failed && v->data && !v->is_parameter && v->data.shape().size() == 2;
+  if (!is_matrix || rank_of(a) == 0 || dim_differs(shape_of(a).back(), dim(v->data.dim(0)))) {
+    return matmul(std::move(a), in(b));
+  }
+  if (!v->transposed) {
+    v->transposed = v->data.byte_size() > kLarge
+                        ? transpose(in(b), {1, 0})
+                        : relay::constant(transpose_matrix(v->data), v->span, v->name);
+  }
+  return call("nn.dense", {std::move(a), v->transposed});
 }
 
 Expr NodeContext::merge_axes(Expr e, size_t begin, size_t end) const {
