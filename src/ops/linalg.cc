@@ -79,6 +79,81 @@ TirTensor det(const ComputeContext& ctx) {
                     });
 }
 
+Type inv_type(RelationContext& ctx) {
+  return det_type(ctx) == nullptr ? nullptr : Type(ctx.tensor(0));
+}
+
+// Elimination with partial pivoting of the matrix and the identity beside it (Gauss and Jordan).
+Stmt inverse(const Buffer& data, const Buffer& out, const Indices& matrix) {
+  DType t = working_dtype(data->dtype);
+  PrimExpr n = data->shape.back();
+  Buffer a = buffer("a", t, {n, n}), b = buffer("b", t, {n, n});
+  Cell best("best", kIndex), factor("factor", t);
+  auto element = [&](const PrimExpr& i, const PrimExpr& j) {
+    Indices at = matrix;
+    at.insert(at.end(), {i, j});
+    return at;
+  };
+  auto size = [&](const PrimExpr& i, const PrimExpr& j) {
+    return tir::call("abs", t, {load(a, {i, j})});
+  };
+  auto in_row = [&](const std::function<Stmt(const Buffer&, const PrimExpr&)>& what) {
+    return each("j", n, [&](const PrimExpr& j) { return seq({what(a, j), what(b, j)}); });
+  };
+  Stmt copy = each("i", n, [&](const PrimExpr& i) {
+    return each("j", n, [&](const PrimExpr& j) {
+      return seq({store(a, {i, j}, tir::cast(t, load(data, element(i, j)))),
+                  store(b, {i, j}, select(eq(i, j), imm(t, 1), imm(t, 0)))});
+    });
+  });
+  Stmt eliminate = each("k", n, [&](const PrimExpr& k) {
+    Stmt find = each("r", n - 1 - k, [&](const PrimExpr& r) {
+      PrimExpr row = k + 1 + r;
+      return if_(gt(size(row, k), size(best.get(), k)), best.set(row));
+    });
+    Stmt swap = named("row", best.get(), [&](const PrimExpr& row) {
+      Stmt rows = in_row([&](const Buffer& m, const PrimExpr& j) {
+        return named("kept", load(m, {k, j}), [&](const PrimExpr& kept) {
+          return seq({store(m, {k, j}, load(m, {row, j})), store(m, {row, j}, kept)});
+        });
+      });
+      return if_(ne(row, k), rows);
+    });
+    Stmt scale = in_row([&](const Buffer& m, const PrimExpr& j) {
+      return store(m, {k, j}, load(m, {k, j}) * factor.get());
+    });
+    Stmt clear = each("r", n, [&](const PrimExpr& r) {
+      Stmt line = in_row([&](const Buffer& m, const PrimExpr& j) {
+        return store(m, {r, j}, load(m, {r, j}) - factor.get() * load(m, {k, j}));
+      });
+      return if_(ne(r, k), seq({factor.set(load(a, {r, k})), line}));
+    });
+    Stmt pivot = factor.set(div(imm(t, 1), load(a, {k, k})));
+    return seq({best.set(k), find, swap, pivot, scale, clear});
+  });
+  Stmt put = each("i", n, [&](const PrimExpr& i) {
+    return each("j", n, [&](const PrimExpr& j) {
+      return store(out, element(i, j), tir::cast(out->dtype, load(b, {i, j})));
+    });
+  });
+  return allocate(a, allocate(b, best.in(factor.in(seq({copy, eliminate, put})))));
+}
+
+TirTensor inv(const ComputeContext& ctx) {
+  auto build = [](const std::vector<Buffer>& in, const Buffer& out) {
+    std::vector<PrimExpr> batch(out->shape.begin(), out->shape.end() - 2);
+    return each_element(batch, [&](const Indices& m) { return inverse(in[0], out, m); });
+  };
+  return imperative("T_inv", ctx.outputs[0].dtype, ctx.outputs[0].shape, {ctx.inputs[0]}, build);
+}
+
+// 2 n^3 multiplications and additions for each matrix.
+double inv_cost(const CallNode& call) {
+  auto* x = as<TensorTypeNode>(call.args[0]->type);
+  auto n = x == nullptr ? std::nullopt : as_const(x->shape.back());
+  return num_elements(call.args[0]->type) * 4 * static_cast<double>(n.value_or(1));
+}
+
 // n^3 / 3 multiplications and additions for each matrix.
 double det_cost(const CallNode& call) {
   auto* x = as<TensorTypeNode>(call.args[0]->type);
@@ -105,6 +180,21 @@ Adjoints det_gradient(const GradientContext& ctx) {
   return {g * cofactors};
 }
 
+// With y the inverse and g its adjoint: -y' g y'.
+Adjoints inv_gradient(const GradientContext& ctx) {
+  const int64_t rank = rank_of(ctx.arg(0));
+  std::vector<int64_t> order;
+  for (int64_t a = 0; a < rank; ++a) order.push_back(a);
+  std::swap(order[static_cast<size_t>(rank - 1)], order[static_cast<size_t>(rank - 2)]);
+  Expr turned = transposed(ctx.result, order);
+  auto product = [&](const Expr& a, const Expr& b) {
+    Expr all = apply("expand_dims", {a}, {{"axis", rank}}) *
+               apply("expand_dims", {b}, {{"axis", rank - 2}});
+    return sum_over(all, {rank - 1});
+  };
+  return {apply("negative", {product(product(turned, ctx.adjoint()), turned)})};
+}
+
 }  // namespace
 
 template <>
@@ -124,6 +214,26 @@ std::span<const OpInfo> rows_of<Family::Linalg>() {
           .precision = Precision::Never,
           .cost = det_cost,
           .gradient = det_gradient,
+          .batching = batch_as_it_is,
+          .examples = {{{"Tensor[(2, 3, 3), float32]"}, ""}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "linalg.inv",
+          .doc =
+              "The inverses of the matrices in the last two axes; of a matrix that has none what "
+              "divisions by zero give.",
+          .args = {{"data", "Square matrices."}},
+          .support_level = 10,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = inv_type,
+          .compute = compute_rule(inv),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = inv_cost,
+          .gradient = inv_gradient,
           .batching = batch_as_it_is,
           .examples = {{{"Tensor[(2, 3, 3), float32]"}, ""}},
           .expected = Absent::ByNumPy,

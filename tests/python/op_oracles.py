@@ -164,6 +164,7 @@ oracle("dyn.reshape")(lambda a, x, shape: x.reshape(shape))
 oracle("dyn.transpose")(lambda a, x, axes: x.transpose(axes))
 oracle("dyn.split")(lambda a, x, sizes: np.split(x, np.cumsum(sizes)[:-1], a.axis))
 oracle("linalg.det")(lambda a, x: np.linalg.det(x))
+oracle("linalg.inv")(lambda a, x: np.linalg.inv(x))
 oracle("dyn.tile")(lambda a, x, reps: np.tile(x, reps))
 oracle("dyn.broadcast_to")(lambda a, x, shape: np.broadcast_to(x, shape))
 

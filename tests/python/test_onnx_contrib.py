@@ -1,5 +1,7 @@
 """Operators of com.microsoft, as ONNX Runtime's optimisers and quantiser write them, against ONNX Runtime."""
 
+import math
+
 import numpy as np
 import oracles
 import pytest
@@ -230,6 +232,161 @@ def test_recurrence_with_weights_of_bytes(columns):
     (want,) = oracles.run_onnxruntime(model, {"x0": inputs[0]})
     mod, params = relay.frontend.from_onnx(model)
     np.testing.assert_allclose(relay.build(mod, params=params)(inputs[0]), want, atol=4e-3)
+
+
+@pytest.mark.parametrize("kind", ["plain", "lengths", "past", "causal"])
+def test_attention_of_bytes(kind):
+    x, w = quantised(2, 5, 16), quantised(16, 48, dtype=np.int8)
+    mask = past = None
+    attrs, outputs = {"num_heads": 4}, [FLOAT]
+    if kind == "lengths":
+        mask = np.array([3, 5], np.int32)
+    elif kind == "past":
+        past, outputs = floats(2, 2, 4, 3, 4), [FLOAT, FLOAT]
+        attrs["unidirectional"] = 1
+    elif kind == "causal":
+        attrs["unidirectional"] = 1
+    check("QAttention",
+          [x, w, floats(48), np.float32(0.01), np.float32(0.02), mask, ZERO, np.int8(3), past],
+          outputs, (1, 2, 3, 4, 6, 7), attrs)  # fmt: skip
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_quantised_convolution(channels_last, per_channel):
+    x = quantised(2, 6, 6, 3) if channels_last else quantised(2, 3, 6, 6)
+    scales = RNG.uniform(0.01, 0.02, 4).astype(np.float32) if per_channel else np.float32(0.02)
+    zeros = np.zeros(4, np.int8) if per_channel else np.int8(0)
+    check("QLinearConv",
+          [x, SCALE, ZERO, quantised(4, 3, 3, 3, dtype=np.int8), scales, zeros, np.float32(0.5), ZERO,
+           quantised(4).astype(np.int32)],
+          [UINT8], tuple(range(1, 9)), {"pads": [1, 1, 1, 1], "channels_last": channels_last},
+          off_by=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+def test_quantised_pools(channels_last):
+    x = quantised(1, 7, 7, 3) if channels_last else quantised(1, 3, 7, 7)
+    params = [SCALE, ZERO, np.float32(0.04), np.uint8(110)]
+    check("QLinearAveragePool", [x, *params], [UINT8], (1, 2, 3, 4),
+          {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "count_include_pad": 1,
+           "channels_last": channels_last}, off_by=1)  # fmt: skip
+    check("QLinearGlobalAveragePool", [x, *params], [UINT8], (1, 2, 3, 4),
+          {"channels_last": channels_last}, off_by=1)  # fmt: skip
+
+
+def test_quantised_choice():
+    condition = RNG.integers(0, 2, (2, 3)).astype(bool)
+    sides = [quantised(2, 3), SCALE, ZERO, quantised(3), np.float32(0.03), np.uint8(9)]
+    check("QLinearWhere", [condition, *sides, np.float32(0.06), np.uint8(100)], [UINT8],
+          (2, 3, 5, 6, 7, 8), off_by=1)  # fmt: skip
+
+
+@pytest.mark.parametrize("per_column", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_products_of_floats_by_bytes(per_column, bias):
+    scale = RNG.uniform(0.01, 0.02, 5).astype(np.float32) if per_column else np.float32(0.02)
+    zero = np.zeros(5, np.int8) if per_column else np.int8(4)
+    check("DynamicQuantizeMatMul",
+          [floats(2, 3, 8), quantised(8, 5, dtype=np.int8), scale, zero, floats(5) if bias else None],
+          constants=(1, 2, 3, 4), open_axes=(0, 1))  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ["", "Relu", "LeakyRelu", "Tanh", "Sigmoid"])
+def test_fused_general_product(activation):
+    attrs = {"activation": activation, "transB": 1, "alpha": 0.5}
+    if activation == "LeakyRelu":
+        attrs["activation_alpha"] = 0.3
+    check("FusedGemm", [floats(3, 4), floats(5, 4), floats(5)], constants=(1, 2), attrs=attrs)
+
+
+@pytest.mark.parametrize("attrs", [{"transA": 1}, {"transB": 1, "alpha": 0.5}, {"transBatchA": 1},
+                                   {"transBatchA": 1, "transB": 1}])  # fmt: skip
+def test_fused_products(attrs):
+    a = (
+        floats(3, 2, 4)
+        if "transBatchA" in attrs
+        else floats(2, 4, 3)
+        if "transA" in attrs
+        else floats(2, 3, 4)
+    )
+    b = floats(2, 5, 4) if "transB" in attrs else floats(2, 4, 5)
+    check("FusedMatMul", [a, b], attrs=attrs)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (2, 3, 1, 1)])
+def test_inverse(shape):
+    matrix = floats(*shape) + 2 * np.eye(shape[-1], dtype=np.float32)
+    check("Inverse", [matrix])
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean"])
+def test_distances(metric):
+    check("CDist", [floats(4, 3), floats(5, 3)], attrs={"metric": metric})
+
+
+def test_nhwc_pool():
+    check("NhwcMaxPool", [quantised(2, 7, 7, 3)], [UINT8],
+          attrs={"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]})  # fmt: skip
+
+
+def test_other_names_of_operators():
+    check("Trilu", [floats(3, 4), np.array(1)], constants=(1,), attrs={"upper": 0})
+    check("GatherND", [floats(3, 4), np.array([[0, 1], [2, 3]])], constants=(1,))
+    check("Pad", [floats(2, 3), np.array([0, 1, 1, 0]), np.float32(5)], constants=(1,))
+    check("ExpandDims", [floats(2, 3), np.array(1, np.int32)], constants=(1,))
+
+
+def alone(op, inputs, attrs=None):
+    """What Relay computes of an operator that ONNX Runtime has on GPUs only."""
+    model = model_of(op, inputs, [FLOAT], attrs=attrs)
+    mod, params = relay.frontend.from_onnx(model)
+    return oracles.as_arrays(relay.build(mod, params=params)(*inputs))[0]
+
+
+def test_operators_of_diffusion_models():
+    x, bias = floats(2, 3, 8), floats(8)
+    np.testing.assert_allclose(alone("BiasAdd", [x, bias, 2 * x]), x + bias + 2 * x, rtol=1e-5)
+    left, right = np.split((x + bias).astype(np.float64), 2, axis=-1)
+    erf = np.vectorize(math.erf)
+    want = left * right * 0.5 * (1 + erf(right / 2**0.5))
+    np.testing.assert_allclose(alone("BiasSplitGelu", [x, bias]), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("skip", [False, True])
+def test_group_norm(channels_last, skip):
+    x, gamma, beta = floats(2, 4, 5, 6), floats(6), floats(6)
+    more, bias = floats(2, 6), floats(6)
+    total = x + (more[:, None, None] + bias if skip else 0)
+    groups = total.reshape(2, 20, 3, 2).astype(np.float64)
+    mean, variance = groups.mean((1, 3), keepdims=True), groups.var((1, 3), keepdims=True)
+    want = ((groups - mean) / np.sqrt(variance + 1e-5)).reshape(x.shape) * gamma + beta
+    want = want / (1 + np.exp(-want))
+    given = x if channels_last else x.transpose(0, 3, 1, 2)
+    got = alone("SkipGroupNorm" if skip else "GroupNorm",
+                [np.ascontiguousarray(given), gamma, beta, *([more, bias] if skip else [])],
+                {"groups": 3, "activation": 1, "channels_last": channels_last})  # fmt: skip
+    np.testing.assert_allclose(
+        got if channels_last else got.transpose(0, 2, 3, 1), want, rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("op", ["NhwcConv", "NhwcFusedConv"])
+def test_nhwc_convolution(op):
+    x, w, b = floats(1, 3, 6, 6), floats(4, 3, 3, 3), floats(4)
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], pads=[1, 1, 1, 1])
+    infos = [
+        helper.make_tensor_value_info(n, FLOAT, v.shape) for n, v in (("x", x), ("w", w), ("b", b))
+    ]
+    graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", FLOAT, None)])
+    plain = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    (want,) = oracles.run_onnxruntime(plain, {"x": x, "w": w, "b": b})
+    turned = np.ascontiguousarray(w.transpose(0, 2, 3, 1)) if op == "NhwcConv" else w
+    got = alone(
+        op, [np.ascontiguousarray(x.transpose(0, 2, 3, 1)), turned, b], {"pads": [1, 1, 1, 1]}
+    )
+    np.testing.assert_allclose(got.transpose(0, 3, 1, 2), want, rtol=1e-4, atol=1e-5)
 
 
 def test_embeddings_of_open_length():

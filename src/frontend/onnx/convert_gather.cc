@@ -196,6 +196,7 @@ std::span<const ConverterRow> converter_rows<Converters::Gather>() {
       {kOnnx, "Gather", 1, convert_gather},
       {kOnnx, "GatherElements", 11, convert_gather_elements},
       {kOnnx, "GatherND", 11, convert_gather_nd},
+      {kMicrosoft, "GatherND", 1, convert_gather_nd},
       {kOnnx, "OneHot", 9, convert_one_hot},
       {kOnnx, "Scatter", 9, convert_scatter_elements},
       {kOnnx, "ScatterElements", 11, convert_scatter_elements},

@@ -631,6 +631,8 @@ std::span<const ConverterRow> converter_rows<Converters::Move>() {
       {kOnnx, "Tile", 1, convert_tile_axis},
       {kOnnx, "Tile", 6, convert_tile},
       {kOnnx, "Trilu", 14, convert_trilu},
+      {kMicrosoft, "Pad", 1, convert_pad},
+      {kMicrosoft, "Trilu", 1, convert_trilu},
   };
   return rows;
 }

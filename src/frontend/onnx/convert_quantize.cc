@@ -8,6 +8,7 @@
 #include "base/codes/types.h"
 #include "frontend/onnx/converters.h"
 #include "frontend/onnx/tensor_data.h"
+#include "frontend/onnx/window.h"
 #include "runtime/core/narrow.h"
 
 namespace relay::importer {
@@ -64,8 +65,7 @@ Expr quantize(NodeContext& ctx, const Expr& scaled, const Expr& zero, DType to) 
 }
 
 // Integers less their zero point, in int32.
-Expr centred(NodeContext& ctx, size_t value, size_t zero, int64_t axis) {
-  Expr x = ctx.in(value);
+Expr centred(NodeContext& ctx, const Expr& x, size_t zero, int64_t axis) {
   DType i32 = DType::Int(32);
   Expr wide = ctx.cast(x, i32);
   if (!ctx.has(zero)) return wide;
@@ -75,6 +75,9 @@ Expr centred(NodeContext& ctx, size_t value, size_t zero, int64_t axis) {
     if (none) return wide;
   }
   return ctx.sub(wide, along(ctx, ctx.cast(ctx.in(zero), i32), x, axis, 0));
+}
+Expr centred(NodeContext& ctx, size_t value, size_t zero, int64_t axis) {
+  return centred(ctx, ctx.in(value), zero, axis);
 }
 
 const DType kFloat = DType::Float(32);
@@ -253,12 +256,16 @@ Values convert_qlinear_matmul(NodeContext& ctx) {
   return {value_of(requantize(ctx, sum, scale, 1, 6, 7))};
 }
 
+// Of com.microsoft the images may have their channels last; weights are the same.
 Values convert_qlinear_conv(NodeContext& ctx) {
+  const bool turned = ctx.attr("channels_last", 0) != 0;
   Expr scale_x = ctx.in(1), scale_w = ctx.in(4);
-  Expr sum = byte_convolution(ctx, ctx.in(0), ctx.in(3), 2, 5, scale_x, scale_w);
-  if (!sum) sum = convolution(ctx, centred(ctx, 0, 2, 1), centred(ctx, 3, 5, 0), kInt);
+  Expr x = turned ? channels_first(ctx, ctx.in(0)) : ctx.in(0);
+  Expr sum = byte_convolution(ctx, x, ctx.in(3), 2, 5, scale_x, scale_w);
+  if (!sum) sum = convolution(ctx, centred(ctx, x, 2, 1), centred(ctx, 3, 5, 0), kInt);
   if (ctx.has(8)) sum = ctx.call("nn.bias_add", {sum, ctx.in(8)}, {{"axis", int64_t{1}}});
-  return {value_of(requantize(ctx, sum, product_scale(ctx, scale_x, scale_w), 1, 6, 7))};
+  Expr y = requantize(ctx, sum, product_scale(ctx, scale_x, scale_w), 1, 6, 7);
+  return {value_of(turned ? channels_last(ctx, y) : y)};
 }
 
 // ---- com.microsoft: operators on quantised tensors, which onnxruntime.quantization writes
@@ -299,12 +306,75 @@ Values convert_qlinear_unary(NodeContext& ctx) {
   return quantized_result(ctx, y, 3, 4);
 }
 
-Values convert_qlinear_global_average_pool(NodeContext& ctx) {
-  if (ctx.attr("channels_last", 0) != 0) ctx.unsupported("channels behind the other axes");
+Values convert_qlinear_average_pool(NodeContext& ctx) {
+  const bool turned = ctx.attr("channels_last", 0) != 0;
+  Expr x = floats_of(ctx, 0, 1, 2), y;
+  const int64_t rank = NodeContext::rank_of(x);
+  if (ctx.op_type() == "QLinearAveragePool") {
+    y = pooled(ctx, turned ? channels_first(ctx, x) : x, true);
+    if (turned) y = channels_last(ctx, y);
+  } else {
+    std::vector<int64_t> axes;
+    for (int64_t a = 2; a < rank; ++a) axes.push_back(turned ? a - 1 : a);
+    y = ctx.reduce("mean", x, axes, true);
+  }
+  return quantized_result(ctx, y, 3, 4);
+}
+
+// (condition, x, scale, zero, y, scale, zero, result's scale, zero)
+Values convert_qlinear_where(NodeContext& ctx) {
+  Expr y = ctx.call("where", {ctx.in(0), floats_of(ctx, 1, 2, 3), floats_of(ctx, 4, 5, 6)});
+  DType to = NodeContext::dtype_of(ctx.in(ctx.has(8) ? 8 : 1));
+  return {value_of(ctx.call("qnn.quantize", {y, ctx.in(7), zero_point(ctx, 8)},
+                            {{"axis", int64_t{-1}}, {"out_dtype", to_value(to)}}))};
+}
+
+// The axes of attribute 'axes'; all without it.
+std::vector<int64_t> reduced_axes(NodeContext& ctx, int64_t rank) {
+  std::vector<int64_t> axes = ctx.axes(ctx.attr_ints("axes"), rank);
+  for (int64_t a = 0; axes.empty() && a < rank; ++a) axes.push_back(a);
+  if (!ctx.has_attr("axes")) {
+    for (int64_t a = 1; a < rank; ++a) axes.push_back(a);
+  }
+  return axes;
+}
+
+Values convert_qlinear_reduce_mean(NodeContext& ctx) {
   Expr x = floats_of(ctx, 0, 1, 2);
-  std::vector<int64_t> axes;
-  for (int64_t a = 2; a < NodeContext::rank_of(x); ++a) axes.push_back(a);
-  return quantized_result(ctx, ctx.reduce("mean", x, axes, true), 3, 4);
+  std::vector<int64_t> axes = reduced_axes(ctx, NodeContext::rank_of(x));
+  return quantized_result(ctx, ctx.reduce("mean", x, axes, ctx.attr("keepdims", 1) != 0), 3, 4);
+}
+
+Values convert_reduce_sum_integer(NodeContext& ctx) {
+  Expr x = ctx.in(0);
+  DType wide = NodeContext::dtype_of(x).is_uint() ? DType::UInt(32) : kInt;
+  std::vector<int64_t> axes = reduced_axes(ctx, NodeContext::rank_of(x));
+  return {value_of(ctx.reduce("sum", ctx.cast(x, wide), axes, ctx.attr("keepdims", 1) != 0))};
+}
+
+// (a, zero, b, zero): integers multiplied element by element.
+Values convert_mul_integer(NodeContext& ctx) {
+  return {value_of(ctx.mul(centred(ctx, 0, 1, 0), centred(ctx, 2, 3, 0)))};
+}
+
+// (a, b, b's scale, zero, bias): floats, rounded to 256 levels of their own, by integers.
+Values convert_dynamic_quantize_matmul(NodeContext& ctx) {
+  Expr a = ctx.in(0);
+  auto [scale, zero] = levels_of(ctx, a);
+  Expr bytes = quantize(ctx, ctx.div(a, scale), zero, DType::UInt(8));
+  Expr b = centred(ctx, 1, 3, NodeContext::rank_of(ctx.in(1)) - 1), weights = ctx.in(1), sum;
+  Expr wz = zero_point(ctx, 3), one = constant(1, kFloat);
+  if (is_byte(weights) && NodeContext::rank_of(weights) == 2 && NodeContext::rank_of(a) >= 2 &&
+      NodeContext::rank_of(wz) <= 1) {
+    sum = ctx.call("qnn.dense",
+                   {bytes, ctx.transpose(weights, {1, 0}), ctx.cast(zero, kInt), wz, one, one},
+                   {{"out_dtype", to_value(kInt)}});
+  } else {
+    sum = ctx.matmul(ctx.sub(ctx.cast(bytes, kInt), ctx.cast(zero, kInt)), b);
+  }
+  Expr y = ctx.mul(ctx.cast(sum, kFloat), scale);
+  y = ctx.mul(y, along(ctx, ctx.in(2), y, NodeContext::rank_of(y) - 1, 0));
+  return {value_of(ctx.has(4) ? ctx.add(y, ctx.in(4)) : y)};
 }
 
 // (result's scale, zero, then value, scale, zero of each part)
@@ -341,12 +411,7 @@ Values convert_qgemm(NodeContext& ctx) {
 
 // (a, b, scale, scale, zero, zero, bias): integers multiplied, as floats.
 Values convert_matmul_integer_to_float(NodeContext& ctx) {
-  Expr a = centred(ctx, 0, 4, NodeContext::rank_of(ctx.in(0)) - 2);
-  Expr b = centred(ctx, 1, 5, NodeContext::rank_of(ctx.in(1)) - 1);
-  Expr sum = ctx.cast(ctx.matmul(a, b), kFloat);
-  int64_t rank = NodeContext::rank_of(sum);
-  Expr y = ctx.mul(sum, ctx.mul(along(ctx, ctx.in(2), sum, rank - 2, 0),
-                                along(ctx, ctx.in(3), sum, rank - 1, 0)));
+  Expr y = scaled_product(ctx, {0, 1, 2, 3, 4, 5});
   return {value_of(ctx.has(6) ? ctx.add(y, ctx.in(6)) : y)};
 }
 
@@ -403,6 +468,18 @@ Values convert_matmul_nbits(NodeContext& ctx) {
 
 }  // namespace
 
+Expr scaled_product(NodeContext& ctx, const ScaledOperands& of) {
+  Expr sum = byte_product(ctx, ctx.in(of.a), ctx.in(of.b), of.a_zero, of.b_zero, nullptr, nullptr);
+  if (!sum) {
+    sum = ctx.matmul(centred(ctx, of.a, of.a_zero, NodeContext::rank_of(ctx.in(of.a)) - 2),
+                     centred(ctx, of.b, of.b_zero, NodeContext::rank_of(ctx.in(of.b)) - 1));
+  }
+  sum = ctx.cast(sum, kFloat);
+  const int64_t rank = NodeContext::rank_of(sum);
+  return ctx.mul(sum, ctx.mul(along(ctx, ctx.in(of.a_scale), sum, rank - 2, 0),
+                              along(ctx, ctx.in(of.b_scale), sum, rank - 1, 0)));
+}
+
 Expr dynamically_quantized(NodeContext& ctx, const Expr& x) {
   auto [scale, zero] = levels_of(ctx, x);
   Expr level = ctx.add(ctx.call("round", {ctx.div(x, scale)}), zero);
@@ -421,17 +498,24 @@ std::span<const ConverterRow> converter_rows<Converters::Quantize>() {
       {kOnnx, "QLinearMatMul", 10, convert_qlinear_matmul},
       {kOnnx, "QuantizeLinear", 10, convert_quantize_linear},
       {kMicrosoft, "DequantizeLinear", 1, convert_dequantize_linear},
+      {kMicrosoft, "DynamicQuantizeMatMul", 1, convert_dynamic_quantize_matmul},
       {kMicrosoft, "MatMulIntegerToFloat", 1, convert_matmul_integer_to_float},
       {kMicrosoft, "MatMulNBits", 1, convert_matmul_nbits},
+      {kMicrosoft, "MulInteger", 1, convert_mul_integer},
       {kMicrosoft, "QGemm", 1, convert_qgemm},
       {kMicrosoft, "QLinearAdd", 1, convert_qlinear_binary},
+      {kMicrosoft, "QLinearAveragePool", 1, convert_qlinear_average_pool},
       {kMicrosoft, "QLinearConcat", 1, convert_qlinear_concat},
-      {kMicrosoft, "QLinearGlobalAveragePool", 1, convert_qlinear_global_average_pool},
+      {kMicrosoft, "QLinearConv", 1, convert_qlinear_conv},
+      {kMicrosoft, "QLinearGlobalAveragePool", 1, convert_qlinear_average_pool},
       {kMicrosoft, "QLinearLeakyRelu", 1, convert_qlinear_unary},
       {kMicrosoft, "QLinearMul", 1, convert_qlinear_binary},
+      {kMicrosoft, "QLinearReduceMean", 1, convert_qlinear_reduce_mean},
       {kMicrosoft, "QLinearSigmoid", 1, convert_qlinear_unary},
       {kMicrosoft, "QLinearSoftmax", 1, convert_qlinear_unary},
+      {kMicrosoft, "QLinearWhere", 1, convert_qlinear_where},
       {kMicrosoft, "QuantizeLinear", 1, convert_quantize_linear},
+      {kMicrosoft, "ReduceSumInteger", 1, convert_reduce_sum_integer},
   };
   return rows;
 }

@@ -6,6 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/onnx/converters.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
 
@@ -228,12 +229,10 @@ Expr attend(NodeContext& ctx, const Expr& q, const Expr& k, const Expr& v, const
   return join_heads(ctx, ctx.matmul(weights, v));
 }
 
-// com.microsoft.Attention: one packed product makes queries, keys and values. A past is both, (2, batch, heads, length,
-// size), and so is what is there afterwards.
-Values convert_packed_attention(NodeContext& ctx) {
+// Attention of one packed product that makes queries, keys and values; the inputs by number. A past is both, (2, batch,
+// heads, length, size), and so is what is there afterwards.
+Values packed_attention(NodeContext& ctx, Expr packed, size_t mask, size_t past, size_t bias) {
   if (ctx.attr("do_rotary", 0) != 0) ctx.unsupported("attention with rotary positions");
-  if (ctx.has(6)) ctx.unsupported("attention with a past that is longer than its sequences");
-  Expr packed = ctx.matmul_input(ctx.in(0), 1);
   if (ctx.has(2)) packed = ctx.add(packed, ctx.in(2));
   require_rank(ctx, packed, 3, "the product of the input and the weights");
   const int64_t heads = ctx.attr("num_heads", 0);
@@ -257,18 +256,30 @@ Values convert_packed_attention(NodeContext& ctx) {
   }
   Expr q = split_heads(ctx, qkv[0], heads), k = split_heads(ctx, qkv[1], heads),
        v = split_heads(ctx, qkv[2], heads);
-  if (ctx.has(4)) {
-    k = ctx.concat({ctx.select(ctx.in(4), 0, 0), k}, 2);
-    v = ctx.concat({ctx.select(ctx.in(4), 0, 1), v}, 2);
+  if (ctx.has(past)) {
+    k = ctx.concat({ctx.select(ctx.in(past), 0, 0), k}, 2);
+    v = ctx.concat({ctx.select(ctx.in(past), 0, 1), v}, 2);
   }
   Expr y = attend(ctx, q, k, v,
-                  {ctx.has(3) ? ctx.in(3) : nullptr, ctx.has(5) ? ctx.in(5) : nullptr,
+                  {ctx.has(mask) ? ctx.in(mask) : nullptr, ctx.has(bias) ? ctx.in(bias) : nullptr,
                    ctx.attr("unidirectional", 0) != 0});
   Values out{value_of(y)};
   if (ctx.output_used(1)) {
     out.push_back(value_of(ctx.call("stack", {ctx.tuple_of({k, v})}, {{"axis", int64_t{0}}})));
   }
   return out;
+}
+
+// com.microsoft.Attention: (x, weights, bias, mask, past, bias of scores).
+Values convert_packed_attention(NodeContext& ctx) {
+  if (ctx.has(6)) ctx.unsupported("attention with a past that is longer than its sequences");
+  return packed_attention(ctx, ctx.matmul_input(ctx.in(0), 1), 3, 4, 5);
+}
+
+// The same of integers: (x, weights, bias, scales of both, mask, zero points of both, past).
+Values convert_quantized_attention(NodeContext& ctx) {
+  constexpr size_t kNoBias = 9;
+  return packed_attention(ctx, scaled_product(ctx, {0, 1, 3, 4, 6, 7}), 5, 8, kNoBias);
 }
 
 // com.microsoft.MultiHeadAttention: queries, keys and values that are made before it.
@@ -639,12 +650,19 @@ Values convert_group_query_attention(NodeContext& ctx) {
 }
 
 Values convert_fused_matmul(NodeContext& ctx) {
-  if (ctx.attr("transBatchA", 0) != 0 || ctx.attr("transBatchB", 0) != 0) {
-    ctx.unsupported("transposed batch dimensions");
-  }
-  Expr a = ctx.in(0), b = ctx.in(1);
-  if (ctx.attr("transA", 0) != 0 && NodeContext::rank_of(a) > 1) a = swap_last(ctx, a);
-  if (ctx.attr("transB", 0) != 0 && NodeContext::rank_of(b) > 1) b = swap_last(ctx, b);
+  auto side = [&](size_t input, const char* turned, const char* batch) {
+    Expr e = ctx.in(input);
+    const int64_t rank = NodeContext::rank_of(e);
+    // The first axis goes behind those of the batch.
+    if (ctx.attr(batch, 0) != 0 && rank > 2) {
+      std::vector<int64_t> order;
+      for (int64_t a = 1; a < rank - 1; ++a) order.push_back(a);
+      order.insert(order.end(), {0, rank - 1});
+      e = ctx.transpose(e, order);
+    }
+    return ctx.attr(turned, 0) != 0 && rank > 1 ? swap_last(ctx, e) : e;
+  };
+  Expr a = side(0, "transA", "transBatchA"), b = side(1, "transB", "transBatchB");
   Expr y = ctx.matmul(a, b);
   double alpha = ctx.attr_float("alpha", 1);
   return {value_of(alpha == 1 ? y : ctx.mul(y, ctx.scalar_like(alpha, y)))};
@@ -665,8 +683,10 @@ std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
       {kMicrosoft, "GroupQueryAttention", 1, convert_group_query_attention},
       {kMicrosoft, "MultiHeadAttention", 1, convert_multi_head_attention},
       {kMicrosoft, "RotaryEmbedding", 1, convert_microsoft_rotary},
+      {kMicrosoft, "QAttention", 1, convert_quantized_attention},
       {kMicrosoft, "SkipLayerNormalization", 1, convert_skip_layer_norm},
       {kMicrosoft, "SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm},
+      {kMicrosoft, "TransposeMatMul", 1, convert_fused_matmul},
   };
   return rows;
 }

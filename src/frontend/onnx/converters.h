@@ -11,6 +11,18 @@ namespace relay::importer {
 Expr convolution(NodeContext& ctx, Expr x, Expr w, DType out_dtype,
                  std::vector<Expr> quantized = {});
 
+// The pooling that the node's attributes say, of channels behind the batch.
+Expr pooled(NodeContext& ctx, const Expr& x, bool average);
+
+// alpha * a * b + beta * c of Gemm.
+Expr general_product(NodeContext& ctx);
+
+// A product of integers as floats: inputs a and b with their scales and zero points, by number. Zero points may be absent.
+struct ScaledOperands {
+  size_t a, b, a_scale, b_scale, a_zero, b_zero;
+};
+Expr scaled_product(NodeContext& ctx, const ScaledOperands& inputs);
+
 // Floats rounded as DynamicQuantizeLinear rounds them: to 256 levels between their own least and greatest.
 Expr dynamically_quantized(NodeContext& ctx, const Expr& x);
 

@@ -201,6 +201,7 @@ struct ConverterRow {
 
 // The families of converters. Each is a file convert_*.cc with a table of its rows.
 enum class Converters {
+  Contrib,
   Control,
   Elementwise,
   Gather,
@@ -208,6 +209,8 @@ enum class Converters {
   Move,
   Nn,
   Patch,
+  Pool,
+  Product,
   Quantize,
   Random,
   Recent,

@@ -175,8 +175,13 @@ void Importer::check_operators(const ::onnx::ModelProto& model) {
     constexpr size_t kMaxSuggestions = 50;
     std::string near;
     if (diagnostics_.error_count() < kMaxSuggestions) near = suggest(m.op, known);
-    d.help((near.empty() ? "" : near + " ") +
-           std::string("rewrite the model without it, or give it as a model-local function"));
+    // What ONNX Runtime writes for the processor that it runs on.
+    const bool one_machine = m.domain == "com.microsoft.nchwc";
+    d.help(one_machine
+               ? "ONNX Runtime has optimised this model for one processor: save it at the level "
+                 "extended (ORT_ENABLE_EXTENDED), or give the model as it was exported"
+               : (near.empty() ? "" : near + " ") +
+                     "rewrite the model without it, or give it as a model-local function");
     report(std::move(d));
   }
 }

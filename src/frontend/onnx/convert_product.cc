@@ -1,0 +1,219 @@
+// Matrix products, Einsum among them.
+#include <algorithm>
+#include <map>
+
+#include "base/codes/frontend.h"
+#include "base/codes/types.h"
+#include "frontend/onnx/converters.h"
+
+namespace relay::importer {
+namespace {}  // namespace
+
+Expr general_product(NodeContext& ctx) {
+  auto check = [&](const Type& type, size_t rank, const char* which) {
+    if (rank == 2) return;
+    ctx.fail(codes::type_rank, std::string("the ") + which + " operand must be a matrix", "rank 2",
+             to_string(type));
+  };
+  Expr a = ctx.in(0);
+  check(a->type, NodeContext::shape_of(a).size(), "first");
+  if (ctx.attr("transA", 0) != 0) a = ctx.transpose(a, {1, 0});
+  Expr y;
+  if (ctx.attr("transB", 0) != 0) {
+    // A weight with one row per output is what nn.dense takes.
+    Expr b = ctx.in(1);
+    check(b->type, NodeContext::shape_of(b).size(), "second");
+    y = ctx.call("nn.dense", {a, b});
+  } else {
+    y = ctx.matmul_input(a, 1);
+    check(y->type, NodeContext::shape_of(y).size(), "second");
+  }
+  double alpha = ctx.attr_float("alpha", 1), beta = ctx.attr_float("beta", 1);
+  if (alpha != 1) y = ctx.mul(y, ctx.scalar_like(alpha, y));
+  if (ctx.has(2) && beta != 0) {
+    Expr c = ctx.in(2);
+    if (beta != 1) c = ctx.mul(c, ctx.scalar_like(beta, c));
+    bool row = NodeContext::rank_of(c) == 1 &&
+               dim_equal(NodeContext::shape_of(c)[0], NodeContext::shape_of(y)[1]);
+    y = row ? ctx.call("nn.bias_add", {y, c}, {{"axis", int64_t{-1}}}) : ctx.add(y, c);
+  }
+  return y;
+}
+
+namespace {
+
+Values convert_gemm(NodeContext& ctx) { return {value_of(general_product(ctx))}; }
+
+Values convert_det(NodeContext& ctx) { return {value_of(ctx.call("linalg.det", {ctx.in(0)}))}; }
+
+Values convert_matmul(NodeContext& ctx) { return {value_of(ctx.matmul_input(ctx.in(0), 1))}; }
+
+// Moves the dimensions named by `from` into the order of `to`, a permutation of it.
+Expr permute(NodeContext& ctx, Expr e, const std::string& from, const std::string& to) {
+  std::vector<int64_t> axes;
+  for (char c : to) axes.push_back(static_cast<int64_t>(from.find(c)));
+  return ctx.transpose(std::move(e), axes);
+}
+
+struct Term {
+  Expr e;
+  std::string labels;
+};
+
+// Sums over the labels that `keep` lacks.
+void sum_out(NodeContext& ctx, Term& t, const std::string& keep) {
+  std::vector<int64_t> axes;
+  std::string left;
+  for (size_t i = 0; i < t.labels.size(); ++i) {
+    if (keep.find(t.labels[i]) == std::string::npos) {
+      axes.push_back(static_cast<int64_t>(i));
+    } else {
+      left += t.labels[i];
+    }
+  }
+  t.e = ctx.reduce("sum", t.e, axes, false);
+  t.labels = left;
+}
+
+// The product of two terms, keeping the labels of `keep`, as one batched matrix product.
+Term contract(NodeContext& ctx, Term a, Term b, const std::string& keep) {
+  auto has = [](const std::string& s, char c) { return s.find(c) != std::string::npos; };
+  sum_out(ctx, a, keep + b.labels);
+  sum_out(ctx, b, keep + a.labels);
+  std::string batch, inner, rows, columns;
+  for (char c : a.labels) {
+    if (has(b.labels, c)) {
+      (has(keep, c) ? batch : inner) += c;
+    } else {
+      rows += c;
+    }
+  }
+  for (char c : b.labels) {
+    if (!has(a.labels, c)) columns += c;
+  }
+  std::map<char, Dim> sizes;
+  for (const Term* t : {&a, &b}) {
+    for (size_t i = 0; i < t->labels.size(); ++i) {
+      const Dim& d = NodeContext::shape_of(t->e)[i];
+      auto [it, fresh] = sizes.try_emplace(t->labels[i], d);
+      if (!fresh && dim_differs(it->second, d)) {
+        ctx.fail(codes::type_shape, "the sizes of an index differ", to_string(it->second),
+                 to_string(d));
+      }
+    }
+  }
+  auto product = [&](const std::string& labels) {
+    Dim p = dim(1);
+    for (char c : labels) p = p * sizes.at(c);
+    return p;
+  };
+  Expr left = permute(ctx, a.e, a.labels, batch + rows + inner);
+  Expr right = permute(ctx, b.e, b.labels, batch + inner + columns);
+  left = ctx.reshape(left, {product(batch), product(rows), product(inner)});
+  right = ctx.reshape(right, {product(batch), product(inner), product(columns)});
+  std::vector<Dim> result;
+  std::string labels = batch + rows + columns;
+  for (char c : labels) result.push_back(sizes.at(c));
+  Expr y =
+      ctx.call("nn.batch_matmul", {left, right}, {{"transpose_a", false}, {"transpose_b", false}});
+  return {ctx.reshape(y, result), labels};
+}
+
+// Terms are contracted from left to right, each pair as a batched matrix product. An ellipsis
+// stands for labels of its own, one per dimension.
+Values convert_einsum(NodeContext& ctx) {
+  std::string equation = ctx.attr_string("equation", "");
+  std::erase(equation, ' ');
+  std::vector<Expr> operands = ctx.all();
+  auto bad = [&](const std::string& why) {
+    ctx.fail(codes::frontend_attribute, "the equation cannot be used: " + why, {},
+             equation.substr(0, 200));
+  };
+  if (equation.size() > 1000) bad("it is too long");
+  size_t arrow = equation.find("->");
+  std::string left = equation.substr(0, arrow);
+  std::vector<std::string> inputs(1);
+  for (char c : left) {
+    if (c == ',') {
+      inputs.emplace_back();
+    } else {
+      inputs.back() += c;
+    }
+  }
+  if (inputs.size() != operands.size()) bad("it has another number of operands");
+  // Characters below 'A' serve as labels of the ellipsis' dimensions.
+  size_t widest = 0;
+  auto expand = [&](std::string labels, int64_t rank) {
+    size_t dots = labels.find("...");
+    if (dots == std::string::npos) return labels;
+    auto more = static_cast<int64_t>(labels.size()) - 3;
+    if (rank < more || rank - more > 16) bad("an operand has another rank");
+    auto n = static_cast<size_t>(rank - more);
+    widest = std::max(widest, n);
+    std::string own;
+    for (size_t i = 0; i < n; ++i) own += static_cast<char>('0' + 16 - n + i);
+    return labels.replace(dots, 3, own);
+  };
+  std::vector<Term> terms;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    int64_t rank = NodeContext::rank_of(operands[i]);
+    std::string labels = expand(inputs[i], rank);
+    if (static_cast<int64_t>(labels.size()) != rank) bad("an operand has another rank");
+    std::string sorted = labels;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+      // A diagonal is no matrix product.
+      return {value_of(ctx.call("einsum", {ctx.tuple_of(operands)}, {{"equation", equation}}))};
+    }
+    for (char c : inputs[i]) {
+      if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) bad("an index is not a letter");
+    }
+    terms.push_back({operands[i], labels});
+  }
+  std::string output;
+  if (arrow != std::string::npos) {
+    output = equation.substr(arrow + 2);
+    size_t dots = output.find("...");
+    if (dots != std::string::npos) {
+      std::string own;
+      for (size_t i = 0; i < widest; ++i) own += static_cast<char>('0' + 16 - widest + i);
+      output.replace(dots, 3, own);
+    }
+  } else {
+    // Labels that occur once, in alphabetical order after the ellipsis.
+    std::map<char, int> uses;
+    for (const Term& t : terms) {
+      for (char c : t.labels) uses[c] += 1;
+    }
+    for (auto [c, n] : uses) {
+      if (n == 1 || c < 'A') output += c;
+    }
+  }
+  for (char c : output) {
+    bool found = std::any_of(terms.begin(), terms.end(),
+                             [&](const Term& t) { return t.labels.find(c) != std::string::npos; });
+    if (!found || std::count(output.begin(), output.end(), c) > 1) bad("its result is unclear");
+  }
+  Term at = terms[0];
+  for (size_t i = 1; i < terms.size(); ++i) {
+    std::string keep = output;
+    for (size_t j = i + 1; j < terms.size(); ++j) keep += terms[j].labels;
+    at = contract(ctx, std::move(at), terms[i], keep);
+  }
+  sum_out(ctx, at, output);
+  return {value_of(permute(ctx, at.e, at.labels, output))};
+}
+}  // namespace
+
+template <>
+std::span<const ConverterRow> converter_rows<Converters::Product>() {
+  static constexpr ConverterRow rows[] = {
+      {kOnnx, "Det", 11, convert_det},
+      {kOnnx, "Einsum", 12, convert_einsum},
+      {kOnnx, "Gemm", 1, convert_gemm},
+      {kOnnx, "MatMul", 1, convert_matmul},
+  };
+  return rows;
+}
+
+}  // namespace relay::importer
