@@ -135,6 +135,8 @@ struct Match {
   bool fills_where_true = false;
   double fill = 0;
   Dims result;  // batch, heads, queries, width
+  // Weights that are no numbers, as those of a query that may see no key, count as 0.
+  bool safe = false;
 };
 
 using Found = std::unordered_map<const Node*, Match>;  // by the second product
@@ -152,12 +154,20 @@ class Matches {
     Match m;
     // The softmax, along the keys.
     Expr at = product.args[0];
+    auto weights = sizes_of(at);
+    if (!weights) return std::nullopt;
     Dim queries = (*out)[1], width = (*out)[2];
     Dim keys = (*values)[bool_attr(product, "transpose_b") ? 2 : 1];
+    // Of the values there are as many where the program runs at all.
+    if (!counts_keys((*weights)[2], keys)) keys = (*weights)[2];
     Dims matrix{queries, keys};
     at = through_views(at, matrix);
+    if (Expr inner = without_safety(at)) {
+      m.safe = true;
+      at = inner;
+    }
     auto* softmax = call_to(at, "nn.softmax");
-    if (softmax == nullptr || !used_once(at)) return std::nullopt;
+    if (softmax == nullptr || uses_.of(at) != (m.safe ? 2 : 1)) return std::nullopt;
     int64_t axis = int_attr(*softmax, "axis"), rank = tensor_of(at)->rank();
     if (axis != -1 && axis != rank - 1) return std::nullopt;
     at = softmax->args[0];
@@ -265,6 +275,15 @@ class Matches {
       if (!used_once(e)) return nullptr;
       e = inner;
     }
+  }
+
+  // Softmax of where(isnan(softmax), 0, softmax); null for anything else.
+  Expr without_safety(const Expr& e) const {
+    auto* choice = e ? call_to(e, "where") : nullptr;
+    if (choice == nullptr || !used_once(e) || scalar(choice->args[1]) != 0.0) return nullptr;
+    auto* test = call_to(choice->args[0], "isnan");
+    bool same = test != nullptr && test->args[0] == choice->args[2] && used_once(choice->args[0]);
+    return same ? choice->args[2] : Expr();
   }
 
   // The products without what masks them; null when nothing does.
@@ -401,6 +420,11 @@ class Builder {
                            {"out_layout", AttrValue(out_layout)},
                            {"transpose_mask", AttrValue(each_query)}},
                           at);
+    if (m.safe) {
+      Expr test = make_call("isnan", {call}, {}, at);
+      Expr none = constant(Tensor::scalar(0, DType::Float(32)));
+      call = make_call("where", {test, none, call}, {}, at);
+    }
     return view(call, result, at);
   }
 

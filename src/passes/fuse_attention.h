@@ -22,6 +22,8 @@
 // keys; the order of their multiplication changes, and with it the last bits. A mask is added, or
 // chosen by a condition instead of the products as a constant of at most -1e30, to which no product
 // adds anything.
+// Weights behind where(isnan(%w), 0, %w), as for queries that may see no key, are plain ones, and the
+// same choice is made of the result: so it supposes finite values.
 // Keys and values whose heads are repeated for several heads of queries are read as they are.
 // Values and results keep transposes that do not leave their depth last.
 #pragma once

@@ -65,6 +65,31 @@ TEST(fuse_attention, divides_by_a_scale) {
   becomes(with(with(kHeads, "multiply(", "divide("), "0.25f", "4f"), kOfHeads);
 }
 
+// Queries that may see no key have weights of zero, not of NaN.
+TEST(fuse_attention, weights_that_are_no_numbers_are_left_out_of_the_result) {
+  const std::string softmax = "nn.softmax(add(%3, %mask), axis=-1);";
+  std::string safe = with(kHeads, softmax, softmax + " %8 = where(isnan(%4), 0f, %4);");
+  safe = with(safe, "reshape(%4, newshape=[6, 20, 30])", "reshape(%8, newshape=[6, 20, 30])");
+  becomes(safe, with(kOfHeads, "reshape(%0, newshape=[2, 20, 24])",
+                     "%1 = where(isnan(%0), 0f, %0); reshape(%1, newshape=[2, 20, 24])"));
+  unchanged(with(safe, "0f, %4", "1f, %4"));
+  unchanged(with(safe, "isnan(%4)", "isnan(%3)"));
+}
+
+// What one product reads as keys and the next as values is as long, where the program runs at all.
+TEST(fuse_attention, lengths_of_other_names) {
+  const std::string before = R"(
+def @main[n: Dim, m: Dim](%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, n + 2, 8), float32],
+                          %v: Tensor[(3, m + 2, 8), float32]) {
+  %0 = nn.batch_matmul(%q, %k, transpose_b=True);
+  %1 = nn.softmax(%0, axis=2);
+  nn.batch_matmul(%1, %v)
+}
+)";
+  std::string text = print_module(apply(kFuseAttention, parse(before), context()));
+  EXPECT_NE(text.find("nn.attention("), text.npos) << text;
+}
+
 TEST(fuse_attention, takes_products_of_three_axes) {
   becomes(kPlain, R"(
 def @main(%q: Tensor[(3, 20, 8), float32], %k: Tensor[(3, 30, 8), float32],
