@@ -286,3 +286,28 @@ def test_grid_sample_far_away_and_nowhere():
     built = relay.build(relay.parse(program("image.grid_sample", [x, grid], 'method="nearest"')))
     (got,) = oracles.as_arrays(built(x, grid))
     assert not got.any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["mod", "floor_mod"])
+def test_remainders_are_exact(op, dtype):
+    """Quotients up to the mantissa's length, just below whole numbers, beyond it, and none at all."""
+    rng = np.random.default_rng(11)
+    bits = 2.0 ** rng.integers(-30, 70, 20000) * rng.choice([-1, 1], 20000)
+    b = (rng.uniform(1, 2, 20000) * rng.choice([-1, 1], 20000)).astype(dtype)
+    a = (rng.uniform(1, 2, 20000) * bits).astype(dtype)
+    whole = (b * rng.integers(1, 1 << 22, 20000).astype(dtype)).astype(dtype)
+    below = np.nextafter(whole, np.zeros_like(whole))
+    special = np.array([0.0, -0.0, 1.0, -1.5, 7.0, np.inf, -np.inf, np.nan], dtype)
+    pairs = np.stack(np.meshgrid(special, special)).reshape(2, -1)
+    x = np.concatenate([a, whole, below, pairs[0]])
+    y = np.concatenate([b, b, b, pairs[1]])
+    got = relay.build(relay.parse(program(op, [x, y], "")))(x, y)
+    with np.errstate(invalid="ignore"):
+        want = np.fmod(x, y)
+        if op == "floor_mod":
+            want = np.where((want != 0) & ((want < 0) != (y < 0)), want + y, want)
+    np.testing.assert_array_equal(np.asarray(got), want)
+    if op == "mod":
+        np.testing.assert_array_equal(np.signbit(np.asarray(got)), np.signbit(want) & ~np.isnan(want)
+                                      | np.signbit(np.asarray(got)) & np.isnan(want))  # fmt: skip

@@ -67,6 +67,7 @@ Value* KernelBuilder::float_call(const std::string& name, DType d,
     auto limit = inline_limit(name);
     return limit ? within(*limit, name, args[0], v) : v;
   }
+  if (name == "fmod" && target_.has_fma) return remainder(args[0], args[1]);
   // Approximations are of float32.
   if (name.starts_with("fast_")) return float_call(name.substr(5), d, args);
   if (name == "sigmoid") {
@@ -75,6 +76,30 @@ Value* KernelBuilder::float_call(const std::string& name, DType d,
     return b_.CreateFDiv(one, b_.CreateFAdd(one, e));
   }
   return per_lane(name, args);
+}
+
+// While the quotient is a whole number of the mantissa, a - quotient * b is exact as one multiply-add. The division rounds, so the
+// quotient may be one too large, where it is within half a unit of the next whole number: then that difference has the other sign.
+Value* KernelBuilder::remainder(Value* a, Value* b) {
+  llvm::Type* type = a->getType();
+  Value* zero = llvm::Constant::getNullValue(type);
+  Value* quotient = unary(llvm::Intrinsic::trunc, b_.CreateFDiv(a, b));
+  double limit = type->getScalarType()->isDoubleTy() ? 0x1p52 : 0x1p23;
+  // Infinities and what is not a number as well.
+  Value* beyond =
+      b_.CreateFCmpUGE(unary(llvm::Intrinsic::fabs, quotient), llvm::ConstantFP::get(type, limit));
+  Value* rest = b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {b_.CreateFNeg(quotient), b, a});
+  // A quotient of 0 may be that by an infinity.
+  rest = b_.CreateSelect(b_.CreateFCmpOEQ(quotient, zero), a, rest);
+  Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(a, zero));
+  Value* over = b_.CreateAnd(b_.CreateFCmpONE(rest, zero), other_sign);
+  auto with_sign = [&](Value* x) {
+    return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, a);
+  };
+  rest = with_sign(b_.CreateSelect(over, b_.CreateFAdd(rest, with_sign(b)), rest));
+  Value* any = type->isVectorTy() ? b_.CreateOrReduce(beyond) : beyond;
+  Value* far = guarded(any, type, [&] { return per_lane("fmod", {a, b}); });
+  return b_.CreateSelect(beyond, far, rest);
 }
 
 Value* KernelBuilder::within(double limit, const std::string& name, Value* x, Value* y) {

@@ -208,6 +208,8 @@ class KernelBuilder {
   Value* float_call(const std::string& name, DType d, const std::vector<Value*>& args);
   // y, but the library's value of the function in lanes where x is larger than the limit.
   Value* within(double limit, const std::string& name, Value* x, Value* y);
+  // The remainder of a / b with the sign of a, exact.
+  Value* remainder(Value* a, Value* b);
   // All lanes combined into one value, halves first.
   Value* reduce_lanes(const std::string& name, DType d, Value* v);
   // A call through the context for each lane (runtime/core/string_functions.h).
