@@ -77,6 +77,10 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target)
     int64_t line = kLineBytes / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
+    if (open) {
+      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far.
+      s.vectorize(s.split(s.partition_tiles(last, width).tail, {-1, width})[1]);
+    }
     if (extent != width) {
       std::vector<LoopRV> parts = s.split(last, {-1, width});
       parallel.back() = parts[0];
