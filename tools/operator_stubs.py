@@ -27,9 +27,11 @@ KINDS = {
     "dtype": "DTypeLike",
     "float": "float",
     "int": "int",
+    "list": "Sequence[Sequence[int]]",  # the only lists of something else than the kinds below
     "list of dimension": "_Dimension | Sequence[_Dimension]",
     "list of float": "float | Sequence[float]",
     "list of int": "int | Sequence[int]",
+    "list of string": "Sequence[str]",
     "list of lists of dimension": "Sequence[_Dimension | Sequence[_Dimension]]",
     "number or dimension": "float | _core.TypeVar | _core.Dim",
     "string": "str",

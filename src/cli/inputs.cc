@@ -186,7 +186,7 @@ Tensor invent(const Slot& slot, const std::vector<int64_t>& shape, std::mt19937_
       double v = static_cast<double>(random() >> 11) * 0x1p-53;
       t.set_from_double(i, std::sqrt(-2 * std::log(u)) * std::cos(2 * M_PI * v));
     } else {
-      t.set_from_int(i, static_cast<int64_t>(random() % (t.dtype().is_bool() ? 2 : 100)));
+      t.set_from_int(i, static_cast<int64_t>(random() % 2));
     }
   }
   return t;

@@ -69,7 +69,7 @@ struct Arguments {
 };
 
 // One value for each parameter: what is given for it, else random numbers from `seed`, the same on every machine: floats
-// normal with deviation one, integers in [0, 100), or [0, 2) for bool. Scalars and lists take the parameter's dtype,
+// normal with deviation one, integers and bools 0 or 1: these are inside of every table that they may choose from. Scalars and lists take the parameter's dtype,
 // which must hold what is written; arrays are converted where the parameter's dtype holds every value of theirs, and are
 // otherwise left for the run to refuse. An open dimension of an invented value has the size that given values and
 // shapes say, else that of --dim, else 1.
