@@ -25,17 +25,34 @@ std::string python() {
   return access(beside.c_str(), X_OK) == 0 ? beside.string() : "python3";
 }
 
+UserError failed(const std::string& why) {
+  return UserError(Diagnostic(codes::driver_file, {}, "plug-ins are packages of Python, and " + why)
+                       .help("install the package relay in that Python, and use its command"));
+}
+
+// Leaves this program for Python's; that one says what is said here where it has no Relay.
+constexpr const char* kProgram = R"(import sys
+missing = sys.argv.pop(1)
+try:
+    from relay.plugins import main
+except ModuleNotFoundError as error:
+    if error.name != "relay":
+        raise
+    sys.stderr.write(missing)
+    sys.exit(1)
+sys.exit(main())
+)";
+
 int run(const Options& o) {
   std::fflush(stdout);
-  std::string program = python(), option = "-c", json = "--json";
-  std::string code = "import sys; from relay.plugins import main; sys.exit(main())";
-  char* words[] = {program.data(), option.data(), code.data(), o.json ? json.data() : nullptr,
-                   nullptr};
+  std::string program = python(), option = "-c", json = "--json", code = kProgram;
+  std::string missing = failed(program + " has no package relay").what();
+  if (!missing.ends_with('\n')) missing += '\n';
+  char* words[] = {
+      program.data(), option.data(), code.data(), missing.data(), o.json ? json.data() : nullptr,
+      nullptr};
   execvp(words[0], words);
-  throw UserError(Diagnostic(codes::driver_file, {},
-                             "plug-ins are packages of Python, and " + program +
-                                 " cannot be started: " + std::strerror(errno))
-                      .help("pip install relay, and its command"));
+  throw failed(program + " cannot be started: " + std::strerror(errno));
 }
 
 }  // namespace

@@ -442,11 +442,19 @@ TirTensor checked_index_compute(const ComputeContext& ctx) {
       });
 }
 
-// Sizes of one lane are one number for all; several stay beside the first axis of a lane.
+// One size for each lane is one for each index along the first axis; several of a lane stay beside the
+// first axis of its indices.
 Expr batch_checked_index(const BatchingContext& ctx) {
-  if (!only_first(ctx)) return nullptr;
-  if (rank_of(ctx.call.args[1]) == 0) return same_call(ctx, ctx.args);
-  return move_axis(same_call(ctx, {move_axis(ctx.arg(0), 0, 1), ctx.arg(1)}), 1, 0);
+  bool one = rank_of(ctx.call.args[1]) == 0;
+  if (!ctx.batched[1]) {
+    return one ? same_call(ctx, ctx.args)
+               : move_axis(same_call(ctx, {move_axis(ctx.arg(0), 0, 1), ctx.arg(1)}), 1, 0);
+  }
+  Expr indices = in_lanes(ctx, 0), sizes = ctx.arg(1);
+  if (one) return same_call(ctx, {indices, sizes});
+  if (!has_named_sizes(indices) || !has_named_sizes(sizes)) return nullptr;
+  Expr all = same_call(ctx, {fold_lanes(indices, 0), fold_lanes(sizes, 0)});
+  return unfold_lanes(all, 0, ctx.lanes, ctx.call.type);
 }
 
 }  // namespace

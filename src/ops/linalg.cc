@@ -235,7 +235,9 @@ std::span<const OpInfo> rows_of<Family::Linalg>() {
           .cost = inv_cost,
           .gradient = inv_gradient,
           .batching = batch_as_it_is,
-          .examples = {{{"Tensor[(2, 3, 3), float32]"}, ""}},
+          .examples = {{.args = {"Tensor[(2, 3, 3), float32]"},
+                        .attrs = "",
+                        .inputs = {{4, 1, 0, 1, 3, -1, 0, -1, 2, 0, -1, 3, 2, 3, 1, -4, 0.5, 1}}}},
           .expected = Absent::ByNumPy,
       },
   };

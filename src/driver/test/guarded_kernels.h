@@ -34,8 +34,10 @@ class GuardedKernels {
     options_.num_threads = 2;
   }
 
-  // Adds the kernels of all functions of a module. Inputs are filled with numbers from low to high.
-  void add(const Module& mod, const std::string& what, double low = -2, double high = 2) {
+  // Adds the kernels of all functions of a module. Inputs are filled with numbers from low to high; a kernel that has
+  // as many inputs as are given gets those.
+  void add(const Module& mod, const std::string& what, double low = -2, double high = 2,
+           const std::vector<std::vector<double>>& given = {}) {
     Bytecode bytecode = compile_to_bytecode(optimize(mod, options_));
     for (CompiledKernel& k : lower_kernels(bytecode, options_)) {
       // Sizes that only a run decides have their tests beside the runtime.
@@ -48,7 +50,7 @@ class GuardedKernels {
         n.body = k.lowered->body;
         n.attrs = k.lowered->attrs;
       }));
-      cases_.push_back({what + ": " + k.name, low, high});
+      cases_.push_back({what + ": " + k.name, low, high, given});
     }
   }
 
@@ -78,6 +80,7 @@ class GuardedKernels {
   struct Case {
     std::string what;
     double low, high;
+    std::vector<std::vector<double>> given;
   };
   static constexpr size_t kNowSize = 200;
   static char* now() {
@@ -121,8 +124,15 @@ class GuardedKernels {
       Memory& m = memory.emplace_back(bytes, side);
       std::memset(m.data(), poison, bytes);
       if (buffers.size() < static_cast<size_t>(f.num_inputs)) {
-        fill(Tensor::from_external(m.data(), b->dtype, shape, nullptr), cases_[index].low,
-             cases_[index].high, buffers.size() + 1);
+        Tensor t = Tensor::from_external(m.data(), b->dtype, shape, nullptr);
+        const Case& c = cases_[index];
+        if (c.given.size() == static_cast<size_t>(f.num_inputs)) {
+          const std::vector<double>& values = c.given[buffers.size()];
+          for (size_t k = 0; k < values.size(); ++k)
+            t.set_from_double(static_cast<int64_t>(k), values[k]);
+        } else {
+          fill(t, c.low, c.high, buffers.size() + 1);
+        }
       }
       buffers.push_back(m.data());
       sizes.push_back(bytes);
