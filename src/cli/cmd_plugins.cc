@@ -1,3 +1,5 @@
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,7 +32,7 @@ UserError failed(const std::string& why) {
                        .help("install the package relay in that Python, and use its command"));
 }
 
-// Leaves this program for Python's; that one says what is said here where it has no Relay.
+// What Python runs; where it has no Relay it says what this program tells it.
 constexpr const char* kProgram = R"(import sys
 missing = sys.argv.pop(1)
 try:
@@ -51,8 +53,16 @@ int run(const Options& o) {
   char* words[] = {
       program.data(), option.data(), code.data(), missing.data(), o.json ? json.data() : nullptr,
       nullptr};
-  execvp(words[0], words);
-  throw failed(program + " cannot be started: " + std::strerror(errno));
+  pid_t child = 0;
+  if (int error = posix_spawnp(&child, words[0], nullptr, nullptr, words, environ); error != 0)
+    throw failed(program + " cannot be started: " + std::strerror(error));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR)
+      throw failed(std::string("it cannot be waited for: ") + std::strerror(errno));
+  }
+  if (WIFSIGNALED(status)) throw failed(program + " was stopped: " + strsignal(WTERMSIG(status)));
+  return WEXITSTATUS(status);
 }
 
 }  // namespace
