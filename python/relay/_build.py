@@ -220,9 +220,9 @@ def build(
     if mod_name != "default":
         raise TypeError("relay.build() takes no mod_name: a library has its own name space")
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
-    settings |= {"dims": dims or {}, "hot": hot or {}}
-    module = as_module(ir_mod)
-    return Executable(_core.build(module, params or {}, settings, donate or {}))
+    none = lambda given: {} if given is None else given  # noqa: E731
+    settings |= {"dims": none(dims), "hot": none(hot)}
+    return Executable(_core.build(as_module(ir_mod), none(params), settings, none(donate)))
 
 
 def optimize(

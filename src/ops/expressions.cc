@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/lanes.h"
+#include "base/codes/types.h"
 
 namespace relay::ops {
 
@@ -15,7 +16,12 @@ Expr apply(std::string_view op, std::vector<Expr> args,
 
 const TensorTypeNode& type_of(const Expr& e) {
   const TensorTypeNode* t = tensor_of(e);
-  RELAY_CHECK(t != nullptr, "expressions of operators are tensors");
+  // Definitions of operators are asked before their arguments are known to fit.
+  if (t == nullptr) {
+    throw UserError(Diagnostic(codes::type_mismatch, e->span, "the operator takes tensors")
+                        .expected("a tensor")
+                        .found(e->type ? to_string(e->type) : "something of no known type"));
+  }
   return *t;
 }
 int64_t rank_of(const Expr& e) { return type_of(e).rank(); }

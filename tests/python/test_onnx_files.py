@@ -17,6 +17,11 @@ import relay
 RNG = np.random.default_rng(11)
 
 
+def built(path, **options):
+    mod, params = relay.frontend.from_onnx(str(path))
+    return relay.build(mod, params=params, **options)
+
+
 def floats(*shape):
     return (RNG.standard_normal(shape) * 0.3).astype(np.float32)
 
@@ -108,7 +113,7 @@ def test_models_that_onnx_runtime_has_optimised(tmp_path, make):
     assert "com.microsoft" in domains, "the optimiser has fused nothing"
     x = floats(2, 3, 12, 12) if make is images else floats(2, 7, 16)
     (want,) = oracles.run_onnxruntime(model, {"x": x})
-    got = relay.build(*relay.frontend.from_onnx(str(path)))(x)
+    got = built(path)(x)
     np.testing.assert_allclose(np.asarray(got), want, rtol=2e-4, atol=2e-5)
 
 
@@ -184,5 +189,5 @@ def test_large_weights_compute_what_small_ones_do(tmp_path):
     path.write_bytes(model.SerializeToString())
     x = floats(3, 600)
     for level in (0, 1, 2, 3):
-        got = relay.build(*relay.frontend.from_onnx(str(path)), opt_level=level)(x)
+        got = built(path, opt_level=level)(x)
         np.testing.assert_allclose(np.asarray(got), x @ w, rtol=1e-4, atol=1e-4)
