@@ -298,7 +298,8 @@ Values convert_sequence_map(NodeContext& ctx) {
     ctx.fail(codes::frontend_graph, "the body has the wrong number of outputs",
              std::to_string(results), std::to_string(outputs.size()));
   }
-  Values out;
+  std::vector<Expr> made;
+  std::vector<Type> types;
   for (size_t r = 0; r < results; ++r) {
     Expr y = ctx.expr_of(outputs[r]);
     // What has the same sizes for all elements keeps them.
@@ -306,9 +307,21 @@ Values convert_sequence_map(NodeContext& ctx) {
     const bool alike = tensor != nullptr && std::ranges::all_of(tensor->shape, [](const Dim& d) {
                          return as_const(d).has_value();
                        });
-    Type made = alike ? y->type : opened(y->type);
-    Expr each = function({x}, alike ? y : as_type(ctx, y, made), made, {}, {}, ctx.span());
-    out.push_back(value_of(library_call(ctx, "sequence.map", {each, list}, {element, made})));
+    types.push_back(alike ? y->type : opened(y->type));
+    made.push_back(alike ? y : as_type(ctx, y, types.back()));
+  }
+  // The body runs once for an element, whatever the number of its results.
+  auto mapped = [&](const Var& from, const Expr& to, const Type& type, const Expr& over) {
+    Expr each = function({from}, to, type, {}, {}, ctx.span());
+    return library_call(ctx, "sequence.map", {each, over}, {from->type_annotation, type});
+  };
+  if (results == 1) return {value_of(mapped(x, made[0], types[0], list))};
+  Type all = tuple_type(types);
+  Expr done = mapped(x, tuple(made, ctx.span()), all, list);
+  Values out;
+  for (size_t r = 0; r < results; ++r) {
+    Var of = var("results", all, ctx.span());
+    out.push_back(value_of(mapped(of, ctx.item(of, static_cast<int64_t>(r)), types[r], done)));
   }
   return out;
 }
