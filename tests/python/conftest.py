@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import hypothesis
+import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -29,3 +30,14 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("relay")
+
+
+@pytest.fixture
+def operators_as_before():
+    """Takes what the test registers out of the registry again."""
+    import relay
+
+    before = set(relay.op.list_op_names())
+    yield
+    for name in set(relay.op.list_op_names()) - before:
+        relay.unregister_op(name)

@@ -14,6 +14,7 @@ import tutorial  # noqa: E402
 CHAPTERS = sorted(tutorial.FOLDER.glob("[0-9]*.md"))
 
 
+@pytest.mark.usefixtures("operators_as_before")
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda c: c.stem)
 def test_a_chapter(chapter, tmp_path):
     printed = tutorial.run(chapter, tmp_path)

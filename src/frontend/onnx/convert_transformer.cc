@@ -409,9 +409,13 @@ Values convert_attention(NodeContext& ctx) {
                to_string(e->type));
     }
   }
+  if (ctx.has(3) && NodeContext::rank_of(ctx.in(3)) == 0)
+    ctx.fail(codes::type_rank, "the mask has no axis of keys", "rank 1 to 4", "a scalar");
   Expr past;
   if (ctx.has(4) && ctx.has(5)) {
     past = ctx.in(4);
+    require_rank(ctx, past, 4, "the past");
+    require_rank(ctx, ctx.in(5), 4, "the past");
     k = ctx.concat({ctx.in(4), k}, 2);
     v = ctx.concat({ctx.in(5), v}, 2);
   }

@@ -373,6 +373,10 @@ Expr NodeContext::broadcast_to(Expr e, const std::vector<Dim>& shape) const {
 }
 
 Expr NodeContext::slice(Expr e, int64_t axis, int64_t begin, int64_t end) const {
+  if (axis >= rank_of(e)) {
+    fail(codes::type_rank, "an operand has too few dimensions",
+         std::to_string(axis + 1) + " or more", to_string(e->type));
+  }
   auto size = as_const(shape_of(e)[static_cast<size_t>(axis)]);
   if (begin == 0 && size == end) return e;
   if (!size) {
