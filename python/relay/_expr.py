@@ -289,10 +289,9 @@ def _reduce_expr(self) -> tuple:
     from relay.analysis import free_type_vars, free_vars
 
     free = free_vars(self)
-    is_closed = isinstance(self, _core.Function) and not free
-    whole = self
-    if not is_closed:
-        whole = _core.Function(free, self, type_params=free_type_vars(_core.Function(free, self)))
+    types = free_type_vars(_core.Function(free, self))
+    is_closed = isinstance(self, _core.Function) and not free and not types
+    whole = self if is_closed else _core.Function(free, self, type_params=types)
     return _body_of, (_core.IRModule.from_expr(whole).astext(), -1 if is_closed else len(free))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -74,11 +75,23 @@ def bind_params_by_name(func: _core.Function, params: Mapping[str, object]) -> _
     return bind(func, {named[name]: value for name, value in params.items()})
 
 
+_FREE = re.compile(r"\s*free_(?:type\s*(\[[^;]*\])|var\s*(%[^;]*));")
+
+
 def parse_expr(source: str) -> _core.Expr:
-    """Returns the expression of a text; a version in front of it may be there or not."""
+    """Returns the expression of a text; a version in front of it may be there or not.
+
+    What the text declares as free (`free_var %x: Tensor[(3,), float32];`) is free in the expression.
+    """
     head = '#[version = "0.0.5"]'
     body = source.strip().removeprefix(head)
-    return parse(f"{head}\ndef @main() {{ {body} }}", "<text>")["main"].body
+    types, variables = "", []
+    while found := _FREE.match(body):
+        types = found[1] or types
+        variables += [found[2]] if found[2] else []
+        body = body[found.end() :]
+    signature = f"{types}({', '.join(variables)})"
+    return parse(f"{head}\ndef @main{signature} {{ {body} }}", "<text>")["main"].body
 
 
 def fromtext(source: str, source_name: str = "from_string") -> _core.IRModule | _core.Expr:

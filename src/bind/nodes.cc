@@ -14,6 +14,7 @@
 #include "driver/model.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
+#include "ir/open_types.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -437,6 +438,12 @@ std::string summary(const Module& mod) {
   return "IRModule(" + out + ")";
 }
 
+// A function as a module has it: it binds its variables, those of types too.
+Function closed(const Function& f) {
+  check_bindings(f);
+  return with_free_type_vars(f);
+}
+
 void bind_modules(nb::module_& m) {
   nb::class_<PyModule>(m, "IRModule", "Functions and data types by name; immutable.")
       .def(
@@ -452,8 +459,7 @@ void bind_modules(nb::module_& m) {
                   global != nullptr ? global->name_hint : to_text(key, "the name of a function");
               if (!nb::isinstance<PyExprOf<FunctionNode>>(value))
                 throw nb::type_error((python_text(value) + " is not a relay.Function").c_str());
-              Function f = nb::cast<const PyExprOf<FunctionNode>&>(value).get();
-              check_bindings(f);
+              Function f = closed(nb::cast<const PyExprOf<FunctionNode>&>(value).get());
               names.push_back(global_var(name, f->type));
               bodies.push_back(f);
             }
@@ -466,8 +472,8 @@ void bind_modules(nb::module_& m) {
           [](const PyExpr& e) {
             Expr main = e.expr();
             if (!isa<FunctionNode>(main)) main = function(free_vars(main), main);
-            check_bindings(main);
-            return PyModule{infer_types(module_from_expr(main)), "", ""};
+            return PyModule{infer_types(module_from_expr(closed(Function::unchecked(main)))), "",
+                            ""};
           },
           nb::arg("expr"),
           "The typed module whose @main is the expression; where that is not a function, its free "
@@ -535,9 +541,9 @@ void bind_modules(nb::module_& m) {
           "The module with what it lacks of prelude.rly, nat.rly or tensor_array.rly.")
       .def(
           "with_function",
-          [](const PyModule& self, const std::string& name, const PyExprOf<FunctionNode>& f) {
-            check_bindings(f.get());
-            Module out = with_function(self.module, global_var(name, f.get()->type), f.get());
+          [](const PyModule& self, const std::string& name, const PyExprOf<FunctionNode>& given) {
+            Function f = closed(given.get());
+            Module out = with_function(self.module, global_var(name, f->type), f);
             return PyModule{infer_types(out), self.source_name, self.source_hash};
           },
           nb::arg("name"), nb::arg("function"), "The module with one function added or replaced.")

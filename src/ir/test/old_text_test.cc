@@ -113,6 +113,8 @@ TEST(OldText, open_expressions_declare_their_variables) {
       "free_var %x: Tensor[(2,), float32];\nfree_var %y;\n%0 = test.id(%x);\ntest.pair(%0, %y)";
   Expr e = parse_expr("a.relay", text);
   EXPECT_EQ(print_expr(e), text);
+  text = "free_type [n: Dim];\nfree_var %x: Tensor[(n, 2), float32];\ntest.id(%x)";
+  EXPECT_EQ(print_expr(parse_expr("a.relay", text)), text);
   EXPECT_EQ(print_expr(parse_expr("a.relay", "#[version = \"0.0.5\"]\n1 + 2 * 3")),
             "%0 = multiply(2, 3);\nadd(1, %0)");
 }

@@ -306,6 +306,10 @@ auto read_all(const std::shared_ptr<const SourceFile>& source, const char* what,
 Expr read_expression(Reader& r, const std::map<std::string, Expr>& scope) {
   read_version(r, false);
   for (const auto& [name, e] : scope) r.locals.bind(name, e);
+  if (r.accept_word("free_type")) {
+    text::read_type_params(r);
+    r.expect(";");
+  }
   while (r.accept_word("free_var")) {
     Token name = r.expect(TokenKind::local, "a variable");
     Type type;

@@ -7,6 +7,7 @@
 
 #include "base/budget.h"
 #include "ir/op.h"
+#include "ir/open_types.h"
 #include "ir/scope.h"
 #include "ir/text/format.h"
 #include "ir/text/metadata.h"
@@ -108,6 +109,8 @@ class Printer {
   }
 
   void declare_free_variables(const Expr& e) {
+    std::vector<TypeVar> types = free_type_vars(e);
+    if (!types.empty()) out_ += "free_type [" + type_params(types) + "];\n";
     std::unordered_map<const Node*, bool> bound;
     std::vector<const VarNode*> free;
     post_order(

@@ -30,7 +30,7 @@ struct PrintOptions {
 
 // Names, layout and numbering are the same for equal programs with equal name hints.
 std::string print_module(const Module& mod, const PrintOptions& options = {});
-// One expression, with free variables declared in front as `free_var %x: T;`.
+// One expression, with free variables declared in front: `free_type [n: Dim];`, `free_var %x: T;`.
 std::string print_expr(const Expr& expr, const PrintOptions& options = {});
 
 // The type as `to_string` has it, cut behind `most` characters.
@@ -48,8 +48,8 @@ Module parse_module(std::shared_ptr<const SourceFile> source, Diagnostics& diags
 // "tensor_array.rly", that it lacks; `infer_types` completes the types. UserError E0103 for another
 // file. A module that is parsed has what it reaches of them already (ir/text/prelude/prelude.h).
 Module import_prelude(const Module& mod, std::string_view file);
-// A single expression, version header optional. Free variables are those in `scope` or declared by
-// free_var.
+// A single expression, version header optional. Free variables are those in `scope` or declared in
+// front.
 Expr parse_expr(std::string name, std::string text, const std::map<std::string, Expr>& scope = {});
 // A type, "Tensor[(1, 3), float32]".
 Type parse_type(std::string text);
