@@ -62,6 +62,7 @@ def register_op(
     relation: Callable | None = None,
     gradient: Callable | None = None,
     fusion: str | None = None,
+    layout: str | Callable | None = None,
     attrs: dict[str, object] | None = None,
     examples: Sequence[Sequence[str]] = (),
     doc: str | None = None,
@@ -82,6 +83,10 @@ def register_op(
     gradient: (call, adjoint, result) -> an expression, or None, for each tensor of the arguments.
     fusion: of a tensor expression: "ElemWise", "Broadcast", "Injective", "CommReduce",
         "OutEWiseFusable" or "Opaque"; by default as the first of `examples` shows, else "Opaque".
+    layout: how it takes part in a change of layout: "follow" where it computes the same in any order of
+        the axes, or (call, offered, desired) -> None, or the layouts of arguments and results, and
+        attributes that change with them: (["NHWC"], ["NHWC"], {"axis": 3}). `offered` are the layouts in
+        which the arguments are at hand, or None; without a rule values are converted back before it.
     attrs: attributes with their defaults; a type in the place of a value has its zero for a default.
     examples: the types of the arguments of calls that are right: [["Tensor[(2, 3), float32]"]].
     doc: a sentence; by default the function's own.
@@ -97,6 +102,7 @@ def register_op(
             relation=relation,
             gradient=gradient,
             fusion=fusion,
+            layout=layout,
             attrs=attrs,
             examples=examples,
             doc=doc,
@@ -105,6 +111,8 @@ def register_op(
         raise TypeError("an operator has a definition or a tensor expression, not both")
     if definition is not None and fusion is not None:
         raise TypeError("fusion follows from the definition")
+    if not (layout is None or layout == "follow" or callable(layout)):
+        raise TypeError(f"a layout rule is a function, or 'follow', not {layout!r}")
     specs = [_attribute(name, value) for name, value in (attrs or {}).items()]
     code = compute if definition is None else definition
     arguments = _arguments(code, {spec[0] for spec in specs})
@@ -122,6 +130,7 @@ def register_op(
         None if definition is None else _definition(definition),
         compute,
         gradient,
+        layout,
     )
     op.get.cache_clear()
     parameter = inspect.Parameter.POSITIONAL_OR_KEYWORD

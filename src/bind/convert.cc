@@ -283,6 +283,9 @@ AttrValue to_value(nb::handle object) {
     if (name != nullptr && name->kind == Kind::Dim) return to_value(dim(TypeVar(name)));
     throw nb::type_error("an attribute is known when the program is built, not an expression");
   }
+  if (PyDict_Check(raw))
+    throw nb::type_error(
+        (python_text(object) + " is not a number, a text, a dtype or a list of these").c_str());
   // NumPy: a number or an array, else a dtype or a type that names one.
   if (nb::hasattr(object, "tolist")) return to_value(object.attr("tolist")());
   return to_dtype(object).to_string();

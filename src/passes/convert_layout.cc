@@ -1,10 +1,13 @@
 #include "passes/convert_layout.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
+#include "base/codes/extensions.h"
 #include "ir/layout.h"
 #include "ir/op.h"
+#include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -164,10 +167,41 @@ class Converter : public Rewriter {
         operands.push_back(new_args[next++]);
       }
     }
-    Call made = call(c.op, std::move(operands), then->attrs ? then->attrs : c.attrs, c.span);
+    Call made = in_layouts(c, row, std::move(operands), *then, original_out);
     if (then->outputs[0] == original_out) return made;
     converted_[original.get()] = {made, original_out, then->outputs[0]};
     return transform(made, then->outputs[0], original_out);
+  }
+
+  // The call as the operator's layout rule says; UserError E1301 where that computes something else.
+  static Call in_layouts(const CallNode& c, const OpInfo& row, std::vector<Expr> operands,
+                         const LayoutDecision& decision, const Layout& original) {
+    auto refuse = [&](const std::string& expected, const std::string& found) {
+      return UserError(Diagnostic(codes::layout_rule, c.span,
+                                  "the layout rule of " + row.name + " does not fit the operator")
+                           .expected(expected)
+                           .found(found));
+    };
+    const Layout& layout = decision.outputs[0];
+    auto in_order = [](std::string axes) {
+      std::sort(axes.begin(), axes.end());
+      return axes;
+    };
+    auto* was = as<TensorTypeNode>(c.type);
+    if (in_order(layout.primal_axes()) != in_order(original.primal_axes()) ||
+        original.rank() != was->rank()) {
+      throw refuse("a result with the axes of " + original.to_string(), layout.to_string());
+    }
+    Call made;
+    try {
+      made = call(c.op, std::move(operands), decision.attrs ? decision.attrs : c.attrs, c.span);
+    } catch (const UserError& e) {
+      throw refuse("arguments that the operator takes", e.diagnostics()[0].message);
+    }
+    Type expected = tensor_type(layout.convert_shape(was->shape, original), was->dtype);
+    if (!structural_equal(made->type, expected))
+      throw refuse("a result of " + to_string(expected), to_string(made->type));
+    return made;
   }
 
   // Broadcasting aligns at the last axis, which a layout moves: operands of lower rank get leading

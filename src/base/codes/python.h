@@ -17,8 +17,8 @@ inline constexpr DiagnosticCode python_call{"E0907", "call that cannot be compil
 inline constexpr DiagnosticCode python_annotation{"E0908", "bad annotation or argument"};
 inline constexpr DiagnosticCode python_limit{"E0909", "function exceeds a limit"};
 inline constexpr DiagnosticCode python_recursion{"E0910", "recursion of unknown type"};
-inline constexpr DiagnosticCode python_operator{"E0911", "Python code of an operator failed"};
-inline constexpr DiagnosticCode python_operator_result{
-    "E0912", "Python code of an operator gave something else"};
+inline constexpr DiagnosticCode python_operator{"E0911", "code of an operator failed"};
+inline constexpr DiagnosticCode python_operator_result{"E0912",
+                                                       "code of an operator gave something else"};
 
 }  // namespace relay::codes

@@ -1,0 +1,58 @@
+// Operators from outside: a few functions, in whatever language, become a row of the registry.
+//
+//   OutsideOperator op;
+//   op.name = "mylib.twice";
+//   op.args = {{"x", "The argument x."}};
+//   op.definition = [](const std::vector<Expr>& x, const Attrs&, const Span&) { return x[0] + x[0]; };
+//   register_operator(std::move(op));
+//
+// What the functions give is checked wherever it is used: a wrong answer is UserError E0912 that names operator, function
+// and call.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/op.h"
+#include "tir/compute.h"
+
+namespace relay::extend {
+
+// Either `definition` or `compute`; all other functions may be empty. They are called from any thread, and what they
+// throw passes through.
+struct OutsideOperator {
+  std::string name;
+  std::string doc;
+  std::vector<ArgInfo> args;
+  std::vector<AttrSpec> attrs = {};
+  std::vector<OpExample> examples = {};
+  // Of a tensor expression; without, as it shows for the first example, and Opaque where there is none.
+  std::optional<FusionClass> fusion = {};
+
+  // The result's type; without, that of the definition or of the tensors.
+  std::function<Type(const std::vector<Type>& args, const Attrs& attrs, const Span& call)>
+      relation = nullptr;
+  // The operator in others.
+  std::function<Expr(const std::vector<Expr>& args, const Attrs& attrs, const Span& call)>
+      definition = nullptr;
+  // Its tensors, from those of the arguments.
+  std::function<std::vector<tir::Tensor>(const std::vector<tir::Tensor>& inputs, const Attrs& attrs,
+                                         const Span& call)>
+      compute = nullptr;
+  GradientRule gradient = nullptr;
+  LayoutRule layout = nullptr;
+};
+
+// Adds the row, for every thread; throws what OpRegistry::add does.
+Op register_operator(OutsideOperator op);
+
+// "ElemWise", ...; nullopt for another word.
+std::optional<FusionClass> fusion_class(std::string_view name);
+
+// UserError E0912.
+[[noreturn]] void refuse_result(const std::string& op, const std::string& what, const Span& span,
+                                const std::string& expected, const std::string& found);
+
+}  // namespace relay::extend
