@@ -77,6 +77,9 @@ Expr strided_set(const CallNode& call) {
          a.begin.size() == a.end.size() && (plain || a.strides.size() == a.begin.size()) &&
              a.begin.size() <= sizes.size() && given.size() == sizes.size(),
          "begin, end and strides have a number for each axis, and the values all axes");
+  demand(call, std::ranges::find(a.strides, 0) == a.strides.end(), "a stride is 0",
+         "1 or more, -1 or less", "0");
+  demand_few(call, element_count(sizes), kMostElements, "places");
   Expr values = call.args[1];
   std::vector<bool> inside{true};
   for (size_t d = 0; d < sizes.size(); ++d) {
@@ -170,6 +173,8 @@ Expr windows(const CallNode& call, Expr data, int64_t first, const Ints& shape,
     demand(call, width >= 1 && width <= size && step >= 1, "the window does not fit",
            "1 to " + std::to_string(size), std::to_string(width));
     const int64_t number = (size - width) / step + 1;
+    demand_few(call, static_cast<double>(number) * static_cast<double>(width), kMostElements,
+               "places of windows");
     Ints from;
     for (int64_t i = 0; i < number; ++i) {
       for (int64_t k = 0; k < width; ++k) from.push_back(i * step + k);
@@ -234,7 +239,7 @@ void check_pairs(const CallNode& call, const Ints& block, const std::vector<Ints
   auto is_pair = [](const Ints& p) { return p.size() == 2 && p[0] >= 0 && p[1] >= 0; };
   demand(call,
          pairs.size() == block.size() && std::ranges::all_of(pairs, is_pair) &&
-             std::ranges::all_of(block, [](int64_t b) { return b >= 1; }) &&
+             std::ranges::all_of(block, [](int64_t b) { return b >= 1 && b <= kLargestStep; }) &&
              static_cast<int64_t>(block.size()) < rank_of(call.args[0]),
          "a block has a size of 1 or more, and a pair of widths, for each of its axes");
 }
@@ -309,9 +314,9 @@ struct YoloReorgAttrs : AttrsOf<YoloReorgAttrs> {
 // the channels of the result are the places in its blocks.
 Expr yolo_reorg(const CallNode& call) {
   const int64_t s = attrs_of<YoloReorgAttrs>(call).stride;
+  demand_rank(call, 0, 4);
   Ints n = numbers_of(call, type_of(call.args[0]).shape, "a size of the data");
-  demand(call, n.size() == 4, "takes images", "4 axes", std::to_string(n.size()));
-  demand(call, s >= 1 && n[1] % (s * s) == 0 && n[2] % s == 0 && n[3] % s == 0,
+  demand(call, s >= 1 && s <= kLargestStep && n[1] % (s * s) == 0 && n[2] % s == 0 && n[3] % s == 0,
          "the stride does not divide the sizes", "channels by its square, height and width",
          std::to_string(s));
   Expr blocks = reshaped(call.args[0], {n[0], n[1] / (s * s), n[2], s, n[3], s});
@@ -337,10 +342,12 @@ struct MatrixSetDiagAttrs : AttrsOf<MatrixSetDiagAttrs> {
 Expr matrix_set_diag(const CallNode& call) {
   auto& a = attrs_of<MatrixSetDiagAttrs>(call);
   demand(call, a.k1 <= a.k2, "the lowest diagonal is above the highest");
+  demand(call, a.k1 >= -kLargestStep && a.k2 <= kLargestStep, "there is no such diagonal");
   const std::vector<Dim>& shape = type_of(call.args[0]).shape;
   demand(call, shape.size() >= 2, "takes matrices", "2 axes or more", std::to_string(shape.size()));
   const int64_t rows = number_of(call, shape[shape.size() - 2], "the number of rows"),
                 columns = number_of(call, shape.back(), "the number of columns");
+  demand_few(call, element_count({rows, columns}), kMostElements, "elements of a matrix");
   Ints sizes = numbers_of(call, type_of(call.args[1]).shape, "a size of the diagonals");
   const int64_t count = a.k2 - a.k1 + 1;
   demand(call, sizes.size() + (count == 1) == shape.size(), "the diagonals have other axes");
@@ -402,11 +409,12 @@ Expr sparse_to_dense(const CallNode& call) {
                {{"mode", std::string("update")}});
 }
 
-// A matrix of values, their columns, and where rows begin, as a plain one.
-Expr dense_of(const CallNode& call, const Expr& values, const Expr& columns, const Expr& starts,
-              const Dim& width) {
-  demand(call, rank_of(values) == 1, "takes matrices of elements, not of blocks", "1 axis",
-         std::to_string(rank_of(values)));
+// The sparse matrix of arguments 1 to 3 (values, their columns, and where rows begin) as a plain one, as wide as the first.
+Expr dense_of(const CallNode& call) {
+  demand_rank(call, 0, 1, kAnyRank);
+  for (size_t i : {1, 2, 3}) demand_rank(call, i, 1);
+  const Expr &values = call.args[1], &columns = call.args[2], &starts = call.args[3];
+  const Dim width = type_of(call.args[0]).shape.back();
   const Dim rows = type_of(starts).shape[0] - dim(1), count = type_of(values).shape[0];
   // The row of an element: as many rows end in front of it or at it.
   Expr ends = expanded(as_index(slice_axis(starts, 0, dim(1), rows)), 0);
@@ -429,18 +437,15 @@ struct SparseDenseAttrs : AttrsOf<SparseDenseAttrs> {
 };
 
 Expr sparse_dense(const CallNode& call) {
-  Expr plain =
-      dense_of(call, call.args[1], call.args[2], call.args[3], type_of(call.args[0]).shape.back());
+  Expr plain = dense_of(call);
   return attrs_of<SparseDenseAttrs>(call).sparse_lhs ? apply("nn.dense", {plain, call.args[0]})
                                                      : apply("nn.dense", {call.args[0], plain});
 }
-Expr sparse_add(const CallNode& call) {
-  return call.args[0] + dense_of(call, call.args[1], call.args[2], call.args[3],
-                                 type_of(call.args[0]).shape.back());
-}
+Expr sparse_add(const CallNode& call) { return call.args[0] + dense_of(call); }
 
 // The rows of a square matrix are the columns of the result: elements in the order of their columns.
 Expr sparse_transpose(const CallNode& call) {
+  for (size_t i : {0, 1, 2}) demand_rank(call, i, 1);
   const Expr &values = call.args[0], &columns = call.args[1], &starts = call.args[2];
   const Dim rows = type_of(starts).shape[0] - dim(1), count = type_of(values).shape[0];
   const DType dtype = type_of(columns).dtype;
@@ -503,9 +508,11 @@ Expr wave_product(const Expr& data, const Expr& wave) {
 }
 
 Expr dft(const CallNode& call) {
+  demand_rank(call, 0, 1, kAnyRank);
   const Expr &re = call.args[0], &im = call.args[1];
   const int64_t count = number_of(call, type_of(re).shape.back(), "the number of points");
   const DType dtype = type_of(re).dtype;
+  demand_few(call, element_count({count, count}), kMostElements, "waves");
   Expr cosine = waves(count, count, dtype, false), sine = waves(count, count, dtype, true);
   auto product = [&](const Expr& x, const Expr& wave) {
     return reshape_to(wave_product(reshaped(x, {-1, count}), wave), type_of(x).shape);
@@ -534,8 +541,9 @@ Expr stft(const CallNode& call) {
   auto& a = attrs_of<StftAttrs>(call);
   demand(call, a.n_fft >= 1 && a.hop_length >= 1 && a.win_length >= 1 && a.win_length <= a.n_fft,
          "the sizes of windows do not fit");
-  demand(call, rank_of(call.args[0]) == 2, "takes signals of a batch", "2 axes",
-         std::to_string(rank_of(call.args[0])));
+  demand_rank(call, 0, 2);
+  demand_rank(call, 1, 1);
+  demand_few(call, element_count({a.n_fft, a.n_fft}), kMostElements, "waves");
   Expr frames = windows(call, call.args[0], 1, {a.n_fft}, {a.hop_length});
   const int64_t front = (a.n_fft - a.win_length) / 2;
   Expr window =

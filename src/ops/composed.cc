@@ -4,6 +4,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "base/quantities.h"
 #include "node/walk.h"
 
 namespace relay::ops {
@@ -13,11 +14,9 @@ namespace {
 Type type_of_definition(RelationContext& ctx, const DefinitionRule& definition) {
   std::vector<Expr> args;
   for (size_t i = 0; i < ctx.size(); ++i) {
-    if (!flatten_tensor_types(ctx.arg(i))) {
-      if (isa<FuncTypeNode>(ctx.arg(i)))
-        return ctx.fail(codes::type_mismatch, "takes tensors", "a tensor", to_string(ctx.arg(i)));
-      return nullptr;
-    }
+    if (!ctx.arg(i)) return nullptr;
+    if (!isa<TensorTypeNode>(ctx.arg(i)))
+      return ctx.fail(codes::type_mismatch, "takes tensors", "a tensor", to_string(ctx.arg(i)));
     args.push_back(var("x" + std::to_string(i), ctx.arg(i)));
   }
   Call call = make<CallNode>([&](CallNode& c) {
@@ -81,6 +80,26 @@ void misused(const CallNode& call, const std::string& message, const std::string
 void demand(const CallNode& call, bool condition, const std::string& message,
             const std::string& expected, const std::string& found) {
   if (!condition) misused(call, message, expected, found);
+}
+
+void demand_rank(const CallNode& call, size_t argument, int64_t least, int64_t most) {
+  const int64_t rank = rank_of(call.args[argument]);
+  std::string wanted = least == most     ? std::to_string(least)
+                       : most < kAnyRank ? std::to_string(least) + " to " + std::to_string(most)
+                                         : std::to_string(least) + " or more";
+  auto& op = *as<OpNode>(call.op);
+  demand(call, rank >= least && rank <= most,
+         "argument '" + op.row->args[argument].name + "' has another number of axes",
+         std::move(wanted), std::to_string(rank));
+}
+void demand_few(const CallNode& call, double parts, double most, const std::string& what) {
+  demand(call, parts <= most, "there are too many " + what + " to be written out",
+         format_number(most, 0) + " at the most", format_number(parts, 0));
+}
+double element_count(const Ints& sizes) {
+  double count = 1;
+  for (int64_t n : sizes) count *= static_cast<double>(n);
+  return count;
 }
 
 int64_t number_of(const CallNode& call, const Dim& size, const std::string& what) {

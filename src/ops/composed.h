@@ -3,6 +3,7 @@
 // Type, kernels, gradient and batching follow from the operators that the definition is made of.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,19 @@ template <class A>
 const A& attrs_of(const CallNode& call) {
   return *static_cast<const A*>(call.attrs.get());
 }
+
+inline constexpr int64_t kAnyRank = std::numeric_limits<int64_t>::max();
+// An argument with another number of axes is refused; from `least` to `most`.
+void demand_rank(const CallNode& call, size_t argument, int64_t least, int64_t most);
+inline void demand_rank(const CallNode& call, size_t argument, int64_t rank) {
+  demand_rank(call, argument, rank, rank);
+}
+// So is a definition that would be too large: `parts` constants' elements, or operators, are written out one by one.
+void demand_few(const CallNode& call, double parts, double most, const std::string& what);
+inline constexpr double kMostElements = 1 << 26, kMostOperators = 4096;
+double element_count(const Ints& sizes);
+// What an axis or a step may be, so that products of a few are no overflow.
+inline constexpr int64_t kLargestStep = 1 << 20;
 
 // A size that has to be a number; `what` is it of.
 int64_t number_of(const CallNode& call, const Dim& size, const std::string& what);

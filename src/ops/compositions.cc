@@ -85,8 +85,9 @@ struct SegmentSumAttrs : AttrsOf<SegmentSumAttrs> {
 Expr segment_sum(const CallNode& call) {
   const int64_t count = attrs_of<SegmentSumAttrs>(call).num_segments;
   demand(call, count >= 0, "there are no segments", "0 or more", std::to_string(count));
+  demand_rank(call, 0, 1, kAnyRank);
+  demand_rank(call, 1, 1);
   std::vector<Dim> shape = type_of(call.args[0]).shape;
-  demand(call, !shape.empty() && rank_of(call.args[1]) == 1, "takes rows and a vector of segments");
   shape[0] = dim(count);
   return apply(
       "scatter_nd",
@@ -109,7 +110,9 @@ Expr fixed_point_multiply(const CallNode& call) {
   auto& a = attrs_of<FixedPointAttrs>(call);
   demand(call, type_of(call.args[0]).dtype == DType::Int(32), "takes int32", "int32",
          type_of(call.args[0]).dtype.to_string());
-  demand(call, a.shift >= -31 && a.shift <= 31 && std::abs(a.multiplier) < int64_t{1} << 31,
+  demand(call,
+         a.shift >= -31 && a.shift <= 31 && a.multiplier > -(int64_t{1} << 31) &&
+             a.multiplier < int64_t{1} << 31,
          "the factor is out of range", "below 2^31, and a shift of 31 at the most",
          std::to_string(a.multiplier));
   auto number = [](int64_t v) { return indices_constant({v}, {}); };
@@ -141,7 +144,7 @@ Expr put(const Expr& base, const Expr& places, const Expr& values, const char* m
 Expr unique(const CallNode& call) {
   auto& a = attrs_of<UniqueAttrs>(call);
   const Expr& data = call.args[0];
-  demand(call, rank_of(data) == 1, "takes a vector", "1 axis", std::to_string(rank_of(data)));
+  demand_rank(call, 0, 1);
   const Dim n = type_of(data).shape[0];
   const DType index = DType::Int(64), small = DType::Int(32);
   Expr order = order_of(data, 0), sorted = taken(data, order, 0);
@@ -243,8 +246,9 @@ Expr upsampling3d(const CallNode& call) {
   Ints size;
   for (auto [axis, scale] : {std::pair{'D', a.scale_d}, {'H', a.scale_h}, {'W', a.scale_w}}) {
     const size_t at = a.layout.find(axis);
-    demand(call, at < shape.size() && scale > 0, "the layout or a scale does not fit",
-           "a layout of 5 axes, and scales above 0", a.layout);
+    demand(call, at < shape.size() && scale > 0 && scale <= kLargestStep,
+           "the layout or a scale does not fit", "a layout of 5 axes, and scales above 0",
+           a.layout);
     const auto n = static_cast<double>(number_of(call, shape[at], "the size of the data"));
     size.push_back(std::llrint(n * scale));
   }
@@ -272,8 +276,10 @@ Ints four_sides(const CallNode& call, const Ints& padding) {
   }
 }
 std::pair<int64_t, int64_t> two_of(const CallNode& call, const Ints& list, const char* what) {
-  demand(call, (list.size() == 1 || list.size() == 2) && list[0] >= 1 && list.back() >= 1,
-         std::string(what) + " are two numbers of 1 or more");
+  demand(call,
+         (list.size() == 1 || list.size() == 2) &&
+             std::ranges::all_of(list, [](int64_t n) { return n >= 1 && n <= kLargestStep; }),
+         std::string(what) + " are two numbers from 1 to " + std::to_string(kLargestStep));
   return {list[0], list.back()};
 }
 
@@ -299,10 +305,11 @@ Expr dilation2d(const CallNode& call) {
              (a.kernel_layout == "IHW" || a.kernel_layout == "HWI"),
          "a layout is not supported", "NCHW or NHWC, IHW or HWI",
          a.data_layout + ", " + a.kernel_layout);
+  demand_rank(call, 0, 4);
+  demand_rank(call, 1, 3);
   const bool last = a.data_layout == "NHWC";
   Expr x = last ? move_axis(call.args[0], 3, 1) : call.args[0];
   Expr w = a.kernel_layout == "HWI" ? move_axis(call.args[1], 2, 0) : call.args[1];
-  demand(call, rank_of(x) == 4 && rank_of(w) == 3, "takes images and a weight for each channel");
   const DType dtype = type_of(x).dtype;
   demand(call, dtype.is_floating() && type_of(w).dtype == dtype, "needs one floating dtype",
          dtype.to_string(), type_of(w).dtype.to_string());
@@ -315,6 +322,7 @@ Expr dilation2d(const CallNode& call) {
   const int64_t height = number_of(call, shape[2], "the height"),
                 width = number_of(call, shape[3], "the width");
   const Ints kernel = numbers_of(call, type_of(w).shape, "a size of the weight");
+  demand_few(call, element_count({kernel[1], kernel[2]}), kMostOperators, "places of a window");
   const int64_t out_y = (height - (kernel[1] - 1) * wide_y - 1) / step_y + 1,
                 out_x = (width - (kernel[2] - 1) * wide_x - 1) / step_x + 1;
   demand(call,
@@ -359,7 +367,8 @@ Expr correlation(const CallNode& call) {
   demand(call, a.layout == "NCHW", "the layout is not supported", "NCHW", a.layout);
   demand(call,
          a.kernel_size >= 1 && a.kernel_size % 2 == 1 && a.max_displacement >= 0 &&
-             a.stride1 >= 1 && a.stride2 >= 1,
+             a.stride1 >= 1 && a.stride2 >= 1 &&
+             std::max({a.kernel_size, a.max_displacement, a.stride1, a.stride2}) <= kLargestStep,
          "the sizes of patches and steps do not fit");
   demand(
       call, rank_of(call.args[0]) == 4 && structural_equal(call.args[0]->type, call.args[1]->type),
@@ -377,6 +386,8 @@ Expr correlation(const CallNode& call) {
   demand(call, height > border && width > border, "the patches do not fit into the image",
          "more than " + std::to_string(border), std::to_string(std::min(height, width)));
   const int64_t radius = a.max_displacement / a.stride2;
+  demand_few(call, element_count({2 * radius + 1, 2 * radius + 1}), kMostOperators,
+             "displacements");
   auto part = [&](const Expr& e, int64_t dy, int64_t dx) {
     const int64_t y = a.max_displacement + dy * a.stride2, x = a.max_displacement + dx * a.stride2;
     return sliced(
@@ -498,6 +509,7 @@ struct BitserialConvAttrs : AttrsOf<BitserialConvAttrs> {
 
 Expr bitserial_dense(const CallNode& call) {
   auto& a = attrs_of<BitserialDenseAttrs>(call);
+  demand_rank(call, 1, 2);
   Expr w = bit_value(call, call.args[1], a.weight_bits, a.unipolar);
   demand(call, !a.units || as_const(type_of(w).shape[0]) == *a.units,
          "units contradicts the weight");

@@ -157,7 +157,7 @@ Type gather_nd_relation(RelationContext& ctx) {
   auto length = i->shape.empty() ? std::nullopt : as_const(i->shape[0]);
   if (!require(ctx, length && batch >= 0 && batch < i->rank() && *length + batch <= x->rank(),
                codes::type_shape, "the first axis of indices does not fit the data",
-               "at most " + std::to_string(x->rank() - batch), shape_text(i->shape)))
+               "at most " + std::to_string(x->rank()) + " with batch_dims", shape_text(i->shape)))
     return nullptr;
   std::vector<Dim> shape(i->shape.begin() + 1, i->shape.end());
   for (size_t d = 0; d < static_cast<size_t>(*length + batch); ++d) {

@@ -159,7 +159,10 @@ Expr product(const Operands& o, Expr sum) {
       rank_of(o.zw) == 1 && as_const(type_of(o.zw).shape[0]) == 1 ? reshape_to(o.zw, {}) : o.zw;
   if (!is_zero(o.zx)) {
     Expr of_w = rows(o.w);
-    if (!is_zero(zw)) of_w = of_w - zw * size_as(type_of(o.w).shape.back(), zw);
+    if (!is_zero(zw)) {
+      const Dim& depth = type_of(o.w).shape.back();
+      of_w = of_w - zw * (is_any(depth) ? rows(ones_like(o.w)) : size_as(depth, zw));
+    }
     // (n,), or (batch, n) beside (batch, m, n).
     if (rank_of(of_w) == 2)
       of_w = apply("expand_dims", {of_w}, {{"axis", int64_t{1}}, {"num_newaxis", int64_t{1}}});

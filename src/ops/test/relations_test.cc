@@ -27,6 +27,10 @@ const Refusal kRefusals[] = {
     {"nn.bias_add", {kImage, "Tensor[(3,), float32]"}, "", "each channel"},
     {"nn.bias_add", {kImage, kVector}, "axis=4", "out of range"},
     {"nn.prelu", {kScalar, kVector}, "", "scalar"},
+    // Composed.
+    {"image.dilation2d", {kMatrix, kScalar}, "", "number of axes"},
+    {"strided_set", {kMatrix, kMatrix}, "begin=[0], end=[2], strides=[0]", "a stride is 0"},
+    {"dft", {kScalar, kScalar}, "", "number of axes"},
     // Reductions.
     {"sum", {kMatrix}, "axis=[2]", "out of range"},
     {"sum", {kMatrix}, "axis=[0, -2]", "twice"},
