@@ -45,7 +45,7 @@ Strings are elements like others ([types](types.md)): whatever moves elements mo
 into them needs `librelay_text.so` beside the runtime, what decodes images (PNG, JPEG, BMP, PNM)
 `librelay_image.so`. Trees become one kernel that takes all trees of a
 sample side by side; `ZipMap` gives a list of records, each the labels beside their values. A map as an
-input (`DictVectorizer`, `CastMap`) is refused.
+input (`DictVectorizer`, `CastMap`) is such a pair: a vector of keys and one of values.
 
 ## Before import
 

@@ -77,6 +77,18 @@ def test_feature_vectorizer():
     agree(model(node, [("y", FLOAT)], n_in=2), X, X[:, ::-1].copy())
 
 
+@pytest.mark.parametrize(
+    "shape, wanted", [([5], 5), ([5], 3), ([5], 7), ([4, 3, 2], 6), ([4, 3, 2], 4)]
+)
+def test_feature_vectorizer_of_other_ranks(shape, wanted):
+    node = ml("FeatureVectorizer", ["x"], ["y"], inputdimensions=[wanted])
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", FLOAT, None)])  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    agree(proto, np.random.default_rng(16).normal(size=shape).astype("float32"))
+
+
 @pytest.mark.parametrize("post", ["NONE"])
 @pytest.mark.parametrize("targets", [1, 3])
 def test_linear_regressor(targets, post):
@@ -118,6 +130,115 @@ def test_svm_classifier(kernel, classes):
               support_vectors=rng.normal(size=5 * vectors).tolist(), rho=rng.normal(size=pairs).tolist(),
               vectors_per_class=[3] * classes, classlabels_ints=[7, 3, 5, 1][:classes])  # fmt: skip
     agree(model(node, [("l", INT64), ("y", FLOAT)]), X, rtol=1e-4, atol=1e-4)
+
+
+def classifier_of_vectors(classes, post="NONE", **attrs):
+    rng = np.random.default_rng(13)
+    vectors, pairs = 3 * classes, classes * (classes - 1) // 2
+    node = ml("SVMClassifier", ["x0"], ["l", "y"], kernel_type="RBF", kernel_params=[0.1, 0.0, 3.0],
+              coefficients=rng.normal(size=(classes - 1) * vectors).tolist(),
+              support_vectors=rng.normal(size=5 * vectors).tolist(), rho=rng.normal(size=pairs).tolist(),
+              vectors_per_class=[3] * classes, classlabels_ints=list(range(classes)),
+              post_transform=post, **attrs)  # fmt: skip
+    return model(node, [("l", INT64), ("y", FLOAT)])
+
+
+@pytest.mark.parametrize("post", ["NONE", "SOFTMAX"])
+@pytest.mark.parametrize("classes", [2, 3, 6])
+def test_svm_probabilities(classes, post):
+    rng = np.random.default_rng(14)
+    a, b = (rng.normal(size=classes * (classes - 1) // 2).tolist() for _ in "ab")
+    agree(classifier_of_vectors(classes, post, prob_a=a, prob_b=b), X, rtol=2e-4, atol=2e-5)
+
+
+def test_svm_probabilities_that_do_not_fit_are_refused():
+    proto = classifier_of_vectors(3, prob_a=[1.0], prob_b=[1.0, 2.0, 3.0])
+    with pytest.raises(relay.UserError, match="E0504"):
+        relay.frontend.from_onnx(proto.SerializeToString())
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_svm_classifier_without_vectors(classes, sign):
+    rng = np.random.default_rng(15)
+    w = rng.normal(size=(classes, 5))
+    node = ml("SVMClassifier", ["x0"], ["l", "y"], kernel_type="LINEAR", rho=[0.3],
+              kernel_params=[0.0, 0.0, 0.0],
+              coefficients=(np.abs(w) if sign > 0 else w).ravel().tolist(),
+              classlabels_ints=[7, 3, 5][:classes])  # fmt: skip
+    agree(model(node, [("l", INT64), ("y", FLOAT)]), X)
+
+
+def test_svm_of_one_class():
+    rng = np.random.default_rng(4)
+    node = ml("SVMRegressor", ["x0"], ["y"], kernel_type="RBF", kernel_params=[0.2, 0.5, 3.0],
+              coefficients=rng.normal(size=7).tolist(), support_vectors=rng.normal(size=35).tolist(),
+              n_supports=7, rho=[0.01], one_class=1)  # fmt: skip
+    agree(model(node, [("y", FLOAT)]), X)
+
+
+# ---- Maps: two vectors, keys and values
+
+
+def map_model(op, key, value, out, **attrs):
+    kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(value, []))
+    outputs = [helper.make_tensor_value_info("y", out, None)]
+    graph = helper.make_graph(
+        [ml(op, ["x"], ["y"], **attrs)], "g", [helper.make_value_info("x", kind)], outputs
+    )
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+@pytest.mark.parametrize("given", [{3: 1.5, 1: 2.5, 9: 7.0}, {2: -1.0}])
+@pytest.mark.parametrize("form, attrs", [
+    ("DictVectorizer", {"int64_vocabulary": [1, 2, 3]}),
+    ("CastMap", {"map_form": "DENSE"}),
+    ("CastMap", {"map_form": "DENSE", "cast_to": "TO_INT64"}),
+    ("CastMap", {"map_form": "SPARSE", "max_map": 10}),
+])  # fmt: skip
+def test_maps(form, attrs, given):
+    out = INT64 if attrs.get("cast_to") else FLOAT
+    proto = map_model(form, INT64, FLOAT, out, **attrs)
+    want = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": given})[0]
+    keys = np.array(list(given), np.int64)
+    values = np.array(list(given.values()), np.float32)
+    mod, _ = relay.frontend.from_onnx(proto.SerializeToString())
+    for level in (0, 3):
+        got = relay.build(mod, opt_level=level)((keys, values))
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+def test_an_empty_map():
+    none = np.zeros(0, np.int64), np.zeros(0, np.float32)
+    for op, attrs, want in [("DictVectorizer", {"int64_vocabulary": [1, 2]}, [[0, 0]]),
+                            ("CastMap", {"map_form": "DENSE"}, np.zeros((1, 0))),
+                            ("CastMap", {"map_form": "SPARSE", "max_map": 2}, [[0, 0]])]:  # fmt: skip
+        mod, _ = relay.frontend.from_onnx(
+            map_model(op, INT64, FLOAT, FLOAT, **attrs).SerializeToString()
+        )
+        np.testing.assert_array_equal(relay.build(mod)(none), want)
+
+
+def test_maps_of_words():
+    proto = map_model(
+        "DictVectorizer", TensorProto.STRING, FLOAT, FLOAT, string_vocabulary=["a", "b", "ç"]
+    )
+    mod, _ = relay.frontend.from_onnx(proto.SerializeToString())
+    keys, values = np.array(["ç", "a"], object), np.array([2.5, 1.5], np.float32)
+    np.testing.assert_array_equal(relay.build(mod)((keys, values)), [[1.5, 0, 2.5]])
+    proto = map_model("CastMap", INT64, TensorProto.STRING, FLOAT, map_form="SPARSE", max_map=3)
+    mod, _ = relay.frontend.from_onnx(proto.SerializeToString())
+    keys, values = np.array([2, 0]), np.array(["2.5", "-1"], object)
+    np.testing.assert_array_equal(relay.build(mod)((keys, values)), [[-1, 0, 2.5]])
+
+
+def test_a_key_without_a_place_ends_the_run():
+    proto = map_model("CastMap", INT64, FLOAT, FLOAT, map_form="SPARSE", max_map=3)
+    mod, _ = relay.frontend.from_onnx(proto.SerializeToString())
+    with pytest.raises(relay.RelayError, match="E0605"):
+        relay.build(mod)((np.array([3]), np.array([1.0], np.float32)))
 
 
 @pytest.mark.parametrize("labels", [[4, 2, 9, 1, 0], ["a", "b", "ç", "", "e"]])
@@ -271,6 +392,49 @@ def test_threads_and_many_samples():
     x = np.random.default_rng(10).normal(size=(3000, 5)).astype("float32")
     np.testing.assert_array_equal(run(proto, x)[0], run(proto, x, threads=2)[0])
     np.testing.assert_array_equal(run(proto, x)[0][:7], run(proto, x[:7])[0])
+
+
+def ensemble_with_sets(rng, sets, inner):
+    """A tree that asks in each node for a set; where `inner` is set, members go on to a further branch, too."""
+    n = len(sets)
+    members = np.concatenate([np.array([*s, np.nan]) for s in sets]).astype("float32")
+    leaves = rng.normal(size=2 * n + 2).astype("float32")
+    # Node i goes on to i + 1 where its value is no member, and, where it is, to a leaf or to a test behind the sets.
+    yes_leaf = [0 if inner else 1] * n + [1] * (n if inner else 0)
+    yes = [n + i if inner else i for i in range(n)] + (list(range(n)) if inner else [])
+    no_leaf = [0] * (n - 1) + [1] + [1] * (n if inner else 0)
+    no = [*range(1, n), 2 * n + 1] + ([n + i for i in range(n)] if inner else [])
+    count = len(yes)
+    attrs = {
+        "nodes_featureids": [i % 5 for i in range(n)] + [(i + 2) % 5 for i in range(count - n)],
+        "nodes_modes": helper.make_tensor("m", TensorProto.UINT8, [count], [6] * n + [1] * (count - n)),
+        "nodes_splits": helper.make_tensor("s", FLOAT, [count], [0.0] * count),
+        "nodes_truenodeids": yes, "nodes_trueleafs": yes_leaf, "nodes_falsenodeids": no,
+        "nodes_falseleafs": no_leaf, "tree_roots": [0], "n_targets": 1,
+        "leaf_targetids": [0] * len(leaves), "leaf_weights": helper.make_tensor("w", FLOAT, [len(leaves)], leaves),
+        "membership_values": helper.make_tensor("v", FLOAT, [len(members)], members),
+    }  # fmt: skip
+
+    def value(x):
+        for i, s in enumerate(sets):
+            if x[i % 5] in s:
+                return leaves[i if not inner or x[(i + 2) % 5] < 0 else n + i]
+        return leaves[2 * n + 1]
+
+    return attrs, value
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("sets", [[[1.0]], [[1, 2, 3], [-1.0], [0, 2], [-2, 3]], [[], [0, 1]]])
+def test_trees_with_sets(sets, inner):
+    rng = np.random.default_rng(17)
+    attrs, value = ensemble_with_sets(rng, sets, inner)
+    x = rng.integers(-3, 4, (50, 5)).astype("float32")
+    x[3], x[4, 0] = np.nan, np.nan
+    proto = model(ml("TreeEnsemble", ["x0"], ["y"], **attrs), [("y", FLOAT)], version=5)
+    want = np.array([[value(line)] for line in x], "float32")
+    for level in (0, 3):
+        np.testing.assert_array_equal(run(proto, x, level=level)[0], want)
 
 
 def broken(**changes):

@@ -281,3 +281,20 @@ def test_pad_and_trilu_of_strings():
     pad = helper.make_node("Pad", ["x", "p"], ["y"], mode="edge")
     assert of([pad], p=pads) == [["a", "a", "b"], ["c", "c", "d"]]
     assert of([helper.make_node("Trilu", ["x"], ["y"])]) == [["a", "b"], ["", "d"]]
+
+
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("words", [["b", "a", "ç", "b", "", "a", "b"], ["x"], []])
+def test_unique_words(words, in_order):
+    node = helper.make_node("Unique", ["x"], ["y", "at", "back", "count"], sorted=in_order)
+    outputs = [("y", STRING, None), *((name, INT64, None) for name in ("at", "back", "count"))]
+    got = run(model([node], [("x", STRING, ["n"])], outputs), np.array(words, dtype=object))
+    want, at, back, count = np.unique(
+        np.array(words, dtype=str), return_index=True, return_inverse=True, return_counts=True
+    )
+    if not in_order:
+        order = np.argsort(at)
+        back = np.argsort(order)[back]
+        want, at, count = want[order], at[order], count[order]
+    for g, w in zip(got, (want, at, back, count), strict=True):
+        assert np.asarray(g).tolist() == w.tolist()

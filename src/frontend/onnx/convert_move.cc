@@ -5,6 +5,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
 #include "frontend/onnx/shape_args.h"
@@ -101,7 +102,7 @@ Values split_open(NodeContext& ctx) {
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
   auto parts = static_cast<int64_t>(ctx.num_outputs());
   if (ctx.has(1)) {
-    sizes = int_vector(ctx, 1, "the list of sizes");
+    sizes = int_vector(ctx, 1, "the list of sizes", ctx.importer().options().max_nodes);
     if (length_of_vector(sizes) != parts) {
       ctx.fail(codes::type_shape, "the parts are not as many as the outputs", std::to_string(parts),
                std::to_string(length_of_vector(sizes)));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
@@ -16,17 +17,40 @@ namespace {
 
 // With ceil_mode the last window may reach past the padded input. The same is said by padding more
 // at the end, which leaves maximum and exclusive average unchanged. Windows that would start in
-// that padding do not exist.
-void extend_for_ceil(NodeContext& ctx, const Expr& x, Window& w) {
+// that padding do not exist. A window that is larger than the padded input, by less than a stride,
+// stands there once in either mode, as in ONNX Runtime.
+void extend_window(NodeContext& ctx, const Expr& x, bool ceil, Window& w) {
   for (size_t i = 0; i < w.kernel.size(); ++i) {
+    auto known = as_const(NodeContext::shape_of(x)[i + 2]);
+    if (!known && !ceil) continue;
     int64_t size = ctx.const_dim(x, static_cast<int64_t>(i) + 2, "a size pooled with ceil_mode");
     int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1, stride = w.strides[i];
     int64_t room = size + w.begin[i] + w.end[i] - reach;
-    if (room < 0) continue;
+    if (room < 0) {
+      if (-room < stride && size > 0) w.end[i] -= room;
+      continue;
+    }
+    if (!ceil) continue;
     int64_t count = (room + stride - 1) / stride + 1;
     if ((count - 1) * stride >= size + w.begin[i]) --count;
     w.end[i] += std::max<int64_t>((count - 1) * stride - room, 0);
   }
+}
+
+// The sizes of the result where no window fits along some axis, and all sizes are known; nullopt elsewhere.
+std::optional<std::vector<Dim>> empty_result(const Expr& x, const Window& w) {
+  std::vector<Dim> out = NodeContext::shape_of(x);
+  bool none = false;
+  for (size_t i = 0; i < w.kernel.size(); ++i) {
+    auto size = as_const(out[i + 2]);
+    if (!size) return std::nullopt;
+    int64_t room = *size + w.begin[i] + w.end[i] - (w.kernel[i] - 1) * w.dilations[i] - 1;
+    if (room <= -2 * w.strides[i]) return std::nullopt;  // fewer than no window
+    int64_t count = room / w.strides[i] + 1;
+    none = none || count == 0;
+    out[i + 2] = dim(count);
+  }
+  return none ? std::optional(out) : std::nullopt;
 }
 
 // The places of the maxima, counted through the whole tensor: the element of each window that is
@@ -101,23 +125,24 @@ Pooling pool(NodeContext& ctx, Expr x, bool average) {
   }
   Window w = window_of(ctx, x, positive_list(ctx, "kernel_shape", nd, {}));
   bool include_pad = average && ctx.attr("count_include_pad", 0) != 0;
-  if (ctx.attr("ceil_mode", 0) != 0) {
-    Window full = w;
-    extend_for_ceil(ctx, x, full);
-    if (include_pad && full.end != w.end) {
-      // The padding counts, what reaches past it does not: pad first, then average exclusively.
-      ValueList widths{to_value({0, 0}), to_value({0, 0})};
-      for (size_t i = 0; i < w.kernel.size(); ++i) {
-        widths.push_back(to_value({w.begin[i], w.end[i]}));
-        full.end[i] -= w.end[i];
-        full.begin[i] = 0;
-      }
-      x = ctx.call(
-          "nn.pad", {x, ctx.scalar_like(0, x)},
-          {{"pad_width", AttrValue(std::move(widths))}, {"pad_mode", std::string("constant")}});
-      include_pad = false;
+  Window full = w;
+  extend_window(ctx, x, ctx.attr("ceil_mode", 0) != 0, full);
+  if (include_pad && full.end != w.end) {
+    // The padding counts, what reaches past it does not: pad first, then average exclusively.
+    ValueList widths{to_value({0, 0}), to_value({0, 0})};
+    for (size_t i = 0; i < w.kernel.size(); ++i) {
+      widths.push_back(to_value({w.begin[i], w.end[i]}));
+      full.end[i] -= w.end[i];
+      full.begin[i] = 0;
     }
-    w = full;
+    x = ctx.call(
+        "nn.pad", {x, ctx.scalar_like(0, x)},
+        {{"pad_width", AttrValue(std::move(widths))}, {"pad_mode", std::string("constant")}});
+    include_pad = false;
+  }
+  w = full;
+  if (auto empty = empty_result(x, w)) {
+    return {x, ctx.full(0, *empty, NodeContext::dtype_of(x)), w};
   }
   AttrList attrs{{"pool_size", to_value(w.kernel)},
                  {"strides", to_value(w.strides)},

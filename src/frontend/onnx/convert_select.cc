@@ -80,10 +80,17 @@ Expr row_ranks(NodeContext& ctx, const Expr& matrix, int64_t columns) {
   return ctx.squeeze(r, {1});
 }
 
+// For each string of a vector how many are before it: numbers in the order of the strings, equal ones for equal ones.
+Expr places_of_strings(NodeContext& ctx, const Expr& words) {
+  Expr before = ctx.call("less", {ctx.expand_dims(words, 0), ctx.expand_dims(words, 1)});
+  return ctx.reduce("sum", ctx.cast(before, kI64), {1}, false);
+}
+
 Values convert_unique(NodeContext& ctx) {
   Expr x = ctx.in(0), key;
   int64_t axis = 0;
   if (ctx.has_attr("axis")) {
+    if (NodeContext::dtype_of(x).is_string()) ctx.unsupported("lines of strings along an axis");
     const int64_t rank = NodeContext::rank_of(x);
     axis = ctx.axis(ctx.attr("axis", 0), rank);
     std::vector<int64_t> first{axis};
@@ -101,6 +108,7 @@ Values convert_unique(NodeContext& ctx) {
     x = ctx.reshape(x, {product(shape, 0, shape.size())});
     key = x;
   }
+  if (NodeContext::dtype_of(key).is_string()) key = places_of_strings(ctx, key);
   Groups g = groups_of(ctx, key);
   Expr starts = ctx.cast(ctx.reshape(ctx.call("argwhere", {g.is_first}), {dim_any()}), kI64);
   auto at = [&](const Expr& vector, const Expr& places) {

@@ -6,6 +6,7 @@
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
+#include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/open_args.h"
 #include "frontend/onnx/sequences.h"
 
@@ -233,7 +234,8 @@ Values split_to_sequence_open(NodeContext& ctx) {
   Expr x = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
   if (!ctx.has(1) || NodeContext::rank_of(ctx.in(1)) == 0) return parts_of_one_size(ctx, x, axis);
-  Expr sizes = int_vector(ctx, 1, "the list of sizes");
+  const int64_t most = ctx.importer().options().max_unrolled_steps;
+  Expr sizes = int_vector(ctx, 1, "the list of sizes", most);
   Expr all = ctx.call("dyn.split", {x, sizes}, {{"axis", axis}});
   Values items;
   for (int64_t i = 0; i < length_of_vector(sizes); ++i) items.push_back(value_of(ctx.item(all, i)));

@@ -81,9 +81,9 @@ class Importer {
   void check_operators(const ::onnx::ModelProto& model);
   void declare_inputs(const ::onnx::GraphProto& graph);
   void freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& value, const Span& span);
-  // Declares an input that is a sequence or an optional; false for other kinds.
-  bool declare_sequence(const ::onnx::GraphProto& graph, const ::onnx::ValueInfoProto& input,
-                        const Span& span);
+  // Declares an input that is a sequence, an optional or a map; false for other kinds.
+  bool declare_structure(const ::onnx::GraphProto& graph, const ::onnx::ValueInfoProto& input,
+                         const Span& span);
   void add_param(const ::onnx::ValueInfoProto& input, const Var& v, const Span& span);
   Dim input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span);
   void import_initializers(const ::onnx::GraphProto& graph, Scope& scope);

@@ -102,7 +102,21 @@ std::optional<int> rank_of_inserted(const ::onnx::GraphProto& graph, const std::
   return std::nullopt;
 }
 
-// The type of a sequence or an optional, from the inside out; null with what is missing. Tensors whose number of
+// A map is its keys and its values: two vectors, side by side. Null with what is missing.
+Type type_of_map(const ::onnx::TypeProto::Map& map, const char*& missing) {
+  auto key = dtype_of(map.key_type());
+  auto value = map.value_type().has_tensor_type()
+                   ? dtype_of(map.value_type().tensor_type().elem_type())
+                   : std::nullopt;
+  if (!key || !value) {
+    missing = "a map to numbers or strings";
+    return nullptr;
+  }
+  auto list = [](DType dtype) { return Type(tensor_type(std::vector<Dim>{dim_any()}, dtype)); };
+  return tuple_type({list(*key), list(*value)});
+}
+
+// The type of a sequence, an optional or a map, from the inside out; null with what is missing. Tensors whose number of
 // dimensions is not told have `rank`.
 Type type_of_proto(const ::onnx::TypeProto& proto, std::optional<int> rank, int depth,
                    const char*& missing) {
@@ -118,6 +132,7 @@ Type type_of_proto(const ::onnx::TypeProto& proto, std::optional<int> rank, int 
     Type element = type_of_proto(proto.optional_type().elem_type(), rank, depth + 1, missing);
     return element == nullptr ? nullptr : option_type(element);
   }
+  if (proto.has_map_type()) return type_of_map(proto.map_type(), missing);
   if (!proto.has_tensor_type()) {
     missing = "tensors in it";
     return nullptr;
@@ -186,18 +201,20 @@ void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& g
   define(main_scope_, input.name(), std::move(constant), span);
 }
 
-bool Importer::declare_sequence(const ::onnx::GraphProto& graph,
-                                const ::onnx::ValueInfoProto& input, const Span& span) {
-  if (!input.type().has_sequence_type() && !input.type().has_optional_type()) return false;
+bool Importer::declare_structure(const ::onnx::GraphProto& graph,
+                                 const ::onnx::ValueInfoProto& input, const Span& span) {
+  const auto& declared = input.type();
+  if (!declared.has_sequence_type() && !declared.has_optional_type() && !declared.has_map_type())
+    return false;
   const char* missing = "fewer dimensions";
   Type type = type_of_proto(input.type(), rank_of_inserted(graph, input.name()), 0, missing);
   if (type == nullptr) {
     throw UserError(Diagnostic(codes::frontend_attribute, span,
                                "input '" + shorten(input.name()) + "' cannot be imported")
                         .expected(missing)
-                        .found("a sequence or an optional without that"));
+                        .found("a sequence, an optional or a map without that"));
   }
-  use_sequence_library();
+  if (!declared.has_map_type()) use_sequence_library();
   add_param(input, var(unique_name(input.name()), type, span), span);
   return true;
 }
@@ -252,12 +269,12 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
         freeze_input(i, it->second, span);
         continue;
       }
-      if (declare_sequence(graph, i, span)) continue;
+      if (declare_structure(graph, i, span)) continue;
       if (!i.type().has_tensor_type()) {
         throw UserError(Diagnostic(codes::frontend_attribute, span,
                                    "input '" + shorten(i.name()) + "' is not a tensor")
                             .expected("a tensor")
-                            .found("a map or sparse tensor"));
+                            .found("a sparse tensor"));
       }
       const auto& tensor = i.type().tensor_type();
       auto dtype = dtype_of(tensor.elem_type());

@@ -221,9 +221,11 @@ enum class Converters {
   Sequence,
   Shape,
   Signal,
+  Support,
   Text,
   Train,
   Transformer,
+  Trees,
   kCount,
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 const DType kI64 = DType::Int(64);
 
-Expr vector_of(NodeContext& ctx, size_t input, const char* what, DType dtype) {
+Expr vector_of(NodeContext& ctx, size_t input, const char* what, DType dtype, int64_t most) {
   Expr v = ctx.cast(ctx.in(input), dtype);
   if (NodeContext::rank_of(v) == 0) v = ctx.reshape(v, std::vector<int64_t>{1});
   if (NodeContext::rank_of(v) != 1) {
@@ -22,6 +22,10 @@ Expr vector_of(NodeContext& ctx, size_t input, const char* what, DType dtype) {
     ctx.fail(codes::frontend_dynamic, std::string(what) + " has a length that is open",
              "a known length, which decides how many dimensions there are", to_string(v->type),
              "give the shape of the input that it comes from, as in --input NAME=2");
+  }
+  if (int64_t length = length_of_vector(v); length > most) {
+    ctx.fail(codes::frontend_limit, std::string(what) + " is too long",
+             "at most " + std::to_string(most) + " entries", std::to_string(length));
   }
   return v;
 }
@@ -40,11 +44,11 @@ Values known_or_open(NodeContext& ctx, const std::function<Values(NodeContext&)>
   return open(ctx);
 }
 
-Expr int_vector(NodeContext& ctx, size_t input, const char* what) {
-  return vector_of(ctx, input, what, kI64);
+Expr int_vector(NodeContext& ctx, size_t input, const char* what, int64_t most) {
+  return vector_of(ctx, input, what, kI64, most);
 }
 Expr float_vector(NodeContext& ctx, size_t input, const char* what) {
-  return vector_of(ctx, input, what, DType::Float(64));
+  return vector_of(ctx, input, what, DType::Float(64), kMaxPerAxis);
 }
 
 Expr one_number(NodeContext& ctx, size_t input, DType dtype) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "frontend/onnx/importer.h"
+#include "frontend/onnx/tensor_data.h"
 
 namespace relay::importer {
 
@@ -19,9 +20,12 @@ Values known_or_open(NodeContext& ctx, const std::function<Values(NodeContext&)>
 
 // ---- Reading arguments
 
-// An input as a vector of int64; E0505 when its length is open, for that decides a rank. `what` is
-// "the list of axes".
-Expr int_vector(NodeContext& ctx, size_t input, const char* what);
+// Entries of a list that says something about each axis; pads say two things.
+inline constexpr int64_t kMaxPerAxis = 2 * kMaxRank;
+
+// An input as a vector of int64; E0505 when its length is open, for that decides a rank, and E0506 when it has more than
+// `most` entries. `what` is "the list of axes".
+Expr int_vector(NodeContext& ctx, size_t input, const char* what, int64_t most = kMaxPerAxis);
 // The same of float64.
 Expr float_vector(NodeContext& ctx, size_t input, const char* what);
 // An input of one element as a scalar of the dtype.

@@ -153,6 +153,13 @@ TEST_F(OnnxErrors, limits_E0506) {
   range.node("Range", {"a", "b", "c"}, {"y"}).output("y");
   EXPECT_EQ(code(range), "E0506");
 
+  // A list that is longer than a shape can be is never made.
+  ModelBuilder shape;
+  shape.input("x", {4}).ints("n", {int64_t{1} << 40}).node("ConstantOfShape", {"n"}, {"s"});
+  shape.node("Cast", {"s"}, {"i"}).attr("to", int64_t{::onnx::TensorProto::INT64});
+  shape.node("Reshape", {"x", "i"}, {"y"}).output("y");
+  EXPECT_EQ(code(shape), "E0506");
+
   ModelBuilder tile;
   tile.input("x", {4}).ints("n", {int64_t{1} << 58}).node("Tile", {"x", "n"}, {"y"}).output("y");
   EXPECT_EQ(code(tile), "E0506");
