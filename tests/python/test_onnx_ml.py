@@ -395,11 +395,11 @@ def test_threads_and_many_samples():
 
 
 def ensemble_with_sets(rng, sets, inner):
-    """A tree that asks in each node for a set; where `inner` is set, members go on to a further branch, too."""
+    """A tree that asks in each node for a set; where `inner` is set, members go on, too."""
     n = len(sets)
     members = np.concatenate([np.array([*s, np.nan]) for s in sets]).astype("float32")
     leaves = rng.normal(size=2 * n + 2).astype("float32")
-    # Node i goes on to i + 1 where its value is no member, and, where it is, to a leaf or to a test behind the sets.
+    # Node i goes on to i + 1 where its value is no member, else to a leaf or to a test behind the sets.
     yes_leaf = [0 if inner else 1] * n + [1] * (n if inner else 0)
     yes = [n + i if inner else i for i in range(n)] + (list(range(n)) if inner else [])
     no_leaf = [0] * (n - 1) + [1] + [1] * (n if inner else 0)
@@ -411,7 +411,8 @@ def ensemble_with_sets(rng, sets, inner):
         "nodes_splits": helper.make_tensor("s", FLOAT, [count], [0.0] * count),
         "nodes_truenodeids": yes, "nodes_trueleafs": yes_leaf, "nodes_falsenodeids": no,
         "nodes_falseleafs": no_leaf, "tree_roots": [0], "n_targets": 1,
-        "leaf_targetids": [0] * len(leaves), "leaf_weights": helper.make_tensor("w", FLOAT, [len(leaves)], leaves),
+        "leaf_targetids": [0] * len(leaves),
+        "leaf_weights": helper.make_tensor("w", FLOAT, [len(leaves)], leaves),
         "membership_values": helper.make_tensor("v", FLOAT, [len(members)], members),
     }  # fmt: skip
 

@@ -201,7 +201,10 @@ Values convert_lp_pool(NodeContext& ctx) {
   double p = static_cast<double>(ctx.attr("p", 2));
   if (p < 1) ctx.fail(codes::frontend_attribute, "attribute 'p' must be positive");
   Window w = window_of(ctx, x, positive_list(ctx, "kernel_shape", nd, {}));
-  if (ctx.attr("ceil_mode", 0) != 0) extend_for_ceil(ctx, x, w);
+  extend_window(ctx, x, ctx.attr("ceil_mode", 0) != 0, w);
+  if (auto empty = empty_result(x, w)) {
+    return {value_of(ctx.full(0, *empty, NodeContext::dtype_of(x)))};
+  }
   Expr powers = ctx.call("abs", {x});
   if (p != 1) powers = ctx.call("power", {powers, ctx.scalar_like(p, x)});
   Expr mean = ctx.call(with_rank("nn.avg_pool", nd), {powers},
