@@ -95,7 +95,7 @@ PrimExpr count_of(const TirTensor& x, const std::vector<bool>& axes) {
   return n;
 }
 
-// 16-bit floats are summed in float32.
+// 16-bit floats are reduced in float32, which has each of them: sums by more bits, the least and greatest by vectors.
 DType accumulator(DType d) { return d.is_floating() && d.bits == 16 ? DType::Float(32) : d; }
 
 // The reduction in dtype `acc`; of no axes, the elements themselves.
@@ -138,9 +138,7 @@ std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
     auto& a = ctx.attrs<ReduceAttrs>();
     TirTensor x = ctx.inputs[0];
     std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
-    DType acc = mean                                        ? mean_accumulator(x->dtype)
-                : c == Combiner::Sum || c == Combiner::Prod ? accumulator(x->dtype)
-                                                            : x->dtype;
+    DType acc = mean ? mean_accumulator(x->dtype) : accumulator(x->dtype);
     TirTensor r = reduce_in(acc, ctx, x, axes, a.keepdims, c);
     if (mean) return averaged(r, count_of(x, axes), x->dtype);
     if (acc == x->dtype) return r;

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from command_line import relay as command
 
 import relay
 
@@ -76,3 +77,25 @@ def test_numbers_that_one_bfloat16_does_not_hold():
     w = np.eye(64, dtype=np.float16)
     got = run([x], lambda x: relay.nn.dense(x, relay.const(w)), "float16")
     np.testing.assert_array_equal(np.asarray(got), x)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(1, 7, 33), (5, 100)])
+@pytest.mark.parametrize("axis", [None, -1])
+def test_least_and_greatest(dtype, shape, axis):
+    x = rounded(shape, dtype, 9)
+    for name in ("min", "max"):
+        got = run([x], lambda x, name=name: getattr(relay, name)(x, axis=axis), dtype)
+        want = getattr(np, name)(x.astype("float32"), axis=axis)
+        assert str(got.dtype) == dtype
+        assert np.array_equal(np.asarray(got).astype("float32"), want)
+    x.flat[3] = np.nan
+    assert np.isnan(np.asarray(run([x], relay.max, dtype)).astype("float32"))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_least_of_a_tensor_is_vectors(dtype, tmp_path):
+    x = relay.var("x", shape=(4, 640), dtype=dtype)
+    program = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.min(x))))
+    program.export_library(tmp_path / "least.so")
+    assert "rows: 1 reductions" in command("explain", tmp_path / "least.so").stdout

@@ -135,11 +135,31 @@ LoopRV vectorize_elements(Schedule& s, const LoopRV& loop, int64_t lanes) {
   return chunks;
 }
 
+namespace {
+
+// The first loop around the block along which it reduces.
+LoopRV outermost_of_reduction(const Schedule& s, const BlockRV& rv) {
+  Block b = s.block(rv);
+  for (const LoopRV& loop : s.get_loops(rv)) {
+    for (size_t i = 0; i < b->iters.size(); ++i) {
+      if (b->iters[i]->kind != tir::IterKind::Reduce) continue;
+      bool moves = false;
+      post_order(b->bindings[i], [&](const Node& n) { moves |= &n == loop.var.get(); });
+      if (moves) return loop;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int64_t lanes) {
   int64_t n = s.extent(loop);
   int64_t count = n > 0 ? (n + lanes - 1) / lanes : kAccumulators;
   int64_t chunk = lanes * std::min(kAccumulators, count);
+  LoopRV first = outermost_of_reduction(s, rv);
   std::vector<LoopRV> parts = s.split(loop, {-1, chunk});
+  if (first == loop) first = parts[0];
   s.mask_reduction(rv);
   BlockRV partial = s.rfactor(rv, parts[1]);
   s.set_scope(partial, tir::Scope::Register);
@@ -152,7 +172,7 @@ void vectorize_reduction(Schedule& s, const BlockRV& rv, const LoopRV& loop, int
     s.vectorize(vector[1]);
   }
   s.vectorize(s.get_loops(rv).back());
-  BlockRV init = s.decompose_reduction(partial, parts[0]);
+  BlockRV init = s.decompose_reduction(partial, first);
   vectors(s, s.get_loops(init).back(), lanes);
   LoopRV chunks = parts[0];
   if (n > chunk && n % chunk != 0) {

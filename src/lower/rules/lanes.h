@@ -54,8 +54,8 @@ int64_t vectors_at_once(int64_t count, const Target& target);
 bool sum_columns(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& groups,
                  int64_t lanes);
 
-// The block's only reduction loop: partial results in several vectors, then the vectors, then their
-// lanes. An end that fills no vectors is masked.
+// The block's innermost reduction loop: partial results in several vectors, over all its reduction loops, then the vectors,
+// then their lanes. An end that fills no vectors is masked.
 void vectorize_reduction(tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop,
                          int64_t lanes);
 

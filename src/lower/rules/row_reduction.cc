@@ -133,8 +133,10 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
     auto reduced = std::count_if(b->iters.begin(), b->iters.end(), [](const tir::IterVar& i) {
       return i->kind == IterKind::Reduce && !is_one(i->extent);
     });
+    auto iterating = std::count_if(loops.begin(), loops.end(),
+                                   [&](const LoopRV& l) { return s.extent(l) != 1; });
     // The statistics of more than one row: the leading loops were not the rows.
-    if (sums && static_cast<std::ptrdiff_t>(loops.size()) != reduced) return "";
+    if (sums && iterating != reduced) return "";
     if (!(rv == out)) {
       bool one = sums || elements == 1;
       s.set_scope(rv, one ? tir::Scope::Register : tir::Scope::Local);

@@ -1,8 +1,11 @@
 // Kernels over rows: what their schedule computes, on each target, against plain loops.
-#include "lower/test/kernel_case.h"
+#include "lower/test/same_bits.h"
 
 namespace relay::lower_test {
 namespace {
+
+using tir::index;
+using tir::Tensor;
 
 void expect_rows(const Case& c) { expect_right(c, "rows:"); }
 
@@ -151,6 +154,51 @@ TEST(RowReduction, every_combiner) {
   }
 }
 
+// A reduction of the axes of `shape` that are marked, of 2 (3 for whole numbers, whose products are never 0) and 1, or of the
+// elements, and the result plus 1.
+PrimFunc reduction_of_axes(Combiner combiner, DType d, const std::vector<int64_t>& shape,
+                           const std::vector<bool>& reduced) {
+  std::vector<PrimExpr> extents, kept, sums;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    extents.push_back(index(shape[i]));
+    (reduced[i] ? sums : kept).push_back(extents.back());
+  }
+  Tensor x = placeholder("x", d, extents);
+  PrimExpr base = cast(d, index(d.is_floating() ? 2 : 3)), one = cast(d, index(1));
+  Tensor r = compute("r", kept, [&](const Indices& i) {
+    return reduce(combiner, sums, [&](const Indices& k) {
+      Indices at;
+      size_t next = 0, next_reduced = 0;
+      for (bool is : reduced) at.push_back(is ? k[next_reduced++] : i[next++]);
+      return combiner == Combiner::Prod ? select(lt(x(at), cast(d, index(5))), base, one) : x(at);
+    });
+  });
+  Tensor y = compute("y", kept, [&](const Indices& i) { return r(i) + one; });
+  return create_prim_func("reduction", {x}, {y});
+}
+
+constexpr Combiner kCombiners[] = {Combiner::Sum, Combiner::Prod, Combiner::Min, Combiner::Max};
+
+TEST(RowReduction, all_axes_at_once_in_every_dtype) {
+  for (DType d : {DType::Float(32), DType::Float(64), DType::Int(8), DType::UInt(8), DType::Int(16),
+                  DType::Int(32), DType::Int(64)}) {
+    for (Combiner c : kCombiners) {
+      SCOPED_TRACE(d.to_string());
+      expect_same_bits(reduction_of_axes(c, d, {1, 7, 33}, {true, true, true}), "rows:");
+    }
+  }
+  expect_same_bits(reduction_of_axes(Combiner::Max, f32, {13, 1, 8, 1}, {true, true, true, true}),
+                   "rows:");
+}
+
+TEST(RowReduction, the_first_and_the_last_axis) {
+  for (Combiner c : kCombiners) {
+    for (int64_t n : {3, 100}) {
+      expect_same_bits(reduction_of_axes(c, f32, {5, 9, n}, {true, false, true}), "rows:");
+    }
+  }
+}
+
 TEST(RowReduction, greatest_and_least_give_nan_for_a_row_with_nan) {
   for (Combiner combiner : {Combiner::Min, Combiner::Max}) {
     for (size_t where : {0, 15, 48, 70}) {
@@ -173,6 +221,8 @@ TEST(RowReduction, not_for_matrix_products_nor_for_reductions_over_leading_axes)
     return tir::sum({index(8)}, [&](const Indices& k) { return a(k[0], i[0]); });
   });
   EXPECT_FALSE(rule_of(create_prim_func("columns", {a}, {columns})).starts_with("rows:"));
+  PrimFunc middle = reduction_of_axes(Combiner::Sum, f32, {4, 5, 32}, {true, true, false});
+  EXPECT_FALSE(rule_of(middle).starts_with("rows:"));
 }
 
 }  // namespace

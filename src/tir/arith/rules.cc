@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "node/walk.h"
+#include "tir/access.h"
 
 namespace relay::tir {
 namespace {
@@ -99,6 +100,8 @@ class Match {
   bool bind(const VarNode& v, const PrimExpr& e) {
     const RuleVars& vars = rule_vars();
     if ((&v == vars.c.get() || &v == vars.d.get()) && !as_int(e)) return false;
+    // What p keeps from being read would be read for `p and q`.
+    if (&v == vars.q.get() && has_loads(e)) return false;
     for (size_t i = 0; i < count_; ++i) {
       if (bound_[i].first == &v) {
         return bound_[i].second == e || (as_int(e) && as_int(e) == as_int(bound_[i].second));

@@ -9,7 +9,7 @@
 namespace relay::tir {
 
 // pattern -> result when the condition on its constants holds. x, y, z match any int64 expression,
-// p and q any bool one, c and d int64 constants.
+// p any bool one and q any that reads no memory, c and d int64 constants.
 struct Rule {
   PrimExpr pattern;
   PrimExpr result;

@@ -81,6 +81,15 @@ TEST(TirRules, a_wrong_rule_is_found_out) {
   EXPECT_NE(counterexample({select(v.p, v.x, v.y), select(v.p, v.y, v.x)}), "");
 }
 
+// A choice that keeps an element from being read stays one.
+TEST(TirRules, what_a_choice_guards_is_read_under_it_only) {
+  Var i = var("i");
+  Buffer b = buffer("b", kIndex, {index(7)});
+  PrimExpr inside = lt(i, index(7)), one = index(1);
+  EXPECT_EQ(apply_rules(select(inside, select(lt(load(b, {i}), index(5)), i, one), one)), nullptr);
+  EXPECT_NE(apply_rules(select(inside, select(lt(i * i, index(5)), i, one), one)), nullptr);
+}
+
 // The analyzer's own rewrites of divisions and remainders, for all small divisors and all values of
 // a variable on both sides of zero.
 TEST(TirAnalyzer, divisions_hold_on_a_small_domain) {
