@@ -22,6 +22,7 @@
 #include "target/target.h"
 #include "tir/matrix_nest.h"
 #include "tir/stmt.h"
+#include "tir/transposed_nest.h"
 
 namespace relay::codegen {
 
@@ -239,6 +240,9 @@ class KernelBuilder {
   void matrix_multiply(const MatrixProduct& p);
   // The nest by shuffles; false when it is none (tir/transposed_nest.h).
   bool transposed_statement(const StmtNode* s);
+  // The rows from `first_row` and columns from `first_column` of it; `to` and `from` are the first elements of the nest.
+  void transposed_block(const TransposedNest& nest, Value* to, Value* from, int64_t first_row,
+                        int64_t rows, int64_t first_column, int64_t columns);
   // What shapes the registers have is not known here.
   void forget_shapes() { shapes_ = kUnknownShapes; }
 

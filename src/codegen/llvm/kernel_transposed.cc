@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "codegen/llvm/kernel_code.h"
 #include "tir/transposed_nest.h"
@@ -6,15 +8,17 @@
 namespace relay::codegen {
 namespace {
 
-// Elements are interleaved within registers of so many bytes, which every target has and within which it is one instruction.
-constexpr int64_t kRegisterBytes = 16;
+// Elements are interleaved within parts of so many bytes, which every target has and within which it is one instruction.
+constexpr int64_t kPartBytes = 16;
 
-// Element i of the first, then of the second, for i in [first, first + count).
-std::vector<int> interleaved(int first, int count, int lanes) {
+// Element i of the first, then of the second, for i in [first, first + count) of each of the equal parts of the vectors.
+std::vector<int> interleaved(int first, int count, int lanes, int parts) {
   std::vector<int> out;
-  for (int i = first; i < first + count; ++i) {
-    out.push_back(i);
-    out.push_back(lanes + i);
+  for (int part = 0; part < parts; ++part) {
+    for (int i = first; i < first + count; ++i) {
+      out.push_back(part * (lanes / parts) + i);
+      out.push_back(lanes + part * (lanes / parts) + i);
+    }
   }
   return out;
 }
@@ -27,12 +31,28 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   auto nest = transposed_nest(Stmt(loop));
   if (!nest) return false;
   const DType dtype = nest->load->buffer->dtype.element();
-  const int64_t bytes = dtype.bytes();
-  // Blocks whose rows and columns fit a register, and halve down to one.
-  auto fits = [&](int64_t n) {
-    return std::has_single_bit(static_cast<uint64_t>(n)) && n > 1 && n * bytes <= kRegisterBytes;
-  };
+  // What a part holds.
+  const int64_t side = kPartBytes / dtype.bytes();
+  // Blocks whose rows and columns halve down to one.
+  auto fits = [&](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)) && n > 1; };
   if (dtype.is_bool() || !fits(nest->rows) || !fits(nest->columns)) return false;
+  const int64_t rows = std::min(nest->rows, side);
+  // Columns that fill several parts are turned part beside part, in longer vectors.
+  const int64_t columns = rows == side ? nest->columns : std::min(nest->columns, side);
+  Value *to = expr(nest->to), *from = expr(nest->from);
+  for (int64_t column = 0; column < nest->columns; column += columns) {
+    for (int64_t row = 0; row < nest->rows; row += rows) {
+      transposed_block(*nest, to, from, row, rows, column, columns);
+    }
+  }
+  return true;
+}
+
+void KernelBuilder::transposed_block(const TransposedNest& nest, Value* to, Value* from,
+                                     int64_t first_row, int64_t rows, int64_t first_column,
+                                     int64_t columns) {
+  const int64_t bytes = nest.load->buffer->dtype.element().bytes();
+  const int64_t parts = std::max<int64_t>(1, columns * bytes / kPartBytes);
   llvm::Type* element = b_.getIntNTy(static_cast<unsigned>(8 * bytes));
   const llvm::Align align(static_cast<uint64_t>(bytes));
   auto place = [&](const Buffer& buffer, Value* first, int64_t offset) {
@@ -41,14 +61,27 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   auto lanes_in = [](Value* v) {
     return static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
   };
-  // A column of the result's block is contiguous where it is read. Each step interleaves the first half of what there is
-  // with the second, element by element; in the end all columns of a row stand beside each other, row after row.
-  Value* from = expr(nest->from);
+  // A column of the result's block is contiguous where it is read; those that are equally far in their parts are one vector.
+  // Each step interleaves the first half of what there is with the second, element by element; in the end all columns of a
+  // row stand beside each other, row after row.
+  auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(rows));
   std::vector<std::vector<Value*>> lines;
-  for (int64_t c = 0; c < nest->columns; ++c) {
-    auto* type = llvm::FixedVectorType::get(element, static_cast<unsigned>(nest->rows));
-    lines.push_back(
-        {b_.CreateAlignedLoad(type, place(nest->load->buffer, from, c * nest->from_step), align)});
+  for (int64_t c = 0; c < columns / parts; ++c) {
+    std::vector<Value*> pieces;
+    for (int64_t p = 0; p < parts; ++p) {
+      const int64_t column = first_column + p * (columns / parts) + c;
+      pieces.push_back(b_.CreateAlignedLoad(
+          type, place(nest.load->buffer, from, column * nest.from_step + first_row), align));
+    }
+    while (pieces.size() > 1) {
+      for (size_t i = 0; i < pieces.size() / 2; ++i) {
+        std::vector<int> all(static_cast<size_t>(2 * lanes_in(pieces[2 * i])));
+        std::iota(all.begin(), all.end(), 0);
+        pieces[i] = b_.CreateShuffleVector(pieces[2 * i], pieces[2 * i + 1], all);
+      }
+      pieces.resize(pieces.size() / 2);
+    }
+    lines.push_back(std::move(pieces));
   }
   while (lines.size() > 1) {
     const size_t half = lines.size() / 2;
@@ -56,29 +89,29 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
       std::vector<Value*> mixed;
       for (size_t r = 0; r < lines[i].size(); ++r) {
         Value *a = lines[i][r], *b = lines[i + half][r];
-        const int lanes = lanes_in(a);
-        const bool splits = 2 * lanes * bytes > kRegisterBytes;
-        const int part = splits ? lanes / 2 : lanes;
-        for (int first = 0; first < lanes; first += part) {
-          mixed.push_back(b_.CreateShuffleVector(a, b, interleaved(first, part, lanes)));
+        const int lanes = lanes_in(a), in_part = lanes / static_cast<int>(parts);
+        const bool splits = 2 * in_part * bytes > kPartBytes;
+        const int count = splits ? in_part / 2 : in_part;
+        for (int first = 0; first < in_part; first += count) {
+          mixed.push_back(b_.CreateShuffleVector(
+              a, b, interleaved(first, count, lanes, static_cast<int>(parts))));
         }
       }
       lines[i] = std::move(mixed);
     }
     lines.resize(half);
   }
-  Value* to = expr(nest->to);
-  int64_t row = 0;
+  int64_t row = first_row;
   for (Value* v : lines[0]) {
-    const int lanes = lanes_in(v), columns = static_cast<int>(nest->columns);
-    for (int first = 0; first < lanes; first += columns, ++row) {
-      std::vector<int> part(static_cast<size_t>(columns));
-      for (int i = 0; i < columns; ++i) part[static_cast<size_t>(i)] = first + i;
-      Value* line = columns == lanes ? v : b_.CreateShuffleVector(v, part);
-      b_.CreateAlignedStore(line, place(nest->store->buffer, to, row * nest->to_step), align);
+    const int lanes = lanes_in(v), width = static_cast<int>(columns);
+    for (int first = 0; first < lanes; first += width, ++row) {
+      std::vector<int> part(static_cast<size_t>(width));
+      std::iota(part.begin(), part.end(), first);
+      Value* line = width == lanes ? v : b_.CreateShuffleVector(v, part);
+      b_.CreateAlignedStore(line, place(nest.store->buffer, to, row * nest.to_step + first_column),
+                            align);
     }
   }
-  return true;
 }
 
 }  // namespace relay::codegen

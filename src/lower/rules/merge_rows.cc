@@ -36,14 +36,26 @@ class Merge {
  public:
   explicit Merge(const tir::PrimFunc& f) : f_(f), tree_(f->body) {}
 
-  tir::PrimFunc run() {
-    if (!find_axes() || !find_pairs()) return f_;
+  // The rows of a sum of products.
+  tir::PrimFunc rows() { return find_axes() ? merged_from(0) : f_; }
+
+  // The iterations `at` and `at + 1` of a kernel that only moves elements, and some of them from one axis to another.
+  tir::PrimFunc moved(size_t at) {
+    const BlockNode& b = *tree_.blocks()[0];
+    outer_ = b.iters[at]->extent;
+    inner_ = b.iters[at + 1]->extent;
+    bool constant = tir::as_int(outer_).value_or(1) > 1 && tir::as_int(inner_).value_or(1) > 1;
+    return constant ? merged_from(at) : f_;
+  }
+
+ private:
+  tir::PrimFunc merged_from(size_t first) {
+    if (!find_pairs(first)) return f_;
     bool legal = std::all_of(tree_.blocks().begin(), tree_.blocks().end(),
                              [&](const BlockNode* b) { return find_places(*b); });
     return legal && fit_buffers() ? rebuilt() : f_;
   }
 
- private:
   // The first two rows of the kernel's sum of products.
   bool find_axes() {
     for (const BlockNode* b : tree_.blocks()) {
@@ -67,11 +79,11 @@ class Merge {
     return x || y ? x == y : structural_equal(a, b);
   }
 
-  // In every block that has such neighbours, with a loop directly inside the other.
-  bool find_pairs() {
+  // In every block that has such neighbours from iteration `first` on, with a loop directly inside the other.
+  bool find_pairs(size_t first) {
     for (const BlockNode* b : tree_.blocks()) {
       if (b->predicate) return false;
-      for (size_t i = 0; i + 1 < b->iters.size(); ++i) {
+      for (size_t i = first; i + 1 < b->iters.size(); ++i) {
         const IterVar &x = b->iters[i], &y = b->iters[i + 1];
         if (x->kind != IterKind::DataParallel || y->kind != IterKind::DataParallel ||
             !equal(x->extent, outer_) || !equal(y->extent, inner_) || tir::as_int(x->min) != 0 ||
@@ -236,15 +248,44 @@ class Merge {
   std::unordered_map<const Node*, Buffer> buffers_;
 };
 
+// The only block of a kernel that reads some tensor across the order in which it writes; null for others.
+const BlockNode* moves_elements(const tir::PrimFunc& f) {
+  tir::LoopTree tree(f->body);
+  if (tree.blocks().size() != 1) return nullptr;
+  const BlockNode& b = *tree.blocks()[0];
+  if (b.iters.size() < 2 || b.init) return nullptr;
+  const Node* last = b.iters.back()->var.get();
+  bool moves = false;
+  post_order(
+      b.body,
+      [&](const Node& n) {
+        auto* l = as<tir::LoadNode>(&n);
+        if (l == nullptr || l->indices.empty()) return;
+        bool uses = false;
+        for (const PrimExpr& e : l->indices) uses |= e.get() == last;
+        moves |= uses && !(l->indices.back().get() == last);
+      },
+      kCode);
+  return moves ? &b : nullptr;
+}
+
 }  // namespace
 
 tir::PrimFunc merge_rows(const tir::PrimFunc& f) {
   tir::PrimFunc out = f;
   while (true) {
-    tir::PrimFunc next = Merge(out).run();
-    if (next == out) return out;
+    tir::PrimFunc next = Merge(out).rows();
+    if (next == out) break;
     out = next;
   }
+  size_t at = 0;
+  while (const BlockNode* b = moves_elements(out)) {
+    if (at + 1 >= b->iters.size()) break;
+    tir::PrimFunc next = Merge(out).moved(at);
+    if (next == out) ++at;
+    out = next;
+  }
+  return out;
 }
 
 }  // namespace relay

@@ -12,6 +12,8 @@
 // Legal when every block has both axes side by side and nothing tells them apart: each access of a buffer has both, in
 // this order, or none. The buffers are the same memory.
 // Does nothing where the inner axis is known to be long enough for tiles, and for windows.
+// Elements that change places are merged likewise along any axes that stay neighbours, as height and width between NCHW and
+// NHWC: what is left over by blocks of elements is once in an image then, not once in a line.
 #pragma once
 
 #include "tir/stmt.h"

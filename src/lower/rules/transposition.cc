@@ -17,7 +17,7 @@ using tir::Schedule;
 
 namespace {
 
-constexpr int64_t kLineBytes = 64, kRegisterBytes = 16;
+constexpr int64_t kLineBytes = 64, kPartBytes = 16;
 // Shorter axes leave too few elements for a shuffle.
 constexpr int64_t kShortestAxis = 4;
 
@@ -69,7 +69,7 @@ class Transposition {
   }
 
  private:
-  // The narrow tensors that lie across, and the loop along which all of them are read. False when there is none, and when
+  // The tensors that lie across, and the loop along which all of them are read. False when there is none, and when
   // anything else lies across.
   bool find(const BlockRV& rv, const Block& b, const std::vector<LoopRV>& loops) {
     if (loops.size() != b->iters.size() || loops.size() < 2 || b->init || b->writes.size() != 1 ||
@@ -100,12 +100,15 @@ class Transposition {
       for (size_t k = 0; k < loads.size() && fits; ++k) {
         if (across[k] == 0 || across[k] == 1) continue;
         auto t = turned_by(*loads[k], b->iters[i]->var, b->iters[column]->var);
-        const int64_t size = kRegisterBytes / loads[k]->dtype.bytes();
+        const int64_t bytes = loads[k]->dtype.bytes();
+        // Wide elements fill a vector part beside part; narrow ones would need more registers than there are.
+        const int64_t size = (bytes < 4 ? kPartBytes : target_.vector_bits / 8) / bytes;
         // The copy that is turned is what every load of the tensor reads.
         auto uses = std::ranges::count_if(
             loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
         fits = t && across[k] && along[k] == 1 && uses == 1 && (turned.empty() || size == size_);
         size_ = size;
+        bytes_ = bytes;
         if (fits) turned.push_back(*t);
       }
       if (fits && !turned.empty()) {
@@ -119,7 +122,7 @@ class Transposition {
 
   static std::optional<Turned> turned_by(const tir::LoadNode& l, const tir::Var& row,
                                          const tir::Var& column) {
-    if (l.dtype.bits > 16 || l.dtype.bits < 8 || l.dtype.is_bool()) return std::nullopt;
+    if (l.dtype.bits > 64 || l.dtype.bits < 8 || l.dtype.is_bool()) return std::nullopt;
     Turned out{l.buffer->name, l.indices.size(), l.indices.size(), l.indices.size()};
     for (size_t d = 0; d < l.indices.size(); ++d) {
       bool rows = tir::uses_var(l.indices[d], row.get()),
@@ -158,7 +161,7 @@ class Transposition {
     const bool shares = threads_ && (outermost == row || outermost == column);
     // Lines of what is read are used up while they are at hand.
     const int64_t blocks = s_.extent(row) / rows;
-    int64_t near = std::min(blocks, 2 * kLineBytes / kRegisterBytes);
+    int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
     while (blocks % near != 0) --near;
     std::vector<LoopRV> r = s_.split(row, {-1, near, rows}), c = s_.split(column, {-1, columns});
     s_.reorder({r[0], c[0], r[1], r[2], c[1]});
@@ -196,6 +199,7 @@ class Transposition {
   LoopRV rows_;
   std::vector<Turned> turned_;
   int64_t size_ = 1;      // rows and columns of a block
+  int64_t bytes_ = 1;     // of an element
   bool moves_ = false;    // nothing is done with what is read
   bool threads_ = false;  // still to be shared
 };

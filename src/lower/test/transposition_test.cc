@@ -1,10 +1,6 @@
-// Narrow elements that change places: what their rule does with every number of rows and columns.
-#include <cstring>
-
+// Elements that change places: what their rule does with every number of rows and columns.
 #include "codegen/backend.h"
-#include "lower/test/kernel_case.h"
-#include "tir/interpret.h"
-#include "tir/text.h"
+#include "lower/test/same_bits.h"
 #include "tir/transposed_nest.h"
 
 namespace relay::lower_test {
@@ -14,7 +10,8 @@ using tir::index;
 using tir::Tensor;
 
 const DType s8 = DType::Int(8), u8 = DType::UInt(8), s16 = DType::Int(16), f16 = DType::Float(16),
-            bf16 = DType::BFloat16();
+            bf16 = DType::BFloat16(), s32 = DType::Int(32), s64 = DType::Int(64),
+            f64 = DType::Float(64);
 
 // y[b, j, i] of x[b, i, j]; with `wide`, as twice the number in float32, plus a tensor that lies straight.
 PrimFunc turned(DType d, int64_t b, int64_t m, int64_t n, bool wide) {
@@ -27,49 +24,11 @@ PrimFunc turned(DType d, int64_t b, int64_t m, int64_t n, bool wide) {
   return create_prim_func("turned", wide ? std::vector{x, z} : std::vector{x}, {y});
 }
 
-runtime::Tensor some(const Buffer& b) {
-  std::vector<int64_t> shape;
-  for (const PrimExpr& d : b->shape) shape.push_back(*as_int(d));
-  runtime::Tensor t = runtime::Tensor::empty(b->dtype, shape);
-  for (int64_t i = 0; i < t.num_elements(); ++i) t.set_from_int(i, i * 37 % 101);
-  return t;
-}
-
 std::string schedule_of(const PrimFunc& f, const Target& target) {
   return scheduled(f, target)->attrs.at("schedule");
 }
 
-void expect_turned(const PrimFunc& f) {
-  std::vector<runtime::Tensor> args;
-  for (const Buffer& b : f->params) args.push_back(some(b));
-  runtime::Tensor expected = args.back().copy();
-  std::vector<runtime::Tensor> plain(args.begin(), args.end() - 1);
-  plain.push_back(expected);
-  ASSERT_EQ(interpret(f, plain, {}), 0);
-  for (const Target& target : codegen_test::runnable_targets()) {
-    PrimFunc lowered = lower_loops(scheduled(f, target));
-    SCOPED_TRACE(target.name + "\n" + to_string(lowered));
-    ASSERT_NE(schedule_of(f, target).find("turned in blocks"), std::string::npos);
-    // The nests are loops, which every machine runs.
-    runtime::Tensor got = args.back().copy();
-    plain.back() = got;
-    ASSERT_EQ(interpret(lowered, plain, {}), 0);
-    ASSERT_EQ(std::memcmp(got.data(), expected.data(), expected.byte_size()), 0);
-    LoadedKernels jit = load_kernels({lowered}, target);
-    for (auto side : {GuardedMemory::Side::Left, GuardedMemory::Side::Right}) {
-      std::vector<std::unique_ptr<GuardedMemory>> memory;
-      std::vector<void*> buffers;
-      for (const runtime::Tensor& t : args) {
-        memory.push_back(std::make_unique<GuardedMemory>(t.byte_size(), side));
-        std::memcpy(memory.back()->data(), t.data(), t.byte_size());
-        buffers.push_back(memory.back()->data());
-      }
-      TestContext context;
-      ASSERT_EQ(context.run(jit.functions()[0], buffers.data(), nullptr), 0);
-      ASSERT_EQ(std::memcmp(buffers.back(), expected.data(), expected.byte_size()), 0);
-    }
-  }
-}
+void expect_turned(const PrimFunc& f) { expect_same_bits(f, "turned in blocks"); }
 
 TEST(Transposition, any_number_of_rows_and_columns) {
   for (int64_t m : {7, 16, 30}) {
@@ -83,15 +42,49 @@ TEST(Transposition, any_number_of_rows_and_columns) {
   expect_turned(turned(bf16, 2, 16, 24, true));
 }
 
+TEST(Transposition, wide_elements_in_blocks_of_a_vector) {
+  for (int64_t m : {4, 7, 16, 30}) {
+    for (int64_t n : {5, 16, 31, 40}) {
+      expect_turned(turned(m % 2 == 0 ? f32 : s32, 2, m, n, n == 16));
+      expect_turned(turned(m % 2 == 0 ? f64 : s64, 1, m, n, false));
+    }
+  }
+}
+
+// y[n, h, w, c] of x[n, c, h, w], plus what lies as y does.
+PrimFunc channels_last(int64_t n, int64_t c, int64_t h, int64_t w, bool swaps) {
+  Tensor x =
+      placeholder("x", f32, {index(n), index(c), index(swaps ? w : h), index(swaps ? h : w)});
+  Tensor z = placeholder("z", f32, {index(n), index(h), index(w), index(c)});
+  Tensor y = compute("y", z->shape(), [&](const Indices& i) {
+    return x(i[0], i[3], swaps ? i[2] : i[1], swaps ? i[1] : i[2]) + z(i);
+  });
+  return create_prim_func("channels_last", {x, z}, {y});
+}
+
+TEST(Transposition, axes_that_stay_neighbours_are_one) {
+  const Target target = parse_target("x86-64-v3");
+  for (int64_t size : {5, 7, 9}) {
+    PrimFunc f = channels_last(2, 24, size, 7, false);
+    expect_turned(f);
+    EXPECT_EQ(scheduled(f, target)->params[0]->shape.size(), 3);
+  }
+  // Height and width change places as well.
+  PrimFunc swapped = channels_last(2, 24, 9, 7, true);
+  expect_turned(swapped);
+  EXPECT_EQ(scheduled(swapped, target)->params[0]->shape.size(), 4);
+}
+
 // Floats move as they are: signalling NaNs and numbers too small for arithmetic keep their bits.
-TEST(Transposition, moves_every_bit) {
-  for (DType d : {f16, bf16}) {
-    PrimFunc f = turned(d, 1, 32, 24, false);
-    runtime::Tensor x = some(f->params[0]), y = some(f->params[1]);
-    auto* from = static_cast<uint16_t*>(x.data());
-    auto* to = static_cast<const uint16_t*>(y.data());
-    for (int i = 0; i < 32 * 24; ++i)
-      from[i] = static_cast<uint16_t>(i * 85 + (i % 3 ? 0 : 0x7f01));
+template <typename Bits>
+void expect_bits_to_move(DType d, Bits signalling) {
+  PrimFunc f = turned(d, 1, 32, 24, false);
+  runtime::Tensor x = some(f->params[0]), y = some(f->params[1]);
+  auto* from = static_cast<Bits*>(x.data());
+  auto* to = static_cast<const Bits*>(y.data());
+  for (int i = 0; i < 32 * 24; ++i)
+    from[i] = static_cast<Bits>(static_cast<Bits>(i * 85) + (i % 3 ? Bits{0} : signalling));
+  {
     for (const Target& target : codegen_test::runnable_targets()) {
       LoadedKernels jit = load_kernels({lower_loops(scheduled(f, target))}, target);
       TestContext context;
@@ -104,6 +97,13 @@ TEST(Transposition, moves_every_bit) {
       }
     }
   }
+}
+
+TEST(Transposition, moves_every_bit) {
+  expect_bits_to_move<uint16_t>(f16, 0x7f01);
+  expect_bits_to_move<uint16_t>(bf16, 0x7f01);
+  expect_bits_to_move<uint32_t>(f32, 0x7f800001);
+  expect_bits_to_move<uint64_t>(f64, 0x7ff0000000000001);
 }
 
 int64_t count(const std::string& text, const std::string& word) {
@@ -120,10 +120,22 @@ TEST(Transposition, a_block_is_loads_shuffles_and_stores) {
   EXPECT_EQ(count(text, "\tvpinsrb") + count(text, "\tvpextrb") + count(text, "\tmovb"), 0) << text;
 }
 
-TEST(Transposition, leaves_what_is_wide_short_or_straight) {
+// Sixteen rows of four parts: each part is loaded where it is needed, and half of the rows' elements move at a time.
+TEST(Transposition, a_block_of_wide_elements_is_turned_part_beside_part) {
+  const Target target = parse_target("x86-64-v4");
+  PrimFunc f = lower_loops(scheduled(turned(f32, 1, 16, 16, false), target));
+  std::string text = backend_of(target).text(CodeText::Assembly, {f}, target);
+  EXPECT_EQ(count(text, "\tvinsert"), 48) << text;
+  EXPECT_EQ(count(text, "\tvunpck") + count(text, "\tvpunpck") + count(text, "\tvshuf"), 32)
+      << text;
+  EXPECT_EQ(count(text, "\tvpinsr") + count(text, "\tvextract") + count(text, "\tvgather"), 0)
+      << text;
+}
+
+TEST(Transposition, leaves_what_is_short_or_straight) {
   const Target target = parse_target("x86-64-v3");
   auto rule = [&](const PrimFunc& f) { return schedule_of(f, target); };
-  EXPECT_EQ(rule(turned(f32, 1, 64, 64, false)).find("turned"), std::string::npos);
+  EXPECT_EQ(rule(turned(f32, 8, 3, 64, false)).find("turned"), std::string::npos);
   EXPECT_EQ(rule(turned(s8, 8, 3, 64, false)).find("turned"), std::string::npos);
   Tensor x = placeholder("x", s8, {index(64), index(64)});
   // Elements that are read under a condition may lie outside of the tensor.
