@@ -11,7 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 import numpy as np
 
@@ -28,13 +28,13 @@ class _Argument:
 
 
 class PrimFunc:
-    """A tensor function that is read from Python; the last parameter is what it writes.
+    """A tensor function that is read from Python; the last parameters are what it writes.
 
     Called with expressions of Relay it is a call of an operator; as `compute` of
     `relay.register_op` it is that operator's kernel.
     """
 
-    def __init__(self, python: types.FunctionType, scope: dict[str, Any]) -> None:
+    def __init__(self, python: types.FunctionType, scope: dict[str, Any], outputs: int = 1) -> None:
         functools.update_wrapper(self, python)
         self.python = python
         self.source, node = source.read(python)
@@ -45,10 +45,12 @@ class PrimFunc:
         annotations = source.annotations(python, scope)
         for name in inspect.signature(python).parameters:
             self.arguments[name] = self._argument(name, annotations.get(name))
-        if not self.arguments:
-            self._fail(ANNOTATION, node, "a tensor function writes its last parameter; it has none")
-        self.inputs = tuple(self.arguments)[:-1]
-        self.output = tuple(self.arguments)[-1]
+        if len(self.arguments) < outputs:
+            wanted = "its last parameter" if outputs == 1 else f"its last {outputs} parameters"
+            found = len(self.arguments) or "none"
+            self._fail(ANNOTATION, node, f"a tensor function writes {wanted}; it has {found}")
+        self.inputs = tuple(self.arguments)[:-outputs]
+        self.outputs = tuple(self.arguments)[-outputs:]
         # What is wrong is said where the function is defined: it is read once with any sizes.
         self._check()
 
@@ -71,7 +73,7 @@ class PrimFunc:
 
     # ---- As an operator
 
-    def relation(self, *types_: _core.Type, **_: object) -> _core.TensorType:
+    def relation(self, *types_: _core.Type, **_: object) -> _core.Type:
         """The result's type from those of the inputs."""
         sizes: dict[str, object] = {}
         for name, found in zip(self.inputs, types_, strict=True):
@@ -84,28 +86,37 @@ class PrimFunc:
                 known = sizes.setdefault(size, have) if isinstance(size, str) else size
                 if known != have:
                     raise TypeError(f"'{name}' has the size {have} where {size} is {known}")
-        result = self.arguments[self.output]
-        shape = []
-        for size in result.shape:
-            if isinstance(size, str) and size not in sizes:
-                raise TypeError(f"the size {size} of the result is that of no input")
-            shape.append(sizes[size] if isinstance(size, str) else size)
-        return _core.TensorType(shape, result.dtype)
+        written = [
+            _core.TensorType(shape, self.arguments[name].dtype)
+            for name, shape in zip(self.outputs, self._shapes(sizes), strict=True)
+        ]
+        return written[0] if len(written) == 1 else _core.TupleType(written)
 
-    def compute(self, *tensors: te.Tensor, **_: object) -> te.Tensor:
-        """The tensor that the function writes from these."""
-        sizes = {}
+    def _shapes(self, sizes: dict[str, Any]) -> list[list]:
+        """The shapes of the outputs."""
+        for name in self.outputs:
+            for size in self.arguments[name].shape:
+                if isinstance(size, str) and size not in sizes:
+                    raise TypeError(f"the size {size} of the result is that of no input")
+        return [
+            [sizes[d] if isinstance(d, str) else d for d in self.arguments[name].shape]
+            for name in self.outputs
+        ]
+
+    def compute(self, *tensors: te.Tensor, **_: object) -> list[te.Tensor]:
+        """The tensors that the function writes from these."""
+        sizes: dict[str, Any] = {}
         for name, tensor in zip(self.inputs, tensors, strict=True):
             for size, have in zip(self.arguments[name].shape, tensor.shape, strict=True):
                 if isinstance(size, str):
                     sizes.setdefault(size, have)
-        result = self.arguments[self.output]
-        shape = [sizes[d] if isinstance(d, str) else d for d in result.shape]
-        return te.extern(shape, tensors, self.emit, result.dtype, self.__name__)
+        dtypes = [self.arguments[name].dtype for name in self.outputs]
+        return te.extern(self._shapes(sizes), tensors, self.emit, dtypes, self.__name__)
 
-    def emit(self, buffers: Sequence, output: object) -> object:
+    def emit(self, buffers: Sequence, outputs: Sequence) -> object:
         """The statements on these buffers."""
-        return _Writer(self, dict(zip(self.inputs, buffers, strict=True)), output).write()
+        inputs = dict(zip(self.inputs, buffers, strict=True))
+        return _Writer(self, inputs, dict(zip(self.outputs, outputs, strict=True))).write()
 
     @functools.cached_property
     def operator(self) -> Any:
@@ -120,8 +131,8 @@ class PrimFunc:
             return self.operator(*args)
         return self.run(*args)
 
-    def run(self, *arrays: object) -> np.ndarray:
-        """Returns what the compiled function gives for arrays."""
+    def run(self, *arrays: object) -> Any:
+        """Returns what the compiled function gives for arrays: an array, or a tuple of them."""
         from relay._build import build
 
         values = [np.asarray(a) for a in arrays]
@@ -146,13 +157,17 @@ class PrimFunc:
             ]
             return _core.tir_buffer(name, kind.dtype, shape)
 
-        return self.emit([tensor(n) for n in self.inputs], tensor(self.output))
+        return self.emit([tensor(n) for n in self.inputs], [tensor(n) for n in self.outputs])
 
     def __repr__(self) -> str:
         return f"<relay.prim_func {self.__name__}{inspect.signature(self.python)}>"
 
 
-def prim_func(python: types.FunctionType) -> PrimFunc:
+@overload
+def prim_func(python: types.FunctionType) -> PrimFunc: ...
+@overload
+def prim_func(*, outputs: int) -> Callable[[types.FunctionType], PrimFunc]: ...
+def prim_func(python: types.FunctionType | None = None, *, outputs: int = 1) -> Any:
     """Makes a tensor function of a Python function: a decorator.
 
         @relay.prim_func
@@ -163,14 +178,24 @@ def prim_func(python: types.FunctionType) -> PrimFunc:
                     total += x[i, j]
                 out[i] = total
 
-    The last parameter is written, the others are read. The body has `for` over `range` (and
-    `relay.parallel`, whose iterations are independent), `if`, assignments to elements and to local
-    scalars, `assert`, arithmetic, and the functions of `relay.te` and `math`. Indices that may be outside of
-    their tensor are checked when it runs (RunError). UserError E09xx, with the line, for what else there is.
+    The last parameter is written, the others are read; with `@relay.prim_func(outputs=2)` the last two are
+    written, and the result is a tuple. The body has `for` over `range` (and `relay.parallel`, whose iterations
+    are independent), `if`, assignments to elements and to local scalars, `assert`, arithmetic, and the functions
+    of `relay.te` and `math`. Indices that may be outside of their tensor are checked when it runs (RunError).
+    UserError E09xx, with the line, for what else there is.
     """
+    if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
+        raise ValueError(f"outputs is a number of parameters, from 1 on, not {outputs!r}")
+    scope = sys._getframe(1).f_locals
+    if python is None:
+        return lambda function: _make(function, scope, outputs)
+    return _make(python, scope, outputs)
+
+
+def _make(python: object, scope: dict[str, Any], outputs: int) -> PrimFunc:
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.prim_func decorates a function, not {python!r}")
-    return PrimFunc(python, sys._getframe(1).f_locals)
+    return PrimFunc(python, scope, outputs)
 
 
 def parallel(*bounds: int) -> range:
@@ -200,10 +225,11 @@ class _Cell:
 class _Writer:
     """Writes the statements of one function on given buffers."""
 
-    def __init__(self, function: PrimFunc, inputs: dict[str, object], output: object) -> None:
+    def __init__(
+        self, function: PrimFunc, inputs: dict[str, object], outputs: dict[str, object]
+    ) -> None:
         self.function = function
-        self.output = output
-        self.names: dict[str, object] = {**inputs, function.output: output}
+        self.names: dict[str, object] = {**inputs, **outputs}
         self.inputs = set(inputs)
         self.loops: list[tuple] = []
         self.conditions: list[object] = []
@@ -359,7 +385,9 @@ class _Writer:
             name = ast.unparse(target.value)
             if name in self.inputs:
                 self.fail(
-                    UNSUPPORTED, target, f"'{name}' is read only: the last parameter is written"
+                    UNSUPPORTED,
+                    target,
+                    f"'{name}' is read only: {', '.join(self.function.outputs)} is written",
                 )
             indices = self.indices(target, buffer)
             self.check_inside(buffer, indices, name)

@@ -14,8 +14,10 @@ is. What is read outside of a tensor is 0.
 
 from __future__ import annotations
 
+import builtins
 import inspect
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from relay import _core
 
@@ -38,14 +40,18 @@ def placeholder(
 
 def compute(
     shape: Sequence[int | PrimExpr], fcompute: Callable[..., object], name: str = "compute"
-) -> Tensor:
-    """Returns the tensor whose element at (i, j, ...) is fcompute(i, j, ...)."""
+) -> Any:
+    """Returns the tensor whose element at (i, j, ...) is fcompute(i, j, ...).
+
+    Where that is a tuple, a tuple of tensors.
+    """
     sizes = _shape(shape)
     try:
         inspect.signature(fcompute).bind(*sizes)
     except TypeError as problem:
         raise TypeError(f"{name} has {len(sizes)} axes: {problem}") from None
-    return _core.te_compute(name, sizes, fcompute)
+    tensors, several = _core.te_compute(name, sizes, fcompute)
+    return tuple(tensors) if several else tensors[0]
 
 
 def var(name: str, dtype: str = "int64") -> PrimExpr:
@@ -65,14 +71,27 @@ def create_prim_func(
 
 
 def extern(
-    shape: Sequence[int | PrimExpr],
+    shape: Sequence[Any],
     inputs: Sequence[Tensor],
     fcompute: Callable,
-    dtype: str = "float32",
+    dtype: str | Sequence[str] = "float32",
     name: str = "extern",
-) -> Tensor:
-    """Returns the tensor that a `relay.prim_func` writes from the inputs."""
-    return _core.te_extern(name, dtype, _shape(shape), list(inputs), fcompute)
+) -> Any:
+    """Returns the tensor that a `relay.prim_func` writes from the inputs.
+
+    With a list of shapes, and of dtypes, a list of the tensors that it writes.
+    """
+    several = builtins.any(isinstance(size, (list, tuple)) for size in shape)
+    shapes = [_shape(one) for one in (shape if several else [shape])]
+    dtypes = [dtype] * len(shapes) if isinstance(dtype, str) else list(dtype)
+    write = getattr(fcompute, "emit", None)
+    if write is None:
+
+        def write(given: list, written: list) -> Any:
+            return fcompute(given, written if several else written[0])
+
+    tensors = _core.te_extern(name, dtypes, shapes, list(inputs), write)
+    return tensors if several else tensors[0]
 
 
 def reduce_axis(dom: tuple[int | PrimExpr, int | PrimExpr], name: str = "k") -> ReduceAxis:

@@ -23,12 +23,6 @@ struct PyPrimFunc {
   tir::PrimFunc func;
 };
 
-std::vector<tir::Tensor> tensors_of(const std::vector<PyTensor>& list) {
-  std::vector<tir::Tensor> out;
-  for (const PyTensor& t : list) out.push_back(t.tensor);
-  return out;
-}
-
 // The named sizes of the inputs, in order; `args` must be placeholders, each once.
 PyPrimFunc create(const std::vector<PyTensor>& inputs, const std::vector<PyTensor>& outputs,
                   const std::string& name) {

@@ -2,6 +2,7 @@
 
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +16,7 @@
 #include "runtime/core/kernel_abi.h"
 #include "tir/arith/analyzer.h"
 #include "tir/intrinsics.h"
+#include "tir/joint_tensors.h"
 #include "tir/text.h"
 
 namespace relay::bind {
@@ -256,24 +258,41 @@ void check_variables(const std::string& name, const PrimExpr& body, const std::v
   }
 }
 
-PyTensor compute(const std::string& name, nb::handle shape, nb::handle body) {
+// The tensors whose elements `body` gives, a tuple of them or one; and whether it is a tuple.
+std::pair<std::vector<PyTensor>, bool> compute(const std::string& name, nb::handle shape,
+                                               nb::handle body) {
   std::vector<PrimExpr> sizes = to_prims(shape);
   for (PrimExpr& s : sizes) {
     if (!s->dtype.is_integer()) refuse("a size is an integer");
     s = cast_to(s, tir::kIndex);
   }
-  return {tir::compute(name, sizes, [&](const tir::Indices& i) {
-    nb::list variables;
-    std::vector<Loop> axes;
-    for (size_t d = 0; d < i.size(); ++d) {
-      variables.append(wrap_prim(i[d]));
-      axes.push_back({tir::Var(as<tir::VarNode>(i[d])), tir::index(0), sizes[d]});
-    }
-    nb::object result = body(*nb::tuple(variables));
-    PrimExpr value = to_prim(result, DType::Float(32));
-    check_variables(name, value, axes, sizes);
-    return with_guarded_reads(value, axes);
-  })};
+  std::vector<PyTensor> out;
+  bool several = false;
+  for (size_t count = 1; out.size() < count;) {
+    const size_t which = out.size();
+    std::string own = which == 0 ? name : name + std::to_string(which);
+    out.push_back({tir::compute(own, sizes, [&](const tir::Indices& i) {
+      nb::list variables;
+      std::vector<Loop> axes;
+      for (size_t d = 0; d < i.size(); ++d) {
+        variables.append(wrap_prim(i[d]));
+        axes.push_back({tir::Var(as<tir::VarNode>(i[d])), tir::index(0), sizes[d]});
+      }
+      nb::object result = body(*nb::tuple(variables));
+      bool tuple = PyTuple_Check(result.ptr()) || PyList_Check(result.ptr());
+      size_t found = tuple ? nb::len(result) : 1;
+      if (which == 0) {
+        several = tuple;
+        count = found;
+      }
+      if (tuple != several || found != count || found == 0)
+        refuse(name + " gives one value, or the same number of values for every element");
+      PrimExpr value = to_prim(tuple ? nb::object(result[which]) : result, DType::Float(32));
+      check_variables(name, value, axes, sizes);
+      return with_guarded_reads(value, axes);
+    })});
+  }
+  return {std::move(out), several};
 }
 
 tir::Combiner combiner_of(const std::string& name) {
@@ -359,22 +378,32 @@ nb::object inside(const PyBuffer& b, nb::handle indices, nb::handle loops, nb::h
   return cond ? wrap_prim(cond) : nb::none();
 }
 
-// A tensor that statements write; `build` is called with the buffers of the inputs and of the tensor.
-PyTensor extern_tensor(const std::string& name, nb::handle dtype, nb::handle shape,
-                       const std::vector<PyTensor>& inputs, nb::handle build) {
+// Tensors that statements write, of these dtypes and shapes; `build` is called with lists of the buffers of the inputs and
+// of the tensors.
+std::vector<PyTensor> extern_tensors(const std::string& name, nb::handle dtypes, nb::handle shapes,
+                                     const std::vector<PyTensor>& inputs, nb::handle build) {
   Held code(build);
-  std::vector<tir::Tensor> tensors;
-  for (const PyTensor& t : inputs) tensors.push_back(t.tensor);
-  return {tir::imperative(name, to_dtype(dtype), to_prims(shape), std::move(tensors),
-                          [code, name](const std::vector<tir::Buffer>& in, const tir::Buffer& out) {
-                            return in_python(codes::python_operator, {}, "tensor function " + name,
-                                             [&] {
-                                               nb::list buffers;
-                                               for (const tir::Buffer& b : in)
-                                                 buffers.append(nb::cast(PyBuffer{b}));
-                                               return to_stmt(code.get()(buffers, PyBuffer{out}));
-                                             });
-                          })};
+  std::vector<tir::JointOutput> outputs;
+  for (nb::handle dtype : nb::iter(dtypes)) outputs.push_back({name, to_dtype(dtype), {}});
+  if (outputs.size() != nb::len(shapes) || outputs.empty())
+    refuse(name + " has as many dtypes as shapes, one at least");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].shape = to_prims(shapes[i]);
+    if (i > 0) outputs[i].name += std::to_string(i);
+  }
+  auto buffers = [](const std::vector<tir::Buffer>& list) {
+    nb::list out;
+    for (const tir::Buffer& b : list) out.append(nb::cast(PyBuffer{b}));
+    return out;
+  };
+  auto write = [=](const std::vector<tir::Buffer>& in, const std::vector<tir::Buffer>& out) {
+    return in_python(codes::python_operator, {}, "tensor function " + name,
+                     [&] { return to_stmt(code.get()(buffers(in), buffers(out))); });
+  };
+  std::vector<PyTensor> made;
+  for (tir::Tensor& t : tir::joint_tensors(outputs, tensors_of(inputs), write))
+    made.push_back({std::move(t)});
+  return made;
 }
 
 void bind_expressions(nb::module_& m) {
@@ -483,7 +512,7 @@ void bind_expressions(nb::module_& m) {
     return axis;
   });
   m.def("te_reduce", &reduce);
-  m.def("te_extern", &extern_tensor);
+  m.def("te_extern", &extern_tensors);
 }
 
 void bind_statements(nb::module_& m) {
@@ -541,6 +570,12 @@ void bind_statements(nb::module_& m) {
 }
 
 }  // namespace
+
+std::vector<tir::Tensor> tensors_of(const std::vector<PyTensor>& tensors) {
+  std::vector<tir::Tensor> out;
+  for (const PyTensor& t : tensors) out.push_back(t.tensor);
+  return out;
+}
 
 PrimExpr to_prim(nb::handle object, DType number) {
   if (nb::isinstance<PyPrim>(object)) return nb::cast<const PyPrim&>(object).expr;

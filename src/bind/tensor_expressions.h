@@ -27,6 +27,7 @@ struct PyStmt {
   tir::Stmt stmt;
 };
 
+std::vector<tir::Tensor> tensors_of(const std::vector<PyTensor>& tensors);
 // An expression, or a number of Python's as one of that dtype. TypeError for anything else.
 tir::PrimExpr to_prim(nb::handle object, tir::DType number = tir::kIndex);
 std::vector<tir::PrimExpr> to_prims(nb::handle list);

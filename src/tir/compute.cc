@@ -212,6 +212,24 @@ Region whole(const Buffer& b) {
   return region(b, std::vector<PrimExpr>(b->shape.size(), index(0)), b->shape);
 }
 
+// The buffers besides `first` that the statements write and do not allocate, in the order in which they appear.
+std::vector<Buffer> others_written(const Stmt& body, const Buffer& first) {
+  std::unordered_set<const Node*> seen{first.get()};
+  std::vector<Buffer> found;
+  post_order(
+      body,
+      [&](const Node& n) {
+        if (auto* a = as<AllocateNode>(&n)) seen.insert(a->buffer.get());
+        if (auto* s = as<StoreNode>(&n)) found.push_back(s->buffer);
+      },
+      family::tir_stmt);
+  std::vector<Buffer> out;
+  for (const Buffer& b : found) {
+    if (seen.insert(b.get()).second) out.push_back(b);
+  }
+  return out;
+}
+
 // The block in a loop for each of its iterations.
 Stmt in_loops(std::string name, std::vector<IterVar> iters, std::vector<Region> reads,
               std::vector<Region> writes, Stmt init, Stmt body,
@@ -299,8 +317,14 @@ class Builder {
       reads.push_back(whole(i->buffer));
     }
     own(t->buffer);
-    stmts_.push_back(in_loops(name(t), {}, std::move(reads), {whole(t->buffer)}, nullptr,
-                              t->imperative(inputs, t->buffer)));
+    Stmt body = t->imperative(inputs, t->buffer);
+    if (!body) return;  // the statements of an input write it
+    std::vector<Region> writes{whole(t->buffer)};
+    for (const Buffer& b : others_written(body, t->buffer)) {
+      own(b);
+      writes.push_back(whole(b));
+    }
+    stmts_.push_back(in_loops(name(t), {}, std::move(reads), std::move(writes), nullptr, body));
   }
 
   void add_reduction(const Tensor& t, const ReduceNode& r) {

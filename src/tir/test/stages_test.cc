@@ -5,6 +5,7 @@
 #include <random>
 
 #include "tir/compute.h"
+#include "tir/joint_tensors.h"
 #include "tir/lower_loops.h"
 #include "tir/scalar.h"
 #include "tir/schedule/schedule.h"
@@ -280,6 +281,48 @@ TEST(Stages, statements_of_an_imperative_tensor) {
       EXPECT_EQ(out[0].get_as_double(r * 10 + k), total * total);
     }
   }
+}
+
+TEST(Stages, statements_of_several_tensors) {
+  Tensor x = placeholder("x", f32, sizes({3, 10}));
+  Tensor twice = compute("twice", sizes({3, 10}), [&](const Indices& i) { return x(i) + x(i); });
+  auto joint = [&] {
+    return joint_tensors(
+        {{"least", f32, sizes({3})}, {"greatest", f32, sizes({3})}}, {twice},
+        [](const std::vector<Buffer>& in, const std::vector<Buffer>& out) {
+          Var i = var("i"), k = var("k");
+          auto both = [&](const PrimExpr& least, const PrimExpr& greatest) {
+            return seq({store(out[0], {i}, least), store(out[1], {i}, greatest)});
+          };
+          PrimExpr value = load(in[0], {i, k});
+          Stmt row = for_(k, index(0), index(10),
+                          both(min(load(out[0], {i}), value), max(load(out[1], {i}), value)));
+          return for_(i, index(0), index(3), seq({both(max_value(f32), min_value(f32)), row}));
+        });
+  };
+  Data a = invented(f32, {3, 10}, 1);
+  auto expect_range = [&](const std::vector<Tensor>& outputs, auto check) {
+    auto out = expect_stages_alike(create_prim_func("range", {x}, outputs),
+                                   {[](Schedule& s) { s.compute_inline(s.get_block("twice")); }});
+    for (int64_t r = 0; r < 3; ++r) {
+      double least = 1e30, greatest = -1e30;
+      for (int64_t k = 0; k < 10; ++k) {
+        least = std::min(least, 2 * a.get_as_double(r * 10 + k));
+        greatest = std::max(greatest, 2 * a.get_as_double(r * 10 + k));
+      }
+      check(out, r, least, greatest);
+    }
+  };
+  expect_range(joint(), [](const auto& out, int64_t r, double least, double greatest) {
+    EXPECT_EQ(out[0].get_as_double(r), least);
+    EXPECT_EQ(out[1].get_as_double(r), greatest);
+  });
+  // One of the tensors alone is computed by the statements of all.
+  Tensor greatest = joint()[1];
+  Tensor y = compute("y", sizes({3}), [&](const Indices& i) { return greatest(i) * greatest(i); });
+  expect_range({y}, [](const auto& out, int64_t r, double, double greatest) {
+    EXPECT_EQ(out[0].get_as_double(r), greatest * greatest);
+  });
 }
 
 // out[i, j] = sum over k of a[i, k] * b[k, j], as the block "C".
