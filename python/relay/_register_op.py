@@ -111,9 +111,10 @@ def register_op(
         raise TypeError("an operator has a definition or a tensor expression, not both")
     if definition is not None and fusion is not None:
         raise TypeError("fusion follows from the definition")
+    _check_columns(name, doc, attrs, examples, {"relation": relation, "gradient": gradient})
     if not (layout is None or layout == "follow" or callable(layout)):
         raise TypeError(f"a layout rule is a function, or 'follow', not {layout!r}")
-    specs = [_attribute(name, value) for name, value in (attrs or {}).items()]
+    specs = [_attribute(key, value) for key, value in (attrs or {}).items()]
     code = compute if definition is None else definition
     arguments = _arguments(code, {spec[0] for spec in specs})
     if isinstance(compute, PrimFunc):
@@ -141,6 +142,23 @@ def register_op(
     return RegisteredOp(name, signature, arguments)
 
 
+def _check_columns(
+    name: object, doc: object, attrs: object, examples: object, functions: dict[str, object]
+) -> None:
+    """TypeError for what is no name, sentence, dictionary, list of lists or function."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an operator is a string, not {name!r}")
+    if not isinstance(doc, (str, type(None))):
+        raise TypeError(f"doc is a sentence, not {doc!r}")
+    if not isinstance(attrs, (dict, type(None))):
+        raise TypeError(f"attrs are names with defaults, {{'axis': -1}}, not {attrs!r}")
+    if isinstance(examples, str) or any(isinstance(one, str) for one in examples):  # type: ignore
+        raise TypeError("an example is a list of types: examples=[['Tensor[(2, 3), float32]']]")
+    for column, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{column} is a function, not {function!r}")
+
+
 def unregister_op(name: str) -> None:
     """Takes an operator of `register_op` out of the registry; programs that use it stay valid.
 
@@ -153,8 +171,10 @@ def unregister_op(name: str) -> None:
 _TYPES = {bool: "bool", int: "int", float: "float", str: "string"}
 
 
-def _attribute(name: str, value: object) -> tuple[str, str, object, str]:
+def _attribute(name: object, value: object) -> tuple[str, str, object, str]:
     """Name, type, default and sentence of an attribute."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an attribute is a string, not {name!r}")
     if isinstance(value, type) and value in _TYPES:
         value = value()
     if isinstance(value, (list, tuple)):

@@ -48,6 +48,9 @@ class PassContext:
         self.required_pass = _names("required_pass", required_pass)
         self.disabled_pass = _names("disabled_pass", disabled_pass)
         self.instruments = list(instruments or ())
+        for instrument in self.instruments:
+            if not any(hasattr(instrument, method) for method in _METHODS):
+                raise TypeError(f"{instrument!r} is no instrument: it has none of {_METHODS}")
         self.config = dict(config or {})
         self.target = target
         self.verify = verify
@@ -82,6 +85,12 @@ class PassContext:
         """Returns the innermost active context, or the defaults."""
         stack = getattr(_active, "stack", None)
         return stack[-1] if stack else PassContext()
+
+
+# What an instrument is told of, of which it has one at least.
+_METHODS = (
+    "enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass",
+)  # fmt: skip
 
 
 def _call(instrument: object, method: str) -> None:

@@ -188,8 +188,15 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   op.doc = doc;
   for (const auto& [arg, sentence] : args) op.args.push_back({arg, sentence});
   for (nb::handle a : nb::iter(attrs)) {
-    op.attrs.push_back({to_text(a[0], "the name of an attribute"), to_text(a[1], "a type"),
-                        to_value(a[2]), to_text(a[3], "a sentence")});
+    std::string attr = to_text(a[0], "the name of an attribute");
+    try {
+      op.attrs.push_back({attr, to_text(a[1], "a type"), to_value(a[2]), to_text(a[3], "a doc")});
+    } catch (nb::python_error& raised) {
+      if (!raised.matches(PyExc_TypeError) && !raised.matches(PyExc_ValueError)) throw;
+      throw nb::type_error(("the attribute " + attr + " has the default " + python_text(a[2]) +
+                            ", which is no number, text, dtype or list of these")
+                               .c_str());
+    }
   }
   for (const std::vector<std::string>& e : examples)
     op.examples.push_back({.args = e, .attrs = ""});

@@ -6,6 +6,7 @@
 #include "bind/python_code.h"
 #include "bind/settings.h"
 #include "ir/bindings.h"
+#include "ir/open_types.h"
 #include "node/walk.h"
 #include "passes/pass_list.h"
 #include "types/infer.h"
@@ -70,13 +71,22 @@ struct PythonPass {
 // What was built by hand, typed; errors name the pass.
 Module checked(const Module& before, const Module& after, const std::string& pass) {
   if (after == before) return before;
+  if (before->find("main") && !after->find("main")) {
+    throw UserError(
+        Diagnostic(codes::pass_result, {}, "pass " + pass + " gave a program without @main")
+            .expected("the functions that the program had, or others of their names")
+            .found(after->functions.empty()
+                       ? "no functions"
+                       : "@" + after->global_vars[0]->name_hint + " as the first"));
+  }
   try {
     std::unordered_set<const Node*> known;
     for (const Function& f : before->functions) known.insert(f.get());
-    for (const Function& f : after->functions) {
-      if (!known.contains(f.get())) check_bindings(f);
-    }
-    return infer_types(after);
+    return infer_types(map_functions(after, [&](const GlobalVar&, const Function& f) {
+      if (known.contains(f.get())) return f;
+      check_bindings(f);
+      return with_free_type_vars(f);
+    }));
   } catch (const UserError& e) {
     std::vector<Diagnostic> problems = e.diagnostics();
     for (Diagnostic& d : problems) d.message = "after pass " + pass + ": " + d.message;

@@ -62,6 +62,8 @@ void rethrow_python(nb::python_error& raised, const DiagnosticCode& code, const 
   if (nb::len(diagnostics) > 0 && nb::isinstance<Diagnostic>(diagnostics[0])) {
     problem = nb::cast<const Diagnostic&>(diagnostics[0]);
     if (!problem.span) problem.span = span;
+    // What calls itself is said once.
+    if (problem.message.starts_with(what + ": ")) throw PythonFailure(problem, Held(value));
     problem.message = what + ": " + problem.message;
   } else {
     nb::object only = traceback.attr("format_exception_only")(raised.type(), value);

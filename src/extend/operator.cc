@@ -326,6 +326,12 @@ std::optional<FusionClass> fusion_class(std::string_view name) {
 }
 
 Op register_operator(OutsideOperator given) {
+  for (const OpExample& e : given.examples) {
+    if (e.args.size() != given.args.size())
+      refuse_result(given.name, "an example", {}, std::to_string(given.args.size()) + " types",
+                    std::to_string(e.args.size()));
+    for (const std::string& type : e.args) parse_type(type);
+  }
   OpInfo row;
   row.name = given.name;
   row.doc = given.doc;

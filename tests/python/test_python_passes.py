@@ -194,6 +194,48 @@ def test_a_broken_program_is_refused():
         make(ill_typed, kind=transform.function_pass)(relay.parse(TEXT))
 
 
+def test_a_program_without_its_main_is_refused():
+    mod = relay.parse(TEXT)
+    for out in (relay.IRModule(), relay.IRModule({"other": mod["main"]})):
+
+        def lose(mod, ctx, out=out):
+            return out
+
+        with pytest.raises(relay.UserError, match=r"E0315.*without @main"):
+            make(lose)(mod)
+        with (
+            transform.add_pass(make(lose), "after:normal_form"),
+            pytest.raises(relay.UserError, match=r"E0315.*without @main"),
+        ):
+            relay.build(mod)
+
+
+def test_a_pass_may_leave_type_variables_open():
+    n = relay.TypeVar("n")
+    z = relay.var("z", relay.TensorType((n,)))
+
+    def other(mod, ctx):
+        return mod.with_function("main", relay.Function([z], relay.exp(z)))
+
+    out = make(other)(relay.parse(TEXT))
+    assert out["main"].type_params == [n] and relay.parse(out.astext()) == out
+
+
+def test_a_pass_that_calls_itself_is_named_once():
+    def again(mod, ctx):
+        return whole(mod)
+
+    whole = make(again)
+    with pytest.raises(relay.UserError, match=r"E0314.*RecursionError") as caught:
+        whole(relay.parse(TEXT))
+    assert str(caught.value).count("pass mylib.") == 1
+
+
+def test_what_is_no_instrument():
+    with pytest.raises(TypeError, match="3 is no instrument"):
+        transform.PassContext(instruments=[3])
+
+
 def test_what_a_pass_cannot_be():
     with pytest.raises(ValueError, match="opt_level"):
         transform.module_pass(boom)

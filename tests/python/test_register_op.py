@@ -465,6 +465,37 @@ def test_columns_that_contradict_each_other():
         relay.register_op("mylib.liar", compute=total, fusion="sometimes")
 
 
+def identity(x):
+    return te.compute(x.shape, lambda i: x[i])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"name": 3}, "the name of an operator is a string, not 3"),
+        ({"doc": 3}, "doc is a sentence"),
+        ({"attrs": 3}, "attrs are names with defaults"),
+        ({"attrs": {3: 1}}, "the name of an attribute is a string"),
+        ({"attrs": {"a": object()}}, "the attribute a has the default <object"),
+        ({"examples": ["Tensor[(3,), float32]"]}, "an example is a list of types"),
+        ({"relation": 3}, "relation is a function, not 3"),
+        ({"gradient": "no"}, "gradient is a function, not 'no'"),
+        ({"compute": 3}, "3 is not a function"),
+    ],
+)
+def test_columns_of_the_wrong_kind(columns, message):
+    given = {"name": "mylib.odd", "compute": lambda x, a=0: identity(x), **columns}
+    with pytest.raises(TypeError, match=message):
+        relay.register_op(given.pop("name"), **given)
+
+
+def test_examples_that_are_none():
+    with pytest.raises(relay.UserError, match=r"E0912.*mylib\.odd: an example(.|\n)*1 types"):
+        relay.register_op("mylib.odd", compute=identity, examples=[[]])
+    with pytest.raises(relay.UserError, match="E0103"):
+        relay.register_op("mylib.odd", compute=identity, examples=[["nonsense"]])
+
+
 def test_operators_that_are_defined_by_themselves():
     with (
         relay.register_op("mylib.ouroboros", lambda x: relay._wrappers.call("mylib.ouroboros", x)),
