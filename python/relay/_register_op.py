@@ -145,7 +145,7 @@ def register_op(
 def _check_columns(
     name: object, doc: object, attrs: object, examples: object, functions: dict[str, object]
 ) -> None:
-    """TypeError for what is no name, sentence, dictionary, list of lists or function."""
+    """TypeError for a column of the wrong kind."""
     if not isinstance(name, str):
         raise TypeError(f"the name of an operator is a string, not {name!r}")
     if not isinstance(doc, (str, type(None))):

@@ -194,7 +194,7 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
     } catch (nb::python_error& raised) {
       if (!raised.matches(PyExc_TypeError) && !raised.matches(PyExc_ValueError)) throw;
       throw nb::type_error(("the attribute " + attr + " has the default " + python_text(a[2]) +
-                            ", which is no number, text, dtype or list of these")
+                            ", which is not a number, a text, a dtype or a list of these")
                                .c_str());
     }
   }
