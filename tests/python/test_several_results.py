@@ -1,7 +1,7 @@
 """Tensor functions and tensor expressions with several results."""
 
 # Text in annotations names sizes and dtypes.
-# ruff: noqa: F821, UP037
+# ruff: noqa: F821
 
 import pickle
 
