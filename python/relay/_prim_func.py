@@ -178,11 +178,11 @@ def prim_func(python: types.FunctionType | None = None, *, outputs: int = 1) -> 
                     total += x[i, j]
                 out[i] = total
 
-    The last parameter is written, the others are read; with `@relay.prim_func(outputs=2)` the last two are
-    written, and the result is a tuple. The body has `for` over `range` (and `relay.parallel`, whose iterations
-    are independent), `if`, assignments to elements and to local scalars, `assert`, arithmetic, and the functions
-    of `relay.te` and `math`. Indices that may be outside of their tensor are checked when it runs (RunError).
-    UserError E09xx, with the line, for what else there is.
+    The last parameter is written, the others are read; with `@relay.prim_func(outputs=2)` the last two
+    are written, and the result is a tuple. The body has `for` over `range` (and `relay.parallel`, whose
+    iterations are independent), `if`, assignments to elements and to local scalars, `assert`, arithmetic,
+    and the functions of `relay.te` and `math`. Indices that may be outside of their tensor are checked when
+    it runs (RunError). UserError E09xx, with the line, for what else there is.
     """
     if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
         raise ValueError(f"outputs is a number of parameters, from 1 on, not {outputs!r}")
