@@ -23,6 +23,7 @@ Json to_json(const Tally& t) {
   return {{"programs", t.programs},
           {"compared", t.compared},
           {"ill_conditioned", t.ill_conditioned},
+          {"slopes", t.slopes},
           {"kernels", t.kernels},
           {"kernels_compiled", t.kernels_compiled},
           {"errors", t.errors},
@@ -36,6 +37,7 @@ Tally tally_from(const Json& j) {
   t.programs = j["programs"];
   t.compared = j["compared"];
   t.ill_conditioned = j["ill_conditioned"];
+  t.slopes = j["slopes"];
   t.kernels = j["kernels"];
   t.kernels_compiled = j["kernels_compiled"];
   t.errors = j["errors"].get<std::map<std::string, int64_t>>();

@@ -8,6 +8,7 @@
 #include "codegen/targets.h"
 #include "driver/compile.h"
 #include "eval/evaluator.h"
+#include "fuzz/gradients.h"
 #include "fuzz/outcome.h"
 #include "fuzz/pairs.h"
 #include "fuzz/values.h"
@@ -35,6 +36,12 @@ constexpr int64_t kFuel = 100'000;
 constexpr int64_t kInstructions = 100 * kFuel;
 // Kernels kept before all are forgotten, which bounds memory in long runs.
 constexpr size_t kKeptKernels = 20'000;
+
+// What a gradient may compute for each expression of its program.
+constexpr int64_t kGradientFuel = 20 * kFuel;
+// Slopes by differences have errors of their own; those of the two modes only round.
+constexpr double kMeasured = 1e-3;
+constexpr double kComputed = 1e-6;
 
 // So small that constants of random programs stream through it.
 constexpr int64_t kSecondCache = 32;
@@ -138,6 +145,7 @@ void Tally::add(const Tally& other) {
   programs += other.programs;
   compared += other.compared;
   ill_conditioned += other.ill_conditioned;
+  slopes += other.slopes;
   kernels += other.kernels;
   kernels_compiled += other.kernels_compiled;
   for (const auto& [key, count] : other.errors) errors[key] += count;
@@ -159,6 +167,8 @@ struct Checker::Impl {
     std::string stage;
     runtime::Program bytecode;
     std::vector<tir::PrimFunc> kernels;
+    // Of a derivative: the program, and what it means.
+    std::shared_ptr<const std::pair<Module, Reference>> derivative = nullptr;
   };
 
   explicit Impl(CheckOptions o) : options(std::move(o)), target(native_target()) {
@@ -238,7 +248,7 @@ struct Checker::Impl {
   // Everything up to machine code; an error is a failure at once.
   std::optional<Failure> compile(size_t index, const Module& mod, int level,
                                  const std::string& stage, std::vector<Compiled>& out) {
-    Compiled compiled{index, stage, {}, {}};
+    Compiled compiled{index, stage, {}, {}, nullptr};
     Outcome outcome = outcome_of([&]() -> Value {
       CompileOptions o = compile_options;
       o.opt_level = level;
@@ -261,6 +271,96 @@ struct Checker::Impl {
       return std::nullopt;
     }
     return Failure{stage, "error", outcome.text};
+  }
+
+  // The derivative of @main by one of the modes; null where it has none.
+  Module derivative(const Pass& mode, const Module& mod, std::optional<Failure>& failure) {
+    const std::string stage = "gradient by " + mode.name;
+    Module out;
+    Outcome ran = outcome_of([&]() -> Value {
+      PassContext ctx = context;
+      out = run_pass(mod, mode, ctx);
+      return {};
+    });
+    if (ran.kind == Outcome::value) {
+      failure = ill_formed(stage, out);
+    } else if (ran.kind == Outcome::user_error && ran.code.starts_with("E10")) {
+      ++tally.refused[ran.text.substr(0, ran.text.find('\n'))];
+    } else {
+      failure = Failure{stage, ran.kind == Outcome::defect ? "internal error" : "error", ran.text};
+    }
+    return out;
+  }
+
+  std::optional<Failure> check_gradients(size_t index, const Module& drawn,
+                                         std::vector<Compiled>& compiled) {
+    Module mod = in_doubles(drawn);
+    if (!mod) return std::nullopt;
+    Function main = mod->find("main");
+    const std::vector<Value> args = draw_arguments(mod, *main.get(), options.input_seed);
+    const Outcome primal = evaluate_main(mod, args, kFuel);
+    if (primal.kind != Outcome::value) return std::nullopt;
+    std::optional<Failure> failure;
+    Module reverse = derivative(kReverseMode, mod, failure);
+    if (failure || !reverse) return failure;
+    auto by_reverse = std::make_shared<std::pair<Module, Reference>>(
+        reverse, Reference{args, evaluate_main(reverse, args, kGradientFuel)});
+    const Outcome& backward = by_reverse->second.outcome;
+    if (backward.code == "E0606") return std::nullopt;
+    if (backward.kind != Outcome::value)
+      return Failure{"gradient by ReverseMode", "error", backward.text};
+    failure = compare("gradient, value", mod, {args, primal},
+                      {Outcome::value, backward.result.field(0), {}, {}}, tally);
+    if (failure) return failure;
+    Outcome made;
+    made = outcome_of(
+        [&] { return evaluate_main(reverse_mode_as_made(mod), args, kGradientFuel).result; });
+    if (made.kind == Outcome::value && made.result) {
+      failure = compare("gradient as it is made", reverse, by_reverse->second, made, tally);
+    } else if (made.kind != Outcome::value && !made.code.starts_with("E10")) {
+      failure = Failure{"gradient as it is made", "error", made.text};
+    }
+    if (failure) return failure;
+
+    const Direction direction(options.input_seed + 1);
+    const double slope = direction.slope(backward.result.field(1));
+    if (auto measured = measured_slope(mod, args, direction, kFuel)) {
+      tally.slopes += *measured != 0;
+      if (!slopes_agree(slope, *measured, kMeasured)) {
+        return Failure{"gradient by ReverseMode", "value",
+                       "the slope is " + std::to_string(slope) + ", by differences " +
+                           std::to_string(*measured)};
+      }
+    }
+    std::vector<std::shared_ptr<std::pair<Module, Reference>>> derivatives{by_reverse};
+    Module forward = has_tangents(main) ? derivative(kForwardMode, mod, failure) : nullptr;
+    if (failure) return failure;
+    if (forward) {
+      std::vector<Value> with_tangents = args;
+      for (Value& t : direction.tangents(main, args)) with_tangents.push_back(std::move(t));
+      Outcome along = evaluate_main(forward, with_tangents, kGradientFuel);
+      if (along.kind == Outcome::value) {
+        const double by_forward = sum_of_floats(along.result.field(1));
+        if (!slopes_agree(slope, by_forward, kComputed)) {
+          return Failure{"gradient by ForwardMode", "value",
+                         "the slope is " + std::to_string(by_forward) + ", by reverse mode " +
+                             std::to_string(slope)};
+        }
+        derivatives.push_back(std::make_shared<std::pair<Module, Reference>>(
+            forward, Reference{with_tangents, along}));
+      } else if (along.code != "E0606") {
+        return Failure{"gradient by ForwardMode", "error", along.text};
+      }
+    }
+    // Machine code is dear: each derivative at one of the levels, in turn.
+    for (size_t k = 0; k < derivatives.size() && !options.levels.empty(); ++k) {
+      const size_t turn = static_cast<size_t>(tally.programs) + k, before = compiled.size();
+      const int level = options.levels[turn % options.levels.size()];
+      const std::string stage = "gradient, level " + std::to_string(level);
+      if ((failure = compile(index, derivatives[k]->first, level, stage, compiled))) return failure;
+      if (compiled.size() > before) compiled.back().derivative = derivatives[k];
+    }
+    return std::nullopt;
   }
 
   Kernel* find_kernel(const tir::PrimFunc& lowered) {
@@ -341,6 +441,10 @@ struct Checker::Impl {
       Reference& reference = references[i];
       const Module& mod = mods[i];
       if ((failure = ill_formed("generator", mod))) continue;
+      if (options.gradients) {
+        failure = check_gradients(i, mod, compiled);
+        continue;
+      }
       reference.args = draw_arguments(mod, *mod->find("main").get(), options.input_seed);
       reference.outcome = evaluate_main(mod, reference.args, kFuel);
       if (reference.outcome.kind == Outcome::defect) {
@@ -373,6 +477,8 @@ struct Checker::Impl {
       if (out[c.program]) continue;
       if (generated.kind != Outcome::value) {
         out[c.program] = Failure{"code generation", "internal error", generated.text};
+      } else if (c.derivative != nullptr) {
+        out[c.program] = run(c, c.derivative->first, c.derivative->second);
       } else {
         out[c.program] = run(c, mods[c.program], references[c.program]);
       }

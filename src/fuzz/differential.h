@@ -29,6 +29,9 @@ struct CheckOptions {
   // several for one program one is compiled, at one of the levels.
   std::vector<std::string> pairs = all_pair_names();
   bool text = true;
+  // Instead of all this the program is differentiated (fuzz/gradients.h): reverse mode, forward mode
+  // and finite differences are compared, and each derivative is compiled at one of the levels, in turn.
+  bool gradients = false;
   // Present at every pass and compilation.
   std::vector<PassInstrument*> instruments = {};
   std::vector<StageObserver*> observers = {};
@@ -40,18 +43,20 @@ struct CheckOptions {
 };
 
 struct Failure {
-  std::string stage;  // "text", "pass FoldConstant", "pair inline", "level 2", "evaluator"
-  std::string kind;   // "value", "error", "ill-formed", "internal error", "leak", "text"
-  std::string text;   // what was expected and what came, for people
+  std::string
+      stage;  // "text", "pass FoldConstant", "pair inline", "level 2", "evaluator", "gradient, level 2"
+  std::string kind;  // "value", "error", "ill-formed", "internal error", "leak", "text"
+  std::string text;  // what was expected and what came, for people
 };
 
 // What a run of checks came across.
 struct Tally {
   int64_t programs = 0;
-  int64_t compared = 0;                    // values compared with the evaluator's
-  int64_t ill_conditioned = 0;             // differences that rounding of the inputs makes as well
-  int64_t kernels = 0;                     // kernels of all compilations
-  int64_t kernels_compiled = 0;            // of these, those that no earlier one equals
+  int64_t compared = 0;          // values compared with the evaluator's
+  int64_t ill_conditioned = 0;   // differences that rounding of the inputs makes as well
+  int64_t slopes = 0;            // gradients that are not zero, compared with finite differences
+  int64_t kernels = 0;           // kernels of all compilations
+  int64_t kernels_compiled = 0;  // of these, those that no earlier one equals
   std::map<std::string, int64_t> errors;   // of programs that the evaluator ends with a code
   std::map<std::string, int64_t> refused;  // "E0401 message" of what compiled code cannot do
   std::map<std::string, int64_t> pass_changed;

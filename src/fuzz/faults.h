@@ -20,7 +20,7 @@ namespace relay::fuzz {
 
 struct Fault {
   std::string_view name;  // "merges_calls_with_other_attributes"
-  // A pass ("FoldConstant"), a stage of a kernel ("schedule", "VectorizeLoops"; see StageObserver),
+  // A pass ("FoldConstant"), a mode of differentiation ("ReverseMode", "ForwardMode"), a stage of a kernel ("schedule", "VectorizeLoops"; see StageObserver),
   // or "bytecode".
   std::string_view stage;
   std::string_view mimics;  // the mistake, in a sentence
@@ -31,11 +31,12 @@ struct Fault {
   bool (*bytecode)(Bytecode& bytecode) = nullptr;
 };
 
-// All of them: of passes, of kernels, of bytecode.
+// All of them: of passes, of derivatives, of kernels, of bytecode.
 std::span<const Fault> faults();
 // The parts of the list, one file each.
 std::span<const Fault> module_faults();
 std::span<const Fault> operator_faults();
+std::span<const Fault> gradient_faults();
 std::span<const Fault> kernel_faults();
 std::span<const Fault> bytecode_faults();
 

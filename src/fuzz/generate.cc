@@ -4,6 +4,7 @@
 
 #include "driver/compile.h"
 #include "fuzz/generator.h"
+#include "grad/call_gradient.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
 #include "types/infer.h"
@@ -64,10 +65,20 @@ const Module& library() {
   return mod;
 }
 
+// Some dtype of every program is a float.
+template <class Draw>
+Type drawn_until(bool (*fits)(const Type&), Draw draw) {
+  Type out = draw();
+  while (!fits(out)) out = draw();
+  return out;
+}
+
 class ProgramSource {
  public:
   ProgramSource(uint64_t seed, const GenerateOptions& options)
-      : options_(options), random_(seed), types_(random_, data_, options.pitfalls) {}
+      : options_(options),
+        random_(seed),
+        types_(random_, data_, options.pitfalls, options.floats) {}
 
   Module draw() {
     if (random_.percent(60)) take_library();
@@ -83,7 +94,8 @@ class ProgramSource {
       add(name, draw_function(static_cast<int>(random_.between(0, 2)), result, like));
       callable_.push_back({names_.back(), cast<FuncTypeNode>(functions_.back()->type)});
     }
-    add("main", draw_function(static_cast<int>(random_.between(0, 3)), nullptr));
+    add("main",
+        draw_function(static_cast<int>(random_.between(options_.floats ? 1 : 0, 3)), nullptr));
     if (!random_.percent(10)) drop_unused();
     return infer_types(make_module(names_, functions_, data_));
   }
@@ -153,22 +165,30 @@ class ProgramSource {
     bool symbolic = options_.symbolic && !like && num_params > 0 && random_.percent(main ? 25 : 10);
     if (symbolic) type_params.push_back(type_var("n", Kind::Dim));
     auto draw_type = [&] { return main ? types_.first_order(2) : types_.any(2); };
+    const bool with_floats = main && options_.floats;
     Type last;
     const size_t count = like ? like->arg_types.size() : static_cast<size_t>(num_params);
     for (size_t i = 0; i < count; ++i) {
       const bool alike = options_.pitfalls && last && random_.percent(40);
       Type t = like ? like->arg_types[i] : alike ? last : draw_type();
+      if (with_floats && i + 1 == count)
+        t = drawn_until(is_floating, [&] { return types_.tensor(); });
       last = t;
       if (auto* tensor = as<TensorTypeNode>(t); symbolic && tensor && tensor->rank() > 0) {
         std::vector<Dim> shape = tensor->shape;
         shape[random_.below(shape.size())] = dim(type_params[0]);
         t = tensor_type(shape, tensor->dtype);
-        if (main && !result && random_.percent(70)) result = t;
+        if (main && !result && random_.percent(70) && (!with_floats || is_floating(t))) result = t;
       }
       params.push_back(var("x" + std::to_string(i), t));
       source.bind(params.back());
     }
-    if (!result) result = types_.first_order(2);
+    // Of one type, so that the one is often made of the other.
+    if (!result && with_floats && random_.percent(70)) result = last;
+    if (!result) {
+      result = with_floats ? drawn_until(has_floats, [&] { return types_.first_order(2); })
+                           : types_.first_order(2);
+    }
     Expr body = source.draw(result, options_.budget);
     return function(params, body, result, type_params);
   }

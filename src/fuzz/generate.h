@@ -23,6 +23,9 @@ struct GenerateOptions {
   // Also what invites mistakes: calls that are nearly the same, functions that count in a
   // reference, neighbours of one type. Planted faults are looked for among these programs.
   bool pitfalls = false;
+  // The last parameter of @main is a tensor of floats, and so is some part of the result; tensors of
+  // floats are made of it rather than constants.
+  bool floats = false;
 };
 
 // A typed module whose entry is `@main`.

@@ -183,6 +183,14 @@ Expr ExpressionSource::leaf(const Type& type) {
 }
 
 Expr ExpressionSource::leaf_tensor(const TensorTypeNode& type) {
+  if (types_.floats() && type.dtype.is_floating() && type.const_shape() && random_.percent(70)) {
+    std::vector<Expr> floats;
+    for (const Expr& e : scope_) {
+      auto* t = as<TensorTypeNode>(e->type);
+      if (t != nullptr && t->dtype.is_floating() && t->const_shape()) floats.push_back(e);
+    }
+    if (!floats.empty()) return adapt(random_.pick(floats), type);
+  }
   if (type.const_shape()) return leaf_constant(TensorType(&type));
   // Made of its sizes, which a value in scope tells.
   if (!type.shape_var && std::ranges::none_of(type.shape, is_any) && random_.percent(30)) {

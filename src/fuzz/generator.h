@@ -15,8 +15,8 @@ namespace relay::fuzz {
 // Draws types of a program: its dtypes and sizes are few, so that values fit each other.
 class TypeSource {
  public:
-  TypeSource(Random& random, std::vector<TypeData>& data, bool pitfalls)
-      : random_(random), data_(data), pitfalls_(pitfalls) {
+  TypeSource(Random& random, std::vector<TypeData>& data, bool pitfalls, bool floats)
+      : random_(random), data_(data), pitfalls_(pitfalls), floats_(floats) {
     for (int i = 0; i < 3; ++i) sizes_.push_back(random.between(1, 4));
     dtypes_ = {DType::Float(32), DType::Float(32), DType::Int(32), DType::Bool()};
     static const std::vector<DType> rare{DType::Float(64), DType::Float(16), DType::BFloat16(),
@@ -25,6 +25,8 @@ class TypeSource {
   }
 
   bool pitfalls() const { return pitfalls_; }
+  // Whether floats are rather made of those in scope than constants.
+  bool floats() const { return floats_; }
   DType dtype() { return random_.pick(dtypes_); }
   TensorType tensor();
   // Tensors, tuples and data types: what an argument of @main may be.
@@ -39,7 +41,7 @@ class TypeSource {
  private:
   Random& random_;
   std::vector<TypeData>& data_;
-  bool pitfalls_;
+  bool pitfalls_, floats_;
   std::vector<int64_t> sizes_;
   std::vector<DType> dtypes_;
 };

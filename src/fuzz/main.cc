@@ -27,6 +27,8 @@ void print_tally(const fuzz::Tally& t) {
       "%ld programs, %ld values compared, %ld of them with differences that rounding explains,\n"
       "%ld kernels, %ld of them compiled\n",
       t.programs, t.compared, t.ill_conditioned, t.kernels, t.kernels_compiled);
+  if (t.slopes > 0)
+    std::printf("%ld gradients that are not zero compared with finite differences\n", t.slopes);
   print_table("programs that end with an error:", t.errors);
   print_table("refused by compiled code:", t.refused);
   print_table("programs changed by a pass:", t.pass_changed);
@@ -51,6 +53,8 @@ int main(int argc, char** argv) {
        cli::option("--jobs N", options.jobs, "Processes; 0: one for each core"),
        cli::option("--timeout SECONDS", options.timeout_seconds,
                    "Seconds after which a program hangs"),
+       cli::flag("--gradients", options.check.gradients,
+                 "Differentiate the programs, and compare the derivatives"),
        cli::flag("--keep-going", options.keep_going, "Go on after a failure"),
        cli::flag("--no-shrink", no_shrink, "Print failing programs as they were drawn"),
        cli::flag("--print", print, "Print the programs instead of running them"),
@@ -81,6 +85,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   options.shrink = !no_shrink;
+  options.generate.floats = options.check.gradients;
   if (command_lines) {
     size_t findings = 0;
     auto found = [&](uint64_t seed, const std::string& text) {

@@ -172,7 +172,7 @@ std::vector<Value> draw_arguments(const Module& mod, const FunctionNode& f, uint
   return out;
 }
 
-Value perturb(const Value& value, double relative, Random& random) {
+Value map_floats(const Value& value, const std::function<double(double)>& change) {
   struct Item {
     Value value;
     bool built;
@@ -187,7 +187,7 @@ Value perturb(const Value& value, double relative, Random& random) {
       if (t.dtype().is_floating()) {
         t = t.copy();
         for (int64_t i = 0; i < t.num_elements(); ++i) {
-          t.set_from_double(i, t.get_as_double(i) * (1 + relative * (2 * random.unit() - 1)));
+          t.set_from_double(i, change(t.get_as_double(i)));
         }
       }
       done.emplace_back(t);
@@ -214,6 +214,10 @@ Value perturb(const Value& value, double relative, Random& random) {
     }
   }
   return done[0];
+}
+
+Value perturb(const Value& value, double relative, Random& random) {
+  return map_floats(value, [&](double x) { return x * (1 + relative * (2 * random.unit() - 1)); });
 }
 
 Tolerance tolerance_of(DType dtype) {

@@ -19,6 +19,10 @@ void fill(const Tensor& tensor, double low, double high, Random& random);
 // tuples and finite values of data types. The same for the same seed.
 std::vector<runtime::Value> draw_arguments(const Module& mod, const FunctionNode& f, uint64_t seed);
 
+// The value with every float replaced, in the order in which they stand in it. References are copied
+// once each.
+runtime::Value map_floats(const runtime::Value& value, const std::function<double(double)>& change);
+
 // The value with every float moved by up to `relative` of itself; numbers that are no floats stay.
 // References are copied once each.
 runtime::Value perturb(const runtime::Value& value, double relative, Random& random);

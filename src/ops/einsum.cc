@@ -342,12 +342,16 @@ Adjoints einsum_gradient(const GradientContext& ctx) {
   for (size_t k = 0; k < operands.size(); ++k) {
     std::string terms = text(result);
     std::vector<Expr> factors{ctx.adjoint()};
-    std::set<size_t> known(result.begin(), result.end());
+    // Labels that the result or another operand has; an axis of size 1 there may stand for many here.
+    std::set<size_t> known(result.begin(), result.end()), single;
     for (size_t j = 0; j < operands.size(); ++j) {
       if (j == k) continue;
       terms += "," + text(equation.operands[j]);
       factors.push_back(operands[j]);
-      known.insert(equation.operands[j].begin(), equation.operands[j].end());
+      for (size_t d = 0; d < equation.operands[j].size(); ++d) {
+        auto& labels = as_const(types[j]->shape[d]) == 1 ? single : known;
+        labels.insert(equation.operands[j][d]);
+      }
     }
     // A label that the operand has twice is its diagonal; one that nothing else has is repeated.
     std::vector<size_t> target, seen;
@@ -356,15 +360,15 @@ Adjoints einsum_gradient(const GradientContext& ctx) {
       size_t label = equation.operands[k][d];
       const Dim& size = types[k]->shape[d];
       bool again = std::ranges::find(seen, label) != seen.end();
-      if ((again || !known.contains(label)) && is_any(size))
-        no_gradient(ctx, "only the data tells a size");
+      bool told = known.contains(label) || (single.contains(label) && as_const(size) == int64_t{1});
+      if ((again || !told) && is_any(size)) no_gradient(ctx, "only the data tells a size");
       if (again) {
         terms += "," + text({label, fresh});
         factors.push_back(identity_matrix(size, operands[k]));
         target.push_back(fresh++);
         continue;
       }
-      if (!known.contains(label)) {
+      if (!told) {
         terms += "," + text({label});
         factors.push_back(apply(
             "ones", {}, {{"shape", to_value(Dims{size})}, {"dtype", types[k]->dtype.to_string()}}));

@@ -15,6 +15,7 @@
 
 #include "fuzz/differential.h"
 #include "fuzz/generate.h"
+#include "fuzz/gradients.h"
 #include "fuzz/isolate.h"
 #include "ir/text/text.h"
 #include "passes/pass_list.h"
@@ -27,11 +28,15 @@ namespace {
 constexpr uint64_t kFirstPrograms = 60;  // in every run of the tests
 constexpr uint64_t kBudget = 3000;       // when all faults are to be found
 
+bool is_of_a_gradient(const Fault& fault) {
+  return fault.stage == kReverseMode.name || fault.stage == kForwardMode.name;
+}
+
 // The program of a seed; drawn once for all faults.
-const Module& program(uint64_t seed) {
-  static std::map<uint64_t, Module> programs;
-  Module& mod = programs[seed];
-  if (!mod) mod = generate(seed, {.pitfalls = true});
+const Module& program(uint64_t seed, bool floats) {
+  static std::map<std::pair<uint64_t, bool>, Module> programs;
+  Module& mod = programs[{seed, floats}];
+  if (!mod) mod = generate(seed, {.pitfalls = true, .floats = floats});
   return mod;
 }
 
@@ -68,7 +73,9 @@ class Net {
       options.text = false;
       options.passes.clear();
       options.levels.clear();
-      if (fault.module != nullptr) {
+      if (is_of_a_gradient(fault)) {
+        options.gradients = true;
+      } else if (fault.module != nullptr) {
         options.passes = {stage};
       } else {
         // The optimiser compiles most of the language away: bytecode has it at level 0.
@@ -88,7 +95,8 @@ class Net {
 
 TEST(Faults, are_named_once_and_stand_at_a_stage) {
   std::set<std::string_view> names;
-  std::set<std::string_view> stages = {"compose", "schedule", "bytecode"};
+  std::set<std::string_view> stages = {"compose", "schedule", "bytecode", kReverseMode.name,
+                                       kForwardMode.name};
   for (const Pass* pass : all_passes()) stages.insert(pass->name);
   for (const tir::LoweringPass& pass : tir::lowering_passes()) stages.insert(pass.name);
   for (const Fault& f : faults()) {
@@ -110,18 +118,20 @@ TEST(Faults, every_pass_has_one) {
 // program, then "found N", or what to know of one that is not found.
 void look_for(Net& net, const Fault& fault, uint64_t budget, const Send& send) {
   Checker& checker = net.checker(fault);
+  const bool floats = is_of_a_gradient(fault);
   uint64_t fired = 0;
   std::string changed;
   for (uint64_t seed = 0; seed < budget; ++seed) {
     send("at " + std::to_string(seed + 1));
     PlantedFault planted(fault);
     net.active.fault = &planted;
-    std::optional<Failure> failure = checker.check(program(seed));
+    std::optional<Failure> failure = checker.check(program(seed, floats));
     net.active.fault = nullptr;
     if (!planted.fired()) continue;
     ++fired;
-    if (changed.empty()) changed = print_module(program(seed));
-    if (failure && !checker.check(program(seed))) return send("found " + std::to_string(seed + 1));
+    if (changed.empty()) changed = print_module(program(seed, floats));
+    if (failure && !checker.check(program(seed, floats)))
+      return send("found " + std::to_string(seed + 1));
   }
   send(std::string(fault.name) + " (" + std::string(fault.stage) + ") changed " +
        std::to_string(fired) + " of " + std::to_string(budget) + " programs, first:\n" + changed);
@@ -151,7 +161,7 @@ TEST(Faults, planted_faults_are_found) {
   for (const Fault* fault : wanted) {
     if (fault->module != nullptr || !warm.insert(Net::stage_of(*fault)).second) continue;
     for (uint64_t seed = 0; seed < kFirstPrograms; ++seed) {
-      EXPECT_FALSE(net.checker(*fault).check(program(seed))) << seed;
+      EXPECT_FALSE(net.checker(*fault).check(program(seed, false))) << seed;
     }
   }
   std::vector<std::string> last(wanted.size());
@@ -178,7 +188,7 @@ TEST(Faults, planted_faults_are_found) {
     if (which != nullptr) std::cout << wanted[i]->name << " " << programs << "\n";
   }
   std::cout << found << " of " << wanted.size() << " faults found\n";
-  EXPECT_GE(found, which == nullptr || all ? 40u : 1u);
+  EXPECT_GE(found, which == nullptr || all ? 55u : 1u);
 }
 
 }  // namespace

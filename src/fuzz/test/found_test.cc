@@ -103,6 +103,27 @@ TEST(Found, programs_mean_the_same_in_every_way_to_run_them) {
   }
 }
 
+const char* const kDifferentiated[] = {
+    // An axis of size 1 stands for all of the other operand's.
+    R"(
+def @main(%x: Tensor[(2, 1), float64], %y: Tensor[(2, 1), float64]) -> Tensor[(2, 1), float64] {
+  einsum((%x, %y), equation="ij,jk->ik")
+})",
+};
+
+TEST(Found, programs_have_the_slopes_that_differences_say) {
+  CheckOptions options;
+  options.gradients = true;
+  Checker checker(options);
+  for (const char* text : kDifferentiated) {
+    auto failure = checker.check(
+        infer_types(parse_module("found.relay", std::string("#[version = \"0.0.5\"]\n") + text)));
+    EXPECT_FALSE(failure) << failure->stage << ", " << failure->kind << ": " << failure->text
+                          << text;
+  }
+  EXPECT_EQ(checker.tally().slopes, static_cast<int64_t>(std::size(kDifferentiated)));
+}
+
 TEST(Found, operators_refuse_dtypes_that_they_have_no_meaning_for) {
   initialize();
   auto refused = [](const char* op, int args, const char* dtype) {

@@ -42,6 +42,19 @@ TEST(Fuzz, random_programs_mean_the_same_in_every_way_to_run_them) {
   EXPECT_GT(result.tally.compared, 4 * result.tally.programs);
 }
 
+TEST(Fuzz, random_programs_have_the_slopes_that_differences_say) {
+  CampaignOptions options;
+  options.count = kPrograms / 20;
+  options.keep_going = true;
+  options.generate.floats = true;
+  options.check.gradients = true;
+  options.check.levels = {0, 1, 2, 3};
+  CampaignResult result = run_campaign(options);
+  for (const Finding& f : result.findings) ADD_FAILURE() << f.text();
+  EXPECT_GT(result.tally.slopes, static_cast<int64_t>(options.count / 4));
+  EXPECT_GT(result.tally.compared, 3 * result.tally.slopes);
+}
+
 TEST(Fuzz, an_operator_from_outside_is_drawn) {
   mylib::Registered op;
   Operators operators;
