@@ -332,6 +332,7 @@ std::vector<Rule> shape_rules() {
   add_reshapes(rules);
   add_transposes(rules);
   add_layouts(rules);
+  rules.push_back(permuted_view_rule());
   add_casts(rules);
   add_whole(rules);
   add_broadcasts(rules);

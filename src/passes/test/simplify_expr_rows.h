@@ -117,6 +117,16 @@ inline const std::vector<Row>& rows() {
       {"transpose_ones", program("%x: Tensor[(2, 1, 3), float32]", "transpose(%x, axes=[1, 0, 2])"),
        program("%x: Tensor[(2, 1, 3), float32]", "reshape(%x, newshape=[1, 2, 3])"),
        program("%x: Tensor[(2, 1, 3), float32]", "transpose(%x, axes=[1, 2, 0])")},
+      {"permuted_view",
+       program("%x: Tensor[(2, 5, 6, 4), float32]",
+               "transpose(reshape(layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\"),"
+               " newshape=[2, 4, 30]), axes=[0, 2, 1])"),
+       program("%x: Tensor[(2, 5, 6, 4), float32]", "reshape(%x, newshape=[2, 30, 4])"),
+       program("%x: Tensor[(2, 5, 6, 4), float32]",
+               "(transpose(reshape(layout_transform(%x, src_layout=\"NHWC\", dst_layout=\"NCHW\"),"
+               " newshape=[2, 2, 60]), axes=[0, 2, 1]),"
+               " transpose(reshape(transpose(%x, axes=[0, 3, 2, 1]), newshape=[2, 4, 30]),"
+               " axes=[0, 2, 1]))")},
       {"layout_transform_ones",
        program("%x: Tensor[(2, 3, 1, 1), float32]",
                "layout_transform(%x, src_layout=\"NCHW\", dst_layout=\"NHWC\")"),
