@@ -19,6 +19,8 @@
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
+#include <mutex>
+
 #include "base/budget.h"
 #include "base/codes/lowering.h"
 #include "base/parallel.h"
@@ -45,6 +47,34 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   if (!machine) failed("no code generator for " + target.triple);
   return machine;
 }
+
+// Code generators of a target, one for each thread that asks at the same time. To make one is to parse
+// all features of the processor: for a small kernel that is a good part of its code.
+class Machines {
+ public:
+  explicit Machines(const Target& target) : target_(target) {}
+
+  std::unique_ptr<llvm::TargetMachine> take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        auto machine = std::move(idle_.back());
+        idle_.pop_back();
+        return machine;
+      }
+    }
+    return make_machine(target_);
+  }
+  void give_back(std::unique_ptr<llvm::TargetMachine> machine) {
+    std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(machine));
+  }
+
+ private:
+  const Target& target_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<llvm::TargetMachine>> idle_;
+};
 
 // The cheap pipeline: stack slots to registers, common subexpressions, canonical forms, and loop
 // invariants out of loops. Loops are scheduled already; O2 would add time and no speed.
@@ -138,7 +168,10 @@ std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeG
 
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
                                          const Target& target, int threads, KernelCache* cache) {
-  const llvm::DataLayout layout = make_machine(target)->createDataLayout();
+  Machines machines(target);
+  auto first = machines.take();
+  const llvm::DataLayout layout = first->createDataLayout();
+  machines.give_back(std::move(first));
   const std::string settings = settings_of(target);
   std::vector<ObjectCode> out(kernels.size());
   for_each_parallel(kernels.size(), threads, [&](size_t i) {
@@ -153,10 +186,11 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
         return;
       }
     }
-    auto machine = make_machine(target);
+    auto machine = machines.take();
     check_and_optimize(*module, *machine, kernels[i]);
     check_budget_now();
     out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
+    machines.give_back(std::move(machine));
     if (cache != nullptr) cache->insert(key, out[i]);
   });
   return out;
