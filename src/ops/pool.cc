@@ -208,6 +208,9 @@ struct PoolWindows {
 // strides are put together of some loads each; only the last reduction has to.
 bool is_cheaper_by_axes(const PoolWindows& w) {
   constexpr double kStridedLoad = 3;
+  // Lines of open length are no local memory; where a window is small, its elements are read at once.
+  constexpr double kFewElements = 16;
+  const bool open = !as_int(w.out.back());
   double whole = 1, by_axes = 0, places = 1;
   for (size_t d = w.axes.size(); d-- > 0;) {
     const PoolWindows::Axis& a = w.axes[d];
@@ -220,7 +223,7 @@ bool is_cheaper_by_axes(const PoolWindows& w) {
     double reach = static_cast<double>((a.count - 1) * a.dilation + 1 - a.stride);
     places *= static_cast<double>(a.stride) + reach / windows;
   }
-  return w.axes.size() > 1 && by_axes <= 0.75 * whole;
+  return w.axes.size() > 1 && by_axes <= 0.75 * whole && !(open && whole <= kFewElements);
 }
 
 // The windows reduced along one axis after the other, the outermost first. What is between spans

@@ -67,6 +67,20 @@ def border_program(channels: int):
     return relay.build(relay.IRModule.from_expr(relay.Function([x], y)))
 
 
+@pytest.mark.parametrize("op", ["nn.max_pool2d", "nn.avg_pool2d"])
+@pytest.mark.parametrize("attrs", ["pool_size=[3, 3], padding=[1, 1]",
+                                   "pool_size=[3, 2], padding=[1, 0], ceil_mode=True",
+                                   "pool_size=[5, 5], padding=[2, 2]"])  # fmt: skip
+def test_windows_of_open_pictures_are_those_of_constant_ones(op, attrs):
+    open_program = relay.build(relay.parse(
+        op_programs.call_text(op, ["Tensor[(?, 3, ?, ?), float32]"], attrs)))  # fmt: skip
+    for size in ((1, 3, 2, 2), (2, 3, 5, 16), (1, 3, 17, 37)):
+        x = np.random.default_rng(size[3]).normal(size=size).astype(np.float32)
+        type_text = f"Tensor[{size}, float32]"
+        want = relay.build(relay.parse(op_programs.call_text(op, [type_text], attrs)))(x)
+        np.testing.assert_allclose(open_program(x), want, rtol=1e-5, atol=1e-6)
+
+
 @hypothesis.given(
     begin=st.one_of(st.none(), st.integers(-6, 6)),
     end=st.one_of(st.none(), st.integers(-6, 6), st.just(2**63 - 1)),

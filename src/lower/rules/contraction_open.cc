@@ -52,14 +52,26 @@ class OpenTiles {
     columns_ = parts_of(sum.columns(), tile.columns, column_step);
   }
 
-  // The loops over tiles of columns, one for each part.
-  std::vector<LoopRV> build(const BlockRV& out) {
+  // Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
+  bool columns_may_be_outermost() const {
+    auto is_row = [](const tir::IterVar& i) { return i->role == ContractionRole::Row; };
+    return columns_.size() == 1 &&
+           std::all_of(sum_.spatial.begin(), sum_.spatial.end() - 1, is_row);
+  }
+
+  // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
+  std::vector<LoopRV> build(const BlockRV& out, bool outermost) {
     std::vector<LoopRV> order = s_.get_loops(out);
-    std::swap(order[order.size() - 1], order[order.size() - 2]);
-    s_.reorder({order[order.size() - 2], order[order.size() - 1]});
-    Copies all{sum_.block, out, order[order.size() - 1], order[order.size() - 2]};
+    LoopRV column = order.back();
+    order.pop_back();
+    order.insert(outermost ? order.begin() : order.end() - 1, column);
+    // Of a part of a kernel, what is around need be no perfect nest.
+    s_.reorder(outermost ? order : std::vector<LoopRV>(order.end() - 2, order.end()));
+    Copies all{sum_.block, out, order.back(), column};
     s_.compute_at(all.sum, all.column);
     around_ = order.size() - 2;
+    lines_.assign(order.begin() + 1, order.end() - 1);
+    if (!outermost) lines_.clear();
     std::vector<LoopRV> tiles;
     for (size_t i = 0; i < columns_.size(); ++i) {
       Copies rest = i + 1 < columns_.size() ? cut(all, all.column, columns_[i]) : Copies{};
@@ -98,7 +110,9 @@ class OpenTiles {
     std::vector<LoopRV> tiles = s_.split(c.column, {-1, size});
     c.column = tiles[1];
     s_.compute_at(c.sum, tiles[0]);
-    s_.reorder({c.row, c.column});
+    std::vector<LoopRV> order = lines_;
+    order.insert(order.end(), {c.row, c.column});
+    s_.reorder(order);
     s_.compute_at(c.sum, c.row);
     for (size_t i = 0; i < rows_.size(); ++i) {
       Copies rest = i + 1 < rows_.size() ? cut(c, c.row, rows_[i]) : Copies{};
@@ -128,13 +142,14 @@ class OpenTiles {
   const Target& target_;
   std::vector<int64_t> rows_, columns_;  // sizes of tiles
   size_t around_ = 0;                    // loops around those of rows and columns
+  std::vector<LoopRV> lines_;            // those of them that stand between columns and rows
 };
 
 }  // namespace
 
 std::string tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
   OpenTiles tiles(s, sum, 4, 4, target);
-  tiles.build(out);
+  tiles.build(out, false);
   return "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
 }
 
@@ -148,14 +163,18 @@ std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, con
   Sum streamed = sum;
   streamed.streamed = sum.rows() == kOpen && sum.panel != 0 && !sum.depthwise;
   OpenTiles tiles(s, streamed, both ? 4 : 1, both ? 4 : 2, target);
-  std::vector<LoopRV> columns = tiles.build(out);
+  // Weights that do not stay in half of L2 pass by once for all lines, not once for each.
+  const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
+  const bool outermost = around > 0 && weights > static_cast<double>(target.l2_bytes) / 2 &&
+                         tiles.columns_may_be_outermost();
+  std::vector<LoopRV> columns = tiles.build(out, outermost);
   std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
   if (streamed.streamed) text += ", weights prefetched";
   if (target.num_cores == 1) return text;
   // Threads share the tiles of columns, and what is around them where every index of that has a sum of its own.
   std::vector<LoopRV> shared(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
   bool batch = around > 0 && sum.spatial[around - 1]->role == ContractionRole::Batch;
-  if (columns.size() == 1) shared.push_back(columns[0]);
+  if (columns.size() == 1) shared.insert(outermost ? shared.begin() : shared.end(), columns[0]);
   if (columns.size() == 1 || batch) {
     s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
   } else {

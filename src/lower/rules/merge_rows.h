@@ -11,6 +11,7 @@
 // are full, and the weights pass by once for all of them.
 // Legal when every block has both axes side by side and nothing tells them apart: each access of a buffer has both, in
 // this order, or none. The buffers are the same memory.
+// Windows of one element, as those of 1x1 convolutions, are left out first, so that their pixels are rows too.
 // Does nothing where the inner axis is known to be long enough for tiles, and for windows.
 // Elements that change places are merged likewise along any axes that stay neighbours, as height and width between NCHW and
 // NHWC: what is left over by blocks of elements is once in an image then, not once in a line.

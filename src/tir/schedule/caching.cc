@@ -172,24 +172,31 @@ void Schedule::transform_layout(const BlockRV& rv, const std::vector<LayoutAxis>
     bool fits = axis.dim >= 0 && axis.dim < static_cast<int64_t>(old->shape.size()) &&
                 axis.divide >= 1 && axis.modulo >= 0;
     if (!fits) edit.fail("an axis of the layout is out of range");
-    std::optional<int64_t> extent = as_int(old->shape[static_cast<size_t>(axis.dim)]);
-    if (!extent)
+    const PrimExpr& size = old->shape[static_cast<size_t>(axis.dim)];
+    std::optional<int64_t> extent = as_int(size);
+    // An open dimension moves as a whole.
+    if (!extent && (axis.divide > 1 || axis.modulo > 0)) {
       edit.fail("dimension " + std::to_string(axis.dim) + " of " + old->name +
                 " is not a constant");
-    int64_t count = (*extent + axis.divide - 1) / axis.divide;
+    }
+    int64_t count = (extent.value_or(1) + axis.divide - 1) / axis.divide;
     if (axis.modulo > 0) count = std::min(count, axis.modulo);
-    shape.push_back(index(count));
+    shape.push_back(extent ? index(count) : size);
     text += (text.size() > 1 ? ", " : "") + std::to_string(axis.dim) + ", " +
             std::to_string(axis.divide) + ", " + std::to_string(axis.modulo);
   }
   // Each dimension must be told apart in full: its axes, from fine to coarse, leave no gap.
   for (size_t d = 0; d < old->shape.size(); ++d) {
     int64_t reached = 1;
-    bool grew = true;
+    auto is_here = [&](const LayoutAxis& axis) { return axis.dim == static_cast<int64_t>(d); };
+    bool grew = as_int(old->shape[d]).has_value();
+    if (!grew && std::none_of(layout.begin(), layout.end(), is_here)) {
+      edit.fail("dimension " + std::to_string(d) + " of " + old->name + " has no place");
+    }
     while (grew) {
       grew = false;
       for (const LayoutAxis& axis : layout) {
-        if (axis.dim != static_cast<int64_t>(d) || axis.divide > reached) continue;
+        if (!is_here(axis) || axis.divide > reached) continue;
         int64_t upto = axis.modulo == 0 ? *as_int(old->shape[d]) : axis.divide * axis.modulo;
         if (upto > reached) {
           reached = upto;

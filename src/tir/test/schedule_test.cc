@@ -364,6 +364,25 @@ TEST(Schedule, caches_copy_in_and_out) {
   EXPECT_EQ(s.block(in)->writes[0]->buffer->shape.size(), 3u);
 }
 
+TEST(Schedule, layouts_move_open_dimensions_as_a_whole) {
+  Var n = var("n");
+  Tensor x = placeholder("x", f32, {n, index(3)});
+  Tensor a = compute("A", x->shape(), [&](const Indices& i) { return x(i) + imm_float(f32, 1); });
+  Tensor b = compute("B", x->shape(), [&](const Indices& i) { return a(i) * a(i); });
+  Schedule s(create_prim_func("open", {x}, {b}, {n}));
+  BlockRV copy = s.get_block("A");
+  s.transform_layout(copy, {{1, 1, 0}, {0, 1, 0}});
+  const auto& shape = s.block(copy)->writes[0]->buffer->shape;
+  EXPECT_EQ(as_int(shape[0]), 3);
+  EXPECT_EQ(shape[1].get(), n.get());
+  expect_refused(
+      [&] {
+        s.transform_layout(copy, {{0, 1, 0}, {1, 4, 0}, {1, 1, 4}});
+      },
+      "is not a constant");
+  expect_refused([&] { s.transform_layout(copy, {{0, 1, 0}}); }, "has no place");
+}
+
 TEST(Schedule, rfactor_splits_a_reduction_into_lanes) {
   for (int64_t n : {16, 21, 8}) {
     PrimFunc f = row_sum(5, n);
