@@ -1,4 +1,4 @@
-"""What the operators mean that are made of others, over NumPy's arrays; see op_oracles."""
+"""What the operators mean that are made of others, over NumPy's arrays; see oracle_registry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import itertools
 from types import SimpleNamespace
 
 import numpy as np
-from op_oracles import ORACLES, channels_first, convolution, from_channels_first, oracle, padded
+from oracle_registry import ORACLES, oracle
+from window_oracles import channels_first, convolution, from_channels_first, padded
 
 
 @oracle("slice_like")

@@ -1,11 +1,11 @@
-"""What the operators of the quantised dialect mean, over NumPy's arrays; see op_oracles."""
+"""What the operators of the quantised dialect mean, over NumPy's arrays; see oracle_registry."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
 import numpy as np
-from op_oracles import ORACLES, along, oracle
+from oracle_registry import ORACLES, along, oracle
 
 
 def spread(p: np.ndarray, axis: int, rank: int) -> np.ndarray:

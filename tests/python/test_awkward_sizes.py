@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import oracles
 import pytest
-from op_oracles import ORACLES, answer, stable_order
+from index_oracles import stable_order
+from op_oracles import ORACLES, answer
 from test_property_indexing import agree, program
 
 import relay

@@ -12,8 +12,9 @@ import op_programs
 import oracles
 import pytest
 from hypothesis import strategies as st
-from op_oracles import MEETINGS, depth_to_space, stable_order
+from index_oracles import MEETINGS, stable_order
 from test_property_ops import SHAPES, SIDES, check, values
+from window_oracles import depth_to_space
 
 import relay
 

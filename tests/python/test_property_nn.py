@@ -13,13 +13,11 @@ import op_programs
 import oracles
 import pytest
 from hypothesis import strategies as st
-from op_oracles import (
-    ROUNDINGS,
+from image_oracles import ROUNDINGS, position, resize_matrix
+from window_oracles import (
     convolution,
     moments,
     padded,
-    position,
-    resize_matrix,
     transposed_convolution,
     winograd_weight,
 )

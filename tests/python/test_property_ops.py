@@ -6,7 +6,6 @@ needed to repeat a failure; RELAY_EXAMPLES sets how many shapes each operator se
 
 import math
 
-import composed_oracles  # noqa: F401 (their oracles)
 import hypothesis
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -14,7 +13,6 @@ import op_oracles
 import op_programs
 import oracles
 import pytest
-import qnn_oracles  # noqa: F401 (their oracles)
 from hypothesis import strategies as st
 
 import relay

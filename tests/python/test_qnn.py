@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import qnn_oracles  # noqa: F401 (their oracles)
 from onnx import TensorProto, helper, numpy_helper
 from op_oracles import ORACLES
 

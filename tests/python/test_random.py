@@ -3,7 +3,7 @@
 import numpy as np
 import oracles
 import pytest
-from op_oracles import MASK, threefry, words
+from random_oracles import MASK, threefry, words
 
 import relay
 
