@@ -106,6 +106,15 @@ SIGNATURES = {
     "nn.conv3d": _conv("(1, 1, 1)", "(0, 0, 0)", "NCDHW", "OIDHW"),
     "nn.conv3d_transpose": _conv_transpose("(1, 1, 1)", "(0, 0, 0)", "NCDHW", "IODHW"),
     "nn.depth_to_space": "data, block_size, layout='NCHW', mode='DCR'",
+    "nn.conv2d_backward_weight": (
+        "grad, data, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1, channels=None, "
+        "kernel_size=None, grad_layout='NCHW', data_layout='NCHW', kernel_layout='OIHW', out_dtype=''"
+    ),
+    "nn.deformable_conv2d": (
+        "data, offset, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), "
+        "deformable_groups=1, groups=1, channels=None, kernel_size=None, data_layout='NCHW', "
+        "kernel_layout='OIHW', out_layout='', out_dtype=''"
+    ),
     "nn.dilate": "data, strides, dilation_value=0.0",
     "nn.fifo_buffer": "data, buffer, axis",
     "nn.global_avg_pool1d": "data, layout='NCW', out_layout=''",
@@ -148,6 +157,27 @@ SIGNATURES = {
     "topk": "data, k=1, axis=-1, ret_type='both', is_ascend=False, dtype='int32'",
     "unique": "data, is_sorted=True, return_counts=False",
     "unravel_index": "indices, shape",
+    "vision.get_valid_counts": "data, score_threshold, id_index=0, score_index=1",
+    "vision.multibox_prior": (
+        "data, sizes=(1.0,), ratios=(1.0,), steps=(-1.0, -1.0), offsets=(0.5, 0.5), clip=False"
+    ),
+    "vision.multibox_transform_loc": (
+        "cls_prob, loc_pred, anchor, clip=True, threshold=0.01, variances=(0.1, 0.1, 0.2, 0.2), "
+        "keep_background=False"
+    ),
+    "vision.non_max_suppression": (
+        "data, valid_count, indices, max_output_size=-1, iou_threshold=0.5, force_suppress=False, "
+        "top_k=-1, coord_start=2, score_index=1, id_index=0, return_indices=True, "
+        "invalid_to_bottom=False"
+    ),
+    "vision.proposal": (
+        "cls_prob, bbox_pred, im_info, scales, ratios, feature_stride, threshold, "
+        "rpn_pre_nms_top_n, rpn_post_nms_top_n, rpn_min_size, iou_loss"
+    ),
+    "vision.regular_non_max_suppression": (
+        "boxes, scores, max_detections_per_class, max_detections, num_classes, iou_threshold, "
+        "score_threshold"
+    ),
     "vision.roi_align": (
         "data, rois, pooled_size, spatial_scale, sample_ratio=-1, layout='NCHW', mode='avg'"
     ),
@@ -216,7 +246,8 @@ RENAMED = {
 # A number for one of these arguments is an int32, whatever stands beside it.
 INTEGER_ARGUMENTS = {
     "box_indices", "indices", "input_zero_point", "k", "kernel_zero_point", "lhs_zero_point",
-    "output_zero_point", "rhs_zero_point", "segment_ids", "seq_lengths", "valid_length", "zero_point",
+    "max_output_size", "output_zero_point", "rhs_zero_point", "segment_ids", "seq_lengths",
+    "valid_length", "zero_point",
 }  # fmt: skip
 
 # How many spatial axes the lists of an operator are for: one number stands for as many. The others
@@ -247,21 +278,21 @@ RESULTS = {
     "random.threefry_generate": lambda attrs: 2,
     "random.threefry_split": lambda attrs: 2,
     "random.uniform": lambda attrs: 2,
+    "sparse_fill_empty_rows": lambda attrs: 3,
     "split": lambda attrs: (
         attrs.indices_or_sections
         if isinstance(attrs.indices_or_sections, int)
         else len(attrs.indices_or_sections) + 1
     ),
     "topk": lambda attrs: 2 if attrs.ret_type == "both" else None,
+    "vision.get_valid_counts": lambda attrs: 3,
+    "vision.multibox_transform_loc": lambda attrs: 2,
+    "vision.non_max_suppression": lambda attrs: 2 if attrs.return_indices else None,
+    "vision.regular_non_max_suppression": lambda attrs: 4,
 }
 
 # Names of Relay that this one does not have, by the reason.
 ABSENT = {
-    "the operator is not part of this Relay": """
-        sparse_fill_empty_rows nn.deformable_conv2d vision.get_valid_counts vision.multibox_prior
-        vision.multibox_transform_loc vision.non_max_suppression vision.proposal
-        vision.regular_non_max_suppression""",
-    "relay.transform.gradient makes gradients of other operators": "nn.conv2d_backward_weight",
     "the compiler chooses layouts and transforms weights itself; give it the plain operator": """
         nn.contrib_conv2d_gemm_weight_transform nn.contrib_conv2d_gemm_without_weight_transform
         nn.contrib_conv2d_nchwc nn.contrib_conv2d_winograd_nnpack_weight_transform
@@ -270,7 +301,7 @@ ABSENT = {
     "there is one device": """
         copy_shape_func device_copy annotation.function_on_device annotation.on_device""",
     "there is nothing that a program could be marked for": """
-        annotation.compiler_begin annotation.compiler_end annotation.stop_fusion""",
+        annotation.compiler_begin annotation.compiler_end""",
     "a function of the module is marked, by its attribute checkpoint=1": "annotation.checkpoint",
     "rounding and compute_dtype are arguments of requantize": """
         qnn.op.current_requantize_config qnn.op.requantize_config""",

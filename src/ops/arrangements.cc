@@ -409,6 +409,43 @@ Expr sparse_to_dense(const CallNode& call) {
                {{"mode", std::string("update")}});
 }
 
+// Elements for the rows that have none.
+Expr sparse_fill_empty_rows(const CallNode& call) {
+  const Expr &indices = call.args[0], &values = call.args[1], &shape = call.args[2];
+  demand(
+      call,
+      rank_of(indices) == 2 && rank_of(values) == 1 && rank_of(shape) == 1 &&
+          type_of(indices).dtype.is_integer() && type_of(shape).dtype == type_of(indices).dtype,
+      "takes the places, values and sizes of a sparse tensor",
+      "(n, axes), (n,) and (axes,), integers of one dtype for places and sizes",
+      to_string(indices->type) + ", " + to_string(values->type) + " and " + to_string(shape->type));
+  const int64_t axes = number_of(call, type_of(indices).shape[1], "the number of axes");
+  demand(call, axes >= 1 && axes <= kLargestStep && as_const(type_of(shape).shape[0]) == axes,
+         "dense_shape has a size for each axis", std::to_string(axes),
+         to_string(type_of(shape).shape[0]));
+  const std::vector<Dim>& fill = type_of(call.args[3]).shape;
+  demand(call,
+         type_of(call.args[3]).dtype == type_of(values).dtype &&
+             (fill.empty() || (fill.size() == 1 && as_const(fill[0]) == 1)),
+         "default_value is one value of the values' dtype", type_of(values).dtype.to_string(),
+         to_string(call.args[3]->type));
+  Expr rows = slice_axis(shape, 0, dim(0), dim(1)), row = slice_axis(indices, 1, dim(0), dim(1));
+  Expr none = apply("dyn.full", {indices_constant({0}, {}), as_index(rows)});
+  row = apply("squeeze", {as_index(row)}, {{"axis", to_value(Ints{1})}});
+  Expr counts = apply("scatter_elements", {none, row, as_index(ones_like(row))},
+                      {{"axis", int64_t{0}}, {"reduction", std::string("add")}});
+  Expr is_empty = is_equal(counts, 0);
+  // (missing, axes): the number of a row, and zeros.
+  Expr missing = cast_to(apply("argwhere", {is_empty}), type_of(indices).dtype);
+  Ints first(static_cast<size_t>(axes), 0);
+  first[0] = 1;
+  Expr places = missing * cast_to(indices_constant(first, {axes}), type_of(indices).dtype);
+  Expr like = apply("squeeze", {missing}, {{"axis", to_value(Ints{1})}});
+  Expr fills =
+      apply("full_like", {cast_to(like, type_of(values).dtype), reshape_to(call.args[3], {})});
+  return tuple({joined({indices, places}, 0), joined({values, fills}, 0), is_empty});
+}
+
 // The sparse matrix of arguments 1 to 3 (values, their columns, and where rows begin) as a plain one, as wide as the first.
 Expr dense_of(const CallNode& call) {
   demand_rank(call, 0, 1, kAnyRank);
@@ -644,6 +681,25 @@ std::span<const OpInfo> rows_of<Family::Arrangements>() {
                    {{.args = {"Tensor[(2, 2), int32]", "Tensor[(2,), float32]", "float32"},
                      .attrs = "output_shape=[3, 4]",
                      .inputs = {{0, 1, 2, 3}, {5, 6}, {1}},
+                     .results = {}}}),
+      composed_row("sparse_fill_empty_rows",
+                   "The places and values of a sparse tensor, behind them a place in column 0 of "
+                   "each row that "
+                   "has none, and which rows these are.",
+                   {{"sparse_indices", "The places, (n, axes)."},
+                    {"sparse_values", "Their values."},
+                    {"dense_shape", "The sizes of all axes."},
+                    {"default_value", "The value of the new places."}},
+                   nullptr, sparse_fill_empty_rows,
+                   {{.args = {"Tensor[(4, 2), int64]", "Tensor[(4,), int64]", "Tensor[(2,), int64]",
+                              "Tensor[(1,), int64]"},
+                     .attrs = "",
+                     .inputs = {{0, 1, 0, 3, 2, 0, 3, 1}, {1, 2, 3, 4}, {5, 6}, {10}},
+                     .results = {}},
+                    {.args = {"Tensor[(3, 3), int32]", "Tensor[(3,), float32]",
+                              "Tensor[(3,), int32]", "float32"},
+                     .attrs = "",
+                     .inputs = {{1, 0, 1, 1, 1, 1, 3, 0, 0}, {5, 6, 7}, {4, 2, 2}, {-1}},
                      .results = {}}}),
       composed_row("nn.sparse_dense",
                    "A matrix by the transpose of a sparse one. The sparse one is made dense.",

@@ -222,6 +222,64 @@ Expr pool_gradient(const CallNode& call) {
                     call.args[0], 0);
 }
 
+// ---- The gradient of a convolution by its weight
+
+struct BackwardWeightAttrs : AttrsOf<BackwardWeightAttrs> {
+  Ints strides{1, 1}, padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+  std::optional<int64_t> channels;
+  std::optional<Ints> kernel_size;
+  std::string grad_layout = "NCHW", data_layout = "NCHW", kernel_layout = "OIHW";
+  DType out_dtype = kUnsetDType;
+  static AttrsList describe() {
+    return {"relay.attrs.Conv2DBackwardWeightAttrs",
+            {attribute("strides", &Self::strides, "As in nn.conv2d."),
+             attribute("padding", &Self::padding, "As in nn.conv2d."),
+             attribute("dilation", &Self::dilation, "As in nn.conv2d."),
+             attribute("groups", &Self::groups, "Groups of channels that are convolved apart."),
+             attribute("channels", &Self::channels, "Channels of the adjoint; None: what it has."),
+             attribute("kernel_size", &Self::kernel_size, "Height and width of the weight."),
+             attribute("grad_layout", &Self::grad_layout, "Layout of the adjoint."),
+             attribute("data_layout", &Self::data_layout, "Layout of the data."),
+             attribute("kernel_layout", &Self::kernel_layout, "Layout of the weight."),
+             attribute("out_dtype", &Self::out_dtype, "dtype of the result; unset: the data's.")}};
+  }
+};
+
+Expr conv2d_backward_weight(const CallNode& call) {
+  auto& a = attrs_of<BackwardWeightAttrs>(call);
+  const Expr &g = call.args[0], &x = call.args[1];
+  demand(call, a.kernel_size && a.kernel_size->size() == 2 && a.groups >= 1,
+         "needs the size of the kernel", "kernel_size=[height, width]");
+  auto channels_of = [&](const Expr& e, const std::string& layout) {
+    const size_t at = layout.find('C');
+    demand(call, rank_of(e) == 4 && layout.size() == 4 && at < 4, "takes images in plain layouts",
+           "4 axes, as NCHW", to_string(e->type) + " in " + layout);
+    return type_of(e).shape[at];
+  };
+  const Dim out = channels_of(g, a.grad_layout), in = channels_of(x, a.data_layout);
+  demand(call, !a.channels || !as_const(out) || *as_const(out) == *a.channels,
+         "channels contradicts the adjoint", a.channels ? std::to_string(*a.channels) : "",
+         to_string(out));
+  std::vector<Dim> shape;
+  for (char axis : a.kernel_layout) {
+    shape.push_back(axis == 'O'   ? out
+                    : axis == 'I' ? floor_div(in, dim(a.groups))
+                                  : dim((*a.kernel_size)[axis == 'W' ? 1 : 0]));
+  }
+  Expr weight = filled(0, shape, type_of(x).dtype);
+  Expr out_weight = adjoint_of(call, "nn.conv2d", {x, weight},
+                               {{"strides", to_value(a.strides)},
+                                {"padding", to_value(a.padding)},
+                                {"dilation", to_value(a.dilation)},
+                                {"groups", a.groups},
+                                {"data_layout", a.data_layout},
+                                {"kernel_layout", a.kernel_layout},
+                                {"out_layout", a.grad_layout}},
+                               g, 1);
+  return is_set(a.out_dtype) ? cast_to(out_weight, a.out_dtype) : out_weight;
+}
+
 // ---- Upsampling
 
 struct Upsampling3DAttrs : AttrsOf<Upsampling3DAttrs> {
@@ -595,6 +653,16 @@ std::span<const OpInfo> rows_of<Family::Compositions>() {
                       "Tensor[(1, 2, 3, 2, 4), float32]"),
       pool_gradient_row("nn.max_pool2d_grad", "nn.max_pool2d", pool_gradient<true>),
       pool_gradient_row("nn.avg_pool2d_grad", "nn.avg_pool2d", pool_gradient<false>),
+      composed_row(
+          "nn.conv2d_backward_weight",
+          "The gradient of nn.conv2d by its weight, weighted by the adjoint of its result.",
+          {{"grad", "The adjoint, in grad_layout."}, {"data", "The data, in data_layout."}},
+          &BackwardWeightAttrs::static_info(), conv2d_backward_weight,
+          {{{"Tensor[(2, 4, 3, 3), float32]", "Tensor[(2, 6, 6, 5), float32]"},
+            "kernel_size=[3, 2], strides=[2, 2], padding=[1, 1, 0, 0], groups=2"},
+           {{"Tensor[(1, 4, 3, 2), float32]", "Tensor[(1, 5, 5, 3), float32]"},
+            "kernel_size=[2, 3], grad_layout=\"NHWC\", data_layout=\"NHWC\", "
+            "kernel_layout=\"HWIO\""}}),
       composed_row("nn.upsampling3d", "The volumes scaled up.", {kData},
                    &Upsampling3DAttrs::static_info(), upsampling3d,
                    {{{"Tensor[(1, 2, 2, 3, 2), float32]"}, "scale_d=2f, scale_h=2f, scale_w=3f"}}),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from types import SimpleNamespace
 
 import numpy as np
 from oracle_registry import ORACLES, oracle
-from window_oracles import channels_first, convolution, from_channels_first, padded
+from window_oracles import borders, channels_first, convolution, from_channels_first, padded
 
 
 @oracle("slice_like")
@@ -304,3 +305,71 @@ def _(a, x, w):
     x = padded(of_bits(x, a.activation_bits, False), a.padding, a.padding)
     weight = of_bits(w, a.weight_bits, a.unipolar)
     return convolution(x, weight, a.strides, [1, 1], 1).astype(a.out_dtype)
+
+
+@oracle("annotation.stop_fusion")
+def _(a, x):
+    return x
+
+
+@oracle("sparse_fill_empty_rows")
+def _(a, indices, values, shape, value):
+    empty = np.bincount(indices[:, 0], minlength=shape[0]) == 0
+    places = np.zeros((empty.sum(), indices.shape[1]), indices.dtype)
+    places[:, 0] = np.flatnonzero(empty)
+    fills = np.full(len(places), value.item(), values.dtype)
+    return [np.concatenate([indices, places]), np.concatenate([values, fills]), empty]
+
+
+@oracle("nn.conv2d_backward_weight")
+def _(a, g, x):
+    """The derivative of each element of the result by an element of the weight is one of the data."""
+    g, x = channels_first(g, a.grad_layout), channels_first(x, a.data_layout)
+    x = padded(x, *borders(a.padding, 2))
+    (height, width), each = a.kernel_size, x.shape[1] // a.groups
+    out = np.zeros((g.shape[1], each, height, width))
+    for o, c, i, j in np.ndindex(*out.shape):
+        at = o // (g.shape[1] // a.groups) * each + c
+        rows = i * a.dilation[0] + np.arange(g.shape[2]) * a.strides[0]
+        columns = j * a.dilation[1] + np.arange(g.shape[3]) * a.strides[1]
+        out[o, c, i, j] = (x[:, at][:, rows][:, :, columns] * g[:, o]).sum()
+    return out.transpose(["OIHW".index(axis) for axis in a.kernel_layout])
+
+
+def deformed(a, x, offset, mask, w):
+    """Each element that a kernel reads is moved, and read between the four around its place."""
+    x, offset = channels_first(x, a.data_layout), channels_first(offset, a.data_layout)
+    w = w.transpose([a.kernel_layout.index(axis) for axis in "OIHW"])
+    (n, channels), (out, each, ky, kx) = x.shape[:2], w.shape
+    begins, _ = borders(a.padding, 2)
+    y = np.zeros((n, out, *offset.shape[2:]))
+    for b, o, i, j in np.ndindex(*y.shape):
+        for c, p, q in np.ndindex(each, ky, kx):
+            at = o // (out // a.groups) * each + c
+            group = at // (channels // a.deformable_groups)
+            first = 2 * (group * ky * kx + p * kx + q)
+            row = i * a.strides[0] - begins[0] + p * a.dilation[0] + offset[b, first, i, j]
+            column = j * a.strides[1] - begins[1] + q * a.dilation[1] + offset[b, first + 1, i, j]
+            v = between(x[b, at], row, column, a.border == "zeros")
+            y[b, o, i, j] += v * w[o, c, p, q] * (1 if mask is None else mask[b, first // 2, i, j])
+    return from_channels_first(y, a.data_layout)
+
+
+def between(image: np.ndarray, row: float, column: float, zeros: bool) -> float:
+    """An image at a place: with zeros around it, or nothing beyond the edge's places."""
+    height, width = image.shape
+    if not zeros and not (0 <= row < height and 0 <= column < width):
+        return 0.0
+    total, low = 0.0, (math.floor(row), math.floor(column))
+    for i, j in itertools.product((0, 1), (0, 1)):
+        p, q = low[0] + i, low[1] + j
+        share = (1 - abs(row - p)) * (1 - abs(column - q))
+        if not zeros:
+            p, q = min(p, height - 1), min(q, width - 1)
+        if 0 <= p < height and 0 <= q < width:
+            total += share * image[p, q]
+    return total
+
+
+oracle("nn.deformable_conv2d")(lambda a, x, offset, w: deformed(a, x, offset, None, w))
+oracle("nn.modulated_deformable_conv2d")(deformed)

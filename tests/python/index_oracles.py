@@ -1,4 +1,4 @@
-"""Oracles of tensors from nothing and by index, of sorting, scans, scattering, strings; see oracle_registry."""
+"""Oracles of tensors by index or from nothing, sorting, scans, scattering, strings; see oracle_registry."""
 
 from __future__ import annotations
 

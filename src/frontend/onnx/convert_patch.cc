@@ -95,75 +95,19 @@ Values convert_deform_conv(NodeContext& ctx) {
   if (NodeContext::rank_of(x) != 4 || NodeContext::rank_of(weight) != 4) {
     ctx.fail(codes::type_rank, "the input must be a batch of images", "rank 4", to_string(x->type));
   }
-  auto size = [&](const Expr& e, int64_t axis) {
-    return ctx.const_dim(e, axis, "a size of a deformable convolution");
-  };
-  const int64_t n = size(x, 0), c = size(x, 1), h = size(x, 2), w = size(x, 3);
-  const int64_t out = size(weight, 0), kh = size(weight, 2), kw = size(weight, 3), k = kh * kw;
-  const int64_t oh = size(offset, 2), ow = size(offset, 3);
-  const int64_t groups = ctx.attr("group", 1), moved = ctx.attr("offset_group", 1);
-  if (groups < 1 || moved < 1 || c % groups != 0 || out % groups != 0 || c % moved != 0 ||
-      size(offset, 1) != 2 * moved * k || size(weight, 1) * groups != c) {
-    ctx.fail(codes::type_shape, "the groups, the weight and the offset do not fit together");
-  }
-  std::vector<int64_t> strides = list_for_axes(ctx, "strides", 2, 1),
-                       dilations = list_for_axes(ctx, "dilations", 2, 1),
-                       pads = list_for_axes(ctx, "pads", 4, 0);
-  DType dtype = NodeContext::dtype_of(x);
-  auto real = [&](double v) { return ctx.scalar(v, dtype); };
-  // Where the undisturbed kernel reads, (kernel, rows, columns).
-  ctx.charge_bytes(2 * k * oh * ow, dtype);
-  Tensor rows = Tensor::empty(dtype, {k, oh, ow}), columns = Tensor::empty(dtype, {k, oh, ow});
-  for (int64_t e = 0, at = 0; e < k; ++e) {
-    for (int64_t i = 0; i < oh; ++i) {
-      for (int64_t j = 0; j < ow; ++j, ++at) {
-        rows.set_from_double(at,
-                             static_cast<double>(i * strides[0] - pads[0] + e / kw * dilations[0]));
-        columns.set_from_double(
-            at, static_cast<double>(j * strides[1] - pads[1] + e % kw * dilations[1]));
-      }
-    }
-  }
-  Expr moves = ctx.reshape(offset, std::vector<int64_t>{n, moved, k, 2, oh, ow});
-  Expr y = ctx.add(ctx.select(moves, 3, 0), ctx.constant(std::move(rows)));
-  Expr z = ctx.add(ctx.select(moves, 3, 1), ctx.constant(std::move(columns)));
-  Expr top = ctx.call("floor", {y}), left = ctx.call("floor", {z});
-  Expr image = ctx.reshape(x, std::vector<int64_t>{n, moved, c / moved, h * w});
-  const std::vector<int64_t> flat{n, moved, 1, k * oh * ow};
-  std::vector<Dim> everywhere{dim(n), dim(moved), dim(c / moved), dim(k * oh * ow)};
-  Expr sampled;
-  for (int corner = 0; corner < 4; ++corner) {
-    Expr row = ctx.add(top, real(corner / 2)), column = ctx.add(left, real(corner % 2));
-    auto near = [&](const Expr& a, const Expr& b) {
-      return ctx.sub(real(1), ctx.call("abs", {ctx.sub(a, b)}));
-    };
-    auto within = [&](const Expr& at, int64_t limit) {
-      return ctx.call("logical_and", {ctx.call("greater_equal", {at, real(0)}),
-                                      ctx.call("less", {at, real(static_cast<double>(limit))})});
-    };
-    auto clipped = [&](const Expr& at, int64_t limit) {
-      Expr c0 = ctx.call("maximum", {at, real(0)});
-      c0 = ctx.call("minimum", {c0, real(static_cast<double>(limit - 1))});
-      return ctx.cast(c0, kI64);
-    };
-    Expr share = ctx.mul(near(y, row), near(z, column));
-    Expr inside = ctx.call("logical_and", {within(row, h), within(column, w)});
-    share = ctx.call("where", {inside, share, real(0)});
-    Expr place = ctx.add(ctx.mul(clipped(row, h), ctx.scalar(static_cast<double>(w), kI64)),
-                         clipped(column, w));
-    Expr index = ctx.broadcast_to(ctx.reshape(place, flat), everywhere);
-    Expr read = ctx.call("gather", {image, index}, {{"axis", int64_t{3}}});
-    Expr part = ctx.mul(read, ctx.reshape(share, flat));
-    sampled = sampled ? ctx.add(sampled, part) : part;
-  }
-  if (ctx.has(4)) {
-    sampled = ctx.mul(sampled, ctx.reshape(ctx.in(4), flat));
-  }
-  sampled = ctx.reshape(sampled, std::vector<int64_t>{n, groups, c / groups * k, oh * ow});
-  Expr kernels = ctx.reshape(weight, std::vector<int64_t>{1, groups, out / groups, c / groups * k});
-  Expr result = ctx.reshape(ctx.matmul(kernels, sampled), std::vector<int64_t>{n, out, oh, ow});
-  if (ctx.has(3)) result = ctx.add(result, ctx.expand_dims(ctx.in(3), 1, 2));
-  return {value_of(result)};
+  const bool modulated = ctx.has(4);
+  std::vector<Expr> args{x, offset};
+  if (modulated) args.push_back(ctx.in(4));
+  args.push_back(weight);
+  Expr y = ctx.call(modulated ? "nn.modulated_deformable_conv2d" : "nn.deformable_conv2d", args,
+                    {{"strides", to_value(list_for_axes(ctx, "strides", 2, 1))},
+                     {"dilation", to_value(list_for_axes(ctx, "dilations", 2, 1))},
+                     {"padding", to_value(list_for_axes(ctx, "pads", 4, 0))},
+                     {"groups", ctx.attr("group", 1)},
+                     {"deformable_groups", ctx.attr("offset_group", 1)},
+                     {"border", std::string("zeros")}});
+  if (ctx.has(3)) y = ctx.add(y, ctx.expand_dims(ctx.in(3), 1, 2));
+  return {value_of(y)};
 }
 
 }  // namespace

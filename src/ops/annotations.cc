@@ -1,0 +1,44 @@
+// Operators that say something about a value to the compiler and give it as it is.
+#include "ops/batching.h"
+#include "ops/common.h"
+#include "ops/gradient.h"
+#include "ops/rows.h"
+
+namespace relay::ops {
+namespace {
+
+TirTensor same(const ComputeContext& ctx) {
+  const TirTensor& x = ctx.inputs[0];
+  return tir::compute("T_same", x->shape(), [&](const Indices& i) { return x(i); });
+}
+
+Adjoints passed_on(const GradientContext& ctx) { return {ctx.adjoint()}; }
+
+}  // namespace
+
+template <>
+std::span<const OpInfo> rows_of<Family::Annotations>() {
+  static const OpInfo rows[] = {{
+      .name = "annotation.stop_fusion",
+      .doc = "The same values, in memory: no kernel reaches from before to behind it.",
+      .args = {{"data", "The values."}},
+      .support_level = 10,
+      .fusion = FusionClass::Opaque,
+      .effect = Effect::Pure,
+      .reshape_only = true,
+      .takes_narrow = true,
+      .relation = identity,
+      .compute = compute_rule(same),
+      .layout = follow_layout,
+      .memory = Absent::OnePiece,
+      .precision = Precision::Follow,
+      .cost = Absent::NoArithmetic,
+      .gradient = passed_on,
+      .batching = batch_as_it_is,
+      .examples = {{{"Tensor[(2, 3), float32]"}, ""}},
+      .expected = Absent::ByNumPy,
+  }};
+  return rows;
+}
+
+}  // namespace relay::ops
