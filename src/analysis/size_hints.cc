@@ -106,6 +106,17 @@ std::string to_string(const KnownSizes& sizes) {
   return out;
 }
 
+std::optional<std::vector<TypeVar>> open_dimensions(const FunctionNode& f,
+                                                    const FunctionNode& part) {
+  std::unordered_set<const Node*> mentioned = dimensions_of(part);
+  std::vector<TypeVar> out;
+  for (const TypeVar& v : f.type_params) {
+    if (mentioned.contains(v.get())) out.push_back(v);
+  }
+  if (out.size() < mentioned.size()) return std::nullopt;
+  return out;
+}
+
 std::vector<KnownSizes> likely_sizes(const FunctionNode& f, const FunctionNode& part) {
   std::vector<KnownSizes> out{{}};
   std::vector<SizeHint> hints = size_hints(f);

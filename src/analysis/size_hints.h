@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,10 @@ Function for_sizes(const Function& f, const TypeParams& sizes);
 using KnownSizes = std::vector<std::pair<TypeVar, int64_t>>;
 // "n = 1, m = 128".
 std::string to_string(const KnownSizes& sizes);
+
+// The function's named dimensions in the types of `part`'s parameters, in order; nullopt where those have others, too.
+std::optional<std::vector<TypeVar>> open_dimensions(const FunctionNode& f,
+                                                    const FunctionNode& part);
 
 // Each combination of the function's likely sizes, of the dimensions that stand in `part` only, in the order of its parameters
 // and hints; none where `part` has none of them.

@@ -1,6 +1,7 @@
 #include "driver/compile.h"
 
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -191,7 +192,9 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
   ctx.disabled_pass = options.disabled_pass;
   check_takes(optimized, kOptimizedForm, "the compiler", ctx);
   BudgetScope budget;
-  LoweredProgram lowered(optimized);
+  const bool versions = options.opt_level > 0;
+  LoweredProgram lowered(optimized, versions ? resolve_target(options).l2_bytes / 2
+                                             : std::numeric_limits<int64_t>::max());
   plan::PlanProgram plan = plan::make_plan(optimized, lowered);
   for (plan::ProgramKernel& k : plan.kernels) {
     for (KernelSite& site : k.sites) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/evaluate_constants.h"
 #include "analysis/primitives.h"
 #include "base/budget.h"
 #include "ir/open_sizes.h"
@@ -99,6 +100,30 @@ bool reduces(const tir::PrimFunc& f) {
   return found;
 }
 
+// A product of matrices whose number of rows is made of open sizes only.
+bool rows_are_open(const tir::PrimFunc& f) {
+  bool product = false, open = false, other = false;
+  post_order(f->body, [&](const Node& n) {
+    auto* iter = as<tir::IterVarNode>(&n);
+    if (iter == nullptr) return;
+    product |= iter->role == ContractionRole::Reduced;
+    other |= iter->role == ContractionRole::Window || iter->role == ContractionRole::Batch ||
+             iter->role == ContractionRole::Group;
+    if (iter->role != ContractionRole::Row) return;
+    auto known = tir::as_int(iter->extent);
+    open |= !known;
+    other |= known && *known != 1;
+  });
+  return product && open && !other;
+}
+
+// Bytes of the largest parameter of constant sizes.
+int64_t largest_of_known_size(const FunctionNode& f) {
+  int64_t most = 0;
+  for (const Var& p : f.params) most = std::max(most, bytes_of(p->type).value_or(0));
+  return most;
+}
+
 tir::PrimFunc with_note(const tir::PrimFunc& f, const std::string& key, const std::string& text) {
   auto* noted = new tir::PrimFuncNode(*f.get());
   tir::PrimFunc out(noted);
@@ -136,7 +161,8 @@ const FunctionNode* primitive_of(const CallNode& c) {
   return f != nullptr && f->is_primitive() ? f : nullptr;
 }
 
-LoweredProgram::LoweredProgram(const Module& mod) {
+LoweredProgram::LoweredProgram(const Module& mod, int64_t large_weights)
+    : large_weights_(large_weights) {
   for (const Function& f : mod->functions) {
     post_order_outside_primitives(f->body, [&](const Node& n) {
       auto* c = as<CallNode>(&n);
@@ -177,7 +203,10 @@ std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Fu
                                                        const FunctionNode& around) {
   std::vector<KernelVersion> out;
   if (!reduces(kernel(general).composed.func)) return out;
-  for (KnownSizes& sizes : likely_sizes(around, *written.get())) {
+  std::vector<KnownSizes> likely = likely_sizes(around, *written.get());
+  if (likely.empty()) likely.push_back(one_row(general, written, around));
+  for (KnownSizes& sizes : likely) {
+    if (sizes.empty()) continue;
     TypeParams values;
     for (const auto& [v, size] : sizes) values[v.get()] = dim(size);
     Function sized = for_sizes(written, values);
@@ -186,6 +215,17 @@ std::vector<KernelVersion> LoweredProgram::versions_of(int32_t general, const Fu
     int32_t version = add(sized, KernelOf::result, sizes);
     out.push_back({std::move(sizes), version});
   }
+  return out;
+}
+
+KnownSizes LoweredProgram::one_row(int32_t general, const Function& written,
+                                   const FunctionNode& around) const {
+  if (!size_hints(around).empty() || largest_of_known_size(*written.get()) < large_weights_ ||
+      !rows_are_open(kernel(general).composed.func))
+    return {};
+  KnownSizes out;
+  auto open = open_dimensions(around, *written.get());
+  for (const TypeVar& v : open.value_or(std::vector<TypeVar>())) out.emplace_back(v, 1);
   return out;
 }
 

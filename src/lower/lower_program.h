@@ -9,6 +9,7 @@
 // decided (lower/compose.h, in_larger_tensors).
 #pragma once
 
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,7 +56,8 @@ struct LoweredCall {
   // rule.
   int32_t kernel = -1;
   // The kernels to call instead where a run has these sizes: what is likely by the hints of the function around the call, for
-  // kernels that reduce. Others wait for memory, whatever is known of them.
+  // kernels that reduce; without hints, one row of a product with large weights. Others wait for memory, whatever is known of
+  // them.
   std::vector<KernelVersion> versions{};
   // Where sizes may be broadcast: the kernel for the case that all of them are equal. Else -1.
   int32_t equal_sizes = -1;
@@ -83,8 +85,10 @@ const FunctionNode* primitive_of(const CallNode& c);
 class LoweredProgram {
  public:
   // Composes the kernels of all primitive functions that are called in `mod`. Throws UserError
-  // E0401, with the place, for what has no kernel.
-  explicit LoweredProgram(const Module& mod);
+  // E0401, with the place, for what has no kernel. Weights of `large_weights` bytes are read from so far away that a product with
+  // a single row waits for nothing else.
+  explicit LoweredProgram(const Module& mod,
+                          int64_t large_weights = std::numeric_limits<int64_t>::max());
 
   // `primitive` is called in the module.
   const LoweredCall& call(const FunctionNode& primitive) const { return calls_.at(&primitive); }
@@ -100,12 +104,15 @@ class LoweredProgram {
   // The versions of a kernel; `written` is the function with the sizes of the function around it.
   std::vector<KernelVersion> versions_of(int32_t general, const Function& written,
                                          const FunctionNode& around);
+  // The open sizes of `written` that make it the product of one row and large weights, all of them 1; else empty.
+  KnownSizes one_row(int32_t general, const Function& written, const FunctionNode& around) const;
   Function with_named_parameters(const Function& f, size_t& named);
   // The function over names for the compound sizes of its parameters, which `sizes` gets; `f` where
   // there are none, or where the result says something else of them then.
   Function with_named_sizes(const Function& f, size_t& named, std::vector<Dim>& sizes);
   int32_t add(const Function& primitive, KernelOf what, const KnownSizes& sizes = {});
 
+  int64_t large_weights_;
   std::vector<LoweredKernel> kernels_;
   std::unordered_map<const Node*, LoweredCall> calls_;
   std::unordered_map<uint64_t, std::vector<int32_t>> by_hash_;

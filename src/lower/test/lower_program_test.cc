@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "analysis/primitives.h"
 #include "ops/test/parse.h"
 
@@ -11,7 +13,9 @@ namespace {
 
 // The calls of primitive functions in the order of the text, and the kernels behind them.
 struct Lowered {
-  explicit Lowered(const std::string& text) : mod(test::parse(text)), program(mod) {
+  explicit Lowered(const std::string& text,
+                   int64_t large_weights = std::numeric_limits<int64_t>::max())
+      : mod(test::parse(text)), program(mod, large_weights) {
     for (const Function& f : mod->functions) {
       post_order_outside_primitives(f->body, [&](const Node& n) {
         auto* c = as<CallNode>(&n);
@@ -98,6 +102,35 @@ TEST(LowerProgram, no_versions_without_likely_sizes_or_for_hints_that_say_nothin
                             "3", R"([["n", 0, 99, [1, 2, 3, 4, 5, 6, 7, 8, 9]]])"}) {
     EXPECT_TRUE(Lowered(hinted(hints)).calls[0].versions.empty()) << hints;
   }
+}
+
+// A product of an operator and its arguments' types, `large` the bytes of large weights.
+std::vector<KernelVersion> versions_of(const std::string& dims, const std::string& x,
+                                       const std::string& w, const std::string& op, int64_t large) {
+  Lowered p("def @main[" + dims + "](%x: " + x + ", %w: " + w + ") {\n  (fn (%p: " + x +
+                ", %q: " + w + ", Primitive=1) { " + op + " })(%x, %w) }",
+            large);
+  return p.calls[0].versions;
+}
+
+TEST(LowerProgram, a_product_with_large_weights_has_a_version_for_one_row) {
+  const std::string x = "Tensor[(n, m, 4), float32]", w = "Tensor[(8, 4), float32]",
+                    dense = "nn.dense(%p, %q)", dims = "n: Dim, m: Dim, k: Dim";
+  std::vector<KernelVersion> versions = versions_of(dims, x, w, dense, 128);
+  ASSERT_EQ(versions.size(), 1u);
+  EXPECT_EQ(to_string(versions[0].sizes), "n = 1, m = 1");
+  // Weights are small; some rows are there always; the number of columns, or the depth, is open; windows; no weights.
+  EXPECT_TRUE(versions_of(dims, x, w, dense, 129).empty());
+  EXPECT_TRUE(versions_of(dims, "Tensor[(n, 2, 4), float32]", w, dense, 128).empty());
+  EXPECT_TRUE(versions_of(dims, x, "Tensor[(k, 4), float32]", dense, 64).empty());
+  EXPECT_TRUE(
+      versions_of(dims, "Tensor[(n, m), float32]", "Tensor[(8, m), float32]", dense, 64).empty());
+  EXPECT_TRUE(versions_of(dims, "Tensor[(n, 4, m, k), float32]", "Tensor[(8, 4, 3, 3), float32]",
+                          "nn.conv2d(%p, %q, padding=[1, 1])", 128)
+                  .empty());
+  EXPECT_TRUE(versions_of(dims, "Tensor[(n, 2, 4), float32]", "Tensor[(2, 8, 4), float32]",
+                          "nn.softmax(%p)", 128)
+                  .empty());
 }
 
 TEST(LowerProgram, sizes_that_data_decides_have_a_kernel_of_their_own) {
