@@ -49,9 +49,10 @@ class Executable:
         """Runs `main` on arrays (NumPy or DLPack, without a copy), by position or input name.
 
         Numbers and lists of them become tensors where they are exact (floats may be rounded). A
-        parameter of type List takes a list, an Option a value or None, a tuple a tuple, any other
-        data type a ConstructorValue; results are given in the same way, tensors as NumPy arrays. Of
-        a loaded artifact only tensors and tuples are known.
+        parameter of type List takes a list, an Option a value or None, a tuple a tuple, a reference a
+        RefValue, any other data type a ConstructorValue (relay.adt makes and matches them); results
+        are given in the same way, tensors as NumPy arrays. Of a loaded artifact only tensors and
+        tuples are known.
         """
         return self._module.run("main", args, kwargs)
 
@@ -157,6 +158,7 @@ _MEANINGLESS = {
     "workspace_memory_pools": "memory is planned by the compiler",
     "constant_memory_pools": "memory is planned by the compiler",
     "device": "there is one, the processor",
+    "target_devices": "there is one device, the processor",
     "convert_config": "the importer has no such settings",
     "export_node_renamed_model_path": "names of nodes are kept",
     "init_module": "a module is read from one text",

@@ -14,7 +14,9 @@
 
 #include "base/codes/driver.h"
 #include "bind/compiler.h"
+#include "bind/data_values.h"
 #include "bind/python_code.h"
+#include "bind/references.h"
 #include "bind/settings.h"
 #include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
@@ -220,7 +222,7 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb
 }  // namespace
 
 std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
-                                              nb::tuple args, nb::dict kwargs,
+                                              nb::tuple args, nb::dict kwargs, References& refs,
                                               std::vector<nb::object>* donated) {
   const std::string& name = f.name;
   Function typed = mod ? mod->find(name) : nullptr;
@@ -237,7 +239,7 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
     const runtime::Slot& slot = f.params[i];
     const runtime::Donation* donation = runtime::donation_of_param(f, i);
     if (donation == nullptr || donated == nullptr) {
-      values.push_back(to_run_value(given, slot, type(i), mod));
+      values.push_back(to_run_value(given, slot, type(i), mod, refs));
       return;
     }
     values.push_back(to_donated(given, slot));
@@ -287,19 +289,32 @@ nb::object with_donated(nb::handle result, const std::vector<nb::object>& donate
   return nb::tuple(fields);
 }
 
+// Runs a program; one that fails has written into its references what it wrote before.
+template <class F>
+runtime::Value run_with(References& refs, const Module& types, const F& work) {
+  try {
+    return run_unlocked(work);
+  } catch (const Error&) {
+    refs.write_back(types);
+    throw;
+  }
+}
+
 // The name comes as it is: nanobind's own conversion to a string ends the process when memory is short.
 nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::dict kwargs) {
   std::string name = to_text(function, "the name of a function");
   Module types = exe.types();
   std::vector<nb::object> donated;
+  References refs;
   std::vector<runtime::Value> values =
-      collect_arguments(exe.module.function(name), types, args, kwargs, &donated);
-  runtime::Value result = run_unlocked([&](const runtime::RunOptions& options) {
+      collect_arguments(exe.module.function(name), types, args, kwargs, refs, &donated);
+  runtime::Value result = run_with(refs, types, [&](const runtime::RunOptions& options) {
     runtime::Value out = exe.module.run_values(name, values, options);
     values.clear();
     return out;
   });
-  nb::object out = from_run_value(result, result_type(types, name), types);
+  nb::object out = from_run_value(result, result_type(types, name), types, refs);
+  refs.write_back(types);
   if (donated.empty()) return out;
   size_t next = 0;
   return with_donated(out, donated, next);
@@ -313,15 +328,18 @@ Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
 }
 
 nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args, nb::dict kwargs) {
+  References refs;
   std::vector<runtime::Value> values =
-      collect_arguments(signature_of(e.module, name), e.module, args, kwargs);
-  runtime::Value result = run_unlocked([&](const runtime::RunOptions& limits) {
+      collect_arguments(signature_of(e.module, name), e.module, args, kwargs, refs);
+  runtime::Value result = run_with(refs, e.module, [&](const runtime::RunOptions& limits) {
     std::lock_guard<std::mutex> lock(*e.turn);
     e.evaluator->set_limits(std::max<int64_t>(limits.fuel, 0),
                             std::max<int64_t>(limits.memory_limit, 0));
     return e.evaluator->call(name, std::move(values));
   });
-  return from_run_value(result, result_type(e.module, name), e.module);
+  nb::object out = from_run_value(result, result_type(e.module, name), e.module, refs);
+  refs.write_back(e.module);
+  return out;
 }
 
 // (name, type, shape, dtype, device) of each parameter or result; the last three are None for a
@@ -562,7 +580,7 @@ NB_MODULE(_core, m) {
   bind::bind_builders(m);
   bind::bind_limits(m);
   bind::bind_printing();
-  bind::bind_values(m);
+  bind::bind_data_values(m);
   bind::bind_compiler(m);
   bind::bind_quantize(m);
   bind::bind_passes(m);

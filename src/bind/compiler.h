@@ -20,10 +20,10 @@ struct Executable {
   Module types() const { return compiled ? compiled->optimized : Module(); }
 };
 
-// The values of a function's parameters, in order, by position or name. `mod` knows their types, or is null. `donated`:
-// takes the objects that are donated, by the results that they are donated to; null where nothing is donated.
+// The values of a function's parameters, in order, by position or name. `mod` knows their types, or is null. `refs`: those
+// among them. `donated`: takes the objects that are donated, by the results that they are donated to; null where nothing is donated.
 std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
-                                              nb::tuple args, nb::dict kwargs,
+                                              nb::tuple args, nb::dict kwargs, References& refs,
                                               std::vector<nb::object>* donated = nullptr);
 
 }  // namespace relay::bind

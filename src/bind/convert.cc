@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -359,8 +360,39 @@ Tensor to_tensor(nb::handle object) {
   return *tensor;
 }
 
+namespace {
+
+// A number of Python's that the element type has, without a way through NumPy; nullopt for others.
+std::optional<Tensor> plain_number(PyObject* raw, DType wanted) {
+  if (PyBool_Check(raw)) {
+    if (!wanted.is_bool()) return std::nullopt;
+    return Tensor::scalar(int64_t{raw == Py_True}, wanted);
+  }
+  if (PyFloat_CheckExact(raw)) {
+    double value = PyFloat_AsDouble(raw);
+    bool kept = wanted == DType::Float(64) ||
+                (wanted == DType::Float(32) &&
+                 std::isfinite(value) == std::isfinite(static_cast<float>(value)));
+    return kept ? std::optional(Tensor::scalar(value, wanted)) : std::nullopt;
+  }
+  if (!PyLong_CheckExact(raw)) return std::nullopt;
+  int overflow = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(raw, &overflow);
+  // The integers up to 2^bits that the element type has all of.
+  int bits = wanted == DType::Float(64)   ? 53
+             : wanted == DType::Float(32) ? 24
+             : wanted.is_integer()        ? wanted.bits - (wanted.code == DType::kInt ? 1 : 0)
+                                          : 0;
+  if (overflow != 0 || bits == 0 || (value < 0 && wanted.code == DType::kUInt)) return std::nullopt;
+  bool fits = bits >= 63 || (value < (int64_t{1} << bits) && value >= -(int64_t{1} << bits));
+  return fits ? std::optional(Tensor::scalar(value, wanted)) : std::nullopt;
+}
+
+}  // namespace
+
 Tensor to_tensor_of(nb::handle object, DType wanted) {
   if (wanted.is_string()) return to_tensor(object);
+  if (auto number = plain_number(object.ptr(), wanted)) return *number;
   if (is_plain(object.ptr())) return to_tensor(cast_array(object, number_array(object), wanted));
   return to_tensor(object);
 }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind/compiler.h"
+#include "bind/references.h"
 #include "bind/settings.h"
 #include "bind/unlocked.h"
 #include "driver/evaluate.h"
@@ -65,9 +66,10 @@ nb::tuple quantize_program(const PyModule& mod, nb::list dataset, nb::dict given
   quantize::Samples samples;
   for (nb::handle sample : dataset) {
     bool named = PyDict_Check(sample.ptr()) != 0;
+    References refs;
     std::vector<runtime::Value> values =
         collect_arguments(main, typed, named ? nb::tuple() : nb::tuple(nb::borrow(sample)),
-                          named ? nb::cast<nb::dict>(sample) : nb::dict());
+                          named ? nb::cast<nb::dict>(sample) : nb::dict(), refs);
     std::vector<Tensor>& tensors = samples.emplace_back();
     for (const runtime::Value& v : values) {
       if (!runtime::flatten_tensors(v, tensors))

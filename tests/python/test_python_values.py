@@ -156,7 +156,7 @@ def test_lists_options_and_data_go_in_and_come_out(lists):
         box, dot = shape.fields[0]
         assert shape.constructor == "Many" and dot == relay.ConstructorValue("Dot")
         assert box.constructor == "Box" and box.fields[0] == 1.5 and list(box.fields[1]) == [1, 2]
-        assert repr(dot) == "ConstructorValue('Dot')"
+        assert repr(dot) == "Dot" and repr(shape) == "Many([Box(1.5, [1, 2]), Dot])"
         assert run((), 5, BOX, [])[2] == 5
 
 

@@ -8,7 +8,8 @@ import inspect
 import sys
 from typing import Any
 
-from relay import _core
+from relay import _core, _structure
+from relay._function import prelude
 from relay._function.annotations import Names, type_of_annotation
 from relay._function.errors import ANNOTATION, Refusal
 from relay._function.values import Type, packed_type
@@ -18,6 +19,14 @@ _MADE_AGAIN = {
     "__dataclass_fields__", "__dataclass_params__", "__delattr__", "__dict__", "__eq__", "__hash__",
     "__init__", "__match_args__", "__replace__", "__repr__", "__setattr__", "__weakref__",
 }  # fmt: skip
+
+# Values nest without a limit.
+_WALKS = {
+    "__repr__": _structure.text,
+    "__copy__": lambda self: self,
+    "__deepcopy__": _structure.deep_copy,
+    "__reduce__": _structure.reduced,
+}
 
 
 class RelayType:
@@ -61,12 +70,23 @@ class RelayType:
         return out
 
     @functools.cached_property
+    def _defined(self) -> tuple[Any, bool]:
+        with prelude.watched() as used:
+            rows = [
+                (f"{self.header}_{name}", [packed_type(kind) for kind in kinds.values()])
+                for name, kinds in self.fields.items()
+            ]
+            return _core.type_data(self.header, [], rows), used()
+
+    @property
     def definition(self) -> Any:
-        rows = [
-            (f"{self.header}_{name}", [packed_type(kind) for kind in kinds.values()])
-            for name, kinds in self.fields.items()
-        ]
-        return _core.type_data(self.header, [], rows)
+        """The definition in the language."""
+        return self._defined[0]
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether the definition needs the prelude's."""
+        return self._defined[1]
 
     @functools.cached_property
     def constructors(self) -> dict[str, Any]:
@@ -101,7 +121,8 @@ def data(cls: type) -> type:
             continue
         members = {k: v for k, v in vars(inner).items() if k not in _MADE_AGAIN}
         members["__qualname__"] = f"{cls.__qualname__}.{name}"
-        one = dataclasses.dataclass(frozen=True, eq=False)(type(name, (cls,), members))
+        members |= _WALKS
+        one = dataclasses.dataclass(frozen=True, eq=False, repr=False)(type(name, (cls,), members))
         one.__relay_constructor__ = name
         one.__relay_data__ = cls
         setattr(cls, name, one)

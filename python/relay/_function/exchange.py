@@ -24,6 +24,7 @@ from relay._function.values import (
     number_type,
     static_type,
 )
+from relay._structure import Task, unwound
 
 
 def key_of(obj: object) -> object:
@@ -145,20 +146,55 @@ def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
     return TupleType(tuple(items), form)
 
 
-def leaves_of(kind: Type, obj: Any) -> Iterator[object]:
-    """The leaves of an argument, in the order of the parameters."""
-    if isinstance(kind, TensorType):
-        yield obj
-    elif isinstance(kind, (TupleType, ListType)):
-        for item, part in zip(kind.items, parts_of(kind, obj), strict=True):
-            yield from leaves_of(item, part)
-    elif isinstance(kind, ChainType):
-        if isinstance(kind.item, TensorType):
-            yield obj
-        else:
-            yield [_packed(kind.item, item) for item in obj]
-    elif isinstance(kind, DataType):
-        yield _constructed(kind, obj)
+def leaves_of(kind: Type, obj: Any) -> list[object]:
+    """The leaves of an argument, in the order of the parameters; values of data may be of any depth."""
+    made: dict[int, _core.ConstructorValue] = {}
+
+    # Recursive over the type, not over the value.
+    def collect(kind: Type, obj: Any, leaves: list) -> Task:
+        if isinstance(kind, DataType):
+            leaves.append((yield construct(kind, obj)))
+        elif isinstance(kind, (TupleType, ListType)):
+            for item, part in zip(kind.items, parts_of(kind, obj), strict=True):
+                yield from collect(item, part, leaves)
+        elif isinstance(kind, ChainType) and not isinstance(kind.item, TensorType):
+            items = []
+            for part in obj:
+                items.append((yield pack(kind.item, part)))
+            leaves.append(items)
+        elif isinstance(kind, (TensorType, ChainType)):
+            leaves.append(obj)
+
+    def pack(kind: Type, obj: Any) -> Task:
+        leaves: list = []
+        yield from collect(kind, obj, leaves)
+        return leaves[0] if len(leaves) == 1 else tuple(leaves)
+
+    def construct(kind: DataType, obj: Any) -> Task:
+        name = getattr(type(obj), "__relay_constructor__", None)
+        if name is None or type(obj).__relay_data__ is not kind.cls:
+            raise Refusal(
+                ANNOTATION,
+                "an argument is not of its data type",
+                expected=str(kind),
+                found=type(obj).__name__,
+            )
+        if id(obj) not in made:
+            of = kind.cls.__relay_type__
+            fields = []
+            for field, part in of.fields[name].items():
+                value = getattr(obj, field)
+                if isinstance(part, DataType):
+                    value = yield construct(part, value)
+                elif not isinstance(part, TensorType):
+                    value = yield pack(part, value)
+                fields.append(value)
+            made[id(obj)] = _core.ConstructorValue(of.constructors[name].name_hint, fields)
+        return made[id(obj)]
+
+    leaves: list[object] = []
+    unwound(collect(kind, obj, leaves))
+    return leaves
 
 
 def parts_of(kind: Type, obj: Any) -> list:
@@ -168,25 +204,6 @@ def parts_of(kind: Type, obj: Any) -> list:
     if form.kind == "dict":
         return [obj[name] for name in form.names]
     return [getattr(obj, name) for name in form.names]
-
-
-def _packed(kind: Type, obj: Any) -> object:
-    leaves = list(leaves_of(kind, obj))
-    return leaves[0] if len(leaves) == 1 else tuple(leaves)
-
-
-def _constructed(kind: DataType, obj: Any) -> _core.ConstructorValue:
-    name = getattr(type(obj), "__relay_constructor__", None)
-    if name is None or type(obj).__relay_data__ is not kind.cls:
-        raise Refusal(
-            ANNOTATION,
-            "an argument is not of its data type",
-            expected=str(kind),
-            found=type(obj).__name__,
-        )
-    made = kind.cls.__relay_type__
-    fields = [_packed(of, getattr(obj, field)) for field, of in made.fields[name].items()]
-    return _core.ConstructorValue(made.constructors[name].name_hint, fields)
 
 
 def is_plain(kind: Type) -> bool:
@@ -212,32 +229,52 @@ def maker(kind: Type) -> Callable[[Any], object] | None:
 
 
 def _made(kind: Type, leaves: Iterator) -> object:
-    if isinstance(kind, TensorType):
-        return next(leaves)
-    if isinstance(kind, (TupleType, ListType)):
-        items = [_made(item, leaves) for item in kind.items]
-        if isinstance(kind, ListType):
+    """The result of these leaves; values of data may be of any depth."""
+    made: dict[int, object] = {}
+
+    # Recursive over the type, not over the value.
+    def take(kind: Type, leaves: Iterator) -> Task:
+        if isinstance(kind, TensorType):
+            return next(leaves)
+        if isinstance(kind, (TupleType, ListType)):
+            items = []
+            for item in kind.items:
+                items.append((yield from take(item, leaves)))
+            if isinstance(kind, ListType):
+                return items
+            return tuple(items) if kind.form is None else kind.form.make(items)
+        if isinstance(kind, ChainType):
+            found = next(leaves)
+            if isinstance(kind.item, TensorType):
+                return found
+            items = []
+            for item in found:
+                items.append((yield unpack(kind.item, item)))
             return items
-        return tuple(items) if kind.form is None else kind.form.make(items)
-    if isinstance(kind, ChainType):
-        found = next(leaves)
-        if isinstance(kind.item, TensorType):
-            return found
-        return [_unpacked(kind.item, item) for item in found]
-    if isinstance(kind, DataType):
-        value = next(leaves)
-        made = kind.cls.__relay_type__
-        name = made.name_of(value.constructor)
-        fields = zip(made.fields[name].items(), value.fields, strict=True)
-        return kind.cls.__relay_union__[name](
-            **{field: _unpacked(of, item) for (field, of), item in fields}
-        )
-    assert isinstance(kind, StaticType)
-    return kind.obj
+        if isinstance(kind, DataType):
+            return (yield construct(kind, next(leaves)))
+        assert isinstance(kind, StaticType)
+        return kind.obj
 
+    def unpack(kind: Type, obj: Any) -> Task:
+        return (yield from take(kind, iter([obj] if len(leaf_types(kind)) == 1 else obj)))
 
-def _unpacked(kind: Type, obj: Any) -> object:
-    return _made(kind, iter([obj] if len(leaf_types(kind)) == 1 else obj))
+    def construct(kind: DataType, value: _core.ConstructorValue) -> Task:
+        if id(value) not in made:
+            of = kind.cls.__relay_type__
+            name = of.name_of(value.constructor)
+            fields = []
+            for part, item in zip(of.fields[name].values(), value.fields, strict=True):
+                field = item
+                if isinstance(part, DataType):
+                    field = yield construct(part, item)
+                elif not isinstance(part, TensorType):
+                    field = yield unpack(part, item)
+                fields.append(field)
+            made[id(value)] = kind.cls.__relay_union__[name](*fields)
+        return made[id(value)]
+
+    return unwound(take(kind, leaves))
 
 
 def library_of(args: tuple) -> Callable[[Any], object] | None:

@@ -23,7 +23,7 @@ from relay._build import Executable, build
 from relay._function import scope as subset
 from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
-from relay._function.errors import ANNOTATION, NAME, Refusal, fail
+from relay._function.errors import ANNOTATION, LIMIT, NAME, Refusal, fail
 from relay._function.exchange import (
     Sizes,
     in_library,
@@ -236,7 +236,7 @@ class RelayFunction:
                         )
                     )
                     run = self._runs.get(key)
-                except Refusal:
+                except (Refusal, RecursionError):
                     run = None
             if run is not None:
                 try:
@@ -288,6 +288,15 @@ class RelayFunction:
             key = self._key(values, given)
         except Refusal as problem:
             fail(problem.code, self.source, self.node, problem.message, **problem.more)
+        except RecursionError:
+            fail(
+                LIMIT,
+                self.source,
+                self.node,
+                "an argument nests too deeply, or holds itself",
+                help="values of a relay.data class may be of any depth, where the parameter is "
+                "annotated with it",
+            )
         with self._lock:
             found = self._compiled.get(key)
             if found is not None:

@@ -136,11 +136,13 @@ class Program:
         """The typed module of all that was read."""
         read = {form.name: form.function for form in self.forms.values()}
         made = self._with(read, self.has_lists)
-        return RemoveUnusedFunctions()(made) if self.has_lists or self.derived else made
+        return RemoveUnusedFunctions()(made) if made.functions.keys() > read.keys() else made
 
     def _with(self, functions: dict[str, Any], has_lists: bool) -> _core.IRModule:
         """The module of functions, those of derivatives, and all data types."""
-        types = [cls.__relay_type__.definition for cls in self._all_data()]
+        made = [cls.__relay_type__ for cls in self._all_data()]
+        types = [each.definition for each in made]
+        has_lists = has_lists or any(each.has_lists for each in made)
         base = prelude.module() if has_lists else prelude.empty()
         return _core.with_definitions(
             base, {**functions, **self.derived}, types + self.derived_types
