@@ -16,7 +16,9 @@ import typing as _typing
 from relay import _wrappers
 from relay import (
     _core,
+    adt as adt,
     analysis as analysis,
+    data_dep_optimization as data_dep_optimization,
     dataflow_pattern as dataflow_pattern,
     frontend as frontend,
     loops as loops,
@@ -59,6 +61,7 @@ from relay._core import (
     PatternWildcard as PatternWildcard,
     RefCreate as RefCreate,
     RefRead as RefRead,
+    RefValue as RefValue,
     RefWrite as RefWrite,
     RelayError as RelayError,
     RunError as RunError,
@@ -108,6 +111,7 @@ from relay._names import (
     TupleGetItemWithFields as TupleGetItemWithFields,
     TupleWithFields as TupleWithFields,
     TypeCall as TypeCall,
+    TypeData as TypeData,
     astext as astext,
     bind as bind,
     bind_params_by_name as bind_params_by_name,
@@ -124,7 +128,13 @@ from relay._register_op import (
     register_op as register_op,
     unregister_op as unregister_op,
 )
-from relay._scope_builder import ScopeBuilder as ScopeBuilder
+from relay._scope_builder import ScopeBuilder as ScopeBuilder, WithScope as WithScope
+from relay._type_functor import (
+    TypeFunctor as TypeFunctor,
+    TypeKind as TypeKind,
+    TypeMutator as TypeMutator,
+    TypeVisitor as TypeVisitor,
+)
 from relay.prelude import Prelude as Prelude
 from relay.transform import build_config as build_config
 from relay import distributions as distributions, train as train, tree as tree

@@ -11,11 +11,11 @@ import numpy as np
 
 from relay import _core
 from relay._expr import parse
+from relay.adt import Pattern as Pattern
+from relay.adt import TypeData as TypeData
 from relay.analysis import free_vars
 
 # ---- Types ---------------------------------------------------------------------------------------
-
-Pattern = _core.PatternWildcard | _core.PatternVar | _core.PatternConstructor | _core.PatternTuple
 
 
 def scalar_type(dtype: str) -> _core.TensorType:
@@ -319,6 +319,41 @@ def _with_attrs(self, attr_map: Mapping[str, object]) -> _core.IRModule:
     return self
 
 
+def _with_type(self, definition: _core.Type) -> _core.IRModule:
+    """The module with a data type, which `relay.TypeData` defines."""
+    return _core.with_definitions(self, {}, [definition])
+
+
+def _replace_global_vars(
+    self, replacements: Mapping[_core.GlobalVar | str, _core.GlobalVar | str]
+) -> _core.IRModule:
+    """The module with other names for functions, wherever they stand.
+
+    replacements: new names by old ones, as names or as GlobalVars.
+    """
+    from relay._expr_functor import ExprMutator
+
+    def text(name: _core.GlobalVar | str) -> str:
+        return name if isinstance(name, str) else name.name_hint
+
+    names = {text(old): text(new) for old, new in replacements.items()}
+    unknown = set(names) - set(self.functions)
+    if unknown:
+        raise ValueError(f"the module has no function @{min(unknown)}")
+    made = [names.get(name, name) for name in self.functions]
+    if len(set(made)) < len(made):
+        raise ValueError("two functions would have one name")
+    variables = {old: _core.GlobalVar(new) for old, new in names.items()}
+
+    class Rename(ExprMutator):
+        def visit_global_var(self, var, /):
+            return variables.get(var.name_hint, var)
+
+    renamed = {names.get(name, name): Rename().visit(f) for name, f in self.functions.items()}
+    empty = parse('#[version = "0.0.5"]', "<module>")
+    return _core.with_definitions(empty, renamed, self.type_definitions)
+
+
 def _same(self) -> _core.IRModule:
     """The module itself: it does not change."""
     return self
@@ -364,6 +399,8 @@ def install() -> None:
     module.get_global_vars = _get_global_vars
     module.get_global_type_var = _get_global_type_var
     module.with_attrs = _with_attrs
+    module.with_type = _with_type
+    module.replace_global_vars = _replace_global_vars
     module.clone = _same
     module._repr_html_ = _repr_html
     module.update = _unchanging("update")

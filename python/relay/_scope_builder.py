@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from relay import _core
 
@@ -85,3 +86,20 @@ class ScopeBuilder:
     def type_of(self, expr: _core.Expr) -> _core.Type:
         """Returns the type of an expression, None where it is not known yet."""
         return expr.checked_type
+
+
+class WithScope:
+    """A value for a `with` block, and what is done at its end.
+
+    with relay.WithScope(10, lambda: print("the end")) as ten: ...
+    """
+
+    def __init__(self, enter_value: object, exit_cb: Callable[[], object]) -> None:
+        self._enter_value = enter_value
+        self._exit_cb = exit_cb
+
+    def __enter__(self) -> Any:
+        return self._enter_value
+
+    def __exit__(self, *error: object) -> None:
+        self._exit_cb()

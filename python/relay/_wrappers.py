@@ -181,7 +181,7 @@ def suggestions(name: str) -> str:
     short = name.rpartition(".")[2]
     near = [n for n in known if n.rpartition(".")[2] == short]
     near += [n for n in difflib.get_close_matches(name, known, 2, 0.8) if n not in near]
-    return ", ".join(f"relay.{n}" for n in near)
+    return ", ".join(f"relay.{n}".replace("relay.qnn.", "relay.qnn.op.") for n in near)
 
 
 def _namespace(parent: dict, parent_name: str, name: str) -> types.ModuleType:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from relay import _core
+from relay._type_functor import TypeKind, form_of, types_in
 from relay._wrappers import absent
 
 
@@ -279,6 +280,107 @@ def extract_intermdeiate_expr(mod: _core.IRModule, expr_id: int) -> _core.IRModu
     if not 0 <= expr_id < len(calls):
         raise IndexError(f"@main has {len(calls)} calls")
     return _core.IRModule.from_expr(calls[expr_id])
+
+
+def list_fake_quantized_op_freqs(mod: _core.IRModule) -> dict[str, int]:
+    """Returns how often each operator stands between qnn.dequantize and qnn.quantize, by name.
+
+    Those are what FakeQuantizationToInteger computes in integers. An operator that an operand reaches
+    without a qnn.dequantize before it, but for constants, is in no such region.
+    """
+    found: dict[str, int] = {}
+    counted: set[_core.Node] = set()
+    # Whether all ways to an expression begin with qnn.dequantize or a constant, and one of the former.
+    within: dict[_core.Node, tuple[bool, bool]] = {}
+
+    def see(node: _core.Node) -> None:
+        name = getattr(node.op, "name", None) if isinstance(node, _core.Call) else None
+        if name == "qnn.dequantize":
+            within[node] = (True, True)
+        elif name is not None or isinstance(node, (_core.Tuple, _core.TupleGetItem)):
+            parts = [within[c] for c in children(node) if not isinstance(c, _core.Op)]
+            within[node] = (all(p[0] for p in parts), any(p[1] for p in parts))
+        else:
+            within[node] = (isinstance(node, _core.Constant), False)
+
+    for root in mod.functions.values():
+        for node in _post_order(root):
+            see(node)
+            if not (
+                isinstance(node, _core.Call) and getattr(node.op, "name", "") == "qnn.quantize"
+            ):
+                continue
+            todo = [node.args[0]]
+            while todo:
+                inner = todo.pop()
+                if inner in counted or within.get(inner) != (True, True):
+                    continue
+                if isinstance(inner, _core.Call):
+                    if inner.op.name == "qnn.dequantize":
+                        continue
+                    found[inner.op.name] = found.get(inner.op.name, 0) + 1
+                counted.add(inner)
+                todo.extend(c for c in children(inner) if not isinstance(c, _core.Op))
+    return found
+
+
+def search_fc_transpose(expr: _core.Expr) -> list[str]:
+    """Returns the names of the weights that dense layers use transposed: nn.dense(x, transpose(w))."""
+    from relay._known_passes import transposed_weight
+
+    found = (transposed_weight(node) for node in _post_order(expr))
+    return list(dict.fromkeys(weight.name_hint for weight in found if weight is not None))
+
+
+def check_kind(t: _core.Type, mod: _core.IRModule | None = None) -> TypeKind:
+    """Returns the kind of a type.
+
+    mod: has the data types that it uses; TypeError for one that is not there, or is applied to another
+        number of types than it has variables.
+    """
+    todo = [t] if mod is not None else []
+    while todo:
+        part = todo.pop()
+        inner = types_in(part)
+        if form_of(part) in ("GlobalTypeVar", "TypeCall"):
+            name = part if form_of(part) == "GlobalTypeVar" else part.func
+            given = 0 if name is part else len(part.args)
+            wanted = _variables_of(name.name_hint, mod)
+            is_name = part is t and name is part
+            if wanted is None or (given != wanted and not is_name):
+                what = "is not there" if wanted is None else f"has {wanted} type variables"
+                raise TypeError(f"{part}: the data type {name.name_hint} {what}")
+            inner = inner[1:]
+        todo.extend(inner)
+    form = form_of(t)
+    if form == "TypeVar":
+        return _VARIABLES[t.kind]
+    kinds = {"GlobalTypeVar": TypeKind.AdtHandle, "TypeData": TypeKind.TypeData}
+    return kinds.get(form, TypeKind.Type)
+
+
+# By the numbers that type variables have of their kinds: type, dtype, shape, size, constraint, data type.
+_VARIABLES = (
+    TypeKind.Type, TypeKind.BaseType, TypeKind.ShapeVar, TypeKind.ShapeVar, TypeKind.Constraint,
+    TypeKind.AdtHandle,
+)  # fmt: skip
+
+
+def _variables_of(name: str, mod: _core.IRModule) -> int | None:
+    made = [d for d in mod.type_definitions if d.header.name_hint == name]
+    return len(made[0].type_vars) if made else None
+
+
+def unmatched_cases(
+    match: _core.Match, mod: _core.IRModule | None = None
+) -> list[_core.PatternConstructor | _core.PatternTuple | _core.PatternWildcard]:
+    """Returns patterns of the values that no clause of a match fits; none where it is complete.
+
+    mod: has the data types that the patterns take apart, the prelude's by default.
+    """
+    from relay._match_cases import unmatched
+
+    return unmatched(match, mod)
 
 
 class Feature(enum.IntEnum):

@@ -551,54 +551,6 @@ def InferTypeLocal(expr: _core.Expr) -> _core.Type:
     return _core.infer_type(expr).checked_type
 
 
-def BatchingOps() -> Sequential:
-    """Returns the passes that make one product of parallel ones, of matrices and of batches."""
-    return Sequential([_pass("CombineParallelDense"), _pass("CombineParallelBatchMatmul")])
-
-
-def MergeComposite(pattern_table: Sequence[tuple]) -> FunctionPass:
-    """Returns a pass that makes functions of what matches patterns, with the attribute Composite.
-
-    pattern_table: rows (name, pattern) or (name, pattern, check); `check` refuses a match. What an
-    earlier row has taken is not matched by a later one.
-    """
-    from relay.dataflow_pattern import partition
-
-    rows = [(row[0], row[1], row[2] if len(row) > 2 else None) for row in pattern_table]
-
-    def merge(func, mod, ctx):
-        for name, pattern, check in rows:
-            func = partition(pattern, func, {"Composite": name}, check)
-        return func
-
-    return FunctionPass(merge, 0, "relay.transform.MergeComposite", ())
-
-
-def ChangeBatch(data: dict[_core.Var, int], batch_size: int = 1) -> FunctionPass:
-    """Returns a pass that gives parameters another batch size.
-
-    data: for each parameter the axis of the batch.
-    """
-    from relay._expr_functor import ExprMutator
-
-    class Change(ExprMutator):
-        def visit_var(self, var):
-            if var not in data:
-                return var
-            shape = list(var.type_annotation.shape)
-            shape[data[var]] = batch_size
-            return _core.Var(var.name_hint, _core.TensorType(shape, var.type_annotation.dtype))
-
-        def visit_function(self, fn):
-            params = [self.visit(p) for p in fn.params]
-            return _core.Function(params, self.visit(fn.body), None, fn.type_params, dict(fn.attrs))
-
-    def change(func, mod, ctx):
-        return Change().visit(func)
-
-    return FunctionPass(change, 0, "relay.transform.ChangeBatch", ())
-
-
 def to_cps(func: _core.Function, mod: _core.IRModule | None = None) -> _core.Function:
     """Returns the function in continuation-passing style: its last parameter takes the result.
 
@@ -819,6 +771,9 @@ __all__ = [
     "PrintIR",
     "Sequential",
     "ToANormalFormExpr",
+    "AnnotateSpans",
+    "FlattenAtrousConv",
+    "SimplifyFCTranspose",
     "add_batched",
     "add_derivative",
     "add_pass",
@@ -831,6 +786,7 @@ __all__ = [
     "jvp",
     "module_pass",
     "pass_instrument",
+    "recast",
     "remove_pass",
     "lane_by_lane",
     "to_cps",
@@ -841,6 +797,16 @@ __all__ = [
     *_install(),
 ]
 
+# Made of what is above.
+from relay._known_passes import (  # noqa: E402
+    AnnotateSpans,
+    BatchingOps,
+    ChangeBatch,
+    FlattenAtrousConv,
+    MergeComposite,
+    SimplifyFCTranspose,
+    recast,
+)
 
 if not TYPE_CHECKING:
 

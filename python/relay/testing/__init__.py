@@ -9,9 +9,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from relay import _core
+from relay._build import refuse
+from relay._executor import create_executor
 from relay.testing import (
     dcgan as dcgan,
 )
@@ -40,7 +45,13 @@ from relay.testing import (
     mobilenet as mobilenet,
 )
 from relay.testing import (
+    nat as nat,
+)
+from relay.testing import (
     resnet as resnet,
+)
+from relay.testing import (
+    resnet_3d as resnet_3d,
 )
 from relay.testing import (
     squeezenet as squeezenet,
@@ -74,6 +85,67 @@ def count_ops(expr: _core.Expr) -> dict[str, int]:
     from relay.analysis import list_op_freqs
 
     return list_op_freqs(_core.IRModule.from_expr(expr))
+
+
+def rand(dtype: str = "float32", *shape: int) -> np.ndarray:
+    """Returns an array of random numbers from 0 to 1."""
+    return np.random.rand(*shape).astype(dtype) if shape else np.asarray(np.random.rand(), dtype)
+
+
+def check_grad(
+    func: _core.Function,
+    inputs: Sequence[Any] | None = None,
+    test_inputs: Sequence[Any] | None = None,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    scale: float | None = None,
+    mean: float = 0,
+    mode: str = "higher_order",
+    target_devices: None = None,
+    executor_kind: str = "debug",
+) -> None:
+    """Compares the gradient of a function with differences; AssertionError where they are apart.
+
+    inputs: arrays for the parameters, by default random ones of the deviation `scale` (10 * eps) around
+        `mean`; floats of 64 bits are for differences of this size.
+    test_inputs: those of the inputs that the gradient is compared by, all by default.
+    executor_kind: what runs the programs, as for `relay.create_executor`.
+    """
+    from relay.transform import gradient
+
+    refuse("relay.testing.check_grad", {"target_devices": target_devices})
+    forward = run_infer_type(func)
+    backward = run_infer_type(gradient(forward, mode=mode))
+
+    def run(f: _core.Function) -> Any:
+        return create_executor(executor_kind, _core.IRModule.from_expr(f)).evaluate()
+
+    value, derivative = run(forward), run(backward)
+    if inputs is None:
+        spread = 10 * eps if scale is None else scale
+        kinds = [p.checked_type for p in forward.params]
+        inputs = [
+            (mean + spread * np.random.randn(*kind.shape)).astype(kind.dtype)
+            if kind.shape
+            else np.asarray(mean + spread * np.random.randn(), kind.dtype)
+            for kind in kinds
+        ]
+    given = [np.asarray(x) for x in inputs]
+    tested = range(len(given))
+    if test_inputs is not None:
+        tested = [i for i, x in enumerate(inputs) if any(x is t for t in test_inputs)]
+    _, gradients = derivative(*given)
+    for i in tested:
+        found = np.zeros(given[i].shape, given[i].dtype)
+        for at in np.ndindex(*given[i].shape):
+            ends = []
+            for step in (eps, -eps):
+                moved = [x.copy() for x in given]
+                moved[i][at] += step
+                ends.append(np.sum(value(*moved), dtype="float64"))
+            found[at] = (ends[0] - ends[1]) / (2 * eps)
+        np.testing.assert_allclose(gradients[i], found, atol=atol, rtol=rtol)
 
 
 def __getattr__(name: str) -> Any:

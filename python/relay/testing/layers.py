@@ -13,20 +13,22 @@ def conv2d(
     data: _core.Expr,
     name: str,
     channels: int,
-    kernel: int | tuple[int, int],
+    kernel: int | tuple[int, ...],
     stride: int = 1,
-    padding: int | tuple[int, int] = 0,
+    padding: int | tuple[int, ...] = 0,
     groups: int = 1,
 ) -> _core.Expr:
-    """A convolution without bias; its weight is `NAME_weight`."""
-    size = (kernel, kernel) if isinstance(kernel, int) else kernel
-    pad = (padding, padding) if isinstance(padding, int) else padding
+    """A convolution without bias, over as many axes as the data has; its weight is `NAME_weight`."""
+    axes = len(data.shape) - 2
+    size = (kernel,) * axes if isinstance(kernel, int) else kernel
+    pad = (padding,) * axes if isinstance(padding, int) else padding
     read = data.shape[1] // groups
     weight = relay.var(f"{name}_weight", shape=(channels, read, *size), dtype=data.dtype)
-    return relay.nn.conv2d(
+    conv = {1: relay.nn.conv1d, 2: relay.nn.conv2d, 3: relay.nn.conv3d}[axes]
+    return conv(
         data,
         weight,
-        strides=(stride, stride),
+        strides=(stride,) * axes,
         padding=pad,
         groups=groups,
         channels=channels,

@@ -44,7 +44,8 @@ def get_net(
 ) -> _core.Function:
     """Returns the network."""
     data = layers.image(batch_size, image_shape, dtype)
-    small = image_shape[1] <= 32
+    axes = len(image_shape) - 1
+    small = image_shape[-1] <= 32
     if small:
         if (num_layers - 2) % 6 != 0:
             raise ValueError(f"for small images there is no ResNet of {num_layers} layers")
@@ -56,12 +57,14 @@ def get_net(
             raise ValueError(f"there is no ResNet of {num_layers} layers; there are {known}")
         stages, widths, bottleneck = _STAGES[num_layers], (64, 128, 256, 512), num_layers >= 50
         out = layers.conv_block(data, "stem", 64, 7, 2, 3)
-        out = relay.nn.max_pool2d(out, pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
+        pool = relay.nn.max_pool2d if axes == 2 else relay.nn.max_pool3d
+        out = pool(out, pool_size=(3,) * axes, strides=(2,) * axes, padding=(1,) * axes)
     for i, (blocks, width) in enumerate(zip(stages, widths, strict=True)):
         for j in range(blocks):
             stride = 2 if i > 0 and j == 0 else 1
             out = _unit(out, f"stage{i + 1}_unit{j + 1}", width, stride, bottleneck)
-    out = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out))
+    pool = relay.nn.global_avg_pool2d if axes == 2 else relay.nn.global_avg_pool3d
+    out = relay.nn.batch_flatten(pool(out))
     return layers.network(relay.nn.softmax(layers.dense(out, "fc1", num_classes)))
 
 

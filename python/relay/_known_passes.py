@@ -1,0 +1,222 @@
+"""Passes by the names that Relay's users know, of what Python has: mutators, patterns, other passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from relay import _core, transform
+from relay._expr import parse
+from relay._expr_functor import ExprMutator
+from relay._wrappers import call
+from relay.dataflow_pattern import partition
+
+
+def BatchingOps() -> transform.Sequential:
+    """Returns the passes that make one product of parallel ones, of matrices and of batches."""
+    return transform.Sequential(
+        [transform.CombineParallelDense(), transform.CombineParallelBatchMatmul()]
+    )
+
+
+def MergeComposite(pattern_table: Sequence[tuple]) -> transform.FunctionPass:
+    """Returns a pass that makes functions of what matches patterns, with the attribute Composite.
+
+    pattern_table: rows (name, pattern) or (name, pattern, check); `check` refuses a match. What an
+    earlier row has taken is not matched by a later one.
+    """
+    rows = [(row[0], row[1], row[2] if len(row) > 2 else None) for row in pattern_table]
+
+    def merge(func, mod, ctx):
+        for name, pattern, check in rows:
+            func = partition(pattern, func, {"Composite": name}, check)
+        return func
+
+    return transform.FunctionPass(merge, 0, "relay.transform.MergeComposite", ())
+
+
+def ChangeBatch(data: dict[_core.Var, int], batch_size: int = 1) -> transform.FunctionPass:
+    """Returns a pass that gives parameters another batch size.
+
+    data: for each parameter the axis of the batch.
+    """
+
+    class Change(ExprMutator):
+        def visit_var(self, var):
+            if var not in data:
+                return var
+            shape = list(var.type_annotation.shape)
+            shape[data[var]] = batch_size
+            return _core.Var(var.name_hint, _core.TensorType(shape, var.type_annotation.dtype))
+
+        def visit_function(self, fn):
+            params = [self.visit(p) for p in fn.params]
+            return _core.Function(params, self.visit(fn.body), None, fn.type_params, dict(fn.attrs))
+
+    def change(func, mod, ctx):
+        return Change().visit(func)
+
+    return transform.FunctionPass(change, 0, "relay.transform.ChangeBatch", ())
+
+
+def AnnotateSpans() -> transform.ModulePass:
+    """Returns a pass that gives every expression a place: its line and column in the module's text."""
+
+    def annotate(mod, ctx):
+        return parse(mod.astext(), "AnnotateSpans")
+
+    return transform.ModulePass(annotate, 0, "relay.transform.AnnotateSpans", ())
+
+
+def _attributes(node: _core.Call) -> dict[str, object]:
+    return {name: getattr(node.attrs, name) for name in dir(node.attrs)}
+
+
+class _Flatten(ExprMutator):
+    """Dilated convolutions in place of convolutions of blocks."""
+
+    def visit_call(self, node: _core.Call, /) -> _core.Expr:
+        out = super().visit_call(node)
+        flat = self._flat(out)
+        return out if flat is None else flat
+
+    def _flat(self, out: _core.Call) -> _core.Expr | None:
+        if not is_call(out, "nn.batch_to_space_nd"):
+            return None
+        conv = out.args[0]
+        if not is_call(conv, "nn.conv2d") or not is_call(conv.args[0], "nn.space_to_batch_nd"):
+            return None
+        around, given = conv.args[0].attrs, _attributes(conv)
+        block, pads, crops = list(around.block_shape), list(around.paddings), list(out.attrs.crops)
+        if given["data_layout"] == "NCHW" and len(block) == 3 and block[0] == 1:
+            if any(pads[0]) or any(crops[0]):
+                return None
+            block, pads, crops = block[1:], pads[1:], crops[1:]
+        elif given["data_layout"] != "NHWC" or len(block) != 2:
+            return None
+        same = list(out.attrs.block_shape) == list(around.block_shape) and around.pad_value == 0
+        if not same or any(s != 1 for s in given["strides"]):
+            return None
+        own = list(given["padding"])
+        own = own * 4 if len(own) == 1 else own * 2 if len(own) == 2 else own
+        # Of top, left, bottom, right: rows around blocks are as many blocks of rows around the whole.
+        padding = [
+            pads[i % 2][i // 2] + own[i] * block[i % 2] - crops[i % 2][i // 2] for i in range(4)
+        ]
+        if any(p < 0 for p in padding):
+            return None
+        dilation = [d * b for d, b in zip(given["dilation"], block, strict=True)]
+        attrs = given | {"padding": padding, "dilation": dilation}
+        return _core.Call(conv.op, [conv.args[0].args[0], conv.args[1]], attrs)
+
+
+def FlattenAtrousConv() -> transform.FunctionPass:
+    """Returns a pass that makes dilated convolutions of space_to_batch_nd, conv2d, batch_to_space_nd."""
+
+    def flatten(func, mod, ctx):
+        return _Flatten().visit(func)
+
+    return transform.FunctionPass(flatten, 0, "relay.transform.FlattenAtrousConv", ())
+
+
+def is_call(expr: _core.Expr, name: str) -> bool:
+    """Whether an expression is a call of the operator."""
+    return isinstance(expr, _core.Call) and getattr(expr.op, "name", None) == name
+
+
+def transposed_weight(expr: _core.Expr) -> _core.Var | None:
+    """The variable of nn.dense(x, transpose(variable)); None for anything else."""
+    if not is_call(expr, "nn.dense") or not is_call(expr.args[1], "transpose"):
+        return None
+    turned = expr.args[1].args[0]
+    axes = list(expr.args[1].attrs.axes or ())
+    return turned if isinstance(turned, _core.Var) and axes in ([], [1, 0], [-1, -2]) else None
+
+
+def SimplifyFCTranspose(target_weight_name: Iterable[str]) -> transform.FunctionPass:
+    """Returns a pass that takes the transposed weights of dense layers as parameters.
+
+    target_weight_name: the names of the weights, as `analysis.search_fc_transpose` finds them; a
+        parameter `w` becomes `w.T`, to be given transposed (`data_dep_optimization` does both).
+    """
+    names = {str(name) for name in target_weight_name}
+
+    class Simplify(ExprMutator):
+        def __init__(self) -> None:
+            super().__init__()
+            self.turned: dict[_core.Var, _core.Var] = {}
+
+        def visit_call(self, node):
+            weight = transposed_weight(node)
+            if weight is None or weight.name_hint not in names:
+                return super().visit_call(node)
+            if weight not in self.turned:
+                rows, columns = weight.checked_type.shape
+                kind = _core.TensorType((columns, rows), weight.checked_type.dtype)
+                self.turned[weight] = _core.Var(f"{weight.name_hint}.T", kind)
+            parts = [node.op, self.visit(node.args[0]), self.turned[weight]]
+            return _core.with_parts(node, [node.op, *node.args], parts)
+
+    def simplify(func, mod, ctx):
+        mutator = Simplify()
+        body = mutator.visit(func.body)
+        from relay.analysis import free_vars
+
+        used = set(free_vars(body))
+        params = []
+        for p in func.params:
+            if p in mutator.turned:
+                params.append(mutator.turned[p])
+            if p not in mutator.turned or p in used:
+                params.append(p)
+        return _core.Function(params, body, None, func.type_params, dict(func.attrs))
+
+    return transform.FunctionPass(simplify, 0, "relay.transform.SimplifyFCTranspose", ())
+
+
+def recast(
+    expr: _core.Expr,
+    dtype: str,
+    out_dtype: str,
+    ops: Sequence[str] | None = None,
+    skip_layers: Sequence[int] | None = None,
+) -> _core.Expr:
+    """Returns the expression with some operators computed in another dtype.
+
+    dtype: of the operands; out_dtype: of the results, which what follows takes.
+    ops: names of operators, nn.conv2d by default.
+    skip_layers: numbers of calls of these that stay as they are, from 0 on in the order in which they
+        are computed; negative ones count from the last.
+    """
+    names = {"nn.conv2d"} if ops is None else set(ops)
+    calls: list[_core.Expr] = []
+
+    def count(node: _core.Expr) -> None:
+        if isinstance(node, _core.Call) and getattr(node.op, "name", None) in names:
+            calls.append(node)
+
+    from relay.analysis import post_order_visit
+
+    post_order_visit(expr, count)
+    skipped = {calls[i] for i in skip_layers or () if -len(calls) <= i < len(calls)}
+
+    class Recast(ExprMutator):
+        def visit_call(self, node):
+            if node not in calls_to_change:
+                return super().visit_call(node)
+            attrs = _attributes(node)
+            if "out_dtype" in attrs:
+                attrs["out_dtype"] = out_dtype
+            args = [self._cast(self.visit(arg)) for arg in node.args]
+            return call("cast", _core.Call(node.op, args, attrs), dtype=out_dtype)
+
+        def _cast(self, arg):
+            if isinstance(arg, _core.Tuple):
+                return _core.Tuple([call("cast", field, dtype=dtype) for field in arg.fields])
+            return call("cast", arg, dtype=dtype)
+
+        def visit_function(self, fn):
+            params = [self.visit(p) for p in fn.params]
+            return _core.Function(params, self.visit(fn.body), None, fn.type_params, dict(fn.attrs))
+
+    calls_to_change = set(calls) - skipped
+    return Recast().visit(expr)
