@@ -144,7 +144,8 @@ class Cache {
       return out;
     };
     for (size_t i = 0; i < kernel->params.size(); ++i) {
-      runtime::TensorSpec type = spec(kernel->params[i]);
+      // As they were composed: a schedule may see several axes as one, of the same memory.
+      runtime::TensorSpec type = spec(composed.func->params[i]);
       if (static_cast<int64_t>(i) < kernel->num_inputs) {
         operands.push_back(runtime::Operand::reg(b.param("p" + std::to_string(i), type)));
       } else {

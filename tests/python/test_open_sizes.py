@@ -81,6 +81,22 @@ def test_windows_of_open_pictures_are_those_of_constant_ones(op, attrs):
         np.testing.assert_allclose(open_program(x), want, rtol=1e-5, atol=1e-6)
 
 
+def test_weights_of_a_transposed_convolution_are_turned_when_it_is_compiled():
+    rng = np.random.default_rng(5)
+    weight = rng.normal(size=(64, 32, 4, 4)).astype(np.float32)
+    attrs = "strides=[2, 2], padding=[1, 1, 1, 1], channels=32, kernel_size=[4, 4]"
+    x = rng.normal(size=(1, 64, 3, 5)).astype(np.float32)
+
+    def result(size: str):
+        types = [f"Tensor[{size}, float32]", "Tensor[(64, 32, 4, 4), float32]"]
+        module = relay.parse(op_programs.call_text("nn.conv2d_transpose", types, attrs))
+        name = module["main"].params[1].name_hint
+        return relay.build(module, params={name: weight})(x)
+
+    want = result("(1, 64, 3, 5)")
+    np.testing.assert_allclose(result("(1, 64, ?, ?)"), want, rtol=1e-4, atol=1e-4)
+
+
 @hypothesis.given(
     begin=st.one_of(st.none(), st.integers(-6, 6)),
     end=st.one_of(st.none(), st.integers(-6, 6), st.just(2**63 - 1)),
