@@ -1,13 +1,16 @@
 #include "grad/higher_order.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "analysis/calls.h"
 #include "base/codes/gradients.h"
 #include "grad/call_gradient.h"
 #include "grad/dataflow.h"
+#include "grad/dataflow_runs.h"
 #include "grad/grad_cell.h"
 #include "grad/lift.h"
+#include "grad/tape_entry.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
 #include "node/structural.h"
@@ -79,33 +82,10 @@ class Reverse : public Lifting {
   Var context() override { return tape_; }
   void enter(const Var& context) override { tape_ = context; }
 
-  Expr lifted_call(const CallNode& c, const std::vector<Expr>& args) override {
-    Bindings b;
-    std::vector<Expr> values;
-    std::vector<Part> parts;
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (isa<ConstantNode>(c.args[i])) {
-        // Nobody asks for the adjoint of a constant.
-        values.push_back(c.args[i]);
-        parts.push_back({c.args[i]->type, c.args[i], nullptr});
-      } else {
-        take_apart(c.args[i]->type, args[i], b, values.emplace_back(), parts);
-      }
-    }
-    Call primal = call(c.op, values, c.attrs, c.span);
-    Var v = b.bind("v", primal);
-    std::vector<Expr> cells;
-    Expr result = with_cells(v->type, v, b, cells);
-    for (size_t k = 0; k < cells.size(); ++k) {
-      if (!cells[k]) continue;
-      push(cells[k], parts, b, [&](const Expr& g) {
-        std::vector<Expr> adjoints(cells.size());
-        adjoints[k] = g;
-        return call_gradient(*primal.get(), v, std::move(adjoints));
-      });
-    }
-    return b.in(result);
-  }
+  Function prepared(const Function& f) override { return runs_.outlined(f); }
+
+  Expr lifted_call(const CallNode& c, const std::vector<Expr>& args) override;
+  Expr lifted_prepared(const CallNode& c, const std::vector<Expr>& args) override;
 
   // The function itself forward, and its lifted form with a tape of its own backward: from the
   // arguments once the adjoint is there, so that nothing of it is computed before.
@@ -135,10 +115,7 @@ class Reverse : public Lifting {
       inner.bind("_", cell_.accumulate(inner.bind("a", tuple_get_item(y, 1)), g));
       return inner.in(call(inner.bind("back", ref_read(tape)), {}));
     });
-    Var before = b.bind("before", ref_read(tape_));
-    Bindings body;
-    body.bind("_", spread);
-    b.bind("_", ref_write(tape_, function({}, body.in(call(before, {})))));
+    push(spread, b);
     return b.in(tuple({v, result_cell}));
   }
 
@@ -224,7 +201,11 @@ class Reverse : public Lifting {
       reaches = !sums.empty();
       return inner.in(tuple({}));
     });
-    if (!reaches) return;
+    if (reaches) push(spread, b);
+  }
+
+  // Puts what runs on the way back on the tape.
+  void push(const Expr& spread, Bindings& b) {
     Var before = b.bind("before", ref_read(tape_));
     Bindings body;
     body.bind("_", spread);
@@ -233,7 +214,47 @@ class Reverse : public Lifting {
 
   GradCell cell_;
   Var tape_;
+  DataflowRuns runs_;
 };
+
+Expr Reverse::lifted_call(const CallNode& c, const std::vector<Expr>& args) {
+  TapeEntry entry(cell_, [this](const Expr& spread, Bindings& b) { push(spread, b); });
+  std::vector<TapeEntry::Operand> operands;
+  for (size_t i = 0; i < args.size(); ++i) {
+    // Nobody asks for the adjoint of a constant.
+    operands.push_back(isa<ConstantNode>(c.args[i]) ? entry.constant(c.args[i])
+                                                    : entry.input(c.args[i]->type, args[i]));
+  }
+  return entry.result({entry.call_of(c, "v", operands)});
+}
+
+Expr Reverse::lifted_prepared(const CallNode& c, const std::vector<Expr>& args) {
+  const DataflowRun* run = runs_.find(c);
+  if (run == nullptr) return nullptr;
+  TapeEntry entry(cell_, [this](const Expr& spread, Bindings& b) { push(spread, b); });
+  std::unordered_map<const Node*, TapeEntry::Operand> known;
+  for (size_t i = 0; i < args.size(); ++i)
+    known[run->inputs[i].get()] = entry.input(run->inputs[i]->type, args[i]);
+  auto operand = [&](const Expr& e) {
+    return isa<VarNode>(e) ? known.at(e.get()) : entry.constant(e);
+  };
+  for (const auto& [v, value] : run->lets) {
+    std::vector<TapeEntry::Operand> operands;
+    if (auto* field = as<TupleGetItemNode>(value)) {
+      known[v.get()] = entry.field_of(operand(field->tuple), field->index);
+    } else if (auto* t = as<TupleNode>(value)) {
+      for (const Expr& f : t->fields) operands.push_back(operand(f));
+      known[v.get()] = entry.tuple_of(operands);
+    } else {
+      auto* call_node = as<CallNode>(value);
+      for (const Expr& a : call_node->args) operands.push_back(operand(a));
+      known[v.get()] = entry.call_of(*call_node, v->name_hint, operands);
+    }
+  }
+  std::vector<TapeEntry::Operand> results;
+  for (const Var& v : run->results) results.push_back(known.at(v.get()));
+  return entry.result(results);
+}
 
 class Forward : public Lifting {
  public:

@@ -18,7 +18,8 @@
 //     %c += 1; ref_read(%tape)();
 //     (%v, (ref_read(%a),)) }
 //
-// A cell holds `Zero` until something arrives, so adjoints of zeros are never made, and what nothing
+// Operators that follow each other are one entry of the tape (grad/dataflow_runs.h, grad/tape_entry.h), which has
+// cells only for what leaves it. A cell holds `Zero` until something arrives, so adjoints of zeros are never made, and what nothing
 // depends on computes nothing. The result is an ordinary program of the language: differentiated
 // again, or partially evaluated, which leaves no cell and no closure of a program without recursion
 // over data.

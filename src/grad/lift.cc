@@ -69,6 +69,7 @@ class Lifting::Rewrite : public Retyper {
 
   Expr retype_call(const CallNode& c, std::vector<Expr> args) override {
     if (called_op(Expr(&c)) != nullptr) return lifting_.lifted_call(c, args);
+    if (Expr made = lifting_.lifted_prepared(c, args)) return made;
     if (auto* g = as<GlobalVarNode>(c.op)) {
       Function f = lifting_.mod_->find(g->name_hint);
       if (f->has_attr(kCustomGradient)) return lifting_.lifted_custom_call(c, f, args);
@@ -103,8 +104,9 @@ class Lifting::Rewrite : public Retyper {
 
 Function Lifting::lift(const Function& f) {
   Rewrite rewrite(*this);
-  std::vector<Var> params = rewrite.params(f);
-  Expr body = rewrite.body(f);
+  Function ready = prepared(f);
+  std::vector<Var> params = rewrite.params(ready);
+  Expr body = rewrite.body(ready);
   return function(std::move(params), body, body->type, f->type_params, {}, f->span);
 }
 

@@ -58,6 +58,15 @@ class Lifting {
   // The module with all functions and data types that lifted functions need.
   Module finish();
 
+  // The tensors of a lifted value, tuples flattened: what they are, and what they carry (null for
+  // those that carry nothing). Other values are one part.
+  struct Part {
+    Type type;  // before lifting
+    Expr value, carried;
+  };
+  static void take_apart(const Type& type, const Expr& e, Bindings& b, Expr& value,
+                         std::vector<Part>& parts);
+
  protected:
   // `suffix` marks the names of functions and data types that are made.
   Lifting(Module mod, std::string suffix);
@@ -69,6 +78,14 @@ class Lifting {
   // A call of a function of the module that has a gradient of its own (attribute kCustomGradient).
   virtual Expr lifted_custom_call(const CallNode& c, const Function& f,
                                   const std::vector<Expr>& args) = 0;
+  // What a mode makes of a function ahead of lifting it.
+  virtual Function prepared(const Function& f) { return f; }
+  // A call that `prepared` has put into a function; null: another call.
+  virtual Expr lifted_prepared(const CallNode& c, const std::vector<Expr>& args) {
+    (void)c;
+    (void)args;
+    return nullptr;
+  }
   // A call of one with the attribute kCheckpoint; null: a call like any other.
   virtual Expr lifted_checkpoint(const CallNode& c, const std::vector<Expr>& args) {
     (void)c;
@@ -81,15 +98,6 @@ class Lifting {
   virtual Var context() { return nullptr; }
   // Enters a function of the module, whose parameter that is.
   virtual void enter(const Var& context) { (void)context; }
-
-  // The tensors of a lifted value, tuples flattened: what they are, and what they carry (null for
-  // those that carry nothing). Other values are one part.
-  struct Part {
-    Type type;  // before lifting
-    Expr value, carried;
-  };
-  void take_apart(const Type& type, const Expr& e, Bindings& b, Expr& value,
-                  std::vector<Part>& parts);
 
   const Module& module() const { return mod_; }
   FreshNames& names() { return names_; }

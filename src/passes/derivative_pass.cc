@@ -9,6 +9,7 @@
 #include "passes/dead_code_elimination.h"
 #include "passes/partial_evaluate.h"
 #include "passes/remove_unused_functions.h"
+#include "passes/to_a_normal_form.h"
 
 namespace relay {
 namespace {
@@ -46,13 +47,12 @@ Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
                       const std::string& name, PassContext& ctx, size_t count) {
   check_name_is_free(mod, name);
   Module program = expand_for_gradients(mod);
-  Function whole_f = expand_for_gradients(f);
-  if (ctx.enabled(kBatchTrees)) {
-    const std::string of = FreshNames(program).fresh("differentiated");
-    program = run_pass(with_function(program, global_var(of, f->type), whole_f), kBatchTrees, ctx);
-    whole_f = program->find(of);
-  }
-  Function plain = without_loops(program, whole_f, ctx);
+  const std::string of = FreshNames(program).fresh("differentiated");
+  program = with_function(program, global_var(of, f->type), expand_for_gradients(f));
+  if (ctx.enabled(kBatchTrees)) program = run_pass(program, kBatchTrees, ctx);
+  // Operators that follow each other are differentiated as one (grad/dataflow_runs.h).
+  program = run_pass(program, kToANormalForm, ctx);
+  Function plain = without_loops(program, program->find(of), ctx);
   Derivative made = derivative(program, plain, kind, count);
   GlobalVar entry = global_var(name, made.function->type);
   Module whole = with_function(made.module, entry, made.function);

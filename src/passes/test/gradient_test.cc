@@ -95,6 +95,44 @@ TEST(GradientPrograms, forward_work_is_not_done_again) {
   EXPECT_EQ(calls_of(mod, "nn.dense") + calls_of(mod, "nn.matmul"), 6u) << print_module(mod);
 }
 
+// A step of a recursion puts one closure on the tape, with one cell, whatever it computes.
+TEST(GradientPrograms, a_step_of_a_recursion_is_one_entry) {
+  Module mod = with_derivative(
+      "def @climb(%x: float64, %n: int32) -> float64 {\n"
+      "  if (less_equal(%n, 0)) { %x } else {\n"
+      "    @climb(add(multiply(%x, 1.01f64), multiply(sin(%x), 0.01f64)), subtract(%n, 1)) } }\n"
+      "def @f(%x: float64, %n: int32) { @climb(%x, %n) }");
+  size_t functions = 0, closures = 0, cells = 0;
+  for (size_t i = 0; i < mod->functions.size(); ++i) {
+    if (mod->global_vars[i]->name_hint.find("climb_grad") == std::string::npos) continue;
+    ++functions;
+    post_order(
+        mod->functions[i]->body,
+        [&](const Node& n) {
+          closures += isa<FunctionNode>(&n);
+          cells += isa<RefCreateNode>(&n);
+        },
+        family::expr | family::pattern);
+  }
+  EXPECT_EQ(functions, 1u);
+  EXPECT_EQ(closures, 1u) << print_module(mod);
+  EXPECT_EQ(cells, 1u) << print_module(mod);
+}
+
+// Two results of one run, of which one passes nothing back: what is computed for it alone, too.
+TEST(GradientPrograms, a_result_without_an_adjoint_costs_nothing) {
+  Module mod = with_derivative(
+      "def @f(%x: Tensor[(3), float32]) {\n"
+      "  let %a = exp(%x);\n"
+      "  (sum(%a), tanh(%a)) }",
+      DerivativeKind::gradient_of_first);
+  EXPECT_EQ(leftovers(mod), 0u) << print_module(mod);
+  EXPECT_EQ(calls_of(mod, "zeros") + calls_of(mod, "zeros_like"), 0u) << print_module(mod);
+  // Of the gradient: one product, that with exp(%x).
+  EXPECT_EQ(calls_of(mod, "multiply"), 1u) << print_module(mod);
+  EXPECT_EQ(calls_of(mod, "tanh"), 1u);
+}
+
 TEST(GradientPrograms, a_checkpoint_is_computed_again) {
   auto program = [](const char* attrs) {
     return std::string("def @block(%x: Tensor[(8), float32]") + attrs +
