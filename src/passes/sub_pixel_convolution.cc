@@ -94,7 +94,7 @@ class SpreadOut {
     auto data = static_shape(c_.args[0]), weight = static_shape(c_.args[1]);
     auto out = static_shape(Expr(&c_));
     if (!data || !weight || !out || !constants_.contains_finite(c_.args[1]) ||
-        text_attr(c_, "data_layout") != "N" + space_ + "C" || int_attr(c_, "groups") != 1 ||
+        text_attr(c_, "data_layout") != "N" + space_ + "C" ||
         ints_attr(c_, "dilation") != Ints(space_.size(), 1) ||
         std::find(data->begin(), data->end(), 0) != data->end()) {
       return nullptr;
@@ -104,7 +104,8 @@ class SpreadOut {
     auto axis = [&](char name) { return static_cast<int64_t>(layout.index_of(name)); };
     auto extent = [&](char name) { return (*weight)[static_cast<size_t>(axis(name))]; };
     batch_ = (*data)[0];
-    inputs_ = extent('I');
+    groups_ = int_attr(c_, "groups");
+    inputs_ = extent('I') / groups_;
     outputs_ = extent('O');
     Ints order{axis('I'), axis('O')};
     for (size_t i = 0; i < space_.size(); ++i) {
@@ -168,13 +169,17 @@ class SpreadOut {
     return out;
   }
 
-  // Vector multiply-adds for each pixel and tap.
+  // Vector multiply-adds for each pixel and tap: lanes over the channels of a group, or over groups of one.
   double vectors(int64_t places) const {
-    return static_cast<double>(batch_ * inputs_ * ((places * outputs_ + lanes_ - 1) / lanes_));
+    if (groups_ > 1 && inputs_ == 1 && places * outputs_ == 1) {
+      return static_cast<double>(batch_ * ((groups_ + lanes_ - 1) / lanes_));
+    }
+    return static_cast<double>(batch_ * groups_ * inputs_ *
+                               ((places * outputs_ + lanes_ - 1) / lanes_));
   }
 
   bool filters_minimally(const std::vector<Window>& windows) const {
-    return minimal_ && each(windows, &Window::taps) == Ints{3, 3} &&
+    return minimal_ && groups_ == 1 && each(windows, &Window::taps) == Ints{3, 3} &&
            minimal_filtering_pays(batch_, windows[0].pixels, windows[1].pixels, inputs_,
                                   places_ * outputs_, lanes_);
   }
@@ -191,6 +196,7 @@ class SpreadOut {
   Expr convolve(const Expr& kernel, int64_t channels, const Ints& taps, const Ints& padding) const {
     return make_call("nn.conv" + std::to_string(space_.size()) + "d", {c_.args[0], kernel},
                      {{"padding", to_value(padding)},
+                      {"groups", AttrValue(groups_)},
                       {"channels", AttrValue(channels)},
                       {"kernel_size", to_value(taps)},
                       {"data_layout", AttrValue("N" + space_ + "C")},
@@ -199,7 +205,10 @@ class SpreadOut {
                      c_);
   }
 
-  // All places by one convolution with a channel for each place and output.
+  // The number of groups as a dimension of its own, where there are any.
+  Ints group_axis() const { return groups_ == 1 ? Ints{} : Ints{groups_}; }
+
+  // All places by one convolution with a channel for each place and output of a group.
   Expr at_once(const std::vector<Window>& windows) const {
     size_t n = dims_.size();
     Expr taps = kernel_;
@@ -215,42 +224,47 @@ class SpreadOut {
       taps = make_call("nn.pad", {taps, constant(0, DType::Float(32), c_.span)},
                        {{"pad_width", AttrValue(std::move(widths))}}, c_);
     }
-    // [I, O, (taps, stride)...] to [stride..., O, I, taps...]
-    Ints split{inputs_, outputs_}, order, strides = each(dims_, &Dimension::stride);
+    // [(group,) I, O, (taps, stride)...] to [(group,) stride..., O, I, taps...]
+    const Ints group = group_axis();
+    const size_t g = group.size();
+    Ints split = joined({group, {inputs_, outputs_}}), order(g, 0);
+    Ints strides = each(dims_, &Dimension::stride);
     Ints counts = each(windows, &Window::taps), pixels = each(windows, &Window::pixels);
     for (size_t i = 0; i < n; ++i) {
       split.insert(split.end(), {counts[i], strides[i]});
-      order.push_back(static_cast<int64_t>(3 + 2 * i));
+      order.push_back(static_cast<int64_t>(g + 3 + 2 * i));
     }
-    order.insert(order.end(), {1, 0});
+    order.insert(order.end(), {static_cast<int64_t>(g + 1), static_cast<int64_t>(g)});
     taps = make("reshape", taps, {{"newshape", to_value(split)}});
     for (size_t i = 0; i < n; ++i) {
-      taps = reversed(taps, 2 + 2 * i);
-      order.push_back(static_cast<int64_t>(2 + 2 * i));
+      taps = reversed(taps, g + 2 + 2 * i);
+      order.push_back(static_cast<int64_t>(g + 2 + 2 * i));
     }
     taps = make("transpose", taps, {{"axes", to_value(order)}});
-    int64_t channels = places_ * outputs_;
+    int64_t channels = groups_ * places_ * outputs_;
     taps = make("reshape", taps, {{"newshape", to_value(joined({{channels, inputs_}, counts}))}});
     Expr out =
         convolve(taps, channels, counts,
                  joined({each(windows, &Window::pad_before), each(windows, &Window::pad_after)}));
-    // [N, pixels..., stride..., O] to [N, (pixels, stride)..., O]
+    // [N, pixels..., (group,) stride..., O] to [N, (pixels, stride)..., (group,) O]
     out = make("reshape", out,
-               {{"newshape", to_value(joined({{batch_}, pixels, strides, {outputs_}}))}});
+               {{"newshape", to_value(joined({{batch_}, pixels, group, strides, {outputs_}}))}});
     Ints mixed{0}, whole, begin, end, axes;
     bool cuts = false;
     for (size_t i = 0; i < n; ++i) {
       auto axis = static_cast<int64_t>(i + 1);
-      mixed.insert(mixed.end(), {axis, axis + static_cast<int64_t>(n)});
+      mixed.insert(mixed.end(), {axis, axis + static_cast<int64_t>(n + g)});
       whole.push_back(pixels[i] * strides[i]);
       begin.push_back(windows[i].begin);
       end.push_back(windows[i].begin + dims_[i].out);
       axes.push_back(axis);
       cuts |= windows[i].cuts(dims_[i]);
     }
-    mixed.push_back(static_cast<int64_t>(1 + 2 * n));
+    if (g > 0) mixed.push_back(static_cast<int64_t>(1 + n));
+    mixed.push_back(static_cast<int64_t>(1 + 2 * n + g));
     out = make("transpose", out, {{"axes", to_value(mixed)}});
-    out = make("reshape", out, {{"newshape", to_value(joined({{batch_}, whole, {outputs_}}))}});
+    out = make("reshape", out,
+               {{"newshape", to_value(joined({{batch_}, whole, {groups_ * outputs_}}))}});
     if (!cuts) return out;
     return make("strided_slice", out,
                 {{"begin", to_value(begin)}, {"end", to_value(end)}, {"axes", to_value(axes)}});
@@ -280,12 +294,16 @@ class SpreadOut {
   // A convolution for each place, with no weight that is zero.
   Expr by_place(const std::vector<Place>& places) const {
     size_t n = dims_.size();
-    Ints strides = each(dims_, &Dimension::stride), order{1, 0}, axes, pixels;
+    const Ints group = group_axis();
+    const auto g = static_cast<int64_t>(group.size());
+    const int64_t outputs = groups_ * outputs_;
+    Ints strides = each(dims_, &Dimension::stride), order(group.size(), 0), axes, pixels;
+    order.insert(order.end(), {g + 1, g});
     // [stride..., N, pixels..., O] to [N, (pixels, stride)..., O]
     Ints mixed{static_cast<int64_t>(n)};
     for (size_t i = 0; i < n; ++i) {
       axes.push_back(static_cast<int64_t>(2 + i));
-      order.push_back(static_cast<int64_t>(2 + i));
+      order.push_back(g + 2 + static_cast<int64_t>(i));
       pixels.push_back(dims_[i].out / dims_[i].stride);
       mixed.insert(mixed.end(), {static_cast<int64_t>(n + 1 + i), static_cast<int64_t>(i)});
     }
@@ -298,18 +316,27 @@ class SpreadOut {
                         {"strides", to_value(strides)},
                         {"axes", to_value(axes)}});
       for (size_t i = 0; i < n; ++i) taps = reversed(taps, 2 + i);
+      const Ints counts = each(place, &PlaceOf::taps);
+      if (g > 0) {
+        taps = make("reshape", taps,
+                    {{"newshape", to_value(joined({group, {inputs_, outputs_}, counts}))}});
+      }
       taps = make("transpose", taps, {{"axes", to_value(order)}});
+      if (g > 0) {
+        taps =
+            make("reshape", taps, {{"newshape", to_value(joined({{outputs, inputs_}, counts}))}});
+      }
       parts.push_back(
-          convolve(taps, outputs_, each(place, &PlaceOf::taps),
+          convolve(taps, outputs, counts,
                    joined({each(place, &PlaceOf::pad_before), each(place, &PlaceOf::pad_after)})));
     }
     Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", AttrValue(int64_t{0})}});
     out = make("reshape", out,
-               {{"newshape", to_value(joined({strides, {batch_}, pixels, {outputs_}}))}});
+               {{"newshape", to_value(joined({strides, {batch_}, pixels, {outputs}}))}});
     out = make("transpose", out, {{"axes", to_value(mixed)}});
     return make(
         "reshape", out,
-        {{"newshape", to_value(joined({{batch_}, each(dims_, &Dimension::out), {outputs_}}))}});
+        {{"newshape", to_value(joined({{batch_}, each(dims_, &Dimension::out), {outputs}}))}});
   }
 
   const CallNode& c_;
@@ -317,10 +344,11 @@ class SpreadOut {
   ConstantExpressions& constants_;
   int64_t lanes_;
   bool minimal_;  // 3x3 convolutions become cheaper
-  int64_t batch_ = 0, inputs_ = 0, outputs_ = 0;
+  int64_t batch_ = 0, groups_ = 1;
+  int64_t inputs_ = 0, outputs_ = 0;  // of a group
   std::vector<Dimension> dims_;
   int64_t places_ = 1;  // between the pixels, for each of them
-  Expr kernel_;         // [I, O, space]
+  Expr kernel_;         // [I of all groups, O, space]
 };
 
 Module run(const Module& mod, PassContext& ctx) {

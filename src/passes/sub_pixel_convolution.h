@@ -16,7 +16,8 @@
 //   - a convolution for each place, each with its own padding: nothing is computed in vain.
 // An image of one pixel takes the kernel's size as its stride, and so becomes one matrix product.
 // Over one axis or three likewise, without the second form.
-// Legal for constant weights that are finite, one group, no dilation and static shapes; kernels
+// The groups of a convolution stay groups, each with its places; those of one channel take a convolution for each place.
+// Legal for constant weights that are finite, no dilation and static shapes; kernels
 // that the stride does not divide are filled up with zeros. Sums are added in another order.
 // Loses nothing but the copy that spreads the results, into which what follows is fused.
 #pragma once

@@ -29,7 +29,9 @@ std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV&
   Block b = s.block(rv);
   tir::Analyzer analyzer;
   for (const LoopRV& l : s.get_loops(rv)) {
-    analyzer.bind(l.var, s.loop(l)->min, s.loop(l)->extent);
+    // The last iteration has no next one.
+    PrimExpr extent = s.loop(l)->extent;
+    analyzer.bind(l.var, s.loop(l)->min, l == loop && s.extent(l) > 1 ? extent - 1 : extent);
   }
   std::unordered_map<const Node*, NodeRef> values;
   for (size_t i = 0; i < b->iters.size(); ++i) values[b->iters[i]->var.get()] = b->bindings[i];

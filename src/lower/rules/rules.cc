@@ -1,9 +1,12 @@
 #include "lower/rules/rules.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "lower/rules/common.h"
+#include "lower/rules/lanes.h"
 #include "lower/rules/merge_rows.h"
+#include "lower/rules/transposition.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -26,10 +29,34 @@ bool is_cheap(const Block& b) {
   return cheap;
 }
 
+bool divides_in_indices(const Block& b) {
+  bool divides = false;
+  post_order(b->body, [&](const Node& n) {
+    auto* op = as<tir::BinaryNode>(&n);
+    divides |= op != nullptr && op->dtype == tir::kIndex &&
+               (op->op == tir::BinaryOp::FloorDiv || op->op == tir::BinaryOp::FloorMod);
+  });
+  return divides;
+}
+
+// Whether the block only moves what `made` writes, through quotients of its axes, from its last axis to another.
+bool turns_lines_of(const Block& b, const Block& made) {
+  auto* store = as<tir::StoreNode>(b->body);
+  auto* l = store == nullptr ? nullptr : as<tir::LoadNode>(store->value);
+  if (l == nullptr || !(l->buffer == made->writes[0]->buffer) || b->iters.empty() ||
+      l->indices.empty())
+    return false;
+  const Node* last = b->iters.back()->var.get();
+  bool across = false;
+  for (size_t i = 0; i + 1 < l->indices.size(); ++i) across |= l->indices[i].get() == last;
+  return across && is_long_line(b->iters.back()->extent) &&
+         is_long_line(made->iters.back()->extent) && divides_in_indices(made);
+}
+
 // Producers disappear into their consumers where that costs little, but for those with a part in a
 // computation that has a rule of its own. The last come first: then what a value goes into is in
-// one block already, and its uses there are one expression.
-int inline_producers(Schedule& s) {
+// one block already, and its uses there are one expression. With `lines`, not where blocks of their elements can be turned.
+int inline_producers(Schedule& s, bool lines) {
   int count = 0;
   std::vector<BlockRV> blocks = s.get_blocks();
   for (size_t i = blocks.size(); i-- > 0;) {
@@ -41,6 +68,7 @@ int inline_producers(Schedule& s) {
     std::vector<BlockRV> consumers = s.consumers(rv);
     bool into_reduction = std::any_of(consumers.begin(), consumers.end(),
                                       [&](const BlockRV& c) { return reduces(s.block(c)); });
+    if (lines && consumers.size() == 1 && turns_lines_of(s.block(consumers[0]), b)) continue;
     if (consumers.empty() || ((into_reduction || consumers.size() > 1) && !is_cheap(b))) continue;
     try {
       s.compute_inline(rv);
@@ -50,6 +78,27 @@ int inline_producers(Schedule& s) {
     }
   }
   return count;
+}
+
+// The kernel with its cheap producers inlined, and their number. Elements that move through quotients of axes and across
+// lines, as those of a transposed convolution whose image gets its channels first, move in two steps: lines of neighbours,
+// then blocks of these that shuffles turn.
+std::pair<Schedule, int> with_producers_inlined(const tir::PrimFunc& composed) {
+  Schedule s(composed);
+  int count = inline_producers(s, false);
+  auto reads_neighbours = [](const Schedule& at, const BlockRV& rv) {
+    std::vector<tir::LoopRV> loops = at.get_loops(rv);
+    return loops.empty() || is_contiguous(at, rv, loops.back());
+  };
+  std::vector<BlockRV> blocks = s.get_blocks();
+  if (blocks.size() != 1 || !divides_in_indices(s.block(blocks[0])) ||
+      reads_neighbours(s, blocks[0]))
+    return {s, count};
+  Schedule lines(composed);
+  int fewer = inline_producers(lines, true);
+  blocks = lines.get_blocks();
+  if (blocks.size() == 2 && reads_neighbours(lines, blocks[0])) return {lines, fewer};
+  return {s, count};
 }
 
 // The first that fits takes the kernel.
@@ -92,7 +141,8 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
     s.annotate_func("schedule", "as composed: an extent is 0");
     return s.func();
   }
-  int inlined = inline_producers(s);
+  int inlined = 0;
+  std::tie(s, inlined) = with_producers_inlined(composed);
   if (tir::PrimFunc merged = merge_rows(s.func()); !(merged == s.func())) s = Schedule(merged);
   std::string why_not, declined;
   for (const ScheduleRule* rule : kRules) {

@@ -64,6 +64,7 @@ class Transposition {
         note += ", threads over " + shared.var->name;
       }
     }
+    make_lines(rv);
     cut(rv, rows_, column);
     return note;
   }
@@ -133,6 +134,37 @@ class Transposition {
       place = d;
     }
     return out;
+  }
+
+  // What only moves elements into a tensor of the kernel's own that is turned next does so for one iteration of the loop
+  // around the rows and columns, in the nearest cache.
+  void make_lines(const BlockRV& rv) {
+    std::vector<LoopRV> loops = s_.get_loops(rv);
+    if (loops.size() < 3) return;
+    const LoopRV line = loops[loops.size() - 3];
+    for (const BlockRV& made : s_.producers(rv)) {
+      Block b = s_.block(made);
+      auto* store = as<tir::StoreNode>(b->body);
+      if (store == nullptr || b->init || !isa<tir::LoadNode>(store->value) ||
+          s_.consumers(made).size() != 1) {
+        continue;
+      }
+      double all = 1, each = 1;
+      for (const tir::IterVar& i : b->iters) all *= extent_of(i);
+      Schedule attempt = s_;
+      attempt.compute_at(made, line);
+      const std::vector<LoopRV> inside = loops_below(attempt, made, line);
+      for (const LoopRV& l : inside) each *= static_cast<double>(attempt.extent(l));
+      // Each element once.
+      if (inside.empty() || each * static_cast<double>(s_.extent(line)) > all) continue;
+      attempt.set_scope(made, tir::Scope::Local);
+      few_copies(attempt, vectorize_elements(attempt, inside.back(), lanes_of(b, target_)));
+      s_ = attempt;
+    }
+  }
+
+  static double extent_of(const tir::IterVar& i) {
+    return static_cast<double>(tir::as_int(i->extent).value_or(0));
   }
 
   // Blocks of a power of two rows and columns; what is left over by smaller ones.
@@ -205,6 +237,10 @@ class Transposition {
 };
 
 }  // namespace
+
+bool is_long_line(const tir::PrimExpr& extent) {
+  return tir::as_int(extent).value_or(0) >= kShortestAxis;
+}
 
 std::string schedule_transposition(Schedule& s, const BlockRV& block, const Target& target) {
   return Transposition(s, target).schedule(block);

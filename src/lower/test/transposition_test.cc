@@ -1,6 +1,7 @@
 // Elements that change places: what their rule does with every number of rows and columns.
 #include "codegen/backend.h"
 #include "lower/test/same_bits.h"
+#include "tir/schedule/schedule.h"
 #include "tir/transposed_nest.h"
 
 namespace relay::lower_test {
@@ -104,6 +105,41 @@ TEST(Transposition, moves_every_bit) {
   expect_bits_to_move<uint16_t>(bf16, 0x7f01);
   expect_bits_to_move<uint32_t>(f32, 0x7f800001);
   expect_bits_to_move<uint64_t>(f64, 0x7ff0000000000001);
+}
+
+// y[c, h, w] of an image [h, w, c] that is read from its even and odd lines and columns, which lie apart.
+PrimFunc spread(int64_t c, int64_t h, int64_t w, bool divides) {
+  const int64_t half = divides ? 1 : 2;
+  Tensor x =
+      placeholder("x", f32, {index(2), index(2), index(half * h), index(half * w), index(c)});
+  Tensor image = compute("image", {index(2 * h), index(2 * w), index(c)}, [&](const Indices& i) {
+    if (!divides) return x(index(0), index(1), i[0], i[1], i[2]);
+    return x(floor_mod(i[0], index(2)), floor_mod(i[1], index(2)), floor_div(i[0], index(2)),
+             floor_div(i[1], index(2)), i[2]);
+  });
+  Tensor y = compute("y", {index(c), index(2 * h), index(2 * w)},
+                     [&](const Indices& i) { return image(i[1], i[2], i[0]); });
+  return create_prim_func("spread", {x}, {y});
+}
+
+TEST(Transposition, what_is_read_through_quotients_is_made_in_lines_first) {
+  expect_turned(spread(20, 3, 9, true));
+  const Target target = parse_target("x86-64-v3");
+  auto blocks = [&](const PrimFunc& f) {
+    return tir::Schedule(scheduled(f, target)).get_blocks().size();
+  };
+  EXPECT_GT(blocks(spread(16, 4, 8, true)), 1);
+  EXPECT_EQ(blocks(spread(16, 4, 8, false)), 1);
+  // Two moves that undo each other: neighbours stay so without any lines.
+  Tensor x = placeholder("x", f32, {index(14), index(14), index(48)});
+  Tensor flat = compute("flat", {index(48), index(196)}, [&](const Indices& i) {
+    return x(floor_div(i[1], index(14)), floor_mod(i[1], index(14)), i[0]);
+  });
+  Tensor back =
+      compute("back", {index(196), index(48)}, [&](const Indices& i) { return flat(i[1], i[0]); });
+  EXPECT_EQ(blocks(create_prim_func("back", {x}, {back})), 1);
+  // Too short to be turned.
+  EXPECT_EQ(blocks(spread(2, 4, 8, true)), 1);
 }
 
 int64_t count(const std::string& text, const std::string& word) {

@@ -88,6 +88,24 @@ TEST(sub_pixel_convolution, computes_the_same) {
       {{1, 3, 4, 3, 32},
        {32, 64, 4, 4, 4},
        "kernel_size=[4, 4, 4], strides=[2, 2, 2], padding=[1]"},
+      // Groups: at once, by place, of one channel each and of several outputs of one.
+      {{1, 7, 6, 6},
+       {6, 2, 4, 3},
+       "kernel_size=[4, 3], strides=[2, 3], padding=[1, 0, 1, 2], groups=3"},
+      {{2, 5, 4, 32},
+       {32, 16, 4, 4},
+       "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1], groups=2"},
+      {{1, 7, 6, 5},
+       {5, 1, 4, 4},
+       "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1], groups=5"},
+      {{1, 7, 6, 5},
+       {5, 1, 3, 3},
+       "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], groups=5"},
+      {{1, 6, 6, 4}, {4, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], groups=4"},
+      {{1, 9, 12}, {12, 5, 4}, "kernel_size=[4], strides=[2], padding=[1], groups=3"},
+      {{1, 3, 4, 5, 6},
+       {6, 1, 4, 3, 2},
+       "kernel_size=[4, 3, 2], strides=[2, 1, 2], padding=[1, 1, 0, 1, 0, 1], groups=6"},
   };
   for (const Case& c : cases) {
     Module before = program(c);
@@ -135,6 +153,14 @@ TEST(sub_pixel_convolution, takes_the_form_with_the_least_work) {
                           "output_padding=[1, 1]"},
                          false),
             "1x1 1x2 2x1 2x2 ");
+}
+
+TEST(sub_pixel_convolution, groups_of_one_channel_stay_so) {
+  const std::string four = "kernel_size=[4, 4], strides=[2, 2], padding=[1, 1, 1, 1], groups=";
+  EXPECT_EQ(convolutions({{1, 28, 28, 64}, {64, 1, 4, 4}, four + "64"}), "2x2 2x2 2x2 2x2 ");
+  EXPECT_EQ(convolutions({{1, 28, 28, 64}, {64, 16, 4, 4}, four + "4"}), "2x2 2x2 2x2 2x2 ");
+  // The places of a group's four outputs fill a vector together.
+  EXPECT_EQ(convolutions({{1, 28, 28, 64}, {64, 4, 4, 4}, four + "4"}), "2x2 ");
 }
 
 TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
