@@ -439,38 +439,6 @@ double pool_cost(const CallNode& c) { return num_elements(c.args[0]->type); }
 
 // ---- Gradients
 
-// A mean of windows is a product with a matrix along each spatial axis: what the one-dimensional pool
-// makes of the identity matrix.
-template <class A>
-Adjoints average_gradient(const GradientContext& ctx, const Layout& l, size_t dims,
-                          const A& one_axis) {
-  const std::vector<Dim>& shape = type_of(ctx.arg(0)).shape;
-  Expr out = ctx.adjoint();
-  for (size_t d = 0; d < dims; ++d) {
-    size_t axis = axis_of(l, spatial_axes(dims)[d]);
-    if (is_any(shape[axis])) no_gradient(ctx, "only the data tells a size");
-    Expr lines = apply("expand_dims", {identity_matrix(shape[axis], out)}, {{"axis", int64_t{0}}});
-    Expr matrix = apply("squeeze", {one_axis(lines, d)}, {{"axis", to_value(Ints{0})}});
-    out = along_axis(out, static_cast<int64_t>(axis), matrix);
-  }
-  return {out};
-}
-
-template <size_t kDims>
-Adjoints average_pool_gradient(const GradientContext& ctx) {
-  auto& a = ctx.attrs<PoolAttrs>();
-  Ints pad = *full_padding(a.padding, kDims);
-  return average_gradient(ctx, Layout::of(a.layout), kDims, [&](const Expr& lines, size_t d) {
-    return apply("nn.avg_pool1d", {lines},
-                 {{"pool_size", to_value(Ints{a.pool_size[d]})},
-                  {"strides", to_value(Ints{a.strides[d]})},
-                  {"dilation", to_value(Ints{a.dilation[d]})},
-                  {"padding", to_value(Ints{pad[d], pad[kDims + d]})},
-                  {"ceil_mode", a.ceil_mode},
-                  {"count_include_pad", a.count_include_pad}});
-  });
-}
-
 // The elements of the data that each window has at one place in it, and back.
 struct Windows {
   const Expr& x;
@@ -566,6 +534,111 @@ struct Windows {
   }
 };
 
+// What the one-dimensional pool makes of the identity matrix: how much of each element a window has.
+Expr shares_of(const Expr& like, const Dim& size, const std::function<Expr(const Expr&)>& pool) {
+  Expr lines = apply("expand_dims", {identity_matrix(size, like)}, {{"axis", int64_t{0}}});
+  return apply("squeeze", {pool(lines)}, {{"axis", to_value(Ints{0})}});
+}
+
+// The adjoint of each window, divided by the number of elements in its mean.
+Expr divided(const Expr& g, const PoolAttrs& a, const Windows& w) {
+  const bool full = std::ranges::all_of(w.padding, [](int64_t p) { return p == 0; });
+  double count = 1;
+  for (int64_t n : w.size) count *= static_cast<double>(n);
+  if (!a.ceil_mode && (full || a.count_include_pad)) return g * scalar(1 / count, g);
+  Expr out = g;
+  for (size_t d = 0; d < w.dims; ++d) {
+    Expr shares = shares_of(g, type_of(w.x).shape[w.axis(d)], [&](const Expr& lines) {
+      return apply("nn.avg_pool1d", {lines},
+                   {{"pool_size", to_value(Ints{w.size[d]})},
+                    {"strides", to_value(Ints{w.strides[d]})},
+                    {"dilation", to_value(Ints{w.dilation[d]})},
+                    {"padding", to_value(Ints{w.padding[d], w.padding[w.dims + d]})},
+                    {"ceil_mode", a.ceil_mode},
+                    {"count_include_pad", a.count_include_pad}});
+    });
+    // All elements of a window have one share; where it has none there is nothing to give.
+    Expr share = apply("max", {shares}, {{"axis", to_value(Ints{0})}});
+    out = out * along(share, static_cast<int64_t>(w.axis(d)), rank_of(g));
+  }
+  return out;
+}
+
+// Each element over and over until the axes have the sizes of `data`, which are multiples of what they are.
+Expr repeated(const Expr& e, const std::string& layout, size_t dims, const std::vector<Dim>& data) {
+  Layout l = Layout::of(layout);
+  Dims size;
+  for (char axis : spatial_axes(dims)) size.push_back(data[axis_of(l, axis)]);
+  if (l.rank() == static_cast<int64_t>(dims) + 2) {
+    return apply("image.resize" + std::to_string(dims) + "d", {e},
+                 {{"size", to_value(size)},
+                  {"layout", layout},
+                  {"method", "nearest_neighbor"},
+                  {"coordinate_transformation_mode", "asymmetric"},
+                  {"rounding_method", "floor"}});
+  }
+  // Blocks of channels.
+  Expr out = e;
+  for (size_t d = 0; d < dims; ++d) {
+    const auto axis = static_cast<int64_t>(axis_of(l, spatial_axes(dims)[d]));
+    const auto at = static_cast<size_t>(axis);
+    out = apply(
+        "repeat", {out},
+        {{"repeats", *as_const(data[at]) / *as_const(type_of(out).shape[at])}, {"axis", axis}});
+  }
+  return out;
+}
+
+// Each element takes from all windows that it is in: a sum over windows of the adjoints, which are apart
+// as far as the windows' steps.
+template <size_t kDims>
+Adjoints average_pool_gradient(const GradientContext& ctx) {
+  auto& a = ctx.attrs<PoolAttrs>();
+  const Expr &x = ctx.arg(0), &g = ctx.adjoint();
+  const std::vector<Dim>&shape = type_of(ctx.result).shape, &data = type_of(x).shape;
+  if (std::ranges::any_of(shape, is_any) || std::ranges::any_of(data, is_any))
+    no_gradient(ctx, "only the data tells a size");
+  Windows w{x,
+            Layout::of(a.layout),
+            kDims,
+            a.pool_size,
+            a.strides,
+            a.dilation,
+            *full_padding(a.padding, kDims),
+            shape};
+  Expr each = divided(g, a, w);
+  if (w.tile()) return {repeated(each, a.layout, kDims, data)};
+  Ints gaps(shape.size(), 1);
+  double count = 1;
+  for (size_t d = 0; d < kDims; ++d) {
+    gaps[w.axis(d)] = a.strides[d];
+    count *= static_cast<double>(a.pool_size[d]);
+  }
+  Expr apart = apply("nn.dilate", {each}, {{"strides", to_value(gaps)}});
+  std::vector<Dim> begins;
+  ValueList widths(shape.size(), to_value(Ints{0, 0}));
+  for (size_t d = 0; d < kDims; ++d) {
+    const int64_t last = (a.pool_size[d] - 1) * a.dilation[d];
+    const Dim size = data[w.axis(d)];
+    // Without what lies in the border, where that needs no cut of the adjoints.
+    Dim before = dim(last - w.padding[d]), behind = size + dim(w.padding[d]) - w.reach(d);
+    const bool direct = last >= w.padding[d] && as_const(behind).value_or(-1) >= 0;
+    begins.push_back(direct ? dim(0) : dim(w.padding[d]));
+    widths[w.axis(d)] = direct ? to_value(Dims{before, behind})
+                               : to_value(Dims{dim(last), w.whole(d) - w.reach(d)});
+  }
+  apart = apply("nn.pad", {apart, scalar(0, apart)}, {{"pad_width", AttrValue(std::move(widths))}});
+  Expr out = apply("nn.avg_pool" + std::to_string(kDims) + "d", {apart},
+                   {{"pool_size", to_value(a.pool_size)},
+                    {"dilation", to_value(a.dilation)},
+                    {"strides", to_value(Ints(kDims, 1))},
+                    {"layout", a.layout}});
+  out = out * scalar(count, out);
+  for (size_t d = 0; d < kDims; ++d)
+    out = slice_axis(out, static_cast<int64_t>(w.axis(d)), begins[d], data[w.axis(d)]);
+  return {out};
+}
+
 // Elements of a window that tie share its adjoint.
 template <size_t kDims>
 Adjoints max_pool_gradient(const GradientContext& ctx) {
@@ -608,12 +681,33 @@ Expr adaptive_line(const Expr& lines, const Dim& size) {
                {{"output_size", to_value(Ints{as_const(size).value_or(1)})}});
 }
 
+// One window is a mean of all; windows of one size are next to each other; others are a product with a
+// matrix along each axis.
 Adjoints adaptive_average_gradient(const GradientContext& ctx, const std::string& layout) {
   Layout l = Layout::of(layout);
   auto dims = static_cast<size_t>(l.rank()) - 2;
-  return average_gradient(ctx, l, dims, [&](const Expr& lines, size_t d) {
-    return adaptive_line(lines, type_of(ctx.result).shape[axis_of(l, spatial_axes(dims)[d])]);
-  });
+  const Expr& g = ctx.adjoint();
+  const std::vector<Dim>&shape = type_of(ctx.arg(0)).shape, &result = type_of(g).shape;
+  bool even = true, one = true;
+  Expr share = g;
+  for (size_t d = 0; d < dims; ++d) {
+    size_t axis = axis_of(l, spatial_axes(dims)[d]);
+    if (is_any(shape[axis])) no_gradient(ctx, "only the data tells a size");
+    auto n = as_const(shape[axis]), m = as_const(result[axis]);
+    one = one && m == 1;
+    even = even && n && m && *m > 0 && *n % *m == 0;
+    if (one || even) share = share / size_as(one ? shape[axis] : dim(*n / *m), share);
+  }
+  if (one) return {broadcast_like(share, ctx.arg(0))};
+  if (even) return {repeated(share, layout, dims, shape)};
+  Expr out = g;
+  for (size_t d = 0; d < dims; ++d) {
+    size_t axis = axis_of(l, spatial_axes(dims)[d]);
+    Expr shares = shares_of(out, shape[axis],
+                            [&](const Expr& lines) { return adaptive_line(lines, result[axis]); });
+    out = along_axis(out, static_cast<int64_t>(axis), shares);
+  }
+  return {out};
 }
 
 // Windows differ in size and may overlap: for each element and each window, whether it is the
@@ -635,10 +729,9 @@ Adjoints adaptive_max_gradient(const GradientContext& ctx, const std::string& la
     auto at = static_cast<int64_t>(axis + d);
     elements.push_back(at);
     windows.push_back(at + 1);
-    Expr lines =
-        apply("expand_dims", {identity_matrix(type_of(x).shape[axis], g)}, {{"axis", int64_t{0}}});
-    Expr share = apply("squeeze", {adaptive_line(lines, type_of(ctx.result).shape[axis])},
-                       {{"axis", to_value(Ints{0})}});
+    Expr share = shares_of(g, type_of(x).shape[axis], [&](const Expr& lines) {
+      return adaptive_line(lines, type_of(ctx.result).shape[axis]);
+    });
     int64_t behind = rank - at - 2;
     Expr member = is_greater(share, 0);
     if (behind > 0)

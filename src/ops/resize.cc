@@ -6,6 +6,7 @@
 
 #include "base/codes/operators.h"
 #include "ops/batching.h"
+#include "ops/composed.h"
 #include "ops/follow_layout.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
@@ -380,8 +381,70 @@ double resize_cost(const CallNode& c) {
          num_elements(c.type);
 }
 
+// Where an axis grows by a whole factor, element i takes from the `count` places of the result from
+// factor * i - before on.
+struct Reach {
+  int64_t factor, before, count;
+};
+
+std::optional<Reach> reach_of(const ResizeAttrs& a, size_t d, const Dim& from, const Dim& to) {
+  auto n = as_const(from), m = as_const(to);
+  // Few places, or a product with a matrix is as good.
+  constexpr int64_t kMostPlaces = 16;
+  if (!n || !m || *n < 1 || *m % *n != 0 || *m / *n < 2 || *m / *n > kMostPlaces)
+    return std::nullopt;
+  const int64_t factor = *m / *n, aside = a.method == "cubic" ? 1 : 0;
+  // The first and the last place that read an element, beside factor * i.
+  int64_t first = 0, last = 0;
+  for (int64_t o = 0; o < *m; ++o) {
+    Position p = position_of(a, d, index(o), index(*n), index(*m));
+    auto above = p.real ? std::nullopt : as_int(p.numerator),
+         below = p.real ? std::nullopt : as_int(p.denominator);
+    if (!above || !below || *below < 1) return std::nullopt;
+    const int64_t low = *above / *below - (*above % *below < 0 ? 1 : 0);
+    for (int64_t k = low - aside; k <= low + 1 + aside; ++k) {
+      const int64_t beside = o - factor * std::clamp<int64_t>(k, 0, *n - 1);
+      first = std::min(first, beside);
+      last = std::max(last, beside);
+    }
+  }
+  if (last - first + 1 > kMostPlaces) return std::nullopt;
+  return Reach{factor, -first, last - first + 1};
+}
+
+// g times the transposed matrix (in, out) along an axis, of which only what `r` says is not zero.
+Expr gathered(const Expr& g, int64_t axis, const Expr& matrix, const Reach& r) {
+  const std::vector<Dim>& shape = type_of(matrix).shape;
+  const int64_t n = *as_const(shape[0]), m = *as_const(shape[1]);
+  Ints places;
+  std::vector<bool> known;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < r.count; ++k) {
+      const int64_t o = r.factor * i - r.before + k;
+      places.push_back(std::clamp<int64_t>(o, 0, m - 1));
+      known.push_back(o >= 0 && o < m);
+    }
+  }
+  Expr weights =
+      apply("gather", {matrix, indices_constant(places, {n, r.count})}, {{"axis", int64_t{1}}});
+  weights = kept(mask_constant(known, {n, r.count}), weights);
+  const int64_t reach = r.factor * (n - 1) + 1;
+  Expr around = pad_axis(g, axis, dim(r.before),
+                         dim(std::max<int64_t>(reach + r.count - 1 - r.before - m, 0)));
+  Expr sum;
+  for (int64_t k = 0; k < r.count; ++k) {
+    Expr weight =
+        apply("squeeze", {slice_axis(weights, 1, dim(k), dim(1))}, {{"axis", to_value(Ints{1})}});
+    Expr part =
+        sliced(around, {axis}, {k}, {k + reach}, {r.factor}) * along(weight, axis, rank_of(g));
+    sum = sum ? sum + part : part;
+  }
+  return sum;
+}
+
 // Resizing is a product with a matrix along each axis: what it makes of the identity matrix along that
-// axis alone. Of a crop, what it makes of zeros is the value outside, which is a constant.
+// axis alone. Where the axis grows by a whole factor, only the few places are added that an element has
+// gone to. Of a crop, what it makes of zeros is the value outside, which is a constant.
 template <size_t kDims>
 Adjoints resize_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<ResizeAttrs>();
@@ -405,7 +468,9 @@ Adjoints resize_gradient(const GradientContext& ctx) {
     if (a.roi.size() == 2 * kDims) attrs.emplace_back("roi", ValueList{a.roi[d], a.roi[kDims + d]});
     Expr matrix =
         apply("squeeze", {apply("image.resize1d", {lines}, attrs)}, {{"axis", to_value(Ints{0})}});
-    out = along_axis(out, static_cast<int64_t>(axis), matrix);
+    auto reach = reach_of(a, d, x.shape[axis], a.size[d]);
+    out = reach ? gathered(out, static_cast<int64_t>(axis), matrix, *reach)
+                : along_axis(out, static_cast<int64_t>(axis), matrix);
   }
   return {out};
 }
