@@ -9,12 +9,12 @@ namespace {
 
 using Which = bool (*)(const OpInfo& row);
 
-bool any_row(const OpInfo&) { return true; }
+bool without_rule(const OpInfo& row) { return !row.compute; }
 bool by_definition_only(const OpInfo& row) {
   return !row.gradient && row.gradient.reason() == Absent::Pending;
 }
 
-const DefinitionRule* definition_of(const Node& n, Which which = any_row) {
+const DefinitionRule* definition_of(const Node& n, Which which = without_rule) {
   auto* c = as<CallNode>(&n);
   auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
   bool wanted = op != nullptr && op->row->definition && which(*op->row);
@@ -60,11 +60,11 @@ Module expand_functions(const Module& mod, Which which) {
 
 }  // namespace
 
-bool has_definitions(const NodeRef& program) { return has_definitions(program, any_row); }
+bool has_definitions(const NodeRef& program) { return has_definitions(program, without_rule); }
 
-Expr expand_definitions(const Expr& expr) { return Expr::unchecked(expand(expr, any_row)); }
+Expr expand_definitions(const Expr& expr) { return Expr::unchecked(expand(expr, without_rule)); }
 
-Module expand_definitions(const Module& mod) { return expand_functions(mod, any_row); }
+Module expand_definitions(const Module& mod) { return expand_functions(mod, without_rule); }
 
 Module expand_for_gradients(const Module& mod) { return expand_functions(mod, by_definition_only); }
 

@@ -5,7 +5,7 @@
 
 namespace relay {
 
-// Whether the program calls operators with a definition.
+// Whether the program calls operators that are nothing but their definition.
 bool has_definitions(const NodeRef& program);
 
 // The program with each such call replaced by its definition (OpInfo::definition), until none is left.

@@ -331,7 +331,9 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
   rule("relation", row.relation);
   rule("compute", row.compute, {Absent::Replaced, Absent::Defined});
   bool defined = !row.compute && row.compute.reason() == Absent::Defined;
-  demand("definition", defined == static_cast<bool>(row.definition));
+  // Beside a rule a definition says what the gradient is.
+  bool by_definition = !row.gradient && row.gradient.reason() == Absent::Pending;
+  demand("definition", row.definition ? defined || by_definition : !defined);
   if (row.fusion && row.fusion.get() == FusionClass::OutEWiseFusable)
     rule("contraction", row.contraction, {Absent::NotOneSum});
   rule("layout", row.layout, {Absent::AxesAsWritten});

@@ -262,7 +262,7 @@ struct OpInfo {
   Column<std::shared_ptr<const ComputeRule>> compute = {};
   // Asked of heavy operators (OutEWiseFusable) only: others do not multiply and add.
   Column<ContractionRule> contraction = {};
-  // With `compute = Absent::Defined`, and only then.
+  // With `compute = Absent::Defined`; beside a rule where the gradient (Absent::Pending) follows from it.
   DefinitionRule definition = nullptr;
   Column<LayoutRule> layout = {};
   Column<MemoryRule> memory = {};

@@ -418,6 +418,12 @@ Adjoints dyn_reshape_gradient(const GradientContext& ctx) {
 Adjoints dyn_broadcast_gradient(const GradientContext& ctx) {
   return {unbroadcast(ctx.adjoint(), ctx.arg(0))};
 }
+// start + i * step: how many there are does not change with a small step.
+Adjoints dyn_arange_gradient(const GradientContext& ctx) {
+  const Expr& g = ctx.adjoint();
+  Expr step = g * cast_to(numbered(ctx.result), type_of(g).dtype);
+  return {sum_over(g, {0}), nullptr, sum_over(step, {0})};
+}
 Adjoints dyn_full_gradient(const GradientContext& ctx) { return {apply("sum", {ctx.adjoint()})}; }
 
 OpInfo as_view(OpInfo row) {
@@ -470,8 +476,8 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
       dynamic_row("dyn.arange", "start, start + step, ... up to stop, which is left out.",
                   {{"start", "A scalar."}, {"stop", "A scalar."}, {"step", "A scalar."}}, nullptr,
                   arange_type, dynamic(arange_sizes, arange), Absent::DataDecides,
-                  Absent::NotDifferentiable,
-                  given({"float32", "float32", "float32"}, {{1}, {-2}, {-0.75}})),
+                  dyn_arange_gradient,
+                  given({"float32", "float32", "float32"}, {{1}, {-2.2}, {-0.75}})),
       dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
                   dynamic(copy_sizes<0>, as_in("zeros")), Absent::NoArithmetic, no_change,
                   given({two}, {{2, 3}}, "dtype=\"int32\"")),

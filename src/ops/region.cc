@@ -3,6 +3,7 @@
 #include "base/codes/types.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
+#include "ops/sample.h"
 #include "ops/sampling.h"
 
 namespace relay::ops {
@@ -88,25 +89,6 @@ class SampleTable {
   const Region& r_;
   size_t d_;
   Buffer low_, high_, part_, inside_;
-};
-
-struct ROIAlignAttrs : AttrsOf<ROIAlignAttrs> {
-  Ints pooled_size;
-  double spatial_scale = 1;
-  int64_t sample_ratio = -1;
-  std::string layout = "NCHW", mode = "avg";
-  static AttrsList describe() {
-    return {"relay.attrs.ROIAlignAttrs",
-            {attribute("pooled_size", &Self::pooled_size, "Height and width of a result."),
-             attribute("spatial_scale", &Self::spatial_scale,
-                       "From the regions' coordinates to those of the data."),
-             attribute("sample_ratio", &Self::sample_ratio,
-                       "Samples along each axis of a bin; below 1: as many as it has elements."),
-             attribute("layout", &Self::layout, "NCHW."),
-             attribute("mode", &Self::mode,
-                       "avg or max of the samples; max_corner: of the corners of all samples, each "
-                       "times its weight.")}};
-  }
 };
 
 // One channel of a region. For each row of samples, the two rows of the data that it lies between
@@ -228,22 +210,11 @@ TirTensor roi_align(const ComputeContext& ctx) {
   return imperative("T_roi_align", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs, build);
 }
 
-struct ROIPoolAttrs : AttrsOf<ROIPoolAttrs> {
-  Ints pooled_size;
-  double spatial_scale = 1;
-  std::string layout = "NCHW";
-  static AttrsList describe() {
-    return {"relay.attrs.ROIPoolAttrs",
-            {attribute("pooled_size", &Self::pooled_size, "Height and width of a result."),
-             attribute("spatial_scale", &Self::spatial_scale,
-                       "From the regions' coordinates to those of the data."),
-             attribute("layout", &Self::layout, "NCHW.")}};
-  }
-};
-
+// The greatest element of each bin, or (`kPlaces`) its number in the data; of an empty bin 0, or -1.
+template <bool kPlaces>
 TirTensor roi_pool(const ComputeContext& ctx) {
   auto& a = ctx.attrs<ROIPoolAttrs>();
-  DType acc = sampling_dtype(ctx.outputs[0].dtype);
+  DType acc = sampling_dtype(ctx.inputs[0]->dtype);
   auto build = [a, acc](const std::vector<Buffer>& in, const Buffer& out) {
     Region r{in[0], in[1], acc};
     auto whole = [&](const char* f, const PrimExpr& v) {
@@ -265,21 +236,27 @@ TirTensor roi_pool(const ComputeContext& ctx) {
           begin[d] = min(max(from, index(0)), r.size(d));
           count[d] = max(min(max(to, index(0)), r.size(d)) - begin[d], index(0));
         }
-        Cell best("value", acc);
+        Cell best("value", acc), place("place", kIndex);
         Stmt loops = each("iy", count[0], [&](const PrimExpr& iy) {
           return each("ix", count[1], [&](const PrimExpr& ix) {
-            return best.set(
-                max(best.get(),
-                    tir::cast(acc, load(r.x, {r.item(i[0]), i[1], begin[0] + iy, begin[1] + ix}))));
+            PrimExpr row = begin[0] + iy, column = begin[1] + ix, item = r.item(i[0]);
+            PrimExpr v = tir::cast(acc, load(r.x, {item, i[1], row, column}));
+            Stmt keep = best.set(max(best.get(), v));
+            if (!kPlaces) return keep;
+            PrimExpr number =
+                ((item * r.x->shape[1] + i[1]) * r.size(0) + row) * r.size(1) + column;
+            PrimExpr better = logical_or(lt(place.get(), index(0)), gt(v, best.get()));
+            return seq({if_(better, place.set(number)), keep});
           });
         });
         PrimExpr result = select(gt(count[0] * count[1], index(0)), best.get(), r.number(0));
-        return best.in(
-            seq({best.set(min_value(acc)), loops, store(out, i, tir::cast(out->dtype, result))}));
+        Stmt put = store(out, i, kPlaces ? place.get() : tir::cast(out->dtype, result));
+        return best.in(place.in(seq({best.set(min_value(acc)), place.set(index(-1)), loops, put})));
       });
     });
   };
-  return imperative("T_roi_pool", ctx.outputs[0].dtype, ctx.outputs[0].shape, ctx.inputs, build);
+  return imperative(kPlaces ? "T_roi_pool_places" : "T_roi_pool", ctx.outputs[0].dtype,
+                    ctx.outputs[0].shape, ctx.inputs, build);
 }
 
 Type roi_align_relation(RelationContext& ctx) {
@@ -294,6 +271,11 @@ Type roi_align_relation(RelationContext& ctx) {
 Type roi_pool_relation(RelationContext& ctx) {
   auto& a = ctx.attrs<ROIPoolAttrs>();
   return region_type(ctx, a.pooled_size, a.layout, a.spatial_scale);
+}
+
+Type roi_pool_places_relation(RelationContext& ctx) {
+  const Type pooled = roi_pool_relation(ctx);
+  return pooled ? tensor_type(as<TensorTypeNode>(pooled)->shape, DType::Int(64)) : Type(nullptr);
 }
 
 }  // namespace
@@ -311,6 +293,7 @@ std::span<const OpInfo> rows_of<Family::Region>() {
           .effect = Effect::Pure,
           .relation = roi_align_relation,
           .compute = compute_rule(roi_align),
+          .definition = defined_roi_align,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
@@ -340,7 +323,8 @@ std::span<const OpInfo> rows_of<Family::Region>() {
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
           .relation = roi_pool_relation,
-          .compute = compute_rule(roi_pool),
+          .compute = compute_rule(roi_pool<false>),
+          .definition = defined_roi_pool,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
@@ -349,6 +333,30 @@ std::span<const OpInfo> rows_of<Family::Region>() {
           .batching = Absent::LaneByLane,
           .examples = {{{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
                         "pooled_size=[2, 3], spatial_scale=1f",
+                        0,
+                        4}},
+          .expected = Absent::ByNumPy,
+      },
+      {
+          .name = "vision.roi_pool_places",
+          .doc =
+              "The numbers in the data, row after row, of what vision.roi_pool chooses, the first "
+              "of several; -1 where a bin is empty.",
+          .args = {{"data", "The feature maps."}, {"rois", "(n, 5): item, x1, y1, x2, y2."}},
+          .attrs = &ROIPoolAttrs::static_info(),
+          .support_level = 5,
+          .fusion = FusionClass::Opaque,
+          .effect = Effect::Pure,
+          .relation = roi_pool_places_relation,
+          .compute = compute_rule(roi_pool<true>),
+          .layout = Absent::AxesAsWritten,
+          .memory = Absent::OnePiece,
+          .precision = Precision::Never,
+          .cost = Absent::DataDecides,
+          .gradient = Absent::NotDifferentiable,
+          .batching = Absent::LaneByLane,
+          .examples = {{{"Tensor[(4, 3, 6, 5), float32]", "Tensor[(3, 5), float32]"},
+                        "pooled_size=[2, 3], spatial_scale=2f",
                         0,
                         4}},
           .expected = Absent::ByNumPy,

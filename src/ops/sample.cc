@@ -6,6 +6,7 @@
 #include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/rows.h"
+#include "ops/sample.h"
 #include "ops/sampling.h"
 #include "ops/window.h"
 
@@ -59,20 +60,6 @@ TirTensor affine_grid(const ComputeContext& ctx) {
 }
 
 // ---- image.grid_sample -------------------------------------------------------------------------
-
-struct GridSampleAttrs : AttrsOf<GridSampleAttrs> {
-  std::string method = "bilinear", layout = "NCHW", padding_mode = "zeros";
-  bool align_corners = true;
-  static AttrsList describe() {
-    return {"relay.attrs.GridSampleAttrs",
-            {attribute("method", &Self::method, "nearest, bilinear or bicubic."),
-             attribute("layout", &Self::layout, "NCHW or NCDHW."),
-             attribute("padding_mode", &Self::padding_mode,
-                       "What lies outside: zeros, border or reflection."),
-             attribute("align_corners", &Self::align_corners,
-                       "-1 and 1 are the centres of the corner elements, not their outer edges.")}};
-  }
-};
 
 Type grid_sample_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *grid = ctx.tensor(1);
@@ -224,23 +211,6 @@ TirTensor grid_sample(const ComputeContext& ctx) {
 
 // ---- image.crop_and_resize ---------------------------------------------------------------------
 
-struct CropAndResizeAttrs : AttrsOf<CropAndResizeAttrs> {
-  Ints crop_size;
-  std::string layout = "NCHW", method = "bilinear";
-  double extrapolation_value = 0;
-  DType out_dtype = kUnsetDType;
-  static AttrsList describe() {
-    return {"relay.attrs.CropAndResizeAttrs",
-            {attribute("crop_size", &Self::crop_size, "Height and width of a crop."),
-             attribute("layout", &Self::layout, "Layout."),
-             attribute("method", &Self::method, "bilinear or nearest_neighbor."),
-             attribute("extrapolation_value", &Self::extrapolation_value,
-                       "Value outside of the image."),
-             attribute("out_dtype", &Self::out_dtype,
-                       "dtype of the result; unset: that of the input.")}};
-  }
-};
-
 Type crop_and_resize_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *boxes = ctx.tensor(1), *which = ctx.tensor(2);
   if (x == nullptr || boxes == nullptr || which == nullptr) return nullptr;
@@ -388,6 +358,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .effect = Effect::Pure,
           .relation = grid_sample_relation,
           .compute = compute_rule(grid_sample),
+          .definition = defined_grid_sample,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
@@ -400,6 +371,10 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
                 "method=\"bicubic\", padding_mode=\"reflection\", align_corners=False",
                 -1.5,
                 1.5},
+               {{"Tensor[(2, 1, 4, 5), float32]", "Tensor[(2, 2, 2, 3), float32]"},
+                "padding_mode=\"reflection\"",
+                -2,
+                2},
                {{"Tensor[(1, 1, 3, 4, 5), float32]", "Tensor[(1, 3, 2, 3, 2), float32]"},
                 "method=\"nearest\", padding_mode=\"border\", layout=\"NCDHW\"",
                 -1.5,
@@ -418,17 +393,22 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .effect = Effect::Pure,
           .relation = crop_and_resize_relation,
           .compute = compute_rule(crop_and_resize),
+          .definition = defined_crop_and_resize,
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = crop_and_resize_cost,
           .gradient = Absent::Pending,
           .batching = Absent::LaneByLane,
-          .examples = {{{"Tensor[(2, 3, 6, 5), float32]", "Tensor[(3, 4), float32]",
-                         "Tensor[(3,), int32]"},
-                        "crop_size=[4, 3], extrapolation_value=1f",
-                        0,
-                        1}},
+          .examples =
+              {{{"Tensor[(2, 3, 6, 5), float32]", "Tensor[(3, 4), float32]", "Tensor[(3,), int32]"},
+                "crop_size=[4, 3], extrapolation_value=1f",
+                0,
+                1},
+               {{"Tensor[(2, 6, 5, 3), float32]", "Tensor[(3, 4), float32]", "Tensor[(3,), int32]"},
+                "crop_size=[3, 1], layout=\"NHWC\", method=\"nearest_neighbor\"",
+                -0.2,
+                1.2}},
           .expected = Absent::ByNumPy,
       },
   };

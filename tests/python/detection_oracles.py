@@ -77,10 +77,8 @@ def clamped_bilinear(image: np.ndarray, place) -> np.ndarray:
     return sampled(image, place, "linear", fetch)
 
 
-@oracle("vision.roi_pool")
-def _(a, x, rois):
-    """Girshick, Fast R-CNN, 2015: the greatest element of each bin, 0 of an empty one."""
-    out = np.zeros((len(rois), x.shape[1], *a.pooled_size))
+def bins_of_regions(a, x, rois):
+    """Girshick, Fast R-CNN, 2015: where a result goes, and rows and columns of its bin."""
     for r, roi in enumerate(rois):
         # C's round: halves away from zero.
         corner = [
@@ -89,15 +87,33 @@ def _(a, x, rois):
         begin, end = corner[1::-1], corner[:1:-1]
         size = [max(e - b + 1, 1) for b, e in zip(begin, end, strict=True)]
         for at in np.ndindex(*a.pooled_size):
-            part = x[int(roi[0])]
+            places = []
             for d in range(2):
                 low = begin[d] + at[d] * size[d] // a.pooled_size[d]
                 high = begin[d] + -(-(at[d] + 1) * size[d] // a.pooled_size[d])
-                part = part.take(
-                    range(max(low, 0), max(min(high, x.shape[2 + d]), max(low, 0))), 1 + d
-                )
-            if part.size:
-                out[(r, slice(None), *at)] = part.max((1, 2))
+                places.append(range(max(low, 0), max(min(high, x.shape[2 + d]), max(low, 0))))
+            yield (r, slice(None), *at), int(roi[0]), places
+
+
+@oracle("vision.roi_pool")
+def _(a, x, rois):
+    """The greatest element of each bin, 0 of an empty one."""
+    out = np.zeros((len(rois), x.shape[1], *a.pooled_size))
+    for at, item, (rows, columns) in bins_of_regions(a, x, rois):
+        if len(rows) * len(columns):
+            out[at] = x[item][:, rows][:, :, columns].max((1, 2))
+    return out
+
+
+@oracle("vision.roi_pool_places")
+def _(a, x, rois):
+    numbers = np.arange(x.size).reshape(x.shape)
+    out = np.full((len(rois), x.shape[1], *a.pooled_size), -1)
+    for at, item, (rows, columns) in bins_of_regions(a, x, rois):
+        if len(rows) * len(columns):
+            best = x[item][:, rows][:, :, columns].reshape(x.shape[1], -1).argmax(1)
+            which = numbers[item][:, rows][:, :, columns].reshape(x.shape[1], -1)
+            out[at] = which[np.arange(x.shape[1]), best]
     return out
 
 

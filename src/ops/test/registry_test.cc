@@ -11,7 +11,7 @@
 namespace relay {
 namespace {
 
-constexpr size_t kPendingGradients = 4;
+constexpr size_t kPendingGradients = 0;
 
 std::vector<Op> all_ops() {
   register_ops();
@@ -72,7 +72,7 @@ TEST(Registry, every_example_type_checks_and_computes) {
         if (row.definition) {
           Expr defined = row.definition(*call);
           EXPECT_TRUE(structural_equal(defined->type, call->type)) << to_string(defined->type);
-          continue;
+          if (!row.compute) continue;
         }
         // Where the shape is data-dependent, the evaluator runs the rule: tests/python/test_oracles.py.
         if (data_decides_shape(row)) continue;
