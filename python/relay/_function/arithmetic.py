@@ -125,8 +125,18 @@ def apply(name: str, *operands: Value) -> Value:
     all_weak = all(weak)
     if all_weak:
         own = [np.dtype(number) for number in weak]
-    if name in ("floor", "ceil", "trunc") and all(np.dtype(d).kind in "iu" for d in own):
+    of_integers = all(np.dtype(d).kind in "iu" for d in own)
+    if name in ("floor", "ceil", "trunc") and of_integers:
         return operands[0]
+    if name == "power" and of_integers and isinstance(operands[1], Static) and operands[1].obj < 0:
+        if not all_weak:
+            raise Refusal(
+                VALUE,
+                "integers have no negative powers",
+                found=" and ".join(map(describe, operands)),
+                help="convert the base with astype, or divide 1 by the power",
+            )
+        own = [np.dtype("float64")] * 2
     try:
         resolved = ufunc.resolve_dtypes((*own, None))
     except TypeError:

@@ -36,6 +36,7 @@ from relay._function.values import (
     Size,
     Static,
     Tensor,
+    TensorType,
     Tuple,
     Type,
     Value,
@@ -111,7 +112,22 @@ class Expressions:
             return self._of_lists(name, left, right)
         if isinstance(left, Static) and isinstance(right, Static):
             return self._python(lambda: python(left.obj, right.obj))
+        if name == "power":
+            self._check_exponent(left, right)
         return apply(name, left, right)
+
+    def _check_exponent(self, base: Value, exponent: Value) -> None:
+        """A negative power of a Python integer is a float: which of the two must be known."""
+        kinds = (widen(type_of(base)), widen(type_of(exponent)))
+        of_integers = all(
+            isinstance(k, TensorType) and k.weak and k.dtype == "int64" for k in kinds
+        )
+        if not of_integers or not isinstance(exponent, Tensor) or exponent.natural:
+            return
+        line = getattr(self.here, "lineno", self.node.lineno)
+        message = f"the exponent of an integer's power is negative ({self.source.name}:{line})"
+        test = apply("greater_equal", exponent, Static(0))
+        self.effect(call("debug.check", test.expr, _core.Tuple([_core.Constant(message)])))
 
     def _python(self, compute) -> Value:
         """What Python itself computes of known objects."""
@@ -190,6 +206,8 @@ class Expressions:
             if isinstance(left, Size) and isinstance(right, Size) and left.dim == right.dim:
                 return Static(name in ("equal", "less_equal", "greater_equal"))
             return apply(name, left, right)
+        if name in ("equal", "not_equal") and _never_equal(left, right):
+            return Static(name == "not_equal")
         if isinstance(left, (Tuple, List)) and isinstance(right, (Tuple, List)):
             pair = known(left, "what is compared"), known(right, "what is compared")
             return self._python(lambda: python(*pair))
@@ -571,3 +589,15 @@ LIST_METHODS = {
     "keys": lambda value: List(tuple(map(Static, value.form.names))),
     "values": lambda value: List(value.items),
 }
+
+
+def _never_equal(left: Value, right: Value) -> bool:
+    """Whether one is a number and the other a string or None."""
+
+    def is_one(value: Value) -> bool:
+        return is_number(value) and not (isinstance(value, Tensor) and value.shape)
+
+    for a, b in ((left, right), (right, left)):
+        if is_one(a) and isinstance(b, Static) and isinstance(b.obj, (str, type(None))):
+            return True
+    return False

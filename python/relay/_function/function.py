@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, overload
 
+import numpy as np
 from numpy import ndarray
 
 from relay import _core
@@ -39,6 +40,7 @@ from relay._function.exchange import (
 from relay._function.program import Form, Program
 from relay._function.values import (
     Derivative,
+    TensorType,
     TupleType,
     Type,
     Value,
@@ -245,8 +247,27 @@ class RelayFunction:
                     if problem.code != "E0603" or self._is_typed:
                         raise
                     # The sizes may be those of another form.
+                except _core.RunError as problem:
+                    self._explain_sizes(problem, *self._bound(args, kwargs))
+                    raise
         values, given = self._bound(args, kwargs)
-        return self._form(values, given).run(values)
+        try:
+            return self._form(values, given).run(values)
+        except _core.RunError as problem:
+            self._explain_sizes(problem, values, given)
+            raise
+
+    def _explain_sizes(self, problem: _core.RunError, values: tuple, given: frozenset[str]) -> None:
+        """Where sizes did not fit: the type error of the function for these sizes, if it has one.
+
+        It shows the line of Python, and the types of both operands.
+        """
+        if problem.code != "E0607":
+            return
+        try:
+            self._lower(values, given, fixed=True)
+        except _core.UserError as shown:
+            raise shown from problem
 
     def __get__(self, obj: object, owner: type | None = None) -> Any:
         return self if obj is None else functools.partial(self, obj)
@@ -324,14 +345,18 @@ class RelayFunction:
         elif len(given) == self._count:
             self._runs[self._short_key(values)] = run
 
-    def _lower(self, values: tuple, given: frozenset[str]) -> Lowered:
+    def _lower(self, values: tuple, given: frozenset[str], fixed: bool = False) -> Lowered:
+        """The function for arguments; `fixed`: for their sizes, whatever is declared."""
         begin = time.perf_counter()
         kinds: dict[str, Type] = {}
-        sizes = Sizes(self.fixed_sizes)
+        sizes = Sizes(self.fixed_sizes or fixed)
         for name, value in zip(self._order, values, strict=True):
             try:
                 if name in self.kinds:
-                    kinds[name] = self.kinds[name]
+                    kind = self.kinds[name]
+                    if fixed and isinstance(kind, TensorType):
+                        kind = TensorType(kind.dtype, tuple(np.shape(value)), kind.weak)
+                    kinds[name] = kind
                 elif name in self.static:
                     kinds[name] = static_or_structure(value)
                 elif name not in given and name in self.defaults:
@@ -478,6 +503,7 @@ def function(
     opt_level: int | None = None,
     num_threads: int = 0,
     fixed_sizes: bool = False,
+    donate: Mapping[str, int] | None = None,
 ) -> RelayFunction: ...
 
 
@@ -489,6 +515,7 @@ def function(
     opt_level: int | None = None,
     num_threads: int = 0,
     fixed_sizes: bool = False,
+    donate: Mapping[str, int] | None = None,
 ) -> Callable[[Callable[..., Any]], RelayFunction]: ...
 
 
