@@ -169,7 +169,7 @@ def operators(out: Path) -> None:
         function = getattr(sys.modules[module], short)
         if not function.__code__.co_filename.endswith(("_wrappers.py", "_compositions.py")):
             continue  # written out in the module's own file
-        row = None if name in COMPOSITIONS else sys.modules["relay"].op.get(name)
+        row = None if name in COMPOSITIONS else sys.modules["relay"].op.row(name)
         spaces.setdefault(module, []).append(stub_of(function, row, DYNAMIC.get(name, ())))
     for module, stubs in spaces.items():
         path = module.removeprefix("relay").lstrip(".").replace(".", "/") or "_operators"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing as _typing
 
 # `name as name`: what type checkers take for a part of the package.
-from relay import _wrappers
+from relay import _display, _wrappers
 from relay import (
     _core,
     adt as adt,

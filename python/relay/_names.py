@@ -359,21 +359,6 @@ def _same(self) -> _core.IRModule:
     return self
 
 
-def _repr_html(self) -> str:
-    """What notebooks show: what the module is, and its text, folded."""
-    import html
-
-    text = html.escape(self.astext(False))
-    return f"<details><summary><code>{html.escape(repr(self))}</code></summary><pre>{text}</pre></details>"
-
-
-def _expr_html(self) -> str:
-    import html
-
-    kind = html.escape(str(self.checked_type))
-    return f"<details><summary><code>{kind}</code></summary><pre>{html.escape(str(self))}</pre></details>"
-
-
 def _unchanging(name: str):
     def method(self, *_: object, **__: object) -> None:
         raise TypeError(
@@ -402,12 +387,10 @@ def install() -> None:
     module.with_type = _with_type
     module.replace_global_vars = _replace_global_vars
     module.clone = _same
-    module._repr_html_ = _repr_html
     module.update = _unchanging("update")
     module.update_func = _unchanging("update_func")
     module.__getattr__ = _absent_method
     module.__setitem__ = _unchanging("mod[name] = function")
-    _core.Expr._repr_html_ = _expr_html
 
 
 install()

@@ -133,7 +133,7 @@ def register_op(
         gradient,
         layout,
     )
-    op.get.cache_clear()
+    op.row.cache_clear()
     parameter = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
         [inspect.Parameter(a, parameter) for a in arguments]
@@ -165,7 +165,7 @@ def unregister_op(name: str) -> None:
     UserError E0105 where there is none of that name, E0802 where it is Relay's own.
     """
     _core.unregister_op(name)
-    op.get.cache_clear()
+    op.row.cache_clear()
 
 
 _TYPES = {bool: "bool", int: "int", float: "float", str: "string"}

@@ -79,6 +79,10 @@ class ScopeBuilder:
             out = _core.Let(var, value, out)
         return out
 
+    def __repr__(self) -> str:
+        names = ", ".join(v.name_hint for scope in self._bindings for v, _ in scope)
+        return f"<relay.ScopeBuilder: {names or 'no bindings'}>"
+
     def get(self) -> _core.Expr:
         """Returns the body."""
         return self._closed()

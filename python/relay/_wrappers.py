@@ -10,14 +10,15 @@ import types
 from collections.abc import Callable
 
 from relay import _absent, _core, _signatures
-from relay.op import Operator, get, list_op_names
+from relay.op import Operator, list_op_names
+from relay.op import row as row_of
 
 _POSITIONAL = inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 def call(name: str, *args: object, **attrs: object) -> _core.Call:
     """Returns a call of an operator by its registry name, arguments and attributes."""
-    return _core.Call(get(name).node, list(args), attrs)
+    return _core.Call(row_of(name).node, list(args), attrs)
 
 
 def is_number(value: object) -> bool:
@@ -84,7 +85,7 @@ def _dynamic(row: Operator, given: dict) -> _core.Call | None:
     sizes = _signatures.DYNAMIC.get(row.name, ())
     if not any(isinstance(given.get(name), _core.Expr) for name in sizes):
         return None
-    dynamic = get(f"dyn.{row.name}")
+    dynamic = row_of(f"dyn.{row.name}")
     names = [a.name for a in dynamic.args]
     kept = {a.name for a in dynamic.attrs} - set(names)
     for name, value in given.items():
@@ -231,6 +232,6 @@ def install(package: dict) -> None:
     for name in list_op_names():
         names, module, short = _space(package, name)
         if short not in names:
-            names[short] = make(get(name), module)
+            names[short] = make(row_of(name), module)
     for name in _REASONS:
         _space(package, name)

@@ -215,8 +215,8 @@ def _calls(mod: _core.IRModule | _core.Expr) -> Iterator[_core.Call]:
         yield from (node for node in _post_order(root) if isinstance(node, _core.Call))
 
 
-def list_op_freqs(mod: _core.IRModule) -> dict[str, int]:
-    """Returns how often each operator is called, by name."""
+def list_op_freqs(mod: _core.IRModule | _core.Expr) -> dict[str, int]:
+    """Returns how often each operator is called, by name; of an expression too."""
     found: dict[str, int] = {}
     for call in _calls(mod):
         if isinstance(call.op, _core.Op):
@@ -453,6 +453,12 @@ class CallGraph:
                     if isinstance(child, _core.GlobalVar):
                         found[child.name_hint] = found.get(child.name_hint, 0) + 1
             self._calls[name] = found
+
+    def __repr__(self) -> str:
+        rows = [
+            f"@{name} -> {', '.join(f'@{n}' for n in to)}" for name, to in self._calls.items() if to
+        ]
+        return f"<relay.analysis.CallGraph: {'; '.join(rows) or 'no function calls another'}>"
 
     def _name(self, var: str | _core.GlobalVar) -> str:
         name = var if isinstance(var, str) else var.name_hint

@@ -34,6 +34,11 @@ class DFPattern:
         """
         return CallPattern(self, None if args == (None,) else list(args))
 
+    def __repr__(self) -> str:
+        shown = (type(v).__name__ if isinstance(v, DFPattern) else str(v)
+                 for name, v in vars(self).items() if not name.startswith("_"))  # fmt: skip
+        return f"<{type(self).__name__}({', '.join(shown)})>"
+
     def __or__(self, other: DFPattern) -> AltPattern:
         return AltPattern(self, other)
 

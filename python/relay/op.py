@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from relay import _core
 
@@ -70,8 +70,17 @@ def list_op_names() -> list[str]:
     return _core.op_names()
 
 
+def get(name: str) -> _core.Op:
+    """Returns an operator, the callee of its calls; RelayError E0105 for an unknown name.
+
+    `call.op == relay.op.get("nn.relu")` asks whether a call is of it; `doc`, `args`, `attrs` and the others
+    are what the registry knows.
+    """
+    return _core.op_node(name)
+
+
 @functools.cache
-def get(name: str) -> Operator:
+def row(name: str) -> Operator:
     """Returns what the registry knows about an operator; RelayError E0105 for an unknown name."""
     name, doc, args, attrs, examples, level, source = _core.op_row(name)
     return Operator(
@@ -83,6 +92,25 @@ def get(name: str) -> Operator:
         level,
         source,
     )
+
+
+def _known(name: str, doc: str) -> property:
+    def read(self: _core.Op) -> Any:
+        return getattr(row(self.name), name)
+
+    read.__doc__ = doc
+    return property(read)
+
+
+for _name, _doc in (
+    ("doc", "What the operator computes."),
+    ("args", "Its tensor arguments, each an `Argument`."),
+    ("attrs", "Its static arguments, each an `Attribute`."),
+    ("examples", "Calls that work, each an `Example`."),
+    ("support_level", "The level of support, 1 to 10 and above, as Relay counts it."),
+    ("source", "Where the results of the examples are from; None where tests hold a formula."),
+):
+    setattr(_core.Op, _name, _known(_name, _doc))
 
 
 if not TYPE_CHECKING:

@@ -47,6 +47,9 @@ class Prelude:
         for attribute, name in _CONSTRUCTORS.items():
             setattr(self, attribute, constructors[name])
 
+    def __repr__(self) -> str:
+        return f"<relay.Prelude: {', '.join(_TYPES.values())}, {len(self.mod.functions)} functions>"
+
     def __getattr__(self, name: str) -> _core.GlobalVar:
         mod = self.__dict__.get("mod")
         if mod is None or name not in mod:

@@ -184,7 +184,7 @@ class Sequence:
         attrs = {a.name: self.attribute(a.type) for a in row.attrs if self.flip(0.4)}
         if self.flip(0.3):
             return call(*args, *attrs.values())
-        return relay.Call(row.node, args, attrs) if self.flip(0.4) else call(*args, **attrs)
+        return relay.Call(row, args, attrs) if self.flip(0.4) else call(*args, **attrs)
 
     def arithmetic(self) -> object:
         signs = [

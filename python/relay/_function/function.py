@@ -21,6 +21,7 @@ from numpy import ndarray
 
 from relay import _core
 from relay._build import Executable, build
+from relay._display import folded
 from relay._function import scope as subset
 from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
@@ -62,7 +63,7 @@ class CacheInfo(NamedTuple):
     dropped: int
 
 
-@dataclass
+@dataclass(repr=False)
 class Lowered:
     """A function for arguments of certain types, not compiled yet."""
 
@@ -79,6 +80,15 @@ class Lowered:
     def astext(self) -> str:
         """The module as text."""
         return self.module.astext(show_meta_data=False)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{name}: {kind}" for name, kind in self.form.kinds.items())
+        return (
+            f"<relay.function {self.function.__name__}({kinds}) -> {self.form.returned}, lowered>"
+        )
+
+    def _repr_html_(self) -> str:
+        return folded(repr(self), self.astext())
 
     def compile(self) -> Executable:
         """Returns the compiled module; its results are flat tuples of tensors."""
@@ -487,6 +497,23 @@ class RelayFunction:
 
     def __repr__(self) -> str:
         return f"<relay.function {self.__name__}{self.signature}, {len(self._compiled)} compiled>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: what was compiled, and the programs, folded."""
+        forms = [made.lowered for made in self._compiled.values()]
+        programs = "".join(folded(repr(lowered), lowered.astext()) for lowered in forms)
+        return folded(repr(self), self.explain()) + programs
+
+    def __copy__(self) -> RelayFunction:
+        return self
+
+    def __deepcopy__(self, memo: object) -> RelayFunction:
+        """The function itself, as Python's are copied."""
+        return self
+
+    def __reduce__(self) -> str:
+        """Its name, as Python's functions are pickled: where it is loaded, its module has it."""
+        return self.__qualname__
 
 
 def static_or_structure(value: object) -> Type:

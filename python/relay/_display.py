@@ -1,0 +1,79 @@
+"""How programs and their parts are shown: one line at the prompt, a page in notebooks."""
+
+from __future__ import annotations
+
+import html
+
+from relay import _core
+
+# An expression that is longer is said, not shown.
+_WIDTH = 100
+
+
+def expression(self: _core.Expr) -> str:
+    """The text of a short expression; the kind, type and size of others."""
+    lines = [line for line in str(self).splitlines() if not line.startswith("free_var ")]
+    if len(lines) == 1 and len(lines[0]) <= _WIDTH and not lines[0].startswith("meta["):
+        return lines[0]
+    if isinstance(self, _core.Constant):
+        return f"<relay.Constant: {self.checked_type}>"
+    from relay.analysis import list_op_freqs
+
+    count = sum(list_op_freqs(self).values())
+    operators = f"{count} operator" + ("" if count == 1 else "s")
+    return f"<relay.{type(self).__name__}: {self.checked_type}, {operators}>"
+
+
+def node(self: _core.Node) -> str:
+    """A type or size as text; a pattern as it is written; attributes by name."""
+    if isinstance(self, (_core.Type, _core.Dim)):
+        return str(self)
+    text = str(self)
+    fields = dir(self)
+    if text.startswith("<relay.attrs."):
+        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields)
+        return f"{text[len('<relay.attrs.') : -1]}({given})"
+    return _pattern(self) if "Pattern" in text else text
+
+
+def _pattern(self: _core.Node) -> str:
+    out: list[str] = []
+    todo: list[object] = [self]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            out.append(each)
+            continue
+        fields = dir(each)
+        if "patterns" not in fields:
+            out.append(f"%{each.var.name_hint}" if "var" in fields else "_")
+            continue
+        name = each.constructor.name_hint if "constructor" in fields else ""
+        parts = list(each.patterns)
+        if name and not parts:
+            out.append(name)
+            continue
+        out.append(name + "(")
+        todo.append(",)" if not name and len(parts) == 1 else ")")
+        for i in reversed(range(len(parts))):
+            todo += [parts[i], ", "] if i > 0 else [parts[i]]
+    return "".join(out)
+
+
+def folded(title: str, body: str) -> str:
+    """HTML of a line that opens to a text."""
+    return (
+        f"<details><summary><code>{html.escape(title)}</code></summary>"
+        f"<pre>{html.escape(body)}</pre></details>"
+    )
+
+
+def install() -> None:
+    """Shows the nodes of the extension module so."""
+    _core.Expr.__repr__ = expression
+    _core.Node.__repr__ = node
+    _core.Expr._repr_html_ = lambda self: folded(str(self.checked_type), str(self))
+    _core.IRModule._repr_html_ = lambda self: folded(repr(self), self.astext(False))
+
+
+install()
