@@ -302,7 +302,6 @@ ABSENT = {
         copy_shape_func device_copy annotation.function_on_device annotation.on_device""",
     "there is nothing that a program could be marked for": """
         annotation.compiler_begin annotation.compiler_end""",
-    "a function of the module is marked, by its attribute checkpoint=1": "annotation.checkpoint",
     "rounding and compute_dtype are arguments of requantize": """
         qnn.op.current_requantize_config qnn.op.requantize_config""",
 }

@@ -14,16 +14,13 @@ TirTensor same(const ComputeContext& ctx) {
 
 Adjoints passed_on(const GradientContext& ctx) { return {ctx.adjoint()}; }
 
-}  // namespace
-
-template <>
-std::span<const OpInfo> rows_of<Family::Annotations>() {
-  static const OpInfo rows[] = {{
-      .name = "annotation.stop_fusion",
-      .doc = "The same values, in memory: no kernel reaches from before to behind it.",
+OpInfo annotation_row(const char* name, const char* doc, FusionClass fusion) {
+  return {
+      .name = name,
+      .doc = doc,
       .args = {{"data", "The values."}},
       .support_level = 10,
-      .fusion = FusionClass::Opaque,
+      .fusion = fusion,
       .effect = Effect::Pure,
       .reshape_only = true,
       .takes_narrow = true,
@@ -37,7 +34,23 @@ std::span<const OpInfo> rows_of<Family::Annotations>() {
       .batching = batch_as_it_is,
       .examples = {{{"Tensor[(2, 3), float32]"}, ""}},
       .expected = Absent::ByNumPy,
-  }};
+  };
+}
+
+}  // namespace
+
+template <>
+std::span<const OpInfo> rows_of<Family::Annotations>() {
+  static const OpInfo rows[] = {
+      annotation_row("annotation.stop_fusion",
+                     "The same values, in memory: no kernel reaches from before to behind it.",
+                     FusionClass::Opaque),
+      annotation_row(
+          "annotation.checkpoint",
+          "The same values. A gradient in reverse mode does not keep what they are computed "
+          "from, and computes them again from the names in the expression.",
+          FusionClass::ElemWise),
+  };
   return rows;
 }
 

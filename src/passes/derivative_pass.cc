@@ -2,6 +2,7 @@
 
 #include "analysis/definitions.h"
 #include "analysis/fresh_names.h"
+#include "grad/checkpoints.h"
 #include "grad/dataflow.h"
 #include "grad/lift.h"
 #include "passes/added_functions.h"
@@ -46,9 +47,9 @@ Function without_loops(const Module& mod, const Function& f, const PassContext& 
 Module add_derivative(const Module& mod, const Function& f, DerivativeKind kind,
                       const std::string& name, PassContext& ctx, size_t count) {
   check_name_is_free(mod, name);
-  Module program = expand_for_gradients(mod);
+  auto [program, marked] = with_checkpoints(expand_for_gradients(mod), expand_for_gradients(f));
   const std::string of = FreshNames(program).fresh("differentiated");
-  program = with_function(program, global_var(of, f->type), expand_for_gradients(f));
+  program = with_function(program, global_var(of, f->type), marked);
   if (ctx.enabled(kBatchTrees)) program = run_pass(program, kBatchTrees, ctx);
   // Operators that follow each other are differentiated as one (grad/dataflow_runs.h).
   program = run_pass(program, kToANormalForm, ctx);

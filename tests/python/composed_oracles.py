@@ -307,7 +307,7 @@ def _(a, x, w):
     return convolution(x, weight, a.strides, [1, 1], 1).astype(a.out_dtype)
 
 
-@oracle("annotation.stop_fusion")
+@oracle("annotation.stop_fusion", "annotation.checkpoint")
 def _(a, x):
     return x
 

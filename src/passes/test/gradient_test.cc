@@ -150,6 +150,26 @@ TEST(GradientPrograms, a_checkpoint_is_computed_again) {
   for (int64_t i = 0; i < 8; ++i) EXPECT_NEAR(a[1].get_as_double(i), b[1].get_as_double(i), 1e-5);
 }
 
+TEST(GradientPrograms, a_marked_expression_is_computed_again) {
+  auto program = [](const std::string& value) {
+    return "def @f(%x: Tensor[(8), float32], %y: Tensor[(8), float32]) {\n  sum(multiply(" + value +
+           ", %y)) }";
+  };
+  const std::string inside = "sin(exp(add(%x, annotation.checkpoint(tanh(cosh(%y))))))";
+  Module kept = with_derivative(program("sin(exp(add(%x, tanh(cosh(%y)))))"));
+  Module again = with_derivative(program("annotation.checkpoint(" + inside + ")"));
+  EXPECT_EQ(calls_of(kept, "exp"), 1u) << print_module(kept);
+  PassContext ctx = folding_context();
+  Module optimized = pass_test::apply(find_pass("EliminateCommonSubexpr"), again, ctx);
+  EXPECT_EQ(calls_of(optimized, "exp"), 2u) << print_module(optimized);
+  EXPECT_EQ(calls_of(optimized, "cosh"), 2u) << print_module(optimized);
+  EXPECT_EQ(calls_of(again, "annotation.checkpoint"), 0u) << print_module(again);
+  std::vector<Tensor> a = pass_test::results(kept), b = pass_test::results(optimized);
+  for (size_t k : {1, 2}) {
+    for (int64_t i = 0; i < 8; ++i) EXPECT_NEAR(a[k].get_as_double(i), b[k].get_as_double(i), 1e-5);
+  }
+}
+
 TEST(GradientPrograms, jacobian_hessian_and_products) {
   const char* text =
       "def @f(%x: Tensor[(2), float64]) { multiply(multiply(%x, %x), reverse(%x, axis=0)) }\n"
