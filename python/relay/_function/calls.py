@@ -240,6 +240,8 @@ class Calls:
             return cast(value, name)
         if hasattr(cls, "__relay_constructor__"):
             return self.make_data(cls, args, named)
+        if cls is _core.RefValue:
+            return self.new_reference(args, named)
         fields = getattr(cls, "_fields", None)
         if issubclass(cls, tuple) and fields is not None:
             defaults = cls._field_defaults

@@ -10,10 +10,12 @@ import numpy as np
 
 from relay import _core
 from relay._function.errors import ANNOTATION, Refusal
+from relay._function.references import content_of, refused
 from relay._function.values import (
     ChainType,
     DataType,
     ListType,
+    RefType,
     StaticType,
     TensorType,
     TupleType,
@@ -40,6 +42,8 @@ def key_of(obj: object) -> object:
         return str(obj.dtype).rpartition(".")[2], len(obj.shape)
     if hasattr(kind, "__relay_data__"):
         return kind.__relay_data__
+    if kind is _core.RefValue:
+        return kind, key_of(obj.value)
     formed = form_of(obj)
     if formed is None:
         return _hashable(obj)
@@ -132,6 +136,11 @@ def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
         return TupleType(items) if kind is tuple else ListType(items)
     if hasattr(kind, "__relay_data__"):
         return DataType(kind.__relay_data__)
+    if kind is _core.RefValue:
+        item = content_of(type_of_argument(obj.value, name, Sizes()))
+        if item is None:
+            raise refused(f"a reference to {type(obj.value).__name__}")
+        return RefType(item)
     formed = form_of(obj)
     if formed is None:
         return static_type(obj)
@@ -162,7 +171,7 @@ def leaves_of(kind: Type, obj: Any) -> list[object]:
             for part in obj:
                 items.append((yield pack(kind.item, part)))
             leaves.append(items)
-        elif isinstance(kind, (TensorType, ChainType)):
+        elif isinstance(kind, (TensorType, ChainType, RefType)):
             leaves.append(obj)
 
     def pack(kind: Type, obj: Any) -> Task:
@@ -208,7 +217,7 @@ def parts_of(kind: Type, obj: Any) -> list:
 
 def is_plain(kind: Type) -> bool:
     """Whether the object is its own only leaf."""
-    return isinstance(kind, TensorType) or (
+    return isinstance(kind, (TensorType, RefType)) or (
         isinstance(kind, ChainType) and isinstance(kind.item, TensorType)
     )
 
@@ -234,7 +243,7 @@ def _made(kind: Type, leaves: Iterator) -> object:
 
     # Recursive over the type, not over the value.
     def take(kind: Type, leaves: Iterator) -> Task:
-        if isinstance(kind, TensorType):
+        if isinstance(kind, (TensorType, RefType)):
             return next(leaves)
         if isinstance(kind, (TupleType, ListType)):
             items = []

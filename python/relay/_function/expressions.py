@@ -33,6 +33,7 @@ from relay._function.values import (
     Form,
     List,
     Mismatch,
+    Reference,
     Size,
     Static,
     Tensor,
@@ -341,7 +342,11 @@ class Expressions:
             on_class = getattr(base.form.cls, name, None)
             if on_class is not None and base.form.kind != "dict":
                 return Bound(on_class, base)
+        elif isinstance(base, Reference) and name == "value":
+            return self.read_reference(base)
         elif isinstance(base, Static):
+            if self.is_captured_reference(base):
+                raise self.refuse_captured()
             try:
                 return lift(getattr(base.obj, name))
             except AttributeError as error:

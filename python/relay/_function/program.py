@@ -88,6 +88,8 @@ class Program:
     # How many loops have been read, for names of their own.
     loops: int = 0
     has_lists: bool = False
+    # The memory of what references refer to, which is not changed in place any more.
+    given_away: frozenset[int] = frozenset()
     # The functions and data types of derivatives.
     derived: dict[str, Any] = field(default_factory=dict)
     derived_types: list = field(default_factory=list)

@@ -18,12 +18,15 @@ from relay._function.expressions import Expressions
 from relay._function.loops import Loops
 from relay._function.matches import Matches
 from relay._function.outcome import Env, Tree
+from relay._function.references import References
 from relay._function.source import Source
 from relay._function.statements import Statements
 from relay._function.values import Mismatch, Type, Value, join, type_of
 
 
-class Reader(Statements, Expressions, Calls, Derivatives, Batches, Loops, Matches, Printing):
+class Reader(
+    Statements, Expressions, Calls, Derivatives, Batches, Loops, Matches, Printing, References
+):
     """One function while it is read: its variables, and the functions around it."""
 
     def __init__(

@@ -30,6 +30,7 @@ from relay._function.values import (
     Form,
     List,
     Mismatch,
+    Reference,
     Static,
     Tensor,
     Tuple,
@@ -96,6 +97,12 @@ class Statements:
             elif isinstance(target, ast.Subscript):
                 self._set_item(target, value)
             elif isinstance(target, ast.Attribute):
+                base = self.expr(_loaded(target.value))
+                if self.is_captured_reference(base):
+                    raise self.refuse_captured()
+                if isinstance(base, Reference) and target.attr == "value":
+                    self.write_reference(base, value)
+                    return
                 self.refuse(
                     UNSUPPORTED,
                     target,
@@ -191,8 +198,10 @@ class Statements:
         name = target.id
         old = self.read_name(name)
         own = own_of(old)
-        if name not in self.env or OUTSIDE & own:
+        given_away = own & self.program.given_away
+        if name not in self.env or OUTSIDE & own or given_away:
             whose = "an argument, which is the caller's" if name in self.env else "captured"
+            whose = "what a reference refers to" if given_away else whose
             self.refuse(
                 MUTATION,
                 target,

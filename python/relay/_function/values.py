@@ -172,6 +172,14 @@ class Data(Value):
 
 
 @dataclass(frozen=True, eq=False)
+class Reference(Value):
+    """A reference of the program, to values of a type."""
+
+    expr: _core.Expr
+    item: Type
+
+
+@dataclass(frozen=True, eq=False)
 class Closure(Value):
     """A function within the function; its free names are looked up in `frame` when it is called."""
 
@@ -280,6 +288,14 @@ class DataType(Type):
 
 
 @dataclass(frozen=True)
+class RefType(Type):
+    item: Type
+
+    def __str__(self) -> str:
+        return f"ref({self.item})"
+
+
+@dataclass(frozen=True)
 class ClashType(Type):
     clash: Clash
 
@@ -310,6 +326,8 @@ def type_of(value: Value) -> Type:
         return ChainType(value.item, value.backward)
     if isinstance(value, Data):
         return DataType(value.cls)
+    if isinstance(value, Reference):
+        return RefType(value.item)
     if isinstance(value, Clash):
         return ClashType(value)
     return StaticType(id(value), value)
@@ -450,6 +468,8 @@ def leaf_types(kind: Type) -> list[_core.Type]:
         return [prelude.list_of(packed_type(kind.item))]
     if isinstance(kind, DataType):
         return [kind.cls.__relay_type__.header]
+    if isinstance(kind, RefType):
+        return [_core.ref_type(packed_type(kind.item))]
     return []
 
 
@@ -480,7 +500,7 @@ def flatten(value: Value, kind: Type) -> list[_core.Expr]:
         return [leaf for item, of in pairs for leaf in flatten(item, of)]
     if isinstance(kind, ChainType):
         return [as_chain(value, kind).expr]
-    return [value.expr] if isinstance(kind, DataType) else []
+    return [value.expr] if isinstance(kind, (DataType, RefType)) else []
 
 
 def unflatten(
@@ -507,6 +527,8 @@ def unflatten(
         return Chain(expr, item, kind.backward, new_list_root() if roots is None else roots)
     if isinstance(kind, DataType):
         return Data(next(leaves), kind.cls)
+    if isinstance(kind, RefType):
+        return Reference(next(leaves), kind.item)
     if isinstance(kind, SizeType):
         return Size(kind.dim)
     if isinstance(kind, ClashType):
@@ -530,7 +552,7 @@ def _with_sizes(kind: Type, leaves: Iterator[_core.Type]) -> Type:
         return ListType(tuple(_with_sizes(item, leaves) for item in kind.items))
     if isinstance(kind, ChainType):
         return ChainType(_sized(kind.item, next(leaves)), kind.backward)
-    if isinstance(kind, DataType):
+    if isinstance(kind, (DataType, RefType)):
         next(leaves)
     return kind
 
