@@ -24,14 +24,14 @@ int64_t lanes_of(const Block& b, const Target& target) {
   return std::max<int64_t>(2, target.vector_bits / 8 / b->writes[0]->buffer->dtype.bytes());
 }
 
-std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV& rv,
-                                               const LoopRV& loop) {
+namespace {
+
+// With the analyzer knowing where the loop is.
+std::vector<std::optional<int64_t>> steps_by(tir::Analyzer& analyzer, const Schedule& s,
+                                             const BlockRV& rv, const LoopRV& loop) {
   Block b = s.block(rv);
-  tir::Analyzer analyzer;
   for (const LoopRV& l : s.get_loops(rv)) {
-    // The last iteration has no next one.
-    PrimExpr extent = s.loop(l)->extent;
-    analyzer.bind(l.var, s.loop(l)->min, l == loop && s.extent(l) > 1 ? extent - 1 : extent);
+    if (!(l == loop)) analyzer.bind(l.var, s.loop(l)->min, s.loop(l)->extent);
   }
   std::unordered_map<const Node*, NodeRef> values;
   for (size_t i = 0; i < b->iters.size(); ++i) values[b->iters[i]->var.get()] = b->bindings[i];
@@ -45,6 +45,25 @@ std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV&
     out.push_back(analyzer.constant_difference(analyzer.simplify(next), analyzer.simplify(at)));
   });
   return out;
+}
+
+}  // namespace
+
+std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV& rv,
+                                               const LoopRV& loop) {
+  tir::Analyzer analyzer;
+  // The last iteration has no next one.
+  PrimExpr extent = s.loop(loop)->extent;
+  analyzer.bind(loop.var, s.loop(loop)->min, s.extent(loop) > 1 ? extent - 1 : extent);
+  return steps_by(analyzer, s, rv, loop);
+}
+
+std::vector<std::optional<int64_t>> read_steps_within(const Schedule& s, const BlockRV& rv,
+                                                      const LoopRV& loop, int64_t first,
+                                                      int64_t last) {
+  tir::Analyzer analyzer;
+  analyzer.bind(loop.var, tir::Bounds{first, last - 1});
+  return steps_by(analyzer, s, rv, loop);
 }
 
 bool is_contiguous(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {

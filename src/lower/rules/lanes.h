@@ -21,6 +21,12 @@ int64_t lanes_of(const tir::Block& b, const Target& target);
 std::vector<std::optional<int64_t>> read_steps(const tir::Schedule& s, const tir::BlockRV& block,
                                                const tir::LoopRV& loop);
 
+// The same among the iterations [first, last] of a loop of constant extent.
+std::vector<std::optional<int64_t>> read_steps_within(const tir::Schedule& s,
+                                                      const tir::BlockRV& block,
+                                                      const tir::LoopRV& loop, int64_t first,
+                                                      int64_t last);
+
 // Whether neighbouring iterations of the loop read neighbouring elements, or the same one.
 bool is_contiguous(const tir::Schedule& s, const tir::BlockRV& block, const tir::LoopRV& loop);
 

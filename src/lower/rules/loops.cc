@@ -35,9 +35,28 @@ LoopRV transposed_loop(const Schedule& s, const BlockRV& rv, const std::vector<L
   return {};
 }
 
+// Iterations at the start and the end of the loop, at most kMostBorder each, between which it reads neighbours: what is
+// beside them is mirrored there or repeats an edge. Nothing when all of it does, and when nothing helps.
+constexpr int64_t kMostBorder = 8;
+std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const LoopRV& loop) {
+  const int64_t extent = s.extent(loop);
+  auto neighbours = [&](int64_t low, int64_t high) {
+    auto steps = read_steps_within(s, rv, loop, low, extent - 1 - high);
+    return std::all_of(steps.begin(), steps.end(),
+                       [](const auto& step) { return step == 0 || step == 1; });
+  };
+  if (extent < 4 * kMostBorder || !neighbours(kMostBorder, kMostBorder)) return {0, 0};
+  // Fewer at one end are found whatever there is at the other.
+  std::pair<int64_t, int64_t> out{0, 0};
+  while (!neighbours(out.first, kMostBorder)) ++out.first;
+  while (!neighbours(kMostBorder, out.second)) ++out.second;
+  return out;
+}
+
 }  // namespace
 
-std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target) {
+std::string schedule_block(Schedule& s, const BlockRV& block, const Target& target) {
+  BlockRV rv = block;
   Block b = s.block(rv);
   std::vector<LoopRV> loops = s.get_loops(rv);
   if (loops.size() != b->iters.size() || loops.empty()) return "";
@@ -60,6 +79,23 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target)
   int64_t lanes =
       target.vector_bits / 8 / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
   LoopRV last = parallel.back();
+  std::string ends;
+  if (reduction.empty() && !b->init) {
+    auto [low, high] = border(s, rv, last);
+    if (low > 0) {
+      tir::Partition p = s.partition(last, low);
+      s.unroll(p.head);
+      rv = p.copy_of(rv);
+      last = p.tail;
+    }
+    if (high > 0) {
+      tir::Partition p = s.partition(last, s.extent(last) - high);
+      s.unroll(p.tail);
+      last = p.head;
+    }
+    if (low + high > 0) ends = ", ends peeled";
+    parallel.back() = last;
+  }
   int64_t extent = s.extent(last);
   // The end of a row that lanes do not divide is a vector with a mask; a row that is shorter than a
   // vector is cut into what divides it.
@@ -88,7 +124,7 @@ std::string schedule_block(Schedule& s, const BlockRV& rv, const Target& target)
     } else {
       parallel.pop_back();
     }
-    note = std::to_string(width) + " lanes";
+    note = std::to_string(width) + " lanes" + ends;
     if (across.var) {
       // As many rows as a line has elements, so that each line is used up while it is at hand.
       const int64_t count = s.extent(across);

@@ -93,6 +93,47 @@ TEST(Rules, the_end_of_a_row_is_a_vector_with_a_mask) {
   expect_right(doubled(5, 7), "loops: y");
 }
 
+// y[i, j] = x[i, j - low], with mirrored elements on both sides, of rows of `width`.
+Case mirrored(int64_t rows, int64_t width, int64_t low, int64_t high) {
+  Tensor x = placeholder("x", f32, {index(rows), index(width)});
+  auto place = [&](int64_t j) {
+    j -= low;
+    j = j < 0 ? -j : j;
+    return j >= width ? 2 * (width - 1) - j : j;
+  };
+  auto element = [&](const Indices& i) {
+    PrimExpr j = i[1] - low;
+    j = select(lt(j, index(0)), index(0) - j, j);
+    j = select(ge(j, index(width)), index(2 * (width - 1)) - j, j);
+    return x(i[0], min(max(j, index(0)), index(width - 1)));
+  };
+  Case c;
+  const int64_t out = low + width + high;
+  c.func = create_prim_func("mirrored", {x}, {compute("y", {index(rows), index(out)}, element)});
+  c.inputs = {random_floats(static_cast<size_t>(rows * width), 3)};
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < out; ++j) {
+      c.expected.push_back(c.inputs[0][static_cast<size_t>(i * width + place(j))]);
+    }
+  }
+  return c;
+}
+
+TEST(Rules, ends_of_mirrored_elements_are_peeled) {
+  for (const auto& [low, high] : {std::pair{3, 3}, std::pair{0, 8}, std::pair{8, 1}}) {
+    for (int64_t width : {33, 64, 101}) {
+      Case c = mirrored(3, width, low, high);
+      expect_right(c, "loops: y");
+      EXPECT_NE(rule_of(c.func).find("ends peeled"), std::string::npos) << rule_of(c.func);
+    }
+  }
+  // Long borders, short rows, and nothing to peel.
+  for (const Case& c : {mirrored(3, 64, 9, 3), mirrored(3, 20, 3, 3), doubled(3, 100)}) {
+    EXPECT_EQ(rule_of(c.func).find("ends peeled"), std::string::npos) << rule_of(c.func);
+    expect_right(c, "loops: y");
+  }
+}
+
 TEST(Rules, lanes_run_along_an_axis_of_open_size) {
   Var n = var("n");
   Tensor x = placeholder("x", f32, {index(3), n});
