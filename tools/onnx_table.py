@@ -25,13 +25,23 @@ compares.
 
 ## What only a run knows
 
-Axes, shapes, sizes, scales, pads, starts, ends, steps, repeats, k, depths, limits and split sizes may
-be inputs of the model or be computed from data: the kernels read them. An input of k axes, or of shape
-`[k]`, says how many dimensions the result has; where only data would say that, the import ends in
-E0505, which names the value. Branches of different rank are followed both ways: the nodes behind them
-are imported for each, and where they make no sense behind one of them, a run that takes it ends.
-Results of `NonZero`, `Unique`, `NonMaxSuppression`, `Compress`, `Range`, loops with conditions and the
-like are as large as data says (`?` in their types).
+Axes, shapes, sizes, scales, pads, starts, ends, steps, repeats, k, depths, limits and split sizes
+may be inputs of the model or be computed from data: the kernels read them. An input of k axes, or
+of shape `[k]`, says how many dimensions the result has. Where only a run's inputs say that - a list
+of any length as the shape of `Reshape`, an input without a shape, a sequence whose type does not
+say what it holds - the program is *specialised* for the inputs that decide: for their sizes, for
+what a sequence holds, or, where that says too little, for the values of a few numbers. `from_onnx`
+gives an `OpenModel` then, of which `relay.build` compiles a program for each case when it comes and
+keeps the last 16 (`cache_info()` and the executable's `repr` say how many there are and how often
+one was there). `relay run` has the values of its run; `relay compile` ends in E0505, which names
+the inputs, unless `--specialise k=[0],[0,1]` lists values: then each is an entry function of the
+file (`main.1`, `main.2`, ...; `main` where there is one), which `relay run`, `relay bench` and
+Python choose by the inputs (E0707 where there is none for them), and a caller in C by name. What no
+input says, such as a shape that is computed from the elements of a tensor, ends in E0505. Branches
+of different rank are followed both ways: the nodes behind them are imported for each, and where
+they make no sense behind one of them, a run that takes it ends. Results of `NonZero`, `Unique`,
+`NonMaxSuppression`, `Compress`, `Range`, loops with conditions and the like are as large as data
+says (`?` in their types).
 
 Floats of 8 and 4 bits and integers of 4 and 2 are stored, moved, quantised and cast ([a byte
 each](types.md)). A sequence whose length is known at import is a tuple of the program, any other one a

@@ -9,10 +9,13 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relay import _core
 from relay.transform import PassContext
+
+if TYPE_CHECKING:
+    from relay._specialise import OpenModel
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ def _settings(target: str | None, opt_level: int | None, num_threads: int = 0) -
 
 
 def build(
-    ir_mod: _core.IRModule | _core.Expr,
+    ir_mod: _core.IRModule | _core.Expr | OpenModel,
     target: str | None = None,
     target_host: None = None,
     executor: None = None,
@@ -195,6 +198,9 @@ def build(
     hot: dict[str, Sequence[int]] | None = None,
 ) -> Executable:
     """Returns the compiled program.
+
+    Of a `relay.frontend.OpenModel` it is one that compiles a program for each case of the inputs that
+    decide, when the case comes, and keeps the last 16 (`cache_info`).
 
     target: "native", "x86-64-v3", "llvm -mcpu=znver4", ...; None: the PassContext's, else native.
     params: values of @main's parameters by name, which become constants.
@@ -224,7 +230,15 @@ def build(
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
     none = lambda given: {} if given is None else given  # noqa: E731
     settings |= {"dims": none(dims), "hot": none(hot)}
-    return Executable(_core.build(as_module(ir_mod), none(params), settings, none(donate)))
+
+    def make(mod: _core.IRModule) -> Executable:
+        return Executable(_core.build(mod, none(params), settings, none(donate)))
+
+    if hasattr(ir_mod, "specialised"):
+        from relay._specialise import SpecialisedExecutable
+
+        return SpecialisedExecutable(ir_mod, make)
+    return make(as_module(ir_mod))
 
 
 def optimize(
@@ -244,4 +258,6 @@ def as_module(mod: _core.IRModule | _core.Expr) -> _core.IRModule:
         return mod
     if isinstance(mod, _core.Expr):
         return _core.IRModule.from_expr(mod)
+    if hasattr(mod, "specialised"):
+        raise mod.error
     raise TypeError(f"a relay.IRModule or an expression is needed, not {type(mod).__name__}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from relay import _core
 from relay._build import Slot, as_module, build, refuse
+from relay._specialise import OpenModel, Programs
 
 
 class Evaluation:
@@ -42,7 +44,9 @@ class Evaluation:
 class Executor:
     """Runs functions of a module."""
 
-    def __init__(self, mod: _core.IRModule, make: Callable[[], Callable[..., Any]]) -> None:
+    def __init__(
+        self, mod: _core.IRModule | OpenModel, make: Callable[[], Callable[..., Any]]
+    ) -> None:
         self.mod = mod
         self._make = make
 
@@ -54,9 +58,13 @@ class Executor:
         return f"<relay.Executor of {self.mod!r}>"
 
 
+def _call(programs: Programs, /, *args: object, **kwargs: object) -> Any:
+    return programs(args, kwargs)
+
+
 def create_executor(
     kind: str = "debug",
-    mod: _core.IRModule | _core.Expr | None = None,
+    mod: _core.IRModule | _core.Expr | OpenModel | None = None,
     device: None = None,
     target: str | None = None,
     params: dict[str, Any] | None = None,
@@ -72,13 +80,18 @@ def create_executor(
     if mod is None:
         raise TypeError("create_executor() needs a module")
     refuse("relay.create_executor", {"device": device})
-    module = as_module(mod)
     if kind == "debug":
         if target is not None or opt_level is not None:
             raise TypeError('the executor "debug" takes no target and no opt_level')
-        return Executor(
-            module, lambda: Evaluation(_core.evaluator(module, {} if params is None else params))
-        )
+
+        def evaluation(module: _core.IRModule) -> Evaluation:
+            return Evaluation(_core.evaluator(module, {} if params is None else params))
+
+        if isinstance(mod, OpenModel):
+            return Executor(mod, lambda: partial(_call, Programs(mod, evaluation)))
+        module = as_module(mod)
+        return Executor(module, lambda: evaluation(module))
     if kind in ("vm", "graph", "aot"):
+        module = mod if isinstance(mod, OpenModel) else as_module(mod)
         return Executor(module, lambda: build(module, target, params=params, opt_level=opt_level))
     raise _core.UserError(f'there is no executor "{kind}"; there are "debug" and "vm"')

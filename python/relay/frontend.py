@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from relay import _core
 from relay._build import refuse
+from relay._specialise import OpenModel, RankIsOpen
 
 
 def from_onnx(
@@ -22,6 +23,9 @@ def from_onnx(
     freeze: dict[str, Any] | None = None,
 ) -> tuple[_core.IRModule, dict[str, Any]]:
     """Returns the typed module of an ONNX model, and its weights by parameter name.
+
+    Where the number of dimensions of something depends on what only a run knows, the module is an
+    `OpenModel`: `relay.build` and `relay.create_executor` make a program for each case when it comes.
 
     model: a path, the bytes of a model, or an `onnx.ModelProto`.
     shape: shapes of inputs by name; -1 keeps a dimension symbolic.
@@ -55,7 +59,29 @@ def from_onnx(
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 1):
         raise TypeError(f"opset is a number from 1 on, or None, not {opset!r}")
     frozen = {} if freeze is None else freeze
-    return _core.import_onnx(model, shapes, dtypes, freeze_params, "", opset or 0, frozen)
+
+    def load(**known: dict[str, Any]) -> tuple[_core.IRModule, list]:
+        found: list = []
+        sizes = shapes | known.get("sizes", {})
+        rest = known.get("value", {}), known.get("elements", {}), found
+        try:
+            mod, weights = _core.import_onnx(
+                model, sizes, dtypes, freeze_params, "", opset or 0, frozen, *rest
+            )
+        except _core.UserError as error:
+            if not found:
+                raise
+            raise RankIsOpen(error, *found) from None
+        return mod, weights
+
+    try:
+        return load()
+    except RankIsOpen as refused:
+        # Weights that are parameters have no place beside inputs that come and go.
+        if not freeze_params:
+            raise refused.error from None
+        # The type is that of all other models: callers that only build it see no difference.
+        return cast("_core.IRModule", OpenModel(load, refused)), {}
 
 
 def check_onnx(

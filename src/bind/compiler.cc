@@ -28,6 +28,7 @@
 #include "driver/evaluate_constant.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
+#include "driver/specialise.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/donation.h"
 #include "ir/text/text.h"
@@ -150,17 +151,31 @@ namespace {
 
 std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
                                           bool freeze_params, const std::string& folder,
-                                          int64_t opset, nb::dict frozen) {
+                                          int64_t opset, nb::dict frozen, nb::dict specialised,
+                                          nb::dict elements, nb::list open) {
   OnnxOptions options;
   options.freeze_params = freeze_params;
   options.opset = opset;
   for (auto [key, value] : frozen) {
     options.frozen[to_text(key, "the name of an input")] = to_tensor(value).copy();
   }
+  for (auto [key, value] : specialised) {
+    options.specialised[to_text(key, "the name of an input")] = to_tensor(value).copy();
+  }
   options.evaluate = make_constant_evaluator(native_target());
-  for (auto [key, shape] : shapes) {
-    std::vector<int64_t>& dims = options.shapes[to_text(key, "the name of an input")];
+  auto to_shape = [](nb::handle shape) {
+    std::vector<int64_t> dims;
     for (nb::handle d : nb::iter(shape)) dims.push_back(to_int64(d));
+    return dims;
+  };
+  for (auto [key, shape] : shapes) {
+    options.shapes[to_text(key, "the name of an input")] = to_shape(shape);
+  }
+  for (auto [key, held] : elements) {
+    auto& all = options.elements[to_text(key, "the name of an input")];
+    if (held.is_none()) continue;
+    all.emplace();
+    for (nb::handle shape : nb::iter(held)) all->push_back(to_shape(shape));
   }
   for (auto [key, dtype] : dtypes) {
     options.dtypes[to_text(key, "the name of an input")] = to_dtype(dtype);
@@ -172,10 +187,28 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
     auto data = nb::cast<nb::bytes>(model);
     bytes = std::string_view(data.c_str(), data.size());
   }
-  ImportedModel imported = compile_unlocked([&] {
-    return is_path ? import_onnx_file(path, options)
-                   : import_onnx_bytes(bytes, path, folder, options);
+  std::optional<RankIsOpen> refused;
+  ImportedModel imported = compile_unlocked([&]() -> ImportedModel {
+    try {
+      return is_path ? import_onnx_file(path, options)
+                     : import_onnx_bytes(bytes, path, folder, options);
+    } catch (const RankIsOpen& e) {
+      refused = e;
+      return {};
+    }
   });
+  if (refused) {
+    // What a program may be specialised for, and all inputs of the model.
+    nb::list deciding, inputs;
+    for (const DecidingInput& d : refused->deciding()) {
+      static constexpr const char* kBy[] = {"sizes", "elements", "value"};
+      deciding.append(nb::make_tuple(d.name, kBy[d.by]));
+    }
+    for (const std::string& name : refused->inputs()) inputs.append(name);
+    open.append(deciding);
+    open.append(inputs);
+    throw *refused;
+  }
   nb::dict params;
   for (const auto& [name, tensor] : imported.params) params[name.c_str()] = to_numpy(tensor);
   return {PyModule{imported.module, path, imported.source_hash}, params};
@@ -301,8 +334,29 @@ runtime::Value run_with(References& refs, const Module& types, const F& work) {
 }
 
 // The name comes as it is: nanobind's own conversion to a string ends the process when memory is short.
+// The entry function for these arguments, of a program that was compiled for several values of inputs.
+std::string entry_function(const runtime::Module& module, nb::tuple args, nb::dict kwargs) {
+  const std::vector<std::string> names = module.function_names();
+  std::map<std::string, Tensor> inputs;
+  const std::vector<runtime::Slot>& params = module.function(names.at(0)).params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    nb::object given;
+    if (i < args.size()) {
+      given = args[i];
+    } else if (kwargs.contains(params[i].name.c_str())) {
+      given = kwargs[params[i].name.c_str()];
+    }
+    if (given.is_valid() && params[i].is_tensor) inputs[params[i].name] = to_tensor(given);
+  }
+  return entry_for(module, "main", inputs);
+}
+
 nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::dict kwargs) {
   std::string name = to_text(function, "the name of a function");
+  if (name == "main" && exe.module.program().find_function(name) < 0 &&
+      !exe.module.function_names().empty()) {
+    name = entry_function(exe.module, args, kwargs);
+  }
   Module types = exe.types();
   std::vector<nb::object> donated;
   References refs;

@@ -9,6 +9,7 @@
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "driver/machine_limits.h"
+#include "driver/specialise.h"
 #include "runtime/profiler.h"
 
 namespace relay::cli {
@@ -276,7 +277,8 @@ void measure_sizes(const Options& o, const Ready& ready, const Inputs& inputs) {
   std::printf("%s", table.text().c_str());
 }
 
-int run(const Options& o, const Given& given) {
+int run(const Options& options, const Given& given) {
+  Options o = options;
   if (!o.compare.empty()) {
     compare(o);
     return 0;
@@ -289,7 +291,10 @@ int run(const Options& o, const Given& given) {
   if (is_artifact(o.model)) CompileFlags::refuse_for_artifact(given, o.model);
   Inputs inputs = o.inputs.read();
   refuse_details_of_several(given, inputs);
-  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes, inputs.ranges);
+  ModelOptions shapes = inputs.shapes;
+  shapes.values = given_values(inputs);
+  Ready ready = prepare(o.model, o.flags, o.function, shapes, inputs.ranges);
+  o.function = entry_for(ready.module, o.function, shapes.values);
   if (!inputs.lists.empty()) {
     measure_sizes(o, ready, inputs);
     return 0;

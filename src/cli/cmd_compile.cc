@@ -6,6 +6,7 @@
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "driver/specialise.h"
 
 namespace relay::cli {
 namespace {
@@ -39,13 +40,16 @@ int run(const Options& o) {
   ProgressLine line(!o.flags.quiet && !o.json);
   auto start = std::chrono::steady_clock::now();
   line.update("import", 0, 0);
-  LoadedModel model = load_model(o.model, model_options);
+  std::vector<EntryFunction> entries;
+  LoadedModel model =
+      load_entries(o.model, model_options, read_specialise_options(o.flags.special), entries);
   model.module = o.flags.with_donations(model.module);
   double import_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CompileOptions options = o.flags.options();
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;
+  options.entries = entries;
   options.progress = [&](std::string_view phase, int64_t done, int64_t total) {
     line.update(phase, done, total);
   };
@@ -65,6 +69,11 @@ int run(const Options& o) {
     root["constants"] = compiled.program.constants.size();
     root["constant_bytes"] = compiled.constant_bytes();
     root["arena_bytes"] = compiled.arena_bytes();
+    for (const EntryFunction& e : entries) {
+      nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
+      for (const SpecialisedInput& i : e.inputs) inputs[i.name] = i.text();
+      root["entries"].push_back({{"function", e.function}, {"inputs", std::move(inputs)}});
+    }
     for (const DonationReport& d : compiled.donations) {
       root["donations"].push_back({{"input", d.input},
                                    {"output", d.output},
@@ -95,6 +104,13 @@ int run(const Options& o) {
   std::printf("arena      %s (minimum possible %s)\n",
               format_bytes(static_cast<double>(compiled.arena_bytes())).c_str(),
               format_bytes(static_cast<double>(bound)).c_str());
+  for (const EntryFunction& e : entries) {
+    std::string inputs;
+    for (const SpecialisedInput& i : e.inputs) {
+      inputs += (inputs.empty() ? "" : ", ") + escape_for_terminal(i.name, 200) + " of " + i.text();
+    }
+    std::printf("entry      %s for %s\n", e.function.c_str(), inputs.c_str());
+  }
   for (const DonationReport& d : compiled.donations) {
     std::printf("donated    %s\n", donation_line(d.input, d.output, d.in_place, d.reason).c_str());
   }

@@ -328,6 +328,11 @@ int run(const Options& o, const Given& given) {
   }
   if (o.kernel.empty()) {
     if (all.contains("target")) std::printf("target   %s\n", text_of(all["target"]).c_str());
+    for (const SpecialisedInput& i : ready.specialised) {
+      std::printf(
+          "note     specialised for input %s of %s; relay.build keeps the last 16 such programs\n",
+          escape_for_terminal(i.name, 200).c_str(), i.text().c_str());
+    }
     for (const std::string& name : open_dimensions(ready.module.function("main"))) {
       std::printf("note     dimension %s is open; --input NAME=SHAPE fixes it\n",
                   escape_for_terminal(name, 200).c_str());

@@ -12,6 +12,7 @@
 #include "cli/terminal.h"
 #include "driver/evaluate.h"
 #include "driver/machine_limits.h"
+#include "driver/specialise.h"
 #include "runtime/core/print.h"
 
 namespace relay::cli {
@@ -103,7 +104,9 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   }
   Outcome out;
   ModelOptions given_shapes = inputs.shapes;
+  given_shapes.values = given_values(inputs);
   read_freeze_options(o.flags.frozen, given_shapes);
+  read_one_specialisation(o.flags.special, given_shapes);
   LoadedModel model = read_model(o.model, o.function, given_shapes);
   out.signature = signature_of(model.module, o.function);
   if (o.function != "main") check_shapes(out.signature, inputs.shapes);
@@ -124,15 +127,18 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
 
 Outcome run_compiled(const Options& o, const Inputs& inputs) {
   Outcome out;
-  Ready ready = prepare(o.model, o.flags, o.function, inputs.shapes, inputs.ranges);
-  out.signature = ready.module.function(o.function);
+  ModelOptions shapes = inputs.shapes;
+  shapes.values = given_values(inputs);
+  Ready ready = prepare(o.model, o.flags, o.function, shapes, inputs.ranges);
+  const std::string function = entry_for(ready.module, o.function, shapes.values);
+  out.signature = ready.module.function(function);
   out.target = ready.target;
   out.counting = counting_of(ready.module);
   out.threads = ready.module.num_threads();
   std::vector<runtime::Value> values = input_values(out, inputs, o);
   o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
-  out.value = ready.module.run_values(o.function, values, limits);
+  out.value = ready.module.run_values(function, values, limits);
   if (ready.source) {
     const auto& functions = ready.module.program().functions;
     out.text = result_text(ready.source, o.function, out.value, [&](int32_t tag) {
@@ -149,7 +155,7 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
   auto begin = Clock::now();
   for (int i = 0; i < 5 && Clock::now() - begin < std::chrono::seconds(2); ++i) {
     auto start = Clock::now();
-    run_again(ready.module, o.function, values, outputs, limits);
+    run_again(ready.module, function, values, outputs, limits);
     out.seconds = std::min(out.seconds, seconds_since(start));
   }
   // Of the function's own straight code; what it calls is not counted.

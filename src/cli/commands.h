@@ -23,6 +23,7 @@ struct CompileFlags {
   std::vector<std::string> donated;  // INPUT=OUTPUT
   std::vector<std::string> ranges;   // NAME=LOW..HIGH, of commands that only compile
   std::vector<std::string> likely;   // NAME=SIZE,SIZE
+  std::vector<std::string> special;  // INPUT=VALUE,VALUE
   bool verify = false;
   bool no_cache = false;
   bool quiet = false;
@@ -70,6 +71,7 @@ struct Ready {
   double load_seconds = 0;
   std::vector<Phase> phases;  // of the compilation; none for an artifact, as are the passes
   std::vector<PassTiming::Row> passes;
+  std::vector<SpecialisedInput> specialised;  // of the model, for the values of this run
 };
 // `function` is the one to be called: what it does not need may be left out. Its inputs have the shapes that `shapes`
 // gives; dimensions that neither these nor the program fix stay open, as in `relay compile`.

@@ -29,6 +29,9 @@ std::vector<Option> CompileFlags::table() {
       option(
           "--freeze INPUT=VALUE", frozen,
           "Make an input a constant of the program: a number, a list or FILE.npy; may be repeated"),
+      option("--specialise INPUT=VALUE,...", special,
+             "Values of an input that decides how many dimensions something has: a program for "
+             "each; numbers, or lists such as [0],[0,1]; may be repeated"),
       option(
           "--donate INPUT=OUTPUT", donated,
           "Write an output into the memory of an input, which its caller gives up; the output by "
@@ -94,8 +97,8 @@ Module CompileFlags::with_donations(const Module& mod) const {
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--donate", "--hot",
-                "--verify", "--no-cache"},
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise", "--donate",
+                "--hot", "--verify", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");
@@ -167,12 +170,15 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
     auto start = Clock::now();
     runtime::Module module = runtime::Module::load(path, load);
     LimitFlags::end_compilation();
-    check_shapes(module.function(function), shapes);
-    return {module, nullptr, "", 0, seconds(start), {}, {}};
+    if (function != "main" || module.program().find_function("main") >= 0) {
+      check_shapes(module.function(function), shapes);
+    }
+    return {module, nullptr, "", 0, seconds(start), {}, {}, {}};
   }
   auto start = Clock::now();
   ModelOptions given = shapes;
   read_freeze_options(flags.frozen, given);
+  read_one_specialisation(flags.special, given);
   LoadedModel model = read_model(path, function, given);
   model.module = flags.with_donations(model.module);
   double import_seconds = seconds(start);
@@ -196,7 +202,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   compiled.phases.insert(compiled.phases.begin(), Phase{"import", import_seconds});
   if (function != "main") check_shapes(module.function(function), shapes);
   return {module,         model.module,    compiled.target, compile_seconds,
-          seconds(start), compiled.phases, compiled.passes};
+          seconds(start), compiled.phases, compiled.passes, model.specialised};
 }
 
 void refuse_existing(const std::string& path, bool force) {

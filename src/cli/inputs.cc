@@ -277,6 +277,36 @@ std::vector<Option> InputFlags::table() {
   };
 }
 
+namespace {
+
+// A number, a truth value or a list as a tensor; null where it is none of these. Where a model says the dtype it is
+// converted later.
+Tensor untyped_literal(const std::string& name, const std::string& value) {
+  if (literal_kind(value) == LiteralKind::none) return {};
+  if (value == "true" || value == "false" || value == "True" || value == "False") {
+    return read_literal(name, value, DType::Bool());
+  }
+  bool whole = value.find_first_not_of("-0123456789[], \t\n") == std::string::npos;
+  return read_literal(name, value, whole ? DType::Int(64) : DType::Float(64));
+}
+
+// The text at commas outside of brackets.
+std::vector<std::string> split_values(const std::string& text) {
+  std::vector<std::string> out{""};
+  int depth = 0;
+  for (char c : text) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      out.emplace_back();
+    } else {
+      out.back() += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& options) {
   for (const std::string& text : texts) {
     size_t equals = text.find('=');
@@ -285,20 +315,63 @@ void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& op
     Tensor t;
     if (value.ends_with(".npy") || value.ends_with(".npz")) {
       t = value.ends_with(".npz") ? array_of(name, value) : read_npy(value);
-    } else if (equals == 0 || literal_kind(value) == LiteralKind::none) {
+    } else {
+      t = equals == 0 ? Tensor() : untyped_literal(name, value);
+    }
+    if (!t) {
       bad_option("--freeze " + escape_for_terminal(text, 200) + " cannot be read",
                  "INPUT=VALUE: a number, true, false, a list such as [1,2], or FILE.npy");
-    } else if (value == "true" || value == "false" || value == "True" || value == "False") {
-      t = read_literal(name, value, DType::Bool());
-    } else {
-      // The model says which dtype holds the numbers.
-      bool whole = value.find_first_not_of("-0123456789[], \t\n") == std::string::npos;
-      t = read_literal(name, value, whole ? DType::Int(64) : DType::Float(64));
     }
     if (!options.frozen.emplace(name, std::move(t)).second) {
       bad_option("input " + quoted(name) + " is frozen twice", "one --freeze for each input");
     }
   }
+}
+
+std::map<std::string, std::vector<Tensor>> read_specialise_options(
+    const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<Tensor>> out;
+  for (const std::string& text : texts) {
+    size_t equals = text.find('=');
+    std::string name = text.substr(0, equals);
+    std::vector<Tensor> values;
+    if (equals != std::string::npos && equals > 0) {
+      for (const std::string& v : split_values(text.substr(equals + 1))) {
+        values.push_back(untyped_literal(name, v));
+      }
+    }
+    if (values.empty() || !std::ranges::all_of(values, [](const Tensor& t) { return bool(t); })) {
+      bad_option("--specialise " + escape_for_terminal(text, 200) + " cannot be read",
+                 "INPUT=VALUE,VALUE,...: numbers, or lists such as [0],[0,1]");
+    }
+    if (!out.emplace(name, std::move(values)).second) {
+      bad_option("--specialise names input " + quoted(name) + " twice", "one for each input");
+    }
+  }
+  return out;
+}
+
+void read_one_specialisation(const std::vector<std::string>& texts, ModelOptions& options) {
+  for (auto& [name, values] : read_specialise_options(texts)) {
+    if (values.size() > 1) {
+      bad_option("--specialise gives several values of input " + quoted(name),
+                 "one: relay compile makes a program for each");
+    }
+    options.values[name] = values[0];
+  }
+}
+
+std::map<std::string, Tensor> given_values(const Inputs& inputs) {
+  std::map<std::string, Tensor> out = inputs.arrays;
+  for (const auto& [name, text] : inputs.literals) {
+    // What cannot be read so is refused where the parameter's dtype is known.
+    try {
+      if (Tensor t = untyped_literal(name, text)) out[name] = std::move(t);
+    } catch (const UserError&) {
+      continue;
+    }
+  }
+  return out;
 }
 
 Inputs InputFlags::read() const {

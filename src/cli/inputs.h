@@ -53,6 +53,16 @@ struct InputFlags {
 // input again.
 void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& options);
 
+// The --specialise options of a command line: the values by the name of their input. UserError E0702 for one that cannot
+// be read, or that names an input again.
+std::map<std::string, std::vector<runtime::Tensor>> read_specialise_options(
+    const std::vector<std::string>& texts);
+// The same for commands that make one program, into the values of `options`: E0702 for several values of an input.
+void read_one_specialisation(const std::vector<std::string>& texts, ModelOptions& options);
+
+// The values that are given, for a model whose ranks may depend on them: numbers as int64 or float64.
+std::map<std::string, runtime::Tensor> given_values(const Inputs& inputs);
+
 // Checks what --input says of shapes and dtypes against the parameters of a compiled function. UserError E0510 for a
 // name that does not exist, and for a rank, size or dtype that the parameter does not have.
 void check_shapes(const runtime::Function& function, const ModelOptions& given);

@@ -123,6 +123,14 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     root["source"] = options.source_name.substr(options.source_name.find_last_of('/') + 1);
   }
   if (!options.source_hash.empty()) root["source_hash"] = options.source_hash;
+  for (const EntryFunction& e : options.entries) {
+    nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
+    for (const SpecialisedInput& i : e.inputs) {
+      inputs.push_back({{"name", i.name}, {"shape", i.shape}});
+      if (i.value) inputs.back()["value"] = *i.value;
+    }
+    root["specialised"].push_back({{"function", e.function}, {"inputs", std::move(inputs)}});
+  }
   nlohmann::ordered_json& kernels = root["kernels"] = nlohmann::ordered_json::array();
   for (size_t i = 0; i < compiled.kernels.size(); ++i) {
     const CompiledKernel& k = compiled.kernels[i];
@@ -172,6 +180,11 @@ PassContext pass_context(const CompileOptions& options) {
   ctx.required_pass = options.required_pass;
   ctx.disabled_pass = options.disabled_pass;
   ctx.config = options.config;
+  if (options.entries.size() > 1) {
+    ValueList names;
+    for (const EntryFunction& e : options.entries) names.emplace_back(e.function);
+    ctx.config["relay.RemoveUnusedFunctions.entry_functions"] = AttrValue(std::move(names));
+  }
   ctx.verify = options.verify;
   ctx.instruments = options.instruments;
   ctx.target = target;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "analysis/size_hints.h"
+#include "driver/model.h"
 #include "ir/module.h"
 #include "lower/compose.h"
 #include "passes/pass.h"
@@ -41,6 +42,12 @@ class StageObserver {
   virtual tir::PrimFunc kernel(std::string_view /*stage*/, tir::PrimFunc f) { return f; }
 };
 
+// A function that callers run, and the inputs that it is for.
+struct EntryFunction {
+  std::string function;
+  std::vector<SpecialisedInput> inputs;
+};
+
 struct CompileOptions {
   // "native", "x86-64-v3", "native -num-threads=1", "llvm -mcpu=znver4": see target/target_text.h.
   std::string target = "native";
@@ -52,6 +59,8 @@ struct CompileOptions {
   Dict config;
   // What is known of the sizes that @main leaves open (driver/size_options.h).
   std::vector<SizeHint> sizes;
+  // Of a program that is specialised: its entry functions (driver/specialise.h).
+  std::vector<EntryFunction> entries;
   // Kernels that were compiled before (codegen/kernel_cache.h); null: none are kept.
   std::shared_ptr<KernelCache> cache;
   // Checks the program after every pass.

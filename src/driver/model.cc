@@ -171,6 +171,47 @@ Module read_module(const std::shared_ptr<const SourceFile>& source) {
 
 bool is_relay_text(const std::string& path) { return looks_like_text(path, first_bytes(path)); }
 
+namespace {
+
+// Imports the model; where the rank of something is open, again with what is given of the inputs that decide.
+ImportedModel import_specialised(const std::string& path, OnnxOptions onnx,
+                                 const ModelOptions& options, LoadedModel& out) {
+  while (true) {
+    try {
+      return import_onnx_file(path, onnx);
+    } catch (const RankIsOpen& e) {
+      bool more = false;
+      for (const DecidingInput& d : e.deciding()) {
+        auto given = options.values.find(d.name);
+        if (given == options.values.end() || d.by == DecidingInput::Elements) continue;
+        const Tensor& value = given->second;
+        const bool by_sizes = d.by == DecidingInput::Sizes;
+        std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
+        if (by_sizes ? !onnx.shapes.emplace(d.name, shape).second
+                     : !onnx.specialised.emplace(d.name, value).second) {
+          continue;
+        }
+        more = true;
+        SpecialisedInput& input = out.specialised.emplace_back(SpecialisedInput{d.name, shape, {}});
+        if (by_sizes) continue;
+        input.value.emplace();
+        for (int64_t k = 0; k < value.num_elements(); ++k)
+          input.value->push_back(value.get_as_int(k));
+      }
+      if (!more) throw;
+    }
+  }
+}
+
+}  // namespace
+
+std::string SpecialisedInput::text() const {
+  if (!value) return "shape " + runtime::shape_to_string(shape);
+  std::string out;
+  for (int64_t v : *value) out += (out.empty() ? "" : ", ") + std::to_string(v);
+  return "value " + (shape.empty() ? out : "[" + out + "]");
+}
+
 LoadedModel load_model(const std::string& path, const ModelOptions& options) {
   initialize();
   LoadedModel out;
@@ -190,7 +231,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     onnx.numbers = options.numbers;
     onnx.frozen = options.frozen;
     onnx.evaluate = make_constant_evaluator(native_target());
-    ImportedModel imported = import_onnx_file(path, onnx);
+    ImportedModel imported = import_specialised(path, std::move(onnx), options, out);
     out.format = "onnx";
     out.module = imported.module;
     out.input_names = imported.input_names;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,17 @@
 
 namespace relay {
 
+// An input that a program is specialised for: by its shape, or by its value.
+struct SpecialisedInput {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::optional<std::vector<int64_t>> value;  // its elements
+
+  friend bool operator==(const SpecialisedInput&, const SpecialisedInput&) = default;
+  // "shape (2,)" or "value [0, 1]".
+  std::string text() const;
+};
+
 struct LoadedModel {
   Module module;  // typed
   std::vector<std::string> input_names;
@@ -18,6 +30,7 @@ struct LoadedModel {
   std::string source_name;
   std::string source_hash;  // 16 hexadecimal digits
   std::string format;       // "onnx" or "relay"
+  std::vector<SpecialisedInput> specialised;
 };
 
 struct ModelOptions {
@@ -29,6 +42,9 @@ struct ModelOptions {
   std::set<std::string> numbers;
   // Inputs of an ONNX model that become constants of the program.
   std::map<std::string, Tensor> frozen;
+  // Values of inputs that a run has. Where the number of dimensions of something depends on one, the program of an
+  // ONNX model is specialised for its shape, or, where that says too little, for the value.
+  std::map<std::string, Tensor> values;
 };
 
 // By what the file holds, not by its name: text that starts like a Relay program, else ONNX. Throws

@@ -199,8 +199,10 @@ def test_a_place_outside_of_a_sequence_ends_the_run():
 def test_what_a_rank_hangs_on_is_named():
     model = model_of([helper.make_node("Reshape", ["x", "shape"], ["y"])],
                      [("x", FLOAT, [6]), ("shape", INT64, ["k"])], ["y"])  # fmt: skip
-    with pytest.raises(relay.RelayError, match=r"(?s)E0505.*the new shape.*--input"):
-        relay.frontend.from_onnx(model)
+    mod, _ = relay.frontend.from_onnx(model)
+    assert mod.deciding == [("shape", "sizes")]
+    with pytest.raises(relay.UserError, match=r"(?s)E0505.*the new shape.*--specialise.*'shape'"):
+        _ = mod["main"]
 
 
 def test_frozen_inputs_are_constants():

@@ -13,5 +13,7 @@ inline constexpr DiagnosticCode driver_output_exists{"E0703", "output file exist
 inline constexpr DiagnosticCode driver_usage{"E0704", "wrong usage of the command line"};
 inline constexpr DiagnosticCode driver_output{"E0705", "output cannot be written"};
 inline constexpr DiagnosticCode driver_calibration{"E0706", "nothing to calibrate with"};
+inline constexpr DiagnosticCode driver_specialised{"E0707",
+                                                   "inputs that a program was not compiled for"};
 
 }  // namespace relay::codes

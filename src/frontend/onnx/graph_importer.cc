@@ -110,6 +110,7 @@ void Importer::charge_bytes(int64_t bytes, const Span& span) {
 
 bool Importer::attempt(const std::function<void()>& import) {
   Diagnostics before = diagnostics_;
+  std::vector<DecidingInput> deciding = deciding_;
   Scope* scope = scope_;
   int nesting = nesting_;
   bool good = true;
@@ -124,6 +125,7 @@ bool Importer::attempt(const std::function<void()>& import) {
   }
   if (good) return true;
   diagnostics_ = std::move(before);
+  deciding_ = std::move(deciding);
   scope_ = scope;
   nesting_ = nesting;
   return false;
@@ -160,14 +162,14 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   const size_t missing = diagnostics_.error_count();
   import_initializers(graph, main_scope_);
   declare_inputs(graph);
-  if (diagnostics_.error_count() > missing) diagnostics_.throw_if_errors();
+  if (diagnostics_.error_count() > missing) throw_if_errors(graph);
   Names asked;
   for (const auto& o : graph.output()) asked.push_back(o.name());
   try {
     import_nodes(graph.node(), main_scope_, asked);
   } catch (const BranchesDiffer& branches) {
-    report(rank_is_open(branches, place("outputs")));
-    diagnostics_.throw_if_errors();
+    report(open_branches(branches, place("outputs")));
+    throw_if_errors(graph);
   }
 
   std::vector<Expr> outputs;
@@ -190,12 +192,13 @@ ImportedModel Importer::run(const ::onnx::ModelProto& model) {
   if (graph.output_size() == 0) {
     report(Diagnostic(codes::frontend_graph, place("graph"), "the model has no outputs"));
   }
-  diagnostics_.throw_if_errors();
+  throw_if_errors(graph);
   RELAY_CHECK(static_cast<int>(outputs.size()) == graph.output_size(),
               "an output failed without a message");
 
   Expr body = outputs.size() == 1 ? outputs[0] : Expr(tuple(outputs, place("outputs")));
   drop_unused_weights(body);
+  body = with_checks(std::move(body));
   ValueList inputs, results;
   for (size_t i = 0; i < params_.size(); ++i) {
     const std::string &mine = params_[i]->name_hint, &name = result_.input_names[i];
@@ -316,7 +319,7 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
   const Span span = place(node_label(node, at));
   // Of a model-local function some outputs may be the same either way.
   if (static_cast<int>(branches.then_values.size()) != node.output_size()) {
-    throw UserError(rank_is_open(branches, span));
+    throw UserError(open_branches(branches, span));
   }
   enter(span);
   struct Way {
@@ -356,7 +359,7 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
   } else if (yes.good != no.good && are_type_errors(yes.good ? no.found : yes.found)) {
     chosen = only_if(ctx, branches.condition, yes.good, results_of(yes.good ? yes : no));
   } else {
-    report(rank_is_open(branches, span));
+    report(open_branches(branches, span));
     for (const Diagnostic& d : (yes.good ? no : yes).found) report(d);
   }
   for (size_t i = 0; i < after.size(); ++i) {
@@ -426,6 +429,7 @@ void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scop
       scope_ = outer;
       if (exceeded_) throw;
       std::string types = describe_inputs(node, inputs);
+      if (e.diagnostics().front().code == codes::frontend_dynamic.id) note_deciding(inputs);
       for (Diagnostic d : e.diagnostics()) {
         if (!d.span) d.span = span;
         if (d.code == codes::text_unknown_operator.id) {

@@ -80,7 +80,21 @@ class Importer {
   void check_versions(const ::onnx::ModelProto& model);
   void check_operators(const ::onnx::ModelProto& model);
   void declare_inputs(const ::onnx::GraphProto& graph);
+  // The value in the input's type; E0510 when it does not fit. Names of its sizes hold for other inputs.
+  Tensor value_for(const ::onnx::ValueInfoProto& input, const Tensor& given, const Span& span);
   void freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& value, const Span& span);
+  void specialise_input(const ::onnx::ValueInfoProto& input, const Tensor& value, const Span& span);
+  // Declares a sequence or an optional of which is known what it holds; false when it is not known, or not one.
+  bool declare_elements(const ::onnx::ValueInfoProto& input, const Span& span);
+  // Notes the inputs that values, or that an expression, are computed from, if more can be said of them.
+  void note_deciding(const Values& values);
+  void note_deciding(const Expr& e);
+  // E0505 for branches of different ranks; notes what decides.
+  Diagnostic open_branches(const BranchesDiffer& branches, const Span& span);
+  // Throws what was reported, if anything: as RankIsOpen where specialising may help.
+  void throw_if_errors(const ::onnx::GraphProto& graph) const;
+  // The body behind tests of the inputs that the program is specialised for.
+  Expr with_checks(Expr body);
   // Declares an input that is a sequence, an optional or a map; false for other kinds.
   bool declare_structure(const ::onnx::GraphProto& graph, const ::onnx::ValueInfoProto& input,
                          const Span& span);
@@ -123,6 +137,9 @@ class Importer {
   int nesting_ = 0;
   bool exceeded_ = false;
   bool uses_sequences_ = false;
+  std::vector<DecidingInput> deciding_;
+  // Parameters that the program is specialised for, with their values.
+  std::vector<std::pair<Var, Tensor>> specialised_;
   std::map<std::string, const ::onnx::FunctionProto*> functions_;  // by domain, name, overload
   int64_t nodes_ = 0;
   int64_t constant_bytes_ = 0;

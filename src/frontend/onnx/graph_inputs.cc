@@ -168,8 +168,8 @@ void Importer::add_param(const ::onnx::ValueInfoProto& input, const Var& v, cons
   define(main_scope_, input.name(), std::move(value), span);
 }
 
-void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& given,
-                            const Span& span) {
+Tensor Importer::value_for(const ::onnx::ValueInfoProto& input, const Tensor& given,
+                           const Span& span) {
   const auto& tensor = input.type().tensor_type();
   auto wanted = dtype_of(tensor.elem_type());
   const Tensor value = wanted ? in_dtype(given, *wanted) : given;
@@ -195,7 +195,12 @@ void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& g
             .expected("a tensor of the input's type and sizes")
             .found(runtime::type_string(value.dtype(), value.shape())));
   }
-  ValuePtr constant = value_of(value);
+  return value;
+}
+
+void Importer::freeze_input(const ::onnx::ValueInfoProto& input, const Tensor& given,
+                            const Span& span) {
+  ValuePtr constant = value_of(value_for(input, given, span));
   constant->name = input.name();
   constant->span = span;
   define(main_scope_, input.name(), std::move(constant), span);
@@ -209,7 +214,8 @@ bool Importer::declare_structure(const ::onnx::GraphProto& graph,
   const char* missing = "fewer dimensions";
   Type type = type_of_proto(input.type(), rank_of_inserted(graph, input.name()), 0, missing);
   if (type == nullptr) {
-    throw UserError(Diagnostic(codes::frontend_attribute, span,
+    if (!declared.has_map_type()) deciding_.push_back({input.name(), DecidingInput::Elements});
+    throw UserError(Diagnostic(codes::frontend_dynamic, span,
                                "input '" + shorten(input.name()) + "' cannot be imported")
                         .expected(missing)
                         .found("a sequence, an optional or a map without that"));
@@ -239,6 +245,8 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
   for (const auto& [name, shape] : options_.shapes) check_option(name);
   for (const auto& [name, dtype] : options_.dtypes) check_option(name);
   for (const auto& [name, value] : options_.frozen) check_option(name);
+  for (const auto& [name, value] : options_.specialised) check_option(name);
+  for (const auto& [name, value] : options_.elements) check_option(name);
 
   // Sizes given for named dimensions hold for every input, also for earlier ones.
   for (const auto& i : graph.input()) {
@@ -269,7 +277,11 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
         freeze_input(i, it->second, span);
         continue;
       }
-      if (declare_structure(graph, i, span)) continue;
+      if (auto it = options_.specialised.find(i.name()); it != options_.specialised.end()) {
+        specialise_input(i, it->second, span);
+        continue;
+      }
+      if (declare_elements(i, span) || declare_structure(graph, i, span)) continue;
       if (!i.type().has_tensor_type()) {
         throw UserError(Diagnostic(codes::frontend_attribute, span,
                                    "input '" + shorten(i.name()) + "' is not a tensor")
@@ -290,8 +302,9 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
       }
       auto wanted = options_.shapes.find(i.name());
       if (!tensor.has_shape() && wanted == options_.shapes.end()) {
+        deciding_.push_back({i.name(), DecidingInput::Sizes});
         throw UserError(
-            Diagnostic(codes::frontend_input, span,
+            Diagnostic(codes::frontend_dynamic, span,
                        "the model does not say which shape input '" + shorten(i.name()) + "' has")
                 .help("give its shape, as in --input NAME=1x3x224x224"));
       }

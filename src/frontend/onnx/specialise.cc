@@ -1,0 +1,204 @@
+// Programs for inputs of which some are known: their sizes, what a sequence holds, or their values.
+//
+// Where the number of dimensions of something depends on what only a run knows, no type says it. The inputs that it is
+// computed from are found by walking back from the node that could not be imported, so that whoever has a run's inputs
+// can have a program for these (RankIsOpen).
+#include <onnx/onnx-ml.pb.h>
+
+#include <algorithm>
+
+#include "analysis/calls.h"
+#include "base/codes/frontend.h"
+#include "frontend/onnx/graph_importer.h"
+#include "ir/op.h"
+#include "node/walk.h"
+#include "runtime/core/strings.h"
+
+namespace relay::importer {
+namespace {
+
+// Values with more elements are data rather than sizes, axes or conditions.
+constexpr int64_t kMostElements = 64;
+
+// What more can be said of a parameter of the type; nullopt for nothing.
+std::optional<DecidingInput::By> open_part(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  if (t == nullptr)
+    return isa<TupleTypeNode>(type) ? std::nullopt : std::optional(DecidingInput::Elements);
+  auto shape = t->const_shape();
+  if (!shape) return DecidingInput::Sizes;
+  int64_t elements = 1;
+  for (int64_t d : *shape)
+    elements = d > kMostElements ? kMostElements + 1 : elements * std::max<int64_t>(d, 1);
+  const bool counts = t->dtype.is_integer() || t->dtype.is_bool();
+  return counts && elements <= kMostElements ? std::optional(DecidingInput::Value) : std::nullopt;
+}
+
+std::string text_of(const Tensor& t) {
+  std::string out;
+  for (int64_t i = 0; i < t.num_elements(); ++i) {
+    out += (i > 0 ? ", " : "") + std::to_string(t.get_as_int(i));
+  }
+  return t.rank() == 0 ? out : "[" + out + "]";
+}
+
+}  // namespace
+
+void Importer::note_deciding(const Values& values) {
+  // Lists of sizes and axes, numbers and conditions; where none of them is open, whatever else there is.
+  auto is_list_of_numbers = [](const Type& type) {
+    auto* t = as<TensorTypeNode>(type);
+    return t == nullptr || (t->rank() <= 1 && (t->dtype.is_integer() || t->dtype.is_bool()));
+  };
+  const size_t before = deciding_.size();
+  for (bool all : {false, true}) {
+    if (deciding_.size() > before) return;
+    for (const ValuePtr& v : values) {
+      if (v == nullptr) continue;
+      if (v->is_list) note_deciding(v->list);
+      if (v->expr && (all || is_list_of_numbers(v->expr->type))) note_deciding(v->expr);
+    }
+  }
+}
+
+void Importer::note_deciding(const Expr& e) {
+  post_order(
+      e,
+      [&](const Node& n) {
+        auto* v = as<VarNode>(&n);
+        if (v == nullptr || is_weight(*v)) return;
+        for (size_t i = 0; i < params_.size(); ++i) {
+          if (params_[i].get() != v) continue;
+          const std::string& name = result_.input_names[i];
+          auto by = open_part(v->type);
+          bool noted =
+              std::ranges::any_of(deciding_, [&](const auto& d) { return d.name == name; });
+          if (by && !noted) deciding_.push_back({name, *by});
+        }
+      },
+      family::expr);
+}
+
+Diagnostic Importer::open_branches(const BranchesDiffer& branches, const Span& span) {
+  note_deciding(branches.condition);
+  return rank_is_open(branches, span);
+}
+
+void Importer::throw_if_errors(const ::onnx::GraphProto& graph) const {
+  if (!diagnostics_.has_errors()) return;
+  // What does not fit behind a rank that is open may fit once it is known.
+  const bool open = std::ranges::all_of(diagnostics_.all(), [](const Diagnostic& d) {
+    return d.severity != Severity::error || d.code == codes::frontend_dynamic.id ||
+           std::string_view(d.code).starts_with("E02");
+  });
+  std::vector<DecidingInput> deciding = deciding_;
+  // A sequence that its type says wrongly may fit once it is known what it holds; then, how often a loop adds to it.
+  const auto asked = options_.elements.empty() ? DecidingInput::Elements : DecidingInput::Value;
+  const bool sequences = uses_sequences_ || !options_.elements.empty();
+  for (size_t i = 0; i < params_.size() && sequences && deciding_.empty(); ++i) {
+    if (open_part(params_[i]->type) == asked &&
+        !options_.specialised.contains(result_.input_names[i])) {
+      deciding.push_back({result_.input_names[i], asked});
+    }
+  }
+  if (!open || deciding.empty()) diagnostics_.throw_if_errors();
+  std::vector<std::string> inputs;
+  for (const auto& i : graph.input()) {
+    auto* found = main_scope_.find(i.name()).get();
+    const bool weight = found != nullptr && found->data && !options_.frozen.contains(i.name()) &&
+                        !options_.specialised.contains(i.name());
+    if (!weight) inputs.push_back(i.name());
+  }
+  std::vector<Diagnostic> found = diagnostics_.all();
+  std::string names;
+  for (const DecidingInput& d : deciding) {
+    names += (names.empty() ? "'" : ", '") + shorten(d.name) + "'";
+  }
+  for (Diagnostic& d : found) {
+    if (d.code != codes::frontend_dynamic.id) continue;
+    d.note(place("inputs"), "it depends on " + names);
+    const std::string name = shorten(deciding[0].name);
+    d.help_text =
+        "relay run and relay.build have a program for the inputs of a run; relay compile takes "
+        "what there "
+        "may be: --specialise " +
+        name + "=VALUE,..., or fixed sizes: --input " + name + "=SHAPE";
+  }
+  throw RankIsOpen(std::move(found), std::move(deciding), std::move(inputs));
+}
+
+void Importer::specialise_input(const ::onnx::ValueInfoProto& input, const Tensor& given,
+                                const Span& span) {
+  Tensor value = value_for(input, given, span);
+  std::vector<int64_t> shape(value.shape().begin(), value.shape().end());
+  Var v = var(unique_name(input.name()), tensor_type(shape, value.dtype()), span);
+  params_.push_back(v);
+  result_.input_names.push_back(input.name());
+  specialised_.emplace_back(v, value);
+  ValuePtr constant = value_of(std::move(value));
+  constant->name = input.name();
+  constant->span = span;
+  define(main_scope_, input.name(), std::move(constant), span);
+}
+
+bool Importer::declare_elements(const ::onnx::ValueInfoProto& input, const Span& span) {
+  auto given = options_.elements.find(input.name());
+  if (given == options_.elements.end()) return false;
+  const ::onnx::TypeProto* type = &input.type();
+  bool list = false;
+  while (type->has_optional_type() || type->has_sequence_type()) {
+    list = list || type->has_sequence_type();
+    type = type->has_optional_type() ? &type->optional_type().elem_type()
+                                     : &type->sequence_type().elem_type();
+  }
+  auto dtype = dtype_of(type->tensor_type().elem_type());
+  if (!dtype || type == &input.type()) return false;
+  std::vector<Type> fields;
+  if (given->second) {
+    for (const auto& shape : *given->second) fields.emplace_back(tensor_type(shape, *dtype));
+  }
+  const bool one = !list && fields.size() == 1;
+  Var v = var(unique_name(input.name()), one ? fields[0] : Type(tuple_type(fields)), span);
+  params_.push_back(v);
+  result_.input_names.push_back(input.name());
+  ValuePtr value = value_of(Expr(v));
+  if (!given->second) {
+    value = std::make_shared<ModelValue>();
+    value->absent = true;
+  } else if (!one) {
+    value = std::make_shared<ModelValue>();
+    value->is_list = true;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      value->list.push_back(value_of(tuple_get_item(v, static_cast<int64_t>(i), span)));
+    }
+  }
+  value->name = input.name();
+  value->span = span;
+  define(main_scope_, input.name(), std::move(value), span);
+  return true;
+}
+
+Expr Importer::with_checks(Expr body) {
+  for (size_t i = specialised_.size(); i-- > 0;) {
+    const auto& [v, value] = specialised_[i];
+    const Span& span = v->span;
+    Expr same = make_call("equal", {v, constant(value, span)}, {}, span);
+    if (value.rank() > 0) {
+      std::vector<int64_t> axes(static_cast<size_t>(value.rank()));
+      for (size_t a = 0; a < axes.size(); ++a) axes[a] = static_cast<int64_t>(a);
+      same = make_call("all", {same}, {{"axis", to_value(axes)}}, span);
+    }
+    const std::string words =
+        "this program is only for input '" +
+        shorten(result_.input_names[static_cast<size_t>(
+            std::ranges::find_if(params_, [&](const Var& p) { return p.get() == v.get(); }) -
+            params_.begin())]) +
+        "' = " + text_of(value) + ", and gets ";
+    Expr said = tuple({constant(runtime::make_strings({}, {words}), span), v}, span);
+    Expr check = make_call("debug.check", {same, said}, {}, span);
+    body = let(var("specialised", check->type, span), check, body, span);
+  }
+  return body;
+}
+
+}  // namespace relay::importer
