@@ -7,16 +7,21 @@ A package names a function under the entry point `relay.plugins`:
 
 `relay.plugins.load()` calls it, once; nothing is loaded by itself. The command `relay plugins` lists what is
 installed, and what each plug-in adds.
+
+A plug-in in C, or a language that exports C functions, is a shared library (`relay/plugin.h`):
+`relay.plugins.load` takes its path, and so does the option `--plugin` of the commands.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
+from pathlib import Path
 
-from relay import _core
+from relay import _core, op
 from relay.op import list_op_names
 
 _loaded: set[str] = set()
@@ -41,15 +46,21 @@ def available() -> dict[str, str]:
 
 
 def loaded() -> list[str]:
-    """Returns the names of the plug-ins that were loaded."""
-    return sorted(_loaded)
+    """Returns the names of the plug-ins that were loaded; of shared libraries, the paths."""
+    return sorted(_loaded) + [path for path, *_ in _core.loaded_plugins()]
 
 
-def load(name: str | None = None) -> list[str]:
+def load(name: str | os.PathLike[str] | None = None) -> list[str]:
     """Loads a plug-in, or all that are installed, unless that was done; returns those now loaded.
 
-    LookupError for an unknown name; RuntimeError, with its cause, for one that fails.
+    A name with a slash, or a `Path`, is that of a shared library: UserError E1302 to E1305 where it cannot be
+    loaded. LookupError for an unknown name; RuntimeError, with its cause, for one that fails.
     """
+    if name is not None and (not isinstance(name, str) or os.sep in name):
+        before = loaded()
+        path = _core.load_plugin(os.fspath(name))[0]
+        op.get.cache_clear()
+        return [] if path in before else [path]
     entries = {entry.name: entry for entry in metadata.entry_points(group="relay.plugins")}
     if name is not None and name not in entries:
         known = ", ".join(sorted(entries)) or "none"
@@ -88,6 +99,15 @@ def describe() -> list[Plugin]:
     return found
 
 
+def _describe_library(path: str) -> Plugin:
+    plugin = Plugin(Path(path).name, path, "", "")
+    try:
+        _, plugin.operators, plugin.passes = _core.load_plugin(path)
+    except _core.UserError as problem:
+        plugin.error = str(problem)
+    return plugin
+
+
 def _passes() -> list[str]:
     return [name for name, *_ in _core.pass_rows()]
 
@@ -96,8 +116,10 @@ def main(words: list[str] | None = None) -> int:
     """The command `relay plugins`: 1 when a plug-in cannot be loaded."""
     parser = argparse.ArgumentParser("relay plugins", description="List the plug-ins.")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
-    as_json = parser.parse_args(words).json
-    found = describe()
+    parser.add_argument("libraries", nargs="*", help="shared libraries to load and list")
+    given = parser.parse_args(words)
+    as_json = given.json
+    found = describe() + [_describe_library(path) for path in given.libraries]
     if as_json:
         print(json.dumps([asdict(plugin) for plugin in found], indent=2))
     elif not found:

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/codes/driver.h"
+#include "base/codes/passes.h"
 #include "bind/compiler.h"
 #include "bind/data_values.h"
 #include "bind/python_code.h"
@@ -81,6 +82,19 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
   throw UserError(Diagnostic(codes::driver_option, Span(), message));
 }
 
+// A function of Python that is told how far a compilation is.
+Progress progress_of(nb::handle function) {
+  if (!PyCallable_Check(function.ptr()))
+    throw nb::type_error(
+        ("progress is a function of a phase, what is done and what is to do, not " +
+         python_text(function))
+            .c_str());
+  return [code = Held(function)](std::string_view phase, int64_t done, int64_t total) {
+    in_python(codes::pass_python, {}, "progress at " + std::string(phase),
+              [&] { code.get()(std::string(phase), done, total); });
+  };
+}
+
 }  // namespace
 
 Settings make_options(nb::handle settings) {
@@ -136,6 +150,8 @@ Settings make_options(nb::handle settings) {
         SizeHint& hint = hint_of(out.sizes, to_text(dim, "the name of a dimension"));
         for (nb::handle size : nb::iter(sizes)) hint.likely.push_back(to_int64(size));
       }
+    } else if (name == "progress") {
+      if (!value.is_none()) out.progress = progress_of(value);
     } else if (name == "instruments") {
       for (nb::handle i : nb::iter(value)) out.add_instrument(i);
     } else {

@@ -9,8 +9,7 @@
 #include "bind/python_code.h"
 #include "bind/tensor_expressions.h"
 #include "extend/operator.h"
-#include "grad/dataflow.h"
-#include "node/walk.h"
+#include "extend/plugin.h"
 #include "ops/common.h"
 
 namespace relay::bind {
@@ -222,17 +221,15 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   extend::register_operator(std::move(op));
 }
 
-// The body of a function for arguments, with variables of its own.
-nb::object apply_function(const PyExprOf<FunctionNode>& f, const std::vector<PyExpr>& args) {
-  Function copy = fresh_copy(f.get());
-  if (copy->params.size() != args.size()) {
-    throw nb::type_error(("the function takes " + std::to_string(copy->params.size()) +
+nb::object apply_function(const PyExprOf<FunctionNode>& f, const std::vector<PyExpr>& given) {
+  std::vector<Expr> args;
+  for (const PyExpr& a : given) args.push_back(a.expr());
+  if (f.get()->params.size() != args.size()) {
+    throw nb::type_error(("the function takes " + std::to_string(f.get()->params.size()) +
                           " arguments, not " + std::to_string(args.size()))
                              .c_str());
   }
-  std::unordered_map<const Node*, NodeRef> values;
-  for (size_t i = 0; i < args.size(); ++i) values[copy->params[i].get()] = args[i].ref;
-  return wrap(substitute(copy->body, values, family::expr | family::pattern));
+  return wrap(extend::applied(f.get(), args));
 }
 
 }  // namespace
@@ -243,6 +240,14 @@ void bind_operators(nb::module_& m) {
         nb::arg("definition").none(), nb::arg("compute").none(), nb::arg("gradient").none(),
         nb::arg("layout").none());
   m.def("unregister_op", [](const std::string& name) { OpRegistry::global().remove(name); });
+  // Path, operators and passes of each plug-in that is a shared library.
+  auto row = [](const extend::Plugin& p) { return nb::make_tuple(p.path, p.operators, p.passes); };
+  m.def("load_plugin", [row](const std::string& path) { return row(extend::load_plugin(path)); });
+  m.def("loaded_plugins", [row] {
+    nb::list out;
+    for (const extend::Plugin& p : extend::loaded_plugins()) out.append(row(p));
+    return out;
+  });
   m.def("apply_function", &apply_function, nb::arg("function"), nb::arg("args"),
         "The body of a function with expressions in the place of its parameters.");
 }

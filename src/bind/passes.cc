@@ -5,16 +5,13 @@
 #include "base/codes/passes.h"
 #include "bind/python_code.h"
 #include "bind/settings.h"
-#include "ir/bindings.h"
-#include "ir/open_types.h"
+#include "extend/pass.h"
 #include "node/walk.h"
 #include "passes/pass_list.h"
 #include "types/infer.h"
 
 namespace relay::bind {
 namespace {
-
-constexpr int kMaxLevel = 3;
 
 nb::object pass_info(const Pass& pass, double seconds) {
   return nb::module_::import_("relay.transform")
@@ -68,32 +65,6 @@ struct PythonPass {
           .found(class_name(found) + " " + python_text(found)));
 }
 
-// What was built by hand, typed; errors name the pass.
-Module checked(const Module& before, const Module& after, const std::string& pass) {
-  if (after == before) return before;
-  if (before->find("main") && !after->find("main")) {
-    throw UserError(
-        Diagnostic(codes::pass_result, {}, "pass " + pass + " gave a program without @main")
-            .expected("the functions that the program had, or others of their names")
-            .found(after->functions.empty()
-                       ? "no functions"
-                       : "@" + after->global_vars[0]->name_hint + " as the first"));
-  }
-  try {
-    std::unordered_set<const Node*> known;
-    for (const Function& f : before->functions) known.insert(f.get());
-    return infer_types(map_functions(after, [&](const GlobalVar&, const Function& f) {
-      if (known.contains(f.get())) return f;
-      check_bindings(f);
-      return with_free_type_vars(f);
-    }));
-  } catch (const UserError& e) {
-    std::vector<Diagnostic> problems = e.diagnostics();
-    for (Diagnostic& d : problems) d.message = "after pass " + pass + ": " + d.message;
-    throw UserError(std::move(problems));
-  }
-}
-
 Module run_on_module(const Held& code, const std::string& name, const Module& mod) {
   return in_python(codes::pass_python, {}, "pass " + name, [&] {
     nb::object result = code.get()(PyModule{mod, "", ""});
@@ -118,12 +89,7 @@ Module run_on_functions(const Held& code, const std::string& name, const Module&
 PythonPass make_pass(nb::handle code, const std::string& name, int64_t level,
                      const std::string& doc, bool of_functions,
                      const std::vector<std::string>& required) {
-  if (level < 0 || level > kMaxLevel) {
-    throw UserError(Diagnostic(codes::pass_registration, {},
-                               "the pass '" + name + "' has a level that is out of range")
-                        .expected("0 to " + std::to_string(kMaxLevel))
-                        .found(std::to_string(level)));
-  }
+  extend::check_level(name, level);
   for (const std::string& other : required) find_pass(other);
   Held held(code);
   Pass pass{name, static_cast<int>(level), Form::any, Form::any, doc, nullptr};
@@ -131,7 +97,7 @@ PythonPass make_pass(nb::handle code, const std::string& name, int64_t level,
     Module in = mod;
     for (const std::string& other : required) in = run_pass(in, find_pass(other), ctx);
     Module out = of_functions ? run_on_functions(held, name, in) : run_on_module(held, name, in);
-    return checked(in, out, name);
+    return extend::checked_result(in, out, name);
   };
   return {std::make_shared<const Pass>(std::move(pass)), held};
 }

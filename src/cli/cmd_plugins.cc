@@ -16,6 +16,7 @@ namespace {
 
 struct Options {
   bool json = false;
+  std::vector<std::string> libraries;
 };
 
 // Python beside this program, as in an environment, else the one that the shell finds.
@@ -50,11 +51,16 @@ int run(const Options& o) {
   std::string program = python(), option = "-c", json = "--json", code = kProgram;
   std::string missing = failed(program + " has no package relay").what();
   if (!missing.ends_with('\n')) missing += '\n';
-  char* words[] = {
-      program.data(), option.data(), code.data(), missing.data(), o.json ? json.data() : nullptr,
-      nullptr};
+  std::vector<char*> words = {program.data(), option.data(), code.data(), missing.data()};
+  if (o.json) words.push_back(json.data());
+  std::string end = "--";
+  words.push_back(end.data());
+  std::vector<std::string> libraries = o.libraries;
+  for (std::string& library : libraries) words.push_back(library.data());
+  words.push_back(nullptr);
   pid_t child = 0;
-  if (int error = posix_spawnp(&child, words[0], nullptr, nullptr, words, environ); error != 0)
+  if (int error = posix_spawnp(&child, words[0], nullptr, nullptr, words.data(), environ);
+      error != 0)
     throw failed(program + " cannot be started: " + std::strerror(error));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
@@ -71,8 +77,9 @@ Command plugins_command() {
   auto o = std::make_shared<Options>();
   return {"plugins",
           "List the packages that add operators, passes and patterns to Relay in Python, and what "
-          "each adds when it is loaded",
-          {flag("--json", o->json, "Print the list as JSON")},
+          "each adds when it is loaded; and what shared libraries add",
+          {argument("FILE", o->libraries, "Shared libraries to load and list as well"),
+           flag("--json", o->json, "Print the list as JSON")},
           [o](const Given&) { return run(*o); }};
 }
 

@@ -12,6 +12,7 @@
 #include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
+#include "cli/plugins.h"
 #include "cli/self_description.h"
 #include "cli/terminal.h"
 
@@ -126,15 +127,15 @@ void hold_standard_streams() {
 }  // namespace
 
 std::vector<Command> all_commands() {
-  return {with_limits(compile_command()),
-          run_command(),
-          with_limits(bench_command()),
-          with_limits(explain_command()),
-          with_limits(show_command()),
-          with_limits(check_command()),
-          with_limits(opt_command()),
-          with_limits(fmt_command()),
-          with_limits(quantize_command()),
+  return {with_plugins(with_limits(compile_command())),
+          with_plugins(run_command()),
+          with_plugins(with_limits(bench_command())),
+          with_plugins(with_limits(explain_command())),
+          with_plugins(with_limits(show_command())),
+          with_plugins(with_limits(check_command())),
+          with_plugins(with_limits(opt_command())),
+          with_plugins(with_limits(fmt_command())),
+          with_plugins(with_limits(quantize_command())),
           cache_command(),
           plugins_command(),
           completion_command(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/codes/python.h"
+#include "grad/dataflow.h"
 #include "ir/text/text.h"
 #include "lower/interface/compute_rule.h"
 #include "node/walk.h"
@@ -315,6 +316,13 @@ std::optional<LayoutDecision> lay_out(const OutsideOperator& op, const CallNode&
 }
 
 }  // namespace
+
+Expr applied(const Function& f, const std::vector<Expr>& args) {
+  Function copy = fresh_copy(f);
+  std::unordered_map<const Node*, NodeRef> values;
+  for (size_t i = 0; i < args.size(); ++i) values[copy->params[i].get()] = args[i];
+  return Expr::unchecked(substitute(copy->body, values, family::expr | family::pattern));
+}
 
 std::optional<FusionClass> fusion_class(std::string_view name) {
   for (FusionClass c :

@@ -51,6 +51,9 @@ Op register_operator(OutsideOperator op);
 // "ElemWise", ...; nullopt for another word.
 std::optional<FusionClass> fusion_class(std::string_view name);
 
+// The body of a function for as many arguments as it has parameters, with variables of its own.
+Expr applied(const Function& f, const std::vector<Expr>& args);
+
 // UserError E0912.
 [[noreturn]] void refuse_result(const std::string& op, const std::string& what, const Span& span,
                                 const std::string& expected, const std::string& found);

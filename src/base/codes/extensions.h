@@ -8,5 +8,9 @@
 namespace relay::codes {
 
 inline constexpr DiagnosticCode layout_rule{"E1301", "layout rule that does not fit its operator"};
+inline constexpr DiagnosticCode plugin_file{"E1302", "plug-in cannot be loaded"};
+inline constexpr DiagnosticCode plugin_version{"E1303", "plug-in of another version"};
+inline constexpr DiagnosticCode plugin_failed{"E1304", "code of a plug-in failed"};
+inline constexpr DiagnosticCode plugin_spec{"E1305", "plug-in adds something incomplete"};
 
 }  // namespace relay::codes

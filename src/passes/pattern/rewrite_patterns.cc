@@ -24,6 +24,18 @@ Expr one_round(const PatternRewrite& r, const Expr& expr) {
       family::expr | family::pattern));
 }
 
+// Rewrites that end have done so after a few rounds; those that go on make programs larger from then on, some of them
+// twice as large each time.
+constexpr int kRoundsOfGrowth = 12;
+constexpr size_t kMaxGrowth = 1000;
+
+size_t size_of(const Expr& expr) {
+  size_t nodes = 0;
+  post_order(
+      expr, [&](const Node&) { ++nodes; }, family::expr);
+  return nodes;
+}
+
 }  // namespace
 
 Expr rewrite_patterns(std::span<const PatternRewrite> rewrites, const Expr& expr) {
@@ -34,11 +46,12 @@ Expr rewrite_patterns(std::span<const PatternRewrite> rewrites, const Expr& expr
       if (round == 0 || !r.once) out = one_round(r, out);
     }
     if (out == before) return out;
-    if (round == kMaxRounds) {
+    bool explodes = round >= kRoundsOfGrowth && size_of(out) > kMaxGrowth * size_of(expr);
+    if (round == kMaxRounds || explodes) {
       throw UserError(
-          Diagnostic(codes::pattern_endless, out->span,
-                     "the rewrites still change the program after " + std::to_string(kMaxRounds) +
-                         " rounds")
+          Diagnostic(
+              codes::pattern_endless, out->span,
+              "the rewrites still change the program after " + std::to_string(round) + " rounds")
               .expected("rewrites after which no pattern matches, or that give `post` back")
               .help("rewrite_once=True goes over the program once"));
     }
