@@ -6,7 +6,7 @@ import html
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -196,6 +196,7 @@ def build(
     donate: dict[str, str | int] | None = None,
     dims: dict[str, tuple[int, int]] | None = None,
     hot: dict[str, Sequence[int]] | None = None,
+    progress: Callable[[str, int, int], object] | None = None,
 ) -> Executable:
     """Returns the compiled program.
 
@@ -213,6 +214,8 @@ def build(
         of another input, is refused.
     dims: the least and the greatest size of named dimensions of @main, which a run checks.
     hot: likely sizes of named dimensions: kernels have a version for each.
+    progress: called with a phase of the compilation, how much of it is done and how much there is (0:
+        unknown), from any thread, one call at a time. What it raises ends the compilation (E0314).
     The other parameters are Relay's of old, and are refused when they are given.
     """
     refuse(
@@ -229,7 +232,7 @@ def build(
         raise TypeError("relay.build() takes no mod_name: a library has its own name space")
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
     none = lambda given: {} if given is None else given  # noqa: E731
-    settings |= {"dims": none(dims), "hot": none(hot)}
+    settings |= {"dims": none(dims), "hot": none(hot), "progress": progress}
 
     def make(mod: _core.IRModule) -> Executable:
         return Executable(_core.build(mod, none(params), settings, none(donate)))

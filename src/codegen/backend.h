@@ -2,6 +2,7 @@
 // this and no code generator; a new one is a folder beside codegen/llvm and a line in backend.cc.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,10 +53,11 @@ class Backend {
   virtual bool has_intrinsic(const tir::Intrinsic& intrinsic) const = 0;
 
   // An object file for each kernel, made on that many threads. What `cache` (may be null) holds is taken from there, and
-  // the rest is put there. The bytes depend on the kernel and the target only.
+  // the rest is put there. The bytes depend on the kernel and the target only. `each` (may be null) is called behind each
+  // kernel, by the thread that made it.
   virtual std::vector<ObjectCode> compile(const std::vector<tir::PrimFunc>& kernels,
-                                          const Target& target, int threads,
-                                          KernelCache* cache) const = 0;
+                                          const Target& target, int threads, KernelCache* cache,
+                                          const std::function<void()>& each = nullptr) const = 0;
   // One shared object from these objects, exporting the descriptor that lists the kernels in order
   // (runtime/core/kernel_abi.h) and needing nothing but libc and libm. Equal input gives equal bytes.
   virtual std::string link(const std::vector<ObjectCode>& objects,

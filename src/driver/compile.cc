@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <limits>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -35,12 +36,18 @@ class Phases {
     end();
     check_budget_now();
     name_ = std::move(name);
+    done_ = 0;
     total_ = total;
     start_ = std::chrono::steady_clock::now();
     if (options_.progress) options_.progress(name_, 0, total_);
   }
-  void step(int64_t done) {
-    if (options_.progress) options_.progress(name_, done, total_);
+  // What is told when one more of the phase is done, from any thread.
+  std::function<void()> step() {
+    if (!options_.progress) return nullptr;
+    return [this] {
+      std::lock_guard lock(mutex_);
+      options_.progress(name_, ++done_, total_);
+    };
   }
   void end() {
     if (name_.empty()) return;
@@ -54,8 +61,22 @@ class Phases {
   const CompileOptions& options_;
   std::vector<Phase>& out_;
   std::string name_;
+  std::mutex mutex_;
+  int64_t done_ = 0;
   int64_t total_ = 0;
   std::chrono::steady_clock::time_point start_;
+};
+
+// Told of every pass, for the progress of the phase that runs them.
+class PassSteps : public PassInstrument {
+ public:
+  explicit PassSteps(std::function<void()> step) : step_(std::move(step)) {}
+  void after(const Pass&, const Module&, const Module&, std::chrono::nanoseconds) override {
+    if (step_) step_();
+  }
+
+ private:
+  std::function<void()> step_;
 };
 
 Target resolve_target(const CompileOptions& options) {
@@ -169,6 +190,40 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// `each` (may be null) is called behind each kernel.
+std::vector<CompiledKernel> lower_each(Bytecode& bytecode, const CompileOptions& options,
+                                       const std::function<void()>& each) {
+  Target target = resolve_target(options);
+  std::vector<CompiledKernel> out(bytecode.kernels.size());
+  for_each_parallel(out.size(), runtime::available_threads(), [&](size_t i) {
+    plan::ProgramKernel& k = bytecode.kernels[i];
+    CompiledKernel& c = out[i];
+    c.name = k.name;
+    c.primitive = k.primitive;
+    auto observed = [&](std::string_view stage, tir::PrimFunc f) {
+      for (StageObserver* o : options.observers) f = o->kernel(stage, std::move(f));
+      return f;
+    };
+    auto checked = [&](tir::PrimFunc f) {
+      if (options.verify) tir::verify(f);
+      return f;
+    };
+    c.composed = checked(observed("compose", k.composed.func));
+    c.scheduled =
+        checked(observed("schedule", schedule_kernel(c.composed, target, options.opt_level)));
+    c.schedule = note_of(c.scheduled, "schedule");
+    c.rule = note_of(c.scheduled, "rule");
+    c.version = note_of(c.composed, "version");
+    c.declined = lines_of(note_of(c.scheduled, "declined"));
+    c.layouts = layouts_of(k.primitive);
+    c.sites = k.sites;
+    c.lowered = checked(tir::lower_loops(c.scheduled, observed));
+    tir::verify_accesses(c.lowered, options.verify ? tir::Accesses::All : tir::Accesses::Masked);
+    if (each) each();
+  });
+  return out;
+}
+
 }  // namespace
 
 void initialize() { register_ops(); }
@@ -222,34 +277,7 @@ Bytecode make_bytecode(const Module& optimized, const CompileOptions& options) {
 }
 
 std::vector<CompiledKernel> lower_kernels(Bytecode& bytecode, const CompileOptions& options) {
-  Target target = resolve_target(options);
-  std::vector<CompiledKernel> out(bytecode.kernels.size());
-  for_each_parallel(out.size(), runtime::available_threads(), [&](size_t i) {
-    plan::ProgramKernel& k = bytecode.kernels[i];
-    CompiledKernel& c = out[i];
-    c.name = k.name;
-    c.primitive = k.primitive;
-    auto observed = [&](std::string_view stage, tir::PrimFunc f) {
-      for (StageObserver* o : options.observers) f = o->kernel(stage, std::move(f));
-      return f;
-    };
-    auto checked = [&](tir::PrimFunc f) {
-      if (options.verify) tir::verify(f);
-      return f;
-    };
-    c.composed = checked(observed("compose", k.composed.func));
-    c.scheduled =
-        checked(observed("schedule", schedule_kernel(c.composed, target, options.opt_level)));
-    c.schedule = note_of(c.scheduled, "schedule");
-    c.rule = note_of(c.scheduled, "rule");
-    c.version = note_of(c.composed, "version");
-    c.declined = lines_of(note_of(c.scheduled, "declined"));
-    c.layouts = layouts_of(k.primitive);
-    c.sites = k.sites;
-    c.lowered = checked(tir::lower_loops(c.scheduled, observed));
-    tir::verify_accesses(c.lowered, options.verify ? tir::Accesses::All : tir::Accesses::Masked);
-  });
-  return out;
+  return lower_each(bytecode, options, nullptr);
 }
 
 CompiledModule compile(const Module& mod, const CompileOptions& options) {
@@ -262,8 +290,10 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
 
   phases.begin("optimize");
   PassTiming timing;
+  PassSteps steps(phases.step());
   CompileOptions with_timing = options;
   with_timing.instruments.push_back(&timing);
+  with_timing.instruments.push_back(&steps);
   out.optimized = optimize(mod, with_timing);
   out.passes = timing.rows();
 
@@ -273,7 +303,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   out.donations = bytecode.donations;
 
   phases.begin("lower", static_cast<int64_t>(bytecode.kernels.size()));
-  out.kernels = lower_kernels(bytecode, options);
+  out.kernels = lower_each(bytecode, options, phases.step());
   out.program = std::move(bytecode.program);
 
   phases.begin("generate", static_cast<int64_t>(out.kernels.size()));
@@ -281,8 +311,8 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   for (const CompiledKernel& k : out.kernels) functions.push_back(k.lowered);
   const Backend& backend = backend_of(target);
   check_intrinsics(backend, functions);
-  std::vector<ObjectCode> objects =
-      backend.compile(functions, target, runtime::available_threads(), options.cache.get());
+  std::vector<ObjectCode> objects = backend.compile(functions, target, runtime::available_threads(),
+                                                    options.cache.get(), phases.step());
   for (size_t i = 0; i < objects.size(); ++i) {
     out.kernels[i].code_bytes = static_cast<int64_t>(objects[i].size());
   }

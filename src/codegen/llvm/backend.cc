@@ -32,8 +32,9 @@ class LlvmBackend : public Backend {
   // Those without an inline form are calls of libm's functions of the same name.
   bool has_intrinsic(const tir::Intrinsic&) const override { return true; }
   std::vector<ObjectCode> compile(const std::vector<tir::PrimFunc>& kernels, const Target& target,
-                                  int threads, KernelCache* cache) const override {
-    return generate_objects(kernels, target, threads, cache);
+                                  int threads, KernelCache* cache,
+                                  const std::function<void()>& each) const override {
+    return generate_objects(kernels, target, threads, cache, each);
   }
   std::string link(const std::vector<ObjectCode>& objects,
                    const std::vector<tir::PrimFunc>& kernels, const Target& target) const override {
@@ -41,7 +42,7 @@ class LlvmBackend : public Backend {
   }
   LoadedKernels load(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                      KernelCache* cache) const override {
-    return load_objects(generate_objects(kernels, target, 1, cache), kernels, target);
+    return load_objects(generate_objects(kernels, target, 1, cache, nullptr), kernels, target);
   }
   std::string text(CodeText form, const std::vector<tir::PrimFunc>& kernels,
                    const Target& target) const override {

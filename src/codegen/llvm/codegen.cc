@@ -167,14 +167,15 @@ std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeG
 }  // namespace
 
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
-                                         const Target& target, int threads, KernelCache* cache) {
+                                         const Target& target, int threads, KernelCache* cache,
+                                         const std::function<void()>& each) {
   Machines machines(target);
   auto first = machines.take();
   const llvm::DataLayout layout = first->createDataLayout();
   machines.give_back(std::move(first));
   const std::string settings = settings_of(target);
   std::vector<ObjectCode> out(kernels.size());
-  for_each_parallel(kernels.size(), threads, [&](size_t i) {
+  auto generate = [&](size_t i) {
     llvm::LLVMContext context;
     context.setDiscardValueNames(true);
     auto module = build_module(context, layout, kernels[i], target);
@@ -192,6 +193,10 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
     out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
     machines.give_back(std::move(machine));
     if (cache != nullptr) cache->insert(key, out[i]);
+  };
+  for_each_parallel(kernels.size(), threads, [&](size_t i) {
+    generate(i);
+    if (each) each();
   });
   return out;
 }

@@ -9,7 +9,8 @@
 namespace relay::codegen {
 
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
-                                         const Target& target, int threads, KernelCache* cache);
+                                         const Target& target, int threads, KernelCache* cache,
+                                         const std::function<void()>& each);
 
 std::string link_shared(const std::vector<ObjectCode>& objects,
                         const std::vector<tir::PrimFunc>& kernels, const Target& target);

@@ -17,8 +17,8 @@ class WithoutErf : public Backend {
   bool supports(const Target& target) const override { return target.arch == "x86_64"; }
   const Processors& processors() const override { return backends().front()->processors(); }
   bool has_intrinsic(const tir::Intrinsic& i) const override { return i.name != "erf"; }
-  std::vector<ObjectCode> compile(const std::vector<PrimFunc>&, const Target&, int,
-                                  KernelCache*) const override {
+  std::vector<ObjectCode> compile(const std::vector<PrimFunc>&, const Target&, int, KernelCache*,
+                                  const std::function<void()>&) const override {
     return {};
   }
   std::string link(const std::vector<ObjectCode>&, const std::vector<PrimFunc>&,
