@@ -15,7 +15,7 @@
 namespace relay::extend {
 
 // The function of a text. Its parameters need no types: an expression that is made of it has those of its arguments.
-// `what` is how errors call the text. Throws what the parser does, and UserError E1305 for a text that is no function of
+// `what` is how errors call the text. Throws what the parser does, and UserError E1305 for a text that is not a function of
 // `params` parameters.
 Function read_function(const std::string& what, const std::string& text, size_t params);
 
