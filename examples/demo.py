@@ -12,12 +12,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import numpy as np
-import onnxruntime
+import onnxruntime  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
 import relay
 
@@ -42,7 +43,7 @@ def repository_files() -> list[Path]:
     return sorted(path for path in files if path.is_file() and not path.is_symlink())
 
 
-def features(path: Path, config: dict) -> np.ndarray | None:
+def features(path: Path, config: dict[str, int]) -> np.ndarray | None:
     """The model's input, int32[1, 2048], or None for a file with too little in it to tell."""
     block = config["block_size"]
     with path.open("rb") as file:
@@ -60,7 +61,7 @@ def features(path: Path, config: dict) -> np.ndarray | None:
     return row[None, :]
 
 
-def median_ms(run, inputs: list[np.ndarray]) -> float:
+def median_ms(run: Callable[[np.ndarray], object], inputs: list[np.ndarray]) -> float:
     """Median time of one call over all inputs, in milliseconds, after one warm-up round."""
     times = []
     for timed in (False, True):
@@ -94,7 +95,7 @@ def main() -> int:
         return np.asarray(executable(data))
 
     def with_peer(data: np.ndarray) -> np.ndarray:
-        return session.run(None, {"bytes": data})[0]
+        return np.asarray(session.run(None, {"bytes": data})[0])
 
     files = repository_files()
     width = max(len(str(file.relative_to(ROOT))) for file in files)

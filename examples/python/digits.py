@@ -19,9 +19,9 @@ init = train.initializers
 
 def data(seed: int = 0) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """1,437 images of 8 by 8 to train with and 360 to test with, in an order drawn by a key."""
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    import sklearn.datasets  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    digits = load_digits()
+    digits = sklearn.datasets.load_digits()
     order = np.argsort(init.words(init.as_key(seed), len(digits.target)))
     images = (digits.images[order, None] / 16).astype("float32")
     labels = digits.target[order].astype("int32")

@@ -105,9 +105,9 @@ def bound(model: Any, x: Any, key: Any) -> Any:
 
 def learn_digits(epochs: int = 40, progress: bool = False) -> list[float]:
     """Trains an auto-encoder; returns the bound of each epoch."""
-    from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+    import sklearn.datasets  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
-    images = (load_digits().data / 16).astype("float32")
+    images = (sklearn.datasets.load_digits().data / 16).astype("float32")
     trainer = train.Trainer(bound, AutoEncoder(init.Keys(0)), train.adam(3e-3), key=1)
     return trainer.fit(train.Batches((images,), 64, key=2), epochs, progress)
 

@@ -117,7 +117,7 @@ def mypy(tmp_path_factory):
     """The problems of each file that is checked; one run for all."""
     folder = tmp_path_factory.mktemp("mypy")
     snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    files = sorted((ROOT / "examples" / "python").glob("*.py"))
+    files = sorted((ROOT / "examples").rglob("*.py"))
     for name, text in [*((f"readme_{i}", t) for i, t in enumerate(snippets)), ("checked", CHECKED)]:
         files.append(folder / f"{name}.py")
         files[-1].write_text(text)
