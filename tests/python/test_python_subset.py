@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
+import traceback
 
 import numpy as np
 import pytest
@@ -199,6 +200,8 @@ def test_what_is_refused_says_where_and_why(tmp_path, name):
         load(tmp_path, body)(X, N)
     text = str(raised.value)
     assert "program_" in text and "^" in text and words in text, text
+    # The traceback is the user's own lines, and the call.
+    assert len(traceback.extract_tb(raised.value.__traceback__)) <= 6
     # The reason is the error's own, and nothing from within the reader.
     assert not isinstance(
         raised.value.__cause__, (AttributeError, KeyError, AssertionError, IndexError)

@@ -6,7 +6,7 @@ lanes - and its batch becomes a function of the program (Program.batch).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from relay import _core, analysis
@@ -21,6 +21,7 @@ from relay._function.values import (
     Closure,
     DataType,
     ListType,
+    RefType,
     Static,
     StaticType,
     TensorType,
@@ -129,24 +130,10 @@ class _Lanes:
         self._name: Any = None
 
     def without(self, kind: Type, axes: Iterator[int | None]) -> Type:
-        if isinstance(kind, TupleType):
-            return TupleType(tuple(self.without(i, axes) for i in kind.items), kind.form)
-        if isinstance(kind, ListType):
-            return ListType(tuple(self.without(i, axes) for i in kind.items))
-        if isinstance(kind, StaticType):
-            return kind
-        axis = next(axes)
-        if axis is None:
-            return kind
-        if isinstance(kind, ChainType):
-            return ChainType(self.without(kind.item, iter(_all_first(kind.item))))
-        if isinstance(kind, DataType):
-            raise Refusal(
-                BATCH_RAGGED,
-                "data of a class of yours are the same in all lanes",
-                expected="None in in_axes",
-                found=str(kind),
-            )
+        """The type of an argument in one lane."""
+        return _of_tensors(kind, axes, self._without_axis, "the same in all lanes: None in in_axes")
+
+    def _without_axis(self, kind: TensorType, axis: int) -> TensorType:
         rank = len(kind.shape)
         if not -rank <= axis < rank:
             raise Refusal(
@@ -177,20 +164,38 @@ class _Lanes:
 
     def with_lanes(self, kind: Type, axes: Iterator[int | None]) -> Type:
         """The structure of a result in all lanes; its tensors say their sizes themselves."""
-        if isinstance(kind, TupleType):
-            return TupleType(tuple(self.with_lanes(i, axes) for i in kind.items), kind.form)
-        if isinstance(kind, ListType):
-            return ListType(tuple(self.with_lanes(i, axes) for i in kind.items))
-        if isinstance(kind, StaticType):
-            return kind
-        axis = next(axes)
-        if axis is None:
-            return kind
-        if isinstance(kind, DataType):
-            raise Refusal(BATCH_RAGGED, "data of a class of yours have no lanes", found=str(kind))
-        if isinstance(kind, ChainType):
-            return ChainType(self.with_lanes(kind.item, iter(_all_first(kind.item))))
-        return TensorType(kind.dtype, kind.shape)
+        return _of_tensors(kind, axes, lambda t, _: TensorType(t.dtype, t.shape), "without lanes")
+
+
+def _of_tensors(
+    kind: Type,
+    axes: Iterator[int | None],
+    change: Callable[[TensorType, int], Type],
+    data: str,
+) -> Type:
+    """The type with what `change` makes of each tensor that has an axis for the lanes.
+
+    data: what values of data types are, for the error where they are to have lanes.
+    """
+    if isinstance(kind, TupleType):
+        return TupleType(tuple(_of_tensors(i, axes, change, data) for i in kind.items), kind.form)
+    if isinstance(kind, ListType):
+        return ListType(tuple(_of_tensors(i, axes, change, data) for i in kind.items))
+    if isinstance(kind, StaticType):
+        return kind
+    axis = next(axes)
+    if axis is None:
+        return kind
+    if isinstance(kind, ChainType):
+        return ChainType(_of_tensors(kind.item, iter(_all_first(kind.item)), change, data))
+    if isinstance(kind, (DataType, RefType)):
+        raise Refusal(
+            BATCH_RAGGED,
+            "references and data of a class of yours have no lanes",
+            expected=data,
+            found=str(kind),
+        )
+    return change(kind, axis)
 
 
 def _all_first(kind: Type) -> list[int | None]:

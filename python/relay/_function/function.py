@@ -266,6 +266,9 @@ class RelayFunction:
         except _core.RunError as problem:
             self._explain_sizes(problem, values, given)
             raise
+        except _core.UserError as problem:
+            # It shows the place in the function: the way through the reader says no more.
+            raise problem.with_traceback(None) from problem.__cause__
 
     def _explain_sizes(self, problem: _core.RunError, values: tuple, given: frozenset[str]) -> None:
         """Where sizes did not fit: the type error of the function for these sizes, if it has one.
@@ -277,7 +280,7 @@ class RelayFunction:
         try:
             self._lower(values, given, fixed=True)
         except _core.UserError as shown:
-            raise shown from problem
+            raise shown.with_traceback(None) from problem
 
     def __get__(self, obj: object, owner: type | None = None) -> Any:
         return self if obj is None else functools.partial(self, obj)
@@ -584,6 +587,9 @@ def function(
         return python
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.function decorates a function, not {python!r}")
-    made = RelayFunction(python, options, fixed_sizes, around)
+    try:
+        made = RelayFunction(python, options, fixed_sizes, around)
+    except _core.UserError as problem:
+        raise problem.with_traceback(None) from None
     made.donate = dict(donate or {})
     return made
