@@ -58,18 +58,18 @@ struct Window {
   bool cuts(const Dimension& d) const { return begin != 0 || d.out != pixels * d.stride; }
 };
 
-// One place alone: a convolution of its own. Empty without elements of the kernel, and when no
-// padding gives it the pixels that it needs.
+// One place alone: a convolution of its own. Empty when no padding gives it the pixels that it needs.
 struct PlaceOf {
   int64_t first;  // element of the kernel
-  int64_t taps;
+  int64_t taps;   // 0: none reaches it
   int64_t pad_before;
   int64_t pad_after;
 
   static std::optional<PlaceOf> make(const Dimension& d, int64_t place) {
     PlaceOf out{};
     out.first = (place + d.cut) % d.stride;
-    if (out.first >= d.kernel || d.out % d.stride != 0) return std::nullopt;
+    if (d.out % d.stride != 0) return std::nullopt;
+    if (out.first >= d.kernel) return out;
     out.taps = (d.kernel - out.first + d.stride - 1) / d.stride;
     out.pad_before = out.taps - 1 - (place + d.cut) / d.stride;
     out.pad_after = d.out / d.stride - (d.in + out.pad_before - out.taps + 1);
@@ -93,7 +93,9 @@ class SpreadOut {
   Expr run() {
     auto data = static_shape(c_.args[0]), weight = static_shape(c_.args[1]);
     auto out = static_shape(Expr(&c_));
-    if (!data || !weight || !out || !constants_.contains_finite(c_.args[1]) ||
+    // Weights that only a run tells: no zeros are put between them.
+    const bool known = constants_.contains(c_.args[1]);
+    if (!data || !weight || !out || (known && !constants_.contains_finite(c_.args[1])) ||
         text_attr(c_, "data_layout") != "N" + space_ + "C" ||
         ints_attr(c_, "dilation") != Ints(space_.size(), 1) ||
         std::find(data->begin(), data->end(), 0) != data->end()) {
@@ -121,7 +123,12 @@ class SpreadOut {
       even.emplace_back(d, 0);
     }
     if (places_ == 1 && product(windows, &Window::taps) == 1) return nullptr;
+    if (!known && places_ == 1) return nullptr;
     kernel_ = make("transpose", c_.args[1], {{"axes", to_value(order)}});
+    if (!known) {
+      auto places = places_of();
+      return places ? by_place(*places) : nullptr;
+    }
     // The form with the least work.
     double least = vectors(places_) * static_cast<double>(product(windows, &Window::pixels) *
                                                           product(windows, &Window::taps));
@@ -310,6 +317,14 @@ class SpreadOut {
     mixed.push_back(static_cast<int64_t>(2 * n + 1));
     std::vector<Expr> parts;
     for (const Place& place : places) {
+      if (product(place, &PlaceOf::taps) == 0) {
+        const std::string dtype = as<TensorTypeNode>(c_.type)->dtype.to_string();
+        parts.push_back(make_call("zeros", {},
+                                  {{"shape", to_value(joined({{batch_}, pixels, {outputs}}))},
+                                   {"dtype", AttrValue(dtype)}},
+                                  c_));
+        continue;
+      }
       Expr taps = make("strided_slice", kernel_,
                        {{"begin", to_value(each(place, &PlaceOf::first))},
                         {"end", to_value(each(dims_, &Dimension::kernel))},

@@ -13,12 +13,15 @@
 //   - one convolution with a channel for each place and output, as above; a window that covers what
 //     all places need has some weights that are zero, or pixels that are cut;
 //   - the same with a window of 3x3, when minimal filtering (WinogradConvolution) takes it;
-//   - a convolution for each place, each with its own padding: nothing is computed in vain.
+//   - a convolution for each place, each with its own padding: nothing is computed in vain. Places
+//     that no weight reaches are zeros.
 // An image of one pixel takes the kernel's size as its stride, and so becomes one matrix product.
 // Over one axis or three likewise, without the second form.
 // The groups of a convolution stay groups, each with its places; those of one channel take a convolution for each place.
 // Legal for constant weights that are finite, no dilation and static shapes; kernels
-// that the stride does not divide are filled up with zeros. Sums are added in another order.
+// that the stride does not divide are filled up with zeros. Sums are added in another order. Weights
+// that only a run tells - in the gradient of a convolution with strides - have a convolution for each
+// place: their taps are moved at each run, which is little beside the products.
 // Loses nothing but the copy that spreads the results, into which what follows is fused.
 #pragma once
 

@@ -11,6 +11,7 @@ namespace relay::pass_test {
 namespace {
 
 using Ints = std::vector<int64_t>;
+using runtime::Value;
 
 struct Case {
   Ints data;
@@ -119,6 +120,42 @@ TEST(sub_pixel_convolution, computes_the_same) {
   }
 }
 
+// The gradient of a convolution with strides: weights are an argument, and have no zeros put in.
+TEST(sub_pixel_convolution, takes_weights_that_are_not_constant_by_place) {
+  for (const auto& [c, convolutions] : {
+           std::pair{Case{{2, 5, 4, 3},
+                          {3, 4, 3, 3},
+                          "kernel_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1], "
+                          "output_padding=[1, 1]"},
+                     4},
+           // Of a window of one pixel, one place in four has a weight.
+           std::pair{Case{{2, 5, 4, 3},
+                          {3, 4, 1, 1},
+                          "kernel_size=[1, 1], strides=[2, 2], output_padding=[1, 1]"},
+                     1},
+       }) {
+    Module before =
+        parse("def @main(%x: " + type_text(c.data) + ", %w: " + type_text(c.weight) +
+              ") { nn.conv2d_transpose(%x, %w, data_layout=\"NHWC\", " + c.attrs + ") }");
+    Module after = apply(kSubPixelConvolution, before, context());
+    const std::string text = print_module(after);
+    EXPECT_EQ(text.find("d_transpose("), std::string::npos) << text;
+    EXPECT_EQ(text.find("nn.pad("), std::string::npos) << text;
+    int found = 0;
+    for (size_t at = text.find("nn.conv2d("); at != std::string::npos;
+         at = text.find("nn.conv2d(", at + 1)) {
+      ++found;
+    }
+    EXPECT_EQ(found, convolutions) << text;
+    const std::vector<Value> args{filled(c.data, 0.3f), filled(c.weight, 0.7f)};
+    Tensor want = Evaluator(before).call("main", args).tensor();
+    Tensor got = Evaluator(after).call("main", args).tensor();
+    ASSERT_EQ(want.num_elements(), got.num_elements());
+    for (int64_t i = 0; i < want.num_elements(); ++i)
+      ASSERT_NEAR(want.data<float>()[i], got.data<float>()[i], 2e-5) << c.attrs << " " << i;
+  }
+}
+
 // The convolutions of the result, by the size of their kernels.
 std::string convolutions(const Case& c, bool minimal = true) {
   PassContext ctx = context();
@@ -164,11 +201,11 @@ TEST(sub_pixel_convolution, groups_of_one_channel_stay_so) {
 }
 
 TEST(sub_pixel_convolution, leaves_what_it_cannot_do) {
-  // Weights that are not a constant.
+  // Weights that are not a constant, where the places have no padding of their own.
   expect_unchanged(
       kSubPixelConvolution,
-      "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 2, 2), float32]) {\n"
-      "  nn.conv2d_transpose(%x, %w, kernel_size=[2, 2], strides=[2, 2], data_layout=\"NHWC\")\n}",
+      "def @main(%x: Tensor[(1, 4, 4, 2), float32], %w: Tensor[(2, 3, 3, 3), float32]) {\n"
+      "  nn.conv2d_transpose(%x, %w, kernel_size=[3, 3], strides=[2, 2], data_layout=\"NHWC\")\n}",
       context());
   for (const Case& c : {
            Case{{1, 7, 6, 5}, {5, 3, 2, 2}, "kernel_size=[2, 2], strides=[2, 2], dilation=[2, 2]"},
