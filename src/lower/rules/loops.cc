@@ -113,8 +113,9 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
     int64_t line = kLineBytes / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
-    if (open) {
-      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far.
+    if (open && !across.var) {
+      // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far. With rows inside the loop
+      // over vectors, that is cut when all is lowered (PartitionLoops).
       s.vectorize(s.split(s.partition_tiles(last, width).tail, {-1, width})[1]);
     }
     if (extent != width) {

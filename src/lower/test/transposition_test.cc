@@ -52,6 +52,31 @@ TEST(Transposition, wide_elements_in_blocks_of_a_vector) {
   }
 }
 
+// y[b, c, n] of x[b, n, c], where a run says how long n is.
+Case open_turned(int64_t b, int64_t n, int64_t c) {
+  tir::Var length = tir::var("n");
+  Tensor x = placeholder("x", f32, {index(b), length, index(c)});
+  Tensor y = compute("y", {index(b), index(c), length},
+                     [&](const Indices& i) { return x(i[0], i[2], i[1]); });
+  Case out{create_prim_func("turned", {x}, {y}, {length}),
+           {random_floats(static_cast<size_t>(b * n * c), 3)},
+           {},
+           {n}};
+  for (int64_t i = 0; i < b * c * n; ++i) {
+    int64_t from = i / (c * n) * (c * n) + i % n * c + i / n % c;
+    out.expected.push_back(out.inputs[0][static_cast<size_t>(from)]);
+  }
+  return out;
+}
+
+TEST(Transposition, columns_of_open_length) {
+  for (int64_t n : {0, 1, 15, 16, 17, 50}) {
+    for (int64_t c : {24, 40}) expect_right(open_turned(2, n, c), "loops: y 16 lanes in blocks");
+    // Lanes that lie near each other stay what they are.
+    expect_right(open_turned(2, n, 3), "loops: y 16 lanes");
+  }
+}
+
 // y[n, h, w, c] of x[n, c, h, w], plus what lies as y does.
 PrimFunc channels_last(int64_t n, int64_t c, int64_t h, int64_t w, bool swaps) {
   Tensor x =

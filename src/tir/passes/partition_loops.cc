@@ -7,6 +7,7 @@
 #include "tir/arith/analyzer.h"
 #include "tir/passes/statements.h"
 #include "tir/scalar.h"
+#include "tir/schedule/loop_tree.h"
 
 namespace relay::tir {
 namespace {
@@ -64,11 +65,112 @@ class LoopPartition {
                     part(*f, {steady.to, whole.to}, "_tail")});
       }
     }
+    if (plain && min == 0 && !extent) {
+      int64_t copied = stores_of(f->body);
+      PrimExpr steady = copied <= budget_ ? open_steady_part(*f) : nullptr;
+      if (steady) {
+        budget_ -= copied;
+        return seq({open_part(*f, index(0), steady, ""),
+                    open_part(*f, steady, analyzer_.simplify(f->extent - steady), "_tail")});
+      }
+    }
     auto inside = analyzer_.inside(f->var, f->min, f->extent);
     return map_inner(s, [&](const Stmt& inner) { return run(inner); });
   }
 
  private:
+  // The loop over some of the iterations of one whose extent is not a constant.
+  Stmt open_part(const ForNode& f, const PrimExpr& min, const PrimExpr& extent,
+                 const std::string& suffix) {
+    Var v = var(f.var->name + suffix);
+    auto inside = analyzer_.inside(v, min, extent);
+    Stmt body = replace(f.body, {{f.var.get(), v}});
+    body = map_inner(body, [&](const Stmt& inner) { return run(inner); });
+    return make<ForNode>([&](ForNode& n) {
+      n.var = v;
+      n.min = min;
+      n.extent = extent;
+      n.loop_kind = f.loop_kind;
+      n.annotations = f.annotations;
+      // What is left over are few iterations.
+      if (!suffix.empty()) n.annotations.erase("unroll");
+      n.body = body;
+    });
+  }
+
+  // The number of first iterations in which a condition `v * step + x < y` holds for all x of the loops inside; null when
+  // there is no such condition.
+  PrimExpr open_steady_part(const ForNode& f) {
+    auto inside = analyzer_.inside(f.var, f.min, f.extent);
+    NodeMap ends;
+    take_ends(f.body, ends);
+    for (const PrimExpr& c : conditions_in(f.body)) {
+      auto* b = as<BinaryNode>(c);
+      if (b == nullptr || b->op != BinaryOp::Lt || !(b->a->dtype == kIndex)) continue;
+      // Free elements behind the last that iteration v touches; the last iteration inside touches the most.
+      PrimExpr rest = analyzer_.simplify(b->b - b->a);
+      PrimExpr next = replace(rest, {{f.var.get(), f.var + 1}});
+      auto slope = analyzer_.constant_difference(next, rest);
+      if (!slope || *slope >= 0 || !is_affine(rest, f.var)) continue;
+      bool falls = true;
+      for (const auto& [variable, end] : ends) {
+        Var v(static_cast<const VarNode*>(variable));
+        if (!uses(rest, v.get())) continue;
+        auto step = analyzer_.constant_difference(replace(rest, {{v.get(), v + 1}}), rest);
+        falls = falls && step && *step <= 0 && is_affine(rest, v);
+      }
+      if (!falls) continue;
+      ends[f.var.get()] = index(0);
+      PrimExpr space = analyzer_.simplify(replace(rest, ends) - 1 - *slope);
+      ends.erase(f.var.get());
+      PrimExpr steady = analyzer_.simplify(floor_div(space, index(-*slope)));
+      // Loads and variables of the loops inside have no value out here.
+      bool known = analyzer_.can_prove(ge(space, index(0))) &&
+                   is_quotient_from(space, -*slope, f.extent) && !as_int(steady);
+      post_order(steady, [&](const Node& n) { known = known && n.kind() != ExprKind::Load; });
+      for (const auto& [variable, end] : ends) known = known && !uses(steady, variable);
+      if (known) return steady;
+    }
+    return nullptr;
+  }
+
+  // Whether the extent is a quotient by `step` of as much as `space` or more.
+  bool is_quotient_from(const PrimExpr& space, int64_t step, const PrimExpr& extent) {
+    PrimExpr e = analyzer_.simplify(extent);
+    auto* q = as<BinaryNode>(e);
+    if (q == nullptr || q->op != BinaryOp::FloorDiv)
+      return step == 1 && analyzer_.can_prove(ge(e, space));
+    return as_int(q->b) == step && analyzer_.can_prove(ge(q->a, space));
+  }
+
+  // The conjuncts of the conditions in the statement.
+  static std::vector<PrimExpr> conditions_in(const Stmt& s) {
+    std::vector<PrimExpr> out;
+    auto take = [&](const PrimExpr& cond) {
+      for (const PrimExpr& e : conjuncts(cond)) out.push_back(e);
+    };
+    post_order(
+        s,
+        [&](const Node& n) {
+          if (auto* choice = as<SelectNode>(&n)) take(choice->cond);
+          if (auto* i = as<IfNode>(&n)) take(i->cond);
+        },
+        kCode);
+    return out;
+  }
+
+  // The last values of the variables of loops of constant extent inside.
+  void take_ends(const Stmt& s, NodeMap& ends) {
+    if (auto* f = as<ForNode>(s)) {
+      auto min = as_int(f->min), extent = as_int(f->extent);
+      if (min && extent && *extent > 0) {
+        ends[f->var.get()] = index(*min + *extent - 1);
+        analyzer_.bind(f->var, f->min, f->extent);
+      }
+    }
+    for_each_inner(*s.get(), [&](const Stmt& inner) { take_ends(inner, ends); });
+  }
+
   // The loop over some of its iterations, cut further inside; null for none.
   Stmt part(const ForNode& f, const Interval& over, const std::string& suffix) {
     if (over.size() == 0) return nullptr;

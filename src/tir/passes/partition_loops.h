@@ -18,6 +18,13 @@ namespace relay::tir {
 //            for i_tail = 9 .. 10:
 //              out[i_tail] = select(i_tail >= 1 and i_tail < 9, a[i_tail - 1], 0f)
 //
+// A loop whose extent only a run knows is cut where `i * step + x < n` ends to hold for every x of the loops inside:
+//
+//   before:  for i in range((n + 15) // 16):        after:  for i in range(n // 16):
+//              for k in vectorized(16):                       for k in vectorized(16):
+//                if i * 16 + k < n: ...                         if i * 16 + k < n: ...
+//                                                           for i_tail = n // 16 .. (n + 15) // 16: ...
+//
 // Conditions are conjunctions of comparisons that are affine in the loop's variable; other
 // variables count with all their values. Always legal: iterations run in the same order. It loses
 // where the code outgrows the instruction cache, and therefore does nothing when the steady part

@@ -343,6 +343,35 @@ TEST(TirPartitionLoops, no_cut_where_it_does_not_pay_or_is_not_known) {
   EXPECT_FALSE(copy(ge(l.i, index(1)))) << "the rest is no reason";
 }
 
+TEST(TirPartitionLoops, tiles_of_an_open_length_end_where_the_last_is_not_full) {
+  Var n = var("n"), i = var("i"), j = var("j");
+  Buffer a = buffer("a", f32, {n}), out = buffer("out", f32, {n});
+  PrimExpr at = i * 8 + j;
+  auto tiles = [&](const PrimExpr& extent, const PrimExpr& cond) {
+    Stmt inner = for_(j, index(0), index(8), if_(cond, store(out, {at}, load(a, {at}))),
+                      ForKind::Vectorized);
+    return func({a, out}, 1, for_(i, index(0), extent, inner), {n});
+  };
+  PrimFunc f = tiles(floor_div(n + 7, index(8)), lt(at, n));
+  EXPECT_EQ(body_of(simplify(partition_loops(f))), R"(
+  for i in range(n // 8):
+    for j in vectorized(8):
+      out[i * 8 + j] = a[i * 8 + j]
+  for i_tail in range(n // 8, n // 8 + ((n + 7) // 8 - n // 8)):
+    for j in vectorized(8):
+      if j + i_tail * 8 < n:
+        out[j + i_tail * 8] = a[j + i_tail * 8]
+)");
+  // What is not about how far the loop reaches, or of which nothing is known out here, cuts nothing.
+  for (const PrimExpr& cond :
+       {ge(at, index(3)), lt(at, n - 3), lt(j, n), lt(load(a, {at}), imm_float(f32, 0))}) {
+    f = tiles(floor_div(n + 7, index(8)), cond);
+    EXPECT_EQ(partition_loops(f), f) << to_string(cond);
+  }
+  f = tiles(n, lt(at, n));
+  EXPECT_EQ(partition_loops(f), f) << "a loop over more than the tiles";
+}
+
 TEST(TirVectorizeLoops, the_variable_becomes_lanes) {
   Loops l;
   Stmt body =
