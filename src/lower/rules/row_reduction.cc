@@ -4,6 +4,7 @@
 #include "lower/rules/lanes.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "tir/arith/analyzer.h"
 
 namespace relay {
 
@@ -36,6 +37,33 @@ bool reads_each_element_once(const Block& b) {
       }
       return used;
     });
+  });
+  return found;
+}
+
+// Whether windows along an axis of open length overlap: few elements each, of which lanes along the axis read all.
+bool windows_overlap(const Block& b) {
+  tir::Analyzer analyzer;
+  auto step = [&](const PrimExpr& e, const tir::IterVar& i) {
+    return analyzer.constant_difference(
+        PrimExpr::unchecked(substitute(e, {{i->var.get(), i->var + 1}})), e);
+  };
+  bool found = false;
+  post_order(b->body, [&](const Node& n) {
+    auto* l = as<tir::LoadNode>(&n);
+    if (l == nullptr) return;
+    for (const tir::IterVar& axis : b->iters) {
+      if (axis->kind != IterKind::DataParallel || tir::as_int(axis->extent)) continue;
+      for (const tir::IterVar& window : b->iters) {
+        auto size = tir::as_int(window->extent);
+        if (window->kind != IterKind::Reduce || !size || *size == 1) continue;
+        for (const PrimExpr& e : l->indices) {
+          auto along = step(e, axis), inside = step(e, window);
+          found |= along && inside && *along != 0 && *inside != 0 &&
+                   std::abs(*along) < std::abs(*inside) * *size;
+        }
+      }
+    }
   });
   return found;
 }
@@ -102,6 +130,7 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
       if (i->kind == IterKind::Opaque) return "";
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
     }
+    if (windows_overlap(b)) return "";
     if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back())) return "";
     bool same = mine.size() == rows.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);

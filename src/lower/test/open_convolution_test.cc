@@ -118,5 +118,31 @@ TEST(open_convolution, border_of_few_channels_is_copied_line_by_line) {
   EXPECT_NE(text.find("allocate pad: float32[n, h + 2, w + 2, 3]"), std::string::npos) << text;
 }
 
+// Sums of windows that overlap, of an image whose sides are open, are tiles too: no row of its own for each window.
+TEST(open_convolution, windows_of_open_lines_are_tiles) {
+  for (int64_t width : {3, 18, 40}) {
+    constexpr int64_t height = 7;
+    tir::Var h = tir::var("h"), w = tir::var("w");
+    Tensor x = placeholder("x", f32, {h, w});
+    Tensor y = compute("y", {h - 2, w - 2}, [&](const Indices& i) {
+      return sum({index(3), index(3)},
+                 [&](const Indices& k) { return x(i[0] + k[0], i[1] + k[1]); });
+    });
+    Case c{create_prim_func("windows", {x}, {y}, {h, w}),
+           {random_floats(static_cast<size_t>(height * width), 4)},
+           {},
+           {height, width}};
+    for (int64_t row = 0; row + 2 < height; ++row) {
+      for (int64_t column = 0; column + 2 < width; ++column) {
+        double total = 0;
+        for (int64_t k = 0; k < 9; ++k)
+          total += c.inputs[0][static_cast<size_t>((row + k / 3) * width + column + k % 3)];
+        c.expected.push_back(static_cast<float>(total));
+      }
+    }
+    expect_tiled(c);
+  }
+}
+
 }  // namespace
 }  // namespace relay::lower_test
