@@ -399,7 +399,7 @@ std::span<const OpInfo> rows_of<Family::Sample>() {
           .precision = Precision::Follow,
           .cost = crop_and_resize_cost,
           .gradient = Absent::Pending,
-          .batching = Absent::LaneByLane,
+          .batching = batch_crops,
           .examples =
               {{{"Tensor[(2, 3, 6, 5), float32]", "Tensor[(3, 4), float32]", "Tensor[(3,), int32]"},
                 "crop_size=[4, 3], extrapolation_value=1f",

@@ -70,6 +70,11 @@ struct ROIPoolAttrs : AttrsOf<ROIPoolAttrs> {
   }
 };
 
+// ---- Several lanes
+
+Expr batch_regions(const BatchingContext& ctx);
+Expr batch_crops(const BatchingContext& ctx);
+
 // ---- The operators in others: what their gradients follow from.
 
 Expr defined_grid_sample(const CallNode& call);
