@@ -1,7 +1,5 @@
 #include "ir/views.h"
 
-#include "ir/op.h"
-
 namespace relay {
 
 const ExprNode* behind_views(const ExprNode* e) {
@@ -11,6 +9,10 @@ const ExprNode* behind_views(const ExprNode* e) {
     e = c->args[0].get();
   }
   return e;
+}
+
+bool only_reshapes(const OpInfo& row) {
+  return row.reshape_only && row.args.size() == 1 && row.fusion.get() != FusionClass::Opaque;
 }
 
 }  // namespace relay

@@ -9,6 +9,7 @@
 #include "analysis/uses.h"
 #include "ir/dim_fields.h"
 #include "ir/op.h"
+#include "ir/views.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -27,8 +28,7 @@ const CallNode* call_to(const Expr& e, std::string_view op) {
 Expr viewed(const Expr& e) {
   auto* c = as<CallNode>(e);
   auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-  bool view = op != nullptr && op->row->reshape_only && op->row->args.size() == 1;
-  return view ? c->args[0] : Expr();
+  return op != nullptr && only_reshapes(*op->row) ? c->args[0] : Expr();
 }
 
 std::optional<double> scalar(const Expr& e) {

@@ -4,6 +4,7 @@
 
 #include "ir/layout.h"
 #include "ir/op.h"
+#include "ir/views.h"
 #include "passes/simplify/rule.h"
 
 namespace relay::simplify {
@@ -20,19 +21,18 @@ Expr as_reshape(const Expr& x, const CallNode& root) {
 }
 
 void add_reshapes(std::vector<Rule>& rules) {
-  auto is_reshape = [](const OpInfo& row) { return row.reshape_only && row.args.size() == 1; };
   DFPattern x = wildcard();
   rules.push_back(
-      {"reshape_same", is_op_where(is_reshape)(x), [=](const DFMatch& m, const CallNode& root) {
+      {"reshape_same", is_op_where(only_reshapes)(x), [=](const DFMatch& m, const CallNode& root) {
          return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
        }});
   // There and back, with sizes that need not be known.
-  rules.push_back({"reshape_back", is_op_where(is_reshape)(is_op_where(is_reshape)(x)),
+  rules.push_back({"reshape_back", is_op_where(only_reshapes)(is_op_where(only_reshapes)(x)),
                    [=](const DFMatch& m, const CallNode& root) {
                      return same_shape(m[x], Expr(&root)) ? m[x] : Expr();
                    }});
   // One copy of the bytes is as good as two, whatever the operators in between are called.
-  rules.push_back({"reshape_reshape", is_op_where(is_reshape)(is_op_where(is_reshape)(x)),
+  rules.push_back({"reshape_reshape", is_op_where(only_reshapes)(is_op_where(only_reshapes)(x)),
                    [=](const DFMatch& m, const CallNode& root) -> Expr {
                      return static_shape(m[x]) ? as_reshape(m[x], root) : nullptr;
                    }});

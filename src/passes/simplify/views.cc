@@ -4,6 +4,7 @@
 #include "ir/dim_fields.h"
 #include "ir/layout.h"
 #include "ir/op.h"
+#include "ir/views.h"
 #include "passes/simplify/rule.h"
 
 namespace relay::simplify {
@@ -115,8 +116,8 @@ Rule permuted_view_rule() {
   auto permutes = [](const OpInfo& row) {
     return row.name == "transpose" || row.name == "layout_transform";
   };
-  auto reshapes = [](const OpInfo& row) { return row.reshape_only && row.args.size() == 1; };
-  DFPattern x = wildcard(), first = is_op_where(permutes)(x), view = is_op_where(reshapes)(first);
+  DFPattern x = wildcard(), first = is_op_where(permutes)(x),
+            view = is_op_where(only_reshapes)(first);
   return {"permuted_view", is_op_where(permutes)(view),
           [=](const DFMatch& m, const CallNode& root) -> Expr {
             auto* type = as<TensorTypeNode>(root.type);

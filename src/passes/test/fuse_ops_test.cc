@@ -56,6 +56,11 @@ TEST(FuseOps, elementwise_chains_and_diamonds_are_one_kernel) {
   EXPECT_EQ(kernels(on(kXW, "%0 = exp(%x); add(sqrt(%0), tanh(%0))")), "exp sqrt tanh add");
 }
 
+TEST(FuseOps, nothing_is_fused_across_stop_fusion) {
+  EXPECT_EQ(kernels(on(kXW, "exp(annotation.stop_fusion(nn.relu(%x)))")),
+            "nn.relu | annotation.stop_fusion | exp");
+}
+
 TEST(FuseOps, scalars_become_immediates) {
   pass_test::expect_becomes(
       kFuseOps, "def @main(%x: Tensor[(4,), float32]) { add(%x, 2f) }",
