@@ -129,8 +129,19 @@ int check_onnx(const Options& o, const ModelOptions& options) {
     std::printf("%s\n", report.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return ok ? 0 : 1;
   }
-  std::fputs((escape_for_terminal(o.file) + (ok ? " can be run\n" : " cannot be imported\n") +
-              text_of_file(report["file"]) +
+  // A run has what is missing; a file that is compiled ahead has to be told.
+  const bool special = report.contains("specialise");
+  std::string deciding;
+  if (special) {
+    for (const Json& d : report["specialise"]) {
+      deciding += "  specialised " + text_of(d["by"]) + " of " + text_of(d["input"]) + "\n";
+    }
+  }
+  std::fputs((escape_for_terminal(o.file) +
+              (ok        ? " can be run\n"
+               : special ? " can be run, by a program for each case of the inputs that decide\n"
+                         : " cannot be imported\n") +
+              text_of_file(report["file"]) + deciding +
               (report.contains("program") ? text_of_program(report["program"]) : ""))
                  .c_str(),
              stdout);

@@ -6,6 +6,7 @@
 
 #include "codegen/backend.h"
 #include "driver/compile.h"
+#include "frontend/onnx/onnx.h"
 #include "frontend/onnx/summary.h"
 #include "ir/op.h"
 #include "node/walk.h"
@@ -157,6 +158,14 @@ nlohmann::ordered_json check_onnx_model(const std::string& path, const ModelOpti
     CompileOptions compile;
     compile.source_name = model.source_name;
     out["program"] = describe(model, compile);
+  } catch (const RankIsOpen& e) {
+    // It can be used, but as a program for each case of these.
+    out["ok"] = false;
+    for (const DecidingInput& d : e.deciding()) {
+      static constexpr const char* kBy[] = {"sizes", "elements", "value"};
+      out["specialise"].push_back({{"input", d.name}, {"by", kBy[d.by]}});
+    }
+    for (const Diagnostic& d : e.diagnostics()) out["diagnostics"].push_back(to_json(d));
   } catch (const UserError& e) {
     out["ok"] = false;
     for (const Diagnostic& d : e.diagnostics()) out["diagnostics"].push_back(to_json(d));

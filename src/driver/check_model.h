@@ -18,6 +18,8 @@ nlohmann::ordered_json to_json(const Diagnostic& d);
 //   diagnostics   everything that is wrong with it, together
 //   file          producer, opsets, operators (domain, name, opset, nodes, imported), nodes, parameters, parameter_bytes,
 //                 open_sizes (name, and the inputs and axes that have it)
+//   specialise    where the number of dimensions of something is open: the inputs that decide (input), and what of them:
+//                 sizes, elements of a sequence, or the value (by); there is a program for each case of these
 //   program       where it can be imported: inputs and outputs with their types; data_dependent: the nodes whose results
 //                 have sizes that are data-dependent; kernels, constant_bytes, arena_bytes; flops of the kernels of
 //                 known sizes, and open_kernels, of which only a run knows; plain_loops: the kernels with much arithmetic

@@ -251,3 +251,17 @@ def test_explain_says_what_for(stored):
     assert "specialised for input k of shape (2,)" in done.stdout
     assert "last 16" in done.stdout
     fails("E0702", "explain", "m.onnx", "--specialise", "k=[3,4],[12]", cwd=folder)
+
+
+def test_check_says_what_decides(stored):
+    folder = stored(flattened())
+    (folder / "lists.onnx").write_bytes(on_list("Reshape"))
+    for file, want in (("m.onnx", ("k", "value")), ("lists.onnx", ("k", "sizes"))):
+        done = command("check", file, "--json", cwd=folder, check=False)
+        report = json.loads(done.stdout)
+        assert done.returncode == 1
+        assert want in [(d["input"], d["by"]) for d in report["specialise"]]
+        assert {d["code"] for d in report["diagnostics"]} == {"E0505"}
+    done = command("check", "lists.onnx", cwd=folder, check=False)
+    assert "a program for each case" in done.stdout
+    assert "specialised sizes of k" in done.stdout
