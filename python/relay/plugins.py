@@ -59,7 +59,7 @@ def load(name: str | os.PathLike[str] | None = None) -> list[str]:
     if name is not None and (not isinstance(name, str) or os.sep in name):
         before = loaded()
         path = _core.load_plugin(os.fspath(name))[0]
-        op.get.cache_clear()
+        op.row.cache_clear()
         return [] if path in before else [path]
     entries = {entry.name: entry for entry in metadata.entry_points(group="relay.plugins")}
     if name is not None and name not in entries:
