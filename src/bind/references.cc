@@ -15,8 +15,8 @@ Reference* References::of_cell(const runtime::Object* cell) {
 }
 
 Reference& References::add(nb::object object, runtime::Value cell, Type type) {
-  Reference& made = all_.emplace_back(
-      Reference{std::move(object), std::move(cell), runtime::Value(), std::move(type)});
+  Reference& made = *all_.emplace_back(std::make_unique<Reference>(
+      Reference{std::move(object), std::move(cell), runtime::Value(), std::move(type)}));
   by_object_[made.object.ptr()] = &made;
   by_cell_[made.cell.object()] = &made;
   return made;
@@ -24,7 +24,7 @@ Reference& References::add(nb::object object, runtime::Value cell, Type type) {
 
 void References::write_back(const Module& mod) {
   for (size_t i = 0; i < all_.size(); ++i) {
-    Reference& r = all_[i];
+    Reference& r = *all_[i];
     runtime::Value content = r.cell.field(0);
     if (content.object() == r.given.object()) continue;
     auto* type = as<RefTypeNode>(r.type);

@@ -2,8 +2,9 @@
 // wherever it is given, and has what was written into it when the call is over.
 #pragma once
 
-#include <deque>
+#include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "bind/convert.h"
 
@@ -29,7 +30,8 @@ class References {
   void write_back(const Module& mod);
 
  private:
-  std::deque<Reference> all_;
+  // Nothing is allocated for a call without references.
+  std::vector<std::unique_ptr<Reference>> all_;
   std::unordered_map<PyObject*, Reference*> by_object_;
   std::unordered_map<const runtime::Object*, Reference*> by_cell_;
 };

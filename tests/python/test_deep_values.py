@@ -151,3 +151,9 @@ def test_an_argument_that_nests_too_deeply_is_refused():
         with pytest.raises(relay.UserError, match="E0909") as caught:
             first(value)
         assert "def first(values)" in str(caught.value)
+
+
+def test_a_long_list_without_annotation_is_refused():
+    assert first([1.0] * 2000) == 1
+    with pytest.raises(relay.UserError, match=r"E0908(.|\n)*annotate it, list\[float\]"):
+        first([1.0] * 2001)

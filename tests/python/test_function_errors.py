@@ -433,6 +433,24 @@ def test_no_source():
     assert raised.value.code == "E0901" and "file or a notebook" in str(raised.value)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code does not know its columns")
+def test_several_lambdas_in_a_line():
+    one, two = relay.function(lambda x: x + 1), relay.function(lambda x: x * 3)
+    made = [
+        (lambda: relay.function(lambda x: (lambda y: y - 2)(x)))(),
+        relay.function(lambda x: -x),
+    ]
+    assert (one(5), two(5), made[0](5), made[1](5)) == (6, 15, 3, -5)
+
+
+def test_a_lambda_is_differentiated_and_batched():
+    square = relay.function(lambda x: (x * x).sum())
+    x = np.array([1.0, 3.0])
+    assert relay.grad(square)(x).tolist() == [2, 6]
+    assert relay.vmap(square)(x[:, None]).tolist() == [1, 9]
+    assert relay.jvp(square)(x, x) is not None and relay.vjp(square)(x, 1.0) is not None
+
+
 def test_source_that_changed(tmp_path):
     f = load(tmp_path, "    return x").python
     (tmp_path / "program.py").write_text("\n" * 30)

@@ -33,7 +33,7 @@ class DerivedFunction(RelayFunction):
             ast.copy_location(node, function.node)
             if isinstance(node, ast.Name) and node.id == "_":
                 node.id = _DERIVATIVE
-        own.body = body
+        own.body = body[0].value if isinstance(own, ast.Lambda) else body
         self._set_up(
             function.python,
             function.options,

@@ -28,6 +28,9 @@ from relay._function.values import (
 )
 from relay._structure import Task, unwound
 
+# Elements of a list or tuple without annotation: each is compiled as a parameter of its own.
+_MAX_ITEMS = 2000
+
 
 def key_of(obj: object) -> object:
     """What of an argument decides how it is compiled: dtype and rank, structure, known values."""
@@ -132,6 +135,13 @@ def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
     if (number := number_type(obj)) is not None:
         return number
     if kind is tuple or kind is list:
+        if len(obj) > _MAX_ITEMS:
+            raise Refusal(
+                ANNOTATION,
+                f"'{name}' has {len(obj)} elements, each of which would be a parameter",
+                expected=f"at most {_MAX_ITEMS}",
+                help="annotate it, list[float] say: then it is of any length; or give an array",
+            )
         items = tuple(type_of_argument(item, f"{name}_{i}_", sizes) for i, item in enumerate(obj))
         return TupleType(items) if kind is tuple else ListType(items)
     if hasattr(kind, "__relay_data__"):

@@ -58,7 +58,8 @@ def read(function: types.FunctionType) -> tuple[Source, ast.FunctionDef | ast.La
             None,
             f"{function.__qualname__} is not found in line {code.co_firstlineno} of "
             f"{code.co_filename}",
-            help="the file has changed since it was imported, or the line has several lambdas",
+            help="the file has changed since it was imported, or the line has several lambdas that Python "
+            "3.10 does not tell apart",
         )
     return source, found[0]
 
@@ -78,7 +79,22 @@ def _definitions(source: Source, function: types.FunctionType) -> list:
             first = node.decorator_list[0].lineno if node.decorator_list else node.lineno
             if first == line:
                 found.append(node)
-    return found
+    return found if len(found) < 2 else _by_columns(found, function.__code__)
+
+
+def _by_columns(found: list, code: types.CodeType) -> list:
+    """Which of several lambdas in a line the code is of; from Python 3.11 on, code knows its columns."""
+    positions = getattr(code, "co_positions", None)
+    if positions is None:
+        return found
+    known = {(line, end, at, to) for line, end, at, to in positions() if at is not None}
+
+    def is_it(node: ast.Lambda) -> bool:
+        body = node.body
+        return (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset) in known
+
+    # The body of a lambda that is within another's is no expression of the other's code.
+    return [node for node in found if isinstance(node, ast.Lambda) and is_it(node)]
 
 
 def annotations(function: types.FunctionType, scope: dict[str, object]) -> dict[str, object]:
