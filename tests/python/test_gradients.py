@@ -141,6 +141,17 @@ def test_refusals_have_a_code_and_a_place(body, mode, code, says):
     assert code in str(error.value)
 
 
+def test_the_greatest_of_samples_needs_their_number():
+    x, rois = relay.var("x", shape=(1, 1, 4, 4)), relay.var("r", shape=(2, 5))
+    f = relay.Function(
+        [x, rois], relay.sum(relay.vision.roi_align(x, rois, (2, 2), 1.0, mode="max"))
+    )
+    with pytest.raises(
+        relay.UserError, match=r"E1003.*another number of samples(.|\n)*sample_ratio"
+    ):
+        relay.transform.gradient(f, mode="first_order")
+
+
 def test_wrong_arguments():
     x = relay.var("x", shape=(2,))
     with pytest.raises(TypeError, match="Function"):
