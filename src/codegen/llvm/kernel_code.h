@@ -240,6 +240,8 @@ class KernelBuilder {
   void matrix_multiply(const MatrixProduct& p);
   // The nest by shuffles; false when it is none (tir/transposed_nest.h).
   bool transposed_statement(const StmtNode* s);
+  // The nest whose few columns fill the rows of the result, all of which are written at once.
+  void interleaved_columns(const TransposedNest& nest);
   // The rows from `first_row` and columns from `first_column` of it; `to` and `from` are the first elements of the nest.
   void transposed_block(const TransposedNest& nest, Value* to, Value* from, int64_t first_row,
                         int64_t rows, int64_t first_column, int64_t columns);

@@ -11,6 +11,9 @@ namespace {
 // Elements are interleaved within parts of so many bytes, which every target has and within which it is one instruction.
 constexpr int64_t kPartBytes = 16;
 
+// So many columns that are whole rows of the result are one vector.
+constexpr int64_t kFewColumns = 3;
+
 // Element i of the first, then of the second, for i in [first, first + count) of each of the equal parts of the vectors.
 std::vector<int> interleaved(int first, int count, int lanes, int parts) {
   std::vector<int> out;
@@ -35,7 +38,12 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   const int64_t side = kPartBytes / dtype.bytes();
   // Blocks whose rows and columns halve down to one.
   auto fits = [&](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)) && n > 1; };
-  if (dtype.is_bool() || !fits(nest->rows) || !fits(nest->columns)) return false;
+  if (dtype.is_bool() || !fits(nest->rows)) return false;
+  if (nest->columns == nest->to_step && nest->columns <= kFewColumns) {
+    interleaved_columns(*nest);
+    return true;
+  }
+  if (!fits(nest->columns)) return false;
   const int64_t rows = std::min(nest->rows, side);
   // Columns that fill several parts are turned part beside part, in longer vectors.
   const int64_t columns = rows == side ? nest->columns : std::min(nest->columns, side);
@@ -46,6 +54,40 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
     }
   }
   return true;
+}
+
+void KernelBuilder::interleaved_columns(const TransposedNest& nest) {
+  const int64_t bytes = nest.load->buffer->dtype.element().bytes();
+  auto* type = llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)),
+                                          static_cast<unsigned>(nest.rows));
+  const llvm::Align align(static_cast<uint64_t>(bytes));
+  Value* from = expr(nest.from);
+  std::vector<Value*> columns;
+  for (int64_t c = 0; c < nest.columns; ++c) {
+    Value* first = b_.CreateNSWAdd(from, constant_int(from->getType(), c * nest.from_step));
+    columns.push_back(b_.CreateAlignedLoad(type, address(nest.load->buffer, first), align));
+  }
+  // All columns behind one another, the last twice where their number is odd; then row after row of them.
+  if (columns.size() % 2 != 0) columns.push_back(columns.back());
+  const int rows = static_cast<int>(nest.rows), count = static_cast<int>(nest.columns);
+  auto joined = [&](Value* a, Value* b) {
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(a->getType())->getNumElements();
+    std::vector<int> all(2 * static_cast<size_t>(lanes));
+    std::iota(all.begin(), all.end(), 0);
+    return b_.CreateShuffleVector(a, b, all);
+  };
+  while (columns.size() > 1) {
+    for (size_t i = 0; i < columns.size() / 2; ++i) {
+      columns[i] = joined(columns[2 * i], columns[2 * i + 1]);
+    }
+    columns.resize(columns.size() / 2);
+  }
+  std::vector<int> order;
+  for (int row = 0; row < rows; ++row) {
+    for (int c = 0; c < count; ++c) order.push_back(c * rows + row);
+  }
+  b_.CreateAlignedStore(b_.CreateShuffleVector(columns[0], order),
+                        address(nest.store->buffer, expr(nest.to)), align);
 }
 
 void KernelBuilder::transposed_block(const TransposedNest& nest, Value* to, Value* from,

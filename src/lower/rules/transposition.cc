@@ -36,9 +36,6 @@ class Transposition {
     Block b = s_.block(rv);
     std::vector<LoopRV> loops = s_.get_loops(rv);
     if (!find(rv, b, loops)) return "";
-    auto* store = as<tir::StoreNode>(b->body);
-    moves_ = isa<tir::LoadNode>(store->value) &&
-             as<tir::LoadNode>(store->value)->dtype == b->writes[0]->buffer->dtype;
     LoopRV column = loops.back();
     std::vector<LoopRV> order;
     double work = 1;
@@ -90,10 +87,14 @@ class Transposition {
       // What is read under a condition may lie outside.
       plain = plain && n.kind() != tir::ExprKind::Select;
     });
+    auto* moved = as<tir::LoadNode>(as<tir::StoreNode>(b->body)->value);
+    moves_ = moved != nullptr && moved->dtype == b->writes[0]->buffer->dtype;
     const size_t column = loops.size() - 1;
-    if (!plain || s_.extent(loops[column]) < kShortestAxis) return false;
+    // Two or three columns that only move are rows of no more: all of a block is written at once.
+    const bool few = s_.extent(loops[column]) < kShortestAxis;
+    if (!plain || s_.extent(loops[column]) < 2 || (few && !moves_)) return false;
     auto across = read_steps(s_, rv, loops[column]);
-    for (size_t i = 0; i < column; ++i) {
+    for (size_t i = few ? column - 1 : 0; i < column; ++i) {
       if (s_.extent(loops[i]) < kShortestAxis) continue;
       auto along = read_steps(s_, rv, loops[i]);
       bool fits = true;
@@ -174,8 +175,8 @@ class Transposition {
       int64_t whole = extent >= size_
                           ? extent - extent % size_
                           : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
-      if (whole == extent) continue;
       const bool is_row = l == &row;
+      if (whole == extent || (!is_row && extent < kShortestAxis)) continue;
       // All that is inside the loop is copied.
       if (!is_row) s_.reorder({column, row});
       tir::Partition p = s_.partition(*l, whole);
@@ -205,7 +206,11 @@ class Transposition {
       }
       for (const Turned& t : turned_) turn(block, t, r[1]);
     }
-    s_.vectorize(c[1]);
+    if (columns < kShortestAxis) {
+      s_.unroll(c[1]);
+    } else {
+      s_.vectorize(c[1]);
+    }
   }
 
   // The block reads a copy of the tensor in which the columns are the last dimension.
