@@ -29,6 +29,12 @@ bool points_near(const Buffer& buffer, const PrimExpr& at, Analyzer& analyzer) {
   return analyzer.can_prove(ge(r->base, index(-lanes))) && analyzer.can_prove(le(r->base, extent));
 }
 
+bool lies_in(const Buffer& buffer, const PrimExpr& at, Analyzer& analyzer) {
+  PrimExpr extent = extent_in_memory(buffer);
+  if (auto size = as_int(extent)) return analyzer.bounds(at).within(0, *size - 1);
+  return analyzer.can_prove(ge(at, index(0))) && analyzer.can_prove(lt(at, extent));
+}
+
 PrimExpr narrowed(const PrimExpr& mask, const PrimExpr& cond, bool taken) {
   PrimExpr lanes = taken ? cond : logical_not(cond);
   if (!mask) return lanes;

@@ -19,6 +19,9 @@ bool is_vector_access(const std::vector<PrimExpr>& indices);
 // the latest, for all values of the variables that the analyzer allows.
 bool points_near(const Buffer& buffer, const PrimExpr& index, Analyzer& analyzer);
 
+// Whether the access of one element is in its buffer for all those values.
+bool lies_in(const Buffer& buffer, const PrimExpr& index, Analyzer& analyzer);
+
 // The lanes of `mask` (null: all) in which `cond` is `taken`.
 PrimExpr narrowed(const PrimExpr& mask, const PrimExpr& cond, bool taken);
 

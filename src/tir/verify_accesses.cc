@@ -1,5 +1,6 @@
 #include "tir/verify_accesses.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "node/structural.h"
@@ -138,12 +139,10 @@ class AccessVerifier {
     const PrimExpr& at = indices[0];
     if (mask && at->dtype.lanes > 1) {
       if (!is_vector_access(indices) || points_near(buffer, at, analyzer_)) return;
-      PrimExpr on = any_lane(mask);
-      for (const PrimExpr& c : holds_) {
-        if (structural_equal(c, on)) return;
-      }
+      if (is_held(any_lane(mask))) return;
       return fail(buffer, at, "points far from it where its mask is off");
     }
+    if (mask && is_held(any_lane(mask))) return;
     auto bytes = bytes_in_memory(*buffer.get());
     if (which_ == Accesses::Masked || !bytes || !is_known(at)) return;
     Bounds range = range_of(at);
@@ -151,6 +150,11 @@ class AccessVerifier {
     fail(buffer, at,
          "is not proved to lie in it: " + std::to_string(range.min) + " to " +
              std::to_string(range.max));
+  }
+
+  bool is_held(const PrimExpr& cond) const {
+    return std::ranges::any_of(holds_,
+                               [&](const PrimExpr& c) { return structural_equal(c, cond); });
   }
 
   // Of all lanes of an index.

@@ -61,9 +61,8 @@ class AccessGuard {
 
     NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
       auto* l = as<LoadNode>(rebuilt);
-      if (l != nullptr && is_vector_access(l->indices)) {
-        PrimExpr on = lanes_of_load(*l, mask_);
-        if (on && !points_near(l->buffer, l->indices[0], guard_.analyzer_)) {
+      if (l != nullptr && guard_.may_be_far(*l)) {
+        if (PrimExpr on = lanes_of_load(*l, mask_)) {
           rebuilt = if_any(on, PrimExpr::unchecked(rebuilt));
         }
       }
@@ -86,8 +85,9 @@ class AccessGuard {
     });
   }
   static PrimExpr if_any(const PrimExpr& mask, const PrimExpr& load) {
-    return branch(any_lane(mask), load,
-                  broadcast(imm(load->dtype.element(), 0), load->dtype.lanes));
+    PrimExpr zero = imm(load->dtype.element(), 0);
+    int lanes = load->dtype.lanes;
+    return branch(any_lane(mask), load, lanes == 1 ? zero : broadcast(zero, lanes));
   }
 
   // What was met before, within the part of the expression that is computed whenever this one is:
@@ -113,15 +113,21 @@ class AccessGuard {
     return branch(cond, a, b);
   }
 
-  // Whether a vector load below may point elsewhere.
+  // Of a vector: that it points elsewhere than near its buffer. Of one element: that it is not in it.
+  bool may_be_far(const LoadNode& l) {
+    if (is_vector_access(l.indices)) return !points_near(l.buffer, l.indices[0], analyzer_);
+    return l.dtype.lanes == 1 && l.indices.size() == 1 &&
+           !lies_in(l.buffer, l.indices[0], analyzer_);
+  }
+
+  // Whether a load below may be far.
   bool is_far(const PrimExpr& e) {
     bool far = false;
     post_order(
         e,
         [&](const Node& n) {
           auto* l = as<LoadNode>(&n);
-          far |= l != nullptr && is_vector_access(l->indices) &&
-                 !points_near(l->buffer, l->indices[0], analyzer_);
+          far |= l != nullptr && may_be_far(*l);
         },
         family::tir_expr);
     return far;

@@ -108,6 +108,23 @@ TEST(TirGuardAccesses, a_store_far_outside_is_done_only_for_lanes) {
   EXPECT_EQ(defect_of(guard_accesses(f)), "");
 }
 
+// One element, the same for all lanes, is read where its row is inside, or some lane is; without need no guard is added.
+TEST(TirGuardAccesses, one_element_for_all_lanes_is_read_in_its_buffer_only) {
+  Pad p(2, 128);
+  auto first_of = [&](const PrimExpr& row) { return broadcast(load(p.a, {row * 64}), 16); };
+  PrimExpr row = broadcast(p.row_inside, 16);
+  for (const PrimExpr& value :
+       {select(row, first_of(p.j - 2), p.zero),
+        select(logical_and(row, p.lane_inside), first_of(p.j - 2), p.zero)}) {
+    EXPECT_NE(defect_of(p.kernel(value)).find("not proved to lie in it"), std::string::npos);
+    PrimFunc guarded = guard_accesses(p.kernel(value));
+    EXPECT_EQ(defect_of(guarded), "") << text_of(guarded);
+    verify(guarded);
+  }
+  PrimFunc inside = p.kernel(select(p.lane_inside, first_of(index(7)), p.zero));
+  EXPECT_EQ(guard_accesses(inside), inside);
+}
+
 // Within a vector of the buffer nothing is to be gained.
 TEST(TirGuardAccesses, what_stays_near_is_left_alone) {
   Pad p(0, 16);
