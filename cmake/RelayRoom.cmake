@@ -1,10 +1,11 @@
 # A room is one folder of src/, one static library relay_<room> and one test program <room>_test.
 #
-#   relay_room(<room> [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...] [PROGRAM <name>])
+#   relay_room(<room> [SMALL] [DEPS <room>...] [TEST_DEPS <room>...] [LIBRARIES <target>...] [PROGRAM <name>])
 #
 # Sources are every .cc below the room except those in a folder named test/, which make up the test program.
 # DEPS are the rooms that its sources include, TEST_DEPS the further ones that its tests include, LIBRARIES
-# outside libraries. With RELAY_FUZZERS, every test/fuzz/<name>_fuzzer.cc becomes a program of its own. A room without sources is skipped; a dependency that is not there is left out, so that
+# outside libraries. SMALL: a release is compiled for size, for rooms of which one feels the size but not the time.
+# With RELAY_FUZZERS, every test/fuzz/<name>_fuzzer.cc becomes a program of its own. A room without sources is skipped; a dependency that is not there is left out, so that
 # a tree with only the lower rooms builds. tools/check_layers.py checks the includes themselves.
 include_guard(GLOBAL)
 
@@ -17,7 +18,7 @@ const char* relay::test::source_dir() { return "@PROJECT_SOURCE_DIR@"; }
 ]])
 
 function(relay_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PROGRAM" "DEPS;TEST_DEPS;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SMALL" "PROGRAM" "DEPS;TEST_DEPS;LIBRARIES")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "relay_room(${room}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -35,6 +36,9 @@ function(relay_room room)
   if(sources)
     add_library(${target} STATIC ${sources})
     relay_compile_options(${target})
+    if(arg_SMALL)
+      target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-Os>")
+    endif()
     target_link_libraries(${target} PUBLIC Threads::Threads ${arg_LIBRARIES})
     foreach(dep IN LISTS arg_DEPS)
       target_link_libraries(${target} PUBLIC "$<TARGET_NAME_IF_EXISTS:relay_${dep}>")
