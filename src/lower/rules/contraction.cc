@@ -41,10 +41,10 @@ void inline_borders(Schedule& s, const BlockRV& sum) {
 void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, const Target& target) {
   Block b = s.block(copy);
   std::vector<LoopRV> loops = s.get_loops(copy);
-  if (b->init || reduces(b) || b->writes.size() != 1 || loops.size() != b->iters.size() ||
-      s.is_output(b->writes[0]->buffer) || s.consumers(copy).size() != 1 ||
-      !(s.consumers(copy)[0] == sum.block) || s.extent(loops.back()) < 2 ||
-      s.extent(loops.back()) >= lanes_of(b, target)) {
+  if (loops.empty() || b->init || reduces(b) || b->writes.size() != 1 ||
+      loops.size() != b->iters.size() || s.is_output(b->writes[0]->buffer) ||
+      s.consumers(copy).size() != 1 || !(s.consumers(copy)[0] == sum.block) ||
+      s.extent(loops.back()) < 2 || s.extent(loops.back()) >= lanes_of(b, target)) {
     return;
   }
   bool by_element = true;

@@ -41,8 +41,8 @@ bool reads_each_element_once(const Block& b) {
   return found;
 }
 
-// Whether windows along an axis of open length overlap: few elements each, of which lanes along the axis read all.
-bool windows_overlap(const Block& b) {
+// Whether windows along an axis overlap, or have no more elements than there are lanes: lanes along the axis read them all.
+bool is_over_windows(const Block& b, int64_t lanes) {
   tir::Analyzer analyzer;
   auto step = [&](const PrimExpr& e, const tir::IterVar& i) {
     return analyzer.constant_difference(
@@ -53,14 +53,14 @@ bool windows_overlap(const Block& b) {
     auto* l = as<tir::LoadNode>(&n);
     if (l == nullptr) return;
     for (const tir::IterVar& axis : b->iters) {
-      if (axis->kind != IterKind::DataParallel || tir::as_int(axis->extent)) continue;
+      if (axis->kind != IterKind::DataParallel || is_one(axis->extent)) continue;
       for (const tir::IterVar& window : b->iters) {
         auto size = tir::as_int(window->extent);
         if (window->kind != IterKind::Reduce || !size || *size == 1) continue;
         for (const PrimExpr& e : l->indices) {
           auto along = step(e, axis), inside = step(e, window);
-          found |= along && inside && *along != 0 && *inside != 0 &&
-                   std::abs(*along) < std::abs(*inside) * *size;
+          if (!along || !inside || *along == 0 || *inside == 0) continue;
+          found |= *size <= lanes || std::abs(*along) < std::abs(*inside) * *size;
         }
       }
     }
@@ -130,7 +130,7 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
       if (i->kind == IterKind::Opaque) return "";
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
     }
-    if (windows_overlap(b)) return "";
+    if (is_over_windows(b, lanes_of(b, target))) return "";
     if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back())) return "";
     bool same = mine.size() == rows.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);

@@ -118,6 +118,31 @@ TEST(open_convolution, border_of_few_channels_is_copied_line_by_line) {
   EXPECT_NE(text.find("allocate pad: float32[n, h + 2, w + 2, 3]"), std::string::npos) << text;
 }
 
+// A sum beside a block without loops: a number that each element is multiplied by.
+TEST(open_convolution, a_number_that_the_sum_reads_has_no_axes) {
+  Tensor x = placeholder("x", f32, {index(5), index(7)});
+  Tensor weights = placeholder("weights", f32, {index(7), index(33)}),
+         a = placeholder("a", f32, {});
+  Tensor factor = compute("factor", {}, [&](const Indices&) { return call("exp", f32, {a({})}); });
+  using enum ContractionRole;
+  Tensor y = contract("y", {index(5), index(33)}, {index(7)}, {Row, Column, Reduced},
+                      [&](const Indices& i, const Indices& k) {
+                        return x(i[0], k[0]) * factor({}) * weights(k[0], i[1]);
+                      });
+  Case c{create_prim_func("scaled", {x, weights, a}, {y}),
+         {random_floats(35, 1), random_floats(231, 2), {0.5F}},
+         {}};
+  for (size_t row = 0; row < 5; ++row) {
+    for (size_t column = 0; column < 33; ++column) {
+      double total = 0;
+      for (size_t k = 0; k < 7; ++k)
+        total += c.inputs[0][row * 7 + k] * std::exp(0.5) * c.inputs[1][k * 33 + column];
+      c.expected.push_back(static_cast<float>(total));
+    }
+  }
+  expect_tiled(c);
+}
+
 // Sums of windows that overlap, of an image whose sides are open, are tiles too: no row of its own for each window.
 TEST(open_convolution, windows_of_open_lines_are_tiles) {
   for (int64_t width : {3, 18, 40}) {

@@ -9,6 +9,21 @@ using tir::Tensor;
 
 void expect_rows(const Case& c) { expect_right(c, "rows:"); }
 
+// Windows along axes are no rows, whether they overlap or lie side by side: lanes go along the axes.
+TEST(RowReduction, not_for_windows_of_few_elements) {
+  for (auto [size, stride] : {std::pair{2, 2}, {3, 2}, {3, 1}, {5, 5}}) {
+    const int64_t out = (57 - size) / stride + 1;
+    Tensor x = placeholder("x", f32, {index(3), index(57), index(57)});
+    Tensor y = compute("y", {index(3), index(out), index(out)}, [&](const Indices& i) {
+      return reduce(Combiner::Max, {index(size), index(size)}, [&](const Indices& k) {
+        return x(i[0], i[1] * stride + k[0], i[2] * stride + k[1]);
+      });
+    });
+    EXPECT_EQ(rule_of(create_prim_func("windows", {x}, {y})).find("rows:"), std::string::npos)
+        << size << " by " << stride;
+  }
+}
+
 // exp(x - max) / sum over the last axis of [rows, n], with the sizes known to the kernel or not.
 Case softmax(int64_t rows, int64_t n, bool symbolic = false) {
   Var dims[] = {var("rows"), var("n")};
