@@ -39,9 +39,11 @@ int32_t ProgramPlanner::string(const std::string& text) {
 int32_t ProgramPlanner::where(const Span& span) { return span ? string(span.describe()) : -1; }
 
 int32_t ProgramPlanner::add_kernel(const LoweredKernel& from, ComposedKernel composed) {
-  std::string name = composed.func->name;
-  int count = name_counts_[name]++;
-  if (count > 0) name += "_" + std::to_string(count);
+  const std::string base = composed.func->name;
+  std::string name = base;
+  for (int& count = name_counts_[base]; !names_.insert(name).second;) {
+    name = base + "_" + std::to_string(++count);
+  }
   out_.kernels.push_back({name, from.primitive, renamed(std::move(composed), name), {}});
   return static_cast<int32_t>(out_.kernels.size()) - 1;
 }

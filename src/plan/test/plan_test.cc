@@ -43,6 +43,20 @@ plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0
 )");
 }
 
+// The version of one kernel for a size of 1, and the second kernel of the same operators.
+TEST(Plan, kernels_and_their_versions_have_names_of_their_own) {
+  std::string text = plan_text(R"(
+def @main[n: Dim](%x: Tensor[(n, 16), float32], %y: Tensor[(n, 8), float32], size_hints=[["n", 0, 64, [1]]]) {
+  (nn.softmax(%x), nn.softmax(%y))
+})");
+  for (const char* name : {"= fused_nn_softmax_1(", "= fused_nn_softmax_1_1(",
+                           "= fused_nn_softmax(", "= fused_nn_softmax_2("}) {
+    size_t at = text.find(name);
+    ASSERT_NE(at, std::string::npos) << name << " is not in" << text;
+    EXPECT_EQ(text.find(name, at + 1), std::string::npos) << name << text;
+  }
+}
+
 TEST(Plan, a_run_chooses_the_version_for_its_sizes) {
   std::string text = plan_text(R"(
 def @main[n: Dim](%x: Tensor[(n, 16), float32], size_hints=[["n", 1, 64, [3, 5]]]) { nn.softmax(%x) })");
