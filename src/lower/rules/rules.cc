@@ -120,12 +120,14 @@ bool computes_nothing(const Schedule& s) {
 
 // The outer loop runs from its end when the composed kernel says so.
 tir::PrimFunc ordered(Schedule& s) {
-  auto order = s.func()->attrs.find("order");
-  if (order == s.func()->attrs.end()) return s.func();
+  auto found = s.func()->attrs.find("order");
+  if (found == s.func()->attrs.end()) return s.func();
+  // The function changes with its loop.
+  const std::string order = found->second;
   std::vector<BlockRV> blocks = s.get_blocks();
   for (const tir::LoopRV& loop : s.get_loops(blocks.back())) {
     if (s.extent(loop) == 1) continue;
-    s.annotate(loop, "order", order->second);
+    s.annotate(loop, "order", order);
     break;
   }
   return s.func();
