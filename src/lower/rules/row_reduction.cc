@@ -41,8 +41,12 @@ bool reads_each_element_once(const Block& b) {
   return found;
 }
 
-// Whether windows along an axis overlap, or have no more elements than there are lanes: lanes along the axis read them all.
-bool is_over_windows(const Block& b, int64_t lanes) {
+// Whether windows along an axis overlap, or their lines have fewer than `few` elements: lanes along the axis read them all.
+bool is_over_windows(const Block& b, int64_t few) {
+  const tir::IterVarNode* line = nullptr;
+  for (const tir::IterVar& i : b->iters) {
+    if (i->kind == IterKind::Reduce && !is_one(i->extent)) line = i.get();
+  }
   tir::Analyzer analyzer;
   auto step = [&](const PrimExpr& e, const tir::IterVar& i) {
     return analyzer.constant_difference(
@@ -60,7 +64,8 @@ bool is_over_windows(const Block& b, int64_t lanes) {
         for (const PrimExpr& e : l->indices) {
           auto along = step(e, axis), inside = step(e, window);
           if (!along || !inside || *along == 0 || *inside == 0) continue;
-          found |= *size <= lanes || std::abs(*along) < std::abs(*inside) * *size;
+          found |=
+              (window.get() == line && *size < few) || std::abs(*along) < std::abs(*inside) * *size;
         }
       }
     }
@@ -130,7 +135,7 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
       if (i->kind == IterKind::Opaque) return "";
       if (i->kind == IterKind::DataParallel && !is_one(i->extent)) mine.push_back(i->extent);
     }
-    if (is_over_windows(b, lanes_of(b, target))) return "";
+    if (is_over_windows(b, 0)) return "";
     if (!reads_each_element_once(b) || !is_contiguous(s, rv, s.get_loops(rv).back())) return "";
     bool same = mine.size() == rows.size();
     for (size_t i = 0; same && i < mine.size(); ++i) same = structural_equal(mine[i], rows[i]);
@@ -139,6 +144,9 @@ std::string schedule_row_reduction(Schedule& s, const Target& target) {
     reductions.push_back(rv);
   }
   if (reductions.empty()) return "";
+  // Of several (the statistics of a small group) the elements are read again.
+  Block first = s.block(reductions[0]);
+  if (reductions.size() == 1 && is_over_windows(first, lanes_of(first, target) + 1)) return "";
   BlockRV out;
   if (!split_output(s, out, blocks)) return "";
   std::optional<Rows> loops_of_rows = row_loops(s, out, rows);
