@@ -534,6 +534,15 @@ struct Windows {
   }
 };
 
+// Of a pool's call; a size that only the data tells has no gradient.
+Windows windows_of(const GradientContext& ctx, const PoolAttrs& a, size_t dims) {
+  const std::vector<Dim>& shape = type_of(ctx.result).shape;
+  if (std::ranges::any_of(shape, is_any) || std::ranges::any_of(type_of(ctx.arg(0)).shape, is_any))
+    no_gradient(ctx, "only the data tells a size");
+  return {ctx.arg(0), Layout::of(a.layout),           dims, a.pool_size, a.strides,
+          a.dilation, *full_padding(a.padding, dims), shape};
+}
+
 // What the one-dimensional pool makes of the identity matrix: how much of each element a window has.
 Expr shares_of(const Expr& like, const Dim& size, const std::function<Expr(const Expr&)>& pool) {
   Expr lines = apply("expand_dims", {identity_matrix(size, like)}, {{"axis", int64_t{0}}});
@@ -596,16 +605,7 @@ Adjoints average_pool_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<PoolAttrs>();
   const Expr &x = ctx.arg(0), &g = ctx.adjoint();
   const std::vector<Dim>&shape = type_of(ctx.result).shape, &data = type_of(x).shape;
-  if (std::ranges::any_of(shape, is_any) || std::ranges::any_of(data, is_any))
-    no_gradient(ctx, "only the data tells a size");
-  Windows w{x,
-            Layout::of(a.layout),
-            kDims,
-            a.pool_size,
-            a.strides,
-            a.dilation,
-            *full_padding(a.padding, kDims),
-            shape};
+  Windows w = windows_of(ctx, a, kDims);
   Expr each = divided(g, a, w);
   if (w.tile()) return {repeated(each, a.layout, kDims, data)};
   Ints gaps(shape.size(), 1);
@@ -644,17 +644,7 @@ template <size_t kDims>
 Adjoints max_pool_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<PoolAttrs>();
   const Expr &x = ctx.arg(0), &g = ctx.adjoint();
-  const std::vector<Dim>& shape = type_of(ctx.result).shape;
-  if (std::ranges::any_of(shape, is_any) || std::ranges::any_of(type_of(x).shape, is_any))
-    no_gradient(ctx, "only the data tells a size");
-  Windows w{x,
-            Layout::of(a.layout),
-            kDims,
-            a.pool_size,
-            a.strides,
-            a.dilation,
-            *full_padding(a.padding, kDims),
-            shape};
+  Windows w = windows_of(ctx, a, kDims);
   Expr data = w.padded(x, -std::numeric_limits<double>::infinity());
   Expr ties, out;
   auto best = [&](const Ints& k) { return indicator(is_equal(w.at(data, k), ctx.result), g); };

@@ -70,8 +70,8 @@ class ProgramPlanner {
   std::map<std::pair<int32_t, Within>, int32_t> kernels_;
   std::map<std::pair<int32_t, size_t>, int32_t> kernels_in_place_;
   std::unordered_set<int32_t> called_;
-  std::unordered_map<std::string, int>
-      name_counts_;  // of kernels, by what they are called before they are told apart
+  // Of kernels: how many there are of a name before they are told apart, and their own names.
+  std::unordered_map<std::string, int> name_counts_;
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int32_t> globals_;
   std::unordered_map<const Node*, int32_t> constructor_functions_;
