@@ -3,6 +3,8 @@
 import json
 
 import cliff_cases
+import cliff_page
+import cliff_reasons
 import cliffs
 import compare
 import onnx
@@ -97,3 +99,52 @@ def test_only_takes_groups_and_beginnings_of_names(capsys):
     with pytest.raises(SystemExit):
         cliffs.main(["--only", "order/nothing"])
     assert "--list" in capsys.readouterr().err
+
+
+def test_every_reason_is_about_a_case():
+    assert set(cliff_reasons.REASONS) <= set(cliff_cases.cases())
+    assert all(reason.endswith(".") for reason in cliff_reasons.REASONS.values())
+
+
+def test_the_page_has_reasons_beside_what_is_above_its_aim(monkeypatch, tmp_path, capsys):
+    cases = [
+        Case("slow", None, 0.9),
+        Case("strange", None, 0.9),
+        Case("fast", None, 0.9, twin="slow", twin_aim=0.5),
+        CompileCase("c", None, 2.0, 1.0),
+    ]
+    monkeypatch.setattr(
+        cliff_cases, "GROUPS", {"g": lambda: iter(cases), "other": lambda: iter(())}
+    )
+    monkeypatch.setattr(
+        cliff_page, "REASONS", {"g/slow": "it is.", "g/fast": "it is not.", "g/c": "."}
+    )
+    measured = {"strange": (3.0, 2.0), "slow": (3.0, 2.0), "fast": (1.0, 2.0)}
+    data = {
+        "time": "2026-11-20T01:02:03Z",
+        "machine": {"cpu": "a processor"},
+        "engines": {"relay": "1", "onnxruntime": "2", "iree": None},
+        "results": [
+            row(f"g/{name}", engine, ms)
+            for name, both in measured.items()
+            for engine, ms in zip(("relay", "onnxruntime"), both, strict=True)
+        ]
+        + [row("g/c, cold", "relay", 3000.0), row("g/c, warm", "relay", 500.0)],
+    }
+    older = data | {"results": [row("g/slow", "relay", 99.0)]}
+    files = []
+    for i, content in enumerate((older, data)):
+        files.append(tmp_path / f"{i}.json")
+        files[-1].write_text(json.dumps(content))
+    assert cliff_page.main([str(f) for f in files]) == 1
+    out, error = capsys.readouterr()
+    assert "a processor, 1 thread, onnxruntime 2, 2026-11-20." in out
+    assert "| slow | 3.00 | 2.00 | **1.50** | 0.90 | - | - |" in out
+    assert "| fast | 1.00 | 2.00 | 0.50 | 0.90 | 0.33 | 0.50 |" in out
+    assert "| c | **3.00** | 2.0 | 0.50 | 1.0 |" in out
+    assert "- slow: it is.\n- strange: not looked into.\n" in out
+    assert "it is not." not in out
+    assert "Not measured in these runs: other." in out
+    assert error.splitlines() == [
+        "g/strange is above its aim and has no reason in cliff_reasons.py"
+    ]
