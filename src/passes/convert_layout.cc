@@ -13,7 +13,11 @@
 namespace relay {
 namespace {
 
-using Desired = std::map<std::string, Layout, std::less<>>;
+struct Desired {
+  std::map<std::string, Layout, std::less<>> layouts;
+  // Set where the target decides: then a layout is changed only where that is faster.
+  const Target* target = nullptr;
+};
 
 // An option for each operator, with its name.
 std::vector<PassOption> layout_options() {
@@ -31,15 +35,42 @@ Desired desired_layouts(const PassContext& ctx) {
   for (const PassOption& o : kConvertLayout.options) {
     auto* text = ctx.asked<std::string>(kConvertLayout, o.name);
     if (text == nullptr) continue;
-    if (auto layout = Layout::parse(*text)) out[o.name] = *layout;
+    if (auto layout = Layout::parse(*text)) out.layouts[o.name] = *layout;
   }
-  if (!out.empty() || !ctx.target.has_blocked_kernels) return out;
+  if (!out.layouts.empty() || !ctx.target.has_blocked_kernels) return out;
+  out.target = &ctx.target;
   // Channels last: a pixel's channels are contiguous, so kernels vectorise over channels of any
   // count, and a 1x1 convolution is a matrix product.
-  out["nn.conv1d"] = out["nn.conv1d_transpose"] = Layout::of("NWC");
-  out["nn.conv2d"] = out["nn.conv2d_transpose"] = Layout::of("NHWC");
-  out["nn.conv3d"] = out["nn.conv3d_transpose"] = Layout::of("NDHWC");
+  auto& layouts = out.layouts;
+  layouts["nn.conv1d"] = layouts["nn.conv1d_transpose"] = Layout::of("NWC");
+  layouts["nn.conv2d"] = layouts["nn.conv2d_transpose"] = Layout::of("NHWC");
+  layouts["nn.conv3d"] = layouts["nn.conv3d_transpose"] = Layout::of("NDHWC");
   return out;
+}
+
+// Whether a convolution of each channel by itself is as fast where the channels' images lie one after the other: its lanes
+// are columns, which fill most of their vectors, and an image stays in the cache. Then its layout is that of its neighbours.
+bool is_fast_by_channels(const CallNode& c, const Target& target) {
+  std::optional<Contraction> p = contraction_of(c);
+  auto *x = as<TensorTypeNode>(c.args[0]->type), *y = as<TensorTypeNode>(c.type);
+  if (!p || p->transposed() || !y->dtype.is_floating() || y->dtype.bits < 32) return false;
+  int64_t taps = 1, groups = 1;
+  for (const Contraction::Dimension& d : p->dims) {
+    auto extent = as_const(d.extent);
+    if (!extent || (d.role == ContractionRole::Reduced && *extent != 1)) return false;
+    if (d.role == ContractionRole::Window) taps *= *extent;
+    if (d.role == ContractionRole::Group) groups *= *extent;
+  }
+  const Contraction::Axis& last = p->result.back();
+  if (taps == 1 || groups == 1 || last.dims.size() != 1 || last.blocked() ||
+      p->role_of(last) != ContractionRole::Row) {
+    return false;
+  }
+  auto columns = *as_const(p->dims[last.dims[0]].extent);
+  int64_t lanes = target.lanes(y->dtype.bits), vectors = (columns + lanes - 1) / lanes;
+  int64_t image = y->dtype.bytes();
+  for (size_t d = 2; d < x->shape.size(); ++d) image *= *as_const(x->shape[d]);
+  return 4 * columns >= 3 * vectors * lanes && image <= target.l2_bytes / 4;
 }
 
 Expr transform(const Expr& e, const Layout& from, const Layout& to) {
@@ -114,8 +145,12 @@ class Converter : public Rewriter {
       offered.push_back(a.converted ? a.converted->to : Layout());
       if (a.converted) from = a.converted->from;
     }
-    auto desired = desired_.find(row.name);
-    if (desired == desired_.end() && !from.defined()) return nullptr;
+    auto desired = desired_.layouts.find(row.name);
+    const bool wanted = desired != desired_.layouts.end();
+    if (!wanted && !from.defined()) return nullptr;
+    if (!from.defined() && desired_.target != nullptr && is_fast_by_channels(c, *desired_.target)) {
+      return nullptr;
+    }
     // Operators with attributes (bias_add) say themselves where their operands go.
     bool broadcasts = row.fusion <= FusionClass::Broadcast && row.attrs == nullptr;
     CallNode const* call_node = &c;
@@ -127,8 +162,7 @@ class Converter : public Rewriter {
     }
     // What the operator's layouts are as it stands, and what they would be.
     auto now = row.layout(*call_node, std::vector<Layout>(args.size()), Layout());
-    auto then =
-        row.layout(*call_node, offered, desired == desired_.end() ? Layout() : desired->second);
+    auto then = row.layout(*call_node, offered, wanted ? desired->second : Layout());
     if (!then || then->outputs.empty() || !then->outputs[0].defined()) return nullptr;
     std::vector<Expr> new_args;
     bool any = false;
@@ -231,7 +265,7 @@ class Converter : public Rewriter {
 
 Module run(const Module& mod, PassContext& ctx) {
   Desired desired = desired_layouts(ctx);
-  if (desired.empty()) return mod;
+  if (desired.layouts.empty()) return mod;
   return map_functions(
       mod, [&](const GlobalVar&, const Function& f) { return Converter(desired).apply(f); });
 }

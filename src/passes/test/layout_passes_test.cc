@@ -135,6 +135,32 @@ TEST(ConvertLayout, desired_layouts_are_named_in_the_config) {
                    ctx);
 }
 
+// Columns are as good lanes as channels, so that only a neighbour in another layout is a reason to change it; not where lines
+// are short, where a sum runs over channels, and where the config asks for it.
+TEST(ConvertLayout, convolutions_of_each_channel_stay_where_their_lines_are_long) {
+  PassContext ctx = folding_context();
+  ctx.target.vector_bits = 512;
+  auto layouts_of = [&](int64_t size, int64_t groups, const std::string& operand) {
+    const std::string side = std::to_string(size);
+    return converted("def @main(%x: Tensor[(1, 8, " + side + ", " + side +
+                         "), float32], %w: Tensor[(8, " + std::to_string(8 / groups) +
+                         ", 3, 3), float32], %v: Tensor[(8, 8, 1, 1), float32]) { nn.conv2d(" +
+                         operand + ", %w, padding=[1, 1, 1, 1], groups=" + std::to_string(groups) +
+                         ") }",
+                     ctx);
+  };
+  const std::string stays = "nn.conv2d:NCHW/OIHW",
+                    changes = "NCHW>NHWC nn.conv2d:NHWC/OIHW NHWC>NCHW";
+  EXPECT_EQ(layouts_of(28, 8, "%x"), stays);
+  EXPECT_EQ(layouts_of(14, 8, "nn.relu(%x)"), "nn.relu " + stays);
+  EXPECT_EQ(layouts_of(20, 8, "%x"), changes);
+  EXPECT_EQ(layouts_of(28, 4, "%x"), changes);
+  EXPECT_EQ(layouts_of(28, 8, "nn.conv2d(%x, %v)"),
+            "NCHW>NHWC nn.conv2d:NHWC/OIHW nn.conv2d:NHWC/OIHW NHWC>NCHW");
+  ctx.config["relay.ConvertLayout.nn.conv2d"] = AttrValue(std::string("NHWC"));
+  EXPECT_EQ(layouts_of(28, 8, "%x"), changes);
+}
+
 TEST(ConvertLayout, not_without_a_convolution_or_a_target_that_asks) {
   expect_unchanged(kConvertLayout, conv("nn.relu(%x)"));
   PassContext ctx;
