@@ -2,8 +2,9 @@
 # RELAY_ONNX_PROTO_DIR is the folder that holds onnx/onnx-ml.proto; it is found in the project's .venv or through
 # the Python of the environment.
 include_guard(GLOBAL)
-# Shared: Debian's archive of it cannot be part of a shared object.
 find_package(Protobuf REQUIRED)
+# The archive of the part that needs no descriptions of messages: nothing is to be installed beside Relay.
+find_library(RELAY_PROTOBUF_ARCHIVE libprotobuf-lite.a REQUIRED)
 
 if(NOT RELAY_ONNX_PROTO_DIR)
   foreach(python "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/.venv/bin/python" python3)
@@ -27,8 +28,9 @@ set(generated "${PROJECT_BINARY_DIR}/onnx_proto")
 file(MAKE_DIRECTORY "${generated}/onnx")
 add_custom_command(
   OUTPUT "${generated}/onnx/onnx-ml.pb.cc" "${generated}/onnx/onnx-ml.pb.h"
-  COMMAND protobuf::protoc --cpp_out "${generated}" --proto_path "${RELAY_ONNX_PROTO_DIR}" "${proto}"
+  COMMAND protobuf::protoc --cpp_out "lite:${generated}" --proto_path "${RELAY_ONNX_PROTO_DIR}" "${proto}"
   DEPENDS "${proto}" VERBATIM)
-add_library(relay_onnx_proto STATIC "${generated}/onnx/onnx-ml.pb.cc" "${generated}/onnx/onnx-ml.pb.h")
-target_include_directories(relay_onnx_proto SYSTEM PUBLIC "${generated}")
-target_link_libraries(relay_onnx_proto PUBLIC protobuf::libprotobuf)
+add_library(relay_onnx_proto STATIC "${generated}/onnx/onnx-ml.pb.cc" "${generated}/onnx/onnx-ml.pb.h"
+            "${CMAKE_CURRENT_LIST_DIR}/portable/no_arenas.cc")
+target_include_directories(relay_onnx_proto SYSTEM PUBLIC "${generated}" ${Protobuf_INCLUDE_DIRS})
+target_link_libraries(relay_onnx_proto PUBLIC "${RELAY_PROTOBUF_ARCHIVE}" Threads::Threads)

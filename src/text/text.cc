@@ -2,6 +2,7 @@
 // loads it for programs that call one of these functions (core/string_functions.h).
 #include <locale.h>
 #include <re2/re2.h>
+#include <re2/set.h>
 #include <wctype.h>
 
 #include <charconv>
@@ -259,22 +260,30 @@ int64_t parse_int(const relay_kernel_context* ctx, const int64_t* args) {
 // ---- Patterns
 
 // A pattern is compiled once for each thread; a program that makes patterns does not fill the memory.
-const RE2& compiled(std::string_view pattern) {
+// Null for what is no pattern. A set of one is answered by RE2's automaton alone, in time linear in the text.
+const RE2::Set* compiled(std::string_view pattern) {
   constexpr size_t kKept = 64;
-  thread_local std::unordered_map<std::string, std::unique_ptr<RE2>> known;
+  // A pointer: of memory for the variables of threads a process keeps little for libraries that are loaded later.
+  thread_local auto all =
+      std::make_unique<std::unordered_map<std::string, std::unique_ptr<RE2::Set>>>();
+  auto& known = *all;
   std::string key(pattern);
-  if (auto it = known.find(key); it != known.end()) return *it->second;
+  if (auto it = known.find(key); it != known.end()) return it->second.get();
   if (known.size() == kKept) known.clear();
   RE2::Options options;
   options.set_log_errors(false);
-  return *known.emplace(key, std::make_unique<RE2>(key, options)).first->second;
+  auto set = std::make_unique<RE2::Set>(options, RE2::ANCHOR_BOTH);
+  if (set->Add(key, nullptr) < 0 || !set->Compile()) set = nullptr;
+  return known.emplace(key, std::move(set)).first->second.get();
 }
 
 int64_t match(const relay_kernel_context* ctx, const int64_t* args) {
-  const RE2& pattern = compiled(string_of(args[1]));
-  if (!pattern.ok()) return fail(ctx, RELAY_KERNEL_BAD_STRING);
+  const RE2::Set* pattern = compiled(string_of(args[1]));
+  if (pattern == nullptr) return fail(ctx, RELAY_KERNEL_BAD_STRING);
   const std::string_view text = string_of(args[0]);
-  return RE2::FullMatch(re2::StringPiece(text.data(), text.size()), pattern) ? 1 : 0;
+  RE2::Set::ErrorInfo error{};
+  if (pattern->Match(re2::StringPiece(text.data(), text.size()), nullptr, &error)) return 1;
+  return error.kind == RE2::Set::kOutOfMemory ? fail(ctx, RELAY_KERNEL_OUT_OF_MEMORY) : 0;
 }
 
 // Nothing is thrown into a kernel.

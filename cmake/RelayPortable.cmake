@@ -1,0 +1,45 @@
+# What a wheel holds runs on every system with glibc 2.28 or newer: RHEL 8, Debian 10, Ubuntu 20.04 and later.
+#
+#   relay_portable(<target>...)   shared libraries and programs that are installed into other people's systems
+#
+# They are linked against stubs of the C library in which symbols have the versions of old (portable/link_stubs.py), with
+# the few functions that are younger (portable/older_systems.c), and with libstdc++ inside. A build without Python makes no
+# wheel, and one with sanitizers none that anybody installs: there, and for other architectures, whose oldest versions are
+# others, targets stay as they are.
+#
+#   relay_link_program_archives(<shared library> <archive>...)
+#
+# Archives that Debian builds for programs only become part of a shared library.
+include_guard(GLOBAL)
+
+set(RELAY_PORTABLE_DIR "${CMAKE_CURRENT_LIST_DIR}/portable")
+
+set(RELAY_IS_PORTABLE OFF)
+if(RELAY_PYTHON AND CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_NAME STREQUAL "Linux"
+   AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(RELAY_IS_PORTABLE ON)
+  find_package(Python 3.10 REQUIRED COMPONENTS Interpreter)
+  set(RELAY_LINK_STUBS "${PROJECT_BINARY_DIR}/link_stubs")
+  execute_process(COMMAND "${Python_EXECUTABLE}" "${RELAY_PORTABLE_DIR}/link_stubs.py" "${CMAKE_C_COMPILER}" "${RELAY_LINK_STUBS}"
+                  COMMAND_ERROR_IS_FATAL ANY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${RELAY_PORTABLE_DIR}/link_stubs.py")
+  add_library(relay_older_systems OBJECT "${RELAY_PORTABLE_DIR}/older_systems.c")
+  target_compile_options(relay_older_systems PRIVATE ${RELAY_WARNINGS} -ffunction-sections -fdata-sections)
+endif()
+
+function(relay_portable)
+  if(NOT RELAY_IS_PORTABLE)
+    return()
+  endif()
+  foreach(target IN LISTS ARGN)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:relay_older_systems>)
+    target_link_options(${target} PRIVATE "-L${RELAY_LINK_STUBS}" "$<$<LINK_LANGUAGE:CXX>:-static-libstdc++>" -Wl,--exclude-libs,ALL
+      -Wl,--gc-sections -Wl,--push-state,--no-as-needed -lpthread -ldl -Wl,--pop-state)
+  endforeach()
+endfunction()
+
+function(relay_link_program_archives target)
+  target_sources(${target} PRIVATE "${RELAY_PORTABLE_DIR}/standard_error.c")
+  target_link_libraries(${target} PRIVATE ${ARGN})
+  target_link_options(${target} PRIVATE -Wl,--wrap=stderr -Wl,--exclude-libs,ALL)
+endfunction()
