@@ -1,5 +1,7 @@
 #include "analysis/retype.h"
 
+#include <algorithm>
+
 #include "node/walk.h"
 
 namespace relay {
@@ -34,6 +36,27 @@ NodeRef Retyper::now(const NodeRef& n) {
 
 Expr Retyper::rewritten(const Expr& e) { return Expr::unchecked(now(e)); }
 
+void Retyper::fit_uses(const Node& n, std::vector<NodeRef>& children) {
+  auto fit = [&](const Expr& e, const Type& to) -> Expr {
+    return e->type == to ? rewritten(e) : retype_use(rewritten(e), e->type, to);
+  };
+  auto put = [&](const NodeRef& was, const NodeRef& is) {
+    std::replace(children.begin(), children.end(), now(was), is);
+  };
+  if (auto* i = as<IfNode>(&n)) {
+    put(i->true_branch, fit(i->true_branch, i->type));
+    put(i->false_branch, fit(i->false_branch, i->type));
+  } else if (auto* l = as<LetNode>(&n)) {
+    put(l->value, fit(l->value, l->var->type));
+  } else if (auto* m = as<MatchNode>(&n)) {
+    for (const Clause& c : m->clauses) {
+      Clause made = cast<ClauseNode>(now(c));
+      Expr rhs = fit(c->rhs, m->type);
+      if (rhs != made->rhs) put(c, clause(made->lhs, rhs));
+    }
+  }
+}
+
 std::vector<Var> Retyper::rewritten(const std::vector<Var>& vars) {
   std::vector<Var> out;
   for (const Var& v : vars) out.push_back(cast<VarNode>(now(v)));
@@ -62,6 +85,7 @@ Expr Retyper::rewrite_body(const Function& f) {
         }
         std::vector<NodeRef> children = children_of(n);
         for (NodeRef& c : children) c = now(c);
+        fit_uses(n, children);
         made_[&n] = with_children(NodeRef(&n), children);
       },
       family::expr | family::pattern);

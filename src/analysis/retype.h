@@ -24,6 +24,13 @@ class Retyper {
   // What becomes of constants, and of constructors, called or in patterns.
   virtual Expr retype_constant(const Constant& c) { return c; }
   virtual Expr retype_constructor(const Constructor& c) { return c; }
+  // A rewritten value where one of another type is wanted, whose sizes may be `?`: a branch, a clause or
+  // the value of a name. `from` and `to` are the types before rewriting. Of what may forget sizes.
+  virtual Expr retype_use(const Expr& value, const Type& from, const Type& to) {
+    (void)from;
+    (void)to;
+    return value;
+  }
 
   // Rewrites a function's body; afterwards `rewritten` knows what is in it. Iterative and linear.
   Expr rewrite_body(const Function& f);
@@ -36,6 +43,8 @@ class Retyper {
 
  private:
   NodeRef now(const NodeRef& n);
+  // Values in `children` where the node wants another type than theirs.
+  void fit_uses(const Node& n, std::vector<NodeRef>& children);
   std::unordered_map<const Node*, NodeRef> made_;
   std::unordered_map<const Node*, Type> types_;
   std::vector<NodeRef> keep_;  // the keys

@@ -79,6 +79,20 @@ class Reverse : public Lifting {
   Expr lifted_constant(const Constant& c) override {
     return tuple({c, ref_create(cell_.none(c->type))});
   }
+  // A cell is for one type: the value gets another one, whose adjoint goes to the first.
+  Expr lifted_use(const Expr& value, const TensorType& to) override {
+    Bindings b;
+    Expr whole = b.leaf(value);
+    Var x = b.bind("x", tuple_get_item(whole, 0)), before = b.bind("a", tuple_get_item(whole, 1));
+    Var c = b.bind("c", ref_create(cell_.none(to)));
+    Expr spread = cell_.choose(c, tuple({}), [&](const Expr& g) {
+      Bindings inner;
+      Expr more = inner.bind("d", call("reshape_like", {g, x}));
+      return inner.in(cell_.accumulate(before, more));
+    });
+    push(spread, b);
+    return b.in(tuple({x, c}));
+  }
   Var context() override { return tape_; }
   void enter(const Var& context) override { tape_ = context; }
 

@@ -4,6 +4,8 @@
 #include "grad/call_gradient.h"
 #include "grad/dataflow.h"
 #include "ir/scope.h"
+#include "ir/type_params.h"
+#include "node/structural.h"
 #include "node/walk.h"
 #include "types/eta_expansion.h"
 
@@ -67,6 +69,10 @@ class Lifting::Rewrite : public Retyper {
   }
   Expr retype_constructor(const Constructor& c) override { return lifting_.lifted(c); }
 
+  Expr retype_use(const Expr& value, const Type& from, const Type& to) override {
+    return lifting_.fitted(value, from, to);
+  }
+
   Expr retype_call(const CallNode& c, std::vector<Expr> args) override {
     if (called_op(Expr(&c)) != nullptr) return lifting_.lifted_call(c, args);
     if (Expr made = lifting_.lifted_prepared(c, args)) return made;
@@ -79,6 +85,10 @@ class Lifting::Rewrite : public Retyper {
     }
     std::vector<Type> type_args;
     auto* callee = as<FuncTypeNode>(c.op->type);
+    if (callee != nullptr && callee->type_params.empty()) {
+      for (size_t i = 0; i < args.size(); ++i)
+        args[i] = lifting_.fitted(args[i], c.args[i]->type, callee->arg_types[i]);
+    }
     for (size_t i = 0; i < c.type_args.size(); ++i) {
       // A shape or a size carries nothing.
       bool is_type = callee == nullptr || i >= callee->type_params.size() ||
@@ -108,6 +118,21 @@ Function Lifting::lift(const Function& f) {
   std::vector<Var> params = rewrite.params(ready);
   Expr body = rewrite.body(ready);
   return function(std::move(params), body, body->type, f->type_params, {}, f->span);
+}
+
+Expr Lifting::fitted(const Expr& value, const Type& from, const Type& to) {
+  if (from == to || structural_equal(from, to)) return value;
+  if (is_floating(from)) return lifted_use(value, tensor_argument(to));
+  auto *have = as<TupleTypeNode>(from), *want = as<TupleTypeNode>(to);
+  if (have == nullptr || want == nullptr) return value;
+  Bindings b;
+  Expr whole = b.leaf(value);
+  std::vector<Expr> fields;
+  for (size_t i = 0; i < want->fields.size(); ++i) {
+    fields.push_back(
+        fitted(tuple_get_item(whole, static_cast<int64_t>(i)), have->fields[i], want->fields[i]));
+  }
+  return b.in(tuple(std::move(fields)));
 }
 
 const Lifting::Global& Lifting::global(const std::string& name) {

@@ -73,6 +73,11 @@ class Lifting {
 
   virtual Type lifted_tensor(const TensorType& t) = 0;
   virtual Expr lifted_constant(const Constant& c) = 0;
+  // A lifted tensor where sizes of its type are forgotten.
+  virtual Expr lifted_use(const Expr& value, const TensorType& to) {
+    (void)to;
+    return value;
+  }
   // A call of an operator whose arguments are lifted.
   virtual Expr lifted_call(const CallNode& c, const std::vector<Expr>& args) = 0;
   // A call of a function of the module that has a gradient of its own (attribute kCustomGradient).
@@ -112,6 +117,7 @@ class Lifting {
   };
 
   const Global& global(const std::string& name);
+  Expr fitted(const Expr& value, const Type& from, const Type& to);
 
   Module mod_;
   FreshNames names_;

@@ -313,3 +313,69 @@ def test_means_and_sizes_are_transposed(name, attrs, shape):
     np.testing.assert_allclose(
         found.ravel(), np.array(columns) @ weights.ravel(), rtol=1e-9, atol=1e-12
     )
+
+
+def halves(w, xs):
+    """The half of a size that only a run tells is another one than the loop begins with."""
+    h, out = np.zeros((2, w.shape[0])), np.zeros((xs.shape[0], 2, w.shape[0]))
+    for t in range(xs.shape[0]):
+        a, b = np.split(xs[t] + h @ w, 2, axis=1)
+        h = np.tanh(a) * b
+        out[t] = h
+    return (out * out).sum()
+
+
+def grows(w, xs):
+    h = w[0]
+    while (h * h).sum() < 50.0:
+        h = h * 1.5 + np.split(xs[0, 0], 2)[0]
+    return (h * h).sum()
+
+
+@pytest.mark.parametrize("f", [halves, grows])
+def test_loops_over_open_sizes(f):
+    random = np.random.default_rng(5)
+    slopes = [
+        relay.value_and_grad(made(f), argnums=(0, 1))
+        for made in (relay.function, relay.function(fixed_sizes=True))
+    ]
+    for n in (4, 6):
+        inputs = random.normal(size=(n, 2 * n)), random.normal(size=(3, 2, 2 * n))
+        if f is grows:
+            inputs = inputs[0][:, :n], inputs[1]
+        (value, found), (wanted, expected) = (slope(*inputs) for slope in slopes)
+        np.testing.assert_allclose(value, wanted)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "if (less(sum(%w), 0f)) { %w } else { %x }",
+        "match (%l) { Nil => %w, Cons(_, _) => %x }",
+        "let %h: Tensor[(?), float32] = if (less(sum(%w), 0f)) { %w } else { %x }; %h",
+    ],
+)
+def test_values_whose_sizes_are_forgotten(choice):
+    """One branch has a size of a name, the other one that only a run tells."""
+    mod = relay.parse(
+        f"""{VERSION}
+type List[A] {{ Cons(A, List[A]), Nil }}
+def @e(%x: Tensor[(?), float32]) -> Tensor[(?), float32] {{ exp(%x) }}
+def @main[n: Dim](%w: Tensor[(n), float32], %x: Tensor[(?), float32], %l: List[int32]) {{
+  let %y = {{ {choice} }};
+  sum(multiply(@e(%y), @e(%y)))
+}}
+"""
+    )
+    mod = relay.transform.add_derivative(mod, "main", "slope")
+    mod = mod.with_function("main", mod.functions["slope"])
+    x = np.float32([0.1, 0.2, 0.3])
+    runs = [relay.create_executor(name, mod).evaluate() for name in ("debug", "vm")]
+    for w, chosen in [(np.float32([-1, -2]), True), (np.float32([1, 2]), "match" in choice)]:
+        for run in runs:
+            _, gradients = run(w, x, [])
+            for given, found, reached in [(w, gradients[0], chosen), (x, gradients[1], not chosen)]:
+                wanted = 2 * np.exp(2 * given) if reached else 0 * given
+                np.testing.assert_allclose(found, wanted, rtol=1e-5)
