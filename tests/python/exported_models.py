@@ -4,7 +4,7 @@ Each is a module of the transformers package, made from a configuration (nothing
 the inputs for chosen sizes. `export` writes it as ONNX; `compare` runs a model at two sizes with
 ONNX Runtime and with Relay.
 
-    python tests/python/exported_models.py [--exporter torchscript|dynamo] [--keep FOLDER] [name...]
+    python tests/python/exported_models.py [--exporter torchscript|dynamo] [--keep FOLDER] [--threads N] [name...]
 
 prints a line for each: whether the results agree, and the ratio of the times. Models in the folder
 are not exported again. The weights are those of a seed, so a name is always the same model.
@@ -499,7 +499,7 @@ def export(name: str, exporter: str, path: Path) -> None:
                           external_data=False, verbose=False)  # fmt: skip
 
 
-def check(name: str, exporter: str, folder: Path, seconds: float = 0.2) -> Result:
+def check(name: str, exporter: str, folder: Path, seconds: float = 0.2, threads: int = 1) -> Result:
     """Exports a model, unless the folder has it, and compares it at two sizes."""
     path = folder / f"{name}.{exporter}.onnx"
     if not path.exists():
@@ -510,7 +510,8 @@ def check(name: str, exporter: str, folder: Path, seconds: float = 0.2) -> Resul
             where = traceback.extract_tb(error.__traceback__)[-1]
             return Result("no model", f"{type(error).__name__}: {str(error)[:300]} ({where.name})")
     model = REGISTRY[name]()
-    return compare(path, [model.inputs(model.first), model.inputs(model.second)], seconds)
+    inputs = [model.inputs(model.first), model.inputs(model.second)]
+    return compare(path, inputs, seconds, threads=threads)
 
 
 def main(argv: list[str]) -> int:
@@ -519,13 +520,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--exporter", choices=EXPORTERS, action="append")
     parser.add_argument("--keep", type=Path, help="where the models are kept")
     parser.add_argument("--seconds", type=float, default=0.2)
+    parser.add_argument("--threads", type=int, default=1, help="of both")
     parser.add_argument("names", nargs="*", default=list(REGISTRY))
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as made:
         folder = options.keep or Path(made)
         for name in options.names:
             for exporter in options.exporter or EXPORTERS:
-                result = check(name, exporter, folder, options.seconds)
+                result = check(name, exporter, folder, options.seconds, options.threads)
                 print(f"{name:20} {exporter:12} {result}", flush=True)
     return 0
 

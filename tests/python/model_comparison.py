@@ -44,11 +44,12 @@ def _time(call: Callable[[], object], seconds: float) -> float:
 
 
 def compare(path: Path, many: list[Arrays], seconds: float = 0.2, opt_level: int = 3,
-            tolerance: float = TOLERANCE, shapes: dict[str, list[int]] | None = None) -> Result:  # fmt: skip
+            tolerance: float = TOLERANCE, shapes: dict[str, list[int]] | None = None,
+            threads: int = 1) -> Result:  # fmt: skip
     """Runs a model on lists of inputs with ONNX Runtime and Relay, compiled once."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     try:
         session = onnxruntime.InferenceSession(
             str(path), options, providers=["CPUExecutionProvider"]
@@ -58,7 +59,7 @@ def compare(path: Path, many: list[Arrays], seconds: float = 0.2, opt_level: int
     names = [i.name for i in session.get_inputs()]
     try:
         module, params = relay.frontend.from_onnx(str(path), shape=shapes)
-        run = relay.build(module, params=params, num_threads=1, opt_level=opt_level)
+        run = relay.build(module, params=params, num_threads=threads, opt_level=opt_level)
     except Exception as error:
         code = oracles.diagnostic_code(error)
         return Result("refused" if code else "failed", str(error)[:3000])
