@@ -197,7 +197,10 @@ class Attention {
     for (size_t i = 0; i < parts.size(); ++i) {
       Blocks now = rest;
       LoopRV at = row;
-      if (i + 1 < parts.size()) {
+      const int64_t extent = s_.extent(row);
+      if (extent >= 0 && extent < parts[i]) continue;
+      const bool whole = s_.has_whole_tiles(row, parts[i]);
+      if (!whole) {
         tir::Partition cut = s_.partition_tiles(row, parts[i]);
         for (BlockRV& rv : rest) rv = cut.copy_of(rv);
         row = cut.tail;
@@ -218,6 +221,7 @@ class Attention {
       if (over_blocks) s_.parallel(at);
       text += (i == 0 ? "" : "; ") + std::to_string(parts[i]) +
               (parts[i] == 1 ? " query by " : " queries by ") + keys_text() + " at once, " + tiles;
+      if (whole) break;
     }
     // Last: an index of an open batch that is a quotient is not seen to be below the batch.
     if (shares && over_heads) s_.parallel(s_.fuse({loops[0], loops[1]}));

@@ -73,9 +73,12 @@ class OpenTiles {
     lines_.assign(order.begin() + 1, order.end() - 1);
     if (!outermost) lines_.clear();
     std::vector<LoopRV> tiles;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      Copies rest = i + 1 < columns_.size() ? cut(all, all.column, columns_[i]) : Copies{};
-      tiles.push_back(columns(all, columns_[i]));
+    for (int64_t size : columns_) {
+      if (!fits(all.column, size)) continue;
+      bool whole = s_.has_whole_tiles(all.column, size);
+      Copies rest = whole ? Copies{} : cut(all, all.column, size);
+      tiles.push_back(columns(all, size));
+      if (whole) break;
       all = rest;
     }
     return tiles;
@@ -96,6 +99,12 @@ class OpenTiles {
   }
 
  private:
+  // Whether the loop may be as long as a tile.
+  bool fits(const LoopRV& loop, int64_t size) const {
+    int64_t extent = s_.extent(loop);
+    return extent < 0 || extent >= size;
+  }
+
   // The loop keeps what fills tiles of the size; the copies have the rest.
   Copies cut(const Copies& c, const LoopRV& loop, int64_t size) {
     Partition p = s_.partition_tiles(loop, size);
@@ -114,9 +123,12 @@ class OpenTiles {
     order.insert(order.end(), {c.row, c.column});
     s_.reorder(order);
     s_.compute_at(c.sum, c.row);
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      Copies rest = i + 1 < rows_.size() ? cut(c, c.row, rows_[i]) : Copies{};
-      rows(c, rows_[i]);
+    for (int64_t size : rows_) {
+      if (!fits(c.row, size)) continue;
+      bool whole = s_.has_whole_tiles(c.row, size);
+      Copies rest = whole ? Copies{} : cut(c, c.row, size);
+      rows(c, size);
+      if (whole) break;
       c = rest;
     }
     return tiles[0];

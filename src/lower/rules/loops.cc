@@ -113,7 +113,7 @@ std::string schedule_block(Schedule& s, const BlockRV& block, const Target& targ
     int64_t line = kLineBytes / static_cast<int64_t>(b->writes[0]->buffer->dtype.bytes());
     LoopRV across = reduction.empty() ? transposed_loop(s, rv, parallel, line) : LoopRV{};
     LoopRV inner = last;
-    if (open && !across.var) {
+    if (open && !across.var && !s.has_whole_tiles(last, width)) {
       // Whole vectors apart from the end, as a mask makes a branch of every lane that reads far. With rows inside the loop
       // over vectors, that is cut when all is lowered (PartitionLoops).
       s.vectorize(s.split(s.partition_tiles(last, width).tail, {-1, width})[1]);

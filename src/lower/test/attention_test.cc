@@ -19,6 +19,7 @@ struct Shape {
   bool mask_of_queries = false;  // else one value for each key
   bool relu = false;             // what follows the operator
   std::string open = {};         // letters of sizes that only a run knows: B, S (queries), T (keys)
+  int64_t queries_of = 1;        // an open number of queries is a multiple of this
 };
 
 struct At {
@@ -48,14 +49,15 @@ Case attention(const Shape& s) {
       v_sizes{s.batch, s.heads, s.keys, s.width}, o_sizes{s.batch, s.heads, s.queries, s.width};
   std::vector<tir::Var> open;
   std::vector<int64_t> open_sizes;
-  auto size = [&](char letter, int64_t value) -> PrimExpr {
+  auto size = [&](char letter, int64_t value, int64_t of = 1) -> PrimExpr {
     if (s.open.find(letter) == s.open.npos) return index(value);
     open.push_back(tir::var(std::string(1, letter)));
-    open_sizes.push_back(value);
-    return open.back();
+    open_sizes.push_back(value / of);
+    return open.back() * of;
   };
-  PrimExpr batch = size('B', s.batch), queries = size('S', s.queries), keys = size('T', s.keys),
-           heads = index(s.heads), depth = index(s.depth), width = index(s.width);
+  PrimExpr batch = size('B', s.batch), queries = size('S', s.queries, s.queries_of),
+           keys = size('T', s.keys), heads = index(s.heads), depth = index(s.depth),
+           width = index(s.width);
   std::vector<Tensor> in{
       placeholder("q", f32, in_layout(s.layout, {batch, heads, queries, depth})),
       placeholder("k", f32, in_layout(s.key_layout, {batch, heads, keys, depth})),
@@ -199,6 +201,19 @@ TEST(Attention, open_lengths) {
                     .mask_of_queries = true,
                     .relu = true,
                     .open = "BST"});
+}
+
+TEST(Attention, open_queries_that_are_a_multiple_of_a_block) {
+  for (int64_t of : {4, 16, 48}) {
+    expect_attention({.batch = 1,
+                      .heads = 2,
+                      .queries = 2 * of,
+                      .keys = 9,
+                      .depth = 8,
+                      .width = 16,
+                      .open = "S",
+                      .queries_of = of});
+  }
 }
 
 TEST(Attention, open_keys_of_known_queries) {

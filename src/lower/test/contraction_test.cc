@@ -272,6 +272,17 @@ TEST(contraction, rows_along_two_open_axes_are_one) {
   EXPECT_NE(text.find("x: float32[b, 5]"), std::string::npos) << text;
 }
 
+// As the patches of n images: tiles of their number leave no rows over.
+TEST(contraction, open_rows_that_are_a_multiple_of_a_tile) {
+  for (int64_t batch : {0, 1, 3}) {
+    for (int64_t patches : {4, 12}) {
+      Case c = rows_of_two_axes(batch, patches, true, false);
+      expect_tiled(c);
+      EXPECT_NE(rule_of(c.func).find("open rows by "), std::string::npos) << rule_of(c.func);
+    }
+  }
+}
+
 TEST(contraction, rows_that_something_tells_apart_stay_two_axes) {
   Case c = rows_of_two_axes(3, 21, false, true);
   expect_tiled(c);

@@ -140,6 +140,12 @@ Partition Schedule::partition_tiles(const LoopRV& rv, int64_t size) {
   return out;
 }
 
+bool Schedule::has_whole_tiles(const LoopRV& rv, int64_t size) const {
+  const PrimExpr& extent = loop(rv)->extent;
+  Analyzer analyzer;
+  return as_int(analyzer.simplify(extent - floor_div(extent, index(size)) * index(size))) == 0;
+}
+
 Partition Schedule::cut(ScheduleEdit& edit, const ForNode* f, const PrimExpr& point) {
   for (const BlockNode* b : edit.tree.blocks_in(f)) {
     if (b->init && ScheduleEdit::bound_to(*f, *b, IterKind::Reduce)) {

@@ -103,6 +103,8 @@ class Schedule {
   // The same at the end of what tiles of `size` fill: [0, extent // size * size) and the rest, for extents that are no
   // constants.
   Partition partition_tiles(const LoopRV& loop, int64_t size);
+  // Whether tiles of `size` fill the loop for every size of the function: such a loop has no rest to partition.
+  bool has_whole_tiles(const LoopRV& loop, int64_t size) const;
   // Perfectly nested loops, outermost first, become one.
   LoopRV fuse(const std::vector<LoopRV>& loops);
   // Brings loops of one perfect nest into the given order; others keep their places.

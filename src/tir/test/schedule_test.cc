@@ -244,6 +244,7 @@ TEST(Schedule, partition_tiles_leaves_whole_tiles_and_a_rest) {
   Tensor b = compute("B", {n}, [&](const Indices& i) { return a(i) + imm_float(f32, 1); });
   Schedule open(create_prim_func("add", {a}, {b}, {n}));
   LoopRV loop = open.get_loops(open.get_block("B"))[0];
+  EXPECT_FALSE(open.has_whole_tiles(loop, 4));
   Partition parts = open.partition_tiles(loop, 4);
   open.split(parts.head, {-1, 4});
   EXPECT_FALSE(open.block(open.get_block("B"))->predicate) << to_string(open.func());
@@ -251,6 +252,16 @@ TEST(Schedule, partition_tiles_leaves_whole_tiles_and_a_rest) {
   Schedule whole(chain(8));
   LoopRV eight = whole.get_loops(whole.get_block("C"))[0];
   expect_refused([&] { whole.partition_tiles(eight, 4); }, "leave no two parts");
+  EXPECT_TRUE(whole.has_whole_tiles(eight, 4));
+  EXPECT_FALSE(whole.has_whole_tiles(eight, 3));
+
+  // Groups of 12, as many as only a run knows.
+  Tensor groups = placeholder("A", f32, {n * 12});
+  Tensor copied = compute("B", {n * 12}, [&](const Indices& i) { return groups(i); });
+  Schedule twelve(create_prim_func("copy", {groups}, {copied}, {n}));
+  LoopRV line = twelve.get_loops(twelve.get_block("B"))[0];
+  EXPECT_TRUE(twelve.has_whole_tiles(line, 4));
+  EXPECT_FALSE(twelve.has_whole_tiles(line, 5));
 }
 
 TEST(Schedule, fuse_and_reorder_keep_the_result) {
