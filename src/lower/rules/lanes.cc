@@ -54,7 +54,7 @@ std::vector<std::optional<int64_t>> read_steps(const Schedule& s, const BlockRV&
   tir::Analyzer analyzer;
   // The last iteration has no next one.
   PrimExpr extent = s.loop(loop)->extent;
-  analyzer.bind(loop.var, s.loop(loop)->min, s.extent(loop) > 1 ? extent - 1 : extent);
+  analyzer.bind(loop.var, s.loop(loop)->min, s.extent(loop) == 1 ? extent : extent - 1);
   return steps_by(analyzer, s, rv, loop);
 }
 

@@ -6,6 +6,7 @@
 #include "lower/rules/common.h"
 #include "lower/rules/lanes.h"
 #include "lower/rules/merge_rows.h"
+#include "lower/rules/open_quotients.h"
 #include "lower/rules/transposition.h"
 #include "node/walk.h"
 
@@ -145,6 +146,9 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
   }
   int inlined = 0;
   std::tie(s, inlined) = with_producers_inlined(composed);
+  if (tir::PrimFunc simple = without_open_quotients(s.func()); !(simple == s.func())) {
+    s = Schedule(simple);
+  }
   if (tir::PrimFunc merged = merge_rows(s.func()); !(merged == s.func())) s = Schedule(merged);
   std::string why_not, declined;
   for (const ScheduleRule* rule : kRules) {

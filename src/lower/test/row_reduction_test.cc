@@ -143,6 +143,43 @@ TEST(RowReduction, softmax_of_sizes_known_when_it_runs) {
   for (int64_t n : {1, 5, 64, 70, 129}) expect_rows(softmax(7, n, /*symbolic=*/true));
 }
 
+// exp(x - max) of rows whose length is a sum of sizes, read from [n*h, q, past + q] as [n, h, q, past + q].
+TEST(RowReduction, softmax_behind_an_open_reshape_divides_nowhere) {
+  constexpr int64_t h = 3;
+  Var n = var("n"), q = var("q"), past = var("past");
+  PrimExpr length = past + q;
+  Tensor x = placeholder("x", f32, {n * h, q, length});
+  Tensor y = compute("y", {n, index(h), q, length}, [&](const Indices& i) {
+    PrimExpr line = ((i[0] * h + i[1]) * q + i[2]) * length + i[3];
+    PrimExpr row = floor_div(line, length);
+    return x(floor_div(row, q), floor_mod(row, q), floor_mod(line, length));
+  });
+  Tensor top = compute("top", {n, index(h), q}, [&](const Indices& i) {
+    return reduce(Combiner::Max, {length},
+                  [&](const Indices& k) { return y(i[0], i[1], i[2], k[0]); });
+  });
+  Tensor e = compute("e", y->shape(), [&](const Indices& i) {
+    return call("exp", f32, {y(i) - top(i[0], i[1], i[2])});
+  });
+  for (auto [queries, before] : {std::pair<int64_t, int64_t>{1, 0}, {1, 70}, {5, 30}}) {
+    int64_t columns = before + queries, rows = 2 * h * queries;
+    Case c{create_prim_func("rows", {x}, {e}, {n, q, past}),
+           {random_floats(static_cast<size_t>(rows * columns), 7)},
+           {},
+           {2, queries, before}};
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* row = c.inputs[0].data() + r * columns;
+      double most = *std::max_element(row, row + columns);
+      for (int64_t k = 0; k < columns; ++k)
+        c.expected.push_back(static_cast<float>(std::exp(row[k] - most)));
+    }
+    expect_rows(c);
+    std::string text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+    EXPECT_EQ(text.find("// q"), std::string::npos) << text;
+    EXPECT_EQ(text.find("%% q"), std::string::npos) << text;
+  }
+}
+
 TEST(RowReduction, rows_larger_than_the_stack_live_in_scratch_memory) {
   expect_rows(softmax(2, 20000));
 }

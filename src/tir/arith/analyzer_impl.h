@@ -100,7 +100,7 @@ struct Analyzer::Impl {
   static Linear divided(const Linear& l, int64_t g);
   PrimExpr floor_div_of(const PrimExpr& a, int64_t c);
   PrimExpr floor_mod_of(const PrimExpr& a, int64_t c);
-  // (x*d + y) // d and its remainder for a symbolic d, where 0 <= y < d.
+  // (x*d + y) // d and its remainder for a symbolic d, which may be a sum, where 0 <= y < d.
   PrimExpr symbolic_div_mod(bool want_div, const PrimExpr& a, const PrimExpr& d);
 
   // ---- Nodes

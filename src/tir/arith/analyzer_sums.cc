@@ -216,30 +216,41 @@ PrimExpr Analyzer::Impl::floor_mod_of(const PrimExpr& a, int64_t c) {
 }
 
 PrimExpr Analyzer::Impl::symbolic_div_mod(bool want_div, const PrimExpr& a, const PrimExpr& d) {
-  if (linear(d).terms.size() != 1 || linear(d).constant != 0 || linear(d).terms[0].second != 1) {
-    return nullptr;
-  }
+  const Linear divisor = linear(d);
+  if (divisor.terms.empty()) return nullptr;
+  const auto [lead, lead_k] = divisor.terms[0];
   Linear quotient;
-  Linear rest;
-  rest.constant = linear(a).constant;
-  for (const auto& [atom, k] : Linear(linear(a)).terms) {
+  Linear rest = linear(a);
+  // Takes k*x*d out of the rest; not where that leaves more than it takes.
+  auto take = [&](const PrimExpr& x, int64_t k, const Linear& times_d, size_t fewer) {
+    auto left = add_scaled(rest, times_d, -k, order);
+    auto sum = add_scaled(quotient, linear(x), k, order);
+    if (!left || !sum || left->terms.size() + fewer > rest.terms.size()) return false;
+    rest = std::move(*left);
+    quotient = std::move(*sum);
+    return true;
+  };
+  auto other_factor = [](const BinaryNode* product, const Node* factor) -> PrimExpr {
+    if (product == nullptr) return nullptr;
+    return product->b.get() == factor   ? product->a
+           : product->a.get() == factor ? product->b
+                                        : nullptr;
+  };
+  for (const auto& [atom, k] : Linear(rest).terms) {
     auto* product = as_binary(atom, BinaryOp::Mul);
-    if (atom == d.get()) {
-      quotient.constant += k;
-    } else if (product && product->b == d) {
-      auto sum = add_scaled(quotient, linear(product->a), k, order);
-      if (!sum) return nullptr;
-      quotient = std::move(*sum);
-    } else if (product && product->a == d) {
-      auto sum = add_scaled(quotient, linear(product->b), k, order);
-      if (!sum) return nullptr;
-      quotient = std::move(*sum);
-    } else {
-      rest.terms.emplace_back(atom, k);
-    }
+    if (PrimExpr x = other_factor(product, d.get())) take(x, k, linear(relay::ref(*atom)), 1);
+  }
+  // A product with a sum stands as products with its parts.
+  for (const auto& [atom, k] : Linear(rest).terms) {
+    if (k % lead_k != 0) continue;
+    PrimExpr x =
+        atom == lead ? intern(index(1)) : other_factor(as_binary(atom, BinaryOp::Mul), lead);
+    if (!x) continue;
+    PrimExpr times_d = atom == lead ? d : product(x, d);
+    if (times_d) take(x, k / lead_k, linear(times_d), divisor.terms.size());
   }
   if (linear_bounds(rest).min < 0) return nullptr;
-  auto below = add_scaled(rest, linear(d), -1, order);
+  auto below = add_scaled(rest, divisor, -1, order);
   if (!below || linear_bounds(*below).max >= 0) return nullptr;
   return from_linear(want_div ? quotient : rest);
 }

@@ -199,6 +199,23 @@ TEST(TirAnalyzer, symbolic_sizes) {
   EXPECT_EQ(to_string(a.simplify(floor_mod(m * n + k, n))), "k");
 }
 
+// Rows whose length is a sum, such as what came before and what is new.
+TEST(TirAnalyzer, quotients_by_sums) {
+  Var past = var("past"), length = var("length"), row = var("row"), head = var("head");
+  Var at = var("at");
+  PrimExpr all = past + length;
+  Analyzer a;
+  for (const Var& v : {past, length, row, head}) a.bind(v, Bounds{0, Bounds::kNoMax});
+  a.bind(at, index(0), all);
+  for (const PrimExpr& line : {PrimExpr(row), head * length + row, head * 4 + row * 2, row + 3}) {
+    PrimExpr flat = line * all + at;
+    EXPECT_EQ(to_string(a.simplify(floor_div(flat, all))), to_string(a.simplify(line)));
+    EXPECT_EQ(to_string(a.simplify(floor_mod(flat, all))), "at");
+    EXPECT_NE(to_string(a.simplify(floor_div(flat + 1, all))), to_string(a.simplify(line)));
+  }
+  EXPECT_EQ(to_string(a.simplify(floor_div(all * 3 + at, all))), "3");
+}
+
 TEST(TirAnalyzer, assumptions_hold_in_their_scope) {
   Var i = var("i");
   Var j = var("j");
