@@ -93,6 +93,13 @@ std::optional<int64_t> least_value(const Dim& d) {
             return;
           case DimOpKind::FloorDiv:
           case DimOpKind::CeilDiv:
+            // Of what may be negative, such as `(n - 1) // 4`, the quotient by a number.
+            if (auto divisor = as_const(op->b); a && divisor && *divisor > 0) {
+              bool up = op->op == DimOpKind::CeilDiv;
+              out = as_const(up ? ceil_div(dim(*a), op->b) : floor_div(dim(*a), op->b));
+              return;
+            }
+            [[fallthrough]];
           case DimOpKind::Broadcast:
             if (a && b && *a >= 0 && *b >= 0) out = 0;
             return;

@@ -86,6 +86,38 @@ def test_products_of_matrices_of_data_dependent_sizes(left, right):
     np.testing.assert_array_equal(y, w.reshape(w.shape[0] * w.shape[1], -1))
 
 
+def test_lines_of_pixels_become_images_and_are_resized():
+    """As in segmentation: the size of -1 and the sizes of Resize are terms of the image's."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], strides=[4, 4], pads=[1, 1, 1, 1]),
+        helper.make_node("Shape", ["c"], ["s"]),
+        helper.make_node("Slice", ["s", "two", "four"], ["sides"]),
+        helper.make_node("Slice", ["s", "zero", "two"], ["front"]),
+        helper.make_node("Concat", ["front", "minus"], ["lines"], axis=0),
+        helper.make_node("Reshape", ["c", "lines"], ["l"]),
+        helper.make_node("Transpose", ["l"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Slice", ["s", "zero", "one"], ["batch"]),
+        helper.make_node("Concat", ["batch", "sides", "minus"], ["pixels"], axis=0),
+        helper.make_node("Reshape", ["t", "pixels"], ["p"]),
+        helper.make_node("Transpose", ["p"], ["i"], perm=[0, 3, 1, 2]),
+        helper.make_node("MaxPool", ["i"], ["small"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Resize", ["small", "", "", "s"], ["y"], mode="linear"),
+    ]
+    numbers = {"zero": [0], "one": [1], "two": [2], "four": [4], "minus": [-1]}
+    constants = [helper.make_node("Constant", [], [k], value_ints=v) for k, v in numbers.items()]
+    w = np.random.default_rng(3).normal(size=(5, 3, 3, 3)).astype("float32")
+    model = model_of([*constants, *nodes],
+                     [("x", FLOAT, ["n", 3, "height", "width"]), ("w", FLOAT, w.shape)],
+                     ["y"])  # fmt: skip
+    mod, _ = relay.frontend.from_onnx(model)
+    assert "?" not in str(mod["main"].ret_type), mod["main"].ret_type
+    program, oracle = built(model), ReferenceEvaluator(model)
+    for shape in [(1, 3, 17, 25), (2, 3, 32, 20)]:
+        x = np.random.default_rng(4).normal(size=shape).astype("float32")
+        (want,) = oracle.run(None, {"x": x, "w": w})
+        np.testing.assert_allclose(program(x, w), want, rtol=1e-4, atol=1e-5)
+
+
 def test_sizes_that_are_known_stay_known():
     """Of a data-dependent new shape the numbers in it are part of the type."""
     nodes = [

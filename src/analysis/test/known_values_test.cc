@@ -68,6 +68,10 @@ TEST(KnownValues, elements_are_computed) {
   EXPECT_EQ(of_shape("floor_mod(%s, 2i64)"), "[(n % 2), 1, ((m + 1) % 2)]");
   EXPECT_EQ(of_shape("negative(%s)"), "[(-1 * n), -3, ((-1 * m) + -1)]");
   EXPECT_EQ(of_shape("abs(%s)"), "[n, 3, (m + 1)]");
+  // What stays above zero is its own amount.
+  EXPECT_EQ(of_shape("abs(add(floor_divide(subtract(%s, 1i64), 4i64), 1i64))"),
+            "[(((n + -1) // 4) + 1), 1, ((m // 4) + 1)]");
+  EXPECT_EQ(of_shape("take(abs(floor_divide(subtract(%s, 1i64), 4i64)), 0i64, axis=0)"), "nothing");
 }
 
 TEST(KnownValues, a_quotient_is_rounded_towards_zero_from_both_sides) {

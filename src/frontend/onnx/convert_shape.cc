@@ -214,12 +214,16 @@ std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
     if (auto t = as_const(total); t && *t % *divisor != 0) mismatch();
     target[*inferred] = floor_div(total, below);
   } else {
-    if (!dim_equal(total, below)) {
+    // Rows that were height by width become both again: what is left over is one of the other dimensions, or 1.
+    above.push_back(dim(1));
+    auto left = std::find_if(above.begin(), above.end(),
+                             [&](const Dim& d) { return dim_equal(total, below * d); });
+    if (left == above.end()) {
       ctx.fail(codes::frontend_dynamic, "the dimension of -1 cannot be found from open dimensions",
                {}, to_string(total) + " / " + to_string(below),
                "give the input's shape, as in --input NAME=1x3x224x224");
     }
-    target[*inferred] = dim(1);
+    target[*inferred] = *left;
   }
   return target;
 }
