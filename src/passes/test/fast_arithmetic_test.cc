@@ -1,5 +1,8 @@
 // DivToMul and FastMath.
 #include "passes/div_to_mul.h"
+
+#include <cmath>
+
 #include "passes/fast_math.h"
 #include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
@@ -31,6 +34,21 @@ TEST(DivToMul, keeps_the_bits) {
     EXPECT_TRUE(
         bit_equal(results(before, awkward)[0], results(apply(kDivToMul, before), awkward)[0]));
   }
+}
+
+TEST(DivToMul, takes_every_divisor_in_front_of_erf) {
+  Module before = parse(program("erf(divide(%x, 1.4142135f))"));
+  Module out = apply(kDivToMul, before);
+  EXPECT_EQ(print_module(out).find("divide"), std::string::npos) << print_module(out);
+  static const double kPlaces[] = {-0.0, 1e-30, -0.7, 2.5, -9, INFINITY};
+  auto place = [](int64_t at) { return kPlaces[at]; };
+  Tensor want = results(before, place)[0], got = results(out, place)[0];
+  for (int64_t i = 0; i < want.num_elements(); ++i) {
+    double w = want.get_as_double(i);
+    EXPECT_NEAR(got.get_as_double(i), w, std::abs(w) * 4e-7);
+  }
+  expect_unchanged(kDivToMul, program("erf(divide(8f, %x))"));
+  expect_unchanged(kDivToMul, program("erf(divide(%x, inff))"));
 }
 
 TEST(DivToMul, takes_a_constant_of_several_elements) {
