@@ -4,7 +4,8 @@ Each is a module of the transformers package, made from a configuration (nothing
 the inputs for chosen sizes. `export` writes it as ONNX; `compare` runs a model at two sizes with
 ONNX Runtime and with Relay.
 
-    python tests/python/exported_models.py [--exporter torchscript|dynamo] [--keep FOLDER] [--threads N] [name...]
+    python tests/python/exported_models.py [--exporter torchscript|dynamo] [--keep FOLDER]
+                                           [--threads N] [name...]
 
 prints a line for each: whether the results agree, and the ratio of the times. Models in the folder
 are not exported again. The weights are those of a seed, so a name is always the same model.
