@@ -5,16 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <string>
 
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
 #include "base/codes/runtime.h"
+#include "base/lines.h"
 #include "base/quantities.h"
 
 namespace relay {
@@ -53,17 +54,17 @@ void begin_watch(const BudgetScope* scope) {
 
 // The first line of a file, as a number; nothing when it is none ("max").
 int64_t number_in(const std::string& path) {
-  std::ifstream file(path);
+  std::string line = first_line_of(path);
   int64_t value = 0;
-  return file >> value ? value : std::numeric_limits<int64_t>::max();
+  bool is_number = std::from_chars(line.data(), line.data() + line.size(), value).ec == std::errc();
+  return is_number ? value : std::numeric_limits<int64_t>::max();
 }
 
 int64_t control_group_memory(const std::string& root) {
   int64_t least = std::numeric_limits<int64_t>::max();
   // Lines "0::/path" (version 2) and "4:memory:/path" (version 1). Inside a container the path may
   // not exist below the mount, whose root is then the container's own group.
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
+  for (const std::string& line : lines_of(root + "/proc/self/cgroup")) {
     size_t first = line.find(':');
     size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;

@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/codes/runtime.h"
+#include "base/lines.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -219,23 +219,15 @@ void request_state_of(std::span<const std::string> features) {
 
 namespace {
 
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // The quota in cores of one control group folder, 0 for none.
 double quota_of(const std::string& folder) {
   double quota = 0;
   double period = 0;
-  std::istringstream v2(first_line(folder + "/cpu.max"));
-  if (v2 >> quota >> period && period > 0) return quota / period;
-  std::istringstream v1_quota(first_line(folder + "/cpu.cfs_quota_us"));
-  std::istringstream v1_period(first_line(folder + "/cpu.cfs_period_us"));
-  if (v1_quota >> quota && v1_period >> period && quota > 0 && period > 0) return quota / period;
-  return 0;
+  std::string v2 = first_line_of(folder + "/cpu.max");
+  if (std::sscanf(v2.c_str(), "%lf %lf", &quota, &period) == 2 && period > 0) return quota / period;
+  quota = std::atof(first_line_of(folder + "/cpu.cfs_quota_us").c_str());
+  period = std::atof(first_line_of(folder + "/cpu.cfs_period_us").c_str());
+  return quota > 0 && period > 0 ? quota / period : 0;
 }
 
 }  // namespace
@@ -247,8 +239,7 @@ double cgroup_cpu_quota(const std::string& root) {
   };
   // Lines "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1). Inside a container the
   // path may not exist below the mount; the mount's root is then the container's own group.
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
+  for (const std::string& line : lines_of(root + "/proc/self/cgroup")) {
     size_t first = line.find(':');
     size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -257,7 +248,7 @@ double cgroup_cpu_quota(const std::string& root) {
     std::string mount = root + "/sys/fs/cgroup";
     if (!controllers.empty()) {
       if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-      std::ifstream joint(mount + "/" + controllers + "/cpu.cfs_quota_us");
+      bool joint = !lines_of(mount + "/" + controllers + "/cpu.cfs_quota_us").empty();
       mount += joint ? "/" + controllers : "/cpu";
     }
     // A parent's quota limits its children.
@@ -279,8 +270,8 @@ int available_threads(const std::string& root) {
     std::set<std::string> distinct;
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
       if (!CPU_ISSET(cpu, &mask)) continue;
-      std::string siblings = first_line(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                                        "/topology/thread_siblings_list");
+      std::string siblings = first_line_of(root + "/sys/devices/system/cpu/cpu" +
+                                           std::to_string(cpu) + "/topology/thread_siblings_list");
       distinct.insert(siblings.empty() ? "cpu" + std::to_string(cpu) : siblings);
     }
     cores = static_cast<int>(distinct.size());
