@@ -47,6 +47,7 @@ from relay._core import (
     Expr as Expr,
     FuncType as FuncType,
     Function as Function,
+    FunctionValue as FunctionValue,
     GlobalVar as GlobalVar,
     If as If,
     InternalError as InternalError,

@@ -16,8 +16,9 @@
 #include "base/codes/passes.h"
 #include "bind/compiler.h"
 #include "bind/data_values.h"
+#include "bind/exchange.h"
+#include "bind/functions.h"
 #include "bind/python_code.h"
-#include "bind/references.h"
 #include "bind/settings.h"
 #include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
@@ -43,11 +44,34 @@
 namespace relay::bind {
 namespace {
 
-// A module on the reference evaluator, which serves one thread at a time.
+// The functions of a module on the reference evaluator, which serves one thread at a time.
+class EvaluatedFunctions : public FunctionOwner {
+ public:
+  explicit EvaluatedFunctions(const Module& module) : FunctionOwner(module), evaluator_(module) {}
+
+  runtime::Value run(const std::string& name, std::vector<runtime::Value> args,
+                     const runtime::RunOptions& limits) override {
+    limit(limits);
+    return evaluator_.call(name, std::move(args));
+  }
+  runtime::Value call(const runtime::Value& function, std::vector<runtime::Value> args,
+                      const runtime::RunOptions& limits) override {
+    limit(limits);
+    return evaluator_.apply(function, std::move(args));
+  }
+
+ private:
+  void limit(const runtime::RunOptions& limits) {
+    evaluator_.set_limits(std::max<int64_t>(limits.fuel, 0),
+                          std::max<int64_t>(limits.memory_limit, 0));
+  }
+
+  Evaluator evaluator_;
+};
+
 struct Evaluation {
   Module module;
-  std::unique_ptr<Evaluator> evaluator;
-  std::unique_ptr<std::mutex> turn = std::make_unique<std::mutex>();
+  std::shared_ptr<FunctionOwner> functions;
 };
 
 // @main with parameters replaced by constants; names without a parameter are refused.
@@ -264,14 +288,15 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
     runtime::LoadOptions load;
     load.num_threads = options.num_threads;
-    return Executable{compiled->load(load), compiled, ""};
+    runtime::Module loaded = compiled->load(load);
+    return Executable{loaded, compiled, "", owner_of(loaded, compiled->optimized)};
   });
 }
 
 }  // namespace
 
 std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
-                                              nb::tuple args, nb::dict kwargs, References& refs,
+                                              nb::tuple args, nb::dict kwargs, Exchange& exchange,
                                               std::vector<nb::object>* donated) {
   const std::string& name = f.name;
   Function typed = mod ? mod->find(name) : nullptr;
@@ -288,7 +313,7 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
     const runtime::Slot& slot = f.params[i];
     const runtime::Donation* donation = runtime::donation_of_param(f, i);
     if (donation == nullptr || donated == nullptr) {
-      values.push_back(to_run_value(given, slot, type(i), mod, refs));
+      values.push_back(to_run_value(given, slot, type(i), mod, exchange));
       return;
     }
     values.push_back(to_donated(given, slot));
@@ -315,16 +340,11 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
       if (!known) bad_argument("@" + name + " has no input '" + given + "'");
     }
   }
+  exchange.read_captured(mod);
   return values;
 }
 
 namespace {
-
-// The type of a function's result; null when it is not known.
-Type result_type(const Module& mod, const std::string& function) {
-  Function f = mod ? mod->find(function) : nullptr;
-  return f ? f->body->type : nullptr;
-}
 
 // The result with the arrays that were donated in place of the tensors that are in their memory.
 nb::object with_donated(nb::handle result, const std::vector<nb::object>& donated, size_t& next) {
@@ -336,17 +356,6 @@ nb::object with_donated(nb::handle result, const std::vector<nb::object>& donate
   nb::list fields;
   for (nb::handle field : nb::iter(result)) fields.append(with_donated(field, donated, next));
   return nb::tuple(fields);
-}
-
-// Runs a program; one that fails has written into its references what it wrote before.
-template <class F>
-runtime::Value run_with(References& refs, const Module& types, const F& work) {
-  try {
-    return run_unlocked(work);
-  } catch (const Error&) {
-    refs.write_back(types);
-    throw;
-  }
 }
 
 // The name comes as it is: nanobind's own conversion to a string ends the process when memory is short.
@@ -374,17 +383,23 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
     name = entry_function(exe.module, args, kwargs);
   }
   Module types = exe.types();
+  Function typed = types ? types->find(name) : nullptr;
+  bool functions = exe.functions && typed && exchanges_functions(types, typed);
+  std::optional<FunctionOwner::Turn> turn;
+  if (functions) turn.emplace(*exe.functions);
   std::vector<nb::object> donated;
-  References refs;
+  Exchange exchange(functions ? exe.functions : nullptr);
   std::vector<runtime::Value> values =
-      collect_arguments(exe.module.function(name), types, args, kwargs, refs, &donated);
-  runtime::Value result = run_with(refs, types, [&](const runtime::RunOptions& options) {
-    runtime::Value out = exe.module.run_values(name, values, options);
+      collect_arguments(exe.module.function(name), types, args, kwargs, exchange, &donated);
+  if (functions) bind_sizes(typed, values, exchange.sizes());
+  runtime::Value result = run_with(exchange, types, [&](const runtime::RunOptions& options) {
+    runtime::Value out = functions ? exe.functions->run(name, values, options)
+                                   : exe.module.run_values(name, values, options);
     values.clear();
     return out;
   });
-  nb::object out = from_run_value(result, result_type(types, name), types, refs);
-  refs.write_back(types);
+  nb::object out = from_run_value(result, typed ? typed->body->type : nullptr, types, exchange);
+  exchange.write_back(types);
   if (donated.empty()) return out;
   size_t next = 0;
   return with_donated(out, donated, next);
@@ -394,21 +409,21 @@ Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
   std::map<std::string, Tensor> tensors = to_tensors(params);
   Module typed =
       compile_unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
-  return {typed, std::make_unique<Evaluator>(typed)};
+  return {typed, std::make_shared<EvaluatedFunctions>(typed)};
 }
 
 nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args, nb::dict kwargs) {
-  References refs;
+  FunctionOwner::Turn turn(*e.functions);
+  Exchange exchange(e.functions);
   std::vector<runtime::Value> values =
-      collect_arguments(signature_of(e.module, name), e.module, args, kwargs, refs);
-  runtime::Value result = run_with(refs, e.module, [&](const runtime::RunOptions& limits) {
-    std::lock_guard<std::mutex> lock(*e.turn);
-    e.evaluator->set_limits(std::max<int64_t>(limits.fuel, 0),
-                            std::max<int64_t>(limits.memory_limit, 0));
-    return e.evaluator->call(name, std::move(values));
+      collect_arguments(signature_of(e.module, name), e.module, args, kwargs, exchange);
+  Function typed = e.module->find(name);
+  bind_sizes(typed, values, exchange.sizes());
+  runtime::Value result = run_with(exchange, e.module, [&](const runtime::RunOptions& limits) {
+    return e.functions->run(name, std::move(values), limits);
   });
-  nb::object out = from_run_value(result, result_type(e.module, name), e.module, refs);
-  refs.write_back(e.module);
+  nb::object out = from_run_value(result, typed->body->type, e.module, exchange);
+  exchange.write_back(e.module);
   return out;
 }
 
@@ -588,7 +603,7 @@ void bind_compiler(nb::module_& m) {
     runtime::LoadOptions options;
     options.num_threads = make_options(settings).num_threads;
     Unlocked unlocked;
-    return Executable{runtime::Module::load(path, options), nullptr, path};
+    return Executable{runtime::Module::load(path, options), nullptr, path, nullptr};
   });
   m.def("import_onnx", &import_onnx);
   m.def("check_onnx", [](const std::string& path, nb::dict shapes, nb::dict frozen) {
@@ -651,6 +666,7 @@ NB_MODULE(_core, m) {
   bind::bind_limits(m);
   bind::bind_printing();
   bind::bind_data_values(m);
+  bind::bind_functions(m);
   bind::bind_compiler(m);
   bind::bind_quantize(m);
   bind::bind_passes(m);

@@ -10,20 +10,23 @@
 
 namespace relay::bind {
 
+class FunctionOwner;
+
 struct Executable {
   runtime::Module module;
   std::shared_ptr<const CompiledModule>
       compiled;  // null when loaded from `path`, and for programs of the compiler's own
   std::string path;
+  std::shared_ptr<FunctionOwner> functions;  // null when none can come out
 
   // What is known of types beyond the artifact: null when it was loaded.
   Module types() const { return compiled ? compiled->optimized : Module(); }
 };
 
-// The values of a function's parameters, in order, by position or name. `mod` knows their types, or is null. `refs`: those
-// among them. `donated`: takes the objects that are donated, by the results that they are donated to; null where nothing is donated.
+// The values of a function's parameters, in order, by position or name. `mod` knows their types, or is null. `exchange`: takes
+// the references and functions among them. `donated`: takes the objects that are donated, by the results that they are donated to; null where nothing is donated.
 std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const Module& mod,
-                                              nb::tuple args, nb::dict kwargs, References& refs,
+                                              nb::tuple args, nb::dict kwargs, Exchange& exchange,
                                               std::vector<nb::object>* donated = nullptr);
 
 }  // namespace relay::bind

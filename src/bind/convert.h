@@ -83,17 +83,17 @@ Tensor to_donated(nb::handle object, const runtime::Slot& slot);
 // A NumPy array on the tensor's memory; read-only tensors are copied.
 nb::object to_numpy(const Tensor& tensor);
 
-class References;
+class Exchange;
 
 // Run-time values by their types (values_in.cc, values_out.cc): arrays, tuples, lists, options,
-// RefValue, ConstructorValue. Iterative. `type` and `mod`, which has the definitions of data types,
+// RefValue, FunctionValue, ConstructorValue. Iterative. `type` and `mod`, which has the definitions of data types,
 // may be null: what the slot says counts. UserError E0603 names the input, what it should be and
 // what it is.
 runtime::Value to_run_value(nb::handle object, const runtime::Slot& slot, const Type& type,
-                            const Module& mod, References& refs);
-// TypeError for what Python cannot hold: functions, and data of unknown types.
+                            const Module& mod, Exchange& exchange);
+// TypeError for functions and data of unknown types.
 nb::object from_run_value(const runtime::Value& value, const Type& type, const Module& mod,
-                          References& refs);
+                          Exchange& exchange);
 
 void bind_errors(nb::module_& m);
 void bind_nodes(nb::module_& m);

@@ -4,7 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind/compiler.h"
-#include "bind/references.h"
+#include "bind/exchange.h"
 #include "bind/settings.h"
 #include "bind/unlocked.h"
 #include "driver/evaluate.h"
@@ -48,7 +48,7 @@ quantize::Options make_quantize_options(nb::dict given) {
       nb::handle score = value;
       out.score = [score](const runtime::Module& module) {
         PythonLock lock;
-        return number(score(nb::cast(Executable{module, nullptr, ""})), "a score");
+        return number(score(nb::cast(Executable{module, nullptr, "", nullptr})), "a score");
       };
     }
   }
@@ -66,10 +66,10 @@ nb::tuple quantize_program(const PyModule& mod, nb::list dataset, nb::dict given
   quantize::Samples samples;
   for (nb::handle sample : dataset) {
     bool named = PyDict_Check(sample.ptr()) != 0;
-    References refs;
+    Exchange exchange;
     std::vector<runtime::Value> values =
         collect_arguments(main, typed, named ? nb::tuple() : nb::tuple(nb::borrow(sample)),
-                          named ? nb::cast<nb::dict>(sample) : nb::dict(), refs);
+                          named ? nb::cast<nb::dict>(sample) : nb::dict(), exchange);
     std::vector<Tensor>& tensors = samples.emplace_back();
     for (const runtime::Value& v : values) {
       if (!runtime::flatten_tensors(v, tensors))

@@ -7,7 +7,8 @@
 #include "base/codes/runtime.h"
 #include "bind/data_types.h"
 #include "bind/data_values.h"
-#include "bind/references.h"
+#include "bind/exchange.h"
+#include "bind/functions.h"
 #include "node/structural.h"
 
 namespace relay::bind {
@@ -38,8 +39,8 @@ constexpr const char* kTensorHelp =
 // Reads one input; what is wrong is said with the way to it: "input 'xs', element 3, field 0".
 class Reader {
  public:
-  Reader(const runtime::Slot& slot, const Module& mod, References& refs)
-      : slot_(slot), types_(mod), refs_(refs) {}
+  Reader(const runtime::Slot& slot, const Module& mod, Exchange& exchange)
+      : slot_(slot), types_(mod), exchange_(exchange) {}
 
   Value read(nb::handle object, const Type& type) {
     Value done = begin(object, type);
@@ -84,6 +85,7 @@ class Reader {
     if (auto* t = as<TupleTypeNode>(type)) return tuple(object, *t);
     if (isa<TypeVarNode>(type)) return anything(object, type);
     if (auto* t = as<RefTypeNode>(type)) return reference(object, *t);
+    if (isa<FuncTypeNode>(type)) return function(object, type);
     const DataType* data = types_.of(type);
     if (data == nullptr) {
       fail(type, object,
@@ -129,7 +131,7 @@ class Reader {
         out = Value::adt(static_cast<int32_t>(top.constructor), top.done);
         break;
       case Made::ref: {
-        Reference& r = *refs_.of_object(top.object);
+        Reference& r = *exchange_.of_object(top.object);
         r.given = top.done[0];
         static_cast<runtime::Cell*>(r.cell.object())->fields[0] = std::move(top.done[0]).take();
         out = r.cell;
@@ -228,17 +230,39 @@ class Reader {
 
   Value reference(nb::handle object, const RefTypeNode& type) {
     if (!nb::isinstance<RefValue>(object)) fail(Type(&type), object, "give a relay.RefValue");
-    if (Reference* known = refs_.of_object(object)) {
+    if (Reference* known = exchange_.of_object(object)) {
       if (!structural_equal(known->type, Type(&type))) {
         fail_as("the same RefValue as one of type " + to_string(known->type),
                 to_string(Type(&type)), "what a reference refers to is of one type");
       }
       return known->cell;
     }
-    refs_.add(nb::borrow(object), Value::ref(Value()), Type(&type));
+    exchange_.add(nb::borrow(object), Value::ref(Value()), Type(&type));
     ++depth_;
     open({Made::ref, nb::borrow(object), {nb::cast<const RefValue&>(object).value}, {type.value}});
     return {};
+  }
+
+  Value function(nb::handle object, const Type& type) {
+    if (!nb::isinstance<FunctionValue>(object)) {
+      fail(type, object,
+           "give a relay.FunctionValue that this program gave; a function of Python is none of the "
+           "program's: write it into the program");
+    }
+    const auto& given = nb::cast<const FunctionValue&>(object);
+    if (given.owner != exchange_.owner()) {
+      fail(type, object, "it is of another program: a program runs its own functions only");
+    }
+    if (!structural_equal(given.type, type)) {
+      fail_as(to_string(Type(given.type)), to_string(type),
+              "give the sizes of functions among parameters as numbers or `?`");
+    }
+    if (!exchange_.take_references(given)) {
+      fail_as("a function that captured a RefValue which is given too",
+              "one reference in one place", "give the function before the RefValue");
+    }
+    exchange_.add_function(nb::borrow(object), given.value);
+    return given.value;
   }
 
   [[noreturn]] void fail(const Type& type, nb::handle object, const std::string& help) {
@@ -278,7 +302,7 @@ class Reader {
 
   const runtime::Slot& slot_;
   DataTypes types_;
-  References& refs_;
+  Exchange& exchange_;
   std::vector<Open> open_;
   std::unordered_set<PyObject*> around_;  // the lists that are open
   // Data that stands in several places is one value.
@@ -289,8 +313,8 @@ class Reader {
 }  // namespace
 
 Value to_run_value(nb::handle object, const runtime::Slot& slot, const Type& type,
-                   const Module& mod, References& refs) {
-  Reader reader(slot, mod, refs);
+                   const Module& mod, Exchange& exchange) {
+  Reader reader(slot, mod, exchange);
   if (slot.is_tensor) return reader.whole(object);
   if (type || slot.parts.empty()) return reader.read(object, type);
   size_t at = 0;

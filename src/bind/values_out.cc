@@ -1,11 +1,11 @@
 // Run-time values as Python has them, led by their types: arrays, tuples, lists for `List`, a value
-// or None for `Option`, RefValue, and ConstructorValue for any other data type.
+// or None for `Option`, RefValue, FunctionValue, and ConstructorValue for any other data type.
 #include <unordered_map>
 #include <vector>
 
 #include "bind/data_types.h"
 #include "bind/data_values.h"
-#include "bind/references.h"
+#include "bind/exchange.h"
 
 namespace relay::bind {
 namespace {
@@ -16,13 +16,13 @@ using runtime::Value;
 
 [[noreturn]] void cannot_hold() {
   throw nb::type_error(
-      "the result holds a function, or data whose type is not known here, which Python cannot "
-      "hold");
+      "the result holds data whose type is not known here: only a program that is built in this "
+      "process says what its data types are");
 }
 
 class Writer {
  public:
-  Writer(const Module& mod, References& refs) : types_(mod), refs_(refs) {}
+  Writer(const Module& mod, Exchange& exchange) : types_(mod), exchange_(exchange) {}
 
   nb::object write(const Value& value, const Type& type) {
     nb::object done = begin(value, type);
@@ -57,6 +57,7 @@ class Writer {
       return {};
     }
     if (value.kind() == ObjectKind::ref) return reference(value, type);
+    if (value.kind() == ObjectKind::closure) return exchange_.function(value, type);
     if (value.kind() != ObjectKind::adt) cannot_hold();
     const DataType* data = types_.of(type);
     auto which = static_cast<size_t>(value.tag());
@@ -109,12 +110,12 @@ class Writer {
 
   // The same object for the same reference; its content comes with write_back.
   nb::object reference(const Value& value, const Type& type) {
-    if (Reference* known = refs_.of_cell(value.object())) return known->object;
-    return refs_.add(nb::cast(RefValue{nb::none()}), value, type).object;
+    if (Reference* known = exchange_.of_cell(value.object())) return known->object;
+    return exchange_.add(nb::cast(RefValue{nb::none()}), value, type).object;
   }
 
   DataTypes types_;
-  References& refs_;
+  Exchange& exchange_;
   std::vector<Open> open_;
   // Data that stands in several places, which are one object in Python too.
   std::unordered_map<const Object*, nb::object> shared_;
@@ -123,9 +124,9 @@ class Writer {
 }  // namespace
 
 nb::object from_run_value(const Value& value, const Type& type, const Module& mod,
-                          References& refs) {
+                          Exchange& exchange) {
   if (value.is_tensor()) return to_numpy(value.tensor());
-  return Writer(mod, refs).write(value, type);
+  return Writer(mod, exchange).write(value, type);
 }
 
 }  // namespace relay::bind

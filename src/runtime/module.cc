@@ -273,6 +273,32 @@ Value Module::run_values(std::string_view name, std::span<const Value> inputs,
   return impl_->execute(f, inputs, {}, options);
 }
 
+Value Module::call(const Value& function, std::span<const Value> inputs,
+                   const RunOptions& options) const {
+  const Program& program = impl_->loaded->program;
+  RELAY_CHECK(function && function.kind() == ObjectKind::closure);
+  auto index = static_cast<size_t>(function.tag());
+  RELAY_CHECK(index < program.functions.size());
+  const Function& f = program.functions[index];
+  std::vector<Value> values;
+  for (size_t i = 0; i < function.num_fields(); ++i) values.push_back(function.field(i));
+  values.insert(values.end(), inputs.begin(), inputs.end());
+  SignatureCheck check(f, "input");
+  check.count(values.size(), f.params.size());
+  // What the function captured binds the names of sizes; it and what is no tensor fits by its type.
+  for (size_t n = 0; n < std::min(values.size(), f.params.size()); ++n) {
+    if (f.params[n].is_tensor) check.value(f.params[n], values[n]);
+  }
+  check.raise();
+  return impl_->execute(f, values, {}, options);
+}
+
+Module Module::apart() const {
+  LoadOptions options;
+  options.num_threads = impl_->num_threads;
+  return Module(Impl::make(impl_->loaded, options));
+}
+
 std::vector<Tensor> Module::run(std::string_view name, std::span<const Tensor> inputs,
                                 const RunOptions& options) const {
   std::vector<Value> values(inputs.begin(), inputs.end());

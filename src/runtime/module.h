@@ -75,6 +75,14 @@ class Module {
   Value run_values(std::string_view function, std::span<const Value> inputs,
                    const RunOptions& options = {}) const;
 
+  // Calls a function that a run of this program gave. UserError E0603 for inputs that do not fit. What
+  // functions captured they share with all that reaches them: a caller that holds some runs one thing
+  // at a time, in a module `apart` of those that others run.
+  Value call(const Value& function, std::span<const Value> inputs,
+             const RunOptions& options = {}) const;
+  // The same program, whose runs share nothing that a run changes with those of this one.
+  Module apart() const;
+
  private:
   struct Impl;
   explicit Module(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
