@@ -53,9 +53,9 @@ class Executable:
 
         Numbers and lists of them become tensors where they are exact (floats may be rounded). A
         parameter of type List takes a list, an Option a value or None, a tuple a tuple, a reference a
-        RefValue, any other data type a ConstructorValue (relay.adt makes and matches them); results
-        are given in the same way, tensors as NumPy arrays. Of a loaded artifact only tensors and
-        tuples are known.
+        RefValue, a function a FunctionValue that this program gave, any other data type a
+        ConstructorValue (relay.adt makes and matches them); results are given in the same way,
+        tensors as NumPy arrays. Of a loaded artifact only tensors and tuples are known.
         """
         return self._module.run("main", args, kwargs)
 

@@ -285,7 +285,7 @@ Value Module::call(const Value& function, std::span<const Value> inputs,
   values.insert(values.end(), inputs.begin(), inputs.end());
   SignatureCheck check(f, "input");
   check.count(values.size(), f.params.size());
-  // What the function captured binds the names of sizes; it and what is no tensor fits by its type.
+  // What the function captured binds the names of sizes; it fits by its type, and so does what is not a tensor.
   for (size_t n = 0; n < std::min(values.size(), f.params.size()); ++n) {
     if (f.params[n].is_tensor) check.value(f.params[n], values[n]);
   }

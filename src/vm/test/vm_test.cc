@@ -119,6 +119,34 @@ def @main() { let %f = @adder(3); (@twice(%f, 1), @twice(@adder(10), 2)) })"),
             "(7, 22)");
 }
 
+TEST(Vm, functions_are_called_from_outside) {
+  Compiled p(R"(
+def @main[n: Dim](%x: Tensor[(n,), int32]) {
+  let %add = fn (%y: Tensor[(n,), int32]) -> Tensor[(n,), int32] { add(%x, %y) };
+  (%add, fn (%y: Tensor[(n,), int32]) -> Tensor[(n,), int32] { %add(%add(%y)) })
+})");
+  auto vector = [](std::vector<int32_t> values) {
+    Tensor out = Tensor::empty(DType::Int(32), {static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), static_cast<int32_t*>(out.data()));
+    return out;
+  };
+  runtime::Value functions = p.run({vector({1, 2, 3})});
+  // They outlive the value that they came in, and share nothing with other runs.
+  runtime::Value add = functions.field(0), twice = functions.field(1);
+  functions = runtime::Value();
+  for (const runtime::Module& m : {*p.module, p.module->apart()}) {
+    std::vector<runtime::Value> args{vector({10, 20, 30})};
+    Tensor once = m.call(add, args).tensor();
+    EXPECT_EQ(static_cast<const int32_t*>(once.data())[2], 33);
+    Tensor both = m.call(twice, args).tensor();
+    EXPECT_EQ(static_cast<const int32_t*>(both.data())[2], 36);
+    // What was captured says how long the argument is.
+    std::vector<runtime::Value> longer{vector({1, 2, 3, 4})};
+    EXPECT_THROW(m.call(add, longer), UserError);
+    EXPECT_THROW(m.call(add, {}), UserError);
+  }
+}
+
 TEST(Vm, local_functions_call_themselves_and_keep_what_they_captured) {
   EXPECT_EQ(result_of(R"(
 def @main() {
