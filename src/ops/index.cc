@@ -105,9 +105,12 @@ TirTensor take_compute(const ComputeContext& ctx) {
 
 struct GatherAttrs : AttrsOf<GatherAttrs> {
   int64_t axis = 0;
+  bool checked = false;
   static AttrsList describe() {
     return {"relay.attrs.GatherAttrs",
-            {attribute("axis", &Self::axis, "Axis that the indices are along.")}};
+            {attribute("axis", &Self::axis, "Axis that the indices are along."),
+             attribute("checked", &Self::checked,
+                       "A run fails (E0605) where an index is outside the data.")}};
   }
 };
 
@@ -130,9 +133,56 @@ Type gather_relation(RelationContext& ctx) {
   return tensor_type(i->shape, x->dtype);
 }
 
+// Whether an index, counted from the front, is one of an axis.
+PrimExpr is_index_of(const PrimExpr& i, const PrimExpr& size) {
+  return logical_and(ge(i, index(0)), lt(i, size));
+}
+
+// Stores in lines of the last axis. What counts in `outside` is looked at once for each line, so lines are vectors.
+Stmt stores_with_a_check(
+    const std::vector<PrimExpr>& shape,
+    const std::function<Stmt(const Indices& at, const Cell& outside)>& element) {
+  return ops::each_line(shape, shape.size() - 1, 4, [&](const LineIndex& at) {
+    Cell outside("outside", kIndex);
+    Stmt line = each_in_lanes("k", shape.back(),
+                              [&](const PrimExpr& k) { return element(at(k), outside); });
+    return outside.in(seq({outside.set(index(0)), line,
+                           check(eq(outside.get(), index(0)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS,
+                                 "an index is outside the data")}));
+  });
+}
+
+Stmt count_outside(const Cell& outside, const PrimExpr& i, const PrimExpr& size) {
+  return outside.set(outside.get() + select(is_index_of(i, size), index(0), index(1)));
+}
+
+// In one pass over the indices: written down after a check, they would be read again.
+TirTensor checked_gather_compute(const ComputeContext& ctx, size_t axis) {
+  const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
+  return tir::imperative(
+      "T_gather", ctx.outputs[0].dtype, shape, ctx.inputs,
+      [=](const std::vector<Buffer>& in, const Buffer& out) {
+        const PrimExpr& size = in[0]->shape[axis];
+        return stores_with_a_check(shape, [&](const Indices& at, const Cell& outside) {
+          PrimExpr i = index_from_end(load(in[1], at), size);
+          Indices from = at;
+          // Lanes that may leave out what they read are fetched together.
+          const DType dtype = in[0]->dtype;
+          const bool has_zero =
+              (dtype.is_floating() || dtype.is_integer()) && dtype.code != DType::kFloat8E8M0FNU;
+          from[axis] = has_zero ? i : min(max(i, index(0)), size - 1);
+          PrimExpr element = load(in[0], from);
+          if (has_zero) element = select(is_index_of(i, size), element, imm(dtype, 0));
+          return seq({count_outside(outside, i, size), store(out, at, element)});
+        });
+      });
+}
+
 TirTensor gather_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0], indices = ctx.inputs[1];
-  size_t axis = static_cast<size_t>(from_front(ctx.attrs<GatherAttrs>().axis, x->rank()));
+  auto& a = ctx.attrs<GatherAttrs>();
+  size_t axis = static_cast<size_t>(from_front(a.axis, x->rank()));
+  if (a.checked) return checked_gather_compute(ctx, axis);
   return tir::compute("T_gather", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at = i;
     at[axis] = safe_index(indices(i), x->shape()[axis], "fast");
@@ -403,7 +453,6 @@ Type checked_index_relation(RelationContext& ctx) {
   return Type(indices);
 }
 
-// All indices of a line are looked at, then the kernel fails once: so lines are vectors.
 TirTensor checked_index_compute(const ComputeContext& ctx) {
   const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
   DType dtype = ctx.outputs[0].dtype;
@@ -416,9 +465,6 @@ TirTensor checked_index_compute(const ComputeContext& ctx) {
         auto moved = [&](const Indices& at) {
           return index_from_end(load(in[0], at), size_at(at));
         };
-        auto inside = [&](const PrimExpr& i, const Indices& at) {
-          return logical_and(ge(i, index(0)), lt(i, size_at(at)));
-        };
         auto written = [&](const PrimExpr& i, const Indices& at) {
           return store(out, at, tir::cast(dtype, i));
         };
@@ -427,17 +473,8 @@ TirTensor checked_index_compute(const ComputeContext& ctx) {
             return seq({check_index(i, size_at({})), written(i, {})});
           });
         }
-        return ops::each_line(shape, shape.size() - 1, 4, [&](const LineIndex& at) {
-          Cell outside("outside", kIndex);
-          Stmt line = each_in_lanes("k", shape.back(), [&](const PrimExpr& k) {
-            PrimExpr i = moved(at(k));
-            return seq({outside.set(outside.get() + select(inside(i, at(k)), index(0), index(1))),
-                        written(i, at(k))});
-          });
-          return outside.in(
-              seq({outside.set(index(0)), line,
-                   check(eq(outside.get(), index(0)), RELAY_KERNEL_INDEX_OUT_OF_BOUNDS,
-                         "an index is outside the data")}));
+        return stores_with_a_check(shape, [&](const Indices& at, const Cell& outside) {
+          return seq({count_outside(outside, moved(at), size_at(at)), written(moved(at), at)});
         });
       });
 }
@@ -486,8 +523,10 @@ std::span<const OpInfo> rows_of<Family::Index>() {
       },
       {
           .name = "gather",
-          .doc = "Element by element along an axis: out[i][j] = data[indices[i][j]][j]; negative "
-                 "indices count from the end, those outside the data are moved to its border.",
+          .doc =
+              "Element by element along an axis: out[i][j] = data[indices[i][j]][j]; negative "
+              "indices count from the end, those outside the data are moved to its border, or end "
+              "the run.",
           .args = {{"data", "The input."}, {"indices", "Integers."}},
           .attrs = &GatherAttrs::static_info(),
           .support_level = 3,
@@ -502,7 +541,9 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .cost = Absent::NoArithmetic,
           .gradient = moved,
           .batching = batch_axis,
-          .examples = {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3}},
+          .examples =
+              {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3},
+               {{"Tensor[(3, 4), float32]", "Tensor[(2, 4), int64]"}, "checked=True", 0, 3}},
           .expected = Absent::ByNumPy,
       },
       {

@@ -206,6 +206,35 @@ def test_gather_gather_nd_and_adv_index():
         np.testing.assert_array_equal(got[0], want, err_msg=who)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "bool", "float16"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_checked_gather(axis, dtype):
+    # Lines of whole vectors and a rest; indices from both ends, and one outside in each part.
+    rng = np.random.default_rng(axis)
+    data = (rng.integers(0, 100, (5, 40)) if dtype != "bool" else rng.random((5, 40)) < 0.5).astype(
+        dtype
+    )
+    size = data.shape[axis]
+    places = rng.integers(-size, size, (3, 39)).astype("int64")
+    types = [op_programs.tensor_type(a.shape, str(a.dtype)) for a in (data, places)]
+    text = op_programs.call_text("gather", types, f"axis={axis}, checked=True")
+    part = data if axis == 0 else data[:3]
+    want = np.take_along_axis(part[:, :39] if axis == 0 else part, places % size, axis)
+    for who, got in build_and_run(text, data, places).items():
+        np.testing.assert_array_equal(got[0], want, err_msg=who)
+    mod = relay.parse(text)
+    runs = {
+        "evaluator": relay.create_executor("debug", mod).evaluate(),
+        "compiled": relay.build(mod, num_threads=1),
+    }
+    for who, run in runs.items():
+        for at, outside in itertools.product([(0, 0), (1, 20), (2, 38)], [size, -size - 1, FAR]):
+            wrong = places.copy()
+            wrong[at] = outside
+            with pytest.raises(relay.RelayError, match="E0605"):
+                pytest.fail(f"{who} gave {run(data, wrong)} for {outside} at {at}")
+
+
 def test_one_hot_and_reverse_sequence():
     places = PLACES.astype("int64")
     types = [op_programs.tensor_type(places.shape, "int64"), "float32", "float32"]

@@ -107,10 +107,8 @@ Values convert_array_feature_extractor(NodeContext& ctx) {
 Values convert_gather_elements(NodeContext& ctx) {
   Expr data = ctx.in(0);
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(data));
-  Expr indices = ctx.in(1);
-  if (!known_inside(ctx, 1, {size_along(data, axis)}))
-    indices = checked_index(ctx, indices, data, axis);
-  return {value_of(ctx.call("gather", {data, indices}, {{"axis", axis}}))};
+  const bool checked = !known_inside(ctx, 1, {size_along(data, axis)});
+  return {value_of(ctx.call("gather", {data, ctx.in(1)}, {{"axis", axis}, {"checked", checked}}))};
 }
 
 Values convert_gather_nd(NodeContext& ctx) {
