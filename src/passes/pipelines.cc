@@ -44,6 +44,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       phase("layout"),
       pass(kConvertLayout),
       pass(kSubPixelConvolution),
+      pass(kSkipBorder),
       pass(kWinogradConvolution),
       pass(kAlterOpLayout),
       pass(kSimplifyExpr),  // no layout is changed there and back
