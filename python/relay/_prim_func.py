@@ -11,7 +11,7 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
@@ -163,10 +163,16 @@ class PrimFunc:
         return f"<relay.prim_func {self.__name__}{inspect.signature(self.python)}>"
 
 
-@overload
-def prim_func(python: types.FunctionType) -> PrimFunc: ...
-@overload
-def prim_func(*, outputs: int) -> Callable[[types.FunctionType], PrimFunc]: ...
+# typing keeps overloads, and with them the module, beyond the interpreter's clean-up.
+if TYPE_CHECKING:
+
+    @overload
+    def prim_func(python: types.FunctionType) -> PrimFunc: ...
+
+    @overload
+    def prim_func(*, outputs: int) -> Callable[[types.FunctionType], PrimFunc]: ...
+
+
 def prim_func(python: types.FunctionType | None = None, *, outputs: int = 1) -> Any:
     """Makes a tensor function of a Python function: a decorator.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from relay import _core, op
 from relay._function.function import RelayFunction, static_or_structure
@@ -46,14 +46,21 @@ class RegisteredOp:
         return f"<relay.register_op {self.name}{self.__signature__}>"
 
 
-@overload
-def register_op(
-    name: str, definition: None = None, *, compute: None = None, **columns: Any
-) -> Callable[[Callable[..., Any]], RegisteredOp]: ...
-@overload
-def register_op(name: str, definition: Callable[..., Any], **columns: Any) -> RegisteredOp: ...
-@overload
-def register_op(name: str, *, compute: Callable[..., Any], **columns: Any) -> RegisteredOp: ...
+# typing keeps overloads, and with them the module, beyond the interpreter's clean-up.
+if TYPE_CHECKING:
+
+    @overload
+    def register_op(
+        name: str, definition: None = None, *, compute: None = None, **columns: Any
+    ) -> Callable[[Callable[..., Any]], RegisteredOp]: ...
+
+    @overload
+    def register_op(name: str, definition: Callable[..., Any], **columns: Any) -> RegisteredOp: ...
+
+    @overload
+    def register_op(name: str, *, compute: Callable[..., Any], **columns: Any) -> RegisteredOp: ...
+
+
 def register_op(
     name: str,
     definition: Callable | None = None,

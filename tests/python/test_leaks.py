@@ -121,6 +121,15 @@ def test_nothing_leaks(use, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_beside_a_library_that_keeps_typing(tmp_path):
+    program = tmp_path / "program.py"
+    # As some extension modules do: what typing remembers stays when the interpreter ends.
+    keeps = "import ctypes, typing\nctypes.pythonapi.Py_IncRef(ctypes.py_object(typing._overload_registry))\n"
+    program.write_text(keeps + HEAD + textwrap.dedent(USES["functions"]))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_leak_is_seen(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
