@@ -130,6 +130,7 @@ std::span<const OpInfo> rows_of<Family::Create>() {
           .support_level = 3,
           .fusion = FusionClass::ElemWise,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = full_relation,
           .compute = compute_rule(full_compute),
           .layout = Absent::AxesAsWritten,

@@ -433,6 +433,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .support_level = 3,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .takes_narrow = true,
           .relation = update_slice_type,
           .compute = compute_rule(update_slice_compute),
           .layout = Absent::AxesAsWritten,

@@ -93,8 +93,11 @@ class Names:
         return self.found[size]
 
 
-def type_of_annotation(annotation: object, names: Names) -> Type | None:
-    """The type that an annotation says; None for one that leaves dtype and rank to the call."""
+def type_of_annotation(annotation: object, names: Names, within: bool = False) -> Type | None:
+    """The type that an annotation says; None for one that leaves dtype and rank to the call.
+
+    within: what a list or data holds; `str` is a string there, and elsewhere one that is known.
+    """
     if typing.get_origin(annotation) is Annotated:
         of = [m for m in annotation.__metadata__ if isinstance(m, TensorAnnotation)]
         annotation = of[0] if of else annotation.__origin__
@@ -102,18 +105,20 @@ def type_of_annotation(annotation: object, names: Names) -> Type | None:
         return TensorType(annotation.dtype, tuple(map(names.size, annotation.shape)))
     if annotation in (bool, int, float):
         return number_type(annotation())
+    if annotation is str and within:
+        return TensorType("string", (), True)
     if annotation is None or annotation is type(None):
         return StaticType((type(None), "None"), None)
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is list and len(args) == 1:
-        item = type_of_annotation(args[0], names)
+        item = type_of_annotation(args[0], names, True)
         return None if item is None else ChainType(item)
     if origin is tuple and args and args[-1] is not ...:
-        return _record(None, [type_of_annotation(a, names) for a in args])
+        return _record(None, [type_of_annotation(a, names, within) for a in args])
     if isinstance(annotation, type):
         if hasattr(annotation, "__relay_data__") or hasattr(annotation, "__relay_union__"):
             return DataType(getattr(annotation, "__relay_data__", annotation))
-        return _of_class(annotation, names)
+        return _of_class(annotation, names, within)
     if isinstance(annotation, (str, types.GenericAlias)) or origin is not None:
         return None
     return None
@@ -123,7 +128,7 @@ def _record(form: Form | None, items: list[Type | None]) -> TupleType | None:
     return None if None in items else TupleType(tuple(items), form)
 
 
-def _of_class(cls: type, names: Names) -> Type | None:
+def _of_class(cls: type, names: Names, within: bool) -> Type | None:
     fields = getattr(cls, "_fields", None)
     kind = "namedtuple" if issubclass(cls, tuple) and fields is not None else None
     if kind is None and dataclasses.is_dataclass(cls):
@@ -134,6 +139,6 @@ def _of_class(cls: type, names: Names) -> Type | None:
         hints = typing.get_type_hints(cls, include_extras=True)
     except Exception:
         return None
-    items = [type_of_annotation(hints.get(name), names) if name in hints else None
+    items = [type_of_annotation(hints.get(name), names, within) if name in hints else None
              for name in fields]  # fmt: skip
     return _record(Form(kind, cls, tuple(fields)), items)

@@ -17,6 +17,7 @@ from relay._function.values import (
     Tensor,
     Value,
     as_expr,
+    is_text,
     kind_of,
     number_type,
     type_of,
@@ -81,6 +82,8 @@ def is_number(value: Value) -> bool:
 
 def numpy_dtype(name: str) -> np.dtype:
     """NumPy's object for a dtype of Relay."""
+    if name == "string":
+        return np.dtype(object)
     if name == "bfloat16":
         import ml_dtypes
 
@@ -104,6 +107,8 @@ def describe(value: Value) -> str:
 
 def apply(name: str, *operands: Value) -> Value:
     """The NumPy function of that name on tensors, numbers and sizes."""
+    if any(map(is_text, operands)):
+        return _of_texts(name, operands)
     for value in operands:
         if not is_number(value):
             raise Refusal(
@@ -158,6 +163,27 @@ def apply(name: str, *operands: Value) -> Value:
     return Tensor(out, all_weak)
 
 
+# Of strings: their order is that of their characters.
+_TEXT = {
+    "add": "text.concat", "equal": "equal", "not_equal": "not_equal", "less": "less",
+    "less_equal": "less_equal", "greater": "greater", "greater_equal": "greater_equal",
+}  # fmt: skip
+
+
+def _of_texts(name: str, operands: tuple) -> Value:
+    """The function on strings, which are compared and put behind one another with strings only."""
+    if name not in _TEXT or not all(map(is_text, operands)):
+        raise Refusal(
+            VALUE,
+            f"numpy.{name} is not defined for "
+            + ("strings" if name not in _TEXT else "strings and numbers"),
+            found=", ".join(map(describe, operands)),
+            help="+, ==, !=, <, <=, > and >= take strings on both sides; "
+            "astype makes numbers of strings",
+        )
+    return Tensor(call(_TEXT[name], *(as_expr(value, "string") for value in operands)))
+
+
 def _of_sizes(name: str, operands: tuple) -> Value | None:
     """Arithmetic of sizes and known integers, which is a size again."""
     if name not in _SIZE_OPERATORS or not any(isinstance(v, Size) for v in operands):
@@ -204,10 +230,13 @@ def _cast(value: Value, dtype: str) -> _core.Expr:
 
 
 def truth(value: Value) -> _core.Expr:
-    """Whether each element is not zero."""
+    """Whether each element is not zero, and no empty string."""
     expr = as_expr(value)
     dtype = expr.checked_type.dtype
-    return expr if dtype == "bool" else call("not_equal", expr, _core.Constant(0, dtype))
+    if dtype == "bool":
+        return expr
+    nothing = _core.Constant("") if dtype == "string" else _core.Constant(0, dtype)
+    return call("not_equal", expr, nothing)
 
 
 def cast(value: Value, dtype: str) -> Tensor:
@@ -216,6 +245,15 @@ def cast(value: Value, dtype: str) -> Tensor:
     have = expr.checked_type.dtype
     if have == dtype:
         return Tensor(expr)
+    if "string" in (have, dtype):
+        if have != "string" or kind_of(dtype) not in "if":
+            raise Refusal(
+                VALUE,
+                f"{have} is not made {dtype}",
+                found=describe(value),
+                help="relay.text.format writes numbers as strings; astype makes numbers of these",
+            )
+        return Tensor(call("text.parse", expr, dtype=dtype))
     if dtype == "bool":
         return Tensor(truth(value))
     return Tensor(call("cast", expr, dtype=dtype))
@@ -233,6 +271,7 @@ def dtype_name(obj: object) -> str:
     if isinstance(obj, str):
         return obj
     try:
-        return np.dtype(obj).name
+        dtype = np.dtype(obj)
+        return "string" if dtype.kind in "UT" else dtype.name
     except TypeError:
         raise Refusal(VALUE, f"{obj!r} is not a dtype") from None

@@ -25,6 +25,7 @@ from relay._function.values import (
     Tuple,
     Value,
     as_expr,
+    is_text,
     number_type,
     sizes_in,
 )
@@ -64,7 +65,7 @@ def tensor_of(value: Value) -> Tensor:
             found=describe(value),
             help="fill a tensor instead: out = np.zeros(shape), then out[i] = v in the loop",
         )
-    if not is_number(value):
+    if not is_number(value) and not is_text(value):
         raise Refusal(VALUE, "a tensor or a number is needed", found=describe(value))
     return Tensor(as_expr(value), True)
 
@@ -83,6 +84,8 @@ def operands_of(value: Value) -> list[Tensor]:
 
 
 def same_dtype(tensors: list[Tensor]) -> list[Tensor]:
+    if any(map(is_text, tensors)):
+        return [cast(t, "string") for t in tensors]
     strong = [t.dtype for t in tensors if not t.weak] or [t.dtype for t in tensors]
     dtype = np.result_type(*map(numpy_dtype, strong)).name if strong else "float64"
     return [cast(t, dtype) for t in tensors]

@@ -57,7 +57,7 @@ class RelayType:
                 ) from None
             kinds = {}
             for field, hint in hints.items():
-                kind = type_of_annotation(hint, Names(within_data=True))
+                kind = type_of_annotation(hint, Names(within_data=True), True)
                 if kind is None:
                     raise Refusal(
                         ANNOTATION,

@@ -32,11 +32,16 @@ from relay._structure import Task, unwound
 _MAX_ITEMS = 2000
 
 
+# NumPy's dtypes of strings: of a fixed length each, of any, and Python's own.
+_TEXT_KINDS = "UTO"
+_TEXT = "string"
+
+
 def key_of(obj: object) -> object:
     """What of an argument decides how it is compiled: dtype and rank, structure, known values."""
     kind = type(obj)
     if kind is np.ndarray or isinstance(obj, np.generic):
-        return obj.dtype, obj.ndim
+        return _TEXT if obj.dtype.kind in _TEXT_KINDS else obj.dtype, obj.ndim
     if kind in (float, int, bool):
         return kind
     if kind is tuple or kind is list:
@@ -119,11 +124,18 @@ def pattern_of(objs: Any, fixed: bool) -> tuple[int, ...]:
     return tuple(seen.setdefault(size, len(seen)) for size in sizes_of(objs))
 
 
+def _dtype_of(array: Any) -> str:
+    """The name of an array's dtype, "string" for those of strings."""
+    kind = getattr(array.dtype, "kind", "")
+    texts = kind in ("U", "T") or (kind == "O" and all(isinstance(x, str) for x in array.flat))
+    return _TEXT if texts else str(array.dtype).rpartition(".")[2]
+
+
 def type_of_argument(obj: object, name: str, sizes: Sizes) -> Type:
     """The type that an argument without annotation has."""
     kind = type(obj)
     if isinstance(obj, (np.generic, np.ndarray)) or is_array(obj):
-        dtype = str(obj.dtype).rpartition(".")[2]
+        dtype = _dtype_of(obj)
         shape = tuple(sizes.of(size, f"{name}{i}") for i, size in enumerate(obj.shape))
         try:
             _core.TensorType((), dtype)
@@ -311,7 +323,8 @@ def in_library(result: object, from_dlpack: Callable[[Any], object], args: tuple
 
     def convert(part: object) -> object:
         if isinstance(part, np.ndarray):
-            return part if id(part) in given else from_dlpack(part)
+            # Other libraries have no tensors of strings.
+            return part if id(part) in given or part.dtype == object else from_dlpack(part)
         if isinstance(part, list):
             return [convert(item) for item in part]
         formed = form_of(part)

@@ -45,6 +45,7 @@ from relay._function.values import (
     as_expr,
     flatten,
     forward,
+    is_text,
     join,
     lift,
     new_list_root,
@@ -203,6 +204,8 @@ class Expressions:
         name, python = COMPARE[type(op).__name__]
         if isinstance(left, Static) and isinstance(right, Static):
             return self._python(lambda: python(left.obj, right.obj))
+        if is_text(left) and is_text(right):
+            return apply(name, left, right)
         if is_number(left) and is_number(right):
             if isinstance(left, Size) and isinstance(right, Size) and left.dim == right.dim:
                 return Static(name in ("equal", "less_equal", "greater_equal"))

@@ -14,7 +14,7 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 from numpy import ndarray
@@ -356,6 +356,9 @@ class RelayFunction:
         if self._is_typed:
             self._only_run = run
         elif len(given) == self._count:
+            # Strings of each length are a dtype of NumPy's.
+            if len(self._runs) >= 4 * MAX_FORMS:
+                self._runs.clear()
             self._runs[self._short_key(values)] = run
 
     def _lower(self, values: tuple, given: frozenset[str], fixed: bool = False) -> Lowered:
@@ -525,28 +528,30 @@ def static_or_structure(value: object) -> Type:
     return static_type(lifted) if lifted.roots else type_of(lifted)
 
 
-@overload
-def function(
-    python: Callable[..., Any],
-    *,
-    target: str | None = None,
-    opt_level: int | None = None,
-    num_threads: int = 0,
-    fixed_sizes: bool = False,
-    donate: Mapping[str, int] | None = None,
-) -> RelayFunction: ...
+# typing keeps overloads, and with them the module, beyond the interpreter's clean-up.
+if TYPE_CHECKING:
 
+    @overload
+    def function(
+        python: Callable[..., Any],
+        *,
+        target: str | None = None,
+        opt_level: int | None = None,
+        num_threads: int = 0,
+        fixed_sizes: bool = False,
+        donate: Mapping[str, int] | None = None,
+    ) -> RelayFunction: ...
 
-@overload
-def function(
-    python: None = None,
-    *,
-    target: str | None = None,
-    opt_level: int | None = None,
-    num_threads: int = 0,
-    fixed_sizes: bool = False,
-    donate: Mapping[str, int] | None = None,
-) -> Callable[[Callable[..., Any]], RelayFunction]: ...
+    @overload
+    def function(
+        python: None = None,
+        *,
+        target: str | None = None,
+        opt_level: int | None = None,
+        num_threads: int = 0,
+        fixed_sizes: bool = False,
+        donate: Mapping[str, int] | None = None,
+    ) -> Callable[[Callable[..., Any]], RelayFunction]: ...
 
 
 def function(

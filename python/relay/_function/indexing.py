@@ -18,6 +18,7 @@ from relay._function.values import (
     Tuple,
     Value,
     as_expr,
+    is_text,
     lift,
     size_expr,
     sizes_in,
@@ -252,7 +253,7 @@ def _index_of(index: object) -> Value:
 
 def set_item(tensor: Tensor, index: Value, value: Value) -> Tensor:
     """The tensor with the part that an index chooses replaced."""
-    if not is_number(value):
+    if not is_number(value) and not (is_text(value) and tensor.dtype == "string"):
         raise Refusal(VALUE, "an element is set to a tensor or a number", found=describe(value))
     new = filled(value, tensor.dtype)
     items = items_of(index, len(tensor.shape))

@@ -12,7 +12,15 @@ import numpy as np
 
 from relay import _core
 from relay._function import arithmetic
-from relay._function.arithmetic import UFUNCS, apply, cast, dtype_name, kind_of, truth
+from relay._function.arithmetic import (
+    UFUNCS,
+    apply,
+    cast,
+    dtype_name,
+    kind_of,
+    numpy_dtype,
+    truth,
+)
 from relay._function.arrays import (
     axes_of,
     count_of,
@@ -31,7 +39,7 @@ from relay._function.arrays import (
 )
 from relay._function.errors import CALL, VALUE, Refusal
 from relay._function.indexing import Slice, get
-from relay._function.values import List, Static, Tensor, Tuple, Value, as_expr
+from relay._function.values import List, Static, Tensor, Tuple, Value, as_expr, is_text
 from relay._wrappers import call
 
 FUNCTIONS: dict[int, Callable] = {}
@@ -120,10 +128,10 @@ def _summed_dtype(tensor: Tensor, dtype: object) -> str:
     given = known(dtype, "dtype")
     if given is not None:
         return dtype_name(given)
-    kind = np.dtype(tensor.dtype) if tensor.dtype != "bfloat16" else None
-    if kind is not None and kind.kind in "bi" and kind.itemsize < 8:
+    kind = numpy_dtype(tensor.dtype)
+    if kind.kind in "bi" and kind.itemsize < 8:
         return "int64"
-    return "uint64" if kind is not None and kind.kind == "u" else tensor.dtype
+    return "uint64" if kind.kind == "u" else tensor.dtype
 
 
 @_numpy("sum", method=True)
@@ -427,6 +435,9 @@ def _diff(a, n=1, axis=-1):
 def _where(condition, x=None, y=None):
     if x is None or y is None:
         raise Refusal(CALL, "np.where takes a condition and two values", help="or np.argwhere")
+    if is_text(x) or is_text(y):
+        pair = [t.expr for t in same_dtype([tensor_of(x), tensor_of(y)])]
+        return Tensor(call("where", truth(tensor_of(condition)), *pair))
     # The dtype of both, as a sum has it.
     both = apply("maximum", *(_flat_number(v) for v in (x, y))).dtype
     dtype = both if isinstance(both, str) else both.name
@@ -593,6 +604,22 @@ def _asarray(a, dtype=None):
     return made if same else _array(a, dtype)
 
 
+@_numpy("char.upper")
+def _upper(a):
+    return Tensor(call("text.change_case", tensor_of(a).expr, upper=True))
+
+
+@_numpy("char.lower")
+def _lower(a):
+    return Tensor(call("text.change_case", tensor_of(a).expr, upper=False))
+
+
+@_numpy("char.add")
+def _add_text(x1, x2):
+    return apply("add", tensor_or_number(x1), tensor_or_number(x2))
+
+
+METHODS["upper"], METHODS["lower"] = _upper, _lower
 METHODS["copy"] = lambda a: cast(tensor_of(a), tensor_of(a).dtype)
 METHODS["astype"] = lambda a, dtype: cast(tensor_of(a), dtype_name(known(dtype, "dtype")))
 METHODS["flatten"] = lambda a: Tensor(_ravel(a).expr)

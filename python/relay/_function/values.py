@@ -348,6 +348,19 @@ def number_type(obj: object) -> TensorType | None:
     return TensorType("float64", (), True) if isinstance(obj, float) else None
 
 
+def is_text(value: Value) -> bool:
+    """Whether it is a tensor of strings, or a known string."""
+    if isinstance(value, Tensor):
+        return value.dtype == "string"
+    return isinstance(value, Static) and isinstance(value.obj, str)
+
+
+def as_text(kind: Type) -> Type:
+    """The type of a known string as one of the program; any other type as it is."""
+    known = isinstance(kind, StaticType) and isinstance(kind.obj, str)
+    return TensorType("string", (), True) if known else kind
+
+
 def widen(kind: Type) -> Type:
     """The type as a variable may have it that changes: known numbers are numbers."""
     if isinstance(kind, StaticType):
@@ -390,7 +403,7 @@ def join(a: Type, b: Type) -> Type:
         if len(a.items) != len(b.items) or a.form != b.form:
             raise Mismatch
         return TupleType(tuple(map(join, a.items, b.items)), a.form)
-    a, b = widen(a), widen(b)
+    a, b = as_text(widen(a)), as_text(widen(b))
     if a == b:
         return a
     if isinstance(a, TensorType) and isinstance(b, TensorType):
@@ -399,7 +412,7 @@ def join(a: Type, b: Type) -> Type:
 
 
 def _join_tensors(a: TensorType, b: TensorType) -> TensorType:
-    if a.weak and b.weak:
+    if a.weak and b.weak and "string" not in (a.dtype, b.dtype):
         return TensorType(np.promote_types(a.dtype, b.dtype).name, (), True)
     if a.weak or b.weak:
         weak, other = (a, b) if a.weak else (b, a)
@@ -412,11 +425,10 @@ def _join_tensors(a: TensorType, b: TensorType) -> TensorType:
     return TensorType(a.dtype, tuple(sizes))
 
 
-_RANKS = "bif"
-
-
 def kind_of(dtype: str) -> str:
-    """b, i or f: bool, integer or float."""
+    """b, i, f or s: bool, integer, float or string."""
+    if dtype == "string":
+        return "s"
     kind = np.dtype(dtype).kind if dtype != "bfloat16" else "f"
     return "i" if kind == "u" else kind
 
@@ -601,6 +613,8 @@ def as_expr(value: Value, dtype: str | None = None) -> _core.Expr:
                 f"{value.obj} is not a value of {dtype or kind.dtype}",
                 help="np.float64(...) and the like say the dtype of a number",
             ) from None
+    if dtype in (None, "string") and is_text(value):
+        return _core.Constant(value.obj)
     if isinstance(value, (Tuple, List)):
         return _core.Tuple([as_expr(item) for item in value.items])
     raise Mismatch
