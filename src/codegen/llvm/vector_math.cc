@@ -336,6 +336,7 @@ class Math {
 Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view name,
                  const std::vector<Value*>& args) {
   llvm::Type* type = args[0]->getType();
+  if (type->getScalarType()->isDoubleTy()) return emit_double_math(b, name, args);
   if (!type->getScalarType()->isFloatTy()) return nullptr;
   Math math(b, target, type);
   if (name == "exp") return math.exp(args[0]);

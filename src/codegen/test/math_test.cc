@@ -28,21 +28,30 @@ const Function kFunctions[] = {
     {"asin", asinl, 2.5, -1.0f, 1.0f},   {"acos", acosl, 2.0, -1.0f, 1.0f},
 };
 
-std::vector<float> run(const char* name, const std::vector<float>& x, int lanes,
-                       const Target& target) {
-  DType f32 = DType::Float(32);
+template <class T>
+std::vector<T> apply(const char* name, DType dtype, const std::vector<T>& x, int lanes,
+                     const Target& target) {
   int64_t n = static_cast<int64_t>(x.size());
-  Buffer in = buffer("in", f32, {index(n)}), out = buffer("out", f32, {index(n)});
+  Buffer in = buffer("in", dtype, {index(n)}), out = buffer("out", dtype, {index(n)});
   Var i = var("i");
   PrimExpr at = lanes == 1 ? PrimExpr(i) : ramp(i * lanes, index(1), lanes);
   Stmt body = for_(i, index(0), index(n / lanes),
-                   store(out, {at}, call(name, f32.with_lanes(lanes), {load(in, {at})})));
+                   store(out, {at}, call(name, dtype.with_lanes(lanes), {load(in, {at})})));
   LoadedKernels jit = load_kernels({kernel("math", {in}, {out}, body)}, target);
-  std::vector<float> y(x.size());
-  void* buffers[] = {const_cast<float*>(x.data()), y.data()};
+  std::vector<T> y(x.size());
+  void* buffers[] = {const_cast<T*>(x.data()), y.data()};
   TestContext context;
   EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
   return y;
+}
+
+std::vector<float> run(const char* name, const std::vector<float>& x, int lanes,
+                       const Target& target) {
+  return apply(name, DType::Float(32), x, lanes, target);
+}
+std::vector<double> run_double(const char* name, const std::vector<double>& x, int lanes,
+                               const Target& target) {
+  return apply(name, DType::Float(64), x, lanes, target);
 }
 
 double ulp_error(float got, long double exact) {
@@ -70,6 +79,52 @@ TEST(Math, error_is_within_the_stated_bounds_and_lanes_agree_with_scalars) {
         ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(narrow[i]))
             << f.name << "(" << x[i] << ") for " << target.name;
         double error = ulp_error(wide[i], f.exact(x[i]));
+        if (error > worst) worst = error, at = x[i];
+      }
+      EXPECT_LE(worst, f.max_ulp) << f.name << "(" << at << ") for " << target.name;
+    }
+  }
+}
+
+// The same in float64.
+TEST(Math, of_float64_is_within_the_stated_bounds_and_lanes_agree_with_scalars) {
+  struct Wide {
+    const char* name;
+    long double (*exact)(long double);
+    double max_ulp, low, high;
+  };
+  const Wide functions[] = {{"exp", expl, 1.0, -708.0, 709.7},      {"exp", expl, 1.0, -2.0, 2.0},
+                            {"log", logl, 1.0, 1e-300, 1e300},      {"log", logl, 1.0, 0.4, 3.0},
+                            {"tanh", tanhl, 2.0, -20.0, 20.0},      {"tanh", tanhl, 2.0, -1.0, 1.0},
+                            {"sigmoid", sigmoid, 2.0, -40.0, 700.0}};
+  const double inf = HUGE_VAL, nan = std::nan("");
+  for (const Wide& f : functions) {
+    std::vector<double> x;
+    for (int i = 0; i < 1 << 14; ++i) {
+      double t = i / static_cast<double>((1 << 14) - 1);
+      x.push_back(f.low + (f.high - f.low) * t);
+      double small = f.high * std::exp2(-60.0 * t);
+      x.push_back(f.low < 0 && i % 2 == 0 ? -small : small);
+    }
+    for (double special : {0.0, inf, -inf, nan, 1.0, -1.0, 5e-324, 1000.0}) x.push_back(special);
+    for (const Target& target : runnable_targets()) {
+      std::vector<double> wide = run_double(f.name, x, 8, target);
+      std::vector<double> narrow = run_double(f.name, x, 1, target);
+      double worst = 0, at = 0;
+      for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_TRUE(std::bit_cast<uint64_t>(wide[i]) == std::bit_cast<uint64_t>(narrow[i]) ||
+                    (std::isnan(wide[i]) && std::isnan(narrow[i])))
+            << f.name << "(" << x[i] << ") for " << target.name;
+        long double exact = f.exact(x[i]);
+        auto nearest = static_cast<double>(exact);
+        if (std::isnan(nearest) || std::isinf(nearest) || nearest == 0) {
+          EXPECT_TRUE(std::isnan(nearest) ? std::isnan(wide[i]) : wide[i] == nearest)
+              << f.name << "(" << x[i] << ") is " << wide[i];
+          continue;
+        }
+        long double unit =
+            static_cast<long double>(std::nextafter(std::fabs(nearest), inf)) - std::fabs(nearest);
+        auto error = static_cast<double>(fabsl(wide[i] - exact) / unit);
         if (error > worst) worst = error, at = x[i];
       }
       EXPECT_LE(worst, f.max_ulp) << f.name << "(" << at << ") for " << target.name;
