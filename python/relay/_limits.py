@@ -23,7 +23,7 @@ class limits:
     What is not given is unlimited for runs; the compiler has ten minutes and three quarters of the memory
     that the process may use, or what RELAY_TIME_LIMIT and RELAY_MEMORY_LIMIT say. Inside another block the
     tighter limits hold. A compilation beyond its limit is a UserError (E0304, E0305), a run a RunError
-    (E0604, E0606, E0615). Nothing is interrupted inside a kernel.
+    (E0604, E0606, E0615). Kernels that may be long end early, too.
     """
 
     def __init__(

@@ -152,7 +152,8 @@ ThreadPool::Session::Session(ThreadPool& pool, bool wake) : pool_(pool) {
 
 ThreadPool::Session::~Session() { pool_.sessions_.fetch_sub(1, std::memory_order_relaxed); }
 
-int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks) {
+int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks,
+                                 void (*waiting)(void*), void* waiting_for) {
   if (extent <= 0) return 0;
   chunks = std::clamp(chunks, 1, num_threads());
   if (extent < chunks) chunks = static_cast<int>(extent);
@@ -189,6 +190,7 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
       if (spins < kSpinsBeforeYield) {
         spin_pause();
       } else {
+        if (waiting != nullptr) waiting(waiting_for);
         sched_yield();
       }
     }

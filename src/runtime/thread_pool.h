@@ -40,8 +40,10 @@ class ThreadPool {
 
   // Runs `body` over [0, extent) in `chunks` contiguous chunks (at least 1, at most
   // num_threads()) whose sizes differ by at most one; returns 0 or the lowest failing chunk's
-  // code. A body that throws counts as RELAY_KERNEL_CHECK_FAILED.
-  int32_t parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks);
+  // code. A body that throws counts as RELAY_KERNEL_CHECK_FAILED. A caller that waits for others
+  // longer than some ten microseconds calls `waiting(waiting_for)` again and again.
+  int32_t parallel_for(relay_parallel_body body, void* env, int64_t extent, int chunks,
+                       void (*waiting)(void*) = nullptr, void* waiting_for = nullptr);
 
   // False in a child process after fork: the workers did not come along, and regions run
   // serially.

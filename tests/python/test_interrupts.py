@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 import sys
@@ -21,6 +22,24 @@ LOOP = """
     }'''
     mod = relay.parse(TEXT)
 """
+# One kernel that goes on for hours, with a reduction in every element.
+SPIN = """
+    @relay.prim_func
+    def spin(x: relay.Tensor[("n",), "float32"], out: relay.Tensor[("n",), "float32"]):
+        for i in RANGE:
+            t = 0.0
+            for k in range(LIMIT):
+                t = t * 0.5 + x[i]
+            out[i] = t
+    x = relay.var("x", relay.TensorType((SIZE,), "float32"))
+    run = relay.build(relay.Function([x], spin(x)))
+"""
+
+
+def spin(loop, limit, size):
+    return SPIN.replace("RANGE", loop).replace("LIMIT", limit).replace("SIZE", size)
+
+
 WORK = {
     "workers": (
         """
@@ -41,6 +60,24 @@ WORK = {
         "relay.build(f, cache=False)",
     ),
     "compiled_loop": (LOOP + "    run = relay.build(mod)\n", "run(10**12, np.ones(4, 'float32'))"),
+    "serial_kernel": (spin("range(x.shape[0])", "10**12", "4"), "run(np.ones(4, 'float32'))"),
+    "parallel_kernel": (
+        spin("relay.parallel(x.shape[0])", "10**12", "64"),
+        "run(np.ones(64, 'float32'))",
+    ),
+    "open_kernel": (
+        spin("range(x.shape[0])", "x.shape[0]", "relay.Any()"),
+        "run(np.ones(2_000_000, 'float32'))",
+    ),
+    # Ten seconds of one core.
+    "matmul": (
+        """
+    x, w = (relay.var(name, shape=(8_000, 8_000)) for name in "xw")
+    run = relay.build(relay.Function([x, w], relay.nn.dense(x, w)))
+    zeros = np.zeros((8_000, 8_000), "float32")
+    """,
+        "run(zeros, zeros)",
+    ),
     "evaluator": (
         LOOP + "    run = relay.create_executor('debug', mod).evaluate()\n",
         "run(10**12, np.ones(4, 'float32'))",
@@ -49,7 +86,7 @@ WORK = {
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_an_interrupt_ends_the_work(name):
+def test_an_interrupt_ends_the_work(name, tmp_path):
     program, work = WORK[name]
     code = (
         # What runs in the background of a shell begins with the signal ignored.
@@ -70,8 +107,11 @@ def test_an_interrupt_ends_the_work(name):
             """
         )
     )
+    # A file: a tensor function is read from its source.
+    script = tmp_path / "program.py"
+    script.write_text(code)
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout.readline() == "begins\n", child.stderr.read()
         time.sleep(0.4)
@@ -82,6 +122,44 @@ def test_an_interrupt_ends_the_work(name):
         assert time.monotonic() - began < 3
         out, err = child.communicate(timeout=60)
         assert (out, err, child.returncode) == ("[2.0, 2.0, 2.0]\n", "", 0)
+
+
+@functools.cache
+def long_kernel():
+    @relay.prim_func
+    def spin(x: relay.Tensor[(4,), "float32"], out: relay.Tensor[(4,), "float32"]):
+        for i in relay.parallel(4):
+            t = 0.0
+            for _ in range(1_000_000_000_000):
+                t = t * 0.5 + x[i]
+            out[i] = t
+
+    x = relay.var("x", shape=(4,))
+    return relay.build(relay.Function([x], spin(x)))
+
+
+def test_a_limit_ends_a_kernel():
+    run = long_kernel()
+    for _ in range(2):
+        began = time.monotonic()
+        with relay.limits(time=0.2), pytest.raises(relay.RunError, match="E0615"):
+            run(np.ones(4, "float32"))
+        assert 0.2 <= time.monotonic() - began < 2
+    assert relay.build(network()) is not None
+
+
+def test_a_handler_that_returns_lets_a_kernel_go_on():
+    asked = []
+    before = signal.signal(signal.SIGALRM, lambda *_: asked.append(time.monotonic()))
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        run = long_kernel()
+        with relay.limits(time=1), pytest.raises(relay.RunError, match="E0615"):
+            run(np.ones(4, "float32"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(asked) == 1, "the handler runs while the kernel does"
 
 
 # ---- Progress ------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ void KernelBuilder::build() {
   }
   ctx_ = body->getArg(static_cast<unsigned>(types.size() - 1));
   find_matrix_uses();
+  find_polls();
   begin_function(body);
   // Where no result has an element there is nothing to do: an outer loop does not count to 2^40 around an empty one.
   if (Value* empty = results_are_empty()) require(b_.CreateNot(empty), b_.getInt32(0));
@@ -89,6 +90,7 @@ void KernelBuilder::begin_function(llvm::Function* f) {
   function_ = f;
   stack_bytes_ = 0;
   uses_matrix_unit_ = false;
+  work_left_ = nullptr;
   forget_shapes();
   cache_.clear();
   cached_.clear();

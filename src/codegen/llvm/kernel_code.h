@@ -4,6 +4,7 @@
 //   kernel_statements.cc   control, loops, threads, memory of a kernel's own
 //   kernel_expressions.cc  arithmetic, choices, casts
 //   kernel_calls.cc        intrinsics
+//   kernel_polls.cc        where a long kernel asks whether it is to go on
 //   kernel_matrix.cc       nests of loops that a matrix unit does
 //   kernel_transposed.cc   nests of loops that turn blocks of elements
 #pragma once
@@ -11,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -175,6 +177,39 @@ class KernelBuilder {
   // Whether the kernel's dimensions alone say its size.
   bool known_at_entry(const tir::BufferNode& b) const;
 
+  // ---- Long kernels
+
+  // What is known of a statement: its operations, whether a loop in it asks, and whether it has one.
+  struct Survey {
+    int64_t work = 0;
+    bool asks = false;
+    bool has_loop = false;
+    Survey& operator+=(const Survey& next) {
+      work += next.work;
+      asks = asks || next.asks;
+      has_loop = has_loop || next.has_loop;
+      return *this;
+    }
+  };
+  enum class Around { Nothing, Tile, MatrixRegisters };
+  // A loop that asks: the operations of an iteration, and whether it has no loop inside.
+  struct Poll {
+    int64_t work;
+    bool innermost;
+  };
+  // Finds the loops that ask.
+  void find_polls();
+  Survey survey(const StmtNode* s, Around around);
+  // The operations of a statement for the sizes of this run.
+  Value* work_now(const StmtNode* s);
+  // Leaves the function when the kernel is to end.
+  void ask_to_go_on();
+  // The same, when the function has done enough since it asked last.
+  void ask_after(Value* work);
+  // A loop without loops inside, which asks; `loop` runs it from an iteration to another.
+  void polled_loop(const ForNode& l, const Poll& poll, Value* begin, Value* end,
+                   const std::function<void(Value*, Value*)>& loop);
+
   // ---- Expressions
 
   Value* expr(const PrimExpr& e) { return expr(*e.get()); }
@@ -276,6 +311,8 @@ class KernelBuilder {
   std::vector<LlvmMatrixUnit::Shapes> register_shapes_;
   size_t shapes_ = kUnknownShapes;  // of the registers, where code is being made
   bool uses_matrix_unit_ = false;   // in this function
+  std::unordered_map<const Node*, Poll> polls_;
+  Value* work_left_ = nullptr;  // until this function asks; null where it never does
 };
 
 }  // namespace relay::codegen

@@ -98,7 +98,18 @@ void KernelBuilder::loop(const ForNode& l) {
 void KernelBuilder::counted_loop(const ForNode& l, Value* begin, Value* end) {
   auto order = l.annotations.find("order");
   bool backward = order != l.annotations.end() && order->second == "backward";
-  auto body = [&] { statement(l.body.get()); };
+  auto poll = polls_.find(&l);
+  if (poll != polls_.end() && poll->second.innermost && !backward) {
+    polled_loop(l, poll->second, begin, end, [&](Value* first, Value* last) {
+      counted_loop(l.var, first, last, [&] { statement(l.body.get()); });
+    });
+    return;
+  }
+  Value* work = poll != polls_.end() ? work_now(l.body.get()) : nullptr;
+  auto body = [&] {
+    if (work != nullptr) ask_after(work);
+    statement(l.body.get());
+  };
   if (!backward) {
     counted_loop(l.var, begin, end, body);
     return;
@@ -151,7 +162,7 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
 
   // The functions, with this one's state put aside.
   auto saved = std::make_tuple(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_,
-                               stack_bytes_, uses_matrix_unit_, b_.saveIP());
+                               stack_bytes_, uses_matrix_unit_, work_left_, b_.saveIP());
   b_.SetInsertPoint(BasicBlock::Create(context_, "entry", outer));
   std::vector<Value*> args;
   for (unsigned i = 0; i < env_types.size(); ++i) {
@@ -179,8 +190,8 @@ void KernelBuilder::parallel_loop(const ForNode& l) {
   forget(0);
   in_parallel_ = false;
   std::tie(function_, entry_, start_, exit_, code_, ctx_, buffers_, vars_, stack_bytes_,
-           uses_matrix_unit_, std::ignore) = saved;
-  b_.restoreIP(std::get<10>(saved));
+           uses_matrix_unit_, work_left_, std::ignore) = saved;
+  b_.restoreIP(std::get<11>(saved));
   // This thread has run a part of the loop.
   forget_shapes();
 }

@@ -55,10 +55,10 @@ typedef struct relay_kernel_context {
   /* Threads that parallel_for uses, at least 1. */
   int32_t num_threads;
 
-  /* Runs `body` over [0, extent), split into num_threads contiguous chunks whose sizes differ by
-   * at most one; chunk t always runs on worker t, so what a worker has in its caches stays
-   * useful from kernel to kernel. Chunks that are empty are not run. Returns when all are done:
-   * 0, or the error code of the lowest failing chunk. Inside a body it runs serially. */
+  /* Runs `body` over [0, extent), split into num_threads contiguous chunks whose sizes differ by at most one; chunk t
+   * always runs on worker t, so what a worker has in its caches stays useful from kernel to kernel. Chunks that are
+   * empty are not run. Returns when all are done: 0, or the error code of the lowest failing chunk. Inside a body it
+   * runs serially. Of an extent of 0 nothing is run: a long kernel asks so whether to go on, or with which code to end. */
   int32_t (*parallel_for)(const struct relay_kernel_context* ctx, relay_parallel_body body,
                           void* env, int64_t extent);
 

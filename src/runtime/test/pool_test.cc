@@ -103,6 +103,29 @@ TEST(thread_pool, a_chunk_runs_on_its_worker_unless_that_is_late) {
   }
 }
 
+TEST(thread_pool, a_caller_that_waits_for_long_is_told) {
+  ThreadPool pool(2);
+  struct Env {
+    std::thread::id caller = std::this_thread::get_id();
+    std::atomic<bool> worker_begins{false}, waited{false};
+  } env;
+  auto body = [](void* env, int64_t begin, int64_t) -> int32_t {
+    auto& e = *static_cast<Env*>(env);
+    if (begin == 0) {
+      // The caller's own chunk lasts until the worker has begun.
+      for (int ms = 0; ms < 2000 && !e.worker_begins; ++ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } else if (std::this_thread::get_id() != e.caller) {
+      e.worker_begins = true;
+      while (!e.waited) std::this_thread::yield();
+    }
+    return 0;
+  };
+  auto waiting = [](void* env) { static_cast<Env*>(env)->waited = true; };
+  EXPECT_EQ(pool.parallel_for(body, &env, 2, 2, waiting, &env), 0);
+  EXPECT_TRUE(env.waited);
+}
+
 TEST(thread_pool, the_caller_does_not_wait_for_a_worker_that_has_not_begun) {
   // Both threads on one core: the worker can only begin when the caller is preempted or sleeps.
   cpu_set_t before, one;

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <utility>
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
@@ -73,6 +74,10 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
     options_.profiler->record(in.a, begin, Profiler::now_ns());
   }
   c_.scratch_.reset();
+  if (c_.ending_.load(std::memory_order_relaxed)) [[unlikely]] {
+    c_.ending_.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(c_.ended_for_, nullptr));
+  }
   if (kernel_error_ != RELAY_KERNEL_OK) [[unlikely]]
     kernel_failed(kernel, kernel_error_);
   if (budgeted_) [[unlikely]]

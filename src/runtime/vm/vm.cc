@@ -40,8 +40,10 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   kernel_context_.parallel_for = [](const relay_kernel_context* ctx, relay_parallel_body body,
                                     void* env, int64_t extent) -> int32_t {
     auto* self = static_cast<ExecutionContext*>(ctx->runtime);
+    if (extent == 0) return self->may_go_on();
     self->parallel_.store(true, std::memory_order_relaxed);
-    return self->pool_->parallel_for(body, env, extent, ctx->num_threads);
+    auto waiting = [](void* context) { static_cast<ExecutionContext*>(context)->may_go_on(); };
+    return self->pool_->parallel_for(body, env, extent, ctx->num_threads, waiting, self);
   };
   kernel_context_.scratch = [](const relay_kernel_context* ctx, int64_t bytes) -> void* {
     return static_cast<ExecutionContext*>(ctx->runtime)->scratch_.allocate(bytes);
@@ -178,6 +180,21 @@ void Interpreter::stop(std::string message, int32_t place) const {
   std::string where = text(place);
   if (!where.empty()) message += ", at " + where;
   fail_run(codes::run_failed, std::move(message));
+}
+
+int32_t ExecutionContext::may_go_on() {
+  if (ending_.load(std::memory_order_relaxed)) return RELAY_KERNEL_CHECK_FAILED;
+  // Threads of the pool have no limits of their own.
+  if (current_budget() == nullptr) return RELAY_KERNEL_OK;
+  try {
+    check_budget_after_work();
+  } catch (...) {
+    // Nothing is thrown through a kernel.
+    ended_for_ = std::current_exception();
+    ending_.store(true, std::memory_order_relaxed);
+    return RELAY_KERNEL_CHECK_FAILED;
+  }
+  return RELAY_KERNEL_OK;
 }
 
 ExecutionContext::ExecutionContext(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)) {}

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -33,7 +34,7 @@ struct RunOptions {
   // Bytes that the run may hold at once (values, frames, arena; and working memory of a kernel, for
   // itself); -1: no limit but that of the call stack, which is 512 MiB. RuntimeError E0604.
   int64_t memory_limit = -1;
-  // Seconds that the run may take; 0: no limit. A kernel that has begun is not interrupted.
+  // Seconds that the run may take; 0: no limit. A kernel that may be long ends early, too.
   // RuntimeError E0615. The limits of the thread (base/budget.h) hold as well.
   double time_limit = 0;
   // Threads for kernels; 0: all of the pool. Results do not depend on it.
@@ -78,6 +79,9 @@ class ExecutionContext {
     ArenaStack::Mark mark;    // the arena before this frame, if it has one
   };
 
+  // Asked by kernels, on any thread: 0 to go on, else the code to end with. On the run's own thread it looks at the limits.
+  int32_t may_go_on();
+
   std::shared_ptr<ThreadPool> pool_;
   std::vector<Slot> slots_;
   size_t frame_ = 0;  // slot of the innermost frame
@@ -92,6 +96,9 @@ class ExecutionContext {
   RefList refs_;
   // Whether the last run had a parallel kernel: then the next one wakes the workers early.
   std::atomic<bool> parallel_{false};
+  // What a kernel was ended for, which its caller throws; `ending_` tells the other threads.
+  std::exception_ptr ended_for_;
+  std::atomic<bool> ending_{false};
 };
 
 }  // namespace relay::runtime

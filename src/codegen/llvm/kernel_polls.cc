@@ -1,0 +1,174 @@
+// Where a long kernel asks whether it is to go on: at Ctrl-C, and at the end of a run's time.
+//
+// A loop asks when it may take milliseconds as a whole, and no loop inside of it does; so a kernel asks every few
+// milliseconds. Kernels that cannot be long have nothing of this. How long a loop takes is a count of operations of one
+// element or vector; an open extent stands for a large one where it decides whether to ask, and for itself where it says
+// how often.
+
+#include <algorithm>
+#include <limits>
+
+#include "codegen/llvm/kernel_code.h"
+#include "node/walk.h"
+#include "runtime/core/kernel_abi.h"
+
+namespace relay::codegen {
+namespace {
+
+constexpr int64_t kOpenExtent = int64_t{1} << 14;
+// Some tens of milliseconds of a thread; shorter kernels do not ask.
+constexpr int64_t kLongKernel = int64_t{1} << 28;
+// About a millisecond.
+constexpr int64_t kBetweenPolls = int64_t{1} << 22;
+// Around a tile in registers, which a call would write to memory and read again.
+constexpr int64_t kBetweenPollsOfTiles = int64_t{1} << 26;
+// What a factor of an estimate is at most, so that sums of a few products are numbers.
+constexpr int64_t kMostWork = int64_t{1} << 30;
+
+int64_t work_of_leaf(const StmtNode* s) {
+  int64_t work = 1;
+  post_order(ref(*s), [&](const Node& n) {
+    auto* binary = as<tir::BinaryNode>(&n);
+    bool divides =
+        binary != nullptr && (binary->op == tir::BinaryOp::Div || binary->op == tir::BinaryOp::Mod);
+    if (n.kind() == tir::ExprKind::Load) work += 1;
+    if (divides) work += 8;
+    auto* call = as<tir::CallNode>(&n);
+    if (call != nullptr && call->name != "fma") work += 8;
+  });
+  return work;
+}
+
+int64_t times(int64_t a, int64_t b) { return std::min(a, kMostWork) * std::min(b, kMostWork); }
+
+}  // namespace
+
+KernelBuilder::Survey KernelBuilder::survey(const StmtNode* s, Around around) {
+  auto inside = [&](const Stmt& inner) { return survey(inner.get(), around); };
+  switch (s->kind()) {
+    case StmtKind::Seq: {
+      Survey all;
+      for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts) {
+        all += inside(inner);
+        all.work = std::min(all.work, kMostWork * kMostWork);
+      }
+      return all;
+    }
+    case StmtKind::If: {
+      auto& i = *static_cast<const tir::IfNode*>(s);
+      Survey all = inside(i.then_body);
+      if (i.else_body) all += inside(i.else_body);
+      return all;
+    }
+    case StmtKind::LetStmt:
+      return inside(static_cast<const LetStmtNode*>(s)->body);
+    case StmtKind::Allocate: {
+      auto& a = *static_cast<const AllocateNode*>(s);
+      if (matrix_uses_.contains(a.buffer.get())) {
+        around = Around::MatrixRegisters;
+      } else if (a.buffer->scope == Scope::Register && around == Around::Nothing) {
+        around = Around::Tile;
+      }
+      return inside(a.body);
+    }
+    case StmtKind::For: {
+      auto& l = *static_cast<const ForNode*>(s);
+      Survey body = inside(l.body);
+      Survey whole{times(as_int(l.extent).value_or(kOpenExtent), body.work), body.asks, true};
+      int64_t least = around == Around::Tile ? kBetweenPollsOfTiles : kBetweenPolls;
+      if (!body.asks && around != Around::MatrixRegisters && whole.work > least) {
+        polls_[&l] = {body.work, !body.has_loop};
+        whole.asks = true;
+      }
+      return whole;
+    }
+    default:
+      return {work_of_leaf(s), false, false};
+  }
+}
+
+void KernelBuilder::find_polls() {
+  if (survey(f_.body.get(), Around::Nothing).work < kLongKernel) polls_.clear();
+}
+
+Value* KernelBuilder::work_now(const StmtNode* s) {
+  switch (s->kind()) {
+    case StmtKind::Seq: {
+      Value* all = b_.getInt64(0);
+      for (const Stmt& inner : static_cast<const SeqNode*>(s)->stmts)
+        all = b_.CreateAdd(all, work_now(inner.get()));
+      return all;
+    }
+    case StmtKind::If: {
+      auto& i = *static_cast<const tir::IfNode*>(s);
+      Value* then_work = work_now(i.then_body.get());
+      return i.else_body ? b_.CreateAdd(then_work, work_now(i.else_body.get())) : then_work;
+    }
+    case StmtKind::LetStmt:
+      return work_now(static_cast<const LetStmtNode*>(s)->body.get());
+    case StmtKind::Allocate:
+      return work_now(static_cast<const AllocateNode*>(s)->body.get());
+    case StmtKind::For: {
+      auto& l = *static_cast<const ForNode*>(s);
+      bool known = true;
+      post_order(l.extent, [&](const Node& n) {
+        known = known && n.kind() != tir::ExprKind::Load &&
+                (n.kind() != tir::ExprKind::Var || vars_.contains(&n));
+      });
+      // One that is known later only is taken for a small one: a loop asks more often than it must.
+      Value* extent = known ? b_.CreateSExt(expr(l.extent), b_.getInt64Ty()) : b_.getInt64(16);
+      auto bounded = [&](Value* v) {
+        return b_.CreateSelect(b_.CreateICmpULT(v, b_.getInt64(kMostWork)), v,
+                               b_.getInt64(kMostWork));
+      };
+      return b_.CreateMul(bounded(extent), bounded(work_now(l.body.get())));
+    }
+    default:
+      return b_.getInt64(static_cast<uint64_t>(work_of_leaf(s)));
+  }
+}
+
+void KernelBuilder::ask_to_go_on() {
+  auto* type = llvm::FunctionType::get(
+      b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()}, false);
+  Value* callback = b_.CreateLoad(
+      b_.getPtrTy(),
+      b_.CreateConstGEP1_64(b_.getInt8Ty(), ctx_, offsetof(relay_kernel_context, parallel_for)));
+  Value* none = llvm::ConstantPointerNull::get(b_.getPtrTy());
+  Value* code = b_.CreateCall(type, callback, {ctx_, none, none, b_.getInt64(0)});
+  require(b_.CreateICmpEQ(code, b_.getInt32(0)), code);
+}
+
+void KernelBuilder::ask_after(Value* work) {
+  if (work_left_ == nullptr) {
+    work_left_ = stack_slot(b_.getInt64Ty());
+    llvm::IRBuilder<> at(entry_, entry_->end());
+    at.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
+  }
+  Value* left = b_.CreateSub(b_.CreateLoad(b_.getInt64Ty(), work_left_), work);
+  b_.CreateStore(left, work_left_);
+  when(b_.CreateICmpSLT(left, b_.getInt64(0)), [&] {
+    ask_to_go_on();
+    b_.CreateStore(b_.getInt64(kBetweenPolls), work_left_);
+  });
+}
+
+void KernelBuilder::polled_loop(const ForNode& l, const Poll& poll, Value* begin, Value* end,
+                                const std::function<void(Value*, Value*)>& loop) {
+  llvm::Type* type = begin->getType();
+  int64_t block = std::max<int64_t>(kBetweenPolls / std::max<int64_t>(poll.work, 1), 1);
+  block = std::min<int64_t>(block, std::numeric_limits<int32_t>::max() / 2);
+  // A loop without loops inside is cut into blocks, between which it asks: its body stays what it is.
+  Value* size = llvm::ConstantInt::get(type, static_cast<uint64_t>(block));
+  Value* last = llvm::ConstantInt::get(type, static_cast<uint64_t>(block - 1));
+  Value* blocks = b_.CreateSDiv(b_.CreateAdd(b_.CreateSub(end, begin), last), size);
+  Var number = tir::var(l.var->name + "_block", l.var->dtype);
+  counted_loop(number, llvm::ConstantInt::get(type, 0), blocks, [&] {
+    ask_to_go_on();
+    Value* first = b_.CreateAdd(begin, b_.CreateMul(vars_.at(number.get()), size));
+    Value* next = b_.CreateAdd(first, size);
+    loop(first, b_.CreateSelect(b_.CreateICmpSLT(next, end), next, end));
+  });
+}
+
+}  // namespace relay::codegen

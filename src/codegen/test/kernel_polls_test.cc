@@ -1,0 +1,98 @@
+// Long kernels ask whether to go on, about every few milliseconds of work, and end when they are told to.
+
+#include "codegen/test/kernel_harness.h"
+
+namespace relay::codegen_test {
+namespace {
+
+const DType i64 = DType::Int(64);
+PrimExpr zero() { return index(0); }
+
+// A nest of loops over extents around out[0] = out[0] * 3 + the innermost variable, which no optimizer shortens.
+PrimFunc nest(const std::vector<PrimExpr>& extents, std::vector<Var> dims = {},
+              ForKind outer = ForKind::Serial, Buffer sums = nullptr) {
+  Buffer out = buffer("out", i64, {index(1)});
+  Buffer to = sums ? sums : out;
+  std::vector<Var> loops;
+  for (size_t i = 0; i < extents.size(); ++i) loops.push_back(var("i" + std::to_string(i)));
+  Stmt body = store(to, {zero()}, load(to, {zero()}) * 3 + loops.back());
+  for (size_t i = extents.size(); i-- > 0;)
+    body = for_(loops[i], zero(), extents[i], body, i == 0 ? outer : ForKind::Serial);
+  if (sums) {
+    body = allocate(sums, seq({store(sums, {zero()}, zero()), body,
+                               store(out, {zero()}, load(sums, {zero()}))}));
+  }
+  return kernel("nest", {}, {out}, body, std::move(dims));
+}
+
+struct Answers {
+  int64_t asked = 0;
+  int32_t code = 0;
+};
+
+// Counts questions, and answers the `end_at`-th with a code.
+Answers run(const PrimFunc& f, const Target& target, int64_t end_at,
+            const std::vector<int64_t>& dims = {}) {
+  struct Counting : TestContext {
+    int64_t asked = 0, end_at = 0;
+  } context;
+  context.end_at = end_at;
+  context.context.parallel_for = [](const relay_kernel_context* c, relay_parallel_body body,
+                                    void* env, int64_t extent) -> int32_t {
+    auto* self = static_cast<Counting*>(static_cast<TestContext*>(c->runtime));
+    if (extent == 0) return ++self->asked == self->end_at ? RELAY_KERNEL_CHECK_FAILED : 0;
+    return body(env, 0, extent);
+  };
+  LoadedKernels jit = load_kernels({f}, target);
+  int64_t out = 0;
+  void* buffers[] = {&out};
+  int32_t code = context.run(jit.functions()[0], buffers, dims.data());
+  return {context.asked, code};
+}
+
+TEST(KernelPolls, a_short_kernel_does_not_ask) {
+  for (const Target& target : runnable_targets())
+    EXPECT_EQ(run(nest({index(1000), index(1000)}), target, -1).asked, 0);
+}
+
+TEST(KernelPolls, endless_kernels_end_with_the_answer) {
+  const int64_t endless = int64_t{1} << 50;
+  for (const Target& target : runnable_targets()) {
+    for (const std::vector<PrimExpr>& extents :
+         {std::vector<PrimExpr>{index(endless)},
+          {index(endless), index(8)},
+          {index(4), index(endless)},
+          {index(1 << 20), index(1 << 20), index(1 << 10)}}) {
+      for (ForKind outer : {ForKind::Serial, ForKind::Parallel}) {
+        Answers a = run(nest(extents, {}, outer), target, 3);
+        EXPECT_EQ(a.asked, 3);
+        EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+      }
+    }
+  }
+}
+
+TEST(KernelPolls, a_reduction_in_a_register_ends_too) {
+  Buffer sums = buffer("sums", i64, {index(1)}, Scope::Register);
+  Target target = runnable_targets().front();
+  Answers a = run(nest({index(int64_t{1} << 50)}, {}, ForKind::Serial, sums), target, 5);
+  EXPECT_EQ(a.asked, 5);
+  EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+}
+
+TEST(KernelPolls, open_sizes_ask_by_what_they_are) {
+  Var n = var("n"), m = var("m");
+  Target target = runnable_targets().front();
+  PrimFunc f = nest({n, m}, {n, m});
+  // A thousand iterations are microseconds, however they are arranged.
+  EXPECT_EQ(run(f, target, -1, {1000, 1}).asked, 0);
+  EXPECT_EQ(run(f, target, -1, {1, 1000}).asked, 0);
+  int64_t asked = run(f, target, -1, {100'000, 1000}).asked;
+  EXPECT_GE(asked, 10);
+  EXPECT_LE(asked, 1000);
+  Answers a = run(f, target, 2, {int64_t{1} << 40, 1 << 10});
+  EXPECT_EQ(a.code, RELAY_KERNEL_CHECK_FAILED);
+}
+
+}  // namespace
+}  // namespace relay::codegen_test
