@@ -6,6 +6,7 @@ import ast
 import builtins
 import functools
 import inspect
+import itertools
 import math
 import sys
 import types
@@ -120,10 +121,18 @@ class PrimFunc:
 
     @functools.cached_property
     def operator(self) -> Any:
-        """The operator `prim.NAME` of this function, registered when it is first asked for."""
-        from relay._register_op import register_op
+        """The operator `prim.NAME` of this function, registered when it is first asked for.
 
-        return register_op(f"prim.{self.__name__}", compute=self)
+        Another function of that name, such as that of a notebook's cell that runs again, is
+        `prim.NAME_2`.
+        """
+        from relay._register_op import register_op
+        from relay.op import list_op_names
+
+        taken = set(list_op_names())
+        name = f"prim.{self.__name__}"
+        names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+        return register_op(next(n for n in names if n not in taken), compute=self)
 
     def __call__(self, *args: object) -> Any:
         """A call of the operator on expressions; on arrays, the result of running it."""

@@ -1,6 +1,7 @@
 """Ctrl-C ends compiling and running, and a build tells how far it is."""
 
-from __future__ import annotations
+# What the annotations of tensor functions name is a dtype.
+# ruff: noqa: F821
 
 import functools
 import signal

@@ -680,3 +680,16 @@ def test_an_assertion_and_an_index_stop_a_run():
             beyond(np.ones(3, "float32"))
     finally:
         beyond.operator.unregister()
+
+
+def test_tensor_functions_of_one_name():
+    def times(factor):
+        @relay.prim_func
+        def scaled(x: relay.Tensor[(2,), "float32"], out: relay.Tensor[(2,), "float32"]):
+            for i in range(2):
+                out[i] = x[i] * factor
+
+        return scaled
+
+    x = np.ones(2, "float32")
+    assert [times(f)(x).tolist() for f in (2.0, 3.0)] == [[2, 2], [3, 3]]
