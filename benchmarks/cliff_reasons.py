@@ -10,6 +10,7 @@ _DEPTHWISE = (
     "in NCHW a row of the image is the vector; at step 2 each tap loads two vectors and keeps half "
     "of them, and the border's taps are loops of their own."
 )
+_MEMORY = "each element is read and written once, at what the caches and the memory give: as fast as a copy."
 _GROUPS = (
     "one dimension has one row of tiles, and packing the input's border is a tenth of the time."
 )
@@ -27,6 +28,33 @@ REASONS: dict[str, str] = {
     "moves/gather elements": (
         "looking whether a million indices lie inside takes as long as gathering; the checked ones "
         "are written down."
+    ),
+    "order/cumsum 1000x1000, axis 0": _MEMORY,
+    "order/cumsum 64x128x256, axis 0": _MEMORY,
+    "order/cumsum 64x128x256, axis 1": _MEMORY,
+    "order/top 50 of 1000x1000": (
+        "a row of 1,000 numbers is selected from by thresholds: for so small a row each pass is short."
+    ),
+    "contraction/matmul 333x777x555": (
+        "the product stands at 94 % of the multiply-add peak; rows and columns fill no whole tiles."
+    ),
+    "contraction/gemm of inputs, both transposed": (
+        "a sixth of the time turns the two operands, which a run gives; the product stands at 84 % of "
+        "the peak."
+    ),
+    "wide/batch matmul 8x128 float64": (
+        "78 % of the float64 peak: a run gives both operands, and eight small panels are not packed."
+    ),
+    "layout/tied head 1": "one row: the weights pass by once, at the bandwidth of L3 and the memory.",
+    "layout/channel shuffle": (
+        "the layout changes back and the channels change places in one kernel, whose elements are "
+        "gathered one by one: 10 GB/s."
+    ),
+    "sampling/resize nearest, twice": (
+        "lines are gathered by a table of places, 16 elements at a time; half of what L3 gives."
+    ),
+    "sampling/resize nearest, odd": (
+        "lines are gathered by a table of places, 16 elements at a time; half of what L3 gives."
     ),
     "elementwise/softmax 50k": "as fast as its exponential, which is within 4 % of ONNX Runtime's.",
 }
