@@ -55,6 +55,15 @@ PrimExpr any_lane(const PrimExpr& mask) {
   return reduce_lanes(BinaryOp::Or, mask);
 }
 
+bool first_lane_is_on(const PrimExpr& mask, Analyzer& analyzer) {
+  auto* c = as<BinaryNode>(mask);
+  if (c == nullptr || (c->op != BinaryOp::Lt && c->op != BinaryOp::Le)) return false;
+  auto* r = as<RampNode>(c->a);
+  auto* end = as<BroadcastNode>(c->b);
+  return r != nullptr && end != nullptr && r->dtype.element() == kIndex &&
+         analyzer.can_prove(binary(c->op, r->base, end->value));
+}
+
 bool may_mask(const StoreNode& s) {
   bool found = s.predicate != nullptr;
   auto look = [&](const Node& n) {

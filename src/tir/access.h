@@ -35,6 +35,10 @@ PrimExpr any_lane(const PrimExpr& mask);
 // Whether vectors of the statement may be under a mask. Few are; the others need no look.
 bool may_mask(const StoreNode& s);
 
+// Whether the first lane of a mask is on for all values that the analyzer allows: a vector of neighbours under it begins in
+// its buffer.
+bool first_lane_is_on(const PrimExpr& mask, Analyzer& analyzer);
+
 // Whether a load stands anywhere in the expression.
 bool has_loads(const PrimExpr& e);
 

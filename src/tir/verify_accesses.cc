@@ -139,7 +139,7 @@ class AccessVerifier {
     const PrimExpr& at = indices[0];
     if (mask && at->dtype.lanes > 1) {
       if (!is_vector_access(indices) || points_near(buffer, at, analyzer_)) return;
-      if (is_held(any_lane(mask))) return;
+      if (is_held(any_lane(mask)) || first_lane_is_on(mask, analyzer_)) return;
       return fail(buffer, at, "points far from it where its mask is off");
     }
     if (mask && is_held(any_lane(mask))) return;

@@ -285,6 +285,17 @@ Value* KernelBuilder::in_memory(DType element, const PrimExpr& value) {
   return to_memory(element, expr(value));
 }
 
+namespace {
+
+// Whether so many neighbours from a place on lie in a buffer of the function's registers.
+bool in_registers(const Buffer& buffer, const PrimExpr& first, int lanes) {
+  auto at = as_int(first), bytes = bytes_in_memory(*buffer.get());
+  return buffer->scope == Scope::Register && at && bytes && *at >= 0 &&
+         (*at + lanes) * static_cast<int64_t>(buffer->dtype.element().bytes()) <= *bytes;
+}
+
+}  // namespace
+
 void KernelBuilder::store(const StoreNode& s) {
   const PrimExpr& at = flat_index(s.indices, s.buffer);
   DType element = s.buffer->dtype.element();
@@ -305,7 +316,11 @@ void KernelBuilder::store(const StoreNode& s) {
   Value* v = in_memory(element, s.value);
   if (auto* r = unit_ramp(at)) {
     Value* p = address(s.buffer, expr(r->base));
-    if (s.predicate) {
+    if (s.predicate && in_registers(s.buffer, r->base, lanes)) {
+      // What a masked store writes to would stay in memory.
+      Value* old = b_.CreateAlignedLoad(v->getType(), p, align);
+      b_.CreateAlignedStore(b_.CreateSelect(lane_mask(s.predicate, lanes), v, old), p, align);
+    } else if (s.predicate) {
       b_.CreateMaskedStore(v, p, align, lane_mask(s.predicate, lanes));
     } else {
       b_.CreateAlignedStore(v, p, align);

@@ -14,9 +14,11 @@ namespace {
 
 // Tiles of so many rows are written out for every smaller number too.
 constexpr int64_t kFewRows = 6;
+// Vectors of so many bits may have a mask at every instruction.
+constexpr int64_t kMaskedBits = 512;
 
 // The sizes of tiles along an axis, each for what those before it leave over: `tile`, and of an open axis powers of `step`
-// below it, which leave nothing. A step of 1: of a tile of many rows one more than half of them and every size below, so that two of
+// below it, which leave nothing, or fewer than `lanes` which are lanes of one vector. A step of 1: of a tile of many rows one more than half of them and every size below, so that two of
 // them take any rest, of another every size. A tile of few rows waits for its sums: it takes nearly as long as one of half the rows.
 std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   std::vector<int64_t> out{tile};
@@ -50,6 +52,13 @@ class OpenTiles {
     Tile tile = choose_tile(sum, target);
     rows_ = parts_of(sum.rows(), tile.height, row_step);
     columns_ = parts_of(sum.columns(), tile.columns, column_step);
+    // Under a mask a multiply-add of some lanes takes as long as one of all.
+    lanes_ = lanes_of(sum, target);
+    if (sum.columns() == kOpen && tile.columns >= lanes_ && target.vector_bits == kMaskedBits) {
+      std::erase_if(columns_, [&](int64_t width) { return width < lanes_; });
+      if (columns_.back() > lanes_) columns_.push_back(lanes_);
+      masked_end_ = true;
+    }
   }
 
   // Whether tiles of columns can stand outside of all rows: they are of one kind, and every line of rows has the same weights.
@@ -73,14 +82,17 @@ class OpenTiles {
     lines_.assign(order.begin() + 1, order.end() - 1);
     if (!outermost) lines_.clear();
     std::vector<LoopRV> tiles;
+    bool left = true;
     for (int64_t size : columns_) {
       if (!fits(all.column, size)) continue;
-      bool whole = s_.has_whole_tiles(all.column, size);
+      const bool whole = s_.has_whole_tiles(all.column, size);
       Copies rest = whole ? Copies{} : cut(all, all.column, size);
       tiles.push_back(columns(all, size));
+      left = !whole;
       if (whole) break;
       all = rest;
     }
+    if (masked_end_ && left) tiles.push_back(columns(all, lanes_));
     return tiles;
   }
 
@@ -95,6 +107,7 @@ class OpenTiles {
                       " register tile, columns outside";
     if (sum_.rows() == kOpen) out += ", open rows by " + list(rows_);
     if (sum_.columns() == kOpen) out += ", open columns by " + list(columns_);
+    if (masked_end_) out += " and a mask";
     return out;
   }
 
@@ -153,8 +166,10 @@ class OpenTiles {
   const Sum& sum_;
   const Target& target_;
   std::vector<int64_t> rows_, columns_;  // sizes of tiles
-  size_t around_ = 0;                    // loops around those of rows and columns
-  std::vector<LoopRV> lines_;            // those of them that stand between columns and rows
+  int64_t lanes_ = 1;
+  bool masked_end_ = false;    // columns that do not fill a vector are lanes of one
+  size_t around_ = 0;          // loops around those of rows and columns
+  std::vector<LoopRV> lines_;  // those of them that stand between columns and rows
 };
 
 }  // namespace

@@ -301,6 +301,21 @@ TEST(contraction, open_columns_by_vectors_and_lanes) {
   }
 }
 
+// Where every instruction may have a mask, the columns that fill no vector are lanes of one, and nothing asks whether there
+// are any.
+TEST(contraction, the_end_of_open_columns_is_a_masked_vector) {
+  for (int64_t n : {3, 77}) expect_tiled(open_dense(13, n, 64, {.rows = true, .columns = true}));
+  Case c = open_dense(13, 77, 64, {.rows = true, .columns = true});
+  for (const char* level : {"x86-64-v3", "x86-64-v4"}) {
+    const bool masks = std::string_view(level) == "x86-64-v4";
+    PrimFunc by_rule = scheduled(c.func, parse_target(std::string(level) + " -num-threads=1"));
+    std::string text = to_string(lower_loops(by_rule));
+    EXPECT_EQ(text.find("16 and a mask") != std::string::npos, masks) << text;
+    EXPECT_EQ(text.find(":1:x16 if ") != std::string::npos, masks) << text;
+    EXPECT_EQ(text.find("reduce_or("), std::string::npos) << text;
+  }
+}
+
 TEST(contraction, whole_tiles_of_open_rows_test_nothing) {
   Case c = open_dense(43, 64, 5, {.rows = true});
   std::string text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));

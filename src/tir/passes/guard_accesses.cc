@@ -62,7 +62,8 @@ class AccessGuard {
     NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
       auto* l = as<LoadNode>(rebuilt);
       if (l != nullptr && guard_.may_be_far(*l)) {
-        if (PrimExpr on = lanes_of_load(*l, mask_)) {
+        PrimExpr on = lanes_of_load(*l, mask_);
+        if (on && !guard_.begins_inside(*l, on)) {
           rebuilt = if_any(on, PrimExpr::unchecked(rebuilt));
         }
       }
@@ -120,6 +121,10 @@ class AccessGuard {
            !lies_in(l.buffer, l.indices[0], analyzer_);
   }
 
+  bool begins_inside(const LoadNode& l, const PrimExpr& on) {
+    return is_vector_access(l.indices) && first_lane_is_on(on, analyzer_);
+  }
+
   // Whether a load below may be far.
   bool is_far(const PrimExpr& e) {
     bool far = false;
@@ -143,6 +148,7 @@ class AccessGuard {
     PrimExpr predicate = n->predicate ? Expressions(*this, nullptr).apply(n->predicate) : nullptr;
     PrimExpr value = Expressions(*this, nullptr).apply(n->value);
     bool far = predicate && is_vector_access(n->indices) &&
+               !first_lane_is_on(predicate, analyzer_) &&
                !points_near(n->buffer, n->indices[0], analyzer_);
     bool same = at == n->indices && predicate == n->predicate && value == n->value;
     Stmt out = same ? s : store(n->buffer, std::move(at), value, predicate);

@@ -133,6 +133,32 @@ TEST(TirGuardAccesses, what_stays_near_is_left_alone) {
   EXPECT_EQ(defect_of(f), "");
 }
 
+// The end of a row of open length: the vector begins in the row, wherever the row is.
+TEST(TirGuardAccesses, a_vector_whose_first_lane_is_on_needs_no_guard) {
+  Var n = var("n"), i = var("i"), c = var("c");
+  Buffer a = buffer("a", DType::Float(32), {n, n}), out = buffer("out", DType::Float(32), {n, n});
+  PrimExpr first = floor_div(n, index(16)) * 16 + c * 16;
+  auto kernel = [&](const PrimExpr& end) {
+    PrimExpr mask = lt(ramp(first, index(1), 16), broadcast(end, 16));
+    PrimExpr at = ramp(i * n + first, index(1), 16);
+    Stmt write = store(out, {at}, load(a, {at}, mask), mask);
+    return make<PrimFuncNode>([&](PrimFuncNode& f) {
+      f.name = "ends";
+      f.params = {a, out};
+      f.dims = {n};
+      f.body = for_(
+          i, index(0), n,
+          for_(c, index(0), floor_div(n - floor_div(n, index(16)) * 16 + 15, index(16)), write));
+    });
+  };
+  PrimFunc f = kernel(n);
+  EXPECT_EQ(guard_accesses(f), f) << text_of(guard_accesses(f));
+  EXPECT_EQ(defect_of(f, Accesses::Masked), "");
+  f = kernel(n - 1);
+  EXPECT_NE(defect_of(f, Accesses::Masked).find("points far from it"), std::string::npos);
+  EXPECT_EQ(defect_of(guard_accesses(f), Accesses::Masked), "");
+}
+
 TEST(TirGuardAccesses, what_is_read_anyway_needs_no_guard) {
   Pad p(0, 0);
   PrimFunc f = p.kernel(p.read() + p.read());
