@@ -5,6 +5,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
+#include "ir/dim_fields.h"
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "node/walk.h"
@@ -24,9 +25,31 @@ struct Dimension {
   int64_t kernel;
   int64_t stride;  // places for each pixel
   int64_t cut;     // of the uncut result, at its beginning
+  Dim size;        // what `in` stands for
 
-  Dimension(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t cut)
-      : in(in), out(out), kernel(kernel), stride(in == 1 ? kernel : stride), cut(cut) {}
+  // Nullopt when the sizes say nothing about each other. Of an open one, `in` is a size that it may have: what is done
+  // depends on the difference of the result from `stride` times it only.
+  static std::optional<Dimension> make(const Dim& size, const Dim& result, int64_t kernel,
+                                       int64_t stride, int64_t cut) {
+    if (auto in = as_const(size)) {
+      auto out = as_const(result);
+      if (!out || *in == 0) return std::nullopt;
+      return Dimension{*in, *out, kernel, *in == 1 ? kernel : stride, cut, size};
+    }
+    auto more = as_const(result - size * dim(stride));
+    if (!more) return std::nullopt;
+    return Dimension{kTypicalSize, kTypicalSize * stride + *more, kernel, stride, cut, size};
+  }
+
+  bool is_open() const { return !as_const(size); }
+  // A number of pixels.
+  Dim pixels(int64_t count) const { return is_open() ? size + dim(count - in) : dim(count); }
+
+ private:
+  static constexpr int64_t kTypicalSize = 64;
+
+  Dimension(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t cut, Dim size)
+      : in(in), out(out), kernel(kernel), stride(stride), cut(cut), size(std::move(size)) {}
 };
 
 // One dimension of a convolution whose channels are the places: its window covers what any of them
@@ -91,21 +114,23 @@ class SpreadOut {
 
   // The transposed convolution by convolutions, or null.
   Expr run() {
-    auto data = static_shape(c_.args[0]), weight = static_shape(c_.args[1]);
-    auto out = static_shape(Expr(&c_));
+    auto *data = tensor_of(c_.args[0]), *out = tensor_of(Expr(&c_));
+    auto weight = static_shape(c_.args[1]);
     // Weights that only a run tells: no zeros are put between them.
     const bool known = constants_.contains(c_.args[1]);
-    if (!data || !weight || !out || (known && !constants_.contains_finite(c_.args[1])) ||
+    if (data == nullptr || out == nullptr || !weight ||
+        (known && !constants_.contains_finite(c_.args[1])) ||
         text_attr(c_, "data_layout") != "N" + space_ + "C" ||
-        ints_attr(c_, "dilation") != Ints(space_.size(), 1) ||
-        std::find(data->begin(), data->end(), 0) != data->end()) {
+        ints_attr(c_, "dilation") != Ints(space_.size(), 1) || as_const(data->shape[0]) == 0 ||
+        is_any(data->shape[0]) || as_const(data->shape.back()) == 0) {
       return nullptr;
     }
     Ints strides = *ints_attr(c_, "strides"), padding = *ints_attr(c_, "padding");
     Layout layout = Layout::of(text_attr(c_, "kernel_layout"));
     auto axis = [&](char name) { return static_cast<int64_t>(layout.index_of(name)); };
     auto extent = [&](char name) { return (*weight)[static_cast<size_t>(axis(name))]; };
-    batch_ = (*data)[0];
+    images_ = data->shape[0];
+    batch_ = as_const(images_).value_or(1);
     groups_ = int_attr(c_, "groups");
     inputs_ = extent('I') / groups_;
     outputs_ = extent('O');
@@ -113,7 +138,10 @@ class SpreadOut {
     for (size_t i = 0; i < space_.size(); ++i) {
       // One number, or one for each axis and then perhaps the ends.
       int64_t cut = padding.size() > 1 ? padding[i] : padding[0];
-      dims_.emplace_back((*data)[i + 1], (*out)[i + 1], extent(space_[i]), strides[i], cut);
+      auto d = Dimension::make(data->shape[i + 1], out->shape[i + 1], extent(space_[i]), strides[i],
+                               cut);
+      if (!d) return nullptr;
+      dims_.push_back(std::move(*d));
       places_ *= dims_.back().stride;
       order.push_back(axis(space_[i]));
     }
@@ -175,6 +203,16 @@ class SpreadOut {
     for (const Ints& list : lists) out.insert(out.end(), list.begin(), list.end());
     return out;
   }
+  static Dims sizes(std::initializer_list<Dims> lists) {
+    Dims out;
+    for (const Dims& list : lists) out.insert(out.end(), list.begin(), list.end());
+    return out;
+  }
+  static Dims sizes(const Ints& list) {
+    Dims out;
+    for (int64_t i : list) out.push_back(dim(i));
+    return out;
+  }
 
   // Vector multiply-adds for each pixel and tap: lanes over the channels of a group, or over groups of one.
   double vectors(int64_t places) const {
@@ -185,8 +223,12 @@ class SpreadOut {
                                ((places * outputs_ + lanes_ - 1) / lanes_));
   }
 
+  bool is_open() const {
+    return std::any_of(dims_.begin(), dims_.end(), [](const Dimension& d) { return d.is_open(); });
+  }
+
   bool filters_minimally(const std::vector<Window>& windows) const {
-    return minimal_ && groups_ == 1 && each(windows, &Window::taps) == Ints{3, 3} &&
+    return minimal_ && groups_ == 1 && !is_open() && each(windows, &Window::taps) == Ints{3, 3} &&
            minimal_filtering_pays(batch_, windows[0].pixels, windows[1].pixels, inputs_,
                                   places_ * outputs_, lanes_);
   }
@@ -236,7 +278,7 @@ class SpreadOut {
     const size_t g = group.size();
     Ints split = joined({group, {inputs_, outputs_}}), order(g, 0);
     Ints strides = each(dims_, &Dimension::stride);
-    Ints counts = each(windows, &Window::taps), pixels = each(windows, &Window::pixels);
+    Ints counts = each(windows, &Window::taps);
     for (size_t i = 0; i < n; ++i) {
       split.insert(split.end(), {counts[i], strides[i]});
       order.push_back(static_cast<int64_t>(g + 3 + 2 * i));
@@ -253,17 +295,25 @@ class SpreadOut {
     Expr out =
         convolve(taps, channels, counts,
                  joined({each(windows, &Window::pad_before), each(windows, &Window::pad_after)}));
+    Dims pixels;
+    for (size_t i = 0; i < n; ++i) pixels.push_back(dims_[i].pixels(windows[i].pixels));
     // [N, pixels..., (group,) stride..., O] to [N, (pixels, stride)..., (group,) O]
-    out = make("reshape", out,
-               {{"newshape", to_value(joined({{batch_}, pixels, group, strides, {outputs_}}))}});
-    Ints mixed{0}, whole, begin, end, axes;
+    out =
+        make("reshape", out,
+             {{"newshape",
+               to_value(sizes({{images_}, pixels, sizes(joined({group, strides, {outputs_}}))}))}});
+    Ints mixed{0}, begin, end, axes;
+    Dims whole;
     bool cuts = false;
     for (size_t i = 0; i < n; ++i) {
       auto axis = static_cast<int64_t>(i + 1);
       mixed.insert(mixed.end(), {axis, axis + static_cast<int64_t>(n + g)});
-      whole.push_back(pixels[i] * strides[i]);
+      whole.push_back(pixels[i] * dim(strides[i]));
       begin.push_back(windows[i].begin);
       end.push_back(windows[i].begin + dims_[i].out);
+      // From the end.
+      const int64_t last = windows[i].pixels * strides[i];
+      if (dims_[i].is_open()) end.back() = end.back() == last ? INT64_MAX : end.back() - last;
       axes.push_back(axis);
       cuts |= windows[i].cuts(dims_[i]);
     }
@@ -271,7 +321,7 @@ class SpreadOut {
     mixed.push_back(static_cast<int64_t>(1 + 2 * n + g));
     out = make("transpose", out, {{"axes", to_value(mixed)}});
     out = make("reshape", out,
-               {{"newshape", to_value(joined({{batch_}, whole, {groups_ * outputs_}}))}});
+               {{"newshape", to_value(sizes({{images_}, whole, {dim(groups_ * outputs_)}}))}});
     if (!cuts) return out;
     return make("strided_slice", out,
                 {{"begin", to_value(begin)}, {"end", to_value(end)}, {"axes", to_value(axes)}});
@@ -304,14 +354,16 @@ class SpreadOut {
     const Ints group = group_axis();
     const auto g = static_cast<int64_t>(group.size());
     const int64_t outputs = groups_ * outputs_;
-    Ints strides = each(dims_, &Dimension::stride), order(group.size(), 0), axes, pixels;
+    Ints strides = each(dims_, &Dimension::stride), order(group.size(), 0), axes;
+    Dims pixels, whole;
     order.insert(order.end(), {g + 1, g});
     // [stride..., N, pixels..., O] to [N, (pixels, stride)..., O]
     Ints mixed{static_cast<int64_t>(n)};
     for (size_t i = 0; i < n; ++i) {
       axes.push_back(static_cast<int64_t>(2 + i));
       order.push_back(g + 2 + static_cast<int64_t>(i));
-      pixels.push_back(dims_[i].out / dims_[i].stride);
+      pixels.push_back(dims_[i].pixels(dims_[i].out / dims_[i].stride));
+      whole.push_back(pixels.back() * dim(strides[i]));
       mixed.insert(mixed.end(), {static_cast<int64_t>(n + 1 + i), static_cast<int64_t>(i)});
     }
     mixed.push_back(static_cast<int64_t>(2 * n + 1));
@@ -320,7 +372,7 @@ class SpreadOut {
       if (product(place, &PlaceOf::taps) == 0) {
         const std::string dtype = as<TensorTypeNode>(c_.type)->dtype.to_string();
         parts.push_back(make_call("zeros", {},
-                                  {{"shape", to_value(joined({{batch_}, pixels, {outputs}}))},
+                                  {{"shape", to_value(sizes({{images_}, pixels, {dim(outputs)}}))},
                                    {"dtype", AttrValue(dtype)}},
                                   c_));
         continue;
@@ -346,12 +398,12 @@ class SpreadOut {
                    joined({each(place, &PlaceOf::pad_before), each(place, &PlaceOf::pad_after)})));
     }
     Expr out = make("stack", tuple(std::move(parts), c_.span), {{"axis", AttrValue(int64_t{0})}});
-    out = make("reshape", out,
-               {{"newshape", to_value(joined({strides, {batch_}, pixels, {outputs}}))}});
+    out =
+        make("reshape", out,
+             {{"newshape", to_value(sizes({sizes(strides), {images_}, pixels, {dim(outputs)}}))}});
     out = make("transpose", out, {{"axes", to_value(mixed)}});
-    return make(
-        "reshape", out,
-        {{"newshape", to_value(joined({{batch_}, each(dims_, &Dimension::out), {outputs}}))}});
+    return make("reshape", out,
+                {{"newshape", to_value(sizes({{images_}, whole, {dim(outputs)}}))}});
   }
 
   const CallNode& c_;
@@ -359,7 +411,8 @@ class SpreadOut {
   ConstantExpressions& constants_;
   int64_t lanes_;
   bool minimal_;  // 3x3 convolutions become cheaper
-  int64_t batch_ = 0, groups_ = 1;
+  Dim images_;
+  int64_t batch_ = 0, groups_ = 1;    // the images, 1 for an open number
   int64_t inputs_ = 0, outputs_ = 0;  // of a group
   std::vector<Dimension> dims_;
   int64_t places_ = 1;  // between the pixels, for each of them

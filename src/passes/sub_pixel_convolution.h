@@ -18,7 +18,8 @@
 // An image of one pixel takes the kernel's size as its stride, and so becomes one matrix product.
 // Over one axis or three likewise, without the second form.
 // The groups of a convolution stay groups, each with its places; those of one channel take a convolution for each place.
-// Legal for constant weights that are finite, no dilation and static shapes; kernels
+// Legal for constant weights that are finite and no dilation; sizes of the image may be open where the result's follow from
+// them by the stride and a constant; kernels
 // that the stride does not divide are filled up with zeros. Sums are added in another order. Weights
 // that only a run tells - in the gradient of a convolution with strides - have a convolution for each
 // place: their taps are moved at each run, which is little beside the products.
