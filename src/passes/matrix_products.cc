@@ -10,8 +10,17 @@ bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors
                     const Target& target, int64_t times) {
   auto unit = matrix_unit(target, factors);
   if (!unit || c.args.size() != 2 || product.transposed()) return false;
-  bool constant = std::ranges::all_of(
-      product.dims, [](const Contraction::Dimension& d) { return as_const(d.extent).has_value(); });
+  // Rows may be open, unless windows go over them.
+  auto in_window = [&](size_t dim) {
+    return std::ranges::any_of(product.operands[0], [&](const Contraction::Axis& axis) {
+      return axis.window && axis.has(dim);
+    });
+  };
+  bool constant = true;
+  for (size_t d = 0; d < product.dims.size(); ++d) {
+    constant = constant && (as_const(product.dims[d].extent) ||
+                            (product.dims[d].role == ContractionRole::Row && !in_window(d)));
+  }
   auto column = product.only(ContractionRole::Column);
   if (!constant || !column || !product.only(ContractionRole::Reduced) ||
       product.count(ContractionRole::Group) + product.count(ContractionRole::Batch) > 0 ||

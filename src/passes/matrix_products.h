@@ -7,12 +7,12 @@
 namespace relay {
 
 // Whether kernels of the target sum products of such factors by its matrix unit once the call's weights, the second operand,
-// are packed for it: sizes are constants, and the sum is one of rows by columns of which its last part fills the unit.
+// are packed for it: sizes but those of rows outside of windows are constants, and the sum is one of rows by columns of which its last part fills the unit.
 // `times`: as if the sum's last part was so many times as long.
 bool by_matrix_unit(const CallNode& c, const Contraction& product, MatrixFactors factors,
                     const Target& target, int64_t times = 1);
 
-// Rows of the first operand, which share the weights; of constant sizes.
+// Rows of the first operand, which share the weights; open ones count as one.
 int64_t rows_of(const Contraction& product);
 
 }  // namespace relay

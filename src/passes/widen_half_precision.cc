@@ -71,7 +71,10 @@ class Widening {
 
   // Whether the weights will be packed for the kernel.
   bool packs(const CallNode& c, const Contraction& product) {
-    return c.args.size() == 2 && (constants_.contains(c.args[1]) || rows_of(product) > 1);
+    const bool open = std::ranges::any_of(product.dims, [](const Contraction::Dimension& d) {
+      return d.role == ContractionRole::Row && !as_const(d.extent);
+    });
+    return c.args.size() == 2 && (constants_.contains(c.args[1]) || open || rows_of(product) > 1);
   }
 
   // A float16 number is the sum of two of bfloat16, high and low, and a product of two the sum of three of such, but for the

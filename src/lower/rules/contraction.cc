@@ -107,7 +107,7 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
   for (const BlockRV& rv : others) keep_lines_of_source(s, rv, sum, target);
   bool open = sum.rows() == kOpen || sum.columns() == kOpen;
   std::string text =
-      open ? tile_open_loops(s, sum, out, target) : tile_loops(s, sum, out, 0, target, copy);
+      open ? tile_open_loops(s, sum, out, target, copy) : tile_loops(s, sum, out, 0, target, copy);
   if (text.empty()) return "";
   if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
   for (const BlockRV& rv : others) {

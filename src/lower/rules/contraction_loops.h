@@ -58,7 +58,7 @@ std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out
 
 // The same over all loops of `out`, for rows or columns whose number only a run knows.
 std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
-                            const Target& target);
+                            const Target& target, const tir::BlockRV& copy = {});
 
 // The same for a sum that is one part of a kernel: over the last two loops of `out`, with fewer kinds of tiles and
 // without threads.

@@ -95,7 +95,7 @@ int64_t registers_of(int64_t extent, int64_t most) {
 }  // namespace
 
 std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, const Target& target) {
-  if (sum.is_open() || sum.depthwise || sum.group != 0) return std::nullopt;
+  if (sum.columns() == kOpen || sum.depthwise || sum.group != 0) return std::nullopt;
   Block block = s.block(sum.block);
   auto f = factors_of(block);
   if (!f) return std::nullopt;
@@ -131,8 +131,9 @@ std::optional<MatrixStep> matrix_step(const Schedule& s, const Sum& sum, const T
 
 std::optional<Tile> choose_matrix_tile(const Sum& sum) {
   const MatrixUnit& unit = sum.matrix->unit;
-  const int64_t rows = sum.rows(), columns = sum.columns();
-  const int64_t before = sum.extents.size() > 2 ? sum.extents[sum.extents.size() - 3] : 1;
+  auto length = [](int64_t extent) { return extent == kOpen ? kManyTiles : extent; };
+  const int64_t rows = length(sum.rows()), columns = sum.columns();
+  const int64_t before = sum.extents.size() > 2 ? length(sum.extents[sum.extents.size() - 3]) : 1;
   const auto step = static_cast<double>(sum.matrix->words * unit.word_elements);
   // Cycles of a tile for each element of the sum: registers are read while others are multiplied.
   auto cycles = [&](int64_t outer, int64_t height, int64_t width) {
@@ -183,15 +184,18 @@ std::optional<Tile> choose_matrix_tile(const Sum& sum) {
 
 Streamed streamed_operand(const Sum& sum, const Tile& tile, bool columns_outside, bool windows,
                           const Target& target) {
-  int64_t rows = sum.rows();
-  for (size_t d = 0; d + 2 < sum.extents.size(); ++d) rows *= sum.extents[d];
-  const bool one_row = rows <= tile.outer * tile.height, one_column = sum.columns() <= tile.columns;
+  double rows = 1;
+  for (size_t d = 0; d + 1 < sum.extents.size(); ++d) {
+    rows *= static_cast<double>(sum.extents[d] == kOpen ? kManyTiles : sum.extents[d]);
+  }
+  const bool one_row = rows <= static_cast<double>(tile.outer * tile.height),
+             one_column = sum.columns() <= tile.columns;
   if (one_row && one_column) return Streamed::Neither;
   // Tiles that follow each other read one panel of weights, or the same rows.
   const bool keeps_weights = one_column || (columns_outside && !one_row);
   // All of what they read anew stays as well where it is little.
   const double anew = sum.reduction * static_cast<double>(sum.weight_bytes) *
-                      static_cast<double>(keeps_weights ? rows : sum.columns());
+                      (keeps_weights ? rows : static_cast<double>(sum.columns()));
   // Windows read the same data several times.
   if (anew <= static_cast<double>(target.l1_bytes) || (keeps_weights && windows)) {
     return Streamed::Neither;

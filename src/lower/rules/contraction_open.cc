@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "lower/rules/contraction_loops.h"
+#include "lower/rules/contraction_matrix.h"
 
 namespace relay {
 
+using tir::Block;
 using tir::BlockRV;
 using tir::LoopRV;
 using tir::Partition;
@@ -37,9 +39,10 @@ std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   return out;
 }
 
-// The sum and the block that stores it, with the axes' loops around the latter.
+// The sum, the block that stores it and the one that copies it between the two, where there is one, with the axes' loops
+// around the second.
 struct Copies {
-  BlockRV sum, out;
+  BlockRV sum, out, copy;
   LoopRV row, column;
 };
 
@@ -49,12 +52,13 @@ class OpenTiles {
   OpenTiles(Schedule& s, const Sum& sum, int64_t row_step, int64_t column_step,
             const Target& target)
       : s_(s), sum_(sum), target_(target) {
-    Tile tile = choose_tile(sum, target);
+    Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
     rows_ = parts_of(sum.rows(), tile.height, row_step);
     columns_ = parts_of(sum.columns(), tile.columns, column_step);
     // Under a mask a multiply-add of some lanes takes as long as one of all.
     lanes_ = lanes_of(sum, target);
-    if (sum.columns() == kOpen && tile.columns >= lanes_ && target.vector_bits == kMaskedBits) {
+    if (sum.columns() == kOpen && !sum.matrix && tile.columns >= lanes_ &&
+        target.vector_bits == kMaskedBits) {
       std::erase_if(columns_, [&](int64_t width) { return width < lanes_; });
       if (columns_.back() > lanes_) columns_.push_back(lanes_);
       masked_end_ = true;
@@ -69,15 +73,15 @@ class OpenTiles {
   }
 
   // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
-  std::vector<LoopRV> build(const BlockRV& out, bool outermost) {
+  std::vector<LoopRV> build(const BlockRV& out, bool outermost, const BlockRV& copy = {}) {
     std::vector<LoopRV> order = s_.get_loops(out);
     LoopRV column = order.back();
     order.pop_back();
     order.insert(outermost ? order.begin() : order.end() - 1, column);
     // Of a part of a kernel, what is around need be no perfect nest.
     s_.reorder(outermost ? order : std::vector<LoopRV>(order.end() - 2, order.end()));
-    Copies all{sum_.block, out, order.back(), column};
-    s_.compute_at(all.sum, all.column);
+    Copies all{sum_.block, out, copy, order.back(), column};
+    sink(all, all.column);
     around_ = order.size() - 2;
     lines_.assign(order.begin() + 1, order.end() - 1);
     if (!outermost) lines_.clear();
@@ -118,10 +122,21 @@ class OpenTiles {
     return extent < 0 || extent >= size;
   }
 
+  // What is stored is computed inside the loop, where it stands around that or inside.
+  void sink(const Copies& c, const LoopRV& loop) {
+    if (!c.copy.name.empty()) s_.compute_at(c.copy, loop);
+    s_.compute_at(c.sum, loop);
+  }
+  void lift(const Copies& c, const LoopRV& loop) {
+    s_.compute_at(c.sum, loop);
+    if (!c.copy.name.empty()) s_.compute_at(c.copy, loop);
+  }
+
   // The loop keeps what fills tiles of the size; the copies have the rest.
   Copies cut(const Copies& c, const LoopRV& loop, int64_t size) {
     Partition p = s_.partition_tiles(loop, size);
-    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}};
+    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}, {}};
+    if (!c.copy.name.empty()) rest.copy = p.copy_of(c.copy);
     rest.row = loop == c.row ? p.tail : p.copy_of(c.row);
     rest.column = loop == c.column ? p.tail : p.copy_of(c.column);
     return rest;
@@ -131,11 +146,11 @@ class OpenTiles {
   LoopRV columns(Copies c, int64_t size) {
     std::vector<LoopRV> tiles = s_.split(c.column, {-1, size});
     c.column = tiles[1];
-    s_.compute_at(c.sum, tiles[0]);
+    lift(c, tiles[0]);
     std::vector<LoopRV> order = lines_;
     order.insert(order.end(), {c.row, c.column});
     s_.reorder(order);
-    s_.compute_at(c.sum, c.row);
+    sink(c, c.row);
     for (int64_t size : rows_) {
       if (!fits(c.row, size)) continue;
       bool whole = s_.has_whole_tiles(c.row, size);
@@ -155,9 +170,14 @@ class OpenTiles {
       tiles = split[0];
       inside = split[1];
     }
-    s_.compute_at(c.sum, tiles);
+    lift(c, tiles);
     std::vector<TilePart> parts = sum_parts(s_, sum_, c.sum, around_ + 2, 2);
-    parts.push_back({c.out, {inside, c.column}, {}});
+    const bool copies = !c.copy.name.empty();
+    if (copies) {
+      parts.push_back(tile_part(s_, sum_, c.copy, around_ + 2, 2));
+      parts.back().by_matrix_unit = true;
+    }
+    parts.push_back({c.out, {inside, c.column}, {}, sum_.matrix && !copies});
     Tiling tiling(s_, sum_, target_);
     for (const TilePart& p : parts) tiling.finish({}, p);
   }
@@ -180,7 +200,8 @@ std::string tile_open_part(Schedule& s, const Sum& sum, const BlockRV& out, cons
   return "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
 }
 
-std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target) {
+std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, const Target& target,
+                            const BlockRV& copy) {
   std::vector<LoopRV> loops = s.get_loops(out);
   if (loops.size() != sum.spatial.size()) return "";
   size_t around = loops.size() - 2;
@@ -188,13 +209,22 @@ std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, con
   bool both = sum.rows() == kOpen && sum.columns() == kOpen;
   // Few rows do not hide where the weights come from.
   Sum streamed = sum;
-  streamed.streamed = sum.rows() == kOpen && sum.panel != 0 && !sum.depthwise;
-  OpenTiles tiles(s, streamed, both ? 4 : 1, both ? 4 : 2, target);
+  streamed.streamed = sum.rows() == kOpen && sum.panel != 0 && !sum.depthwise && !sum.matrix;
+  if (sum.matrix) {
+    Block b = s.block(sum.block);
+    const bool windows = std::count_if(b->iters.begin(), b->iters.end(), [](const tir::IterVar& i) {
+                           return i->kind == tir::IterKind::Reduce && tir::as_int(i->extent) != 1;
+                         }) > 1;
+    streamed.matrix->streamed =
+        streamed_operand(sum, *choose_matrix_tile(sum), true, windows, target);
+  }
+  // The unit takes as long for a few rows as for half of a register.
+  OpenTiles tiles(s, streamed, both ? 4 : sum.matrix ? 2 : 1, both ? 4 : 2, target);
   // Weights that do not stay in half of L2 pass by once for all lines, not once for each.
   const double weights = sum.reduction * static_cast<double>(sum.columns() * sum.weight_bytes);
   const bool outermost = around > 0 && weights > static_cast<double>(target.l2_bytes) / 2 &&
                          tiles.columns_may_be_outermost();
-  std::vector<LoopRV> columns = tiles.build(out, outermost);
+  std::vector<LoopRV> columns = tiles.build(out, outermost, copy);
   std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
   if (streamed.streamed) text += ", weights prefetched";
   if (target.num_cores == 1) return text;

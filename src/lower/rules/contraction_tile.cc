@@ -16,8 +16,6 @@ using tir::LoopRV;
 
 namespace {
 
-// An open axis has so many values: every height of a tile divides them.
-constexpr int64_t kManyTiles = 360360;
 // Open rows are compared at these numbers: fewer wait for the weights in tiles of any shape.
 constexpr int64_t kLikelyRows[] = {4, 8, 16, 32, 64, 128};
 

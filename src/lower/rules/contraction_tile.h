@@ -17,6 +17,9 @@ struct Tile {
   double cycles = 0;
 };
 
+// An open axis is taken to have so many values: every height of a tile divides them.
+inline constexpr int64_t kManyTiles = 360360;
+
 // The tile with the least work, by performance.md's rule: as many results as there are registers
 // beside one vector for each column and one for a row's element. An open axis is as long as can be.
 Tile choose_tile(const Sum& sum, const Target& target);

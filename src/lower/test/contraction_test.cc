@@ -463,17 +463,20 @@ struct MatrixCase {
   DType a, b, sum;
   int64_t m, n, k;
   bool epilogue = false;
+  bool open = false;  // rows, of which a run says that there are m
 };
 
 // [m, k] by [n / 32, k / word, 32, word]; with an epilogue, the sum doubled.
 PrimFunc matrix_product(const MatrixCase& c) {
   constexpr int64_t kPanel = 32;
   const int64_t word = 32 / c.a.bits;
-  Tensor x = placeholder("x", c.a, {index(c.m), index(c.k)});
+  const Var m = var("m");
+  const PrimExpr rows = c.open ? PrimExpr(m) : index(c.m);
+  Tensor x = placeholder("x", c.a, {rows, index(c.k)});
   Tensor w = placeholder(
       "w", c.b,
       {index((c.n + kPanel - 1) / kPanel), index(c.k / word), index(kPanel), index(word)});
-  Tensor y = compute("y", {index(c.m), index(c.n)}, [&](const Indices& i) {
+  Tensor y = compute("y", {rows, index(c.n)}, [&](const Indices& i) {
     return sum({index(c.k)}, [&](const Indices& r) {
       PrimExpr weight = w(floor_div(i[1], index(kPanel)), floor_div(r[0], index(word)),
                           floor_mod(i[1], index(kPanel)), floor_mod(r[0], index(word)));
@@ -481,7 +484,8 @@ PrimFunc matrix_product(const MatrixCase& c) {
     });
   });
   Tensor z = compute("z", y->shape(), [&](const Indices& i) { return y(i) + y(i); });
-  return create_prim_func("product", {x, w}, {c.epilogue ? z : y});
+  return create_prim_func("product", {x, w}, {c.epilogue ? z : y},
+                          c.open ? std::vector<Var>{m} : std::vector<Var>{});
 }
 
 void expect_by_matrix_unit(const MatrixCase& c) {
@@ -495,7 +499,7 @@ void expect_by_matrix_unit(const MatrixCase& c) {
   std::vector<runtime::Tensor> args;
   for (const Buffer& b : f->params) {
     std::vector<int64_t> shape;
-    for (const PrimExpr& d : b->shape) shape.push_back(*as_int(d));
+    for (const PrimExpr& d : b->shape) shape.push_back(as_int(d).value_or(c.m));
     runtime::Tensor t = runtime::Tensor::empty(b->dtype, shape);
     for (int64_t i = 0; i < t.num_elements(); ++i) {
       t.set_from_int(i, b->dtype.is_uint() ? i * 37 % 251 : i * 91 % 63 - 31);
@@ -503,9 +507,10 @@ void expect_by_matrix_unit(const MatrixCase& c) {
     args.push_back(t);
   }
   runtime::Tensor expected = args[2].copy(), got = args[2].copy();
-  ASSERT_EQ(interpret(f, {args[0], args[1], expected}, {}), 0);
+  const std::vector<int64_t> dims(c.open ? 1 : 0, c.m);
+  ASSERT_EQ(interpret(f, {args[0], args[1], expected}, dims), 0);
   // The nests are loops, which every machine runs.
-  ASSERT_EQ(interpret(lowered, {args[0], args[1], got}, {}), 0);
+  ASSERT_EQ(interpret(lowered, {args[0], args[1], got}, dims), 0);
   EXPECT_TRUE(bit_equal(got, expected));
   if (!runs_here(target, {lowered})) return;
   LoadedKernels jit = load_kernels({lowered}, target);
@@ -518,7 +523,7 @@ void expect_by_matrix_unit(const MatrixCase& c) {
       buffers.push_back(memory.back()->data());
     }
     TestContext context;
-    ASSERT_EQ(context.run(jit.functions()[0], buffers.data(), nullptr), 0);
+    ASSERT_EQ(context.run(jit.functions()[0], buffers.data(), dims.data()), 0);
     EXPECT_EQ(std::memcmp(buffers[2], expected.data(), expected.byte_size()), 0);
   }
 }
@@ -532,6 +537,29 @@ TEST(contraction, matrix_units_take_rows_and_columns_of_any_number) {
       expect_by_matrix_unit({s8, s8, i32, m, n, 64, m % 2 == 1});
     }
   }
+}
+
+// What a text has so often.
+int64_t count(const std::string& text, const std::string& word) {
+  int64_t n = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+// Whole tiles, then halves of what is left, each with registers of its height.
+TEST(contraction, matrix_units_take_open_rows) {
+  for (int64_t m : {0, 1, 15, 32, 63}) {
+    expect_by_matrix_unit({bf16, bf16, f32, m, 40, 32, m % 2 == 0, true});
+    expect_by_matrix_unit({s8, u8, i32, m, 64, 64, m % 2 == 1, true});
+  }
+  PrimFunc f = lower_loops(schedule_kernel(
+      matrix_product({bf16, bf16, f32, 0, 64, 256, false, true}), with_matrix_unit(), 3));
+  EXPECT_NE(f->attrs.at("schedule").find("open rows by 32, 16, 8, 4, 2, 1"), std::string::npos)
+      << f->attrs.at("schedule");
+  // Two by two registers, one by two for each smaller number.
+  std::string text =
+      backend_of(with_matrix_unit()).text(CodeText::Assembly, {f}, with_matrix_unit());
+  EXPECT_EQ(count(text, "\ttdpbf16ps"), 4 + 5 * 2) << text;
 }
 
 TEST(contraction, matrix_units_take_sums_in_equal_steps) {
@@ -553,13 +581,6 @@ TEST(contraction, matrix_units_multiply_bytes_of_both_signs) {
                 std::string::npos);
     }
   }
-}
-
-// What a text has so often.
-int64_t count(const std::string& text, const std::string& word) {
-  int64_t n = 0;
-  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
-  return n;
 }
 
 TEST(contraction, code_for_a_matrix_unit) {

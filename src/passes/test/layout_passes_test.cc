@@ -292,12 +292,14 @@ TEST(AlterOpLayout, bytes_stand_in_fours_where_the_target_multiplies_them_so) {
 }
 
 TEST(AlterOpLayout, words_of_a_matrix_unit_stand_together) {
+  // 0 rows: a run says how many.
   auto packed = [](const std::string& dtype, const std::string& sum, int64_t rows, int64_t inputs) {
     PassContext ctx = folding_context();
     ctx.target.vector_bits = 512;
     ctx.target.features = "+avx512vl,+avx512vnni,+amx-tile,+amx-int8,+amx-bf16";
     std::string k = std::to_string(inputs);
-    std::string text = "def @main(%x: Tensor[(" + std::to_string(rows) + ", " + k + "), " + dtype +
+    std::string text = "def @main" + std::string(rows == 0 ? "[n: Dim]" : "") + "(%x: Tensor[(" +
+                       (rows == 0 ? "n" : std::to_string(rows)) + ", " + k + "), " + dtype +
                        "]) {\n  nn.dense(%x, ones(shape=[64, " + k + "], dtype=\"" + dtype +
                        "\"), out_dtype=\"" + sum + "\") }";
     return layouts(pass_test::apply(kAlterOpLayout, pass_test::parse(text), ctx));
@@ -305,6 +307,8 @@ TEST(AlterOpLayout, words_of_a_matrix_unit_stand_together) {
   EXPECT_EQ(packed("bfloat16", "float32", 5, 64), "ones NC>NC32n2c nn.contrib_dense_pack");
   // Signed bytes need no shift.
   EXPECT_EQ(packed("int8", "int32", 5, 64), "ones NC>NC32n4c nn.contrib_dense_pack");
+  EXPECT_EQ(packed("bfloat16", "float32", 0, 64), "ones NC>NC32n2c nn.contrib_dense_pack");
+  EXPECT_EQ(packed("int8", "int32", 0, 64), "ones NC>NC32n4c nn.contrib_dense_pack");
   EXPECT_EQ(packed("uint8", "int32", 5, 64), "ones NC>NC32n4c nn.contrib_dense_pack");
   // No whole number of words.
   EXPECT_EQ(packed("bfloat16", "float32", 5, 63), "ones NC>NC32n nn.contrib_dense_pack");

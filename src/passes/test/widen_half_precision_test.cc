@@ -49,6 +49,13 @@ TEST(WidenHalfPrecision, a_matrix_unit_sums_bfloat16_as_it_is) {
   expect_becomes(kWidenHalfPrecision, sizes + "nn.dense(%x, %w) }",
                  sizes + "cast(nn.dense(%x, %w, out_dtype=\"float32\"), dtype=\"bfloat16\") }",
                  with_matrix_unit());
+  // However many rows there are.
+  const std::string open =
+      "def @main[b: Dim, n: Dim](%x: Tensor[(b, n, 64), bfloat16], %w: Tensor[(32, 64), bfloat16]) "
+      "{ ";
+  expect_becomes(kWidenHalfPrecision, open + "nn.dense(%x, %w) }",
+                 open + "cast(nn.dense(%x, %w, out_dtype=\"float32\"), dtype=\"bfloat16\") }",
+                 with_matrix_unit());
   // A sum that is no whole number of the unit's words, or of which only a run says how long it is.
   for (std::string k : {"5", "n"}) {
     std::string head = "def @main";
