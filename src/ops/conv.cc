@@ -602,7 +602,20 @@ struct PlainConv {
       return reshape_to(transposed(reshape_to(e, split), order), joined);
     };
     PlainConv turned{dims, dilation, strides, padding, groups};
-    Expr out = apply(name(false), {reordered(x, true), reordered(g, false)}, turned.attrs());
+    // What no window reaches at the end would only make sums that are cut off.
+    Expr data = x;
+    for (size_t d = 0; d < dims; ++d) {
+      const Dim &size = type_of(x).shape[d + 2], &steps = type_of(g).shape[d + 2];
+      Dim reach =
+          (steps - dim(1)) * dim(strides[d]) + (weight[d + 2] - dim(1)) * dim(dilation[d]) + dim(1);
+      auto rest = as_const(size + dim(padding[d] + padding[dims + d]) - reach);
+      if (!rest || *rest <= 0) continue;
+      int64_t& end = turned.padding[dims + d];
+      if (*rest > end)
+        data = slice_axis(data, static_cast<int64_t>(d) + 2, dim(0), size - dim(*rest - end));
+      end = std::max<int64_t>(end - *rest, 0);
+    }
+    Expr out = apply(name(false), {reordered(data, true), reordered(g, false)}, turned.attrs());
     for (size_t d = 0; d < dims; ++d)
       out = slice_axis(out, static_cast<int64_t>(d) + 2, dim(0), weight[d + 2]);
     return move_axis(out, 0, 1);

@@ -379,3 +379,46 @@ def @main[n: Dim](%w: Tensor[(n), float32], %x: Tensor[(?), float32], %l: List[i
             for given, found, reached in [(w, gradients[0], chosen), (x, gradients[1], not chosen)]:
                 wanted = 2 * np.exp(2 * given) if reached else 0 * given
                 np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "weight", "attrs", "parts"),
+    [
+        ((16, 4, 40, 40), (32, 4, 3, 3), {"padding": (1, 1)}, True),
+        ((20, 4, 64, 60), (32, 4, 3, 3), {"padding": (1, 1), "strides": (2, 2)}, True),
+        ((2, 3, 9, 10), (4, 3, 1, 1), {"strides": (2, 3)}, False),
+        ((2, 3, 12, 11), (4, 3, 3, 2), {"strides": (3, 2), "dilation": (2, 1)}, False),
+        ((1, 4, 9, 9), (6, 2, 3, 3), {"strides": (4, 3), "padding": (1, 2), "groups": 2}, False),
+    ],
+)
+def test_weights_of_convolutions(shape, weight, attrs, parts, tmp_path):
+    """Long sums are taken in parts that stay in L2, and no sums are made that are cut off."""
+    x, w = relay.var("x", shape=shape), relay.var("w", shape=weight)
+    f = relay.Function([x, w], relay.nn.conv2d(x, w, **attrs))
+    out = relay.build(f)(np.zeros(shape, "float32"), np.zeros(weight, "float32")).shape
+    random = np.random.default_rng(7)
+    xs, ws, gs = (random.normal(size=s).astype("float32") for s in (shape, weight, out))
+    slope = relay.transform.vjp(f)
+    args = [relay.var(f"v{i}", shape=v.shape) for i, v in enumerate((xs, ws, gs))]
+    gradients = relay.TupleGetItem(relay.Call(slope, args), 1)
+    mod = relay.IRModule.from_expr(relay.Function(args, relay.TupleGetItem(gradients, 1)))
+    dw = relay.build(mod, target="x86-64-v3")(xs, ws, gs)
+    strides, dilation = attrs.get("strides", (1, 1)), attrs.get("dilation", (1, 1))
+    (top, left), groups = attrs.get("padding", (0, 0)), attrs.get("groups", 1)
+    padded = np.pad(xs, ((0, 0), (0, 0), (top, top), (left, left))).astype("float64")
+    wanted = np.zeros(weight)
+    for a in range(weight[2]):
+        for b in range(weight[3]):
+            h, v = a * dilation[0], b * dilation[1]
+            window = padded[:, :, h :: strides[0], v :: strides[1]][:, :, : out[2], : out[3]]
+            for k in range(groups):
+                o = slice(k * weight[0] // groups, (k + 1) * weight[0] // groups)
+                i = slice(k * weight[1], (k + 1) * weight[1])
+                wanted[o, :, a, b] = np.einsum("nohw,nihw->oi", gs[:, o], window[:, i])
+    np.testing.assert_allclose(dw, wanted, rtol=2e-4, atol=2e-3)
+    program = tmp_path / "slope.relay"
+    program.write_text(mod.astext())
+    tir = command("show", "--tir", "--target", "x86-64-v3", program).stdout
+    assert ("the sum in" in tir) == parts
+    if parts:
+        assert "strided_slice" not in relay.optimize(mod).astext()

@@ -83,11 +83,15 @@ void keep_lines_of_source(Schedule& s, const BlockRV& copy, const Sum& sum, cons
   }
 }
 
-std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
+std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
   std::vector<BlockRV> consumers = s.consumers(sum.block);
   if (consumers.size() > 1) return "";
   BlockRV out, copy;
-  if (consumers.empty()) {
+  const int64_t parts = consumers.empty() ? parts_of_sum(s, sum, target) : 1;
+  if (parts > 1) {
+    out = sum.block;
+    sum = part_of_sum(s, sum, parts);
+  } else if (consumers.empty()) {
     out = s.cache_write(sum.block, tir::Scope::Register);
   } else {
     out = consumers[0];
@@ -106,9 +110,10 @@ std::string tile_kernel(Schedule& s, const Sum& sum, const Target& target) {
                 [&](const BlockRV& rv) { return rv == sum.block || rv == out || rv == copy; });
   for (const BlockRV& rv : others) keep_lines_of_source(s, rv, sum, target);
   bool open = sum.rows() == kOpen || sum.columns() == kOpen;
-  std::string text =
-      open ? tile_open_loops(s, sum, out, target, copy) : tile_loops(s, sum, out, 0, target, copy);
+  std::string text = open ? tile_open_loops(s, sum, out, target, copy)
+                          : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, target, copy);
   if (text.empty()) return "";
+  if (sum.in_parts) text += ", the sum in " + std::to_string(parts) + " parts";
   if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
   for (const BlockRV& rv : others) {
     Block other = s.block(rv);
