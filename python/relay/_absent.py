@@ -28,9 +28,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "memory_plan": _BY_BUILD,
     },
     "transform": {
-        "BackwardFoldScaleAxis": "FoldScaleAxis folds in both directions",
-        "ForwardFoldScaleAxis": "FoldScaleAxis folds in both directions",
-        "CanonicalizeCast": "casts are computed within the kernels that need them",
         "LayoutConfig": "ConvertLayout and AlterOpLayout choose by operator, not by the number of a layer",
         "Legalize": "operators are written in others by their definitions: CanonicalizeOps",
         "AnnotateTarget": _NO_CODEGEN,

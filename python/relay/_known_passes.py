@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from relay import _core, transform
 from relay._expr import parse
 from relay._expr_functor import ExprMutator
 from relay._wrappers import call
-from relay.dataflow_pattern import partition
+from relay.dataflow_pattern import partition, wildcard
 
 
 def BatchingOps() -> transform.Sequential:
@@ -65,6 +67,123 @@ def AnnotateSpans() -> transform.ModulePass:
         return parse(mod.astext(), "AnnotateSpans")
 
     return transform.ModulePass(annotate, 0, "relay.transform.AnnotateSpans", ())
+
+
+def BackwardFoldScaleAxis() -> transform.Pass:
+    """Returns the pass that moves a scale of the channels into the weights of what is before it."""
+    return getattr(transform, "FoldScaleAxis")()  # noqa: B009
+
+
+# The axes of the channels that come in: of the data and of the weights, by the attributes' letters.
+_CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+
+
+def _input_axes(node: _core.Call) -> tuple[int, int] | None:
+    """Along which axis of the data and of the weights the operator sums; None for any other operator."""
+    if any(is_call(node, name) for name in _CONVOLUTIONS):
+        attrs = node.attrs
+        plain = attrs.data_layout.isalpha() and attrs.kernel_layout.isalpha()
+        if attrs.groups != 1 or not plain:
+            return None
+        return attrs.data_layout.index("C"), attrs.kernel_layout.index("I")
+    if is_call(node, "nn.dense"):
+        return len(node.args[0].checked_type.shape) - 1, 1
+    return None
+
+
+def _along(constant: _core.Expr, rank: int, axis: int) -> np.ndarray | None:
+    """The numbers of a constant that differ along one axis of a tensor of that rank only."""
+    if not isinstance(constant, _core.Constant):
+        return None
+    data = constant.data
+    if data.ndim > rank:
+        return None
+    data = data.reshape((1,) * (rank - data.ndim) + data.shape)
+    return data.reshape(-1) if data.size == data.shape[axis] else None
+
+
+class _Forward(ExprMutator):
+    """Scales in front of convolutions as scales of their weights."""
+
+    def visit_call(self, node: _core.Call, /) -> _core.Expr:
+        out = super().visit_call(node)
+        axes = _input_axes(out)
+        if axes is None or not isinstance(out.args[1], _core.Constant):
+            return out
+        data, weight = out.args[0], out.args[1].data
+        # max(x, 0) * s is max(x * s, 0) where s is not negative.
+        through = is_call(data, "nn.relu")
+        product = data.args[0] if through else data
+        if not is_call(product, "multiply"):
+            return out
+        rank = len(data.checked_type.shape)
+        for scaled, by in (product.args, product.args[::-1]):
+            scale = _along(by, rank, axes[0])
+            same = scaled.checked_type == product.checked_type
+            if scale is None or not same or (through and scale.min() < 0):
+                continue
+            shape = [1] * weight.ndim
+            shape[axes[1]] = -1
+            folded = _core.Constant((weight * scale.reshape(shape)).astype(weight.dtype))
+            rest = call("nn.relu", scaled) if through else scaled
+            return _core.with_parts(out, [out.op, *out.args], [out.op, rest, folded])
+        return out
+
+
+def ForwardFoldScaleAxis() -> transform.FunctionPass:
+    """Returns a pass that moves a scale of the channels into the weights of the product behind it.
+
+    nn.conv2d(multiply(x, s), w) is nn.conv2d(x, w * s'), where s and w are constants and s differs along the
+    channels only; so are convolutions of one and three axes, nn.dense, and nn.relu between the two where no
+    s is negative. The result differs by rounding only.
+    """
+
+    def fold(func, mod, ctx):
+        return _Forward().visit(func)
+
+    return transform.FunctionPass(fold, 3, "relay.transform.ForwardFoldScaleAxis", ("InferType",))
+
+
+def CanonicalizeCast() -> transform.FunctionPass:
+    """Returns a pass that gives each element-wise operator a cast of its own.
+
+    A cast that several of them read would be computed once and kept in its wide dtype; one for each is
+    computed within the kernel that needs it. (`EliminateCommonSubexpr` joins them again.)
+    """
+
+    # Each element of the result is computed from one of each operand.
+    elementwise = wildcard().has_attr({"TOpPattern": 0}) | wildcard().has_attr({"TOpPattern": 1})
+
+    class Split(ExprMutator):
+        def __init__(self) -> None:
+            super().__init__()
+            self.taken: set[_core.Expr] = set()
+
+        def visit_call(self, node):
+            out = super().visit_call(node)
+            if is_call(out, "cast") or not isinstance(out.op, _core.Op):
+                return out
+            if not elementwise.match(out.op):
+                return out
+            # What stands in two places of one operator is one cast.
+            own = {arg: self._own(arg) for arg in set(out.args)}
+            args = [own[arg] for arg in out.args]
+            changed = any(a is not b for a, b in zip(args, out.args, strict=True))
+            parts = [out.op, *out.args]
+            return _core.with_parts(out, parts, [out.op, *args]) if changed else out
+
+        def _own(self, arg):
+            if not is_call(arg, "cast"):
+                return arg
+            if arg not in self.taken:
+                self.taken.add(arg)
+                return arg
+            return call("cast", arg.args[0], **_attributes(arg))
+
+    def split(func, mod, ctx):
+        return Split().visit(func)
+
+    return transform.FunctionPass(split, 3, "relay.transform.CanonicalizeCast", ("InferType",))
 
 
 def _attributes(node: _core.Call) -> dict[str, object]:
