@@ -298,3 +298,32 @@ def test_methods_keep_their_names():
     assert scale.__name__ == "scale" and scale.__module__ == __name__
     assert Network.forward.__qualname__ == "Network.forward"
     assert relay.function(scale) is scale
+
+
+def test_an_operator_that_needs_sizes_says_how_to_give_them():
+    def conv(x, w):
+        return relay.nn.conv2d(x, w, padding=(1, 1))
+
+    x, w = np.ones((1, 2, 4, 4), "float32"), np.ones((3, 2, 3, 3), "float32")
+    with pytest.raises(relay.UserError, match="the kernel's size must be known") as raised:
+        relay.function(conv)(x, w)
+    assert raised.value.code == raised.value.diagnostics[0].code == "E0203"
+    assert "^^^" in str(raised.value)
+    assert "relay.function(fixed_sizes=True)" in str(raised.value)
+    assert relay.function(fixed_sizes=True)(conv)(x, w).shape == (1, 3, 4, 4)
+    # No sizes would help.
+    with pytest.raises(relay.UserError) as raised:
+        relay.function(conv)(x, np.ones((3, 5, 3, 3), "float32"))
+    assert "fixed_sizes" not in str(raised.value)
+
+
+def test_weights_and_tangents_take_names_that_are_free():
+    @relay.function
+    def scaled(w, w_, d_w):
+        return w * w_ * d_w
+
+    args = [np.float64(v) for v in (2, 3, 5)]
+    value, gradients = relay.vjp(scaled)(*args, np.float64(10))
+    assert (value, list(gradients)) == (30, [150, 100, 60])
+    value, change = relay.jvp(scaled)(*args, *[np.float64(v) for v in (1, 0, 0)])
+    assert (value, change) == (30, 15)

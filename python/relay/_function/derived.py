@@ -16,6 +16,7 @@ from relay._function import python_functions
 from relay._function.errors import CALL, Refusal
 from relay._function.function import RelayFunction
 from relay._function.values import Batch, Derivative, Static, Tuple, Value
+from relay._transformed import unused
 
 _DERIVATIVE = "derivative of the function"
 
@@ -60,10 +61,15 @@ class DerivedFunction(RelayFunction):
 def _signature(kind: str, signature: inspect.Signature) -> inspect.Signature:
     """The parameters of the function, and those for weights or tangents behind them."""
     own = list(signature.parameters.values())
-    further = {"vjp": ["w"], "jvp": [f"d_{p.name}" for p in own]}
-    names = further.get("jvp" if kind == "hvp" else kind)
-    if names is None:
+    wanted = {"vjp": ["w"], "jvp": [f"d_{p.name}" for p in own]}
+    bases = wanted.get("jvp" if kind == "hvp" else kind)
+    if bases is None:
         return signature
+    known = {p.name for p in own}
+    names = []
+    for base in bases:
+        names.append(unused(base, known))
+        known.add(names[-1])
     given = [p.replace(default=inspect.Parameter.empty) for p in own]
     more = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
     return signature.replace(parameters=given + more, return_annotation=inspect.Parameter.empty)

@@ -337,7 +337,10 @@ class RelayFunction:
                 self._compiled.move_to_end(key)
                 self._remember(found.run, values, given)
                 return found
-            lowered = self._lower(values, given)
+            try:
+                lowered = self._lower(values, given)
+            except _core.UserError as problem:
+                raise self._with_advice(problem, values, given) from problem.__cause__
             begin = time.perf_counter()
             executable = lowered.compile()
             seconds = time.perf_counter() - begin
@@ -350,6 +353,24 @@ class RelayFunction:
                 self._runs = {k: r for k, r in self._runs.items() if r is not dropped.run}
                 self._dropped += 1
             return made
+
+    def _with_advice(
+        self, problem: _core.UserError, values: tuple, given: frozenset[str]
+    ) -> _core.UserError:
+        """The error, which says so where the function has a form for the sizes of these arguments."""
+        if self._is_typed or self.fixed_sizes or not problem.code.startswith("E02"):
+            return problem
+        try:
+            self._lower(values, given, fixed=True)
+        except _core.UserError:
+            return problem
+        advice = (
+            "sizes of arguments without annotation are open: annotate it with sizes, capture it, "
+            "or write relay.function(fixed_sizes=True)"
+        )
+        told = _core.UserError(f"{problem}\n  help:     {advice}")
+        told.code, told.diagnostics = problem.code, problem.diagnostics
+        return told
 
     def _remember(self, run: Callable[[tuple], Any], values: tuple, given: frozenset[str]) -> None:
         """Lets calls with such arguments find the form at once."""
