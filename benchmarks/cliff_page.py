@@ -16,7 +16,7 @@ from pathlib import Path
 
 import cliff_cases
 import compare
-from cliff_cases import Case, CompileCase
+from cliff_models import Case, CompileCase
 from cliff_reasons import REASONS
 from compare import number
 

@@ -27,18 +27,21 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import cliff_cases
+import cliff_models
 import compare
 import kernels
 import models
 import onnx
-from cliff_cases import Case, CompileCase
+from cliff_models import Build, Case, CompileCase
 from compare import note, number, table
 
 
-def model_file(build: cliff_cases.Build, name: str, folder: Path) -> Path:
+def model_file(build: Build, name: str, folder: Path) -> Path:
     """Returns the file of the model, written first where it is missing or older than its recipe."""
     path = folder / (re.sub(r"[^A-Za-z0-9]+", "_", name) + ".onnx")
-    recipe = max(Path(m.__file__).stat().st_mtime for m in (models, cliff_cases, kernels))
+    recipe = max(
+        Path(m.__file__).stat().st_mtime for m in (models, cliff_models, cliff_cases, kernels)
+    )
     if not path.exists() or path.stat().st_mtime < recipe:
         folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".part")

@@ -15,7 +15,7 @@ using Ints = std::vector<int64_t>;
 // Products that a convolution has to leave out, of all: fewer do not pay for kernels of their own.
 constexpr double kLeastShare = 0.1;
 // Multiply-adds that a kernel costs beside its work, and those that an element costs that is copied.
-constexpr double kKernelWork = 1e5, kCutWork = 50;
+constexpr double kKernelWork = 1e5, kCutWork = 16;
 
 // One spatial dimension of a convolution.
 struct Dimension {

@@ -9,7 +9,7 @@ import cliffs
 import compare
 import onnx
 import pytest
-from cliff_cases import Case, CompileCase, In, one
+from cliff_models import Case, CompileCase, In, one
 
 
 def row(model, engine, min_ms, **more):

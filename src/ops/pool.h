@@ -1,0 +1,49 @@
+// What pools and their gradients share.
+#pragma once
+
+#include <string>
+
+#include "ops/gradient.h"
+#include "ops/window.h"
+
+namespace relay::ops {
+
+struct PoolAttrs : AttrsNode {
+  Ints pool_size, strides, dilation, padding;
+  std::string layout, out_layout;
+  bool ceil_mode = false, count_include_pad = false;
+
+ protected:
+  PoolAttrs(const NodeInfo& info, size_t dims, const char* data)
+      : AttrsNode(info), strides(dims, 1), dilation(dims, 1), padding(dims, 0), layout(data) {}
+};
+
+struct AdaptivePoolAttrs : AttrsNode {
+  Ints output_size;
+  std::string layout, out_layout;
+
+ protected:
+  AdaptivePoolAttrs(const NodeInfo& info, const char* data) : AttrsNode(info), layout(data) {}
+};
+
+struct GlobalPool2DAttrs : AttrsOf<GlobalPool2DAttrs> {
+  std::string layout = "NCHW", out_layout;
+  static AttrsList describe() {
+    return {"relay.attrs.GlobalPool2DAttrs",
+            {attribute("layout", &Self::layout, "Layout of the input."),
+             attribute("out_layout", &Self::out_layout, "Layout of the result.")}};
+  }
+};
+
+// Of pools over windows of kDims dimensions (1 to 3).
+template <size_t kDims>
+Adjoints average_pool_gradient(const GradientContext& ctx);
+template <size_t kDims>
+Adjoints max_pool_gradient(const GradientContext& ctx);
+// Of pools to a given size, and over everything.
+template <bool kAverage>
+Adjoints adaptive_gradient(const GradientContext& ctx);
+template <bool kAverage>
+Adjoints global_gradient(const GradientContext& ctx);
+
+}  // namespace relay::ops
