@@ -53,8 +53,9 @@ another runtime.
 
 Strings are elements like others ([types](types.md)): whatever moves elements moves them, and what looks
 into them needs `librelay_text.so` beside the runtime, what decodes images (PNG, JPEG, BMP, PNM)
-`librelay_image.so`. Trees become one kernel that takes all trees of a
-sample side by side; `ZipMap` gives a list of records, each the labels beside their values. A map as an
+`librelay_image.so`. Trees become one kernel: few samples are followed down 32 trees at a time, many
+samples make all tests of a tree with few leaves together, and walk down deep trees 32 at a time.
+`ZipMap` gives a list of records, each the labels beside their values. A map as an
 input (`DictVectorizer`, `CastMap`) is such a pair: a vector of keys and one of values.
 
 ## Before import

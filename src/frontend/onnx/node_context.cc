@@ -147,7 +147,7 @@ void check_type(const NodeContext& ctx, const AttributeProto& a, AttributeProto:
            found);
 }
 
-constexpr int kMaxAttributeElements = 1 << 20;
+constexpr int kMaxAttributeElements = 1 << 25;
 
 void check_count(const NodeContext& ctx, const AttributeProto& a, int count) {
   if (count > kMaxAttributeElements) {

@@ -224,7 +224,11 @@ class Vectorizer {
       }
       case ExprKind::Load: {
         auto& l = static_cast<const LoadNode&>(n);
-        return load(l.buffer, l.indices, l.predicate ? widen(l.predicate) : nullptr);
+        if (!l.predicate) return load(l.buffer, l.indices);
+        // Under a guard of its own a lane also reads what is in one place for all of them.
+        std::vector<PrimExpr> indices = l.indices;
+        if (!indices.empty()) indices.back() = widen(indices.back());
+        return load(l.buffer, std::move(indices), widen(l.predicate));
       }
       default:
         return self;
