@@ -1,6 +1,7 @@
 #include "tir/passes/compact_buffers.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
@@ -22,6 +23,7 @@ class Compaction {
     Stmt out = take_allocations(f_->body);
     for (const Buffer& b : buffers_) {
       around_.clear();
+      find_holders(out, b);
       out = place(out, b);
     }
     return out;
@@ -38,28 +40,41 @@ class Compaction {
     return body;
   }
 
+  // All that has the buffer somewhere inside, found once: on the way to its place every statement is asked.
+  void find_holders(const Stmt& s, const Buffer& b) {
+    holders_ = {b.get()};
+    post_order(
+        s,
+        [&](const Node& n) {
+          bool found = false;
+          for_each_child(n, [&](const NodeRef& c) { found |= c && holds(c); });
+          if (found) holders_.insert(&n);
+        },
+        kAll);
+  }
+  bool holds(const NodeRef& n) const { return holders_.contains(n.get()); }
+
   // The innermost statement that holds every access of the buffer, wrapped.
   Stmt place(const Stmt& s, const Buffer& b) {
-    if (!can_enter(*s.get(), b)) return shrink(s, b);
+    if (!can_enter(*s.get())) return shrink(s, b);
     if (auto* f = as<ForNode>(s)) around_.push_back(f);
-    return map_inner(
-        s, [&](const Stmt& inner) { return uses(inner, b.get()) ? place(inner, b) : inner; });
+    return map_inner(s, [&](const Stmt& inner) { return holds(inner) ? place(inner, b) : inner; });
   }
 
   // Whether all accesses lie in one of the statements inside, which then holds the allocation.
-  static bool can_enter(const StmtNode& s, const Buffer& b) {
+  bool can_enter(const StmtNode& s) const {
     size_t holders = 0;
-    for_each_inner(s, [&](const Stmt& inner) { holders += uses(inner, b.get()); });
+    for_each_inner(s, [&](const Stmt& inner) { holders += holds(inner); });
     if (holders != 1) return false;
     switch (s.kind()) {
       case StmtKind::For: {
         auto& f = static_cast<const ForNode&>(s);
-        return !uses(f.min, b.get()) && !uses(f.extent, b.get()) && !starts_once(f, b);
+        return !holds(f.min) && !holds(f.extent) && !starts_once(f);
       }
       case StmtKind::If:
-        return !uses(static_cast<const IfNode&>(s).cond, b.get());
+        return !holds(static_cast<const IfNode&>(s).cond);
       case StmtKind::LetStmt:
-        return !uses(static_cast<const LetStmtNode&>(s).value, b.get());
+        return !holds(static_cast<const LetStmtNode&>(s).value);
       default:
         return true;
     }
@@ -67,13 +82,13 @@ class Compaction {
 
   // Whether only one iteration of the loop initialises the buffer: `if (k == 0) acc = 0` is how a
   // block starts a reduction, and what it starts lives through the whole loop.
-  static bool starts_once(const ForNode& f, const Buffer& b) {
+  bool starts_once(const ForNode& f) const {
     bool once = false;
     post_order(
         f.body,
         [&](const Node& n) {
           auto* i = as<IfNode>(&n);
-          if (i == nullptr || once || !uses(i->then_body, b.get())) return;
+          if (i == nullptr || once || !holds(i->then_body)) return;
           post_order(i->cond, [&](const Node& c) {
             auto* e = as<BinaryNode>(&c);
             once |= e != nullptr && e->op == BinaryOp::Eq && uses(relay::ref(*e), f.var.get());
@@ -206,6 +221,7 @@ class Compaction {
 
   const PrimFunc& f_;
   std::vector<Buffer> buffers_;
+  std::unordered_set<const Node*> holders_;
   std::vector<const ForNode*> around_;  // loops around the statement at hand
 };
 
