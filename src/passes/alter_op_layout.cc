@@ -31,6 +31,7 @@ class Packing {
     if (windows > 0 && !has_attr(c, "kernel_layout")) return nullptr;
     word_ = word_of(c, *contraction);
     if (Expr whole = with_whole_words(c, *contraction)) return whole;
+    if (Expr shifted = with_signed_weights(c, *contraction)) return shifted;
     if (Expr shifted = with_unsigned_data(c, *contraction)) return shifted;
     if (contraction->transposed()) return conv_transpose(c, kSpaces[windows]);
     if (windows > 0) return conv(c, kSpaces[windows]);
@@ -74,6 +75,49 @@ class Packing {
     return op != nullptr && op->row->attrs != nullptr && op->row->attrs->find(name) != nullptr;
   }
 
+  // Unsigned weights of rows by a matrix, where the target multiplies unsigned bytes by signed ones: 128 is taken off the
+  // weights, and as often as each row's sum of its data is added to that row. Null for anything else: windows would need a
+  // sum of their own for each place.
+  Expr with_signed_weights(const CallNode& c, const Contraction& product) {
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto inputs = as_const(product.dims.back().extent);
+    const std::vector<size_t> sums = product.axes_of(product.operands[0], product.dims.size() - 1);
+    auto column = product.only(ContractionRole::Column);
+    bool bytes = is_byte(data->dtype) && weight->dtype == DType::UInt(8) &&
+                 tensor_of(Expr(&c))->dtype == DType::Int(32) && has_byte_dot(target_);
+    if (!bytes || word_ != 1 || !column || !product.only(ContractionRole::Reduced) || !inputs ||
+        *inputs % 4 != 0 || sums.size() != 1 || sums[0] + 1 != product.operands[0].size() ||
+        product.operands[0].back().dims.size() != 1 ||
+        product.count(ContractionRole::Window) + product.count(ContractionRole::Group) +
+                product.count(ContractionRole::Batch) >
+            0 ||
+        !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
+      return nullptr;
+    }
+    Expr w =
+        make_call("subtract", {as_type(c.args[1], "int32", c), shift(DType::Int(32), c)}, {}, c);
+    Expr sum = with_attrs(c, {c.args[0], as_type(w, "int8", c)}, {});
+    Expr packed = pack(*as<CallNode>(sum));
+    if (!packed) return nullptr;
+    Expr rows = make_call("sum", {as_type(c.args[0], "int32", c)},
+                          {{"axis", to_value(std::vector<int64_t>{static_cast<int64_t>(sums[0])})},
+                           {"keepdims", AttrValue(true)}},
+                          c);
+    rows = make_call("multiply", {rows, shift(DType::Int(32), c)}, {}, c);
+    return make_call("add", {packed, rows}, {}, c);
+  }
+
+  // Between a signed byte and the unsigned one for it.
+  static constexpr int64_t kShift = 128;
+  static Expr shift(DType d, const CallNode& c) {
+    Tensor t = Tensor::empty(d, {});
+    t.set_from_int(0, kShift);
+    return constant(t, c.span);
+  }
+  static Expr as_type(const Expr& e, const char* dtype, const CallNode& c) {
+    return make_call("cast", {e}, {{"dtype", AttrValue(std::string(dtype))}}, c);
+  }
+
   // Signed bytes by signed bytes, where the target multiplies unsigned ones by signed ones: 128 is added to the data, and
   // what that adds to each column taken off the sum. Null for anything else.
   Expr with_unsigned_data(const CallNode& c, const Contraction& product) {
@@ -87,20 +131,11 @@ class Packing {
         !product.result.back().has(*column) || !constants_.contains(c.args[1])) {
       return nullptr;
     }
-    constexpr int64_t kShift = 128;
-    auto number = [&](DType d) {
-      Tensor t = Tensor::empty(d, {});
-      t.set_from_int(0, kShift);
-      return constant(t, c.span);
-    };
-    auto as_type = [&](const Expr& e, const char* dtype) {
-      return make_call("cast", {e}, {{"dtype", AttrValue(std::string(dtype))}}, c);
-    };
-    Expr x = make_call("add", {as_type(c.args[0], "int32"), number(DType::Int(32))}, {}, c);
-    x = as_type(x, "uint8");
+    Expr x = make_call("add", {as_type(c.args[0], "int32", c), shift(DType::Int(32), c)}, {}, c);
+    x = as_type(x, "uint8", c);
     std::vector<std::pair<std::string, AttrValue>> changes;
     // Zeros around signed data are 128 around the unsigned.
-    x = bordered(c, product, x, number(DType::UInt(8)), 0, changes);
+    x = bordered(c, product, x, shift(DType::UInt(8), c), 0, changes);
     Expr sums = with_attrs(c, {x, c.args[1]}, std::move(changes));
     Expr packed = pack(*as<CallNode>(sums));
     if (!packed) return nullptr;
@@ -108,8 +143,9 @@ class Packing {
     for (size_t a = 0; a < product.operands[1].size(); ++a) {
       if (!product.operands[1][a].has(*column)) others.push_back(static_cast<int64_t>(a));
     }
-    Expr added = make_call("sum", {as_type(c.args[1], "int32")}, {{"axis", to_value(others)}}, c);
-    added = make_call("multiply", {added, number(DType::Int(32))}, {}, c);
+    Expr added =
+        make_call("sum", {as_type(c.args[1], "int32", c)}, {{"axis", to_value(others)}}, c);
+    added = make_call("multiply", {added, shift(DType::Int(32), c)}, {}, c);
     return make_call("subtract", {packed, added}, {}, c);
   }
 

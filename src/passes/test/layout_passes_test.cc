@@ -314,6 +314,48 @@ TEST(AlterOpLayout, words_of_a_matrix_unit_stand_together) {
   EXPECT_EQ(packed("bfloat16", "float32", 5, 63), "ones NC>NC32n nn.contrib_dense_pack");
 }
 
+// Bytes of any signs by four at once, where the target multiplies unsigned ones by signed ones; sums are exact at the ends
+// of what bytes hold, however long they are.
+TEST(AlterOpLayout, unsigned_weights_are_shifted_and_sums_stay) {
+  PassContext ctx = folding_context();
+  ctx.target.vector_bits = 512;
+  ctx.target.features = "+avx512vl,+avx512vnni";
+  for (const std::string data : {"int8", "uint8"}) {
+    for (const std::string rows : {"3", "2, 3", "n"}) {
+      const std::string head = rows == "n" ? "def @main[n: Dim]" : "def @main";
+      Module mod = pass_test::parse(head + "(%x: Tensor[(" + rows + ", 300), " + data +
+                                    "], %w: Tensor[(5, 300), uint8]) {\n"
+                                    "  nn.dense(%x, %w, out_dtype=\"int32\") }");
+      Tensor w = Tensor::empty(DType::UInt(8), {5, 300});
+      for (int64_t i = 0; i < w.num_elements(); ++i)
+        w.set_from_int(i, i < 600 ? 255 : i * 83 % 256);
+      mod = map_functions(mod, [&](const GlobalVar&, const Function& f) {
+        NodeRef body = substitute(f->body, {{f->params[1].get(), constant(w)}}, family::expr);
+        return function({f->params[0]}, Expr::unchecked(body), f->ret_type, f->type_params);
+      });
+      Module after = pass_test::apply(kAlterOpLayout, mod, ctx);
+      EXPECT_NE(layouts(after).find("NC>NC32n4c nn.contrib_dense_pack"), std::string::npos)
+          << print_module(after);
+      const bool is_signed = data == "int8";
+      Tensor x = Tensor::empty(
+          is_signed ? DType::Int(8) : DType::UInt(8),
+          rows == "2, 3" ? std::vector<int64_t>{2, 3, 300} : std::vector<int64_t>{3, 300});
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        const int64_t low = is_signed ? -128 : 0;
+        x.set_from_int(i, i < 300 ? low : i < 600 ? low + 255 : low + i * 37 % 256);
+      }
+      Tensor got = Evaluator(after).call("main", {x}).tensor();
+      for (int64_t i = 0; i < got.num_elements(); ++i) {
+        int64_t want = 0;
+        for (int64_t k = 0; k < 300; ++k) {
+          want += x.get_as_int(i / 5 * 300 + k) * w.get_as_int(i % 5 * 300 + k);
+        }
+        ASSERT_EQ(got.get_as_int(i), want) << data << " rows " << rows << " element " << i;
+      }
+    }
+  }
+}
+
 TEST(AlterOpLayout, signed_bytes_are_shifted_and_sums_stay) {
   PassContext ctx = folding_context();
   ctx.target.vector_bits = 512;
