@@ -1,4 +1,8 @@
-"""Nothing of the compiler's is left when a program ends, whatever it kept."""
+"""Nothing of the compiler's is left when a program ends, whatever it kept.
+
+Each use is a process of its own: beside torch, a pytest session leaves the values of its `parametrize`
+alive, of any class, and nanobind reports those that are Relay's when the whole suite ends.
+"""
 
 import subprocess
 import sys
