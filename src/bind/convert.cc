@@ -416,12 +416,11 @@ Tensor to_donated(nb::handle object, const runtime::Slot& slot) {
                         .found(found)
                         .help("numpy.require(x, dtype, \"CAW\") makes such an array"));
   };
-  std::string found = class_name(object) + " " + python_text(object);
   // Memory of an array of package ml_dtypes is shown by a view of it.
   bool extends = !is_plain(raw) && extension_dtype(element_type(object)).has_value();
   bool shows = !is_plain(raw) &&
                (PyObject_CheckBuffer(raw) != 0 || extends || nb::hasattr(object, "__dlpack__"));
-  if (!shows || PyUnicode_Check(raw)) refuse(found);
+  if (!shows || PyUnicode_Check(raw)) refuse(class_name(object) + " " + python_text(object));
   Tensor tensor = to_tensor(object);
   // What is no view of foreign memory is a copy.
   if (!tensor.rep()->owner) refuse("an array that is not contiguous or not aligned");

@@ -39,6 +39,20 @@ def test_a_call_writes_into_the_array_and_returns_it():
     assert relay.build(relay.parse(UPDATE)).donations() == []
 
 
+def test_what_is_donated_is_not_written_out_as_text():
+    """Which would take milliseconds a call: a message says it only where the array is refused."""
+    shown = []
+
+    class Watched(np.ndarray):
+        def __repr__(self):
+            shown.append(self.shape)
+            return "watched"
+
+    cache = zeros(4, 3).view(Watched)
+    update(cache=1)(cache, np.ones((4, 3), "float32"))
+    assert cache.sum() == 12 and not shown
+
+
 def test_a_stored_program_keeps_its_donations(tmp_path):
     path = tmp_path / "update.so"
     update(cache=1).export_library(path)
