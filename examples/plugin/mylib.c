@@ -1,4 +1,4 @@
-/* A plug-in for Relay: two operators, a pass and a rewrite.
+/* A plug-in for Relay: three operators, one of them a tensor function, a pass and a rewrite.
  *
  *   cc -shared -fPIC -I $(python -c "import relay; print(relay.__path__[0])")/include mylib.c -o mylib.so
  *   relay run --plugin ./mylib.so model.relay
@@ -54,6 +54,20 @@ static relay_plugin_status add_all(const relay_plugin_api* api) {
   scaled.define = define_scaled;
   scaled.gradient = "fn (%x, %adjoint, %result) { (%adjoint,) }";
   if (api->add_operator(api->plugin, &scaled) != RELAY_PLUGIN_OK) return RELAY_PLUGIN_FAILED;
+
+  static const char* const table_and_rows[] = {"table", "rows"};
+  relay_operator_spec row_sums = {sizeof row_sums};
+  row_sums.name = "mylib.row_sums";
+  row_sums.doc = "Sums of rows of a table, of which a list says which.";
+  row_sums.args = table_and_rows;
+  row_sums.num_args = 2;
+  row_sums.compute =
+      "def row_sums(table: float32[n, m], rows: int64[k]) -> (sums: float32[k]):\n"
+      "  for i in parallel(k):\n"
+      "    sums[i] = 0f\n"
+      "    for j in range(m):\n"
+      "      sums[i] = sums[i] + table[rows[i], j]\n";
+  if (api->add_operator(api->plugin, &row_sums) != RELAY_PLUGIN_OK) return RELAY_PLUGIN_FAILED;
 
   relay_pass_spec count = {sizeof count};
   count.name = "mylib.CountPrograms";

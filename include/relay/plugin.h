@@ -57,7 +57,7 @@ typedef struct relay_attribute_spec {
   const char* doc;
 } relay_attribute_spec;
 
-/* An operator. What is not needed is null. `definition` or `define` is. */
+/* An operator. What is not needed is null. One of `definition`, `define`, `compute` and `make_compute` is. */
 typedef struct relay_operator_spec {
   size_t size;      /* sizeof(relay_operator_spec) */
   const char* name; /* with a namespace: "mylib.op" */
@@ -78,6 +78,16 @@ typedef struct relay_operator_spec {
   /* "follow": computes the same in any order of the axes, and goes through a change of layout. */
   const char* layout;
   void* state;
+  /* The operator as a tensor function, which becomes a kernel:
+   *   "def f(x: float32[n, m]) -> (sums: float32[n]):\n"
+   *   "  for i in range(n):\n"
+   *   "    sums[i] = 0f\n"
+   *   "    for j in range(m):\n"
+   *   "      sums[i] = sums[i] + x[i, j]\n"
+   * Its parameters are those of the operator; docs/plugins.md has the language. */
+  const char* compute;
+  /* The same for a call, which says types of arguments and values of attributes: answers such a text. */
+  relay_plugin_callback make_compute;
 } relay_operator_spec;
 
 /* A pass over whole programs. */

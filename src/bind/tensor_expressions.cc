@@ -15,6 +15,7 @@
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/arith/analyzer.h"
+#include "tir/arith/inside.h"
 #include "tir/intrinsics.h"
 #include "tir/joint_tensors.h"
 #include "tir/text.h"
@@ -168,23 +169,6 @@ struct Loop {
   PrimExpr extent;
 };
 
-bool provable(tir::Analyzer& analyzer, const PrimExpr& i, const PrimExpr& size) {
-  return analyzer.can_prove(tir::ge(i, tir::index(0))) && analyzer.can_prove(tir::lt(i, size));
-}
-
-// Null where it is known that the indices are within the buffer.
-PrimExpr bounds_condition(tir::Analyzer& analyzer, const std::vector<PrimExpr>& indices,
-                          const tir::Buffer& buffer) {
-  PrimExpr all;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (provable(analyzer, indices[d], buffer->shape[d])) continue;
-    PrimExpr inside =
-        tir::logical_and(tir::ge(indices[d], tir::index(0)), tir::lt(indices[d], buffer->shape[d]));
-    all = all ? tir::logical_and(all, inside) : inside;
-  }
-  return all;
-}
-
 // Reads that may be outside of their tensor give 0.
 PrimExpr with_guarded_reads(const PrimExpr& body, const std::vector<Loop>& axes) {
   tir::Analyzer analyzer;
@@ -197,7 +181,7 @@ PrimExpr with_guarded_reads(const PrimExpr& body, const std::vector<Loop>& axes)
       [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
         auto* l = as<tir::LoadNode>(rebuilt);
         if (l == nullptr) return rebuilt;
-        PrimExpr inside = bounds_condition(analyzer, l->indices, l->buffer);
+        PrimExpr inside = tir::inside_condition(analyzer, l->indices, l->buffer);
         if (!inside) return rebuilt;
         return tir::select(inside, PrimExpr::unchecked(rebuilt), tir::imm(l->dtype, 0));
       },
@@ -372,7 +356,7 @@ nb::object inside(const PyBuffer& b, nb::handle indices, nb::handle loops, nb::h
   for (const Loop& l : to_loops(loops)) analyzer.bind(l.var, l.min, l.extent);
   std::vector<tir::Analyzer::Scope> scopes;
   for (nb::handle c : nb::iter(conditions)) scopes.push_back(analyzer.assume(to_prim(c)));
-  PrimExpr cond = bounds_condition(
+  PrimExpr cond = tir::inside_condition(
       analyzer, to_indices(indices, b.buffer->shape.size(), b.buffer->name), b.buffer);
   while (!scopes.empty()) scopes.pop_back();
   return cond ? wrap_prim(cond) : nb::none();

@@ -14,6 +14,7 @@
 #include "extend/function_text.h"
 #include "extend/operator.h"
 #include "extend/pass.h"
+#include "extend/tensor_function.h"
 #include "ir/text/text.h"
 #include "node/structural.h"
 #include "ops/common.h"
@@ -107,13 +108,17 @@ relay_call described(const std::vector<Type>& types, const Attrs& attrs) {
   return out;
 }
 
-std::string answer_for(const std::string& what, const std::vector<Type>& types, const Attrs& attrs,
-                       const Span& span, relay_plugin_callback callback, void* state) {
-  relay_call call = described(types, attrs);
+std::string answer_of(const std::string& what, const relay_call& call, const Span& span,
+                      relay_plugin_callback callback, void* state) {
   auto answer = ask(what, span, [&](relay_reply* r) { return callback(state, &call, r); });
   if (!answer || answer->empty())
     throw UserError(Diagnostic(codes::plugin_failed, span, what + ": it gave no answer"));
   return *answer;
+}
+
+std::string answer_for(const std::string& what, const std::vector<Type>& types, const Attrs& attrs,
+                       const Span& span, relay_plugin_callback callback, void* state) {
+  return answer_of(what, described(types, attrs), span, callback, state);
 }
 
 std::vector<Type> types_of(const std::vector<Expr>& exprs) {
@@ -168,6 +173,46 @@ std::vector<Expr> adjoints_of(const Function& gradient, const GradientContext& c
   return out;
 }
 
+TensorFunction read_tensor_function(const std::string& op, const std::string& text, size_t count) {
+  TensorFunction f = TensorFunction::read(op + ", tensor function", text);
+  if (f.num_inputs() != count)
+    refuse_spec(op, "a tensor function of " + std::to_string(f.num_inputs()) +
+                        " parameters that are read, for " + std::to_string(count) + " arguments");
+  return f;
+}
+
+// The columns of an operator that is a tensor function.
+void add_compute(OutsideOperator& op, const relay_operator_spec& spec) {
+  const size_t count = op.args.size();
+  std::function<TensorFunction(const relay_call&, const Span&)> function;
+  if (spec.compute != nullptr) {
+    TensorFunction only = read_tensor_function(op.name, spec.compute, count);
+    function = [only](const relay_call&, const Span&) { return only; };
+  } else {
+    function = [spec, name = op.name, count](const relay_call& call, const Span& span) {
+      std::string text =
+          answer_of(name + ", tensor function", call, span, spec.make_compute, spec.state);
+      return read_tensor_function(name, text, count);
+    };
+  }
+  op.relation = [function](const std::vector<Type>& args, const Attrs& attrs, const Span& span) {
+    relay_call call = described(args, attrs);
+    return function(call, span).relation(args, span);
+  };
+  op.compute = [function](const std::vector<tir::Tensor>& inputs, const Attrs& attrs,
+                          const Span& span) {
+    relay_call call = described({}, attrs);
+    for (const tir::Tensor& t : inputs) {
+      std::string shape;
+      for (const tir::PrimExpr& size : t->shape()) shape += tir::to_string(size) + ", ";
+      if (t->rank() > 1) shape.resize(shape.size() - 2);
+      if (t->rank() == 1) shape.pop_back();
+      call.types.push_back("Tensor[(" + shape + "), " + t->dtype.to_string() + "]");
+    }
+    return function(call, span).compute(inputs);
+  };
+}
+
 void add_operator(Plugin& plugin, const relay_operator_spec* given) {
   const auto spec = checked_spec(given, "an operator");
   OutsideOperator op;
@@ -179,9 +224,14 @@ void add_operator(Plugin& plugin, const relay_operator_spec* given) {
   for (size_t i = 0; i < spec.num_attrs; ++i) op.attrs.push_back(attribute(spec.attrs[i], op.name));
   const size_t count = op.args.size();
   const std::string what = op.name + ", definition";
-  if ((spec.definition == nullptr) == (spec.define == nullptr))
-    refuse_spec(op.name, "an operator has a definition or a callback that gives one");
-  if (spec.definition != nullptr) {
+  int ways = (spec.definition != nullptr) + (spec.define != nullptr) + (spec.compute != nullptr) +
+             (spec.make_compute != nullptr);
+  if (ways != 1)
+    refuse_spec(op.name,
+                "an operator has a definition, a tensor function, or a callback that gives one");
+  if (spec.compute != nullptr || spec.make_compute != nullptr) {
+    add_compute(op, spec);
+  } else if (spec.definition != nullptr) {
     Function definition = read_function(what, spec.definition, count);
     op.definition = [definition](const std::vector<Expr>& args, const Attrs&, const Span&) {
       return instantiated(definition, args);

@@ -214,6 +214,22 @@ WRONG = {
     "doc": (operator("op.doc = 0;"), "E1304", "E1305"),
     "args": (operator("op.args = 0;"), "E1304", "E1305"),
     "neither": (operator("op.definition = 0;"), "E1304", "E1305"),
+    "both": (
+        operator('op.compute = "def f(x: float32[n]) -> (y: float32[n]):\\n  pass";'),
+        "E1304",
+        "E1305",
+    ),
+    "tensor_text": (
+        operator('op.definition = 0; op.compute = "def f(x: float32[n]) -> (y: float32[n]):\\n'
+                 '  y[0] = 1";'),
+        "E1304",
+        "E1306(.|\n)*holds float32, and this is int64",
+    ),
+    "tensor_arity": (
+        operator('op.definition = 0; op.compute = "def f() -> (y: float32[4]):\\n  pass";'),
+        "E1304",
+        "E1305(.|\n)*0 parameters that are read",
+    ),
     "text": (operator('op.definition = "fn (%x) { exp(";'), "E1304", "E0101"),
     "function": (operator('op.definition = "exp";'), "E1304", "E1305"),
     "arity": (operator('op.definition = "fn (%x, %y) { %x }";'), "E1304", "E1305(.|\n)*2 param"),
@@ -423,3 +439,67 @@ def test_rewrites_with_a_condition_and_another_type(tmp_path, broken):
 def test_the_header_is_the_one_of_the_sources():
     header = INCLUDE / "relay" / "plugin.h"
     assert header.read_text() == (ROOT / "include" / "relay" / "plugin.h").read_text()
+
+
+# ---- Tensor functions
+
+
+def test_a_tensor_function_of_the_example(loaded):
+    program = relay.parse("""#[version = "0.0.5"]
+def @main[m: Dim, k: Dim](%t: Tensor[(3, m), float32], %rows: Tensor[(k,), int64]) {
+  multiply(mylib.row_sums(%t, %rows), 2f)
+}
+""")
+    table = np.arange(12, dtype="float32").reshape(3, 4)
+    expected = table[[2, 0]].sum(1) * 2
+    for run in (relay.build(program), relay.create_executor("debug", program).evaluate()):
+        np.testing.assert_array_equal(run(table, np.array([2, 0])), expected)
+        with pytest.raises(relay.RunError):
+            run(table, np.array([2, 3]))
+    with pytest.raises(relay.UserError, match=r"E0912(.|\n)*int64"):
+        relay.parse(relay.astext(program).replace("int64", "int32"))
+
+
+MAKES = r"""
+#include <relay/plugin.h>
+#include <stdio.h>
+static const relay_plugin_api* relay;
+static relay_plugin_status make(void* state, const relay_call* call, relay_reply* reply) {
+  char text[300];
+  if (relay->num_args(call) != 1) return relay->fail(reply, "one argument");
+  snprintf(text, sizeof text,
+           "def f(x: float32[n, 2]) -> (y: float32[n], z: int32[1]):\n"
+           "  z[0] = int32(%s)\n"
+           "  for i in range(n):\n"
+           "    y[i] = pow(x[i, 0], x[i, 1]) * float32(%s)\n",
+           relay->attr(call, "times"), relay->attr(call, "times"));
+  return relay->answer(reply, text);
+}
+static relay_plugin_status add_all(const relay_plugin_api* api) {
+  static const char* const args[] = {"x"};
+  static const relay_attribute_spec times[] = {{"times", "int", "1", "A factor."}};
+  relay_operator_spec op = {sizeof op};
+  relay = api;
+  op.name = "broken.powers";
+  op.doc = "Powers.";
+  op.args = args;
+  op.num_args = 1;
+  op.attrs = times;
+  op.num_attrs = 1;
+  op.make_compute = make;
+  return api->add_operator(api->plugin, &op);
+}
+RELAY_PLUGIN(add_all)
+"""
+
+
+def test_a_tensor_function_for_a_call(tmp_path, broken):
+    loading(MAKES, tmp_path / "powers.so")
+    program = relay.parse(
+        '#[version = "0.0.5"]\ndef @main(%x: Tensor[(3, 2), float32]) '
+        "{ broken.powers(%x, times=3) }\n"
+    )
+    x = np.array([[2, 3], [3, 2], [5, 1]], "float32")
+    y, z = relay.build(program)(x)
+    np.testing.assert_allclose(y, [24, 27, 15], rtol=1e-6)
+    assert z.tolist() == [3]

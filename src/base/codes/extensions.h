@@ -12,5 +12,6 @@ inline constexpr DiagnosticCode plugin_file{"E1302", "plug-in cannot be loaded"}
 inline constexpr DiagnosticCode plugin_version{"E1303", "plug-in of another version"};
 inline constexpr DiagnosticCode plugin_failed{"E1304", "code of a plug-in failed"};
 inline constexpr DiagnosticCode plugin_spec{"E1305", "plug-in adds something incomplete"};
+inline constexpr DiagnosticCode tensor_text{"E1306", "tensor function that cannot be read"};
 
 }  // namespace relay::codes
