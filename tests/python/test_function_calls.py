@@ -327,3 +327,29 @@ def test_weights_and_tangents_take_names_that_are_free():
     assert (value, list(gradients)) == (30, [150, 100, 60])
     value, change = relay.jvp(scaled)(*args, *[np.float64(v) for v in (1, 0, 0)])
     assert (value, change) == (30, 15)
+
+
+def test_cases_of_lists_by_their_lengths_leave_nothing():
+    @relay.function
+    def pairs(xs: list[float]):
+        match xs:
+            case []:
+                return 0.0
+            case [one]:
+                return one
+            case [a, b, *rest]:
+                return a * b + pairs(rest)
+
+    @relay.function
+    def gap(xs: list[float]):
+        match xs:
+            case []:
+                return 0.0
+            case [a, b, *_]:
+                return a * b
+
+    assert pairs([1.0, 2.0, 3.0, 4.0, 5.0]) == 2 + 12 + 5
+    assert pairs([]) == 0
+    with pytest.raises(relay.UserError, match="also where no case fits") as raised:
+        gap([1.0])
+    assert raised.value.diagnostics[0].found == "None"

@@ -456,12 +456,17 @@ def returned_type(tree: Tree) -> Type:
         return result_type(kinds)
     except Mismatch:
         shown = list(dict.fromkeys(str(kind) for kind in kinds))
+        advice = "return one dtype and rank on every way, with astype or reshape"
+        if "None" in shown:
+            # Where it is one of many, what the others are is not what is wrong.
+            shown = [next(kind for kind in shown if kind != "None"), "None"]
+            advice = "give the result on every way, also where no case fits"
         raise Refusal(
             VALUE,
             "the function returns values of different types",
             expected=shown[0],
             found=shown[1] if len(shown) > 1 else shown[0],
-            help="return one dtype and rank on every way, with astype or reshape",
+            help=advice,
         ) from None
 
 

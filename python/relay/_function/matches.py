@@ -29,6 +29,8 @@ from relay._function.values import (
 )
 
 _IRREFUTABLE = "irrefutable"
+# Of what a pattern fits every value: a constructor's name, lists of a length (and longer ones), anything.
+Covered = str | tuple[int, bool] | None
 
 
 class Matches:
@@ -69,7 +71,7 @@ class Matches:
                 pattern, simple = self._pattern(case.pattern, kind, env)
             if simple is not None:
                 seen.add(simple)
-            total = total or simple == _IRREFUTABLE or seen >= _constructors(kind)
+            total = total or simple == _IRREFUTABLE or _all_seen(kind, seen)
             clauses.append((pattern, self.attempt(case.body, env)))
         if not total:
             clauses.append((_core.PatternWildcard(), Fall(dict(before))))
@@ -77,8 +79,8 @@ class Matches:
             return Never()
         return Cases(subject.expr, clauses)
 
-    def _pattern(self, node: ast.pattern, kind: Type, env: Env) -> tuple[Any, str | None]:
-        """The pattern, and the constructor of which it fits every value."""
+    def _pattern(self, node: ast.pattern, kind: Type, env: Env) -> tuple[Any, Covered]:
+        """The pattern, and of what it fits every value: a constructor, or lists of some lengths."""
         with self.at(node):
             if isinstance(node, ast.MatchAs) and node.pattern is None:
                 if node.name is None:
@@ -136,10 +138,10 @@ class Matches:
 
     def _list_pattern(
         self, nodes: list[ast.pattern], kind: ChainType, env: Env
-    ) -> tuple[Any, str | None]:
+    ) -> tuple[Any, Covered]:
         cons, nil = prelude.constructors()
         if not nodes:
-            return _core.PatternConstructor(nil), "Nil"
+            return _core.PatternConstructor(nil), (0, False)
         first = nodes[0]
         if isinstance(first, ast.MatchStar):
             if len(nodes) > 1:
@@ -148,8 +150,11 @@ class Matches:
             return self._pattern(name, kind, env)
         item, covers = self._pattern(first, kind.item, env)
         rest, rest_covers = self._list_pattern(nodes[1:], kind, env)
-        simple = covers == rest_covers == _IRREFUTABLE
-        return _core.PatternConstructor(cons, [item, rest]), "Cons" if simple else None
+        pattern = _core.PatternConstructor(cons, [item, rest])
+        if covers != _IRREFUTABLE or rest_covers is None:
+            return pattern, None
+        count, more = (0, True) if rest_covers == _IRREFUTABLE else rest_covers
+        return pattern, (count + 1, more)
 
     # ---- Other values
 
@@ -283,7 +288,9 @@ class Matches:
         return unpack(_core.Match(base.expr, clauses), kinds[0])
 
 
-def _constructors(kind: Type) -> set[str]:
-    if isinstance(kind, ChainType):
-        return {"Cons", "Nil"}
-    return set(kind.cls.__relay_type__.fields)
+def _all_seen(kind: Type, seen: set) -> bool:
+    """Whether patterns that cover these take apart every value of the type."""
+    if not isinstance(kind, ChainType):
+        return seen >= set(kind.cls.__relay_type__.fields)
+    open_ones = [count for count, more in seen if more]
+    return bool(open_ones) and all((count, False) in seen for count in range(min(open_ones)))
