@@ -12,6 +12,8 @@ int32_t FunctionPlanner::sub_buffer(int32_t whole, const std::vector<int64_t>& a
   int64_t offset = at.begin * stride_of(memory, at.axis) * static_cast<int64_t>(type.dtype.bytes());
   if (gaps.empty() && is_outermost(around, at.axis)) memory.clear();
   int64_t bytes = memory.empty() ? bytes_of(part) : bytes_within(type, memory);
+  // The strides of an empty array can lead out of it: what has no elements is at its beginning.
+  if (bytes == 0) offset = 0;
   return w_.sub_buffer(
       {.bytes = bytes, .whole = whole, .offset = offset, .within = std::move(memory)});
 }

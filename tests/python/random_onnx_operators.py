@@ -563,6 +563,14 @@ def _pool(g, op):
     attributes = _window(g, dims)
     attributes.pop("dilations", None) if op != "MaxPool" else None
     attributes["kernel_shape"] = [int(k) for k in g.rng.integers(2, 4, dims)]
+    # SAME of a step longer than the window would take padding away: ONNX Runtime refuses it, and the
+    # reference's result has not the size that the specification's formula gives.
+    longer = any(
+        s > k
+        for s, k in zip(attributes.get("strides", []), attributes["kernel_shape"], strict=False)
+    )
+    if longer and str(attributes.get("auto_pad", "")).startswith("SAME"):
+        attributes.pop("auto_pad")
     if g.chance(0.3):
         attributes["ceil_mode"] = 1
     if op == "AveragePool" and g.chance(0.5):

@@ -88,6 +88,16 @@ plan main(x: Tensor[(4, 16), float32], w: Tensor[(16, 16), float32]) -> (output0
 )");
 }
 
+TEST(Plan, empty_parts_of_a_join_stay_inside_the_arena) {
+  const std::string text = plan_text(
+      "def @main(%x: Tensor[(0, 3, 4, 3), int64], %y: Tensor[(0, 3, 5, 3), int64],\n"
+      "          %z: Tensor[(0, 3, 3, 3), int64]) {\n"
+      "let %a = bitwise_not(%x);\nconcatenate((%y, %a, %z), axis=2)\n}\n");
+  EXPECT_NE(text.find("join"), std::string::npos) << text;
+  // The second part would begin 120 bytes behind the first, and the arena has 64.
+  EXPECT_EQ(text.find("arena 120"), std::string::npos) << text;
+}
+
 TEST(Plan, parts_are_read_where_they_are) {
   EXPECT_EQ(
       plan_text(on_matrices("let %s = split(nn.dense(%x, %w), indices_or_sections=2, axis=1);\n"
