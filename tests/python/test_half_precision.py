@@ -99,3 +99,18 @@ def test_least_of_a_tensor_is_vectors(dtype, tmp_path):
     program = relay.build(relay.IRModule.from_expr(relay.Function([x], relay.min(x))))
     program.export_library(tmp_path / "least.so")
     assert "rows: 1 reductions" in command("explain", tmp_path / "least.so").stdout
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("constant", [True, False])
+def test_rows_of_open_number(dtype, constant):
+    """One program for every number of rows, along one axis and two; weights of the program or of the run."""
+    w = rounded((96, 64), dtype, 1)
+    head, given = "@main[b: Dim, n: Dim]", f", %w: Tensor[(96, 64), {dtype}]"
+    text = f'#[version = "0.0.5"]\ndef {head}(%x: Tensor[(b, n, 64), {dtype}]{given}) {{ nn.dense(%x, %w) }}'
+    module = relay.parse(text)
+    program = relay.build(module, params={"w": w}) if constant else relay.build(module)
+    for rows in ((1, 1), (1, 31), (2, 24), (3, 65), (0, 4)):
+        x = rounded((*rows, 64), dtype, 2)
+        got = np.asarray(program(x) if constant else program(x, w))
+        expect_close(got, x.astype("float64") @ w.astype("float64").T, dtype)
