@@ -53,7 +53,7 @@ def loaded() -> list[str]:
 def load(name: str | os.PathLike[str] | None = None) -> list[str]:
     """Loads a plug-in, or all that are installed, unless that was done; returns those now loaded.
 
-    A name with a slash, or a `Path`, is that of a shared library: UserError E1302 to E1305 where it cannot be
+    A name with a slash, or a `Path`, is that of a shared library: UserError E1302 to E1306 where it cannot be
     loaded. LookupError for an unknown name; RuntimeError, with its cause, for one that fails.
     """
     if name is not None and (not isinstance(name, str) or os.sep in name):
