@@ -407,6 +407,8 @@ constexpr Fault kFaults[] = {
      leaves_biases_unscaled},
     {"mirrors_taps", "SubPixelConvolution", "Taps are in the order of the transposed convolution.",
      mirrors_taps},
+    {"mirrors_taps_of_parts", "SkipBorder", "Taps of a part are in the opposite order.",
+     mirrors_taps},
     {"multiplies_by_divisors", "DivToMul", "The reciprocal is forgotten.", multiplies_by_divisors},
     {"takes_another_approximation", "FastMath", "Rows of the table change places.",
      takes_another_approximation},

@@ -74,7 +74,10 @@ class LaneTypes {
   void solve();
 
   // After `solve`.
-  bool is_batched(int bit) const { return bit >= 0 && set_[static_cast<size_t>(bit)]; }
+  bool is_batched(int bit) const {
+    // A bit that is younger is of a leaf that nothing flows into.
+    return bit >= 0 && static_cast<size_t>(bit) < set_.size() && set_[static_cast<size_t>(bit)];
+  }
   bool any(const LaneType& t) const;
   // The type in all lanes.
   Type type_of(const LaneType& t);

@@ -429,6 +429,13 @@ Expr batch_reduction(const BatchingContext& ctx) {
   }
   std::vector<Expr> args = all_in_lanes(ctx);
   if (axes.empty()) return nullptr;
+  // A mean of fewer axes than the data stands behind those that it lacks.
+  for (size_t i = 1; i < args.size(); ++i) {
+    std::vector<Dim> shape = type_of(args[i]).shape;
+    if (std::ranges::any_of(shape, is_any)) return nullptr;
+    shape.insert(shape.begin() + 1, static_cast<size_t>(rank + 1) - shape.size(), dim(1));
+    args[i] = reshape_to(args[i], shape);
+  }
   return with_attrs(ctx.call, std::move(args), {{"axis", to_value(axes)}, {"exclude", false}});
 }
 
@@ -577,7 +584,8 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
           .gradient = variance_gradient,
           .batching = batch_reduction,
           .examples = {{{"Tensor[(2, 3), float32]", "Tensor[(2, 1), float32]"},
-                        "axis=[1], keepdims=True"}},
+                        "axis=[1], keepdims=True"},
+                       {{"Tensor[(2, 3), float32]", "Tensor[(3,), float32]"}, "axis=[0, 1]"}},
           .expected = Absent::ByNumPy,
       },
   };

@@ -71,6 +71,9 @@ class KernelBuilder {
   Value* constant_int(llvm::Type* type, int64_t v);
   Value* from_memory(DType d, Value* v);
   Value* to_memory(DType d, Value* v);
+  // Without a product of two values in one multiply-add: what is computed in two places, as a row of products and its
+  // greatest element, would differ from itself.
+  Value* difference(const BinaryNode& n, Value* a, Value* b);
   // What the value is after it has been stored in its dtype.
   Value* rounded(DType d, Value* v) { return is_half(d) ? from_memory(d, to_memory(d, v)) : v; }
   Value* float_to_bfloat(Value* v);

@@ -87,7 +87,7 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
       return is_float ? rounded(d, b_.CreateFAdd(a, b))
                       : b_.CreateAdd(a, b, "", false, is_index(d));
     case BinaryOp::Sub:
-      return is_float ? rounded(d, b_.CreateFSub(a, b))
+      return is_float ? rounded(d, difference(n, a, b))
                       : b_.CreateSub(a, b, "", false, is_index(d));
     case BinaryOp::Mul:
       return is_float ? rounded(d, b_.CreateFMul(a, b))
@@ -159,6 +159,20 @@ Value* KernelBuilder::binary(const BinaryNode& n) {
       return shift(n.op, is_signed, a, b);
   }
   return nullptr;
+}
+
+Value* KernelBuilder::difference(const BinaryNode& n, Value* a, Value* b) {
+  auto is_number = [](const PrimExpr& e) {
+    auto* lanes = as<BroadcastNode>(e);
+    return isa<FloatImmNode>(lanes != nullptr ? lanes->value : e);
+  };
+  auto apart = [&](const PrimExpr& e, Value* v) {
+    auto* product = as<BinaryNode>(e);
+    bool is_product = product != nullptr && product->op == BinaryOp::Mul &&
+                      !is_number(product->a) && !is_number(product->b);
+    return is_product ? b_.CreateArithmeticFence(v, v->getType()) : v;
+  };
+  return b_.CreateFSub(apart(n.a, a), apart(n.b, b));
 }
 
 Value* KernelBuilder::extreme(bool least, DType d, Value* a, Value* b) {

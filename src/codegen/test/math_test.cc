@@ -132,6 +132,26 @@ TEST(Math, of_float64_is_within_the_stated_bounds_and_lanes_agree_with_scalars) 
   }
 }
 
+// A product that is written and one that is computed anew are the same number.
+TEST(Math, a_difference_of_equal_products_is_zero) {
+  DType f32 = DType::Float(32);
+  Buffer in = buffer("in", f32, {index(64)}), product = buffer("product", f32, {index(64)}),
+         out = buffer("out", f32, {index(64)});
+  Var i = var("i");
+  PrimExpr x = load(in, {i});
+  Stmt body = seq({for_(i, index(0), index(64), store(product, {i}, x * x)),
+                   for_(i, index(0), index(64), store(out, {i}, x * x - load(product, {i})))});
+  for (const Target& target : runnable_targets()) {
+    LoadedKernels jit = load_kernels({kernel("squares", {in}, {product, out}, body)}, target);
+    std::vector<float> given(64), squares(64), differences(64, 1.0f);
+    for (size_t k = 0; k < 64; ++k) given[k] = std::sqrt(static_cast<float>(k) + 0.1f);
+    void* buffers[] = {given.data(), squares.data(), differences.data()};
+    TestContext context;
+    EXPECT_EQ(context.run(jit.functions()[0], buffers), 0);
+    for (float d : differences) EXPECT_EQ(d, 0) << target.name;
+  }
+}
+
 TEST(Math, approximations_are_within_the_stated_bounds) {
   struct Approximation {
     const char* name;
