@@ -543,7 +543,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .batching = batch_axis,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3},
-               {{"Tensor[(3, 4), float32]", "Tensor[(2, 4), int64]"}, "checked=True", 0, 3}},
+               {{"Tensor[(3, 4), float32]", "Tensor[(2, 4), int64]"}, "checked=True", 0, 2}},
           .expected = Absent::ByNumPy,
       },
       {

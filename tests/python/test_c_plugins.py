@@ -58,7 +58,7 @@ def loaded(mylib):
     assert relay.plugins.load(str(mylib)) == []
     assert str(mylib) in relay.plugins.loaded()
     yield relay.parse(PROGRAM)
-    for name in ("mylib.swish", "mylib.scaled"):
+    for name in ("mylib.swish", "mylib.scaled", "mylib.row_sums"):
         relay.unregister_op(name)
     for name in ("mylib.CountPrograms", "mylib.FindSwish"):
         relay._core.remove_pass(name)
