@@ -8,8 +8,8 @@
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "ir/views.h"
-#include "node/walk.h"
 #include "passes/matrix_products.h"
+#include "passes/rewrite_calls.h"
 
 namespace relay {
 namespace {
@@ -451,14 +451,7 @@ Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Packing packing(ctx.target);
-    return cast<FunctionNode>(rewrite(
-        f,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          Expr packed = c == nullptr ? nullptr : packing.pack(*c);
-          return packed ? NodeRef(packed) : rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [&](const CallNode& c) { return packing.pack(c); });
   });
 }
 

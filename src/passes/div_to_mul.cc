@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "analysis/calls.h"
-#include "node/walk.h"
+#include "passes/rewrite_calls.h"
 
 namespace relay {
 namespace {
@@ -40,28 +40,21 @@ Expr product(const CallNode& c, bool inexact) {
   return make_call("multiply", {c.args[0], constant(std::move(factors), divisor->span)}, {}, c);
 }
 
-// erf(x / c) as erf(x * (1 / c)); the call itself where its operand is something else.
+// erf(x / c) as erf(x * (1 / c)); null where its operand is something else.
 Expr of_product(const CallNode& erf) {
   auto* divided = as<CallNode>(erf.args[0]);
-  if (divided == nullptr || !is_call_to(erf.args[0], "divide")) return Expr(&erf);
+  if (divided == nullptr || !is_call_to(erf.args[0], "divide")) return nullptr;
   Expr operand = product(*divided, true);
-  return operand ? make_call("erf", {operand}, {}, erf) : Expr(&erf);
+  return operand ? make_call("erf", {operand}, {}, erf) : nullptr;
 }
 
 Module run(const Module& mod, PassContext& ctx) {
   bool inexact = ctx.option<bool>(kDivToMul, "inexact");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    return cast<FunctionNode>(rewrite(
-        f,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          if (c == nullptr) return rebuilt;
-          if (is_call_to(Expr(c), "erf")) return of_product(*c);
-          if (!is_call_to(Expr(c), "divide")) return rebuilt;
-          Expr out = product(*c, inexact);
-          return out ? NodeRef(out) : rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [&](const CallNode& c) -> Expr {
+      if (is_call_to(Expr(&c), "erf")) return of_product(c);
+      return is_call_to(Expr(&c), "divide") ? product(c, inexact) : nullptr;
+    });
   });
 }
 

@@ -1,7 +1,7 @@
 #include "passes/fast_math.h"
 
 #include "analysis/calls.h"
-#include "node/walk.h"
+#include "passes/rewrite_calls.h"
 
 namespace relay {
 namespace {
@@ -18,20 +18,15 @@ constexpr Approximation kApproximations[] = {{"exp", "fast_exp"},
 
 Module run(const Module& mod, PassContext&) {
   return map_functions(mod, [](const GlobalVar&, const Function& f) {
-    return cast<FunctionNode>(rewrite(
-        f,
-        [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          if (c == nullptr) return rebuilt;
-          for (const Approximation& a : kApproximations) {
-            if (!is_call_to(Expr(c), a.exact)) continue;
-            auto* type = tensor_of(Expr(c));
-            if (type == nullptr || !type->dtype.is_float(32)) continue;
-            return make_call(a.fast, c->args, attr_values(c->attrs), *c);
-          }
-          return rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [](const CallNode& c) -> Expr {
+      for (const Approximation& a : kApproximations) {
+        if (!is_call_to(Expr(&c), a.exact)) continue;
+        auto* type = tensor_of(Expr(&c));
+        if (type == nullptr || !type->dtype.is_float(32)) continue;
+        return make_call(a.fast, c.args, attr_values(c.attrs), c);
+      }
+      return nullptr;
+    });
   });
 }
 

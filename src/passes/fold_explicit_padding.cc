@@ -7,7 +7,7 @@
 #include "analysis/calls.h"
 #include "ir/layout.h"
 #include "node/structural.h"
-#include "node/walk.h"
+#include "passes/rewrite_calls.h"
 
 namespace relay {
 namespace {
@@ -120,16 +120,8 @@ Expr without_pad(const CallNode& c) {
 }
 
 Module run(const Module& mod, PassContext&) {
-  return map_functions(mod, [](const GlobalVar&, const Function& f) {
-    return cast<FunctionNode>(rewrite(
-        f,
-        [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          Expr folded = c == nullptr ? nullptr : without_pad(*c);
-          return folded ? NodeRef(folded) : rebuilt;
-        },
-        family::expr | family::pattern));
-  });
+  return map_functions(
+      mod, [](const GlobalVar&, const Function& f) { return rewrite_calls(f, without_pad); });
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "ir/layout.h"
-#include "node/walk.h"
+#include "passes/rewrite_calls.h"
 
 namespace relay {
 namespace {
@@ -203,20 +203,13 @@ Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants;
-    return cast<FunctionNode>(rewrite(
-        f,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          if (c == nullptr) return rebuilt;
-          for (auto [op, space] :
-               {std::pair{"nn.conv1d", "W"}, {"nn.conv2d", "HW"}, {"nn.conv3d", "DHW"}}) {
-            if (!is_call_to(Expr(c), op)) continue;
-            Expr out = Skipping(*c, space).run(constants);
-            return out ? NodeRef(out) : rebuilt;
-          }
-          return rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [&](const CallNode& c) -> Expr {
+      for (auto [op, space] :
+           {std::pair{"nn.conv1d", "W"}, {"nn.conv2d", "HW"}, {"nn.conv3d", "DHW"}}) {
+        if (is_call_to(Expr(&c), op)) return Skipping(c, space).run(constants);
+      }
+      return nullptr;
+    });
   });
 }
 

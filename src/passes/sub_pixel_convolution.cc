@@ -8,7 +8,7 @@
 #include "ir/dim_fields.h"
 #include "ir/layout.h"
 #include "ir/op.h"
-#include "node/walk.h"
+#include "passes/rewrite_calls.h"
 #include "passes/winograd_convolution.h"
 
 namespace relay {
@@ -423,21 +423,14 @@ Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants;
-    return cast<FunctionNode>(rewrite(
-        f,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          if (c == nullptr) return rebuilt;
-          for (auto [op, space] : {std::pair{"nn.conv1d_transpose", "W"},
-                                   {"nn.conv2d_transpose", "HW"},
-                                   {"nn.conv3d_transpose", "DHW"}}) {
-            if (!is_call_to(Expr(c), op)) continue;
-            Expr out = SpreadOut(*c, space, constants, ctx).run();
-            return out ? NodeRef(out) : rebuilt;
-          }
-          return rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [&](const CallNode& c) -> Expr {
+      for (auto [op, space] : {std::pair{"nn.conv1d_transpose", "W"},
+                               {"nn.conv2d_transpose", "HW"},
+                               {"nn.conv3d_transpose", "DHW"}}) {
+        if (is_call_to(Expr(&c), op)) return SpreadOut(c, space, constants, ctx).run();
+      }
+      return nullptr;
+    });
   });
 }
 

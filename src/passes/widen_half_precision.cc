@@ -5,8 +5,8 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "ir/op.h"
-#include "node/walk.h"
 #include "passes/matrix_products.h"
+#include "passes/rewrite_calls.h"
 #include "passes/winograd_convolution.h"
 
 namespace relay {
@@ -139,14 +139,7 @@ Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     Widening widening(ctx.target);
-    return cast<FunctionNode>(rewrite(
-        f,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          Expr wide = c == nullptr ? nullptr : widening.apply(*c);
-          return wide ? NodeRef(wide) : rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [&](const CallNode& c) { return widening.apply(c); });
   });
 }
 

@@ -5,7 +5,7 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "ir/layout.h"
-#include "node/walk.h"
+#include "passes/rewrite_calls.h"
 
 namespace relay {
 namespace {
@@ -64,15 +64,10 @@ Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     ConstantExpressions constants;
-    return cast<FunctionNode>(rewrite(
-        f,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* c = as<CallNode>(rebuilt);
-          if (c == nullptr || !is_call_to(Expr(c), "nn.conv2d")) return rebuilt;
-          Expr out = minimal_filtering(*c, ctx.target.lanes(32), constants);
-          return out ? NodeRef(out) : rebuilt;
-        },
-        family::expr | family::pattern));
+    return rewrite_calls(f, [&](const CallNode& c) -> Expr {
+      if (!is_call_to(Expr(&c), "nn.conv2d")) return nullptr;
+      return minimal_filtering(c, ctx.target.lanes(32), constants);
+    });
   });
 }
 
