@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "codegen/llvm/architecture.h"
+#include "codegen/llvm/math_builder.h"
 
 namespace relay::codegen {
 namespace {
@@ -15,36 +16,14 @@ using llvm::Value;
 // Up to here the quarter turns of an angle have 20 bits.
 constexpr double kLargestAngle = 1 << 20;
 
-class Math {
+class Math : MathBuilder {
  public:
   Math(llvm::IRBuilder<>& b, const Target& target, llvm::Type* type)
-      : b_(b), target_(target), type_(type) {}
+      : MathBuilder(b, type), target_(target) {}
 
-  Value* c(double v) const { return llvm::ConstantFP::get(type_, v); }
-  llvm::Type* int_type() const {
-    auto* i32 = b_.getInt32Ty();
-    auto* v = llvm::dyn_cast<llvm::FixedVectorType>(type_);
-    return v == nullptr ? static_cast<llvm::Type*>(i32)
-                        : llvm::FixedVectorType::get(i32, v->getNumElements());
-  }
+  llvm::Type* int_type() const { return like(b_.getInt32Ty()); }
   Value* i(uint32_t v) const { return llvm::ConstantInt::get(int_type(), v); }
-  Value* intrinsic(llvm::Intrinsic::ID id, std::initializer_list<Value*> args) {
-    return b_.CreateIntrinsic(id, {type_}, llvm::ArrayRef<Value*>(args.begin(), args.size()));
-  }
-  Value* fma(Value* x, Value* y, Value* z) { return b_.CreateFAdd(b_.CreateFMul(x, y), z); }
   Value* abs(Value* x) { return intrinsic(llvm::Intrinsic::fabs, {x}); }
-  // NaN in x stays NaN.
-  Value* clamp(Value* x, double low, double high) {
-    Value* up = b_.CreateSelect(b_.CreateFCmpOLT(x, c(low)), c(low), x);
-    return b_.CreateSelect(b_.CreateFCmpOGT(up, c(high)), c(high), up);
-  }
-  // Horner's scheme; the first coefficient belongs to the highest power.
-  Value* polynomial(Value* x, std::initializer_list<double> coefficients) {
-    auto number = [&](double v) { return llvm::ConstantFP::get(x->getType(), v); };
-    Value* sum = nullptr;
-    for (double k : coefficients) sum = sum == nullptr ? number(k) : fma(sum, x, number(k));
-    return sum;
-  }
 
   // exp by range reduction to [-ln2/2, ln2/2] and a polynomial of degree 6; the fast one's has
   // degree 4.
@@ -315,10 +294,6 @@ class Math {
   static constexpr double kHalfPi = 1.57079637050628662109375,
                           kHalfPiRest = -4.37113900018624283e-8;
 
-  llvm::Type* like(llvm::Type* t) const {
-    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
-    return vector == nullptr ? t : llvm::FixedVectorType::get(t, vector->getNumElements());
-  }
   llvm::Type* f64() const { return like(b_.getDoubleTy()); }
   llvm::Type* i64() const { return like(b_.getInt64Ty()); }
   Value* wide(double v) const { return llvm::ConstantFP::get(f64(), v); }
@@ -326,9 +301,7 @@ class Math {
     return llvm::ConstantInt::get(i64(), static_cast<uint64_t>(v));
   }
 
-  llvm::IRBuilder<>& b_;
   const Target& target_;
-  llvm::Type* type_;
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
-#include <initializer_list>
 
+#include "codegen/llvm/math_builder.h"
 #include "codegen/llvm/vector_math.h"
 
 namespace relay::codegen {
@@ -19,9 +19,9 @@ constexpr double kRounding = 6755399441055744.0;  // 1.5 * 2^52
 // Sqrt(1/2), and what a mantissa is.
 constexpr uint64_t kRootHalf = 0x3fe6a09e667f3bcd, kMantissa = 0x000fffffffffffff;
 
-class DoubleMath {
+class DoubleMath : MathBuilder {
  public:
-  DoubleMath(llvm::IRBuilder<>& b, llvm::Type* type) : b_(b), type_(type) {}
+  using MathBuilder::MathBuilder;
 
   // By range reduction to [-ln2/2, ln2/2] and a polynomial of degree 12.
   Value* exp(Value* x) {
@@ -95,34 +95,11 @@ class DoubleMath {
   }
 
  private:
-  Value* c(double v) const { return llvm::ConstantFP::get(type_, v); }
-  llvm::Type* int_type() const {
-    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
-    llvm::Type* i64 = b_.getInt64Ty();
-    return vector == nullptr ? i64 : llvm::FixedVectorType::get(i64, vector->getNumElements());
-  }
+  llvm::Type* int_type() const { return like(b_.getInt64Ty()); }
   Value* i(uint64_t v) const { return llvm::ConstantInt::get(int_type(), v); }
-  Value* intrinsic(llvm::Intrinsic::ID id, std::initializer_list<Value*> args) {
-    return b_.CreateIntrinsic(id, {type_}, llvm::ArrayRef<Value*>(args.begin(), args.size()));
-  }
-  Value* fma(Value* x, Value* y, Value* z) { return b_.CreateFAdd(b_.CreateFMul(x, y), z); }
-  // NaN in x stays NaN.
-  Value* clamp(Value* x, double low, double high) {
-    Value* up = b_.CreateSelect(b_.CreateFCmpOLT(x, c(low)), c(low), x);
-    return b_.CreateSelect(b_.CreateFCmpOGT(up, c(high)), c(high), up);
-  }
-  // Horner's scheme; the first coefficient belongs to the highest power.
-  Value* polynomial(Value* x, std::initializer_list<double> coefficients) {
-    Value* sum = nullptr;
-    for (double k : coefficients) sum = sum == nullptr ? c(k) : fma(sum, x, c(k));
-    return sum;
-  }
   Value* power_of_two(Value* n) {
     return b_.CreateBitCast(b_.CreateShl(b_.CreateAdd(n, i(1023)), i(52)), type_);
   }
-
-  llvm::IRBuilder<>& b_;
-  llvm::Type* type_;
 };
 
 }  // namespace
