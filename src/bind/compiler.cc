@@ -398,8 +398,7 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
     values.clear();
     return out;
   });
-  nb::object out = from_run_value(result, typed ? typed->body->type : nullptr, types, exchange);
-  exchange.write_back(types);
+  nb::object out = exchange.result(result, typed ? typed->body->type : nullptr, types);
   if (donated.empty()) return out;
   size_t next = 0;
   return with_donated(out, donated, next);
@@ -422,9 +421,7 @@ nb::object evaluate(const Evaluation& e, const std::string& name, nb::tuple args
   runtime::Value result = run_with(exchange, e.module, [&](const runtime::RunOptions& limits) {
     return e.functions->run(name, std::move(values), limits);
   });
-  nb::object out = from_run_value(result, typed->body->type, e.module, exchange);
-  exchange.write_back(e.module);
-  return out;
+  return exchange.result(result, typed->body->type, e.module);
 }
 
 // (name, type, shape, dtype, device) of each parameter or result; the last three are None for a

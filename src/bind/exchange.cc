@@ -42,11 +42,8 @@ void Exchange::read_captured(const Module& mod) {
     captured_.pop_back();
     auto* type = as<RefTypeNode>(r.type);
     if (type == nullptr) continue;
-    runtime::Slot slot;
-    slot.name = "what a RefValue refers to";
-    slot.is_tensor = false;
-    slot.type_text = to_string(type->value);
-    r.given = to_run_value(nb::cast<RefValue&>(r.object).value, slot, type->value, mod, *this);
+    r.given = to_run_value(nb::cast<RefValue&>(r.object).value, "what a RefValue refers to",
+                           type->value, mod, *this);
     runtime::Object*& content = static_cast<runtime::Cell*>(r.cell.object())->fields[0];
     runtime::Value before = runtime::Value::adopt(content);
     content = runtime::Value(r.given).take();
@@ -61,6 +58,12 @@ nb::object Exchange::function(const runtime::Value& value, const Type& type) {
 
 void Exchange::add_function(nb::object object, const runtime::Value& value) {
   functions_[value.object()] = {std::move(object), true};
+}
+
+nb::object Exchange::result(const runtime::Value& value, const Type& type, const Module& mod) {
+  nb::object out = from_run_value(value, type, mod, *this);
+  write_back(mod);
+  return out;
 }
 
 void Exchange::write_back(const Module& mod) {

@@ -52,6 +52,8 @@ class Exchange {
   // A function that is given is the same object when it comes out.
   void add_function(nb::object object, const runtime::Value& value);
 
+  // What a run gives, when its references have what it wrote.
+  nb::object result(const runtime::Value& value, const Type& type, const Module& mod);
   // Gives the objects what the program wrote; references within that are met on the way. Functions
   // that came out keep the references of the call.
   void write_back(const Module& mod);

@@ -46,20 +46,15 @@ nb::object call_function(FunctionValue& self, const nb::args& args) {
   exchange.take_references(self);
   std::vector<runtime::Value> values;
   for (size_t i = 0; i < type->arg_types.size(); ++i) {
-    runtime::Slot slot;
-    slot.name = std::to_string(i);
-    slot.is_tensor = false;
-    slot.type_text = to_string(type->arg_types[i]);
-    values.push_back(to_run_value(args[i], slot, type->arg_types[i], owner->types(), exchange));
+    values.push_back(
+        to_run_value(args[i], std::to_string(i), type->arg_types[i], owner->types(), exchange));
   }
   exchange.read_captured(owner->types());
   runtime::Value result =
       run_with(exchange, owner->types(), [&](const runtime::RunOptions& options) {
         return owner->call(self.value, std::move(values), options);
       });
-  nb::object out = from_run_value(result, type->ret_type, owner->types(), exchange);
-  exchange.write_back(owner->types());
-  return out;
+  return exchange.result(result, type->ret_type, owner->types());
 }
 
 // What an object owns, for the collector of cycles. What a function captured is its owner's too, and
@@ -84,12 +79,10 @@ PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
 
 constexpr const char* kDoc =
     "A function of the language that a program gave: calling it runs the program's code.\n\n"
-    "Arguments and results are given as those of the program. It may be an argument of the "
-    "program\n"
-    "that it is of, and lives as long as Python holds it; what it captured lives with it, and a\n"
-    "RefValue that it captured has after each call what the function wrote. Calls of the functions "
-    "of\n"
-    "one program take turns.";
+    "Arguments and results are given as those of the program. It may be an argument of the\n"
+    "program that it is of, and lives as long as Python holds it; what it captured lives with\n"
+    "it, and a RefValue that it captured has after each call what the function wrote. Calls of\n"
+    "the functions of one program take turns.";
 
 }  // namespace
 
@@ -102,15 +95,19 @@ FunctionOwner::Turn::Turn(FunctionOwner& owner) : owner_(owner) {
 }
 
 FunctionOwner::Turn::~Turn() {
-  // What is let go of may hold the last handle of another one.
-  while (!owner_.gone_.empty()) std::exchange(owner_.gone_, {}).clear();
+  owner_.drop_gone();
   owner_.turn_.unlock();
+}
+
+void FunctionOwner::drop_gone() {
+  // What is let go of may hold the last handle of another one.
+  while (!gone_.empty()) std::exchange(gone_, {}).clear();
 }
 
 void FunctionOwner::let_go(Held held) {
   gone_.push_back(std::move(held));
   if (!turn_.try_lock()) return;
-  while (!gone_.empty()) std::exchange(gone_, {}).clear();
+  drop_gone();
   turn_.unlock();
 }
 

@@ -52,6 +52,9 @@ class FunctionOwner {
   void let_go(Held held);
 
  private:
+  // Within a turn.
+  void drop_gone();
+
   std::recursive_timed_mutex turn_;
   Module types_;
   std::vector<Held> gone_;  // guarded by the GIL

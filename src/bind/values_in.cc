@@ -39,8 +39,9 @@ constexpr const char* kTensorHelp =
 // Reads one input; what is wrong is said with the way to it: "input 'xs', element 3, field 0".
 class Reader {
  public:
-  Reader(const runtime::Slot& slot, const Module& mod, Exchange& exchange)
-      : slot_(slot), types_(mod), exchange_(exchange) {}
+  // `whole` is the type of a value that no slot describes.
+  Reader(const runtime::Slot& slot, const Module& mod, Exchange& exchange, Type whole = nullptr)
+      : slot_(slot), whole_(std::move(whole)), types_(mod), exchange_(exchange) {}
 
   Value read(nb::handle object, const Type& type) {
     Value done = begin(object, type);
@@ -267,7 +268,10 @@ class Reader {
 
   [[noreturn]] void fail(const Type& type, nb::handle object, const std::string& help) {
     fail_as(class_name(object) + " " + python_text(object),
-            type ? to_string(type) : slot_.type_string(), help);
+            type     ? to_string(type)
+            : whole_ ? to_string(whole_)
+                     : slot_.type_string(),
+            help);
   }
   [[noreturn]] void fail_as(const std::string& found, const std::string& expected,
                             const std::string& help = kTensorHelp) {
@@ -301,6 +305,7 @@ class Reader {
   }
 
   const runtime::Slot& slot_;
+  Type whole_;
   DataTypes types_;
   Exchange& exchange_;
   std::vector<Open> open_;
@@ -319,6 +324,13 @@ Value to_run_value(nb::handle object, const runtime::Slot& slot, const Type& typ
   if (type || slot.parts.empty()) return reader.read(object, type);
   size_t at = 0;
   return reader.read(object, type_of(slot.parts, at));
+}
+
+Value to_run_value(nb::handle object, const std::string& name, const Type& type, const Module& mod,
+                   Exchange& exchange) {
+  runtime::Slot slot;
+  slot.name = name;
+  return Reader(slot, mod, exchange, type).read(object, type);
 }
 
 }  // namespace relay::bind
