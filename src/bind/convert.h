@@ -91,7 +91,7 @@ class Exchange;
 // what it is.
 runtime::Value to_run_value(nb::handle object, const runtime::Slot& slot, const Type& type,
                             const Module& mod, Exchange& exchange);
-// The same for a value that is no parameter of a program; `name` is what messages call it.
+// The same for a value that is not a parameter of a program; `name` is what messages call it.
 runtime::Value to_run_value(nb::handle object, const std::string& name, const Type& type,
                             const Module& mod, Exchange& exchange);
 // TypeError for functions and data of unknown types.
