@@ -1,6 +1,6 @@
-"""The page of docs/cliffs.md, from what cliffs.py wrote with `--json`.
+"""The page docs/cliffs.md and its summary in docs/performance.md, from what cliffs.py wrote with `--json`.
 
-    python benchmarks/cliff_page.py one.json another.json > docs/cliffs.md
+    python benchmarks/cliff_page.py docs one.json another.json
 
 A group that stands in several files is taken from the last of them. Beside a ratio above its aim
 stands the reason that cliff_reasons.py has for it; one without a reason is named on the error
@@ -12,22 +12,56 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import cliff_cases
+import cliffs
 import compare
 from cliff_models import Case, CompileCase
 from cliff_reasons import REASONS
-from compare import number
+from compare import geometric_mean, number
 
-HEAD = """# Beside ONNX Runtime, case by case
+HEAD = """# Outside static float32, case by case
 
 What is not static float32 of batch 1, as `make bench-cliffs` measures it: each line is a model at one
-size, Relay and ONNX Runtime in processes that take turns, the minimum of all runs. `ratio` is Relay's
-time as a part of ONNX Runtime's, `own` as a part of Relay's own at the same model with fixed sizes or
-in float32; bold is above the aim, and the reason stands under the table. Made by
+size, Relay and its peers in processes that take turns, the minimum of all runs. `ratio` is Relay's
+time as a part of the fastest peer's, `own` as a part of Relay's own at the same model with fixed
+sizes or in float32; bold is above the aim, and the reason stands under the table. Made by
 `benchmarks/cliff_page.py`.
 """
+
+# What docs/performance.md says of many cases in one line; a case belongs to the first that takes it.
+LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("BERT of 4 layers, batch and sequence open, 1 to 512 tokens", ("open/bert [0-9]*",)),
+    ("ResNet-18, batch open, 1 to 32", ("open/resnet18 [0-9]*",)),
+    ("decoder step, past open, 16 to 2,048", ("open/decoder [0-9]*",)),
+    ("LSTM and GRU, steps open, 1 to 200", ("open/lstm [0-9]*", "open/gru [0-9]*")),
+    ("single operators of open sizes", ("open/*",)),
+    ("ResNet-18 and BERT in float16", ("half/resnet18 *", "half/bert *")),
+    ("operators in float16", ("half/* float16", "half/* float32")),
+    ("matrix products in bfloat16", ("half/*",)),
+    ("ResNet-50 and MobileNet-v2 in int8", ("int8/resnet50 *", "int8/mobilenet_v2 *")),
+    ("BERT, dynamically quantised", ("int8/bert *",)),
+    ("weights of 4 bits", ("int8/* 4 bits",)),
+    ("operators of int8", ("int8/*",)),
+    ("float64", ("wide/* float64*",)),
+    ("int32 and int64", ("wide/*",)),
+    ("grouped convolutions", ("conv/*channels a group", "conv/32 groups", "conv/* transposed")),
+    ("depthwise convolutions", ("conv/depthwise*",)),
+    ("convolutions: dilated, weights of the run, other shapes", ("conv/*",)),
+    ("pools", ("pool/*",)),
+    ("running sums", ("order/cumsum*",)),
+    ("top-k, sort and other orders", ("order/*",)),
+    ("grid sample, roi align, resize", ("sampling/*",)),
+    ("elements that move", ("moves/*",)),
+    ("element-wise, softmax, norms, reductions", ("elementwise/*",)),
+    ("einsum and matrix products", ("contraction/*",)),
+    ("tied head, segmentation head, other layouts", ("layout/*",)),
+    ("Scan, Loop and recurrences of up to 1,000 steps", ("loops/*",)),
+    ("models at batch 8 and 32", ("batch/*",)),
+)
+BEGIN, END = "<!-- made by benchmarks/cliff_page.py -->", "<!-- end of what is made -->"
 
 
 def machine(data: dict) -> str:
@@ -45,15 +79,11 @@ def ratio(value: float | None, aim: float) -> str:
 
 def timed(results: compare.Results, name: str, case: Case, threads: int) -> tuple[str, bool]:
     """Returns the row of a case, and whether it is above an aim."""
-    ours = results.get(name, threads, "relay", "min_ms")
-    peer = results.best_peer(name, threads, "min_ms")
-    twin = results.get(f"{name.split('/')[0]}/{case.twin}", threads, "relay", "min_ms")
-    against = ours / peer if ours and peer else None
-    own = ours / twin if ours and twin else None
+    against, own = cliffs.ratios(results, name, case, threads)
     cells = [
         case.name,
-        number(ours),
-        number(peer),
+        number(results.get(name, threads, "relay", "min_ms")),
+        number(results.best_peer(name, threads, "min_ms")),
         ratio(against, case.aim),
         f"{case.aim:.2f}",
         ratio(own, case.twin_aim),
@@ -107,13 +137,18 @@ def section(group: str, data: dict, without_reason: list[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def page(files: Sequence[dict]) -> tuple[str, list[str]]:
-    """Returns the page, and the cases above their aim that have no reason."""
+def latest(files: Sequence[dict]) -> dict[str, dict]:
+    """Returns each group's results, from the last file that has them."""
     by_group: dict[str, dict] = {}
     for data in files:
         for group in dict.fromkeys(r["model"].split("/")[0] for r in data["results"]):
             mine = [r for r in data["results"] if r["model"].split("/")[0] == group]
             by_group[group] = data | {"results": mine}
+    return by_group
+
+
+def page(by_group: dict[str, dict]) -> tuple[str, list[str]]:
+    """Returns the page, and the cases above their aim that have no reason."""
     without_reason: list[str] = []
     parts = [section(g, by_group[g], without_reason) for g in cliff_cases.GROUPS if g in by_group]
     missing = [g for g in cliff_cases.GROUPS if g not in by_group]
@@ -122,13 +157,75 @@ def page(files: Sequence[dict]) -> tuple[str, list[str]]:
     return "\n".join([HEAD, *parts]), without_reason
 
 
+def extent(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def summary(by_group: dict[str, dict]) -> str:
+    """Returns a table with a line of LINES each, and one of the times to compile."""
+    ratios: dict[str, list[tuple[float, float]]] = {}
+    own: dict[str, list[tuple[float, float]]] = {}
+    compile_rows = []
+    for name, case in cliff_cases.cases().items():
+        data = by_group.get(name.split("/")[0])
+        if data is None:
+            continue
+        results = compare.Results(data)
+        if isinstance(case, CompileCase):
+            compile_rows.append(compiled(results, name, case, results.threads[0])[0])
+            continue
+        line = next((line for line, takes in LINES if any(fnmatchcase(name, p) for p in takes)), "")
+        against, twin = cliffs.ratios(results, name, case, results.threads[0])
+        if against is not None:
+            ratios.setdefault(line, []).append((against, case.aim))
+        if twin is not None:
+            own.setdefault(line, []).append((twin, case.twin_aim))
+    lines = [
+        "| | cases | mean | least to greatest | aim | own | aim | above an aim |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for line, _ in LINES:
+        mine, twins = ratios.get(line, []), own.get(line, [])
+        if not mine:
+            continue
+        values = [r for r, _ in mine]
+        cells = [
+            line,
+            str(len(mine)),
+            f"{geometric_mean(values):.2f}",
+            extent(values),
+            extent([aim for _, aim in mine]),
+            extent([t for t, _ in twins]) if twins else "-",
+            extent([aim for _, aim in twins]) if twins else "-",
+            str(sum(value > aim for value, aim in [*mine, *twins])),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    if compile_rows:
+        lines += [
+            "",
+            "| seconds of `relay compile` | cold | aim | warm | aim |",
+            "|---|---|---|---|---|",
+        ]
+        lines += compile_rows
+    return "\n".join(lines) + "\n"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    paths = sys.argv[1:] if argv is None else list(argv)
-    if not paths or any(p.startswith("-") for p in paths):
+    folder, *paths = (sys.argv[1:] if argv is None else list(argv)) or [""]
+    if not paths or not Path(folder).is_dir():
         print(__doc__, file=sys.stderr)
         return 2
-    text, without_reason = page([json.loads(Path(p).read_text()) for p in paths])
-    print(text, end="")
+    by_group = latest([json.loads(Path(p).read_text()) for p in paths])
+    text, without_reason = page(by_group)
+    (Path(folder) / "cliffs.md").write_text(text)
+    overview = Path(folder) / "performance.md"
+    before, _, rest = overview.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        print(f"{overview} has no place for the summary: {BEGIN} ... {END}", file=sys.stderr)
+        return 2
+    overview.write_text(f"{before}{BEGIN}\n{summary(by_group)}{END}{after}")
     for name in without_reason:
         print(f"{name} is above its aim and has no reason in cliff_reasons.py", file=sys.stderr)
     return 1 if without_reason else 0

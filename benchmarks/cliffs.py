@@ -105,6 +105,16 @@ def marked(value: float | None, aim: float | None) -> str:
     return f"{value:.2f}" + ("*" if aim is not None and value > aim else " ")
 
 
+def ratios(
+    results: compare.Results, name: str, case: Case, threads: int
+) -> tuple[float | None, float | None]:
+    """Returns Relay's time as a part of the best peer's, and as a part of its own at the twin."""
+    ours = results.get(name, threads, "relay", "min_ms")
+    twin = results.get(f"{name.split('/')[0]}/{case.twin}", threads, "relay", "min_ms")
+    own = ours / twin if ours and twin else None
+    return results.against(name, threads, "best", "min_ms"), own
+
+
 def report(results: compare.Results, known: dict[str, Case | CompileCase]) -> str:
     parts = []
     for threads in results.threads:
@@ -118,8 +128,8 @@ def report(results: compare.Results, known: dict[str, Case | CompileCase]) -> st
             compiled = [m for m in mine if m not in known]
             if compiled:
                 parts.append(_compile_times(results, threads, group, compiled, known))
-            ratios = {m: results.against(m, threads, "best", "min_ms") for m in timed}
-            ranked = sorted((r, m) for m, r in ratios.items() if r)
+            against = {m: results.against(m, threads, "best", "min_ms") for m in timed}
+            ranked = sorted((r, m) for m, r in against.items() if r)
             failed = [m for m in mine if "error" in results.rows.get((m, threads, "relay"), {})]
             if ranked or failed:
                 ratio, name = ranked[-1] if ranked else (None, "-")
@@ -145,10 +155,7 @@ def _times(
     for name in names:
         case = known[name]
         get = lambda engine, field, name=name: results.get(name, threads, engine, field)  # noqa: E731
-        ratio = results.against(name, threads, "best", "min_ms")
-        own, twin = None, results.get(f"{group}/{case.twin}", threads, "relay", "min_ms")
-        if twin and get("relay", "min_ms"):
-            own = get("relay", "min_ms") / twin
+        ratio, own = ratios(results, name, case, threads)
         error = get("relay", "scaled_error")
         rows.append([
             case.name,

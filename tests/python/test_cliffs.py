@@ -1,6 +1,7 @@
 """benchmarks/cliffs.py: its cases, its tables, and a short run."""
 
 import json
+from fnmatch import fnmatchcase
 
 import cliff_cases
 import cliff_page
@@ -136,8 +137,12 @@ def test_the_page_has_reasons_beside_what_is_above_its_aim(monkeypatch, tmp_path
     for i, content in enumerate((older, data)):
         files.append(tmp_path / f"{i}.json")
         files[-1].write_text(json.dumps(content))
-    assert cliff_page.main([str(f) for f in files]) == 1
-    out, error = capsys.readouterr()
+    overview = tmp_path / "performance.md"
+    overview.write_text(f"before\n{cliff_page.BEGIN}\nold\n{cliff_page.END}\nafter\n")
+    monkeypatch.setattr(cliff_page, "LINES", (("all of it", ("g/*",)),))
+    assert cliff_page.main([str(tmp_path), *map(str, files)]) == 1
+    error = capsys.readouterr().err
+    out = (tmp_path / "cliffs.md").read_text()
     assert "a processor, 1 thread, onnxruntime 2, 2026-11-20." in out
     assert "| slow | 3.00 | 2.00 | **1.50** | 0.90 | - | - |" in out
     assert "| fast | 1.00 | 2.00 | 0.50 | 0.90 | 0.33 | 0.50 |" in out
@@ -148,3 +153,24 @@ def test_the_page_has_reasons_beside_what_is_above_its_aim(monkeypatch, tmp_path
     assert error.splitlines() == [
         "g/strange is above its aim and has no reason in cliff_reasons.py"
     ]
+    line = "| all of it | 3 | 1.04 | 0.50 to 1.50 | 0.90 | 0.33 | 0.50 | 2 |"
+    assert overview.read_text().splitlines() == [
+        "before",
+        cliff_page.BEGIN,
+        "| | cases | mean | least to greatest | aim | own | aim | above an aim |",
+        "|---|---|---|---|---|---|---|---|",
+        line,
+        "",
+        "| seconds of `relay compile` | cold | aim | warm | aim |",
+        "|---|---|---|---|---|",
+        "| c | **3.00** | 2.0 | 0.50 | 1.0 |",
+        cliff_page.END,
+        "after",
+    ]
+
+
+def test_the_summary_has_a_line_for_every_case():
+    for name, case in cliff_cases.cases().items():
+        assert isinstance(case, CompileCase) or any(
+            fnmatchcase(name, p) for _, takes in cliff_page.LINES for p in takes
+        ), name
