@@ -93,6 +93,27 @@ TEST(Backend, every_architecture_has_its_parts) {
   EXPECT_TRUE(runtime::missing_features(least_target().required_features()).empty());
 }
 
+// The summary of all tests (tools/count_results.py) says which code was executed and which compared by its model only.
+TEST(Backend, levels_that_this_machine_runs_are_recorded) {
+  std::string run, modelled;
+  auto add = [&](std::string_view name, bool here) {
+    std::string& list = here ? run : modelled;
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  };
+  const Architecture& arch = *find_architecture(runtime::host_arch());
+  for (auto* level = arch.find_level(arch.least_level);
+       level != arch.levels.data() + arch.levels.size(); ++level) {
+    Target t = parse_target(std::string(level->name));
+    add(level->name, runtime::missing_features(t.required_features()).empty());
+  }
+  for (std::string_view unit : {"avx512vnni", "avx512bf16", "amx-int8", "amx-bf16"}) {
+    add(unit, runtime::host_has_feature(unit));
+  }
+  RecordProperty("generated code that was executed", run);
+  RecordProperty("compared by its scalar model alone", modelled.empty() ? "none" : modelled);
+  EXPECT_NE(run.find(arch.least_level), std::string::npos);
+}
+
 TEST(Backend, targets_know_processors_by_llvms_names) {
   EXPECT_EQ(parse_target("llvm -mcpu=znver4").vector_bits, 512);
   EXPECT_EQ(parse_target("llvm -mcpu=znver4 -mattr=-avx512f").vector_bits, 256);
