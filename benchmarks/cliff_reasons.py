@@ -61,9 +61,6 @@ REASONS: dict[str, str] = {
         "the layout changes back and the channels change places in one kernel, whose elements are "
         "gathered one by one: 10 GB/s."
     ),
-    "sampling/resize nearest, twice": (
-        "lines are gathered by a table of places, 16 elements at a time; half of what L3 gives."
-    ),
     "open/depthwise 56": (
         "its two changes of layout are half of the time: blocks of an image of open size are not "
         "turned by shuffles (12 GB/s); and every tile asks whether it reads the border."
@@ -119,9 +116,6 @@ REASONS: dict[str, str] = {
         "each box has a number of samples of its own, and the loops over them have no lanes."
     ),
     "sampling/resize linear, image down": (
-        "columns are read at places of their own, one by one: half of what L3 gives."
-    ),
-    "sampling/resize nearest, odd": (
         "columns are read at places of their own, one by one: half of what L3 gives."
     ),
 }

@@ -59,6 +59,9 @@ struct LlvmArchitecture {
                            llvm::Value* a, llvm::Value* bytes) = nullptr;
   // Null: it has none.
   const LlvmMatrixUnit* matrix = nullptr;
+  // Whether the instruction of `gathers` is also faster than one element after the other where there is no mask, as LLVM's
+  // model of the processor says. Null: it is not.
+  bool (*gathers_fast)(const Target& target) = nullptr;
 };
 
 // Null when there is none of that name.

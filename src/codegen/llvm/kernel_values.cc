@@ -192,17 +192,23 @@ Value* KernelBuilder::load(const LoadNode& l, bool as_bits) {
       return from_memory(element, as_bits ? b_.CreateBitCast(v, type) : v);
     }
   }
-  // Under a mask each lane would be a branch; without one, gathers are no faster on the machines at
-  // hand than lane by lane.
+  // Under a mask each lane would be a branch; without one it depends on the processor.
   const LlvmArchitecture* a = find_llvm_architecture(target_.arch);
-  bool gathers = a != nullptr && a->gathers && element.bits >= 32;
-  if (mask != nullptr && gathers && expr(at)->getType()->isVectorTy()) {
+  const bool gathers = a != nullptr && a->gathers && element.bits >= 32;
+  const bool fast = gathers && a->gathers_fast != nullptr && a->gathers_fast(target_);
+  auto bytes = bytes_in_memory(*l.buffer.get());
+  const bool narrow_places = bytes && *bytes <= INT32_MAX;
+  if (gathers && (mask != nullptr || (narrow_places && r == nullptr && fast)) &&
+      expr(at)->getType()->isVectorTy()) {
     Value* places = expr(at);
     // Lanes that read have a place in the buffer, so half of the bits are enough.
-    auto bytes = bytes_in_memory(*l.buffer.get());
-    if (bytes && *bytes <= INT32_MAX) {
+    if (narrow_places) {
       auto* narrow = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes));
       places = b_.CreateTrunc(places, narrow);
+    }
+    if (mask == nullptr) {
+      auto* all = llvm::FixedVectorType::get(b_.getInt1Ty(), static_cast<unsigned>(lanes));
+      mask = llvm::ConstantInt::getTrue(all);
     }
     Value* pointers = address(l.buffer, places);
     return from_memory(element, b_.CreateMaskedGather(type, pointers, align, mask,

@@ -1,9 +1,14 @@
 // x86-64.
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "codegen/llvm/architecture.h"
@@ -32,6 +37,21 @@ std::optional<std::string> features_of(std::string_view cpu) {
   std::string features;
   for (llvm::StringRef f : list) features += (features.empty() ? "+" : ",+") + f.str();
   return features;
+}
+
+bool gathers_fast(const Target& target) {
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::lock_guard lock(mutex);
+  auto [it, is_new] = known.emplace(target.cpu, false);
+  if (is_new) {
+    std::string error;
+    const llvm::Target* t = llvm::TargetRegistry::lookupTarget(target.triple, error);
+    std::unique_ptr<llvm::MCSubtargetInfo> info(
+        t == nullptr ? nullptr : t->createMCSubtargetInfo(target.triple, target.cpu, ""));
+    it->second = info != nullptr && info->checkFeatures("+fast-gather");
+  }
+  return it->second;
 }
 
 // vscalefps of AVX-512 on vectors of 4, 8 or 16; a scalar is the first lane of four.
@@ -158,7 +178,7 @@ constexpr const char* kLibm[] = {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm
 }  // namespace
 
 extern const LlvmArchitecture kLlvmX86;
-const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale,
-                                true,     kLibm,      byte_dot,    &kAmx};
+const LlvmArchitecture kLlvmX86{"x86_64", initialize, features_of, scale,       true,
+                                kLibm,    byte_dot,   &kAmx,       gathers_fast};
 
 }  // namespace relay::codegen

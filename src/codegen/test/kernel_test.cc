@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "base/diagnostic.h"
+#include "codegen/llvm/codegen.h"
+#include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
 #include "runtime/elf_image.h"
 #include "tir/scalar.h"
@@ -283,6 +285,37 @@ TEST(Kernel, strided_and_reversed_vectors) {
       EXPECT_EQ(static_cast<float*>(c.data())[2 * k + 1], static_cast<float>(2 * k));
     }
   }
+}
+
+// Elements at places that are data: by one instruction where the processor is fast at it, else one after the other.
+TEST(Kernel, vectors_at_places_of_their_own) {
+  const DType i64 = DType::Int(64);
+  Buffer in = buffer("in", f32, {index(40)}), at = buffer("at", i64, {index(16)}),
+         out = buffer("out", f32, {index(16)});
+  PrimExpr lanes = ramp(zero(), index(1), 16);
+  tir::PrimFunc f =
+      kernel("places", {in, at}, {out}, store(out, {lanes}, load(in, {load(at, {lanes})})));
+  for (const Target& target : runnable_targets()) {
+    LoadedKernels jit = load_kernels({f}, target);
+    for (Side side : {Side::Left, Side::Right}) {
+      GuardedMemory a(40 * sizeof(float), side), b(16 * sizeof(int64_t), side),
+          c(16 * sizeof(float), side);
+      for (int k = 0; k < 40; ++k) static_cast<float*>(a.data())[k] = static_cast<float>(k);
+      for (int k = 0; k < 16; ++k) static_cast<int64_t*>(b.data())[k] = k * 13 % 40;
+      void* buffers[] = {a.data(), b.data(), c.data()};
+      TestContext context;
+      ASSERT_EQ(context.run(jit.functions()[0], buffers), 0);
+      for (int k = 0; k < 16; ++k) {
+        EXPECT_EQ(static_cast<float*>(c.data())[k], static_cast<float>(k * 13 % 40)) << target.name;
+      }
+    }
+  }
+  auto gathers = [&](const char* cpu) {
+    Target target = parse_target(std::string("llvm -mcpu=") + cpu);
+    return codegen::assembly_text({f}, target).find("vgather") != std::string::npos;
+  };
+  EXPECT_TRUE(gathers("skylake-avx512"));
+  EXPECT_FALSE(gathers("znver4"));
 }
 
 TEST(Kernel, parallel_loops_with_scratch_and_run_time_sizes) {
