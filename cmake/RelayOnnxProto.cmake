@@ -31,6 +31,6 @@ add_custom_command(
   COMMAND protobuf::protoc --cpp_out "lite:${generated}" --proto_path "${RELAY_ONNX_PROTO_DIR}" "${proto}"
   DEPENDS "${proto}" VERBATIM)
 add_library(relay_onnx_proto STATIC "${generated}/onnx/onnx-ml.pb.cc" "${generated}/onnx/onnx-ml.pb.h"
-            "${CMAKE_CURRENT_LIST_DIR}/portable/no_arenas.cc")
+            "${CMAKE_CURRENT_LIST_DIR}/portable/no_arenas.cc" "${CMAKE_CURRENT_LIST_DIR}/portable/thread_cache.c")
 target_include_directories(relay_onnx_proto SYSTEM PUBLIC "${generated}" ${Protobuf_INCLUDE_DIRS})
 target_link_libraries(relay_onnx_proto PUBLIC "${RELAY_PROTOBUF_ARCHIVE}" Threads::Threads)

@@ -23,6 +23,6 @@ uint64_t ThreadSafeArena::SpaceAllocated() const { std::abort(); }
 }  // namespace internal
 }  // namespace google::protobuf
 
-// ThreadSafeArena::thread_cache_, whose place is computed and never looked at. It is a byte and not the 64 that the type
-// has: of memory for the variables of threads a process keeps little for libraries that are loaded later.
-__thread char thread_cache asm("_ZN6google8protobuf8internal15ThreadSafeArena13thread_cache_E");
+// In a file of its own (thread_cache.c), which the linker is to find before it looks into the archive.
+extern __thread char thread_cache asm("_ZN6google8protobuf8internal15ThreadSafeArena13thread_cache_E");
+char* relay_thread_cache() { return &thread_cache; }

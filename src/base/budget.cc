@@ -20,10 +20,6 @@
 
 namespace relay {
 
-namespace detail {
-constinit thread_local int32_t budget_countdown = 0;
-}  // namespace detail
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -41,7 +37,7 @@ struct Watch {
   Clock::rep looked;  // when
   Clock::rep asked;
 };
-[[gnu::tls_model("initial-exec")]] constinit thread_local Watch watch{};
+constinit thread_local Watch watch{};
 
 Clock::rep ticks() { return Clock::now().time_since_epoch().count(); }
 

@@ -24,7 +24,7 @@ namespace relay {
 namespace detail {
 // How often check_budget may be called before the clock is looked at. A few bytes: it is in the
 // room that every process keeps for the variables of libraries loaded later, and reached without a
-// call.
+// call (runtime/core/free_blocks.h says more).
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local int32_t budget_countdown;
 void check_budget_slowly();
 }  // namespace detail

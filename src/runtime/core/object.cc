@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "runtime/core/free_blocks.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/large_blocks.h"
 #include "runtime/core/object_pool.h"
@@ -17,36 +18,20 @@ void destroy_tensor(Object* object) noexcept;
 
 namespace {
 
-// Small blocks are kept in lists of their thread: cells by size in steps of 16 bytes, tensors in
-// steps of 64. A list is bounded, so that a thread which only frees returns the memory. Under
-// AddressSanitizer nothing is kept: it has to see every use after free.
 #if defined(__SANITIZE_ADDRESS__)
+// Nothing is kept: AddressSanitizer has to see every use after free.
 constexpr uint32_t kMaxPooled = 0;
 #else
 constexpr uint32_t kMaxPooled = 4096;
 #endif
 constexpr size_t kCellStep = 16;
-constexpr size_t kCellClasses = 9;  // up to 128 bytes
 constexpr size_t kTensorStep = 64;
-constexpr size_t kTensorClasses = 6;  // up to 320 bytes
-constexpr size_t kClasses = kCellClasses + kTensorClasses;
 
-struct FreeCell {
-  FreeCell* next;
-};
-
-struct Pool {
-  FreeCell* heads[kClasses];
-  uint32_t counts[kClasses];
-  ObjectCounts live;
-  enum State : uint8_t { unused, open, closed } state;
-};
-
-// Zero-initialised and trivially destructible: objects may still be freed while the thread's
-// other variables are being destroyed.
-// Small enough for the room that every process keeps for the variables of libraries loaded later:
-// so it is reached without a call.
-[[gnu::tls_model("initial-exec")]] thread_local constinit Pool pool{};
+using detail::FreeBlocks;
+using detail::kBlockSizes;
+using detail::kCellSizes;
+using detail::kTensorSizes;
+using detail::pool;
 
 // Frees the lists of a thread that ends. A key, and not a variable with a destructor: to register one
 // of those ends the process when memory is short, while a key says that it cannot.
@@ -62,8 +47,8 @@ class PoolCloser {
 
  private:
   static void close(void*) {
-    pool.state = Pool::closed;
-    for (FreeCell*& head : pool.heads) {
+    pool.state = FreeBlocks::closed;
+    for (FreeBlocks::Block*& head : pool.heads) {
       while (head != nullptr) std::free(std::exchange(head, head->next));
     }
   }
@@ -75,8 +60,8 @@ class PoolCloser {
 // Whether this thread keeps blocks, from its first one on.
 bool open_pool() {
   static PoolCloser closer;
-  if (pool.state == Pool::unused && closer.register_thread()) pool.state = Pool::open;
-  return pool.state == Pool::open;
+  if (pool.state == FreeBlocks::unused && closer.register_thread()) pool.state = FreeBlocks::open;
+  return pool.state == FreeBlocks::open;
 }
 
 size_t cell_bytes(ObjectKind kind, uint32_t count) {
@@ -85,14 +70,14 @@ size_t cell_bytes(ObjectKind kind, uint32_t count) {
   return (sizeof(Cell) + fields * sizeof(Object*) + kCellStep - 1) / kCellStep * kCellStep;
 }
 
-// The list for blocks of that size; kClasses when there is none.
+// The list for blocks of that size; kBlockSizes when there is none.
 size_t class_of(size_t bytes, bool cache_line) {
   if (cache_line) {
     size_t size_class = bytes / kTensorStep;
-    return size_class < kTensorClasses ? kCellClasses + size_class : kClasses;
+    return size_class < kTensorSizes ? kCellSizes + size_class : kBlockSizes;
   }
   size_t size_class = bytes / kCellStep;
-  return size_class < kCellClasses ? size_class : kClasses;
+  return size_class < kCellSizes ? size_class : kBlockSizes;
 }
 
 // A dead cell waits in a list that is threaded through its count and tag, which nobody reads any
@@ -137,7 +122,7 @@ void add_thread_object_bytes(int64_t bytes) {
 void* allocate_object(size_t bytes, bool cache_line) noexcept {
   void* memory;
   size_t size_class = class_of(bytes, cache_line);
-  if (size_class < kClasses && pool.heads[size_class] != nullptr) {
+  if (size_class < kBlockSizes && pool.heads[size_class] != nullptr) {
     --pool.counts[size_class];
     memory = std::exchange(pool.heads[size_class], pool.heads[size_class]->next);
   } else {
@@ -158,12 +143,12 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
   if (cache_line && bytes >= kSmallestLargeBlock) return keep_large_block(memory, bytes);
   size_t size_class = class_of(bytes, cache_line);
-  if (size_class >= kClasses || pool.counts[size_class] >= kMaxPooled ||
-      (pool.state != Pool::open && !open_pool())) {
+  if (size_class >= kBlockSizes || pool.counts[size_class] >= kMaxPooled ||
+      (pool.state != FreeBlocks::open && !open_pool())) {
     std::free(memory);
     return;
   }
-  auto* cell = static_cast<FreeCell*>(memory);
+  auto* cell = static_cast<FreeBlocks::Block*>(memory);
   cell->next = pool.heads[size_class];
   pool.heads[size_class] = cell;
   ++pool.counts[size_class];
