@@ -28,6 +28,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kCanonicalizeOps),            // no operator that is defined by others is left
       pass(kFoldConstant),
       pass(kDynamicToStatic),  // sizes that are known are part of types
+      pass(kCombineUpdates),   // lines that a loop of known length writes are one tensor
       pass(kSimplifyExpr),
       pass(kDivToMul),
       pass(kFastMath),                // where it is asked for
