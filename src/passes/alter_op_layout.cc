@@ -1,6 +1,7 @@
 #include "passes/alter_op_layout.h"
 
 #include <map>
+#include <unordered_map>
 
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
@@ -8,6 +9,7 @@
 #include "ir/layout.h"
 #include "ir/op.h"
 #include "ir/views.h"
+#include "node/walk.h"
 #include "passes/matrix_products.h"
 #include "passes/rewrite_calls.h"
 
@@ -16,7 +18,17 @@ namespace {
 
 class Packing {
  public:
-  explicit Packing(const Target& target) : target_(target) {}
+  Packing(const Function& f, const Target& target) : target_(target) {
+    post_order(
+        f,
+        [&](const Node& n) {
+          auto* c = as<CallNode>(&n);
+          if (c != nullptr && c->args.size() == 2 && has_attr(*c, "units")) {
+            rows_[c->args[1].get()] += rows_of_data(*c);
+          }
+        },
+        family::expr | family::pattern);
+  }
 
   // The call with its weight packed, or null.
   Expr pack(const CallNode& c) {
@@ -235,14 +247,23 @@ class Packing {
   }
 
   // Whether the rows of a matrix are so far apart that reading some columns of each misses the caches: a sum over 2,048
-  // rows of 1,024 floats took 3 to 4 times as long as over panels, packing them included, one over 256 floats as long.
-  static constexpr int64_t kFarApart = 512;
+  // rows of 1,024 floats took 3 to 4 times as long as over panels, packing them included, one over 2,048 of 256 twice as
+  // long, one over 256 of 256 a sixth longer.
+  static constexpr int64_t kFarApart = 128;
   static constexpr int64_t kRowsForPacking = 64;
   bool is_far_apart(const CallNode& c, int64_t units) const {
+    // All products by one matrix share its packed form: those of a recurrence have few rows each.
+    auto all = rows_.find(c.args[1].get());
+    int64_t rows = all == rows_.end() ? rows_of_data(c) : all->second;
+    return static_shape(c.args[0]) && units >= kFarApart && rows >= kRowsForPacking;
+  }
+
+  // Rows that are multiplied with the weight; 0 for open sizes.
+  static int64_t rows_of_data(const CallNode& c) {
     auto data = static_shape(c.args[0]);
-    int64_t rows = 1;
+    int64_t rows = data ? 1 : 0;
     for (size_t d = 0; data && d + 1 < data->size(); ++d) rows *= (*data)[d];
-    return data && units >= kFarApart && rows >= kRowsForPacking;
+    return rows;
   }
 
   // The product of a transposed matrix, as of gradients by weights: the matrix is turned where its rows are far apart,
@@ -444,13 +465,14 @@ class Packing {
   const Target& target_;
   int64_t word_ = 1;  // of the call that is being packed
   ConstantExpressions constants_;
+  std::unordered_map<const Node*, int64_t> rows_;  // of all products by a weight
   std::map<std::pair<const Node*, std::string>, Expr> packed_;
 };
 
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    Packing packing(ctx.target);
+    Packing packing(f, ctx.target);
     return rewrite_calls(f, [&](const CallNode& c) { return packing.pack(c); });
   });
 }

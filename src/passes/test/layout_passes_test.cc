@@ -449,12 +449,22 @@ TEST(AlterOpLayout, matrices_with_rows_far_apart_are_turned_and_packed) {
     return altered("def @main(%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" + y +
                    "), float32]) {\n  nn.matmul(%x, %y, transpose_a=" + transpose_a + ") }");
   };
-  EXPECT_EQ(product("70, 512", "70, 64", "True"), "transpose nn.matmul");
-  EXPECT_EQ(product("70, 64", "70, 512", "True"), "transpose CN>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(product("64, 70", "70, 512", "False"), "CN>NC32n nn.contrib_dense_pack");
-  EXPECT_EQ(product("70, 511", "70, 64", "True"), "nn.matmul");
-  EXPECT_EQ(product("70, 512", "70, 63", "True"), "nn.matmul");
-  EXPECT_EQ(product("63, 70", "70, 512", "False"), "nn.matmul");
+  EXPECT_EQ(product("70, 128", "70, 64", "True"), "transpose nn.matmul");
+  EXPECT_EQ(product("70, 64", "70, 128", "True"), "transpose CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("64, 70", "70, 128", "False"), "CN>NC32n nn.contrib_dense_pack");
+  EXPECT_EQ(product("70, 127", "70, 64", "True"), "nn.matmul");
+  EXPECT_EQ(product("70, 128", "70, 63", "True"), "nn.matmul");
+  EXPECT_EQ(product("63, 70", "70, 128", "False"), "nn.matmul");
+}
+
+TEST(AlterOpLayout, rows_of_all_products_by_a_matrix_count) {
+  auto twice = [](const char* rows) {
+    return altered("def @main(%x: Tensor[(" + std::string(rows) +
+                   ", 128), float32], %w: Tensor[(128, 128), float32]) {\n"
+                   "  nn.matmul(nn.relu(nn.matmul(%x, %w)), %w) }");
+  };
+  EXPECT_EQ(twice("32"), "CN>NC32n nn.contrib_dense_pack nn.relu nn.contrib_dense_pack");
+  EXPECT_EQ(twice("31"), "nn.matmul nn.relu nn.matmul");
 }
 
 TEST(AlterOpLayout, not_for_one_row_or_without_an_evaluator) {
