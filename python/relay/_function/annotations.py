@@ -28,6 +28,9 @@ class TensorAnnotation:
     shape: tuple
     dtype: str
 
+    # Captured, it is what it is: not a structure of its parts.
+    __relay_annotation__ = True
+
     def __repr__(self) -> str:
         return f"relay.Tensor[{self.shape!r}, {self.dtype!r}]"
 

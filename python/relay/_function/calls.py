@@ -46,6 +46,7 @@ from relay._function.values import (
     Data,
     Derivative,
     Form,
+    Function,
     List,
     Mismatch,
     Size,
@@ -141,6 +142,8 @@ class Calls:
             return self.call_closure(function, args, named)
         if isinstance(function, Derivative):
             return self.call_derivative(function, args, named)
+        if isinstance(function, Function):
+            return self.call_function(function, args, named)
         if isinstance(function, Bound):
             if not function.of_class:
                 return self._apply(function.function, [function.base, *args], named)

@@ -14,6 +14,7 @@ from relay._function.references import content_of, refused
 from relay._function.values import (
     ChainType,
     DataType,
+    FunctionType,
     ListType,
     RefType,
     StaticType,
@@ -239,7 +240,7 @@ def parts_of(kind: Type, obj: Any) -> list:
 
 def is_plain(kind: Type) -> bool:
     """Whether the object is its own only leaf."""
-    return isinstance(kind, (TensorType, RefType)) or (
+    return isinstance(kind, (TensorType, RefType, FunctionType)) or (
         isinstance(kind, ChainType) and isinstance(kind.item, TensorType)
     )
 
@@ -265,7 +266,7 @@ def _made(kind: Type, leaves: Iterator) -> object:
 
     # Recursive over the type, not over the value.
     def take(kind: Type, leaves: Iterator) -> Task:
-        if isinstance(kind, (TensorType, RefType)):
+        if isinstance(kind, (TensorType, RefType, FunctionType)):
             return next(leaves)
         if isinstance(kind, (TupleType, ListType)):
             items = []

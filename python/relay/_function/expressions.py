@@ -275,7 +275,9 @@ class Expressions:
                 "the two values are of different types",
                 expected=kinds[0],
                 found=kinds[1],
-                help="give them one dtype and rank, with astype or reshape",
+                help="call both where they are chosen: f(x) if c else g(x)"
+                if any(isinstance(way, Closure) for way in ways)
+                else "give them one dtype and rank, with astype or reshape",
             )
         return value
 

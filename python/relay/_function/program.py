@@ -15,18 +15,17 @@ from relay._function.calls import bind, returned_type, returned_value
 from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
 from relay._function.outcome import Env, Never, finished, has_effects, leaves
 from relay._function.reader import Reader
+from relay._function.returned_functions import has_function, returns_function
 from relay._function.values import (
     OUTSIDE,
     ChainType,
     Closure,
     DataType,
     Derivative,
-    List,
     ListType,
     SizeType,
     StaticType,
     TensorType,
-    Tuple,
     TupleType,
     Type,
     Value,
@@ -98,6 +97,11 @@ class Program:
         line = f"{reader.source.name}:{node.lineno}: {text}"
         if line not in self.notes:
             self.notes.append(line)
+
+    @property
+    def sizes_of_main(self) -> list:
+        """The named sizes of the function that is compiled."""
+        return next(form.type_params for form in self.forms.values() if form.name == "main")
 
     def entry(self, function: Any, kinds: dict[str, Type]) -> Form:
         """The form of a function for a module's @main."""
@@ -223,7 +227,7 @@ class Program:
     ) -> Value:
         """A call of a Relay function from another."""
         given = bind(function.node, function.defaults, args, named)
-        if any(_has_function(value) for value in given.values()):
+        if any(has_function(value) for value in given.values()):
             return self._inline(reader, function, given)
         kinds: dict[str, Type] = {}
         for name, value in given.items():
@@ -238,6 +242,9 @@ class Program:
             else:
                 kinds[name] = forward(widen(type_of(value)))
         form = self._form(function, kinds, self._fresh(function.__name__))
+        if returns_function(form.returned):
+            # What the function that it returns captured is the caller's then.
+            return self._inline(reader, function, given)
         exprs = []
         for name, value in given.items():
             target = form.kinds[name]
@@ -313,6 +320,7 @@ class Program:
             form.used = form.taken_for_pure = False
             params, env = _parameters(form.kinds)
             reader = Reader(self, function.source, function.node, self.capture(function))
+            reader.gives_out = form.name == "main"
             saved, self.active = self.active, []
             try:
                 tree = reader.read_body(dict(env))
@@ -417,12 +425,6 @@ def data_in(kind: Type) -> list[type]:
     if isinstance(kind, (TupleType, ListType)):
         return [cls for item in kind.items for cls in data_in(item)]
     return data_in(kind.item) if isinstance(kind, ChainType) else []
-
-
-def _has_function(value: Value) -> bool:
-    if isinstance(value, (Tuple, List)):
-        return any(map(_has_function, value.items))
-    return isinstance(value, (Closure, Derivative))
 
 
 def _key(kind: Type, order: dict) -> object:

@@ -19,13 +19,23 @@ from relay._function.loops import Loops
 from relay._function.matches import Matches
 from relay._function.outcome import Env, Tree
 from relay._function.references import References
+from relay._function.returned_functions import ReturnedFunctions
 from relay._function.source import Source
 from relay._function.statements import Statements
 from relay._function.values import Mismatch, Type, Value, join, type_of
 
 
 class Reader(
-    Statements, Expressions, Calls, Derivatives, Batches, Loops, Matches, Printing, References
+    Statements,
+    Expressions,
+    Calls,
+    Derivatives,
+    Batches,
+    Loops,
+    Matches,
+    Printing,
+    References,
+    ReturnedFunctions,
 ):
     """One function while it is read: its variables, and the functions around it."""
 
@@ -44,6 +54,8 @@ class Reader(
         self.outer = outer
         self.env: Env = {}
         self.locals: set[str] = set()
+        # Whether what it returns is what Python gets.
+        self.gives_out = False
         # The innermost node that is being read.
         self.here: ast.AST = node
 

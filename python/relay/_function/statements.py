@@ -274,6 +274,8 @@ class Statements:
 
     def do_Return(self, node: ast.Return) -> Tree:
         value = Static(None) if node.value is None else self.expr(node.value)
+        if self.gives_out:
+            value = self.given_out(value)
         return Exit("return", self.env, value, node)
 
     def do_Break(self, node: ast.Break) -> Tree:

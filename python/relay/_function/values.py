@@ -187,6 +187,17 @@ class Closure(Value):
     frame: Any
     defaults: dict
 
+    def __repr__(self) -> str:
+        return f"the function {getattr(self.node, 'name', 'lambda')} of line {self.node.lineno}"
+
+
+@dataclass(frozen=True, eq=False)
+class Function(Value):
+    """A function of the program, which is called when it runs."""
+
+    expr: _core.Expr
+    kind: FunctionType
+
 
 @dataclass(frozen=True, eq=False)
 class Derivative(Value):
@@ -295,6 +306,24 @@ class RefType(Type):
         return f"ref({self.item})"
 
 
+@dataclass(frozen=True, eq=False)
+class FunctionType(Type):
+    """Compared by what the program knows; the names of parameters are for calls within it."""
+
+    core: _core.FuncType
+    kinds: dict[str, Type]
+    returned: Type
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionType) and _core.structural_equal(self.core, other.core)
+
+    def __hash__(self) -> int:
+        return hash((FunctionType, len(self.kinds)))
+
+    def __str__(self) -> str:
+        return str(self.core)
+
+
 @dataclass(frozen=True)
 class ClashType(Type):
     clash: Clash
@@ -328,6 +357,8 @@ def type_of(value: Value) -> Type:
         return DataType(value.cls)
     if isinstance(value, Reference):
         return RefType(value.item)
+    if isinstance(value, Function):
+        return value.kind
     if isinstance(value, Clash):
         return ClashType(value)
     return StaticType(id(value), value)
@@ -482,7 +513,7 @@ def leaf_types(kind: Type) -> list[_core.Type]:
         return [kind.cls.__relay_type__.header]
     if isinstance(kind, RefType):
         return [_core.ref_type(packed_type(kind.item))]
-    return []
+    return [kind.core] if isinstance(kind, FunctionType) else []
 
 
 def packed_type(kind: Type) -> _core.Type:
@@ -512,7 +543,7 @@ def flatten(value: Value, kind: Type) -> list[_core.Expr]:
         return [leaf for item, of in pairs for leaf in flatten(item, of)]
     if isinstance(kind, ChainType):
         return [as_chain(value, kind).expr]
-    return [value.expr] if isinstance(kind, (DataType, RefType)) else []
+    return [value.expr] if isinstance(kind, (DataType, RefType, FunctionType)) else []
 
 
 def unflatten(
@@ -541,6 +572,8 @@ def unflatten(
         return Data(next(leaves), kind.cls)
     if isinstance(kind, RefType):
         return Reference(next(leaves), kind.item)
+    if isinstance(kind, FunctionType):
+        return Function(next(leaves), kind)
     if isinstance(kind, SizeType):
         return Size(kind.dim)
     if isinstance(kind, ClashType):
@@ -677,7 +710,7 @@ def lift(obj: object) -> Value:
     """What a captured Python object is in the program: arrays are constants."""
     if isinstance(obj, Value):
         return obj
-    if isinstance(obj, _core.Function):
+    if isinstance(obj, _core.Function) or hasattr(obj, "__relay_annotation__"):
         return Static(obj)
     if isinstance(obj, _core.Expr):
         return Tensor(obj, False, OUTSIDE - {-1})
