@@ -27,8 +27,14 @@ class Math : MathBuilder {
 
   // exp by range reduction to [-ln2/2, ln2/2] and a polynomial of degree 6; the fast one's has
   // degree 4.
-  Value* exp(Value* x, bool fast = false) {
-    Value* clamped = clamp(x, -104.0, 89.0);
+  Value* exp(Value* x, bool fast = false) { return exp(x, 89.0, 0, fast); }
+
+  // Half of exp, which is finite where cosh is.
+  Value* half_exp(Value* x) { return exp(x, 90.0, 1, false); }
+
+  // Divided by 2^halvings; infinite from `high` on.
+  Value* exp(Value* x, double high, uint32_t halvings, bool fast) {
+    Value* clamped = clamp(x, -104.0, high);
     // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
     Value* shifted = fma(clamped, c(1.44269504088896341), c(12582912.0));
     Value* n = b_.CreateFSub(shifted, c(12582912.0));
@@ -43,9 +49,10 @@ class Math : MathBuilder {
                          1.6666665459e-1, 5.0000001201e-1});
       p = fma(b_.CreateFMul(p, r), r, b_.CreateFAdd(r, c(1.0)));
     }
-    if (Value* v = scaled(p, n)) return v;
+    Value* power = halvings == 0 ? n : b_.CreateFSub(n, c(halvings));
+    if (Value* v = scaled(p, power)) return v;
     // 2^n in two factors, so that n from -150 to 129 stays representable.
-    Value* n_int = b_.CreateSub(b_.CreateBitCast(shifted, int_type()), i(0x4b400000));
+    Value* n_int = b_.CreateSub(b_.CreateBitCast(shifted, int_type()), i(0x4b400000 + halvings));
     Value* half = b_.CreateAShr(n_int, i(1));
     Value* rest = b_.CreateSub(n_int, half);
     return b_.CreateFMul(b_.CreateFMul(p, power_of_two(half)), power_of_two(rest));
@@ -111,6 +118,60 @@ class Math : MathBuilder {
     Value* large = tanh_by_exp(magnitude, false);
     large = intrinsic(llvm::Intrinsic::copysign, {large, x});
     return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, c(0.625)), small, large);
+  }
+
+  // With h of half_exp: e^|x| / 2 = h and e^-|x| / 2 = 1 / (4 h).
+  Value* hyperbolic_cosine(Value* x) {
+    Value* h = half_exp(abs(x));
+    return b_.CreateFAdd(h, b_.CreateFDiv(c(0.25), h));
+  }
+  // The odd series to the power 11 up to one, where the difference would cancel.
+  Value* hyperbolic_sine(Value* x) {
+    Value* z = b_.CreateFMul(x, x);
+    Value* p = polynomial(z, {1.0 / 39916800, 1.0 / 362880, 1.0 / 5040, 1.0 / 120, 1.0 / 6});
+    Value* small = fma(b_.CreateFMul(p, z), x, x);
+    Value* h = half_exp(abs(x));
+    Value* large = b_.CreateFSub(h, b_.CreateFDiv(c(0.25), h));
+    large = intrinsic(llvm::Intrinsic::copysign, {large, x});
+    return b_.CreateSelect(b_.CreateFCmpOLT(abs(x), c(1.0)), small, large);
+  }
+
+  // The logarithm of a + root, and of 2 a where the root is a to the last bit and its square may overflow.
+  Value* log_of_sum(Value* a, Value* root) {
+    Value* far = b_.CreateFCmpOGT(a, c(1500.0));
+    Value* y = log(b_.CreateSelect(far, a, b_.CreateFAdd(a, root)));
+    return b_.CreateFAdd(y, b_.CreateSelect(far, c(0.69314718055994530942), c(0.0)));
+  }
+  // The three by the polynomials of the Cephes library where the logarithm is of nearly one.
+  Value* area_sine(Value* x) {
+    Value* a = abs(x);
+    Value* z = b_.CreateFMul(a, a);
+    Value* p =
+        polynomial(z, {2.0122003309e-2, -4.2699340972e-2, 7.4847586088e-2, -1.6666288134e-1});
+    Value* small = fma(b_.CreateFMul(p, z), x, x);
+    Value* large = log_of_sum(a, intrinsic(llvm::Intrinsic::sqrt, {b_.CreateFAdd(z, c(1.0))}));
+    large = intrinsic(llvm::Intrinsic::copysign, {large, x});
+    return b_.CreateSelect(b_.CreateFCmpOLT(a, c(0.5)), small, large);
+  }
+  Value* area_cosine(Value* x) {
+    Value* z = b_.CreateFSub(x, c(1.0));
+    Value* p = polynomial(
+        z, {1.7596881071e-3, -7.5272886713e-3, 2.6454905019e-2, -1.1784741703e-1, 1.4142135263});
+    Value* small = b_.CreateFMul(p, intrinsic(llvm::Intrinsic::sqrt, {z}));
+    Value* square = b_.CreateFMul(z, b_.CreateFAdd(x, c(1.0)));
+    Value* large = log_of_sum(x, intrinsic(llvm::Intrinsic::sqrt, {square}));
+    return b_.CreateSelect(b_.CreateFCmpOLT(z, c(0.5)), small, large);
+  }
+  Value* area_tangent(Value* x) {
+    Value* a = abs(x);
+    Value* z = b_.CreateFMul(x, x);
+    Value* p = polynomial(z, {1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1,
+                              1.99782164500e-1, 3.33337300303e-1});
+    Value* small = fma(b_.CreateFMul(p, z), x, x);
+    Value* quotient = b_.CreateFDiv(b_.CreateFAdd(c(1.0), a), b_.CreateFSub(c(1.0), a));
+    Value* large = b_.CreateFMul(log(quotient), c(0.5));
+    large = intrinsic(llvm::Intrinsic::copysign, {large, x});
+    return b_.CreateSelect(b_.CreateFCmpOLT(a, c(0.5)), small, large);
   }
 
   // An odd polynomial near zero, 1 - exp of a polynomial elsewhere; from 4 on it is one in float32.
@@ -323,6 +384,11 @@ Value* emit_math(llvm::IRBuilder<>& b, const Target& target, std::string_view na
   if (name == "atan") return math.arc_tangent(args[0]);
   if (name == "asin") return math.arc_sine(args[0]);
   if (name == "acos") return math.arc_cosine(args[0]);
+  if (name == "cosh") return math.hyperbolic_cosine(args[0]);
+  if (name == "sinh") return math.hyperbolic_sine(args[0]);
+  if (name == "asinh") return math.area_sine(args[0]);
+  if (name == "acosh") return math.area_cosine(args[0]);
+  if (name == "atanh") return math.area_tangent(args[0]);
   if (name == "pow") return math.power(args[0], args[1]);
   if (name == "fast_exp") return math.exp(args[0], true);
   if (name == "fast_tanh") return math.tanh_by_exp(args[0], true);

@@ -24,8 +24,12 @@ const Function kFunctions[] = {
     {"erf", erfl, 2.0, -5.0f, 5.0f},     {"sin", sinl, 2.0, -1000.0f, 1000.0f},
     {"cos", cosl, 2.0, -10.0f, 10.0f},   {"tan", tanl, 4.0, -100.0f, 100.0f},
     {"sin", sinl, 2.0, -2e6f, 2e6f},     {"cos", cosl, 2.0, -1e30f, 1e30f},
-    {"asinh", asinhl, 2.0, -9.0f, 9.0f}, {"atan", atanl, 2.0, -30.0f, 30.0f},
-    {"asin", asinl, 2.5, -1.0f, 1.0f},   {"acos", acosl, 2.0, -1.0f, 1.0f},
+    {"asinh", asinhl, 3.0, -9.0f, 9.0f}, {"asinh", asinhl, 3.0, -3e38f, 3e38f},
+    {"acosh", acoshl, 3.0, 1.0f, 4.0f},  {"acosh", acoshl, 3.0, 1.0f, 3e38f},
+    {"atanh", atanhl, 3.0, -1.0f, 1.0f}, {"cosh", coshl, 2.0, -89.4f, 89.4f},
+    {"sinh", sinhl, 3.0, -89.4f, 89.4f}, {"sinh", sinhl, 3.0, -2.0f, 2.0f},
+    {"atan", atanl, 2.0, -30.0f, 30.0f}, {"asin", asinl, 2.5, -1.0f, 1.0f},
+    {"acos", acosl, 2.0, -1.0f, 1.0f},
 };
 
 template <class T>
@@ -229,9 +233,26 @@ TEST(Math, special_values) {
                           {"atan", inf, std::atan(inf)},
                           {"asin", -1, std::asin(-1.0f)},
                           {"acos", -1, std::acos(-1.0f)},
-                          {"acos", 0, std::acos(0.0f)}};
-  for (const char* name : {"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "fast_exp",
-                           "fast_tanh", "fast_erf", "atan", "asin", "acos"})
+                          {"acos", 0, std::acos(0.0f)},
+                          {"cosh", 0, 1},
+                          {"cosh", -inf, inf},
+                          {"cosh", 100, inf},
+                          {"sinh", -0.0f, -0.0f},
+                          {"sinh", -inf, -inf},
+                          {"sinh", 100, inf},
+                          {"asinh", -0.0f, -0.0f},
+                          {"asinh", -inf, -inf},
+                          {"acosh", 1, 0},
+                          {"acosh", inf, inf},
+                          {"acosh", 0.5f, nan},
+                          {"acosh", -inf, nan},
+                          {"atanh", -0.0f, -0.0f},
+                          {"atanh", -1, -inf},
+                          {"atanh", 1, inf},
+                          {"atanh", 1.5f, nan}};
+  for (const char* name :
+       {"exp", "log", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "fast_exp", "fast_tanh",
+        "fast_erf", "atan", "asin", "acos", "cosh", "sinh", "asinh", "acosh", "atanh"})
     cases.push_back({name, nan, nan});
   for (const Case& c : cases) {
     float got = run(c.name, std::vector<float>(16, c.x), 16, native_target())[0];
