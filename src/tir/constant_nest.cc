@@ -2,6 +2,7 @@
 
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
+#include "tir/schedule/loop_tree.h"
 
 namespace relay::tir {
 
@@ -22,19 +23,34 @@ std::optional<ConstantNest> constant_nest(const Stmt& s, std::string_view annota
   return out;
 }
 
-std::optional<Place> place_of(const PrimExpr& index, const ConstantNest& nest) {
-  Place out;
+std::optional<LinearIndex> linear_index(const PrimExpr& at, const ConstantNest& nest) {
+  LinearIndex out;
   Analyzer analyzer;
   std::unordered_map<const Node*, NodeRef> begin;
   for (const ForNode* l : nest.loops) {
     PrimExpr next = PrimExpr::unchecked(
-        substitute(index, {{l->var.get(), PrimExpr(l->var) + 1}}, family::tir_expr));
-    auto step = analyzer.constant_difference(next, index);
-    if (!step) return std::nullopt;
-    out.steps.push_back(*step);
+        substitute(at, {{l->var.get(), PrimExpr(l->var) + 1}}, family::tir_expr));
+    auto constant = analyzer.constant_difference(next, at);
+    PrimExpr step = constant ? index(*constant) : analyzer.simplify(next - at);
+    for (const ForNode* other : nest.loops) {
+      if (uses_var(step, other->var.get())) return std::nullopt;
+    }
+    out.steps.push_back(step);
     begin[l->var.get()] = l->min;
   }
-  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(index, begin, family::tir_expr)));
+  out.first = analyzer.simplify(PrimExpr::unchecked(substitute(at, begin, family::tir_expr)));
+  return out;
+}
+
+std::optional<Place> place_of(const PrimExpr& at, const ConstantNest& nest) {
+  auto linear = linear_index(at, nest);
+  if (!linear) return std::nullopt;
+  Place out{linear->first, {}};
+  for (const PrimExpr& step : linear->steps) {
+    auto constant = as_int(step);
+    if (!constant) return std::nullopt;
+    out.steps.push_back(*constant);
+  }
   return out;
 }
 

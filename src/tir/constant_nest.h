@@ -18,13 +18,22 @@ struct ConstantNest {
 // Nullopt unless every loop has the annotation and the store is of flat memory and under no mask.
 std::optional<ConstantNest> constant_nest(const Stmt& s, std::string_view annotation);
 
-// An index of a nest: the first one, and what a step of each loop adds.
+// An index of a nest: the first one, and what a step of each loop adds, which no loop of the nest changes.
+struct LinearIndex {
+  PrimExpr first;
+  std::vector<PrimExpr> steps;
+};
+
+// Nullopt when an index is not linear in the loops.
+std::optional<LinearIndex> linear_index(const PrimExpr& index, const ConstantNest& nest);
+
+// The same with steps that are constants.
 struct Place {
   PrimExpr first;
   std::vector<int64_t> steps;
 };
 
-// Nullopt when an index is not linear in the loops.
+// Nullopt when an index is not linear in the loops, or its steps depend on sizes that a run gives.
 std::optional<Place> place_of(const PrimExpr& index, const ConstantNest& nest);
 
 }  // namespace relay::tir

@@ -12,10 +12,11 @@ std::optional<TransposedNest> transposed_nest(const Stmt& s) {
       load->buffer == nest->store->buffer || load->buffer->dtype != nest->store->buffer->dtype) {
     return std::nullopt;
   }
-  auto to = place_of(nest->store->indices[0], *nest), from = place_of(load->indices[0], *nest);
+  auto to = linear_index(nest->store->indices[0], *nest),
+       from = linear_index(load->indices[0], *nest);
   if (!to || !from) return std::nullopt;
-  const size_t row = from->steps[0] == 1 ? 0 : 1, column = 1 - row;
-  if (from->steps[row] != 1 || to->steps[column] != 1) return std::nullopt;
+  const size_t row = as_int(from->steps[0]) == 1 ? 0 : 1, column = 1 - row;
+  if (as_int(from->steps[row]) != 1 || as_int(to->steps[column]) != 1) return std::nullopt;
   return TransposedNest{nest->store, load,        nest->extents[row], nest->extents[column],
                         to->first,   from->first, to->steps[row],     from->steps[column]};
 }

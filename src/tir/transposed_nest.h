@@ -18,8 +18,8 @@ struct TransposedNest {
   const StoreNode* store = nullptr;
   const LoadNode* load = nullptr;
   int64_t rows = 1, columns = 1;
-  PrimExpr to, from;  // the indices of the first elements
-  int64_t to_step = 0, from_step = 0;
+  PrimExpr to, from;            // the indices of the first elements
+  PrimExpr to_step, from_step;  // the same in all of the nest
 };
 
 // After lowering: indices are flat. Nullopt when the statement is no such nest, or changes what it moves.

@@ -280,9 +280,16 @@ class KernelBuilder {
   bool transposed_statement(const StmtNode* s);
   // The nest whose few columns fill the rows of the result, all of which are written at once.
   void interleaved_columns(const TransposedNest& nest);
-  // The rows from `first_row` and columns from `first_column` of it; `to` and `from` are the first elements of the nest.
-  void transposed_block(const TransposedNest& nest, Value* to, Value* from, int64_t first_row,
-                        int64_t rows, int64_t first_column, int64_t columns);
+  // Indices at equal distances.
+  struct Strided {
+    Value *first, *step;
+  };
+  // The element `offset` behind the one after so many steps.
+  Value* index_at(const Strided& s, int64_t steps, int64_t offset);
+  // The rows from `first_row` and columns from `first_column` of it; `to` and `from` are the elements that begin its rows and
+  // its columns.
+  void transposed_block(const TransposedNest& nest, const Strided& to, const Strided& from,
+                        int64_t first_row, int64_t rows, int64_t first_column, int64_t columns);
   // What shapes the registers have is not known here.
   void forget_shapes() { shapes_ = kUnknownShapes; }
 

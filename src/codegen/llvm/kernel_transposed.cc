@@ -39,7 +39,7 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   // Blocks whose rows and columns halve down to one.
   auto fits = [&](int64_t n) { return std::has_single_bit(static_cast<uint64_t>(n)) && n > 1; };
   if (dtype.is_bool() || !fits(nest->rows)) return false;
-  if (nest->columns == nest->to_step && nest->columns <= kFewColumns) {
+  if (as_int(nest->to_step) == nest->columns && nest->columns <= kFewColumns) {
     interleaved_columns(*nest);
     return true;
   }
@@ -47,7 +47,8 @@ bool KernelBuilder::transposed_statement(const StmtNode* s) {
   const int64_t rows = std::min(nest->rows, side);
   // Columns that fill several parts are turned part beside part, in longer vectors.
   const int64_t columns = rows == side ? nest->columns : std::min(nest->columns, side);
-  Value *to = expr(nest->to), *from = expr(nest->from);
+  const Strided to{expr(nest->to), expr(nest->to_step)},
+      from{expr(nest->from), expr(nest->from_step)};
   for (int64_t column = 0; column < nest->columns; column += columns) {
     for (int64_t row = 0; row < nest->rows; row += rows) {
       transposed_block(*nest, to, from, row, rows, column, columns);
@@ -61,11 +62,11 @@ void KernelBuilder::interleaved_columns(const TransposedNest& nest) {
   auto* type = llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)),
                                           static_cast<unsigned>(nest.rows));
   const llvm::Align align(static_cast<uint64_t>(bytes));
-  Value* from = expr(nest.from);
+  const Strided from{expr(nest.from), expr(nest.from_step)};
   std::vector<Value*> columns;
   for (int64_t c = 0; c < nest.columns; ++c) {
-    Value* first = b_.CreateNSWAdd(from, constant_int(from->getType(), c * nest.from_step));
-    columns.push_back(b_.CreateAlignedLoad(type, address(nest.load->buffer, first), align));
+    columns.push_back(
+        b_.CreateAlignedLoad(type, address(nest.load->buffer, index_at(from, c, 0)), align));
   }
   // All columns behind one another, the last twice where their number is odd; then row after row of them.
   if (columns.size() % 2 != 0) columns.push_back(columns.back());
@@ -90,16 +91,19 @@ void KernelBuilder::interleaved_columns(const TransposedNest& nest) {
                         address(nest.store->buffer, expr(nest.to)), align);
 }
 
-void KernelBuilder::transposed_block(const TransposedNest& nest, Value* to, Value* from,
-                                     int64_t first_row, int64_t rows, int64_t first_column,
-                                     int64_t columns) {
+Value* KernelBuilder::index_at(const Strided& s, int64_t steps, int64_t offset) {
+  llvm::Type* type = s.first->getType();
+  Value* all = b_.CreateNSWMul(s.step, constant_int(type, steps));
+  return b_.CreateNSWAdd(s.first, b_.CreateNSWAdd(all, constant_int(type, offset)));
+}
+
+void KernelBuilder::transposed_block(const TransposedNest& nest, const Strided& to,
+                                     const Strided& from, int64_t first_row, int64_t rows,
+                                     int64_t first_column, int64_t columns) {
   const int64_t bytes = nest.load->buffer->dtype.element().bytes();
   const int64_t parts = std::max<int64_t>(1, columns * bytes / kPartBytes);
   llvm::Type* element = b_.getIntNTy(static_cast<unsigned>(8 * bytes));
   const llvm::Align align(static_cast<uint64_t>(bytes));
-  auto place = [&](const Buffer& buffer, Value* first, int64_t offset) {
-    return address(buffer, b_.CreateNSWAdd(first, constant_int(first->getType(), offset)));
-  };
   auto lanes_in = [](Value* v) {
     return static_cast<int>(llvm::cast<llvm::FixedVectorType>(v->getType())->getNumElements());
   };
@@ -113,7 +117,7 @@ void KernelBuilder::transposed_block(const TransposedNest& nest, Value* to, Valu
     for (int64_t p = 0; p < parts; ++p) {
       const int64_t column = first_column + p * (columns / parts) + c;
       pieces.push_back(b_.CreateAlignedLoad(
-          type, place(nest.load->buffer, from, column * nest.from_step + first_row), align));
+          type, address(nest.load->buffer, index_at(from, column, first_row)), align));
     }
     while (pieces.size() > 1) {
       for (size_t i = 0; i < pieces.size() / 2; ++i) {
@@ -150,7 +154,7 @@ void KernelBuilder::transposed_block(const TransposedNest& nest, Value* to, Valu
       std::vector<int> part(static_cast<size_t>(width));
       std::iota(part.begin(), part.end(), first);
       Value* line = width == lanes ? v : b_.CreateShuffleVector(v, part);
-      b_.CreateAlignedStore(line, place(nest.store->buffer, to, row * nest.to_step + first_column),
+      b_.CreateAlignedStore(line, address(nest.store->buffer, index_at(to, row, first_column)),
                             align);
     }
   }

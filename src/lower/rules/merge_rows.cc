@@ -45,8 +45,8 @@ class Merge {
     const BlockNode& b = *tree_.blocks()[0];
     outer_ = b.iters[at]->extent;
     inner_ = b.iters[at + 1]->extent;
-    bool constant = tir::as_int(outer_).value_or(1) > 1 && tir::as_int(inner_).value_or(1) > 1;
-    return constant ? merged_from(at) : f_;
+    const bool several = tir::as_int(outer_) != 1 && tir::as_int(inner_) != 1;
+    return several ? merged_from(at) : f_;
   }
 
  private:

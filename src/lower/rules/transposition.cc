@@ -5,6 +5,7 @@
 
 #include "lower/rules/lanes.h"
 #include "node/walk.h"
+#include "tir/arith/analyzer.h"
 #include "tir/schedule/loop_tree.h"
 #include "tir/transposed_nest.h"
 
@@ -13,6 +14,7 @@ namespace relay {
 using tir::Block;
 using tir::BlockRV;
 using tir::LoopRV;
+using tir::PrimExpr;
 using tir::Schedule;
 
 namespace {
@@ -20,6 +22,21 @@ namespace {
 constexpr int64_t kLineBytes = 64, kPartBytes = 16;
 // Shorter axes leave too few elements for a shuffle.
 constexpr int64_t kShortestAxis = 4;
+// What a size that a run gives counts for as work.
+constexpr int64_t kTypicalSize = 64;
+
+bool is_open(int64_t extent) { return extent < 0; }
+// The number of iterations, for typical sizes where it is open.
+double typical(const PrimExpr& extent) {
+  std::unordered_map<const Node*, NodeRef> sizes;
+  post_order(extent, [&](const Node& n) {
+    if (n.kind() == tir::ExprKind::Var) sizes[&n] = tir::index(kTypicalSize);
+  });
+  PrimExpr known = PrimExpr::unchecked(substitute(extent, sizes));
+  auto count = tir::as_int(tir::Analyzer().simplify(known)).value_or(kTypicalSize);
+  return static_cast<double>(std::max<int64_t>(count, 1));
+}
+bool is_short(int64_t extent) { return !is_open(extent) && extent < kShortestAxis; }
 
 // A tensor that is read along the loop `rows` while lanes over the last loop are far apart.
 struct Turned {
@@ -41,7 +58,7 @@ class Transposition {
     double work = 1;
     for (const LoopRV& l : loops) {
       if (!(l == rows_) && !(l == column)) order.push_back(l);
-      work *= static_cast<double>(std::max<int64_t>(s_.extent(l), 1));
+      work *= typical(s_.loop(l)->extent);
     }
     std::vector<LoopRV> around = order;
     order.insert(order.end(), {rows_, column});
@@ -61,8 +78,9 @@ class Transposition {
         note += ", threads over " + shared.var->name;
       }
     }
+    if (threads_) note += ", threads over blocks";
     make_lines(rv);
-    cut(rv, rows_, column);
+    cut(rv, rows_, column, size_, size_);
     return note;
   }
 
@@ -91,11 +109,11 @@ class Transposition {
     moves_ = moved != nullptr && moved->dtype == b->writes[0]->buffer->dtype;
     const size_t column = loops.size() - 1;
     // Two or three columns that only move are rows of no more: all of a block is written at once.
-    const bool few = s_.extent(loops[column]) < kShortestAxis;
-    if (!plain || s_.extent(loops[column]) < 2 || (few && !moves_)) return false;
+    const bool few = is_short(s_.extent(loops[column]));
+    if (!plain || (few && (s_.extent(loops[column]) < 2 || !moves_))) return false;
     auto across = read_steps(s_, rv, loops[column]);
     for (size_t i = few ? column - 1 : 0; i < column; ++i) {
-      if (s_.extent(loops[i]) < kShortestAxis) continue;
+      if (is_short(s_.extent(loops[i]))) continue;
       auto along = read_steps(s_, rv, loops[i]);
       bool fits = true;
       std::vector<Turned> turned;
@@ -108,7 +126,7 @@ class Transposition {
         // The copy that is turned is what every load of the tensor reads.
         auto uses = std::ranges::count_if(
             loads, [&](const tir::LoadNode* l) { return l->buffer == loads[k]->buffer; });
-        fits = t && across[k] && along[k] == 1 && uses == 1 && (turned.empty() || size == size_);
+        fits = t && along[k] == 1 && uses == 1 && (turned.empty() || size == size_);
         size_ = size;
         bytes_ = bytes;
         if (fits) turned.push_back(*t);
@@ -125,6 +143,7 @@ class Transposition {
   static std::optional<Turned> turned_by(const tir::LoadNode& l, const tir::Var& row,
                                          const tir::Var& column) {
     if (l.dtype.bits > 64 || l.dtype.bits < 8 || l.dtype.is_bool()) return std::nullopt;
+    tir::Analyzer analyzer;
     Turned out{l.buffer->name, l.indices.size(), l.indices.size(), l.indices.size()};
     for (size_t d = 0; d < l.indices.size(); ++d) {
       bool rows = tir::uses_var(l.indices[d], row.get()),
@@ -132,6 +151,10 @@ class Transposition {
       if (!rows && !columns) continue;
       size_t& place = rows ? out.row : out.column;
       if ((rows && columns) || place != out.rank) return std::nullopt;
+      // How far apart two of them lie in memory, a run says where an axis between is open.
+      const tir::Var& moving = rows ? row : column;
+      PrimExpr next = PrimExpr::unchecked(substitute(l.indices[d], {{moving.get(), moving + 1}}));
+      if (!analyzer.constant_difference(next, l.indices[d])) return std::nullopt;
       place = d;
     }
     return out;
@@ -168,10 +191,30 @@ class Transposition {
     return static_cast<double>(tir::as_int(i->extent).value_or(0));
   }
 
-  // Blocks of a power of two rows and columns; what is left over by smaller ones.
-  void cut(const BlockRV& block, const LoopRV& row, const LoopRV& column) {
+  // Blocks of a power of two rows and columns; what is left over by smaller ones. Of open loops blocks of `rows` and
+  // `columns`.
+  void cut(const BlockRV& block, const LoopRV& row, const LoopRV& column, int64_t rows,
+           int64_t columns) {
     for (const LoopRV* l : {&row, &column}) {
       int64_t extent = s_.extent(*l);
+      if (is_open(extent)) {
+        const int64_t size = l == &row ? rows : columns;
+        if (size == 1 || s_.has_whole_tiles(*l, size)) continue;
+        // Copies for every size of both would be many.
+        const bool halves =
+            size / 2 >= kShortestAxis && !(is_open(s_.extent(row)) && is_open(s_.extent(column)));
+        if (l == &column) s_.reorder({column, row});
+        tir::Partition p = s_.partition_tiles(*l, size);
+        const int64_t rest = halves ? size / 2 : 1;
+        if (l == &row) {
+          cut(block, p.head, column, rows, columns);
+          cut(p.copy_of(block), p.tail, p.copy_of(column), rest, columns);
+        } else {
+          cut(block, row, p.head, rows, columns);
+          cut(p.copy_of(block), p.copy_of(row), p.tail, rows, rest);
+        }
+        return;
+      }
       int64_t whole = extent >= size_
                           ? extent - extent % size_
                           : static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(extent)));
@@ -180,25 +223,28 @@ class Transposition {
       // All that is inside the loop is copied.
       if (!is_row) s_.reorder({column, row});
       tir::Partition p = s_.partition(*l, whole);
-      cut(block, is_row ? p.head : row, is_row ? column : p.head);
-      cut(p.copy_of(block), is_row ? p.tail : p.copy_of(row), is_row ? p.copy_of(column) : p.tail);
+      cut(block, is_row ? p.head : row, is_row ? column : p.head, rows, columns);
+      cut(p.copy_of(block), is_row ? p.tail : p.copy_of(row), is_row ? p.copy_of(column) : p.tail,
+          rows, columns);
       return;
     }
-    finish(block, row, column);
+    auto side = [&](const LoopRV& l, int64_t open) {
+      return is_open(s_.extent(l)) ? open : std::min(size_, s_.extent(l));
+    };
+    finish(block, row, column, side(row, rows), side(column, columns));
   }
 
-  void finish(const BlockRV& block, const LoopRV& row, const LoopRV& column) {
-    const int64_t rows = std::min(size_, s_.extent(row)),
-                  columns = std::min(size_, s_.extent(column));
-    const LoopRV outermost = s_.get_loops(block).front();
-    const bool shares = threads_ && (outermost == row || outermost == column);
+  void finish(const BlockRV& block, const LoopRV& row, const LoopRV& column, int64_t rows,
+              int64_t columns) {
+    // What is left over of an open extent is little.
+    const bool shares = threads_ && (!is_open(s_.extent(row)) || rows == size_);
     // Lines of what is read are used up while they are at hand.
-    const int64_t blocks = s_.extent(row) / rows;
+    const int64_t blocks = is_open(s_.extent(row)) ? 1 : s_.extent(row) / rows;
     int64_t near = std::clamp<int64_t>(2 * kLineBytes / (size_ * bytes_), 1, blocks);
     while (blocks % near != 0) --near;
     std::vector<LoopRV> r = s_.split(row, {-1, near, rows}), c = s_.split(column, {-1, columns});
     s_.reorder({r[0], c[0], r[1], r[2], c[1]});
-    if (shares && s_.extent(r[0]) > 1) s_.parallel(r[0]);
+    if (shares && s_.extent(r[0]) != 1) s_.parallel(r[0]);
     if (rows > 1 && columns > 1) {
       if (moves_) {
         for (const LoopRV& l : {r[2], c[1]}) s_.annotate(l, std::string(tir::kTransposedNest), "");

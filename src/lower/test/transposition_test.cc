@@ -52,28 +52,63 @@ TEST(Transposition, wide_elements_in_blocks_of_a_vector) {
   }
 }
 
-// y[b, c, n] of x[b, n, c], where a run says how long n is.
-Case open_turned(int64_t b, int64_t n, int64_t c) {
-  tir::Var length = tir::var("n");
-  Tensor x = placeholder("x", f32, {index(b), length, index(c)});
-  Tensor y = compute("y", {index(b), index(c), length},
-                     [&](const Indices& i) { return x(i[0], i[2], i[1]); });
-  Case out{create_prim_func("turned", {x}, {y}, {length}),
-           {random_floats(static_cast<size_t>(b * n * c), 3)},
-           {},
-           {n}};
-  for (int64_t i = 0; i < b * c * n; ++i) {
-    int64_t from = i / (c * n) * (c * n) + i % n * c + i / n % c;
-    out.expected.push_back(out.inputs[0][static_cast<size_t>(from)]);
+// y[b, c, n, m] of x[b, n, m, c] or, `back`, the other way round, where a run says how long n and m are; with `wide`, twice the
+// number plus one that lies straight.
+Case open_turned(int64_t b, int64_t n, int64_t m, int64_t c, bool back, bool wide = false) {
+  tir::Var height = tir::var("n"), width = tir::var("m");
+  std::vector<PrimExpr> lines{index(b), index(c), height, width},
+      pixels{index(b), height, width, index(c)};
+  Tensor x = placeholder("x", f32, back ? lines : pixels);
+  Tensor z = placeholder("z", f32, back ? pixels : lines);
+  Tensor y = compute("y", back ? pixels : lines, [&](const Indices& i) {
+    PrimExpr v = back ? x(i[0], i[3], i[1], i[2]) : x(i[0], i[2], i[3], i[1]);
+    return wide ? v * imm_float(f32, 2) + z(i) : v;
+  });
+  const auto size = static_cast<size_t>(b * n * m * c);
+  Case out{
+      create_prim_func("turned", wide ? std::vector{x, z} : std::vector{x}, {y}, {height, width}),
+      {random_floats(size, 3)},
+      {},
+      {n, m}};
+  if (wide) out.inputs.push_back(random_floats(size, 4));
+  const int64_t rows = back ? n * m : c, columns = back ? c : n * m;
+  for (int64_t i = 0; i < b * rows * columns; ++i) {
+    const int64_t row = i / columns % rows, column = i % columns;
+    const int64_t from = i / (rows * columns) * (rows * columns) + column * rows + row;
+    const float v = out.inputs[0][static_cast<size_t>(from)];
+    out.expected.push_back(wide ? 2 * v + out.inputs[1][static_cast<size_t>(i)] : v);
   }
   return out;
 }
 
-TEST(Transposition, columns_of_open_length) {
-  for (int64_t n : {0, 1, 15, 16, 17, 50}) {
-    for (int64_t c : {24, 40}) expect_right(open_turned(2, n, c), "loops: y 16 lanes in blocks");
-    // Lanes that lie near each other stay what they are.
-    expect_right(open_turned(2, n, 3), "loops: y 16 lanes");
+// Two neighbouring axes that stay neighbours are one.
+TEST(Transposition, blocks_of_open_rows_and_columns) {
+  for (bool back : {false, true}) {
+    for (int64_t n : {0, 7, 50}) {
+      for (int64_t c : {24, 7}) {
+        expect_right(open_turned(2, n, 1, c, back), "loops: y turned in blocks of 16x16");
+        if (n == 7)
+          expect_right(open_turned(1, n, 5, c, back, true), "loops: y turned in blocks of 16x16");
+      }
+    }
+  }
+}
+
+// y[j, i] of x[i, j], of which a run gives both.
+TEST(Transposition, blocks_of_which_both_sides_are_open) {
+  for (int64_t n : {15, 33}) {
+    for (int64_t m : {1, 47}) {
+      tir::Var rows = tir::var("n"), columns = tir::var("m");
+      Tensor x = placeholder("x", f32, {rows, columns});
+      Tensor y = compute("y", {columns, rows}, [&](const Indices& i) { return x(i[1], i[0]); });
+      Case out{create_prim_func("turned", {x}, {y}, {rows, columns}),
+               {random_floats(static_cast<size_t>(n * m), 3)},
+               {},
+               {n, m}};
+      for (int64_t i = 0; i < n * m; ++i)
+        out.expected.push_back(out.inputs[0][static_cast<size_t>(i % n * m + i / n)]);
+      expect_right(out, "loops: y turned in blocks of 16x16");
+    }
   }
 }
 
