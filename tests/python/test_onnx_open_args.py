@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import relay
@@ -61,6 +61,75 @@ def test_one_program_for_all_values(row):
         got = program(X, *values)
         assert got.shape == want.shape
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+MOST = int(np.iinfo("int64").max)
+THETA = np.random.default_rng(5).normal(size=(2, 2, 3)).astype("float32")
+
+# The same with lists of which only a run knows how long they are. An operator, its attributes, the data,
+# the names of the lists, what they are in the runs, and lists that do not fit.
+LISTS = [
+    ("ReduceMax", {"keepdims": 1}, X, ["axes"], [[ints(0)], [ints(1, -1)], [ints()], [ints(0, 1, 2)]],
+     [[ints(3)]]),
+    ("ReduceL1", {"keepdims": 1, "noop_with_empty_axes": 1}, X, ["axes"], [[ints(2)], [ints()]], []),
+    ("ReduceLogSumExp", {"keepdims": 1}, X, ["axes"], [[ints(-3)], [ints(2, 0)]], [[ints(-4)]]),
+    ("Slice", {}, X, ["starts", "ends", "axes", "steps"],
+     [[ints(1, 0), ints(3, 4), ints(2, 1), ints(1, 2)], [ints(-1), ints(-100), ints(-1), ints(-1)],
+      [ints(1, 1, 1), ints(9, 9, 9), ints(0, 1, 2), ints(1, 2, 3)]],
+     [[ints(1, 1), ints(2), ints(0, 1), ints(1, 1)], [ints(1), ints(2), ints(0, 1), ints(1, 1)],
+      [ints(1), ints(2), ints(-4), ints(1)]]),
+    ("Slice", {}, X, ["starts", "ends"], [[ints(1), ints(3)], [ints(0, -2, 1), ints(2, 9, 3)]],
+     [[ints(0, 1), ints(2)], [ints(0, 0, 0, 0), ints(1, 1, 1, 1)]]),
+    ("Pad", {}, X, ["pads"], [[ints(0, 1, 2, 1, 0, 3)]], [[ints(1, 1)], [ints(*[0] * 8)]]),
+    ("Pad", {"mode": "edge"}, X, ["pads", "", "axes"],
+     [[ints(1, 2), ints(2)], [ints(1, 0, 0, 2), ints(-1, 0)]],
+     [[ints(1, 2), ints(0, 1)], [ints(1, 1), ints(3)], [ints(1, 1), ints(-4)]]),
+    ("Tile", {}, X, ["repeats"], [[ints(1, 2, 1)], [ints(2, 1, 0)]], [[ints(2)], [ints(1, 1, 1, 1)]]),
+    ("CenterCropPad", {}, X, ["shape"], [[ints(2, 5, 5)]], [[ints(2, 5)]]),
+    ("CenterCropPad", {"axes": [2, 0]}, X, ["shape"], [[ints(7, 2)]], [[ints(2, 5, 5)]]),
+    ("Resize", {"mode": "linear"}, X, ["", "", "sizes"], [[ints(3, 8, 2)]], [[ints(8, 2)]]),
+    ("AffineGrid", {}, THETA, ["size"], [[ints(2, 1, 4, 3)]], [[ints(2, 1, 4)]]),
+    ("TopK", {"axis": 1}, X, ["k"], [[ints(2)], [ints(4)]], [[ints(1, 1)], [ints()]]),
+    ("SplitToSequence", {"axis": 2}, X, ["split"], [[ints(5)], [ints(1, 0, 3, 1)], [ints(2, 3)]],
+     [[ints(1, 1)], [ints(-1, 6)], [ints()]]),
+    ("Split", {"axis": 2}, X, ["split"], [[ints(2, 3)], [ints(5, 0)]], [[ints(5)], [ints(2, 2, 1)]]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", LISTS, ids=lambda row: f"{row[0]} {row[3]}")
+@pytest.mark.parametrize("computed", [False, True], ids=["input", "computed"])
+def test_lists_of_open_length_are_one_program(row, computed):
+    """As inputs of any length, and as the elements of an input that are not the greatest number."""
+    op, attrs, data, names, runs, wrong = row
+    lists = [name for name in names if name]
+    nodes = []
+    inputs = [("x", FLOAT, data.shape)] + [(name, INT64, [None]) for name in lists]
+    if computed:
+        nodes = [helper.make_node("Constant", [], ["most"], value_int=MOST)]
+        for name in lists:
+            nodes += [helper.make_node("Equal", [name, "most"], [f"{name}_is"]),
+                      helper.make_node("Not", [f"{name}_is"], [f"{name}_kept"]),
+                      helper.make_node("Compress", [name, f"{name}_kept"], [f"{name}_list"])]  # fmt: skip
+    given = [name and (f"{name}_list" if computed else name) for name in names]
+    results = {"TopK": ["y", "i"], "Split": ["y", "z"]}.get(op, ["y"])
+    nodes.append(helper.make_node(op, ["x", *given], results, **attrs))
+    model = model_of(nodes, inputs, results)
+    mod, params = relay.frontend.from_onnx(model)
+    assert isinstance(mod, relay.IRModule)
+    program = relay.build(mod, params=params, num_threads=1, opt_level=1)
+    oracle = ReferenceEvaluator(model)
+    for values in runs:
+        longer = [np.append(v, MOST) for v in values] if computed else values
+        want = oracle.run(None, {"x": data, **dict(zip(lists, longer, strict=True))})
+        got = program(data, *longer)
+        if op == "SplitToSequence":
+            (want,) = want
+        for a, b in zip(got if isinstance(got, (tuple, list)) else [got], want, strict=True):
+            assert np.asarray(a).shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    for values in wrong:
+        with pytest.raises(relay.RelayError, match="E06"):
+            program(data, *values)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +199,7 @@ def test_sizes_that_are_known_stay_known():
     ]
     model = model_of(nodes, [("x", FLOAT, ["n", 12]), ("k", INT64, [1])], ["y", "z"])
     for name, value in (("zero", 0), ("one", 1), ("head", 4)):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(ints(value), name))
+        model.graph.initializer.append(numpy_helper.from_array(ints(value), name))
     mod, params = relay.frontend.from_onnx(model)
     assert "(n, 3, 4)" in str(mod["main"].ret_type)
     assert "(?, ?, 4)" in str(mod["main"].ret_type)
@@ -281,7 +350,7 @@ def test_parts_whose_size_only_a_run_knows():
         helper.make_node("SequenceAt", ["parts", "last"], ["y"]),
     ]
     model = model_of(nodes, [("x", FLOAT, ["n", 2]), ("size", INT64, [])], ["count", "y"])
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(-1), "last"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(-1), "last"))
     program = built(model)
     x = np.arange(14.0, dtype="float32").reshape(7, 2)
     for size in (1, 3, 7, 9):

@@ -28,11 +28,8 @@ Values convert_concat(NodeContext& ctx) {
 Values split_into(NodeContext& ctx, const std::vector<int64_t>& sizes, int64_t axis) {
   Values out;
   Expr x = ctx.in(0);
-  std::vector<Dim> shape = NodeContext::shape_of(x);
-  if (!as_const(shape[static_cast<size_t>(axis)])) {
-    // A run checks that an open dimension is what the parts are together.
-    shape[static_cast<size_t>(axis)] = dim(std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
-    x = ctx.reshape(std::move(x), shape);
+  if (!as_const(NodeContext::shape_of(x)[static_cast<size_t>(axis)])) {
+    x = with_size(ctx, x, axis, dim(std::accumulate(sizes.begin(), sizes.end(), int64_t{0})));
   }
   if (sizes.size() == 1) return {value_of(x)};
   std::vector<int64_t> indices;
@@ -102,11 +99,7 @@ Values split_open(NodeContext& ctx) {
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
   auto parts = static_cast<int64_t>(ctx.num_outputs());
   if (ctx.has(1)) {
-    sizes = int_vector(ctx, 1, "the list of sizes", ctx.importer().options().max_nodes);
-    if (length_of_vector(sizes) != parts) {
-      ctx.fail(codes::type_shape, "the parts are not as many as the outputs", std::to_string(parts),
-               std::to_string(length_of_vector(sizes)));
-    }
+    sizes = int_vector_of(ctx, 1, "the list of sizes", parts);
   } else {
     // Equal parts; the last is smaller when the size does not divide.
     const DType i64 = DType::Int(64);
@@ -235,26 +228,34 @@ Values slice_open(NodeContext& ctx) {
   Expr x = ctx.in(0);
   const int64_t rank = NodeContext::rank_of(x);
   if (!ctx.has(1)) return slice_known(ctx);
-  Expr begin = int_vector(ctx, 1, "the list of starts"),
-       end = int_vector(ctx, 2, "the list of ends");
-  const int64_t n = length_of_vector(begin);
   const DType i64 = DType::Int(64);
-  Expr steps = ctx.has(4) ? int_vector(ctx, 4, "the list of steps") : ctx.full(1, {dim(n)}, i64);
-  std::vector<int64_t> axes(static_cast<size_t>(n));
+  static constexpr const char* kWhat[] = {nullptr, "the list of starts", "the list of ends",
+                                          "the list of axes", "the list of steps"};
+  // All are as long as one of which that is known.
+  std::optional<int64_t> n;
+  for (size_t i = 1; i <= 4 && !n; ++i) {
+    if (!ctx.has(i)) continue;
+    if (Expr list = int_list(ctx, i, kWhat[i]); !has_open_length(list)) n = length_of_vector(list);
+  }
+  auto list = [&](size_t i) {
+    return n ? int_vector_of(ctx, i, kWhat[i], *n) : int_list(ctx, i, kWhat[i]);
+  };
+  Expr begin = list(1), end = list(2);
+  Expr steps = ctx.has(4) ? list(4) : ones_for(ctx, begin);
+  Expr which = ctx.has(3) ? list(3) : nullptr;
+  std::vector<int64_t> axes(static_cast<size_t>(n.value_or(rank)));
   std::iota(axes.begin(), axes.end(), 0);
-  if (ctx.has(3)) {
-    auto known = ctx.known(3);
-    if (known && known->is_constant()) {
-      axes = ctx.axes(ctx.const_ints(3, "the list of axes"), rank);
-    } else {
-      // All axes are cut: those that are not named at the bounds that they have.
-      Expr which = int_vector(ctx, 3, "the list of axes");
-      begin = spread(ctx, ctx.full(0, {dim(rank)}, i64), which, begin);
-      end = spread(ctx, sizes_of(ctx, x), which, end);
-      steps = spread(ctx, ctx.full(1, {dim(rank)}, i64), which, steps);
-      axes.resize(static_cast<size_t>(rank));
-      std::iota(axes.begin(), axes.end(), 0);
-    }
+  auto known = which ? ctx.known(3) : std::nullopt;
+  if (known && known->is_constant()) {
+    axes = ctx.axes(ctx.const_ints(3, kWhat[3]), rank);
+  } else if (which || !n) {
+    // All axes are cut: those that are not named at the bounds that they have.
+    if (!which) which = open_range(ctx, ctx.scalar(0, i64), ctx.select(sizes_of(ctx, begin), 0, 0));
+    begin = spread(ctx, ctx.full(0, {dim(rank)}, i64), which, begin);
+    end = spread(ctx, sizes_of(ctx, x), which, end);
+    steps = spread(ctx, ctx.full(1, {dim(rank)}, i64), which, steps);
+    axes.resize(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
   }
   return {value_of(open_slice(ctx, x, begin, end, steps, axes))};
 }
@@ -331,11 +332,7 @@ Values tile_known(NodeContext& ctx) {
 }
 
 Values tile_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), reps = int_vector(ctx, 1, "the list of repeats");
-  if (length_of_vector(reps) != NodeContext::rank_of(x)) {
-    ctx.fail(codes::frontend_attribute, "the list of repeats has the wrong length",
-             std::to_string(NodeContext::rank_of(x)), std::to_string(length_of_vector(reps)));
-  }
+  Expr x = ctx.in(0), reps = int_vector_of(ctx, 1, "the list of repeats", NodeContext::rank_of(x));
   return {value_of(ctx.call("dyn.tile", {x, reps}))};
 }
 
@@ -443,13 +440,18 @@ Values pad_known(NodeContext& ctx) {
 }
 
 Values pad_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), pads = int_vector(ctx, 1, "the list of pads");
+  Expr x = ctx.in(0), pads;
   int64_t rank = NodeContext::rank_of(x);
   if (ctx.has(3)) {
-    Expr axes = axes_from_front(ctx, int_vector(ctx, 3, "the list of axes"), rank);
-    Expr behind = ctx.add(axes, ctx.scalar(static_cast<double>(rank), DType::Int(64)));
-    pads = spread(ctx, ctx.full(0, {dim(2 * rank)}, DType::Int(64)), ctx.concat({axes, behind}, 0),
-                  pads);
+    // A row of what comes before the axes, and one of what comes behind them.
+    Expr axes = int_list(ctx, 3, "the list of axes");
+    Expr rows = open_reshape(ctx, int_list(ctx, 1, "the list of pads"),
+                             ctx.concat({ctx.ints({2}), length_at_run_time(ctx, axes)}, 0));
+    Expr none = ctx.full(0, {dim(rank)}, DType::Int(64));
+    auto side = [&](int64_t row) { return spread(ctx, none, axes, ctx.select(rows, 0, row)); };
+    pads = ctx.concat({side(0), side(1)}, 0);
+  } else {
+    pads = int_vector_of(ctx, 1, "the list of pads", 2 * rank);
   }
   return {value_of(ctx.call("dyn.pad", {x, pads, fill_of_pad(ctx, x)},
                             {{"pad_mode", ctx.attr_string("mode", "constant")}}))};
@@ -483,16 +485,13 @@ Values center_crop_pad_known(NodeContext& ctx) {
 }
 
 Values center_crop_pad_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), target = int_vector(ctx, 1, "the new shape");
+  Expr x = ctx.in(0);
   int64_t rank = NodeContext::rank_of(x);
   std::vector<int64_t> axes(static_cast<size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
   if (ctx.has_attr("axes")) axes = ctx.axes(ctx.attr_ints("axes"), rank);
   auto n = static_cast<int64_t>(axes.size());
-  if (length_of_vector(target) != n) {
-    ctx.fail(codes::frontend_attribute, "the new shape has the wrong length", std::to_string(n),
-             std::to_string(length_of_vector(target)));
-  }
+  Expr target = int_vector_of(ctx, 1, "the new shape", n);
   const DType i64 = DType::Int(64);
   auto half = [&](const Expr& e) { return ctx.call("floor_divide", {e, ctx.scalar(2, i64)}); };
   auto positive = [&](const Expr& e) { return ctx.call("maximum", {e, ctx.scalar(0, i64)}); };

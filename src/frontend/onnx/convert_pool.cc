@@ -190,7 +190,7 @@ Values convert_max_unpool(NodeContext& ctx) {
   y = ctx.reshape(y, shape);
   if (!ctx.has(2)) return {value_of(y)};
   // A larger shape than that is filled up at the ends.
-  Expr more = ctx.sub(int_vector(ctx, 2, "the shape of the result"), sizes_of(ctx, y));
+  Expr more = ctx.sub(int_vector_of(ctx, 2, "the shape of the result", nd + 2), sizes_of(ctx, y));
   Expr none = ctx.full(0, {dim(nd + 2)}, DType::Int(64));
   return {value_of(ctx.call("dyn.pad", {y, ctx.concat({none, more}, 0), ctx.scalar_like(0, y)}))};
 }

@@ -72,19 +72,40 @@ Values convert_reduce_input(NodeContext& ctx) {
   return reduce(ctx, std::move(axes));
 }
 
-// The axes are moved behind the others, and all of these reduced.
+// The axes are moved behind the others; what remains and what is reduced are an axis each. How many there are matters
+// only where they are removed.
 Values reduce_open(NodeContext& ctx) {
-  Expr x = ctx.in(0), axes = int_vector(ctx, 1, "the list of axes");
-  const int64_t rank = NodeContext::rank_of(x), count = length_of_vector(axes);
-  if (count == 0) return reduce(ctx, {});
-  std::vector<int64_t> last(static_cast<size_t>(count));
-  std::iota(last.begin(), last.end(), rank - count);
-  Expr y = reduced(ctx, axes_moved_last(ctx, x, axes), last, false);
-  if (ctx.attr("keepdims", 1) != 0) {
-    Expr ones = ctx.full(1, {dim(count)}, DType::Int(64));
-    y = open_reshape(ctx, y, spread(ctx, sizes_of(ctx, x), axes, ones));
+  const DType i64 = DType::Int(64);
+  const bool keeps = ctx.attr("keepdims", 1) != 0;
+  Expr x = ctx.in(0);
+  Expr axes = keeps ? int_list(ctx, 1, "the list of axes") : int_vector(ctx, 1, "the list of axes");
+  const int64_t rank = NodeContext::rank_of(x);
+  if (!has_open_length(axes) && length_of_vector(axes) == 0) return reduce(ctx, {});
+  if (!has_open_length(axes) && length_of_vector(axes) > rank) {
+    ctx.fail(codes::frontend_attribute, "there are more axes than dimensions",
+             "at most " + std::to_string(rank), std::to_string(length_of_vector(axes)));
   }
-  return {value_of(y)};
+  auto number = [&](double v) { return ctx.scalar(v, i64); };
+  Expr taken = spread(ctx, ctx.full(0, {dim(rank)}, i64), axes, ones_for(ctx, axes));
+  if (has_open_length(axes) && ctx.attr("noop_with_empty_axes", 0) == 0) {
+    // An empty list means all axes.
+    Expr none = ctx.call("equal", {ctx.reduce("max", taken, {0}, true), number(0)});
+    taken = ctx.call("where", {none, number(1), taken});
+  }
+  // The order is stable: first those that are kept.
+  Expr order = ctx.call("argsort", {taken}, {{"axis", int64_t{0}}, {"dtype", to_value(i64)}});
+  Expr sizes = sizes_of(ctx, x), is_taken = ctx.call("not_equal", {taken, number(0)});
+  Expr kept = ctx.call("where", {is_taken, number(1), sizes});
+  Expr gone = ctx.call("where", {is_taken, sizes, number(1)});
+  auto count = [&](const Expr& of) { return ctx.reduce("prod", of, {0}, true); };
+  Expr y = open_reshape(ctx, ctx.call("dyn.transpose", {x, order}),
+                        ctx.concat({count(kept), count(gone)}, 0));
+  y = reduced(ctx, y, {1}, false);
+  if (!keeps) {
+    Expr left = entries(ctx, order, 0, rank - length_of_vector(axes));
+    kept = ctx.call("take", {kept, left}, {{"axis", int64_t{0}}});
+  }
+  return {value_of(open_reshape(ctx, y, kept))};
 }
 
 Values convert_reduce(NodeContext& ctx) {
@@ -126,7 +147,7 @@ Values convert_top_k_attr(NodeContext& ctx) { return top_k(ctx, ctx.attr("k", -1
 // All in order, and the first k of them.
 Values top_k_open(NodeContext& ctx) {
   Values all = top_k(ctx, 0);
-  Expr k = int_vector(ctx, 1, "k");
+  Expr k = int_vector_of(ctx, 1, "k", 1);
   int64_t axis = ctx.axis(ctx.attr("axis", -1), NodeContext::rank_of(ctx.in(0)));
   for (ValuePtr& v : all) {
     v = value_of(open_slice(ctx, v->expr, ctx.ints({0}), k, ctx.ints({1}), {axis}, true));

@@ -440,12 +440,6 @@ Values resize_open_args(NodeContext& ctx, const ResizeSpec& s, const std::vector
   Arithmetic m{ctx};
   Expr x = ctx.in(0);
   const auto n = static_cast<int64_t>(which.size());
-  const Expr& given = scales ? scales : sizes;
-  if (length_of_vector(given) != n || (region && length_of_vector(region) != 2 * n)) {
-    ctx.fail(codes::frontend_attribute,
-             "the list of sizes or scales, or the region, has the wrong length", std::to_string(n),
-             to_string(given->type));
-  }
   Expr in = ctx.cast(ctx.call("take", {sizes_of(ctx, x), ctx.ints(which)}, {{"axis", int64_t{0}}}),
                      DType::Float(64));
   Expr scale = scales, out;
@@ -481,8 +475,10 @@ Values resize_open_args(NodeContext& ctx, const ResizeSpec& s, const std::vector
 
 // Upsample, and Resize of opset 10: scales for all axes.
 Values scale_all_open(NodeContext& ctx, const ResizeSpec& s) {
-  return resize_open_args(ctx, s, every_axis(NodeContext::rank_of(ctx.in(0))),
-                          float_vector(ctx, 1, "the list of scales"), nullptr, "", nullptr);
+  const int64_t rank = NodeContext::rank_of(ctx.in(0));
+  return resize_open_args(ctx, s, every_axis(rank),
+                          float_vector_of(ctx, 1, "the list of scales", rank), nullptr, "",
+                          nullptr);
 }
 
 ResizeSpec upsample_spec(NodeContext& ctx) {
@@ -530,11 +526,12 @@ Values resize_open_inputs(NodeContext& ctx) {
   if (ctx.has_attr("axes")) which = ctx.axes(ctx.attr_ints("axes"), rank);
   bool by_size = !is_left_out(ctx, 3);
   bool crops = s.coordinates == "tf_crop_and_resize";
+  const auto n = static_cast<int64_t>(which.size());
   return resize_open_args(ctx, s, which,
-                          by_size ? nullptr : float_vector(ctx, 2, "the list of scales"),
-                          by_size ? float_vector(ctx, 3, "the list of sizes") : nullptr,
+                          by_size ? nullptr : float_vector_of(ctx, 2, "the list of scales", n),
+                          by_size ? float_vector_of(ctx, 3, "the list of sizes", n) : nullptr,
                           ctx.attr_string("keep_aspect_ratio_policy", "stretch"),
-                          crops ? float_vector(ctx, 1, "the region") : nullptr);
+                          crops ? float_vector_of(ctx, 1, "the region", 2 * n) : nullptr);
 }
 
 Values resize_known(NodeContext& ctx) {
@@ -641,13 +638,25 @@ Values convert_grid_sample(NodeContext& ctx) {
                              {"align_corners", ctx.attr("align_corners", 0) != 0}}))};
 }
 
+// How many dimensions the image has that theta, a matrix of as many rows for each of the batch, turns.
+int64_t affine_dimensions(NodeContext& ctx, const Expr& theta) {
+  std::optional<int64_t> nd;
+  if (NodeContext::rank_of(theta) == 3) nd = as_const(NodeContext::shape_of(theta)[1]);
+  if (!nd) nd = length_of_vector(int_vector(ctx, 1, "the size")) - 2;
+  if (nd != 2 && nd != 3) {
+    ctx.fail(codes::frontend_attribute, "the size must have 4 or 5 entries", "4 or 5",
+             std::to_string(*nd + 2));
+  }
+  return *nd;
+}
+
 // The grid is the product of theta with the homogeneous coordinates of every place.
 Values affine_grid_known(NodeContext& ctx) {
   Expr theta = ctx.in(0);
   std::vector<int64_t> size = ctx.const_ints(1, "the size");
-  auto nd = static_cast<int64_t>(size.size()) - 2;
-  if (nd != 2 && nd != 3) {
-    ctx.fail(codes::frontend_attribute, "the size must have 4 or 5 entries", "4 or 5",
+  const int64_t nd = affine_dimensions(ctx, theta);
+  if (static_cast<int64_t>(size.size()) != nd + 2) {
+    ctx.fail(codes::frontend_attribute, "the size has the wrong length", std::to_string(nd + 2),
              std::to_string(size.size()));
   }
   bool corners = ctx.attr("align_corners", 0) != 0;
@@ -683,12 +692,9 @@ Values affine_grid_known(NodeContext& ctx) {
 // The sum of theta's columns, each times the coordinate of its axis; x runs along the last axis.
 Values affine_grid_open(NodeContext& ctx) {
   Arithmetic m{ctx};
-  Expr theta = ctx.in(0), size = float_vector(ctx, 1, "the size");
-  const int64_t nd = length_of_vector(size) - 2;
-  if (nd != 2 && nd != 3) {
-    ctx.fail(codes::frontend_attribute, "the size must have 4 or 5 entries", "4 or 5",
-             std::to_string(nd + 2));
-  }
+  Expr theta = ctx.in(0);
+  const int64_t nd = affine_dimensions(ctx, theta);
+  Expr size = float_vector_of(ctx, 1, "the size", nd + 2);
   const bool corners = ctx.attr("align_corners", 0) != 0;
   DType dtype = NodeContext::dtype_of(theta);
   // (batch, 1, ..., parts, columns), one axis of the image after the other between the two.

@@ -3,6 +3,8 @@
 #include <onnx/onnx-ml.pb.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
@@ -205,7 +207,25 @@ Values split_to_sequence_known(NodeContext& ctx) {
   return {list_of(std::move(items))};
 }
 
-// As many parts as a run has of one size, of which the last may be smaller: a List.
+// A List of `count` parts along an axis, of which `bounds` says where the i-th begins and ends; a run in which they are
+// not `good` ends.
+Values run_time_parts(NodeContext& ctx, const Expr& x, int64_t axis, bool squeeze, const Expr& good,
+                      const Expr& count,
+                      const std::function<std::pair<Expr, Expr>(const Expr& i)>& bounds) {
+  Var i = var("i", tensor_type(std::vector<Dim>{}, DType::Int(64)), ctx.span());
+  auto [begin, end] = bounds(i);
+  Expr part =
+      open_slice(ctx, x, ctx.expand_dims(begin, 0), ctx.expand_dims(end, 0), ctx.ints({1}), {axis});
+  if (squeeze) part = ctx.squeeze(part, {axis});
+  Type type = opened(part->type);
+  Expr cut = function({i}, as_type(ctx, part, type), type, {}, {}, ctx.span());
+  Expr none = library_call(ctx, "sequence.empty", {}, {type});
+  Expr all = library_call(ctx, "sequence.built", {cut, count, none}, {type});
+  Expr never = library_call(ctx, "branch.never", {}, {all->type});
+  return {value_of(if_(good, all, never, ctx.span()))};
+}
+
+// As many parts as a run has of one size, of which the last may be smaller. A run with parts of no size ends.
 Values parts_of_one_size(NodeContext& ctx, const Expr& x, int64_t axis) {
   const DType i64 = DType::Int(64);
   const bool squeeze = !ctx.has(1) && ctx.attr("keepdims", 1) == 0;
@@ -214,19 +234,28 @@ Values parts_of_one_size(NodeContext& ctx, const Expr& x, int64_t axis) {
   each = ctx.call("maximum", {each, one});
   Expr size = ctx.select(sizes_of(ctx, x), 0, axis);
   Expr count = ctx.call("floor_divide", {ctx.sub(ctx.add(size, each), one), each});
-  Var i = var("i", tensor_type(std::vector<Dim>{}, i64), ctx.span());
-  auto vector = [&](const Expr& e) { return ctx.expand_dims(e, 0); };
-  Expr begin = ctx.mul(i, each);
-  Expr part =
-      open_slice(ctx, x, vector(begin), vector(ctx.add(begin, each)), ctx.ints({1}), {axis});
-  if (squeeze) part = ctx.squeeze(part, {axis});
-  Type type = opened(part->type);
-  Expr cut = function({i}, as_type(ctx, part, type), type, {}, {}, ctx.span());
-  Expr none = library_call(ctx, "sequence.empty", {}, {type});
-  Expr all = library_call(ctx, "sequence.built", {cut, count, none}, {type});
-  // A run with parts of no size ends.
-  Expr never = library_call(ctx, "branch.never", {}, {all->type});
-  return {value_of(if_(good, all, never, ctx.span()))};
+  return run_time_parts(ctx, x, axis, squeeze, good, count, [&](const Expr& i) {
+    Expr begin = ctx.mul(i, each);
+    return std::pair(begin, ctx.add(begin, each));
+  });
+}
+
+// As many parts as there are sizes, and only a run knows how many that are. Sizes that are impossible, or not the whole
+// axis together, end it.
+Values parts_of_sizes(NodeContext& ctx, const Expr& x, int64_t axis, const Expr& sizes) {
+  const AttrList along{{"axis", int64_t{0}}};
+  Expr ends = ctx.call("cumsum", {sizes}, along), zero = ctx.scalar(0, DType::Int(64));
+  Expr size = ctx.select(sizes_of(ctx, x), 0, axis);
+  Expr possible = ctx.call("logical_and", {ctx.call("greater_equal", {sizes, zero}),
+                                           ctx.call("less_equal", {sizes, size})});
+  Expr good =
+      ctx.call("logical_and", {ctx.call("all", {possible}),
+                               ctx.call("equal", {ctx.reduce("sum", sizes, {0}, false), size})});
+  Expr count = ctx.select(sizes_of(ctx, sizes), 0, 0);
+  return run_time_parts(ctx, x, axis, false, good, count, [&](const Expr& i) {
+    Expr end = ctx.call("take", {ends, i}, along);
+    return std::pair(ctx.sub(end, ctx.call("take", {sizes, i}, along)), end);
+  });
 }
 
 // As many parts as there are sizes, which only a run knows.
@@ -235,7 +264,9 @@ Values split_to_sequence_open(NodeContext& ctx) {
   int64_t axis = ctx.axis(ctx.attr("axis", 0), NodeContext::rank_of(x));
   if (!ctx.has(1) || NodeContext::rank_of(ctx.in(1)) == 0) return parts_of_one_size(ctx, x, axis);
   const int64_t most = ctx.importer().options().max_unrolled_steps;
-  Expr sizes = int_vector(ctx, 1, "the list of sizes", most);
+  Expr sizes = int_list(ctx, 1, "the list of sizes");
+  if (has_open_length(sizes)) return parts_of_sizes(ctx, x, axis, sizes);
+  sizes = int_vector(ctx, 1, "the list of sizes", most);
   Expr all = ctx.call("dyn.split", {x, sizes}, {{"axis", axis}});
   Values items;
   for (int64_t i = 0; i < length_of_vector(sizes); ++i) items.push_back(value_of(ctx.item(all, i)));

@@ -11,23 +11,23 @@ namespace {
 
 const DType kI64 = DType::Int(64);
 
-Expr vector_of(NodeContext& ctx, size_t input, const char* what, DType dtype, int64_t most) {
+Expr any_vector(NodeContext& ctx, size_t input, const char* what, DType dtype) {
   Expr v = ctx.cast(ctx.in(input), dtype);
   if (NodeContext::rank_of(v) == 0) v = ctx.reshape(v, std::vector<int64_t>{1});
   if (NodeContext::rank_of(v) != 1) {
     ctx.fail(codes::frontend_attribute, std::string(what) + " must be a list", "1 dimension",
              to_string(v->type));
   }
-  if (!as_const(NodeContext::shape_of(v)[0])) {
-    ctx.fail(codes::frontend_dynamic, std::string(what) + " has a length that is open",
-             "a known length, which decides how many dimensions there are", to_string(v->type),
-             "give the shape of the input that it comes from, as in --input NAME=2");
-  }
-  if (int64_t length = length_of_vector(v); length > most) {
-    ctx.fail(codes::frontend_limit, std::string(what) + " is too long",
-             "at most " + std::to_string(most) + " entries", std::to_string(length));
-  }
   return v;
+}
+
+Expr vector_of(NodeContext& ctx, size_t input, const char* what, DType dtype, int64_t length) {
+  Expr v = any_vector(ctx, input, what, dtype);
+  if (auto n = as_const(NodeContext::shape_of(v)[0]); n && *n != length) {
+    ctx.fail(codes::frontend_attribute, std::string(what) + " has the wrong length",
+             std::to_string(length), std::to_string(*n));
+  }
+  return ctx.reshape(v, std::vector<int64_t>{length});
 }
 
 }  // namespace
@@ -45,11 +45,29 @@ Values known_or_open(NodeContext& ctx, const std::function<Values(NodeContext&)>
 }
 
 Expr int_vector(NodeContext& ctx, size_t input, const char* what, int64_t most) {
-  return vector_of(ctx, input, what, kI64, most);
+  Expr v = any_vector(ctx, input, what, kI64);
+  if (has_open_length(v)) {
+    ctx.fail(codes::frontend_dynamic, std::string(what) + " has a length that is open",
+             "a known length, which decides how many dimensions there are", to_string(v->type),
+             "give the shape of the input that it comes from, as in --input NAME=2");
+  }
+  if (int64_t length = length_of_vector(v); length > most) {
+    ctx.fail(codes::frontend_limit, std::string(what) + " is too long",
+             "at most " + std::to_string(most) + " entries", std::to_string(length));
+  }
+  return v;
 }
-Expr float_vector(NodeContext& ctx, size_t input, const char* what) {
-  return vector_of(ctx, input, what, DType::Float(64), kMaxPerAxis);
+
+Expr int_vector_of(NodeContext& ctx, size_t input, const char* what, int64_t length) {
+  return vector_of(ctx, input, what, kI64, length);
 }
+Expr float_vector_of(NodeContext& ctx, size_t input, const char* what, int64_t length) {
+  return vector_of(ctx, input, what, DType::Float(64), length);
+}
+Expr int_list(NodeContext& ctx, size_t input, const char* what) {
+  return any_vector(ctx, input, what, kI64);
+}
+bool has_open_length(const Expr& vector) { return !as_const(NodeContext::shape_of(vector)[0]); }
 
 Expr one_number(NodeContext& ctx, size_t input, DType dtype) {
   Expr v = ctx.cast(ctx.in(input), dtype);
@@ -77,6 +95,22 @@ Expr checked_index(NodeContext& ctx, Expr indices, const Expr& data, int64_t fir
   return ctx.call("checked_index", {std::move(indices), std::move(sizes)});
 }
 
+Expr length_at_run_time(NodeContext& ctx, const Expr& vector) {
+  if (!has_open_length(vector)) return ctx.ints({length_of_vector(vector)});
+  return sizes_of(ctx, vector);
+}
+
+Expr ones_for(NodeContext& ctx, const Expr& vector) {
+  if (!has_open_length(vector)) return ctx.full(1, {dim(length_of_vector(vector))}, kI64);
+  return ctx.call("dyn.full", {ctx.scalar(1, kI64), sizes_of(ctx, vector)});
+}
+
+Expr as_long_as(NodeContext& ctx, const Expr& values, const Expr& like) {
+  const Dim &own = NodeContext::shape_of(values)[0], &wanted = NodeContext::shape_of(like)[0];
+  if (dim_equal(own, wanted) && !is_any(own)) return values;
+  return open_reshape(ctx, values, sizes_of(ctx, like));
+}
+
 Expr numbers_below(NodeContext& ctx, int64_t n) {
   std::vector<int64_t> all(static_cast<size_t>(n));
   std::iota(all.begin(), all.end(), 0);
@@ -90,7 +124,7 @@ Expr axes_from_front(NodeContext& ctx, const Expr& axes, int64_t rank) {
 }
 
 Expr spread(NodeContext& ctx, const Expr& otherwise, const Expr& axes, const Expr& values) {
-  return ctx.call("scatter_elements", {otherwise, axes, values},
+  return ctx.call("scatter_elements", {otherwise, axes, as_long_as(ctx, values, axes)},
                   {{"axis", int64_t{0}}, {"reduction", std::string("update")}});
 }
 
@@ -102,18 +136,16 @@ Expr other_axes(NodeContext& ctx, const Expr& axes, int64_t rank) {
   return entries(ctx, order, 0, rank - k);
 }
 
-Expr entries(NodeContext& ctx, const Expr& vector, int64_t begin, int64_t end) {
-  return ctx.slice(vector, 0, begin, end);
+Expr with_size(NodeContext& ctx, const Expr& x, int64_t axis, const Dim& size) {
+  std::vector<Dim> sizes = NodeContext::shape_of(x);
+  Dim& own = sizes[static_cast<size_t>(axis)];
+  if (is_any(size) || dim_equal(own, size)) return x;
+  own = size;
+  return ctx.reshape(x, sizes);
 }
 
-Expr axes_moved_last(NodeContext& ctx, const Expr& x, const Expr& axes) {
-  int64_t rank = NodeContext::rank_of(x);
-  if (length_of_vector(axes) > rank) {
-    ctx.fail(codes::frontend_attribute, "there are more axes than dimensions",
-             "at most " + std::to_string(rank), std::to_string(length_of_vector(axes)));
-  }
-  Expr order = ctx.concat({other_axes(ctx, axes, rank), axes_from_front(ctx, axes, rank)}, 0);
-  return ctx.call("dyn.transpose", {x, order});
+Expr entries(NodeContext& ctx, const Expr& vector, int64_t begin, int64_t end) {
+  return ctx.slice(vector, 0, begin, end);
 }
 
 Expr along_open_axis(NodeContext& ctx, const Expr& x, const Expr& axis, bool keeps_size,

@@ -1,7 +1,7 @@
 // Arguments that are tensors when the model runs: axes, sizes, borders and places that kernels read.
 //
-// Such an argument is a vector whose length is known - it gives the rank of the result - or one
-// number. What an operator with them as attributes cannot be told is put together of operators that
+// Such an argument is one number, or a vector. Where its length gives the rank of the result, it has to be known; where
+// the rank of the data says how long it is, or it names some of the axes of the data, it may be open. What an operator with them as attributes cannot be told is put together of operators that
 // take them as tensors (dyn.reshape, dyn.strided_slice, ...); the sizes of the result are `?` then.
 #pragma once
 
@@ -26,8 +26,12 @@ inline constexpr int64_t kMaxPerAxis = 2 * kMaxRank;
 // An input as a vector of int64; E0505 when its length is open, for that decides a rank, and E0506 when it has more than
 // `most` entries. `what` is "the list of axes".
 Expr int_vector(NodeContext& ctx, size_t input, const char* what, int64_t most = kMaxPerAxis);
-// The same of float64.
-Expr float_vector(NodeContext& ctx, size_t input, const char* what);
+// The same with exactly `length` entries, E0504 otherwise; a run checks a length that is open.
+Expr int_vector_of(NodeContext& ctx, size_t input, const char* what, int64_t length);
+Expr float_vector_of(NodeContext& ctx, size_t input, const char* what, int64_t length);
+// The same with any number of entries, which may be open.
+Expr int_list(NodeContext& ctx, size_t input, const char* what);
+bool has_open_length(const Expr& vector);
 // An input of one element as a scalar of the dtype.
 Expr one_number(NodeContext& ctx, size_t input, DType dtype);
 int64_t length_of_vector(const Expr& vector);
@@ -41,21 +45,29 @@ Expr sizes_of(NodeContext& ctx, const Expr& x);
 // `first`, or those along the first axis of the indices into `count` axes from there, one after the other.
 Expr checked_index(NodeContext& ctx, Expr indices, const Expr& data, int64_t first,
                    std::optional<int64_t> count = std::nullopt);
+// The number of elements of a vector, as a vector of one element.
+Expr length_at_run_time(NodeContext& ctx, const Expr& vector);
+// A 1 for each entry of a vector.
+Expr ones_for(NodeContext& ctx, const Expr& vector);
+// `values` with as many entries as `like`, which a run checks.
+Expr as_long_as(NodeContext& ctx, const Expr& values, const Expr& like);
 // 0, 1, ... n - 1
 Expr numbers_below(NodeContext& ctx, int64_t n);
 // Axes counted from the front. What is out of range stays so; all that reads axes refuses it.
 Expr axes_from_front(NodeContext& ctx, const Expr& axes, int64_t rank);
-// `otherwise`, with the entries at `axes` replaced. A run refuses axes that are out of range.
+// `otherwise`, with the entries at `axes` replaced; there are as many values as axes. A run refuses axes that are out of
+// range.
 Expr spread(NodeContext& ctx, const Expr& otherwise, const Expr& axes, const Expr& values);
 // The axes that are not among `axes`, in order; both together are all.
 Expr other_axes(NodeContext& ctx, const Expr& axes, int64_t rank);
 
 // ---- Tensors moved as such vectors say
 
+// The same tensor with this size of an axis, which a run checks where it is open.
+Expr with_size(NodeContext& ctx, const Expr& x, int64_t axis, const Dim& size);
+
 // The entries [begin, end) of a vector.
 Expr entries(NodeContext& ctx, const Expr& vector, int64_t begin, int64_t end);
-// The axes moved behind all others, in the order in which they are given.
-Expr axes_moved_last(NodeContext& ctx, const Expr& x, const Expr& axes);
 // What `along` makes of the last axis, for one axis that a run tells. The result has the sizes of `x`
 // but for that axis, and those of `x` altogether when `keeps_size` is set.
 Expr along_open_axis(NodeContext& ctx, const Expr& x, const Expr& axis, bool keeps_size,
