@@ -29,14 +29,15 @@ struct DeformableAttrs : AttrsOf<DeformableAttrs, ConvAttrs> {
   }
 };
 
-// The call's tensors with channels first, and its sizes.
+// The call's tensors with channels first, and its sizes, of which those of the batch and of the images may be open.
 struct Deformed {
   Expr x, offset, mask, weight;  // mask: or null
-  int64_t n = 0, channels = 0, height = 0, width = 0, out = 0, kernel_y = 0, kernel_x = 0,
-          out_y = 0, out_x = 0, groups = 1, moved = 1;
+  int64_t channels = 0, out = 0, kernel_y = 0, kernel_x = 0, groups = 1, moved = 1;
+  Dim n = {}, height = {}, width = {}, out_y = {}, out_x = {};
   Ints strides = {}, dilation = {}, padding = {};
   bool zeros_outside = false;
   int64_t taps() const { return kernel_y * kernel_x; }
+  Dim places() const { return dim(taps()) * out_y * out_x; }
 };
 
 Deformed checked(const CallNode& call, bool modulated) {
@@ -59,8 +60,8 @@ Deformed checked(const CallNode& call, bool modulated) {
              .offset = first(call.args[1]),
              .mask = modulated ? first(call.args[2]) : Expr(nullptr),
              .weight = out_last ? transposed(call.args.back(), {3, 2, 0, 1}) : call.args.back()};
-  const Ints x = numbers_of(call, type_of(d.x).shape, "a size of the data"),
-             w = numbers_of(call, type_of(d.weight).shape, "a size of the weight");
+  const std::vector<Dim>& x = type_of(d.x).shape;
+  const Ints w = numbers_of(call, type_of(d.weight).shape, "a size of the weight");
   const auto padding = full_padding(a.padding, 2);
   auto fit = [](const Ints& list, size_t size, int64_t least) {
     return list.size() == size &&
@@ -75,16 +76,19 @@ Deformed checked(const CallNode& call, bool modulated) {
   demand_few(call, element_count({w[2], w[3]}), kMostOperators * 16, "places of the kernel");
   demand(call, a.border == "edge" || a.border == "zeros", "border is not known", "edge or zeros",
          a.border);
-  d.n = x[0], d.channels = x[1], d.height = x[2], d.width = x[3];
+  demand(call, std::ranges::none_of(x, is_any), "a size of the data depends on data",
+         "numbers or names", shape_text(x));
+  d.n = x[0], d.channels = number_of(call, x[1], "the channels"), d.height = x[2], d.width = x[3];
   d.out = w[0], d.kernel_y = w[2], d.kernel_x = w[3];
   d.groups = a.groups, d.moved = a.deformable_groups;
   d.strides = a.strides, d.dilation = a.dilation, d.padding = *padding;
   d.zeros_outside = a.border == "zeros";
-  auto windows = [&](int64_t size, int64_t kernel, size_t axis) {
-    const int64_t room =
-        size + d.padding[axis] + d.padding[axis + 2] - (kernel - 1) * d.dilation[axis];
-    demand(call, kernel >= 1 && room >= 1, "the kernel does not fit into the padded data");
-    return (room - 1) / d.strides[axis] + 1;
+  auto windows = [&](const Dim& size, int64_t kernel, size_t axis) {
+    const int64_t beside = d.padding[axis] + d.padding[axis + 2] - (kernel - 1) * d.dilation[axis];
+    const Dim last = size + dim(beside - 1);
+    demand(call, kernel >= 1 && as_const(last).value_or(0) >= 0,
+           "the kernel does not fit into the padded data");
+    return floor_div(last, dim(d.strides[axis])) + dim(1);
   };
   d.out_y = windows(d.height, d.kernel_y, 0), d.out_x = windows(d.width, d.kernel_x, 1);
   demand(call,
@@ -97,17 +101,25 @@ Deformed checked(const CallNode& call, bool modulated) {
          (!a.channels || *a.channels == d.out) &&
              (!a.kernel_size || *a.kernel_size == Ints{d.kernel_y, d.kernel_x}),
          "channels or kernel_size contradict the weight");
+  auto known = [](const Dim& size) { return as_const(size).value_or(1); };
   demand(call,
-         std::max(element_count(x),
-                  element_count({d.n, d.channels, d.out, d.taps(), d.out_y, d.out_x})) < 0x1p48,
+         std::max(element_count({known(d.n), d.channels, known(d.height), known(d.width)}),
+                  element_count({known(d.n), d.channels, d.out, d.taps(), known(d.out_y),
+                                 known(d.out_x)})) < 0x1p48,
          "the sizes are out of range", "fewer than 2^48 elements and products");
-  auto expect = [&](const Expr& e, int64_t parts, const char* what) {
-    const std::vector<Dim> want{dim(d.n), dim(d.moved * parts * d.taps()), dim(d.out_y),
-                                dim(d.out_x)};
+  // A run checks the sizes that are open, one after the other.
+  auto expect = [&](Expr& e, int64_t parts, const char* what) {
+    const std::vector<Dim> want{d.n, dim(d.moved * parts * d.taps()), d.out_y, d.out_x};
+    std::vector<Dim> sizes = type_of(e).shape;
     bool fits = true;
-    for (size_t k = 0; k < 4; ++k) fits &= as_const(type_of(e).shape[k]) == as_const(want[k]);
+    for (size_t k = 0; k < 4; ++k) fits &= !dim_differs(sizes[k], want[k]);
     demand(call, fits, std::string(what) + " does not fit, channels first", shape_text(want),
-           shape_text(type_of(e).shape));
+           shape_text(sizes));
+    for (size_t k = 0; k < 4; ++k) {
+      if (dim_equal(sizes[k], want[k])) continue;
+      sizes[k] = want[k];
+      e = reshape_to(e, sizes);
+    }
   };
   expect(d.offset, 2, "the offset");
   if (modulated) expect(d.mask, 1, "the mask");
@@ -116,19 +128,19 @@ Deformed checked(const CallNode& call, bool modulated) {
 
 // The data at the moved places: (n, moved, channels / moved, taps * out_y * out_x).
 Expr sampled(const Deformed& d) {
-  const int64_t k = d.taps(), places = k * d.out_y * d.out_x;
-  const Ints flat{d.n, d.moved, 1, places};
+  const int64_t k = d.taps();
+  const std::vector<Dim> flat{d.n, dim(d.moved), dim(1), d.places()};
   const DType dtype = type_of(d.x).dtype;
-  Expr moves = reshaped(d.offset, {d.n, d.moved, k, 2, d.out_y, d.out_x});
+  Expr moves = reshape_to(d.offset, {d.n, dim(d.moved), dim(k), dim(2), d.out_y, d.out_x});
   // Where an unmoved kernel reads along an axis, and how far beside that.
-  auto position = [&](size_t axis, int64_t out) {
+  auto position = [&](size_t axis, const Dim& out) {
     Ints taps;
     for (int64_t e = 0; e < k; ++e) {
       const int64_t at = axis == 0 ? e / d.kernel_x : e % d.kernel_x;
       taps.push_back(at * d.dilation[axis] - d.padding[axis]);
     }
-    Expr window = d.strides[axis] == 1 ? iota(dim(out))
-                                       : iota(dim(out)) * indices_constant({d.strides[axis]}, {});
+    Expr window = iota(out);
+    if (d.strides[axis] != 1) window = window * indices_constant({d.strides[axis]}, {});
     Expr at = indices_constant(taps, {k, 1, 1}) + (axis == 0 ? expanded(window, 1) : window);
     Expr move = apply("squeeze", {slice_axis(moves, 3, dim(static_cast<int64_t>(axis)), dim(1))},
                       {{"axis", to_value(Ints{3})}});
@@ -136,26 +148,26 @@ Expr sampled(const Deformed& d) {
   };
   struct Axis {
     Expr place, low, part;
-    int64_t size;
   };
-  auto axis_of = [&](size_t axis, int64_t out, int64_t size) {
+  auto axis_of = [&](size_t axis, const Dim& out) {
     Expr place = position(axis, out), low = apply("floor", {place});
-    return Axis{place, low, place - low, size};
+    return Axis{place, low, place - low};
   };
-  const Axis y = axis_of(0, d.out_y, d.height), x = axis_of(1, d.out_x, d.width);
-  auto within = [&](const Expr& at, int64_t size) {
+  const Axis y = axis_of(0, d.out_y), x = axis_of(1, d.out_x);
+  auto within = [&](const Expr& at, const Dim& size) {
     return apply("logical_and", {apply("greater_equal", {at, scalar(0, at)}),
-                                 apply("less", {at, scalar(static_cast<double>(size), at)})});
+                                 apply("less", {at, size_as(size, at)})});
   };
   auto inside = [&](const Expr& row, const Expr& column) {
     return apply("logical_and", {within(row, d.height), within(column, d.width)});
   };
-  auto element = [&](const Expr& at, int64_t size) {
+  auto element = [&](const Expr& at, const Dim& size) {
     Expr low = apply("maximum", {at, scalar(0, at)});
-    return as_index(apply("minimum", {low, scalar(static_cast<double>(size - 1), at)}));
+    return as_index(apply("minimum", {low, size_as(size - dim(1), at)}));
   };
-  Expr image = reshaped(d.x, {d.n, d.moved, d.channels / d.moved, d.height * d.width});
-  const std::vector<Dim> everywhere{dim(d.n), dim(d.moved), dim(d.channels / d.moved), dim(places)};
+  const Dim part_channels = dim(d.channels / d.moved);
+  Expr image = reshape_to(d.x, {d.n, dim(d.moved), part_channels, d.height * d.width});
+  const std::vector<Dim> everywhere{d.n, dim(d.moved), part_channels, d.places()};
   Expr sum;
   for (int corner = 0; corner < 4; ++corner) {
     const bool down = corner / 2 == 1, aside = corner % 2 == 1;
@@ -164,29 +176,28 @@ Expr sampled(const Deformed& d) {
     Expr row = side(y, down), column = side(x, aside);
     Expr share = weight(y, down) * weight(x, aside);
     share = kept(d.zeros_outside ? inside(row, column) : inside(y.place, x.place), share);
-    Expr index =
-        element(row, d.height) * indices_constant({d.width}, {}) + element(column, d.width);
-    index = apply("broadcast_to", {reshaped(index, flat)}, {{"shape", shape_value(everywhere)}});
-    Expr part = apply("gather", {image, index}, {{"axis", int64_t{3}}}) * reshaped(share, flat);
+    Expr index = element(row, d.height);
+    index = index * size_as(d.width, index) + element(column, d.width);
+    index = apply("broadcast_to", {reshape_to(index, flat)}, {{"shape", shape_value(everywhere)}});
+    Expr part = apply("gather", {image, index}, {{"axis", int64_t{3}}}) * reshape_to(share, flat);
     sum = sum ? sum + part : part;
   }
-  return d.mask ? sum * reshaped(d.mask, flat) : sum;
+  return d.mask ? sum * reshape_to(d.mask, flat) : sum;
 }
 
 template <bool kModulated>
 Expr deformable_conv2d(const CallNode& call) {
   const Deformed d = checked(call, kModulated);
-  const int64_t depth = d.channels / d.groups * d.taps(), places = d.out_y * d.out_x;
-  Expr columns = reshaped(sampled(d), {d.n, d.groups, depth, places});
+  const Dim depth = dim(d.channels / d.groups * d.taps()), places = d.out_y * d.out_x,
+            groups = dim(d.groups), each = dim(d.out / d.groups);
+  Expr columns = reshape_to(sampled(d), {d.n, groups, depth, places});
   // Groups are rows of matrices, so that a batch of products says all.
-  columns = reshaped(columns, {d.n * d.groups, depth, places});
-  Expr kernels = reshaped(d.weight, {1, d.groups, d.out / d.groups, depth});
-  kernels =
-      apply("broadcast_to", {kernels},
-            {{"shape", shape_value({dim(d.n), dim(d.groups), dim(d.out / d.groups), dim(depth)})}});
-  kernels = reshaped(kernels, {d.n * d.groups, d.out / d.groups, depth});
+  columns = reshape_to(columns, {d.n * groups, depth, places});
+  Expr kernels = reshape_to(d.weight, {dim(1), groups, each, depth});
+  kernels = apply("broadcast_to", {kernels}, {{"shape", shape_value({d.n, groups, each, depth})}});
+  kernels = reshape_to(kernels, {d.n * groups, each, depth});
   Expr y = apply("nn.batch_matmul", {kernels, columns}, {{"transpose_b", false}});
-  y = reshaped(y, {d.n, d.out, d.out_y, d.out_x});
+  y = reshape_to(y, {d.n, dim(d.out), d.out_y, d.out_x});
   auto& a = attrs_of<DeformableAttrs>(call);
   if (a.data_layout == "NHWC") y = move_axis(y, 1, 3);
   return is_set(a.out_dtype) ? cast_to(y, a.out_dtype) : y;

@@ -56,11 +56,21 @@ Type open_tensor(int64_t rank, DType dtype) {
   return tensor_type(std::vector<Dim>(static_cast<size_t>(rank), dim_any()), dtype);
 }
 
+WriteSizes sizes_in_argument(size_t arg) {
+  return [arg](const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
+    return each("k", sizes->shape[0], [&](const PrimExpr& k) {
+      PrimExpr size = tir::cast(kIndex, load(in[arg], {k}));
+      return seq(
+          {mismatch_unless(ge(size, index(0)), "a size is negative"), store(sizes, {k}, size)});
+    });
+  };
+}
+
 namespace {
 
 // A result of the sizes that argument `arg` holds.
 template <size_t kArg>
-Type sizes_in_argument(RelationContext& ctx) {
+Type type_by_sizes(RelationContext& ctx) {
   const TensorTypeNode* first = ctx.tensor(0);
   auto rank = length_of_sizes(ctx, kArg);
   if (first == nullptr || !rank) return nullptr;
@@ -73,23 +83,13 @@ Type full_type(RelationContext& ctx) {
       !require(ctx, value->rank() == 0, codes::type_rank, "fill_value must be a scalar",
                "0 dimensions", shape_text(value->shape)))
     return nullptr;
-  return sizes_in_argument<1>(ctx);
+  return type_by_sizes<1>(ctx);
 }
 
 Type init_type(RelationContext& ctx) {
   DType dtype = ctx.attrs<InitOpAttrs>().dtype;
   auto rank = length_of_sizes(ctx, 0);
   return rank ? open_tensor(*rank, is_set(dtype) ? dtype : DType::Float(32)) : Type(nullptr);
-}
-
-// The sizes as they are.
-template <size_t kArg>
-Stmt copy_sizes(const ComputeContext&, const std::vector<Buffer>& in, const Buffer& sizes) {
-  return each("k", sizes->shape[0], [&](const PrimExpr& k) {
-    PrimExpr size = tir::cast(kIndex, load(in[kArg], {k}));
-    return seq(
-        {mismatch_unless(ge(size, index(0)), "a size is negative"), store(sizes, {k}, size)});
-  });
 }
 
 struct ReshapeAttrs : AttrsOf<ReshapeAttrs> {
@@ -164,7 +164,7 @@ Type broadcast_to_type(RelationContext& ctx) {
 
 Stmt broadcast_to_sizes(const ComputeContext& ctx, const std::vector<Buffer>& in,
                         const Buffer& sizes) {
-  std::vector<Stmt> steps{copy_sizes<1>(ctx, in, sizes)};
+  std::vector<Stmt> steps{sizes_in_argument(1)(ctx, in, sizes)};
   size_t skip = static_cast<size_t>(*as_int(sizes->shape[0])) - in[0]->shape.size();
   for (size_t d = 0; d < in[0]->shape.size(); ++d) {
     const PrimExpr& have = in[0]->shape[d];
@@ -450,7 +450,7 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
           "is "
           "what is left.",
           {data, {"newshape", "The sizes, a vector of integers."}}, &ReshapeAttrs::static_info(),
-          sizes_in_argument<1>, dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
+          type_by_sizes<1>, dynamic(reshape_sizes, as_in("reshape")), Absent::NoArithmetic,
           dyn_reshape_gradient, given({matrix, two}, {{1, 2, 3, 4, 5, 6}, {3, -1}}))),
       dynamic_row("dyn.tile", "Repeats the whole tensor along each axis.",
                   {data, {"reps", "The repetitions, a vector of integers."}}, nullptr, tile_type,
@@ -461,8 +461,9 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
                   Absent::NoArithmetic, dyn_broadcast_gradient,
                   given({"Tensor[(2, 1), float32]", three}, {{1, 2}, {3, 2, 4}})),
       dynamic_row("dyn.full", "One value everywhere.", {{"fill_value", "A scalar."}, shape},
-                  nullptr, full_type, dynamic(copy_sizes<1>, as_in("full")), Absent::NoArithmetic,
-                  dyn_full_gradient, given({"float32", two}, {{2.5}, {2, 3}})),
+                  nullptr, full_type, dynamic(sizes_in_argument(1), as_in("full")),
+                  Absent::NoArithmetic, dyn_full_gradient,
+                  given({"float32", two}, {{2.5}, {2, 3}})),
       dynamic_row(
           "dyn.strided_slice",
           "Part of a tensor: begin, end and step of the first axes, or of those in the attributes.",
@@ -479,10 +480,10 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
                   dyn_arange_gradient,
                   given({"float32", "float32", "float32"}, {{1}, {-2.2}, {-0.75}})),
       dynamic_row("dyn.zeros", "Zeros.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  dynamic(copy_sizes<0>, as_in("zeros")), Absent::NoArithmetic, no_change,
+                  dynamic(sizes_in_argument(0), as_in("zeros")), Absent::NoArithmetic, no_change,
                   given({two}, {{2, 3}}, "dtype=\"int32\"")),
       dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(), init_type,
-                  dynamic(copy_sizes<0>, as_in("ones")), Absent::NoArithmetic, no_change,
+                  dynamic(sizes_in_argument(0), as_in("ones")), Absent::NoArithmetic, no_change,
                   given({two}, {{2, 3}})),
       dynamic_row("argwhere", "The indices of the elements that are not zero, in row-major order.",
                   {{"condition", "The input."}}, nullptr, argwhere_type,

@@ -14,6 +14,8 @@ namespace relay::ops {
 // Writes one int64 vector, the sizes of a result, from the inputs of a call.
 using WriteSizes = std::function<tir::Stmt(
     const ComputeContext&, const std::vector<tir::Buffer>& in, const tir::Buffer& sizes)>;
+// The sizes that argument `arg` holds; none may be negative.
+WriteSizes sizes_in_argument(size_t arg);
 // The same as a rule for a result of `rank` axes.
 TirTensor sizes_of(const ComputeContext& ctx, int64_t rank, const WriteSizes& write);
 std::function<TirTensor(const ComputeContext&)> sizes_rule(WriteSizes write);

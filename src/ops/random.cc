@@ -19,6 +19,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/dynamic.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -97,19 +98,20 @@ PrimExpr path_end(const Buffer& key, int64_t n) {
   return bits_or(key_part(key, 4 + n), key_part(key, 8 + n));
 }
 
-int64_t blocks_for(int64_t count) { return (count + 3) / 4; }
+PrimExpr blocks_for(const PrimExpr& count) { return floor_div(count + index(3), index(4)); }
 
 // At least `count` words of the key's next blocks.
-TirTensor draw(const TirTensor& key, int64_t count) {
-  int64_t blocks = std::max<int64_t>(blocks_for(count), 1);
+TirTensor draw(const TirTensor& key, const PrimExpr& count) {
+  PrimExpr blocks = max(blocks_for(count), index(1));
   constexpr int64_t kOperations = 128;  // of a block
   constexpr int64_t kParallel = int64_t{1} << 15;
-  ForKind kind = blocks >= kParallel / kOperations ? ForKind::Parallel : ForKind::Serial;
+  const bool few = as_int(blocks) && *as_int(blocks) < kParallel / kOperations;
+  ForKind kind = few ? ForKind::Serial : ForKind::Parallel;
   return tir::imperative(
-      "T_threefry", kWord, {index(4 * blocks)}, {key},
+      "T_threefry", kWord, {blocks * index(4)}, {key},
       [=](const std::vector<Buffer>& in, const Buffer& out) {
         return each(
-            "block", index(blocks),
+            "block", blocks,
             [&](const PrimExpr& block) {
               PrimExpr low = key_part(in[0], 7), number = tir::cast(kWord, block);
               PrimExpr high = key_part(in[0], 6) + carry(low, number);
@@ -121,8 +123,8 @@ TirTensor draw(const TirTensor& key, int64_t count) {
 }
 
 // The key behind the blocks of `count` words.
-TirTensor next_key(const TirTensor& key, int64_t count) {
-  PrimExpr drawn = word(blocks_for(count)), low = key(index(7));
+TirTensor next_key(const TirTensor& key, const PrimExpr& count) {
+  PrimExpr drawn = tir::cast(kWord, blocks_for(count)), low = key(index(7));
   return tir::compute("T_key", {index(kKeyWords)}, [&](const Indices& i) {
     PrimExpr moved = select(eq(i[0], index(7)), low + drawn, key(i));
     return select(eq(i[0], index(6)), key(index(6)) + carry(low, drawn), moved);
@@ -165,9 +167,9 @@ std::vector<TirTensor> split_key(const ComputeContext& ctx) {
 
 // ---- Distributions
 
-int64_t count_of(const Ints& shape) {
-  int64_t n = 1;
-  for (int64_t d : shape) n *= d;
+PrimExpr count_of(const std::vector<PrimExpr>& shape) {
+  PrimExpr n = index(1);
+  for (const PrimExpr& size : shape) n = n * size;
   return n;
 }
 
@@ -188,12 +190,19 @@ PrimExpr fraction(DType dtype, const PrimExpr& bits, bool upwards = false) {
 
 using Draw = std::function<PrimExpr(const TirTensor& words, const PrimExpr& place)>;
 
-std::vector<TirTensor> numbers(const ComputeContext& ctx, const Ints& shape, const Draw& one) {
-  TirTensor words = draw(ctx.inputs[0], count_of(shape));
-  const auto& sizes = ctx.outputs[1].shape;
-  return {next_key(ctx.inputs[0], count_of(shape)),
-          tir::compute("T_random", sizes,
-                       [&](const Indices& i) { return one(words, place_in(i, sizes)); })};
+// The last result: numbers drawn with the key that is the first input.
+TirTensor numbers(const ComputeContext& ctx, const Draw& one) {
+  const auto& sizes = ctx.outputs.back().shape;
+  TirTensor words = draw(ctx.inputs[0], count_of(sizes));
+  return tir::compute("T_random", sizes,
+                      [&](const Indices& i) { return one(words, place_in(i, sizes)); });
+}
+
+// The next key, and the numbers.
+using Numbers = TirTensor (*)(const ComputeContext&);
+template <Numbers kNumbers>
+std::vector<TirTensor> and_key(const ComputeContext& ctx) {
+  return {next_key(ctx.inputs[0], count_of(ctx.outputs[1].shape)), kNumbers(ctx)};
 }
 
 struct UniformAttrs : AttrsOf<UniformAttrs> {
@@ -207,13 +216,12 @@ struct UniformAttrs : AttrsOf<UniformAttrs> {
   }
 };
 
-std::vector<TirTensor> uniform(const ComputeContext& ctx) {
+TirTensor uniform(const ComputeContext& ctx) {
   PrimExpr low = ctx.inputs[1](Indices{}), high = ctx.inputs[2](Indices{});
-  DType dtype = ctx.outputs[1].dtype;
-  return numbers(ctx, ctx.attrs<UniformAttrs>().out_shape,
-                 [&](const TirTensor& words, const PrimExpr& place) {
-                   return low + fraction(dtype, words(place)) * (high - low);
-                 });
+  DType dtype = ctx.outputs.back().dtype;
+  return numbers(ctx, [&](const TirTensor& words, const PrimExpr& place) {
+    return low + fraction(dtype, words(place)) * (high - low);
+  });
 }
 
 struct NormalAttrs : AttrsOf<NormalAttrs> {
@@ -229,20 +237,19 @@ struct NormalAttrs : AttrsOf<NormalAttrs> {
 
 // Box and Muller, "A note on the generation of random normal deviates", 1958: two words give the
 // radius and the angle of two numbers.
-std::vector<TirTensor> normal(const ComputeContext& ctx) {
+TirTensor normal(const ComputeContext& ctx) {
   PrimExpr mean = ctx.inputs[1](Indices{}), scale = ctx.inputs[2](Indices{});
-  DType dtype = ctx.outputs[1].dtype;
-  return numbers(
-      ctx, ctx.attrs<NormalAttrs>().out_shape, [&](const TirTensor& words, const PrimExpr& place) {
-        PrimExpr odd = floor_mod(place, index(2)), pair = place - odd;
-        PrimExpr log = tir::call("log", dtype, {fraction(dtype, words(pair), true)});
-        PrimExpr radius = tir::call("sqrt", dtype, {imm_float(dtype, -2) * log});
-        // cos(angle), and sin(angle) a quarter of a turn behind.
-        PrimExpr turns =
-            fraction(dtype, words(pair + 1)) - imm_float(dtype, 0.25) * tir::cast(dtype, odd);
-        PrimExpr angle = turns * imm_float(dtype, 2 * std::numbers::pi);
-        return mean + scale * (radius * tir::call("cos", dtype, {angle}));
-      });
+  DType dtype = ctx.outputs.back().dtype;
+  return numbers(ctx, [&](const TirTensor& words, const PrimExpr& place) {
+    PrimExpr odd = floor_mod(place, index(2)), pair = place - odd;
+    PrimExpr log = tir::call("log", dtype, {fraction(dtype, words(pair), true)});
+    PrimExpr radius = tir::call("sqrt", dtype, {imm_float(dtype, -2) * log});
+    // cos(angle), and sin(angle) a quarter of a turn behind.
+    PrimExpr turns =
+        fraction(dtype, words(pair + 1)) - imm_float(dtype, 0.25) * tir::cast(dtype, odd);
+    PrimExpr angle = turns * imm_float(dtype, 2 * std::numbers::pi);
+    return mean + scale * (radius * tir::call("cos", dtype, {angle}));
+  });
 }
 
 // The classes at which the running sums of the probabilities pass uniform numbers.
@@ -251,8 +258,7 @@ std::vector<TirTensor> multinomial(const ComputeContext& ctx) {
   size_t axis = static_cast<size_t>(probs->rank()) - 1;
   const auto& sizes = ctx.outputs[1].shape;
   const DType wide = DType::Float(64);
-  int64_t count = 1;
-  for (const PrimExpr& size : sizes) count *= *as_int(size);
+  const PrimExpr count = count_of(sizes);
   TirTensor words = draw(ctx.inputs[0], count);
   PrimExpr classes = probs->shape()[axis];
   TirTensor sums =
@@ -295,28 +301,40 @@ bool is_key(RelationContext& ctx) {
 
 Type key_type() { return tensor_type(std::vector<int64_t>{kKeyWords}, kWord); }
 
-Type with_key(RelationContext& ctx, const Ints& shape, DType dtype) {
-  TensorType numbers = tensor_type(shape, dtype);
+Type with_key(RelationContext& ctx, const TensorType& numbers) {
   return check_shape(ctx, numbers->shape) ? Type(tuple_type({key_type(), numbers})) : Type();
 }
 
-// Of float32 or float64, with two scalars of the same dtype that say which numbers.
-template <class Attrs>
-Type distribution_type(RelationContext& ctx) {
+// The dtype of numbers, float32 or float64, with two scalars of the same dtype that say which.
+std::optional<DType> distribution_dtype(RelationContext& ctx, DType wanted) {
   const TensorTypeNode *a = ctx.tensor(1), *b = ctx.tensor(2);
-  if (!is_key(ctx) || a == nullptr || b == nullptr) return nullptr;
-  auto& attrs = ctx.attrs<Attrs>();
-  DType dtype = is_set(attrs.out_dtype) ? attrs.out_dtype : a->dtype;
+  if (!is_key(ctx) || a == nullptr || b == nullptr) return std::nullopt;
+  DType dtype = is_set(wanted) ? wanted : a->dtype;
   if (!require(ctx, dtype.is_floating() && dtype.bits >= 32, codes::type_dtype,
                "these numbers are floating", "float32 or float64", dtype.to_string()))
-    return nullptr;
+    return std::nullopt;
   for (const TensorTypeNode* t : {a, b}) {
     if (!require(ctx, t->rank() == 0 && t->dtype == dtype, codes::type_dtype,
                  "the parameters must be scalars of the result's dtype", dtype.to_string(),
                  to_string(Type(t))))
-      return nullptr;
+      return std::nullopt;
   }
-  return with_key(ctx, attrs.out_shape, dtype);
+  return dtype;
+}
+
+template <class Attrs>
+Type distribution_type(RelationContext& ctx) {
+  auto& attrs = ctx.attrs<Attrs>();
+  auto dtype = distribution_dtype(ctx, attrs.out_dtype);
+  return dtype ? with_key(ctx, tensor_type(attrs.out_shape, *dtype)) : Type();
+}
+
+constexpr size_t kShapeArg = 3;  // of numbers whose sizes are an argument
+
+Type open_distribution_type(RelationContext& ctx) {
+  auto dtype = distribution_dtype(ctx, kUnsetDType);
+  auto rank = length_of_sizes(ctx, kShapeArg);
+  return dtype && rank ? open_tensor(*rank, *dtype) : Type();
 }
 
 struct MultinomialAttrs : AttrsOf<MultinomialAttrs> {
@@ -340,17 +358,9 @@ Type multinomial_type(RelationContext& ctx) {
       !require(ctx, samples >= 0 && samples < (int64_t{1} << 40), codes::op_bad_attribute,
                "num_samples makes no sense", "0 or more", std::to_string(samples)))
     return nullptr;
-  Ints shape;
-  for (size_t d = 0; d + 1 < probs->shape.size(); ++d) {
-    auto size = as_const(probs->shape[d]);
-    if (!require(ctx, size.has_value(), codes::type_shape,
-                 "how many numbers are drawn must be known", "known sizes but for the last",
-                 shape_text(probs->shape)))
-      return nullptr;
-    shape.push_back(*size);
-  }
-  shape.push_back(samples);
-  return with_key(ctx, shape, DType::Int(32));
+  std::vector<Dim> shape = probs->shape;
+  shape.back() = dim(samples);
+  return with_key(ctx, tensor_type(std::move(shape), DType::Int(32)));
 }
 
 constexpr const char* kKey = "Tensor[(10,), uint64]";
@@ -369,13 +379,13 @@ struct ThreefryGenerateAttrs : AttrsOf<ThreefryGenerateAttrs> {
 };
 
 Type threefry_generate_relation(RelationContext& ctx) {
-  return is_key(ctx) ? with_key(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape, kWord)
-                     : Type(nullptr);
+  return is_key(ctx)
+             ? with_key(ctx, tensor_type(ctx.attrs<ThreefryGenerateAttrs>().out_shape, kWord))
+             : Type(nullptr);
 }
 
-std::vector<TirTensor> threefry_generate_compute(const ComputeContext& ctx) {
-  return numbers(ctx, ctx.attrs<ThreefryGenerateAttrs>().out_shape,
-                 [](const TirTensor& words, const PrimExpr& place) { return words(place); });
+TirTensor random_words(const ComputeContext& ctx) {
+  return numbers(ctx, [](const TirTensor& words, const PrimExpr& place) { return words(place); });
 }
 
 Type threefry_split_relation(RelationContext& ctx) {
@@ -391,25 +401,46 @@ Adjoints moved_and_scaled_gradient(const Expr& g, const Expr& standard, const Ex
   return {nullptr, total(g), total(g * standard)};
 }
 
-Expr standard(const GradientContext& ctx, double first, double second) {
-  Expr again =
-      call(ctx.call.op, {ctx.arg(0), scalar(first, ctx.arg(1)), scalar(second, ctx.arg(2))},
-           ctx.call.attrs);
-  return tuple_get_item(again, 1);
-}
-
-// low + u * (high - low)
-Adjoints uniform_gradient(const GradientContext& ctx) {
-  if (!ctx.adjoints[1]) return {};
-  Adjoints out = moved_and_scaled_gradient(ctx.adjoints[1], standard(ctx, 0, 1), ctx.arg(1));
-  if (!out.empty()) out[1] = out[1] - out[2];
-  return out;
+Expr standard(const GradientContext& ctx) {
+  std::vector<Expr> args(ctx.call.args.begin(), ctx.call.args.end());
+  args[1] = scalar(0, args[1]);
+  args[2] = scalar(1, args[2]);
+  Expr again = call(ctx.call.op, std::move(args), ctx.call.attrs);
+  return isa<TupleTypeNode>(again->type) ? tuple_get_item(again, 1) : again;
 }
 
 // mean + scale * z
 Adjoints normal_gradient(const GradientContext& ctx) {
-  if (!ctx.adjoints[1]) return {};
-  return moved_and_scaled_gradient(ctx.adjoints[1], standard(ctx, 0, 1), ctx.arg(1));
+  if (!ctx.adjoints.back()) return {};
+  Adjoints out = moved_and_scaled_gradient(ctx.adjoints.back(), standard(ctx), ctx.arg(1));
+  if (!out.empty()) out.resize(ctx.call.args.size());
+  return out;
+}
+
+// low + u * (high - low)
+Adjoints uniform_gradient(const GradientContext& ctx) {
+  Adjoints out = normal_gradient(ctx);
+  if (!out.empty()) out[1] = out[1] - out[2];
+  return out;
+}
+
+// Numbers whose sizes are an argument; there is no next key.
+OpInfo open_distribution(const char* name, const char* doc, ArgInfo first, ArgInfo second,
+                         Numbers numbers, CostRule cost, GradientRule gradient) {
+  OpInfo row =
+      dynamic_row(name, doc,
+                  {{"key", kKeyDoc},
+                   std::move(first),
+                   std::move(second),
+                   {"shape", "The sizes, a vector of integers."}},
+                  nullptr, open_distribution_type,
+                  compute_rule_with_shape(sizes_rule(sizes_in_argument(kShapeArg)), numbers),
+                  std::move(cost), std::move(gradient),
+                  given({kKey, "float32", "float32", "Tensor[(2,), int64]"},
+                        {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {-1}, {2}, {3, 5}}));
+  row.precision = Precision::Never;
+  row.takes_narrow = false;
+  return row;
 }
 
 }  // namespace
@@ -425,7 +456,7 @@ std::span<const OpInfo> rows_of<Family::Random>() {
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
           .relation = threefry_generate_relation,
-          .compute = compute_rule_multi(threefry_generate_compute),
+          .compute = compute_rule_multi(and_key<random_words>),
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
@@ -464,7 +495,7 @@ std::span<const OpInfo> rows_of<Family::Random>() {
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
           .relation = distribution_type<UniformAttrs>,
-          .compute = compute_rule_multi(uniform),
+          .compute = compute_rule_multi(and_key<uniform>),
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
@@ -483,7 +514,7 @@ std::span<const OpInfo> rows_of<Family::Random>() {
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
           .relation = distribution_type<NormalAttrs>,
-          .compute = compute_rule_multi(normal),
+          .compute = compute_rule_multi(and_key<normal>),
           .layout = Absent::AxesAsWritten,
           .memory = Absent::OnePiece,
           .precision = Precision::Never,
@@ -514,6 +545,13 @@ std::span<const OpInfo> rows_of<Family::Random>() {
                        {{kKey, "Tensor[(2, 3), float32]"}, "", 0, 1}},
           .expected = Absent::ByNumPy,
       },
+      open_distribution("dyn.random.uniform",
+                        "Numbers that are equally likely anywhere from low to below high.",
+                        {"low", "The least number."}, {"high", "The end, which is left out."},
+                        uniform, uniform_cost, uniform_gradient),
+      open_distribution("dyn.random.normal", "Numbers of a normal distribution.",
+                        {"mean", "Its mean."}, {"scale", "Its standard deviation."}, normal,
+                        normal_cost, normal_gradient),
   };
   return rows;
 }

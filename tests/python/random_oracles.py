@@ -48,7 +48,7 @@ def next_key(key: list[int], count: int) -> list[int]:
 
 def drawn(key: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the next key, and words in a shape."""
-    key, count = [int(k) for k in key], math.prod(shape)
+    key, count = [int(k) for k in key], math.prod(int(n) for n in shape)
     return np.array(next_key(key, count), "uint64"), words(key, count).reshape(shape)
 
 
@@ -75,21 +75,39 @@ def _(a, key):
     return [np.array([*cipher, *p, 0, 0, *below], "uint64") for p in (path, right)]
 
 
+def digits_of(dtype: str) -> int:
+    return 53 if dtype == "float64" else 24
+
+
 @oracle("random.uniform")
 def _(a, key, low, high):
     key, bits = drawn(key, a.out_shape)
-    return [key, low + fraction(bits, 53 if a.out_dtype == "float64" else 24) * (high - low)]
+    return [key, low + fraction(bits, digits_of(a.out_dtype)) * (high - low)]
+
+
+@oracle("dyn.random.uniform")
+def _(a, key, low, high, shape):
+    return low + fraction(drawn(key, shape)[1], digits_of(low.dtype.name)) * (high - low)
+
+
+def normal(key: np.ndarray, shape: Sequence[int], digits: int) -> np.ndarray:
+    """Box and Muller, 1958: a pair of words gives the radius and the angle of two numbers."""
+    count = math.prod(int(n) for n in shape)
+    bits = fraction(words([int(k) for k in key], count + count % 2), digits).reshape(-1, 2)
+    radius = np.sqrt(-2 * np.log(bits[:, 0] + 2.0**-digits))
+    turns = np.stack([bits[:, 1], bits[:, 1] - 0.25], 1)
+    return (radius[:, None] * np.cos(2 * np.pi * turns)).reshape(-1)[:count].reshape(shape)
 
 
 @oracle("random.normal")
 def _(a, key, mean, scale):
-    """Box and Muller, 1958: a pair of words gives the radius and the angle of two numbers."""
-    count, digits = math.prod(a.out_shape), 53 if a.out_dtype == "float64" else 24
-    bits = fraction(words(key, count + count % 2), digits).reshape(-1, 2)
-    radius = np.sqrt(-2 * np.log(bits[:, 0] + 2.0**-digits))
-    turns = np.stack([bits[:, 1], bits[:, 1] - 0.25], 1)
-    numbers = (radius[:, None] * np.cos(2 * np.pi * turns)).reshape(-1)[:count]
-    return [drawn(key, a.out_shape)[0], mean + scale * numbers.reshape(a.out_shape)]
+    numbers = normal(key, a.out_shape, digits_of(a.out_dtype))
+    return [drawn(key, a.out_shape)[0], mean + scale * numbers]
+
+
+@oracle("dyn.random.normal")
+def _(a, key, mean, scale, shape):
+    return mean + scale * normal(key, shape, digits_of(mean.dtype.name))
 
 
 @oracle("random.multinomial")

@@ -30,21 +30,30 @@ Expr stream_key(NodeContext& ctx) {
   return ctx.constant(std::move(key));
 }
 
-std::vector<int64_t> fixed_shape(NodeContext& ctx, const Expr& x) {
-  std::vector<int64_t> shape;
-  for (int64_t a = 0; a < NodeContext::rank_of(x); ++a) {
-    shape.push_back(ctx.const_dim(x, a, "a size of random numbers"));
-  }
-  return shape;
+// One of the two distributions of random numbers, with its two parameters.
+struct Distribution {
+  std::string op;
+  double first = 0, second = 1;
+};
+
+DType drawn_dtype(DType dtype) { return dtype.bits == 64 ? DType::Float(64) : DType::Float(32); }
+
+Expr draw(NodeContext& ctx, const Distribution& d, const std::vector<int64_t>& shape, DType dtype) {
+  DType wide = drawn_dtype(dtype);
+  Expr both =
+      ctx.call(d.op, {stream_key(ctx), ctx.scalar(d.first, wide), ctx.scalar(d.second, wide)},
+               {{"out_shape", to_value(shape)}, {"out_dtype", to_value(wide)}});
+  return ctx.cast(ctx.item(both, 1), dtype);
 }
 
-// float32 or float64 numbers of one of the two distributions, with its two parameters.
-Expr draw(NodeContext& ctx, const char* op, double a, double b, const std::vector<int64_t>& shape,
-          DType dtype) {
-  DType wide = dtype.bits == 64 ? DType::Float(64) : DType::Float(32);
-  Expr both = ctx.call(op, {stream_key(ctx), ctx.scalar(a, wide), ctx.scalar(b, wide)},
-                       {{"out_shape", to_value(shape)}, {"out_dtype", to_value(wide)}});
-  return ctx.cast(ctx.item(both, 1), dtype);
+// As many as another tensor has elements; the same ones whether its sizes are known or open.
+Expr draw_like(NodeContext& ctx, const Distribution& d, const Expr& like, DType dtype) {
+  const auto& type = NodeContext::type_of(like);
+  if (auto shape = type.const_shape()) return draw(ctx, d, *shape, dtype);
+  DType wide = drawn_dtype(dtype);
+  Expr numbers = ctx.call("dyn." + d.op, {stream_key(ctx), ctx.scalar(d.first, wide),
+                                          ctx.scalar(d.second, wide), sizes_of(ctx, like)});
+  return ctx.cast(ctx.with_sizes(numbers, type.shape), dtype);
 }
 
 Values convert_random(NodeContext& ctx) {
@@ -55,21 +64,19 @@ Values convert_random(NodeContext& ctx) {
     dtype = NodeContext::dtype_of(ctx.in(0));
   }
   dtype = ctx.attr_dtype("dtype", dtype);
-  std::vector<int64_t> shape = like ? fixed_shape(ctx, ctx.in(0)) : ctx.attr_ints("shape");
-  if (is_uniform) {
-    double low = ctx.attr_float("low", 0), high = ctx.attr_float("high", 1);
-    return {value_of(draw(ctx, "random.uniform", low, high, shape, dtype))};
-  }
-  double mean = ctx.attr_float("mean", 0), scale = ctx.attr_float("scale", 1);
-  return {value_of(draw(ctx, "random.normal", mean, scale, shape, dtype))};
+  const Distribution d =
+      is_uniform
+          ? Distribution{"random.uniform", ctx.attr_float("low", 0), ctx.attr_float("high", 1)}
+          : Distribution{"random.normal", ctx.attr_float("mean", 0), ctx.attr_float("scale", 1)};
+  return {value_of(like ? draw_like(ctx, d, ctx.in(0), dtype)
+                        : draw(ctx, d, ctx.attr_ints("shape"), dtype))};
 }
 
 // 1 with the probability that the element says.
 Values convert_bernoulli(NodeContext& ctx) {
   Expr p = ctx.in(0);
   DType dtype = NodeContext::dtype_of(p);
-  Expr u = draw(ctx, "random.uniform", 0, 1, fixed_shape(ctx, p),
-                dtype.bits == 64 ? dtype : DType::Float(32));
+  Expr u = draw_like(ctx, {"random.uniform"}, p, drawn_dtype(dtype));
   Expr hit = ctx.call("less", {u, ctx.cast(p, NodeContext::dtype_of(u))});
   return {value_of(ctx.cast(hit, ctx.attr_dtype("dtype", dtype)))};
 }
@@ -108,7 +115,7 @@ Values convert_dropout(NodeContext& ctx) {
   }
   const DType f32 = DType::Float(32);
   Expr share = ratio ? ctx.scalar(*ratio, f32) : one_number(ctx, 1, f32);
-  Expr u = draw(ctx, "random.uniform", 0, 1, fixed_shape(ctx, x), f32);
+  Expr u = draw_like(ctx, {"random.uniform"}, x, f32);
   Expr kept = ctx.call("greater_equal", {u, share});
   if (!training) {
     Expr no = ctx.call("logical_not", {one_number(ctx, 2, DType::Bool())});

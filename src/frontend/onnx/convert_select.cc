@@ -13,13 +13,19 @@ namespace {
 const DType kI64 = DType::Int(64);
 
 Values convert_non_max_suppression(NodeContext& ctx) {
-  Expr boxes = ctx.in(0);
+  Expr boxes = ctx.in(0), scores = ctx.in(1);
+  if (NodeContext::rank_of(boxes) == 3 && NodeContext::rank_of(scores) == 3) {
+    // Models name the same size twice, and differently.
+    boxes = with_size(ctx, boxes, 2, dim(4));
+    scores = with_size(ctx, scores, 2, NodeContext::shape_of(boxes)[1]);
+    scores = with_size(ctx, scores, 0, NodeContext::shape_of(boxes)[0]);
+  }
   auto number = [&](size_t input, double otherwise, DType dtype) {
     return ctx.has(input) ? one_number(ctx, input, dtype) : ctx.scalar(otherwise, dtype);
   };
   const DType f32 = DType::Float(32);
   return {value_of(ctx.call("vision.all_class_non_max_suppression",
-                            {boxes, ctx.in(1), number(2, 0, kI64), number(3, 0, f32),
+                            {boxes, scores, number(2, 0, kI64), number(3, 0, f32),
                              number(4, -std::numeric_limits<double>::infinity(), f32)},
                             {{"center_point_box", ctx.attr("center_point_box", 0) != 0}}))};
 }
