@@ -400,7 +400,7 @@ Command bench_command() {
            .count(2)},
       [o](const Given& given) { return run(*o, given); }};
   return std::move(out.add(o->inputs.table())
-                       .add(o->flags.size_table(/*with_ranges=*/false))
+                       .add(o->flags.size_table(/*with_dims=*/false))
                        .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the trace file"),
                              flag("--json", o->json, "Print the report as JSON")}));

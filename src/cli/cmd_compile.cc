@@ -36,6 +36,7 @@ int run(const Options& o) {
   refuse_existing(o.output, o.force);
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  read_dim_options(o.flags.dims, model_options);
   read_freeze_options(o.flags.frozen, model_options);
   ProgressLine line(!o.flags.quiet && !o.json);
   auto start = std::chrono::steady_clock::now();
@@ -135,7 +136,7 @@ Command compile_command() {
                option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs,
                       "Shape of an input, such as data=1,3,224,224; may be repeated")},
               [o](const Given&) { return run(*o); }};
-  return std::move(out.add(o->flags.size_table(/*with_ranges=*/true))
+  return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output file"),
                              flag("--json", o->json, "Print the summary as JSON")}));

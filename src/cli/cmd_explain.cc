@@ -364,7 +364,7 @@ Command explain_command() {
        option("--kernel NAME", o->kernel, "One kernel in full: all its calls, the rules it missed"),
        option("--input NAME=SHAPE[:DTYPE]", o->flags.inputs, "Shape of an input; may be repeated")},
       [o](const Given& given) { return run(*o, given); }};
-  return std::move(out.add(o->flags.size_table(/*with_ranges=*/true))
+  return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
                        .add({flag("--json", o->json, "Print the report as JSON")}));
 }

@@ -317,7 +317,7 @@ Command run_command() {
                 return run(*o, given);
               }};
   return std::move(out.add(o->inputs.table())
-                       .add(o->flags.size_table(/*with_ranges=*/false))
+                       .add(o->flags.size_table(/*with_dims=*/false))
                        .add(o->flags.table())
                        .add(o->limits.table_of_run())
                        .add({flag("--force", o->force, "Overwrite output files"),

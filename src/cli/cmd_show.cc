@@ -106,6 +106,7 @@ int run(const Options& o, const Given& given) {
   }
   ModelOptions model_options;
   for (const std::string& text : o.flags.inputs) parse_input_option(text, model_options);
+  read_dim_options(o.flags.dims, model_options);
   read_freeze_options(o.flags.frozen, model_options);
   read_one_specialisation(o.flags.special, model_options);
   LoadedModel model = load_model(o.file, model_options);
@@ -197,7 +198,7 @@ Command show_command() {
        flag("--bytecode", o->bytecode, "The instructions of the virtual machine"),
        flag("--types", o->types, "Show types in comments")},
       [o](const Given& given) { return run(*o, given); }};
-  return std::move(out.add(o->flags.size_table(/*with_ranges=*/true))
+  return std::move(out.add(o->flags.size_table(/*with_dims=*/true))
                        .add(o->flags.table())
                        .add({flag("--force", o->force, "Overwrite the output file")}));
 }

@@ -21,7 +21,7 @@ struct CompileFlags {
   std::vector<std::string> disabled;
   std::vector<std::string> frozen;   // INPUT=VALUE
   std::vector<std::string> donated;  // INPUT=OUTPUT
-  std::vector<std::string> ranges;   // NAME=LOW..HIGH, of commands that only compile
+  std::vector<std::string> dims;     // NAME=SIZE or NAME=LOW..HIGH, of commands that only compile
   std::vector<std::string> likely;   // NAME=SIZE,SIZE
   std::vector<std::string> special;  // INPUT=VALUE,VALUE
   bool verify = false;
@@ -30,8 +30,8 @@ struct CompileFlags {
 
   // The options of every command that compiles, for its table; --input is the command's own.
   std::vector<Option> table();
-  // --hot, of the commands whose kernels may have versions; and --dim for ranges, of those without inputs.
-  std::vector<Option> size_table(bool with_ranges);
+  // --hot, of the commands whose kernels may have versions; and --dim, of those without inputs.
+  std::vector<Option> size_table(bool with_dims);
   // `sizes`: ranges that another option gives.
   CompileOptions options(std::vector<SizeHint> sizes = {}) const;
   // The program with inputs of @main donated to outputs.

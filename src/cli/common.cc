@@ -42,12 +42,12 @@ std::vector<Option> CompileFlags::table() {
   };
 }
 
-std::vector<Option> CompileFlags::size_table(bool with_ranges) {
+std::vector<Option> CompileFlags::size_table(bool with_dims) {
   std::vector<Option> out;
-  if (with_ranges) {
-    out.push_back(option("--dim NAME=LOW..HIGH", ranges,
-                         "The sizes that an open dimension may have, which a run checks; may be "
-                         "repeated"));
+  if (with_dims) {
+    out.push_back(option("--dim NAME=SIZE|LOW..HIGH", dims,
+                         "The size of a named dimension, or the range that its sizes lie in, which "
+                         "a run checks; may be repeated"));
   }
   out.push_back(option("--hot NAME=SIZE,SIZE", likely,
                        "Likely sizes of an open dimension: kernels that sum have a version for "
@@ -57,13 +57,8 @@ std::vector<Option> CompileFlags::size_table(bool with_ranges) {
 
 CompileOptions CompileFlags::options(std::vector<SizeHint> sizes) const {
   CompileOptions out;
-  for (const std::string& text : ranges) {
-    if (read_range(text, sizes)) continue;
-    throw UserError(Diagnostic(codes::driver_option, {},
-                               "--dim " + escape_for_terminal(text, 200) + " is not a range")
-                        .expected("NAME=LOW..HIGH, such as n=1..512")
-                        .help("--input NAME=SHAPE fixes sizes"));
-  }
+  ModelOptions fixed;  // which the program has already
+  for (const std::string& text : read_dim_options(dims, fixed)) read_range(text, sizes);
   for (const std::string& text : likely) {
     auto [name, likely_sizes] = read_sizes("--hot", text);
     SizeHint& hint = hint_of(sizes, name);
@@ -177,6 +172,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   }
   auto start = Clock::now();
   ModelOptions given = shapes;
+  read_dim_options(flags.dims, given);
   read_freeze_options(flags.frozen, given);
   read_one_specialisation(flags.special, given);
   LoadedModel model = read_model(path, function, given);

@@ -307,6 +307,25 @@ std::vector<std::string> split_values(const std::string& text) {
 
 }  // namespace
 
+std::vector<std::string> read_dim_options(const std::vector<std::string>& texts,
+                                          ModelOptions& options) {
+  std::vector<std::string> ranges;
+  for (const std::string& text : texts) {
+    if (text.find("..") != std::string::npos) {
+      ranges.push_back(text);
+      continue;
+    }
+    auto [name, sizes] = read_sizes("--dim", text);
+    if (sizes.size() > 1) {
+      bad_option("--dim " + escape_for_terminal(text, 200) + " gives several sizes",
+                 "NAME=SIZE, or a range NAME=LOW..HIGH, such as n=1..512");
+    }
+    if (!options.dims.emplace(name, sizes[0]).second)
+      bad_option("dimension " + quoted(name) + " is given twice", "one --dim for each dimension");
+  }
+  return ranges;
+}
+
 void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& options) {
   for (const std::string& text : texts) {
     size_t equals = text.find('=');

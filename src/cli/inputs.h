@@ -49,6 +49,11 @@ struct InputFlags {
   Inputs read() const;
 };
 
+// The --dim options NAME=SIZE of a command line, into `options`; those that are ranges are returned. UserError E0702 for
+// one that is neither, and for a second size of a dimension.
+std::vector<std::string> read_dim_options(const std::vector<std::string>& texts,
+                                          ModelOptions& options);
+
 // The --freeze options of a command line, into `options`. UserError E0702 for one that cannot be read, or that names an
 // input again.
 void read_freeze_options(const std::vector<std::string>& texts, ModelOptions& options);

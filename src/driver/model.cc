@@ -80,7 +80,7 @@ LoadedModel load_text(const std::string& path) {
           .help(std::move(help)));
 }
 
-// What the shapes of inputs say of the named dimensions of @main.
+// What the options say of the named dimensions of @main, by themselves or by the shapes of inputs.
 std::unordered_map<const Node*, int64_t> sizes_given(const Function& main,
                                                      const ModelOptions& options) {
   std::vector<std::string_view> names;
@@ -101,6 +101,17 @@ std::unordered_map<const Node*, int64_t> sizes_given(const Function& main,
     return type;
   };
   std::unordered_map<const Node*, int64_t> sizes;
+  std::vector<std::string_view> dims;
+  for (const TypeVar& v : main->type_params) {
+    if (v->kind != Kind::Dim) continue;
+    dims.push_back(v->name_hint);
+    auto given = options.dims.find(v->name_hint);
+    if (given != options.dims.end()) sizes.emplace(v.get(), given->second);
+  }
+  for (const auto& [name, size] : options.dims) {
+    if (std::ranges::find(dims, name) != dims.end()) continue;
+    throw UserError(no_such_dimension("@main", name, dims));
+  }
   for (const auto& [name, shape] : options.shapes) {
     const Type& declared = type_of(name);
     auto* type = as<TensorTypeNode>(declared);
@@ -228,6 +239,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     OnnxOptions onnx;
     onnx.shapes = options.shapes;
     onnx.dtypes = options.dtypes;
+    onnx.dims = options.dims;
     onnx.numbers = options.numbers;
     onnx.frozen = options.frozen;
     onnx.evaluate = make_constant_evaluator(native_target());
@@ -244,6 +256,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
   if (out.format == "onnx") {
     left.shapes.clear();
     left.dtypes.clear();
+    left.dims.clear();
   }
   out.module = bind_symbols(out.module, left);
   return out;

@@ -37,6 +37,8 @@ struct ModelOptions {
   // Shapes and dtypes of inputs by name; -1 keeps a dimension symbolic.
   std::map<std::string, std::vector<int64_t>> shapes;
   std::map<std::string, DType> dtypes;
+  // Sizes of named dimensions.
+  std::map<std::string, int64_t> dims;
   // Inputs whose shape is written as one number and holds for rank 1 only: for an input of rank 0 the number is its
   // value, which the reader of the options has.
   std::set<std::string> numbers;

@@ -161,7 +161,8 @@ def test_bench_measures_several_sizes(files):
         (("run", "products.relay", "--hot", "n=1,,2"), "cannot be read"),
         (("run", "products.relay", "--hot", "k=1"), "no open dimension 'k'"),
         (("bench", "products.so", "--dim", "n=1,2", "--profile"), "shows a run of one size"),
-        (("explain", "products.relay", "--dim", "n=4"), "is not a range"),
+        (("explain", "products.relay", "--dim", "n=4,5"), "gives several sizes"),
+        (("explain", "products.relay", "--dim", "n=4", "--dim", "n=5"), "twice"),
     ],
 )
 def test_options_that_make_no_sense(files, args, mentions):

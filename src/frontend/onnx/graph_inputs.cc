@@ -2,6 +2,7 @@
 #include <onnx/onnx-ml.pb.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/codes/frontend.h"
 #include "frontend/onnx/graph_importer.h"
@@ -47,6 +48,17 @@ bool names_a_size(const std::string& name) {
   return !only_word || std::ranges::find(kUnknown, word) == std::end(kUnknown);
 }
 
+// Some exporters write -1 for an open dimension.
+bool is_open(const ::onnx::TensorShapeProto::Dimension& d) {
+  return !d.has_dim_value() || d.dim_value() == -1;
+}
+
+// What an open dimension of an input is called.
+std::string name_of_dim(const ::onnx::ValueInfoProto& input, int axis) {
+  const std::string& name = input.type().tensor_type().shape().dim(axis).dim_param();
+  return names_a_size(name) ? name : input.name() + "_" + std::to_string(axis);
+}
+
 }  // namespace
 
 Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Span& span) {
@@ -62,8 +74,7 @@ Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Spa
                         .expected(std::to_string(declared))
                         .found(std::to_string(wanted)));
   };
-  // Some exporters write -1 for an open dimension.
-  if (d.has_dim_value() && d.dim_value() != -1) {
+  if (!is_open(d)) {
     if (d.dim_value() < 0) {
       throw UserError(Diagnostic(codes::frontend_tensor, span,
                                  "input '" + shorten(input.name()) + "' has a negative dimension")
@@ -73,8 +84,7 @@ Dim Importer::input_dim(const ::onnx::ValueInfoProto& input, int axis, const Spa
     if (wanted >= 0 && wanted != d.dim_value()) contradiction(d.dim_value());
     return dim(d.dim_value());
   }
-  std::string name = d.dim_param();
-  if (!names_a_size(name)) name = input.name() + "_" + std::to_string(axis);
+  std::string name = name_of_dim(input, axis);
   Dim& known = dims_by_name_[name];
   if (wanted >= 0) {
     if (known && as_const(known) && *as_const(known) != wanted) contradiction(*as_const(known));
@@ -248,6 +258,21 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
   for (const auto& [name, value] : options_.specialised) check_option(name);
   for (const auto& [name, value] : options_.elements) check_option(name);
 
+  std::set<std::string> open;
+  for (const auto& i : graph.input()) {
+    const auto& shape = i.type().tensor_type().shape();
+    for (int a = 0; a < shape.dim_size(); ++a) {
+      if (is_open(shape.dim(a))) open.insert(name_of_dim(i, a));
+    }
+  }
+  for (const auto& [name, size] : options_.dims) {
+    if (!open.contains(name)) {
+      report(no_such_dimension("the model", name, {open.begin(), open.end()}));
+    } else {
+      dims_by_name_.emplace(name, dim(size));
+    }
+  }
+
   // Sizes given for named dimensions hold for every input, also for earlier ones.
   for (const auto& i : graph.input()) {
     auto it = options_.shapes.find(i.name());
@@ -362,3 +387,18 @@ void Importer::declare_inputs(const ::onnx::GraphProto& graph) {
 }
 
 }  // namespace relay::importer
+
+namespace relay {
+
+Diagnostic no_such_dimension(const std::string& where, const std::string& name,
+                             const std::vector<std::string_view>& open) {
+  std::string known;
+  for (std::string_view n : open)
+    known += (known.empty() ? "" : ", ") + importer::shorten(std::string(n));
+  return Diagnostic(codes::frontend_input, {},
+                    where + " has no open dimension '" + importer::shorten(name) + "'")
+      .expected(known.empty() ? "no sizes: every dimension is fixed" : known)
+      .help(suggest(name, open));
+}
+
+}  // namespace relay

@@ -32,6 +32,9 @@ struct OnnxOptions {
   std::map<std::string, std::vector<int64_t>> shapes;
   // Element types of inputs that differ from the model's.
   std::map<std::string, DType> dtypes;
+  // Sizes of named dimensions. One that the model does not name is called after its input and axis, as in the type of
+  // @main: x_0.
+  std::map<std::string, int64_t> dims;
   // Inputs whose shape holds only where the model does not say that they have rank 0.
   std::set<std::string> numbers;
   // Inputs that become constants of the program, with their values.
@@ -71,6 +74,10 @@ struct ImportedModel {
   // A hash of the file's bytes, 16 hexadecimal digits.
   std::string source_hash;
 };
+
+// E0510 for a size that is given for a dimension which is none of the open ones of `where`.
+Diagnostic no_such_dimension(const std::string& where, const std::string& name,
+                             const std::vector<std::string_view>& open);
 
 // An input by which a program has to be specialised, because it decides how many dimensions something has.
 struct DecidingInput {
