@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
 #include "cli/terminal.h"
@@ -18,6 +19,7 @@ struct Options {
   std::string file;
   bool json = false;
   std::vector<std::string> inputs;
+  std::vector<std::string> dims;
   std::vector<std::string> frozen;
 };
 
@@ -29,7 +31,7 @@ struct Checked {
 
 // Every byte of an artifact.
 Checked check_compiled(const Options& o, const Given& given) {
-  given.refuse({"--input", "--freeze"}, "a compiled file",
+  given.refuse({"--input", "--dim", "--freeze"}, "a compiled file",
                "its inputs were fixed when it was compiled");
   const runtime::Artifact artifact = runtime::check_artifact(o.file);
   size_t functions = 0;
@@ -47,8 +49,21 @@ using Json = nlohmann::ordered_json;
 
 std::string text_of(const Json& j) { return escape_for_terminal(j.get<std::string>(), 300); }
 
-// The operators of one kind: "Add 1 (14 nodes), Conv 11 (3 nodes)".
-std::string list_of(const Json& operators, bool imported) {
+// A line of the report, wrapped: what it is about, and the text.
+std::string row(std::string_view about, const std::string& text) {
+  constexpr size_t kText = 16, kWidth = 100;
+  const size_t columns = terminal_width() == 0 ? kWidth : terminal_width();
+  std::string out, before = "  " + std::string(about);
+  for (const std::string& line : wrapped(text, columns > 2 * kText ? columns - kText : kText)) {
+    before.resize(std::max(kText, before.size() + (before.empty() ? 0 : 1)), ' ');
+    out += before + line + "\n";
+    before.clear();
+  }
+  return out;
+}
+
+// A row for each set of operators: "ai.onnx 17: Add x14, Conv x3".
+std::string rows_of_operators(const char* about, const Json& operators, bool imported) {
   std::map<std::string, std::string> by_set;
   for (const Json& op : operators) {
     if (op["imported"] != imported) continue;
@@ -58,65 +73,66 @@ std::string list_of(const Json& operators, bool imported) {
             std::to_string(op["nodes"].get<int64_t>());
   }
   std::string out;
-  for (const auto& [set, line] : by_set) out += "    " + set + ": " + line + "\n";
+  for (const auto& [set, line] : by_set) out += row(about, set + ": " + line);
   return out;
 }
 
 // The part of the report that holds whether or not the model can be imported.
 std::string text_of_file(const Json& file) {
   auto number = [&](const char* key) { return file[key].get<int64_t>(); };
-  std::string out = "  nodes       " + std::to_string(number("nodes"));
   std::string producer = text_of(file["producer"]);
-  if (!producer.empty()) out += ", written by " + producer;
-  out += "\n  parameters  " + std::to_string(number("parameters")) + " (" +
-         format_bytes(static_cast<double>(number("parameter_bytes"))) + ")\n  operators\n" +
-         list_of(file["operators"], true);
-  if (std::string missing = list_of(file["operators"], false); !missing.empty()) {
-    out += "  not imported\n" + missing;
-  }
+  std::string out = row("nodes", std::to_string(number("nodes")) +
+                                     (producer.empty() ? "" : ", written by " + producer));
+  out += row("parameters", std::to_string(number("parameters")) + " (" +
+                               format_bytes(static_cast<double>(number("parameter_bytes"))) + ")");
+  out += rows_of_operators("operators", file["operators"], true);
+  out += rows_of_operators("not imported", file["operators"], false);
   for (const Json& size : file["open_sizes"]) {
     std::string name = text_of(size["name"]), axes;
     for (const Json& a : size["axes"]) {
       axes += (axes.empty() ? "" : ", ") + text_of(a["input"]) + "[" +
               std::to_string(a["axis"].get<int64_t>()) + "]";
     }
-    out += "  open size   " + (name.empty() ? "" : name + ": ") + axes + "\n";
+    out += row("open size", (name.empty() ? "" : name + ": ") + axes);
   }
   return out;
 }
 
-std::string text_of_program(const Json& program) {
+// `path`: of the model, which the report does not repeat before each of its nodes.
+std::string text_of_program(const Json& program, const std::string& path) {
   auto number = [&](const char* key) { return program[key].get<int64_t>(); };
+  auto node_of = [&](const Json& node) {
+    const std::string text = node.get<std::string>(), before = path + ": ";
+    return text_of(text.starts_with(before) ? Json(text.substr(before.size())) : node);
+  };
   std::string out;
   for (const char* side : {"inputs", "outputs"}) {
     for (const Json& v : program[side]) {
-      out += std::string(side[0] == 'i' ? "  input       " : "  output      ") +
-             text_of(v["name"]) + ": " + text_of(v["type"]) + "\n";
+      out +=
+          row(side[0] == 'i' ? "input" : "output", text_of(v["name"]) + ": " + text_of(v["type"]));
     }
   }
   for (const Json& d : program["data_dependent"]) {
-    out += "  by data     " + text_of(d["type"]) + " of " + text_of(d["node"]) + "\n";
+    out += row("by data", text_of(d["type"]) + " of " + node_of(d["node"]));
   }
-  out += "  kernels     " + std::to_string(number("kernels"));
-  if (number("open_kernels") > 0) {
-    out += ", " + std::to_string(number("open_kernels")) + " of open sizes";
-  }
-  out += "\n  arithmetic  " + format_number(static_cast<double>(number("flops")) / 1e6, 1) +
-         " MFLOP a run" +
-         (number("open_kernels") > 0
-              ? " in kernels of known sizes; --input NAME=SHAPE fixes the others"
-              : "") +
-         "\n  memory      constants " +
-         format_bytes(static_cast<double>(number("constant_bytes"))) + ", arena " +
-         format_bytes(static_cast<double>(number("arena_bytes"))) + "\n";
-  for (const Json& library : program["libraries"]) {
-    out += "  needs       " + text_of(library) + "\n";
-  }
+  const bool open = number("open_kernels") > 0;
+  out += row("kernels",
+             std::to_string(number("kernels")) +
+                 (open ? ", " + std::to_string(number("open_kernels")) + " of open sizes" : ""));
+  out += row("arithmetic",
+             format_number(static_cast<double>(number("flops")) / 1e6, 1) + " MFLOP a run" +
+                 (open ? " in kernels of known sizes; --dim NAME=SIZE fixes the others" : ""));
+  out += row("memory",
+             "constants " + format_bytes(static_cast<double>(number("constant_bytes"))) +
+                 (program.contains("working_memory")
+                      ? ", working memory in bytes " + text_of(program["working_memory"])
+                      : ", arena " + format_bytes(static_cast<double>(number("arena_bytes")))));
+  for (const Json& library : program["libraries"]) out += row("needs", text_of(library));
   for (const Json& k : program["plain_loops"]) {
-    out += "  plain loops " + text_of(k["kernel"]) + ", " +
-           format_number(k["flops"].get<double>() / 1e6, 1) +
-           " MFLOP: no schedule rule holds for it\n";
-    for (const Json& node : k["nodes"]) out += "    " + text_of(node) + "\n";
+    out += row("plain loops", text_of(k["kernel"]) + ", " +
+                                  format_number(k["flops"].get<double>() / 1e6, 1) +
+                                  " MFLOP: no schedule rule holds for it");
+    for (const Json& node : k["nodes"]) out += row("", node_of(node));
   }
   return out;
 }
@@ -134,7 +150,7 @@ int check_onnx(const Options& o, const ModelOptions& options) {
   std::string deciding;
   if (special) {
     for (const Json& d : report["specialise"]) {
-      deciding += "  specialised " + text_of(d["by"]) + " of " + text_of(d["input"]) + "\n";
+      deciding += row("specialised", text_of(d["by"]) + " of " + text_of(d["input"]));
     }
   }
   std::fputs((escape_for_terminal(o.file) +
@@ -142,7 +158,7 @@ int check_onnx(const Options& o, const ModelOptions& options) {
                : special ? " can be run, by a program for each case of the inputs that decide\n"
                          : " cannot be imported\n") +
               text_of_file(report["file"]) + deciding +
-              (report.contains("program") ? text_of_program(report["program"]) : ""))
+              (report.contains("program") ? text_of_program(report["program"], o.file) : ""))
                  .c_str(),
              stdout);
   if (ok) return 0;
@@ -169,6 +185,12 @@ int run(const Options& o, const Given& given) {
   try {
     ModelOptions options;
     for (const std::string& text : o.inputs) parse_input_option(text, options);
+    if (auto ranges = read_dim_options(o.dims, options); !ranges.empty()) {
+      throw UserError(Diagnostic(codes::driver_option, {},
+                                 "--dim " + escape_for_terminal(ranges[0], 200) + " is a range")
+                          .expected("NAME=SIZE")
+                          .help("relay explain says what is compiled for a range"));
+    }
     read_freeze_options(o.frozen, options);
     const bool artifact = is_artifact(o.file);
     if (!artifact && !is_relay_text(o.file)) return check_onnx(o, options);
@@ -202,6 +224,7 @@ Command check_command() {
           "Report on a model before it is used, type-check a program, or verify an artifact",
           {argument("FILE", o->file, "ONNX model, Relay text, or an artifact").required(),
            option("--input NAME=SHAPE[:DTYPE]", o->inputs, "Shape of an input; may be repeated"),
+           option("--dim NAME=SIZE", o->dims, "The size of a named dimension; may be repeated"),
            option("--freeze INPUT=VALUE", o->frozen,
                   "Make an input a constant of the program; may be repeated"),
            flag("--json", o->json, "Print the report and the diagnostics as JSON")},

@@ -1,5 +1,7 @@
 #include "cli/command.h"
 
+#include "cli/terminal.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -235,26 +237,6 @@ class Reader {
   Given given_;
   std::vector<Diagnostic> problems_;
 };
-
-// Words of `text` in lines of at most `width` columns.
-std::vector<std::string> wrapped(const std::string& text, size_t width) {
-  std::vector<std::string> out{""};
-  size_t at = 0;
-  while (at < text.size()) {
-    size_t end = std::min(text.find(' ', at), text.size());
-    std::string word = text.substr(at, end - at);
-    std::string& line = out.back();
-    if (line.empty()) {
-      line = word;
-    } else if (line.size() + 1 + word.size() <= width) {
-      line += " " + word;
-    } else {
-      out.push_back(word);
-    }
-    at = end + 1;
-  }
-  return out;
-}
 
 }  // namespace
 

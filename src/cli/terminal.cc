@@ -64,6 +64,25 @@ size_t terminal_width() {
 bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0 && !plain(); }
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0 && !plain(); }
 
+std::vector<std::string> wrapped(const std::string& text, size_t width) {
+  std::vector<std::string> out{""};
+  size_t at = 0;
+  while (at < text.size()) {
+    size_t end = std::min(text.find(' ', at), text.size());
+    std::string word = text.substr(at, end - at);
+    std::string& line = out.back();
+    if (line.empty()) {
+      line = word;
+    } else if (line.size() + 1 + word.size() <= width) {
+      line += " " + word;
+    } else {
+      out.push_back(word);
+    }
+    at = end + 1;
+  }
+  return out;
+}
+
 std::string Table::text() const {
   std::vector<std::vector<std::string>> all{header_};
   all.insert(all.end(), rows_.begin(), rows_.end());

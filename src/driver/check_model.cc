@@ -98,10 +98,14 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
   std::vector<CompiledKernel> kernels = lower_kernels(bytecode, options);
   int64_t constants = 0, arena = 0, flops = 0, open = 0;
+  std::string formula;
   for (const Tensor& t : bytecode.program.constants) {
     constants += static_cast<int64_t>(t.byte_size());
   }
-  for (const ArenaReport& a : bytecode.arenas) arena += a.arena_bytes;
+  for (const ArenaReport& a : bytecode.arenas) {
+    arena += a.arena_bytes;
+    if (!a.formula.empty()) formula += (formula.empty() ? "" : " + ") + a.formula;
+  }
   Json plain = Json::array();
   for (size_t i = 0; i < kernels.size() && i < bytecode.program.kernels.size(); ++i) {
     const runtime::KernelInfo& info = bytecode.program.kernels[i];
@@ -119,6 +123,7 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   out["kernels"] = kernels.size();
   out["constant_bytes"] = constants;
   out["arena_bytes"] = arena;
+  if (!formula.empty()) out["working_memory"] = formula;
   out["flops"] = flops;
   out["open_kernels"] = open;
   out["plain_loops"] = std::move(plain);
@@ -141,6 +146,8 @@ nlohmann::ordered_json to_json(const Diagnostic& d) {
   if (!d.expected_text.empty()) j["expected"] = d.expected_text;
   if (!d.found_text.empty()) j["found"] = d.found_text;
   if (!d.help_text.empty()) j["help"] = d.help_text;
+  for (const auto& [span, text] : d.notes)
+    j["notes"].push_back({{"place", span.describe()}, {"message", text}});
   return j;
 }
 

@@ -10,7 +10,7 @@
 
 namespace relay {
 
-// A diagnostic as JSON: severity, code, message, place, expected, found, help.
+// A diagnostic as JSON: severity, code, message, place, expected, found, help, notes (place, message).
 nlohmann::ordered_json to_json(const Diagnostic& d);
 
 // An ONNX model as a JSON object:
@@ -21,7 +21,8 @@ nlohmann::ordered_json to_json(const Diagnostic& d);
 //   specialise    where the number of dimensions of something is open: the inputs that decide (input), and what of them:
 //                 sizes, elements of a sequence, or the value (by); there is a program for each case of these
 //   program       where it can be imported: inputs and outputs with their types; data_dependent: the nodes whose results
-//                 have sizes that are data-dependent; kernels, constant_bytes, arena_bytes; flops of the kernels of
+//                 have sizes that are data-dependent; kernels, constant_bytes, arena_bytes; working_memory, a
+//                 formula of the open sizes in bytes, where there are any; flops of the kernels of
 //                 known sizes, and open_kernels, of which only a run knows; plain_loops: the kernels with much arithmetic
 //                 for which no schedule rule holds, and their nodes; libraries: those beside the runtime that it needs
 // Throws UserError for a file that is not an ONNX model at all. Nothing is compiled to machine code.
