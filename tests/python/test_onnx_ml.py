@@ -459,6 +459,27 @@ def test_trees_with_sets(sets, inner):
         np.testing.assert_array_equal(run(proto, x, level=level)[0], want)
 
 
+def test_trees_of_halves():
+    """Version 5 has samples, splits and weights of 16 bits."""
+
+    def tensor(name, values):
+        return helper.make_tensor(name, TensorProto.FLOAT16, [len(values)], values)
+
+    node = ml("TreeEnsemble", ["x0"], ["y"], n_targets=1, tree_roots=[0], nodes_featureids=[1, 0],
+              nodes_modes=helper.make_tensor("m", TensorProto.UINT8, [2], [0, 1]),
+              nodes_splits=tensor("s", [0.1, 0.5]), nodes_truenodeids=[1, 0],
+              nodes_trueleafs=[0, 1], nodes_falsenodeids=[1, 2], nodes_falseleafs=[1, 1],
+              leaf_targetids=[0, 0, 0], leaf_weights=tensor("w", [1.5, -2.25, 4.0]))  # fmt: skip
+    x = np.array([[0.4, 0.1], [0.5, 0.0999], [0, 0.2], [0.6, 0.1001]], np.float16)
+    (got,) = run(
+        model(node, [("y", TensorProto.FLOAT16)], kind=TensorProto.FLOAT16, version=5, width=2), x
+    )
+    split = np.float16(0.1)
+    want = [[(1.5 if a < 0.5 else 4.0) if b <= split else -2.25] for a, b in x]
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, np.array(want, np.float16))
+
+
 def broken(**changes):
     nodes, leaves = forest(np.random.default_rng(11), 2, 2, 5, LEQ)
     attrs = {**nodes, "target_treeids": [t for t, _ in leaves],

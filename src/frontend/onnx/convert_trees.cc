@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
+#include <unordered_set>
 
 #include "base/codes/frontend.h"
 #include "frontend/onnx/ml_values.h"
@@ -403,15 +405,81 @@ std::vector<double> floats_of(NodeContext& ctx, const std::string& name) {
   return out;
 }
 
+// Where the node of a tree with some id is among all nodes. Writers number the nodes of a tree one after the other, so that
+// most are found without a search.
+class NodePlaces {
+ public:
+  NodePlaces(std::span<const int64_t> trees, std::span<const int64_t> ids)
+      : trees_(trees), ids_(ids) {
+    order_.resize(ids.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    auto key = [&](int32_t i) {
+      return std::pair(trees[static_cast<size_t>(i)], ids[static_cast<size_t>(i)]);
+    };
+    if (!std::ranges::is_sorted(order_, {}, key)) std::ranges::sort(order_, {}, key);
+  }
+
+  // A node that has the tree and the id of another one; -1 for none.
+  int64_t twice() const {
+    for (size_t i = 1; i < order_.size(); ++i) {
+      if (tree_at(i) == tree_at(i - 1) && id_at(i) == id_at(i - 1)) return order_[i];
+    }
+    return -1;
+  }
+
+  // -1 where there is none.
+  int64_t find(int64_t tree, int64_t id) {
+    if (begin_ == end_ || tree_at(begin_) != tree) select(tree);
+    if (begin_ == end_) return -1;
+    const auto distance = static_cast<uint64_t>(id) - static_cast<uint64_t>(id_at(begin_));
+    if (distance < end_ - begin_ && id_at(begin_ + distance) == id)
+      return order_[begin_ + distance];
+    const auto from = order_.begin() + static_cast<std::ptrdiff_t>(begin_),
+               to = order_.begin() + static_cast<std::ptrdiff_t>(end_);
+    auto found = std::ranges::lower_bound(from, to, id, {},
+                                          [&](int32_t i) { return ids_[static_cast<size_t>(i)]; });
+    return found != to && ids_[static_cast<size_t>(*found)] == id ? *found : int64_t{-1};
+  }
+
+ private:
+  int64_t tree_at(size_t i) const { return trees_[static_cast<size_t>(order_[i])]; }
+  int64_t id_at(size_t i) const { return ids_[static_cast<size_t>(order_[i])]; }
+  void select(int64_t tree) {
+    auto nodes = std::ranges::equal_range(
+        order_, tree, {}, [&](int32_t i) { return trees_[static_cast<size_t>(i)]; });
+    begin_ = static_cast<size_t>(nodes.begin() - order_.begin());
+    end_ = static_cast<size_t>(nodes.end() - order_.begin());
+  }
+
+  std::span<const int64_t> trees_, ids_;
+  std::vector<int32_t> order_;  // of nodes, by tree and id; attributes are shorter than 2^31
+  size_t begin_ = 0, end_ = 0;  // in it: of the tree that was asked for last
+};
+
+int mode_of(NodeContext& ctx, const std::string& name) {
+  // The most frequent ones first.
+  static constexpr std::pair<std::string_view, int> kModes[] = {
+      {"LEAF", 0},
+      {"BRANCH_LEQ", Forest::kBelow | Forest::kEqual},
+      {"BRANCH_LT", Forest::kBelow},
+      {"BRANCH_GTE", Forest::kAbove | Forest::kEqual},
+      {"BRANCH_GT", Forest::kAbove},
+      {"BRANCH_EQ", Forest::kEqual},
+      {"BRANCH_NEQ", Forest::kUnlike}};
+  for (const auto& [known, mode] : kModes) {
+    if (name == known) return mode;
+  }
+  ctx.unsupported("node mode '" + name + "'");
+}
+
 // The trees of versions 1 to 3: nodes with ids of their own, votes in lists beside them.
 Forest old_forest(NodeContext& ctx, const std::string& votes) {
-  const std::vector<int64_t> trees = ctx.attr_ints("nodes_treeids"),
-                             ids = ctx.attr_ints("nodes_nodeids"),
-                             features = ctx.attr_ints("nodes_featureids"),
-                             yes = ctx.attr_ints("nodes_truenodeids"),
-                             no = ctx.attr_ints("nodes_falsenodeids"),
-                             missing = ctx.attr_ints("nodes_missing_value_tracks_true");
-  const std::vector<std::string> modes = ctx.attr_strings("nodes_modes");
+  const auto trees = ctx.attr_int_span("nodes_treeids"), ids = ctx.attr_int_span("nodes_nodeids"),
+             features = ctx.attr_int_span("nodes_featureids"),
+             yes = ctx.attr_int_span("nodes_truenodeids"),
+             no = ctx.attr_int_span("nodes_falsenodeids"),
+             missing = ctx.attr_int_span("nodes_missing_value_tracks_true");
+  const auto modes = ctx.attr_string_span("nodes_modes");
   const std::vector<double> splits = floats_of(ctx, "nodes_values");
   const size_t count = ids.size();
   for (size_t size : {trees.size(), features.size(), yes.size(), no.size(), modes.size(),
@@ -421,52 +489,40 @@ Forest old_forest(NodeContext& ctx, const std::string& votes) {
                std::to_string(count), std::to_string(size));
     }
   }
-  static const std::map<std::string, int> kModes{{"BRANCH_LEQ", Forest::kBelow | Forest::kEqual},
-                                                 {"BRANCH_LT", Forest::kBelow},
-                                                 {"BRANCH_GTE", Forest::kAbove | Forest::kEqual},
-                                                 {"BRANCH_GT", Forest::kAbove},
-                                                 {"BRANCH_EQ", Forest::kEqual},
-                                                 {"BRANCH_NEQ", Forest::kUnlike},
-                                                 {"LEAF", 0}};
+  NodePlaces places(trees, ids);
+  if (const int64_t twice = places.twice(); twice >= 0) {
+    const auto i = static_cast<size_t>(twice);
+    ctx.fail(codes::frontend_attribute, "a node is there twice", "",
+             "node " + std::to_string(ids[i]) + " of tree " + std::to_string(trees[i]));
+  }
   Forest out;
   out.nodes.resize(count);
-  std::map<std::pair<int64_t, int64_t>, int64_t> place;
-  std::set<int64_t> seen;
+  std::unordered_set<int64_t> seen;
   for (size_t i = 0; i < count; ++i) {
-    if (!place.emplace(std::pair(trees[i], ids[i]), static_cast<int64_t>(i)).second) {
-      ctx.fail(codes::frontend_attribute, "a node is there twice", "",
-               "node " + std::to_string(ids[i]) + " of tree " + std::to_string(trees[i]));
-    }
     // A tree begins with its root.
-    if (seen.insert(trees[i]).second) out.roots.push_back(static_cast<int64_t>(i));
-  }
-  auto find = [&](int64_t tree, int64_t id) {
-    auto it = place.find({tree, id});
-    return it == place.end() ? int64_t{-1} : it->second;
-  };
-  for (size_t i = 0; i < count; ++i) {
-    auto mode = kModes.find(modes[i]);
-    if (mode == kModes.end()) ctx.unsupported("node mode '" + modes[i] + "'");
+    const bool first = i == 0 || trees[i] != trees[i - 1];
+    if (first && seen.insert(trees[i]).second) out.roots.push_back(static_cast<int64_t>(i));
     Forest::Node& n = out.nodes[i];
-    n.mode = mode->second;
+    n.mode = mode_of(ctx, *modes[i]);
     if (n.mode == 0) continue;
     n.feature = features[i];
     n.split = splits[i];
     if (!missing.empty() && missing[i] != 0) n.mode |= Forest::kMissing;
-    n.first = find(trees[i], yes[i]);
-    n.second = find(trees[i], no[i]);
+    n.first = places.find(trees[i], yes[i]);
+    n.second = places.find(trees[i], no[i]);
   }
-  const std::vector<int64_t> vote_trees = ctx.attr_ints((votes + "_treeids").c_str()),
-                             vote_nodes = ctx.attr_ints((votes + "_nodeids").c_str()),
-                             vote_ids = ctx.attr_ints((votes + "_ids").c_str());
+  const auto vote_trees = ctx.attr_int_span((votes + "_treeids").c_str()),
+             vote_nodes = ctx.attr_int_span((votes + "_nodeids").c_str()),
+             vote_ids = ctx.attr_int_span((votes + "_ids").c_str());
   const std::vector<double> weights = floats_of(ctx, votes + "_weights");
   if (vote_trees.size() != weights.size() || vote_nodes.size() != weights.size() ||
       vote_ids.size() != weights.size()) {
     ctx.fail(codes::frontend_attribute, "the lists of weights differ in length",
              std::to_string(weights.size()), std::to_string(vote_ids.size()));
   }
+  out.votes.reserve(weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {
-    out.votes.push_back({find(vote_trees[i], vote_nodes[i]), vote_ids[i], weights[i]});
+    out.votes.push_back({places.find(vote_trees[i], vote_nodes[i]), vote_ids[i], weights[i]});
   }
   return out;
 }
@@ -586,6 +642,9 @@ Values convert_tree_ensemble(NodeContext& ctx) {
   // The values of each set stand one set behind the other, with a NaN at the end of each.
   int64_t next_member = 0;
   Expr x = samples(ctx);
+  // Halves compare in float32 as they do by themselves.
+  const DType dtype = NodeContext::dtype_of(x);
+  if (dtype.bits == 16) x = ctx.cast(x, kF32);
   Columns columns = columns_of(ctx, x);
   const int64_t own_columns = columns.count();
   for (size_t i = 0; i < count; ++i) {
@@ -623,8 +682,9 @@ Values convert_tree_ensemble(NodeContext& ctx) {
   const int64_t how = ctx.attr("aggregate_function", 1), post = ctx.attr("post_transform", 0);
   if (how < 0 || how > 3) ctx.unsupported("aggregate_function " + std::to_string(how));
   if (post != 0) ctx.unsupported("post_transform " + std::to_string(post));
-  return {value_of(votes_of(ctx, x, std::move(out), std::move(columns), ctx.attr("n_targets", 1),
-                            kTogether[static_cast<size_t>(how)]))};
+  Expr votes = votes_of(ctx, x, std::move(out), std::move(columns), ctx.attr("n_targets", 1),
+                        kTogether[static_cast<size_t>(how)]);
+  return {value_of(ctx.cast(votes, dtype))};
 }
 
 }  // namespace

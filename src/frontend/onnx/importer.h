@@ -96,6 +96,10 @@ class NodeContext {
   std::vector<double> attr_floats(const char* name, std::vector<double> otherwise = {}) const;
   std::vector<std::string> attr_strings(const char* name,
                                         std::vector<std::string> otherwise = {}) const;
+  // The same without a copy, for lists of millions; empty when absent.
+  std::span<const int64_t> attr_int_span(const char* name) const;
+  std::span<const float> attr_float_span(const char* name) const;
+  std::span<const std::string* const> attr_string_span(const char* name) const;
   Tensor attr_tensor(const char* name) const;  // null when absent
   DType attr_dtype(const char* name, DType otherwise) const;
   const ::onnx::GraphProto& attr_graph(const char* name) const;

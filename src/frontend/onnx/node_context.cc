@@ -176,29 +176,45 @@ std::string NodeContext::attr_string(const char* name, const std::string& otherw
   check_type(*this, *a, AttributeProto::STRING, "a string");
   return a->s();
 }
-std::vector<int64_t> NodeContext::attr_ints(const char* name,
-                                            std::vector<int64_t> otherwise) const {
+std::span<const int64_t> NodeContext::attr_int_span(const char* name) const {
   const AttributeProto* a = find_attr(name);
-  if (a == nullptr) return otherwise;
+  if (a == nullptr) return {};
   check_type(*this, *a, AttributeProto::INTS, "a list of integers");
   check_count(*this, *a, a->ints_size());
-  return {a->ints().begin(), a->ints().end()};
+  return {a->ints().data(), static_cast<size_t>(a->ints_size())};
+}
+std::span<const float> NodeContext::attr_float_span(const char* name) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return {};
+  check_type(*this, *a, AttributeProto::FLOATS, "a list of floats");
+  check_count(*this, *a, a->floats_size());
+  return {a->floats().data(), static_cast<size_t>(a->floats_size())};
+}
+std::span<const std::string* const> NodeContext::attr_string_span(const char* name) const {
+  const AttributeProto* a = find_attr(name);
+  if (a == nullptr) return {};
+  check_type(*this, *a, AttributeProto::STRINGS, "a list of strings");
+  check_count(*this, *a, a->strings_size());
+  return {a->strings().data(), static_cast<size_t>(a->strings_size())};
+}
+std::vector<int64_t> NodeContext::attr_ints(const char* name,
+                                            std::vector<int64_t> otherwise) const {
+  if (!has_attr(name)) return otherwise;
+  auto all = attr_int_span(name);
+  return {all.begin(), all.end()};
 }
 std::vector<double> NodeContext::attr_floats(const char* name,
                                              std::vector<double> otherwise) const {
-  const AttributeProto* a = find_attr(name);
-  if (a == nullptr) return otherwise;
-  check_type(*this, *a, AttributeProto::FLOATS, "a list of floats");
-  check_count(*this, *a, a->floats_size());
-  return {a->floats().begin(), a->floats().end()};
+  if (!has_attr(name)) return otherwise;
+  auto all = attr_float_span(name);
+  return {all.begin(), all.end()};
 }
 std::vector<std::string> NodeContext::attr_strings(const char* name,
                                                    std::vector<std::string> otherwise) const {
-  const AttributeProto* a = find_attr(name);
-  if (a == nullptr) return otherwise;
-  check_type(*this, *a, AttributeProto::STRINGS, "a list of strings");
-  check_count(*this, *a, a->strings_size());
-  return {a->strings().begin(), a->strings().end()};
+  if (!has_attr(name)) return otherwise;
+  std::vector<std::string> out;
+  for (const std::string* s : attr_string_span(name)) out.push_back(*s);
+  return out;
 }
 Tensor NodeContext::attr_tensor(const char* name) const {
   const AttributeProto* a = find_attr(name);

@@ -57,6 +57,14 @@ void put_varint(std::string& out, uint64_t v) {
   out.push_back(static_cast<char>(v));
 }
 
+// A number that is known only when what follows it is written has all bytes that one below 2^35 may need.
+constexpr size_t kPaddedBytes = 5;
+void put_padded(std::string& out, size_t at, uint64_t v) {
+  for (size_t i = 0; i < kPaddedBytes; ++i, v >>= 7) {
+    out[at + i] = static_cast<char>((v & 0x7f) | (i + 1 < kPaddedBytes ? 0x80 : 0));
+  }
+}
+
 constexpr uint32_t kLengthDelimited = 2;
 
 class Stripper {
@@ -98,11 +106,11 @@ class Stripper {
           if (rule == nullptr) break;
           if (rule->action == Rule::drop) continue;
           if (rule->action == Rule::descend) {
-            std::string child;
-            strip(content, rule->child, depth + (rule->child == Message::Graph), child);
             put_varint(out, tag);
-            put_varint(out, child.size());
-            out += child;
+            const size_t at = out.size();
+            out.append(kPaddedBytes, '\0');
+            strip(content, rule->child, depth + (rule->child == Message::Graph), out);
+            put_padded(out, at, out.size() - at - kPaddedBytes);
             continue;
           }
           if (has_payload) corrupt(start, "a tensor has raw_data twice");
