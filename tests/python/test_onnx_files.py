@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnx
 import oracles
@@ -191,3 +192,24 @@ def test_large_weights_compute_what_small_ones_do(tmp_path):
     for level in (0, 1, 2, 3):
         got = built(path, opt_level=level)(x)
         np.testing.assert_allclose(np.asarray(got), x @ w, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "kind", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
+)
+@pytest.mark.parametrize("level", [0, 3])
+def test_what_is_not_a_number_among_floats_of_8_bits(kind, level):
+    """Every byte there is."""
+    dtype = np.dtype(getattr(ml_dtypes, kind))
+    element = getattr(TensorProto, kind.upper().replace("_", ""))
+    x = np.arange(256, dtype=np.uint8).view(dtype)
+    nodes = [helper.make_node("IsNaN", ["x"], ["nan"]),
+             helper.make_node("IsInf", ["x"], ["inf"], detect_negative=0)]  # fmt: skip
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", element, [256])],
+                              [onnx.ValueInfoProto(name=n) for n in ("nan", "inf")])  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    mod, params = relay.frontend.from_onnx(model)
+    nan, inf = relay.build(mod, params=params, opt_level=level)(x)
+    wide = x.astype(np.float32)
+    np.testing.assert_array_equal(nan, np.isnan(wide))
+    np.testing.assert_array_equal(inf, np.isposinf(wide))

@@ -16,20 +16,13 @@ struct Name {
 };
 
 constexpr Name kUnary[] = {
-    {"Abs", "abs"},         {"Acos", "acos"},
-    {"Acosh", "acosh"},     {"Asin", "asin"},
-    {"Asinh", "asinh"},     {"Atan", "atan"},
-    {"Atanh", "atanh"},     {"BitwiseNot", "bitwise_not"},
-    {"Ceil", "ceil"},       {"Cos", "cos"},
-    {"Cosh", "cosh"},       {"Erf", "erf"},
-    {"Exp", "exp"},         {"Floor", "floor"},
-    {"IsNaN", "isnan"},     {"Log", "log"},
-    {"Neg", "negative"},    {"Not", "logical_not"},
-    {"Relu", "nn.relu"},    {"Round", "round"},
-    {"Sigmoid", "sigmoid"}, {"Sign", "sign"},
-    {"Sin", "sin"},         {"Sinh", "sinh"},
-    {"Sqrt", "sqrt"},       {"Tan", "tan"},
-    {"Tanh", "tanh"},
+    {"Abs", "abs"},         {"Acos", "acos"},    {"Acosh", "acosh"}, {"Asin", "asin"},
+    {"Asinh", "asinh"},     {"Atan", "atan"},    {"Atanh", "atanh"}, {"BitwiseNot", "bitwise_not"},
+    {"Ceil", "ceil"},       {"Cos", "cos"},      {"Cosh", "cosh"},   {"Erf", "erf"},
+    {"Exp", "exp"},         {"Floor", "floor"},  {"Log", "log"},     {"Neg", "negative"},
+    {"Not", "logical_not"}, {"Relu", "nn.relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"},
+    {"Sign", "sign"},       {"Sin", "sin"},      {"Sinh", "sinh"},   {"Sqrt", "sqrt"},
+    {"Tan", "tan"},         {"Tanh", "tanh"},
 };
 constexpr Name kBinary[] = {
     {"Add", "add"},
@@ -340,8 +333,16 @@ Values convert_where(NodeContext& ctx) {
   return {value_of(where(ctx, ctx.in(0), ctx.in(1), ctx.in(2)))};
 }
 
-Values convert_is_inf(NodeContext& ctx) {
+// The first input; a float of 8 bits or fewer as one that is computed with.
+Expr comparable(NodeContext& ctx) {
   Expr x = ctx.in(0);
+  return NodeContext::dtype_of(x).is_narrow() ? ctx.cast(x, DType::Float(32)) : x;
+}
+
+Values convert_is_nan(NodeContext& ctx) { return {value_of(ctx.call("isnan", {comparable(ctx)}))}; }
+
+Values convert_is_inf(NodeContext& ctx) {
+  Expr x = comparable(ctx);
   bool negative = ctx.attr("detect_negative", 1) != 0;
   bool positive = ctx.attr("detect_positive", 1) != 0;
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -403,7 +404,7 @@ std::span<const ConverterRow> converter_rows<Converters::Elementwise>() {
       {kOnnx, "HardSwish", 14, convert_activation},
       {kOnnx, "Identity", 1, convert_identity},
       {kOnnx, "IsInf", 10, convert_is_inf},
-      {kOnnx, "IsNaN", 9, convert_unary},
+      {kOnnx, "IsNaN", 9, convert_is_nan},
       {kOnnx, "LeakyRelu", 1, convert_activation},
       {kOnnx, "Less", 1, convert_binary},
       {kOnnx, "LessOrEqual", 12, convert_binary},
