@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/python"))
 
 import onnx_cases  # noqa: E402
+import onnx_coverage  # noqa: E402
 
 from relay import _core  # noqa: E402
 
@@ -27,9 +28,12 @@ compares.
 
 Axes, shapes, sizes, scales, pads, starts, ends, steps, repeats, k, depths, limits and split sizes
 may be inputs of the model or be computed from data: the kernels read them. An input of k axes, or
-of shape `[k]`, says how many dimensions the result has. Where only a run's inputs say that - a list
-of any length as the shape of `Reshape`, an input without a shape, a sequence whose type does not
-say what it holds - the program is *specialised* for the inputs that decide: for their sizes, for
+of shape `[k]`, says how many dimensions the result has; where these do not depend on it - axes of
+`Slice`, `Pad` or a reduction that keeps dimensions, repeats, sizes and scales, one for each axis - a
+list may be of any length, which a run checks. Where only a run's inputs say how many there are - a
+list of any length as the shape of `Reshape` or the axes of `Squeeze`, an input without a shape, a
+sequence whose type does not say what it holds - the program is *specialised* for the inputs that
+decide: for their sizes, for
 what a sequence holds, or, where that says too little, for the values of a few numbers. `from_onnx`
 gives an `OpenModel` then, of which `relay.build` compiles a program for each case when it comes and
 keeps the last 16 (`cache_info()` and the executable's `repr` say how many there are and how often
@@ -48,13 +52,13 @@ each](types.md)). A sequence whose length is known at import is a tuple of the p
 list, whose tensors have one rank and sizes of their own. `from_onnx(..., freeze={{"k": array}})`, on
 the command line `--freeze k=5`, makes an input a constant; `opset=` reads nodes by another version.
 Random numbers are Relay's own: each node has a stream by its `seed`, or else its name, so that a run
-can be repeated; they are not the numbers of
-another runtime.
+can be repeated; they are not the numbers of another runtime. There may be as many as data says.
 
 Strings are elements like others ([types](types.md)): whatever moves elements moves them, and what looks
 into them needs `librelay_text.so` beside the runtime, what decodes images (PNG, JPEG, BMP, PNM)
 `librelay_image.so`. Trees become one kernel: few samples are followed down 32 trees at a time, many
-samples make all tests of a tree with few leaves together, and walk down deep trees 32 at a time.
+samples make all tests of a tree with few leaves together, and walk down deep trees 32 at a time. A
+list of nodes has at most 2^25 entries.
 `ZipMap` gives a list of records, each the labels beside their values. A map as an
 input (`DictVectorizer`, `CastMap`) is such a pair: a vector of keys and one of values.
 
@@ -63,7 +67,8 @@ input (`DictVectorizer`, `CastMap`) is such a pair: a vector of keys and one of 
 `relay check model.onnx` (`relay.frontend.check_onnx`) reports on a file without running it: operators
 by domain and version, parameters, open sizes and the inputs that have them, operations and memory,
 the nodes of data-dependent sizes, kernels that would run in plain loops, and everything that stands in
-the way, all at once. `--json` prints the same as one object.
+the way, all at once. `--json` prints the same as one object; `--dim n=8` fixes a named dimension, as
+in `relay compile`.
 
 ## Real models
 
@@ -87,7 +92,10 @@ on the evaluator: **{passed} pass**. Open are:
 ## Operators
 
 Each with the versions of the operator set from which it is imported in another way; types that a
-version adds need none.
+version adds need none. Beside it, of the operators of which the backend suite has a model of one
+node: the element types of the first input with which such a model is imported (*floats*: 16, 32 and
+64 bits and bfloat16; *integers*: signed and unsigned of 8 to 64 bits), and the other inputs, which a
+run gives like the first. `tests/python/onnx_coverage.py` finds both by importing.
 {tables}"""
 
 
@@ -98,10 +106,24 @@ def page() -> str:
     groups = onnx_cases.open_groups()
     reasons = "\n".join(f"| {len(g['names'])} | {g['reason']} |" for g in groups)
     tables = []
+    coverage = onnx_coverage.coverage()
     for domain, rows in groupby(_core.onnx_operators(), key=lambda row: row[0]):
-        names = [f"{name} {', '.join(str(since) for _, _, since in versions)}"
-                 for name, versions in groupby(rows, key=lambda row: row[1])]  # fmt: skip
-        tables.append(f"\n### {domain or 'ai.onnx'}\n\n" + " · ".join(names) + "\n")
+        lines, others = [], []
+        for name, versions in groupby(rows, key=lambda row: row[1]):
+            since = ", ".join(str(version) for _, _, version in versions)
+            found = coverage.get((domain, name))
+            if found is None:
+                others.append(f"{name} {since}")
+            else:
+                types = onnx_coverage.shown(found.types)
+                lines.append(f"| {name} | {since} | {types} | {', '.join(found.inputs)} |\n")
+        text = f"\n### {domain or 'ai.onnx'}\n"
+        if lines:
+            text += "\n| operator | from version | elements | other inputs |\n|---|---|---|---|\n"
+            text += "".join(lines)
+        if others:
+            text += "\n" + " · ".join(others) + "\n"
+        tables.append(text)
     return TEXT.format(
         total=onnx_cases.TOTAL,
         version=onnx.__version__,
