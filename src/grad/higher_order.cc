@@ -11,6 +11,7 @@
 #include "grad/grad_cell.h"
 #include "grad/lift.h"
 #include "grad/tape_entry.h"
+#include "grad/value_conversion.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
 #include "node/structural.h"
@@ -325,160 +326,72 @@ class Forward : public Lifting {
 
 // ---- From values to lifted values, and back
 
-[[noreturn]] void refuse(const Span& span, const std::string& what, const Type& type,
-                         const std::string& help) {
-  throw UserError(Diagnostic(codes::grad_function, span, what)
-                      .expected("tensors, tuples, data and references of them")
-                      .found(to_string(type))
-                      .help(help));
+using Side = Conversion::Side;
+
+// Values with an empty cell for each tensor of floats.
+Conversion with_empty_cells(Reverse& reverse, const Module& mod) {
+  return {reverse, mod, {Side::Plain, Side::None, Side::Lifted}, [&](const Conversion::Tensor& t) {
+            Var cell = t.bindings.bind("a", ref_create(reverse.cell().none(t.type)));
+            return Expr(tuple({t.value, cell}));
+          }};
 }
 
-// Walks through a value by its type: data by functions that call themselves. What a data type's
-// definition says stands for its values, so the walk over types ends with it.
-class Conversion {
- public:
-  enum Kind {
-    Lift,     // a value, with an empty cell for each tensor of floats
-    Seed,     // adds 1 to each cell of a lifted value; gives the value
-    Plain,    // what a lifted value was before
-    Collect,  // the gradients in the cells of a lifted value
-  };
+// Adds to each cell of a lifted value: 1, or the tensor of the other value that is there. Gives the value.
+Conversion seeding(Reverse& reverse, const Module& mod, bool with_weights) {
+  return {reverse,
+          mod,
+          {Side::Lifted, with_weights ? Side::Plain : Side::None, Side::Plain},
+          [&](const Conversion::Tensor& t) {
+            Expr value = t.bindings.bind("y", tuple_get_item(t.value, 0)),
+                 cell = t.bindings.bind("a", tuple_get_item(t.value, 1));
+            Expr more = t.with ? t.bindings.leaf(t.with) : t.bindings.bind("one", ones_of(value));
+            t.bindings.bind("_", reverse.cell().accumulate(cell, more));
+            return value;
+          }};
+}
 
-  Conversion(Reverse& reverse, const Module& mod, Kind kind)
-      : reverse_(reverse), mod_(mod), kind_(kind) {}
+// The gradients in the cells of a lifted value.
+Conversion collecting(Reverse& reverse, const Module& mod) {
+  return {reverse,
+          mod,
+          {Side::Lifted, Side::None, Side::Gradient},
+          [&](const Conversion::Tensor& t) -> Expr {
+            Expr value = t.bindings.bind("y", tuple_get_item(t.value, 0)),
+                 cell = t.bindings.bind("a", tuple_get_item(t.value, 1));
+            return t.bindings.bind(
+                "d", reverse.cell().choose(cell, zeros_of(value), [](const Expr& g) { return g; }));
+          }};
+}
 
-  // `type` is the type of the value, not lifted.
-  Expr operator()(const Type& type, const Expr& e, Bindings& b) {
-    if (kind_ != Collect && !has_floats(type) && !may_hold(type)) return e;
-    if (auto* t = as<TupleTypeNode>(type)) {
-      Expr whole = b.leaf(e);
-      std::vector<Expr> fields;
-      for (size_t i = 0; i < t->fields.size(); ++i)
-        fields.push_back((*this)(t->fields[i], tuple_get_item(whole, static_cast<int64_t>(i)), b));
-      return tuple(std::move(fields));
-    }
-    if (isa<TensorTypeNode>(type)) return tensor(type, e, b);
-    if (auto* r = as<RefTypeNode>(type)) {
-      Expr content = (*this)(r->value, b.bind("r", ref_read(e)), b);
-      return kind_ == Collect ? content : Expr(ref_create(content));
-    }
-    if (isa<TypeCallNode>(type) || isa<GlobalTypeVarNode>(type)) return data(type, e, b);
-    if (kind_ == Collect) return tuple({});
-    refuse(e->span, "a function cannot go into a gradient, or come out of it", type,
-           "put the function into the program that is differentiated");
-  }
+// What a lifted value was before.
+Conversion plain(Lifting& lifting, const Module& mod) {
+  return {lifting,
+          mod,
+          {Side::Lifted, Side::None, Side::Plain},
+          [](const Conversion::Tensor& t) -> Expr {
+            return t.bindings.bind("y", tuple_get_item(t.value, 0));
+          }};
+}
 
- private:
-  Expr tensor(const Type& type, const Expr& e, Bindings& b) {
-    const GradCell& cell = reverse_.cell();
-    if (!is_floating(type)) return kind_ == Collect ? Expr(tuple({})) : e;
-    if (kind_ == Lift) return tuple({e, b.bind("a", ref_create(cell.none(type)))});
-    Expr whole = b.leaf(e);
-    Expr value = b.bind("y", tuple_get_item(whole, 0)),
-         place = b.bind("a", tuple_get_item(whole, 1));
-    if (kind_ == Plain) return value;
-    if (kind_ == Collect)
-      return b.bind("d", cell.choose(place, zeros_of(value), [](const Expr& g) { return g; }));
-    b.bind("_", cell.accumulate(place, b.bind("one", ones_of(value))));
-    return value;
-  }
+// Values with their tangents.
+Conversion with_tangents(Forward& forward, const Module& mod) {
+  return {forward,
+          mod,
+          {Side::Plain, Side::Gradient, Side::Lifted},
+          [](const Conversion::Tensor& t) -> Expr {
+            return tuple({t.value, t.with});
+          }};
+}
 
-  TypeData definition(const Type& type) const {
-    auto* c = as<TypeCallNode>(type);
-    auto* header = as<GlobalTypeVarNode>(c != nullptr ? c->func : type);
-    TypeData data = header == nullptr ? nullptr : mod_->find_type(header->name_hint);
-    RELAY_CHECK(data, "a data type is defined");
-    return data;
-  }
-
-  // Whether a data type occurs in a type: its definition may hold tensors.
-  static bool may_hold(const Type& type) {
-    bool found = false;
-    post_order(
-        type, [&](const Node& n) { found |= isa<GlobalTypeVarNode>(&n) || isa<FuncTypeNode>(&n); },
-        family::type);
-    return found;
-  }
-
-  Expr data(const Type& type, const Expr& e, Bindings& b) {
-    std::string key = to_string(type);
-    for (auto& [known, f] : open_) {
-      if (known == key) return call(f, {e});
-    }
-    if (open_.size() > 64)
-      refuse(e->span, "a data type contains itself with ever larger types", type, "");
-    TypeData original = definition(type);
-    auto* c = as<TypeCallNode>(type);
-    std::vector<Type> args = c != nullptr ? c->args : std::vector<Type>();
-    Type from = kind_ == Lift ? type : reverse_.lifted(type);
-    Type to = kind_ == Lift      ? reverse_.lifted(type)
-              : kind_ == Collect ? gradient_type(type, e->span)
-                                 : type;
-    Var self = var("convert", func_type({from}, to));
-    open_.emplace_back(key, self);
-    Var x = var("x", from);
-    std::vector<Clause> clauses;
-    std::vector<Type> to_args = as<TypeCallNode>(to) ? as<TypeCallNode>(to)->args : args;
-    for (const Constructor& k : original->constructors) {
-      std::vector<Type> inputs = constructor_inputs(original, k, args);
-      std::vector<Var> parts;
-      Bindings inner;
-      std::vector<Expr> now;
-      for (const Type& input : inputs)
-        parts.push_back(var("p", kind_ == Lift ? input : reverse_.lifted(input)));
-      for (size_t i = 0; i < inputs.size(); ++i)
-        now.push_back(inner.leaf((*this)(inputs[i], parts[i], inner)));
-      Constructor before = kind_ == Lift ? k : reverse_.lifted(k);
-      Constructor after = kind_ == Lift ? reverse_.lifted(k) : k;
-      clauses.push_back(clause(constructor_pattern(before, parts),
-                               inner.in(call(after, now, nullptr, {}, to_args))));
-    }
-    open_.pop_back();
-    Function f = function({x}, match(x, std::move(clauses)), to);
-    return let(self, f, call(self, {b.leaf(e)}));
-  }
-
-  // Of data, the same data with gradients in the place of what its parameters stand for: then what
-  // the definition itself holds is only floats and data.
-  Type gradient_type(const Type& type, const Span& span) {
-    return Type::unchecked(rewrite(
-        type,
-        [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          auto* t = as<TensorTypeNode>(rebuilt);
-          if (t != nullptr && !is_floating(Type(t))) return tuple_type({});
-          if (auto* r = as<RefTypeNode>(rebuilt)) return r->value;
-          auto* g = as<GlobalTypeVarNode>(rebuilt);
-          if (g != nullptr) check_definition(*g, type, span);
-          return rebuilt;
-        },
-        family::type));
-  }
-
-  void check_definition(const GlobalTypeVarNode& header, const Type& type, const Span& span) {
-    for (const Constructor& c : mod_->find_type(header.name_hint)->constructors) {
-      for (const Type& input : c->inputs) {
-        post_order(
-            input,
-            [&](const Node& n) {
-              auto* t = as<TensorTypeNode>(&n);
-              bool other = t != nullptr && !is_floating(Type(t));
-              if (other || isa<RefTypeNode>(&n) || isa<FuncTypeNode>(&n)) {
-                refuse(span,
-                       "the data type " + header.name_hint +
-                           " holds more than floats, so its gradient is no value of it",
-                       type, "give the data type a parameter for what is no float");
-              }
-            },
-            family::type);
-      }
-    }
-  }
-
-  Reverse& reverse_;
-  const Module& mod_;
-  Kind kind_;
-  std::vector<std::pair<std::string, Var>> open_;
-};
+// The tangents of a lifted value.
+Conversion tangents_of(Forward& forward, const Module& mod) {
+  return {forward,
+          mod,
+          {Side::Lifted, Side::None, Side::Gradient},
+          [](const Conversion::Tensor& t) -> Expr {
+            return t.bindings.bind("d", tuple_get_item(t.value, 1));
+          }};
+}
 
 // The type of a parameter, or of what it refers to.
 const Type& content_type(const Var& p) {
@@ -493,8 +406,8 @@ void refuse_references(const Type& type, const Var& p) {
   post_order(
       type, [&](const Node& n) { found |= isa<RefTypeNode>(&n); }, family::type);
   if (found)
-    refuse(p->span, "the parameter '" + p->name_hint + "' holds references", type,
-           "pass each reference as a parameter of its own");
+    refuse_value(p->span, "the parameter '" + p->name_hint + "' holds references", type,
+                 "pass each reference as a parameter of its own");
 }
 
 // Refuses a function that is not closed: only its code is differentiated.
@@ -542,103 +455,125 @@ std::pair<Module, Function> prepared(const Module& mod, const Function& f) {
           fresh_copy(expanded)};
 }
 
+// The parameters of a derivative that take values, and the lifted ones that stand for them inside.
+class Parameters {
+ public:
+  // A lifted parameter is what `lift` makes of the value and, where there are tangents, of the
+  // tangent, which is one more parameter.
+  Parameters(const Function& own, const Function& lifted, const Conversion& lift,
+             const Conversion& plain, const Module& mod, bool with_tangents)
+      : plain_(plain) {
+    std::vector<Var> tangents;
+    for (size_t i = 0; i < own->params.size(); ++i) {
+      const Var& p = own->params[i];
+      const bool changes = lifted->params[i] != p;
+      Var outer = changes ? var(p->name_hint, p->type, p->span) : p;
+      all_.push_back(outer);
+      Expr d;
+      if (with_tangents) {
+        tangents.push_back(
+            var("d" + p->name_hint, Conversion::gradient_type(mod, content_type(p), p->span)));
+        d = tangents.back();
+      }
+      if (!changes) {
+        kept_.push_back(outer);
+        continue;
+      }
+      enter(p, outer, lifted->params[i], lift, d);
+    }
+    all_.insert(all_.end(), tangents.begin(), tangents.end());
+  }
+
+  std::vector<Var>& all() { return all_; }
+  // Of each parameter the lifted value that it has at first.
+  const std::vector<Expr>& kept() const { return kept_; }
+
+  // What references hold in the end is written to those outside.
+  void write_back(Bindings& b) const {
+    for (const auto& [outer, inner] : written_) {
+      const Type& content = as<RefTypeNode>(outer->type)->value;
+      Expr last = plain_(content, b.bind("r", ref_read(inner)), nullptr, b);
+      b.bind("_", ref_write(outer, last));
+    }
+  }
+
+  Expr in(Expr result) const {
+    for (size_t i = lets_.size(); i-- > 0;) result = let(lets_[i].first, lets_[i].second, result);
+    return result;
+  }
+
+ private:
+  void enter(const Var& p, const Var& outer, const Var& lifted, const Conversion& lift,
+             const Expr& d) {
+    Bindings in;
+    auto* r = as<RefTypeNode>(p->type);
+    if (r == nullptr) {
+      refuse_references(p->type, p);
+      lets_.emplace_back(lifted, in.in(lift(p->type, outer, d, in)));
+      kept_.push_back(lifted);
+      return;
+    }
+    // The derivative is that of what the reference holds at first.
+    refuse_references(r->value, p);
+    Expr content = in.in(lift(r->value, in.bind("r", ref_read(outer)), d, in));
+    Var first = var("first", content->type);
+    lets_.emplace_back(first, content);
+    lets_.emplace_back(lifted, ref_create(first));
+    kept_.push_back(first);
+    written_.emplace_back(outer, lifted);
+  }
+
+  const Conversion& plain_;
+  std::vector<Var> all_;
+  std::vector<Expr> kept_;
+  std::vector<std::pair<Var, Expr>> lets_;
+  std::vector<std::pair<Var, Var>> written_;  // references outside, and as they are lifted
+};
+
 }  // namespace
 
 Derivative reverse_mode(const Module& mod, const Function& f, Weights weights, size_t count) {
   auto [program, own] = prepared(mod, f);
   Reverse reverse(program);
-  Bindings b;
-  Function none = function({}, tuple({}));
-  std::vector<Var> params;
   Function lifted = reverse.lift(own);
-  // The tape is made first; the parameters of the lifted function become values.
-  Expr body = lifted->body;
-  std::vector<std::pair<Var, Expr>> lets;
-  std::vector<Expr> kept;
-  std::vector<std::pair<Var, Var>> written;  // references outside, and as they are lifted
-  lets.emplace_back(reverse.tape(), ref_create(none));
-  for (size_t i = 0; i < own->params.size(); ++i) {
-    const Type& type = own->params[i]->type;
-    if (lifted->params[i] == own->params[i]) {
-      params.push_back(own->params[i]);
-      kept.push_back(own->params[i]);
-      continue;
-    }
-    Var outer = var(own->params[i]->name_hint, type, own->params[i]->span);
-    params.push_back(outer);
-    Conversion lift(reverse, program, Conversion::Lift);
-    Bindings in;
-    auto* r = as<RefTypeNode>(type);
-    if (r == nullptr) {
-      refuse_references(type, own->params[i]);
-      lets.emplace_back(lifted->params[i], in.in(lift(type, outer, in)));
-      kept.push_back(lifted->params[i]);
-      continue;
-    }
-    // The gradient is that of what the reference holds at first; what it holds in the end is written.
-    refuse_references(r->value, own->params[i]);
-    Expr content = in.in(lift(r->value, in.bind("r", ref_read(outer)), in));
-    Var first = var("first", content->type);
-    lets.emplace_back(first, content);
-    lets.emplace_back(lifted->params[i], ref_create(first));
-    kept.push_back(first);
-    written.emplace_back(outer, lifted->params[i]);
-  }
-  Expr y = b.leaf(body);
+  const Conversion lift = with_empty_cells(reverse, program), value_of = plain(reverse, program);
+  Parameters params(own, lifted, lift, value_of, program, false);
+  Bindings b;
+  Expr y = b.leaf(lifted->body);
   Expr value;
   const Type& result_type = own->body->type;
   if (weights == Weights::Ones) {
-    value = b.leaf(Conversion(reverse, program, Conversion::Seed)(result_type, y, b));
+    value = b.leaf(seeding(reverse, program, false)(result_type, y, nullptr, b));
   } else if (weights == Weights::First) {
     auto* parts = as<TupleTypeNode>(result_type);
     if (parts == nullptr || parts->fields.empty() || !has_floats(parts->fields[0]))
-      refuse(f->span, "the first part of the result is what is differentiated", result_type, "");
+      refuse_value(f->span, "the first part of the result is what is differentiated", result_type,
+                   "");
+    const Conversion seeds = seeding(reverse, program, false);
     std::vector<Expr> fields;
     for (size_t i = 0; i < parts->fields.size(); ++i) {
-      Conversion convert(reverse, program, i == 0 ? Conversion::Seed : Conversion::Plain);
+      const Conversion& convert = i == 0 ? seeds : value_of;
       Var part = b.bind("part", tuple_get_item(y, static_cast<int64_t>(i)));
-      fields.push_back(b.leaf(convert(parts->fields[i], part, b)));
+      fields.push_back(b.leaf(convert(parts->fields[i], part, nullptr, b)));
     }
     value = b.leaf(tuple(std::move(fields)));
   } else {
-    if (!flatten_tensor_types(result_type))
-      refuse(f->span, "the result of vjp must be tensors", result_type, "");
-    std::vector<Expr> fields;
     Var w = var("w", result_type);
-    params.push_back(w);
-    std::vector<std::pair<Expr, Expr>> todo{{y, w}};
-    // The lifted result and its weights, field by field.
-    std::function<Expr(const Type&, const Expr&, const Expr&)> seed =
-        [&](const Type& t, const Expr& e, const Expr& weight) -> Expr {
-      if (auto* tt = as<TupleTypeNode>(t)) {
-        std::vector<Expr> parts;
-        for (size_t i = 0; i < tt->fields.size(); ++i) {
-          auto k = static_cast<int64_t>(i);
-          parts.push_back(seed(tt->fields[i], tuple_get_item(e, k), tuple_get_item(weight, k)));
-        }
-        return tuple(std::move(parts));
-      }
-      if (!is_floating(t)) return e;
-      b.bind("_", reverse.cell().accumulate(b.bind("a", tuple_get_item(e, 1)), b.leaf(weight)));
-      return tuple_get_item(e, 0);
-    };
-    value = b.leaf(seed(result_type, y, w));
+    params.all().push_back(w);
+    value = b.leaf(seeding(reverse, program, true)(result_type, y, w, b));
   }
-  for (auto& [outer, inner] : written) {
-    const Type& content = as<RefTypeNode>(outer->type)->value;
-    Expr last =
-        Conversion(reverse, program, Conversion::Plain)(content, b.bind("r", ref_read(inner)), b);
-    b.bind("_", ref_write(outer, last));
-  }
+  params.write_back(b);
   b.bind("_", call(b.bind("back", ref_read(reverse.tape())), {}));
+  const Conversion collect = collecting(reverse, program);
   std::vector<Expr> gradients;
-  for (size_t i = 0; i < std::min(count, kept.size()); ++i) {
-    gradients.push_back(b.leaf(Conversion(reverse, program, Conversion::Collect)(
-        content_type(own->params[i]), kept[i], b)));
+  for (size_t i = 0; i < std::min(count, params.kept().size()); ++i) {
+    gradients.push_back(
+        b.leaf(collect(content_type(own->params[i]), params.kept()[i], nullptr, b)));
   }
-  Expr result = b.in(tuple({value, tuple(std::move(gradients))}));
-  for (size_t i = lets.size(); i-- > 0;) result = let(lets[i].first, lets[i].second, result);
-  Function out = function(std::move(params), result, result->type, own->type_params, {}, f->span);
+  // The tape is made first; the parameters of the lifted function become values.
+  Expr result = let(reverse.tape(), ref_create(function({}, tuple({}))),
+                    params.in(b.in(tuple({value, tuple(std::move(gradients))}))));
+  Function out = function(params.all(), result, result->type, own->type_params, {}, f->span);
   return {reverse.finish(), out};
 }
 
@@ -646,52 +581,16 @@ Derivative forward_mode(const Module& mod, const Function& f) {
   auto [program, own] = prepared(mod, f);
   Forward forward(program);
   Function lifted = forward.lift(own);
-  if (!flatten_tensor_types(own->body->type))
-    refuse(f->span, "the result of forward mode must be tensors", own->body->type, "");
-  std::vector<Var> params, tangents;
-  std::vector<std::pair<Var, Expr>> lets;
-  for (size_t i = 0; i < own->params.size(); ++i) {
-    const Type& type = own->params[i]->type;
-    if (!flatten_tensor_types(type))
-      refuse(own->params[i]->span, "the parameters of forward mode must be tensors", type, "");
-    bool changes = lifted->params[i] != own->params[i];
-    Var x = changes ? var(own->params[i]->name_hint, type, own->params[i]->span) : own->params[i];
-    Var dx = var("d" + x->name_hint, adjoint_type(type));
-    params.push_back(x);
-    tangents.push_back(dx);
-    if (!changes) continue;
-    std::function<Expr(const Type&, const Expr&, const Expr&)> zip =
-        [&](const Type& t, const Expr& e, const Expr& d) -> Expr {
-      auto* tt = as<TupleTypeNode>(t);
-      if (tt == nullptr) return is_floating(t) ? Expr(tuple({e, d})) : e;
-      std::vector<Expr> fields;
-      for (size_t k = 0; k < tt->fields.size(); ++k) {
-        auto at = static_cast<int64_t>(k);
-        fields.push_back(zip(tt->fields[k], tuple_get_item(e, at), tuple_get_item(d, at)));
-      }
-      return tuple(std::move(fields));
-    };
-    lets.emplace_back(lifted->params[i], zip(type, x, dx));
-  }
+  const Conversion lift = with_tangents(forward, program), value_of = plain(forward, program);
+  Parameters params(own, lifted, lift, value_of, program, true);
   Bindings b;
   Expr y = b.leaf(lifted->body);
-  std::function<Expr(const Type&, const Expr&, int64_t)> side = [&](const Type& t, const Expr& e,
-                                                                    int64_t which) -> Expr {
-    auto* tt = as<TupleTypeNode>(t);
-    if (tt == nullptr) {
-      if (is_floating(t)) return tuple_get_item(e, which);
-      return which == 0 ? e : Expr(tuple({}));
-    }
-    std::vector<Expr> fields;
-    for (size_t k = 0; k < tt->fields.size(); ++k)
-      fields.push_back(side(tt->fields[k], tuple_get_item(e, static_cast<int64_t>(k)), which));
-    return tuple(std::move(fields));
-  };
   const Type& type = own->body->type;
-  Expr result = b.in(tuple({side(type, y, 0), side(type, y, 1)}));
-  for (size_t i = lets.size(); i-- > 0;) result = let(lets[i].first, lets[i].second, result);
-  params.insert(params.end(), tangents.begin(), tangents.end());
-  Function out = function(std::move(params), result, result->type, own->type_params, {}, f->span);
+  Expr value = b.leaf(value_of(type, y, nullptr, b));
+  Expr change = b.leaf(tangents_of(forward, program)(type, y, nullptr, b));
+  params.write_back(b);
+  Expr result = params.in(b.in(tuple({value, change})));
+  Function out = function(params.all(), result, result->type, own->type_params, {}, f->span);
   return {forward.finish(), out};
 }
 

@@ -120,6 +120,51 @@ def test_loops_recursion_and_lists():
     assert relay.grad(total, argnums=1)([1.0, 2.0, 3.0], 2.0) == 14
 
 
+def test_tangents_and_weights_of_lists():
+    @relay.function
+    def folded(values: list[float], by: float) -> float:
+        out = 0.0
+        for v in values:
+            out = np.sin(out * by) + v * v * by
+        return out
+
+    values, by, along, turn, step = [0.3, 0.5, 0.2], 0.7, [1.0, 0.5, -2.0], 0.5, 1e-6
+    slope = relay.grad(folded, argnums=(0, 1))
+
+    def moved(by_how_much):
+        changed = [v + by_how_much * d for v, d in zip(values, along, strict=True)]
+        return changed, by + by_how_much * turn
+
+    (up, up_by), (down, down_by) = slope(*moved(step)), slope(*moved(-step))
+    expected = [(a - b) / (2 * step) for a, b in zip([*up, up_by], [*down, down_by], strict=True)]
+    for found, found_by in (
+        relay.hvp(folded)(values, by, along, turn),
+        relay.jvp(slope)(values, by, along, turn)[1],
+    ):
+        np.testing.assert_allclose([*found, found_by], expected, rtol=1e-5)
+    with pytest.raises(relay.RunError, match="E0607"):
+        relay.jvp(folded)(values, by, along[:2], turn)
+
+    @relay.function
+    def scaled(values: list[float], by: float) -> list[float]:
+        out: list[float] = []
+        for v in values:
+            out.append(v * by)
+        return out
+
+    assert relay.jvp(scaled)([1.0, 2.0], 3.0, [10.0, 0.0], 1.0)[1] == [31, 2]
+    assert relay.vjp(scaled)([1.0, 2.0], 3.0, [1.0, 10.0])[1] == ([3, 30], 21)
+
+    @relay.function
+    def counted(numbers: list[int], x: float) -> float:
+        for n in numbers:
+            x = x * n
+        return x
+
+    with pytest.raises(relay.UserError, match=r"E0905.*tangent of these data"):
+        relay.jvp(counted)([1, 2], 0.5, [0, 0], 1.0)
+
+
 def test_further_results_and_what_holds_no_floats():
     @relay.function
     def loss(params, scale):

@@ -281,4 +281,22 @@ def _tangent(kind: Type, value: Value) -> list[_core.Expr]:
             )
         pairs = zip(kind.items, value.items, strict=True)
         return [leaf for of, part in pairs for leaf in _tangent(of, part)]
+    if isinstance(kind, (ChainType, DataType)):
+        if not _only_floats(kind):
+            raise Refusal(
+                VALUE,
+                "the tangent of these data is of another type: they hold what is not a float",
+                found=str(kind),
+                help="give integers in an argument of their own",
+            )
+        return flatten(value, kind)
     return []
+
+
+def _only_floats(kind: Type) -> bool:
+    """Whether the derivative of a value has its type; what a data type holds its definition says."""
+    if isinstance(kind, (TupleType, ListType)):
+        return all(map(_only_floats, kind.items))
+    if isinstance(kind, ChainType):
+        return _only_floats(kind.item)
+    return _is_float(kind) or isinstance(kind, DataType)

@@ -5,6 +5,7 @@
 
 #include "eval/evaluator.h"
 #include "grad/dataflow.h"
+#include "grad/derivatives.h"
 #include "grad/higher_order.h"
 #include "ir/op.h"
 #include "ops/test/parse.h"
@@ -190,6 +191,74 @@ TEST(HigherOrder, forward_mode_through_recursion) {
   EXPECT_NEAR(value_of(out.field(1)), 4 * std::pow(1.5, 3), 1e-12);
 }
 
+Value list_of(const std::vector<double>& elements) {
+  Value list = Value::adt(1, {});
+  for (size_t i = elements.size(); i-- > 0;) list = Value::adt(0, {number(elements[i]), list});
+  return list;
+}
+
+const char* const kScaled =
+    "type List[A] { Cons(A, List[A]), Nil }\n"
+    "def @main(%l: List[float64], %y: float64) -> List[float64] {\n"
+    "  match (%l) { Cons(%h, %t) => Cons(multiply(%h, multiply(%y, %y)), @main(%t, %y)), "
+    "Nil => Nil } }";
+
+TEST(HigherOrder, tangents_of_lists) {
+  Module mod = parse(kScaled);
+  Module out = as_program(forward_mode(
+      with_function(mod, global_var("f", main_of(mod)->type), main_of(mod)), main_of(mod)));
+  EXPECT_FALSE(find_ill_formed(out)) << find_ill_formed(out)->render();
+  Value found = run(out, {list_of({2, 3}), number(5), list_of({1, 10}), number(0.5)}).field(1);
+  EXPECT_DOUBLE_EQ(value_of(found.field(0)), 25 + 2 * 2 * 5 * 0.5);
+  EXPECT_DOUBLE_EQ(value_of(found.field(1).field(0)), 250 + 3 * 2 * 5 * 0.5);
+  EXPECT_EQ(found.field(1).field(1).num_fields(), 0u);
+  // Of another structure.
+  EXPECT_THROW(run(out, {list_of({2, 3}), number(5), list_of({1}), number(0.5)}), RuntimeError);
+}
+
+TEST(HigherOrder, weights_of_lists) {
+  Module mod = parse(kScaled);
+  Module out =
+      as_program(reverse_mode(with_function(mod, global_var("f", main_of(mod)->type), main_of(mod)),
+                              main_of(mod), Weights::Given));
+  Value found = run(out, {list_of({2, 3}), number(5), list_of({1, 10})}).field(1);
+  EXPECT_DOUBLE_EQ(value_of(found.field(0).field(0)), 25);
+  EXPECT_DOUBLE_EQ(value_of(found.field(0).field(1).field(0)), 250);
+  EXPECT_DOUBLE_EQ(value_of(found.field(1)), 2 * 5 * (2 * 1 + 3 * 10));
+}
+
+TEST(HigherOrder, forward_over_reverse_of_a_tree_and_a_reference) {
+  Module mod = parse(
+      "type Tree { Leaf(float64), Node(Tree, Tree) }\n"
+      "def @product(%t: Tree) -> float64 {\n"
+      "  match (%t) { Leaf(%x) => multiply(%x, %x), Node(%a, %b) => multiply(@product(%a), "
+      "@product(%b)) } }\n"
+      "def @main(%t: Tree, %r: ref(float64)) {\n"
+      "  let %_ = ref_write(%r, multiply(ref_read(%r), @product(%t)));\n"
+      "  ref_read(%r) }");
+  Derivative second = derivative(mod, main_of(mod), DerivativeKind::hvp);
+  auto tree = [](double a, double b) {
+    return Value::adt(1, {Value::adt(0, {number(a)}), Value::adt(0, {number(b)})});
+  };
+  Value r = Value::ref(number(7));
+  // r a^2 b^2 along (1, 0.5; 2).
+  Value found = run(as_program(second), {tree(2, 3), r, tree(1, 0.5), number(2)});
+  EXPECT_DOUBLE_EQ(value_of(found.field(0).field(0).field(0)),
+                   2 * 2 * 9 * 2 + 7 * (2 * 9 + 4 * 2 * 3 * 0.5));
+  EXPECT_DOUBLE_EQ(value_of(found.field(1)), 2 * 2 * 9 + 4 * 2 * 3 * 0.5);
+  EXPECT_DOUBLE_EQ(value_of(r.field(0)), 7 * 36);
+}
+
+TEST(HigherOrder, a_tangent_of_zero_stays_zero_where_the_derivative_is_nan) {
+  // Of the exponent it is log(x), which a negative base has not.
+  Module mod =
+      parse("def @main(%x: float64, %n: int32) { power(%x, cast(%n, dtype=\"float64\")) }");
+  Value out =
+      run(as_program(forward_mode(mod, main_of(mod))),
+          {number(-2), Value(Tensor::scalar(3, DType::Int(32))), number(1), Value::tuple({})});
+  EXPECT_DOUBLE_EQ(value_of(out.field(1)), 12);
+}
+
 TEST(HigherOrder, weights_of_the_result) {
   Module mod =
       parse("def @f(%x: Tensor[(2), float64]) { (multiply(%x, %x), 3) }\ndef @main() { 1 }");
@@ -304,10 +373,14 @@ TEST(Kinks, have_the_stated_values) {
 
 TEST(Kinks, an_untaken_branch_of_where_is_no_nan) {
   for (const char* f : {"sqrt(%x)", "log(%x)", "rsqrt(%x)", "divide(1f64, %x)", "power(%x, 0.5f64)",
-                        "acosh(add(%x, 1f64))"}) {
+                        "acosh(add(%x, 1f64))", "divide(log(%x), sqrt(%x))"}) {
     Module mod = parse("def @main(%x: float64) {\n  where(greater(%x, 0f64), " + std::string(f) +
                        ", 2f64) }");
-    EXPECT_DOUBLE_EQ(derivative(mod, 0), 0) << f;
+    Module tangent = as_program(forward_mode(mod, main_of(mod)));
+    for (double x : {0.0, -3.0}) {
+      EXPECT_DOUBLE_EQ(derivative(mod, x), 0) << f;
+      EXPECT_DOUBLE_EQ(value_of(run(tangent, {number(x), number(1)}).field(1)), 0) << f;
+    }
     EXPECT_TRUE(std::isfinite(derivative(mod, 0.5))) << f;
   }
 }
