@@ -257,18 +257,38 @@ std::vector<Expr> call_tangent(const CallNode& call, const Expr& result,
   for (const Expr& t : tangents) any |= static_cast<bool>(t);
   if (!any || wrt.empty()) return out;
   std::vector<Expr> gradient = call_gradient(call, result, adjoints);
-  std::vector<Seed> seeds;
-  for (size_t i = 0; i < gradient.size(); ++i) {
-    if (gradient[i] && tangents[i]) seeds.push_back({gradient[i], {tangents[i]}});
-  }
-  std::vector<std::vector<Expr>> found = dataflow_gradient(seeds, wrt);
   // The transpose of a linear function does not depend on the adjoint, but for its shape, which is
-  // the result's.
-  Rewriter rewriter(family::expr);
-  for (size_t k = 0; k < wrt.size(); ++k) rewriter.set(wrt[k], values[place[k]]);
-  for (size_t k = 0; k < wrt.size(); ++k) {
-    if (found[k][0]) out[place[k]] = rewriter.apply(found[k][0]);
+  // the result's, and for whether it is 0: what is infinite or NaN is not passed on for an adjoint of
+  // 0, nor for a tangent of 0.
+  auto transpose = [&](const std::vector<Seed>& seeds, const std::vector<Expr>& stands_for) {
+    std::vector<std::vector<Expr>> found = dataflow_gradient(seeds, wrt);
+    Rewriter rewriter(family::expr);
+    for (size_t k = 0; k < wrt.size(); ++k) rewriter.set(wrt[k], stands_for[k]);
+    for (size_t k = 0; k < wrt.size(); ++k) {
+      if (!found[k][0]) continue;
+      Expr& sum = out[place[k]];
+      Expr more = rewriter.apply(found[k][0]);
+      sum = sum ? Expr(relay::call("add", {sum, more})) : more;
+    }
+  };
+  std::vector<Expr> results;
+  for (size_t i : place) results.push_back(values[i]);
+  // Without attributes there is no axis: arguments broadcast as in NumPy.
+  const bool by_element = results.size() == 1 && call.attrs == nullptr &&
+                          as<OpNode>(call.op)->row->fusion.get() <= FusionClass::Broadcast;
+  std::vector<Seed> together;
+  for (size_t i = 0; i < gradient.size(); ++i) {
+    const Expr& t = tangents[i];
+    if (!gradient[i] || !t) continue;
+    Seed seed{gradient[i], {t}};
+    if (by_element && tensor_of(t)->dtype == tensor_of(results[0])->dtype) {
+      const bool same = same_shape(t->type, results[0]->type);
+      transpose({seed}, {same ? t : Expr(relay::call("broadcast_to_like", {t, results[0]}))});
+    } else {
+      together.push_back(std::move(seed));
+    }
   }
+  if (!together.empty()) transpose(together, results);
   return out;
 }
 

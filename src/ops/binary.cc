@@ -134,7 +134,7 @@ constexpr Binary kBinary[] = {
      .gradient =
          [](const Expr& g, const Expr& a, const Expr& b) {
            Expr over = finite_quotient(g, b);
-           return Adjoints{over, negative(finite_quotient(over * a, b))};
+           return Adjoints{over, negative(finite_product(over, a / b))};
          }},
     {.name = "floor_divide",
      .doc = "Quotient rounded down.",

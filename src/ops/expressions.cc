@@ -50,7 +50,9 @@ Expr kept(const Expr& condition, const Expr& g) { return choose(condition, g, sc
 
 Expr finite_quotient(const Expr& g, const Expr& b) {
   if (isa<ConstantNode>(b)) return g / b;
-  Expr both = apply("logical_and", {is_equal(g, 0), is_equal(b, 0)});
+  // Of NaN as of 0 no one can say that it is greater than 0.
+  Expr useless = apply("logical_not", {is_greater(apply("abs", {b}), 0)});
+  Expr both = apply("logical_and", {is_equal(g, 0), useless});
   return g / choose(both, scalar(1, b), b);
 }
 

@@ -37,7 +37,7 @@ Expr indicator(const Expr& condition, const Expr& like);
 // The elements of `g` where the condition holds, else 0.
 Expr kept(const Expr& condition, const Expr& g);
 
-// g / b, but 0 where both are 0.
+// g / b, but 0 where g is 0 and b is 0 or NaN.
 Expr finite_quotient(const Expr& g, const Expr& b);
 // g * d, but 0 where g is 0 and d is not finite.
 Expr finite_product(const Expr& g, const Expr& d);

@@ -7,8 +7,8 @@
 //   - clip passes the adjoint on at its bounds;
 //   - elements that tie for a maximum or minimum share its adjoint in equal parts;
 //   - steps (floor, sign, comparisons) have the derivative 0;
-//   - where a derivative is infinite, an adjoint of 0 stays 0: `where(x > 0, sqrt(x), 0)` has the
-//     gradient 0 at 0, and not NaN.
+//   - where a derivative is infinite, or there is none since the function is not defined, an adjoint
+//     of 0 stays 0: `where(x > 0, sqrt(x), 0)` has the gradient 0 at 0 and at -1, and not NaN.
 #pragma once
 
 #include <string>
