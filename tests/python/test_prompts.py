@@ -21,7 +21,12 @@ KEEPS_THE_TEXT = sys.version_info >= (3, 13)
 def run(command, given=None):
     plain = {"PYTHON_BASIC_REPL": "1", "NO_COLOR": "1"}
     done = subprocess.run(
-        command, input=given, capture_output=True, text=True, timeout=60, env={**os.environ, **plain}
+        command,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **plain},
     )
     return done.stdout + done.stderr
 
@@ -44,7 +49,14 @@ def test_a_program_on_standard_input_has_no_text():
 
 @pytest.mark.skipif(importlib.util.find_spec("IPython") is None, reason="IPython is not installed")
 def test_the_prompt_of_ipython():
-    command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=nocolor", "--no-confirm-exit"]
+    command = [
+        sys.executable,
+        "-m",
+        "IPython",
+        "--no-banner",
+        "--colors=nocolor",
+        "--no-confirm-exit",
+    ]
     assert "3.0" in run([*command, "--simple-prompt"], PROGRAM).replace("is ", "")
 
 

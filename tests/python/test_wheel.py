@@ -118,6 +118,17 @@ assert double(np.ones(2, "float32"), 3).tolist() == [8, 8]
 
 
 @pytest.mark.slow
+def test_code_that_is_made_one_has_one_frame():
+    pytest.importorskip("elftools")
+    subprocess.run([ROOT / "tools" / "build.sh"], check=True)
+    tool = ROOT / "tools" / "folded_parts.py"
+    done = subprocess.run(
+        [sys.executable, tool, ROOT / "build" / "release"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_every_python_of_this_machine(tmp_path):
     # Needs PyPI, or a mirror of it, for NumPy in each of them.
     subprocess.run([ROOT / "tools" / "wheel.sh"], check=True)
