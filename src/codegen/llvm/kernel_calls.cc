@@ -20,9 +20,9 @@ Value* KernelBuilder::call(const tir::CallNode& n) {
   if (tir::find_intrinsic(name)->rule == tir::IntrinsicRule::String) return string_call(n);
   if (name == "load_word") return load_word(n);
   if (name == "byte_dot") {
-    Value* dot = add_byte_dot(tir::broadcast(tir::imm(DType::Int(32), 0), d.lanes), n);
-    if (dot == nullptr) unsupported(f_.name, "byte_dot on " + d.to_string());
-    return dot;
+    const PrimExpr& zero = kept(tir::broadcast(tir::imm(DType::Int(32), 0), d.lanes));
+    Value* dot = add_byte_dot(zero, n);
+    return dot != nullptr ? dot : expr(kept(tir::in_plain_terms(n)));
   }
   if (name == "bitcast") {
     Value* v = to_memory(n.args[0]->dtype.element(), expr(n.args[0]));
@@ -206,7 +206,8 @@ Value* KernelBuilder::load_word(const tir::CallNode& n) {
   auto* l = as<LoadNode>(n.args[0]);
   RELAY_CHECK(l != nullptr, "load_word takes a load");
   const PrimExpr& at = flat_index(l->indices, l->buffer);
-  if (l->predicate || side_mask_ != nullptr) unsupported(f_.name, "load_word under a mask");
+  // Words of their own are put together from bytes, which a mask can leave out.
+  if (l->predicate || side_mask_ != nullptr) return expr(kept(tir::in_plain_terms(n)));
   auto read = [&](llvm::Type* type, const PrimExpr& index) {
     return b_.CreateAlignedLoad(type, address(l->buffer, expr(index)), llvm::Align(1));
   };
@@ -214,7 +215,7 @@ Value* KernelBuilder::load_word(const tir::CallNode& n) {
   // Words side by side.
   auto* r = as<RampNode>(at);
   if (r != nullptr && as_int(r->stride) == 4) return read(value_type(n.dtype), r->base);
-  unsupported(f_.name, "load_word of words that are not side by side");
+  return expr(kept(tir::in_plain_terms(n)));
 }
 
 Value* KernelBuilder::add_byte_dot(const PrimExpr& acc, const tir::CallNode& n) {

@@ -12,6 +12,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -259,6 +260,8 @@ class KernelBuilder {
   Value* per_lane(const std::string& name, const std::vector<Value*>& args);
   Value* prefetch(const tir::CallNode& n);
   Value* load_word(const tir::CallNode& n);
+  // An expression that the kernel does not hold, alive as long as code is made.
+  const PrimExpr& kept(PrimExpr e) { return kept_.emplace_back(std::move(e)); }
   // acc + n, where n is a call of byte_dot; null when the target has no instruction for it.
   Value* add_byte_dot(const PrimExpr& acc, const tir::CallNode& n);
 
@@ -310,6 +313,7 @@ class KernelBuilder {
   Value* side_mask_ = nullptr;  // the lanes that the enclosing vector Select's side is for
   std::unordered_map<const Node*, Value*> cache_;
   std::vector<const Node*> cached_;  // the keys of cache_, in order
+  std::deque<PrimExpr> kept_;        // expressions that were made here, as keys of cache_ must live
   std::unordered_map<const Node*, Value*> buffers_;
   std::unordered_map<const Node*, uint64_t> alignment_;
   std::unordered_set<const Node*> shared_;
