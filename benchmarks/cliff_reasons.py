@@ -20,10 +20,6 @@ _LIBM = "a scalar function of the C library, as in ONNX Runtime."
 _BLOCKS = (
     "each of the blocks' places is an image of its own, for which the input passes by once more."
 )
-_FOUR_BITS = (
-    "weights of 4 bits become float32 when the model is compiled: a single row reads eight times the "
-    "bytes, at the rate of L3."
-)
 
 REASONS: dict[str, str] = {
     "compile/1000 distinct nodes": (
@@ -34,8 +30,6 @@ REASONS: dict[str, str] = {
         "of a warm compile 2.2 s are the program's own; the rest is the system clearing 3 GB of new "
         "pages, once for the weights of the file and once for packed ones."
     ),
-    "int8/decoder 4 bits": _FOUR_BITS,
-    "int8/matmul 1x768x3072 4 bits": _FOUR_BITS,
     "open/resnet18 static 1": _SHARED,
     "open/resnet18 1": _SHARED,
     "open/batch matmul 77": "of the last vector of 77 columns 13 lanes are used; 64 others fill theirs.",

@@ -23,6 +23,7 @@ enum class Family {
   Reduce,
   ArgReduce,
   Matmul,
+  DenseBits,
   Linalg,
   Conv,
   Winograd,

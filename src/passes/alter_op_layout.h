@@ -13,6 +13,9 @@
 //   nn.conv2d_transpose(%x, const)                kernel_layout="HWIO"
 //   nn.batch_matmul(%x, %y, transpose_b=True)     nn.batch_matmul(%x, transpose(%y),
 //                                                     transpose_b=False)
+//   nn.contrib_dense_bits(%x, const)              weight, scale and zero_point in panels; with
+//                                                     accuracy_level=4 where bytes are multiplied:
+//                                                     qnn.contrib_dense_bits of x in int8
 //   nn.dense(reshape(layout_transform(%x, NHWC    nn.contrib_dense_pack(reshape(%x), the weight
 //       -> NCHW), [N, CHW]), const)                   with its columns in the other order)
 // and likewise for convolutions over one and three axes.

@@ -116,6 +116,34 @@ def _(a, x, w, x_zero, w_zero, _x_scale, _w_scale):
     return ORACLES["nn.conv2d"](a, x.astype(np.int64) - x_zero, w).astype(np.int32)
 
 
+def block_weights(a, words, scale, zero):
+    """The weights of few bits as they are packed, and what they stand for: (units, inputs)."""
+
+    def columns(t):
+        return t.transpose(0, 2, 1).reshape(-1, t.shape[1])[: a.units] if t.ndim == 3 else t
+
+    words, scale, zero = (columns(np.asarray(t)) for t in (words, scale, zero))
+    places = np.arange(0, 32, a.bits)
+    q = (words.astype(np.int64)[..., None] >> places & ((1 << a.bits) - 1)).reshape(len(words), -1)
+    of_block = q.shape[1] // scale.shape[1]
+    wide = [t if t.ndim == 0 else np.repeat(t, of_block, 1) for t in (zero, scale)]
+    return (q - wide[0].astype(np.float64)) * wide[1]
+
+
+@oracle("nn.contrib_dense_bits")
+def _(a, x, words, scale, zero):
+    return x @ block_weights(a, words, scale, zero).T
+
+
+@oracle("qnn.contrib_dense_bits")
+def _(a, x, words, scale, zero, x_scale):
+    places = 8 // a.bits
+    x = x.astype(np.float64)
+    straight = x.reshape(*x.shape[:-1], -1, places, 4).swapaxes(-1, -2).reshape(x.shape)
+    straight = straight * np.repeat(x_scale, x.shape[-1] // x_scale.shape[-1], -1)
+    return straight @ block_weights(a, words, scale, zero).T
+
+
 @oracle("qnn.batch_matmul")
 def _(a, x, y, x_zero, y_zero, _x_scale, _y_scale):
     plain = SimpleNamespace(transpose_a=False, transpose_b=True)

@@ -415,6 +415,54 @@ Values convert_matmul_integer_to_float(NodeContext& ctx) {
   return {value_of(ctx.has(6) ? ctx.add(y, ctx.in(6)) : y)};
 }
 
+// The words, scales and zero points of nn.contrib_dense_bits, where a block is whole words of 32 bits.
+Expr packed_product(NodeContext& ctx, const Expr& data, const Tensor& packed, const Tensor& scales,
+                    const Tensor& zeros) {
+  const int64_t k = ctx.attr("K", 0), n = ctx.attr("N", 0), bits = ctx.attr("bits", 4),
+                block = ctx.attr("block_size", 0), blocks = (k + block - 1) / block;
+  constexpr int64_t kWord = 32, kByte = 8;
+  // Bytes one after the other are words, the first as the lowest bits.
+  Tensor words = Tensor::empty(kInt, {n, blocks * block * bits / kWord});
+  const auto* bytes = static_cast<const uint8_t*>(packed.data());
+  for (int64_t i = 0; i < words.num_elements(); ++i) {
+    uint32_t word = 0;
+    for (int64_t b = 0; b < kWord / kByte; ++b) {
+      word |= static_cast<uint32_t>(bytes[i * (kWord / kByte) + b]) << (b * kByte);
+    }
+    words.set_from_int(i, static_cast<int32_t>(word));
+  }
+  Tensor factors = Tensor::empty(kFloat, {n, blocks});
+  for (int64_t i = 0; i < n * blocks; ++i) factors.set_from_double(i, scales.get_as_double(i));
+  Tensor offsets = Tensor::empty(DType::UInt(kByte), {});
+  if (!zeros) {
+    offsets.set_from_int(0, int64_t{1} << (bits - 1));
+  } else if (zeros.dtype() == DType::UInt(kByte)) {
+    const int64_t per_byte = kByte / bits, of_row = (blocks + per_byte - 1) / per_byte;
+    const auto* from = static_cast<const uint8_t*>(zeros.data());
+    offsets = Tensor::empty(DType::UInt(kByte), {n, blocks});
+    for (int64_t i = 0; i < n * blocks; ++i) {
+      const int64_t b = i % blocks;
+      offsets.set_from_int(
+          i, from[i / blocks * of_row + b / per_byte] >> (b % per_byte * bits) & ((1 << bits) - 1));
+    }
+  } else {
+    offsets = Tensor::empty(kFloat, {n, blocks});
+    for (int64_t i = 0; i < n * blocks; ++i) offsets.set_from_double(i, zeros.get_as_double(i));
+  }
+  Expr x = ctx.cast(data, kFloat);
+  if (const int64_t more = blocks * block - k; more > 0) {
+    ValueList widths(static_cast<size_t>(NodeContext::rank_of(x)),
+                     to_value(std::vector<int64_t>{0, 0}));
+    widths.back() = to_value(std::vector<int64_t>{0, more});
+    x = ctx.call("nn.pad", {x, constant(0, kFloat)}, {{"pad_width", AttrValue(std::move(widths))}});
+  }
+  Expr y =
+      ctx.call("nn.contrib_dense_bits",
+               {x, ctx.constant(words), ctx.constant(factors), ctx.constant(offsets)},
+               {{"bits", bits}, {"units", n}, {"accuracy_level", ctx.attr("accuracy_level", 0)}});
+  return ctx.cast(y, NodeContext::dtype_of(data));
+}
+
 // Weights of 2, 4 or 8 bits in blocks along the columns of a, each block with a scale of its own:
 // (a, (n, blocks, bytes), scales, zero points, groups, bias).
 Values convert_matmul_nbits(NodeContext& ctx) {
@@ -442,6 +490,13 @@ Values convert_matmul_nbits(NodeContext& ctx) {
              std::to_string(n * blocks * bytes) + " bytes and " + std::to_string(n * blocks) +
                  " scales");
   }
+  if (block * bits % 32 == 0) {
+    ctx.charge_bytes(packed.num_elements(), DType::UInt(8));
+    Expr y =
+        packed_product(ctx, ctx.in(0), packed, aligned(scales), zeros ? aligned(zeros) : Tensor());
+    return {value_of(ctx.has(5) ? ctx.add(y, ctx.in(5)) : y)};
+  }
+  // Blocks of a few bytes: the weights as float32.
   ctx.charge_bytes(n * k, kFloat);
   const auto* data = static_cast<const uint8_t*>(packed.data());
   const auto* zero_data = packed_zeros ? static_cast<const uint8_t*>(zeros.data()) : nullptr;

@@ -147,9 +147,10 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
       return !inside && std::find(x.sums.begin(), x.sums.end(), var) != x.sums.end();
     });
     bool last = &var == &p.sums.back().first;
-    if (border || (last && sum_.depthwise)) s_.unroll(loop);
+    // All elements of a word of few bits are taken of one register.
+    if (border || (last && (sum_.depthwise || sum_.widening > 0))) s_.unroll(loop);
   }
-  if (sum_.streamed && !p.sums.empty()) {
+  if (sum_.streamed && sum_.widening == 0 && !p.sums.empty()) {
     s_.annotate(p.sums.back().second, "prefetch", std::to_string(kPrefetchBytes));
   }
   for (size_t i = 0; i + 1 < p.loops.size(); ++i) {

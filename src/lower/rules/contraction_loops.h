@@ -65,6 +65,16 @@ std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV
 std::string tile_open_part(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
                            const Target& target);
 
+// The same over all loops of `out` for a sum over blocks whose terms are sums themselves, those of `terms`: a tile takes
+// one block after the other, and its sums stay in registers too. The axes' extents may be constants.
+std::string tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
+                             const tir::BlockRV& out, const Target& target);
+
+// The same for a sum whose weights `widened` makes of words of `in_word` elements: for the columns of a tile at once, in
+// memory, before all rows pass by.
+std::string tile_widened_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& widened,
+                               int64_t in_word, const tir::BlockRV& out, const Target& target);
+
 // In how many parts a sum is taken whose weights, those of one tile's columns, leave L2 between one tile and the next: the
 // gradient of a convolution's weights sums over all places of all images, and has few rows. 1: in one.
 //

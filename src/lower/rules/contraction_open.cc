@@ -1,4 +1,4 @@
-// Register tiles where only a run knows how many rows or columns there are.
+// Register tiles where only a run knows how many rows or columns there are, and those of sums of blocks.
 #include <algorithm>
 
 #include "lower/rules/contraction_loops.h"
@@ -16,6 +16,8 @@ namespace {
 
 // Tiles of so many rows are written out for every smaller number too.
 constexpr int64_t kFewRows = 6;
+// An open axis is taken to be so long where it is asked whether threads pay.
+constexpr int64_t kManyRows = 64;
 // Vectors of so many bits may have a mask at every instruction.
 constexpr int64_t kMaskedBits = 512;
 
@@ -39,10 +41,10 @@ std::vector<int64_t> parts_of(int64_t extent, int64_t tile, int64_t step) {
   return out;
 }
 
-// The sum, the block that stores it and the one that copies it between the two, where there is one, with the axes' loops
-// around the second.
+// The sum, the block that stores it, the one that copies it between the two, the one that has its terms and the one that
+// writes the weights of its columns down, where there are such, with the axes' loops around the second.
 struct Copies {
-  BlockRV sum, out, copy;
+  BlockRV sum, out, copy, terms, widened;
   LoopRV row, column;
 };
 
@@ -50,9 +52,9 @@ class OpenTiles {
  public:
   // The steps: between the sizes of the tiles for what larger ones leave over.
   OpenTiles(Schedule& s, const Sum& sum, int64_t row_step, int64_t column_step,
-            const Target& target)
-      : s_(s), sum_(sum), target_(target) {
-    Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(sum, target);
+            const Target& target, const Sum* terms = nullptr)
+      : s_(s), sum_(sum), terms_(terms), target_(target) {
+    Tile tile = sum.matrix ? *choose_matrix_tile(sum) : choose_tile(terms ? *terms : sum, target);
     rows_ = parts_of(sum.rows(), tile.height, row_step);
     columns_ = parts_of(sum.columns(), tile.columns, column_step);
     // Under a mask a multiply-add of some lanes takes as long as one of all.
@@ -73,15 +75,18 @@ class OpenTiles {
   }
 
   // The loops over tiles of columns, one for each part; outside of all others (`outermost`) or of the last rows.
-  std::vector<LoopRV> build(const BlockRV& out, bool outermost, const BlockRV& copy = {}) {
+  std::vector<LoopRV> build(const BlockRV& out, bool outermost, const BlockRV& copy = {},
+                            const BlockRV& widened = {}) {
     std::vector<LoopRV> order = s_.get_loops(out);
     LoopRV column = order.back();
     order.pop_back();
     order.insert(outermost ? order.begin() : order.end() - 1, column);
     // Of a part of a kernel, what is around need be no perfect nest.
     s_.reorder(outermost ? order : std::vector<LoopRV>(order.end() - 2, order.end()));
-    Copies all{sum_.block, out, copy, order.back(), column};
+    Copies all{sum_.block, out,          copy,  terms_ ? terms_->block : BlockRV{},
+               widened,    order.back(), column};
     sink(all, all.column);
+    if (!widened.name.empty()) s_.compute_at(widened, all.column);
     around_ = order.size() - 2;
     lines_.assign(order.begin() + 1, order.end() - 1);
     if (!outermost) lines_.clear();
@@ -99,6 +104,9 @@ class OpenTiles {
     if (masked_end_ && left) tiles.push_back(columns(all, lanes_));
     return tiles;
   }
+
+  // The blocks that write weights down, one for each part of the columns.
+  const std::vector<BlockRV>& widened() const { return widened_; }
 
   // "14x32 register tile, columns outside, open rows by 14, 8, 4, 2, 1".
   std::string text() const {
@@ -126,8 +134,10 @@ class OpenTiles {
   void sink(const Copies& c, const LoopRV& loop) {
     if (!c.copy.name.empty()) s_.compute_at(c.copy, loop);
     s_.compute_at(c.sum, loop);
+    if (terms_) s_.compute_at(c.terms, loop);
   }
   void lift(const Copies& c, const LoopRV& loop) {
+    if (terms_) s_.compute_at(c.terms, loop);
     s_.compute_at(c.sum, loop);
     if (!c.copy.name.empty()) s_.compute_at(c.copy, loop);
   }
@@ -135,8 +145,10 @@ class OpenTiles {
   // The loop keeps what fills tiles of the size; the copies have the rest.
   Copies cut(const Copies& c, const LoopRV& loop, int64_t size) {
     Partition p = s_.partition_tiles(loop, size);
-    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}, {}};
+    Copies rest{p.copy_of(c.sum), p.copy_of(c.out), {}, {}, c.widened, {}, {}};
+    if (!c.widened.name.empty() && loop == c.column) rest.widened = p.copy_of(c.widened);
     if (!c.copy.name.empty()) rest.copy = p.copy_of(c.copy);
+    if (terms_) rest.terms = p.copy_of(c.terms);
     rest.row = loop == c.row ? p.tail : p.copy_of(c.row);
     rest.column = loop == c.column ? p.tail : p.copy_of(c.column);
     return rest;
@@ -146,6 +158,7 @@ class OpenTiles {
   LoopRV columns(Copies c, int64_t size) {
     std::vector<LoopRV> tiles = s_.split(c.column, {-1, size});
     c.column = tiles[1];
+    if (!c.widened.name.empty()) s_.compute_at(c.widened, tiles[0]);
     lift(c, tiles[0]);
     std::vector<LoopRV> order = lines_;
     order.insert(order.end(), {c.row, c.column});
@@ -159,6 +172,7 @@ class OpenTiles {
       if (whole) break;
       c = rest;
     }
+    if (!c.widened.name.empty()) widened_.push_back(c.widened);
     return tiles[0];
   }
 
@@ -179,18 +193,50 @@ class OpenTiles {
     }
     parts.push_back({c.out, {inside, c.column}, {}, sum_.matrix && !copies});
     Tiling tiling(s_, sum_, target_);
+    if (terms_) {
+      const LoopRV blocks = parts[1].sums.back().second;
+      s_.compute_at(c.terms, blocks);
+      for (const TilePart& p : sum_parts(s_, *terms_, c.terms, around_ + 3, 2)) {
+        Tiling(s_, *terms_, target_).finish({}, p);
+      }
+    }
     for (const TilePart& p : parts) tiling.finish({}, p);
   }
 
   Schedule& s_;
   const Sum& sum_;
+  const Sum* terms_;  // null: what is summed are products
   const Target& target_;
   std::vector<int64_t> rows_, columns_;  // sizes of tiles
   int64_t lanes_ = 1;
   bool masked_end_ = false;    // columns that do not fill a vector are lanes of one
   size_t around_ = 0;          // loops around those of rows and columns
   std::vector<LoopRV> lines_;  // those of them that stand between columns and rows
+  std::vector<BlockRV> widened_;
 };
+
+bool is_worth_threads(const Sum& sum, double terms) {
+  double work = sum.reduction * terms;
+  for (int64_t e : sum.extents) work *= static_cast<double>(e == kOpen ? kManyRows : e);
+  return work >= 4 * kMinParallelWork;
+}
+
+// Threads share the tiles of columns, and what is around them where every index of that has a sum of its own. The end of
+// the rule's sentence.
+std::string share_tiles(Schedule& s, const Sum& sum, std::vector<LoopRV> around,
+                        const std::vector<LoopRV>& columns, bool outermost) {
+  const bool batch =
+      !around.empty() && sum.spatial[around.size() - 1]->role == ContractionRole::Batch;
+  if (columns.size() == 1) around.insert(outermost ? around.begin() : around.end(), columns[0]);
+  if (columns.size() == 1 || batch) {
+    s.parallel(around.size() > 1 ? s.fuse(around) : around[0]);
+  } else {
+    for (const LoopRV& l : columns) {
+      if (s.extent(l) != 1) s.parallel(l);
+    }
+  }
+  return std::string(", threads over ") + (batch ? "the batch" : "tiles");
+}
 
 }  // namespace
 
@@ -228,18 +274,39 @@ std::string tile_open_loops(Schedule& s, const Sum& sum, const BlockRV& out, con
   std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
   if (streamed.streamed) text += ", weights prefetched";
   if (target.num_cores == 1) return text;
-  // Threads share the tiles of columns, and what is around them where every index of that has a sum of its own.
-  std::vector<LoopRV> shared(loops.begin(), loops.begin() + static_cast<std::ptrdiff_t>(around));
-  bool batch = around > 0 && sum.spatial[around - 1]->role == ContractionRole::Batch;
-  if (columns.size() == 1) shared.insert(outermost ? shared.begin() : shared.end(), columns[0]);
-  if (columns.size() == 1 || batch) {
-    s.parallel(shared.size() > 1 ? s.fuse(shared) : shared[0]);
-  } else {
-    for (const LoopRV& l : columns) {
-      if (s.extent(l) != 1) s.parallel(l);
-    }
+  loops.resize(around);
+  return text + share_tiles(s, sum, loops, columns, outermost);
+}
+
+std::string tile_block_loops(Schedule& s, const Sum& sum, const Sum& terms, const BlockRV& out,
+                             const Target& target) {
+  std::vector<LoopRV> loops = s.get_loops(out);
+  if (loops.size() != sum.spatial.size()) return "";
+  OpenTiles tiles(s, sum, 1, 2, target, &terms);
+  const bool outermost = loops.size() > 2 && tiles.columns_may_be_outermost();
+  std::vector<LoopRV> columns = tiles.build(out, outermost);
+  std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
+  if (target.num_cores == 1 || !is_worth_threads(sum, terms.reduction)) return text;
+  loops.resize(loops.size() - 2);
+  return text + share_tiles(s, sum, loops, columns, outermost);
+}
+
+std::string tile_widened_loops(Schedule& s, const Sum& sum, const BlockRV& widened, int64_t in_word,
+                               const BlockRV& out, const Target& target) {
+  std::vector<LoopRV> loops = s.get_loops(out);
+  if (loops.size() != sum.spatial.size()) return "";
+  OpenTiles tiles(s, sum, 1, 2, target);
+  if (loops.size() > 2 && !tiles.columns_may_be_outermost()) return "";
+  std::vector<LoopRV> columns = tiles.build(out, loops.size() > 2, {}, widened);
+  for (const BlockRV& part : tiles.widened()) {
+    std::vector<LoopRV> around = s.get_loops(part);
+    std::vector<LoopRV> words = s.split(around[around.size() - 2], {-1, in_word});
+    Tiling(s, sum, target).finish({}, {part, {words[1], around.back()}, {}});
   }
-  return text + ", threads over " + (batch ? "the batch" : "tiles");
+  std::string text = "sum: " + arithmetic_of(sum, target) + ", " + tiles.text();
+  if (target.num_cores == 1 || !is_worth_threads(sum, 1)) return text;
+  loops.resize(loops.size() - 2);
+  return text + share_tiles(s, sum, loops, columns, loops.size() > 0);
 }
 
 }  // namespace relay

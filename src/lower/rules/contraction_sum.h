@@ -36,7 +36,9 @@ struct Sum {
   bool bytes = false;            // products of bytes, four of which stand together in the weights
   std::optional<MatrixStep> matrix = {};  // what does it, where that is a matrix unit
   int64_t weight_bytes = 4;               // of an element of the operand with the columns
-  bool in_parts = false;                  // one part of a longer sum, inside a loop over the parts
+  double widening =
+      0;  // instructions that make a vector of factors of what the weights hold, as of those with few bits
+  bool in_parts = false;   // one part of a longer sum, inside a loop over the parts
   bool depthwise = false;  // every operand has the columns: there is nothing to reuse
   // The operand with the columns (the weights) is the same for all of the second last but one axis,
   // so that a tile may span several of its values.

@@ -20,13 +20,13 @@ namespace {
 constexpr int64_t kLikelyRows[] = {4, 8, 16, 32, 64, 128};
 
 // Cycles for one step of the reduction over tiles of rows x columns: multiply-adds, or their
-// latency when there are too few to hide it, and loads.
-double step_cost(int64_t rows, int64_t columns, int64_t lanes) {
+// latency when there are too few to hide it, and loads. `widening`: instructions before a vector of weights can be multiplied.
+double step_cost(int64_t rows, int64_t columns, int64_t lanes, double widening) {
   if (rows == 0 || columns == 0) return 0;
   constexpr double kLatency = 8;
   double vectors = static_cast<double>((columns + lanes - 1) / lanes);
   double r = static_cast<double>(rows);
-  return std::max(r * vectors, kLatency) + 0.5 * vectors + 0.15 * r + 1;
+  return std::max((r + widening) * vectors, kLatency) + 0.5 * vectors + 0.15 * r + 1;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Tile choose_tile(const Sum& sum, const Target& target) {
   Tile best;
   double least = 0;
   auto step = [&](int64_t r, int64_t c) {
-    if (!sum.depthwise) return step_cost(r, c, lanes);
+    if (!sum.depthwise) return step_cost(r, c, lanes, sum.widening);
     // A vector of weights for each step, and of elements for each row and the rows beside it.
     return r == 0 ? 0 : static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
   };
@@ -83,7 +83,9 @@ Tile choose_tile(const Sum& sum, const Target& target) {
     if (sum.panel != 0 && width != columns && width % sum.panel != 0 && sum.panel % width != 0) {
       continue;
     }
-    int64_t most = (target.num_vector_registers - vectors - 1) / vectors;
+    // Words of weights of few bits, and their zero points, stay in registers beside the factors made of them.
+    const int64_t beside = (sum.widening > 0 ? 3 : 1) * vectors + 1;
+    int64_t most = (target.num_vector_registers - beside) / vectors;
     // What neighbouring results share stays in registers too: as many elements as results.
     if (sum.depthwise) most = std::max<int64_t>(1, most / 2);
     for (int64_t h = std::min(most, rows); h >= 1; --h) consider({1, h, width, 0});

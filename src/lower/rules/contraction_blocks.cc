@@ -1,0 +1,136 @@
+// Sums over blocks of sums: products by weights of few bits, whose blocks have a scale of their own.
+//
+//   for columns: for rows:                        a tile
+//     sums = 0
+//     for block:
+//       terms = 0
+//       for word: for element of it: terms += data * widened weight
+//       sums += scale * terms
+//
+// The weights are widened in registers, a word once for all rows of a tile. For many rows they come as one sum, and the
+// columns of a tile are widened in memory before all rows pass by.
+#include <algorithm>
+
+#include "lower/rules/contraction_loops.h"
+#include "node/walk.h"
+#include "tir/schedule/loop_tree.h"
+
+namespace relay {
+
+using tir::BlockRV;
+using tir::Schedule;
+
+namespace {
+
+// Instructions that make a vector of float32 factors of a word: shift, mask, less the zero point; of words of four bytes that
+// are multiplied at once: shift and mask.
+constexpr double kFloatWidening = 3, kByteWidening = 2;
+
+// The block that sums what each block of the sum adds up to; null name where the kernel has no such two.
+struct Blocks {
+  BlockRV sum, terms;
+};
+
+std::optional<Blocks> find_blocks(const Schedule& s) {
+  std::optional<Blocks> out;
+  for (const BlockRV& rv : s.get_blocks()) {
+    tir::Block b = s.block(rv);
+    // What it is of the result's: an index more, the block of the sum.
+    if (!b->init || !reduces(b) || b->iters.empty() ||
+        b->iters[0]->role != ContractionRole::Batch) {
+      continue;
+    }
+    std::vector<BlockRV> consumers = s.consumers(rv);
+    if (consumers.size() != 1) continue;
+    tir::Block sum = s.block(consumers[0]);
+    auto spatial = [](const tir::Block& of) {
+      return std::count_if(of->iters.begin(), of->iters.end(),
+                           [](const tir::IterVar& i) { return i->kind != tir::IterKind::Reduce; });
+    };
+    if (!sum->init || !reduces(sum) || sum->iters.back()->role != ContractionRole::Reduced ||
+        spatial(sum) + 1 != spatial(b)) {
+      continue;
+    }
+    if (out) return std::nullopt;
+    out = Blocks{consumers[0], rv};
+  }
+  return out;
+}
+
+// The block that stores the sum: its only consumer, or a new one. Null name where no tile can end with it.
+BlockRV end_of(Schedule& s, const BlockRV& sum) {
+  std::vector<BlockRV> consumers = s.consumers(sum);
+  if (consumers.empty()) return s.cache_write(sum, tir::Scope::Register);
+  if (consumers.size() > 1 || reduces(s.block(consumers[0])) ||
+      !s.consumers(consumers[0]).empty()) {
+    return {};
+  }
+  s.set_scope(sum, tir::Scope::Register);
+  return consumers[0];
+}
+
+// Many rows: weights that are written down as float32, some columns after the others.
+std::string schedule_widened(Schedule& s, const Target& target) {
+  for (const BlockRV& rv : s.get_blocks()) {
+    tir::Block b = s.block(rv);
+    auto words = b->annotations.find("widened");
+    if (words == b->annotations.end()) continue;
+    const int64_t in_word = std::stoll(words->second);
+    std::vector<BlockRV> consumers = s.consumers(rv);
+    std::optional<Sum> sum = consumers.size() == 1 ? describe_sum(s, consumers[0]) : std::nullopt;
+    if (!sum || !reduces(s.block(consumers[0])) || sum->columns() < 2) return "";
+    // Their words' columns must be neighbours, too.
+    const tir::Var& column = b->iters.back()->var;
+    bool in_panels = true;
+    post_order(b->body, [&](const Node& n) {
+      auto* l = as<tir::LoadNode>(&n);
+      if (l != nullptr && l->indices.size() == 2) {
+        in_panels = in_panels && !tir::uses_var(l->indices[0], column.get());
+      }
+    });
+    if (!in_panels || s.get_blocks().size() > 3) return "";
+    sum->rows_span_two_axes = false;
+    BlockRV out = end_of(s, consumers[0]);
+    if (out.name.empty()) return "";
+    s.set_scope(rv, tir::Scope::Local);
+    std::string text = tile_widened_loops(s, *sum, rv, in_word, out, target);
+    return text.empty() ? "" : text + ", weights widened in memory";
+  }
+  return "";
+}
+
+std::string schedule_blocks(Schedule& s, const Target& target) {
+  auto found = find_blocks(s);
+  if (!found) return schedule_widened(s, target);
+  std::optional<Sum> sum = describe_sum(s, found->sum), terms = describe_sum(s, found->terms);
+  // With nothing to sum there is no such tile.
+  if (!sum || !terms || sum->columns() < 2 || sum->reduction < 2 || terms->reduction < 2) return "";
+  terms->widening = terms->dtype.is_floating() ? kFloatWidening : kByteWidening;
+  terms->rows_span_two_axes = false;
+  terms->streamed = sum->rows() == kOpen;
+  BlockRV out = end_of(s, found->sum);
+  if (out.name.empty()) return "";
+  s.set_scope(found->terms, tir::Scope::Register);
+  std::vector<BlockRV> others = s.get_blocks();
+  std::erase_if(others, [&](const BlockRV& rv) {
+    return rv == found->sum || rv == found->terms || rv == out;
+  });
+  std::string text = tile_block_loops(s, *sum, *terms, out, target);
+  if (text.empty()) return "";
+  text += terms->dtype.is_floating() ? ", weights widened in registers"
+                                     : ", blocks by dot products of four bytes";
+  for (const BlockRV& rv : others) {
+    // A sum of words of a row, by one instruction each, is fast as it is.
+    if (reduces(s.block(rv))) continue;
+    std::string note = schedule_block(s, rv, target);
+    if (!note.empty()) text += "; " + rv.name + " " + note;
+  }
+  return text;
+}
+
+}  // namespace
+
+const ScheduleRule kBlockContractionRule{
+    "block contraction", "a sum over blocks of sums with neighbouring columns", schedule_blocks};
+
+}  // namespace relay
