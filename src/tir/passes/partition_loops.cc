@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "node/structural.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/passes/statements.h"
@@ -45,7 +46,7 @@ int64_t stores_of(const Stmt& s) {
 
 class LoopPartition {
  public:
-  explicit LoopPartition(const PrimFunc& f) { analyzer_.bind_dims(f); }
+  explicit LoopPartition(const PrimFunc& f) : dims_(f->dims) { analyzer_.bind_dims(f); }
 
   Stmt run(const Stmt& s) {
     auto* f = as<ForNode>(s);
@@ -73,6 +74,11 @@ class LoopPartition {
         return seq({open_part(*f, index(0), steady, ""),
                     open_part(*f, steady, analyzer_.simplify(f->extent - steady), "_tail")});
       }
+    }
+    if (PrimExpr known = plain ? settled(*f) : nullptr) {
+      budget_ -= stores_of(f->body);
+      auto inside = analyzer_.inside(f->var, f->min, f->extent);
+      return with_body(*f, if_(known, run(f->body), f->body));
     }
     auto inside = analyzer_.inside(f->var, f->min, f->extent);
     return map_inner(s, [&](const Stmt& inner) { return run(inner); });
@@ -141,6 +147,38 @@ class LoopPartition {
     if (q == nullptr || q->op != BinaryOp::FloorDiv)
       return step == 1 && analyzer_.can_prove(ge(e, space));
     return as_int(q->b) == step && analyzer_.can_prove(ge(q->a, space));
+  }
+
+  // All that Selects in the loop ask of it and of sizes that a run gives, and that the loops inside do not change, such as
+  // whether a line of an image is inside; null when there is nothing of the kind, or no room for a copy.
+  PrimExpr settled(const ForNode& f) {
+    if (dims_.empty() || stores_of(f.body) > budget_) return nullptr;
+    std::vector<const Node*> changing;
+    std::vector<PrimExpr> found;
+    post_order(
+        f.body,
+        [&](const Node& n) {
+          if (auto* l = as<ForNode>(&n)) changing.push_back(l->var.get());
+          auto* choice = as<SelectNode>(&n);
+          if (choice == nullptr) return;
+          for (const PrimExpr& c : conjuncts(choice->cond)) {
+            auto same = [&](const PrimExpr& e) { return structural_equal(e, c); };
+            if (uses(c, f.var.get()) && std::ranges::none_of(found, same)) found.push_back(c);
+          }
+        },
+        kCode);
+    std::erase_if(found, [&](const PrimExpr& c) {
+      bool reads = false;
+      post_order(c, [&](const Node& n) { reads |= n.kind() == ExprKind::Load; });
+      return reads || std::ranges::any_of(changing, [&](const Node* v) { return uses(c, v); });
+    });
+    const bool open = std::ranges::any_of(found, [&](const PrimExpr& c) {
+      return std::ranges::any_of(dims_, [&](const Var& d) { return uses(c, d.get()); });
+    });
+    if (!open || changing.empty()) return nullptr;
+    PrimExpr all = found[0];
+    for (size_t i = 1; i < found.size(); ++i) all = logical_and(all, found[i]);
+    return all;
   }
 
   // The conjuncts of the conditions in the statement.
@@ -255,6 +293,7 @@ class LoopPartition {
     return affine;
   }
 
+  std::vector<Var> dims_;
   Analyzer analyzer_;
   int64_t budget_ = kMaxCopiedStores;
 };

@@ -25,6 +25,14 @@ namespace relay::tir {
 //                if i * 16 + k < n: ...                         if i * 16 + k < n: ...
 //                                                           for i_tail = n // 16 .. (n + 15) // 16: ...
 //
+// What the loops inside do not change and sizes that a run gives decide, is asked once for all of them:
+//
+//   before:  for r in range(3):                     after:  for r in range(3):
+//              for k in range(8):                             if i + r < n:
+//                s[k] += select(i + r < n, a[..], 0f)            for k in range(8): s[k] += a[..]
+//                                                             else:
+//                                                               for k in range(8): s[k] += 0f
+//
 // Conditions are conjunctions of comparisons that are affine in the loop's variable; other
 // variables count with all their values. Always legal: iterations run in the same order. It loses
 // where the code outgrows the instruction cache, and therefore does nothing when the steady part

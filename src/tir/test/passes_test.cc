@@ -372,6 +372,34 @@ TEST(TirPartitionLoops, tiles_of_an_open_length_end_where_the_last_is_not_full) 
   EXPECT_EQ(partition_loops(f), f) << "a loop over more than the tiles";
 }
 
+TEST(TirPartitionLoops, lines_of_an_open_image_are_asked_for_once) {
+  Var n = var("n"), i = var("i"), j = var("j"), k = var("k");
+  Buffer a = buffer("a", f32, {n}), out = buffer("out", f32, {n});
+  auto lines = [&](const PrimExpr& cond, const PrimExpr& size) {
+    PrimExpr value = select(cond, load(a, {i + j + k}), imm_float(f32, 0));
+    Stmt inner = for_(k, index(0), index(8), store(out, {k}, load(out, {k}) + value));
+    Stmt body = for_(i, index(0), size, for_(j, index(0), index(3), inner));
+    return func({a, out}, 1, body, {n});
+  };
+  PrimFunc f = lines(logical_and(lt(i + j, n), lt(k, n)), n);
+  EXPECT_EQ(body_of(simplify(partition_loops(f))), R"(
+  for i in range(n):
+    for j in range(3):
+      if i + j < n:
+        for k in range(8):
+          out[k] = out[k] + select(k < n, a[i + j + k], 0f)
+      else:
+        for k in range(8):
+          out[k] = out[k] + select(i + j < n and k < n, a[i + j + k], 0f)
+)");
+  // What the loop inside changes, a condition that is data-dependent, and what is known when the kernel is compiled.
+  for (const PrimExpr& cond :
+       {lt(i + k, n), lt(load(a, {i + j}), imm_float(f32, 0)), lt(i + j, index(40))}) {
+    f = lines(cond, index(1000));
+    EXPECT_EQ(body_of(partition_loops(f)).find("else"), std::string::npos) << to_string(cond);
+  }
+}
+
 TEST(TirVectorizeLoops, the_variable_becomes_lanes) {
   Loops l;
   Stmt body =
