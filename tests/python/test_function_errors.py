@@ -356,6 +356,10 @@ def load(tmp_path, body, header=HEADER, parameters="x, n"):
     return module.f
 
 
+# From 3.12 on, Python knows where in a string what is within its braces is.
+FINE_PLACES = sys.version_info >= (3, 12)
+
+
 def check(raised, line, caret, code, words):
     error, text = raised.value, str(raised.value)
     assert error.code == code, text
@@ -363,8 +367,11 @@ def check(raised, line, caret, code, words):
     found = re.search(r"--> .*program\.py:(\d+):(\d+)\n", text)
     assert int(found[1]) == HEADER.count("\n") + 1 + line, text
     if line:
-        assert int(found[2]) == caret.index("^") + 1, text
-        assert re.search(r"\| *(\^+)", text)[1] == caret.strip(), text
+        begin, shown = int(found[2]) - 1, re.search(r"\| *(\^+)", text)[1]
+        if FINE_PLACES and "format of a value" in words:
+            assert caret.index("^") <= begin and begin + len(shown) <= len(caret), text
+            return
+        assert begin == caret.index("^") and shown == caret.strip(), text
 
 
 @pytest.mark.parametrize("body, line, caret, code, words", cases(OUTSIDE))
