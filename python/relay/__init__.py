@@ -34,6 +34,7 @@ from relay import (
 from relay._build import (
     Donation as Donation,
     Executable as Executable,
+    Prepacked as Prepacked,
     build as build,
     optimize as optimize,
 )

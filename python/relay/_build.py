@@ -63,6 +63,26 @@ class Executable:
         """Runs another function of the program."""
         return self._module.run(function, args, kwargs)
 
+    def prepack(self, /, **inputs: object) -> Prepacked:
+        """Returns the program with inputs set that were named in `relay.build(..., prepack=[...])`.
+
+        What follows from them alone, such as weights in the panels that kernels read, is computed here,
+        by the function main.prepack, and not in the calls of what is returned. Ask again when they change.
+        """
+        once = _core.prepack_function("main")
+        known = {slot.name for slot in self.input_info()}
+        first = {s.name for s in self.input_info(once)} if once in self.function_names else set()
+        for name in inputs:
+            if name not in known | first:
+                raise TypeError(f"the program has no input {name!r}")
+        values = {name: value for name, value in inputs.items() if name in known}
+        if first:
+            made = self.run(once, **{n: value for n, value in inputs.items() if n in first})
+            values |= {
+                slot.name: value for slot, value in zip(self.output_info(once), made, strict=True)
+            }
+        return Prepacked(self, values)
+
     def __repr__(self) -> str:
         return f"<relay.Executable: {describe(self)}>"
 
@@ -127,6 +147,21 @@ class Executable:
             Donation(inputs[i].name, outputs[o].name, in_place)
             for i, o, in_place in self._module.donations(function)
         ]
+
+
+class Prepacked:
+    """A program of which inputs are set; calling it runs `main` with the others."""
+
+    def __init__(self, executable: Executable, values: dict[str, Any]) -> None:
+        self._executable = executable
+        self._values = values
+
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
+        """Runs `main`, as `Executable.__call__` does; an input that is set is not given again."""
+        return self._executable(*args, **kwargs, **self._values)
+
+    def __repr__(self) -> str:
+        return f"<relay.Prepacked: {', '.join(self._values)} of {self._executable!r}>"
 
 
 def _restored(contents: bytes, num_threads: int) -> Executable:
@@ -194,6 +229,7 @@ def build(
     num_threads: int = 0,
     cache: bool = True,
     donate: dict[str, str | int] | None = None,
+    prepack: Sequence[str] = (),
     dims: dict[str, tuple[int, int]] | None = None,
     hot: dict[str, Sequence[int]] | None = None,
     progress: Callable[[str, int, int], object] | None = None,
@@ -212,6 +248,8 @@ def build(
         written into its memory: {"past": "present"}. A call changes the array that it is given, and
         returns that array; one that is read-only, not contiguous or of another dtype, or in memory
         of another input, is refused.
+    prepack: inputs of @main that are set once for many calls, such as weights that are no constants:
+        `Executable.prepack` sets them, and what follows from them alone is computed there.
     dims: the least and the greatest size of named dimensions of @main, which a run checks.
     hot: likely sizes of named dimensions: kernels have a version for each.
     progress: called with a phase of the compilation, how much of it is done and how much there is (0:
@@ -235,7 +273,7 @@ def build(
     settings |= {"dims": none(dims), "hot": none(hot), "progress": progress}
 
     def make(mod: _core.IRModule) -> Executable:
-        return Executable(_core.build(mod, none(params), settings, none(donate)))
+        return Executable(_core.build(mod, none(params), settings, none(donate), prepack))
 
     if hasattr(ir_mod, "specialised"):
         from relay._specialise import SpecialisedExecutable

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analysis/purity.h"
+#include "ir/prepack.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -23,6 +24,10 @@ bool is_finite(const Tensor& t) {
 }
 
 }  // namespace
+
+ConstantExpressions::ConstantExpressions(const Function& f) {
+  for (const Var& p : prepacked_params(*f.get())) known_[p.get()] = true;
+}
 
 bool ConstantExpressions::contains(const Expr& e) {
   if (const bool* known = known_.find(e.get())) return *known;
@@ -51,6 +56,7 @@ bool ConstantExpressions::contains_finite(const Expr& e) {
       e, [&](const Node&) { return finite; },
       [&](const Node& n) {
         if (auto* c = as<ConstantNode>(&n)) finite = finite && is_finite(c->data);
+        if (isa<VarNode>(&n)) finite = false;
       },
       family::expr);
   return finite;

@@ -158,6 +158,11 @@ std::optional<std::vector<Tensor>> ConstantFunction::evaluate(
   }
 }
 
+bool grows_too_much(int64_t bytes, int64_t arg_bytes) {
+  constexpr int64_t kFreeBytes = 64 * 1024, kMaxGrowth = 16;
+  return bytes > kFreeBytes && bytes / kMaxGrowth > arg_bytes;
+}
+
 std::optional<int64_t> bytes_of(const Type& type) {
   auto tensors = flatten_tensor_types(type);
   if (!tensors) return std::nullopt;

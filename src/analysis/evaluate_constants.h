@@ -37,6 +37,9 @@ class ConstantFunction {
 // The bytes of a type of static tensors; nullopt when unknown or absurd.
 std::optional<int64_t> bytes_of(const Type& type);
 
+// Whether a value is so much larger than what it is made of that it is computed where it is used (zeros, broadcast_to).
+bool grows_too_much(int64_t bytes, int64_t arg_bytes);
+
 // For the expressions of `f` that are in `constant` (pure operator calls on constants, projections
 // and tuples of them, all operands in it too) and used by something that is not: what to put in
 // their place. What cannot be computed is absent: the run fails there, if it gets there.

@@ -33,6 +33,7 @@
 #include "driver/specialise.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/donation.h"
+#include "ir/prepack.h"
 #include "ir/text/text.h"
 #include "node/walk.h"
 #include "passes/batch_pass.h"
@@ -276,15 +277,20 @@ std::vector<std::pair<std::string, std::string>> donation_pairs(nb::handle donat
   return out;
 }
 
-Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb::handle donate) {
+Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb::handle donate,
+                 nb::handle prepack) {
   std::vector<std::pair<std::string, std::string>> donated = donation_pairs(donate);
+  std::vector<std::string> prepacked;
+  for (nb::handle name : nb::borrow<nb::sequence>(prepack)) {
+    prepacked.push_back(to_text(name, "the name of an input"));
+  }
   Settings options = make_options(settings);
   options.source_name = mod.source_name;
   options.source_hash = mod.source_hash;
   std::map<std::string, Tensor> tensors = to_tensors(params);
   return compile_unlocked([&] {
     Module typed = infer_types(bind_params(infer_types(mod.module), tensors));
-    typed = with_donations(typed, donated);
+    typed = with_prepacked(with_donations(typed, donated), prepacked);
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
     runtime::LoadOptions load;
     load.num_threads = options.num_threads;
@@ -585,7 +591,10 @@ void bind_compiler(nb::module_& m) {
       });
   m.def("evaluator", &make_evaluator, nb::arg("mod"), nb::arg("params"));
 
-  m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"), nb::arg("donate"));
+  m.def("build", &build, nb::arg("mod"), nb::arg("params"), nb::arg("settings"), nb::arg("donate"),
+        nb::arg("prepack"));
+  m.def("prepack_function",
+        [](nb::handle name) { return prepack_function(to_text(name, "the name of a function")); });
   m.def("optimize", [](const PyModule& mod, nb::handle settings) {
     Settings options = make_options(settings);
     Module out = compile_unlocked([&] { return optimize(infer_types(mod.module), options); });

@@ -248,7 +248,7 @@ void measure_sizes(const Options& o, const Ready& ready, const Inputs& inputs) {
   root["load_seconds"] = ready.load_seconds;
   root["threads"] = ready.module.num_threads();
   for (const Inputs& one : inputs.single()) {
-    Arguments arguments = make_arguments(ready.module.function(o.function), one, o.inputs.seed);
+    Arguments arguments = make_arguments(ready.module, o.function, one, o.inputs.seed);
     std::vector<Tensor> outputs;
     std::vector<double> times = measure(o, ready.module, arguments, outputs);
     std::vector<std::string> cells;
@@ -299,7 +299,7 @@ int run(const Options& options, const Given& given) {
     measure_sizes(o, ready, inputs);
     return 0;
   }
-  Arguments arguments = make_arguments(ready.module.function(o.function), inputs, o.inputs.seed);
+  Arguments arguments = make_arguments(ready.module, o.function, inputs, o.inputs.seed);
   std::vector<Tensor> outputs;
   std::vector<double> times = measure(o, ready.module, arguments, outputs);
   int threads = ready.module.num_threads();

@@ -7,6 +7,7 @@
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
 #include "driver/specialise.h"
+#include "ir/prepack.h"
 
 namespace relay::cli {
 namespace {
@@ -44,7 +45,7 @@ int run(const Options& o) {
   std::vector<EntryFunction> entries;
   LoadedModel model =
       load_entries(o.model, model_options, read_specialise_options(o.flags.special), entries);
-  model.module = o.flags.with_donations(model.module);
+  model.module = o.flags.with_inputs(model.module);
   double import_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CompileOptions options = o.flags.options();
@@ -111,6 +112,12 @@ int run(const Options& o) {
       inputs += (inputs.empty() ? "" : ", ") + escape_for_terminal(i.name, 200) + " of " + i.text();
     }
     std::printf("entry      %s for %s\n", e.function.c_str(), inputs.c_str());
+  }
+  for (const runtime::Function& f : compiled.program.functions) {
+    if (f.name != prepack_function("main")) continue;
+    for (const runtime::Slot& s : f.results) {
+      std::printf("prepacked  %s: %s\n", s.name.c_str(), s.type_string().c_str());
+    }
   }
   for (const DonationReport& d : compiled.donations) {
     std::printf("donated    %s\n", donation_line(d.input, d.output, d.in_place, d.reason).c_str());

@@ -73,8 +73,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<runtime::Value> input_values(Outcome& out, const Inputs& inputs, const Options& o) {
-  Arguments arguments = make_arguments(out.signature, inputs, o.inputs.seed);
+std::vector<runtime::Value> input_values(Outcome& out, Arguments arguments, const Options& o) {
   out.notes = arguments.notes(o.inputs.seed, "note    ");
   out.sizes = std::move(arguments.sizes);
   return std::move(arguments.values);
@@ -110,7 +109,8 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   LoadedModel model = read_model(o.model, o.function, given_shapes);
   out.signature = signature_of(model.module, o.function);
   if (o.function != "main") check_shapes(out.signature, inputs.shapes);
-  std::vector<runtime::Value> values = input_values(out, inputs, o);
+  std::vector<runtime::Value> values =
+      input_values(out, make_arguments(out.signature, inputs, o.inputs.seed), o);
   o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
   EvalOptions options;
@@ -135,7 +135,8 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
   out.target = ready.target;
   out.counting = counting_of(ready.module);
   out.threads = ready.module.num_threads();
-  std::vector<runtime::Value> values = input_values(out, inputs, o);
+  std::vector<runtime::Value> values =
+      input_values(out, make_arguments(ready.module, function, inputs, o.inputs.seed), o);
   o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
   out.value = ready.module.run_values(function, values, limits);

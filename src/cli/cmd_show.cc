@@ -110,7 +110,7 @@ int run(const Options& o, const Given& given) {
   read_freeze_options(o.flags.frozen, model_options);
   read_one_specialisation(o.flags.special, model_options);
   LoadedModel model = load_model(o.file, model_options);
-  model.module = o.flags.with_donations(model.module);
+  model.module = o.flags.with_inputs(model.module);
   CompileOptions options = o.flags.options();
   options.source_name = model.source_name;
   options.source_hash = model.source_hash;

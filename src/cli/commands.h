@@ -19,7 +19,8 @@ struct CompileFlags {
   int threads = 0;
   std::vector<std::string> inputs;  // NAME=SHAPE[:DTYPE]
   std::vector<std::string> disabled;
-  std::vector<std::string> frozen;   // INPUT=VALUE
+  std::vector<std::string> frozen;  // INPUT=VALUE
+  std::vector<std::string> prepacked;
   std::vector<std::string> donated;  // INPUT=OUTPUT
   std::vector<std::string> dims;     // NAME=SIZE or NAME=LOW..HIGH, of commands that only compile
   std::vector<std::string> likely;   // NAME=SIZE,SIZE
@@ -34,8 +35,8 @@ struct CompileFlags {
   std::vector<Option> size_table(bool with_dims);
   // `sizes`: ranges that another option gives.
   CompileOptions options(std::vector<SizeHint> sizes = {}) const;
-  // The program with inputs of @main donated to outputs.
-  Module with_donations(const Module& mod) const;
+  // The program with inputs of @main prepacked, and donated to outputs.
+  Module with_inputs(const Module& mod) const;
   // UserError E0702 for the options that say how to compile, when what is run is compiled already.
   static void refuse_for_artifact(const Given& given, const std::string& path);
 };

@@ -12,6 +12,7 @@
 #include "codegen/kernel_cache.h"
 #include "driver/size_options.h"
 #include "ir/donation.h"
+#include "ir/prepack.h"
 #include "passes/pass_list.h"
 #include "runtime/core/print.h"
 #include "runtime/temporary_file.h"
@@ -32,6 +33,9 @@ std::vector<Option> CompileFlags::table() {
       option("--specialise INPUT=VALUE,...", special,
              "Values of an input that decides how many dimensions something has: a program for "
              "each; numbers, or lists such as [0],[0,1]; may be repeated"),
+      option("--prepack INPUT", prepacked,
+             "An input that is set once for many runs, such as weights: what follows from it alone "
+             "is computed by main.prepack, whose results main takes; may be repeated"),
       option(
           "--donate INPUT=OUTPUT", donated,
           "Write an output into the memory of an input, which its caller gives up; the output by "
@@ -77,7 +81,7 @@ CompileOptions CompileFlags::options(std::vector<SizeHint> sizes) const {
   return out;
 }
 
-Module CompileFlags::with_donations(const Module& mod) const {
+Module CompileFlags::with_inputs(const Module& mod) const {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& text : donated) {
     size_t equals = text.rfind('=');
@@ -88,12 +92,12 @@ Module CompileFlags::with_donations(const Module& mod) const {
     }
     pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
-  return relay::with_donations(mod, pairs);
+  return with_prepacked(with_donations(mod, pairs), prepacked);
 }
 
 void CompileFlags::refuse_for_artifact(const Given& given, const std::string& path) {
-  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise", "--donate",
-                "--hot", "--verify", "--no-cache"},
+  given.refuse({"--target", "--opt-level", "--disable-pass", "--freeze", "--specialise",
+                "--prepack", "--donate", "--hot", "--verify", "--no-cache"},
                "a compiled file",
                "'" + escape_for_terminal(path, 200) +
                    "' was compiled before; relay compile takes these options");
@@ -176,7 +180,7 @@ Ready prepare(const std::string& path, const CompileFlags& flags, const std::str
   read_freeze_options(flags.frozen, given);
   read_one_specialisation(flags.special, given);
   LoadedModel model = read_model(path, function, given);
-  model.module = flags.with_donations(model.module);
+  model.module = flags.with_inputs(model.module);
   double import_seconds = seconds(start);
   CompileOptions options = flags.options(sizes);
   if (function != "main") {

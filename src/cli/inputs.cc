@@ -12,6 +12,7 @@
 #include "cli/npy.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
+#include "ir/prepack.h"
 #include "node/node.h"
 #include "runtime/core/strings.h"
 
@@ -510,6 +511,46 @@ Arguments make_arguments(const runtime::Function& function, const Inputs& inputs
     out.values.emplace_back(given[i] ? given[i] : invent(slot, sizes.shape_of(slot), random));
   }
   out.sizes = sizes.take_invented();
+  return out;
+}
+
+Arguments make_arguments(const runtime::Module& module, const std::string& function,
+                         const Inputs& inputs, uint64_t seed) {
+  const std::string prepack = prepack_function(function);
+  if (module.program().find_function(prepack) < 0) {
+    return make_arguments(module.function(function), inputs, seed);
+  }
+  const runtime::Function& once = module.function(prepack);
+  // What is said of its inputs is said of no other, unless that is read as it is as well.
+  Inputs of_once, of_each = inputs;
+  of_once.dims = inputs.dims;
+  const std::vector<Slot>& params = module.function(function).params;
+  for (const Slot& slot : once.params) {
+    bool both = std::ranges::find(params, slot.name, &Slot::name) != params.end();
+    auto move = [&](auto& from, auto& to) {
+      auto it = from.find(slot.name);
+      if (it == from.end()) return;
+      to.insert(*it);
+      if (!both) from.erase(it);
+    };
+    move(of_each.literals, of_once.literals);
+    move(of_each.arrays, of_once.arrays);
+    move(of_each.shapes.numbers, of_once.shapes.numbers);
+  }
+  Arguments first = make_arguments(once, of_once, seed);
+  std::vector<Tensor> made;
+  runtime::flatten_tensors(module.run_values(prepack, first.values), made);
+  for (size_t i = 0; i < made.size(); ++i) of_each.arrays[once.results[i].name] = made[i];
+  // An input that both read is the same for both, also where it was invented.
+  for (size_t i = 0; i < first.values.size(); ++i) {
+    const std::string& name = once.params[i].name;
+    if (std::ranges::find(params, name, &Slot::name) != params.end()) {
+      of_each.literals.erase(name);
+      of_each.arrays[name] = first.values[i].tensor();
+    }
+  }
+  Arguments out = make_arguments(module.function(function), of_each, seed);
+  out.invented += first.invented;
   return out;
 }
 

@@ -92,6 +92,11 @@ struct Arguments {
 // --dim that names no open dimension, and for parameters that no value can be invented for.
 Arguments make_arguments(const runtime::Function& function, const Inputs& inputs, uint64_t seed);
 
+// The same for a function of a compiled program. Where some of its inputs are prepacked (ir/prepack.h), what is given for
+// those goes through the function for that, which is run here, and the results are values of the others.
+Arguments make_arguments(const runtime::Module& module, const std::string& function,
+                         const Inputs& inputs, uint64_t seed);
+
 // A short hash of dtype, shape and bytes, 16 hexadecimal digits.
 std::string digest(const runtime::Tensor& tensor);
 

@@ -18,7 +18,7 @@ namespace {
 
 class Packing {
  public:
-  Packing(const Function& f, const Target& target) : target_(target) {
+  Packing(const Function& f, const Target& target) : target_(target), constants_(f) {
     post_order(
         f,
         [&](const Node& n) {

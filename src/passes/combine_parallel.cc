@@ -301,7 +301,7 @@ Module combine_parallel(const Module& mod, PassContext& ctx, const Pass& pass, T
   const int64_t* asked = ctx.asked<int64_t>(pass, "min_num_branches");
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     if (!has_branches(f, takes)) return f;
-    ConstantExpressions constants;
+    ConstantExpressions constants(f);
     Finder finder(f, takes, constants);
     std::vector<Group> groups;
     for (Group& group : finder.find()) {

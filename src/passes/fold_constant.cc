@@ -16,8 +16,6 @@ namespace relay {
 namespace {
 
 constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
-constexpr int64_t kFreeGrowthBytes = 64 * 1024;
-constexpr int64_t kMaxGrowth = 16;
 
 class Folder : public Rewriter {
  public:
@@ -138,7 +136,7 @@ class Folder : public Rewriter {
     }
     auto bytes = bytes_of(c.type);
     if (!bytes || *bytes > max_bytes_) return;
-    if (*bytes > kFreeGrowthBytes && *bytes / kMaxGrowth > arg_bytes) return;
+    if (grows_too_much(*bytes, arg_bytes)) return;
     mark(c);
   }
 

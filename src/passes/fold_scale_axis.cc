@@ -25,7 +25,8 @@ bool varies_along(const Expr& e, int64_t axis, int64_t rank, int64_t count) {
 
 class Folder : public Rewriter {
  public:
-  explicit Folder(const Function& f) : Rewriter(family::expr | family::pattern), uses_(f) {}
+  explicit Folder(const Function& f)
+      : Rewriter(family::expr | family::pattern), uses_(f), constants_(f) {}
 
   NodeRef pre(const NodeRef& node) override {
     auto* f = as<FunctionNode>(node);

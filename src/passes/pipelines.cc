@@ -48,8 +48,9 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSkipBorder),
       pass(kWinogradConvolution),
       pass(kAlterOpLayout),
-      pass(kSimplifyExpr),  // no layout is changed there and back
-      pass(kFoldConstant),  // constant weights are in the layout in which kernels read them
+      pass(kSimplifyExpr),   // no layout is changed there and back
+      pass(kFoldConstant),   // constant weights are in the layout in which kernels read them
+      pass(kPrepackInputs),  // and inputs that stay the same for many runs, where it is asked for
       phase("fusion"),
       pass(
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger

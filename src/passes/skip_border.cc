@@ -202,7 +202,7 @@ class Skipping {
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    ConstantExpressions constants;
+    ConstantExpressions constants(f);
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {
       for (auto [op, space] :
            {std::pair{"nn.conv1d", "W"}, {"nn.conv2d", "HW"}, {"nn.conv3d", "DHW"}}) {

@@ -422,7 +422,7 @@ class SpreadOut {
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    ConstantExpressions constants;
+    ConstantExpressions constants(f);
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {
       for (auto [op, space] : {std::pair{"nn.conv1d_transpose", "W"},
                                {"nn.conv2d_transpose", "HW"},

@@ -29,7 +29,7 @@ Expr rounded(const Expr& sum, const CallNode& c) {
 
 class Widening {
  public:
-  explicit Widening(const Target& target) : target_(target) {}
+  Widening(const Target& target, const Function& f) : target_(target), constants_(f) {}
 
   // The call with its sum in float32, as what it was; null when it is no contraction of 16-bit floats, or is in float32
   // already.
@@ -138,7 +138,7 @@ class Widening {
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    Widening widening(ctx.target);
+    Widening widening(ctx.target, f);
     return rewrite_calls(f, [&](const CallNode& c) { return widening.apply(c); });
   });
 }

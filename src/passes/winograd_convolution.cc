@@ -63,7 +63,7 @@ Expr minimal_filtering(const CallNode& c, int64_t lanes, ConstantExpressions& co
 Module run(const Module& mod, PassContext& ctx) {
   if (!ctx.target.has_blocked_kernels || !ctx.evaluate) return mod;
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
-    ConstantExpressions constants;
+    ConstantExpressions constants(f);
     return rewrite_calls(f, [&](const CallNode& c) -> Expr {
       if (!is_call_to(Expr(&c), "nn.conv2d")) return nullptr;
       return minimal_filtering(c, ctx.target.lanes(32), constants);

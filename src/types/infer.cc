@@ -5,6 +5,7 @@
 #include "base/codes/text.h"
 #include "base/codes/types.h"
 #include "ir/donation.h"
+#include "ir/prepack.h"
 #include "types/inference.h"
 #include "types/kinds.h"
 #include "types/match.h"
@@ -203,6 +204,7 @@ bool Inference::all_types(const FuncTypeNode& f) {
 Module infer_types(const Module& mod) {
   Module typed = Inference(mod).run();
   check_donations(typed);
+  check_prepacking(typed);
   return typed;
 }
 
