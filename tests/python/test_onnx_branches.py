@@ -143,3 +143,31 @@ def test_an_initial_state_has_the_batch_of_the_sequence():
     np.testing.assert_allclose(program(x, h), want, rtol=1e-4, atol=1e-5)
     with pytest.raises(relay.RunError):
         program(np.ones((5, 2, 3), np.float32), h)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [helper.make_node("Softmx", ["x"], ["bad"], name="first"),
+     helper.make_node("RoiAlign", ["x", "x", "x"], ["bad"], name="first", mode="median"),
+     helper.make_node("Reshape", ["x", "sizes"], ["bad"], name="first")],
+    ids=lambda node: node.op_type,
+)  # fmt: skip
+def test_what_failed_before_a_branch_is_what_is_reported(bad):
+    """Both ways end in a value that an earlier node keeps from being there."""
+    nodes = [
+        bad,
+        helper.make_node(
+            "If", ["c"], ["v"],
+            then_branch=branch("yes", [helper.make_node("Identity", ["x"], ["a"])], "a"),
+            else_branch=branch("no", [helper.make_node("Unsqueeze", ["x", "axis"], ["b"])], "b")),
+        helper.make_node("Add", ["v", "bad"], ["y"]),
+    ]  # fmt: skip
+    inputs = [("c", BOOL, []), ("x", FLOAT, ["n"]), ("sizes", INT64, ["k"])]
+    model = model_of(nodes, inputs, ["y"], [("axis", np.array([0]))])
+
+    def imported():
+        mod, _ = relay.frontend.from_onnx(model)
+        return mod["main"]
+
+    with pytest.raises(relay.UserError, match="node first"):
+        imported()

@@ -352,12 +352,22 @@ void Importer::import_both_ways(const BranchesDiffer& branches, const Nodes& nod
     for (const std::string& name : after) out.push_back(way.scope.find(name));
     return out;
   };
+  // What was reported before may have kept a way from its results.
+  auto sound = [](const Values& values) {
+    return std::ranges::none_of(values, [](const ValuePtr& v) {
+      return v->failed || std::ranges::any_of(v->list, &ModelValue::failed);
+    });
+  };
   NodeContext ctx(*this, node, {}, frames_.back().opsets.of(node.domain()), span);
   Values chosen;
   if (yes.good && no.good) {
-    chosen = join_branches(ctx, branches.condition, results_of(yes), results_of(no));
+    Values a = results_of(yes), b = results_of(no);
+    if (sound(a) && sound(b)) {
+      chosen = join_branches(ctx, branches.condition, std::move(a), std::move(b));
+    }
   } else if (yes.good != no.good && are_type_errors(yes.good ? no.found : yes.found)) {
-    chosen = only_if(ctx, branches.condition, yes.good, results_of(yes.good ? yes : no));
+    Values values = results_of(yes.good ? yes : no);
+    if (sound(values)) chosen = only_if(ctx, branches.condition, yes.good, values);
   } else {
     report(open_branches(branches, span));
     for (const Diagnostic& d : (yes.good ? no : yes).found) report(d);
