@@ -11,6 +11,7 @@ prints each case that does not pass with its outcome, and the counts.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import fnmatch
 import functools
 import multiprocessing
@@ -143,6 +144,32 @@ def _value(value: object) -> object:
     return None if value is None else np.asarray(value)
 
 
+def with_open_sizes(case: Case) -> Case | None:
+    """Returns the case with a name of its own for each size of its inputs; None where there is none.
+
+    Lists of integers keep their lengths, which may say how many dimensions a result has.
+    """
+    model = onnx.load_from_string(case.model)
+    graph, opened = model.graph, 0
+    weights = {t.name for t in graph.initializer}
+    for i, value in enumerate(graph.input):
+        kind = value.type
+        while kind.WhichOneof("value") in ("sequence_type", "optional_type"):
+            kind = getattr(kind, kind.WhichOneof("value")).elem_type
+        shape = kind.tensor_type.shape.dim
+        whole = kind.tensor_type.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+        if value.name in weights or (len(shape) == 1 and whole):
+            continue
+        for axis, size in enumerate(shape):
+            size.dim_param = f"size_{i}_{axis}"
+            opened += 1
+    for value in graph.output:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.ClearField("shape")
+    del graph.value_info[:]
+    return dataclasses.replace(case, model=model.SerializeToString()) if opened else None
+
+
 def run(case: Case, way: str) -> Outcome:
     """Imports and runs a case in this process."""
     import relay
@@ -262,10 +289,13 @@ def main(argv: list[str]) -> int:
     """Prints the outcome of every case that did not pass, and the counts."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--way", choices=WAYS, default="0")
+    parser.add_argument("--open", action="store_true", help="with all sizes of the inputs open")
     parser.add_argument("patterns", nargs="*", default=["*"])
     options = parser.parse_args(argv)
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     chosen = [c for c in cases() if any(fnmatch.fnmatchcase(c.name, p) for p in options.patterns)]
+    if options.open:
+        chosen = [c for case in chosen if (c := with_open_sizes(case)) is not None]
     for case, outcome in judge(chosen, options.way):
         counts[case.kind][outcome.kind] += 1
         if outcome.kind != "passed":
