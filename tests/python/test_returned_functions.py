@@ -125,6 +125,12 @@ def test_another_function_calls_what_one_returns():
     assert a.tolist() == [3, 3, 3] and b.tolist() == [5, 5, 5]
 
 
+@pytest.mark.parametrize("made", [relay.vmap, relay.grad, relay.jacobian])
+def test_what_is_made_of_a_function_gives_no_functions(made):
+    with pytest.raises(relay.UserError, match=r"E0905.*of returns a function"):
+        made(adder)(np.ones(3))
+
+
 REFUSED = {
     "def g(y):\n    return y\nreturn g": ("E0908", "'y' is not known", "annotations"),
     "return lambda y: y": ("E0908", "'y' is not known", "annotations"),

@@ -14,6 +14,7 @@ from relay._function import scope
 from relay._function.calls import bind
 from relay._function.effects import bound_around
 from relay._function.errors import BATCH_AXIS, BATCH_RAGGED, BATCH_SIZES, CALL, Refusal
+from relay._function.returned_functions import refuse_functions
 from relay._function.values import (
     OUTSIDE,
     Batch,
@@ -67,6 +68,7 @@ class Batches:
         with self.frozen(names) as lets:
             result, done = self.called_apart(function, inner, {})
         returned = forward(widen(type_of(result)))
+        refuse_functions(returned, "the batch")
         body = bound_around(done, pack(flatten(result, returned)))
         outside = dict(lets)
         captured = analysis.free_vars(_core.Function(params, body))

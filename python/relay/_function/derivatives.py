@@ -16,6 +16,7 @@ from relay._function.arithmetic import describe
 from relay._function.calls import bind
 from relay._function.effects import bound_around
 from relay._function.errors import CALL, VALUE, Refusal
+from relay._function.returned_functions import refuse_functions
 from relay._function.values import (
     OUTSIDE,
     Batch,
@@ -116,6 +117,7 @@ class Derivatives:
             given = {name: inner[name] for name in named}
             result, done = self.called_apart(function, own, given)
         returned = forward(widen(type_of(result)))
+        refuse_functions(returned, "the derivative")
         _check_result(asked, returned, result)
         outside = dict(lets)
         parts = flatten(result, returned)

@@ -50,6 +50,16 @@ def returns_function(kind: Type | None) -> bool:
     return isinstance(getattr(kind, "obj", None), (Closure, Derivative))
 
 
+def refuse_functions(kind: Type, what: str) -> None:
+    """Refuses a result that holds what its caller would have to read."""
+    if returns_function(kind):
+        raise Refusal(
+            VALUE,
+            f"the function that {what} is of returns a function",
+            help="return what that gives, and not the function itself",
+        )
+
+
 class _Names(Names):
     """Names of sizes: those of the function around it; a value has no others, so these are open."""
 
