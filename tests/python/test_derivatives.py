@@ -165,6 +165,12 @@ def test_tangents_and_weights_of_lists():
         relay.jvp(counted)([1, 2], 0.5, [0, 0], 1.0)
 
 
+@pytest.mark.parametrize("tangent", [np.ones(4), np.ones((3, 3)), 2.0])
+def test_a_tangent_of_other_sizes_is_refused(tangent):
+    with pytest.raises(relay.UserError, match=r"E0905.*a tangent has the sizes of its argument"):
+        relay.jvp(cube)(np.ones(3), tangent)
+
+
 def test_further_results_and_what_holds_no_floats():
     @relay.function
     def loss(params, scale):

@@ -275,6 +275,16 @@ def _tangent(kind: Type, value: Value) -> list[_core.Expr]:
             raise Refusal(
                 VALUE, "a tangent has the structure of its argument", found=describe(value)
             )
+        given = type_of(value)
+        if isinstance(given, TensorType) and list(map(str, given.shape)) != list(
+            map(str, kind.shape)
+        ):
+            raise Refusal(
+                VALUE,
+                "a tangent has the sizes of its argument",
+                expected=str(kind),
+                found=str(given),
+            )
         return flatten(value, kind) if _is_float(kind) else [_core.Tuple([])]
     if isinstance(kind, (TupleType, ListType)):
         if len(getattr(value, "items", ())) != len(kind.items):
