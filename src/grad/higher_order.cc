@@ -81,7 +81,7 @@ class Reverse : public Lifting {
     return tuple({c, ref_create(cell_.none(c->type))});
   }
   // A cell is for one type: the value gets another one, whose adjoint goes to the first.
-  Expr lifted_use(const Expr& value, const TensorType& to) override {
+  Expr lifted_use(const Expr& value, const TensorType& to, const Expr& known) override {
     Bindings b;
     Expr whole = b.leaf(value);
     Var x = b.bind("x", tuple_get_item(whole, 0)), before = b.bind("a", tuple_get_item(whole, 1));
@@ -92,7 +92,7 @@ class Reverse : public Lifting {
       return inner.in(cell_.accumulate(before, more));
     });
     push(spread, b);
-    return b.in(tuple({x, c}));
+    return b.in(tuple({known ? known : x, c}));
   }
   Var context() override { return tape_; }
   void enter(const Var& context) override { tape_ = context; }
@@ -278,6 +278,13 @@ class Forward : public Lifting {
  protected:
   Type lifted_tensor(const TensorType& t) override { return tuple_type({t, t}); }
   Expr lifted_constant(const Constant& c) override { return tuple({c, zeros_of(c)}); }
+  Expr lifted_use(const Expr& value, const TensorType&, const Expr& known) override {
+    if (!known) return value;
+    Bindings b;
+    Var d = b.bind("d", tuple_get_item(b.leaf(value), 1));
+    Var named = b.bind("d", call("reshape_like", {d, known}));
+    return b.in(tuple({known, named}));
+  }
 
   Expr lifted_call(const CallNode& c, const std::vector<Expr>& args) override {
     Bindings b;

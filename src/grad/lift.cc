@@ -1,5 +1,7 @@
 #include "grad/lift.h"
 
+#include <algorithm>
+
 #include "base/codes/gradients.h"
 #include "grad/call_gradient.h"
 #include "grad/dataflow.h"
@@ -83,6 +85,7 @@ class Lifting::Rewrite : public Retyper {
         if (Expr made = lifting_.lifted_checkpoint(c, args)) return made;
       }
     }
+    if (Expr made = lifting_.named_call(c, args)) return made;
     std::vector<Type> type_args;
     auto* callee = as<FuncTypeNode>(c.op->type);
     if (callee != nullptr && callee->type_params.empty()) {
@@ -122,7 +125,7 @@ Function Lifting::lift(const Function& f) {
 
 Expr Lifting::fitted(const Expr& value, const Type& from, const Type& to) {
   if (from == to || structural_equal(from, to)) return value;
-  if (is_floating(from)) return lifted_use(value, tensor_argument(to));
+  if (is_floating(from)) return lifted_use(value, tensor_argument(to), nullptr);
   auto *have = as<TupleTypeNode>(from), *want = as<TupleTypeNode>(to);
   if (have == nullptr || want == nullptr) return value;
   Bindings b;
@@ -133,6 +136,110 @@ Expr Lifting::fitted(const Expr& value, const Type& from, const Type& to) {
         fitted(tuple_get_item(whole, static_cast<int64_t>(i)), have->fields[i], want->fields[i]));
   }
   return b.in(tuple(std::move(fields)));
+}
+
+namespace {
+
+// The type without any size but those that are numbers.
+Type without_names(const Type& type) {
+  return Type::unchecked(rewrite(
+      type,
+      [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+        auto* t = as<TensorTypeNode>(rebuilt);
+        if (t == nullptr) return rebuilt;
+        std::vector<Dim> shape = t->shape;
+        for (Dim& d : shape) {
+          if (!as_const(d)) d = dim_any();
+        }
+        return tensor_type(std::move(shape), t->dtype);
+      },
+      family::type));
+}
+
+bool has_open_size(const Type& type) {
+  auto* t = as<TensorTypeNode>(type);
+  return t != nullptr && is_floating(type) && std::ranges::any_of(t->shape, is_any);
+}
+
+}  // namespace
+
+// A name for a `?` is given by the parameter of a function, and a lifted tensor is of one type with what
+// it carries. So a function of its own takes the tensor twice: once to name its sizes, once as it is.
+//
+//   @g(%x)   @g: fn [n: Dim](Tensor[(n), float32]) -> Tensor[(n), float32], %x: Tensor[(?), float32]
+//
+//   def @g_named[n: Dim](%s: Tensor[(n), float32], %x: (Tensor[(?), float32], ..)) {
+//     @g_grad((%s, ..)) }   with what it gives as a tensor of `?`
+//
+// Null where no floating tensor of `?` goes to a parameter with names.
+Expr Lifting::named_call(const CallNode& c, std::vector<Expr> args) {
+  auto* g = as<GlobalVarNode>(c.op);
+  auto* callee = as<FuncTypeNode>(c.op->type);
+  if (g == nullptr || callee == nullptr || callee->type_params.empty()) return nullptr;
+  std::vector<bool> open;
+  std::string key = g->name_hint;
+  for (size_t i = 0; i < args.size(); ++i) {
+    open.push_back(has_open_size(c.args[i]->type) && !has_open_size(callee->arg_types[i]));
+    key += open.back() ? " " + to_string(without_names(c.args[i]->type)) : " _";
+  }
+  if (std::ranges::find(open, true) == open.end()) return nullptr;
+  std::vector<bool> nameless;
+  for (size_t i = 0; i < callee->type_params.size(); ++i) {
+    Dim d = i < c.type_args.size() ? dim_argument(c.type_args[i]) : nullptr;
+    nameless.push_back(d && is_any(d));
+    key += nameless.back() ? " ?" : " n";
+  }
+  Bindings outside;
+  std::vector<Expr> given;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (open[i]) {
+      Type as_it_is = without_names(c.args[i]->type);
+      args[i] = outside.leaf(fitted(args[i], c.args[i]->type, as_it_is));
+      given.push_back(outside.bind("s", tuple_get_item(args[i], 0)));
+    }
+    given.push_back(args[i]);
+  }
+  auto& [name, made] = naming_[key];
+  if (!name) {
+    TypeParams own, outside_of_it;
+    std::vector<TypeVar> type_params;
+    for (size_t i = 0; i < callee->type_params.size(); ++i) {
+      const TypeVar& v = callee->type_params[i];
+      type_params.push_back(type_var(v->name_hint, v->kind));
+      own[v.get()] = type_params.back();
+      outside_of_it[v.get()] = nameless[i] ? NodeRef(dim_any()) : NodeRef(type_params.back());
+    }
+    Var around = context();
+    std::vector<Var> params;
+    std::vector<Expr> passed;
+    if (around) {
+      params.push_back(var(around->name_hint, around->type));
+      passed.push_back(params.back());
+      enter(params.back());
+    }
+    Bindings b;
+    for (size_t i = 0; i < args.size(); ++i) {
+      Type wanted = with_type_params(callee->arg_types[i], own);
+      if (!open[i]) {
+        params.push_back(var("x", lifted(wanted)));
+        passed.push_back(params.back());
+        continue;
+      }
+      Var named = var("s", wanted), whole = var("x", args[i]->type);
+      params.push_back(named);
+      params.push_back(whole);
+      passed.push_back(b.leaf(lifted_use(whole, cast<TensorTypeNode>(wanted), named)));
+    }
+    Expr result = b.leaf(call(global(g->name_hint).name, passed, nullptr, c.span));
+    const Type from = with_type_params(callee->ret_type, own),
+               to = with_type_params(callee->ret_type, outside_of_it);
+    result = b.in(b.leaf(fitted(result, from, to)));
+    if (around) enter(around);
+    made = function(params, result, lifted(to), type_params, {}, c.span);
+    name = global_var(names_.fresh(g->name_hint + "_named" + suffix_), made->type);
+  }
+  if (Var around = context()) given.insert(given.begin(), around);
+  return outside.in(call(name, std::move(given), nullptr, c.span));
 }
 
 const Lifting::Global& Lifting::global(const std::string& name) {
@@ -170,6 +277,10 @@ Module Lifting::finish() {
     }
     names.push_back(g.name);
     functions.push_back(f);
+  }
+  for (const auto& [key, made] : naming_) {
+    names.push_back(made.first);
+    functions.push_back(made.second);
   }
   std::vector<TypeData> types = mod_->type_definitions;
   types.insert(types.end(), made_types_.begin(), made_types_.end());

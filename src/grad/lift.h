@@ -73,11 +73,9 @@ class Lifting {
 
   virtual Type lifted_tensor(const TensorType& t) = 0;
   virtual Expr lifted_constant(const Constant& c) = 0;
-  // A lifted tensor where sizes of its type are forgotten.
-  virtual Expr lifted_use(const Expr& value, const TensorType& to) {
-    (void)to;
-    return value;
-  }
+  // A lifted tensor of another type: one that forgets sizes, or one that knows them, which `known` has:
+  // the same tensor, not lifted.
+  virtual Expr lifted_use(const Expr& value, const TensorType& to, const Expr& known) = 0;
   // A call of an operator whose arguments are lifted.
   virtual Expr lifted_call(const CallNode& c, const std::vector<Expr>& args) = 0;
   // A call of a function of the module that has a gradient of its own (attribute kCustomGradient).
@@ -118,12 +116,15 @@ class Lifting {
 
   const Global& global(const std::string& name);
   Expr fitted(const Expr& value, const Type& from, const Type& to);
+  Expr named_call(const CallNode& c, std::vector<Expr> args);
 
   Module mod_;
   FreshNames names_;
   std::string suffix_;
   std::map<std::string, Global> globals_;
   std::deque<std::string> waiting_;
+  // Functions that give names to sizes that are `?`, by the function they call and the types.
+  std::map<std::string, std::pair<GlobalVar, Function>> naming_;
   LiftedData data_;
 };
 

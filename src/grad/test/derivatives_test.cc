@@ -290,6 +290,36 @@ TEST(HigherOrder, sizes_with_names) {
   EXPECT_DOUBLE_EQ(out.field(1).field(1).tensor().get_as_double(1), 5);
 }
 
+TEST(HigherOrder, sizes_that_get_a_name_in_a_function) {
+  // The size of what is joined is `?`, and has a name in @power, which calls itself.
+  Module mod = parse(
+      "def @power[n: Dim, m: Dim](%x: Tensor[(n), float64], %y: Tensor[(m), float64], %k: int32)\n"
+      "    -> (Tensor[(n), float64], Tensor[(m), float64]) {\n"
+      "  if (equal(%k, 0)) { (%x, %y) } else {\n"
+      "    @power(multiply(%x, %x), multiply(%y, 3f64), subtract(%k, 1)) } }\n"
+      "def @twice(%x: Tensor[(?), float64], %y: Tensor[(2), float64]) {\n"
+      "  @power(concatenate((%x, %x), axis=0), %y, 2) }\n"
+      "def @main(%x: Tensor[(1), float64], %y: Tensor[(2), float64]) {\n"
+      "  let %t = @twice(%x, %y);\n"
+      "  multiply(sum(%t.0), sum(%t.1)) }");
+  auto vector = [](const std::vector<double>& elements) {
+    Tensor t = Tensor::empty(DType::Float(64), {static_cast<int64_t>(elements.size())});
+    for (size_t i = 0; i < elements.size(); ++i)
+      t.set_from_double(static_cast<int64_t>(i), elements[i]);
+    return Value(t);
+  };
+  // 2 x^4 * 9 (y0 + y1).
+  Module g = gradient_of(mod);
+  Value out = run(g, {vector({2}), vector({1, 2})});
+  EXPECT_DOUBLE_EQ(value_of(out.field(0)), 2 * 16 * 27);
+  EXPECT_DOUBLE_EQ(value_of(out.field(1).field(0)), 2 * 4 * 8 * 27);
+  EXPECT_DOUBLE_EQ(value_of(out.field(1).field(1)), 2 * 16 * 9);
+  Module tangent = as_program(forward_mode(mod, main_of(mod)));
+  EXPECT_FALSE(find_ill_formed(tangent)) << find_ill_formed(tangent)->render();
+  Value change = run(tangent, {vector({2}), vector({1, 2}), vector({1}), vector({0, 10})}).field(1);
+  EXPECT_DOUBLE_EQ(value_of(change), 2 * 4 * 8 * 27 + 2 * 16 * 9 * 10);
+}
+
 TEST(FirstOrder, shares_values_and_makes_no_zeros) {
   Module mod = parse(
       "def @main(%x: float64, %n: int32) {\n"
