@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <random>
+#include <sstream>
 
 #include "analysis/definitions.h"
+#include "base/test/source_dir.h"
 #include "eval/evaluator.h"
 #include "grad/call_gradient.h"
 #include "grad/dataflow.h"
@@ -357,6 +362,81 @@ TEST(RegistryGradient, equals_finite_differences) {
             << " of them with named sizes, too\n";
   EXPECT_GE(rows, 110u);
   EXPECT_GE(symbolic, 60u);
+}
+
+// A line for each way to have a gradient, and for each reason to have none.
+std::string gradient_reference() {
+  std::map<std::string, std::string> lines;
+  for (const Op& op : OpRegistry::global().all()) {
+    const OpInfo& row = *op->row;
+    const Absent reason = row.gradient.reason();
+    const bool defined =
+        row.definition != nullptr && (reason == Absent::Pending || reason == Absent::Defined);
+    std::string has = row.gradient ? "1 | a rule of its own"
+                      : defined    ? "2 | that of what it is written in"
+                                   : "3 | none: " + std::string(to_string(reason));
+    lines[has] += " `" + row.name + "`";
+  }
+  std::string out;
+  for (const auto& [has, names] : lines) out += has.substr(2) + " |" + names + " |\n";
+  return out;
+}
+
+TEST(RegistryGradient, docs_name_every_row) {
+  register_ops();
+  const std::string path = std::string(test::source_dir()) + "/docs/gradients.md";
+  std::stringstream read;
+  read << std::ifstream(path).rdbuf();
+  std::string docs = read.str();
+  const std::string table = gradient_reference();
+  const size_t begin = docs.find("| a rule of its own"), end = docs.rfind("|\n");
+  if (std::getenv("RELAY_UPDATE") != nullptr && begin != docs.npos) {
+    docs.replace(begin, end + 2 - begin, table);
+    std::ofstream(path) << docs;
+  }
+  EXPECT_NE(docs.find(table), docs.npos) << "run this test with RELAY_UPDATE=1";
+}
+
+// What is said to have none is constant between the places where its data make it jump. What else it
+// takes are the numbers of a trained model: the leaves of trees.
+TEST(RegistryGradient, rows_without_one_do_not_move) {
+  register_ops();
+  size_t rows = 0;
+  for (const Op& op : OpRegistry::global().all()) {
+    const OpInfo& row = *op->row;
+    if (row.gradient || row.gradient.reason() != Absent::NotDifferentiable) continue;
+    if (!row.compute || row.effect.get() != Effect::Pure) continue;
+    for (OpExample example : row.examples) {
+      for (std::string& a : example.args) a = in_float64(a);
+      example.attrs = in_float64(example.attrs);
+      SCOPED_TRACE(program_of(row.name, example.args, example.attrs));
+      Function f;
+      try {
+        f = main_of(infer(row.name, example.args, example.attrs));
+      } catch (const UserError&) {
+        continue;  // only for float32
+      }
+      if (!differentiable(f)) continue;
+      std::mt19937 random(17);
+      std::vector<Tensor> inputs = draw(f, example, random), direction(inputs.size());
+      const auto data = *flatten_tensor_types(f->params[0]->type);
+      for (size_t i = 0; i < data.size(); ++i) {
+        if (data[i]->dtype.is_floating())
+          direction[i] = random_tensor(*data[i].get(), *data[i]->const_shape(), -1, 1, random);
+      }
+      Program program(f);
+      std::vector<Tensor> before = program.run(inputs),
+                          after = program.run(moved(inputs, direction, 1e-9));
+      ASSERT_EQ(before.size(), after.size());
+      for (size_t k = 0; k < before.size(); ++k) {
+        ASSERT_EQ(before[k].num_elements(), after[k].num_elements());
+        for (int64_t i = 0; i < before[k].num_elements(); ++i)
+          EXPECT_EQ(before[k].get_as_double(i), after[k].get_as_double(i)) << "element " << i;
+      }
+      ++rows;
+    }
+  }
+  EXPECT_GE(rows, 2u);
 }
 
 }  // namespace
