@@ -56,7 +56,8 @@ class Packing {
   static bool packs(const Expr& weight) {
     auto* type = tensor_of(weight);
     return type != nullptr && type->const_shape() && !type->dtype.is_bool() &&
-           (type->dtype.bits >= 32 || is_byte(type->dtype) || type->dtype.is_bfloat16());
+           (type->dtype.bits >= 32 || is_byte(type->dtype) || type->dtype.is_bfloat16() ||
+            type->dtype.is_float(16));
   }
 
   static bool is_byte(DType d) { return d.is_integer() && d.bits == 8; }

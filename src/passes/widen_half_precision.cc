@@ -55,6 +55,8 @@ class Widening {
                                         : rounded(with_attrs(c, c.args, std::move(changes)), c);
       }
       if (Expr split = in_halves(c, *product, changes)) return rounded(split, c);
+      if (waits_for_weights(c, *product))
+        return rounded(with_attrs(c, c.args, std::move(changes)), c);
     }
     std::vector<Expr> args;
     for (const Expr& arg : c.args) {
@@ -75,6 +77,30 @@ class Widening {
       return d.role == ContractionRole::Row && !as_const(d.extent);
     });
     return c.args.size() == 2 && (constants_.contains(c.args[1]) || open || rows_of(product) > 1);
+  }
+
+  // Whether a few rows take as long as their constant weights come from L3 or memory, where the target widens float16 by an
+  // instruction: kernels widen them in registers then, of half the bytes.
+  bool waits_for_weights(const CallNode& c, const Contraction& product) {
+    constexpr int64_t kFewRows = 4;
+    auto *data = tensor_of(c.args[0]), *weight = tensor_of(c.args[1]);
+    auto shape = static_shape(c.args[1]);
+    const bool matrix = product.count(ContractionRole::Window) +
+                            product.count(ContractionRole::Batch) +
+                            product.count(ContractionRole::Group) ==
+                        0;
+    auto column = product.only(ContractionRole::Column),
+         sum = product.only(ContractionRole::Reduced);
+    if (!target_.has_feature("f16c") || !data->dtype.is_float(16) || !weight->dtype.is_float(16) ||
+        !constants_.contains(c.args[1]) || !shape || shape->size() != 2 || !matrix || !column ||
+        !sum || !product.operands[0].back().has(*sum) || (*shape)[0] == 1 || (*shape)[1] == 1) {
+      return false;
+    }
+    for (const Contraction::Dimension& d : product.dims) {
+      if (!as_const(d.extent)) return false;
+    }
+    constexpr int64_t kWide = 4;
+    return rows_of(product) <= kFewRows && (*shape)[0] * (*shape)[1] * kWide > target_.l2_bytes / 2;
   }
 
   // A float16 number is the sum of two of bfloat16, high and low, and a product of two the sum of three of such, but for the

@@ -10,7 +10,9 @@
 // Where the target has a matrix unit for bfloat16 that does the contraction, operands stay what they are and only the sum is
 // of float32; a float16 operand becomes two of bfloat16, whose sum it is, beside each other along the sum, but in convolutions
 // with few results at a place that WinogradConvolution takes in float32.
-// Loses memory: constant weights are twice as large, and three times as two of bfloat16.
+// A matrix of float16 that up to four rows are multiplied with, and that half of L2 does not hold, stays float16 too: such
+// rows wait for it, and kernels widen it in registers.
+// Loses memory: other constant weights are twice as large, and three times as two of bfloat16.
 // Does not touch the operators between contractions, which round to 16 bits as they are written.
 #pragma once
 

@@ -30,7 +30,8 @@ def run(inputs, body, dtype):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("rows, columns, inputs", [(1, 40, 64), (33, 100, 96), (64, 64, 30)])
+@pytest.mark.parametrize("rows, columns, inputs", [(1, 40, 64), (33, 100, 96), (64, 64, 30),
+                                                     (1, 1100, 1000), (4, 1000, 1100)])  # fmt: skip
 @pytest.mark.parametrize("constant", [True, False])
 def test_dense(dtype, rows, columns, inputs, constant):
     x, w = rounded((rows, inputs), dtype, 1), rounded((columns, inputs), dtype, 2)
@@ -114,3 +115,11 @@ def test_rows_of_open_number(dtype, constant):
         x = rounded((*rows, 64), dtype, 2)
         got = np.asarray(program(x) if constant else program(x, w))
         expect_close(got, x.astype("float64") @ w.astype("float64").T, dtype)
+
+
+def test_a_large_matrix_of_float16_for_one_row_is_not_widened(tmp_path):
+    x = relay.var("x", shape=(1, 1024), dtype="float16")
+    product = relay.nn.dense(x, relay.const(rounded((1024, 1024), "float16", 3)))
+    program = relay.IRModule.from_expr(relay.Function([x], product))
+    relay.build(program, target="x86-64-v3").export_library(tmp_path / "m.so")
+    assert (tmp_path / "m.so").stat().st_size < 1024 * 1024 * 3

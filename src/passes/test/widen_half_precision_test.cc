@@ -36,6 +36,26 @@ TEST(WidenHalfPrecision, a_sum_that_is_asked_for_in_float32_is_not_rounded) {
                  "out_dtype=\"float32\")\n}");
 }
 
+TEST(WidenHalfPrecision, a_large_matrix_that_few_rows_wait_for_stays_float16) {
+  PassContext ctx;
+  ctx.target.features = "+f16c";
+  ctx.target.l2_bytes = 2 << 20;
+  auto program = [](const std::string& rows, const std::string& product) {
+    return "def @main(%x: Tensor[(" + rows + ", 1024), float16]) {\n  " + product + "\n}";
+  };
+  const std::string weight = "ones(shape=[1024, 1024], dtype=\"float16\")",
+                    sum = "out_dtype=\"float32\"), dtype=\"float16\")";
+  expect_becomes(kWidenHalfPrecision, program("4", "nn.dense(%x, " + weight + ")"),
+                 program("4", "cast(nn.dense(%x, " + weight + ", " + sum), ctx);
+  const std::string wide =
+      "cast(nn.dense(cast(%x, dtype=\"float32\"), cast(" + weight + ", dtype=\"float32\"), " + sum;
+  // More rows hide where the weights come from, and without the instruction each element is several.
+  expect_becomes(kWidenHalfPrecision, program("5", "nn.dense(%x, " + weight + ")"),
+                 program("5", wide), ctx);
+  expect_becomes(kWidenHalfPrecision, program("4", "nn.dense(%x, " + weight + ")"),
+                 program("4", wide));
+}
+
 PassContext with_matrix_unit() {
   PassContext ctx;
   ctx.target.vector_bits = 512;
