@@ -98,10 +98,6 @@ REASONS: dict[str, str] = {
         "78 % of the float64 peak: a run gives both operands, and eight small panels are not packed."
     ),
     "layout/tied head 1": "one row: the weights pass by once, at the bandwidth of L3 and the memory.",
-    "layout/channel shuffle": (
-        "the layout changes back and the channels change places in one kernel, whose elements are "
-        "gathered one by one: 10 GB/s."
-    ),
     "open/dense 64": "90 % of the multiply-add peak, as ONNX Runtime's.",
     "open/dense 257": "96 % of the multiply-add peak, as ONNX Runtime's.",
     "open/batch matmul 300": (

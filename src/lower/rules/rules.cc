@@ -7,6 +7,7 @@
 #include "lower/rules/lanes.h"
 #include "lower/rules/merge_rows.h"
 #include "lower/rules/open_quotients.h"
+#include "lower/rules/split_axes.h"
 #include "lower/rules/transposition.h"
 #include "node/walk.h"
 
@@ -149,6 +150,7 @@ tir::PrimFunc schedule_kernel(const tir::PrimFunc& composed, const Target& targe
   if (tir::PrimFunc simple = without_open_quotients(s.func()); !(simple == s.func())) {
     s = Schedule(simple);
   }
+  if (tir::PrimFunc split = split_axes(s.func()); !(split == s.func())) s = Schedule(split);
   if (tir::PrimFunc merged = merge_rows(s.func()); !(merged == s.func())) s = Schedule(merged);
   std::string why_not, declined;
   for (const ScheduleRule* rule : kRules) {

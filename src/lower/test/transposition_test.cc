@@ -112,6 +112,26 @@ TEST(Transposition, blocks_of_which_both_sides_are_open) {
   }
 }
 
+// Channels change places while they become the first axis: quotient and remainder of their number are axes of their own.
+TEST(Transposition, shuffled_channels_in_blocks) {
+  auto shuffled = [](DType d, int64_t groups, int64_t each, bool across) {
+    const int64_t channels = groups * each;
+    Tensor x = placeholder("x", d, {index(across ? 21 : channels), index(across ? channels : 21)});
+    Tensor y = compute("y", {index(channels), index(21)}, [&](const Indices& i) {
+      PrimExpr from = floor_mod(i[0], index(groups)) * each + floor_div(i[0], index(groups));
+      return across ? x(i[1], from) : x(from, i[1]);
+    });
+    return create_prim_func("shuffled", {x}, {y});
+  };
+  for (int64_t groups : {4, 2}) {
+    expect_turned(shuffled(f32, groups, 16, true));
+    expect_turned(shuffled(s8, groups, 24, true));
+  }
+  // Lines that stay lines are copied as they are.
+  EXPECT_EQ(schedule_of(shuffled(f32, 4, 16, false), codegen_test::runnable_targets().back()),
+            "loops: y 16 lanes");
+}
+
 TEST(Transposition, two_or_three_columns_are_written_row_behind_row) {
   for (DType d : {s8, f16, f32, f64}) {
     for (int64_t n : {2, 3}) {

@@ -1,0 +1,17 @@
+// Axes of which a kernel moves parts.
+#pragma once
+
+#include "tir/stmt.h"
+
+namespace relay {
+
+// A kernel that only moves elements and reads quotient and remainder of an axis, as a shuffle of channels does behind a change
+// of layout, gets an axis for each:
+//   for j in 64, l in 3136: y[j, l] = x[l, j % 4 * 16 + j // 4]
+// becomes
+//   for j0 in 16, j1 in 4, l in 3136: y[j0 * 4 + j1, l] = x[l, j1 * 16 + j0]
+// so that neighbours along j0 are neighbours in memory. Only where one of the two reads neighbours and the last axis does not:
+// such elements can be turned in blocks.
+tir::PrimFunc split_axes(const tir::PrimFunc& f);
+
+}  // namespace relay
