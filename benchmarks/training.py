@@ -11,6 +11,7 @@ that has not taken its first step, which compiles, within the limit is left out.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import os
 import signal
@@ -35,12 +36,17 @@ def f32(*shape: int) -> np.ndarray:
 
 
 class Case(NamedTuple):
-    """How the step is made for each engine; None where it cannot be said."""
+    """How the step is made for each engine; None where it cannot be said.
+
+    Of a network, `torch` gives a module, its loss and a batch; `jax` gives parameters, the loss of
+    these on a batch, and a batch.
+    """
 
     relay: Callable[[int], Step]
-    torch: Callable[[], tuple[Any, Callable, tuple]] | None
+    torch: Callable[[], tuple[Any, Callable, tuple]] | None = None
+    jax: Callable[[], tuple[Any, Callable, tuple]] | None = None
     eager: Callable[[], Step] | None = None
-    jax: Callable[[], Step] | None = None
+    jax_step: Callable[[], Step] | None = None
 
 
 def trainer_step(loss: Any, params: Any, batch: tuple, threads: int, **more: Any) -> Step:
@@ -140,6 +146,51 @@ def torch_resnet() -> tuple[Any, Callable, tuple]:
     return model, nn.functional.cross_entropy, batch
 
 
+def jax_resnet() -> tuple[Any, Callable, tuple]:
+    from jax import lax
+    from jax import numpy as jnp
+
+    key = iter(range(1000))
+
+    def normalised(i: int, o: int, size: int) -> Any:
+        weight = jax_normal(next(key), (o, i, size, size), math.sqrt(2 / (i * size * size)))
+        return weight, jnp.ones(o), jnp.zeros(o)
+
+    def apply(x: Any, layer: Any, stride: int) -> Any:
+        weight, scale, shift = layer
+        pad = weight.shape[-1] // 2
+        x = lax.conv_general_dilated(x, weight, (stride, stride), [(pad, pad)] * 2)
+        mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        factor = scale / jnp.sqrt(variance + 1e-5)
+        return (x - mean[:, None, None]) * factor[:, None, None] + shift[:, None, None]
+
+    widths = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1)]
+    widths += [(128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
+    params = {
+        "stem": normalised(3, 64, 7),
+        "blocks": [
+            (
+                normalised(i, o, 3),
+                normalised(o, o, 3),
+                normalised(i, o, 1) if i != o else None,
+            )
+            for i, o, _ in widths
+        ],
+        "out": (jax_normal(next(key), (512, 1000), 0.05), jnp.zeros(1000)),
+    }
+
+    def loss(params: Any, x: Any, labels: Any) -> Any:
+        x = jnp.maximum(apply(x, params["stem"], 2), 0)
+        window, pads = (1, 1, 3, 3), [(0, 0), (0, 0), (1, 1), (1, 1)]
+        x = lax.reduce_window(x, -jnp.inf, lax.max, window, (1, 1, 2, 2), pads)
+        for (first, second, side), (_, _, stride) in zip(params["blocks"], widths, strict=True):
+            out = apply(jnp.maximum(apply(x, first, stride), 0), second, 1)
+            x = jnp.maximum(out + (x if side is None else apply(x, side, stride)), 0)
+        return jax_class_loss(x.mean((2, 3)) @ params["out"][0] + params["out"][1], labels)
+
+    return params, loss, (f32(8, 3, 224, 224), np.arange(8, dtype="int32"))
+
+
 # ---- BERT
 
 
@@ -225,6 +276,61 @@ def torch_bert() -> tuple[Any, Callable, tuple]:
     )
 
 
+def jax_bert() -> tuple[Any, Callable, tuple]:
+    import jax
+    from jax import numpy as jnp
+
+    key = iter(range(1000))
+
+    def dense(i: int, o: int) -> Any:
+        return jax_normal(next(key), (i, o), math.sqrt(2 / (i + o))), jnp.zeros(o)
+
+    def norm() -> Any:
+        return jnp.ones(256), jnp.zeros(256)
+
+    def normal(x: Any, norm: Any) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        variance = (centred * centred).mean(-1, keepdims=True)
+        return centred / jnp.sqrt(variance + 1e-5) * norm[0] + norm[1]
+
+    def linear(x: Any, layer: Any) -> Any:
+        return x @ layer[0] + layer[1]
+
+    def block(x: Any, layer: Any) -> Any:
+        q, k, v = linear(x, layer["qkv"]).reshape(32, 64, 3, 4, 64).transpose(2, 0, 3, 1, 4)
+        mixed = jax.nn.softmax(q @ k.swapaxes(-1, -2) / 8, axis=-1) @ v
+        mixed = mixed.transpose(0, 2, 1, 3).reshape(32, 64, 256)
+        x = normal(x + linear(mixed, layer["join"]), layer["norms"][0])
+        hidden = jax.nn.gelu(linear(x, layer["up"]), approximate=False)
+        return normal(x + linear(hidden, layer["down"]), layer["norms"][1])
+
+    params = {
+        "words": jax_normal(next(key), (2000, 256), 0.02),
+        "places": jax_normal(next(key), (64, 256), 0.02),
+        "norm": norm(),
+        "layers": [
+            {
+                "qkv": dense(256, 768),
+                "join": dense(256, 256),
+                "up": dense(256, 1024),
+                "down": dense(1024, 256),
+                "norms": [norm(), norm()],
+            }
+            for _ in range(4)
+        ],
+        "out": dense(256, 2000),
+    }
+
+    def loss(params: Any, text: Any, wanted: Any) -> Any:
+        x = normal(params["words"][text] + params["places"], params["norm"])
+        for layer in params["layers"]:
+            x = block(x, layer)
+        return jax_class_loss(linear(x, params["out"]), wanted)
+
+    text = rng.integers(0, 2000, (32, 64)).astype("int32")
+    return params, loss, (text, text)
+
+
 # ---- LSTM
 
 
@@ -267,6 +373,31 @@ def torch_lstm() -> tuple[Any, Callable, tuple]:
     return nn.LSTM(300, 512), lambda y, t: nn.functional.mse_loss(y[0], t), batch
 
 
+def jax_lstm() -> tuple[Any, Callable, tuple]:
+    import jax
+    from jax import numpy as jnp
+
+    params = {
+        "inputs": jax_normal(0, (300, 2048), 0.03),
+        "states": jax_normal(1, (512, 2048), 0.03),
+        "bias": jnp.zeros(2048),
+    }
+
+    def loss(params: Any, x: Any, y: Any) -> Any:
+        def step(state: Any, seen: Any) -> Any:
+            h, c = state
+            i, f, g, o = jnp.split(seen + h @ params["states"], 4, axis=1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        zeros = jnp.zeros((16, 512))
+        _, states = jax.lax.scan(step, (zeros, zeros), x @ params["inputs"] + params["bias"])
+        return ((states - y) ** 2).mean()
+
+    return params, loss, (f32(50, 16, 300), f32(50, 16, 512))
+
+
 # ---- Digits
 
 
@@ -299,6 +430,27 @@ def torch_digits() -> tuple[Any, Callable, tuple]:
     )  # fmt: skip
     batch = torch.randn(32, 1, 8, 8), torch.randint(0, 10, (32,))
     return model, nn.functional.cross_entropy, batch
+
+
+def jax_digits() -> tuple[Any, Callable, tuple]:
+    from jax import lax
+    from jax import numpy as jnp
+
+    params = {
+        "first": (jax_normal(0, (16, 1, 3, 3), 0.5), jnp.zeros((16, 1, 1))),
+        "second": (jax_normal(1, (32, 16, 3, 3), 0.1), jnp.zeros((32, 1, 1))),
+        "out": (jax_normal(2, (128, 10), 0.1), jnp.zeros(10)),
+    }
+
+    def loss(params: Any, x: Any, labels: Any) -> Any:
+        for weight, bias in (params["first"], params["second"]):
+            x = jnp.maximum(lax.conv_general_dilated(x, weight, (1, 1), "SAME") + bias, 0)
+            window = (1, 1, 2, 2)
+            x = lax.reduce_window(x, -jnp.inf, lax.max, window, window, "VALID")
+        x = x.reshape(x.shape[0], 128) @ params["out"][0] + params["out"][1]
+        return jax_class_loss(x, labels)
+
+    return params, loss, (f32(32, 1, 8, 8), rng.integers(0, 10, 32).astype("int32"))
 
 
 # ---- A Tree-LSTM
@@ -433,14 +585,18 @@ def jax_recursion() -> Step:
     return lambda: slope(0.5).block_until_ready()
 
 
+ENGINES = ("Relay", "eager", "inductor", "JAX")
+
 CASES = {
-    "ResNet-18, 8 x 224 x 224": Case(resnet, torch_resnet),
-    "BERT, 4 layers of 256, 32 x 64": Case(bert, torch_bert),
-    "LSTM, 300/512 x 50, batch 16": Case(lstm_step, torch_lstm),
-    "digits CNN, batch 32": Case(digits, torch_digits),
-    "Tree-LSTM, 256 trees": Case(tree_step, None, eager_trees),
-    "Tree-LSTM, 256 trees, BatchTrees": Case(batched_tree_step, None, eager_trees),
-    "gradient of a recursion, 100 calls": Case(recursion, None, eager_recursion, jax_recursion),
+    "ResNet-18, 8 x 3 x 224 x 224": Case(resnet, torch_resnet, jax_resnet),
+    "BERT, 4 layers of 256, 32 x 64": Case(bert, torch_bert, jax_bert),
+    "LSTM, 300/512 x 50, batch 16": Case(lstm_step, torch_lstm, jax_lstm),
+    "digits CNN, batch 32": Case(digits, torch_digits, jax_digits),
+    "Tree-LSTM, 256 trees": Case(tree_step, eager=eager_trees),
+    "Tree-LSTM, 256 trees, `BatchTrees`": Case(batched_tree_step, eager=eager_trees),
+    "gradient of a recursion, 100 calls": Case(
+        recursion, eager=eager_recursion, jax_step=jax_recursion
+    ),
 }
 
 
@@ -464,6 +620,41 @@ def torch_step(make: Callable, compiled: bool) -> Step:
     return step
 
 
+def jax_normal(seed: int, shape: tuple[int, ...], scale: float) -> Any:
+    import jax
+
+    return jax.random.normal(jax.random.PRNGKey(seed), shape) * np.float32(scale)
+
+
+def jax_class_loss(logits: Any, labels: Any) -> Any:
+    import jax
+    from jax import numpy as jnp
+
+    found = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], axis=-1)
+    return -found.mean()
+
+
+def jax_training(make: Callable) -> Step:
+    """One compiled function that gives its parameters and moments up, as Relay's step does."""
+    import jax
+
+    params, loss, batch = make()
+    state = [params, jax.tree.map(jax.numpy.zeros_like, params)]
+    batch = jax.tree.map(jax.numpy.asarray, batch)
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def update(params: Any, moments: Any, *batch: Any) -> Any:
+        value, grads = jax.value_and_grad(loss)(params, *batch)
+        moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
+        return jax.tree.map(lambda p, m: p - 1e-3 * m, params, moments), moments, value
+
+    def step() -> None:
+        *state[:], value = update(*state, *batch)
+        jax.block_until_ready((state, value))
+
+    return step
+
+
 def engines(case: Case, threads: int, inductor: bool) -> dict[str, Callable[[], Step]]:
     """How the step of a case is made, by engine."""
     ways: dict[str, Callable[[], Step]] = {"Relay": lambda: case.relay(threads)}
@@ -475,7 +666,10 @@ def engines(case: Case, threads: int, inductor: bool) -> dict[str, Callable[[], 
     if case.eager is not None:
         ways["eager"] = case.eager
     if case.jax is not None:
-        ways["JAX"] = case.jax
+        of_network = case.jax
+        ways["JAX"] = lambda: jax_training(of_network)
+    if case.jax_step is not None:
+        ways["JAX"] = case.jax_step
     return ways
 
 
@@ -563,19 +757,20 @@ def main() -> None:
     if given.engine:
         print_memory(engines(CASES[given.case], given.threads, True)[given.engine])
         return
-    print("| a step, ms | Relay | others | Relay / best | peak MiB: Relay | others |")
-    print("|---|---|---|---|---|---|")
+    columns = [*ENGINES, "of eager", "of the others' best", *(f"MiB: {e}" for e in ENGINES)]
+    print(f"| a step, float32, ms | {' | '.join(columns)} |")
+    print("|---" * (len(columns) + 1) + "|")
     for name, case in CASES.items():
         if given.only not in name:
             continue
         ways = engines(case, given.threads, not given.no_inductor)
         found = measure(started(ways, given.limit), given.seconds)
         mib = {} if given.no_memory else {e: memory_of(name, e, given) for e in found}
-        mine = found.pop("Relay")
-        others = ", ".join(f"{engine} {t * 1e3:.3g}" for engine, t in found.items())
-        ratio = f"{mine / min(found.values()):.2f}" if found else ""
-        peaks = ", ".join(f"{engine} {mib[engine]}" for engine in found if engine in mib)
-        row = [name, f"{mine * 1e3:.3g}", others, ratio, mib.get("Relay", ""), peaks]
+        others = [t for e, t in found.items() if e in ("inductor", "JAX")]
+        row = [name, *(f"{found[e] * 1e3:.3g}" if e in found else "" for e in ENGINES)]
+        row.append(f"{found['Relay'] / found['eager']:.2g}" if "eager" in found else "")
+        row.append(f"{found['Relay'] / min(others):.2g}" if others else "")
+        row += [mib.get(e, "") for e in ENGINES]
         print(f"| {' | '.join(row)} |", flush=True)
 
 
