@@ -55,6 +55,7 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),
+      pass(kRecomputeValues),  // large values that are cheap are not kept
       phase("normal_form"),
       pass(kLambdaLift, Form::lifted),
       pass(kToANormalForm, Form::anf),  // sharing carries no meaning
