@@ -38,6 +38,23 @@ void add_reshapes(std::vector<Rule>& rules) {
                    }});
 }
 
+// A vector added to each row of a matrix product, before the rows are told apart: a kernel of the product takes it in.
+void add_rows_of_products(std::vector<Rule>& rules) {
+  auto sums = [](const OpInfo& row) { return row.fusion == FusionClass::OutEWiseFusable; };
+  DFPattern product = is_op_where(sums)(wildcard(), wildcard()),
+            view = is_op_where(only_reshapes)(product), vector = wildcard();
+  auto first = [=](const DFMatch& m, const CallNode& root) -> Expr {
+    auto rows = static_shape(m[product]), row = static_shape(m[vector]),
+         all = static_shape(m[view]);
+    if (!rows || !row || !all || rows->size() < 2 || row->size() != 1 || all->size() < 2 ||
+        rows->back() != (*row)[0] || all->back() != (*row)[0]) {
+      return nullptr;
+    }
+    return as_reshape(make_call("add", {m[product], m[vector]}, {}, root), root);
+  };
+  rules.push_back({"add_before_reshape", is_op("add")(view, vector), first});
+}
+
 // ---- Transposes
 
 // The axes with negative ones counted from the front; none means all in reverse.
@@ -330,6 +347,7 @@ void add_likes(std::vector<Rule>& rules) {
 std::vector<Rule> shape_rules() {
   std::vector<Rule> rules;
   add_reshapes(rules);
+  add_rows_of_products(rules);
   add_transposes(rules);
   add_layouts(rules);
   rules.push_back(permuted_view_rule());

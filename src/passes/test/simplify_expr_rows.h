@@ -147,6 +147,16 @@ inline const std::vector<Row>& rows() {
       {"reduce_one", program("%x: Tensor[(2, 1, 3), float32]", "max(%x, axis=[1])"),
        program("%x: Tensor[(2, 1, 3), float32]", "reshape(%x, newshape=[2, 3])"),
        program("%x: Tensor[(2, 1, 3), float32]", "(sum(%x, axis=[1]), max(%x, axis=[2]))")},
+      {"add_before_reshape",
+       program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32], %b: Tensor[(4), float32]",
+               "add(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %b)"),
+       program("%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32], %b: Tensor[(4), float32]",
+               "reshape(add(nn.matmul(%x, %w), %b), newshape=[2, 3, 4])"),
+       program(
+           "%x: Tensor[(6, 5), float32], %w: Tensor[(5, 4), float32], %b: Tensor[(2), float32], "
+           "%c: Tensor[(3, 4), float32]",
+           "(add(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2]), %b),"
+           " add(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %c))")},
       {"reshape_reshape", f("squeeze(expand_dims(nn.batch_flatten(%x), axis=0), axis=[0])"),
        f("%x"),
        program("%x: Tensor[(?, 2, 3), float32]",
