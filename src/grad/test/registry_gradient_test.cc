@@ -8,6 +8,7 @@
 #include <iostream>
 #include <map>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "analysis/definitions.h"
@@ -317,6 +318,7 @@ Function main_of(const Module& mod) { return cast<FunctionNode>(mod->find("main"
 TEST(RegistryGradient, equals_finite_differences) {
   register_ops();
   size_t rows = 0, cases = 0, symbolic = 0;
+  std::set<std::string> only_float32;
   for (const Op& op : OpRegistry::global().all()) {
     const OpInfo& row = *op->row;
     // stop_gradient is there to give another derivative than its own.
@@ -330,7 +332,13 @@ TEST(RegistryGradient, equals_finite_differences) {
       SCOPED_TRACE(program_of(row.name, example.args, example.attrs));
       std::mt19937 random(17);
       try {
-        Function f = main_of(infer(row.name, example.args, example.attrs));
+        Function f;
+        try {
+          f = main_of(infer(row.name, example.args, example.attrs));
+        } catch (const UserError&) {
+          only_float32.insert(row.name);
+          continue;
+        }
         if (!differentiable(f)) continue;
         rows += first;
         std::vector<Tensor> inputs = draw(f, example, random);
@@ -360,6 +368,8 @@ TEST(RegistryGradient, equals_finite_differences) {
   }
   std::cout << rows << " operators, " << cases << " cases, " << symbolic
             << " of them with named sizes, too\n";
+  // Differences are no test in float32; its definition's operators are tested each by itself.
+  EXPECT_EQ(only_float32, std::set<std::string>{"nn.contrib_dense_bits"});
   EXPECT_GE(rows, 110u);
   EXPECT_GE(symbolic, 60u);
 }
