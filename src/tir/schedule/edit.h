@@ -1,6 +1,7 @@
 // What the schedule steps share: the tree of the function as it is, checks and errors.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 namespace relay::tir {
 
 class ScheduleEdit {
+  // The tree that the step began with, also when the step has given the schedule another body.
+  std::shared_ptr<const LoopTree> held_;
+
  public:
   ScheduleEdit(const Schedule& s, std::string step);
 
@@ -54,7 +58,7 @@ class ScheduleEdit {
   static std::string fresh_name(Schedule& s, const std::string& base) { return s.fresh_name(base); }
 
   const Schedule& schedule;
-  LoopTree tree;
+  const LoopTree& tree;
 
  private:
   std::string step_;

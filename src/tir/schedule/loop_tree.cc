@@ -6,50 +6,56 @@
 
 namespace relay::tir {
 
-std::vector<Stmt> children_of_stmt(const Node& stmt) {
+namespace {
+
+// The statement with that number directly inside, or null behind the last; those of a block are not seen.
+const StmtNode* child_of(const StmtNode& stmt, size_t number) {
+  auto only = [number](const Stmt& body) { return number == 0 ? body.get() : nullptr; };
   switch (stmt.kind()) {
     case StmtKind::For:
-      return {static_cast<const ForNode&>(stmt).body};
-    case StmtKind::Seq:
-      return static_cast<const SeqNode&>(stmt).stmts;
+      return only(static_cast<const ForNode&>(stmt).body);
+    case StmtKind::Seq: {
+      const auto& stmts = static_cast<const SeqNode&>(stmt).stmts;
+      return number < stmts.size() ? stmts[number].get() : nullptr;
+    }
     case StmtKind::If: {
       const auto& s = static_cast<const IfNode&>(stmt);
-      return s.else_body ? std::vector<Stmt>{s.then_body, s.else_body}
-                         : std::vector<Stmt>{s.then_body};
+      return number == 1 ? s.else_body.get() : only(s.then_body);
     }
     case StmtKind::Allocate:
-      return {static_cast<const AllocateNode&>(stmt).body};
+      return only(static_cast<const AllocateNode&>(stmt).body);
     case StmtKind::LetStmt:
-      return {static_cast<const LetStmtNode&>(stmt).body};
+      return only(static_cast<const LetStmtNode&>(stmt).body);
     default:
-      return {};
+      return nullptr;
   }
 }
+
+}  // namespace
 
 LoopTree::LoopTree(const Stmt& root) : root_(root) {
   struct Frame {
     const StmtNode* stmt;
-    std::vector<Stmt> children;
     size_t next = 0;
   };
   std::vector<Frame> stack;
   size_t counter = 0;
   auto enter = [&](const StmtNode* stmt, const StmtNode* parent) {
-    RELAY_CHECK(parents_.emplace(stmt, parent).second, "a statement stands in two places");
-    spans_[stmt] = {counter++, 0};
+    auto [place, fresh] = places_.emplace(stmt);
+    RELAY_CHECK(fresh, "a statement stands in two places");
+    place = {parent, counter++, 0};
     if (auto* b = as<BlockNode>(stmt)) blocks_.push_back(b);
     if (auto* f = as<ForNode>(stmt)) loops_.push_back(f);
     if (auto* a = as<AllocateNode>(stmt)) allocations_.push_back(a);
-    stack.push_back({stmt, children_of_stmt(*stmt)});
+    stack.push_back({stmt});
   };
   enter(root_.get(), nullptr);
   while (!stack.empty()) {
     Frame& top = stack.back();
-    if (top.next < top.children.size()) {
-      const StmtNode* child = top.children[top.next++].get();
+    if (const StmtNode* child = child_of(*top.stmt, top.next++)) {
       enter(child, top.stmt);
     } else {
-      spans_[top.stmt].second = counter;
+      places_[top.stmt].end = counter;
       stack.pop_back();
     }
   }
@@ -70,8 +76,8 @@ const ForNode* LoopTree::find_loop(const Var& var) const {
 }
 
 const StmtNode* LoopTree::parent(const Node* stmt) const {
-  auto it = parents_.find(stmt);
-  return it == parents_.end() ? nullptr : it->second;
+  const Place* place = places_.find(stmt);
+  return place == nullptr ? nullptr : place->parent;
 }
 
 std::vector<const ForNode*> LoopTree::loops_around(const Node* stmt) const {
@@ -84,10 +90,8 @@ std::vector<const ForNode*> LoopTree::loops_around(const Node* stmt) const {
 }
 
 bool LoopTree::contains(const Node* outer, const Node* inner) const {
-  auto a = spans_.find(outer);
-  auto b = spans_.find(inner);
-  if (a == spans_.end() || b == spans_.end()) return false;
-  return a->second.first <= b->second.first && b->second.second <= a->second.second;
+  const Place *a = places_.find(outer), *b = places_.find(inner);
+  return a != nullptr && b != nullptr && a->begin <= b->begin && b->end <= a->end;
 }
 
 std::vector<const BlockNode*> LoopTree::blocks_in(const Node* stmt) const {
@@ -220,8 +224,7 @@ bool uses_any_var(const PrimExpr& e, const std::vector<const Node*>& vars) {
   return found;
 }
 
-Stmt simplify_blocks(const Stmt& root, const std::function<bool(const BlockNode&)>& which) {
-  LoopTree tree(root);
+Stmt simplify_blocks(const LoopTree& tree, const std::function<bool(const BlockNode&)>& which) {
   std::unordered_map<const Node*, Stmt> edits;
   for (const BlockNode* b : tree.blocks()) {
     if (!which(*b)) continue;
@@ -254,7 +257,7 @@ Stmt simplify_blocks(const Stmt& root, const std::function<bool(const BlockNode&
       });
     }
   }
-  return edits.empty() ? root : replace_stmts(root, edits);
+  return edits.empty() ? tree.root() : replace_stmts(tree.root(), edits);
 }
 
 const StoreNode* single_store(const BlockNode& block) { return as<StoreNode>(block.body); }

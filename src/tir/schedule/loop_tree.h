@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "node/node_map.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "tir/stmt.h"
@@ -28,6 +29,7 @@ class LoopTree {
  public:
   explicit LoopTree(const Stmt& root);
 
+  const Stmt& root() const { return root_; }
   // Blocks in program order.
   const std::vector<const BlockNode*>& blocks() const { return blocks_; }
   const BlockNode* find_block(std::string_view name) const;
@@ -47,16 +49,19 @@ class LoopTree {
   const AllocateNode* allocation_of(const Buffer& buffer) const;
 
  private:
+  // Where a statement is: its number in preorder, and that behind all that is in it.
+  struct Place {
+    const StmtNode* parent = nullptr;
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
   Stmt root_;
-  std::unordered_map<const Node*, const StmtNode*> parents_;
-  std::unordered_map<const Node*, std::pair<size_t, size_t>> spans_;  // preorder number, end
+  relay::NodeMap<Place> places_;
   std::vector<const BlockNode*> blocks_;
   std::vector<const ForNode*> loops_;
   std::vector<const AllocateNode*> allocations_;
 };
-
-// The statements directly inside, in order (those of a block are not seen).
-std::vector<Stmt> children_of_stmt(const Node& stmt);
 
 // Replaces statements by others; a null replacement removes the statement, and with it loops,
 // sequences and allocations that become empty.
@@ -75,9 +80,9 @@ Ref<T> replace_vars(const Ref<T>& root, const VarMap& map) {
 // Ranges of the loops around a statement.
 void bind_loops(Analyzer& analyzer, const std::vector<const ForNode*>& loops);
 
-// Simplifies bindings and predicates of all blocks below `stmt`, given loops around it; removes
-// blocks whose predicate is false.
-Stmt simplify_blocks(const Stmt& root, const std::function<bool(const BlockNode&)>& which);
+// Simplifies bindings and predicates of those blocks, given the loops around them; removes blocks
+// whose predicate is false. The tree's root when nothing changes.
+Stmt simplify_blocks(const LoopTree& tree, const std::function<bool(const BlockNode&)>& which);
 
 // null is "true".
 PrimExpr conjoin(PrimExpr a, PrimExpr b);

@@ -12,11 +12,6 @@ std::string list_text(const std::vector<int64_t>& values) {
   return out + "]";
 }
 
-bool inside(const LoopTree& tree, const Node* loop, const BlockNode& b) {
-  const BlockNode* found = tree.find_block(b.name);
-  return found != nullptr && tree.contains(loop, found);
-}
-
 // Simplifies the blocks below the loop over `var`, which is in `body`.
 Stmt simplify_below(const Stmt& body, const std::vector<Var>& vars) {
   LoopTree tree(body);
@@ -24,9 +19,9 @@ Stmt simplify_below(const Stmt& body, const std::vector<Var>& vars) {
   for (const Var& v : vars) {
     if (const ForNode* f = tree.find_loop(v)) loops.push_back(f);
   }
-  return simplify_blocks(body, [&](const BlockNode& b) {
+  return simplify_blocks(tree, [&](const BlockNode& b) {
     return std::any_of(loops.begin(), loops.end(),
-                       [&](const ForNode* f) { return inside(tree, f, b); });
+                       [&](const ForNode* f) { return tree.contains(f, &b); });
   });
 }
 
@@ -194,7 +189,7 @@ Partition Schedule::cut(ScheduleEdit& edit, const ForNode* f, const PrimExpr& po
   Stmt all = replace_stmts(func_->body, {{f, seq({head, tail})}});
   all = simplify_below(all, {f->var, tail_var});
   set_body(all);
-  LoopTree tree(all);
+  const LoopTree& tree = *this->tree();
   out.head = tree.find_loop(f->var) ? LoopRV{f->var} : LoopRV{};
   out.tail = tree.find_loop(tail_var) ? LoopRV{tail_var} : LoopRV{};
   out.loops.erase(out.loops.begin());

@@ -23,7 +23,7 @@ LoopRV Partition::copy_of(const LoopRV& loop) const {
 
 Schedule::Schedule(PrimFunc func) : func_(std::move(func)) {
   // Unique names: handles and traces name blocks and loop variables.
-  LoopTree tree(func_->body);
+  const LoopTree tree(func_->body);
   VarMap renamed;
   std::unordered_map<const Node*, Stmt> edits;
   for (const ForNode* f : tree.loops()) {
@@ -67,6 +67,14 @@ void Schedule::set_body(Stmt body) {
   func_ = modified(*func_, [&](PrimFuncNode& n) { n.body = std::move(body); });
 }
 
+const std::shared_ptr<const LoopTree>& Schedule::tree() const {
+  // A tree keeps its root alive, so another body is another object.
+  if (tree_ == nullptr || !(tree_->root() == func_->body)) {
+    tree_ = std::make_shared<const LoopTree>(func_->body);
+  }
+  return tree_;
+}
+
 void Schedule::record(std::string step, const std::vector<std::string>& args,
                       const std::vector<std::string>& results) {
   std::string line = std::move(step) + "(";
@@ -79,7 +87,7 @@ void Schedule::record(std::string step, const std::vector<std::string>& args,
 // ---- Looking around
 
 bool Schedule::has_block(std::string_view name) const {
-  return LoopTree(func_->body).find_block(name) != nullptr;
+  return tree()->find_block(name) != nullptr;
 }
 
 BlockRV Schedule::get_block(std::string_view name) const {
@@ -89,8 +97,7 @@ BlockRV Schedule::get_block(std::string_view name) const {
 
 std::vector<BlockRV> Schedule::get_blocks() const {
   std::vector<BlockRV> out;
-  LoopTree tree(func_->body);
-  for (const BlockNode* b : tree.blocks()) out.push_back({b->name});
+  for (const BlockNode* b : tree()->blocks()) out.push_back({b->name});
   return out;
 }
 
@@ -137,7 +144,7 @@ void Schedule::annotate_func(const std::string& key, const std::string& value) {
 // ---- Shared by the steps
 
 ScheduleEdit::ScheduleEdit(const Schedule& s, std::string step)
-    : schedule(s), tree(s.func()->body), step_(std::move(step)) {}
+    : held_(s.tree()), schedule(s), tree(*held_), step_(std::move(step)) {}
 
 void ScheduleEdit::fail(const std::string& reason, const std::string& help) const {
   Diagnostic d(codes::schedule_illegal, Span{},

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -26,6 +27,8 @@
 #include "tir/stmt.h"
 
 namespace relay::tir {
+
+class LoopTree;
 
 struct BlockRV {
   std::string name;
@@ -174,8 +177,11 @@ class Schedule {
   void record(std::string step, const std::vector<std::string>& args,
               const std::vector<std::string>& results = {});
   void set_body(Stmt body);
+  // The tree of the function as it is; the same one until a step changes the body.
+  const std::shared_ptr<const LoopTree>& tree() const;
 
   PrimFunc func_;
+  mutable std::shared_ptr<const LoopTree> tree_;
   std::vector<std::string> trace_;
   std::unordered_set<std::string> names_;
 };
