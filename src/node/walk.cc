@@ -206,13 +206,37 @@ NodeRef rewrite(const NodeRef& root, const std::function<NodeRef(const NodeRef&,
   return FunctionRewriter(post, families).run(root);
 }
 
+namespace {
+
+// Looks replacements up as nodes are met: most substitutions walk less than their map holds.
+class Substitution : public Rewriter {
+ public:
+  Substitution(const std::unordered_map<const Node*, NodeRef>& replacements, uint32_t families)
+      : Rewriter(families), replacements_(replacements) {
+    for (const auto& [node, replacement] : replacements) {
+      if (!(node->info().family & families)) set(NodeRef(node), replacement);
+    }
+  }
+  NodeRef pre(const NodeRef& node) override {
+    auto it = replacements_.find(node.get());
+    return it == replacements_.end() ? NodeRef() : it->second;
+  }
+
+ private:
+  const std::unordered_map<const Node*, NodeRef>& replacements_;
+};
+
+}  // namespace
+
 NodeRef substitute(const NodeRef& root,
                    const std::unordered_map<const Node*, NodeRef>& replacements,
                    uint32_t families) {
-  if (replacements.empty()) return root;
-  Rewriter rewriter(families);
-  for (const auto& [node, replacement] : replacements) rewriter.set(NodeRef(node), replacement);
-  return rewriter.run(root);
+  if (!root || replacements.empty()) return root;
+  if (ChildCursor(*root.get()).next() == nullptr) {
+    auto it = replacements.find(root.get());
+    return it == replacements.end() ? root : it->second;
+  }
+  return Substitution(replacements, families).run(root);
 }
 
 }  // namespace relay

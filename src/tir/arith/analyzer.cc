@@ -157,6 +157,9 @@ void Analyzer::bind(const Var& var, Bounds range) {
 
 void Analyzer::bind(const Var& var, const PrimExpr& min, const PrimExpr& extent) {
   if (!(var->dtype == kIndex)) return;
+  if (auto first = as_int(min), count = as_int(extent); first && count) {
+    return bind(var, Bounds{*first, *first + *count - 1});
+  }
   PrimExpr low = simplify(min);
   PrimExpr end = simplify(min + extent);
   Bounds range{impl_->bounds(low).min, impl_->bounds(end).max};
