@@ -20,6 +20,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 
 #include <mutex>
+#include <optional>
 
 #include "base/budget.h"
 #include "base/codes/lowering.h"
@@ -47,34 +48,6 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   if (!machine) failed("no code generator for " + target.triple);
   return machine;
 }
-
-// Code generators of a target, one for each thread that asks at the same time. To make one is to parse
-// all features of the processor: for a small kernel that is a good part of its code.
-class Machines {
- public:
-  explicit Machines(const Target& target) : target_(target) {}
-
-  std::unique_ptr<llvm::TargetMachine> take() {
-    {
-      std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        auto machine = std::move(idle_.back());
-        idle_.pop_back();
-        return machine;
-      }
-    }
-    return make_machine(target_);
-  }
-  void give_back(std::unique_ptr<llvm::TargetMachine> machine) {
-    std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(machine));
-  }
-
- private:
-  const Target& target_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<llvm::TargetMachine>> idle_;
-};
 
 // The cheap pipeline: stack slots to registers, common subexpressions, canonical forms, and loop
 // invariants out of loops. Loops are scheduled already; O2 would add time and no speed.
@@ -125,13 +98,6 @@ void check_and_optimize(llvm::Module& module, llvm::TargetMachine& machine,
   optimize_module(module, machine);
 }
 
-std::unique_ptr<llvm::Module> make_module(llvm::LLVMContext& context, llvm::TargetMachine& machine,
-                                          const tir::PrimFunc& f, const Target& target) {
-  auto module = build_module(context, machine.createDataLayout(), f, target);
-  check_and_optimize(*module, machine, f);
-  return module;
-}
-
 // All but the kernel that decides about its object code.
 std::string settings_of(const Target& target) {
   // The names of passes are those of their classes.
@@ -154,45 +120,107 @@ std::string key_of(const llvm::Module& module, const std::string& settings) {
   return llvm::toHex(hash.final(), true);
 }
 
-std::string emit(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type) {
-  llvm::SmallVector<char, 0> bytes;
-  llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
-  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
-    failed("this kind of file cannot be emitted");
-  passes.run(module);
-  return std::string(bytes.data(), bytes.size());
-}
+// Writes the code of modules, one after another, in the same passes: setting these up, and the machine, whose
+// features are parsed, is a good part of the code of a small kernel.
+class Emitter {
+ public:
+  Emitter(llvm::TargetMachine& machine, llvm::CodeGenFileType type) : stream_(bytes_) {
+    if (machine.addPassesToEmitFile(passes_, stream_, nullptr, type)) {
+      failed("this kind of file cannot be emitted");
+    }
+  }
+
+  // All modules are of one context.
+  std::string emit(llvm::Module& module) {
+    bytes_.clear();
+    passes_.run(module);
+    return std::string(bytes_.data(), bytes_.size());
+  }
+
+ private:
+  llvm::SmallVector<char, 0> bytes_;
+  llvm::raw_svector_ostream stream_;
+  llvm::legacy::PassManager passes_;
+};
+
+// What generates code for a target, kernel by kernel.
+class Generator {
+ public:
+  Generator(const Target& target, llvm::CodeGenFileType type)
+      : target_(target), type_(type), machine_(make_machine(target)) {
+    // Names of blocks stand in assembly.
+    context_.setDiscardValueNames(type == llvm::CodeGenFileType::ObjectFile);
+  }
+
+  std::unique_ptr<llvm::Module> build(const tir::PrimFunc& f) {
+    ++built_;
+    return build_module(context_, machine_->createDataLayout(), f, target_);
+  }
+  std::string generate(llvm::Module& module, const tir::PrimFunc& f) {
+    check_and_optimize(module, *machine_, f);
+    check_budget_now();
+    if (!emitter_) emitter_.emplace(*machine_, type_);
+    return emitter_->emit(module);
+  }
+  // The context keeps every constant and type of what was built in it.
+  bool is_worn() const { return built_ >= kMostModules; }
+
+ private:
+  static constexpr int kMostModules = 256;
+
+  const Target& target_;
+  llvm::CodeGenFileType type_;
+  llvm::LLVMContext context_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::optional<Emitter> emitter_;  // from the first module that is not known
+  int built_ = 0;
+};
+
+// Generators of a target, one for each thread that asks at the same time.
+class Generators {
+ public:
+  explicit Generators(const Target& target) : target_(target) {}
+
+  std::unique_ptr<Generator> take() {
+    {
+      std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        auto generator = std::move(idle_.back());
+        idle_.pop_back();
+        return generator;
+      }
+    }
+    return std::make_unique<Generator>(target_, llvm::CodeGenFileType::ObjectFile);
+  }
+  void give_back(std::unique_ptr<Generator> generator) {
+    if (generator->is_worn()) return;
+    std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(generator));
+  }
+
+ private:
+  const Target& target_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Generator>> idle_;
+};
 
 }  // namespace
 
 std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kernels,
                                          const Target& target, int threads, KernelCache* cache,
                                          const std::function<void()>& each) {
-  Machines machines(target);
-  auto first = machines.take();
-  const llvm::DataLayout layout = first->createDataLayout();
-  machines.give_back(std::move(first));
+  Generators generators(target);
   const std::string settings = settings_of(target);
   std::vector<ObjectCode> out(kernels.size());
   auto generate = [&](size_t i) {
-    llvm::LLVMContext context;
-    context.setDiscardValueNames(true);
-    auto module = build_module(context, layout, kernels[i], target);
-    std::string key;
-    if (cache != nullptr) {
-      key = key_of(*module, settings);
-      if (auto known = cache->find(key)) {
-        out[i] = std::move(*known);
-        return;
-      }
-    }
-    auto machine = machines.take();
-    check_and_optimize(*module, *machine, kernels[i]);
-    check_budget_now();
-    out[i] = emit(*module, *machine, llvm::CodeGenFileType::ObjectFile);
-    machines.give_back(std::move(machine));
-    if (cache != nullptr) cache->insert(key, out[i]);
+    auto generator = generators.take();
+    auto module = generator->build(kernels[i]);
+    std::string key = cache == nullptr ? "" : key_of(*module, settings);
+    auto known = cache == nullptr ? std::nullopt : cache->find(key);
+    out[i] = known ? std::move(*known) : generator->generate(*module, kernels[i]);
+    if (cache != nullptr && !known) cache->insert(key, out[i]);
+    module.reset();
+    generators.give_back(std::move(generator));
   };
   for_each_parallel(kernels.size(), threads, [&](size_t i) {
     generate(i);
@@ -206,19 +234,18 @@ std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target
   llvm::raw_string_ostream stream(out);
   llvm::LLVMContext context;
   auto machine = make_machine(target);
-  for (const tir::PrimFunc& f : kernels)
-    make_module(context, *machine, f, target)->print(stream, nullptr);
+  for (const tir::PrimFunc& f : kernels) {
+    auto module = build_module(context, machine->createDataLayout(), f, target);
+    check_and_optimize(*module, *machine, f);
+    module->print(stream, nullptr);
+  }
   return out;
 }
 
 std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
   std::string out;
-  auto machine = make_machine(target);
-  for (const tir::PrimFunc& f : kernels) {
-    llvm::LLVMContext context;
-    auto module = make_module(context, *machine, f, target);
-    out += emit(*module, *machine, llvm::CodeGenFileType::AssemblyFile);
-  }
+  Generator generator(target, llvm::CodeGenFileType::AssemblyFile);
+  for (const tir::PrimFunc& f : kernels) out += generator.generate(*generator.build(f), f);
   return out;
 }
 
@@ -260,7 +287,7 @@ ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Ta
                                        llvm::ConstantInt::get(i64, entries.size()), table,
                                        llvm::Constant::getNullValue(id_type)});
   define_constant(module, RELAY_DESCRIPTOR_SYMBOL, value);
-  return emit(module, *machine, llvm::CodeGenFileType::ObjectFile);
+  return Emitter(*machine, llvm::CodeGenFileType::ObjectFile).emit(module);
 }
 
 }  // namespace relay::codegen

@@ -224,6 +224,22 @@ TEST_F(KernelCacheTest, kernels_are_generated_once_for_each_target) {
   EXPECT_EQ(cache.usage().entries, 3);
 }
 
+TEST_F(KernelCacheTest, code_and_key_do_not_depend_on_what_was_generated_before) {
+  KernelCache cache(folder_, kRoom);
+  Target target = parse_target("x86-64-v2");
+  const Backend& backend = backend_of(target);
+  // More than one generator makes.
+  std::vector<PrimFunc> kernels;
+  for (int64_t factor = 2; factor < 302; ++factor) kernels.push_back(scaled(factor));
+  std::vector<ObjectCode> together = backend.compile(kernels, target, 1, &cache);
+  for (size_t at : {size_t{0}, size_t{1}, size_t{255}, size_t{256}, kernels.size() - 1}) {
+    EXPECT_EQ(backend.compile({kernels[at]}, target, 1, nullptr)[0], together[at]) << at;
+  }
+  EXPECT_EQ(cache.counts().hits, 0);
+  for (const PrimFunc& kernel : kernels) backend.compile({kernel}, target, 1, &cache);
+  EXPECT_EQ(cache.counts().hits, static_cast<int64_t>(kernels.size()));
+}
+
 TEST_F(KernelCacheTest, kernels_run_from_the_cache_and_over_a_damaged_entry) {
   for (int round = 0; round < 3; ++round) {
     KernelCache cache(folder_, kRoom);
