@@ -15,4 +15,11 @@ void post_order_outside_primitives(const Expr& body,
       visit, family::expr | family::pattern);
 }
 
+Function without_reason(const Function& f) {
+  if (!f->attrs.contains(attr::kFusionReason)) return f;
+  Dict attrs = f->attrs;
+  attrs.erase(attr::kFusionReason);
+  return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
+}
+
 }  // namespace relay

@@ -11,4 +11,7 @@ namespace relay {
 // for primitive functions and what is inside them.
 void post_order_outside_primitives(const Expr& body, const std::function<void(const Node&)>& visit);
 
+// The primitive function without why it ends (attr::kFusionReason), which is no part of what it computes.
+Function without_reason(const Function& f);
+
 }  // namespace relay

@@ -15,14 +15,6 @@
 namespace relay {
 namespace {
 
-// Why a call's kernel ends is no part of what it computes.
-Function without_reason(const Function& f) {
-  if (!f->attrs.contains(attr::kFusionReason)) return f;
-  Dict attrs = f->attrs;
-  attrs.erase(attr::kFusionReason);
-  return function(f->params, f->body, f->ret_type, f->type_params, std::move(attrs), f->span);
-}
-
 KernelSite site_of(const FunctionNode& f) {
   KernelSite site{f.span.describe(), ""};
   if (auto reason = f.attrs.find(attr::kFusionReason); reason != f.attrs.end()) {

@@ -56,6 +56,8 @@ std::vector<Pipeline::Step> optimize_steps() {
           kCompileMatch),  // matches ask one question each, but for those whose tree would be far larger
       pass(kFuseOps, Form::fused),
       pass(kRecomputeValues),  // large values that are cheap are not kept
+      pass(
+          kShareKernels),  // the steps of a loop that was written out are calls of the same kernels
       phase("normal_form"),
       pass(kLambdaLift, Form::lifted),
       pass(kToANormalForm, Form::anf),  // sharing carries no meaning
