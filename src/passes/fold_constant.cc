@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/calls.h"
 #include "analysis/evaluate_constants.h"
 #include "analysis/known_match.h"
 #include "analysis/known_values.h"
@@ -19,10 +20,11 @@ constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
 
 class Folder : public Rewriter {
  public:
-  Folder(const PassContext& ctx, int64_t max_bytes, LazyPurity& purity)
+  Folder(const PassContext& ctx, int64_t max_bytes, int64_t keep_transposes, LazyPurity& purity)
       : Rewriter(family::expr | family::pattern),
         ctx_(ctx),
         max_bytes_(max_bytes),
+        keep_transposes_(keep_transposes),
         purity_(purity) {}
 
   // Fused kernels are folded as a whole or not at all.
@@ -137,11 +139,15 @@ class Folder : public Rewriter {
     auto bytes = bytes_of(c.type);
     if (!bytes || *bytes > max_bytes_) return;
     if (grows_too_much(*bytes, arg_bytes)) return;
+    if (keep_transposes_ > 0 && *bytes >= keep_transposes_ && is_call_to(Expr(&c), "transpose")) {
+      return;
+    }
     mark(c);
   }
 
   const PassContext& ctx_;
   int64_t max_bytes_;
+  int64_t keep_transposes_;
   LazyPurity& purity_;
   KnownValues known_;
   std::unordered_set<const Node*> constant_;
@@ -184,11 +190,12 @@ Function propagate_bound_constants(const Function& f) {
 
 Module run(const Module& mod, PassContext& ctx) {
   auto max_bytes = ctx.option<int64_t>(kFoldConstant, "max_bytes");
+  auto keep_transposes = ctx.option<int64_t>(kFoldConstant, "keep_transposes");
   Module propagated = map_functions(
       mod, [](const GlobalVar&, const Function& f) { return propagate_bound_constants(f); });
   LazyPurity purity(propagated);
   return map_functions(propagated, [&](const GlobalVar&, const Function& f) {
-    return Folder(ctx, max_bytes, purity).fold(f);
+    return Folder(ctx, max_bytes, keep_transposes, purity).fold(f);
   });
 }
 
@@ -202,6 +209,8 @@ const Pass kFoldConstant{
     "Computes at compile time what depends on constants only.",
     run,
     {{"max_bytes", PassOption::Type::integer, AttrValue(kDefaultMaxBytes),
-      "Largest constant that is made, but for what is no larger than what it is made of."}}};
+      "Largest constant that is made, but for what is no larger than what it is made of."},
+     {"keep_transposes", PassOption::Type::integer, AttrValue(int64_t{0}),
+      "Bytes from which on a transposed constant stays as it is, for a later run; 0: none does."}}};
 
 }  // namespace relay

@@ -13,7 +13,9 @@
 // tensors are not kept (evaluate_constants.h).
 // Loses when the result is much larger than what it is made of: results above
 // `relay.FoldConstant.max_bytes` (default 1 GiB), or above 64 KiB and more than 16 times the bytes
-// of the arguments (zeros, arange, broadcast_to), are left to run time.
+// of the arguments (zeros, arange, broadcast_to), are left to run time. Until layouts are chosen the
+// pipeline keeps the transposes of large weights (`relay.FoldConstant.keep_transposes`): packing a
+// weight moves each element once more, and both moves are one when they are computed together.
 // Does not fold through function calls; PartialEvaluate does. An If whose condition is computed
 // here is for the next run to choose from.
 #pragma once

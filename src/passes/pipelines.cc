@@ -7,8 +7,18 @@
 namespace relay {
 namespace {
 
+// Weights from which on it is felt that they are moved twice.
+constexpr int64_t kLargeWeight = int64_t{1} << 20;
+
 Pipeline::Step phase(const char* name) { return {name, nullptr, Form::any}; }
 Pipeline::Step pass(const Pass& p, Form from_here_on = Form::any) { return {"", &p, from_here_on}; }
+// FoldConstant before layouts are chosen: what packs a large weight turns it as well.
+Pipeline::Step fold_before_packing() {
+  return {"",
+          &kFoldConstant,
+          Form::any,
+          {{"relay.FoldConstant.keep_transposes", AttrValue(kLargeWeight)}}};
+}
 
 std::vector<Pipeline::Step> optimize_steps() {
   return {
@@ -23,10 +33,10 @@ std::vector<Pipeline::Step> optimize_steps() {
       pass(kSimplifyInference),  // no operator that only training needs is left
       pass(kDeadCodeElimination),
       pass(kToGraphNormalForm),  // pure values have no names: the next passes see along operands
-      pass(kFoldConstant),       // scales and zero points are known
+      fold_before_packing(),     // scales and zero points are known
       pass(kFakeQuantizationToInteger),  // sums of quantised numbers are sums of integers
       pass(kCanonicalizeOps),            // no operator that is defined by others is left
-      pass(kFoldConstant),
+      fold_before_packing(),
       pass(kDynamicToStatic),  // sizes that are known are part of types
       pass(kCombineUpdates),   // lines that a loop of known length writes are one tensor
       pass(kSimplifyExpr),
@@ -137,7 +147,9 @@ Module run_passes(Module mod, const Pipeline& pipeline, PassContext& ctx) {
     // Without what a disabled pass gives, those that take it are left out too.
     if (lacks_disabled(mod, s.pass->in, ctx)) continue;
     bool skipped = false;
-    mod = run_pass(mod, *s.pass, ctx, held | s.from_here_on, &skipped);
+    PassContext here = ctx;
+    here.config.insert(s.config.begin(), s.config.end());
+    mod = run_pass(mod, *s.pass, here, held | s.from_here_on, &skipped);
     if (!skipped) held = held | s.from_here_on;
   }
   return mod;

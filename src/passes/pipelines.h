@@ -19,6 +19,8 @@ class Pipeline {
     const Pass* pass = nullptr;  // null: a phase
     // Forms that every program has from here on.
     Form from_here_on = Form::any;
+    // Options of the pass at this place, where the context's config says nothing of them.
+    Dict config = {};
   };
 
   explicit Pipeline(std::vector<Step> steps) : steps_(std::move(steps)) {}

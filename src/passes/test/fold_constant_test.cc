@@ -1,6 +1,7 @@
 #include "passes/fold_constant.h"
 
 #include "node/walk.h"
+#include "passes/pipelines.h"
 #include "passes/test/evaluate.h"
 #include "passes/test/pass_test.h"
 #include "passes/to_graph_normal_form.h"
@@ -186,6 +187,46 @@ TEST(FoldConstant, what_would_grow_stays) {
   PassContext ctx = pass_test::folding_context();
   ctx.config["relay.FoldConstant.max_bytes"] = AttrValue(int64_t{64});
   unchanged("def @main() { zeros(shape=[17], dtype=\"float32\") }", ctx);
+}
+
+// A product with a weight of 1 MiB that is turned first, as importers write matrix products.
+Module turned_weight(Tensor weight) {
+  Module mod = pass_test::parse(
+      "def @main(%x: Tensor[(2, 512), float32], %w: Tensor[(512, 512), float32]) {\n"
+      "  nn.dense(%x, transpose(%w, axes=[1, 0])) }");
+  return map_functions(mod, [&](const GlobalVar&, const Function& f) {
+    NodeRef body =
+        substitute(f->body, {{f->params[1].get(), constant(std::move(weight))}}, family::expr);
+    return function({f->params[0]}, Expr::unchecked(body), f->ret_type);
+  });
+}
+
+TEST(FoldConstant, transposes_of_large_constants_stay_where_that_is_asked_for) {
+  Module mod = turned_weight(Tensor::zeros(DType::Float(32), {512, 512}));
+  PassContext ctx = pass_test::folding_context();
+  const int64_t bytes = int64_t{1} << 20;
+  ctx.config["relay.FoldConstant.keep_transposes"] = AttrValue(bytes);
+  EXPECT_TRUE(pass_test::apply(kFoldConstant, mod, ctx) == mod);
+  for (int64_t kept : {bytes + 1, int64_t{0}}) {
+    ctx.config["relay.FoldConstant.keep_transposes"] = AttrValue(kept);
+    Expr folded = pass_test::apply(kFoldConstant, mod, ctx)->find("main")->body;
+    EXPECT_TRUE(isa<ConstantNode>(as<CallNode>(folded)->args[1])) << kept;
+  }
+}
+
+TEST(FoldConstant, the_pipeline_moves_a_large_weight_once) {
+  PassContext ctx = pass_test::folding_context();
+  ctx.target.has_blocked_kernels = true;
+  int moved = 0;
+  ctx.evaluate = [&, evaluate = ctx.evaluate](const Function& f, const std::vector<Tensor>& args) {
+    for (const Tensor& a : args) moved += a.byte_size() >= size_t{1} << 20;
+    return evaluate(f, args);
+  };
+  Module mod = turned_weight(Tensor::zeros(DType::Float(32), {512, 512}));
+  Module out = run_passes(mod, optimize_pipeline(), ctx);
+  EXPECT_EQ(moved, 1);
+  EXPECT_EQ(print_module(out).find("transpose"), std::string::npos) << print_module(out);
+  EXPECT_NE(print_module(out).find("nn.contrib_dense_pack"), std::string::npos);
 }
 
 TEST(FoldConstant, effects_stay) {
