@@ -29,6 +29,9 @@ class SectionWriter {
     begin_ = offset_;
     sum_ = std::make_unique<Checksum>();
   }
+  // Of a section that is summed already.
+  void begin_summed() { begin_ = offset_; }
+  Section end_summed(uint64_t checksum) const { return {begin_, offset_ - begin_, checksum}; }
   void put(const void* data, uint64_t size) {
     if (size == 0) return;
     sink_(data, size);
@@ -89,8 +92,25 @@ std::string index_bytes(const ArtifactContents& contents, const Digest& id) {
   return out;
 }
 
+// Gives `put` the section of constants piece by piece: each behind a gap of zeros that aligns it. They are most of an
+// artifact, so all that needs their bytes takes them from one walk.
+void each_of_constants(const ArtifactContents& contents,
+                       const std::function<void(std::string_view)>& put) {
+  static constexpr char zeros[kConstantAlignment] = {};
+  std::string packed;
+  uint64_t size = 0;
+  for (const Tensor& constant : contents.program->constants) {
+    const uint64_t begin = round_up(size, kConstantAlignment);
+    put({zeros, begin - size});
+    const std::string_view bytes = bytes_of(constant, packed);
+    put(bytes);
+    size = begin + bytes.size();
+  }
+}
+
 // The digest of everything that makes the artifact, with zeros where the digest itself will stand.
-Digest id_of(const ArtifactContents& contents, const std::string& program) {
+Digest id_of(const ArtifactContents& contents, const std::string& program,
+             const Digest& constants) {
   Checksum id;
   auto add = [&id](std::string_view bytes) {
     const uint64_t size = bytes.size();
@@ -101,11 +121,8 @@ Digest id_of(const ArtifactContents& contents, const std::string& program) {
   add(index_bytes(contents, {}));
   add(program);
   add(contents.metadata);
-  std::string packed;
-  for (const Tensor& constant : contents.program->constants) {
-    const std::string_view bytes = bytes_of(constant, packed);
-    id.add(bytes.data(), bytes.size());
-  }
+  id.add(&constants.low, sizeof(constants.low));
+  id.add(&constants.high, sizeof(constants.high));
   return id.digest();
 }
 
@@ -124,7 +141,10 @@ std::string with_id(std::string_view elf, const Digest& id) {
 
 void emit(const ArtifactContents& contents, const Sink& sink) {
   const std::string program = write_program(*contents.program);
-  const Digest id = id_of(contents, program);
+  Checksum constants;
+  each_of_constants(contents,
+                    [&](std::string_view bytes) { constants.add(bytes.data(), bytes.size()); });
+  const Digest id = id_of(contents, program, constants.digest());
   Footer footer{};
   SectionWriter writer(sink);
   auto section = [&](SectionKind kind, uint64_t alignment, std::string_view bytes) {
@@ -135,14 +155,10 @@ void emit(const ArtifactContents& contents, const Sink& sink) {
   };
   section(kElf, kPage, with_id(contents.elf, id));
   writer.align(kPage);
-  writer.begin();
-  std::string packed;
-  for (const Tensor& constant : contents.program->constants) {
-    writer.align(kConstantAlignment);
-    const std::string_view bytes = bytes_of(constant, packed);
-    writer.put(bytes.data(), bytes.size());
-  }
-  footer.sections[kConstants] = writer.end();
+  writer.begin_summed();
+  each_of_constants(contents,
+                    [&](std::string_view bytes) { writer.put(bytes.data(), bytes.size()); });
+  footer.sections[kConstants] = writer.end_summed(constants.value());
   section(kIndex, kConstantAlignment, index_bytes(contents, id));
   section(kProgram, kConstantAlignment, program);
   section(kMetadata, kConstantAlignment, contents.metadata);
