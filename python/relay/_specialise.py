@@ -47,7 +47,7 @@ class OpenModel:
 
     def __repr__(self) -> str:
         what = ", ".join(f"{how} of {name}" for name, how in self._deciding)
-        return f"<relay.OpenModel: a program for each {what}>"
+        return f"<relay.frontend.OpenModel: a program for each {what}>"
 
     def __getitem__(self, name: str) -> Any:
         raise self.error

@@ -302,6 +302,8 @@ def test_what_a_rank_hangs_on_is_named():
                      [("x", FLOAT, [6]), ("shape", INT64, ["k"])], ["y"])  # fmt: skip
     mod, _ = relay.frontend.from_onnx(model)
     assert mod.deciding == [("shape", "sizes")]
+    assert isinstance(mod, relay.frontend.OpenModel)
+    assert repr(mod).startswith("<relay.frontend.OpenModel")
     with pytest.raises(relay.UserError, match=r"(?s)E0505.*the new shape.*--specialise.*'shape'"):
         _ = mod["main"]
 
