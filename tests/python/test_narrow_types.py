@@ -1,12 +1,21 @@
-"""Elements of 8, 4 and 2 bits that are stored and cast but not computed with, against ml_dtypes."""
+"""Elements of 8, 6, 4 and 2 bits that are stored and cast but not computed with, against ml_dtypes."""
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 
 import relay
 
-FLOATS = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"]
+FLOATS = [
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+]
 INTEGERS = ["int4", "uint4", "int2", "uint2"]
 # As many as fill vectors, and some more.
 VALUES = np.concatenate([
@@ -27,7 +36,7 @@ def test_floats(dtype):
     got = run(text, VALUES)
     assert got.dtype == kind
     np.testing.assert_array_equal(got.astype("float32"), VALUES.astype(kind).astype("float32"))
-    every = np.arange(256 if dtype.startswith("float8") else 16, dtype="uint8").view(kind)
+    every = np.arange(2 ** int(dtype[5]), dtype="uint8").view(kind)
     wide = run(f'(%x: Tensor[({len(every)}), {dtype}]) {{ cast(%x, dtype="float32") }}', every)
     np.testing.assert_array_equal(wide, every.astype("float32"))
 
@@ -61,3 +70,27 @@ def test_they_are_moved_as_they_are():
 def test_they_are_not_computed_with(body):
     with pytest.raises(relay.RelayError, match="stored and cast, not computed with"):
         run(f"(%x: Tensor[(3), float8_e5m2]) {{ {body} }}")
+
+
+@pytest.mark.parametrize("in_raw_data", [True, False])
+@pytest.mark.parametrize(("dtype", "bits"), [
+    ("float6_e2m3fn", 6), ("float6_e3m2fn", 6), ("float4_e2m1fn", 4), ("uint2", 2), ("int4", 4),
+])  # fmt: skip
+def test_files_of_onnx_pack_them(dtype, bits, in_raw_data):
+    codes = np.random.default_rng(0).integers(0, 1 << bits, 13).astype("uint8")
+    stream = (codes[:, None] >> np.arange(bits) & 1).astype("uint8").reshape(-1)
+    packed = np.packbits(stream, bitorder="little").tobytes()
+    name = {"uint2": "UINT2", "int4": "INT4"}.get(dtype, dtype.upper().replace("_", "")[:-2])
+    tensor = onnx.TensorProto(name="w", dims=[13], data_type=getattr(onnx.TensorProto, name))
+    if in_raw_data:
+        tensor.raw_data = packed
+    else:
+        # Entries of 6 bits have one element, the others as many as a byte has room for.
+        tensor.int32_data.extend(codes if bits == 6 else packed)
+    node = onnx.helper.make_node("Cast", ["w"], ["y"], to=onnx.TensorProto.FLOAT)
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [13])
+    graph = onnx.helper.make_graph([node], "g", [], [result], [tensor])
+    module, _ = relay.frontend.from_onnx(onnx.helper.make_model(graph))
+    kind = getattr(ml_dtypes, dtype)
+    want = codes.view(kind) if dtype.startswith("float") else codes.astype("int8").astype(kind)
+    np.testing.assert_array_equal(relay.build(module)(), want.astype("float32"))

@@ -125,19 +125,21 @@ std::string_view external_bytes(const TensorProto& proto, int64_t needed, Tensor
 
 namespace {
 
-// How many elements are packed into a byte of a file.
-int64_t elements_in_a_byte(DType dtype) {
-  return dtype.is_narrow() ? 8 / runtime::narrow_format(dtype.code).bits : 1;
+// The bits of an element in a file.
+int64_t bits_of(DType dtype) {
+  return dtype.is_narrow() ? runtime::narrow_format(dtype.code).bits : dtype.bits;
 }
 
-// One byte for each element of what is packed, the first in the lowest bits.
-Tensor unpack(std::string_view packed, DType dtype, const std::vector<int64_t>& shape) {
+// One byte for each element of a stream of `width` bits for each, the first in the lowest bits.
+Tensor unpack(std::string_view packed, DType dtype, const std::vector<int64_t>& shape,
+              int64_t width) {
   const runtime::NarrowFormat& format = runtime::narrow_format(dtype.code);
-  const int64_t in_a_byte = elements_in_a_byte(dtype);
   Tensor t = Tensor::empty(dtype, shape);
   for (int64_t i = 0; i < t.num_elements(); ++i) {
-    int byte = static_cast<uint8_t>(packed[static_cast<size_t>(i / in_a_byte)]);
-    int low = byte >> (i % in_a_byte * format.bits) & ((1 << format.bits) - 1);
+    auto at = static_cast<size_t>(i * width / 8);
+    int bits = static_cast<uint8_t>(packed[at]);
+    if (i * width % 8 + format.bits > 8) bits |= static_cast<uint8_t>(packed[at + 1]) << 8;
+    int low = bits >> (i * width % 8) & ((1 << format.bits) - 1);
     bool negative = !format.is_float && format.is_signed && low >> (format.bits - 1) != 0;
     t.data<uint8_t>()[i] = static_cast<uint8_t>(negative ? low - (1 << format.bits) : low);
   }
@@ -206,6 +208,10 @@ std::optional<DType> dtype_of(int onnx_type) {
       return DType::Narrow(DType::kFloat8E8M0FNU);
     case TensorProto::FLOAT4E2M1:
       return DType::Narrow(DType::kFloat4E2M1FN);
+    case TensorProto::FLOAT6E2M3:
+      return DType::Narrow(DType::kFloat6E2M3FN);
+    case TensorProto::FLOAT6E3M2:
+      return DType::Narrow(DType::kFloat6E3M2FN);
     case TensorProto::INT4:
       return DType::Narrow(DType::kInt4);
     case TensorProto::UINT4:
@@ -224,12 +230,11 @@ std::string onnx_type_name(int onnx_type) {
     return "type " + std::to_string(onnx_type);
   }
   static const char* const names[] = {
-      "UNDEFINED",      "FLOAT",    "UINT8",        "INT8",           "UINT16",
-      "INT16",          "INT32",    "INT64",        "STRING",         "BOOL",
-      "FLOAT16",        "DOUBLE",   "UINT32",       "UINT64",         "COMPLEX64",
-      "COMPLEX128",     "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2",
-      "FLOAT8E5M2FNUZ", "UINT4",    "INT4",         "FLOAT4E2M1",     "FLOAT8E8M0",
-      "UINT2",          "INT2"};
+      "UNDEFINED",      "FLOAT",      "UINT8",          "INT8",       "UINT16",    "INT16",
+      "INT32",          "INT64",      "STRING",         "BOOL",       "FLOAT16",   "DOUBLE",
+      "UINT32",         "UINT64",     "COMPLEX64",      "COMPLEX128", "BFLOAT16",  "FLOAT8E4M3FN",
+      "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4",      "INT4",      "FLOAT4E2M1",
+      "FLOAT8E8M0",     "UINT2",      "INT2",           "FLOAT6E2M3", "FLOAT6E3M2"};
   if (onnx_type < static_cast<int>(std::size(names))) return names[onnx_type];
   return "type " + std::to_string(onnx_type);
 }
@@ -247,9 +252,9 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   std::vector<int64_t> shape = checked_dims(proto.dims(), proto.name(), *dtype, span);
   int64_t count = runtime::checked_num_elements(*dtype, shape);
   if (dtype->is_string()) return strings_of(proto, shape, count, span);
-  const int64_t in_a_byte = elements_in_a_byte(*dtype);
-  const bool packed = in_a_byte > 1;
-  auto needed = (count * static_cast<int64_t>(dtype->bytes()) + in_a_byte - 1) / in_a_byte;
+  const int64_t bits = bits_of(*dtype);
+  const bool packed = bits < 8;
+  const int64_t needed = packed ? (count * bits + 7) / 8 : count * (bits / 8);
 
   auto check_bytes = [&](std::string_view bytes) {
     if (static_cast<int64_t>(bytes.size()) != needed) {
@@ -262,17 +267,18 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   if (proto.data_location() == TensorProto::EXTERNAL) {
     std::shared_ptr<const MappedFile> file;
     std::string_view bytes = external_bytes(proto, needed, source, file, span);
-    return packed ? unpack(bytes, *dtype, shape) : from_bytes(bytes, *dtype, shape, file);
+    return packed ? unpack(bytes, *dtype, shape, bits) : from_bytes(bytes, *dtype, shape, file);
   }
   if (proto.has_doc_string()) {  // put there by strip_payloads
     auto index = static_cast<size_t>(std::stoul(proto.doc_string()));
     std::string_view bytes = source.payloads.at(index);
     check_bytes(bytes);
-    return packed ? unpack(bytes, *dtype, shape) : from_bytes(bytes, *dtype, shape, source.file);
+    return packed ? unpack(bytes, *dtype, shape, bits)
+                  : from_bytes(bytes, *dtype, shape, source.file);
   }
   if (proto.has_raw_data()) {
     check_bytes(proto.raw_data());
-    return packed ? unpack(proto.raw_data(), *dtype, shape)
+    return packed ? unpack(proto.raw_data(), *dtype, shape, bits)
                   : from_bytes(proto.raw_data(), *dtype, shape, nullptr);
   }
 
@@ -294,7 +300,9 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
     default:
       given = proto.int32_data_size();
   }
-  if (given != (count + in_a_byte - 1) / in_a_byte) {
+  // An entry has as many elements as fill a byte.
+  const int64_t in_entry = std::max<int64_t>(8 / bits, 1);
+  if (given != (count + in_entry - 1) / in_entry) {
     bad_tensor(span, "the data of " + quoted(proto.name()) + " does not have the size of its shape",
                std::to_string(count) + " elements for " + runtime::type_string(*dtype, shape),
                std::to_string(given) + " elements");
@@ -302,7 +310,7 @@ Tensor read_tensor(const TensorProto& proto, TensorSource& source, const Span& s
   if (dtype->is_narrow()) {
     std::string bytes;
     for (int32_t v : proto.int32_data()) bytes += static_cast<char>(v);
-    return unpack(bytes, *dtype, shape);
+    return unpack(bytes, *dtype, shape, 8 / in_entry);
   }
   Tensor t = Tensor::empty(*dtype, shape);
   switch (proto.data_type()) {

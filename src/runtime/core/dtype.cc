@@ -48,9 +48,8 @@ std::optional<int> take_number(std::string_view& text) {
 
 std::optional<DType> DType::parse(std::string_view text) {
   if (text == "string") return String();
-  for (int code = kFirstNarrow; code <= kLastNarrow; ++code) {
-    DType t = Narrow(static_cast<Code>(code));
-    if (text == narrow_format(t.code).name) return t;
+  for (Code narrow : kNarrow) {
+    if (text == narrow_format(narrow).name) return Narrow(narrow);
   }
   struct Prefix {
     std::string_view name;

@@ -42,8 +42,13 @@ struct DType {
     kInt2 = 13,
     kUInt2 = 14,
     kString = 15,
+    kFloat6E2M3FN = 16,
+    kFloat6E3M2FN = 17,
   };
-  static constexpr Code kFirstNarrow = kFloat8E4M3FN, kLastNarrow = kUInt2;
+  // Artifacts have these numbers, so they stay what they are.
+  static constexpr Code kNarrow[] = {
+      kFloat8E4M3FN, kFloat8E4M3FNUZ, kFloat8E5M2, kFloat8E5M2FNUZ, kFloat8E8M0FNU, kFloat4E2M1FN,
+      kInt4,         kUInt4,          kInt2,       kUInt2,          kFloat6E2M3FN,  kFloat6E3M2FN};
 
   Code code = kFloat;
   uint8_t bits = 32;
@@ -66,10 +71,12 @@ struct DType {
   constexpr bool is_float(int width) const { return code == kFloat && bits == width; }
   constexpr bool is_bfloat16() const { return code == kBFloat; }
   constexpr bool is_bool() const { return code == kBool; }
-  constexpr bool is_narrow() const { return code >= kFirstNarrow && code <= kLastNarrow; }
+  constexpr bool is_narrow() const {
+    return code >= kFloat8E4M3FN && code <= kFloat6E3M2FN && code != kString;
+  }
   constexpr bool is_string() const { return code == kString; }
   // Neither a number nor a bool that is computed with.
-  constexpr bool is_only_moved() const { return code >= kFirstNarrow; }
+  constexpr bool is_only_moved() const { return code >= kFloat8E4M3FN; }
   constexpr bool is_scalar() const { return lanes == 1; }
   // The type that kernels read and write elements as.
   constexpr DType storage() const {
@@ -117,7 +124,7 @@ struct DType {
       case kString:
         return bits == 64 && lanes == 1;
       default:
-        return code <= kLastNarrow && bits == 8 && lanes == 1;
+        return is_narrow() && bits == 8 && lanes == 1;
     }
   }
 

@@ -36,8 +36,10 @@ const NarrowFormat& narrow_format(DType::Code code) {
       {.name = "uint4", .is_float = false, .is_signed = false, .bits = 4},
       {.name = "int2", .is_float = false, .bits = 2},
       {.name = "uint2", .is_float = false, .is_signed = false, .bits = 2},
+      {.name = "float6_e2m3fn", .bits = 6, .mantissa = 3, .bias = 1, .greatest = 0x1F},
+      {.name = "float6_e3m2fn", .bits = 6, .mantissa = 2, .bias = 3, .greatest = 0x1F},
   };
-  return formats[code - DType::kFirstNarrow];
+  return formats[std::ranges::find(DType::kNarrow, code) - std::begin(DType::kNarrow)];
 }
 
 double narrow_to_double(const NarrowFormat& f, uint8_t stored) {

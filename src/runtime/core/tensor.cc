@@ -417,7 +417,7 @@ std::optional<DType> dtype_from_dlpack(DLDataType t) {
     default: {
       const auto* at = std::ranges::find(kFloat8Codes, t.code);
       if (at == std::end(kFloat8Codes)) return std::nullopt;
-      result = DType::Narrow(static_cast<DType::Code>(DType::kFirstNarrow + (at - kFloat8Codes)));
+      result = DType::Narrow(static_cast<DType::Code>(DType::kFloat8E4M3FN + (at - kFloat8Codes)));
       result.bits = t.bits;
     }
   }
@@ -427,7 +427,7 @@ std::optional<DType> dtype_from_dlpack(DLDataType t) {
 DLDataType dtype_to_dlpack(DType t) {
   if (t.is_only_moved()) {
     if (t.code > DType::kFloat8E8M0FNU) dlpack_error("DLPack has no elements of " + t.to_string());
-    return DLDataType{kFloat8Codes[t.code - DType::kFirstNarrow], 8, 1};
+    return DLDataType{kFloat8Codes[t.code - DType::kFloat8E4M3FN], 8, 1};
   }
   static constexpr uint8_t codes[] = {kDLInt, kDLUInt, kDLFloat, kDLBfloat, kDLBool};
   return DLDataType{codes[t.code], t.bits, t.lanes};
