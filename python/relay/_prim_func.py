@@ -111,13 +111,46 @@ class PrimFunc:
             for size, have in zip(self.arguments[name].shape, tensor.shape, strict=True):
                 if isinstance(size, str):
                     sizes.setdefault(size, have)
-        dtypes = [self.arguments[name].dtype for name in self.outputs]
-        return te.extern(self._shapes(sizes), tensors, self.emit, dtypes, self.__name__)
+        return te.extern(self._shapes(sizes), tensors, self.emit, self._dtypes(), self.__name__)
+
+    def _dtypes(self) -> list[str]:
+        return [self.arguments[name].dtype for name in self.outputs]
 
     def emit(self, buffers: Sequence, outputs: Sequence) -> object:
         """The statements on these buffers."""
+        return self._writer(buffers, outputs).write()
+
+    def _writer(self, buffers: Sequence, outputs: Sequence) -> _Writer:
         inputs = dict(zip(self.inputs, buffers, strict=True))
-        return _Writer(self, inputs, dict(zip(self.outputs, outputs, strict=True))).write()
+        return _Writer(self, inputs, dict(zip(self.outputs, outputs, strict=True)))
+
+    def kernel(self) -> te.PrimFunc:
+        """Returns the kernel that `te.Schedule` rewrites: its outer loops around a block.
+
+        Their iterations are independent: each writes its own elements of the outputs, and reads of these
+        only what it writes. UserError E0402, with the line, where those of the outermost loop are not.
+        """
+        sizes: dict[str, Any] = {}
+        inputs = []
+        for name in self.inputs:
+            wanted = self.arguments[name]
+            shape = [
+                sizes.setdefault(d, te.var(d)) if isinstance(d, str) else d for d in wanted.shape
+            ]
+            inputs.append(te.placeholder(shape, wanted.dtype, name))
+        places: list[tuple] = []
+
+        def write(buffers: Sequence, outputs: Sequence) -> object:
+            writer = self._writer(buffers, outputs)
+            out = writer.write()
+            places.extend(
+                (statement, self.source.file, *self.source.range(node))
+                for statement, node in writer.places
+            )
+            return out
+
+        written = te.extern(self._shapes(sizes), inputs, write, self._dtypes(), self.outputs)
+        return _core.te_open_loops(te.create_prim_func(inputs, written, self.__name__), places)
 
     @functools.cached_property
     def operator(self) -> Any:
@@ -251,6 +284,7 @@ class _Writer:
         self.checks: list[object] = []
         self.guarded = 0
         self.parallel = 0
+        self.places: list[tuple] = []  # statements, and what of the source they come from
 
     def fail(self, code: str, node: object, message: str, **more: str) -> NoReturn:
         self.function._fail(code, node, message, **more)
@@ -280,6 +314,7 @@ class _Writer:
             done += self.take_checks()
             if made is not None:
                 done.append(made)
+                self.places.append((made, statement))
         out = _core.tir_seq(done)
         for name, value in self.names.items():
             if isinstance(value, _Cell) and name not in before:
@@ -335,6 +370,7 @@ class _Writer:
             self.names[node.target.id] = before
         how = "parallel" if kind is parallel else "serial"
         out = _core.tir_for(var, first, extent, body, how)
+        self.places.append((out, node))
         for name, bound in reversed(lets):
             out = _core.tir_let(name, bound, out)
         return _core.tir_seq([*checks, out])

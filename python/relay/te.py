@@ -75,11 +75,11 @@ def extern(
     inputs: Sequence[Tensor],
     fcompute: Callable,
     dtype: str | Sequence[str] = "float32",
-    name: str = "extern",
+    name: str | Sequence[str] = "extern",
 ) -> Any:
-    """Returns the tensor that a `relay.prim_func` writes from the inputs.
+    """Returns the tensor that a `relay.prim_func`, or a kernel that is scheduled, writes from the inputs.
 
-    With a list of shapes, and of dtypes, a list of the tensors that it writes.
+    With a list of shapes, and of dtypes, a list of the tensors that it writes; `name` may be one of names.
     """
     several = builtins.any(isinstance(size, (list, tuple)) for size in shape)
     shapes = [_shape(one) for one in (shape if several else [shape])]
@@ -90,7 +90,9 @@ def extern(
         def write(given: list, written: list) -> Any:
             return fcompute(given, written if several else written[0])
 
-    tensors = _core.te_extern(name, dtypes, shapes, list(inputs), write)
+    if isinstance(name, str):
+        name = [f"{name}{i or ''}" for i in range(len(shapes))]
+    tensors = _core.te_extern(list(name), dtypes, shapes, list(inputs), write)
     return tensors if several else tensors[0]
 
 

@@ -30,12 +30,6 @@ struct PyPatternOf : PyNode {
 
 thread_local Span place;
 
-Span span_of(nb::handle source, int64_t begin, int64_t end) {
-  if (source.is_none()) return {};
-  return Span::range(nb::cast<const PySource&>(source).file, static_cast<uint32_t>(begin),
-                     static_cast<uint32_t>(end));
-}
-
 constexpr std::array kPythonCodes{
     codes::python_source, codes::python_unsupported, codes::python_name, codes::python_mutation,
     codes::python_value,  codes::python_static,      codes::python_call, codes::python_annotation,
@@ -182,6 +176,12 @@ void bind_patterns(nb::module_& m) {
 }  // namespace
 
 const Span& current_place() { return place; }
+
+Span span_of(nb::handle source, int64_t begin, int64_t end) {
+  if (source.is_none()) return {};
+  return Span::range(nb::cast<const PySource&>(source).file, static_cast<uint32_t>(begin),
+                     static_cast<uint32_t>(end));
+}
 
 void bind_builders(nb::module_& m) {
   nb::class_<PySource>(m, "SourceFile", "A text that expressions come from.")

@@ -5,9 +5,14 @@
 
 #include <unordered_set>
 
+#include "bind/places.h"
 #include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
+#include "node/walk.h"
+#include "tir/blocks_of_loops.h"
 #include "tir/interpret.h"
+#include "tir/passes/lower_blocks.h"
+#include "tir/schedule/loop_tree.h"
 #include "tir/schedule/schedule.h"
 #include "tir/text.h"
 #include "tir/verify.h"
@@ -51,6 +56,81 @@ PyPrimFunc create(const std::vector<PyTensor>& inputs, const std::vector<PyTenso
   tir::PrimFunc f = tir::create_prim_func(name, tensors_of(inputs), tensors_of(outputs), dims);
   tir::verify(f);
   return {f};
+}
+
+// The kernel with the loops of its statements around blocks; `places` are rows of a statement, its source, and the bytes in it.
+PyPrimFunc open_loops(const PyPrimFunc& self, nb::handle places) {
+  std::unordered_map<const Node*, Span> known;
+  for (nb::handle row : nb::iter(places)) {
+    known[nb::cast<const PyStmt&>(row[0]).stmt.get()] =
+        span_of(row[1], nb::cast<int64_t>(row[2]), nb::cast<int64_t>(row[3]));
+  }
+  tir::PrimFunc f = tir::blocks_of_loops(self.func, [&](const tir::StmtNode& s) {
+    auto found = known.find(&s);
+    return found == known.end() ? Span() : found->second;
+  });
+  tir::verify(f);
+  return {f};
+}
+
+// The statements of the kernel on other buffers, with variables and memory of their own: one kernel may have them twice.
+PyStmt emit(const PyPrimFunc& self, const std::vector<PyBuffer>& inputs,
+            const std::vector<PyBuffer>& outputs) {
+  const tir::PrimFuncNode& f = *self.func.get();
+  std::vector<PyBuffer> given = inputs;
+  given.insert(given.end(), outputs.begin(), outputs.end());
+  if (given.size() != f.params.size() || inputs.size() != static_cast<size_t>(f.num_inputs)) {
+    throw nb::type_error((f.name + " reads " + std::to_string(f.num_inputs) +
+                          " tensors and writes " +
+                          std::to_string(static_cast<int64_t>(f.params.size()) - f.num_inputs))
+                             .c_str());
+  }
+  tir::VarMap map;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const tir::BufferNode& wanted = *f.params[i].get();
+    const tir::BufferNode& have = *given[i].buffer.get();
+    bool fits = wanted.dtype == have.dtype && wanted.shape.size() == have.shape.size();
+    for (size_t d = 0; d < wanted.shape.size() && fits; ++d) {
+      const tir::PrimExpr& size = wanted.shape[d];
+      if (isa<tir::VarNode>(size)) map.try_emplace(size.get(), have.shape[d]);
+      fits = tir::Analyzer().constant_difference(tir::replace_vars(size, map), have.shape[d]) == 0;
+    }
+    if (!fits) {
+      throw nb::type_error(
+          (f.name + " is given a tensor of another shape or dtype as " + wanted.name).c_str());
+    }
+    map[&wanted] = given[i].buffer;
+  }
+  tir::Stmt body = tir::lower_blocks(self.func)->body;
+  tir::VarMap own = map;
+  auto renew = [&](const tir::Var& v) { own[v.get()] = tir::var(v->name, v->dtype); };
+  post_order(
+      body,
+      [&](const Node& n) {
+        if (auto* l = as<tir::ForNode>(&n)) renew(l->var);
+        if (auto* l = as<tir::LetStmtNode>(&n)) renew(l->var);
+        if (auto* l = as<tir::LetNode>(&n)) renew(l->var);
+        if (auto* a = as<tir::AllocateNode>(&n)) {
+          own[a->buffer.get()] = tir::modified(*a->buffer, [&](tir::BufferNode& b) {
+            for (tir::PrimExpr& d : b.shape) d = tir::replace_vars(d, map);
+          });
+        }
+      },
+      family::tir_stmt | family::tir_expr);
+  return {tir::replace_vars(body, own)};
+}
+
+// A kernel, or that of a function that relay.prim_func made.
+PyPrimFunc kernel_of(nb::handle func) {
+  if (nb::isinstance<PyPrimFunc>(func)) return nb::cast<const PyPrimFunc&>(func);
+  if (nb::hasattr(func, "kernel")) {
+    nb::object made = func.attr("kernel")();
+    if (nb::isinstance<PyPrimFunc>(made)) return nb::cast<const PyPrimFunc&>(made);
+  }
+  throw nb::type_error(("a schedule is of a kernel of te.create_prim_func or of a function made by "
+                        "relay.prim_func, not of " +
+                        python_text(func))
+                           .c_str());
 }
 
 // The outputs for arrays of the inputs, by the meaning of the statements.
@@ -112,8 +192,11 @@ void bind_schedules(nb::module_& m) {
       .def("__repr__", [](const PyPrimFunc& f) { return "<te.PrimFunc " + f.func->name + ">"; })
       .def(
           "astext", [](const PyPrimFunc& f) { return tir::to_string(f.func); }, "The text form.")
+      .def("emit", &emit, nb::arg("inputs"), nb::arg("outputs"),
+           "The statements on these buffers: a kernel is what `te.extern` compiles.")
       .def("__call__", &run);
   m.def("te_create_prim_func", &create);
+  m.def("te_open_loops", &open_loops);
   nb::class_<BlockRV>(m, "Block", "A block of a schedule.")
       .def_ro("name", &BlockRV::name)
       .def("__eq__", [](const BlockRV& a, const BlockRV& b) { return a == b; })
@@ -129,7 +212,7 @@ void bind_schedules(nb::module_& m) {
                        "Rewrites the loops of a kernel, one checked and recorded step at a time; "
                        "UserError E0402 for a step that is not legal.")
       .def(
-          "__init__", [](Schedule* self, const PyPrimFunc& f) { new (self) Schedule(f.func); },
+          "__init__", [](Schedule* self, nb::handle f) { new (self) Schedule(kernel_of(f).func); },
           nb::arg("func"))
       .def_prop_ro("func", [](const Schedule& s) { return PyPrimFunc{s.func()}; })
       .def_prop_ro(
@@ -137,8 +220,8 @@ void bind_schedules(nb::module_& m) {
           "The steps so far, one a line.")
       .def_static(
           "replay",
-          [](const PyPrimFunc& f, const std::string& trace) {
-            return PyPrimFunc{Schedule::replay(f.func, trace)};
+          [](nb::handle f, const std::string& trace) {
+            return PyPrimFunc{Schedule::replay(kernel_of(f).func, trace)};
           },
           nb::arg("func"), nb::arg("trace"), "The kernel after the steps of a trace.")
       .def(

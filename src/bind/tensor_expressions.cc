@@ -362,19 +362,18 @@ nb::object inside(const PyBuffer& b, nb::handle indices, nb::handle loops, nb::h
   return cond ? wrap_prim(cond) : nb::none();
 }
 
-// Tensors that statements write, of these dtypes and shapes; `build` is called with lists of the buffers of the inputs and
+// Tensors that statements write, of these names, dtypes and shapes; `build` is called with lists of the buffers of the inputs and
 // of the tensors.
-std::vector<PyTensor> extern_tensors(const std::string& name, nb::handle dtypes, nb::handle shapes,
-                                     const std::vector<PyTensor>& inputs, nb::handle build) {
+std::vector<PyTensor> extern_tensors(const std::vector<std::string>& names, nb::handle dtypes,
+                                     nb::handle shapes, const std::vector<PyTensor>& inputs,
+                                     nb::handle build) {
   Held code(build);
+  std::string name = names.empty() ? "extern" : names[0];
+  if (names.size() != nb::len(shapes) || names.size() != nb::len(dtypes) || names.empty())
+    refuse(name + " has as many dtypes as shapes, and as many names, one at least");
   std::vector<tir::JointOutput> outputs;
-  for (nb::handle dtype : nb::iter(dtypes)) outputs.push_back({name, to_dtype(dtype), {}});
-  if (outputs.size() != nb::len(shapes) || outputs.empty())
-    refuse(name + " has as many dtypes as shapes, one at least");
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i].shape = to_prims(shapes[i]);
-    if (i > 0) outputs[i].name += std::to_string(i);
-  }
+  for (size_t i = 0; i < names.size(); ++i)
+    outputs.push_back({names[i], to_dtype(dtypes[i]), to_prims(shapes[i])});
   auto buffers = [](const std::vector<tir::Buffer>& list) {
     nb::list out;
     for (const tir::Buffer& b : list) out.append(nb::cast(PyBuffer{b}));

@@ -272,11 +272,20 @@ VarMap bindings_of(const BlockNode& block) {
 
 Block with_access_regions(const Block& block) {
   bool has_loops = false;
+  auto look = [&](const Node& n) { has_loops |= isa<ForNode>(&n) || isa<AllocateNode>(&n); };
+  post_order(block->body, look, family::tir_stmt);
+  if (block->init) post_order(block->init, look, family::tir_stmt);
+  return has_loops ? block : with_regions_of_body(block);
+}
+
+Block with_regions_of_body(const Block& block) {
   std::vector<const LoadNode*> loads;
   std::vector<const StoreNode*> stores;
   std::vector<const Node*> local_vars;
+  std::vector<const Node*> own;
   auto look = [&](const Node& n) {
-    has_loops |= isa<ForNode>(&n) || isa<AllocateNode>(&n);
+    if (auto* f = as<ForNode>(&n)) local_vars.push_back(f->var.get());
+    if (auto* a = as<AllocateNode>(&n)) own.push_back(a->buffer.get());
     if (auto* l = as<LoadNode>(&n)) loads.push_back(l);
     if (auto* s = as<StoreNode>(&n)) stores.push_back(s);
     if (auto* l = as<LetNode>(&n)) local_vars.push_back(l->var.get());
@@ -285,7 +294,6 @@ Block with_access_regions(const Block& block) {
   const uint32_t code = family::tir_expr | family::tir_stmt;
   post_order(block->body, look, code);
   if (block->init) post_order(block->init, look, code);
-  if (has_loops) return block;
 
   auto region_of = [&](const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     std::vector<PrimExpr> mins, extents;
@@ -297,7 +305,8 @@ Block with_access_regions(const Block& block) {
     }
     return region(buffer, std::move(mins), std::move(extents));
   };
-  auto add = [](std::vector<Region>& list, Region r) {
+  auto add = [&](std::vector<Region>& list, Region r) {
+    if (std::find(own.begin(), own.end(), r->buffer.get()) != own.end()) return;
     for (const Region& have : list) {
       if (structural_equal(have, r)) return;
     }

@@ -95,6 +95,9 @@ bool uses_any_var(const PrimExpr& e, const std::vector<const Node*>& vars);
 // The block's access regions, computed anew from the loads and stores of its body; a body with
 // loops keeps what it has.
 Block with_access_regions(const Block& block);
+// The same for any body: what follows from variables of the body is the whole dimension, and memory that the body allocates is
+// left out.
+Block with_regions_of_body(const Block& block);
 
 // The single store of the block's body, or null.
 const StoreNode* single_store(const BlockNode& block);
