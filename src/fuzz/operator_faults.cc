@@ -336,6 +336,28 @@ Module swaps_inputs_of_groups(const Module&, const Module& after) {
   });
 }
 
+// A kernel that is new has its inputs in another order.
+Module swaps_inputs_of_new_groups(const Module& before, const Module& after) {
+  return before == after ? after : swaps_inputs_of_groups(before, after);
+}
+
+// A kernel that is told its place is told the first.
+Module forgets_places(const Module& before, const Module& after) {
+  if (before == after) return after;
+  return edited(after, [](const Expr& e) -> Expr {
+    auto* c = as<CallNode>(e);
+    auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
+    if (f == nullptr || !f->is_primitive() || c->args.empty()) return nullptr;
+    auto* place = as<ConstantNode>(c->args.back());
+    if (place == nullptr || place->data.dtype() != DType::Int(64) || place->data.rank() != 0) {
+      return nullptr;
+    }
+    std::vector<Expr> args = c->args;
+    args.back() = constant(Tensor::zeros(DType::Int(64), {}), c->span);
+    return call(c->op, std::move(args), c->attrs, c->span, c->type_args);
+  });
+}
+
 // Of a kernel that runs backwards.
 Module swaps_inputs_of_backward_kernels(const Module&, const Module& after) {
   return edited(after, [&](const Expr& e) -> Expr {
@@ -414,6 +436,8 @@ constexpr Fault kFaults[] = {
      takes_another_approximation},
     {"joins_in_another_order", "CombineSummands", "One operand's parts are joined backwards.",
      joins_in_another_order},
+    {"joins_lines_in_another_order", "CombineUpdates", "Lines are joined backwards.",
+     joins_in_another_order},
     {"slices_products_from_the_first", "CombineParallelDense",
      "Every branch gets the first one's columns.", slices_from_the_first},
     {"slices_batches_from_the_first", "CombineParallelBatchMatmul",
@@ -441,6 +465,10 @@ constexpr Fault kFaults[] = {
     {"swaps_inputs_of_backward_kernels", "AlternateOrder",
      "A kernel that runs backwards reads its inputs the wrong way round.",
      swaps_inputs_of_backward_kernels},
+    {"recomputes_from_other_inputs", "RecomputeValues",
+     "A value that is computed again has its inputs in another order.", swaps_inputs_of_new_groups},
+    {"forgets_places", "ShareKernels", "Every call of a shared kernel is for the first place.",
+     forgets_places},
     {"loses_the_end_of_groups", "FuseOps", "A group ends before its last operator.",
      loses_the_end_of_groups},
     {"swaps_operands_in_groups", "DefuseOps", "Operands are replaced in the wrong order.",

@@ -1,6 +1,8 @@
 #include "grad/batch_analysis.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/codes/batching.h"
 #include "grad/lift.h"
@@ -12,6 +14,17 @@
 
 namespace relay {
 namespace {
+
+// Operators that end a run by what an index, a text or a file holds; a gather does where it says so.
+bool ends_runs(const CallNode& c) {
+  static const std::unordered_set<std::string_view> kNames{
+      "checked_index", "scatter_elements", "scatter_nd", "invert_permutation",
+      "image.decode",  "text.full_match",  "text.parse"};
+  auto* op = as<OpNode>(c.op);
+  if (op == nullptr) return false;
+  if (op->name == "gather") return attr_value(c.attrs, "checked") == AttrValue(true);
+  return kNames.contains(op->name);
+}
 
 // What room can be made for before the first lane is computed: tensors of numbers of known sizes.
 bool has_known_sizes(const Type& type) {
@@ -248,6 +261,7 @@ BatchAnalysis::BatchAnalysis(const Module& mod, std::string entry, Dim lanes,
       out_(out),
       purity_(mod) {
   index();
+  note_failures();
 }
 
 // Who is around whom, in all functions that the entry may call.
@@ -283,6 +297,42 @@ void BatchAnalysis::index() {
         },
         family::expr | family::pattern);
   }
+}
+
+// Which expressions may end the run when they are evaluated.
+void BatchAnalysis::note_failures() {
+  std::unordered_map<std::string, std::vector<std::string>> callers;
+  std::unordered_set<std::string> failing;
+  std::vector<std::string> todo;
+  auto each_node = [&](const auto& visit) {
+    for (size_t i = 0; i < mod_->functions.size(); ++i) {
+      const std::string& name = mod_->global_vars[i]->name_hint;
+      post_order(
+          mod_->functions[i]->body, [&](const Node& n) { visit(name, n); },
+          family::expr | family::pattern);
+    }
+  };
+  each_node([&](const std::string& name, const Node& n) {
+    auto* c = as<CallNode>(&n);
+    if (c != nullptr && ends_runs(*c) && failing.insert(name).second) todo.push_back(name);
+    if (auto* g = as<GlobalVarNode>(&n)) callers[g->name_hint].push_back(name);
+  });
+  while (!todo.empty()) {
+    std::string callee = std::move(todo.back());
+    todo.pop_back();
+    for (const std::string& caller : callers[callee]) {
+      if (failing.insert(caller).second) todo.push_back(caller);
+    }
+  }
+  if (failing.empty()) return;
+  each_node([&](const std::string&, const Node& n) {
+    auto* c = as<CallNode>(&n);
+    auto* g = as<GlobalVarNode>(&n);
+    bool fails =
+        (c != nullptr && ends_runs(*c)) || (g != nullptr && failing.contains(g->name_hint));
+    for_each_child(n, [&](const NodeRef& child) { fails |= may_fail_.contains(child.get()); });
+    if (fails) may_fail_.insert(&n);
+  });
 }
 
 const std::vector<Var>& BatchAnalysis::free_of(const Node& n) {
@@ -526,8 +576,9 @@ std::vector<BatchAnalysis::Conflict> BatchAnalysis::conflicts() {
       Effects effects = purity_.of(i->true_branch) | purity_.of(i->false_branch);
       if (!is_tensors(*of(Expr(i)))) {
         add(n, "if", "the condition depends on the lane, and the branches give no tensors");
-      } else if (!effects.pure()) {
-        bool only_partial = effects == Effects::partial();
+      } else if (!effects.pure() || may_fail_.contains(i->true_branch.get()) ||
+                 may_fail_.contains(i->false_branch.get())) {
+        bool only_partial = effects.pure() || effects == Effects::partial();
         add(n, "if",
             only_partial ? "the condition depends on the lane, and a branch may fail or not end"
                          : "the condition depends on the lane, and a branch has effects",

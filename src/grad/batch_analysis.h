@@ -98,6 +98,7 @@ class BatchAnalysis {
   };
 
   void index();
+  void note_failures();
   std::vector<Conflict> conflicts();
   bool mask(const Expr& at);
   const std::vector<Var>& free_of(const Node& n);
@@ -118,6 +119,7 @@ class BatchAnalysis {
   NodeMap<std::vector<Var>> free_;
   NodeMap<int> tail_;
   NodeSet leaves_parameters_;
+  NodeSet may_fail_;
   std::vector<Masked> masked_;
   NodeMap<LaneType*> of_;
   NodeMap<CallTypes> call_types_;

@@ -144,6 +144,8 @@ const Pass kPrepackInputs{"PrepackInputs",
                           Form::any,
                           Form::any,
                           "Computes once for many runs what follows from prepacked inputs alone.",
-                          run};
+                          run,
+                          {},
+                          /*keeps_meaning=*/false};
 
 }  // namespace relay

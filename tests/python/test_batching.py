@@ -302,3 +302,15 @@ def test_trees_depth_by_depth():
         assert "_forest" in slope.lower(w, plants).astext()
     assert np.allclose(one_by_one[0], together[0], rtol=1e-5)
     assert np.allclose(one_by_one[1], together[1], rtol=1e-4)
+
+
+def test_a_branch_that_may_fail_is_not_evaluated_for_other_lanes():
+    # An index of the untaken branch lies outside the table.
+    text = """#[version = "0.0.5"]
+    def @main(%which: bool, %i: Tensor[(2), int64]) -> Tensor[(2), int64] {
+      if (%which) { checked_index(%i, 3i64) } else { %i }
+    }"""
+    which, i = np.array([True, False]), np.array([[0, -1], [7, -9]], "int64")
+    out = relay.transform.vmap(relay.parse(text)["main"])
+    for run in (relay.build(out), relay.create_executor("debug", out).evaluate()):
+        np.testing.assert_array_equal(run(which, i), [[0, 2], [7, -9]])

@@ -311,3 +311,15 @@ def test_random_programs_give_the_same(seed):
     donated = {p for p, _ in pairs}
     for i, (a, b) in enumerate(zip(given, args, strict=True)):
         assert i in donated or (a == b).all(), text
+
+
+@pytest.mark.parametrize("level", [0, 3])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+def test_the_place_of_an_update_has_any_integer_dtype(dtype, level):
+    text = f"""#[version = "0.0.5"]
+    def @main(%x: Tensor[(4, 3), float32], %line: Tensor[(1, 3), float32], %at: {dtype}) {{
+      update_slice(%x, %line, %at)
+    }}"""
+    x = np.zeros((4, 3), "float32")
+    got = relay.build(relay.parse(text), opt_level=level)(x, x[:1] + 1, np.array(2, dtype))
+    np.testing.assert_array_equal(got, np.repeat([[0.0], [0], [1], [0]], 3, 1))

@@ -1,7 +1,9 @@
 // What the lanes of a batch give, as the batch gives it: a new first axis of every tensor.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "runtime/core/value.h"
@@ -22,10 +24,11 @@ inline runtime::Value stacked(const std::vector<runtime::Value>& lanes) {
   std::vector<int64_t> shape(first.shape().begin(), first.shape().end());
   shape.insert(shape.begin(), static_cast<int64_t>(lanes.size()));
   Tensor out = Tensor::empty(first.dtype(), shape);
-  int64_t at = 0;
+  auto* to = static_cast<std::byte*>(out.data());
   for (const runtime::Value& l : lanes) {
-    for (int64_t i = 0; i < l.tensor().num_elements(); ++i)
-      out.set_from_double(at++, l.tensor().get_as_double(i));
+    const Tensor part = l.tensor();
+    if (part.byte_size() != 0) std::memcpy(to, part.data(), part.byte_size());
+    to += part.byte_size();
   }
   return out;
 }
