@@ -147,7 +147,7 @@ Memory memory_of(const FunctionNode& f) {
 bool is_update(const FunctionNode& f) {
   auto* c = as<CallNode>(f.body);
   auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-  // A place of another dtype is no scalar of the plan: a kernel reads it.
+  // A place of another dtype is not a scalar of the plan: a kernel reads it.
   return op != nullptr && op->row->memory != nullptr && op->row->memory(*c) == Memory::Updated &&
          scalar_dtype(c->args[2]->type).has_value();
 }
