@@ -47,8 +47,10 @@ they make no sense behind one of them, a run that takes it ends. Results of `Non
 `NonMaxSuppression`, `Compress`, `Range`, loops with conditions and the like are as large as data
 says (`?` in their types).
 
-Floats of 8 and 4 bits and integers of 4 and 2 are stored, moved, quantised and cast ([a byte
-each](types.md)). A sequence whose length is known at import is a tuple of the program, any other one a
+Floats of 8, 6 and 4 bits and integers of 4 and 2 are stored, moved, quantised and cast ([a byte
+each](types.md)). The weights of MatMulNBits stay packed where a block is whole words of 32 bits, and
+`accuracy_level` 4 lets rows be rounded to int8, as in ONNX Runtime; other levels ask for less than
+float32, which they get. A sequence whose length is known at import is a tuple of the program, any other one a
 list, whose tensors have one rank and sizes of their own. `from_onnx(..., freeze={{"k": array}})`, on
 the command line `--freeze k=5`, makes an input a constant; `opset=` reads nodes by another version.
 Random numbers are Relay's own: each node has a stream by its `seed`, or else its name, so that a run
