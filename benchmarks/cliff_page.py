@@ -69,7 +69,7 @@ def machine(data: dict) -> str:
     engines = ", ".join(f"{k} {v}" for k, v in data["engines"].items() if v and k != "relay")
     threads = sorted({r["threads"] for r in data["results"]})
     many = " and ".join(map(str, threads)) + (" thread" if threads == [1] else " threads")
-    return f"{data['machine']['cpu']}, {many}, {engines}, {data['time'][:10]}"
+    return ", ".join(filter(None, [data["machine"]["cpu"], many, engines, data["time"][:10]]))
 
 
 def ratio(value: float | None, aim: float) -> str:
