@@ -36,8 +36,8 @@ _BYTES_BY_CHANNEL = (
 
 REASONS: dict[str, str] = {
     "batch/resnet50 8": (
-        "1x1 convolutions stand at 84 % of the multiply-add peak, and the largest by minimal filtering at 25 to "
-        "33 %: their weights, 4 times as large transformed, pass by for each group of tiles."
+        "1x1 convolutions stand at 84 % of the multiply-add peak, and the largest by minimal filtering at "
+        "25 to 33 %: their weights, 4 times as large transformed, pass by for each group of tiles."
     ),
     "batch/dcgan 8": "as batch/dcgan 32.",
     "batch/dcgan 32": (
