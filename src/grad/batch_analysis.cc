@@ -15,17 +15,6 @@
 namespace relay {
 namespace {
 
-// Operators that end a run by what an index, a text or a file holds; a gather does where it says so.
-bool ends_runs(const CallNode& c) {
-  static const std::unordered_set<std::string_view> kNames{
-      "checked_index", "scatter_elements", "scatter_nd", "invert_permutation",
-      "image.decode",  "text.full_match",  "text.parse"};
-  auto* op = as<OpNode>(c.op);
-  if (op == nullptr) return false;
-  if (op->name == "gather") return attr_value(c.attrs, "checked") == AttrValue(true);
-  return kNames.contains(op->name);
-}
-
 // What room can be made for before the first lane is computed: tensors of numbers of known sizes.
 bool has_known_sizes(const Type& type) {
   auto tensors = flatten_tensor_types(type);
@@ -314,7 +303,7 @@ void BatchAnalysis::note_failures() {
   };
   each_node([&](const std::string& name, const Node& n) {
     auto* c = as<CallNode>(&n);
-    if (c != nullptr && ends_runs(*c) && failing.insert(name).second) todo.push_back(name);
+    if (c != nullptr && may_end_run(*c) && failing.insert(name).second) todo.push_back(name);
     if (auto* g = as<GlobalVarNode>(&n)) callers[g->name_hint].push_back(name);
   });
   while (!todo.empty()) {
@@ -329,7 +318,7 @@ void BatchAnalysis::note_failures() {
     auto* c = as<CallNode>(&n);
     auto* g = as<GlobalVarNode>(&n);
     bool fails =
-        (c != nullptr && ends_runs(*c)) || (g != nullptr && failing.contains(g->name_hint));
+        (c != nullptr && may_end_run(*c)) || (g != nullptr && failing.contains(g->name_hint));
     for_each_child(n, [&](const NodeRef& child) { fails |= may_fail_.contains(child.get()); });
     if (fails) may_fail_.insert(&n);
   });

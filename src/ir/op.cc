@@ -307,6 +307,11 @@ std::string_view to_string(Absent reason) {
   return "?";
 }
 
+bool may_end_run(const CallNode& call) {
+  auto* op = as<OpNode>(call.op);
+  return op != nullptr && op->row->may_end_run != nullptr && op->row->may_end_run(call);
+}
+
 std::vector<std::string_view> missing_columns(const OpInfo& row) {
   std::vector<std::string_view> out;
   auto demand = [&](std::string_view name, bool there) {

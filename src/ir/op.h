@@ -203,6 +203,9 @@ struct BatchingContext {
 // or arguments leave nothing better than one lane after the other.
 using BatchingRule = std::function<Expr(const BatchingContext& ctx)>;
 
+// Whether a run may end in the call, by what an index, a text or a file holds.
+using EndRule = std::function<bool(const CallNode& call)>;
+
 // What mixed precision does with an operator.
 enum class Precision { Always, Follow, Never };
 
@@ -258,6 +261,8 @@ struct OpInfo {
   // Elements are taken as they are, or said otherwise in the relation: so also those of narrow types
   // and strings, without arithmetic (runtime/core/dtype.h). All other operators refuse these.
   bool takes_narrow = false;
+  // Null: no call of it ends a run.
+  EndRule may_end_run = nullptr;
   Column<TypeRelation> relation = {};
   Column<std::shared_ptr<const ComputeRule>> compute = {};
   // Asked of heavy operators (OutEWiseFusable) only: others do not multiply and add.
@@ -277,6 +282,9 @@ struct OpInfo {
   // the examples hold, or ByNumPy.
   Column<std::string> expected = {};
 };
+
+// Whether a run may end in the call of an operator.
+bool may_end_run(const CallNode& call);
 
 // The columns of a row that say nothing, by name. An empty list: the row is complete.
 std::vector<std::string_view> missing_columns(const OpInfo& row);

@@ -16,6 +16,9 @@ using Ints = std::vector<int64_t>;
 // The row of one of Relay's operators; a defect when there is none of that name.
 const OpInfo* operator_row(std::string_view name);
 
+// The column `may_end_run` of an operator whose every call may.
+inline bool on_every_call(const CallNode&) { return true; }
+
 // ---- Relations
 // What relations of many operators ask and answer.
 

@@ -138,6 +138,7 @@ std::span<const OpInfo> rows_of<Family::DecodeImage>() {
           .support_level = 5,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .may_end_run = on_every_call,
           .relation = decode_relation,
           .compute = compute_rule_with_shape(image_size, decode),
           .layout = Absent::AxesAsWritten,

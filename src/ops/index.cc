@@ -157,6 +157,10 @@ Stmt count_outside(const Cell& outside, const PrimExpr& i, const PrimExpr& size)
 }
 
 // In one pass over the indices: written down after a check, they would be read again.
+bool gather_may_end_run(const CallNode& call) {
+  return static_cast<const GatherAttrs*>(call.attrs.get())->checked;
+}
+
 TirTensor checked_gather_compute(const ComputeContext& ctx, size_t axis) {
   const std::vector<PrimExpr>& shape = ctx.outputs[0].shape;
   return tir::imperative(
@@ -533,6 +537,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .fusion = FusionClass::Injective,
           .effect = Effect::Pure,
           .takes_narrow = true,
+          .may_end_run = gather_may_end_run,
           .relation = gather_relation,
           .compute = compute_rule(gather_compute),
           .layout = Absent::AxesAsWritten,
@@ -578,6 +583,7 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .support_level = 3,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .may_end_run = on_every_call,
           .relation = checked_index_relation,
           .compute = compute_rule(checked_index_compute),
           .layout = Absent::AxesAsWritten,

@@ -1,10 +1,10 @@
 #include "passes/prepack_inputs.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "analysis/constant_expressions.h"
 #include "analysis/evaluate_constants.h"
+#include "ir/bindings.h"
 #include "ir/prepack.h"
 #include "ir/views.h"
 #include "node/node_map.h"
@@ -97,12 +97,7 @@ class Split : public Rewriter {
 
   static std::unordered_set<const Node*> variables_of(const Expr& e) {
     std::unordered_set<const Node*> out;
-    post_order(
-        e,
-        [&](const Node& n) {
-          if (isa<VarNode>(&n)) out.insert(&n);
-        },
-        family::expr | family::pattern);
+    for (const Var& v : free_vars(e)) out.insert(v.get());
     return out;
   }
 

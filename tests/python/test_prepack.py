@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from command_line import fails
 from command_line import relay as command
 
 import relay
@@ -121,3 +122,24 @@ def test_the_command_runs_both(tmp_path):
             np.load(next((tmp_path / "out").iterdir())), expected(**values), rtol=1e-5, atol=1e-5
         )
     assert "min" in command("bench", tmp_path / "m.so", "--repeat", "2", *given).stdout
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "nn.dense(%x, transpose(%w), units=None)",  # %w has no open size, %x has
+        "%x * sum(%v)",  # the size of %v is open before the run, and no other
+    ],
+)
+def test_the_command_has_sizes_of_either_part(tmp_path, body):
+    model = tmp_path / "m.relay"
+    kind = "(4, 4)" if "%w" in body else "(n)"
+    once = "w" if "%w" in body else "v"
+    batch = "n" if once == "w" else "2"
+    model.write_text(
+        VERSION
+        + f"def @main(%x: Tensor[({batch}, 4), float32], %{once}: Tensor[{kind}, float32])"
+        + f" {{ {body} }}"
+    )
+    command("run", model, "--prepack", once, "--dim", "n=3", "-q")
+    fails("E0702", "run", model, "--prepack", once, "--dim", "m=3", mentions=["dimension 'm'"])
