@@ -521,22 +521,10 @@ Arguments make_arguments(const runtime::Module& module, const std::string& funct
     return make_arguments(module.function(function), inputs, seed);
   }
   const runtime::Function& once = module.function(prepack);
-  // What is said of its inputs is said of no other, unless that is read as it is as well.
+  // What is said of its inputs, whose sizes are known, is said of no other, unless that is read as it is
+  // as well.
   Inputs of_once, of_each = inputs;
   const std::vector<Slot>& params = module.function(function).params;
-  auto names_size = [](const std::vector<Slot>& slots, const std::string& name) {
-    return std::ranges::any_of(slots, [&](const Slot& slot) {
-      for (size_t a = 0; slot.is_tensor && a < slot.tensor.shape.size(); ++a) {
-        if (symbol_of(slot, a) == name) return true;
-      }
-      return false;
-    });
-  };
-  for (const auto& [name, size] : inputs.dims) {
-    if (!names_size(once.params, name)) continue;
-    of_once.dims.emplace(name, size);
-    if (!names_size(params, name)) of_each.dims.erase(name);
-  }
   for (const Slot& slot : once.params) {
     bool both = std::ranges::find(params, slot.name, &Slot::name) != params.end();
     auto move = [&](auto& from, auto& to) {
