@@ -1,18 +1,21 @@
 #include "analysis/primitives.h"
 
-#include "node/walk.h"
-
 namespace relay {
+
+const FunctionNode* as_primitive(const Node* n) {
+  auto* f = as<FunctionNode>(n);
+  return f != nullptr && f->is_primitive() ? f : nullptr;
+}
+
+NodeRef RewriterOutsidePrimitives::pre(const NodeRef& node) {
+  return as_primitive(node.get()) != nullptr ? node : nullptr;
+}
 
 void post_order_outside_primitives(const Expr& body,
                                    const std::function<void(const Node&)>& visit) {
   post_order_if(
-      body,
-      [](const Node& n) {
-        auto* inner = as<FunctionNode>(&n);
-        return inner == nullptr || !inner->is_primitive();
-      },
-      visit, family::expr | family::pattern);
+      body, [](const Node& n) { return as_primitive(&n) == nullptr; }, visit,
+      family::expr | family::pattern);
 }
 
 Function without_reason(const Function& f) {

@@ -47,8 +47,8 @@ std::string label_of(const ExprNode& e) {
   if (auto* c = as<CallNode>(&e)) {
     if (auto* op = as<OpNode>(c->op)) return op->name;
     if (auto* g = as<GlobalVarNode>(c->op)) return "@" + g->name_hint;
-    auto* f = as<FunctionNode>(c->op);
-    return f != nullptr && f->is_primitive() ? kernel_name(*f) : "call";
+    auto* kernel = primitive_of(*c);
+    return kernel != nullptr ? kernel_name(*kernel) : "call";
   }
   if (auto* v = as<VarNode>(&e)) return "%" + v->name_hint;
   if (auto* g = as<TupleGetItemNode>(&e)) return "." + std::to_string(g->index);
@@ -156,8 +156,8 @@ std::string graph_html(const Module& mod, const CompiledModule* compiled,
       if (e->span)
         body += "<p class=s>" + escape_html(escape_for_terminal(e->span.describe())) + "</p>";
       auto* c = as<CallNode>(e);
-      auto* inner = c == nullptr ? nullptr : as<FunctionNode>(c->op);
-      if (inner != nullptr && inner->is_primitive()) {
+      auto* inner = c == nullptr ? nullptr : primitive_of(*c);
+      if (inner != nullptr) {
         PrintOptions options;
         options.show_metadata = false;
         body += "<pre>" + escape_html(print_expr(inner->body, options)) + "</pre>";

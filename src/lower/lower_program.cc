@@ -148,11 +148,6 @@ bool is_view_sized_by_data(const FunctionNode& f) {
 
 bool shares_its_operand(const FunctionNode& f) { return is_view(f) || is_view_sized_by_data(f); }
 
-const FunctionNode* primitive_of(const CallNode& c) {
-  auto* f = as<FunctionNode>(c.op);
-  return f != nullptr && f->is_primitive() ? f : nullptr;
-}
-
 LoweredProgram::LoweredProgram(const Module& mod, int64_t large_weights)
     : large_weights_(large_weights) {
   for (const Function& f : mod->functions) {

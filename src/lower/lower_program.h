@@ -79,9 +79,6 @@ bool is_view_sized_by_data(const FunctionNode& f);
 // One of the two: the result is the memory of the first operand.
 bool shares_its_operand(const FunctionNode& f);
 
-// The primitive function that is called, or null.
-const FunctionNode* primitive_of(const CallNode& c);
-
 class LoweredProgram {
  public:
   // Composes the kernels of all primitive functions that are called in `mod`. Throws UserError

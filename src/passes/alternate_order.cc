@@ -3,16 +3,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/primitives.h"
 #include "node/walk.h"
 
 namespace relay {
 namespace {
-
-// The kernel that a call runs, or null.
-const FunctionNode* kernel_of(const CallNode& c) {
-  auto* f = as<FunctionNode>(c.op);
-  return f != nullptr && f->is_primitive() ? f : nullptr;
-}
 
 // Every second one of the calls that read the same weight, in the order of their execution.
 std::unordered_set<const Node*> second_calls(const Function& f, int64_t least, int64_t most) {
@@ -22,7 +17,7 @@ std::unordered_set<const Node*> second_calls(const Function& f, int64_t least, i
       f,
       [&](const Node& n) {
         auto* c = as<CallNode>(&n);
-        if (c == nullptr || kernel_of(*c) == nullptr) return;
+        if (c == nullptr || primitive_of(*c) == nullptr) return;
         const void* weight = nullptr;
         for (const Expr& a : c->args) {
           auto* k = as<ConstantNode>(a);
@@ -47,7 +42,7 @@ Module run(const Module& mod, PassContext& ctx) {
         [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
           if (!backward.contains(original.get())) return rebuilt;
           auto* c = as<CallNode>(rebuilt);
-          const FunctionNode& kernel = *kernel_of(*c);
+          const FunctionNode& kernel = *primitive_of(*c);
           Dict attrs = kernel.attrs;
           attrs[attr::kBackward] = AttrValue(int64_t{1});
           Function other = function(kernel.params, kernel.body, kernel.ret_type, kernel.type_params,

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analysis/primitives.h"
 #include "base/codes/extensions.h"
 #include "ir/layout.h"
 #include "ir/op.h"
@@ -84,15 +85,9 @@ Expr transform(const Expr& e, const Layout& from, const Layout& to) {
               e->span);
 }
 
-class Converter : public Rewriter {
+class Converter : public RewriterOutsidePrimitives {
  public:
-  explicit Converter(const Desired& desired)
-      : Rewriter(family::expr | family::pattern), desired_(desired) {}
-
-  NodeRef pre(const NodeRef& node) override {
-    auto* f = as<FunctionNode>(node);
-    return f != nullptr && f->is_primitive() ? node : nullptr;
-  }
+  explicit Converter(const Desired& desired) : desired_(desired) {}
 
   // Every node becomes a value in its original layout; values that exist in another layout too are
   // remembered, and whoever can use that does. What nobody refers to never gets into the program.

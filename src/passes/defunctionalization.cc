@@ -5,6 +5,7 @@
 
 #include "analysis/fresh_names.h"
 #include "analysis/function_types.h"
+#include "analysis/primitives.h"
 #include "analysis/retype.h"
 #include "analysis/specialize.h"
 #include "node/walk.h"
@@ -197,11 +198,7 @@ bool has_function_values(const Module& mod) {
   for (const Function& f : mod->functions) {
     for (const Var& p : f->params) any |= mentions_function(p->type);
     post_order_if(
-        f->body,
-        [&](const Node& n) {
-          auto* inner = as<FunctionNode>(&n);
-          return inner == nullptr || !inner->is_primitive();
-        },
+        f->body, [&](const Node& n) { return as_primitive(&n) == nullptr; },
         [&](const Node& n) {
           if (isa<OpNode>(&n) || isa<ConstructorNode>(&n) || isa<GlobalVarNode>(&n)) return;
           auto* e = n.info().family == family::expr ? static_cast<const ExprNode*>(&n) : nullptr;

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "analysis/primitives.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -15,8 +16,8 @@ Module run(const Module& mod, PassContext&) {
         f,
         [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
           auto* c = as<CallNode>(rebuilt);
-          auto* kernel = c == nullptr ? nullptr : as<FunctionNode>(c->op);
-          if (kernel == nullptr || !kernel->is_primitive() || kernel->has_attr(attr::kCompiler)) {
+          auto* kernel = c == nullptr ? nullptr : primitive_of(*c);
+          if (kernel == nullptr || kernel->has_attr(attr::kCompiler)) {
             return rebuilt;
           }
           std::unordered_map<const Node*, NodeRef> arguments;

@@ -6,6 +6,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/known_values.h"
+#include "analysis/primitives.h"
 #include "analysis/purity.h"
 #include "ir/op.h"
 #include "node/structural.h"
@@ -102,16 +103,9 @@ Expr with_attributes(const CallNode& c, const CallNode& original, KnownValues& k
 // Thrown where a more precise type does not fit.
 struct DoesNotFit {};
 
-class ToStatic : public Rewriter {
+class ToStatic : public RewriterOutsidePrimitives {
  public:
-  ToStatic(const Function& f, LazyPurity& purity) : Rewriter(kFamilies), purity_(purity) {
-    known_.bind(f);
-  }
-
-  NodeRef pre(const NodeRef& node) override {
-    auto* f = as<FunctionNode>(node);
-    return f != nullptr && f->is_primitive() ? node : nullptr;
-  }
+  ToStatic(const Function& f, LazyPurity& purity) : purity_(purity) { known_.bind(f); }
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     if (original == rebuilt && !isa<CallNode>(rebuilt)) return rebuilt;

@@ -8,6 +8,7 @@
 #include "analysis/evaluate_constants.h"
 #include "analysis/known_match.h"
 #include "analysis/known_values.h"
+#include "analysis/primitives.h"
 #include "analysis/purity.h"
 #include "ir/op.h"
 #include "ir/scope.h"
@@ -18,20 +19,11 @@ namespace {
 
 constexpr int64_t kDefaultMaxBytes = int64_t{1} << 30;
 
-class Folder : public Rewriter {
+// Fused kernels are folded as a whole or not at all.
+class Folder : public RewriterOutsidePrimitives {
  public:
   Folder(const PassContext& ctx, int64_t max_bytes, int64_t keep_transposes, LazyPurity& purity)
-      : Rewriter(family::expr | family::pattern),
-        ctx_(ctx),
-        max_bytes_(max_bytes),
-        keep_transposes_(keep_transposes),
-        purity_(purity) {}
-
-  // Fused kernels are folded as a whole or not at all.
-  NodeRef pre(const NodeRef& node) override {
-    auto* f = as<FunctionNode>(node);
-    return f != nullptr && f->is_primitive() ? node : nullptr;
-  }
+      : ctx_(ctx), max_bytes_(max_bytes), keep_transposes_(keep_transposes), purity_(purity) {}
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     switch (rebuilt.get()->kind()) {

@@ -5,6 +5,7 @@
 #include "analysis/calls.h"
 #include "analysis/constant_expressions.h"
 #include "analysis/output_channels.h"
+#include "analysis/primitives.h"
 #include "analysis/uses.h"
 #include "node/walk.h"
 
@@ -23,15 +24,9 @@ bool varies_along(const Expr& e, int64_t axis, int64_t rank, int64_t count) {
   return true;
 }
 
-class Folder : public Rewriter {
+class Folder : public RewriterOutsidePrimitives {
  public:
-  explicit Folder(const Function& f)
-      : Rewriter(family::expr | family::pattern), uses_(f), constants_(f) {}
-
-  NodeRef pre(const NodeRef& node) override {
-    auto* f = as<FunctionNode>(node);
-    return f != nullptr && f->is_primitive() ? node : nullptr;
-  }
+  explicit Folder(const Function& f) : uses_(f), constants_(f) {}
 
   NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
     if (!is_call_to(Expr::unchecked(rebuilt), "multiply")) return rebuilt;

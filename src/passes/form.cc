@@ -1,5 +1,6 @@
 #include "passes/form.h"
 
+#include "analysis/primitives.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/node_map.h"
@@ -19,11 +20,6 @@ constexpr Named kForms[] = {{Form::anf, "anf"},
                             {Form::fused, "fused"},
                             {Form::lifted, "lifted"}};
 
-bool is_primitive(const Node& n) {
-  auto* f = as<FunctionNode>(&n);
-  return f != nullptr && f->is_primitive();
-}
-
 using Defect = std::optional<FormDefect>;
 
 // What is wrong with one expression outside primitive functions, as far as it and its operands tell.
@@ -34,7 +30,7 @@ Defect defect_of(const ExprNode& e, Form form) {
   };
   if (has(form, Form::anf)) {
     for_each_operand(e, [&](const Expr& operand, bool opens_scope) {
-      if (is_leaf(*operand) || is_primitive(*operand)) return;
+      if (is_leaf(*operand) || as_primitive(operand.get()) != nullptr) return;
       bool is_let = isa<LetNode>(operand);
       if (opens_scope) {
         if (!is_let) found(Form::anf, "a result has no name");
@@ -93,7 +89,7 @@ Defect function_defect(const Function& f, Form form) {
     return inner != nullptr && (inner->has_attr(attr::kCompiler) || inner->has_attr(attr::kExtern));
   };
   post_order_if(
-      f, [&](const Node& n) { return !out && !is_primitive(n); },
+      f, [&](const Node& n) { return !out && as_primitive(&n) == nullptr; },
       [&](const Node& n) {
         if (out || (n.info().family & family::expr) == 0) return;
         auto& e = static_cast<const ExprNode&>(n);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "analysis/calls.h"
+#include "analysis/primitives.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/structural.h"
@@ -372,14 +373,10 @@ class Fuser {
       k.members.push_back(static_cast<int>(i));
       k.last = std::max(k.last, static_cast<int>(i));
     }
-    class Rewrite : public Rewriter {
+    class Rewrite : public RewriterOutsidePrimitives {
      public:
       Rewrite(Fuser& fuser, const std::unordered_map<int, Kernel>& kernels)
-          : Rewriter(family::expr | family::pattern), fuser_(fuser), kernels_(kernels) {}
-      NodeRef pre(const NodeRef& node) override {
-        auto* f = as<FunctionNode>(node);
-        return f != nullptr && f->is_primitive() ? node : nullptr;
-      }
+          : fuser_(fuser), kernels_(kernels) {}
       NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
         auto it = fuser_.index_.find(original.get());
         if (it == fuser_.index_.end()) return rebuilt;

@@ -1,5 +1,6 @@
 #include "passes/name_values.h"
 
+#include "analysis/primitives.h"
 #include "analysis/uses.h"
 #include "analysis/value_order.h"
 #include "node/node_map.h"
@@ -43,10 +44,7 @@ class Namer {
     const LetNode* origin = nullptr;  // the Let it was, if it was one
   };
 
-  static bool stays_inline(const ExprNode& e) {
-    auto* f = as<FunctionNode>(&e);
-    return f != nullptr && f->is_primitive();
-  }
+  static bool stays_inline(const ExprNode& e) { return as_primitive(&e) != nullptr; }
 
   // What stands for an expression as an operand.
   Expr atom(const Expr& e) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/primitives.h"
 #include "node/walk.h"
 #include "passes/entry_functions.h"
 #include "passes/partial/machine.h"
@@ -61,11 +62,7 @@ Reached reach(const Module& mod, const PassContext& ctx) {
     Function f = work.back();
     work.pop_back();
     post_order_if(
-        f,
-        [](const Node& n) {
-          auto* inner = as<FunctionNode>(&n);
-          return inner == nullptr || !inner->is_primitive();
-        },
+        f, [](const Node& n) { return as_primitive(&n) == nullptr; },
         [&](const Node& n) {
           ++out.size;
           switch (n.kind()) {

@@ -5,6 +5,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/evaluate_constants.h"
+#include "analysis/primitives.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "ir/views.h"
@@ -59,13 +60,9 @@ class Recomputation {
   }
 
  private:
-  class Rewrite : public Rewriter {
+  class Rewrite : public RewriterOutsidePrimitives {
    public:
-    explicit Rewrite(Recomputation& all) : Rewriter(family::expr | family::pattern), all_(all) {}
-    NodeRef pre(const NodeRef& node) override {
-      auto* f = as<FunctionNode>(node);
-      return f != nullptr && f->is_primitive() ? node : nullptr;
-    }
+    explicit Rewrite(Recomputation& all) : all_(all) {}
     NodeRef post(const NodeRef& original, NodeRef rebuilt) override {
       auto it = all_.index_.find(original.get());
       if (it == all_.index_.end()) return rebuilt;
@@ -89,8 +86,8 @@ class Recomputation {
     ScopeTree scopes = analyze_scopes(*f_.get());
     for (const ExprNode* e : scopes.order) {
       auto* c = as<CallNode>(e);
-      auto* f = c == nullptr ? nullptr : as<FunctionNode>(c->op);
-      if (f == nullptr || !f->is_primitive() || scopes.scopes[scopes.scope_of.at(e)].primitive) {
+      auto* f = c == nullptr ? nullptr : primitive_of(*c);
+      if (f == nullptr || scopes.scopes[scopes.scope_of.at(e)].primitive) {
         continue;
       }
       index_[e] = static_cast<int>(kernels_.size());

@@ -62,8 +62,8 @@ std::vector<Family> families_of(const Function& f) {
   std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
   post_order_outside_primitives(f->body, [&](const Node& n) {
     auto* c = as<CallNode>(&n);
-    auto* kernel = c == nullptr ? nullptr : as<FunctionNode>(c->op);
-    if (kernel == nullptr || !kernel->is_primitive()) return;
+    auto* kernel = c == nullptr ? nullptr : primitive_of(*c);
+    if (kernel == nullptr) return;
     General general = general_of(Function(kernel));
     if (general.places.empty()) return;
     Function what = without_reason(general.kernel);

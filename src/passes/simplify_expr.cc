@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "analysis/primitives.h"
 #include "analysis/purity.h"
 #include "node/structural.h"
 #include "node/walk.h"
@@ -54,15 +55,9 @@ class RuleTable {
   std::vector<const Rule*> for_any_;
 };
 
-class Simplifier : public Rewriter {
+class Simplifier : public RewriterOutsidePrimitives {
  public:
-  Simplifier(const Function& f, LazyPurity& purity)
-      : Rewriter(family::expr | family::pattern), f_(f), purity_(purity) {}
-
-  NodeRef pre(const NodeRef& node) override {
-    auto* f = as<FunctionNode>(node);
-    return f != nullptr && f->is_primitive() ? node : nullptr;
-  }
+  Simplifier(const Function& f, LazyPurity& purity) : f_(f), purity_(purity) {}
 
   NodeRef post(const NodeRef&, NodeRef rebuilt) override {
     for (int i = 0; i < kMaxRewritesOfOneCall; ++i) {

@@ -7,6 +7,7 @@
 
 #include "analysis/fresh_names.h"
 #include "analysis/function_types.h"
+#include "analysis/primitives.h"
 #include "ir/type_params.h"
 #include "node/walk.h"
 #include "passes/to_a_normal_form.h"
@@ -19,16 +20,11 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 // Marks a function in continuation-passing style.
 constexpr const char* kCps = "CPS";
 
-bool stays_inline(const Node* n) {
-  auto* f = as<FunctionNode>(n);
-  return f != nullptr && f->is_primitive();
-}
-
 // A call that does not only compute: of a function, not of an operator, constructor or kernel.
 bool is_function_call(const Node& n) {
   auto* c = as<CallNode>(&n);
   return c != nullptr && !isa<OpNode>(c->op) && !isa<ConstructorNode>(c->op) &&
-         !stays_inline(c->op.get());
+         as_primitive(c->op.get()) == nullptr;
 }
 
 FuncType continuation_type(const Type& value, const TypeVar& answer) {
@@ -188,9 +184,9 @@ class Converter {
     if (it != parts_.end()) return in_parts(e, it->second);
     std::vector<NodeRef> children = children_of(*e.get());
     for (NodeRef& c : children) {
-      if (!stays_inline(c.get())) c = converted(c);
+      if (as_primitive(c.get()) == nullptr) c = converted(c);
     }
-    return stays_inline(e.get()) ? e : Expr::unchecked(with_children(e, children));
+    return as_primitive(e.get()) != nullptr ? e : Expr::unchecked(with_children(e, children));
   }
 
   Expr in_parts(const Expr& e, const Parts& parts) {

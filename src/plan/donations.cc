@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "analysis/primitives.h"
 #include "ir/bindings.h"
 #include "ir/slot_names.h"
 #include "lower/written_over.h"

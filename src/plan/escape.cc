@@ -1,5 +1,6 @@
 #include "plan/escape.h"
 
+#include "analysis/primitives.h"
 #include "ir/bindings.h"
 #include "lower/lower_program.h"
 #include "node/walk.h"

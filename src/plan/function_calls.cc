@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "analysis/primitives.h"
 #include "node/walk.h"
 #include "plan/function_planner.h"
 #include "runtime/core/immediate.h"

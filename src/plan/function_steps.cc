@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "analysis/closures.h"
+#include "analysis/primitives.h"
 #include "base/budget.h"
 #include "base/codes/lowering.h"
 #include "ir/bindings.h"

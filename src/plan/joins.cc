@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "analysis/primitives.h"
 #include "ir/views.h"
 #include "node/walk.h"
 #include "plan/outputs.h"
@@ -25,11 +26,7 @@ bool calls_kernel(const Node& n) {
 // Finds what is read by other means than kernels, which alone take tensors with gaps.
 void find_dense(const FunctionNode& f, Joins& joins) {
   post_order_if(
-      f.body,
-      [](const Node& n) {
-        auto* inner = as<FunctionNode>(&n);
-        return inner == nullptr || !inner->is_primitive();
-      },
+      f.body, [](const Node& n) { return as_primitive(&n) == nullptr; },
       [&](const Node& n) {
         if (auto* l = as<LetNode>(&n)) {
           if (auto* part = as<TupleGetItemNode>(l->value)) {

@@ -1,4 +1,5 @@
 #include "plan/outputs.h"
+#include "analysis/primitives.h"
 
 #include <algorithm>
 
