@@ -145,5 +145,35 @@ TEST(Rules, lanes_run_along_an_axis_of_open_size) {
   EXPECT_NE(rule_of(f).find("y 16 lanes"), std::string::npos) << rule_of(f);
 }
 
+// y[i, j] = exp(x[i, j])
+Case exponentials(int64_t rows, int64_t columns) {
+  Tensor x = placeholder("x", f32, {index(rows), index(columns)});
+  Case c;
+  auto element = [&](const Indices& i) { return tir::call("exp", f32, {x(i)}); };
+  c.func =
+      create_prim_func("exponentials", {x}, {compute("y", {index(rows), index(columns)}, element)});
+  c.inputs = {random_floats(static_cast<size_t>(rows * columns), 5)};
+  for (float v : c.inputs[0]) c.expected.push_back(std::exp(v));
+  return c;
+}
+
+TEST(Rules, what_long_iterations_read_of_memory_is_asked_for_ahead) {
+  const int64_t columns = 256, rows = Target().l2_bytes / (columns * 4) + 1;
+  auto prefetches = [](const Case& c) {
+    return rule_of(c.func).find("operands prefetched") != std::string::npos;
+  };
+  Case c = exponentials(rows, columns);
+  EXPECT_TRUE(prefetches(c)) << rule_of(c.func);
+  expect_right(c, "loops: y");
+  for (const Target& target : codegen_test::runnable_targets()) {
+    // Vectors of less than a line would ask for each several times.
+    std::string text = to_string(lower_loops(scheduled(c.func, target)));
+    EXPECT_EQ(text.find("prefetch(x[") != std::string::npos, target.vector_bits == 512) << text;
+  }
+  // What L2 holds, and what is computed in a few instructions.
+  EXPECT_FALSE(prefetches(exponentials(rows - 1, columns)));
+  EXPECT_FALSE(prefetches(doubled(rows, columns)));
+}
+
 }  // namespace
 }  // namespace relay::lower_test
