@@ -1,8 +1,8 @@
 #include "ir/scope.h"
 
 #include <algorithm>
-#include <tuple>
 
+#include "base/ancestors.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -17,18 +17,17 @@ int ScopeTree::opened(const ExprNode& opener, const Node* operand) const {
   return -1;
 }
 
+namespace {
+
+TreeStep step(const ScopeTree& tree, int i) {
+  const ScopeTree::Scope& s = tree.scopes[static_cast<size_t>(i)];
+  return {s.parent, s.depth, s.jump};
+}
+
+}  // namespace
+
 int ScopeTree::common(int a, int b) const {
-  auto at = [&](int i) -> const Scope& { return scopes[static_cast<size_t>(i)]; };
-  if (at(a).depth < at(b).depth) std::swap(a, b);
-  while (at(a).depth > at(b).depth) {
-    a = at(at(a).jump).depth >= at(b).depth ? at(a).jump : at(a).parent;
-  }
-  while (a != b) {
-    bool far = at(a).jump != at(b).jump;
-    a = far ? at(a).jump : at(a).parent;
-    b = far ? at(b).jump : at(b).parent;
-  }
-  return a;
+  return common_ancestor(a, b, [&](int i) { return step(*this, i); });
 }
 
 bool is_leaf(const Node& n) {
@@ -46,19 +45,17 @@ bool is_leaf(const Node& n) {
 
 namespace {
 
-// A scope inside `parent`. Jumps are those of a skew binary list: as far as the parent's last two
-// together when these are equally far, else one step (Myers, "An applicative random-access stack").
+// A scope inside `parent`.
 int open_scope(ScopeTree& tree, int parent, const ExprNode& opener, const Expr& root) {
-  auto at = [&](int i) -> const ScopeTree::Scope& { return tree.scopes[static_cast<size_t>(i)]; };
-  int jump = at(parent).jump, next = at(jump).jump;
-  bool equal = at(parent).depth - at(jump).depth == at(jump).depth - at(next).depth;
+  const ScopeTree::Scope outer = tree.scopes[static_cast<size_t>(parent)];
+  const TreeStep mine = step_below(parent, [&](int i) { return step(tree, i); });
   auto* f = as<FunctionNode>(&opener);
-  bool primitive = at(parent).primitive || (f != nullptr && f->is_primitive());
+  bool primitive = outer.primitive || (f != nullptr && f->is_primitive());
   int self = static_cast<int>(tree.scopes.size());
-  int block = isa<LetNode>(&opener) ? at(parent).block : self;
-  int function = f == nullptr ? at(parent).function : self;
-  tree.scopes.push_back({parent, at(parent).depth + 1, equal ? next : parent, &opener, root.get(),
-                         primitive, block, function});
+  int block = isa<LetNode>(&opener) ? outer.block : self;
+  int function = f == nullptr ? outer.function : self;
+  tree.scopes.push_back(
+      {parent, mine.depth, mine.jump, &opener, root.get(), primitive, block, function});
   return self;
 }
 

@@ -222,6 +222,12 @@ std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<cons
   return out;
 }
 
+std::optional<int64_t> axis_in(const Layout& layout, int64_t axis, int64_t rank) {
+  const char* first = rank == 3 ? "NCW" : rank == 4 ? "NCHW" : rank == 5 ? "NCDHW" : nullptr;
+  if (first == nullptr) return std::nullopt;
+  return layout.index_of(first[from_front(axis, rank)]);
+}
+
 bool one_dtype_or_bytes(RelationContext& ctx, const TensorTypeNode& a, const TensorTypeNode& b,
                         const char* problem) {
   auto is_byte = [](DType d) { return d.is_integer() && d.bits == 8; };

@@ -85,6 +85,10 @@ bool is_one(const PrimExpr& e);
 std::optional<LayoutDecision> follow_layout(const CallNode& call, std::span<const Layout> offered,
                                             const Layout& desired);
 
+// Where an axis of a tensor whose axes are in their first order (NCW, NCHW, NCDHW by the rank) is in the layout;
+// nullopt for other ranks.
+std::optional<int64_t> axis_in(const Layout& layout, int64_t axis, int64_t rank);
+
 // Floating point operations: one for each element of the result.
 double elementwise_cost(const CallNode& call);
 // The operands of a contraction have one dtype, or are bytes of which one is signed and the other is not.

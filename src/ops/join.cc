@@ -70,12 +70,10 @@ std::optional<LayoutDecision> concatenate_layout(const CallNode& call,
   auto out = follow_layout(call, offered, desired);
   if (!out) return std::nullopt;
   int64_t rank = as<TensorTypeNode>(call.type)->rank();
-  const char* original = rank == 4 ? "NCHW" : rank == 3 ? "NCW" : rank == 5 ? "NCDHW" : nullptr;
-  if (original == nullptr) return std::nullopt;
-  char axis =
-      original[from_front(static_cast<const ConcatenateAttrs&>(*call.attrs.get()).axis, rank)];
-  out->attrs =
-      make<ConcatenateAttrs>([&](ConcatenateAttrs& a) { a.axis = out->outputs[0].index_of(axis); });
+  auto axis =
+      axis_in(out->outputs[0], static_cast<const ConcatenateAttrs&>(*call.attrs.get()).axis, rank);
+  if (!axis) return std::nullopt;
+  out->attrs = make<ConcatenateAttrs>([&](ConcatenateAttrs& a) { a.axis = *axis; });
   return out;
 }
 

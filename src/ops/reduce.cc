@@ -239,11 +239,13 @@ std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<cons
     return std::nullopt;
   const Layout& l = offered[0];
   int64_t rank = as<TensorTypeNode>(call.args[0]->type)->rank();
-  std::string original = rank == 4 ? "NCHW" : rank == 3 ? "NCW" : rank == 5 ? "NCDHW" : "";
-  if (original.empty() || l.rank() != rank) return std::nullopt;
+  if (l.rank() != rank) return std::nullopt;
   Ints axes;
-  for (int64_t axis : *a.axis)
-    axes.push_back(l.index_of(original[static_cast<size_t>(from_front(axis, rank))]));
+  for (int64_t axis : *a.axis) {
+    auto place = axis_in(l, axis, rank);
+    if (!place) return std::nullopt;
+    axes.push_back(*place);
+  }
   LayoutDecision out;
   out.inputs = out.outputs = {l};
   out.attrs = make<ReduceAttrs>([&](ReduceAttrs& n) {

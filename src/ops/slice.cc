@@ -1,5 +1,6 @@
 // Strided slices.
 #include <algorithm>
+#include <numeric>
 
 #include "base/codes/operators.h"
 #include "ops/batching.h"
@@ -181,17 +182,42 @@ Adjoints strided_slice_gradient(const GradientContext& ctx) {
   return {out};
 }
 
+// The axes that the lists are for.
+Ints sliced_axes(const StridedSliceAttrs& a) {
+  if (a.axes) return *a.axes;
+  Ints axes(std::max(a.begin ? a.begin->size() : 0, a.end ? a.end->size() : 0));
+  std::iota(axes.begin(), axes.end(), int64_t{0});
+  return axes;
+}
+
+// The axes that are cut move with the layout.
+std::optional<LayoutDecision> strided_slice_layout(const CallNode& call,
+                                                   std::span<const Layout> offered,
+                                                   const Layout& desired) {
+  auto out = follow_layout(call, offered, desired);
+  if (!out) return std::nullopt;
+  auto& a = static_cast<const StridedSliceAttrs&>(*call.attrs.get());
+  const int64_t rank = as<TensorTypeNode>(call.type)->rank();
+  Ints axes;
+  for (int64_t axis : sliced_axes(a)) {
+    auto place = axis_in(out->outputs[0], axis, rank);
+    if (!place) return std::nullopt;
+    axes.push_back(*place);
+  }
+  out->attrs = make<StridedSliceAttrs>([&](StridedSliceAttrs& n) {
+    n.begin = a.begin;
+    n.end = a.end;
+    n.strides = a.strides;
+    n.axes = std::move(axes);
+    n.slice_mode = a.slice_mode;
+  });
+  return out;
+}
+
 // ---- Batching
 
 Expr batch_strided_slice(const BatchingContext& ctx) {
-  auto& a = ctx.attrs<StridedSliceAttrs>();
-  Ints axes;
-  if (a.axes) {
-    axes = *a.axes;
-  } else {
-    size_t count = a.begin ? a.begin->size() : a.end ? a.end->size() : 0;
-    for (size_t d = 0; d < count; ++d) axes.push_back(static_cast<int64_t>(d));
-  }
+  const Ints axes = sliced_axes(ctx.attrs<StridedSliceAttrs>());
   return with_attrs(ctx.call, ctx.args, {{"axes", to_value(behind_lanes(axes))}});
 }
 
@@ -211,7 +237,7 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .takes_narrow = true,
           .relation = strided_slice_relation,
           .compute = compute_rule(strided_slice_compute),
-          .layout = Absent::AxesAsWritten,
+          .layout = strided_slice_layout,
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,

@@ -6,6 +6,7 @@
 
 #include "analysis/calls.h"
 #include "analysis/primitives.h"
+#include "base/ancestors.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/structural.h"
@@ -24,8 +25,9 @@ struct GraphNode {
   int scope = 0;
   std::vector<int> users;  // indices of nodes that use the result; -1 for an unfusable use
   int ipdom = -1;          // immediate post-dominator, -1: leaves the dataflow region
-  int depth = 0;           // in the post-dominator tree
-  FusionClass edge = FusionClass::ElemWise;  // widest class on the way to ipdom
+  // In the tree of post-dominators (base/ancestors.h).
+  int depth = 0;
+  int jump = -1;
 };
 
 FusionClass wider(FusionClass a, FusionClass b) { return std::max(a, b); }
@@ -103,31 +105,28 @@ class Fuser {
     for (int i = static_cast<int>(nodes_.size()) - 1; i >= 0; --i) {
       GraphNode& n = nodes_[i];
       int dom = -2;  // none seen yet
-      FusionClass edge = FusionClass::ElemWise;
       for (int u : n.users) {
         if (u >= 0 && nodes_[u].scope != n.scope) u = -1;
-        if (u < 0) {
-          dom = -1;
-          break;
-        }
-        edge = wider(edge, nodes_[u].fusion);
-        dom = dom == -2 ? u : common_post_dominator(dom, u, edge);
+        dom = u < 0 || dom == -2 ? u : common_post_dominator(dom, u);
         if (dom == -1) break;
       }
-      n.ipdom = dom == -2 ? -1 : dom;
-      n.edge = n.ipdom < 0 ? FusionClass::Opaque : edge;
-      n.depth = n.ipdom < 0 ? 0 : nodes_[n.ipdom].depth + 1;
+      put_below(i, std::max(dom, -1));
     }
   }
 
-  int common_post_dominator(int a, int b, FusionClass& edge) const {
-    while (a != b) {
-      if (a < 0 || b < 0) return -1;
-      int& deeper = nodes_[a].depth >= nodes_[b].depth ? a : b;
-      edge = wider(edge, nodes_[deeper].edge);
-      deeper = nodes_[deeper].ipdom;
-    }
-    return a;
+  TreeStep step(int i) const { return {nodes_[i].ipdom, nodes_[i].depth, nodes_[i].jump}; }
+
+  void put_below(int i, int dom) {
+    auto at = [&](int k) { return step(k); };
+    const TreeStep mine = dom < 0 ? TreeStep{-1, 0, i} : step_below(dom, at);
+    nodes_[i].ipdom = mine.parent;
+    nodes_[i].depth = mine.depth;
+    nodes_[i].jump = mine.jump;
+  }
+
+  // -1 where there is none.
+  int common_post_dominator(int a, int b) const {
+    return common_ancestor(a, b, [&](int k) { return step(k); });
   }
 
   // ---- Grouping

@@ -29,6 +29,20 @@ Module shared_operators() {
   return module_from_expr(function({x}, e));
 }
 
+// Each value goes into a sum from the front and into one from the back, as in the gradient of a chain: where its
+// users meet is at the end of both.
+Module crossing_sums() {
+  Var x = var("x", vector_type());
+  std::vector<Expr> values;
+  for (int i = 0; i < kDepth / 4; ++i) values.push_back(call("nn.relu", {x}));
+  Expr front = x, back = x;
+  for (size_t i = 0; i < values.size(); ++i) {
+    front = call("add", {front, values[i]});
+    back = call("multiply", {back, values[values.size() - 1 - i]});
+  }
+  return module_from_expr(function({x}, call("add", {front, back})));
+}
+
 Module simplifiable() {
   Var x = var("x", scalar_type(DType::Int(32)));
   Expr e = x, one = constant(1, DType::Int(32));
@@ -102,8 +116,9 @@ TEST_P(DeepPrograms, go_through) {
     return {Tensor::scalar(1, DType::Int(32))};
   };
   register_ops();
-  static const Module programs[] = {operators(), shared_operators(), simplifiable(), projections(),
-                                    lets(),      branches(),         closures(),     matches()};
+  static const Module programs[] = {operators(),    shared_operators(), crossing_sums(),
+                                    simplifiable(), projections(),      lets(),
+                                    branches(),     closures(),         matches()};
   for (const Module& mod : programs) {
     Module taken = bring_into(GetParam()->in, mod, ctx);
     const std::clock_t start = std::clock();

@@ -120,6 +120,20 @@ TEST(ConvertLayout, operands_of_lower_rank_follow) {
             "NCHW>NHWC nn.conv2d:NHWC/OIHW expand_dims NCHW>NHWC add NHWC>NCHW");
 }
 
+TEST(ConvertLayout, slices_are_cut_along_the_axes_that_moved) {
+  const std::string text =
+      "def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), float32]) {\n"
+      "  strided_slice(nn.conv2d(%x, %w), begin=[2, 1], end=[7, 6], strides=[1, 2], axes=[1, -1]) "
+      "}";
+  EXPECT_EQ(converted(text), "NCHW>NHWC nn.conv2d:NHWC/OIHW strided_slice NHWC>NCHW");
+  const Module before = pass_test::parse(text);
+  Tensor want = pass_test::results(before)[0];
+  Tensor got = pass_test::results(pass_test::apply(kConvertLayout, before))[0];
+  ASSERT_EQ(got.num_elements(), want.num_elements());
+  for (int64_t i = 0; i < want.num_elements(); ++i)
+    EXPECT_NEAR(got.get_as_double(i), want.get_as_double(i), 1e-4) << i;
+}
+
 TEST(ConvertLayout, what_declines_gets_the_original_back) {
   EXPECT_EQ(converted("def @main(%x: Tensor[(1, 3, 8, 8), float32], %w: Tensor[(8, 3, 3, 3), "
                       "float32]) { reshape(nn.conv2d(%x, %w), newshape=[8, 36]) }"),
