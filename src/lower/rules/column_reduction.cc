@@ -70,6 +70,57 @@ std::pair<int64_t, int64_t> border(const Schedule& s, const BlockRV& rv, const L
   return {0, 0};
 }
 
+// The iterations of the block, or elements of the tensor; 0 where a size is open.
+int64_t count_of(const Block& b) {
+  int64_t out = 1;
+  for (const tir::IterVar& i : b->iters) out *= tir::as_int(i->extent).value_or(0);
+  return out;
+}
+int64_t count_of(const tir::Buffer& buffer) {
+  int64_t out = 1;
+  for (const PrimExpr& extent : buffer->shape) out *= tir::as_int(extent).value_or(0);
+  return out;
+}
+
+// Whether no factor of the block's products is in two of them: a sum of products of elements, not a contraction, which has
+// tiles to keep factors in.
+bool uses_factors_once(const Block& b) {
+  const int64_t products = count_of(b);
+  auto loads = [](const PrimExpr& e) {
+    std::vector<const tir::LoadNode*> out;
+    post_order(e, [&](const Node& n) {
+      if (auto* l = as<tir::LoadNode>(&n)) out.push_back(l);
+    });
+    return out;
+  };
+  auto once = [&](const std::vector<const tir::LoadNode*>& side) {
+    return std::ranges::any_of(
+        side, [&](const tir::LoadNode* l) { return count_of(l->buffer) == products; });
+  };
+  bool all = products > 0;
+  post_order(b->body, [&](const Node& n) {
+    auto* m = as<tir::BinaryNode>(&n);
+    if (m == nullptr || m->op != tir::BinaryOp::Mul || m->dtype == tir::kIndex) return;
+    auto left = loads(m->a), right = loads(m->b);
+    all = all && (left.empty() || right.empty() || (once(left) && once(right)));
+  });
+  return all;
+}
+
+// What a reduction alone reads, each element once, is computed in it, however long that takes.
+void inline_elements(Schedule& s) {
+  for (const BlockRV& rv : s.get_blocks()) {
+    Block b = s.block(rv);
+    std::vector<BlockRV> consumers = s.consumers(rv);
+    if (b->init || reduces(b) || b->writes.size() != 1 || consumers.size() != 1 ||
+        s.is_output(b->writes[0]->buffer)) {
+      continue;
+    }
+    Block sum = s.block(consumers[0]);
+    if (reduces(sum) && count_of(sum) > 0 && count_of(sum) == count_of(b)) s.compute_inline(rv);
+  }
+}
+
 // The loop over the last axis in groups of `chunk`, outside the loops that the reductions do not
 // have; `outer` are those that they have. Empty handle when the output is of another shape.
 struct Columns {
@@ -108,13 +159,14 @@ std::optional<Columns> columns_of(Schedule& s, const BlockRV& out,
 // border are peeled, so that inside no element is tested. Empty for sums of products, and when the
 // last axis does not walk neighbouring elements.
 std::string schedule_column_reduction(Schedule& s, const Target& target) {
+  inline_elements(s);
   std::vector<PrimExpr> wanted;
   std::vector<BlockRV> reductions, others;
   for (const BlockRV& rv : s.get_blocks()) {
     Block b = s.block(rv);
     if (!reduces(b)) continue;
     std::vector<LoopRV> loops = s.get_loops(rv);
-    if (loops.size() != b->iters.size() || sums_products(b)) return "";
+    if (loops.size() != b->iters.size() || (sums_products(b) && !uses_factors_once(b))) return "";
     std::vector<PrimExpr> mine;
     LoopRV last;
     for (size_t i = 0; i < loops.size(); ++i) {

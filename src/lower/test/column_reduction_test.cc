@@ -125,6 +125,55 @@ TEST(ColumnReduction, windows_test_no_border) {
   EXPECT_EQ(text.find("if "), std::string::npos) << text;
 }
 
+// The sum over the rows of g[r, c] * (x[r, c] / d[r]), as the gradient of a normalisation's scale.
+Case scale_gradient(int64_t rows, int64_t channels) {
+  Tensor g = placeholder("g", f32, {index(rows), index(channels)});
+  Tensor x = placeholder("x", f32, {index(rows), index(channels)});
+  Tensor d = placeholder("d", f32, {index(rows)});
+  Tensor quotient = compute("quotient", x->shape(), [&](const Indices& i) {
+    return div(x(i), d(i[0]) + imm_float(f32, 3));
+  });
+  Tensor y = compute("y", {index(channels)}, [&](const Indices& i) {
+    return tir::sum({index(rows)},
+                    [&](const Indices& k) { return g(k[0], i[0]) * quotient(k[0], i[0]); });
+  });
+  const auto count = static_cast<size_t>(rows * channels);
+  Case c{create_prim_func("scale_gradient", {g, x, d}, {y}),
+         {random_floats(count, 3), random_floats(count, 4),
+          random_floats(static_cast<size_t>(rows), 5)},
+         {}};
+  for (size_t ch = 0; ch < static_cast<size_t>(channels); ++ch) {
+    double sum = 0;
+    for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
+      size_t at = r * static_cast<size_t>(channels) + ch;
+      sum += static_cast<double>(c.inputs[0][at]) * c.inputs[1][at] / (c.inputs[2][r] + 3.0);
+    }
+    c.expected.push_back(static_cast<float>(sum));
+  }
+  return c;
+}
+
+TEST(ColumnReduction, sums_of_products_of_elements_keep_nothing_in_memory) {
+  for (int64_t channels : {20, 300}) {
+    Case c = scale_gradient(70, channels);
+    expect_columns(c);
+    for (const Target& target : codegen_test::runnable_targets()) {
+      std::string text = to_string(scheduled(c.func, target));
+      EXPECT_EQ(text.find("allocate quotient"), std::string::npos) << text;
+    }
+  }
+}
+
+// Factors that several sums need are a contraction's.
+TEST(ColumnReduction, not_for_a_vector_by_a_matrix) {
+  Tensor v = placeholder("v", f32, {index(64)});
+  Tensor m = placeholder("m", f32, {index(64), index(32)});
+  Tensor product = compute("y", {index(32)}, [&](const Indices& i) {
+    return tir::sum({index(64)}, [&](const Indices& k) { return v(k[0]) * m(k[0], i[0]); });
+  });
+  EXPECT_FALSE(rule_of(create_prim_func("product", {v, m}, {product})).starts_with("columns:"));
+}
+
 TEST(ColumnReduction, not_for_matrix_products) {
   Tensor a = placeholder("a", f32, {index(8), index(64)});
   Tensor b = placeholder("b", f32, {index(64), index(32)});
