@@ -1,5 +1,6 @@
 // Reading by indices that are data.
 #include <algorithm>
+#include <limits>
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
@@ -381,6 +382,28 @@ Adjoints trilu_gradient(const GradientContext& ctx) {
   return {call(ctx.call.op, {ctx.adjoint(), ctx.arg(1)}, ctx.call.attrs)};
 }
 
+// Of one element of each line along the axis: the adjoint at its place and zeros beside it, element by element, which is a
+// part of whatever kernel needs it. Others are moved back one by one.
+Adjoints gather_gradient(const GradientContext& ctx) {
+  const std::vector<Dim>&from = type_of(ctx.arg(0)).shape, &to = type_of(ctx.arg(1)).shape;
+  const auto axis = static_cast<size_t>(
+      from_front(ctx.attrs<GatherAttrs>().axis, static_cast<int64_t>(from.size())));
+  auto size = as_const(from[axis]);
+  bool one_of_each = size && *size <= std::numeric_limits<int32_t>::max();
+  for (size_t d = 0; d < from.size(); ++d) {
+    one_of_each = one_of_each && (d == axis ? as_const(to[d]) == 1 : dim_equal(from[d], to[d]));
+  }
+  if (!one_of_each) return moved(ctx);
+  std::vector<Dim> along(from.size(), dim(1));
+  along[axis] = from[axis];
+  Expr numbers = apply("arange", {}, {{"stop", AttrValue(*size)}, {"dtype", "int32"}});
+  Expr place = reshape_to(numbers, along);
+  Expr chosen = call(ctx.call.op,
+                     {apply("broadcast_to", {place}, {{"shape", shape_value(from)}}), ctx.arg(1)},
+                     ctx.call.attrs, ctx.call.span);
+  return {kept(is_equal(place, chosen), ctx.adjoint())};
+}
+
 // ---- Batching
 
 // From each lane's data by its own indices, along an axis of a lane.
@@ -544,10 +567,11 @@ std::span<const OpInfo> rows_of<Family::Index>() {
           .memory = Absent::OnePiece,
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
-          .gradient = moved,
+          .gradient = gather_gradient,
           .batching = batch_axis,
           .examples =
               {{{"Tensor[(3, 4), float32]", "Tensor[(3, 2), int64]"}, "axis=1", 0, 3},
+               {{"Tensor[(3, 4), float32]", "Tensor[(3, 1), int64]"}, "axis=1", -4, 3},
                {{"Tensor[(3, 4), float32]", "Tensor[(2, 4), int64]"}, "checked=True", 0, 2}},
           .expected = Absent::ByNumPy,
       },

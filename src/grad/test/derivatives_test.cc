@@ -8,6 +8,7 @@
 #include "grad/derivatives.h"
 #include "grad/higher_order.h"
 #include "ir/op.h"
+#include "node/walk.h"
 #include "ops/test/parse.h"
 #include "types/infer.h"
 #include "types/verify.h"
@@ -54,6 +55,33 @@ Value run(const Module& mod, std::vector<Value> args) {
 
 double derivative(const Module& mod, double x) {
   return value_of(run(gradient_of(mod), {number(x)}).field(1).field(0));
+}
+
+// The adjoint of one element of each line is computed where it is needed; those of several are added one by one.
+TEST(HigherOrder, one_element_of_each_line_is_not_scattered) {
+  auto gather = [](const char* indices) {
+    return parse("def @main(%x: Tensor[(3, 4), float64], %i: Tensor[" + std::string(indices) +
+                 ", int64]) { sum(gather(%x, %i, axis=1)) }");
+  };
+  auto scatters = [](const Module& mod) {
+    bool found = false;
+    post_order(main_of(gradient_of(mod)), [&](const Node& n) {
+      auto* op = as<OpNode>(&n);
+      found = found || (op != nullptr && op->name == "scatter_elements");
+    });
+    return found;
+  };
+  EXPECT_TRUE(scatters(gather("(3, 2)")));
+  EXPECT_TRUE(scatters(gather("(2, 1)")));
+  EXPECT_FALSE(scatters(gather("(3, 1)")));
+  Tensor x = Tensor::empty(DType::Float(64), {3, 4}), at = Tensor::empty(DType::Int(64), {3, 1});
+  for (int64_t i = 0; i < 12; ++i) x.set_from_double(i, static_cast<double>(i));
+  const int64_t places[] = {2, -4, 3};
+  for (int64_t i = 0; i < 3; ++i) at.set_from_int(i, places[i]);
+  Tensor g = run(gradient_of(gather("(3, 1)")), {x, at}).field(1).field(0).tensor();
+  for (int64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(g.get_as_double(i), i == 2 || i == 4 || i == 11 ? 1 : 0) << i;
+  }
 }
 
 TEST(HigherOrder, straight_line) {
