@@ -82,25 +82,45 @@ bool check_dtype(RelationContext& ctx, const TensorTypeNode& t) {
 
 struct ConvWinogradWeightTransformAttrs : AttrsOf<ConvWinogradWeightTransformAttrs> {
   int64_t tile_size = 4;
+  std::string kernel_layout = "OIHW";
   static AttrsList describe() {
     return {"relay.attrs.ConvWinogradWeightTransformAttrs",
-            {attribute("tile_size", &Self::tile_size, "Sides of the tiles of results: 4.")}};
+            {attribute("tile_size", &Self::tile_size, "Sides of the tiles of results: 4."),
+             attribute("kernel_layout", &Self::kernel_layout,
+                       "Layout of the kernel: OIHW, or panels OHWIbo.")}};
   }
 };
 
+// Whether a kernel's layout is that of panels of outputs, OHWI32o; nullopt for one that is not supported.
+std::optional<bool> in_panels(const std::string& kernel_layout) {
+  auto l = Layout::parse(kernel_layout);
+  if (kernel_layout == "OIHW") return false;
+  if (!l || l->rank() != 5 || kernel_layout.substr(0, 4) != "OHWI" || l->block_of('O') == 1) {
+    return std::nullopt;
+  }
+  return true;
+}
+
 Type weight_relation(RelationContext& ctx) {
   const TensorTypeNode* w = ctx.tensor(0);
-  if (w == nullptr ||
-      !check_tile_size(ctx, ctx.attrs<ConvWinogradWeightTransformAttrs>().tile_size) ||
-      !check_dtype(ctx, *w) ||
-      !require(ctx,
-               w->rank() == 4 && ctx.equal(w->shape[2], dim(kKernel)) &&
-                   ctx.equal(w->shape[3], dim(kKernel)),
-               codes::type_shape, "the weight is no 3x3 kernel in the layout OIHW", "(O, I, 3, 3)",
+  auto& a = ctx.attrs<ConvWinogradWeightTransformAttrs>();
+  if (w == nullptr || !check_tile_size(ctx, a.tile_size) || !check_dtype(ctx, *w)) return nullptr;
+  auto panels = in_panels(a.kernel_layout);
+  if (!require(ctx, panels.has_value(), codes::op_bad_attribute, "kernel_layout is not supported",
+               "OIHW, or panels such as OHWI32o", a.kernel_layout))
+    return nullptr;
+  const Layout layout = Layout::of(a.kernel_layout);
+  auto side = [&](char name) { return w->shape[static_cast<size_t>(layout.index_of(name))]; };
+  if (!require(ctx,
+               w->rank() == layout.rank() && ctx.equal(side('H'), dim(kKernel)) &&
+                   ctx.equal(side('W'), dim(kKernel)) &&
+                   (!*panels || ctx.equal(w->shape[4], dim(layout.block_of('O')))),
+               codes::type_shape, "the weight is no 3x3 kernel in its layout", a.kernel_layout,
                shape_text(w->shape)))
     return nullptr;
-  return tensor_type(std::vector<Dim>{dim(kPoints), dim(kPoints), w->shape[0], w->shape[1]},
-                     w->dtype);
+  std::vector<Dim> shape{dim(kPoints), dim(kPoints), side('O'), side('I')};
+  if (*panels) shape.push_back(w->shape[4]);
+  return tensor_type(std::move(shape), w->dtype);
 }
 
 // Each block says its part in the annotation "winograd"; the schedule rule of that name places
@@ -109,17 +129,24 @@ std::map<std::string, std::string> part(const char* name) { return {{"winograd",
 
 TirTensor weight_compute(const ComputeContext& ctx) {
   TirTensor w = ctx.inputs[0];
-  const std::vector<PrimExpr>& out = ctx.outputs[0].shape;
+  const bool panels = *in_panels(ctx.attrs<ConvWinogradWeightTransformAttrs>().kernel_layout);
+  std::vector<PrimExpr> out = ctx.outputs[0].shape, lines = out;
+  lines[1] = index(kKernel);
   TirTensor rows = tir::compute(
-      "weight_rows", {index(kPoints), index(kKernel), out[2], out[3]},
+      "weight_rows", lines,
       [&](const Indices& i) {
-        return pick(i[0],
-                    transform_kernel([&](int64_t r) { return w(i[2], i[3], index(r), i[1]); }));
+        return pick(i[0], transform_kernel([&](int64_t r) {
+                      return panels ? w(Indices{i[2], index(r), i[1], i[3], i[4]})
+                                    : w(i[2], i[3], index(r), i[1]);
+                    }));
       },
       part("weight_rows"));
   return tir::compute("weight", out, [&](const Indices& i) {
-    return pick(i[1],
-                transform_kernel([&](int64_t s) { return rows(i[0], index(s), i[2], i[3]); }));
+    return pick(i[1], transform_kernel([&](int64_t s) {
+                  Indices at = i;
+                  at[1] = index(s);
+                  return rows(at);
+                }));
   });
 }
 
@@ -279,8 +306,8 @@ std::span<const OpInfo> rows_of<Family::Winograd>() {
           .name = "nn.contrib_conv2d_winograd_weight_transform",
           .doc = "The weight (O, I, 3, 3) of a convolution as "
                  "nn.contrib_conv2d_winograd_without_weight_transform "
-                 "takes it: (6, 6, O, I).",
-          .args = {{"weight", "The kernel, in the layout OIHW."}},
+                 "takes it: (6, 6, O, I), or (6, 6, O/b, I, b) of panels.",
+          .args = {{"weight", "The kernel, in kernel_layout."}},
           .attrs = &ConvWinogradWeightTransformAttrs::static_info(),
           .support_level = 10,
           .fusion = FusionClass::OutEWiseFusable,
@@ -294,7 +321,9 @@ std::span<const OpInfo> rows_of<Family::Winograd>() {
           .cost = weight_cost,
           .gradient = Absent::MadeByPasses,
           .batching = Absent::LaneByLane,
-          .examples = {{{"Tensor[(3, 2, 3, 3), float32]"}, "tile_size=4"}},
+          .examples = {{{"Tensor[(3, 2, 3, 3), float32]"}, "tile_size=4"},
+                       {{"Tensor[(2, 3, 3, 2, 4), float32]"},
+                        "tile_size=4, kernel_layout=\"OHWI4o\""}},
           .expected = Absent::ByNumPy,
       },
       {

@@ -516,12 +516,23 @@ class Packing {
     return make_call("qnn.contrib_dense_bits", args, attrs, c);
   }
 
+  // A weight that is transformed at each run is packed before it is four times as large.
   Expr winograd(const CallNode& c) {
     if (!packs(c.args[1]) || static_shape(c.args[1])->size() != 4) return nullptr;
-    return with_attrs(
-        c,
-        {c.args[0], packed(c, c.args[1], "HWOI", "HWOI" + std::to_string(panel(c.args[1])) + "o")},
-        {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
+    const std::string columns = std::to_string(panel(c.args[1])) + "o";
+    auto* transform = as<CallNode>(c.args[1]);
+    Expr& weight = packed_[{c.args[1].get(), "transformed"}];
+    if (weight) {
+      // Another convolution has the same.
+    } else if (transform != nullptr && !constants_.contains(c.args[1]) &&
+               is_call_to(c.args[1], "nn.contrib_conv2d_winograd_weight_transform")) {
+      weight = with_attrs(*transform, {packed(c, transform->args[0], "OIHW", "OHWI" + columns)},
+                          {{"kernel_layout", AttrValue("OHWI" + columns)}});
+    } else {
+      weight = packed(c, c.args[1], "HWOI", "HWOI" + columns);
+    }
+    return with_attrs(c, {c.args[0], weight},
+                      {{"channels", AttrValue((*static_shape(c.args[1]))[2])}});
   }
 
   // Columns of the widest panel: what is left of a kernel's registers is few rows.

@@ -8,7 +8,10 @@
 // (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015.) The transforms cost
 // additions that do not depend on the other side's channels, and the transformed weights are four
 // times as many: so it pays with many channels on both sides and enough tiles.
-// Legal for constant float32 weights that are finite, stride 1, no dilation, one group; the batch may be open.
+// Weights that only a run tells - those of a model that is trained, and of its gradients - are transformed at each run, which
+// asks for more tiles; AlterOpLayout packs them first. A weight is transformed once for all convolutions that use it.
+// Legal for float32 weights, stride 1, no dilation, one group; the batch may be open. Constants that are not finite stay, and
+// weights that only a run tells are taken to be finite, as inputs are.
 // Results differ by the rounding of the transforms, about 1e-5 of their size.
 #pragma once
 

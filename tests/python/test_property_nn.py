@@ -80,7 +80,12 @@ def test_convolution_by_minimal_filtering(data, seed):
     x = uniform(seed, (data.draw(st.integers(1, 2)), inputs, *sizes))
     w = uniform(seed + 1, (outputs, inputs, 3, 3))
     transformed = winograd_weight(None, w)
-    check("nn.contrib_conv2d_winograd_weight_transform", [w], "tile_size=4", transformed)
+    transform = "nn.contrib_conv2d_winograd_weight_transform"
+    check(transform, [w], "tile_size=4", transformed)
+    panels = np.ascontiguousarray(np.pad(w, [(0, -outputs % 2), *[(0, 0)] * 3])
+                                  .reshape(-1, 2, inputs, 3, 3).transpose(0, 3, 4, 2, 1))  # fmt: skip
+    each = [winograd_weight(None, panels[..., i].transpose(0, 3, 1, 2)) for i in (0, 1)]
+    check(transform, [panels], 'tile_size=4, kernel_layout="OHWI2o"', np.stack(each, -1))
     want = convolution(padded(x, begins, ends), w, [1, 1], [1, 1], 1)
     op = "nn.contrib_conv2d_winograd_without_weight_transform"
     attrs = f"tile_size=4, padding={numbers(begins + ends)}"

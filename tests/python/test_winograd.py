@@ -24,6 +24,7 @@ class Case:
     pads: tuple[int, int, int, int] = (1, 1, 1, 1)
     residual: bool = False
     open: bool = False  # only a run knows the batch
+    given: bool = False  # only a run knows the weight
 
     def out_shape(self) -> list[int]:
         top, left, bottom, right = self.pads
@@ -38,25 +39,29 @@ class Case:
         x = {"x": [self.batch, self.inputs, self.height, self.width]}
         return x | ({"r": self.out_shape()} if self.residual else {})
 
+    def weight(self) -> np.ndarray:
+        w = np.random.default_rng(1).standard_normal((self.outputs, self.inputs, 3, 3))
+        return (w / np.sqrt(9 * self.inputs)).astype(np.float32)
+
     def build(self) -> onnx.ModelProto:
-        rng = np.random.default_rng(1)
-        w = rng.standard_normal((self.outputs, self.inputs, 3, 3)) / np.sqrt(9 * self.inputs)
-        b = rng.standard_normal(self.outputs)
+        b = np.random.default_rng(3).standard_normal(self.outputs)
         nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=self.pads)]
         if self.residual:
             nodes.append(helper.make_node("Add", ["c", "r"], ["a"]))
         nodes.append(helper.make_node("HardSwish", [nodes[-1].output[0]], ["y"]))
-        constants = [
-            numpy_helper.from_array(w.astype(np.float32), "w"),
-            numpy_helper.from_array(b.astype(np.float32), "b"),
-        ]
+        constants = [numpy_helper.from_array(b.astype(np.float32), "b")]
+        if not self.given:
+            constants.append(numpy_helper.from_array(self.weight(), "w"))
         batch = ["batch"] if self.open else [self.batch]
         inputs = [value(name, batch + shape[1:]) for name, shape in self.shapes().items()]
+        if self.given:
+            inputs.append(value("w", self.weight().shape))
         return model(nodes, inputs, [value("y", batch + self.out_shape()[1:])], constants)
 
     def arguments(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(2)
-        return {n: rng.standard_normal(s).astype(np.float32) for n, s in self.shapes().items()}
+        out = {n: rng.standard_normal(s).astype(np.float32) for n, s in self.shapes().items()}
+        return out | ({"w": self.weight()} if self.given else {})
 
 
 CASES = [
@@ -68,6 +73,9 @@ CASES = [
     Case(13, 68, pads=(0, 2, 1, 0)),
     Case(5, 6, batch=9, residual=True),
     Case(28, 28, 256, 256),
+    Case(7, 7, 256, 256, batch=8, residual=True),
+    Case(7, 6, 512, 256, batch=9, given=True),
+    Case(30, 27, 64, 96, batch=2, residual=True, given=True),
     Case(112, 9, 64, 192, pads=(2, 2, 2, 2)),
     Case(28, 28, batch=3, residual=True, open=True),
     Case(16, 16, 256, 256, batch=2, open=True),
@@ -91,7 +99,9 @@ def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
     path = tmp_path / "model.onnx"
     for case, phrase in [
         (Case(56, 56), "threads over groups"),
-        (Case(16, 16, 256, 256), "16 tiles"),  # all at once where the caches are small
+        (Case(16, 16, 256, 256), "16 tiles, all at once"),
+        (Case(16, 16, 512, 512, open=True), "16 tiles, "),
+        (Case(28, 28, given=True), "schedule = winograd: weights, "),
         (Case(56, 56, open=True), "threads over groups"),
     ]:
         onnx.save(case.build(), path)

@@ -136,7 +136,9 @@ WINOGRAD = np.array(
 
 @oracle("nn.contrib_conv2d_winograd_weight_transform")
 def winograd_weight(a, w: np.ndarray) -> np.ndarray:
-    """Returns G w G^T of each 3x3 kernel: (6, 6, O, I)."""
+    """Returns G w G^T of each 3x3 kernel: (6, 6, O, I), of panels OHWIbo (6, 6, O/b, I, b)."""
+    if w.ndim == 5:
+        return np.einsum("ar,orsib,cs->acoib", WINOGRAD, w.astype(np.float64), WINOGRAD)
     return np.einsum("ar,oirs,bs->aboi", WINOGRAD, w.astype(np.float64), WINOGRAD)
 
 

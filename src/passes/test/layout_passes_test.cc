@@ -192,6 +192,27 @@ TEST(AlterOpLayout, a_constant_matrix_is_packed) {
   EXPECT_EQ(altered(dense("nn.dense(%x, " + kWeight + ")")), "ones NC>NC32n nn.contrib_dense_pack");
 }
 
+TEST(AlterOpLayout, a_weight_that_each_run_transforms_is_packed_before_that) {
+  auto filtered = [](const std::string& weight) {
+    return "def @main(%x: Tensor[(1, 9, 9, 16), float32], %w: Tensor[(32, 16, 3, 3), float32]) {\n"
+           "  %0 = nn.contrib_conv2d_winograd_weight_transform(" +
+           weight +
+           ");\n"
+           "  %1 = nn.contrib_conv2d_winograd_without_weight_transform(%x, %0, "
+           "data_layout=\"NHWC\", channels=32, kernel_size=[3, 3]);\n"
+           "  %2 = nn.contrib_conv2d_winograd_without_weight_transform(nn.relu(%x), %0, "
+           "data_layout=\"NHWC\", channels=32, kernel_size=[3, 3]);\n"
+           "  add(%1, %2)\n}";
+  };
+  const std::string transform = "nn.contrib_conv2d_winograd_weight_transform";
+  const std::string sum = "nn.contrib_conv2d_winograd_without_weight_transform";
+  // Once for both.
+  EXPECT_EQ(altered(filtered("%w")),
+            "OIHW>OHWI32o " + transform + " " + sum + " nn.relu " + sum + " add");
+  EXPECT_EQ(altered(filtered("ones(shape=[32, 16, 3, 3], dtype=\"float32\")")),
+            "ones " + transform + " HWOI>HWOI32o " + sum + " nn.relu " + sum + " add");
+}
+
 // An image that is flattened in the other layout, times a weight that is the same for both.
 std::string flattened(const std::string& weight) {
   return "def @main(%x: Tensor[(2, 3, 5, 4), float32]) {\n"

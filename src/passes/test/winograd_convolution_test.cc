@@ -82,11 +82,27 @@ TEST(winograd_convolution, leaves_what_it_cannot_do_or_does_not_pay) {
   // A weight that is infinite: differences of it would be NaN in a whole tile.
   Module infinite = program({}, INFINITY);
   EXPECT_TRUE(apply(kWinogradConvolution, infinite, context()) == infinite);
-  // Weights that are not a constant, sizes that are not known.
+  // Weights that only a run tells, and too few tiles for what their transform takes each time.
   expect_unchanged(
       kWinogradConvolution,
-      "def @main(%x: Tensor[(1, 28, 28, 64), float32], %w: Tensor[(64, 64, 3, 3), float32]) {\n"
+      "def @main(%x: Tensor[(1, 18, 18, 64), float32], %w: Tensor[(64, 64, 3, 3), float32]) {\n"
       "  nn.conv2d(%x, %w, data_layout=\"NHWC\")\n}",
+      context());
+}
+
+TEST(winograd_convolution, transforms_a_weight_that_a_run_tells_once_for_all_that_use_it) {
+  expect_becomes(
+      kWinogradConvolution,
+      "def @main(%x: Tensor[(8, 28, 28, 64), float32], %w: Tensor[(3, 3, 64, 64), float32]) {\n"
+      "  %0 = nn.conv2d(%x, %w, padding=[1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\");\n"
+      "  nn.conv2d(%0, %w, padding=[1, 1], data_layout=\"NHWC\", kernel_layout=\"HWIO\")\n}",
+      "def @main(%x: Tensor[(8, 28, 28, 64), float32], %w: Tensor[(3, 3, 64, 64), float32]) {\n"
+      "  %0 = layout_transform(%w, src_layout=\"HWIO\", dst_layout=\"OIHW\");\n"
+      "  %1 = nn.contrib_conv2d_winograd_weight_transform(%0, tile_size=4);\n"
+      "  %2 = nn.contrib_conv2d_winograd_without_weight_transform(%x, %1, tile_size=4, "
+      "padding=[1, 1], channels=64, kernel_size=[3, 3], data_layout=\"NHWC\");\n"
+      "  nn.contrib_conv2d_winograd_without_weight_transform(%2, %1, tile_size=4, "
+      "padding=[1, 1], channels=64, kernel_size=[3, 3], data_layout=\"NHWC\")\n}",
       context());
 }
 
