@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -208,9 +209,7 @@ def test_what_is_refused_has_a_place(expression, says, code, tmp_path):
     assert code in str(error.value) and "wrong.py:" in str(error.value)
 
 
-def test_only_functions_that_are_read_have_derivatives():
-    with pytest.raises(TypeError, match=r"relay\.function"):
-        relay.grad(lambda x: x)
+def test_arguments_are_known_by_number():
     with pytest.raises(TypeError, match="argnums"):
         relay.grad(cube, argnums=True)
 
@@ -253,3 +252,38 @@ def test_published_identities():
     np.testing.assert_allclose(dx, -precision @ centred, rtol=1e-12)
     np.testing.assert_allclose(dmean, precision @ centred, rtol=1e-12)
     np.testing.assert_allclose(dprecision, -0.5 * np.outer(centred, centred), rtol=1e-12)
+
+
+def plain(x):
+    return (x * x * x).sum()
+
+
+def test_functions_that_are_not_decorated_are_read_as_if_they_were():
+    x = np.arange(3.0)
+    np.testing.assert_array_equal(relay.grad(plain)(x), 3 * x * x)
+    np.testing.assert_array_equal(relay.hessian(plain)(x), np.diag(6 * x))
+    lanes = relay.vmap(relay.grad(lambda x: (x * x).sum()))
+    np.testing.assert_array_equal(lanes(np.stack([x, x + 1])), [2 * x, 2 * x + 2])
+    assert relay.grad(relay.grad(lambda x: x * x * x))(2.0) == 12
+    # What functools.wraps copies is that of the function within.
+    wrapper = functools.wraps(plain)(lambda x: (x * x).sum())
+    np.testing.assert_array_equal(relay.grad(wrapper)(x), 2 * x)
+    for other in (np.sin, functools.partial(plain), None):
+        with pytest.raises(TypeError, match="takes a function, not"):
+            relay.grad(other)
+
+
+@pytest.mark.parametrize("f", [plain, cube])
+def test_a_derivative_is_the_same_function_each_time(f):
+    assert relay.grad(f) is relay.grad(f) is not relay.value_and_grad(f)
+    assert relay.grad(f) is not relay.grad(f, argnums=(0,))
+    assert relay.vmap(f) is relay.vmap(f) is not relay.vmap(f, in_axes=None)
+
+
+def test_clipping_passes_on_what_arrives_at_its_bounds():
+    clipped = relay.grad(lambda x: np.clip(x, 0, 1).sum())
+    np.testing.assert_array_equal(clipped(np.array([-1.0, 0, 0.5, 1, 2])), [0, 1, 1, 1, 0])
+    # Bounds that are arrays, or cross, are NumPy's minimum of a maximum.
+    crossed = relay.function(lambda x: np.clip(x, 2, 1))
+    np.testing.assert_array_equal(crossed(np.array([0.0, np.nan])), np.clip([0.0, np.nan], 2, 1))
+    assert relay.function(lambda x: np.clip(x, 0, 1))(np.array([np.nan]))[0] != 0

@@ -58,7 +58,7 @@ class Batches:
         for i, (arg, axes) in enumerate(zip(args, _of_arguments(asked.in_axes, args), strict=True)):
             kind = forward(widen(type_of(arg)))
             leaves = list(_leaves(kind, axes, f"argument {i}"))
-            lane = lanes.without(kind, iter(leaves))
+            lane = lanes.without(f"argument {i}", kind, iter(leaves))
             mine = [_core.Var(f"x{i}", of) for of in leaf_types(lane)]
             params += mine
             exprs += flatten(arg, kind)
@@ -130,9 +130,11 @@ class _Lanes:
     def __init__(self) -> None:
         self.size: int | None = None  # where it is known
         self._name: Any = None
+        self._named_by = self._what = ""
 
-    def without(self, kind: Type, axes: Iterator[int | None]) -> Type:
+    def without(self, what: str, kind: Type, axes: Iterator[int | None]) -> Type:
         """The type of an argument in one lane."""
+        self._what = what
         return _of_tensors(kind, axes, self._without_axis, "the same in all lanes: None in in_axes")
 
     def _without_axis(self, kind: TensorType, axis: int) -> TensorType:
@@ -157,10 +159,11 @@ class _Lanes:
             raise Refusal(
                 BATCH_SIZES,
                 "the arguments have different numbers of lanes",
-                expected=str(self._name),
-                found=str(size),
+                expected=f"{self._name}, as {self._named_by} has",
+                found=f"{size} in {self._what}",
             )
-        self._name = size
+        if self._name is None:
+            self._name, self._named_by = size, self._what
         if isinstance(size, int):
             self.size = size
 

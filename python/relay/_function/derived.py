@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay._function import python_functions
 from relay._function.errors import CALL, Refusal
-from relay._function.function import RelayFunction
+from relay._function.function import RelayFunction, plain_function
 from relay._function.values import Batch, Derivative, Static, Tuple, Value
 from relay._transformed import unused
 
@@ -75,15 +76,18 @@ def _signature(kind: str, signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=given + more, return_annotation=inspect.Parameter.empty)
 
 
-def _asked(kind: str, function: Any, argnums: Any = 0, has_aux: bool = False) -> DerivedFunction:
-    if not isinstance(function, RelayFunction):
-        raise TypeError(
-            f"relay.{kind} takes a function that relay.function decorates, not {function!r}; "
-            "relay.transform has derivatives of a relay.Function"
-        )
-    return DerivedFunction(
-        Derivative(kind, Static(function), _positions(argnums), has_aux), function
-    )
+def _asked(kind: str, fun: Any, argnums: Any = 0, has_aux: bool = False) -> RelayFunction:
+    positions = _positions(argnums)
+    of = plain_function(fun, f"relay.{kind}")
+    return _derived(of, Derivative(kind, Static(of), positions, has_aux))
+
+
+def _derived(of: RelayFunction, asked: Derivative) -> RelayFunction:
+    """The derivative of a function, the same each time, so that it is compiled once."""
+    key = tuple(getattr(asked, f.name) for f in dataclasses.fields(asked) if f.name != "function")
+    if key not in of.derived:
+        of.derived[key] = DerivedFunction(asked, of)
+    return of.derived[key]
 
 
 def _positions(argnums: Any) -> Any:
@@ -155,18 +159,9 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Any:
     of its argument, or a tuple with one for each part.
     out_axes: the same for the result.
     """
-    return DerivedFunction(_batch(fun, in_axes, out_axes), fun)
-
-
-def _batch(fun: Any, in_axes: Any, out_axes: Any) -> Batch:
-    if not isinstance(fun, (RelayFunction, Value)):
-        raise TypeError(
-            f"relay.vmap takes a function that relay.function decorates, not {fun!r}; "
-            "relay.transform has the batch of a relay.Function"
-        )
     axes = (_axes(in_axes), _axes(out_axes))
-    function = fun if isinstance(fun, Value) else Static(fun)
-    return Batch("vmap", function, in_axes=axes[0], out_axes=axes[1])
+    of = plain_function(fun, "relay.vmap")
+    return _derived(of, Batch("vmap", Static(of), in_axes=axes[0], out_axes=axes[1]))
 
 
 def _axes(axes: Any) -> Any:
@@ -187,11 +182,8 @@ def _vmap_within(
         return standard if value is None else reader.known(_known_tuple(value), name)
 
     try:
-        return _batch(
-            fun,
-            known(in_axes, 0, "in_axes"),
-            known(out_axes, 0, "out_axes"),
-        )
+        inner = _axes(known(in_axes, 0, "in_axes"))
+        return Batch("vmap", fun, in_axes=inner, out_axes=_axes(known(out_axes, 0, "out_axes")))
     except TypeError as error:
         raise Refusal(CALL, str(error)) from None
 

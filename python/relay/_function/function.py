@@ -25,7 +25,7 @@ from relay._display import folded
 from relay._function import scope as subset
 from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
-from relay._function.errors import ANNOTATION, LIMIT, NAME, Refusal, fail
+from relay._function.errors import ANNOTATION, BATCH_SIZES, LIMIT, NAME, RUN_SIZES, Refusal, fail
 from relay._function.exchange import (
     Sizes,
     in_library,
@@ -148,6 +148,8 @@ class RelayFunction:
     donate: Mapping[str, int] = types.MappingProxyType({})
     # What it is the derivative of (derived.py), if it is one.
     derivative: Derivative | None = None
+    # Its own derivatives, by what was asked: each is compiled once (derived.py).
+    derived: dict[Any, RelayFunction]
 
     def __init__(
         self,
@@ -183,6 +185,7 @@ class RelayFunction:
         self._runs: dict[object, Callable[[tuple], Any]] = {}
         self._only_run: Callable[[tuple], Any] | None = None
         self._dropped = 0
+        self.derived = {}
         self._read_annotations(names_around)
 
     def _read_annotations(self, names_around: dict[str, Any]) -> None:
@@ -267,15 +270,16 @@ class RelayFunction:
             self._explain_sizes(problem, values, given)
             raise
         except _core.UserError as problem:
+            self._explain_sizes(problem, values, given)
             # It shows the place in the function: the way through the reader says no more.
             raise problem.with_traceback(None) from problem.__cause__
 
-    def _explain_sizes(self, problem: _core.RunError, values: tuple, given: frozenset[str]) -> None:
+    def _explain_sizes(self, problem: Exception, values: tuple, given: frozenset[str]) -> None:
         """Where sizes did not fit: the type error of the function for these sizes, if it has one.
 
         It shows the line of Python, and the types of both operands.
         """
-        if problem.code != "E0607":
+        if problem.code not in (RUN_SIZES, BATCH_SIZES):
             return
         try:
             self._lower(values, given, fixed=True)
@@ -608,14 +612,51 @@ def function(
             fixed_sizes=fixed_sizes,
             donate=donate,
         )
-    around = sys._getframe(1).f_locals
     if isinstance(python, RelayFunction):
         return python
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.function decorates a function, not {python!r}")
-    try:
-        made = RelayFunction(python, options, fixed_sizes, around)
-    except _core.UserError as problem:
-        raise problem.with_traceback(None) from None
+    made = read_function(python, sys._getframe(1).f_locals, options, fixed_sizes)
     made.donate = dict(donate or {})
     return made
+
+
+def read_function(
+    python: types.FunctionType,
+    around: dict[str, Any],
+    options: dict[str, Any] | None = None,
+    fixed_sizes: bool = False,
+) -> RelayFunction:
+    """What `function` makes of it; `around` has local names for its annotations."""
+    if options is None:
+        options = {"target": None, "opt_level": None, "num_threads": 0}
+    try:
+        return RelayFunction(python, options, fixed_sizes, around)
+    except _core.UserError as problem:
+        raise problem.with_traceback(None) from None
+
+
+# Where a function that is not decorated keeps what was read of it.
+_READ = "__relay_function__"
+
+
+def plain_function(python: Any, asks: str) -> RelayFunction:
+    """A function as relay.function reads it, the same each time, also one that is not decorated.
+
+    asks: who wants it, for the TypeError where it is something else.
+    """
+    if isinstance(python, RelayFunction):
+        return python
+    if not isinstance(python, types.FunctionType):
+        raise TypeError(
+            f"{asks} takes a function, not {type(python).__name__}; a lambda around it is one, and "
+            "relay.transform has derivatives and batches of a relay.Function"
+        )
+    known = python.__dict__.get(_READ)
+    # What functools.wraps copies is that of another function.
+    if known is None or known.python is not python:
+        caller = sys._getframe(1)
+        while caller.f_back is not None and caller.f_globals["__name__"].startswith("relay."):
+            caller = caller.f_back
+        known = python.__dict__[_READ] = read_function(python, caller.f_locals)
+    return known

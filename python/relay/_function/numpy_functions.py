@@ -456,10 +456,16 @@ def _flat_number(value: Value) -> Value:
 
 @_numpy("clip")
 def _clip(a, a_min=None, a_max=None, min=None, max=None):
-    for bound, name in ((a_min if min is None else min, "maximum"),
-                        (a_max if max is None else max, "minimum")):  # fmt: skip
+    bounds = [a_min if min is None else min, a_max if max is None else max]
+    a = tensor_or_number(a)
+    numbers = [b.obj for b in bounds if isinstance(b, Static) and type(b.obj) in (int, float)]
+    floats = isinstance(a, Tensor) and not a.weak and "float" in a.dtype
+    if floats and len(numbers) == 2 and numbers[0] <= numbers[1]:
+        # The operator, whose derivative at its bounds is 1.
+        return Tensor(call("clip", a.expr, a_min=float(numbers[0]), a_max=float(numbers[1])))
+    for bound, name in zip(bounds, ("maximum", "minimum"), strict=True):
         if bound is not None and not (isinstance(bound, Static) and bound.obj is None):
-            a = apply(name, tensor_or_number(a), tensor_or_number(bound))
+            a = apply(name, a, tensor_or_number(bound))
     return a
 
 

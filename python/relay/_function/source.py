@@ -70,7 +70,7 @@ def _parsed(name: str, text: str) -> Source:
 
 
 def _definitions(source: Source, function: types.FunctionType) -> list:
-    line, name = function.__code__.co_firstlineno, function.__name__
+    line, name = function.__code__.co_firstlineno, function.__code__.co_name
     found = []
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Lambda) and name == "<lambda>" and node.lineno == line:

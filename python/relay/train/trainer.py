@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TextIO
 
@@ -15,6 +16,7 @@ import relay
 from relay import tree
 from relay._function import RelayFunction, function
 from relay._function.derived import value_and_grad
+from relay._function.function import plain_function
 from relay.train import files
 from relay.train.initializers import as_key
 from relay.train.optimizers import clip_by_norm, global_norm
@@ -133,9 +135,10 @@ def _own(tensor: Any) -> Any:
 class Trainer:
     """A model, an optimiser, and the compiled step that changes both.
 
-    loss: a relay.function (model, *batch) -> a number. With a parameter `key` it is given a random
-        key, another at each step. With `variables` - what changes without gradients, such as the
-        statistics of a normalisation - it is (model, variables, *batch) -> (number, new variables).
+    loss: a function (model, *batch) -> a number, as relay.function reads it. With a parameter `key`
+        it is given a random key, another at each step. With `variables` - what changes without
+        gradients, such as the statistics of a normalisation - it is (model, variables, *batch) ->
+        (number, new variables).
     params: the model, a structure of tensors.
     optimizer: of this module, or any object with their `init` and `update`.
     clip: the largest norm of all gradients together.
@@ -152,7 +155,7 @@ class Trainer:
 
     def __init__(
         self,
-        loss: RelayFunction,
+        loss: Callable[..., Any],
         params: Any,
         optimizer: Any,
         *,
@@ -164,8 +167,7 @@ class Trainer:
         num_threads: int = 0,
         in_place: bool = True,
     ) -> None:
-        if not isinstance(loss, RelayFunction):
-            raise TypeError(f"a loss is a function that relay.function decorates, not {loss!r}")
+        loss = plain_function(loss, "relay.train.Trainer")
         if not tree.leaves(params):
             raise ValueError("the model has no tensors")
         if accumulate < 1:
