@@ -6,6 +6,7 @@
 #include "base/codes/gradients.h"
 #include "grad/call_gradient.h"
 #include "grad/type_depth.h"
+#include "grad/untaken.h"
 #include "ir/op.h"
 #include "node/node_map.h"
 #include "node/walk.h"
@@ -336,6 +337,9 @@ Function first_order_gradient(const Function& f) {
                               "references"));
   }
   Expr body = WithoutLets().run(own->body);
+  Function masked = without_untaken(
+      function(own->params, body, body->type, own->type_params, own->attrs, own->span));
+  body = WithoutLets().run(masked->body);
   if (!flatten_tensor_types(body->type)) {
     throw UserError(Diagnostic(codes::grad_function, body->span, "the result is not a tensor")
                         .expected("tensors and tuples of them")

@@ -5,14 +5,13 @@
 #include <unordered_set>
 
 #include "grad/call_gradient.h"
+#include "grad/let_chains.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/walk.h"
 
 namespace relay {
 namespace {
-
-constexpr uint32_t kFamilies = family::expr | family::pattern;
 
 bool holds_tensors(const Expr& e) { return e->type && flatten_tensor_types(e->type).has_value(); }
 
@@ -41,39 +40,10 @@ class Outline {
  public:
   using Add = std::function<Expr(DataflowRun run)>;
 
-  Outline(const Function& f, Add add) : add_(std::move(add)) {
-    post_order(
-        f->body,
-        [&](const Node& n) {
-          for_each_child(n, [&](const NodeRef& c) { ++edges_[c.get()]; });
-          auto* l = as<LetNode>(&n);
-          if (l != nullptr && isa<LetNode>(l->body)) inner_.insert(l->body.get());
-        },
-        kFamilies);
-  }
+  Outline(const LetChains& chains, Add add) : chains_(chains), add_(std::move(add)) {}
 
-  Function of(const Function& f) {
-    Expr body = cast<ExprNode>(rewrite(
-        f->body,
-        [&](const NodeRef& original, NodeRef rebuilt) -> NodeRef {
-          const bool first = isa<LetNode>(original) && !inner_.contains(original.get());
-          return first ? NodeRef(chain(cast<LetNode>(rebuilt))) : rebuilt;
-        },
-        kFamilies));
-    return function(f->params, body, f->ret_type, f->type_params, f->attrs, f->span);
-  }
-
- private:
-  using Lets = std::vector<std::pair<Var, Expr>>;
-
-  // A chain of Lets, from the first one on.
-  Expr chain(Let first) {
-    Lets all, out;
-    Expr rest = first;
-    while (auto* l = as<LetNode>(rest)) {
-      all.emplace_back(l->var, l->value);
-      rest = Expr(l->body);
-    }
+  Lets of(const Lets& all) {
+    Lets out;
     for (size_t i = 0; i < all.size();) {
       size_t end = i;
       while (end < all.size() && is_member(all[end].second)) ++end;
@@ -87,15 +57,12 @@ class Outline {
       if (end < all.size()) out.push_back(all[end]);
       i = end + 1;
     }
-    for (size_t i = out.size(); i-- > 0;) rest = let(out[i].first, out[i].second, rest);
-    return rest;
+    return out;
   }
 
+ private:
   // An expression that also stands elsewhere, without its variable, has uses that are not counted.
-  bool is_member(const Expr& e) const {
-    auto it = edges_.find(e.get());
-    return it != edges_.end() && it->second == 1 && is_dataflow(e);
-  }
+  bool is_member(const Expr& e) const { return chains_.uses(e.get()) == 1 && is_dataflow(e); }
 
   // False where the run is too short to gain anything.
   bool take(Lets lets, Lets& out) {
@@ -117,7 +84,7 @@ class Outline {
     }
     for (const auto& [v, value] : lets) {
       // One edge is that from its Let.
-      if (edges_.at(v.get()) > inside[v.get()] + 1) run.results.push_back(v);
+      if (chains_.uses(v.get()) > inside[v.get()] + 1) run.results.push_back(v);
     }
     if (run.results.empty()) return false;
     const std::vector<Var> results = run.results;
@@ -134,9 +101,8 @@ class Outline {
     return true;
   }
 
+  const LetChains& chains_;
   Add add_;
-  std::unordered_map<const Node*, int> edges_;  // to a node, from all others
-  std::unordered_set<const Node*> inner_;       // Lets that go on a chain
 };
 
 }  // namespace
@@ -157,7 +123,9 @@ Function DataflowRuns::outlined(const Function& f) {
     by_name_[name.get()] = &runs_.back();
     return call(name, std::move(args));
   };
-  return Outline(f, add).of(f);
+  LetChains chains(f);
+  Outline outline(chains, add);
+  return chains.rewritten([&](const Lets& all) { return outline.of(all); });
 }
 
 const DataflowRun* DataflowRuns::find(const CallNode& c) const {

@@ -11,6 +11,7 @@
 #include "grad/grad_cell.h"
 #include "grad/lift.h"
 #include "grad/tape_entry.h"
+#include "grad/untaken.h"
 #include "grad/value_conversion.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
@@ -97,7 +98,7 @@ class Reverse : public Lifting {
   Var context() override { return tape_; }
   void enter(const Var& context) override { tape_ = context; }
 
-  Function prepared(const Function& f) override { return runs_.outlined(f); }
+  Function prepared(const Function& f) override { return runs_.outlined(without_untaken(f)); }
 
   Expr lifted_call(const CallNode& c, const std::vector<Expr>& args) override;
   Expr lifted_prepared(const CallNode& c, const std::vector<Expr>& args) override;

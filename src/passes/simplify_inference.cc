@@ -41,6 +41,8 @@ Module run(const Module& mod, PassContext&) {
     return cast<FunctionNode>(rewrite(
         f,
         [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+          if (is_call_to(Expr::unchecked(rebuilt), "stop_gradient"))
+            return as<CallNode>(rebuilt)->args[0];
           auto* get = as<TupleGetItemNode>(rebuilt);
           if (get == nullptr || get->index != 0) return rebuilt;
           if (is_call_to(get->tuple, "nn.batch_norm")) {

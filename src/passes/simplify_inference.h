@@ -4,8 +4,9 @@
 //   nn.batch_norm(%x, %g, %b, %m, %v).0                 %s = %g / sqrt(%v + eps);
 //                                                       %x * expand(%s) + expand(%b - %m * %s)
 //   nn.dropout(%x).0                                    %x
+//   stop_gradient(%x)                                   %x
 //
-// Legal always: programs are compiled for inference; the moving statistics that batch_norm returns
+// Legal always: gradients are taken before, and programs are compiled for inference; the moving statistics that batch_norm returns
 // are its arguments. With constant statistics FoldConstant leaves one multiply and one add, which
 // FoldScaleAxis moves into the weights. Does not touch layer, instance and group norm: these
 // depend on the data and have kernels of their own.

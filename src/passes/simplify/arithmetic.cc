@@ -318,10 +318,11 @@ void add_choices(std::vector<Rule>& rules) {
                      return static_shape(taken) ? taken : nullptr;
                    },
                    true});
-  rules.push_back(
-      {"where_same", is_op("where")(c, x, x),
-       [=](const DFMatch& m, const CallNode&) { return static_shape(m[x]) ? m[x] : Expr(); },
-       true});
+  rules.push_back({"where_same", is_op("where")(c, x, x),
+                   [=](const DFMatch& m, const CallNode& root) {
+                     return same_shape(m[x]->type, root.type) ? m[x] : Expr();
+                   },
+                   true});
   rules.push_back({"where_not", is_op("where")(is_op("logical_not")(c), x, y),
                    [=](const DFMatch& m, const CallNode& root) {
                      return make_call("where", {m[c], m[y], m[x]}, {}, root);

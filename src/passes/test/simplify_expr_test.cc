@@ -19,6 +19,17 @@ TEST(SimplifyExpr, every_rule_fires_where_it_may_and_nowhere_else) {
   }
 }
 
+// A condition may broadcast what it chooses from: it does not where the sizes have one name.
+TEST(SimplifyExpr, a_choice_between_equals_of_named_sizes) {
+  auto program = [](const std::string& size, const std::string& body) {
+    return "def @main[n: Dim](%c: Tensor[(n), bool], %x: Tensor[(" + size + "), float32]) { " +
+           body + " }";
+  };
+  pass_test::expect_becomes(kSimplifyExpr, program("n", "where(%c, %x, %x)"), program("n", "%x"));
+  for (const char* size : {"1", "?"})
+    pass_test::expect_unchanged(kSimplifyExpr, program(size, "where(%c, %x, %x)"));
+}
+
 TEST(SimplifyExpr, every_rule_has_a_row) {
   std::set<std::string> with_row, rules;
   for (const Row& row : rows()) with_row.insert(row.rule);

@@ -35,6 +35,10 @@ TEST(SimplifyInference, dropout_is_its_input) {
   becomes("exp(nn.dropout(%x, rate=0.3f).0)", "exp(%x)");
 }
 
+TEST(SimplifyInference, what_gradients_take_for_a_constant_is_its_input) {
+  becomes("exp(stop_gradient(%x))", "exp(%x)");
+}
+
 TEST(SimplifyInference, the_statistics_stay) {
   pass_test::expect_unchanged(kSimplifyInference, "def @main(" + std::string(kParams) +
                                                       ") { nn.batch_norm(%x, %g, %b, %m, %v).1 }");

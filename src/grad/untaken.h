@@ -1,0 +1,30 @@
+// No NaN through branches of `where` that are not taken.
+//
+//   where(c, x * log(x), 0)      at x = 0 the adjoint of the product is 0, and that of x 0 * log(0)
+//
+// before   let %c = greater(%x, 0f); let %l = log(%x); let %p = multiply(%x, %l); where(%c, %p, 0f)
+// after    let %c = greater(%x, 0f); let %m = where(%c, %x, stop_gradient(%x));
+//          let %l = log(%m); let %p = multiply(%m, %l); where(%c, %p, 0f)
+//
+// The values are what they were, and so are the derivatives where the branch is taken. Where it is
+// not, neither an adjoint nor a tangent passes the new `where`, whatever it is: so it is in derivatives
+// of derivatives, too. Once gradients are taken SimplifyInference and SimplifyExpr leave %x of %m.
+//
+// What only branches ask for is found from the adjoints' side: of each value the elements, as a mask,
+// whose adjoint can be other than 0. Masks pass through operators that work element by element, that
+// move elements or add them up, and as scalars through all. Where a value is asked for with another
+// mask, operands of what may make NaN of an adjoint of 0 are masked; sums, products with constants and
+// moves make none, so that a `where` over these alone changes nothing.
+//
+// In each chain of Lets (A-normal form), and in a body of operators alone. Does not see through calls
+// of functions, other branches and loops.
+#pragma once
+
+#include "ir/expr.h"
+
+namespace relay {
+
+// The identical function where there is nothing to do. Iterative; linear.
+Function without_untaken(const Function& f);
+
+}  // namespace relay
