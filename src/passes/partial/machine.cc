@@ -604,8 +604,25 @@ class Machine {
     if (!ready(args)) return;
     args.pop_back();
     if (program_.purity.of_node(ref(c)).writes()) store_.forget_all();
-    give(emit(call(atom(*callee, *block_), atoms(args, *block_), c.attrs, c.span,
-                   types_in(*env_, c.type_args))));
+    const std::vector<Type> type_args = types_in(*env_, c.type_args);
+    std::vector<Expr> values = atoms(args, *block_);
+    Expr made = call(atom(*callee, *block_), values, c.attrs, c.span, type_args);
+    if (!join_types(made->type, type_in(*env_, c.type))) {
+      for (size_t i = 0; i < values.size(); ++i) values[i] = declared(values[i], c.args[i]->type);
+      made = call(atom(*callee, *block_), values, c.attrs, c.span, type_args);
+    }
+    give(emit(made));
+  }
+
+  // The value as one of the type that it has in the program, where more is known of it: sizes where that
+  // has `?`. A callee gives names to them, and a reference or data of its result is then of another type
+  // than what the program does with it.
+  Expr declared(const Expr& value, const Type& in_program) {
+    Type type = type_in(*env_, in_program);
+    if (same_type(value->type, type)) return value;
+    Var name = var("declared", type, value->span);
+    block_->bindings.emplace_back(name, value);
+    return name;
   }
 
   // The variables of a function that can be inlined; null for others.
@@ -626,7 +643,8 @@ class Machine {
       if (!same_type(type_in(*env, f->params[i]->type), args[i]->type)) return nullptr;
       bind(*env, f->params[i].get(), args[i]);
     }
-    return env;
+    // Nor may the result be another reference, or other data, than what is done with it.
+    return join_types(type_in(*env, f->body->type), type_in(*env_, c.type)) ? env : nullptr;
   }
 
   // What the type parameters of a callee stand for; false when that is not known.

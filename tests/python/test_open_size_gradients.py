@@ -1,0 +1,75 @@
+"""Gradients where a known size goes through a function that says `?` to one that names it."""
+
+import numpy as np
+import pytest
+
+import relay
+
+VERSION = '#[version = "0.0.5"]\n'
+LIST = "type List[A] { Cons(A, List[A]), Nil }\n"
+F = """def @f[n: Dim](%x: Tensor[(n), float64]) -> Tensor[(n), float64] { multiply(%x, exp(%x)) }
+"""
+LOOP = """def @f[n: Dim](%i: int32, %x: Tensor[(n), float64]) -> Tensor[(n), float64] {
+  if (less(%i, 1)) { %x } else { multiply(%x, @f(subtract(%i, 1), %x)) } }
+"""
+SUM = """def @s(%l: List[Tensor[(?), float64]], %c: Tensor[(?), float64]) -> Tensor[(?), float64] {
+  match (%l) { Cons(%h, %t) => @s(%t, @g(%h, %c)), Nil => %c } }
+def @g[n: Dim, m: Dim](%x: Tensor[(n), float64], %y: Tensor[(m), float64]) -> Tensor[(m), float64] {
+  multiply(sum(%x), exp(%y)) }
+"""
+X = np.array([0.1, 0.2, -0.3, 0.5])
+# Of each program: text, and what it computes for a row of arguments.
+PROGRAMS = {
+    "a function": (
+        F + "def @g(%x: Tensor[(?), float64]) { sum(@f(%x)) }\n"
+        "def @main(%x: Tensor[(4), float64]) { @g(%x) }",
+        lambda x: (x * np.exp(x)).sum(-1),
+    ),
+    "a recursion": (
+        LOOP + "def @g(%i: int32, %x: Tensor[(?), float64]) { sum(@f(%i, %x)) }\n"
+        "def @main(%x: Tensor[(4), float64]) { @g(2, %x) }",
+        lambda x: (x**3).sum(-1),
+    ),
+    "a list": (
+        LIST + F + "def @s(%l: List[Tensor[(?), float64]]) -> float64 {\n"
+        "  match (%l) { Cons(%h, %t) => add(sum(@f(%h)), @s(%t)), Nil => 0f64 } }\n"
+        "def @k(%x: Tensor[(?), float64]) { @s(Cons(%x, Cons(multiply(%x, %x), Nil))) }\n"
+        "def @main(%x: Tensor[(4), float64]) { @k(%x) }",
+        lambda x: (x * np.exp(x) + x**2 * np.exp(x**2)).sum(-1),
+    ),
+    "a list and a state": (
+        LIST + SUM + "def @k(%x: Tensor[(?), float64]) { sum(@s(Cons(%x, Nil), %x)) }\n"
+        "def @main(%x: Tensor[(4), float64]) { @k(%x) }",
+        lambda x: x.sum(-1) * np.exp(x).sum(-1),
+    ),
+}
+
+
+def slope(f, x, h=1e-5):
+    moves = h * np.eye(len(x))
+    return (f(x + moves) - f(x - moves)) / (2 * h)
+
+
+@pytest.mark.parametrize("level", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_known_sizes_through_open_ones(program, level):
+    text, f = PROGRAMS[program]
+    mod = relay.parse(VERSION + text)
+
+    def run(kind, *args):
+        whole = relay.transform.add_derivative(mod, "main", "d", kind)
+        if level is None:
+            return relay.create_executor("debug", whole).evaluate().run("d", *args)
+        entry = {"relay.RemoveUnusedFunctions.entry_functions": ["d"]}
+        with relay.transform.PassContext(level, config=entry):
+            return relay.build(whole).run("d", *args)
+
+    along = np.array([1.0, -2.0, 0.5, 3.0])
+    value, (dx,) = run("gradient", X)
+    np.testing.assert_allclose(np.asarray(value), f(X))
+    np.testing.assert_allclose(np.asarray(dx), slope(f, X), rtol=1e-7)
+    _, change = run("jvp", X, along)
+    np.testing.assert_allclose(np.asarray(change), slope(f, X) @ along, rtol=1e-7)
+    (second,) = run("hvp", X, along)
+    curve = (slope(f, X + 1e-4 * along) - slope(f, X - 1e-4 * along)) / 2e-4
+    np.testing.assert_allclose(np.asarray(second), curve, rtol=1e-4)
