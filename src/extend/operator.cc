@@ -6,6 +6,7 @@
 #include "grad/dataflow.h"
 #include "ir/text/text.h"
 #include "lower/interface/compute_rule.h"
+#include "lower/interface/kernel_end.h"
 #include "node/walk.h"
 #include "tir/arith/analyzer.h"
 #include "types/infer.h"
@@ -375,6 +376,7 @@ Op register_operator(OutsideOperator given) {
       declared = class_of(c.inputs, c.outputs);
     }
     row.batching = Absent::LaneByLane;
+    row.may_end_run = kernel_may_end_run;
     row.compute = compute_rule_multi(
         [op, declared](const ComputeContext& ctx) { return compute_checked(*op, declared, ctx); });
   }

@@ -140,7 +140,7 @@ class Batching {
     return tuple(std::move(fields));
   }
 
-  // Tensors of zeros, of a value of tensors in all lanes.
+  // Tensors that nothing is read of, of a value of tensors in all lanes.
   static Expr zeros_of_type(const Type& type) {
     if (auto* t = as<TupleTypeNode>(type)) {
       std::vector<Expr> fields;
@@ -148,7 +148,10 @@ class Batching {
       return tuple(std::move(fields));
     }
     auto* t = as<TensorTypeNode>(type);
-    return filled("zeros", t->shape, t->dtype);
+    if (!t->dtype.is_narrow()) return filled("zeros", t->shape, t->dtype);
+    // Such elements are made by casting, and one dtype of them has no zero.
+    return make_call("cast", {filled("ones", t->shape, DType::Float(32))},
+                     {{"dtype", t->dtype.to_string()}}, Span{});
   }
   static Expr filled(const char* op, const std::vector<Dim>& shape, DType dtype) {
     return make_call(
@@ -299,9 +302,6 @@ class Batching {
       }
       return all_lanes(call(c.op, std::move(args), c.attrs, c.span), type);
     }
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (batched[i] && isa<TupleTypeNode>(c.args[i]->type)) args[i] = all_fields(c.args[i]);
-    }
     if (Expr made = batched_call({c, args, batched, lanes_})) {
       check_rule(row, made->type, types_.type_of(type));
       return made;
@@ -338,18 +338,6 @@ class Batching {
   Expr one_lane(const Expr& e, const Type& lane) {
     if (can_be_stacked(lane)) return zeros_of_type(lane);
     return make_call("take", {e, int64(0)}, {{"axis", int64_t{0}}}, e->span);
-  }
-
-  // The tuple with lanes in all fields.
-  Expr all_fields(const Expr& e) {
-    LaneType all = *of(e);
-    Expr whole = now(e);
-    std::vector<Expr> fields;
-    for (size_t i = 0; i < all.parts.size(); ++i) {
-      Expr field = tuple_get_item(whole, static_cast<int64_t>(i));
-      fields.push_back(is_batched(*all.parts[i]) ? field : in_all_lanes(field, lanes_));
-    }
-    return tuple(std::move(fields));
   }
 
   // A value without lanes, as its type wants it.

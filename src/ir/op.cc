@@ -309,7 +309,9 @@ std::string_view to_string(Absent reason) {
 
 bool may_end_run(const CallNode& call) {
   auto* op = as<OpNode>(call.op);
-  return op != nullptr && op->row->may_end_run != nullptr && op->row->may_end_run(call);
+  if (op == nullptr) return false;
+  const EndRule& rule = op->row->may_end_run;
+  return (rule != nullptr && rule(call)) || !assumptions_of(call).empty();
 }
 
 std::vector<std::string_view> missing_columns(const OpInfo& row) {

@@ -184,12 +184,12 @@ struct GradientContext {
 // E1003 where the operator has no gradient for the call's attributes.
 using GradientRule = std::function<std::vector<Expr>(const GradientContext& ctx)>;
 
-// A call for several lanes at once. The tensors of an argument that is batched have one axis more than
-// in the call of one lane: the first, along which the lanes are. The others are the same in all lanes.
+// A call for several lanes at once. A tensor with lanes has one axis more than in the call of one lane:
+// the first, along which they are. Others, also those of the same tuple, are the same in all lanes.
 struct BatchingContext {
   const CallNode& call;       // of one lane. Typed.
   std::vector<Expr> args;     // of all lanes. May be used any number of times
-  std::vector<bool> batched;  // for each argument; one of them is
+  std::vector<bool> batched;  // for each argument, any of its tensors; one is
   Dim lanes;
 
   const Expr& arg(size_t i) const { return args[i]; }
@@ -203,7 +203,7 @@ struct BatchingContext {
 // or arguments leave nothing better than one lane after the other.
 using BatchingRule = std::function<Expr(const BatchingContext& ctx)>;
 
-// Whether a run may end in the call, by what an index, a text or a file holds.
+// Whether a run may end in the call, by what its arguments hold: an index, a size, a text, a file.
 using EndRule = std::function<bool(const CallNode& call)>;
 
 // What mixed precision does with an operator.
@@ -283,7 +283,7 @@ struct OpInfo {
   Column<std::string> expected = {};
 };
 
-// Whether a run may end in the call of an operator.
+// Whether a run may end in the call of an operator: by its column, or by what it assumes about sizes.
 bool may_end_run(const CallNode& call);
 
 // The columns of a row that say nothing, by name. An empty list: the row is complete.

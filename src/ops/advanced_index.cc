@@ -1,5 +1,8 @@
 // NumPy's indexing by several index tensors at once.
+#include <algorithm>
+
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -56,6 +59,22 @@ TirTensor adv_index_compute(const ComputeContext& ctx) {
   });
 }
 
+// Index tensors with lanes broadcast to them; the lane is one more index of data with lanes.
+Expr batch_adv_index(const BatchingContext& ctx) {
+  const Expr &now = ctx.arg(0), &of_one = ctx.call.args[0];
+  auto count = static_cast<int64_t>(as<TupleTypeNode>(now->type)->fields.size());
+  int64_t rank = 0;
+  for (int64_t k = 1; k < count; ++k) rank = std::max(rank, rank_of(tuple_get_item(of_one, k)));
+  std::vector<Expr> parts{tuple_get_item(now, 0)};
+  if (field_has_lanes(ctx, 0, 0)) parts.push_back(lanes_of_rank(iota(ctx.lanes), rank));
+  for (int64_t k = 1; k < count; ++k) {
+    Expr index = tuple_get_item(now, k);
+    parts.push_back(field_has_lanes(ctx, 0, static_cast<size_t>(k)) ? lanes_of_rank(index, rank)
+                                                                    : index);
+  }
+  return same_call(ctx, {tuple(std::move(parts))});
+}
+
 }  // namespace
 
 template <>
@@ -77,12 +96,14 @@ std::span<const OpInfo> rows_of<Family::AdvancedIndex>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = moved,
-          .batching = Absent::LaneByLane,
+          .batching = batch_adv_index,
           .examples =
               {{{"(Tensor[(5, 4, 3), float32], Tensor[(2, 1), int64], Tensor[(6,), int64])"},
                 "",
                 0,
-                3}},
+                3},
+               {{"(Tensor[(3, 4), float32], Tensor[(), int32])"}, "", -3, 3},
+               {{"(Tensor[(3, 4), float32], Tensor[(5,), int32], Tensor[(), int64])"}, "", -3, 3}},
           .expected = Absent::ByNumPy,
       },
   };

@@ -9,14 +9,22 @@ Ints behind_lanes(Ints axes) {
   return axes;
 }
 
+bool field_has_lanes(const BatchingContext& ctx, size_t arg, size_t field) {
+  auto *now = as<TupleTypeNode>(ctx.args[arg]->type),
+       *of_one = as<TupleTypeNode>(ctx.call.args[arg]->type);
+  return as<TensorTypeNode>(now->fields[field])->rank() !=
+         as<TensorTypeNode>(of_one->fields[field])->rank();
+}
+
 Expr in_lanes(const BatchingContext& ctx, size_t arg) {
   const Expr& e = ctx.args[arg];
-  if (ctx.batched[arg]) return e;
   auto* t = as<TupleTypeNode>(e->type);
-  if (t == nullptr) return in_all_lanes(e, ctx.lanes);
+  if (t == nullptr) return ctx.batched[arg] ? e : in_all_lanes(e, ctx.lanes);
   std::vector<Expr> fields;
-  for (size_t i = 0; i < t->fields.size(); ++i)
-    fields.push_back(in_all_lanes(tuple_get_item(e, static_cast<int64_t>(i)), ctx.lanes));
+  for (size_t i = 0; i < t->fields.size(); ++i) {
+    Expr field = tuple_get_item(e, static_cast<int64_t>(i));
+    fields.push_back(field_has_lanes(ctx, arg, i) ? field : in_all_lanes(field, ctx.lanes));
+  }
   return tuple(std::move(fields));
 }
 
@@ -57,11 +65,11 @@ Expr batch_axis(const BatchingContext& ctx) {
 
 Expr batch_axes(const BatchingContext& ctx) {
   auto axes = ints_attr(ctx.call, "axis");
-  if (!axes) {
+  if (!axes || axes->empty()) {
     axes.emplace();
     for (int64_t d = 0; d < rank_of(ctx.call.args[0]); ++d) axes->push_back(d);
   }
-  // No axes mean all of them to an operator, and the lanes are one.
+  // Of a lane without axes: the lanes would be all there are.
   if (axes->empty()) return nullptr;
   return with_attrs(ctx.call, all_in_lanes(ctx), {{"axis", to_value(behind_lanes(*axes))}});
 }

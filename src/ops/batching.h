@@ -15,6 +15,8 @@ namespace relay::ops {
 inline int64_t behind_lanes(int64_t axis) { return axis < 0 ? axis : axis + 1; }
 Ints behind_lanes(Ints axes);
 
+// Whether a tensor of an argument that is a tuple has lanes.
+bool field_has_lanes(const BatchingContext& ctx, size_t arg, size_t field);
 // An argument with lanes, repeated in them where it is the same; of a tuple, each field.
 Expr in_lanes(const BatchingContext& ctx, size_t arg);
 // All arguments with lanes.
@@ -32,8 +34,8 @@ Expr same_call(const BatchingContext& ctx, std::vector<Expr> args);
 
 // The operator itself, on arguments that all have lanes.
 Expr batch_as_it_is(const BatchingContext& ctx);
-// The same, with the axis that attribute `axis` names one further; of several axes all of them, and None
-// means the axes of a lane.
+// The same, with the axis that attribute `axis` names one further; of several axes all of them; None and
+// an empty list mean all axes of a lane.
 Expr batch_axis(const BatchingContext& ctx);
 Expr batch_axes(const BatchingContext& ctx);
 // Lanes are more rows along the first axis of all arguments and of the result.

@@ -198,6 +198,7 @@ std::span<const OpInfo> rows_of<Family::Debug>() {
                  "behind one another, are its message. The result is the condition: True.",
           .args = {{"condition", "One truth value."},
                    {"values", "A tuple of tensors: what the error says."}},
+          .may_end_run = on_every_call,
           .relation = check_relation,
           .compute = compute_rule(check_condition),
           .examples = {{.args = {"bool", "(Tensor[(), int32],)"},

@@ -159,6 +159,7 @@ std::span<const OpInfo> rows_of<Family::Detection>() {
                "float32"},
               {{0, 0, 1, 1, 0, 0.1, 1, 1.1, 0, 10, 1, 11}, {0.5, 0.75, 0.25}, {3}, {0.5}, {0}}));
     row.takes_narrow = false;
+    row.may_end_run = nullptr;
     row.support_level = 5;
     return row;
   }()};

@@ -390,6 +390,7 @@ OpInfo dynamic_row(const char* name, const char* doc, std::vector<ArgInfo> args,
       .fusion = FusionClass::Opaque,
       .effect = Effect::Pure,
       .takes_narrow = true,
+      .may_end_run = on_every_call,
       .relation = std::move(relation),
       .compute = std::move(compute),
       .layout = Absent::AxesAsWritten,
@@ -428,6 +429,10 @@ Adjoints dyn_full_gradient(const GradientContext& ctx) { return {apply("sum", {c
 
 OpInfo as_view(OpInfo row) {
   row.reshape_only = true;
+  return row;
+}
+OpInfo for_any_data(OpInfo row) {
+  row.may_end_run = nullptr;
   return row;
 }
 
@@ -485,10 +490,10 @@ std::span<const OpInfo> rows_of<Family::Dynamic>() {
       dynamic_row("dyn.ones", "Ones.", {shape}, &InitOpAttrs::static_info(), init_type,
                   dynamic(sizes_in_argument(0), as_in("ones")), Absent::NoArithmetic, no_change,
                   given({two}, {{2, 3}})),
-      dynamic_row("argwhere", "The indices of the elements that are not zero, in row-major order.",
-                  {{"condition", "The input."}}, nullptr, argwhere_type,
-                  dynamic(argwhere_sizes, argwhere), Absent::NoArithmetic,
-                  Absent::NotDifferentiable, given({matrix}, {{0, 2, 0, 4, 5, 0}})),
+      for_any_data(dynamic_row(
+          "argwhere", "The indices of the elements that are not zero, in row-major order.",
+          {{"condition", "The input."}}, nullptr, argwhere_type, dynamic(argwhere_sizes, argwhere),
+          Absent::NoArithmetic, Absent::NotDifferentiable, given({matrix}, {{0, 2, 0, 4, 5, 0}}))),
   };
   return rows;
 }

@@ -388,19 +388,38 @@ Adjoints collapse_gradient(const GradientContext& ctx) {
 
 // ---- Batching
 
+// The equation with the result that is meant where it says none: the ellipsis, then the labels that
+// occur once, in alphabetical order.
+std::string with_result(std::string equation) {
+  if (equation.find("->") != std::string::npos) return equation;
+  std::string result = equation.find("...") == std::string::npos ? "->" : "->...";
+  std::map<char, int> uses;
+  for (char c : equation) uses[c] += std::isalpha(static_cast<unsigned char>(c)) != 0 ? 1 : 2;
+  for (auto [label, n] : uses) {
+    if (n == 1) result += label;
+  }
+  return equation + result;
+}
+
 // The lanes get a label that no axis has.
 Expr batch_einsum(const BatchingContext& ctx) {
-  const std::string equation = ctx.attrs<EinsumAttrs>().equation;
+  std::string equation = with_result(ctx.attrs<EinsumAttrs>().equation);
   char label = 0;
   for (char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) {
     if (equation.find(c) == std::string::npos) label = c;
   }
   size_t arrow = equation.find("->");
-  if (label == 0 || arrow == std::string::npos) return nullptr;
-  std::string out(1, label);
+  if (label == 0) return nullptr;
+  std::string out;
+  size_t operand = 0;
+  auto begin_operand = [&] {
+    if (field_has_lanes(ctx, 0, operand++)) out += label;
+  };
+  begin_operand();
   for (size_t i = 0; i < equation.size(); ++i) {
     out += equation[i];
-    if (equation[i] == ',' || (i > 0 && i == arrow + 1)) out += label;
+    if (equation[i] == ',') begin_operand();
+    if (i == arrow + 1) out += label;
   }
   return with_attrs(ctx.call, ctx.args, {{"equation", out}});
 }

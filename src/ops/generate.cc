@@ -1,4 +1,5 @@
 // Tensors made of numbers, of shapes, and of coordinates.
+#include <algorithm>
 #include <cmath>
 
 #include "base/codes/operators.h"
@@ -262,10 +263,27 @@ Adjoints meshgrid_gradient(const GradientContext& ctx) {
 
 // The numbers of all lanes, one behind the other.
 Expr batch_unravel_index(const BatchingContext& ctx) {
-  if (!only_first(ctx) || !has_named_sizes(ctx.arg(0)) || rank_of(ctx.call.args[0]) != 1)
-    return nullptr;
-  Expr all = same_call(ctx, {fold_lanes(ctx.arg(0), 0), ctx.arg(1)});
-  return unfold_lanes(all, 1, ctx.lanes, ctx.call.type);
+  return only_first(ctx) ? move_axis(same_call(ctx, ctx.args), 1, 0) : nullptr;
+}
+
+// Each grid repeats its vector along the axes of the others.
+Expr batch_meshgrid(const BatchingContext& ctx) {
+  const std::vector<Type>& grids = as<TupleTypeNode>(ctx.call.type)->fields;
+  const bool swapped = ctx.attrs<MeshgridAttrs>().indexing == "xy" && grids.size() >= 2;
+  std::vector<Dim> shape = as<TensorTypeNode>(grids[0])->shape;
+  if (std::ranges::any_of(shape, is_any)) return nullptr;
+  const std::vector<Dim> of_one = shape;
+  shape.insert(shape.begin(), ctx.lanes);
+  std::vector<Expr> out;
+  for (size_t k = 0; k < grids.size(); ++k) {
+    const size_t axis = swapped && k < 2 ? 1 - k : k;
+    std::vector<Dim> line(shape.size(), dim(1));
+    line[axis + 1] = of_one[axis];
+    if (field_has_lanes(ctx, 0, k)) line[0] = ctx.lanes;
+    Expr values = reshape_to(tuple_get_item(ctx.arg(0), static_cast<int64_t>(k)), line);
+    out.push_back(apply("broadcast_to", {values}, {{"shape", shape_value(shape)}}));
+  }
+  return tuple(std::move(out));
 }
 
 }  // namespace
@@ -307,7 +325,7 @@ std::span<const OpInfo> rows_of<Family::Generate>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = meshgrid_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_meshgrid,
           .examples = {{{"(Tensor[(3,), float32], Tensor[(2,), float32])"}, ""},
                        {{"(Tensor[(3,), int32], Tensor[(2,), int32], Tensor[(4,), int32])"},
                         "indexing=\"xy\""}},

@@ -5,6 +5,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
+#include "ops/composed.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -455,12 +456,33 @@ Expr batch_gather_nd(const BatchingContext& ctx) {
 }
 
 Expr batch_one_hot(const BatchingContext& ctx) {
-  if (!only_first(ctx)) return nullptr;
-  return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(int_attr(ctx.call, "axis"))}});
+  auto axis = behind_lanes(int_attr(ctx.call, "axis"));
+  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {{"axis", axis}});
+  // Where the indices point, and there the values of the lane.
+  auto* result = as<TensorTypeNode>(ctx.call.type);
+  Expr yes = constant(runtime::Tensor::scalar(1, DType::Bool()));
+  Expr no = constant(runtime::Tensor::scalar(0, DType::Bool()));
+  std::vector<std::pair<std::string, AttrValue>> attrs{{"dtype", "bool"}};
+  if (ctx.batched[0]) attrs.emplace_back("axis", axis);
+  Expr there = with_attrs(ctx.call, {ctx.arg(0), yes, no}, attrs);
+  auto value = [&](size_t i) {
+    Expr e = cast_to(ctx.arg(i), result->dtype);
+    return ctx.batched[i] ? lanes_of_rank(e, result->rank()) : e;
+  };
+  return choose(there, value(1), value(2));
 }
 
 Expr batch_trilu(const BatchingContext& ctx) {
-  return only_first(ctx) ? same_call(ctx, ctx.args) : nullptr;
+  if (!ctx.batched[1]) return same_call(ctx, ctx.args);
+  int64_t rank = rank_of(ctx.call.args[0]);
+  const std::vector<Dim>& shape = type_of(ctx.call.args[0]).shape;
+  const Dim &rows = shape[shape.size() - 2], &columns = shape.back();
+  if (is_any(rows) || is_any(columns)) return nullptr;
+  Expr distance = iota(columns) - expanded(iota(rows), 1);
+  Expr diagonal = lanes_of_rank(cast_to(ctx.arg(1), DType::Int(64)), rank);
+  bool upper = ctx.attrs<TriluAttrs>().upper;
+  Expr inside = apply(upper ? "greater_equal" : "less_equal", {distance, diagonal});
+  return choose(inside, ctx.arg(0), scalar(0, ctx.arg(0)));
 }
 
 // ---- Indices that must be inside

@@ -165,6 +165,39 @@ Expr batch_cross_entropy(const BatchingContext& ctx) {
   return negative(sum_over(x * y, {1, 2})) / size_as(type_of(ctx.call.args[0]).shape[0], x);
 }
 
+// The loss of each item, of all lanes at once and for weights of one, times its weight in its lane.
+Expr batch_nll_loss(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<NLLLossAttrs>();
+  Expr x = in_lanes(ctx, 0), targets = in_lanes(ctx, 1), weights = ctx.arg(2);
+  const DType dtype = type_of(x).dtype;
+  const Dim& classes = type_of(ctx.call.args[0]).shape[1];
+  if (is_any(classes) || !has_named_sizes(x) || !has_named_sizes(targets)) return nullptr;
+  x = cast_to(x, accumulator(dtype));
+  weights = cast_to(weights, accumulator(dtype));
+  Expr ones = apply("ones", {},
+                    {{"shape", shape_value({classes})}, {"dtype", accumulator(dtype).to_string()}});
+  Expr items = with_attrs(ctx.call, {fold_lanes(x, 0), fold_lanes(targets, 0), ones},
+                          {{"reduction", "none"}});
+  items = unfold_lanes(items, 0, ctx.lanes,
+                       tensor_type(type_of(ctx.call.args[1]).shape, accumulator(dtype)));
+  Expr ignored = is_equal(targets, static_cast<double>(a.ignore_index));
+  Expr known = apply("take", {iota(classes), targets}, {{"axis", int64_t{0}}, {"mode", "clip"}});
+  Expr weight;
+  if (ctx.batched[2]) {
+    Expr lane = lanes_of_rank(iota(ctx.lanes), rank_of(targets) - 1);
+    weight = apply("adv_index", {tuple({weights, lane, known})});
+  } else {
+    weight = apply("take", {weights, known}, {{"axis", int64_t{0}}});
+  }
+  weight = kept(apply("logical_not", {ignored}), weight);
+  Expr losses = items * weight;
+  if (a.reduction == "none") return cast_to(losses, dtype);
+  Ints axes;
+  for (int64_t d = 1; d < rank_of(targets); ++d) axes.push_back(d);
+  Expr total = sum_over(losses, axes);
+  return cast_to(a.reduction == "sum" ? total : total / sum_over(weight, axes), dtype);
+}
+
 }  // namespace
 
 template <>
@@ -225,7 +258,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .precision = Precision::Never,
           .cost = loss_cost,
           .gradient = nll_loss_gradient,
-          .batching = Absent::LaneByLane,
+          .batching = batch_nll_loss,
           .examples = {{{"Tensor[(4, 3), float32]", "Tensor[(4,), int32]", "Tensor[(3,), float32]"},
                         "",
                         0.1,

@@ -1,5 +1,6 @@
 // Normalisations and softmax.
 #include <algorithm>
+#include <functional>
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
@@ -476,30 +477,80 @@ Adjoints dropout_gradient(const GradientContext& ctx) { return {ctx.adjoints[0]}
 
 // ---- Batching
 
-// Each lane has its own scale and shift, or they are one for all.
-Expr batch_layer_norm(const BatchingContext& ctx) {
-  auto& a = ctx.attrs<LayerNormAttrs>();
-  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(a.axis)}});
-  int64_t rank = rank_of(ctx.call.args[0]);
-  // What is not scaled or shifted by, but has to be there.
-  auto none = [&](size_t i) {
-    const TensorTypeNode& t = type_of(ctx.call.args[i]);
-    return apply("zeros", {}, {{"shape", shape_value(t.shape)}, {"dtype", t.dtype.to_string()}});
-  };
-  Expr y = with_attrs(ctx.call, {in_lanes(ctx, 0), none(1), none(2)},
-                      {{"axis", behind_lanes(a.axis)}, {"scale", false}, {"center", false}});
-  if (a.scale) y = y * lanes_along(in_lanes(ctx, 1), a.axis, rank);
-  if (a.center) y = y + lanes_along(in_lanes(ctx, 2), a.axis, rank);
-  return y;
+// A vector with lanes or without as it is broadcast to the data of a lane of that rank.
+Expr lane_along(const Expr& v, int64_t axis, int64_t rank) {
+  return rank_of(v) == 2 ? lanes_along(v, axis, rank) : along(v, from_front(axis, rank), rank);
 }
 
-// The statistics are given: channels of all lanes are scaled and shifted alike.
+// Data normalised in all lanes, neither scaled nor shifted, scaled and shifted by what is each lane's own,
+// or one for all. As in the kernel of one lane, only the result is rounded to 16 bits.
+template <class A>
+Expr normalized_by_lane(const BatchingContext& ctx,
+                        const std::function<Expr(std::vector<Expr> args)>& normalized) {
+  auto& a = ctx.attrs<A>();
+  const TensorTypeNode& of_one = type_of(ctx.call.args[0]);
+  const DType wide = accumulator(of_one.dtype);
+  // What is not scaled or shifted by, but has to be there.
+  Expr none =
+      apply("zeros", {},
+            {{"shape", shape_value(type_of(ctx.call.args[1]).shape)}, {"dtype", wide.to_string()}});
+  Expr y = normalized({cast_to(ctx.arg(0), wide), none, none});
+  auto value = [&](size_t i) {
+    return lane_along(cast_to(ctx.arg(i), wide), a.axis, of_one.rank());
+  };
+  if (a.scale) y = y * value(1);
+  if (a.center) y = y + value(2);
+  y = cast_to(y, of_one.dtype);
+  return rank_of(y) == of_one.rank() ? in_all_lanes(y, ctx.lanes) : y;
+}
+
+Expr batch_layer_norm(const BatchingContext& ctx) {
+  auto& a = ctx.attrs<LayerNormAttrs>();
+  int64_t axis = ctx.batched[0] ? behind_lanes(a.axis) : a.axis;
+  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {{"axis", axis}});
+  return normalized_by_lane<LayerNormAttrs>(ctx, [&](std::vector<Expr> args) {
+    return with_attrs(ctx.call, std::move(args),
+                      {{"axis", axis}, {"scale", false}, {"center", false}});
+  });
+}
+
+// Lanes are more items.
+template <class A>
+Expr batch_items_norm(const BatchingContext& ctx) {
+  if (only_first(ctx)) return batch_rows_of_first(ctx);
+  if (!has_named_sizes(ctx.arg(0))) return nullptr;
+  return normalized_by_lane<A>(ctx, [&](std::vector<Expr> args) {
+    if (ctx.batched[0]) args[0] = fold_lanes(args[0], 0);
+    Type lane = tensor_type(type_of(ctx.call.args[0]).shape, type_of(args[0]).dtype);
+    Expr y = with_attrs(ctx.call, std::move(args), {{"scale", false}, {"center", false}});
+    return ctx.batched[0] ? unfold_lanes(y, 0, ctx.lanes, lane) : y;
+  });
+}
+
+// The statistics are given, for all lanes or for each: channels are scaled and shifted.
 Expr batch_batch_norm(const BatchingContext& ctx) {
   auto& a = ctx.attrs<BatchNormAttrs>();
-  if (!only_first(ctx)) return nullptr;
-  Expr all = with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(a.axis)}});
-  return tuple({tuple_get_item(all, 0), in_all_lanes(tuple_get_item(all, 1), ctx.lanes),
-                in_all_lanes(tuple_get_item(all, 2), ctx.lanes)});
+  auto statistics = [&](size_t i, const Expr& e) {
+    return ctx.batched[i] ? e : in_all_lanes(e, ctx.lanes);
+  };
+  if (only_first(ctx)) {
+    Expr all = with_attrs(ctx.call, ctx.args, {{"axis", behind_lanes(a.axis)}});
+    return tuple({tuple_get_item(all, 0), statistics(3, tuple_get_item(all, 1)),
+                  statistics(4, tuple_get_item(all, 2))});
+  }
+  const TensorTypeNode& of_one = type_of(ctx.call.args[0]);
+  const DType wide = accumulator(of_one.dtype);
+  std::vector<Expr> args;
+  for (const Expr& e : ctx.args) args.push_back(cast_to(e, wide));
+  // A lane's (channels,) and (lanes, channels) broadcast to each other.
+  Expr deviation = apply("sqrt", {a.epsilon + args[4]});
+  Expr factor = (a.scale ? args[1] : scalar(1, deviation)) / deviation;
+  auto channel = [&](const Expr& v) { return lane_along(v, a.axis, of_one.rank()); };
+  Expr y = (args[0] - channel(args[3])) * channel(factor);
+  if (a.center) y = y + channel(args[2]);
+  y = cast_to(y, of_one.dtype);
+  if (rank_of(y) == of_one.rank()) y = in_all_lanes(y, ctx.lanes);
+  return tuple({y, statistics(3, ctx.arg(3)), statistics(4, ctx.arg(4))});
 }
 
 }  // namespace
@@ -617,7 +668,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = instance_norm_gradient,
-          .batching = batch_rows_of_first,
+          .batching = batch_items_norm<InstanceNormAttrs>,
           .examples = {{{"Tensor[(2, 3, 4, 4), float32]", "Tensor[(3,), float32]",
                          "Tensor[(3,), float32]"},
                         ""}},
@@ -640,7 +691,7 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = group_norm_gradient,
-          .batching = batch_rows_of_first,
+          .batching = batch_items_norm<GroupNormAttrs>,
           .examples = {{{"Tensor[(2, 6, 4, 4), float32]", "Tensor[(6,), float32]",
                          "Tensor[(6,), float32]"},
                         "num_groups=3"}},
@@ -661,8 +712,9 @@ std::span<const OpInfo> rows_of<Family::Norm>() {
           .precision = Precision::Never,
           .cost = norm_cost,
           .gradient = lrn_gradient,
-          .batching = batch_rows_of_first,
-          .examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"}},
+          .batching = batch_axis,
+          .examples = {{{"Tensor[(1, 6, 3, 3), float32]"}, "size=3, alpha=0.1f"},
+                       {{"Tensor[(5, 2), float32]"}, "size=3, alpha=0.1f, axis=0"}},
           .expected = Absent::ByNumPy,
       },
       {

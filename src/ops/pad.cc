@@ -245,15 +245,23 @@ Adjoints mirror_pad_gradient(const GradientContext& ctx) {
 
 // ---- Batching
 
-// Nothing is put around the lanes.
+// Nothing is put around the lanes. A value of each lane's own is put where one lane's border is.
 Expr batch_pad(const BatchingContext& ctx) {
-  if (!only_first(ctx)) return nullptr;
-  bool mirrored = ctx.args.size() == 1;
+  const bool mirrored = ctx.args.size() == 1;
   ValueList widths{to_value(Ints{0, 0})};
   for (const Dims& width :
        mirrored ? ctx.attrs<MirrorPadAttrs>().pad_width : ctx.attrs<PadAttrs>().pad_width)
     widths.push_back(to_value(width));
-  return with_attrs(ctx.call, ctx.args, {{"pad_width", AttrValue(std::move(widths))}});
+  const std::pair<std::string, AttrValue> around{"pad_width", AttrValue(std::move(widths))};
+  if (only_first(ctx)) return with_attrs(ctx.call, ctx.args, {around});
+  Expr data = in_lanes(ctx, 0), value = cast_to(ctx.arg(1), type_of(data).dtype);
+  Expr padded = with_attrs(ctx.call, {data, scalar(0, data)}, {around});
+  if (ctx.attrs<PadAttrs>().pad_mode != "constant") return padded;
+  const std::vector<Dim>& shape = type_of(ctx.call.args[0]).shape;
+  if (std::ranges::any_of(shape, is_any)) return nullptr;
+  Expr yes = apply("ones", {}, {{"shape", shape_value(shape)}, {"dtype", "bool"}});
+  Expr inside = same_call(ctx, {yes, constant(runtime::Tensor::scalar(0, DType::Bool()))});
+  return choose(inside, padded, lanes_of_rank(value, rank_of(inside)));
 }
 
 }  // namespace

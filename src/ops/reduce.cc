@@ -419,18 +419,13 @@ constexpr Reduction kReductions[] = {
 // The axes of a lane.
 Expr batch_reduction(const BatchingContext& ctx) {
   int64_t rank = rank_of(ctx.call.args[0]);
-  auto given = ints_attr(ctx.call, "axis");
-  std::vector<bool> named(static_cast<size_t>(rank), !given || given->empty());
-  for (int64_t axis : given.value_or(Ints{}))
-    named[static_cast<size_t>(from_front(axis, rank))] = true;
-  // No axes are all axes, also to leave out.
-  bool exclude = bool_attr(ctx.call, "exclude") && given && !given->empty();
+  const std::vector<bool> reduced =
+      mask_of(rank, ints_attr(ctx.call, "axis"), bool_attr(ctx.call, "exclude"));
   Ints axes;
   for (int64_t d = 0; d < rank; ++d) {
-    if (named[static_cast<size_t>(d)] != exclude) axes.push_back(d + 1);
+    if (reduced[static_cast<size_t>(d)]) axes.push_back(d + 1);
   }
   std::vector<Expr> args = all_in_lanes(ctx);
-  if (axes.empty()) return nullptr;
   // A mean of fewer axes than the data stands behind those that it lacks.
   for (size_t i = 1; i < args.size(); ++i) {
     std::vector<Dim> shape = type_of(args[i]).shape;

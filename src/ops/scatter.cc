@@ -2,6 +2,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
 #include "ops/batching.h"
+#include "ops/composed.h"
 #include "ops/gradient.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
@@ -348,12 +349,41 @@ Expr batch_scatter_nd(const BatchingContext& ctx) {
   return same_call(ctx, {in_lanes(ctx, 0), at, in_lanes(ctx, 2)});
 }
 
+// Where each lane writes lines of its own, each line of a lane is looked up in the update, or kept.
+Expr update_by_lane(const BatchingContext& ctx) {
+  Expr data = in_lanes(ctx, 0), update = in_lanes(ctx, 1);
+  const Dim &all = type_of(data).shape[1], &lines = type_of(update).shape[1];
+  if (is_any(all) || is_any(lines)) return nullptr;
+  int64_t rank = rank_of(data);
+  Expr start = cast_to(ctx.arg(2), DType::Int(64));
+  start = apply("minimum", {apply("maximum", {start, scalar(0, start)}),
+                            size_as(all, start) - size_as(lines, start)});
+  // (lanes, lines of data): the line of the update there.
+  Expr line = iota(all) - expanded(start, 1);
+  Expr is_new = apply("logical_and", {apply("greater_equal", {line, scalar(0, line)}),
+                                      apply("less", {line, size_as(lines, line)})});
+  Expr at = apply("minimum", {apply("maximum", {line, scalar(0, line)}),
+                              size_as(lines, line) - scalar(1, line)});
+  Expr there = apply("gather_nd", {update, expanded(at, 0)}, {{"batch_dims", int64_t{1}}});
+  return choose(rank > 2 ? expanded(is_new, 2, rank - 2) : is_new, there, data);
+}
+
 // The same lines in all lanes: these are behind the axis that is written along.
 Expr batch_update_slice(const BatchingContext& ctx) {
-  if (ctx.batched[2]) return nullptr;
+  if (ctx.batched[2]) return update_by_lane(ctx);
   return move_axis(same_call(ctx, {move_axis(in_lanes(ctx, 0), 0, 1),
                                    move_axis(in_lanes(ctx, 1), 0, 1), ctx.arg(2)}),
                    1, 0);
+}
+
+// As unsigned numbers, negative ones are outside as well.
+Expr batch_invert_permutation(const BatchingContext& ctx) {
+  const Expr& data = ctx.arg(0);
+  const Dim& size = type_of(data).shape[1];
+  if (is_any(size)) return nullptr;
+  Expr places = in_all_lanes(cast_to(iota(size), type_of(data).dtype), ctx.lanes);
+  return apply("scatter_elements", {zeros_like(data), cast_to(data, DType::UInt(64)), places},
+               {{"axis", int64_t{1}}});
 }
 
 }  // namespace
@@ -462,7 +492,7 @@ std::span<const OpInfo> rows_of<Family::Scatter>() {
           .precision = Precision::Follow,
           .cost = Absent::NoArithmetic,
           .gradient = Absent::NotDifferentiable,
-          .batching = Absent::LaneByLane,
+          .batching = batch_invert_permutation,
           .examples = {{{"Tensor[(5,), int32]"}, "", 0, 4, {{3, 0, 4, 1, 2}}}},
           .expected = Absent::ByNumPy,
       },

@@ -500,11 +500,9 @@ Adjoints broadcast_gradient(const GradientContext& ctx) {
 // ---- Batching
 
 Expr batch_transpose(const BatchingContext& ctx) {
-  auto& a = ctx.attrs<TransposeAttrs>();
-  int64_t rank = rank_of(ctx.call.args[0]);
   Ints axes{0};
-  for (int64_t d = 0; d < rank; ++d)
-    axes.push_back(a.axes ? from_front((*a.axes)[static_cast<size_t>(d)], rank) + 1 : rank - d);
+  for (size_t d : order_of(ctx.attrs<TransposeAttrs>(), rank_of(ctx.call.args[0])))
+    axes.push_back(static_cast<int64_t>(d) + 1);
   return transposed(ctx.arg(0), axes);
 }
 

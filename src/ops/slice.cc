@@ -245,7 +245,8 @@ std::span<const OpInfo> rows_of<Family::Slice>() {
           .batching = batch_strided_slice,
           .examples = {{{"Tensor[(5, 6), float32]"}, "begin=[1, 0], end=[4, 6], strides=[1, 2]"},
                        {{"Tensor[(5, 6), float32]"},
-                        "begin=[-1], end=[-7], strides=[-2], axes=[1]"}},
+                        "begin=[-1], end=[-7], strides=[-2], axes=[1]"},
+                       {{"Tensor[(5, 6), float32]"}, "begin=[1], end=[4, 2]"}},
           .expected = Absent::ByNumPy,
       },
   };

@@ -5,6 +5,7 @@
 
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
+#include "ops/batching.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -507,7 +508,7 @@ std::vector<OpInfo> tree_rows() {
       .precision = Precision::Never,
       .cost = Absent::NoArithmetic,
       .gradient = Absent::NotDifferentiable,
-      .batching = Absent::LaneByLane,
+      .batching = batch_rows_of_first,
       .examples = {walked},
       .expected = "by hand: x[0] <= 1 and x[1] <= 0",
   };

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from oracle_registry import oracle
@@ -46,6 +47,23 @@ def next_key(key: list[int], count: int) -> list[int]:
     return [*key[:6], number >> 64 & MASK, number & MASK, *key[8:]]
 
 
+def of_each_key(one: Callable) -> Callable:
+    """Makes of an oracle for one key one for several, along axes that its results have first."""
+
+    @functools.wraps(one)
+    def all_of_them(a, keys, *rest):
+        lead = keys.shape[:-1]
+        if not lead:
+            return one(a, keys, *rest)
+        # A scalar is for all keys; other arguments begin with their axes.
+        lanes = [
+            one(a, keys[at], *(r[at] if np.ndim(r) else r for r in rest)) for at in np.ndindex(lead)
+        ]
+        return [np.stack(part).reshape(*lead, *part[0].shape) for part in zip(*lanes, strict=True)]
+
+    return all_of_them
+
+
 def drawn(key: np.ndarray, shape: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Returns the next key, and words in a shape."""
     key, count = [int(k) for k in key], math.prod(int(n) for n in shape)
@@ -57,11 +75,13 @@ def fraction(bits: np.ndarray, digits: int) -> np.ndarray:
 
 
 @oracle("random.threefry_generate")
+@of_each_key
 def _(a, key):
     return [*drawn(key, a.out_shape)]
 
 
 @oracle("random.threefry_split")
+@of_each_key
 def _(a, key):
     """The path of splits is four words, and its end one bit that moves down; a full path is hashed
     into a fresh cipher key."""
@@ -80,6 +100,7 @@ def digits_of(dtype: str) -> int:
 
 
 @oracle("random.uniform")
+@of_each_key
 def _(a, key, low, high):
     key, bits = drawn(key, a.out_shape)
     return [key, low + fraction(bits, digits_of(a.out_dtype)) * (high - low)]
@@ -100,6 +121,7 @@ def normal(key: np.ndarray, shape: Sequence[int], digits: int) -> np.ndarray:
 
 
 @oracle("random.normal")
+@of_each_key
 def _(a, key, mean, scale):
     numbers = normal(key, a.out_shape, digits_of(a.out_dtype))
     return [drawn(key, a.out_shape)[0], mean + scale * numbers]
@@ -111,6 +133,7 @@ def _(a, key, mean, scale, shape):
 
 
 @oracle("random.multinomial")
+@of_each_key
 def _(a, key, probs):
     """The class at which the running sum of the weights passes a uniform number."""
     key, bits = drawn(key, (*probs.shape[:-1], a.num_samples))

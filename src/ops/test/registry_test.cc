@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lower/interface/compute_rule.h"
+#include "lower/interface/kernel_end.h"
 #include "node/structural.h"
 #include "ops/test/programs.h"
 
@@ -103,6 +104,35 @@ TEST(Registry, every_example_type_checks_and_computes) {
       }
     }
   }
+}
+
+// What kernels check, and the functions that they call, against the column.
+TEST(Registry, a_row_says_whether_a_run_may_end_in_its_calls) {
+  size_t ending = 0, others = 0;
+  for (const Op& op : all_ops()) {
+    const OpInfo& row = *op->row;
+    if (!row.compute) continue;
+    for (const OpExample& example : row.examples) {
+      SCOPED_TRACE(program_of(row.name, example.args, example.attrs));
+      Module mod = infer(row.name, example.args, example.attrs);
+      const auto& call = *as<CallNode>(as<FunctionNode>(mod->find("main"))->body);
+      bool ends = kernel_may_end_run(call);
+      EXPECT_EQ(row.may_end_run != nullptr && row.may_end_run(call), ends);
+      ++(ends ? ending : others);
+    }
+  }
+  EXPECT_GE(ending, 20u);
+  EXPECT_GE(others, 200u);
+}
+
+// Sizes that only a run can tell may differ.
+TEST(Registry, a_run_may_end_where_sizes_are_assumed) {
+  auto of = [](const std::vector<std::string>& args) {
+    Module mod = infer("add", args, "", "n: Dim, m: Dim");
+    return may_end_run(*as<CallNode>(as<FunctionNode>(mod->find("main"))->body));
+  };
+  EXPECT_TRUE(of({"Tensor[(n), float32]", "Tensor[(m), float32]"}));
+  EXPECT_FALSE(of({"Tensor[(n), float32]", "Tensor[(n), float32]"}));
 }
 
 }  // namespace
