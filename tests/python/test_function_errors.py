@@ -101,6 +101,18 @@ E0902 async
 # With x: relay.Tensor[(3, 4), "float32"] and n: int.
 
 AT_THE_CALL = """\
+E0905 indexed by integers
+    return x[x]
+           ^^^^
+
+E0905 indices are integers
+    return np.take(x, x)
+           ^^^^^^^^^^^^^
+
+E0905 the sizes of a shape are integers
+    return np.zeros(x.sum())
+           ^^^^^^^^^^^^^^^^^
+
 E0903 'y' is not defined
     return y
            ^

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import io
+import math
 import os
 import re
 import sys
@@ -425,8 +426,22 @@ def test_first_values_of_parameters():
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="Trainer takes a function, not Model"):
         train.Trainer(Model(), Model(), train.sgd(0.1))
-    with pytest.raises(ValueError, match="no tensors"):
-        train.Trainer(loss, {"a": 1}, train.sgd(0.1))
+    for model in ({"a": 1}, {"a": np.ones(3, "int32")}):
+        with pytest.raises(ValueError, match="no tensors of floats"):
+            train.Trainer(loss, model, train.sgd(0.1))
+    with pytest.raises(TypeError, match="an optimizer is"):
+        train.Trainer(loss, Model(), "adam")
+    with pytest.raises(ValueError, match="norm above 0"):
+        train.Trainer(loss, Model(), train.sgd(0.1), clip=0.0)
+    with pytest.raises(TypeError, match=r"data is relay\.train\.Batches"):
+        train.Trainer(loss, Model(), train.sgd(0.1)).fit((x, y))
+    for rate in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="from 0 on"):
+            train.sgd(rate)
+    with pytest.raises(ValueError, match="momentum is from 0"):
+        train.sgd(0.1, momentum=1.0)
+    with pytest.raises(ValueError, match="beta2 is from 0"):
+        train.adam(0.1, beta2=1.5)
     parts = train.Trainer(loss, Model(), train.sgd(0.1), accumulate=5)
     with pytest.raises(ValueError, match=r"of \(12, 4\), cannot be computed in 5 parts"):
         parts.step(x, y)

@@ -239,6 +239,18 @@ def truth(value: Value) -> _core.Expr:
     return call("not_equal", expr, nothing)
 
 
+def integers(value: Tensor, what: str) -> _core.Expr:
+    """A tensor of integers, or of truth values, as int64; refuses others, as NumPy does."""
+    if kind_of(value.dtype) not in "ib":
+        raise Refusal(
+            VALUE,
+            f"{what} are integers",
+            found=describe(value),
+            help="astype makes integers of floats",
+        )
+    return cast(value, "int64").expr
+
+
 def cast(value: Value, dtype: str) -> Tensor:
     """The value in another dtype, as astype gives it: a copy."""
     expr = as_expr(value)

@@ -10,6 +10,7 @@ from relay._function.arithmetic import (
     cast,
     describe,
     filled,
+    integers,
     is_number,
     numpy_dtype,
     size_or_number,
@@ -122,8 +123,11 @@ def shape_of(shape: object, what: str = "a shape") -> list | _core.Expr:
     items = shape.items if isinstance(shape, (Tuple, List)) else [shape]
     if any(isinstance(item, Tensor) for item in items):
         if isinstance(shape, Tensor) and shape.shape:
-            return as_expr(cast(shape, "int64"))
-        parts = [cast(i, "int64").expr if isinstance(i, Tensor) else as_expr(i) for i in items]
+            return integers(shape, f"the sizes of {what}")
+        parts = [
+            integers(i, f"the sizes of {what}") if isinstance(i, Tensor) else as_expr(i)
+            for i in items
+        ]
         return call("stack", _core.Tuple(parts), axis=0)
     out = known(shape, what)
     return list(out) if isinstance(out, (tuple, list)) else [out]

@@ -19,6 +19,7 @@ from relay._function.values import (
     Value,
     as_expr,
     is_text,
+    kind_of,
     lift,
     size_expr,
     sizes_in,
@@ -46,14 +47,14 @@ def _is_integer(value: Value) -> bool:
     if isinstance(value, Static):
         return isinstance(value.obj, int) and not isinstance(value.obj, bool)
     if isinstance(value, Tensor):
-        return not value.shape and value.dtype not in ("bool", "float32", "float64", "float16")
+        return not value.shape and kind_of(value.dtype) == "i"
     return isinstance(value, Size)
 
 
 def _array(value: Value) -> Tensor | None:
     """An index that is a tensor with axes."""
     if isinstance(value, Tensor) and value.shape:
-        return value
+        return value if kind_of(value.dtype) in "ib" else None
     if isinstance(value, (List, Tuple)) and all(_is_integer(v) for v in value.items):
         if all(isinstance(v, Static) for v in value.items):
             return Tensor(_core.Constant(np.array([v.obj for v in value.items], dtype="int64")))

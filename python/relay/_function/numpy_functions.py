@@ -477,7 +477,7 @@ def _take(a, indices, axis=None):
     a = tensor_of(a)
     if known(axis, "axis") is None:
         a, axis = reshape(a, Static(-1)), 0
-    index = cast(tensor_of(indices), "int64").expr
+    index = arithmetic.integers(tensor_of(indices), "indices")
     return Tensor(call("take", a.expr, index, axis=one_axis(axis, a), mode="fast"))
 
 
@@ -485,7 +485,8 @@ def _take(a, indices, axis=None):
 def _take_along_axis(arr, indices, axis=-1):
     arr = tensor_of(arr)
     at = one_axis(axis, arr)
-    return Tensor(call("gather", arr.expr, cast(tensor_of(indices), "int64").expr, axis=at))
+    index = arithmetic.integers(tensor_of(indices), "indices")
+    return Tensor(call("gather", arr.expr, index, axis=at))
 
 
 @_numpy("argwhere")

@@ -458,10 +458,9 @@ def _join_tensors(a: TensorType, b: TensorType) -> TensorType:
 
 def kind_of(dtype: str) -> str:
     """b, i, f or s: bool, integer, float or string."""
-    if dtype == "string":
-        return "s"
-    kind = np.dtype(dtype).kind if dtype != "bfloat16" else "f"
-    return "i" if kind == "u" else kind
+    if dtype in ("string", "bool"):
+        return dtype[0]
+    return "f" if "float" in dtype else "i"
 
 
 def fits_weakly(number: str, dtype: str) -> bool:

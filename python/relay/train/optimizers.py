@@ -110,14 +110,22 @@ class Adam:
         return tree.map(moved, params, first, second), {"first": first, "second": second}
 
 
+def _check(parts: dict[str, float]) -> None:
+    """Refuses means over steps that would not fade."""
+    for name, value in parts.items():
+        if not 0 <= value < 1:
+            raise ValueError(f"{name} is from 0 to below 1, not {value}")
+
+
 def sgd(rate: Any, momentum: float = 0.0, nesterov: bool = False, decay: float = 0.0) -> SGD:
     """Gradient descent; momentum as PyTorch has it, `decay` an L2 penalty on the gradients."""
+    _check({"momentum": momentum})
     return SGD(schedule(rate), momentum, nesterov, decay)
 
 
 def adam(rate: Any, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8) -> Adam:
     """Kingma and Ba, "Adam: a method for stochastic optimization", 2015."""
-    return Adam(schedule(rate), beta1, beta2, epsilon, 0.0)
+    return adamw(rate, beta1, beta2, epsilon, 0.0)
 
 
 def adamw(
@@ -131,4 +139,5 @@ def adamw(
 
     Parameters of one axis, biases and scales, do not decay.
     """
+    _check({"beta1": beta1, "beta2": beta2})
     return Adam(schedule(rate), beta1, beta2, epsilon, decay)

@@ -6,6 +6,7 @@ decorated `__call__(self, step)`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +82,8 @@ class Linear:
 def schedule(rate: Any) -> Any:
     """Returns the schedule itself, or the constant one of a number."""
     if isinstance(rate, (int, float)) and not isinstance(rate, bool):
+        if not 0 <= rate < math.inf:
+            raise ValueError(f"a rate is a number from 0 on, not {rate}")
         return Constant(float(rate))
     if not callable(rate):
         raise TypeError(f"a rate is a number or a schedule, not {rate!r}")

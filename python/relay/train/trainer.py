@@ -168,8 +168,12 @@ class Trainer:
         in_place: bool = True,
     ) -> None:
         loss = plain_function(loss, "relay.train.Trainer")
-        if not tree.leaves(params):
-            raise ValueError("the model has no tensors")
+        if not any("float" in str(leaf.dtype) for leaf in tree.leaves(params).values()):
+            raise ValueError("the model has no tensors of floats, which a step could change")
+        if not (hasattr(optimizer, "init") and hasattr(optimizer, "update")):
+            raise TypeError(f"an optimizer is relay.train.adam(0.001), say, not {optimizer!r}")
+        if clip is not None and not clip > 0:
+            raise ValueError(f"gradients are clipped to a norm above 0, not {clip}")
         if accumulate < 1:
             raise ValueError(f"a batch is computed in 1 or more parts, not {accumulate}")
         self.accumulate = accumulate
@@ -236,6 +240,10 @@ class Trainer:
         data: `Batches`, or anything with their `len` and `epoch`. An interrupted epoch goes on
         where it stopped, with the same batches.
         """
+        if not hasattr(data, "epoch"):
+            raise TypeError(
+                f"data is relay.train.Batches((x, y), size), say, not {type(data).__name__}"
+            )
         losses = []
         per_epoch = len(data)
         while (done := int(self.state.step)) < epochs * per_epoch:
