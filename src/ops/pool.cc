@@ -86,6 +86,20 @@ struct AdaptivePool3DAttrs : AttrsOf<AdaptivePool3DAttrs, AdaptivePoolAttrs> {
   }
 };
 
+// What a pool is computed in: sums of integers must not wrap before they are divided.
+DType accumulator(DType d, bool average) {
+  if (!average) return d;
+  if (d.is_floating()) return d.bits == 16 ? DType::Float(32) : d;
+  return d.bits <= 16 ? DType::Int(32) : DType::Int(64);
+}
+
+bool check_dtype(RelationContext& ctx, const TensorTypeNode& x) {
+  return require(ctx, !x.dtype.is_bool(), codes::type_dtype, "needs numbers",
+                 "an integer or floating dtype", "bool");
+}
+
+}  // namespace
+
 std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& text, size_t dims,
                                      const TensorTypeNode& x) {
   auto l = Layout::parse(text);
@@ -101,50 +115,45 @@ std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& te
   return l;
 }
 
-// What a pool is computed in: sums of integers must not wrap before they are divided.
-DType accumulator(DType d, bool average) {
-  if (!average) return d;
-  if (d.is_floating()) return d.bits == 16 ? DType::Float(32) : d;
-  return d.bits <= 16 ? DType::Int(32) : DType::Int(64);
+std::optional<std::vector<Dim>> pooled_shape(RelationContext& ctx, const PoolAttrs& a, size_t dims,
+                                             const TensorTypeNode& x) {
+  auto l = pool_layout_of(ctx, a.layout, dims, x);
+  auto pad = full_padding(a.padding, dims);
+  if (!l || !check_list(ctx, a.pool_size, dims, 1, "pool_size") ||
+      !check_list(ctx, a.strides, dims, 1, "strides") ||
+      !check_list(ctx, a.dilation, dims, 1, "dilation") || !check_dtype(ctx, x) ||
+      !require(
+          ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range",
+          "1, " + std::to_string(dims) + " or " + std::to_string(2 * dims) + " numbers from 0") ||
+      !require(ctx, a.out_layout.empty() || a.out_layout == a.layout, codes::op_bad_attribute,
+               "out_layout other than layout is not supported", a.layout, a.out_layout))
+    return std::nullopt;
+  std::vector<Dim> shape = x.shape;
+  for (size_t i = 0; i < dims; ++i) {
+    Dim& d = shape[axis_of(*l, spatial_axes(dims)[i])];
+    // Every window sees the input, so that a border is nobody's result.
+    Dim reach = dim(a.pool_size[i] - 1) * dim(a.dilation[i]) + dim(1);
+    if (!require(ctx, *as_const(reach) > std::max((*pad)[i], (*pad)[dims + i]),
+                 codes::op_bad_attribute, "padding is as large as the window or larger",
+                 "less than " + to_string(reach),
+                 to_string(field_detail::Convert<Ints>::to(a.padding))))
+      return std::nullopt;
+    auto size = window_size(ctx, d, a.pool_size[i], a.strides[i], a.dilation[i], (*pad)[i],
+                            (*pad)[dims + i], a.ceil_mode);
+    if (!size) return std::nullopt;
+    d = *size;
+  }
+  return shape;
 }
 
-bool check_dtype(RelationContext& ctx, const TensorTypeNode& x) {
-  return require(ctx, !x.dtype.is_bool(), codes::type_dtype, "needs numbers",
-                 "an integer or floating dtype", "bool");
-}
+namespace {
 
 template <size_t kDims>
 Type pool_relation(RelationContext& ctx) {
   const TensorTypeNode* x = ctx.tensor(0);
   if (x == nullptr) return nullptr;
-  auto& a = ctx.attrs<PoolAttrs>();
-  auto l = pool_layout_of(ctx, a.layout, kDims, *x);
-  auto pad = full_padding(a.padding, kDims);
-  if (!l || !check_list(ctx, a.pool_size, kDims, 1, "pool_size") ||
-      !check_list(ctx, a.strides, kDims, 1, "strides") ||
-      !check_list(ctx, a.dilation, kDims, 1, "dilation") || !check_dtype(ctx, *x) ||
-      !require(
-          ctx, pad.has_value(), codes::op_bad_attribute, "padding is out of range",
-          "1, " + std::to_string(kDims) + " or " + std::to_string(2 * kDims) + " numbers from 0") ||
-      !require(ctx, a.out_layout.empty() || a.out_layout == a.layout, codes::op_bad_attribute,
-               "out_layout other than layout is not supported", a.layout, a.out_layout))
-    return nullptr;
-  std::vector<Dim> shape = x->shape;
-  for (size_t i = 0; i < kDims; ++i) {
-    Dim& d = shape[axis_of(*l, spatial_axes(kDims)[i])];
-    // Every window sees the input, so that a border is nobody's result.
-    Dim reach = dim(a.pool_size[i] - 1) * dim(a.dilation[i]) + dim(1);
-    if (!require(ctx, *as_const(reach) > std::max((*pad)[i], (*pad)[kDims + i]),
-                 codes::op_bad_attribute, "padding is as large as the window or larger",
-                 "less than " + to_string(reach),
-                 to_string(field_detail::Convert<Ints>::to(a.padding))))
-      return nullptr;
-    auto size = window_size(ctx, d, a.pool_size[i], a.strides[i], a.dilation[i], (*pad)[i],
-                            (*pad)[kDims + i], a.ceil_mode);
-    if (!size) return nullptr;
-    d = *size;
-  }
-  return tensor_type(std::move(shape), x->dtype);
+  auto shape = pooled_shape(ctx, ctx.attrs<PoolAttrs>(), kDims, *x);
+  return shape ? tensor_type(std::move(*shape), x->dtype) : Type(nullptr);
 }
 
 // One pool as compute rules see it: its windows along each spatial axis.
@@ -457,6 +466,8 @@ std::span<const OpInfo> rows_of<Family::Pool>() {
       pool_row("nn.max_pool3d", "Greatest of each window.", MaxPool3DAttrs::static_info(),
                pool_relation<3>, pool_rule<3>(false), follow_layout<MaxPool3DAttrs>,
                max_pool_gradient<3>, three, "pool_size=[2, 2, 2]", Precision::Follow),
+      max_pool_gather_row(),
+      max_pool_spread_row(),
       pool_row("nn.avg_pool1d", "Mean of each window.", AvgPool1DAttrs::static_info(),
                pool_relation<1>, pool_rule<1>(true), follow_layout<AvgPool1DAttrs>,
                average_pool_gradient<1>, one, "pool_size=[3], padding=[1]", Precision::Never),

@@ -35,6 +35,17 @@ struct GlobalPool2DAttrs : AttrsOf<GlobalPool2DAttrs> {
   }
 };
 
+// The layout of a pool's data, NC and the spatial axes in any order; fails in `ctx` for others.
+std::optional<Layout> pool_layout_of(RelationContext& ctx, const std::string& text, size_t dims,
+                                     const TensorTypeNode& x);
+// The shape of a pool's result; fails in `ctx` where attributes or data do not fit.
+std::optional<std::vector<Dim>> pooled_shape(RelationContext& ctx, const PoolAttrs& a, size_t dims,
+                                             const TensorTypeNode& x);
+
+// The operators that move values between windows and the elements that are the greatest in them (ops/pool_places.cc).
+OpInfo max_pool_gather_row();
+OpInfo max_pool_spread_row();
+
 // Of pools over windows of kDims dimensions (1 to 3).
 template <size_t kDims>
 Adjoints average_pool_gradient(const GradientContext& ctx);

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 namespace relay::ops {
 namespace {
 
 using relay::Type;
 
-// The elements of the data that each window has at one place in it, and back.
+// The windows of a pool over its data.
 struct Windows {
   const Expr& x;
   Layout layout;
@@ -25,15 +24,7 @@ struct Windows {
     return max(type_of(x).shape[axis(d)] + dim(padding[d] + padding[dims + d]),
                reach(d) + dim((size[d] - 1) * dilation[d]));
   }
-  Expr padded(const Expr& e, double value) const {
-    ValueList widths(out.size(), to_value(Ints{0, 0}));
-    for (size_t d = 0; d < dims; ++d) {
-      Dim behind = whole(d) - type_of(x).shape[axis(d)] - dim(padding[d]);
-      widths[axis(d)] = to_value(Dims{dim(padding[d]), behind});
-    }
-    return apply("nn.pad", {e, scalar(value, e)}, {{"pad_width", AttrValue(std::move(widths))}});
-  }
-  Expr at(const Expr& padded, const Ints& k) const {
+  Expr at(const Ints& k) const {
     Dims begin, end;
     Ints steps, axes;
     for (size_t d = 0; d < dims; ++d) {
@@ -42,25 +33,15 @@ struct Windows {
       steps.push_back(strides[d]);
       axes.push_back(static_cast<int64_t>(axis(d)));
     }
-    return apply("strided_slice", {padded},
+    return apply("strided_slice", {x},
                  {{"begin", to_value(begin)},
                   {"end", to_value(end)},
                   {"strides", to_value(steps)},
                   {"axes", to_value(axes)}});
   }
-  Expr put_back(const Expr& e, const Ints& k) const {
-    Ints gaps(out.size(), 1);
-    for (size_t d = 0; d < dims; ++d) gaps[axis(d)] = strides[d];
-    Expr apart = apply("nn.dilate", {e}, {{"strides", to_value(gaps)}});
-    for (size_t d = 0; d < dims; ++d) {
-      Dim before = dim(k[d] * dilation[d]);
-      apart = pad_axis(apart, static_cast<int64_t>(axis(d)), before, whole(d) - before - reach(d));
-    }
-    return apart;
-  }
   // Whether each element of the data is in just one window.
   bool tile() const {
-    bool each = true;
+    bool each = std::ranges::all_of(padding, [](int64_t p) { return p == 0; });
     for (size_t d = 0; d < dims; ++d) {
       auto count = as_const(out[axis(d)]), all = as_const(type_of(x).shape[axis(d)]);
       each = each && strides[d] == size[d] && dilation[d] == 1 && count && all &&
@@ -285,30 +266,30 @@ Adjoints average_pool_gradient(const GradientContext& ctx) {
   return {out};
 }
 
-// Elements of a window that tie share its adjoint.
+// Elements of a window that tie share its adjoint. Windows that overlap, or leave elements out, are walked by two operators:
+// one counts the ties of each, one collects for each element what the windows that it is in have for it.
 template <size_t kDims>
 Adjoints max_pool_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<PoolAttrs>();
   const Expr &x = ctx.arg(0), &g = ctx.adjoint();
   Windows w = windows_of(ctx, a, kDims);
-  Expr data = w.padded(x, -std::numeric_limits<double>::infinity());
-  Expr ties, out;
-  auto best = [&](const Ints& k) { return indicator(is_equal(w.at(data, k), ctx.result), g); };
-  w.each_place([&](const Ints& k) { ties = ties ? ties + best(k) : best(k); });
-  Expr share = g / ties;
   if (w.tile()) {
+    Expr ties;
+    w.each_place([&](const Ints& k) {
+      Expr best = indicator(is_equal(w.at(k), ctx.result), g);
+      ties = ties ? ties + best : best;
+    });
     Expr winners = indicator(is_equal(w.in_windows(), w.spread(ctx.result)), g);
-    return {reshape_to(winners * w.spread(share), type_of(x).shape)};
+    return {reshape_to(winners * w.spread(g / ties), type_of(x).shape)};
   }
-  w.each_place([&](const Ints& k) {
-    Expr part = w.put_back(best(k) * share, k);
-    out = out ? out + part : part;
-  });
-  for (size_t d = 0; d < kDims; ++d) {
-    out = slice_axis(out, static_cast<int64_t>(w.axis(d)), dim(w.padding[d]),
-                     type_of(x).shape[w.axis(d)]);
-  }
-  return {out};
+  const std::vector<std::pair<std::string, AttrValue>> attrs{{"pool_size", to_value(a.pool_size)},
+                                                             {"strides", to_value(a.strides)},
+                                                             {"dilation", to_value(a.dilation)},
+                                                             {"padding", to_value(a.padding)},
+                                                             {"layout", a.layout},
+                                                             {"ceil_mode", a.ceil_mode}};
+  Expr ties = apply("nn.max_pool_gather", {x, ctx.result, scalar(1, g)}, attrs);
+  return {apply("nn.max_pool_spread", {x, ctx.result, g / ties}, attrs)};
 }
 
 template <bool kAverage>

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from command_line import relay as command
@@ -170,6 +171,67 @@ def test_windows_that_tile_and_windows_that_overlap():
         f = relay.Function([v], relay.nn.max_pool2d(v, pool_size=(2, 2), strides=strides))
         (found,) = relay.build(relay.transform.gradient(f))(x)[1]
         np.testing.assert_allclose(found[0, 0], expected, rtol=1e-6)
+
+
+def max_pool_gradient(x, g, size, stride, padding, dilation):
+    """Window by window; `padding` has begins, then ends. Elements that tie share."""
+    out = np.zeros_like(x)
+    for n, i, j, c in np.ndindex(*g.shape):
+        at = [
+            (
+                n,
+                i * stride[0] + a * dilation - padding[0],
+                j * stride[1] + b * dilation - padding[1],
+                c,
+            )
+            for a, b in np.ndindex(*size)
+        ]
+        at = [p for p in at if 0 <= p[1] < x.shape[1] and 0 <= p[2] < x.shape[2]]
+        best = max(x[p] for p in at)
+        ties = [p for p in at if x[p] == best]
+        for p in ties:
+            out[p] += g[n, i, j, c] / len(ties)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(
+    "shape, size, stride, padding, dilation",
+    [
+        ((2, 9, 12, 16), (3, 3), (2, 2), (1, 1, 1, 1), 1),
+        ((1, 7, 8, 5), (2, 3), (1, 2), (0, 1, 1, 0), 1),
+        ((1, 10, 9, 32), (3, 2), (2, 3), (0, 0, 0, 0), 2),
+        ((1, 8, 9, 4), (2, 2), (3, 3), (0, 0, 0, 0), 1),  # elements that are in no window
+        (
+            (1, 4, 4, 3),
+            (2, 2),
+            (2, 2),
+            (1, 1, 0, 0),
+            1,
+        ),  # windows side by side, but not from the first on
+        ((1, 6, 4, 17), (2, 2), (2, 2), (0, 0, 0, 0), 1),
+    ],
+)
+def test_gradients_of_max_pools(shape, size, stride, padding, dilation, dtype):
+    random = np.random.default_rng(4)
+    x = random.integers(-4, 4, shape).astype("float64")  # many tie
+    v = relay.var("x", shape=shape, dtype=dtype)
+    attrs = {
+        "pool_size": size,
+        "strides": stride,
+        "padding": padding,
+        "dilation": (dilation, dilation),
+    }
+    pool = relay.nn.max_pool2d(v, layout="NHWC", **attrs)
+    planes = relay.nn.max_pool2d(relay.transpose(v, axes=(0, 3, 1, 2)), **attrs)
+    for body, back in [(pool, (0, 1, 2, 3)), (planes, (0, 2, 3, 1))]:
+        built = relay.build(relay.transform.gradient(relay.Function([v], body)))
+        value, (found,) = built(x.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype))
+        want = max_pool_gradient(
+            x, np.ones(np.transpose(value, back).shape), size, stride, padding, dilation
+        )
+        tolerance = 1e-2 if dtype == "bfloat16" else 1e-6
+        np.testing.assert_allclose(np.asarray(found, "float64"), want, rtol=tolerance, atol=1e-6)
 
 
 def test_the_gradient_of_a_loop_is_one_product():

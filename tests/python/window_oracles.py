@@ -192,6 +192,36 @@ def pooled(a: SimpleNamespace, x: np.ndarray, best: bool) -> np.ndarray:
     return from_channels_first(out, a.layout)
 
 
+def places(a: SimpleNamespace, x: np.ndarray, best: np.ndarray):
+    """Yields for each window its index and the indices of the elements that are its greatest."""
+    axes = [a.layout.index(axis) for axis in "DHW"[3 - len(a.pool_size) :]]
+    begins = borders(a.padding, len(axes))[0]
+    for window in np.ndindex(*best.shape):
+        for k in np.ndindex(*a.pool_size):
+            at = list(window)
+            for d, axis in enumerate(axes):
+                at[axis] = at[axis] * a.strides[d] + k[d] * a.dilation[d] - begins[d]
+            inside = all(0 <= i < n for i, n in zip(at, x.shape, strict=True))
+            if inside and x[tuple(at)] == best[window]:
+                yield window, tuple(at)
+
+
+@oracle("nn.max_pool_gather")
+def _(a, x, best, values):
+    out = np.zeros(best.shape)
+    for window, element in places(a, x, best):
+        out[window] += values[element] if np.ndim(values) else values
+    return out
+
+
+@oracle("nn.max_pool_spread")
+def _(a, x, best, values):
+    out = np.zeros(x.shape)
+    for window, element in places(a, x, best):
+        out[element] += values[window]
+    return out
+
+
 oracle("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d")(lambda a, x: pooled(a, x, True))
 oracle("nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d")(lambda a, x: pooled(a, x, False))
 
