@@ -1,6 +1,8 @@
 #include "grad/grad_cell.h"
 
+#include "analysis/calls.h"
 #include "grad/lift.h"
+#include "ir/op.h"
 
 namespace relay {
 
@@ -16,9 +18,26 @@ Expr GradCell::choose(const Expr& reference, const Expr& if_none,
 }
 
 Expr GradCell::accumulate(const Expr& reference, const Expr& more) const {
-  return choose(reference, ref_write(reference, some(more)), [&](const Expr& sum) {
-    return ref_write(reference, some(call("add", {sum, more})));
+  return choose(reference, ref_write(reference, some(more)), [&](const Expr& sum) -> Expr {
+    if (!is_one_line(more)) return ref_write(reference, some(call("add", {sum, more})));
+    const CallNode& c = *as<CallNode>(more);
+    Bindings b;
+    // From here on nobody else has the sum: it is written over where it is.
+    b.bind("_", ref_write(reference, none(more->type)));
+    Expr now = b.leaf(
+        make_call("take", {sum, c.args[2]}, {{"axis", int64_t{0}}, {"mode", "clip"}}, c.span));
+    Expr line = make_call("expand_dims", {now}, {{"axis", int64_t{0}}}, c.span);
+    Expr both = b.leaf(call("add", {line, c.args[1]}));
+    return b.in(ref_write(reference, some(call(c.op, {sum, both, c.args[2]}, c.attrs, c.span))));
   });
+}
+
+bool is_one_line(const Expr& adjoint) {
+  auto* c = as<CallNode>(adjoint);
+  auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+  return op != nullptr && !c->args.empty() && is_call_to(c->args[0], "zeros") && op->row->memory &&
+         op->row->memory(*c) == Memory::Updated &&
+         as_const(as<TensorTypeNode>(c->args[1]->type)->shape[0]) == 1;
 }
 
 GradCell new_cell(FreshNames& names) {

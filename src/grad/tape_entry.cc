@@ -215,7 +215,7 @@ Expr TapeEntry::back_through(const std::vector<size_t>& members,
       } else if (to.cell) {
         auto it = std::ranges::find(sums, to.cell, &std::pair<Expr, Expr>::first);
         if (it == sums.end()) it = sums.insert(sums.end(), {to.cell, nullptr});
-        add(it->second, inner.leaf(found[i]));
+        add(it->second, is_one_line(found[i]) ? found[i] : inner.leaf(found[i]));
       }
     }
   }

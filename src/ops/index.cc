@@ -341,6 +341,13 @@ Adjoints take_gradient(const GradientContext& ctx) {
     Expr g = apply("expand_dims", {ctx.adjoint()}, {{"axis", axis}});
     return {pad_axis(g, axis, dim(*line), shape[at] - dim(*line + 1)), nullptr};
   }
+  // One line among zeros: who adds it to others does that line alone (grad/grad_cell.h).
+  if (rank == 0 && axis == 0 && a.mode != "wrap") {
+    Expr zeros = apply("zeros", {},
+                       {{"shape", shape_value(shape)}, {"dtype", type_of(x).dtype.to_string()}});
+    Expr line = apply("expand_dims", {ctx.adjoint()}, {{"axis", int64_t{0}}});
+    return {apply("update_slice", {zeros, line, indices}), nullptr};
+  }
   auto flat = [](const Expr& e) {
     return apply("reshape", {e}, {{"newshape", to_value(Ints{-1})}});
   };

@@ -319,16 +319,19 @@ Adjoints scatter_nd_gradient(const GradientContext& ctx) {
       }));
 }
 
+// The line, of `all`, that the first of so many lines replaces; int64.
+Expr first_line(const Expr& start, const Dim& lines, const Dim& all) {
+  Expr from = cast_to(start, DType::Int(64));
+  return apply("minimum", {apply("maximum", {from, scalar(0, from)}),
+                           size_as(all, from) - size_as(lines, from)});
+}
+
 Adjoints update_slice_gradient(const GradientContext& ctx) {
   const Expr &g = ctx.adjoint(), &data = ctx.arg(0), &update = ctx.arg(1), &start = ctx.arg(2);
   const Dim &lines = type_of(update).shape[0], &all = type_of(data).shape[0];
   if (is_any(lines) || is_any(all)) no_gradient(ctx, "only the data tells the number of lines");
-  // The line that the first one of the update replaces.
-  Expr from = cast_to(start, DType::Int(64));
-  Expr first = apply("minimum", {apply("maximum", {from, scalar(0, from)}),
-                                 size_as(all, from) - size_as(lines, from)});
   return {call(ctx.call.op, {g, zeros_like(update), start}),
-          apply("take", {g, iota(lines) + first}, {{"axis", int64_t{0}}})};
+          apply("take", {g, iota(lines) + first_line(start, lines, all)}, {{"axis", int64_t{0}}})};
 }
 
 // ---- Batching
@@ -355,9 +358,7 @@ Expr update_by_lane(const BatchingContext& ctx) {
   const Dim &all = type_of(data).shape[1], &lines = type_of(update).shape[1];
   if (is_any(all) || is_any(lines)) return nullptr;
   int64_t rank = rank_of(data);
-  Expr start = cast_to(ctx.arg(2), DType::Int(64));
-  start = apply("minimum", {apply("maximum", {start, scalar(0, start)}),
-                            size_as(all, start) - size_as(lines, start)});
+  Expr start = first_line(ctx.arg(2), lines, all);
   // (lanes, lines of data): the line of the update there.
   Expr line = iota(all) - expanded(start, 1);
   Expr is_new = apply("logical_and", {apply("greater_equal", {line, scalar(0, line)}),
