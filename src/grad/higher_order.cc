@@ -17,6 +17,7 @@
 #include "ir/op.h"
 #include "node/structural.h"
 #include "node/walk.h"
+#include "runtime/core/strings.h"
 #include "types/eta_expansion.h"
 
 namespace relay {
@@ -344,6 +345,25 @@ Conversion with_empty_cells(Reverse& reverse, const Module& mod) {
           }};
 }
 
+// Ends the run where the weight of a tensor has another shape, which only a run tells.
+void check_weight(const Expr& weight, const Expr& value, Bindings& b) {
+  const auto& shape = as<TensorTypeNode>(value->type)->shape;
+  if (std::ranges::none_of(shape, is_any)) return;
+  auto sizes = [&](const Expr& e) {
+    return b.bind("shape", make_call("shape_of", {e}, {{"dtype", "int64"}}, value->span));
+  };
+  auto says = [](const char* words) {
+    return constant(runtime::make_strings({}, {words}), Span{});
+  };
+  Expr given = sizes(weight), wanted = sizes(value);
+  Expr same = b.bind("same", call("equal", {given, wanted}));
+  Expr all = b.bind(
+      "all", make_call("all", {same}, {{"axis", to_value(std::vector<int64_t>{0})}}, value->span));
+  Expr said = b.bind("said", tuple({says("the weights of a vjp have the shape "), given,
+                                    says(", and what they weight has "), wanted}));
+  b.bind("_", make_call("debug.check", {all, said}, {}, value->span));
+}
+
 // Adds to each cell of a lifted value: 1, or the tensor of the other value that is there. Gives the value.
 Conversion seeding(Reverse& reverse, const Module& mod, bool with_weights) {
   return {reverse,
@@ -352,6 +372,7 @@ Conversion seeding(Reverse& reverse, const Module& mod, bool with_weights) {
           [&](const Conversion::Tensor& t) {
             Expr value = t.bindings.bind("y", tuple_get_item(t.value, 0)),
                  cell = t.bindings.bind("a", tuple_get_item(t.value, 1));
+            if (t.with) check_weight(t.with, value, t.bindings);
             Expr more = t.with ? t.bindings.leaf(t.with) : t.bindings.bind("one", ones_of(value));
             t.bindings.bind("_", reverse.cell().accumulate(cell, more));
             return value;

@@ -280,7 +280,8 @@ std::string_view to_string(Absent reason) {
     case Absent::Pending:
       return "the rule is due and not written yet";
     case Absent::NotDifferentiable:
-      return "no argument moves the result smoothly";
+      return "no argument moves the result smoothly, but for a trained model's numbers, which are "
+             "constants";
     case Absent::NoArithmetic:
       return "elements are moved, made, compared or counted";
     case Absent::DataDecides:

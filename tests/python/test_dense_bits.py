@@ -230,3 +230,46 @@ def test_rounded_rows_on_any_target(target, layout):
     want = np.asarray(relay.create_executor("debug", mod).evaluate()(*inputs))
     got = np.asarray(relay.build(mod, target=target)(*inputs))
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("mode", ["first_order", "higher_order"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_gradients_equal_finite_differences(bits, mode):
+    """Of data, scales and zero points of floats: the product is linear in each, so steps may be large."""
+    rows, columns, blocks, words = 2, 3, 2, 2
+    inner = blocks * words * 32 // bits
+    shapes = [(rows, inner), (columns, blocks), (columns, blocks), (rows, columns)]
+    x, s, z, v = (RNG.uniform(0.5, 2, shape).astype(np.float32) for shape in shapes)
+    w = RNG.integers(-(2**31), 2**31, (columns, blocks * words)).astype(np.int32)
+    text = f"""#[version = "0.0.5"]
+def @main(%x: Tensor[{shapes[0]}, float32], %w: Tensor[({columns}, {blocks * words}), int32],
+          %s: Tensor[{shapes[1]}, float32], %z: Tensor[{shapes[2]}, float32],
+          %v: Tensor[{shapes[3]}, float32]) {{
+  sum(multiply(nn.contrib_dense_bits(%x, %w, %s, %z, bits={bits}), %v)) }}
+"""
+    mod = relay.parse(text)
+    f = relay.build(mod)
+    gradient = relay.transform.gradient(mod.functions["main"], mod, mode=mode)
+    values = {"x": x, "s": s, "z": z}
+
+    def value(**changed):
+        now = {**values, **changed}
+        return float(np.asarray(f(now["x"], w, now["s"], now["z"], v)))
+
+    def slopes(name):
+        at = values[name]
+        out = np.zeros(at.shape)
+        for i in np.ndindex(at.shape):
+            step = np.zeros_like(at)
+            step[i] = 0.25
+            out[i] = (value(**{name: at + step}) - value(**{name: at - step})) / 0.5
+        return out
+
+    for level in (0, 3):
+        found = relay.build(gradient, opt_level=level)(x, w, s, z, v)[1]
+        assert found[1] == ()
+        for name, dx in zip(["x", "s", "z"], [found[0], found[2], found[3]], strict=True):
+            wanted = slopes(name)
+            np.testing.assert_allclose(
+                np.asarray(dx), wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max()
+            )

@@ -73,3 +73,20 @@ def test_known_sizes_through_open_ones(program, level):
     (second,) = run("hvp", X, along)
     curve = (slope(f, X + 1e-4 * along) - slope(f, X - 1e-4 * along)) / 2e-4
     np.testing.assert_allclose(np.asarray(second), curve, rtol=1e-4)
+
+
+@pytest.mark.parametrize("level", [None, 0, 3])
+def test_weights_of_another_size_end_the_run(level):
+    mod = relay.parse(VERSION + "def @main(%x: Tensor[(?), float64]) { multiply(%x, %x) }")
+    g = relay.transform.vjp(mod.functions["main"], mod)
+    if level is None:
+        run = relay.create_executor("debug", relay.IRModule.from_expr(g)).evaluate()
+    else:
+        run = relay.build(g, opt_level=level)
+    _, (dx,) = run(X, np.arange(4.0))
+    np.testing.assert_allclose(np.asarray(dx), 2 * X * np.arange(4))
+    # One weight would broadcast.
+    for size in (1, 3):
+        wrong = rf"E0616.*the weights of a vjp have the shape \[{size}\], and what they weight has \[4\]"
+        with pytest.raises(relay.RunError, match=wrong):
+            run(X, np.ones(size))
