@@ -317,3 +317,45 @@ def test_a_branch_that_may_fail_is_not_evaluated_for_other_lanes():
     out = relay.transform.vmap(relay.parse(text)["main"])
     for run in (relay.build(out), relay.create_executor("debug", out).evaluate()):
         np.testing.assert_array_equal(run(which, i), [[0, 2], [7, -9]])
+
+
+def test_random_numbers_of_each_lane_by_its_key():
+    mod = relay.parse(
+        VERSION
+        + """def @main(%key: Tensor[(10), uint64], %scale: float32) {
+  let %keys = random.threefry_split(%key);
+  let %u = random.uniform(%keys.0, 0f, %scale, out_shape=[3, 5]);
+  (%u.1, random.normal(%keys.1, 1f, 2f, out_shape=[4]))
+}
+"""
+    )
+    f = mod.functions["main"]
+    keys = np.stack([np.asarray(relay.random.threefry_key(seed).data) for seed in range(6)])
+    scales = np.float32(np.arange(6) + 1)
+    one = relay.build(f)
+    alone = [one(key, scale) for key, scale in zip(keys, scales, strict=True)]
+    for lanes in (6, None):
+        together = relay.build(relay.transform.vmap(f, 0, axis_size=lanes, strict=True))(
+            keys, scales
+        )
+        for k, (u, (next_key, normal)) in enumerate(alone):
+            assert np.array_equal(together[0][k], u)
+            assert np.array_equal(together[1][0][k], next_key)
+            assert np.array_equal(together[1][1][k], normal)
+
+
+def test_what_is_the_same_in_all_lanes_of_a_tuple_is_not_repeated():
+    mod = relay.parse(
+        VERSION
+        + """def @main(%w: Tensor[(4, 3), float32], %x: Tensor[(3), float32], %i: int64) {
+  (einsum((%w, %x), equation="ij,j"), adv_index((%w, %i)))
+}
+"""
+    )
+    g = relay.transform.vmap(mod.functions["main"], (None, 0, 0), axis_size=7, strict=True)
+    assert "broadcast_to" not in str(g) and "repeat" not in str(g)
+    random = np.random.default_rng(2)
+    w, x = np.float32(random.normal(size=(4, 3))), np.float32(random.normal(size=(7, 3)))
+    i = random.integers(0, 4, 7)
+    products, rows = relay.build(g)(w, x, i)
+    assert np.allclose(products, x @ w.T, atol=1e-5) and np.array_equal(rows, w[i])

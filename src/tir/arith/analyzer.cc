@@ -188,7 +188,8 @@ void Analyzer::bind_dims(const PrimFunc& f) {
 
 Analyzer::Scope Analyzer::assume(const PrimExpr& cond) {
   size_t before = impl_->facts.size();
-  std::vector<PrimExpr> parts{simplify(cond)};
+  // What bounds a dividend first: the rest of the division may be the dividend then.
+  std::vector<PrimExpr> parts{simplify(cond)}, others;
   while (!parts.empty()) {
     PrimExpr p = std::move(parts.back());
     parts.pop_back();
@@ -198,10 +199,21 @@ Analyzer::Scope Analyzer::assume(const PrimExpr& cond) {
       if (b->op == BinaryOp::And) {
         parts.push_back(b->a);
         parts.push_back(b->b);
-      } else {
+      } else if (as_binary(b->a.get(), BinaryOp::FloorDiv) ||
+                 as_binary(b->b.get(), BinaryOp::FloorDiv)) {
         impl_->add_comparison(*b);
+      } else {
+        others.push_back(std::move(p));
       }
     }
+  }
+  const bool bounded = impl_->facts.size() != before;
+  if (bounded) impl_->forget();
+  for (const PrimExpr& p : others) {
+    PrimExpr now = bounded ? simplify(p) : p;
+    impl_->add_comparison(*as<BinaryNode>(p));
+    if (auto* b = as<BinaryNode>(now); b != nullptr && now.get() != p.get())
+      impl_->add_comparison(*b);
   }
   if (impl_->facts.size() != before) impl_->forget();
   return Scope(this, before);

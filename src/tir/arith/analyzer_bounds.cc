@@ -197,6 +197,43 @@ void Analyzer::Impl::add_fact(Linear sum, int64_t max) {
   facts.push_back(Fact{std::move(sum), max});
 }
 
+namespace {
+
+// b op a, said as a op b.
+BinaryOp mirrored(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Lt:
+      return BinaryOp::Gt;
+    case BinaryOp::Le:
+      return BinaryOp::Ge;
+    case BinaryOp::Gt:
+      return BinaryOp::Lt;
+    case BinaryOp::Ge:
+      return BinaryOp::Le;
+    default:
+      return op;
+  }
+}
+
+}  // namespace
+
+// What a comparison with x // c says of x itself: x // c < e where x < c * e, and only there.
+void Analyzer::Impl::add_comparison_of_quotient(BinaryOp op, const PrimExpr& quotient,
+                                                const PrimExpr& e) {
+  auto* q = as_binary(quotient.get(), BinaryOp::FloorDiv);
+  auto c = q == nullptr ? std::nullopt : as_int(q->b);
+  if (!c || *c <= 0) return;
+  auto bound = add_scaled({}, linear(e), *c, order);
+  if (!bound) return;
+  auto above = add_scaled(linear(q->a), *bound, -1, order);
+  auto below = add_scaled(*bound, linear(q->a), -1, order);
+  if (!above || !below) return;
+  if (op == BinaryOp::Lt) add_fact(*above, -1);
+  if (op == BinaryOp::Le || op == BinaryOp::Eq) add_fact(*above, *c - 1);
+  if (op == BinaryOp::Gt) add_fact(*below, -*c);
+  if (op == BinaryOp::Ge || op == BinaryOp::Eq) add_fact(*below, 0);
+}
+
 void Analyzer::Impl::add_comparison(const BinaryNode& b) {
   if (!(b.a->dtype == kIndex)) return;
   auto ab = add_scaled(linear(b.a), linear(b.b), -1, order);
@@ -206,6 +243,8 @@ void Analyzer::Impl::add_comparison(const BinaryNode& b) {
   if (b.op == BinaryOp::Le || b.op == BinaryOp::Eq) add_fact(*ab, 0);
   if (b.op == BinaryOp::Gt) add_fact(*ba, -1);
   if (b.op == BinaryOp::Ge || b.op == BinaryOp::Eq) add_fact(*ba, 0);
+  add_comparison_of_quotient(b.op, b.a, b.b);
+  add_comparison_of_quotient(mirrored(b.op), b.b, b.a);
 }
 
 }  // namespace relay::tir

@@ -138,6 +138,7 @@ struct Analyzer::Impl {
   // sum <= max, where the sum has a constant.
   void add_fact(Linear sum, int64_t max);
   void add_comparison(const BinaryNode& b);
+  void add_comparison_of_quotient(BinaryOp op, const PrimExpr& quotient, const PrimExpr& e);
 
   // ---- Whole expressions
 

@@ -234,6 +234,18 @@ TEST(TirAnalyzer, assumptions_hold_in_their_scope) {
   EXPECT_FALSE(a.can_prove(cond));
 }
 
+// The rest is the number itself where the quotient is 0.
+TEST(TirAnalyzer, what_a_quotient_says_holds_for_its_rest) {
+  Var i = var("i");
+  Analyzer a;
+  a.bind(i, index(0), index(64));
+  PrimExpr rest = floor_mod(i, index(4));
+  PrimExpr cond = logical_and(lt(floor_div(i, index(4)), index(1)),
+                              logical_and(ge(rest, index(2)), lt(rest, index(3))));
+  auto scope = a.assume(cond);
+  EXPECT_TRUE(a.can_prove(eq(floor_div(i, index(4)) + rest - 2, index(0))));
+}
+
 TEST(TirAnalyzer, facts_may_depend_on_each_other) {
   Var x = var("x"), y = var("y");
   Analyzer a;
@@ -382,6 +394,48 @@ TEST(TirAnalyzer, deep_expressions_need_no_stack) {
   Analyzer a;
   a.bind(i, index(0), index(4));
   EXPECT_TRUE(a.simplify(e));
+}
+
+TEST(TirAnalyzer, a_comparison_of_a_quotient_bounds_what_is_divided) {
+  for (int64_t size : {1, 3}) {
+    Var x = var("x");
+    PrimExpr quotient = floor_div(x, index(4)), limit = index(size);
+    auto bounds_where = [&](const PrimExpr& cond) {
+      Analyzer a;
+      a.bind(x, Bounds{-100, 100});
+      auto scope = a.assume(cond);
+      return a.bounds(x);
+    };
+    // As a table of all values says.
+    for (int64_t op = 0; op < 10; ++op) {
+      auto compared = [&](const PrimExpr& q, const PrimExpr& e) {
+        const PrimExpr& a = op < 5 ? q : e;
+        const PrimExpr& b = op < 5 ? e : q;
+        switch (op % 5) {
+          case 0:
+            return lt(a, b);
+          case 1:
+            return le(a, b);
+          case 2:
+            return gt(a, b);
+          case 3:
+            return ge(a, b);
+          default:
+            return eq(a, b);
+        }
+      };
+      int64_t low = 100, high = -100;
+      for (int64_t v = -100; v <= 100; ++v) {
+        int64_t q = v >= 0 ? v / 4 : -((3 - v) / 4);
+        if (as_int(compared(index(q), limit)) != 1) continue;
+        low = std::min(low, v);
+        high = std::max(high, v);
+      }
+      Bounds found = bounds_where(compared(quotient, limit));
+      EXPECT_EQ(found.min, low) << size << " " << op;
+      EXPECT_EQ(found.max, high) << size << " " << op;
+    }
+  }
 }
 
 }  // namespace
