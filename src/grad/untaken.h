@@ -17,7 +17,7 @@
 // moves make none, so that a `where` over these alone changes nothing.
 //
 // In each chain of Lets (A-normal form), and in a body of operators alone. Does not see through calls
-// of functions, other branches and loops.
+// of functions (passes/derivative_pass.cc puts them in place before), other branches and loops.
 #pragma once
 
 #include "ir/expr.h"

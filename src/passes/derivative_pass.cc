@@ -5,6 +5,8 @@
 #include "grad/checkpoints.h"
 #include "grad/dataflow.h"
 #include "grad/lift.h"
+#include "ir/op.h"
+#include "node/walk.h"
 #include "passes/added_functions.h"
 #include "passes/batch_trees.h"
 #include "passes/dead_code_elimination.h"
@@ -27,8 +29,20 @@ PassContext for_entry(const PassContext& ctx, const std::string& name) {
   return own;
 }
 
-// The function with loops over counters written out, as far as that is worth it: their gradients are
-// plain dataflow then. Functions with a gradient of their own, or that are computed again, are to
+// Whether what a `where` chooses among may be computed by functions: masks do not reach into calls
+// (grad/untaken.h).
+bool has_where(const Module& mod) {
+  bool found = false;
+  auto look = [&](const Node& n) {
+    auto* op = as<OpNode>(&n);
+    found |= op != nullptr && op->name == "where";
+  };
+  for (const Function& g : mod->functions) post_order(g, look, family::expr | family::pattern);
+  return found;
+}
+
+// The function with loops over counters written out, as far as that is worth it, and functions put where
+// they are called: their gradients are plain dataflow then. Functions with a gradient of their own, or that are computed again, are to
 // stay calls: with such in the module nothing is done.
 Function without_loops(const Module& mod, const Function& f, const PassContext& ctx) {
   for (const Function& g : mod->functions) {
@@ -38,6 +52,7 @@ Function without_loops(const Module& mod, const Function& f, const PassContext& 
   PassContext own = for_entry(ctx, name);
   own.config["relay.PartialEvaluate.max_unrolled_tensors"] = AttrValue(kMaxUnrolledTensors);
   own.config["relay.PartialEvaluate.max_bindings"] = AttrValue(kMaxBindings);
+  own.config["relay.PartialEvaluate.calls"] = AttrValue(has_where(mod));
   Module whole = with_function(mod, global_var(name, f->type), f);
   return run_pass(whole, kPartialEvaluate, own)->find(name);
 }

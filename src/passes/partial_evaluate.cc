@@ -92,7 +92,7 @@ Reached reach(const Module& mod, const PassContext& ctx) {
         kFamilies);
   }
   // Perhaps a recursion; functions that are only called often are for Inline to judge.
-  out.structured |= calls && branches;
+  out.structured |= calls && (branches || ctx.option<bool>(kPartialEvaluate, "calls"));
   return out;
 }
 
@@ -147,6 +147,8 @@ const Pass kPartialEvaluate{
      {"max_unroll", PassOption::Type::integer, AttrValue(int64_t{256}),
       "Most times that a loop is unrolled."},
      {"max_unrolled_tensors", PassOption::Type::integer, AttrValue(kMaxUnrolledTensors),
-      "Most tensors that an unrolled loop computes."}}};
+      "Most tensors that an unrolled loop computes."},
+     {"calls", PassOption::Type::boolean, AttrValue(false),
+      "Puts functions where they are called also in programs that have nothing else to do."}}};
 
 }  // namespace relay

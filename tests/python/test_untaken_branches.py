@@ -168,3 +168,21 @@ def test_slopes(case, level):
     np.testing.assert_allclose(
         np.asarray(run(relay.transform.hvp(main, mod), level, X, one)[0]), second
     )
+
+
+@relay.function
+def entropy(x):
+    return x * np.log(x)
+
+
+@relay.function
+def entropies(x, floor):
+    return entropy(x) + np.where(x > 1, entropy(x - 1), floor)
+
+
+def test_branches_reach_into_functions_that_they_call():
+    found = relay.grad(lambda x: np.where(x > 0, entropies(x, 0.0), 0.0).sum())(X)
+    more = np.where(X > 1, np.log(safe(X > 1, X - 1)) + 1, 0)
+    np.testing.assert_allclose(found, X_LOG_X[0] + more)
+    second = relay.hvp(lambda x: np.where(x > 0, entropy(x), 0.0).sum())(X, np.ones(4))
+    np.testing.assert_allclose(second, X_LOG_X[1])
