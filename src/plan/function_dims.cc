@@ -29,6 +29,7 @@ void FunctionPlanner::declare_params() {
   given.insert(given.end(), f_->params.begin(), f_->params.end());
   for (const Var& v : given) bind_dims(v);
   for (const Var& v : given) bind_field_dims(v);
+  for (const Var& v : given) bind_shifted_dims(v);
   for (const auto& [name, value] : dims_) entry_dims_.insert(name);
   has_places_ = !w_.function().internal && !in_loop_ && !program_.is_called(index_);
   if (w_.function().internal) return;
@@ -85,6 +86,23 @@ void FunctionPlanner::bind_dims(const TensorTypeNode& t, const std::function<Val
     ValueId r = w_.scalar(nullptr, d->var->name_hint);
     w_.add(StepKind::size, {r}, {tensor()}, static_cast<int64_t>(axis));
     dims_[d->var.get()] = r;
+  }
+}
+
+void FunctionPlanner::bind_shifted_dims(const Var& v) {
+  auto* t = as<TensorTypeNode>(v->type);
+  for (size_t axis = 0; t != nullptr && axis < t->shape.size(); ++axis) {
+    auto* sum = as<DimOpNode>(t->shape[axis]);
+    if (sum == nullptr || sum->op != DimOpKind::Add) continue;
+    auto* d = as<DimVarNode>(sum->a);
+    auto more = as_const(sum->b);
+    if (d == nullptr || !more || dims_.contains(d->var.get())) continue;
+    ValueId whole = w_.scalar(nullptr, d->var->name_hint);
+    w_.add(StepKind::size, {whole}, {bound_.at(v.get()).value}, static_cast<int64_t>(axis));
+    ValueId size = w_.int_op(IntOp::sub, whole, w_.number(*more));
+    require(IntOp::le, w_.number(0), size,
+            "dimension " + d->var->name_hint + " of %" + v->name_hint + " is negative", v->span);
+    dims_[d->var.get()] = size;
   }
 }
 

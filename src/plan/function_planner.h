@@ -67,6 +67,8 @@ class FunctionPlanner {
   void bind_dims(const Var& v);
   void bind_dims(const TensorTypeNode& t, const std::function<ValueId()>& tensor);
   void bind_field_dims(const Var& v, bool given = false);
+  // Of n + 3, where nothing has n itself.
+  void bind_shifted_dims(const Var& v);
   // For what comes out of data or a reference, which may have been made elsewhere: sizes that are
   // known are what they are called.
   void bind_given_dims(const Var& v);

@@ -359,3 +359,27 @@ def test_what_is_the_same_in_all_lanes_of_a_tuple_is_not_repeated():
     i = random.integers(0, 4, 7)
     products, rows = relay.build(g)(w, x, i)
     assert np.allclose(products, x @ w.T, atol=1e-5) and np.array_equal(rows, w[i])
+
+
+def test_trees_with_lists_of_parts_are_batched_without_a_gradient():
+    """A loop over parts reads rows of one tensor with a row more: its size tells how many there are."""
+    mod = relay.parse("""#[version = "0.0.5"]
+type List[A] { Cons(A, List[A]), Nil }
+type Rose { Rose(Tensor[(4), float32], List[Rose]) }
+def @parts(%w: Tensor[(4), float32], %l: List[Rose], %s: Tensor[(4), float32]) -> Tensor[(4), float32] {
+  match (%l) {
+    Cons(%t, %r) => { let %one = @worth(%w, %t); @parts(%w, %r, add(%s, %one)) },
+    Nil => %s } }
+def @worth(%w: Tensor[(4), float32], %t: Rose) -> Tensor[(4), float32] {
+  match (%t) { Rose(%x, %l) => {
+    let %c = @parts(%w, %l, zeros(shape=[4], dtype="float32")); tanh(multiply(%w, add(%x, %c))) } } }
+def @fill(%n: int32, %x: Tensor[(4), float32], %l: List[Rose]) -> List[Rose] {
+  if (equal(%n, 0)) { %l } else { @fill(subtract(%n, 1), multiply(%x, 0.9f), Cons(Rose(%x, %l), %l)) } }
+def @main(%w: Tensor[(4), float32], %n: int32, %x: Tensor[(4), float32]) -> Tensor[(4), float32] {
+  @worth(%w, Rose(%x, @fill(%n, %x, Nil))) }
+""")
+    args = np.float32([0.5, -0.25, 1, 0.125]), np.int32(4), np.float32([1, 2, -1, 0.5])
+    config = {"relay.BatchTrees.strict": True}
+    with relay.transform.PassContext(required_pass=["BatchTrees"], config=config):
+        together = relay.build(mod)(*args)
+    np.testing.assert_allclose(together, relay.build(mod)(*args), rtol=1e-5)
