@@ -14,6 +14,7 @@ bool FunctionPlanner::tail_call(const LetNode& l) {
     next_iteration(*c);
     return true;
   }
+  if (closure_made_by(*c)) return false;
   std::vector<ValueId> args;
   for (const Expr& a : c->args) args.push_back(object(a));
   if (auto* g = as<GlobalVarNode>(c->op)) {
@@ -23,6 +24,11 @@ bool FunctionPlanner::tail_call(const LetNode& l) {
     w_.add(StepKind::tail_invoke, {}, args);
   }
   return true;
+}
+
+std::optional<int32_t> FunctionPlanner::closure_made_by(const CallNode& c) {
+  auto* g = as<GlobalVarNode>(c.op);
+  return g == nullptr ? std::nullopt : program_.closure_of(program_.global(*g));
 }
 
 FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c) {
@@ -53,6 +59,8 @@ FunctionPlanner::Bound FunctionPlanner::call(const LetNode& l, const CallNode& c
   ValueId r = w_.object(c.type);
   if (calls_itself(c)) {
     w_.add(StepKind::call, {r}, args, index_);
+  } else if (auto made = closure_made_by(c)) {
+    w_.add(StepKind::closure, {r}, args, *made);
   } else if (auto* g = as<GlobalVarNode>(c.op)) {
     w_.add(StepKind::call, {r}, args, program_.global(*g));
   } else if (auto* constructor = as<ConstructorNode>(c.op)) {
@@ -181,7 +189,12 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   auto scalar_type = scalar_dtype(f->body->type);
   bool as_scalar = escapes_.contains(v) && scalar_type && runtime::is_immediate_dtype(*scalar_type);
   as_object = as_object && !as_scalar;
+  // What a kernel leaves beyond the bits of a scalar is not its value.
+  const bool narrow = as_scalar && scalar_type->bits == 32;
+  const bool in_register = narrow || (scalar_type && scalar_type->bits == 64 &&
+                                      (as_scalar || !writes_outputs_));
   Bound result = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
+                 : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
                  : joins_.inside.contains(v)
                      ? Bound{w_.in_buffer(buffer_inside(l.var), f->body->type)}
                      : fresh(f->body->type, as_object, c.span);
@@ -208,6 +221,10 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
     invoke(kernel, inputs, outputs, c.span);
   }
   for (; versions > 0; --versions) w_.add(StepKind::end);
+  if (w_.place_of(result.value) == Place::scalar) {
+    if (!narrow) return result;
+    return {w_.int_op(IntOp::add, result.value, w_.number(0), 32)};
+  }
   if (as_scalar) return {w_.load(result.value, *scalar_type, f->body->type)};
   if (as_object && isa<TupleTypeNode>(c.type)) return {object(result, f->body->type)};
   return result;

@@ -1,3 +1,7 @@
+#include <algorithm>
+
+#include "ir/bindings.h"
+#include "node/walk.h"
 #include "plan/function_planner.h"
 
 namespace relay::plan {
@@ -31,10 +35,59 @@ bool FunctionPlanner::is_loop() const {
   return false;
 }
 
+void FunctionPlanner::find_whole() {
+  auto whole = [&](const NodeRef& child) {
+    if (isa<VarNode>(child)) whole_.insert(child.get());
+  };
+  post_order_if(
+      f_->body,
+      [&](const Node& n) {
+        auto* inner = as<FunctionNode>(&n);
+        if (inner == nullptr) return true;
+        if (!inner->is_primitive()) {
+          for (const Var& v : free_vars(ref(*inner))) whole_.insert(v.get());
+        }
+        return false;
+      },
+      [&](const Node& n) {
+        if (auto* l = as<LetNode>(&n)) return whole(l->value);
+        if (isa<TupleGetItemNode>(&n) || isa<IfNode>(&n) || isa<ClauseNode>(&n)) return;
+        auto* c = as<CallNode>(&n);
+        const bool next = c != nullptr && calls_itself(*c);
+        if (!next) return for_each_child(n, whole);
+        for (size_t i = 0; i < c->args.size(); ++i) {
+          if (!isa<TupleTypeNode>(f_->params[i]->type)) whole(c->args[i]);
+        }
+      },
+      family::expr | family::pattern);
+}
+
+bool FunctionPlanner::taken_apart(const Var& param) const {
+  constexpr size_t kMaxFields = 16;
+  auto* t = as<TupleTypeNode>(param->type);
+  if (t == nullptr || t->fields.size() > kMaxFields || whole_.contains(param.get())) return false;
+  // Sizes are read off tuples, and where they are known.
+  return std::ranges::all_of(t->fields, [](const Type& field) {
+    auto* tensor = as<TensorTypeNode>(field);
+    return tensor != nullptr ? tensor->shape.empty() : !isa<TupleTypeNode>(field);
+  });
+}
+
 void FunctionPlanner::begin_loop() {
   for (const Var& v : f_->params) {
-    auto dtype = scalar_dtype(v->type);
-    if (dtype) bind(v, {w_.load(bound_.at(v.get()).value, *dtype, v->type)});
+    const Bound given = bound_.at(v.get());
+    if (auto dtype = scalar_dtype(v->type)) {
+      bind(v, {w_.load(given.value, *dtype, v->type)});
+    } else if (taken_apart(v)) {
+      auto* t = as<TupleTypeNode>(v->type);
+      Bound fields;
+      for (size_t i = 0; i < t->fields.size(); ++i) {
+        Bound part = field(given, v->type, i);
+        if (scalar_dtype(t->fields[i])) part = {scalar(part, t->fields[i])};
+        fields.fields.push_back(part);
+      }
+      bind(v, fields);
+    }
   }
   in_loop_ = true;
   w_.add(StepKind::loop);
@@ -47,16 +100,30 @@ void FunctionPlanner::next_iteration(const CallNode& c) {
   };
   std::vector<Move> scalars, objects;
   std::unordered_set<ValueId> scalar_targets, object_targets;
-  for (size_t i = 0; i < c.args.size(); ++i) {
-    const Var& param = f_->params[i];
-    if (c.args[i] == param) continue;
-    ValueId to = bound_.at(param.get()).value;
+  auto move = [&](ValueId to, auto&& as_scalar, auto&& as_object) {
     if (w_.place_of(to) == Place::scalar) {
-      scalars.push_back({to, scalar(c.args[i])});
+      scalars.push_back({to, as_scalar()});
       scalar_targets.insert(to);
     } else {
-      objects.push_back({to, object(c.args[i])});
+      objects.push_back({to, as_object()});
       object_targets.insert(to);
+    }
+  };
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    const Var& param = f_->params[i];
+    const Expr& arg = c.args[i];
+    if (arg == param) continue;
+    const Bound to = bound_.at(param.get());
+    if (!to.is_tuple()) {
+      move(to.value, [&] { return scalar(arg); }, [&] { return object(arg); });
+      continue;
+    }
+    const Bound from = bound(arg);
+    for (size_t k = 0; k < to.fields.size(); ++k) {
+      const Type& type = as<TupleTypeNode>(param->type)->fields[k];
+      const Bound part = field(from, param->type, k);
+      move(to.fields[k].value, [&] { return scalar(part, type); },
+           [&] { return object(part, type); });
     }
   }
   // All moves happen at once: what would be overwritten before it is read is put aside.

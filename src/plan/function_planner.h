@@ -47,11 +47,13 @@ class FunctionPlanner {
 
   // Where the value of a scope goes.
   struct Target {
-    enum Kind { kReturn, kObject, kScalar } kind;
+    enum Kind { kReturn, kObject, kScalar, kNowhere } kind;
     ValueId value = -1;
   };
 
   void find_updated();
+  // What some expression reads: a branch whose value nobody reads does not make it.
+  void find_read();
   // Whether the call is of this very function.
   bool calls_itself(const CallNode& c) const;
   // Whether the function calls itself in tail position.
@@ -113,6 +115,7 @@ class FunctionPlanner {
 
   // The value of a scalar in a register.
   ValueId scalar(const Expr& e);
+  ValueId scalar(const Bound& b, const Type& type);
   // Scalars that were loaded after `mark` are not known any more: control leaves a branch.
   void forget_scalars(size_t mark);
 
@@ -141,6 +144,8 @@ class FunctionPlanner {
   bool tail_call(const LetNode& l);
   Bound value_of(const LetNode& l);
   Bound call(const LetNode& l, const CallNode& c);
+  // Of a call of a function that only makes a closure: the function of that closure.
+  std::optional<int32_t> closure_made_by(const CallNode& c);
 
   // What the kernel's operators assume about sizes is checked before it runs. Where sizes may be
   // broadcast, a scalar that says whether all of them are equal, so that none is.
@@ -173,8 +178,12 @@ class FunctionPlanner {
 
   // ---- Loops ----
 
-  // Moves parameters that are scalars into registers and starts the loop.
+  // Moves parameters that are scalars into registers and starts the loop. Tuples that the loop only
+  // takes apart and makes anew are not made: their fields are in registers, too.
   void begin_loop();
+  void find_whole();
+  // Whether the parameter's fields are in registers of the loop.
+  bool taken_apart(const Var& param) const;
   // Gives the parameters their next values and goes to the start.
   void next_iteration(const CallNode& c);
 
@@ -201,6 +210,10 @@ class FunctionPlanner {
   bool has_places_ = false;
   // What updates read: tensors of their very size.
   VarSet updated_;
+  VarSet read_;
+  // Variables of which more is done than to take fields, to return them, and to give them to the next
+  // iteration.
+  VarSet whole_;
   size_t sizes_read_ = 0;  // for the kernel that is being called
   // Scalars that were loaded on the way here, and the order they came in.
   std::unordered_map<const Node*, ValueId> scalars_;

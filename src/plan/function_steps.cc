@@ -33,6 +33,8 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
     w_.function().donations = donations_.rows;
   }
   find_updated();
+  find_read();
+  find_whole();
   if (writes_outputs_) claimed_ = claim_outputs(*f.get(), escapes_, joins_);
 }
 
@@ -44,6 +46,23 @@ void FunctionPlanner::find_updated() {
         auto* f = c == nullptr ? nullptr : primitive_of(*c);
         if (f == nullptr || !is_update(*f)) return;
         for (const Expr& a : c->args) updated_.insert(a.get());
+      },
+      family::expr | family::pattern);
+}
+
+void FunctionPlanner::find_read() {
+  auto read = [&](const NodeRef& child) {
+    if (isa<VarNode>(child)) read_.insert(child.get());
+  };
+  post_order(
+      f_->body,
+      [&](const Node& n) {
+        if (auto* l = as<LetNode>(&n)) {
+          read(l->value);
+          read(l->body);
+        } else {
+          for_each_child(n, read);
+        }
       },
       family::expr | family::pattern);
 }
@@ -70,9 +89,10 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
       if (!tail) {
         const std::string& name = l->var->name_hint;
         const Type& type = l->value->type;
-        inner = scalar_dtype(type) ? Target{Target::kScalar, w_.scalar(type, name)}
-                                   : Target{Target::kObject, w_.object(type, name)};
-        bind(l->var, {inner.value});
+        inner = !read_.contains(l->var.get()) ? Target{Target::kNowhere}
+                : scalar_dtype(type)          ? Target{Target::kScalar, w_.scalar(type, name)}
+                                              : Target{Target::kObject, w_.object(type, name)};
+        if (inner.kind != Target::kNowhere) bind(l->var, {inner.value});
         Expr rest = l->body;
         tasks_.push_back([this, rest, target] { plan(rest, target); });
       }
@@ -91,6 +111,7 @@ void FunctionPlanner::plan(const Expr& body, Target target) {
 }
 
 void FunctionPlanner::finish(const Expr& result, Target target) {
+  if (target.kind == Target::kNowhere) return;
   if (target.kind == Target::kObject) {
     w_.add(StepKind::set, {target.value}, {object(result)});
     return;
@@ -123,7 +144,7 @@ void FunctionPlanner::finish(const Expr& result, Target target) {
 void FunctionPlanner::plan_if(const IfNode& i, Target target) {
   ValueId condition = scalar(i.cond);
   Step& step = w_.add(StepKind::if_, {}, {condition});
-  if (target.kind != Target::kReturn) step.results = {target.value};
+  if (target.value >= 0) step.results = {target.value};
   Expr true_branch = i.true_branch, false_branch = i.false_branch;
   size_t mark = scalar_trail_.size();
   tasks_.push_back([this, mark] {
@@ -142,7 +163,7 @@ void FunctionPlanner::plan_match(const MatchNode& m, Target target) {
   ValueId data = object(m.data);
   Step& step = w_.add(StepKind::match, {}, {data});
   step.where = program_.where(m.span);
-  if (target.kind != Target::kReturn) step.results = {target.value};
+  if (target.value >= 0) step.results = {target.value};
   tasks_.push_back([this] { w_.add(StepKind::end); });
   Match keep(&m);
   size_t mark = scalar_trail_.size();
@@ -196,7 +217,8 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
     case ExprKind::Tuple: {
       Bound tuple;
       for (const Expr& f : as<TupleNode>(e)->fields) tuple.fields.push_back(bound(f));
-      if (!escapes_.contains(l.var.get())) return tuple;
+      // One that is only returned or taken apart is made where it is needed.
+      if (!escapes_.contains(l.var.get()) || !whole_.contains(l.var.get())) return tuple;
       return {object(tuple, e->type)};
     }
     case ExprKind::TupleGetItem: {
@@ -204,6 +226,11 @@ FunctionPlanner::Bound FunctionPlanner::value_of(const LetNode& l) {
       return field(bound(g.tuple), g.tuple->type, static_cast<size_t>(g.index));
     }
     case ExprKind::Function: {
+      if (auto made = w_.function().internal ? std::nullopt : program_.closure_of(index_)) {
+        std::vector<ValueId> values;
+        for (const Var& v : f_->params) values.push_back(object(v));
+        return {w_.add_object(StepKind::closure, values, *made, e->type)};
+      }
       std::vector<Var> captured = free_vars(e);
       bool recursive = std::find(captured.begin(), captured.end(), l.var) != captured.end();
       std::erase(captured, l.var);

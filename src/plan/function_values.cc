@@ -100,6 +100,11 @@ ValueId FunctionPlanner::scalar(const Expr& e) {
   return it->second;
 }
 
+ValueId FunctionPlanner::scalar(const Bound& b, const Type& type) {
+  if (w_.place_of(b.value) == Place::scalar) return b.value;
+  return w_.load(b.value, *scalar_dtype(type), type);
+}
+
 void FunctionPlanner::forget_scalars(size_t mark) {
   for (; scalar_trail_.size() > mark; scalar_trail_.pop_back()) {
     scalars_.erase(scalar_trail_.back());

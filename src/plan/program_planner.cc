@@ -84,6 +84,14 @@ int32_t ProgramPlanner::local(const Function& f, std::vector<Var> captured, Var 
   return index;
 }
 
+std::optional<int32_t> ProgramPlanner::closure_of(int32_t index) {
+  auto it = closures_.find(index);
+  if (it == closures_.end()) return std::nullopt;
+  Closure& c = it->second;
+  if (c.index < 0) c.index = local(c.function, c.captured, nullptr);
+  return c.index;
+}
+
 int32_t ProgramPlanner::constructor_function(const ConstructorNode& c) {
   auto [it, fresh] = constructor_functions_.emplace(&c, next_function_);
   if (!fresh) return it->second;
@@ -127,6 +135,11 @@ PlanProgram ProgramPlanner::run() {
     const std::string& name = mod_->global_vars[i]->name_hint;
     globals_[name] = next_function_;
     Function f = with_late_updates(mod_->functions[i], mod_);
+    auto* made = as<LetNode>(f->body);
+    if (f->has_attr(attr::kClosure) && made != nullptr && made->body == made->var &&
+        isa<FunctionNode>(made->value)) {
+      closures_[next_function_] = {cast<FunctionNode>(made->value), f->params};
+    }
     queue_.push_back({std::move(f), name, {}, nullptr, next_function_++});
   }
   find_called();

@@ -46,6 +46,10 @@ class ProgramPlanner {
   // the variable the function is bound to, if it calls itself.
   int32_t local(const Function& f, std::vector<Var> captured, Var self);
 
+  // Of a function of the module that does nothing but make a closure of its arguments
+  // (passes/lambda_lift.h): the function of that closure, which takes them before its parameters.
+  std::optional<int32_t> closure_of(int32_t index);
+
   // A function that makes a value with the constructor, for where the constructor is a value.
   int32_t constructor_function(const ConstructorNode& c);
 
@@ -75,6 +79,13 @@ class ProgramPlanner {
   std::unordered_set<std::string> names_;
   std::unordered_map<std::string, int32_t> globals_;
   std::unordered_map<const Node*, int32_t> constructor_functions_;
+  // By the functions that only make closures; -1: not queued yet.
+  struct Closure {
+    Function function;
+    std::vector<Var> captured;
+    int32_t index = -1;
+  };
+  std::unordered_map<int32_t, Closure> closures_;
   int32_t next_function_ = 0;
   std::deque<Job> queue_;
 };

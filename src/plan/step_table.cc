@@ -13,7 +13,7 @@ using N = NumberRole;
 
 // clang-format off
 constexpr std::array<StepRow, kStepKindCount> kRows{{
-    {K::kernel, "kernel", "{number}({list})", "w*", "t*", F::next, N::kernel, "calls a kernel on its inputs and its sizes"},
+    {K::kernel, "kernel", "{number}({list})", "m*", "t*", F::next, N::kernel, "calls a kernel on its inputs and its sizes"},
     {K::copy, "copy", "copy {list}", "w", "t", F::next, N::none, "copies a tensor"},
     {K::alloc, "alloc", "alloc", "o", "", F::next, N::none, "a tensor of static type"},
     {K::alloc_sized, "alloc", "alloc {dtype}({list})", "o", "s*", F::next, N::none, "a tensor with these dimensions"},

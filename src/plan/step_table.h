@@ -5,7 +5,7 @@
 //   o  an object                      s  a scalar
 //   t  what a kernel can read: a tensor or scalar, wherever it is
 //   w  what a kernel can write: an object, a buffer of the arena, an output, memory for open sizes
-//   p  memory for open sizes
+//   m  that, or a scalar             p  memory for open sizes
 //   c  a constant                     a  anything
 #pragma once
 

@@ -22,6 +22,8 @@ bool accepts(char letter, Place place) {
     case 'w':
       return place == Place::object || place == Place::arena || place == Place::output ||
              place == Place::open;
+    case 'm':
+      return place == Place::scalar || accepts('w', place);
     case 'p':
       return place == Place::open;
     default:
@@ -219,7 +221,11 @@ class Verifier {
     for (size_t i = 0; i < k.params.size(); ++i) {
       const PlanValue& v = f_.value(i < inputs ? s.operands[i] : s.results[i - inputs]);
       bool gaps = !k.params[i]->within.empty();
-      if (v.place == Place::scalar) continue;
+      if (v.place == Place::scalar) {
+        auto written = i < inputs ? 0 : tir::bytes_in_memory(*k.params[i].get());
+        check(written && *written <= 8, "a kernel writes more than a scalar to one");
+        continue;
+      }
       check(v.device == kernel.device, "a value is not on the device of the kernel");
       if (v.place != Place::arena) {
         check(!gaps, "the kernel takes a value to have gaps");

@@ -30,9 +30,9 @@
 // checked up to 64 MB (15 ms), or when asked for (`relay check`), and not again while the
 // same content is loaded. See ConstantFile for a file that is overwritten while it is mapped.
 //
-// Versions: the last two formats, 6 and 7, load; older ones are refused with the version of Relay that
-// wrote them, which stands at the same place in all of them. The footer keeps its
-// form.
+// Versions: formats 6 to 8 load (in 8 kernels may write scalars of a frame, and nothing else is new);
+// older ones are refused with the version of Relay that wrote them, which stands at the same place in
+// all of them. The footer keeps its form.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@
 
 namespace relay::runtime {
 
-inline constexpr uint32_t kArtifactVersion = 7;
+inline constexpr uint32_t kArtifactVersion = 8;
 inline constexpr uint32_t kOldestArtifactVersion = 6;
 static_assert(kArtifactVersion >= kProgramVersion);
 

@@ -2,15 +2,25 @@
 //
 // Where a pointer to an object can be - a register of the virtual machine, a field of a data value,
 // what a closure captured, the content of a reference - the word may itself be a bool, int32,
-// float32, or an int64 of at most 61 bits: an immediate. Objects are aligned, so the lowest bit
-// tells the two apart. An immediate and the tensor of rank 0 with its element are one value in two
-// forms, and whoever takes a value takes both: its kind is that of a tensor, and tensor_of() makes
-// the tensor.
+// float32, an int64 of at most 60 bits, or nearly any float64: an immediate. Objects are aligned to
+// 16 bytes, so the lowest four bits tell the two apart. An immediate and the tensor of rank 0 with
+// its element are one value in two forms, and whoever takes a value takes both: its kind is that of
+// a tensor, and tensor_of() makes the tensor.
 //
 //   Object* word = make_immediate(7, DType::Int(32));
 //   immediate_bits(word);    // 7
 //   tensor_of(word);         // Tensor[(), int32]
+//
+// A float64 has 64 bits, of which one is left out: as Ruby's flonum does, from what is common.
+//
+//   ....1   magnitudes from 2^-511 to 2^513: the exponent's first two bits differ, one is kept
+//   .1010   else, where the last four bits are 0: zeros, infinities, NaN, small powers of two
+//   .0000   the rest is a tensor
+//
+// No value is lost: every word gives back the bits that it was made of.
 #pragma once
+
+#include <bit>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/object.h"
@@ -20,7 +30,7 @@ namespace relay::runtime {
 
 // Whether the word holds a scalar and does not point to an object.
 inline bool is_immediate(const Object* word) {
-  return (reinterpret_cast<uintptr_t>(word) & 1) != 0;
+  return (reinterpret_cast<uintptr_t>(word) & 15) != 0;
 }
 // Whether there is an object behind the word, which may be null.
 inline bool is_object(const Object* word) { return word != nullptr && !is_immediate(word); }
@@ -37,32 +47,67 @@ inline void release_value(Object* word) noexcept {
   if (!is_immediate(word)) release(word);
 }
 
-// The payload is above three bits: two that say the dtype, and the lowest.
-inline constexpr int kImmediateShift = 3;
-inline constexpr DType kImmediateDtypes[4] = {DType::Bool(), DType::Int(32), DType::Int(64),
-                                              DType::Float(32)};
+inline constexpr DType kImmediateDtypes[5] = {DType::Bool(), DType::Int(32), DType::Int(64),
+                                              DType::Float(32), DType::Float(64)};
 
 constexpr bool is_immediate_dtype(DType t) {
-  return t == DType::Bool() || t == DType::Int(32) || t == DType::Int(64) || t == DType::Float(32);
+  return t == DType::Bool() || t == DType::Int(32) || t == DType::Int(64) ||
+         t == DType::Float(32) || t == DType::Float(64);
 }
 
+namespace detail {
+
+// But for the common float64, the payload is above four bits: the dtype's place among
+// kImmediateDtypes, from 1 on, and the lowest bit, which is 0.
+inline constexpr int kImmediateShift = 4;
+inline constexpr uint64_t kImmediateMask = 15;
+inline constexpr uint64_t kOtherDouble = 5 << 1;
+// The exponent's first two bits are 01 or 10: less this, the first is 0.
+inline constexpr uint64_t kLeastExponent = uint64_t{1} << 61;
+
+constexpr bool is_common_double(uint64_t bits) {
+  return ((bits - kLeastExponent) & (uint64_t{1} << 62)) == 0;
+}
+
+}  // namespace detail
+
 // Bits have the form that an integer register of the machine has them in: of an integer or bool its
-// value, of a float32 its bits with the sign extended.
-constexpr bool fits_immediate(int64_t bits) {
-  return static_cast<int64_t>(static_cast<uint64_t>(bits) << kImmediateShift) >> kImmediateShift ==
-         bits;
+// value, of a float32 its bits with the sign extended, of a float64 its bits. The dtype is one of
+// immediates.
+constexpr bool fits_immediate(int64_t bits, DType t) {
+  const auto word = static_cast<uint64_t>(bits);
+  if (t == DType::Float(64)) {
+    return detail::is_common_double(word) || (word & detail::kImmediateMask) == 0;
+  }
+  return static_cast<int64_t>(word << detail::kImmediateShift) >> detail::kImmediateShift == bits;
 }
 
 // For a dtype of immediates, and bits that fit.
 inline Object* make_immediate(int64_t bits, DType t) {
-  uint64_t code = t.code == DType::kFloat ? 3 : t.bits == 64 ? 2 : t.bits == 32 ? 1 : 0;
-  return reinterpret_cast<Object*>(static_cast<uint64_t>(bits) << kImmediateShift | code << 1 | 1);
+  auto word = static_cast<uint64_t>(bits);
+  if (t == DType::Float(64)) {
+    word = detail::is_common_double(word) ? std::rotl(word - detail::kLeastExponent, 2) | 1
+                                          : word | detail::kOtherDouble;
+  } else {
+    uint64_t code = t.code == DType::kFloat ? 4 : t.bits == 64 ? 3 : t.bits == 32 ? 2 : 1;
+    word = word << detail::kImmediateShift | code << 1;
+  }
+  return reinterpret_cast<Object*>(word);
 }
-inline int64_t immediate_bits(const Object* word) {
-  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(word)) >> kImmediateShift;
+inline int64_t immediate_bits(const Object* object) {
+  const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
+  if ((word & 1) != 0) {
+    return static_cast<int64_t>(std::rotr(word ^ 1, 2) + detail::kLeastExponent);
+  }
+  if ((word & detail::kImmediateMask) == detail::kOtherDouble) {
+    return static_cast<int64_t>(word ^ detail::kOtherDouble);
+  }
+  return static_cast<int64_t>(word) >> detail::kImmediateShift;
 }
-inline DType immediate_dtype(const Object* word) {
-  return kImmediateDtypes[reinterpret_cast<uintptr_t>(word) >> 1 & 3];
+inline DType immediate_dtype(const Object* object) {
+  const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
+  return (word & 1) != 0 ? DType::Float(64)
+                         : kImmediateDtypes[((word & detail::kImmediateMask) >> 1) - 1];
 }
 
 // A tensor of rank 0 with the element. RuntimeError E0604 when memory is exhausted.

@@ -98,6 +98,12 @@ Cell* get_next(const Cell* cell) {
 constexpr uint32_t kNext = 1, kPrevious = 2;
 std::mutex ref_mutex;
 
+// One owner fewer; true when it was the last. A sole owner needs no locked instruction.
+bool drop(Object* object) {
+  return object->refs.load(std::memory_order_acquire) == 1 ||
+         object->refs.fetch_sub(1, std::memory_order_acq_rel) == 1;
+}
+
 Cell* link_of(const Cell* ref, uint32_t link) { return static_cast<Cell*>(ref->fields[link]); }
 
 void unlink_ref(Cell* ref) {
@@ -205,7 +211,7 @@ void destroy_object(Object* object) noexcept {
     dead = get_next(cell);
     for (uint32_t i = 0; i < cell->count; ++i) {
       Object* field = cell->fields[i];
-      if (!is_object(field) || field->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      if (!is_object(field) || !drop(field)) continue;
       if (field->kind == ObjectKind::tensor) {
         destroy_tensor(field);
       } else {

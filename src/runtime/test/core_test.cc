@@ -309,7 +309,8 @@ TEST(value, scalars_need_no_object) {
   int64_t before = thread_object_bytes();
   for (DType dtype : kImmediateDtypes) {
     EXPECT_TRUE(is_immediate_dtype(dtype));
-    for (int64_t bits : {0, 1}) {
+    const int64_t one = dtype == DType::Float(64) ? std::bit_cast<int64_t>(1.0) : 1;
+    for (int64_t bits : {int64_t{0}, one}) {
       Value value = Value::adopt(make_immediate(bits, dtype));
       Value pair = Value::tuple({value, value});
       EXPECT_EQ(pair.field(1).object(), value.object());
@@ -324,17 +325,55 @@ TEST(value, scalars_need_no_object) {
     }
   }
   EXPECT_EQ(thread_object_bytes(), before);
-  EXPECT_FALSE(is_immediate_dtype(DType::Float(64)));
   EXPECT_FALSE(is_immediate_dtype(DType::Int(8)));
+  EXPECT_FALSE(is_immediate_dtype(DType::Float(16)));
 
-  constexpr int64_t kEnd = int64_t{1} << 60;
+  constexpr int64_t kEnd = int64_t{1} << 59;
   for (int64_t n : {kEnd - 1, -kEnd}) {
-    EXPECT_TRUE(fits_immediate(n));
+    EXPECT_TRUE(fits_immediate(n, DType::Int(64)));
     EXPECT_EQ(Value::adopt(make_immediate(n, DType::Int(64))).tensor().get_as_int(0), n);
   }
-  for (int64_t n : {kEnd, -kEnd - 1, INT64_MAX, INT64_MIN}) EXPECT_FALSE(fits_immediate(n));
+  for (int64_t n : {kEnd, -kEnd - 1, INT64_MAX, INT64_MIN}) {
+    EXPECT_FALSE(fits_immediate(n, DType::Int(64)));
+  }
   int64_t bits = std::bit_cast<int32_t>(-1.5f);
   EXPECT_EQ(Value::adopt(make_immediate(bits, DType::Float(32))).tensor().get_as_double(0), -1.5);
+}
+
+// True for a double that needs no object, which then has all its bits.
+bool keeps_double(uint64_t bits) {
+  const auto element = static_cast<int64_t>(bits);
+  if (!fits_immediate(element, DType::Float(64))) return false;
+  const Object* word = make_immediate(element, DType::Float(64));
+  EXPECT_TRUE(is_immediate(word)) << std::hex << bits;
+  EXPECT_EQ(immediate_bits(word), element) << std::hex << bits;
+  EXPECT_EQ(immediate_dtype(word), DType::Float(64)) << std::hex << bits;
+  return true;
+}
+
+TEST(value, doubles_keep_all_their_bits) {
+  const double inf = INFINITY;
+  for (double x : {0.0, -0.0, 1.0, -1.0, 0.1, -1e100, 1e154, -1e-153, 0x1p-511, 0x1.fffffffffffffp512,
+                   inf, -inf, std::nan(""), 0x1p-1000, -0x1p1000}) {
+    EXPECT_TRUE(keeps_double(std::bit_cast<uint64_t>(x))) << x;
+  }
+  // The rest is a tensor: what is very large or small, denormal, or NaN with a payload.
+  for (double x : {1.1e155, -1.3e-160, 5e-324, std::bit_cast<double>(0x7ff8000000000001)}) {
+    EXPECT_FALSE(keeps_double(std::bit_cast<uint64_t>(x))) << x;
+  }
+  // Every exponent and sign, with few and with many bits behind; then anything.
+  for (uint64_t high = 0; high < 4096; ++high) {
+    const uint64_t exponent = high & 2047;
+    for (uint64_t low : {uint64_t{0}, uint64_t{1}, uint64_t{16}, (uint64_t{1} << 52) - 1}) {
+      const bool common = exponent >= 512 && exponent < 1536;
+      EXPECT_EQ(keeps_double(high << 52 | low), common || (low & 15) == 0);
+    }
+  }
+  uint64_t state = 1;
+  for (int i = 0; i < 1'000'000; ++i) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    keeps_double(state ^ state >> 29);
+  }
 }
 
 TEST(value, million_cells_are_freed_without_recursion_deep) {

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/codes/runtime.h"
+#include "runtime/core/object_pool.h"
 #include "runtime/vm/interpreter.h"
 #include "runtime/vm/opcode_table.h"
 
@@ -338,25 +339,25 @@ Value Interpreter::execute() {
         break;
       case Opcode::ref_new: {
         if (limited()) charge(sizeof(Cell));
-        Cell* ref = c_.refs_.make();
+        Cell* ref = make_ref_cell();
         ref->fields[0] = take(r[in.a], (in.sub & kLastA) != 0);
         set(r[in.dst].object, ref);
         break;
       }
       case Opcode::ref_read: {
-        Object* content = cell(r[in.a].object, ObjectKind::ref)->fields[0];
-        retain_value(content);
-        if ((in.sub & kLastA) != 0) set(r[in.a].object, nullptr);
+        const bool last = (in.sub & kLastA) != 0;
+        Object* content = take_field(cell(r[in.a].object, ObjectKind::ref), 0, last);
+        if (last) set(r[in.a].object, nullptr);
         set(r[in.dst].object, content);
         break;
       }
       case Opcode::ref_write: {
         Cell* ref = cell(r[in.a].object, ObjectKind::ref);
-        // Held while its content changes: the two registers may be one.
-        retain(ref);
-        set(ref->fields[0], take(r[in.b], (in.sub & kLastB) != 0));
+        Object* content = take(r[in.b], (in.sub & kLastB) != 0);
+        c_.refs_.written(ref, content);
+        Object* before = std::exchange(ref->fields[0], content);
         if ((in.sub & kLastA) != 0) set(r[in.a].object, nullptr);
-        release(ref);
+        release_value(before);
         break;
       }
       case Opcode::kill:

@@ -137,13 +137,8 @@ Object* Interpreter::get_field(const Instruction& in, Slot* r) {
   Cell* source = static_cast<Cell*>(object);
   if (static_cast<uint32_t>(in.b) >= source->count) misuse("a field is out of range");
   bool last = (in.sub & kLastA) != 0;
-  Object* field = source->fields[in.b];
   // The field of a value that dies here is moved out of it.
-  if (in.sub != 0 && source->refs.load(std::memory_order_acquire) == 1) {
-    source->fields[in.b] = nullptr;
-  } else {
-    retain_value(field);
-  }
+  Object* field = take_field(source, static_cast<uint32_t>(in.b), in.sub != 0);
   if (last) set(r[in.a].object, nullptr);
   return field;
 }
@@ -177,13 +172,11 @@ void Interpreter::invoke_closure(const Instruction& in) {
   if (callee.writes_outputs) make_outputs(callee);
   Slot* from = c_.slots_.data() + caller + kFrameSlots;
   Slot* to = c_.slots_.data() + c_.frame_ + kFrameSlots;
-  for (uint32_t n = 0; n < closure->count; ++n) {
-    retain_value(closure->fields[n]);
-    (to++)->object = closure->fields[n];
-  }
+  const bool last = (in.sub & kLastA) != 0;
+  for (uint32_t n = 0; n < closure->count; ++n) (to++)->object = take_field(closure, n, last);
   const int32_t* list = w.function->lists.data() + in.b;
   for (uint32_t n = 0; n < in.count; ++n) to[n].object = take_entry(from, list[n]);
-  if ((in.sub & kLastA) != 0) set(from[in.a].object, nullptr);
+  if (last) set(from[in.a].object, nullptr);
 }
 
 void Interpreter::stage_args(const Instruction& in, Slot* r) {
@@ -200,9 +193,9 @@ const Function& Interpreter::stage_closure(const Instruction& in, Slot* r) {
     misuse("a closure is called with a wrong number of arguments");
   }
   c_.args_.reserve(c_.args_.size() + closure->count);
+  const bool last = (in.sub & kLastA) != 0;
   for (uint32_t n = 0; n < closure->count; ++n) {
-    retain_value(closure->fields[n]);
-    c_.args_.push_back(closure->fields[n]);
+    c_.args_.push_back(take_field(closure, n, last));
   }
   stage_args(in, r);
   return callee;

@@ -83,11 +83,37 @@ class Interpreter {
   [[noreturn]] void misuse(const char* what);
 
   static void set(Object*& slot, Object* object) { release_value(std::exchange(slot, object)); }
+  static bool has_one_owner(const Object* object) {
+    return object->refs.load(std::memory_order_acquire) == 1;
+  }
+  // One more owner of a value that is in a register, or only in a value that only a register has.
+  // Where it has no other owner, no other thread can get at it: its count needs no locked instruction.
+  static void retain_own(Object* object) {
+    if (!is_object(object)) return;
+    if (has_one_owner(object)) {
+      object->refs.store(2, std::memory_order_relaxed);
+    } else {
+      object->refs.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   // The object of a register, owned: moved out of it if it is not read again.
   static Object* take(Slot& slot, bool last) {
     if (last) return std::exchange(slot.object, nullptr);
-    retain_value(slot.object);
+    retain_own(slot.object);
     return slot.object;
+  }
+  // A field of a cell that is in a register, owned: moved out of it if `last` says that it may be and
+  // nobody else has the cell.
+  static Object* take_field(Cell* cell, uint32_t n, bool last) {
+    Object* field = cell->fields[n];
+    if (!has_one_owner(cell)) {
+      retain_value(field);
+    } else if (last) {
+      cell->fields[n] = nullptr;
+    } else {
+      retain_own(field);
+    }
+    return field;
   }
   static Object* take_entry(Slot* r, int32_t entry) {
     return entry < 0 ? take(r[~entry], true) : take(r[entry], false);
@@ -129,7 +155,7 @@ class Interpreter {
   void new_tensor(Slot& slot, DType dtype, Shape shape);
   // The scalar as a value.
   Object* scalar_value(int64_t bits, DType dtype) {
-    bool fits = is_immediate_dtype(dtype) && fits_immediate(bits);
+    bool fits = is_immediate_dtype(dtype) && fits_immediate(bits, dtype);
     return fits ? make_immediate(bits, dtype) : box(bits, dtype);
   }
   // A tensor with the scalar.

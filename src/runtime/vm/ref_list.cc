@@ -68,17 +68,24 @@ RefList::~RefList() {
   release(head_);
 }
 
-Cell* RefList::make() {
+void RefList::add(Cell* ref, const Object* content) {
+  auto* cell = static_cast<const Cell*>(content);
+  // A value whose parts are all tensors and scalars leads to no reference.
+  bool leads_on = cell->kind == ObjectKind::ref;
+  for (uint32_t n = 0; n < cell->count && !leads_on; ++n) {
+    const Object* field = cell->fields[n];
+    leads_on = is_object(field) && field->kind != ObjectKind::tensor;
+  }
+  if (!leads_on) return;
   if (head_ == nullptr) head_ = make_ref_cell();
-  ++made_;
-  Cell* ref = make_ref_cell();
+  ++added_;
   link_ref(head_, ref);
-  return ref;
+  ref->tag = 1;
 }
 
 void RefList::collect(bool always) {
-  if (head_ == nullptr || (!always && made_ < limit_)) return;
-  made_ = 0;
+  if (head_ == nullptr || (!always && added_ < limit_)) return;
+  added_ = 0;
   std::vector<Cell*> refs = linked_refs(head_);
   Collector c;
   c.reach(refs);

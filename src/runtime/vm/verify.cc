@@ -249,8 +249,9 @@ class Verifier {
       if (n >= buffers) continue;
       check(bytes < 0 || bytes >= kernel.buffer_bytes[n], "buffer smaller than the kernel needs");
       bool writes = n >= buffers - kernel.num_outputs;
-      check(!writes || (o.kind != Operand::kConstant && o.kind != Operand::kScalar),
-            "a kernel writes a constant or a scalar");
+      check(!writes || o.kind != Operand::kConstant, "a kernel writes a constant");
+      check(!writes || o.kind != Operand::kScalar || kernel.buffer_bytes[n] >= 0,
+            "a kernel writes something of unknown size to a scalar");
     }
   }
 
