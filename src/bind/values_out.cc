@@ -70,8 +70,9 @@ class Writer {
       open_.push_back({value, data, {}, nb::list(), nullptr});
       return {};
     }
-    const Object* shared =
-        value.object()->refs.load(std::memory_order_relaxed) > 2 ? value.object() : nullptr;
+    const bool in_places = runtime::is_object(value.object()) &&
+                           value.object()->refs.load(std::memory_order_relaxed) > 2;
+    const Object* shared = in_places ? value.object() : nullptr;
     if (shared != nullptr) {
       auto found = shared_.find(shared);
       if (found != shared_.end()) return found->second;

@@ -29,7 +29,7 @@ const char* kind_name(ObjectKind kind) {
 
 std::string found_text(const Object* value) {
   if (value == nullptr) return "nothing";
-  if (runtime::kind_of(value) != ObjectKind::tensor) return kind_name(value->kind);
+  if (runtime::kind_of(value) != ObjectKind::tensor) return kind_name(runtime::kind_of(value));
   Tensor t = runtime::tensor_of(const_cast<Object*>(value));
   return runtime::type_string(t.dtype(), t.shape());
 }
@@ -47,13 +47,13 @@ class Checker {
       if (auto* tensor = as<TensorTypeNode>(t)) {
         if (!fits(*tensor, runtime::tensor_of(const_cast<Object*>(v)))) return found_text(v);
       } else if (auto* tuple = as<TupleTypeNode>(t)) {
-        auto* c = static_cast<const Cell*>(v);
+        const Cell* c = &runtime::cell_of(v);
         if (c->count != tuple->fields.size()) {
           return "a tuple of " + std::to_string(c->count) + " fields";
         }
         for (uint32_t i = c->count; i-- > 0;) stack.emplace_back(tuple->fields[i], c->fields[i]);
       } else if (auto* r = as<RefTypeNode>(t)) {
-        stack.emplace_back(r->value, static_cast<const Cell*>(v)->fields[0]);
+        stack.emplace_back(r->value, runtime::cell_of(v).fields[0]);
       }
     }
     return {};

@@ -28,7 +28,7 @@ void find_sizes(const Type& type, const Object* value, TypeParams& sizes) {
     auto* tuple = as<TupleTypeNode>(t);
     auto* tensor = as<TensorTypeNode>(t);
     if (tuple != nullptr && runtime::kind_of(v) == ObjectKind::tuple) {
-      auto* cell = static_cast<const runtime::Cell*>(v);
+      const runtime::Cell* cell = &runtime::cell_of(v);
       for (size_t i = 0; i < tuple->fields.size(); ++i) {
         stack.emplace_back(tuple->fields[i], cell->fields[i]);
       }

@@ -154,7 +154,7 @@ class Evaluator::Machine {
     if (object == nullptr || runtime::kind_of(object) != kind) {
       fail(codes::run_failed, std::string("this value is no ") + what);
     }
-    return *static_cast<const Cell*>(object);
+    return runtime::cell_of(object);
   }
 
   bool enter(const runtime::Value& callee, std::vector<runtime::Value> args, bool replace,
@@ -280,7 +280,7 @@ void Evaluator::Machine::no_clause(const EvalStep& step, const Object* value) {
     auto* header = as<GlobalTypeVarNode>(t->func);
     TypeData data =
         store_.module() && header ? store_.module()->find_type(header->name_hint) : nullptr;
-    auto tag = static_cast<size_t>(static_cast<const Cell*>(value)->tag);
+    auto tag = static_cast<size_t>(runtime::cell_of(value).tag);
     if (data && tag < data->constructors.size()) found = data->constructors[tag]->name_hint;
   }
   Diagnostic d(codes::run_failed, m.span, "no clause of the match fits the value");

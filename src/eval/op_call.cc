@@ -35,7 +35,7 @@ void for_each_part(const Object* value, const Visit& visit) {
     stack.pop_back();
     visit(at);
     if (kind_of(at) != ObjectKind::tuple) continue;
-    auto* cell = static_cast<const runtime::Cell*>(at);
+    const runtime::Cell* cell = &runtime::cell_of(at);
     for (uint32_t i = cell->count; i-- > 0;) stack.push_back(cell->fields[i]);
   }
 }
@@ -50,7 +50,7 @@ std::vector<int64_t> signature_of(const OpNode& op, std::span<const runtime::Val
   for (const runtime::Value& arg : args) {
     for_each_part(arg.object(), [&](const Object* part) {
       if (kind_of(part) == ObjectKind::tuple) {
-        out.push_back(-1 - int64_t{static_cast<const runtime::Cell*>(part)->count});
+        out.push_back(-1 - int64_t{runtime::cell_of(part).count});
       } else if (kind_of(part) == ObjectKind::tensor) {
         Tensor tensor = shared(part);
         out.push_back(tensor.dtype().key());
@@ -89,7 +89,7 @@ Type type_of(const runtime::Value& value) {
       done.push_back(type_of_tensor(shared(*it)));
       continue;
     }
-    size_t count = static_cast<const runtime::Cell*>(*it)->count;
+    size_t count = runtime::cell_of(*it).count;
     std::vector<Type> fields(done.rbegin(), done.rbegin() + static_cast<std::ptrdiff_t>(count));
     done.resize(done.size() - count);
     done.push_back(tuple_type(std::move(fields)));

@@ -191,8 +191,8 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
   as_object = as_object && !as_scalar;
   // What a kernel leaves beyond the bits of a scalar is not its value.
   const bool narrow = as_scalar && scalar_type->bits == 32;
-  const bool in_register = narrow || (scalar_type && scalar_type->bits == 64 &&
-                                      (as_scalar || !writes_outputs_));
+  const bool in_register =
+      narrow || (scalar_type && scalar_type->bits == 64 && (as_scalar || !writes_outputs_));
   Bound result = claimed != claimed_.end() ? Bound{outputs_[static_cast<size_t>(claimed->second)]}
                  : in_register && !joins_.inside.contains(v) ? Bound{w_.scalar(f->body->type)}
                  : joins_.inside.contains(v)

@@ -115,15 +115,17 @@ void FunctionPlanner::next_iteration(const CallNode& c) {
     if (arg == param) continue;
     const Bound to = bound_.at(param.get());
     if (!to.is_tuple()) {
-      move(to.value, [&] { return scalar(arg); }, [&] { return object(arg); });
+      move(
+          to.value, [&] { return scalar(arg); }, [&] { return object(arg); });
       continue;
     }
     const Bound from = bound(arg);
     for (size_t k = 0; k < to.fields.size(); ++k) {
       const Type& type = as<TupleTypeNode>(param->type)->fields[k];
       const Bound part = field(from, param->type, k);
-      move(to.fields[k].value, [&] { return scalar(part, type); },
-           [&] { return object(part, type); });
+      move(
+          to.fields[k].value, [&] { return scalar(part, type); },
+          [&] { return object(part, type); });
     }
   }
   // All moves happen at once: what would be overwritten before it is read is put aside.

@@ -221,3 +221,39 @@ def test_a_loaded_program_gives_no_functions(tmp_path):
     again = relay.runtime.load_module(tmp_path / "f.so")
     with pytest.raises(TypeError, match="built in this process gives functions"):
         again(VALUES, True)
+
+
+SPECIAL = np.array(
+    [0x0, 1 << 63, 0x3FF0000000000000, 0xBFB999999999999A, 0x1, 0x800FFFFFFFFFFFFF, 0x7FEFFFFFFFFFFFFF,
+     0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x7FF8000000000001, 0x1FFFFFFFFFFFFFFF,
+     0x2000000000000000, 0x5FFFFFFFFFFFFFFF, 0x6000000000000000],
+    "uint64",
+).view("float64")  # fmt: skip
+
+
+def test_doubles_keep_their_bits_in_all_values(run):
+    main = run("""
+    type List[A] { Cons(A, List[A]), Nil }
+    def @turn[A](%l: List[A], %to: List[A]) -> List[A] {
+      match (%l) { Cons(%h, %t) => @turn(%t, Cons(%h, %to)), Nil => %to }
+    }
+    def @walk(%pair: (float64, ref(float64)), %n: int64) -> (float64, ref(float64)) {
+      if (equal(%n, 0i64)) { %pair }
+      else { @walk((ref_read(%pair.1), ref(%pair.0)), subtract(%n, 1i64)) }
+    }
+    def @main(%x: float64, %y: float64, %n: int64) -> (List[float64], float64, float64, float64) {
+      let %kept = fn () { %x };
+      let %pair = @walk((%x, ref(%y)), %n);
+      (@turn(Cons(%x, Cons(%y, Nil)), Nil), %kept(), %pair.0, ref_read(%pair.1))
+    }
+    """)
+
+    def bits(*values):
+        return [np.asarray(v, "float64").view("uint64").item() for v in values]
+
+    for x in SPECIAL:
+        for y in (x, np.float64(1.5)):
+            for n in (0, 1, 2):
+                (b, a), kept, first, second = main(x, y, n)
+                assert bits(a, b, kept) == bits(x, y, x)
+                assert bits(first, second) == (bits(y, x) if n % 2 else bits(x, y))

@@ -167,7 +167,7 @@ class ValuePrinter {
 
   // The data in the last field, or null when there is none.
   static const Object* last_field(const Object* value) {
-    auto& c = *static_cast<const Cell*>(value);
+    const Cell& c = runtime::cell_of(value);
     const Object* last = c.count == 0 ? nullptr : c.fields[c.count - 1];
     return last != nullptr && runtime::kind_of(last) == ObjectKind::adt ? last : nullptr;
   }
@@ -201,7 +201,7 @@ class ValuePrinter {
     }
   }
 
-  static const Cell& cell(const Part& p) { return *static_cast<const Cell*>(p.value); }
+  static const Cell& cell(const Part& p) { return runtime::cell_of(p.value); }
 
   const Module& mod_;
   const PrintValueOptions& options_;

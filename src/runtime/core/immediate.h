@@ -1,11 +1,12 @@
-// Scalars without an object.
+// Scalars, and data without fields, without an object.
 //
 // Where a pointer to an object can be - a register of the virtual machine, a field of a data value,
 // what a closure captured, the content of a reference - the word may itself be a bool, int32,
 // float32, an int64 of at most 60 bits, or nearly any float64: an immediate. Objects are aligned to
 // 16 bytes, so the lowest four bits tell the two apart. An immediate and the tensor of rank 0 with
 // its element are one value in two forms, and whoever takes a value takes both: its kind is that of
-// a tensor, and tensor_of() makes the tensor.
+// a tensor, and tensor_of() makes the tensor. Likewise data of one of the first tags without fields,
+// such as the end of a list, and the empty tuple: cell_of() gives the cell, one for all.
 //
 //   Object* word = make_immediate(7, DType::Int(32));
 //   immediate_bits(word);    // 7
@@ -34,9 +35,15 @@ inline bool is_immediate(const Object* word) {
 }
 // Whether there is an object behind the word, which may be null.
 inline bool is_object(const Object* word) { return word != nullptr && !is_immediate(word); }
+// Whether the word is data or a tuple without fields.
+inline bool is_empty_cell(const Object* word) {
+  return (reinterpret_cast<uintptr_t>(word) & 13) == 12;
+}
 // Of a value, which is not null.
 inline ObjectKind kind_of(const Object* word) {
-  return is_immediate(word) ? ObjectKind::tensor : word->kind;
+  if (!is_immediate(word)) return word->kind;
+  if (!is_empty_cell(word)) return ObjectKind::tensor;
+  return (reinterpret_cast<uintptr_t>(word) & 2) != 0 ? ObjectKind::tuple : ObjectKind::adt;
 }
 
 // As retain and release, for any word.
@@ -108,6 +115,26 @@ inline DType immediate_dtype(const Object* object) {
   const auto word = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(object));
   return (word & 1) != 0 ? DType::Float(64)
                          : kImmediateDtypes[((word & detail::kImmediateMask) >> 1) - 1];
+}
+
+// Data and tuples without fields: of data the tag is above the four bits.
+inline constexpr int32_t kEmptyCellTags = 64;
+constexpr bool has_empty_form(ObjectKind kind, int32_t tag) {
+  return kind == ObjectKind::tuple || (kind == ObjectKind::adt && tag >= 0 && tag < kEmptyCellTags);
+}
+// For a kind and tag that have the form.
+inline Object* make_empty_cell(ObjectKind kind, int32_t tag) {
+  uint64_t word = kind == ObjectKind::tuple ? 14 : static_cast<uint64_t>(tag) << 4 | 12;
+  return reinterpret_cast<Object*>(word);
+}
+inline int32_t empty_cell_tag(const Object* word) {
+  return static_cast<int32_t>(reinterpret_cast<uintptr_t>(word) >> 4);
+}
+// The cell that stands for the word; it lives as long as the process.
+const Cell& empty_cell(const Object* word);
+// Of a value that is no tensor.
+inline const Cell& cell_of(const Object* word) {
+  return is_immediate(word) ? empty_cell(word) : *static_cast<const Cell*>(word);
 }
 
 // A tensor of rank 0 with the element. RuntimeError E0604 when memory is exhausted.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/diagnostic.h"
 #include "runtime/core/free_blocks.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/large_blocks.h"
@@ -80,6 +81,26 @@ size_t class_of(size_t bytes, bool cache_line) {
   return size_class < kCellSizes ? size_class : kBlockSizes;
 }
 
+// A block of one of the first `classes` sizes; null where the thread keeps none of it.
+void* take_block(size_t size_class, size_t classes) {
+  if (size_class >= classes || pool.heads[size_class] == nullptr) return nullptr;
+  --pool.counts[size_class];
+  return std::exchange(pool.heads[size_class], pool.heads[size_class]->next);
+}
+
+// Whether the thread keeps the block.
+bool keep_block(void* memory, size_t size_class, size_t classes) {
+  if (size_class >= classes || pool.counts[size_class] >= kMaxPooled ||
+      (pool.state != FreeBlocks::open && !open_pool())) {
+    return false;
+  }
+  auto* block = static_cast<FreeBlocks::Block*>(memory);
+  block->next = pool.heads[size_class];
+  pool.heads[size_class] = block;
+  ++pool.counts[size_class];
+  return true;
+}
+
 // A dead cell waits in a list that is threaded through its count and tag, which nobody reads any
 // more: the two hold the halves of the pointer to the next.
 void set_next(Cell* cell, Cell* next) {
@@ -126,12 +147,8 @@ void add_thread_object_bytes(int64_t bytes) {
 }
 
 void* allocate_object(size_t bytes, bool cache_line) noexcept {
-  void* memory;
-  size_t size_class = class_of(bytes, cache_line);
-  if (size_class < kBlockSizes && pool.heads[size_class] != nullptr) {
-    --pool.counts[size_class];
-    memory = std::exchange(pool.heads[size_class], pool.heads[size_class]->next);
-  } else {
+  void* memory = take_block(class_of(bytes, cache_line), kBlockSizes);
+  if (memory == nullptr) {
     if (cache_line && bytes >= kSmallestLargeBlock) {
       memory = take_large_block(bytes);
       if (memory != nullptr) return memory;
@@ -148,21 +165,13 @@ void* allocate_object(size_t bytes, bool cache_line) noexcept {
 
 void free_object(void* memory, size_t bytes, bool cache_line) noexcept {
   if (cache_line && bytes >= kSmallestLargeBlock) return keep_large_block(memory, bytes);
-  size_t size_class = class_of(bytes, cache_line);
-  if (size_class >= kBlockSizes || pool.counts[size_class] >= kMaxPooled ||
-      (pool.state != FreeBlocks::open && !open_pool())) {
-    std::free(memory);
-    return;
-  }
-  auto* cell = static_cast<FreeBlocks::Block*>(memory);
-  cell->next = pool.heads[size_class];
-  pool.heads[size_class] = cell;
-  ++pool.counts[size_class];
+  if (!keep_block(memory, class_of(bytes, cache_line), kBlockSizes)) std::free(memory);
 }
 
 Cell* Cell::make(ObjectKind kind, int32_t tag, uint32_t count) {
   size_t bytes = cell_bytes(kind, count);
-  void* memory = allocate_object(bytes, false);
+  void* memory = take_block(bytes / kCellStep, kCellSizes);
+  if (memory == nullptr) memory = allocate_object(bytes, false);
   if (memory == nullptr) throw std::bad_alloc();
   add_thread_object_bytes(static_cast<int64_t>(bytes));
   Cell* cell = new (memory) Cell(kind);
@@ -171,6 +180,23 @@ Cell* Cell::make(ObjectKind kind, int32_t tag, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) cell->fields[i] = nullptr;
   if (kind == ObjectKind::ref) cell->fields[kNext] = cell->fields[kPrevious] = nullptr;
   return cell;
+}
+
+const Cell& empty_cell(const Object* word) {
+  // Kept for good, and so counted for no thread.
+  auto make = [](ObjectKind kind, int32_t tag) {
+    Cell* cell = Cell::make(kind, tag, 0);
+    add_thread_object_bytes(-static_cast<int64_t>(cell_bytes(kind, 0)));
+    return cell;
+  };
+  static const std::vector<const Cell*> cells = [&] {
+    std::vector<const Cell*> all{make(ObjectKind::tuple, 0)};
+    for (int32_t tag = 0; tag < kEmptyCellTags; ++tag) all.push_back(make(ObjectKind::adt, tag));
+    return all;
+  }();
+  RELAY_CHECK(is_empty_cell(word), "a scalar is no cell");
+  if (kind_of(word) == ObjectKind::tuple) return *cells[0];
+  return *cells.at(1 + static_cast<size_t>(empty_cell_tag(word)));
 }
 
 Cell* make_ref_cell() { return Cell::make(ObjectKind::ref, 0, 1); }
@@ -222,7 +248,7 @@ void destroy_object(Object* object) noexcept {
     if (cell->kind == ObjectKind::ref) unlink_ref(cell);
     size_t bytes = cell_bytes(cell->kind, cell->count);
     add_thread_object_bytes(-static_cast<int64_t>(bytes));
-    free_object(cell, bytes, false);
+    if (!keep_block(cell, bytes / kCellStep, kCellSizes)) std::free(cell);
   }
 }
 

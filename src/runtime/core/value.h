@@ -81,9 +81,9 @@ class Value {
     }
     return adopt(cell);
   }
-  Cell* cell() const {
+  const Cell* cell() const {
     RELAY_CHECK(object_ != nullptr && kind() != ObjectKind::tensor);
-    return static_cast<Cell*>(object_);
+    return &cell_of(object_);
   }
 
   Object* object_ = nullptr;

@@ -353,8 +353,8 @@ bool keeps_double(uint64_t bits) {
 
 TEST(value, doubles_keep_all_their_bits) {
   const double inf = INFINITY;
-  for (double x : {0.0, -0.0, 1.0, -1.0, 0.1, -1e100, 1e154, -1e-153, 0x1p-511, 0x1.fffffffffffffp512,
-                   inf, -inf, std::nan(""), 0x1p-1000, -0x1p1000}) {
+  for (double x : {0.0, -0.0, 1.0, -1.0, 0.1, -1e100, 1e154, -1e-153, 0x1p-511,
+                   0x1.fffffffffffffp512, inf, -inf, std::nan(""), 0x1p-1000, -0x1p1000}) {
     EXPECT_TRUE(keeps_double(std::bit_cast<uint64_t>(x))) << x;
   }
   // The rest is a tensor: what is very large or small, denormal, or NaN with a payload.

@@ -218,6 +218,128 @@ TEST_F(VmTest, scalars_become_tensors_where_one_is_read) {
   EXPECT_EQ(thread_object_counts().objects, before.objects);
 }
 
+TEST_F(VmTest, doubles_pass_through_all_values) {
+  // keep(x) = the closure's captured x; main(x): x in data, a tuple, a reference, a closure, a call.
+  const TensorSpec kDouble{DType::Float(64), {}, {}};
+  FunctionBuilder keep("keep");
+  keep.internal();
+  keep.param("captured", kDouble);
+  keep.result("y", kDouble);
+  keep.ret(0);
+  int32_t id = put(std::move(keep));
+  FunctionBuilder f("main");
+  int32_t x = f.param("x", kDouble);
+  f.result("all", "(Tensor, Tensor, Tensor, Tensor, Tensor)");
+  int32_t i = f.int_reg(), r = f.reg(), whole = f.reg();
+  std::vector<int32_t> out;
+  auto boxed = [&] {
+    f.load_scalar(i, DType::Float(64), Operand::reg(x));
+    f.box(r, i, DType::Float(64));
+    out.push_back(f.reg());
+    return r;
+  };
+  f.alloc_adt(whole, 3, Regs{boxed()});
+  f.get_field(out.back(), whole, 0);
+  f.alloc_tuple(whole, Regs{boxed(), x});
+  f.get_field(out.back(), whole, 0);
+  f.ref_new(whole, boxed());
+  f.ref_read(out.back(), whole);
+  f.alloc_closure(whole, id, Regs{boxed()});
+  f.invoke_closure(out.back(), whole, Regs{});
+  f.call(out.back(), id, Regs{boxed()});
+  f.alloc_tuple(whole, out);
+  f.ret(whole);
+  put(std::move(f));
+  Module m = module();
+  ObjectCounts before = thread_object_counts();
+  for (uint64_t bits : std::vector<uint64_t>{
+           0x0000000000000000, 0x8000000000000000, 0x3ff0000000000000, 0xbfb999999999999a,
+           0x0000000000000001, 0x800fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff,
+           0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0x7ff8000000000001,
+           0xfff7ffffffffffff, 0x1fffffffffffffff, 0x2000000000000000, 0x5fffffffffffffff,
+           0x6000000000000000, 0xdfffffffffffffff}) {
+    Tensor given = box_scalar(static_cast<int64_t>(bits), DType::Float(64));
+    Value out = m.run_values("main", std::vector<Value>{given});
+    for (size_t n = 0; n < 5; ++n) {
+      EXPECT_TRUE(bit_equal(out.field(n).tensor(), given)) << std::hex << bits << ", field " << n;
+    }
+  }
+  EXPECT_EQ(thread_object_counts().objects, before.objects);
+}
+
+TEST_F(VmTest, data_without_fields_are_words) {
+  FunctionBuilder f("main");
+  f.result("all", "(Data, Data, (), Tensor)");
+  int32_t few = f.reg(), many = f.reg(), none = f.reg(), tag = f.reg(), i = f.int_reg();
+  auto other = f.label();
+  f.alloc_adt(few, 5, {});
+  f.alloc_adt(many, 1'000'000, {});
+  f.alloc_tuple(none, {});
+  f.if_not_tag(few, 5, other);
+  f.if_not_tag(many, 1'000'000, other);
+  f.get_tag(i, few);
+  f.box(tag, i, DType::Int(32));
+  f.alloc_tuple(few, Regs{few, many, none, tag});
+  f.ret(few);
+  f.bind(other);
+  f.match_fail();
+  put(std::move(f));
+  Value out = module().run_values("main", {});
+  EXPECT_TRUE(is_immediate(out.field(0).object()));
+  EXPECT_EQ(out.field(0).kind(), ObjectKind::adt);
+  EXPECT_EQ(out.field(0).tag(), 5);
+  EXPECT_EQ(out.field(0).num_fields(), 0u);
+  EXPECT_FALSE(out.field(0).is_tensor());
+  EXPECT_EQ(out.field(1).tag(), 1'000'000);
+  EXPECT_TRUE(out.field(2).is_tuple());
+  EXPECT_EQ(out.field(2).num_fields(), 0u);
+  EXPECT_EQ(out.field(3).tensor().get_as_int(0), 5);
+}
+
+TEST_F(VmTest, words_of_another_kind_are_refused) {
+  // Data without fields, and scalars, where something else is expected.
+  enum Use { as_tensor, as_closure, as_ref, as_tuple, as_data };
+  for (Use use : {as_tensor, as_closure, as_ref, as_tuple, as_data}) {
+    program.functions.clear();
+    FunctionBuilder f("main");
+    f.result("y", "Data");
+    int32_t r = f.reg(), y = f.reg(), i = f.int_reg();
+    use == as_data ? f.alloc_tuple(r, {}) : f.alloc_adt(r, 2, {});
+    if (use == as_tensor) f.rank_of(i, r);
+    if (use == as_closure) f.invoke_closure(y, r, {});
+    if (use == as_ref) f.ref_read(y, r);
+    if (use == as_tuple) f.get_field(y, r, 0);
+    if (use == as_data) f.get_tag(i, r);
+    f.ret(r);
+    put(std::move(f));
+    try {
+      module().run_values("main", {});
+      ADD_FAILURE() << "use " << use << " is not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diagnostics().at(0).code, "E0613") << error.what();
+    }
+  }
+}
+
+TEST_F(VmTest, a_kernel_writes_a_scalar) {
+  // y = x + 0.5, into a register of the frame
+  kernels.push_back([](void* const* b, const int64_t*, const relay_kernel_context*) {
+    *static_cast<double*>(b[1]) = *static_cast<const double*>(b[0]) + 0.5;
+  });
+  program.kernels.push_back({"half_more", "", {8, 8}, 1, 0, 1, 16});
+  const TensorSpec kDouble{DType::Float(64), {}, {}};
+  FunctionBuilder f("main");
+  int32_t x = f.param("x", kDouble);
+  f.result("y", kDouble);
+  int32_t i = f.int_reg(), j = f.int_reg();
+  f.load_scalar(i, DType::Float(64), Operand::reg(x));
+  f.invoke_kernel(7, {Operand::scalar(i), Operand::scalar(j)});
+  f.ret_scalar(j, DType::Float(64));
+  put(std::move(f));
+  Tensor given = Tensor::scalar(0.25, DType::Float(64));
+  EXPECT_EQ(module().run("main", {given})[0].get_as_double(0), 0.75);
+}
+
 // cycle(n): n references that hold a tuple of themselves and the argument; gives the last of them.
 void make_cycles(FunctionBuilder& f) {
   int32_t n = f.param("n", kScalar);

@@ -75,6 +75,9 @@ TEST_F(VmTest, must_fail_E0613_scalars) {
       [](auto& f, int32_t r, int32_t i) { f.copy(Operand::scalar(i), Operand::reg(r)); },
       [](auto& f, int32_t, int32_t) { f.kill(Regs{~7}); },
       [](auto& f, int32_t, int32_t i) { f.invoke_kernel(kLazy, {Operand::scalar(i)}); },
+      [](auto& f, int32_t r, int32_t i) {
+        f.invoke_kernel(kCopy, {Operand::reg(r), Operand::scalar(i), Operand::dim(i)});
+      },
   };
   for (const Emit& emit : cases) {
     program.functions.clear();

@@ -270,7 +270,7 @@ Value Interpreter::execute() {
         jump(in.b);
         continue;
       case Opcode::if_not_tag:
-        if (cell(r[in.a].object, ObjectKind::adt)->tag != static_cast<int32_t>(in.count)) {
+        if (tag(r[in.a].object) != static_cast<int32_t>(in.count)) {
           jump(in.b);
           continue;
         }
@@ -290,19 +290,16 @@ Value Interpreter::execute() {
         call(program_.functions[static_cast<size_t>(in.a)], in);
         enter();
         continue;
-      case Opcode::tail_call: {
-        const Function& callee = program_.functions[static_cast<size_t>(in.a)];
-        stage_args(in, r);
-        replace_frame(callee);
+      case Opcode::tail_call:
+        tail_call(program_.functions[static_cast<size_t>(in.a)], in);
         enter();
         continue;
-      }
       case Opcode::invoke_closure:
         invoke_closure(in);
         enter();
         continue;
       case Opcode::tail_invoke:
-        replace_frame(stage_closure(in, r));
+        tail_invoke(in);
         enter();
         continue;
       case Opcode::ret: {
@@ -332,7 +329,7 @@ Value Interpreter::execute() {
         set(r[in.dst].object, new_cell(ObjectKind::tuple, 0, in, w));
         break;
       case Opcode::get_tag:
-        i[in.dst].integer = cell(r[in.a].object, ObjectKind::adt)->tag;
+        i[in.dst].integer = tag(r[in.a].object);
         break;
       case Opcode::get_field:
         set(r[in.dst].object, get_field(in, r));

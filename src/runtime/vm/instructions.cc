@@ -52,6 +52,7 @@ Object* Interpreter::box(int64_t bits, DType dtype) {
 
 Object* Interpreter::new_cell(ObjectKind kind, int32_t tag, const Instruction& in,
                               const Window& w) {
+  if (in.count == 0 && has_empty_form(kind, tag)) return make_empty_cell(kind, tag);
   if (limited()) charge(static_cast<int64_t>(sizeof(Cell) + in.count * sizeof(Object*)));
   Cell* made = Cell::make(kind, tag, in.count);
   const int32_t* list = w.function->lists.data() + in.b;
@@ -163,10 +164,7 @@ void Interpreter::call(const Function& callee, const Instruction& in) {
 void Interpreter::invoke_closure(const Instruction& in) {
   Window w = window();
   Cell* closure = cell(w.r[in.a].object, ObjectKind::closure);
-  const Function& callee = program_.functions[static_cast<size_t>(closure->tag)];
-  if (callee.params.size() != size_t{closure->count} + in.count) {
-    misuse("a closure is called with a wrong number of arguments");
-  }
+  const Function& callee = callee_of(*closure, in);
   size_t caller = c_.frame_;
   push_frame(callee, &in);
   if (callee.writes_outputs) make_outputs(callee);
@@ -186,29 +184,42 @@ void Interpreter::stage_args(const Instruction& in, Slot* r) {
   for (uint32_t n = 0; n < in.count; ++n) c_.args_.push_back(take_entry(r, list[n]));
 }
 
-const Function& Interpreter::stage_closure(const Instruction& in, Slot* r) {
-  Cell* closure = cell(r[in.a].object, ObjectKind::closure);
-  const Function& callee = program_.functions[static_cast<size_t>(closure->tag)];
-  if (callee.params.size() != size_t{closure->count} + in.count) {
-    misuse("a closure is called with a wrong number of arguments");
-  }
-  c_.args_.reserve(c_.args_.size() + closure->count);
-  const bool last = (in.sub & kLastA) != 0;
-  for (uint32_t n = 0; n < closure->count; ++n) {
-    c_.args_.push_back(take_field(closure, n, last));
-  }
-  stage_args(in, r);
-  return callee;
+void Interpreter::unstage_args(Slot* to) {
+  for (Object* arg : c_.args_) (to++)->object = arg;
+  c_.args_.clear();
 }
 
-void Interpreter::replace_frame(const Function& callee) {
+Interpreter::Slot* Interpreter::replace_frame(const Function& callee) {
   const Instruction* call = frame().call;
   pop_frame();
   push_frame(callee, call);
   if (callee.writes_outputs) make_outputs(callee);
-  Slot* r = c_.slots_.data() + c_.frame_ + kFrameSlots;
-  for (Object* arg : c_.args_) (r++)->object = arg;
-  c_.args_.clear();
+  return c_.slots_.data() + c_.frame_ + kFrameSlots;
+}
+
+void Interpreter::tail_call(const Function& callee, const Instruction& in) {
+  stage_args(in, window().r);
+  unstage_args(replace_frame(callee));
+}
+
+const Function& Interpreter::callee_of(const Cell& closure, const Instruction& in) {
+  const Function& callee = program_.functions[static_cast<size_t>(closure.tag)];
+  if (callee.params.size() != size_t{closure.count} + in.count) {
+    misuse("a closure is called with a wrong number of arguments");
+  }
+  return callee;
+}
+
+void Interpreter::tail_invoke(const Instruction& in) {
+  Slot* r = window().r;
+  Cell* closure = cell(r[in.a].object, ObjectKind::closure);
+  const Function& callee = callee_of(*closure, in);
+  // Held while the frame goes that has it; an argument may be the closure, too.
+  Value held = Value::adopt(take(r[in.a], (in.sub & kLastA) != 0));
+  stage_args(in, r);
+  Slot* to = replace_frame(callee);
+  for (uint32_t n = 0; n < closure->count; ++n) (to++)->object = take_field(closure, n, true);
+  unstage_args(to);
 }
 
 }  // namespace relay::runtime

@@ -121,10 +121,10 @@ class Interpreter {
 
   // The tensor of a register. A scalar without an object becomes one there: the two are one value.
   Tensor::Rep* tensor(Slot& slot) {
-    if (is_immediate(slot.object)) [[unlikely]] {
+    if (is_immediate(slot.object) && !is_empty_cell(slot.object)) [[unlikely]] {
       slot.object = box(immediate_bits(slot.object), immediate_dtype(slot.object));
     }
-    if (slot.object == nullptr || slot.object->kind != ObjectKind::tensor) [[unlikely]] {
+    if (!is_object(slot.object) || slot.object->kind != ObjectKind::tensor) [[unlikely]] {
       misuse("a tensor is expected");
     }
     return static_cast<Tensor::Rep*>(slot.object);
@@ -134,6 +134,10 @@ class Interpreter {
       misuse("a value of another kind is expected");
     }
     return static_cast<Cell*>(object);
+  }
+  int32_t tag(Object* object) {
+    const bool is_empty = is_empty_cell(object) && kind_of(object) == ObjectKind::adt;
+    return is_empty ? empty_cell_tag(object) : cell(object, ObjectKind::adt)->tag;
   }
   static size_t tensor_bytes(const Tensor::Rep* rep) {
     return static_cast<size_t>(rep->num_elements) * rep->dtype.bytes();
@@ -174,10 +178,15 @@ class Interpreter {
   // Opens the callee's frame and moves the arguments into it.
   void call(const Function& callee, const Instruction& in);
   void invoke_closure(const Instruction& in);
-  // The same in place of the innermost frame; the arguments are in args_.
-  void replace_frame(const Function& callee);
+  // The same in place of the innermost frame.
+  void tail_call(const Function& callee, const Instruction& in);
+  void tail_invoke(const Instruction& in);
   void stage_args(const Instruction& in, Slot* r);
-  const Function& stage_closure(const Instruction& in, Slot* r);
+  // The callee's frame; what it is called with, beyond what a closure has captured, is in args_.
+  Slot* replace_frame(const Function& callee);
+  void unstage_args(Slot* to);
+  // The function of a closure, which it is called with as many arguments as it takes.
+  const Function& callee_of(const Cell& closure, const Instruction& in);
   std::string text(int32_t index) const {
     return index >= 0 ? program_.strings[static_cast<size_t>(index)] : std::string();
   }

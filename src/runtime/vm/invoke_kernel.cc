@@ -57,7 +57,9 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
   size_t buffers = kernel.buffer_bytes.size();
   if (c_.buffers_.size() < buffers) c_.buffers_.resize(buffers);
   for (size_t n = 0; n < buffers; ++n) {
-    Place place = resolve(operands[n], w);
+    const Operand& o = operands[n];
+    Place place =
+        o.kind == Operand::kScalar ? Place{&w.i[o.index].integer, sizeof(int64_t)} : resolve(o, w);
     if (static_cast<int64_t>(place.bytes) < kernel.buffer_bytes[n]) [[unlikely]] {
       misuse("a buffer is smaller than the kernel needs");
     }

@@ -25,7 +25,8 @@ class RefList {
 
   // To be called when the content is written to the reference, which is in no list at first.
   void written(Cell* ref, const Object* content) {
-    if (is_object(content) && content->kind != ObjectKind::tensor && !in_list(ref)) add(ref, content);
+    if (is_object(content) && content->kind != ObjectKind::tensor && !in_list(ref))
+      add(ref, content);
   }
 
   // Frees the cycles that nothing outside holds, if many references have come to the list since the
