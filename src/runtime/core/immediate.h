@@ -132,7 +132,7 @@ inline int32_t empty_cell_tag(const Object* word) {
 }
 // The cell that stands for the word; it lives as long as the process.
 const Cell& empty_cell(const Object* word);
-// Of a value that is no tensor.
+// Of a value that is not a tensor.
 inline const Cell& cell_of(const Object* word) {
   return is_immediate(word) ? empty_cell(word) : *static_cast<const Cell*>(word);
 }
