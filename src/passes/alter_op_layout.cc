@@ -1,5 +1,6 @@
 #include "passes/alter_op_layout.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -37,6 +38,7 @@ class Packing {
     }
     if (is_call_to(Expr(&c), "nn.contrib_dense_bits")) return dense_bits(c);
     auto contraction = contraction_of(c);
+    if (contraction && is_call_to(Expr(&c), "einsum")) return einsum(c, *contraction);
     if (!contraction || c.args.size() != 2 || !packs(c.args[1])) return nullptr;
     constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
     size_t windows = contraction->count(ContractionRole::Window);
@@ -358,6 +360,65 @@ class Packing {
     }
     Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);
     return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
+  }
+
+  // The same for two operands in index notation: the last axis of the result is the last of the second operand too.
+  static Expr einsum(const CallNode& c, const Contraction& product) {
+    auto* operands = as<TupleNode>(c.args[0]);
+    if (operands == nullptr || operands->fields.size() != 2 || product.result.empty())
+      return nullptr;
+    // The labels of each term; none where an axis is repeated, or a label of a term.
+    auto labels_of = [](const Contraction::Tensor& t) {
+      std::vector<size_t> out;
+      for (const Contraction::Axis& a : t) {
+        if (a.dims.size() != 1 || std::ranges::find(out, a.dims[0]) != out.end())
+          return std::vector<size_t>();
+        out.push_back(a.dims[0]);
+      }
+      return out;
+    };
+    std::vector<size_t> rows = labels_of(product.operands[0]),
+                        columns = labels_of(product.operands[1]);
+    const std::vector<size_t> result = labels_of(product.result);
+    Expr first = operands->fields[0], second = operands->fields[1];
+    auto has = [](const std::vector<size_t>& labels, size_t l) {
+      return std::ranges::find(labels, l) != labels.end();
+    };
+    const size_t last = result.back();
+    if (!has(columns, last)) {
+      std::swap(first, second);
+      std::swap(rows, columns);
+    }
+    if (rows.empty() || columns.empty() || has(rows, last) || columns.back() == last)
+      return nullptr;
+    auto repeats = [&](size_t l) { return as_const(product.dims[l].extent).value_or(2) > 1; };
+    auto counts = [&](const std::vector<size_t>& in, const std::vector<size_t>& out,
+                      bool in_result) {
+      return std::ranges::any_of(in, [&](size_t l) {
+        return repeats(l) && has(out, l) != in_result && has(result, l) == in_result;
+      });
+    };
+    // Each column is read for several rows, and something is summed.
+    if (!repeats(last) || !counts(rows, columns, true) || !counts(rows, columns, false))
+      return nullptr;
+    std::vector<int64_t> order;
+    for (size_t d = 0; d < columns.size(); ++d) {
+      if (columns[d] != last) order.push_back(static_cast<int64_t>(d));
+    }
+    order.push_back(std::ranges::find(columns, last) - columns.begin());
+    std::erase(columns, last);
+    columns.push_back(last);
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if (product.dims.size() > kLetters.size()) return nullptr;
+    auto term = [&](const std::vector<size_t>& labels) {
+      std::string out;
+      for (size_t l : labels) out += kLetters[l];
+      return out;
+    };
+    second = make_call("transpose", {second}, {{"axes", to_value(order)}}, c);
+    return with_attrs(
+        c, {tuple({first, second})},
+        {{"equation", AttrValue(term(rows) + "," + term(columns) + "->" + term(result))}});
   }
 
   // A convolution over the axes of `space`.

@@ -479,6 +479,37 @@ TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_cal
             "transpose nn.batch_matmul");
 }
 
+TEST(AlterOpLayout, columns_in_index_notation_are_neighbours) {
+  auto product = [](const char* x, const char* y, const char* equation) {
+    Module mod =
+        pass_test::parse("def @main(%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" +
+                         y + "), float32]) {\n  einsum((%x, %y), equation=\"" + equation + "\") }");
+    PassContext ctx = folding_context();
+    std::string out;
+    post_order(pass_test::apply(kAlterOpLayout, mod, ctx)->find("main"), [&](const Node& n) {
+      auto* c = as<CallNode>(&n);
+      if (c == nullptr) return;
+      for (const char* name : {"equation", "axes"}) {
+        if (c->attrs == nullptr || c->attrs->info().find(name) == nullptr) continue;
+        out += (out.empty() ? "" : " ") + to_string(attr_value(c->attrs, name));
+      }
+    });
+    return out;
+  };
+  EXPECT_EQ(product("5, 4", "6, 4", "ij,kj->ik"), "[1, 0] \"ac,cb->ab\"");
+  EXPECT_EQ(product("5, 4", "4, 6", "ij,jk->ki"), "[1, 0] \"ca,cb->ab\"");
+  EXPECT_EQ(product("2, 5, 3, 8", "2, 7, 3, 8", "bqhd,bkhd->bhqk"),
+            "[0, 2, 3, 1] \"acbe,abed->abcd\"");
+  // What is read as it lies, one row, one column, nothing that is summed, elements of both, a diagonal.
+  EXPECT_EQ(product("5, 4", "4, 6", "ij,jk->ik"), "\"ij,jk->ik\"");
+  EXPECT_EQ(product("1, 4", "6, 4", "ij,kj->ik"), "\"ij,kj->ik\"");
+  EXPECT_EQ(product("5, 4", "1, 4", "ij,kj->ik"), "\"ij,kj->ik\"");
+  EXPECT_EQ(product("4", "6, 4", "j,kj->k"), "\"j,kj->k\"");
+  EXPECT_EQ(product("5", "6, 5", "i,ki->ki"), "\"i,ki->ki\"");
+  EXPECT_EQ(product("5, 4", "6, 4", "ij,kj->ikj"), "\"ij,kj->ikj\"");
+  EXPECT_EQ(product("4, 4", "6, 4", "jj,kj->jk"), "\"jj,kj->jk\"");
+}
+
 TEST(AlterOpLayout, matrices_with_rows_far_apart_are_turned_and_packed) {
   auto product = [](const char* x, const char* y, const char* transpose_a) {
     return altered("def @main(%x: Tensor[(" + std::string(x) + "), float32], %y: Tensor[(" + y +
