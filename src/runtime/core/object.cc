@@ -189,11 +189,11 @@ const Cell& empty_cell(const Object* word) {
     add_thread_object_bytes(-static_cast<int64_t>(cell_bytes(kind, 0)));
     return cell;
   };
-  static const std::vector<const Cell*> cells = [&] {
+  static const auto& cells = *new const std::vector<const Cell*>([&] {
     std::vector<const Cell*> all{make(ObjectKind::tuple, 0)};
     for (int32_t tag = 0; tag < kEmptyCellTags; ++tag) all.push_back(make(ObjectKind::adt, tag));
     return all;
-  }();
+  }());
   RELAY_CHECK(is_empty_cell(word), "a scalar is no cell");
   if (kind_of(word) == ObjectKind::tuple) return *cells[0];
   return *cells.at(1 + static_cast<size_t>(empty_cell_tag(word)));

@@ -165,8 +165,6 @@ Value Interpreter::execute() {
   // What sets the next instruction goes on with the loop, the others are followed by the next one.
   for (;;) {
     const Instruction& in = *at;
-    // The verifier has seen to it, so the jump below needs no check.
-    if (static_cast<int>(in.op) >= kOpcodeCount) __builtin_unreachable();
     switch (in.op) {
       case Opcode::invoke_kernel:
         invoke_kernel(in, w);
