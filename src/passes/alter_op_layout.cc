@@ -39,7 +39,9 @@ class Packing {
     if (is_call_to(Expr(&c), "nn.contrib_dense_bits")) return dense_bits(c);
     auto contraction = contraction_of(c);
     if (contraction && is_call_to(Expr(&c), "einsum")) return einsum(c, *contraction);
-    if (!contraction || c.args.size() != 2 || !packs(c.args[1])) return nullptr;
+    if (!contraction || c.args.size() != 2) return nullptr;
+    if (has_open_columns(c)) return open_columns(c, *contraction);
+    if (!packs(c.args[1])) return nullptr;
     constexpr const char* kSpaces[] = {"", "W", "HW", "DHW"};
     size_t windows = contraction->count(ContractionRole::Window);
     if (windows >= std::size(kSpaces)) return nullptr;
@@ -360,6 +362,38 @@ class Packing {
     }
     Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value({0, 2, 1})}}, c);
     return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
+  }
+
+  static bool has_open_columns(const CallNode& c) {
+    auto* type = tensor_of(c.args[1]);
+    return type != nullptr && !type->const_shape() && type->dtype.is_floating();
+  }
+
+  // The same where a size of the matrix, or of the matrices, is known at run time only: so it has no panels.
+  static Expr open_columns(const CallNode& c, const Contraction& product) {
+    auto column = product.only(ContractionRole::Column),
+         sum = product.only(ContractionRole::Reduced);
+    const Contraction::Tensor &data = product.operands[0], &weight = product.operands[1];
+    const bool batched = product.count(ContractionRole::Batch) > 0;
+    if (!column || !sum || weight.size() != (batched ? 3 : 2) || data.size() < weight.size() ||
+        product.count(ContractionRole::Window) > 0 || !weight[batched ? 1 : 0].has(*column) ||
+        !product.result.back().has(*column) || as_const(product.dims[*column].extent) == 1) {
+      return nullptr;
+    }
+    // One row reads each column once, as it lies.
+    const bool one_row = std::ranges::none_of(product.dims, [](const Contraction::Dimension& d) {
+      return d.role == ContractionRole::Row && as_const(d.extent) != 1;
+    });
+    if (one_row) return nullptr;
+    const std::vector<int64_t> order =
+        batched ? std::vector<int64_t>{0, 2, 1} : std::vector<int64_t>{1, 0};
+    Expr columns = make_call("transpose", {c.args[1]}, {{"axes", to_value(order)}}, c);
+    if (has_attr(c, "transpose_b")) {
+      return with_attrs(c, {c.args[0], columns}, {{"transpose_b", AttrValue(false)}});
+    }
+    if (!is_call_to(Expr(&c), "nn.dense")) return nullptr;
+    return make_call("nn.matmul", {c.args[0], columns},
+                     {{"out_dtype", attr_value(c.attrs, "out_dtype")}}, c);
   }
 
   // The same for two operands in index notation: the last axis of the result is the last of the second operand too.

@@ -13,6 +13,7 @@
 //   nn.conv2d_transpose(%x, const)                kernel_layout="HWIO"
 //   nn.batch_matmul(%x, %y, transpose_b=True)     nn.batch_matmul(%x, transpose(%y),
 //                                                     transpose_b=False)
+//   nn.dense(%x, %w), %w of open sizes            nn.matmul(%x, transpose(%w))
 //   einsum((%x, %y), "ij,kj->ik")                 einsum((%x, transpose(%y)), "ac,cb->ab")
 //   nn.contrib_dense_bits(%x, const)              weight, scale and zero_point in panels; with
 //                                                     accuracy_level=4 where bytes are multiplied:

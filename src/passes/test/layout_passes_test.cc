@@ -479,6 +479,27 @@ TEST(AlterOpLayout, what_several_rows_are_multiplied_with_is_packed_at_every_cal
             "transpose nn.batch_matmul");
 }
 
+TEST(AlterOpLayout, columns_of_open_sizes_are_neighbours) {
+  auto product = [](const char* x, const char* y, const std::string& call) {
+    return altered("def @main[n: Dim, m: Dim](%x: Tensor[(" + std::string(x) +
+                   "), float32], %y: Tensor[(" + y + "), float32]) {\n  " + call + " }");
+  };
+  EXPECT_EQ(product("n, 6", "m, 6", "nn.dense(%x, %y)"), "transpose nn.matmul");
+  EXPECT_EQ(product("2, 3, n", "8, n", "nn.dense(%x, %y)"), "transpose nn.matmul");
+  EXPECT_EQ(product("n, 6", "n, m", "nn.matmul(%x, %y, transpose_a=True)"), "nn.matmul");
+  EXPECT_EQ(product("n, 6", "m, n", "nn.matmul(%x, %y, transpose_a=True, transpose_b=True)"),
+            "transpose nn.matmul");
+  EXPECT_EQ(product("3, n, 6", "3, m, 6", "nn.batch_matmul(%x, %y, transpose_b=True)"),
+            "transpose nn.batch_matmul");
+  EXPECT_EQ(product("3, n, 6", "3, 6, m", "nn.batch_matmul(%x, %y, transpose_b=False)"),
+            "nn.batch_matmul");
+  // One row, one column.
+  EXPECT_EQ(product("1, 6", "m, 6", "nn.dense(%x, %y)"), "nn.dense");
+  EXPECT_EQ(product("3, 1, 6", "3, m, 6", "nn.batch_matmul(%x, %y, transpose_b=True)"),
+            "nn.batch_matmul");
+  EXPECT_EQ(product("m, n", "1, n", "nn.dense(%x, %y)"), "nn.dense");
+}
+
 TEST(AlterOpLayout, columns_in_index_notation_are_neighbours) {
   auto product = [](const char* x, const char* y, const char* equation) {
     Module mod =
