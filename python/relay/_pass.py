@@ -78,8 +78,13 @@ class PassContext:
     @staticmethod
     def current() -> PassContext:
         """Returns the innermost active context, or the defaults."""
-        stack = getattr(_active, "stack", None)
-        return stack[-1] if stack else PassContext()
+        return active_context() or PassContext()
+
+
+def active_context() -> PassContext | None:
+    """Returns the innermost PassContext of the thread, if there is one."""
+    stack = getattr(_active, "stack", None)
+    return stack[-1] if stack else None
 
 
 # What an instrument is told of, of which it has one at least.

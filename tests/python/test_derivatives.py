@@ -278,6 +278,11 @@ def test_a_derivative_is_the_same_function_each_time(f):
     assert relay.grad(f) is relay.grad(f) is not relay.value_and_grad(f)
     assert relay.grad(f) is not relay.grad(f, argnums=(0,))
     assert relay.vmap(f) is relay.vmap(f) is not relay.vmap(f, in_axes=None)
+    # It is compiled with the settings around its first call.
+    with relay.transform.PassContext(opt_level=1):
+        assert relay.grad(f) is relay.grad(f)
+        under = relay.grad(f)
+    assert under is not relay.grad(f)
 
 
 def test_clipping_passes_on_what_arrives_at_its_bounds():

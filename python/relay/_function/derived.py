@@ -17,6 +17,7 @@ from relay._function import python_functions
 from relay._function.errors import CALL, Refusal
 from relay._function.function import RelayFunction, plain_function
 from relay._function.values import Batch, Derivative, Static, Tuple, Value
+from relay._pass import active_context
 from relay._transformed import unused
 
 _DERIVATIVE = "derivative of the function"
@@ -83,8 +84,14 @@ def _asked(kind: str, fun: Any, argnums: Any = 0, has_aux: bool = False) -> Rela
 
 
 def _derived(of: RelayFunction, asked: Derivative) -> RelayFunction:
-    """The derivative of a function, the same each time, so that it is compiled once."""
-    key = tuple(getattr(asked, f.name) for f in dataclasses.fields(asked) if f.name != "function")
+    """The derivative of a function, the same each time, so that it is compiled once.
+
+    A function is compiled with the settings around its first call, so that under others its derivative
+    is another.
+    """
+    context = active_context()
+    asks = [getattr(asked, f.name) for f in dataclasses.fields(asked) if f.name != "function"]
+    key = (None if context is None else repr(context), *asks)
     if key not in of.derived:
         of.derived[key] = DerivedFunction(asked, of)
     return of.derived[key]
