@@ -221,7 +221,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
     invoke(kernel, inputs, outputs, c.span);
   }
   for (; versions > 0; --versions) w_.add(StepKind::end);
-  if (w_.place_of(result.value) == Place::scalar) {
+  if (!result.is_tuple() && w_.place_of(result.value) == Place::scalar) {
     if (!narrow) return result;
     return {w_.int_op(IntOp::add, result.value, w_.number(0), 32)};
   }
