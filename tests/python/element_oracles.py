@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -120,9 +121,10 @@ oracle("dyn.broadcast_to")(lambda a, x, shape: np.broadcast_to(x, shape))
 
 @oracle("strided_slice")
 def _(a, x):
-    steps = a.strides or [1] * len(a.begin)
+    # A list that is shorter leaves the axes behind it as they are.
+    rows = list(itertools.zip_longest(a.begin, a.end, a.strides or []))
     at = [slice(None)] * x.ndim
-    for axis, b, e, s in zip(a.axes or range(len(a.begin)), a.begin, a.end, steps, strict=True):
+    for axis, (b, e, s) in zip(a.axes or range(len(rows)), rows, strict=True):
         at[axis] = slice(b, b + e if a.slice_mode == "size" else e, s)
     return x[tuple(at)]
 

@@ -616,24 +616,12 @@ def function(
         return python
     if not isinstance(python, types.FunctionType):
         raise TypeError(f"relay.function decorates a function, not {python!r}")
-    made = read_function(python, sys._getframe(1).f_locals, options, fixed_sizes)
-    made.donate = dict(donate or {})
-    return made
-
-
-def read_function(
-    python: types.FunctionType,
-    around: dict[str, Any],
-    options: dict[str, Any] | None = None,
-    fixed_sizes: bool = False,
-) -> RelayFunction:
-    """What `function` makes of it; `around` has local names for its annotations."""
-    if options is None:
-        options = {"target": None, "opt_level": None, "num_threads": 0}
     try:
-        return RelayFunction(python, options, fixed_sizes, around)
+        made = RelayFunction(python, options, fixed_sizes, sys._getframe(1).f_locals)
     except _core.UserError as problem:
         raise problem.with_traceback(None) from None
+    made.donate = dict(donate or {})
+    return made
 
 
 # Where a function that is not decorated keeps what was read of it.
@@ -658,5 +646,10 @@ def plain_function(python: Any, asks: str) -> RelayFunction:
         caller = sys._getframe(1)
         while caller.f_back is not None and caller.f_globals["__name__"].startswith("relay."):
             caller = caller.f_back
-        known = python.__dict__[_READ] = read_function(python, caller.f_locals)
+        options = {"target": None, "opt_level": None, "num_threads": 0}
+        try:
+            known = RelayFunction(python, options, scope=caller.f_locals)
+        except _core.UserError as problem:
+            raise problem.with_traceback(None) from None
+        python.__dict__[_READ] = known
     return known
