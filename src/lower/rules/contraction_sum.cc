@@ -72,12 +72,16 @@ int64_t columns_in_group(const tir::LoadNode& l, const tir::Var& column) {
 }
 
 // Whether lanes over the columns would be put together one by one: elements of 16 bits, for which there is no gather, by a
-// quotient of the column. The gradient of a pool took half a minute to compile so.
+// quotient of the column. The gradient of a pool took half a minute to compile so. A place in a panel is a remainder.
 bool scatters_halves(const tir::LoadNode& l, const tir::Var& column) {
-  if (l.buffer->dtype.bits != 16 || l.indices.empty() || !uses(l.indices.back(), column))
-    return false;
-  PrimExpr next = PrimExpr::unchecked(substitute(l.indices.back(), {{column.get(), column + 1}}));
-  return !tir::Analyzer().constant_difference(next, l.indices.back());
+  if (l.buffer->dtype.bits != 16 || l.indices.empty()) return false;
+  bool by_quotient = false;
+  post_order(l.indices.back(), [&](const Node& n) {
+    auto* e = as<tir::BinaryNode>(&n);
+    by_quotient =
+        by_quotient || (e != nullptr && e->op == tir::BinaryOp::FloorDiv && uses(e->a, column));
+  });
+  return by_quotient;
 }
 
 // Bytes from the element that a row reads to the next row's.

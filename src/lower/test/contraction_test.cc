@@ -651,5 +651,27 @@ TEST(contraction, one_column_is_no_tile) {
   EXPECT_FALSE(rule_of(c.func).starts_with("sum:"));
 }
 
+// Lanes of 16 bits are not gathered one by one; a place in a panel is no such thing.
+TEST(contraction, lanes_of_16_bits_are_not_read_by_a_quotient) {
+  auto rule = [](DType d, bool by_panels) {
+    Tensor x = placeholder("x", d, {index(64), index(32)}),
+           w = placeholder("w", d, {index(4), index(32), index(32)});
+    Tensor y = compute("y", {index(64), index(120)}, [&](const Indices& i) {
+      return sum({index(32)}, [&](const Indices& r) {
+        PrimExpr weight = by_panels
+                              ? w(floor_div(i[1], index(32)), r[0], floor_mod(i[1], index(32)))
+                              : w(index(0), r[0], floor_div(i[1] + 1, index(4)));
+        return cast(f32, x(i[0], r[0])) * cast(f32, weight);
+      });
+    });
+    return rule_of(create_prim_func("product", {x, w}, {y}));
+  };
+  for (DType d : {DType::Float(16), DType::BFloat16()}) {
+    EXPECT_TRUE(rule(d, true).starts_with("sum:")) << rule(d, true);
+    EXPECT_FALSE(rule(d, false).starts_with("sum:")) << rule(d, false);
+  }
+  EXPECT_TRUE(rule(f32, true).starts_with("sum:"));
+}
+
 }  // namespace
 }  // namespace relay::lower_test
