@@ -2,7 +2,6 @@
 #include "ops/conv.h"
 #include "base/codes/operators.h"
 #include "base/codes/types.h"
-#include "ops/gradient.h"
 #include "ops/rows.h"
 #include "ops/window.h"
 
@@ -519,140 +518,6 @@ std::optional<Contraction> conv_contraction(const CallNode& c) {
   return p;
 }
 
-// ---- Gradients
-
-// A tensor's axes from one layout to another, without blocks.
-Expr in_axes(const Expr& e, const std::string& from, const std::string& to) {
-  Ints axes;
-  for (char c : to) axes.push_back(static_cast<int64_t>(from.find(c)));
-  return transposed(e, axes);
-}
-
-// A convolution, or a transposed one, in the layouts NC.., OI.. (IO.. when transposed).
-struct PlainConv {
-  size_t dims;
-  Ints strides, dilation, padding;
-  int64_t groups;
-
-  std::string name(bool transposed) const {
-    return "nn.conv" + std::to_string(dims) + (transposed ? "d_transpose" : "d");
-  }
-  std::vector<std::pair<std::string, AttrValue>> attrs() const {
-    return {{"strides", to_value(strides)},
-            {"dilation", to_value(dilation)},
-            {"padding", to_value(padding)},
-            {"groups", groups}};
-  }
-
-  // The data's adjoint, of a convolution without steps: that of the result, convolved with the kernel turned round. Its
-  // weights are packed like those of any convolution, and what is transposed has no kernel of its own.
-  Expr mirrored(const Expr& g, const Expr& w) const {
-    PlainConv back = *this;
-    Expr turned = move_axis(w, 0, 1);
-    for (size_t d = 0; d < dims; ++d) {
-      int64_t kernel = *as_const(type_of(w).shape[d + 2]);
-      for (size_t end : {d, dims + d}) {
-        back.padding[end] = (kernel - 1) * dilation[d] - padding[end];
-        if (back.padding[end] < 0) return nullptr;
-      }
-      if (kernel > 1) turned = apply("reverse", {turned}, {{"axis", static_cast<int64_t>(d) + 2}});
-    }
-    return apply(name(false), {g, turned}, back.attrs());
-  }
-
-  // The data's adjoint: what the other kind of convolution makes of the result's, cut to the size.
-  Expr spread(const Expr& g, const Expr& w, const std::vector<Dim>& data) const {
-    if (groups == 1 && std::ranges::all_of(strides, [](int64_t s) { return s == 1; })) {
-      if (Expr out = mirrored(g, w)) return out;
-    }
-    // Rows at the end that no window reaches are made by padding, and cut off.
-    Ints extra;
-    for (size_t d = 0; d < dims; ++d) {
-      const Dim &out = type_of(g).shape[d + 2], &in = data[d + 2];
-      int64_t kernel = *as_const(type_of(w).shape[d + 2]);
-      Dim made = (out - dim(1)) * dim(strides[d]) + dim((kernel - 1) * dilation[d] + 1) -
-                 dim(padding[d] + padding[dims + d]);
-      auto missing = as_const(in - made);
-      extra.push_back(missing && *missing >= 0 ? *missing : strides[d] - 1);
-    }
-    auto with_extra = attrs();
-    with_extra.emplace_back("output_padding", to_value(extra));
-    Expr out = apply(name(true), {g, w}, with_extra);
-    for (size_t d = 0; d < dims; ++d)
-      out = slice_axis(out, static_cast<int64_t>(d) + 2, dim(0), data[d + 2]);
-    return out;
-  }
-
-  // The weight's adjoint, (O, I, ..): windows of the data, of the size of the result, weighted by its
-  // adjoint. Items become channels to sum over, channels items.
-  Expr correlate(const Expr& x, const Expr& g, const std::vector<Dim>& weight) const {
-    auto reordered = [&](const Expr& e, bool groups_inside) {
-      const std::vector<Dim>& shape = type_of(e).shape;
-      std::vector<Dim> split = shape;
-      split[1] = floor_div(shape[1], dim(groups));
-      split.insert(split.begin() + 1, dim(groups));
-      // (N, G, C, ..) to (C, G, N, ..) or (G, C, N, ..).
-      Ints order = groups_inside ? Ints{2, 1, 0} : Ints{1, 2, 0};
-      std::vector<Dim> joined = groups_inside ? std::vector<Dim>{split[2], split[1] * split[0]}
-                                              : std::vector<Dim>{split[1] * split[2], split[0]};
-      for (size_t d = 0; d < dims; ++d) {
-        order.push_back(static_cast<int64_t>(d) + 3);
-        joined.push_back(shape[d + 2]);
-      }
-      return reshape_to(transposed(reshape_to(e, split), order), joined);
-    };
-    PlainConv turned{dims, dilation, strides, padding, groups};
-    // What no window reaches at the end would only make sums that are cut off.
-    Expr data = x;
-    for (size_t d = 0; d < dims; ++d) {
-      const Dim &size = type_of(x).shape[d + 2], &steps = type_of(g).shape[d + 2];
-      Dim reach =
-          (steps - dim(1)) * dim(strides[d]) + (weight[d + 2] - dim(1)) * dim(dilation[d]) + dim(1);
-      auto rest = as_const(size + dim(padding[d] + padding[dims + d]) - reach);
-      if (!rest || *rest <= 0) continue;
-      int64_t& end = turned.padding[dims + d];
-      if (*rest > end)
-        data = slice_axis(data, static_cast<int64_t>(d) + 2, dim(0), size - dim(*rest - end));
-      end = std::max<int64_t>(end - *rest, 0);
-    }
-    Expr out = apply(name(false), {reordered(data, true), reordered(g, false)}, turned.attrs());
-    for (size_t d = 0; d < dims; ++d)
-      out = slice_axis(out, static_cast<int64_t>(d) + 2, dim(0), weight[d + 2]);
-    return move_axis(out, 0, 1);
-  }
-};
-
-template <size_t kDims, bool kTransposed>
-Adjoints conv_gradient(const GradientContext& ctx) {
-  auto& a = ctx.attrs<ConvAttrs>();
-  const std::string spatial(spatial_axes(kDims)), plain = "NC" + spatial,
-                                                  kernel = (kTransposed ? "IO" : "OI") + spatial;
-  const std::string out_layout = a.out_layout.empty() ? a.data_layout : a.out_layout;
-  for (const std::string& layout : {a.data_layout, a.kernel_layout, out_layout}) {
-    if (layout.size() != kDims + 2)
-      no_gradient(ctx, "a layout has blocks", "differentiate before layouts are changed");
-  }
-  DType dtype = type_of(ctx.arg(0)).dtype;
-  Expr x = in_axes(ctx.arg(0), a.data_layout, plain);
-  Expr w = in_axes(ctx.arg(1), a.kernel_layout, kernel);
-  Expr g = in_axes(cast_to(ctx.adjoint(), dtype), out_layout, plain);
-  for (const Expr& e : {x, g}) {
-    if (std::ranges::any_of(type_of(e).shape, is_any))
-      no_gradient(ctx, "only the data tells a size");
-  }
-  PlainConv conv{kDims, a.strides, a.dilation, *full_padding(a.padding, kDims), a.groups};
-  // A transposed convolution is the gradient of one that takes its result to its data.
-  Expr dx = kTransposed ? apply(conv.name(false), {g, w}, conv.attrs())
-                        : conv.spread(g, w, type_of(x).shape);
-  if (kTransposed) {
-    for (size_t d = 0; d < kDims; ++d)
-      dx = slice_axis(dx, static_cast<int64_t>(d) + 2, dim(0), type_of(x).shape[d + 2]);
-  }
-  Expr dw =
-      kTransposed ? conv.correlate(g, x, type_of(w).shape) : conv.correlate(x, g, type_of(w).shape);
-  return {in_axes(dx, plain, a.data_layout), in_axes(dw, kernel, a.kernel_layout)};
-}
-
 // What all convolutions say alike.
 OpInfo conv_row(const char* name, const char* doc, const NodeInfo& attrs, TypeRelation relation,
                 std::shared_ptr<const ComputeRule> compute, ContractionRule contraction,
@@ -685,18 +550,18 @@ std::span<const OpInfo> rows_of<Family::Conv>() {
   static const OpInfo rows[] = {
       conv_row("nn.conv1d", "Convolution over one spatial axis.", Conv1DAttrs::static_info(),
                conv_relation<1>, conv_rule<1>(), conv_contraction<1, false>,
-               conv_layout<Conv1DAttrs>, conv_gradient<1, false>,
+               conv_layout<Conv1DAttrs>, conv_gradient(1, false),
                {{{"Tensor[(1, 2, 7), float32]", "Tensor[(3, 2, 3), float32]"}, "padding=[1, 1]"}}),
       conv_row(
           "nn.conv2d", "Convolution over two spatial axes.", Conv2DAttrs::static_info(),
           conv_relation<2>, conv_rule<2>(), conv_contraction<2, false>, conv_layout<Conv2DAttrs>,
-          conv_gradient<2, false>,
+          conv_gradient(2, false),
           {{{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(6, 4, 3, 3), float32]"}, "padding=[1, 1]"},
            {{"Tensor[(1, 4, 7, 6), float32]", "Tensor[(8, 1, 3, 3), float32]"},
             "groups=4, strides=[2, 2], dilation=[2, 1], padding=[2, 1, 0, 1]"}}),
       conv_row("nn.conv3d", "Convolution over three spatial axes.", Conv3DAttrs::static_info(),
                conv_relation<3>, conv_rule<3>(), conv_contraction<3, false>,
-               conv_layout<Conv3DAttrs>, conv_gradient<3, false>,
+               conv_layout<Conv3DAttrs>, conv_gradient(3, false),
                {{{"Tensor[(1, 2, 4, 5, 5), float32]", "Tensor[(3, 2, 2, 3, 3), float32]"},
                  "padding=[0, 1, 1]"}}),
       conv_row("nn.conv1d_transpose",
@@ -704,7 +569,7 @@ std::span<const OpInfo> rows_of<Family::Conv>() {
                "puts between and around elements take part in the sums.",
                Conv1DTransposeAttrs::static_info(), conv_transpose_relation<1>,
                conv_transpose_rule<1>(), conv_contraction<1, true>,
-               conv_layout<Conv1DTransposeAttrs>, conv_gradient<1, true>,
+               conv_layout<Conv1DTransposeAttrs>, conv_gradient(1, true),
                {{{"Tensor[(1, 2, 5), float32]", "Tensor[(2, 3, 3), float32]"},
                  "strides=[2], padding=[1, 1]"}}),
       conv_row("nn.conv2d_transpose",
@@ -712,7 +577,7 @@ std::span<const OpInfo> rows_of<Family::Conv>() {
                "puts between and around elements take part in the sums.",
                Conv2DTransposeAttrs::static_info(), conv_transpose_relation<2>,
                conv_transpose_rule<2>(), conv_contraction<2, true>,
-               conv_layout<Conv2DTransposeAttrs>, conv_gradient<2, true>,
+               conv_layout<Conv2DTransposeAttrs>, conv_gradient(2, true),
                {{{"Tensor[(1, 4, 4, 5), float32]", "Tensor[(4, 3, 4, 4), float32]"},
                  "strides=[2, 2], padding=[1, 1]"}}),
       conv_row("nn.conv3d_transpose",
@@ -720,7 +585,7 @@ std::span<const OpInfo> rows_of<Family::Conv>() {
                "puts between and around elements take part in the sums.",
                Conv3DTransposeAttrs::static_info(), conv_transpose_relation<3>,
                conv_transpose_rule<3>(), conv_contraction<3, true>,
-               conv_layout<Conv3DTransposeAttrs>, conv_gradient<3, true>,
+               conv_layout<Conv3DTransposeAttrs>, conv_gradient(3, true),
                {{{"Tensor[(1, 2, 3, 3, 3), float32]", "Tensor[(2, 2, 2, 2, 2), float32]"},
                  "strides=[2, 2, 2]"}}),
   };

@@ -47,4 +47,7 @@ std::vector<Field> conv_fields() {
       attribute("out_dtype", &T::out_dtype, "dtype of the result; unset: that of the input.")};
 }
 
+// The gradient of a convolution over so many axes, or of a transposed one.
+GradientRule conv_gradient(size_t dims, bool transposed);
+
 }  // namespace relay::ops

@@ -444,6 +444,45 @@ def @main[n: Dim](%w: Tensor[(n), float32], %x: Tensor[(?), float32], %l: List[i
 
 
 @pytest.mark.parametrize(
+    ("op", "shape", "weight", "attrs"),
+    [
+        ("conv1d", (3, 6, 17), (6, 1, 5), {"padding": (2, 2), "groups": 6}),
+        ("conv1d", (2, 6, 18), (12, 2, 3), {"strides": (2,), "groups": 3}),
+        ("conv1d", (2, 32, 300), (24, 32, 1), {}),
+        ("conv1d_transpose", (2, 6, 9), (6, 1, 4), {"strides": (2,), "groups": 6}),
+        ("conv2d_transpose", (2, 6, 5, 7), (6, 2, 4, 3), {"strides": (2, 1), "groups": 3}),
+        ("conv2d_transpose", (2, 16, 14, 20), (16, 40, 1, 2), {"strides": (1, 2)}),
+        ("conv3d", (2, 4, 6, 5, 7), (4, 1, 3, 3, 2), {"padding": (1, 1, 0), "groups": 4}),
+        (
+            "conv3d",
+            (1, 4, 7, 6, 7),
+            (8, 2, 2, 3, 3),
+            {"strides": (2, 1, 2), "dilation": (2, 1, 1), "groups": 2},
+        ),
+        ("conv3d", (2, 16, 4, 8, 9), (24, 16, 1, 1, 1), {}),
+        ("conv3d_transpose", (2, 4, 3, 4, 5), (4, 1, 2, 3, 2), {"strides": (2, 2, 1), "groups": 4}),
+    ],
+)
+def test_convolutions_are_adjoint_to_their_gradients(op, shape, weight, attrs):
+    """A convolution is linear in its weights: <g, conv(x, w)> = <dw, w> for any w."""
+    x, w = relay.var("x", shape=shape), relay.var("w", shape=weight)
+    f = relay.Function([x, w], getattr(relay.nn, op)(x, w, **attrs))
+    compiled = relay.build(f)
+    random = np.random.default_rng(11)
+    xs, first = (random.normal(size=s).astype("float32") for s in (shape, weight))
+    gs = random.normal(size=compiled(xs, first).shape).astype("float32")
+    args = [relay.var(f"v{i}", shape=v.shape) for i, v in enumerate((xs, first, gs))]
+    gradients = relay.TupleGetItem(relay.Call(relay.transform.vjp(f), args), 1)
+    mod = relay.IRModule.from_expr(relay.Function(args, relay.TupleGetItem(gradients, 1)))
+    dw = relay.build(mod)(xs, first, gs)
+    for _ in range(4):
+        ws = random.normal(size=weight).astype("float32")
+        wanted = np.sum(gs.astype("float64") * compiled(xs, ws))
+        scale = np.linalg.norm(dw) * np.linalg.norm(ws)
+        assert abs(np.sum(dw.astype("float64") * ws) - wanted) < 1e-5 * scale
+
+
+@pytest.mark.parametrize(
     ("shape", "weight", "attrs", "parts"),
     [
         ((16, 4, 40, 40), (32, 4, 3, 3), {"padding": (1, 1)}, True),
@@ -451,6 +490,11 @@ def @main[n: Dim](%w: Tensor[(n), float32], %x: Tensor[(?), float32], %l: List[i
         ((2, 3, 9, 10), (4, 3, 1, 1), {"strides": (2, 3)}, False),
         ((2, 3, 12, 11), (4, 3, 3, 2), {"strides": (3, 2), "dilation": (2, 1)}, False),
         ((1, 4, 9, 9), (6, 2, 3, 3), {"strides": (4, 3), "padding": (1, 2), "groups": 2}, False),
+        ((2, 6, 9, 10), (6, 1, 3, 3), {"padding": (1, 1), "groups": 6}, False),
+        ((2, 6, 9, 8), (9, 2, 3, 2), {"strides": (2, 1), "dilation": (1, 2), "groups": 3}, False),
+        ((8, 16, 48, 40), (16, 1, 3, 3), {"padding": (1, 1), "groups": 16}, True),
+        ((2, 16, 24, 24), (40, 16, 1, 1), {}, False),
+        ((16, 16, 48, 47), (40, 16, 1, 1), {"strides": (1, 2)}, True),
     ],
 )
 def test_weights_of_convolutions(shape, weight, attrs, parts, tmp_path):

@@ -87,10 +87,10 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
   std::vector<BlockRV> consumers = s.consumers(sum.block);
   if (consumers.size() > 1) return "";
   BlockRV out, copy;
-  const int64_t parts = consumers.empty() ? parts_of_sum(s, sum, target) : 1;
-  if (parts > 1) {
+  const SumCut cut = consumers.empty() ? cut_of_sum(s, sum, target) : SumCut{};
+  if (cut.parts > 1) {
     out = sum.block;
-    sum = part_of_sum(s, sum, parts);
+    sum = part_of_sum(s, sum, cut);
   } else if (consumers.empty()) {
     out = s.cache_write(sum.block, tir::Scope::Register);
   } else {
@@ -113,7 +113,7 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
   std::string text = open ? tile_open_loops(s, sum, out, target, copy)
                           : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, target, copy);
   if (text.empty()) return "";
-  if (sum.in_parts) text += ", the sum in " + std::to_string(parts) + " parts";
+  if (sum.in_parts) text += ", the sum in " + std::to_string(cut.parts) + " parts";
   if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));
   for (const BlockRV& rv : others) {
     Block other = s.block(rv);

@@ -75,14 +75,20 @@ std::string tile_block_loops(tir::Schedule& s, const Sum& sum, const Sum& terms,
 std::string tile_widened_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& widened,
                                int64_t in_word, const tir::BlockRV& out, const Target& target);
 
-// In how many parts a sum is taken whose weights, those of one tile's columns, leave L2 between one tile and the next: the
-// gradient of a convolution's weights sums over all places of all images, and has few rows. 1: in one.
+// Where a long sum is cut: an iteration of the reduction, and in how many parts. 1: it is not cut.
+struct SumCut {
+  tir::IterVar at;
+  int64_t parts = 1;
+};
+
+// A sum is taken in parts where its weights, those of one tile's columns, would leave L2 between one tile and the next: the
+// gradient of a convolution's weights sums over all places of all images, and has few rows.
 //
 //   for part: for tile: { registers = 0; for the part's products: registers += a * b; result += registers }
-int64_t parts_of_sum(const tir::Schedule& s, const Sum& sum, const Target& target);
+SumCut cut_of_sum(const tir::Schedule& s, const Sum& sum, const Target& target);
 
 // Cuts the sum, which no block reads: the part inside a loop over the parts, whose block adds to the result in memory and is
 // the block of `sum` still.
-Sum part_of_sum(tir::Schedule& s, const Sum& sum, int64_t parts);
+Sum part_of_sum(tir::Schedule& s, const Sum& sum, const SumCut& cut);
 
 }  // namespace relay

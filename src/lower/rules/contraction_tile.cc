@@ -40,8 +40,11 @@ Tile choose_tile(const Sum& sum, const Target& target) {
   double least = 0;
   auto step = [&](int64_t r, int64_t c) {
     if (!sum.depthwise) return step_cost(r, c, lanes, sum.widening);
-    // A vector of weights for each step, and of elements for each row and the rows beside it.
-    return r == 0 ? 0 : static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
+    // A vector of weights for each step, and of elements for each row and the rows beside it; where a sum is long, its steps
+    // wait for each other.
+    constexpr double kLatency = 40, kLong = 64;
+    const auto work = static_cast<double>((c + lanes - 1) / lanes * (4 * r + 5));
+    return r == 0 ? 0 : sum.reduction > kLong ? std::max(work, kLatency) : work;
   };
   auto consider = [&](const Tile& t) {
     if (sum.whole_rows && rows % t.height != 0) return;
