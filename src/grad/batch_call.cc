@@ -48,6 +48,7 @@ class BatchedContraction {
     for (const Expr& a : c_.args) {
       if (tensor_of(a) == nullptr || !has_named_sizes(a)) return nullptr;
     }
+    if (Expr e = as_rows()) return e;
     if (Expr e = along_dimension()) return e;
     if (Expr e = along_batch()) return e;
     if (Expr e = as_matrices()) return e;
@@ -70,6 +71,27 @@ class BatchedContraction {
       if (has_attr(name)) out.emplace_back(name, AttrValue());
     }
     return out;
+  }
+
+  // Vectors that one matrix is multiplied with are rows: of a product with the matrix on the other
+  // side, so that the lanes stay where they are.
+  Expr as_rows() const {
+    if (both() || !ctx_.batched[1] || !has_attr("out_dtype")) return nullptr;
+    auto row = k_.only(Role::Row), column = k_.only(Role::Column), sum = k_.only(Role::Reduced);
+    if (!row || !column || !sum || k_.dims.size() != 3 || as_const(k_.dims[*column].extent) != 1 ||
+        tensor_of(c_.args[0])->dtype != tensor_of(c_.args[1])->dtype) {
+      return nullptr;
+    }
+    auto at = own_axis(k_.operands[0], *row), inner = own_axis(k_.operands[0], *sum);
+    if (!at || !inner || k_.operands[0].size() != 2 || k_.operands[1].size() != 2) return nullptr;
+    auto* lane = as<TensorTypeNode>(c_.type);
+    Expr vectors = reshaped(ctx_.args[1], {ctx_.lanes, k_.dims[*sum].extent});
+    Expr product = make_call(
+        "nn.matmul", {vectors, ctx_.args[0]},
+        {{"transpose_b", *at < *inner}, {"out_dtype", AttrValue(lane->dtype.to_string())}}, c_);
+    std::vector<Dim> shape = lane->shape;
+    shape.insert(shape.begin(), ctx_.lanes);
+    return reshaped(product, shape);
   }
 
   // Lanes of one operand are more rows, or more columns.

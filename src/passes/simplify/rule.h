@@ -27,6 +27,8 @@ bool covers(double low, double high, DType dtype);
 std::vector<Rule> arithmetic_rules();
 // Shapes, layouts and dtypes.
 std::vector<Rule> shape_rules();
+// Sums of products.
+std::vector<Rule> product_rules();
 // A reshape for changes of the order of axes that undo each other behind one.
 Rule permuted_view_rule();
 

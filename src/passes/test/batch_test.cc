@@ -137,6 +137,24 @@ TEST(Batch, dataflow_has_no_loop) {
             Words());
 }
 
+TEST(Batch, vectors_times_one_matrix_stay_rows) {
+  for (const char* product : {"nn.matmul(%w, %x)", "nn.matmul(%w, %x, transpose_a=True)",
+                              "nn.dense(%w, transpose(%x))"}) {
+    std::string text = "def @f(%x: Tensor[(4, 1), float32], %w: Tensor[(4, 4), float32]) { " +
+                       std::string(product) + " }";
+    EXPECT_EQ(check(text, {0, std::nullopt}), Words());
+    std::string out = print_module(batched(parse(text), options_of({0, std::nullopt})));
+    EXPECT_NE(out.find("nn.matmul(%"), std::string::npos) << out;
+    EXPECT_EQ(out.find("axes=[1, 0, 2]"), std::string::npos) << out;
+  }
+  // Two columns: lanes are more columns.
+  const char* columns =
+      "def @f(%x: Tensor[(4, 2), float32], %w: Tensor[(3, 4), float32]) { nn.matmul(%w, %x) }";
+  EXPECT_EQ(check(columns, {0, std::nullopt}), Words());
+  std::string out = print_module(batched(parse(columns), options_of({0, std::nullopt})));
+  EXPECT_NE(out.find("axes=[1, 0, 2]"), std::string::npos) << out;
+}
+
 TEST(Batch, no_axes_of_a_lane_are_not_all_axes) {
   EXPECT_EQ(check("def @f(%x: float32) { (nn.l2_normalize(%x, eps=0.1f), sum(%x)) }", {0}),
             (Words{"nn.l2_normalize"}));

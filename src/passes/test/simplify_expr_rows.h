@@ -157,6 +157,15 @@ inline const std::vector<Row>& rows() {
            "%c: Tensor[(3, 4), float32]",
            "(add(reshape(nn.matmul(%x, %w), newshape=[6, 2, 2]), %b),"
            " add(reshape(nn.matmul(%x, %w), newshape=[2, 3, 4]), %c))")},
+      {"sum_of_one_product",
+       program("%x: Tensor[(2, 3, 1), float32], %c: Tensor[(2, 1, 1), float32]",
+               "nn.batch_matmul(%c, %x, transpose_b=True)"),
+       program("%x: Tensor[(2, 3, 1), float32], %c: Tensor[(2, 1, 1), float32]",
+               "add(multiply(%c, reshape(%x, newshape=[2, 1, 3])), 0f)"),
+       // A sum of two, a column by a row, a dtype whose sums are of another.
+       program("%x: Tensor[(3, 1), float32], %y: Tensor[(1, 3), float32], "
+               "%h: Tensor[(3, 1), float16], %c: Tensor[(1, 1), float16]",
+               "(nn.matmul(%y, %x), nn.matmul(%x, %y), nn.matmul(%h, %c))")},
       {"reshape_reshape", f("squeeze(expand_dims(nn.batch_flatten(%x), axis=0), axis=[0])"),
        f("%x"),
        program("%x: Tensor[(?, 2, 3), float32]",
