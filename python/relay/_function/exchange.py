@@ -309,9 +309,15 @@ def _made(kind: Type, leaves: Iterator) -> object:
     return unwound(take(kind, leaves))
 
 
+_OF_NO_LIBRARY = frozenset((np.ndarray, float, int, bool))
+
+
 def library_of(args: tuple) -> Callable[[Any], object] | None:
     """How the library makes a tensor whose tensors are among the arguments; None: NumPy's."""
     for arg in args:
+        # To ask a number for what it has not takes as long as a quarter of a short call.
+        if type(arg) in _OF_NO_LIBRARY:
+            continue
         if not isinstance(arg, (np.ndarray, np.generic)) and hasattr(arg, "__dlpack__"):
             package = sys.modules.get(type(arg).__module__.partition(".")[0])
             return getattr(package, "from_dlpack", None)

@@ -422,10 +422,8 @@ class RelayFunction:
                 out = run("main", args, no_names)
                 if make is not None:
                     out = make(out)
-                for arg in args:
-                    if type(arg) is not ndarray and (library := library_of(args)) is not None:
-                        return in_library(out, library, args)
-                return out
+                library = library_of(args)
+                return out if library is None else in_library(out, library, args)
 
             return plain
 
