@@ -4,8 +4,8 @@
 // which values leave it and so need objects of their own (plan/escape.h); which are computed inside
 // the value that they become part of (plan/joins.h); the steps, with scalars in registers
 // (plan/scalar_code.h) and loops for tail calls of the function itself; how long values live
-// (plan/lifetimes.h); which results take the memory of an operand (plan/in_place.h); and where in the
-// arena every buffer is (plan/memory.h).
+// (plan/lifetimes.h); which results take the memory of an operand (plan/in_place.h); where in the
+// arena every buffer is (plan/memory.h); and which values are in one register (plan/registers.h).
 #pragma once
 
 #include "ir/module.h"

@@ -10,6 +10,7 @@
 #include "plan/lifetimes.h"
 #include "plan/memory.h"
 #include "plan/places.h"
+#include "plan/registers.h"
 
 namespace relay::plan {
 
@@ -113,6 +114,7 @@ void ProgramPlanner::place(int32_t index, PlanFunction f) {
   reuse_operands(f, out_.kernels);
   share_places(f, out_.kernels);
   place_buffers(f);
+  share_registers(f);
   auto at = static_cast<size_t>(index);
   if (out_.functions.size() <= at) out_.functions.resize(at + 1);
   out_.functions[at] = std::move(f);

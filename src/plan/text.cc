@@ -50,11 +50,16 @@ class Writer {
 
   void name_values() {
     std::unordered_set<std::string> taken;
+    int32_t objects = 0, scalars = 0;
     for (const PlanValue& v : f_.values) {
       std::string name = "%" + v.name;
+      // Values take turns in a register, whose number would name several.
+      int32_t number = v.place == Place::object   ? objects++
+                       : v.place == Place::scalar ? scalars++
+                                                  : v.index;
       if (v.name.empty()) {
         const char* letters[] = {"%o", "%s", "%b", "const", "%output"};
-        name = letters[static_cast<size_t>(v.place)] + std::to_string(v.index);
+        name = letters[static_cast<size_t>(v.place)] + std::to_string(number);
       }
       std::string unique = name;
       for (int n = 2; !taken.insert(unique).second; ++n) unique = name + "." + std::to_string(n);

@@ -52,6 +52,7 @@ class Verifier {
     }
     check_memory();
     check_places();
+    check_registers();
   }
 
  private:
@@ -82,22 +83,17 @@ class Verifier {
         aliases[static_cast<size_t>(s.results[0])] = true;
       }
     }
-    std::vector<bool> objects(static_cast<size_t>(f_.num_objects));
-    std::vector<bool> scalars(static_cast<size_t>(f_.num_scalars));
+    const auto params = static_cast<int32_t>(f_.params.size());
     for (size_t i = 0; i < f_.values.size(); ++i) {
       const PlanValue& v = f_.values[i];
-      auto at = static_cast<size_t>(v.index);
-      auto own = [&](std::vector<bool>& registers, const char* name) {
-        check(v.index >= 0 && at < registers.size(), std::string(name) + " is out of range");
-        check(aliases[i] || !registers[at], std::string(name) + " belongs to two values");
-        registers[at] = true;
-      };
       switch (v.place) {
         case Place::object:
-          own(objects, "an object register");
+          check(v.index >= 0 && v.index < f_.num_objects, "an object register is out of range");
+          check(aliases[i] || i < f_.params.size() || v.index >= params,
+                "a parameter's register belongs to two values");
           break;
         case Place::scalar:
-          own(scalars, "an integer register");
+          check(v.index >= 0 && v.index < f_.num_scalars, "an integer register is out of range");
           break;
         case Place::arena:
           check(within(v.index, f_.buffers), "a buffer is out of range");
@@ -239,6 +235,49 @@ class Verifier {
       auto bytes = tir::bytes_in_memory(*k.params[i].get());
       check(!bytes || *bytes <= b.bytes, "a buffer is smaller than the kernel takes it to be");
     }
+  }
+
+  // ---- Registers ----
+
+  // Follows which value each register holds, and again through the loop: what is there before it is
+  // there in each iteration.
+  void check_registers() {
+    std::vector<ValueId> shown(f_.values.size());  // what an alias shows
+    std::vector<ValueId> objects(static_cast<size_t>(f_.num_objects), -1);
+    std::vector<ValueId> scalars(static_cast<size_t>(f_.num_scalars), -1);
+    // Null for a value in no register, or in a parameter's, of which others see to it.
+    auto held = [&](ValueId id) -> ValueId* {
+      const PlanValue& v = f_.value(id);
+      auto at = static_cast<size_t>(v.index);
+      if (v.place == Place::scalar) return &scalars[at];
+      return v.place == Place::object && at >= f_.params.size() ? &objects[at] : nullptr;
+    };
+    auto follow_from = [&](size_t begin) {
+      for (now_ = begin; now_ < f_.steps.size(); ++now_) {
+        const Step& s = f_.steps[now_];
+        for (ValueId id : s.operands) {
+          const ValueId* in = held(id);
+          check(in == nullptr || *in == shown[static_cast<size_t>(id)],
+                "a register is read that another value has taken");
+        }
+        if (step_row(s.kind).flow == StepFlow::open) continue;  // its parts give the results
+        for (ValueId id : s.results) {
+          ValueId* in = held(id);
+          if (in == nullptr) continue;
+          bool alias = s.kind == StepKind::alias;
+          shown[static_cast<size_t>(id)] = alias ? shown[static_cast<size_t>(s.operands[0])] : id;
+          for (ValueId from : s.operands) {
+            check(alias || from == id || held(from) != in,
+                  "a step writes the register of another value that it reads");
+          }
+          *in = shown[static_cast<size_t>(id)];
+        }
+      }
+      now_ = kNowhere;
+    };
+    follow_from(0);
+    auto loop = std::ranges::find(f_.steps, StepKind::loop, &Step::kind);
+    if (loop != f_.steps.end()) follow_from(static_cast<size_t>(loop - f_.steps.begin()));
   }
 
   // ---- Places ----

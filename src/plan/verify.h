@@ -1,7 +1,8 @@
 // Checks that a plan can be carried out as it stands.
 //
-// - Indices are in range; a step takes and gives what its row says (plan/step_table.h), and a register
-//   belongs to one value and its views.
+// - Indices are in range; a step takes and gives what its row says (plan/step_table.h).
+// - A parameter's register belongs to it and its views alone; any other is read only as long as no
+//   other value is written there.
 // - Parts are closed in order; nothing follows a step that leaves; every way through a function ends
 //   in one; `next` has a loop.
 // - Every value is defined before it is used, on every way there; a branch gives all its values.

@@ -8,6 +8,7 @@
 #include "base/test/source_dir.h"
 #include "plan/in_place.h"
 #include "plan/lifetimes.h"
+#include "plan/registers.h"
 #include "plan/step_table.h"
 #include "plan/step_writer.h"
 #include "plan/test/plan_of.h"
@@ -329,6 +330,49 @@ TEST(Lifetimes, a_whole_lives_as_long_as_its_parts) {
   p.kernel(whole, {p.x});
   p.kernel(p.buffer(), {inside});
   EXPECT_EQ(p.planned().buffer(p.w.value(whole).index).life, (Lifetime{0, 2}));
+}
+
+TEST(Registers, values_at_different_times_share_one) {
+  StepWriter w("f");
+  ValueId x = w.param({"x", {}, {}}), y = w.param({"y", {}, {}});
+  ValueId a = w.add_object(StepKind::field, {x}, 0), b = w.add_object(StepKind::field, {a}, 0),
+          c = w.add_object(StepKind::field, {b}, 0), n = w.number(1), m = w.number(2),
+          sum = w.int_op(runtime::IntOp::add, n, m, 64), k = w.number(3);
+  w.add(StepKind::return_value, {}, {c});
+  PlanFunction f = w.function();
+  find_lifetimes(f);
+  share_registers(f);
+  auto index = [&](ValueId id) { return f.value(id).index; };
+  // What a step reads and what it gives are in two; parameters share with none.
+  EXPECT_EQ((std::vector{index(x), index(y), index(a), index(b), index(c)}),
+            (std::vector{0, 1, 2, 3, 2}));
+  EXPECT_EQ((std::vector{index(n), index(m), index(sum), index(k)}), (std::vector{0, 1, 2, 0}));
+  EXPECT_EQ(f.num_objects, 4);
+  EXPECT_EQ(f.num_scalars, 3);
+}
+
+TEST(Registers, must_not_share_what_the_next_iteration_reads) {
+  StepWriter w("f");
+  ValueId x = w.param({"x", {}, {}});
+  ValueId before = w.add_object(StepKind::field, {x}, 0), count = w.number(3);
+  w.add(StepKind::loop);
+  ValueId read = w.add_object(StepKind::field, {before}, 0);
+  ValueId made = w.add_object(StepKind::tuple, {read}), one = w.number(1);
+  ValueId memory = w.add_object(StepKind::alloc, {}), late = w.add_object(StepKind::tuple, {made});
+  w.add(StepKind::if_, {}, {count});
+  w.add(StepKind::next);
+  w.add(StepKind::else_);
+  w.add(StepKind::return_value, {}, {late});
+  w.add(StepKind::end);
+  PlanFunction f = w.function();
+  find_lifetimes(f);
+  share_registers(f);
+  auto index = [&](ValueId id) { return f.value(id).index; };
+  for (ValueId id : {read, made, memory, late}) EXPECT_NE(index(before), index(id));
+  // Its memory serves the next iteration.
+  for (ValueId id : {before, read, made, late}) EXPECT_NE(index(memory), index(id));
+  EXPECT_NE(index(count), index(one));
+  EXPECT_EQ(index(late), index(read));
 }
 
 TEST(InPlace, a_result_takes_the_memory_of_an_operand_that_dies) {

@@ -131,6 +131,32 @@ TEST(VerifyPlan, must_fail_steps) {
   });
 }
 
+TEST(VerifyPlan, must_fail_registers) {
+  // A value comes between another and its reader,
+  refused(control(), "main", "a register is read that another value has taken", [](auto& f, auto&) {
+    for (PlanValue& v : f.values) {
+      if (v.place == Place::scalar) v.index = 0;
+    }
+  });
+  // or between it and the next iteration that reads it,
+  PlanProgram loop = plan_of(
+      "def @main(%n: int32, %i: int32) -> int32 { if (less(%i, %n)) { @main(%n, add(%i, 1)) } "
+      "else { %i } }",
+      0);
+  EXPECT_EQ(complaint(loop), "nothing");
+  refused(loop, "main", "a register is read that another value has taken", [](auto& f, auto&) {
+    ValueId n = f.steps[find_step(f, StepKind::load)].results[0];
+    ValueId added = f.steps[find_step(f, StepKind::int_op, 1)].results[0];
+    f.value(added).index = f.value(n).index;
+  });
+  // or a step gives it a value of which it reads another.
+  refused(control(), "main", "a step writes the register of another value that it reads",
+          [](auto& f, auto&) {
+            const Step& s = f.steps[find_step(f, StepKind::int_op)];
+            f.value(s.results[0]).index = f.value(s.operands[0]).index;
+          });
+}
+
 TEST(VerifyPlan, must_fail_control) {
   refused(control(), "main", "no part is open",
           [](auto& f, auto&) { insert(f, 0, {.kind = StepKind::else_}); });
