@@ -23,6 +23,9 @@ constexpr int64_t kTypicalExtent = 64;
 // How far ahead packed weights are asked for, in the order in which they are read: on a Xeon with AVX-512, 17 rows by a
 // 768 x 768 matrix from L3 take 0.82 of the time without at 2 KB, 0.84 at 1 KB.
 constexpr int64_t kPrefetchBytes = 2048;
+// So many steps of a sum are one turn of its loop: on a Xeon with two multiply-adds of AVX-512 a cycle, products of
+// 2048 x 256 x 1024 and 256 x 2048 x 1024 take 0.95 and 0.90 of the time of turns of one step, and as long by turns of eight.
+constexpr int64_t kStepsInTurn = 4;
 
 }  // namespace
 
@@ -152,6 +155,11 @@ void Tiling::finish(const std::vector<TileAxis>& axes, const TilePart& p) {
   }
   if (sum_.streamed && sum_.widening == 0 && !p.sums.empty()) {
     s_.annotate(p.sums.back().second, "prefetch", std::to_string(kPrefetchBytes));
+  }
+  // Words of few bits, and what is unrolled as a whole, have long turns as they are.
+  if (!p.sums.empty() && !sum_.depthwise && sum_.widening == 0) {
+    const LoopRV& last = p.sums.back().second;
+    if (s_.extent(last) >= 2 * kStepsInTurn) s_.unroll(last, kStepsInTurn);
   }
   for (size_t i = 0; i + 1 < p.loops.size(); ++i) {
     if (p.loops[i].var) s_.unroll(p.loops[i]);

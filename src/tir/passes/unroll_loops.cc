@@ -79,7 +79,15 @@ Stmt unroll(const Stmt& s) {
   }
   int64_t groups = *extent / factor;
   Var v = var(f->var->name, f->var->dtype);
-  Stmt whole = for_(v, index(0), index(groups), copies(*f, f->body, v * factor, factor), kind);
+  Stmt whole = make<ForNode>([&](ForNode& n) {
+    n.var = v;
+    n.min = index(0);
+    n.extent = index(groups);
+    n.loop_kind = kind;
+    n.annotations = f->annotations;
+    n.annotations.erase("unroll");
+    n.body = copies(*f, f->body, v * factor, factor);
+  });
   return seq({whole, copies(*f, f->body, index(groups * factor), *extent % factor)});
 }
 

@@ -442,7 +442,7 @@ TEST(TirUnrollLoops, copies_and_groups_of_copies) {
     n.var = l.j;
     n.min = index(1);
     n.extent = index(5);
-    n.annotations = {{"unroll", "2"}};
+    n.annotations = {{"prefetch", "64"}, {"unroll", "2"}};
     n.body = store(l.out, {l.j}, load(l.a, {l.j}));
   });
   Stmt body =
@@ -451,7 +451,7 @@ TEST(TirUnrollLoops, copies_and_groups_of_copies) {
   EXPECT_EQ(body_of(simplify(unroll_loops(func({l.a, l.out}, 1, body)))), R"(
   out[0] = a[0]
   out[1] = a[1]
-  for j in range(2):
+  for j in range(2):  # prefetch = 64
     out[j * 2 + 1] = a[j * 2 + 1]
     out[j * 2 + 2] = a[j * 2 + 2]
   out[5] = a[5]
