@@ -6,13 +6,6 @@ namespace relay::ops {
 
 using namespace tir;  // NOLINT
 
-namespace {
-
-// Below this many operations waking other threads costs more than they save.
-constexpr int64_t kMinParallelWork = int64_t{1} << 15;
-
-}  // namespace
-
 Stmt each(const std::string& name, const PrimExpr& extent,
           const std::function<Stmt(const PrimExpr&)>& body, ForKind kind) {
   tir::Var v = tir::var(name);

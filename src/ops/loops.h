@@ -42,6 +42,9 @@ tir::Stmt named(const std::string& name, const PrimExpr& value,
 tir::Stmt each_element(const std::vector<PrimExpr>& shape,
                        const std::function<tir::Stmt(const Indices&)>& body);
 
+// Below this many operations waking other threads costs more than they save.
+inline constexpr int64_t kMinParallelWork = int64_t{1} << 15;
+
 // Runs `body` for every line of a shape along `axis`, on several threads where that pays; the body
 // gets the index of an element of the line from its place in it. `work` is about the number of
 // operations for an element.

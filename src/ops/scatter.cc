@@ -61,12 +61,29 @@ Stmt copy_of(const Buffer& from, const Buffer& to) {
   });
 }
 
+// `part` for all columns of the updates, which have `all` elements, or on several threads for some of them each: a thread
+// goes through all updates of its columns, in order, so that it does not matter how many threads there are.
+Stmt by_columns(const PrimExpr& columns, const PrimExpr& all,
+                const std::function<Stmt(const PrimExpr& first, const PrimExpr& count)>& part) {
+  // Four lines of a cache for float32: threads seldom meet in one.
+  constexpr int64_t kColumns = 64;
+  const auto width = as_int(columns), elements = as_int(all);
+  if (!width || *width < 2 * kColumns || (elements && *elements < kMinParallelWork)) {
+    return part(index(0), columns);
+  }
+  const int64_t rest = *width % kColumns;
+  Stmt whole = each(
+      "part", index(*width / kColumns),
+      [&](const PrimExpr& p) { return part(p * kColumns, index(kColumns)); }, ForKind::Parallel);
+  return rest == 0 ? whole : seq({whole, part(index(*width - rest), index(rest))});
+}
+
 // out = data, then for every element of the updates: out[.., indices[i], ..] meets updates[i].
 Stmt scatter_elements(const Buffer& data, const Buffer& indices, const Buffer& updates,
                       const Buffer& out, size_t axis, const std::string& reduction) {
   Buffer counts = buffer("counts", kIndex, out->shape);
   bool mean = reduction == "mean";
-  Stmt write = each_element(indices->shape, [&](const Indices& i) {
+  auto put = [&](const Indices& i) {
     PrimExpr size = out->shape[axis];
     return named("at", index_from_end(load(indices, i), size), [&](const PrimExpr& place) {
       Indices at = i;
@@ -75,7 +92,26 @@ Stmt scatter_elements(const Buffer& data, const Buffer& indices, const Buffer& u
       if (mean) put = seq({put, store(counts, at, load(counts, at) + 1)});
       return seq({check_index(place, size), put});
     });
-  });
+  };
+  const std::vector<PrimExpr>& shape = indices->shape;
+  const std::vector<PrimExpr> lines(shape.begin(), shape.end() - 1);
+  // Neither lines along the axis nor columns across it meet.
+  Stmt write = axis == lines.size()
+                   ? each_line(shape, axis, 1,
+                               [&](const LineIndex& line) {
+                                 return each("i", shape[axis],
+                                             [&](const PrimExpr& k) { return put(line(k)); });
+                               })
+                   : by_columns(shape.back(), count_elements(shape),
+                                [&](const PrimExpr& first, const PrimExpr& count) {
+                                  return each_element(lines, [&](const Indices& line) {
+                                    return each("column", count, [&](const PrimExpr& k) {
+                                      Indices at = line;
+                                      at.push_back(first + k);
+                                      return put(at);
+                                    });
+                                  });
+                                });
   if (!mean) return seq({copy_of(data, out), write});
   // The element that was there counts as well.
   Stmt ones =
@@ -95,28 +131,53 @@ Stmt scatter_nd(const Buffer& data, const Buffer& indices, const Buffer& updates
   std::vector<PrimExpr> vectors(indices->shape.begin() + 1, indices->shape.end());
   std::vector<PrimExpr> slice(out->shape.begin() + static_cast<std::ptrdiff_t>(length),
                               out->shape.end());
-  Stmt write = each_element(vectors, [&](const Indices& i) {
-    std::vector<tir::Var> places;
-    std::vector<Stmt> checks;
-    for (size_t k = 0; k < length; ++k) {
-      places.push_back(tir::var("at" + std::to_string(k)));
-      checks.push_back(check_index(places[k], out->shape[k]));
-    }
-    Stmt body = each_element(slice, [&](const Indices& j) {
-      Indices to(places.begin(), places.end()), from = i;
-      to.insert(to.end(), j.begin(), j.end());
-      from.insert(from.end(), j.begin(), j.end());
-      return store(out, to, reduced(mode, load(out, to), load(updates, from)));
-    });
-    checks.push_back(body);
-    body = seq(std::move(checks));
-    for (size_t k = length; k-- > 0;) {
-      Indices which{index(static_cast<int64_t>(k))};
-      which.insert(which.end(), i.begin(), i.end());
-      body = let_stmt(places[k], index_from_end(load(indices, which), out->shape[k]), body);
-    }
-    return body;
-  });
+  auto put = [&](const Indices& i, const Indices& places, const Indices& j) {
+    Indices to = places, from = i;
+    to.insert(to.end(), j.begin(), j.end());
+    from.insert(from.end(), j.begin(), j.end());
+    return store(out, to, reduced(mode, load(out, to), load(updates, from)));
+  };
+  // For each vector, whose places in `out` are checked, what `write` makes of it.
+  auto each_vector =
+      [&](const std::function<Stmt(const Indices& i, const Indices& places)>& write) {
+        return each_element(vectors, [&](const Indices& i) {
+          std::vector<tir::Var> places;
+          std::vector<Stmt> checked;
+          for (size_t k = 0; k < length; ++k) {
+            places.push_back(tir::var("at" + std::to_string(k)));
+            checked.push_back(check_index(places[k], out->shape[k]));
+          }
+          checked.push_back(write(i, Indices(places.begin(), places.end())));
+          Stmt body = seq(std::move(checked));
+          for (size_t k = length; k-- > 0;) {
+            Indices which{index(static_cast<int64_t>(k))};
+            which.insert(which.end(), i.begin(), i.end());
+            body = let_stmt(places[k], index_from_end(load(indices, which), out->shape[k]), body);
+          }
+          return body;
+        });
+      };
+  if (slice.empty()) {
+    return seq({copy_of(data, out), each_vector([&](const Indices& i, const Indices& places) {
+                  return put(i, places, {});
+                })});
+  }
+  const std::vector<PrimExpr> lines(slice.begin(), slice.end() - 1);
+  const bool in_lanes = !out->dtype.is_bool() && out->dtype.bits >= 32;
+  Stmt write = by_columns(slice.back(), count_elements(updates->shape),
+                          [&](const PrimExpr& first, const PrimExpr& count) {
+                            return each_vector([&](const Indices& i, const Indices& places) {
+                              return each_element(lines, [&](const Indices& line) {
+                                auto column = [&](const PrimExpr& k) {
+                                  Indices j = line;
+                                  j.push_back(first + k);
+                                  return put(i, places, j);
+                                };
+                                return in_lanes ? each_in_lanes("column", count, column)
+                                                : each("column", count, column);
+                              });
+                            });
+                          });
   return seq({copy_of(data, out), write});
 }
 

@@ -180,7 +180,9 @@ class Fuser {
       return fits(n.ipdom) && all_between(i, n.ipdom, fits);
     };
     bool fuse = false;
-    if (phase == 2) {
+    if (phase == 0 && begins_with(i)) {
+      fuse = true;
+    } else if (phase == 2) {
       fuse = mine <= FusionClass::CommReduce && works_by_rows(i);
     } else if (mine == FusionClass::OutEWiseFusable || mine == FusionClass::CommReduce) {
       // The epilogue keeps the tile's shape.
@@ -256,6 +258,17 @@ class Fuser {
         nodes_[i].fusion = FusionClass::Opaque;
       }
     }
+  }
+
+  // What has no operands and is as large as the result of a kernel of its own, which begins with it: zeros to which that adds.
+  bool begins_with(int i) {
+    const GraphNode& n = nodes_[i];
+    const GraphNode& user = nodes_[n.ipdom];
+    const CallNode& call = *user.call;
+    return n.call->args.empty() && n.fusion <= FusionClass::Broadcast && n.users.size() == 1 &&
+           user.fusion == FusionClass::Opaque && as<OpNode>(call.op)->row->effect == Effect::Pure &&
+           call.args.size() > 1 && call.args[0].get() == n.call &&
+           same_shape(n.call->type, call.type);
   }
 
   // Element-wise producers of a plain reduction are computed inside it.

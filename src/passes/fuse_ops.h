@@ -13,6 +13,8 @@
 // A reduction takes what is element-wise before and after it. Reductions of the same rows (the last
 // axes made one long) and the element-wise operators between them are one kernel, which works row
 // after row; a softmax or normalisation takes what is element-wise before it, too.
+// An operator that is a kernel of its own, and begins with its first operand, takes that where it has no operands itself: zeros
+// to which a scatter adds are not written, read and written again.
 // Does not: compute a value twice to fuse it into two consumers; fuse into the inputs of another
 // heavy operator; cross a tuple.
 // Every operator call ends in exactly one primitive function; why a group ends where it does is in

@@ -61,6 +61,24 @@ TEST(FuseOps, nothing_is_fused_across_stop_fusion) {
             "nn.relu | annotation.stop_fusion | exp");
 }
 
+TEST(FuseOps, a_kernel_of_its_own_begins_with_zeros) {
+  const char* params =
+      "%i: Tensor[(1, 2), int32], %u: Tensor[(2, 8), float32], %x: Tensor[(4, 8), float32]";
+  auto added = [&](const std::string& data, const std::string& updates = "%u") {
+    return "scatter_nd(" + data + ", %i, " + updates + ", mode=\"add\")";
+  };
+  const std::string zeros = "zeros(shape=[4, 8], dtype=\"float32\")";
+  EXPECT_EQ(kernels(on(params, added(zeros))), "zeros scatter_nd");
+  // Not what has operands, what others read too, and what is read in an order of the kernel's own.
+  EXPECT_EQ(kernels(on(params, added("negative(%x)"))), "negative | scatter_nd");
+  EXPECT_EQ(kernels(on(params, "%0 = " + zeros + "; add(" + added("%0") + ", sort(%0))")),
+            "zeros | scatter_nd | sort | add");
+  EXPECT_EQ(kernels(on(params, added("%x", "zeros(shape=[2, 8], dtype=\"float32\")"))),
+            "zeros | scatter_nd");
+  EXPECT_EQ(kernels(on(params, "annotation.stop_fusion(" + zeros + ")")),
+            "zeros | annotation.stop_fusion");
+}
+
 TEST(FuseOps, scalars_become_immediates) {
   pass_test::expect_becomes(
       kFuseOps, "def @main(%x: Tensor[(4,), float32]) { add(%x, 2f) }",
