@@ -282,10 +282,10 @@ TEST(AlterOpLayout, groups_fill_panels) {
   EXPECT_EQ(grouped(8, 64, 1), "OHWI32o 1");
   EXPECT_EQ(grouped(16, 64, 8), "OHWI16o 4");
   EXPECT_EQ(grouped(16, 192, 4), "OHWI16o 4");
-  EXPECT_EQ(grouped(32, 16, 16), "unchanged");  // 16 merged: mostly zeros
-  EXPECT_EQ(grouped(10, 40, 5), "OHWI8o 5");    // two of five
-  EXPECT_EQ(grouped(8, 40, 2), "OHWI20o 2");    // no whole vectors
-  EXPECT_EQ(grouped(12, 12, 4), "unchanged");   // 3 of 16 lanes
+  EXPECT_EQ(grouped(32, 16, 16), "HWIO 16");  // 16 merged: mostly zeros
+  EXPECT_EQ(grouped(10, 40, 5), "OHWI8o 5");  // two of five
+  EXPECT_EQ(grouped(8, 40, 2), "OHWI20o 2");  // no whole vectors
+  EXPECT_EQ(grouped(12, 12, 4), "HWIO 4");    // 3 of 16 lanes
   EXPECT_EQ(grouped(8, 64, 2, nullptr, nullptr, 1), "OWI32o 2");
   EXPECT_EQ(grouped(8, 8, 8, nullptr, nullptr, 1), "WIO 8");
   EXPECT_EQ(grouped(16, 64, 8, nullptr, nullptr, 3), "ODHWI16o 4");
