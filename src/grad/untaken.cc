@@ -1,14 +1,16 @@
 #include "grad/untaken.h"
 
 #include <algorithm>
-#include <cmath>
+#include <deque>
 #include <map>
 #include <string_view>
 #include <unordered_map>
 
 #include "analysis/calls.h"
+#include "grad/asked_factor.h"
 #include "grad/call_gradient.h"
 #include "grad/let_chains.h"
+#include "grad/slope.h"
 #include "ir/op.h"
 #include "ir/scope.h"
 #include "node/structural.h"
@@ -19,14 +21,34 @@ namespace {
 
 // The mask of a value all of whose elements are asked for.
 constexpr int kAll = -1;
+constexpr const char* kDerivativeOf = "annotation.derivative_of";
 
-// One tensor from tensors.
+// The mask of a tensor that nobody asks for.
+constexpr int kNone = -2;
+
+bool has_leaves(const std::vector<Expr>& args) {
+  return std::ranges::all_of(args, [](const Expr& a) { return is_leaf(*a.get()); });
+}
+
+// Tensors from tensors.
 bool is_operation(const Expr& e) {
   const OpNode* op = called_op(e);
-  if (op == nullptr || op->row->effect.get() != Effect::Pure || !isa<TensorTypeNode>(e->type))
-    return false;
-  return std::ranges::all_of(as<CallNode>(e)->args,
-                             [](const Expr& a) { return is_leaf(*a.get()); });
+  return op != nullptr && op->row->effect.get() == Effect::Pure && flatten_tensor_types(e->type) &&
+         has_leaves(as<CallNode>(e)->args);
+}
+
+// A tuple of tensors.
+bool is_group(const Expr& e) {
+  auto* t = as<TupleNode>(e);
+  return t != nullptr && has_leaves(t->fields) &&
+         std::ranges::all_of(t->fields, [](const Expr& f) { return isa<TensorTypeNode>(f->type); });
+}
+
+// A tensor from a function.
+bool is_call(const Expr& e) {
+  auto* c = as<CallNode>(e);
+  return c != nullptr && (isa<GlobalVarNode>(c->op) || isa<VarNode>(c->op)) &&
+         is_floating(e->type) && has_leaves(c->args);
 }
 
 bool is_where(const CallNode& c) { return as<OpNode>(c.op)->name == "where"; }
@@ -41,44 +63,6 @@ bool has_where(const Function& f) {
       },
       family::expr | family::pattern);
   return found;
-}
-
-// Whether an adjoint of 0 stays 0 when it is multiplied by it, or divided.
-bool is_harmless(const Tensor& t) {
-  for (int64_t i = 0; i < t.num_elements(); ++i) {
-    const double v = t.get_as_double(i);
-    if (v == 0 || !std::isfinite(v)) return false;
-  }
-  return true;
-}
-
-// Whether what an operator makes of an adjoint depends on its arguments or its result, and not only on
-// their sizes: on numbers that may be infinite or NaN.
-bool reads_values(const Expr& e, const Expr& adjoint, const CallNode& of) {
-  std::vector<Expr> todo{e};
-  std::unordered_map<const Node*, bool> seen;
-  while (!todo.empty()) {
-    const Expr x = todo.back();
-    todo.pop_back();
-    if (x == adjoint || !seen.emplace(x.get(), true).second) continue;
-    if (isa<VarNode>(x) && is_floating(x->type)) return true;
-    auto* k = as<ConstantNode>(x);
-    const bool argument = k != nullptr && std::ranges::find(of.args, x) != of.args.end();
-    if (argument && is_floating(k->type) && !is_harmless(k->data)) return true;
-    auto* c = as<CallNode>(x);
-    if (c == nullptr) {
-      for_each_child(*x.get(), [&](const NodeRef& n) {
-        if (n.get()->info().family == family::expr) todo.push_back(Expr::unchecked(n));
-      });
-      continue;
-    }
-    auto* op = as<OpNode>(c->op);
-    const bool like = op != nullptr && std::string_view(op->name).ends_with("_like");
-    for (size_t i = 0; i < c->args.size(); ++i) {
-      if (!like || i + 2 == c->args.size()) todo.push_back(c->args[i]);
-    }
-  }
-  return false;
 }
 
 // Whether a mask broadcasts to a tensor of that type without making it larger.
@@ -119,11 +103,19 @@ class ChainOfLets {
       return lets_;
     }
     read();
-    for (int i = count_; i-- > 0;) look_at(i);
+    for (int i = count_; i-- > 0;) {
+      if (at(i).called) {
+        look_at_call(i);
+      } else if (at(i).op != nullptr) {
+        look_at(i);
+      }
+    }
     if (!any_cut_) return lets_;
     for (int i = 0; i < count_; ++i) find_needs(i);
     for (int i = 0; i < count_; ++i) {
-      if (at(i).op == nullptr) {
+      if (at(i).called) {
+        write_call(at(i));
+      } else if (at(i).stays) {
         out_.emplace_back(at(i).name, at(i).value);
       } else if (at(i).outside) {
         emit(i, false);
@@ -144,17 +136,25 @@ class ChainOfLets {
   struct Item {
     Var name;
     Expr value;
-    const CallNode* op = nullptr;  // null: not moved, or a value from outside
+    const CallNode* op = nullptr;  // an operator's
+    std::vector<Expr> args = {};   // its operands: tensors, of tuples their fields
+    bool grouped = false;          // there are such tuples
+    bool stays = true;             // where it is; the others are computed for whom they are for
+    bool called = false;           // a function's, of leaves
+    // The field of an operator's result: of which item, and which one.
+    int whole = -1;
+    size_t field = 0;
+    std::vector<int> parts = {};  // the items that are fields of this one
     // The last Let that it depends on, and the last of these that is not moved; none: -1.
     int last = -1, fixed = -1;
     bool outside = false;  // others than operators of this chain use it
     // A value that has its shape for certain, also where sizes are `?`.
     const Node* shape = nullptr;
-    std::vector<Use> uses = {};
+    std::vector<std::vector<Use>> uses = {};  // of each tensor of it
     int first_user = 0;
-    int mask = kAll;
-    bool spoilt = false;
-    std::vector<int> cuts = {};     // of each operand the mask to put on
+    std::vector<int> cuts = {};  // of each operand the mask to put on
+    std::vector<int> factors =
+        {};  // of a sum of products: of each operand the elements that matter
     std::vector<bool> smooth = {};  // of each operand whether an adjoint goes to it
     // Of the masks in it, and in what it is made of. Where these need what it is made of, it is
     // computed without masks, too, under another name.
@@ -162,13 +162,6 @@ class ChainOfLets {
     Var plain = nullptr;
     bool made = false, made_plain = false;
   };
-  // What an operator does to an adjoint.
-  struct Slope {
-    Var adjoint = nullptr;
-    std::vector<Expr> of_args = {};  // empty: it has no gradient
-    std::vector<bool> reads = {};    // which of them depend on values
-  };
-
   Item& at(int i) { return items_[static_cast<size_t>(i)]; }
 
   int find(const Expr& e) const {
@@ -191,6 +184,7 @@ class ChainOfLets {
 
   // Of an operator by elements: that of its arguments, numbers left out, where they have one.
   const Node* common_shape(const CallNode& c) {
+    if (!isa<TensorTypeNode>(c.type)) return nullptr;
     if (!one_to_one(c) && (c.attrs != nullptr || !by_element(c))) return nullptr;
     const Node* common = nullptr;
     for (const Expr& a : c.args) {
@@ -207,28 +201,74 @@ class ChainOfLets {
     count_ = static_cast<int>(lets_.size());
     std::unordered_map<const Node*, int> inside;
     for (const auto& [name, value] : lets_) {
+      if (chains_.uses(value.get()) != 1 || !is_operation(value)) continue;
+      for (const Expr& a : as<CallNode>(value)->args) ++inside[a.get()];
+    }
+    // One use is that of its Let.
+    auto others_use = [&](const Var& v) { return chains_.uses(v.get()) > inside[v.get()] + 1; };
+    std::unordered_map<const Node*, const TupleNode*> groups;
+    for (const auto& [name, value] : lets_) {
+      const int number = static_cast<int>(items_.size());
       Item item{name, value};
-      item.last = static_cast<int>(items_.size());
+      item.last = number;
       item.first_user = count_;
-      if (chains_.uses(value.get()) == 1 && is_operation(value)) {
+      if (chains_.uses(value.get()) != 1) {
+        item.fixed = number;
+      } else if (is_operation(value)) {
         item.op = as<CallNode>(value);
         for (const Expr& a : item.op->args) {
-          ++inside[a.get()];
-          const int operand = find(a);
-          if (operand >= 0) item.fixed = std::max(item.fixed, at(operand).fixed);
+          auto group = groups.find(a.get());
+          if (group == groups.end()) {
+            item.args.push_back(a);
+          } else {
+            item.args.insert(item.args.end(), group->second->fields.begin(),
+                             group->second->fields.end());
+            item.grouped = true;
+          }
         }
-        item.cuts.assign(item.op->args.size(), kAll);
-        item.smooth.assign(item.op->args.size(), false);
+        item.grouped &= std::ranges::all_of(item.op->args, [&](const Expr& a) {
+          return isa<TensorTypeNode>(a->type) || groups.contains(a.get());
+        });
+        item.uses.resize(flatten_tensor_types(name->type)->size());
         item.shape = common_shape(*item.op);
+        take_along(item);
+      } else if (is_group(value) && !others_use(name)) {
+        groups[name.get()] = as<TupleNode>(value);
+        for (const Expr& f : as<TupleNode>(value)->fields) ++inside[f.get()];
+        item.args = as<TupleNode>(value)->fields;
+        take_along(item);
+        item.cuts.clear();
+      } else if (auto* get = as<TupleGetItemNode>(value);
+                 get != nullptr && find(get->tuple) >= 0 && at(find(get->tuple)).op != nullptr) {
+        item.whole = find(get->tuple);
+        item.field = static_cast<size_t>(get->index);
+        item.args = {get->tuple};
+        ++inside[get->tuple.get()];
+        at(item.whole).parts.push_back(number);
+        take_along(item);
       } else {
-        item.fixed = item.last;
+        item.fixed = number;
+        item.called = is_call(value);
+        if (item.called) {
+          item.args = as<CallNode>(value)->args;
+          item.uses.resize(1);
+          item.cuts.assign(item.args.size(), kAll);
+        }
       }
       add(std::move(item));
     }
-    for (Item& item : items_) {
-      // One use is that of its Let.
-      item.outside = chains_.uses(item.name.get()) > inside[item.name.get()] + 1;
+    for (Item& item : items_) item.outside = others_use(item.name);
+  }
+
+  // What is computed for its uses.
+  void take_along(Item& item) {
+    item.stays = false;
+    for (const Expr& a : item.args) {
+      const int operand = find(a);
+      if (operand >= 0) item.fixed = std::max(item.fixed, at(operand).fixed);
     }
+    item.cuts.assign(item.args.size(), kAll);
+    item.smooth.assign(item.args.size(), false);
   }
 
   // ---- Masks: values of bools, by number
@@ -236,9 +276,10 @@ class ChainOfLets {
   const Type& type_of(int mask) { return at(mask).name->type; }
 
   int derived(const Expr& value) {
+    if (find(value) >= 0) return find(value);
     Item item{var("mask", value->type), value};
-    item.op = as<CallNode>(value);
-    item.shape = common_shape(*item.op);
+    item.stays = false;
+    item.shape = common_shape(*as<CallNode>(value));
     post_order(
         value,
         [&](const Node& n) {
@@ -279,7 +320,15 @@ class ChainOfLets {
 
   int both(int a, int b) { return a == kAll ? b : b == kAll ? a : joined("logical_and", a, b); }
 
+  int some(int mask) {
+    if (is_scalar(type_of(mask))) return mask;
+    int& found = somewhere_.try_emplace(mask, kAll).first->second;
+    if (found == kAll) found = derived(call("any", {at(mask).name}));
+    return found;
+  }
+
   int any_of(const std::vector<Use>& uses) {
+    if (uses.empty()) return kNone;
     std::vector<int> masks;
     for (const Use& u : uses) {
       if (u.below == kAll) return kAll;
@@ -310,108 +359,161 @@ class ChainOfLets {
 
   // ---- From the results on
 
-  Slope slope(const Item& item) {
-    Slope out;
-    const CallNode& c = *item.op;
-    if (!as<OpNode>(c.op)->row->gradient) return out;
-    out.adjoint = var("g", item.name->type);
-    try {
-      out.of_args = call_gradient(c, item.name, {out.adjoint});
-    } catch (const UserError&) {
-      // It is refused where the gradient is taken, if it is.
-      return out;
-    }
-    for (const Expr& e : out.of_args) out.reads.push_back(e && reads_values(e, out.adjoint, c));
+  static std::optional<Contraction> sum_of_products(const Item& item) {
+    std::optional<Contraction> out = contraction_of(*item.op);
+    if (out && out->operands.size() != item.args.size()) out.reset();
     return out;
   }
 
-  static bool one_to_one(const CallNode& c) {
-    return as<OpNode>(c.op)->row->fusion.get() == FusionClass::ElemWise && c.args.size() == 1 &&
-           tensor_of(c.args[0])->rank() == as<TensorTypeNode>(c.type)->rank();
-  }
-
-  // Element i of the result depends on what broadcasts to it.
-  static bool by_element(const CallNode& c) {
-    if (as<OpNode>(c.op)->row->fusion.get() > FusionClass::Broadcast) return false;
-    if (c.attrs == nullptr || one_to_one(c)) return true;
-    return std::ranges::all_of(c.args, [&](const Expr& a) {
-      return !is_floating(a->type) || same_shape(a->type, c.type);
-    });
-  }
-
-  bool passes(const Item& item, const Slope& s, int mask) {
+  bool passes(const Item& item, const Slope& s, const std::vector<int>& masks) {
     const CallNode& c = *item.op;
     if (is_where(c)) return true;
-    if (s.of_args.empty()) return false;
-    if (!std::ranges::all_of(c.args, [](const Expr& a) { return isa<TensorTypeNode>(a->type); }))
+    if (s.of_args.size() != item.args.size()) return false;
+    if (!std::ranges::all_of(item.args, [](const Expr& a) { return isa<TensorTypeNode>(a->type); }))
       return false;
-    if (is_scalar(type_of(mask)) || by_element(c)) return true;
-    return as<OpNode>(c.op)->row->fusion.get() <= FusionClass::CommReduce &&
-           std::ranges::find(s.reads, true) == s.reads.end();
+    if (is_move(c, s)) return true;
+    if (masks.size() != 1) return false;
+    if (is_scalar(type_of(masks[0])) || by_element(c)) return true;
+    // One that is asked for its derivative alone has only the factors that matter.
+    const bool ready = std::ranges::all_of(item.uses[0], [&](const Use& u) {
+      return at(u.user).op != nullptr && as<OpNode>(at(u.user).op->op)->name == kDerivativeOf;
+    });
+    return !ready && sum_of_products(item);
+  }
+
+  // Of each tensor of an item what is asked of it.
+  std::vector<int> asked(Item& item) {
+    std::vector<int> out;
+    for (const std::vector<Use>& uses : item.uses) out.push_back(any_of(uses));
+    for (int part : item.parts) {
+      if (at(part).outside) out[at(part).field] = kAll;
+    }
+    for (int& mask : out) {
+      if (item.outside) mask = kAll;
+      if (mask >= 0 && at(mask).fixed >= item.first_user) mask = kAll;
+    }
+    return out;
   }
 
   // What is asked of an item, all of whose users have been looked at, and what it asks of its operands.
   void look_at(int number) {
-    if (at(number).op == nullptr || !is_floating(at(number).name->type)) return;
-    const std::vector<Use> uses = std::move(at(number).uses);
-    if (!at(number).outside && uses.empty()) return;
-    int mask = at(number).outside ? kAll : any_of(uses);
-    if (mask != kAll && at(mask).fixed >= at(number).first_user) mask = kAll;
+    if (!has_floats(at(number).name->type)) return;
+    std::vector<int> masks = asked(at(number));
+    if (std::ranges::all_of(masks, [](int m) { return m == kNone; })) return;
     const CallNode& c = *at(number).op;
     Slope s;
-    if (mask != kAll && !is_where(c)) {
-      s = slope(at(number));
-      if (!passes(at(number), s, mask)) mask = kAll;
+    if (std::ranges::any_of(masks, [](int m) { return m >= 0; }) && !is_where(c)) {
+      std::vector<bool> reached;
+      for (int m : masks) reached.push_back(m != kNone);
+      s = slope(c, at(number).name, at(number).args, reached);
+      if (!passes(at(number), s, masks)) masks.assign(masks.size(), kAll);
     }
+    const bool masked = std::ranges::any_of(masks, [](int m) { return m >= 0; });
+    const int mask = masks[0];
+    const bool by_copies = is_where(c) || !masked ||
+                           (masks.size() == 1 && (is_scalar(type_of(mask)) || by_element(c)));
+    const bool moves = !by_copies && is_move(c, s);
+    const int seeds = moves ? seed(at(number), s, masks) : 0;
+    std::optional<Contraction> sum;
+    if (!by_copies && !moves) sum = sum_of_products(at(number));
+    if (sum) at(number).factors.assign(at(number).args.size(), kAll);
     bool spoilt = false;
-    for (const Use& u : uses) {
-      if (mask != kAll && u.here == mask && u.below == mask) {
-        spoilt |= u.spoilt;
-      } else if (u.spoilt) {
-        cut(u);
+    for (size_t i = 0; i < masks.size(); ++i) {
+      for (const Use& u : at(number).uses[i]) {
+        const bool goes_on = masks[i] >= 0 && u.here == masks[i] && u.below == masks[i] &&
+                             (by_copies || (moves && !adds_adjoints(c)));
+        spoilt |= goes_on && u.spoilt;
+        if (!goes_on && u.spoilt) cut(u);
       }
     }
-    for (size_t k = 0; k < c.args.size(); ++k) {
-      if (!is_floating(c.args[k]->type)) continue;
+    for (size_t k = 0; k < at(number).args.size(); ++k) {
+      const Expr operand = at(number).args[k];
+      if (!is_floating(operand->type)) continue;
       Use use{number, k, kAll, kAll, false};
       if (is_where(c)) {
         if (k == 0) continue;
         if (!isa<ConstantNode>(c.args[0])) {
           const int taken = condition(c.args[0]);
           use.here = both(mask, k == 1 ? taken : opposite(taken));
-          use.below = of_operand(use.here, c.args[k], at(number).name);
+          use.below = of_operand(use.here, operand, at(number).name);
         }
         use.spoilt = spoilt;
-      } else if (mask != kAll) {
+      } else if (masked) {
         if (!s.of_args[k]) continue;
         use.spoilt = spoilt || s.reads[k];
         use.here = mask;
-        if (is_scalar(type_of(mask)) || by_element(c)) {
-          use.below = of_operand(mask, c.args[k], at(number).name);
+        if (by_copies) {
+          use.below = of_operand(mask, operand, at(number).name);
+        } else if (moves) {
+          use.here = use.below = moved(s, k, seeds);
         } else {
-          use.here = use.below = moved(at(number), s, k, mask);
+          use.here = use.below = derived(asked_factor(c, *sum, k, at(number).args, at(mask).name));
+          use.spoilt = false;
+          at(number).factors[k] = use.here;
+          any_cut_ = true;
         }
       }
       at(number).smooth[k] = true;
-      const int operand = find(c.args[k]);
-      if (operand >= 0 && operand < count_ && at(operand).op != nullptr) {
-        at(operand).uses.push_back(use);
-        at(operand).first_user = number;
-      } else if (use.spoilt && !isa<ConstantNode>(c.args[k])) {
-        cut(use);
-      }
+      ask(operand, use);
     }
   }
 
-  // Elements are moved, or added up: those that an adjoint of ones comes to.
-  int moved(const Item& item, const Slope& s, size_t k, int mask) {
-    const DType dtype = as<TensorTypeNode>(item.name->type)->dtype;
-    Expr ones =
-        sized("broadcast_to", "broadcast_to_like", dtype_cast(at(mask).name, dtype), item.name);
+  // The elements of a function's result that nobody asks for are not told apart: where there are no
+  // others, its arguments get no adjoints.
+  void look_at_call(int number) {
+    for (const Use& u : at(number).uses[0]) {
+      if (u.spoilt) cut(u);
+    }
+    const std::vector<int> masks = asked(at(number));
+    if (masks[0] < 0) return;
+    const int mask = some(masks[0]);
+    if (at(mask).fixed >= number) return;
+    for (size_t k = 0; k < at(number).args.size(); ++k) {
+      if (is_floating(at(number).args[k]->type)) cut({number, k, mask, mask, true});
+    }
+  }
+
+  void ask(const Expr& operand, const Use& use) {
+    int of = find(operand);
+    size_t field = 0;
+    if (of >= 0 && at(of).whole >= 0) {
+      field = at(of).field;
+      of = at(of).whole;
+    }
+    if (of >= 0 && of < count_ && !at(of).uses.empty()) {
+      at(of).uses[field].push_back(use);
+      at(of).first_user = use.user;
+    } else if (use.spoilt && !isa<ConstantNode>(operand)) {
+      cut(use);
+    }
+  }
+
+  // Adjoints of ones where something is asked for, by the number of the first.
+  int seed(const Item& item, const Slope& s, const std::vector<int>& masks) {
+    std::vector<Expr> made;
+    for (size_t i = 0; i < masks.size(); ++i) {
+      const Expr& g = s.adjoints[i];
+      if (!g) continue;
+      const DType dtype = as<TensorTypeNode>(g->type)->dtype;
+      Expr ones =
+          masks[i] == kAll ? Expr(constant(1, dtype)) : dtype_cast(at(masks[i]).name, dtype);
+      Expr like =
+          masks.size() == 1 ? Expr(item.name) : tuple_get_item(item.name, static_cast<int64_t>(i));
+      made.push_back(sized("broadcast_to", "broadcast_to_like", ones, like));
+    }
+    const int first = derived(made[0]);
+    for (size_t i = 1; i < made.size(); ++i) derived(made[i]);
+    return first;
+  }
+
+  // Elements are moved, or added up: those that adjoints of ones come to.
+  int moved(const Slope& s, size_t k, int seeds) {
     Rewriter seeded(family::expr);
-    seeded.set(s.adjoint, ones);
+    for (const Expr& g : s.adjoints) {
+      if (g) seeded.set(g, at(seeds++).name);
+    }
     Expr found = seeded.apply(s.of_args[k]);
-    return derived(call("greater", {found, constant(0, dtype)}));
+    return derived(call("greater", {found, constant(0, as<TensorTypeNode>(found->type)->dtype)}));
   }
 
   void cut(const Use& use) {
@@ -424,20 +526,26 @@ class ChainOfLets {
 
   void find_needs(int number) {
     Item& item = at(number);
-    if (item.op == nullptr) return;
-    auto need = [&](int last, int fixed) {
-      item.needs = std::max(item.needs, last);
-      item.needs_fixed = std::max(item.needs_fixed, fixed);
+    if (item.stays) return;
+    auto need = [&](const Item& other) {
+      item.needs = std::max(item.needs, other.last);
+      item.needs_fixed = std::max(item.needs_fixed, other.fixed);
     };
-    for (size_t k = 0; k < item.cuts.size(); ++k) {
-      if (item.cuts[k] != kAll) need(at(item.cuts[k]).last, at(item.cuts[k]).fixed);
-      const int operand = find(item.op->args[k]);
-      if (operand >= 0 && operand < count_ && (item.smooth[k] || !at(operand).plain))
-        need(at(operand).needs, at(operand).needs_fixed);
+    for (size_t k = 0; k < item.args.size(); ++k) {
+      if (item.cuts[k] != kAll) need(at(item.cuts[k]));
+      if (!item.factors.empty() && item.factors[k] != kAll) need(at(item.factors[k]));
+      const int operand = find(item.args[k]);
+      if (operand >= 0 && operand < count_ && (uses_masked(item, k) || !at(operand).plain)) {
+        item.needs = std::max(item.needs, at(operand).needs);
+        item.needs_fixed = std::max(item.needs_fixed, at(operand).needs_fixed);
+      }
     }
     if (item.needs >= number || item.needs_fixed > item.fixed)
       item.plain = var(item.name->name_hint, item.name->type, item.name->span);
   }
+
+  // A field of a result is made of the result with the masks.
+  static bool uses_masked(const Item& item, size_t k) { return item.whole >= 0 || item.smooth[k]; }
 
   struct Task {
     int item;
@@ -453,7 +561,7 @@ class ChainOfLets {
       Item& item = at(task.item);
       task.plain &= static_cast<bool>(item.plain);
       bool& made = task.plain ? item.made_plain : item.made;
-      if (made || item.op == nullptr) {
+      if (made || item.stays) {
         todo.pop_back();
       } else if (task.ready) {
         made = true;
@@ -482,8 +590,9 @@ class ChainOfLets {
     }
     for (size_t k = 0; k < item.cuts.size(); ++k) {
       if (!plain && item.cuts[k] != kAll) visit(item.cuts[k], true);
-      const int operand = find(item.op->args[k]);
-      if (operand >= 0) visit(operand, plain || !item.smooth[k]);
+      if (!plain && !item.factors.empty() && item.factors[k] != kAll) visit(item.factors[k], true);
+      const int operand = find(item.args[k]);
+      if (operand >= 0) visit(operand, plain || !uses_masked(item, k));
     }
   }
 
@@ -493,7 +602,14 @@ class ChainOfLets {
   }
 
   void write(const Item& item, bool plain) {
-    const CallNode& c = *item.op;
+    if (item.whole >= 0) {
+      Expr whole = named(item.args[0], plain);
+      const bool same = whole == item.args[0];
+      out_.emplace_back(
+          plain ? item.plain : item.name,
+          same ? item.value : tuple_get_item(whole, static_cast<int64_t>(item.field)));
+      return;
+    }
     if (item.cuts.empty()) {
       Rewriter renamed(family::expr);
       post_order(
@@ -509,16 +625,63 @@ class ChainOfLets {
       return;
     }
     std::vector<Expr> uncut, args;
-    for (size_t k = 0; k < c.args.size(); ++k) {
-      uncut.push_back(named(c.args[k], plain || !item.smooth[k]));
+    for (size_t k = 0; k < item.args.size(); ++k) {
+      uncut.push_back(named(item.args[k], plain || !item.smooth[k]));
       const bool whole = plain || item.cuts[k] == kAll;
       args.push_back(whole ? uncut.back() : masked(item.cuts[k], uncut.back()));
     }
-    Expr value = args == c.args ? item.value : Expr(call(c.op, args, c.attrs, c.span));
+    Expr value = applied(item, args);
     // Sizes that only a run knows to be equal.
-    if (!structural_equal(value->type, item.value->type))
-      value = call(c.op, uncut, c.attrs, c.span);
+    if (!structural_equal(value->type, item.value->type)) value = applied(item, uncut);
+    if (!plain && !item.factors.empty()) value = with_factors(item, value, args);
     out_.emplace_back(plain ? item.plain : item.name, value);
+  }
+
+  // The operator on other operands.
+  Expr applied(const Item& item, const std::vector<Expr>& operands) {
+    const CallNode& c = *item.op;
+    if (!item.grouped)
+      return operands == item.args ? item.value : Expr(call(c.op, operands, c.attrs, c.span));
+    std::vector<Expr> args;
+    auto next = operands.begin();
+    for (const Expr& a : c.args) {
+      auto* fields = as<TupleTypeNode>(a->type);
+      if (fields == nullptr) {
+        args.push_back(*next++);
+        continue;
+      }
+      const auto end = next + static_cast<std::ptrdiff_t>(fields->fields.size());
+      args.push_back(bound("joined", tuple({next, end})));
+      next = end;
+    }
+    return call(c.op, args, c.attrs, c.span);
+  }
+
+  // The product as it was, with the derivatives of one without the factors that do not matter.
+  Expr with_factors(const Item& item, const Expr& value, std::vector<Expr> args) {
+    BuildAt place(item.value->span);
+    for (size_t k = 0; k < args.size(); ++k) {
+      if (item.factors[k] != kAll) args[k] = without(item.factors[k], args[k]);
+    }
+    Expr asked = applied(item, args);
+    if (!structural_equal(asked->type, value->type)) return value;
+    return call(kDerivativeOf, {bound("product", value), bound("asked", asked)});
+  }
+
+  void write_call(const Item& item) {
+    const CallNode& c = *as<CallNode>(item.value);
+    std::vector<Expr> args;
+    for (size_t k = 0; k < item.args.size(); ++k) {
+      if (item.cuts[k] != kAll) emit(item.cuts[k], true);
+      args.push_back(item.args[k]);
+      if (item.cuts[k] == kAll) continue;
+      Expr kept = masked(item.cuts[k], args[k]);
+      // Sizes that only a run knows to be equal.
+      if (structural_equal(kept->type, args[k]->type)) args[k] = kept;
+    }
+    out_.emplace_back(item.name, args == c.args
+                                     ? item.value
+                                     : Expr(call(c.op, args, c.attrs, c.span, c.type_args)));
   }
 
   Var bound(const char* name, const Expr& value) {
@@ -536,14 +699,24 @@ class ChainOfLets {
     return made;
   }
 
+  // 0 where the mask does not hold.
+  Var without(int mask, const Expr& e) {
+    Var& made = factors_[{mask, e.get()}];
+    if (!made) {
+      const DType dtype = as<TensorTypeNode>(e->type)->dtype;
+      made = bound("factor", call("where", {at(mask).name, e, constant(0, dtype)}));
+    }
+    return made;
+  }
+
   const LetChains& chains_;
   const Lets& lets_;
-  int count_ = 0;  // of Lets; behind them are masks
-  std::vector<Item> items_;
+  int count_ = 0;           // of Lets; behind them are masks
+  std::deque<Item> items_;  // others are added while one is looked at
   std::unordered_map<const Node*, int> by_name_;
-  std::unordered_map<int, int> truths_, opposites_;
+  std::unordered_map<int, int> truths_, opposites_, somewhere_;
   std::map<std::pair<std::string_view, std::pair<int, int>>, int> joined_;
-  std::map<std::pair<int, const Node*>, Var> masked_;
+  std::map<std::pair<int, const Node*>, Var> masked_, factors_;
   bool any_cut_ = false;
   Lets out_;
 };

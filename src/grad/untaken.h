@@ -12,12 +12,20 @@
 //
 // What only branches ask for is found from the adjoints' side: of each value the elements, as a mask,
 // whose adjoint can be other than 0. Masks pass through operators that work element by element, that
-// move elements or add them up, and as scalars through all. Where a value is asked for with another
-// mask, operands of what may make NaN of an adjoint of 0 are masked; sums, products with constants and
-// moves make none, so that a `where` over these alone changes nothing.
+// move, join or part elements, or add them up, and as scalars through all. Where a value is asked for
+// with another mask, operands of what may make NaN of an adjoint of 0 are masked; sums, products with
+// constants and moves make none, so that a `where` over these alone changes nothing.
 //
-// In each chain of Lets (A-normal form), and in a body of operators alone. Does not see through calls
-// of functions (passes/derivative_pass.cc puts them in place before), other branches and loops.
+// A sum of products mixes elements: its derivative is that of one whose factors are 0 where they do
+// not matter to what is asked for (grad/asked_factor.h); its values stay.
+//
+// before   let %p = nn.dense(%x, %w); where(%c, %p, 0f)
+// after    let %k = where(%rows, %x, 0f); let %l = where(%columns, %w, 0f); let %d = nn.dense(%k, %l);
+//          let %p = annotation.derivative_of(nn.dense(%x, %w), %d); where(%c, %p, 0f)
+//
+// In each chain of Lets (A-normal form), and in a body of operators alone. Does not see into calls of
+// functions (passes/derivative_pass.cc puts in place those that it can): their arguments get no adjoint
+// where nothing of their result is asked for. Does not see through other branches.
 #pragma once
 
 #include "ir/expr.h"

@@ -41,7 +41,8 @@ Module run(const Module& mod, PassContext&) {
     return cast<FunctionNode>(rewrite(
         f,
         [](const NodeRef&, NodeRef rebuilt) -> NodeRef {
-          if (is_call_to(Expr::unchecked(rebuilt), "stop_gradient"))
+          Expr e = Expr::unchecked(rebuilt);
+          if (is_call_to(e, "stop_gradient") || is_call_to(e, "annotation.derivative_of"))
             return as<CallNode>(rebuilt)->args[0];
           auto* get = as<TupleGetItemNode>(rebuilt);
           if (get == nullptr || get->index != 0) return rebuilt;

@@ -5,6 +5,7 @@
 //                                                       %x * expand(%s) + expand(%b - %m * %s)
 //   nn.dropout(%x).0                                    %x
 //   stop_gradient(%x)                                   %x
+//   annotation.derivative_of(%x, %y)                    %x
 //
 // Legal always: gradients are taken before, and programs are compiled for inference; the moving statistics that batch_norm returns
 // are its arguments. With constant statistics FoldConstant leaves one multiply and one add, which

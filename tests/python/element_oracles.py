@@ -19,7 +19,7 @@ for _name, _row in (op_programs.UNARY | op_programs.BINARY).items():
 oracle("fast_erf")(lambda a, x: ORACLES["erf"](a, x))
 oracle("fast_exp")(lambda a, x: np.exp(x))
 oracle("fast_tanh")(lambda a, x: np.tanh(x))
-oracle("after")(lambda a, x, dependency: x)
+oracle("after", "annotation.derivative_of")(lambda a, x, other: x)
 oracle("round")(lambda a, x: np.round(x))
 oracle("where")(lambda a, c, x, y: np.where(c, x, y))
 oracle("clip")(lambda a, x: np.minimum(np.maximum(x, a.a_min), a.a_max))

@@ -20,6 +20,9 @@ LOG = np.log(safe(TAKEN))
 X_LOG_X = (np.where(TAKEN, LOG + 1, 0), np.where(TAKEN, 1 / safe(TAKEN), 0))
 BOTH = X_LOG_X[0] * 2, X_LOG_X[1] * 2
 Q = safe(TAKEN) * LOG
+SIGNS = np.array([[1], [-1]])
+MIRRORED = SIGNS * X + 1.5
+INSIDE = safe(MIRRORED > 0, MIRRORED)
 
 # The function, its slope at X and its second derivative: all of them are sums over functions of one element.
 CASES = {
@@ -119,6 +122,74 @@ CASES = {
         X_LOG_X[0] * [0, 0, 1, 1],
         X_LOG_X[1] * [0, 0, 1, 1],
     ),
+    "concatenate": (
+        "where(greater(concatenate((%x, %x)), 0f64), concatenate((multiply(%x, log(%x)), %x)), 0f64)",
+        np.where(TAKEN, X_LOG_X[0] + 1, 0),
+        X_LOG_X[1],
+    ),
+    "stack_of_one_part_that_others_use": (
+        "let %q = multiply(%x, log(%x)); let %l = log(add(%x, 2f64));\n"
+        "  let %c = greater(stack((%x, %x), axis=1), 0f64);\n"
+        "  add(sum(where(%c, stack((%q, %l), axis=1), 0f64), axis=[1]), %l)",
+        X_LOG_X[0] + (1 + TAKEN) / (X + 2),
+        X_LOG_X[1] - (1 + TAKEN) / (X + 2) ** 2,
+    ),
+    "split": (
+        "let %s = split(multiply(%x, log(%x)), indices_or_sections=2, axis=0);\n"
+        "  let %c = split(greater(%x, 0f64), indices_or_sections=2, axis=0);\n"
+        "  add(where(%c.0, %s.0, 0f64), where(%c.1, %s.1, 0f64))",
+        *X_LOG_X,
+    ),
+    "split_of_which_one_part_is_asked_for": (
+        "let %s = split(multiply(%x, log(%x)), indices_or_sections=2, axis=0);\n"
+        "  where(greater(strided_slice(%x, begin=[0], end=[2]), 0f64), %s.0, %s.1)",
+        # The second half is taken where the first is not, for both of these elements.
+        np.where([False, False, True, True], X_LOG_X[0], 0),
+        np.where([False, False, True, True], X_LOG_X[1], 0),
+    ),
+    "adjoints_of_copies": (
+        'let %y = broadcast_to(%x, shape=[2, 4]); let %o = full(1f64, shape=[1, 4], dtype="float64");\n'
+        "  let %z = add(multiply(%y, concatenate((%o, negative(%o)))), 1.5f64);\n"
+        "  where(greater(%z, 0f64), multiply(%y, log(%z)), 0f64)",
+        np.where(MIRRORED > 0, np.log(INSIDE) + SIGNS * X / INSIDE, 0).sum(0),
+        np.where(MIRRORED > 0, 2 * SIGNS / INSIDE - X / INSIDE**2, 0).sum(0),
+    ),
+    "product_of_matrices": (
+        "let %y = expand_dims(%x, axis=1);\n"
+        '  let %o = ones(shape=[2, 1], dtype="float64");\n'
+        "  where(greater(%y, 0f64), nn.dense(multiply(%y, log(%y)), %o), 0f64)",
+        *BOTH,
+    ),
+    "both_factors_of_a_product": (
+        "let %y = reshape(%x, newshape=[4, 1, 1]); let %c = greater(%y, 0f64);\n"
+        "  where(%c, nn.batch_matmul(log(%y), %y), 0f64)",
+        *X_LOG_X,
+    ),
+    "a_factor_for_all_rows": (
+        "let %y = expand_dims(%x, axis=1); let %o = stop_gradient(log(%y));\n"
+        "  let %w = expand_dims(sum(where(greater(%x, 0f64), %x, 0f64), keepdims=True), axis=1);\n"
+        "  where(greater(%y, 0f64), nn.dense(%o, %w), 0f64)",
+        np.where(TAKEN, LOG.sum(), 0),
+        0 * X,
+    ),
+    "einsum": (
+        "let %y = expand_dims(%x, axis=1);\n"
+        "  where(greater(transpose(%y, axes=[1, 0]), 0f64),"
+        ' einsum((log(%y), %x), equation="ij,i->ji"), 0f64)',
+        *X_LOG_X,
+    ),
+    "convolution": (
+        'let %y = reshape(%x, newshape=[1, 1, 4]); let %k = ones(shape=[1, 1, 1], dtype="float64");\n'
+        "  where(greater(%y, 0f64), nn.conv1d(multiply(%y, log(%y)), %k, kernel_size=[1], channels=1), 0f64)",
+        *X_LOG_X,
+    ),
+    "windows": (
+        "let %y = reshape(multiply(%x, log(%x)), newshape=[1, 1, 4]);\n"
+        '  let %k = ones(shape=[1, 1, 2], dtype="float64");\n'
+        "  let %c = greater(reshape(strided_slice(%x, begin=[0], end=[3]), newshape=[1, 1, 3]), 0f64);\n"
+        "  where(%c, nn.conv1d(%y, %k, kernel_size=[2], channels=1), 0f64)",
+        *X_LOG_X,
+    ),
     "one_condition_for_all": (
         "let %y = reshape(%x, newshape=[2, 2]);\n"
         "  where(less(sum(%x), 0f64), nn.dense(multiply(%y, log(%y)), sqrt(%y)), 0f64)",
@@ -186,3 +257,32 @@ def test_branches_reach_into_functions_that_they_call():
     np.testing.assert_allclose(found, X_LOG_X[0] + more)
     second = relay.hvp(lambda x: np.where(x > 0, entropy(x), 0.0).sum())(X, np.ones(4))
     np.testing.assert_allclose(second, X_LOG_X[1])
+
+
+RECURSION = (
+    VERSION
+    + """
+def @power(%x: Tensor[(3), float64], %n: int32) -> Tensor[(3), float64] {
+  if (less_equal(%n, 0)) { log(%x) } else { multiply(%x, @power(%x, subtract(%n, 1))) }
+}
+def @of_all(%x: Tensor[(3), float64], %n: int32) {
+  where(greater(sum(%x), 0f64), @power(%x, %n), 0f64)
+}
+def @by_element(%x: Tensor[(3), float64], %n: int32) {
+  let %r = @power(%x, %n); where(greater(%x, 0f64), %r, 0f64)
+}
+"""
+)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("of", ["of_all", "by_element"])
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_nothing_comes_out_of_a_recursion_that_nobody_asks_for(of, level):
+    with relay.transform.PassContext(level):
+        slope = relay.build(relay.transform.add_derivative(relay.parse(RECURSION), of, "main"))
+    for x in (np.zeros(3), -np.ones(3), np.array([1, 2, 3.0])):
+        value, (dx, _) = slope(x, np.int32(2))
+        at = safe(x > 0, x)
+        np.testing.assert_allclose(np.asarray(value), np.where(x > 0, at**2 * np.log(at), 0))
+        np.testing.assert_allclose(np.asarray(dx), np.where(x > 0, 2 * at * np.log(at) + at, 0))

@@ -321,10 +321,10 @@ TEST(RegistryGradient, equals_finite_differences) {
   std::set<std::string> only_float32;
   for (const Op& op : OpRegistry::global().all()) {
     const OpInfo& row = *op->row;
-    // stop_gradient is there to give another derivative than its own. Two jump when an element and the greatest of its
+    // Two are there to give another derivative than their own. Two jump when an element and the greatest of its
     // window are moved apart; they are tested as the first and second derivatives of pools.
-    const std::set<std::string_view> others{"stop_gradient", "nn.max_pool_gather",
-                                            "nn.max_pool_spread"};
+    const std::set<std::string_view> others{"stop_gradient", "annotation.derivative_of",
+                                            "nn.max_pool_gather", "nn.max_pool_spread"};
     bool defined = row.definition && row.gradient.reason() == Absent::Pending;
     if ((!row.gradient && !defined) || others.contains(row.name)) continue;
     bool first = true;

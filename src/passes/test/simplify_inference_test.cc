@@ -39,6 +39,10 @@ TEST(SimplifyInference, what_gradients_take_for_a_constant_is_its_input) {
   becomes("exp(stop_gradient(%x))", "exp(%x)");
 }
 
+TEST(SimplifyInference, what_only_gradients_compute_is_left_out) {
+  becomes("annotation.derivative_of(exp(%x), exp(stop_gradient(%x)))", "exp(%x)");
+}
+
 TEST(SimplifyInference, the_statistics_stay) {
   pass_test::expect_unchanged(kSimplifyInference, "def @main(" + std::string(kParams) +
                                                       ") { nn.batch_norm(%x, %g, %b, %m, %v).1 }");
