@@ -110,8 +110,12 @@ std::string tile_kernel(Schedule& s, Sum sum, const Target& target) {
                 [&](const BlockRV& rv) { return rv == sum.block || rv == out || rv == copy; });
   for (const BlockRV& rv : others) keep_lines_of_source(s, rv, sum, target);
   bool open = sum.rows() == kOpen || sum.columns() == kOpen;
-  std::string text = open ? tile_open_loops(s, sum, out, target, copy)
-                          : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, target, copy);
+  std::string text =
+      others.empty() && copy.name.empty() ? tile_column_blocks(s, sum, out, target) : "";
+  if (text.empty()) {
+    text = open ? tile_open_loops(s, sum, out, target, copy)
+                : tile_loops(s, sum, out, sum.in_parts ? 1 : 0, target, copy);
+  }
   if (text.empty()) return "";
   if (sum.in_parts) text += ", the sum in " + std::to_string(cut.parts) + " parts";
   if (sum.matrix) s.annotate_func("features", matrix_features(target, sum.matrix->factors));

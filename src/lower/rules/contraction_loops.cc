@@ -254,7 +254,7 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
                      " register tile, " + (order[0] == axes.back().outer ? "columns" : "rows") +
                      " outside";
   if (bordered) text += ", border in tiles of its own";
-  if ((around == 0 || sum.in_parts) && target.num_cores > 1 && work >= 4 * kMinParallelWork) {
+  if ((around == 0 || sum.in_parts || sum.in_blocks) && target.num_cores > 1 && work >= 4 * kMinParallelWork) {
     // Loops that are not cut share the work in fine portions; pieces of one that is are shared
     // each.
     std::vector<LoopRV> shared;

@@ -56,6 +56,14 @@ class Tiling {
 std::string tile_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out, size_t around,
                        const Target& target, const tir::BlockRV& copy = {});
 
+// The same over all loops of `out` for a product of so many rows by so many columns that neither stays in the caches, where
+// there is nothing else: columns in blocks whose weights do, around the rows. A row of results is written as one, and rows are
+// read once for each block, not once for each tile's columns. Empty, and `s` as it was, where that is no such product.
+//
+//   for block of columns: for rows of a tile: for columns of a tile: { registers = 0; for k: registers += a * b; store }
+std::string tile_column_blocks(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
+                               const Target& target);
+
 // The same over all loops of `out`, for rows or columns whose number only a run knows.
 std::string tile_open_loops(tir::Schedule& s, const Sum& sum, const tir::BlockRV& out,
                             const Target& target, const tir::BlockRV& copy = {});

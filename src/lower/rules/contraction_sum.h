@@ -39,6 +39,7 @@ struct Sum {
   double widening =
       0;  // instructions that make a vector of factors of what the weights hold, as of those with few bits
   bool in_parts = false;   // one part of a longer sum, inside a loop over the parts
+  bool in_blocks = false;  // some of the columns, inside a loop over such blocks
   bool depthwise = false;  // every operand has the columns: there is nothing to reuse
   // The operand with the columns (the weights) is the same for all of the second last but one axis,
   // so that a tile may span several of its values.

@@ -129,6 +129,22 @@ TEST(contraction, rows_and_columns_of_any_number) {
   }
 }
 
+TEST(contraction, columns_in_blocks_whose_weights_stay_in_l2) {
+  // Half of 512 KB are 512 columns of 128 elements: two blocks, and one with a rest that fills no tile.
+  for (int64_t columns : {1024, 700}) {
+    for (bool epilogue : {false, true}) {
+      Case c = dense(530, columns, 128, 32, epilogue);
+      EXPECT_TRUE(rule_of(c.func).ends_with("columns in blocks of 512")) << rule_of(c.func);
+      expect_tiled(c);
+    }
+  }
+  // Neither where all weights or all rows stay there, nor where the rows of a tile do not stay in L1.
+  for (const Case& c : {dense(530, 500, 128, 32, true), dense(500, 1024, 128, 32, true),
+                        dense(100, 400, 1024, 32, true)}) {
+    EXPECT_FALSE(rule_of(c.func).ends_with("columns in blocks of 512")) << rule_of(c.func);
+  }
+}
+
 TEST(contraction, weights_in_panels) {
   for (int64_t m : {1, 7, 20}) {
     for (int64_t n : {16, 40, 96, 200}) expect_tiled(dense(m, n, 9, 32, true));
