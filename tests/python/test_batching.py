@@ -217,6 +217,28 @@ def test_structures_and_loops():
     assert root.shape == (4,)
 
 
+def test_axes_by_names():
+    @relay.function
+    def layer(p, x):
+        return {"h": x @ p["w"] + p["b"], "more": (x * 2, x.sum())}
+
+    draw = np.random.default_rng(3).normal
+    w, b, x = draw(size=(4, 3, 2)), draw(size=2), draw(size=(3, 4))
+    lanes = [layer({"w": w[i], "b": b}, x[:, i]) for i in range(4)]
+    axes = {"h": 1, "more": (-1, 0)}
+
+    @relay.function
+    def within(p, x):
+        return relay.vmap(layer, in_axes=({"b": None, "w": 0}, 1), out_axes=axes)(p, x)
+
+    outside = relay.vmap(layer, in_axes=({"b": None, "w": 0}, 1), out_axes=axes)
+    for batch in (outside, within):
+        found = batch({"w": w, "b": b}, x)
+        np.testing.assert_allclose(found["h"], np.stack([y["h"] for y in lanes], axis=1), rtol=1e-5)
+        np.testing.assert_allclose(found["more"][0], x * 2)
+        np.testing.assert_allclose(found["more"][1], x.sum(axis=0), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("axes", "args", "code"),
     [
@@ -224,6 +246,7 @@ def test_structures_and_loops():
         ((2, 0), (rows(4), rows(4)), "E1101"),
         ((0,), (rows(4), rows(4)), "E1101"),
         (((0, 0), 0), (rows(4), rows(4)), "E1101"),
+        (({"w": 0}, 0), (rows(4), rows(4)), "E1101"),
         (None, (rows(4), rows(4)), "E1103"),
     ],
 )

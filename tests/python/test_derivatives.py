@@ -69,6 +69,27 @@ def test_matrices_of_derivatives():
     np.testing.assert_allclose(relay.hessian(product)(x, 3.0), [[3, 12], [12, 0]])
 
 
+def test_matrices_of_structures():
+    @relay.function
+    def layer(p, x):
+        return {"h": x @ p["w"] + p["b"], "count": np.argmax(x), "sum": (x.sum(), x)}
+
+    p, x = {"w": np.arange(6.0).reshape(3, 2), "b": np.array([0.5, 1])}, np.array([1.0, 2, 3])
+    found = relay.jacobian(lambda p: layer(p, x)["h"])(p)
+    by_w = np.einsum("i,jk->jik", x, np.eye(2))
+    np.testing.assert_array_equal(found["w"], by_w)
+    np.testing.assert_array_equal(found["b"], np.eye(2))
+
+    both = relay.jacobian(layer, argnums=(1, 0))(p, x)
+    assert both["count"] is None and set(both) == {"h", "count", "sum"}
+    (by_x, by_p), (of_sum, _), (of_x, none) = both["h"], both["sum"][0], both["sum"][1]
+    np.testing.assert_array_equal(by_x, p["w"].T)
+    np.testing.assert_array_equal(by_p["w"], by_w)
+    np.testing.assert_array_equal(of_sum, np.ones(3))
+    np.testing.assert_array_equal(of_x, np.eye(3))
+    assert not none["w"].any() and none["w"].shape == (3, 3, 2)
+
+
 @relay.function(fixed_sizes=True)
 def adapted(w, x, rate):
     inner = lambda w: ((w * x).sum() - 1.0) ** 2  # noqa: E731
@@ -190,7 +211,11 @@ REFUSED = [
     ("relay.grad(lambda v: v.sum(), argnums=1)(x)", "no argument 1", "E0907"),
     ("relay.grad(lambda v: v.sum(), argnums=-1)(x)", "argnums", "E0907"),
     ("relay.grad(lambda v: v.sum(), has_aux=True)(x)", "a number and something else", "E0905"),
+    ("relay.grad(lambda n: n * x.sum())(2)", "argument 0 holds no floats", "E1001"),
+    ("relay.jacobian(f)(x.astype('int32'))", "argument 0 holds no floats", "E1001"),
+    ("relay.grad(lambda v: (v * np.random.rand()).sum())(x)", "come from a key", "E0907"),
     ("relay.jvp(f)(x)", "a tangent for each", "E0907"),
+    ("relay.vjp(f)(x, np.ones(3, 'float32'))", "the weight of a result has its sizes", "E0905"),
     ("relay.jvp(f)(x, (x, x))", "structure of its argument", "E0905"),
 ]
 
@@ -199,7 +224,7 @@ REFUSED = [
 def test_what_is_refused_has_a_place(expression, says, code, tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text(
-        f"import relay\n\n@relay.function\ndef wrong(x):\n    f = lambda v: v * 2\n"
+        f"import numpy as np\nimport relay\n\n@relay.function\ndef wrong(x):\n    f = lambda v: v * 2\n"
         f"    return {expression}\n"
     )
     names: dict = {}

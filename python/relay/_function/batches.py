@@ -22,6 +22,7 @@ from relay._function.values import (
     Closure,
     DataType,
     ListType,
+    NamedAxes,
     RefType,
     Static,
     StaticType,
@@ -100,6 +101,8 @@ def _of_arguments(axes: Any, args: list[Value]) -> list[Any]:
 
 def _leaves(kind: Type, axes: Any, what: str) -> Iterator[int | None]:
     """The axis of each leaf of a value; an axis is for all that is in its place."""
+    if isinstance(axes, NamedAxes):
+        axes = _by_place(kind, axes, what)
     if isinstance(kind, (TupleType, ListType)):
         if isinstance(axes, tuple) and len(axes) != len(kind.items):
             raise Refusal(
@@ -122,6 +125,19 @@ def _leaves(kind: Type, axes: Any, what: str) -> Iterator[int | None]:
         )
     if not isinstance(kind, StaticType):
         yield axes
+
+
+def _by_place(kind: Type, axes: NamedAxes, what: str) -> tuple:
+    named = dict(axes.axes)
+    names = kind.form.names if isinstance(kind, TupleType) and kind.form else ()
+    if set(names) == set(named):
+        return tuple(named[name] for name in names)
+    raise Refusal(
+        BATCH_AXIS,
+        f"the axes of {what} are those of another structure",
+        expected=f"an axis for each of {', '.join(map(str, names))}" if names else str(kind),
+        found=", ".join(map(str, named)),
+    )
 
 
 class _Lanes:

@@ -75,6 +75,7 @@ _INSTEAD = {
     "sorted": "np.sort sorts a tensor",
     "map": "write a list comprehension",
     "filter": "write a list comprehension with if",
+    "numpy.add.at": 'relay.scatter_nd(x, i[None], v, mode="add") gives what np.add.at(x, i, v) makes of x',
     "open": "read the file outside, and pass what is in it",
 }
 
@@ -176,12 +177,17 @@ class Calls:
         if isinstance(obj, types.FunctionType) and obj.__module__.partition(".")[0] == "relay":
             return self._operator(obj, args, named)
         name = getattr(obj, "__qualname__", None) or repr(obj)
-        if (getattr(obj, "__module__", "") or "").partition(".")[0] == "numpy":
+        module = getattr(obj, "__module__", "") or ""
+        if module.partition(".")[0] == "numpy":
+            drawn = module.startswith("numpy.random") or obj is np.random.default_rng
+            help = "random numbers come from a key: relay.random.uniform(key, shape), which is an argument"
             raise Refusal(
                 CALL,
                 f"numpy's {name} is not part of relay.function",
-                help="docs/python_function.md has those that are",
+                help=help if drawn else "docs/python_function.md has those that are",
             )
+        if isinstance(getattr(obj, "__self__", None), np.ufunc):
+            name = f"numpy.{obj.__self__.__name__}.{obj.__name__}"
         help = _INSTEAD.get(name, "decorate it with @relay.function, or call it outside")
         raise Refusal(CALL, f"{name} is not a function that can be compiled", help=help)
 

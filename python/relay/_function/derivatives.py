@@ -15,7 +15,7 @@ from relay._function import scope
 from relay._function.arithmetic import describe
 from relay._function.calls import bind
 from relay._function.effects import bound_around
-from relay._function.errors import CALL, VALUE, Refusal
+from relay._function.errors import CALL, GRAD_INTEGERS, VALUE, Refusal
 from relay._function.returned_functions import refuse_functions
 from relay._function.values import (
     OUTSIDE,
@@ -80,6 +80,9 @@ class Derivatives:
                     found=str(position),
                 )
         order = [*positions, *(i for i in range(len(args)) if i not in positions)]
+        if not everything:
+            for position in positions:
+                _check_argument(position, forward(widen(type_of(args[position]))))
         made = self._closed(function, args, named, order, positions, asked)
         return self._derived(asked, made, positions, args, extra)
 
@@ -145,7 +148,10 @@ class Derivatives:
             kind = "gradient_of_first"
         exprs = list(made.exprs)
         if asked.kind == "vjp":
+            _check_weight(made.returned, extra[0])
             exprs.append(pack(flatten(extra[0], made.returned)))
+        elif kind == "jacobian" and not isinstance(made.returned, TensorType):
+            return self._jacobians(asked, made, positions)
         elif extra:
             exprs += _tangents(made, positions, extra)
         var = self.program.derive(made.function, kind, made.wanted)
@@ -158,8 +164,7 @@ class Derivatives:
             change = _adjoint(made.returned, _fields(_core.TupleGetItem(out, 1), made.returned))
             return Tuple((unpack(_core.TupleGetItem(out, 0), made.returned), change))
         elif kind in ("jacobian", "hessian"):
-            found = [Tensor(_core.TupleGetItem(out, i)) for i in range(made.wanted)]
-            return found[0] if isinstance(asked.argnums, int) else Tuple(tuple(found))
+            return _matrices(asked, made, positions, out)
         else:
             gradients = _core.TupleGetItem(out, 1)
         leaves = iter([_core.TupleGetItem(gradients, i) for i in range(made.wanted)])
@@ -179,6 +184,26 @@ class Derivatives:
             return Tuple((whole, grads))
         return Tuple((grads, whole.items[1])) if asked.has_aux else grads
 
+    def _jacobians(self, asked: Derivative, made: _Closed, positions: tuple[int, ...]) -> Value:
+        """Those of each tensor of the result, in its place; None for what holds no floats."""
+        if made.does:
+            raise Refusal(VALUE, "what does something has the jacobian of one tensor only")
+        f = made.function
+
+        def of_leaf(number: int) -> Value:
+            body = _core.TupleGetItem(f.body, number)
+            one = _core.Function(f.params, body, None, f.type_params)
+            var = self.program.derive(one, "jacobian", made.wanted)
+            return _matrices(asked, made, positions, _core.Call(var, made.exprs))
+
+        kinds = leaf_types(made.returned)
+        if len(kinds) == 1:
+            var = self.program.derive(f, "jacobian", made.wanted)
+            leaves = [_matrices(asked, made, positions, _core.Call(var, made.exprs))]
+        else:
+            leaves = [of_leaf(i) if _floats(k) else Static(None) for i, k in enumerate(kinds)]
+        return _in_place(made.returned, iter(leaves))
+
 
 @dataclass
 class _Closed:
@@ -192,6 +217,56 @@ class _Closed:
     returned: Type
     # Whether a call does something.
     does: bool
+
+
+def _matrices(
+    asked: Derivative, made: _Closed, positions: tuple[int, ...], out: _core.Expr
+) -> Value:
+    """The jacobian of one tensor, or the hessian, by the tensors of arguments."""
+    leaves = iter([_core.TupleGetItem(out, i) for i in range(made.wanted)])
+    found = tuple(_adjoint(made.kinds[i], leaves) for i in positions)
+    return found[0] if isinstance(asked.argnums, int) else Tuple(found)
+
+
+def _in_place(kind: Type, leaves: Iterator[Value]) -> Value:
+    """A structure with other leaves."""
+    if isinstance(kind, TupleType):
+        return Tuple(tuple(_in_place(item, leaves) for item in kind.items), kind.form)
+    if isinstance(kind, ListType):
+        return lift([_in_place(item, leaves) for item in kind.items])
+    return Static(None) if isinstance(kind, StaticType) else next(leaves)
+
+
+def _floats(kind: _core.Type) -> bool:
+    return isinstance(kind, _core.TensorType) and kind_of(kind.dtype) == "f"
+
+
+def _check_argument(position: int, kind: Type) -> None:
+    leaves = leaf_types(kind)
+    tensors = all(isinstance(leaf, _core.TensorType) for leaf in leaves)
+    if leaves and tensors and not any(map(_floats, leaves)):
+        raise Refusal(
+            GRAD_INTEGERS,
+            f"argument {position} holds no floats to differentiate by",
+            expected="a tensor of floats, or a structure that has one",
+            found=str(kind),
+            help="argnums says by which argument; astype makes floats of integers",
+        )
+
+
+def _check_weight(kind: Type, value: Value) -> None:
+    """A weight of a result with other sizes, as far as they are known."""
+    given = type_of(value)
+    if not isinstance(kind, TensorType) or not isinstance(given, TensorType):
+        return
+    wanted, found = list(map(str, kind.shape)), list(map(str, given.shape))
+    if len(wanted) != len(found) or ("?" not in wanted and wanted != found):
+        raise Refusal(
+            VALUE,
+            "the weight of a result has its sizes",
+            expected=str(kind),
+            found=str(given),
+        )
 
 
 def _check_result(asked: Derivative, returned: Type, result: Value) -> None:
@@ -264,8 +339,7 @@ def _tangents(made: _Closed, positions: tuple[int, ...], extra: list[Value]) -> 
         out += _tangent(made.kinds[i], tangent)
     for param, value in zip(made.function.params[len(out) :], made.exprs[len(out) :], strict=True):
         kind = param.checked_type
-        floats = isinstance(kind, _core.TensorType) and kind_of(kind.dtype) == "f"
-        out.append(call("zeros_like", value) if floats else _core.Tuple([]))
+        out.append(call("zeros_like", value) if _floats(kind) else _core.Tuple([]))
     return out
 
 

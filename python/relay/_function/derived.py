@@ -16,7 +16,7 @@ from typing import Any
 from relay._function import python_functions
 from relay._function.errors import CALL, Refusal
 from relay._function.function import RelayFunction, plain_function
-from relay._function.values import Batch, Derivative, Static, Tuple, Value
+from relay._function.values import Batch, Derivative, NamedAxes, Static, Tuple, Value
 from relay._pass import active_context
 from relay._transformed import unused
 
@@ -144,9 +144,12 @@ def hvp(fun: Callable) -> Any:
 
 
 def jacobian(fun: Callable, argnums: int | Sequence[int] = 0) -> Any:
-    """Returns a function that gives the derivatives of each element of the result, a tensor.
+    """Returns a function that gives the derivatives of each element of the result.
 
-    Those by an argument, a tensor, have the sizes of the result and then its own.
+        relay.jacobian(lambda p, x: x @ p["w"] + p["b"])(p, x)  # {"w": ..., "b": ...}
+
+    Those of a tensor by another have the sizes of the one and then those of the other. In place of each
+    tensor of the result there are those by all tensors of the argument, in its structure.
     """
     return _asked("jacobian", fun, argnums)
 
@@ -163,7 +166,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Any:
 
     in_axes: the axis of each argument along which the lanes are, None for what is the same in all
     lanes; one for all arguments, or a tuple with an entry for each of them. An entry is for all tensors
-    of its argument, or a tuple with one for each part.
+    of its argument, a tuple with one for each part, or a dictionary with one for each name.
     out_axes: the same for the result.
     """
     axes = (_axes(in_axes), _axes(out_axes))
@@ -174,9 +177,11 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0) -> Any:
 def _axes(axes: Any) -> Any:
     if isinstance(axes, (tuple, list)):
         return tuple(map(_axes, axes))
+    if isinstance(axes, dict):
+        return NamedAxes(tuple((name, _axes(axis)) for name, axis in axes.items()))
     if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
         return axes
-    raise TypeError(f"an axis is a number, None, or a tuple of these: {axes!r}")
+    raise TypeError(f"an axis is a number, None, or a tuple or dictionary of these: {axes!r}")
 
 
 def _vmap_within(
@@ -215,7 +220,8 @@ def _known_tuple(value: Value) -> Value:
     if isinstance(value, Tuple):
         items = tuple(map(_known_tuple, value.items))
         if all(isinstance(item, Static) for item in items):
-            return Static(tuple(item.obj for item in items))
+            known = [item.obj for item in items]
+            return Static(tuple(known) if value.form is None else value.form.make(known))
     return value
 
 

@@ -237,6 +237,47 @@ def _norm(x, ord=None, axis=None, keepdims=False):
     return apply("sqrt", reduced("sum", apply("multiply", x, x), axis, keepdims))
 
 
+@_numpy("linalg.inv")
+def _inv(a):
+    return Tensor(call("linalg.inv", _floating(a).expr))
+
+
+@_numpy("linalg.det")
+def _det(a):
+    return Tensor(call("linalg.det", _floating(a).expr))
+
+
+@_numpy("linalg.solve")
+def _solve(a, b):
+    return matmul(_inv(a), _floating(b))
+
+
+# ---- Sums and logarithms that do not overflow, or lose what is small ------------------------------
+
+
+@_numpy("logaddexp")
+def _logaddexp(x1, x2):
+    pair = [tensor_or_number(x) for x in (x1, x2)]
+    apart = apply("abs", apply("subtract", *pair))
+    # Two infinities are not apart.
+    apart = _where(apply("equal", *pair), Static(0.0), apart)
+    rest = apply("log", apply("add", Static(1.0), apply("exp", apply("negative", apart))))
+    return apply("add", apply("maximum", *pair), rest)
+
+
+@_numpy("log1p")
+def _log1p(x):
+    """What is lost in 1 + x is lost in its logarithm, too (W. Kahan)."""
+    x = _floating(x)
+    whole = apply("add", x, Static(1.0))
+    part = apply("subtract", whole, Static(1.0))
+    lost = apply("logical_or", apply("equal", part, Static(0.0)), apply("isinf", whole))
+    ratio = apply("divide", apply("log", whole), _where(lost, Static(1.0), part))
+    return _where(
+        lost, _where(apply("isinf", whole), apply("log", whole), x), apply("multiply", x, ratio)
+    )
+
+
 # ---- Shapes --------------------------------------------------------------------------------------
 
 

@@ -209,6 +209,13 @@ class Derivative(Value):
     has_aux: bool = False
 
 
+@dataclass(frozen=True)
+class NamedAxes:
+    """Where the lanes are in the parts of what has names for them."""
+
+    axes: tuple[tuple[str, Any], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Batch(Derivative):
     """A function for many lanes, which are where the axes say; see batches.py."""
