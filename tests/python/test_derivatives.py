@@ -69,6 +69,18 @@ def test_matrices_of_derivatives():
     np.testing.assert_allclose(relay.hessian(product)(x, 3.0), [[3, 12], [12, 0]])
 
 
+def test_logarithms_of_what_is_near_one():
+    x = np.array([-0.5, -1e-13, 0, 1e-30, 2e-16, 1e-9, 3, 1e20])
+    once = relay.grad(lambda x: np.log1p(x).sum())
+    twice = relay.grad(lambda x: once(x).sum())
+    np.testing.assert_allclose(once(x), 1 / (1 + x), rtol=1e-15)
+    np.testing.assert_allclose(twice(x), -1 / (1 + x) ** 2, rtol=1e-15)
+    y = np.array([-0.5, 30, 0, 40, -800, 1e-9, np.inf, -1e20])
+    by_x, by_y = relay.grad(lambda x, y: np.logaddexp(x, y).sum(), argnums=(0, 1))(x, y)
+    np.testing.assert_allclose(by_x, 1 / (1 + np.exp(y - x)), rtol=1e-13, atol=1e-300)
+    np.testing.assert_allclose(by_x + by_y, 1, rtol=1e-13)
+
+
 def test_matrices_of_structures():
     @relay.function
     def layer(p, x):

@@ -607,6 +607,24 @@ def elementwise(x):
     )  # fmt: skip
 
 
+@case(
+    (
+        np.float32([0, 1e-30, -1e-8, 3e-4, -0.999, 7, 1e30]),
+        np.float32([0, 40, -90, 5, 5, -3e38, 1]),
+    ),
+    (np.array([-1, 1e-12, np.inf, -3e-9]), np.array([np.inf, -np.inf, 0, -800])),
+)
+def small_and_large(x, y):
+    return (np.log1p(x), np.logaddexp(x, y), np.logaddexp(y, y), np.logaddexp(y, 0.0))
+
+
+@case(
+    (np.eye(3) * 2 + np.arange(9).reshape(3, 3) / 9, np.arange(3.0), np.arange(6.0).reshape(3, 2))
+)
+def systems(a, x, y):
+    return (np.linalg.det(a), np.linalg.inv(a), np.linalg.solve(a, x), np.linalg.solve(a, y))
+
+
 @case((f32(3, 4, 5), np.arange(12, dtype="int32").reshape(3, 4)))
 def reductions(x, n):
     return (

@@ -255,27 +255,28 @@ def _solve(a, b):
 # ---- Sums and logarithms that do not overflow, or lose what is small ------------------------------
 
 
+@_numpy("log1p")
+def _log1p(x):
+    """What 1 + x loses of x is added to its logarithm as a constant: derivatives are those of log(1 + x)."""
+    x = _floating(x)
+    whole = apply("add", x, Static(1.0))
+    log = apply("log", whole)
+    part = apply("subtract", whole, Static(1.0))
+    nothing = apply("equal", part, Static(0.0))
+    share = apply("divide", apply("subtract", x, part), _where(nothing, Static(1.0), part))
+    # At -1 and at infinity nothing is lost that a logarithm tells.
+    lost = _where(apply("isfinite", log), apply("multiply", log, share), Static(0.0))
+    lost = _where(nothing, x, lost)
+    return apply("add", log, Tensor(call("stop_gradient", lost.expr)))
+
+
 @_numpy("logaddexp")
 def _logaddexp(x1, x2):
     pair = [tensor_or_number(x) for x in (x1, x2)]
-    apart = apply("abs", apply("subtract", *pair))
+    apart = apply("absolute", apply("subtract", *pair))
     # Two infinities are not apart.
     apart = _where(apply("equal", *pair), Static(0.0), apart)
-    rest = apply("log", apply("add", Static(1.0), apply("exp", apply("negative", apart))))
-    return apply("add", apply("maximum", *pair), rest)
-
-
-@_numpy("log1p")
-def _log1p(x):
-    """What is lost in 1 + x is lost in its logarithm, too (W. Kahan)."""
-    x = _floating(x)
-    whole = apply("add", x, Static(1.0))
-    part = apply("subtract", whole, Static(1.0))
-    lost = apply("logical_or", apply("equal", part, Static(0.0)), apply("isinf", whole))
-    ratio = apply("divide", apply("log", whole), _where(lost, Static(1.0), part))
-    return _where(
-        lost, _where(apply("isinf", whole), apply("log", whole), x), apply("multiply", x, ratio)
-    )
+    return apply("add", apply("maximum", *pair), _log1p(apply("exp", apply("negative", apart))))
 
 
 # ---- Shapes --------------------------------------------------------------------------------------
