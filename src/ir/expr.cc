@@ -1,17 +1,44 @@
 #include "ir/expr.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ir/op.h"
+#include "node/structural.h"
 
 namespace relay {
 namespace {
+
+bool same_type(const Type& a, const Type& b) {
+  return a == b || (a && b && structural_equal(a, b));
+}
+
+bool same_types(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::ranges::equal(
+      a, b, same_type, [](const Expr& e) { return e->type; },
+      [](const Expr& e) { return e->type; });
+}
+
+// Whether what decides the type of a call or a tuple is as it was: relations see nothing but the
+// types of operands and the attributes.
+bool keeps_type(const ExprNode& now, const ExprNode& before) {
+  if (now.kind() == ExprKind::Tuple) {
+    return same_types(static_cast<const TupleNode&>(now).fields,
+                      static_cast<const TupleNode&>(before).fields);
+  }
+  if (now.kind() != ExprKind::Call) return false;
+  auto& c = static_cast<const CallNode&>(now);
+  auto& was = static_cast<const CallNode&>(before);
+  return c.op == was.op && c.attrs == was.attrs && c.type_args == was.type_args &&
+         same_types(c.args, was.args);
+}
 
 // A rewritten expression keeps its type when its children's types are unchanged; otherwise the
 // type is deduced again.
 void keep_or_deduce(Node& node, const Node& original) {
   auto& expr = static_cast<ExprNode&>(node);
-  if (!static_cast<const ExprNode&>(original).type) return;
+  auto& before = static_cast<const ExprNode&>(original);
+  if (!before.type || keeps_type(expr, before)) return;
   if (expr.kind() == ExprKind::Function) {
     auto& f = static_cast<FunctionNode&>(node);
     f.ret_type = f.body->type;

@@ -482,9 +482,10 @@ class Fuser {
     Expr body;
     for (int m : k.members) {
       const CallNode& c = *nodes_[m].call;
-      std::vector<Expr> operands;
-      for (const Expr& a : c.args) operands.push_back(operand(a));
-      body = call(c.op, std::move(operands), c.attrs, c.span, c.type_args);
+      // Operands have the types that they had, and so has the call.
+      std::vector<NodeRef> parts = children_of(c);
+      for (size_t i = 0; i < c.args.size(); ++i) parts[1 + i] = operand(c.args[i]);
+      body = cast<ExprNode>(with_children(ref(c), parts));
       inside[&c] = body;
       spans.push_back(c.span);
     }

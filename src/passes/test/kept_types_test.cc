@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/test/source_dir.h"
+#include "node/walk.h"
 #include "passes/pipelines.h"
 #include "passes/test/pass_test.h"
 
@@ -59,6 +60,20 @@ void expect_typed(const Module& mod, const std::string& how) {
   } catch (const UserError& e) {
     ADD_FAILURE() << how << ": " << e.what() << "\n" << print_module(mod);
   }
+}
+
+TEST(KeptTypes, what_is_rewritten_has_its_type_still_unless_its_operands_have_others) {
+  const Function f =
+      pass_test::parse("def @main(%x: Tensor[(4,), float32]) { (sin(%x), %x) }")->find("main");
+  auto on = [&](int64_t size) {
+    Var y = var("y", tensor_type(std::vector<int64_t>{size}, DType::Float(32)));
+    std::unordered_map<const Node*, NodeRef> by{{f->params[0].get(), y}};
+    return cast<ExprNode>(substitute(f->body, by, family::expr | family::pattern));
+  };
+  const Expr same = on(4), other = on(8);
+  EXPECT_FALSE(same == f->body);
+  EXPECT_TRUE(same->type == f->body->type);
+  EXPECT_EQ(to_string(other->type), "(Tensor[(8,), float32], Tensor[(8,), float32])");
 }
 
 TEST(KeptTypes, after_each_pass_alone) {
