@@ -156,17 +156,37 @@ LoweredProgram::LoweredProgram(const Module& mod, int64_t large_weights)
       auto* primitive = c == nullptr ? nullptr : primitive_of(*c);
       if (primitive == nullptr || calls_.contains(primitive)) return;
       check_budget();
-      calls_.emplace(primitive, lower(*primitive, *f.get()));
+      Function plain = without_reason(ref(*primitive));
+      uint64_t hash = structural_hash(plain);
+      if (const LoweredCall* same = find_same(plain, hash)) {
+        LoweredCall& known = calls_.emplace(primitive, *same).first->second;
+        known.site = site_of(*primitive);
+        return;
+      }
+      LoweredCall& made = calls_.emplace(primitive, lower(plain, *f.get())).first->second;
+      made.site = site_of(*primitive);
+      // Otherwise it names sizes of its own, or says at which operator a run has ended.
+      bool general = made.primitive == plain && made.sized == plain && made.versions.empty();
+      if (general && !made.assumes_sizes) calls_by_hash_[hash].push_back(&made);
     });
   }
 }
 
-LoweredCall LoweredProgram::lower(const FunctionNode& f, const FunctionNode& around) {
+const LoweredCall* LoweredProgram::find_same(const Function& f, uint64_t hash) const {
+  auto same_hash = calls_by_hash_.find(hash);
+  if (same_hash == calls_by_hash_.end()) return nullptr;
+  for (const LoweredCall* known : same_hash->second) {
+    if (structural_equal(known->primitive, f)) return known;
+  }
+  return nullptr;
+}
+
+LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around) {
   LoweredCall out;
   size_t named = 0;
-  out.primitive = with_named_parameters(without_reason(ref(f)), named);
+  out.primitive = with_named_parameters(f, named);
   out.sized = out.primitive;
-  out.site = site_of(f);
+  out.assumes_sizes = count_assumptions(out.primitive) > 0;
   if (is_view(*out.primitive.get())) return out;
   const Function written = out.primitive;
   out.primitive = with_named_sizes(out.primitive, named, out.named);

@@ -52,6 +52,8 @@ struct LoweredCall {
   // Otherwise `primitive`.
   Function sized;
   KernelSite site;
+  // Whether its operators assume something about sizes that only a run tells.
+  bool assumes_sizes = false;
   // -1: nothing but sizes is computed, the result is a view; or the result's sizes are known to no
   // rule.
   int32_t kernel = -1;
@@ -97,7 +99,9 @@ class LoweredProgram {
   TypeVar size_name(size_t n);
 
  private:
-  LoweredCall lower(const FunctionNode& f, const FunctionNode& around);
+  LoweredCall lower(const Function& f, const FunctionNode& around);
+  // The call of a function that computes the same; null where none is known.
+  const LoweredCall* find_same(const Function& f, uint64_t hash) const;
   // The versions of a kernel; `written` is the function with the sizes of the function around it.
   std::vector<KernelVersion> versions_of(int32_t general, const Function& written,
                                          const FunctionNode& around);
@@ -112,6 +116,9 @@ class LoweredProgram {
   int64_t large_weights_;
   std::vector<LoweredKernel> kernels_;
   std::unordered_map<const Node*, LoweredCall> calls_;
+  // Those of which nothing but the site is of one call alone: the steps of a loop that was written out
+  // are many functions that compute the same.
+  std::unordered_map<uint64_t, std::vector<const LoweredCall*>> calls_by_hash_;
   std::unordered_map<uint64_t, std::vector<int32_t>> by_hash_;
   std::vector<TypeVar> size_names_;
 };

@@ -169,7 +169,8 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
                                                     const LoweredCall& lowered) {
   const Function& f = lowered.primitive;
   const Node* v = l.var.get();
-  std::optional<ValueId> all_equal = check_assumptions(*f.get());
+  std::optional<ValueId> all_equal;
+  if (lowered.assumes_sizes) all_equal = check_assumptions(*f.get());
   if (is_view(*f.get())) return view(l, c, *f.get());
   if (auto donated = donations_.written.find(v); donated != donations_.written.end()) {
     return write_over(donations_.rows[donated->second], c, lowered);

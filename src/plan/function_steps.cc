@@ -39,32 +39,26 @@ FunctionPlanner::FunctionPlanner(ProgramPlanner& program, const Function& f, std
 }
 
 void FunctionPlanner::find_updated() {
-  post_order(
-      f_->body,
-      [&](const Node& n) {
-        auto* c = as<CallNode>(&n);
-        auto* f = c == nullptr ? nullptr : primitive_of(*c);
-        if (f == nullptr || !is_update(*f)) return;
-        for (const Expr& a : c->args) updated_.insert(a.get());
-      },
-      family::expr | family::pattern);
+  post_order_outside_primitives(f_->body, [&](const Node& n) {
+    auto* c = as<CallNode>(&n);
+    auto* f = c == nullptr ? nullptr : primitive_of(*c);
+    if (f == nullptr || !is_update(*f)) return;
+    for (const Expr& a : c->args) updated_.insert(a.get());
+  });
 }
 
 void FunctionPlanner::find_read() {
   auto read = [&](const NodeRef& child) {
     if (isa<VarNode>(child)) read_.insert(child.get());
   };
-  post_order(
-      f_->body,
-      [&](const Node& n) {
-        if (auto* l = as<LetNode>(&n)) {
-          read(l->value);
-          read(l->body);
-        } else {
-          for_each_child(n, read);
-        }
-      },
-      family::expr | family::pattern);
+  post_order_outside_primitives(f_->body, [&](const Node& n) {
+    if (auto* l = as<LetNode>(&n)) {
+      read(l->value);
+      read(l->body);
+    } else {
+      for_each_child(n, read);
+    }
+  });
 }
 
 PlanFunction FunctionPlanner::run() {

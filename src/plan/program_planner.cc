@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/primitives.h"
 #include "base/budget.h"
 #include "lower/written_over.h"
 #include "node/walk.h"
@@ -122,13 +123,10 @@ void ProgramPlanner::place(int32_t index, PlanFunction f) {
 
 void ProgramPlanner::find_called() {
   for (const Function& f : mod_->functions) {
-    post_order(
-        f->body,
-        [&](const Node& n) {
-          auto* g = as<GlobalVarNode>(&n);
-          if (g != nullptr) called_.insert(globals_.at(g->name_hint));
-        },
-        family::expr | family::pattern);
+    post_order_outside_primitives(f->body, [&](const Node& n) {
+      auto* g = as<GlobalVarNode>(&n);
+      if (g != nullptr) called_.insert(globals_.at(g->name_hint));
+    });
   }
 }
 

@@ -46,6 +46,19 @@ TEST(LowerProgram, functions_that_compute_the_same_are_one_kernel) {
   EXPECT_EQ(p.kernel(p.calls[0].kernel).func->name, "fused_nn_relu");
 }
 
+TEST(LowerProgram, a_call_that_assumes_sizes_has_the_place_of_its_own_operators) {
+  const std::string add =
+      "(fn (%p: Tensor[(n,), float32], %q: Tensor[(m,), float32], Primitive=1) { add(%p, %q) })";
+  Lowered p(
+      "def @main[n: Dim, m: Dim](%x: Tensor[(n,), float32], %y: Tensor[(m,), float32]) {\n  (" +
+      add + "(%x, %y),\n   " + add + "(%x, %y)) }");
+  ASSERT_EQ(p.calls.size(), 2u);
+  EXPECT_EQ(p.calls[0].kernel, p.calls[1].kernel);
+  for (const LoweredCall& c : p.calls) EXPECT_TRUE(c.assumes_sizes);
+  EXPECT_NE(p.calls[0].primitive->body->span.describe(),
+            p.calls[1].primitive->body->span.describe());
+}
+
 TEST(LowerProgram, kernels_in_branches_and_local_functions_are_found) {
   std::string relu = kRelu;
   Lowered p(
