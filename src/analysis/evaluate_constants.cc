@@ -1,5 +1,6 @@
 #include "analysis/evaluate_constants.h"
 
+#include "node/structural.h"
 #include "node/walk.h"
 
 namespace relay {
@@ -134,6 +135,31 @@ NodeRef evaluate_piece(const Piece& piece, const std::unordered_map<const Node*,
   return tuple(std::move(fields), root.span);
 }
 
+// The values of pieces that are made of nothing (zeros, a range): each is computed once, however many of
+// the program's are equal. Those of its steps are, where a loop was written out.
+class ValuesOfNothing {
+ public:
+  // Null where it is not known.
+  NodeRef find(const Piece& piece) const {
+    if (!piece.inputs.empty()) return nullptr;
+    auto same_hash = known_.find(structural_hash(Expr(piece.root)));
+    if (same_hash == known_.end()) return nullptr;
+    for (const auto& [root, value] : same_hash->second) {
+      if (structural_equal(Expr(root), Expr(piece.root))) return value;
+    }
+    return nullptr;
+  }
+  NodeRef add(const Piece& piece, NodeRef value) {
+    if (value && piece.inputs.empty()) {
+      known_[structural_hash(Expr(piece.root))].emplace_back(piece.root, value);
+    }
+    return value;
+  }
+
+ private:
+  std::unordered_map<uint64_t, std::vector<std::pair<const ExprNode*, NodeRef>>> known_;
+};
+
 }  // namespace
 
 Var ConstantFunction::param(const Constant& c) {
@@ -188,11 +214,12 @@ std::unordered_map<const Node*, NodeRef> evaluate_constants(
     for (const Node* input : pieces.all()[i].inputs) last_use[input] = i;
   }
   std::unordered_map<const Node*, NodeRef> values;
+  ValuesOfNothing known;
   for (size_t i = 0; i < pieces.all().size(); ++i) {
     const Piece& piece = pieces.all()[i];
-    if (NodeRef value = evaluate_piece(piece, values, evaluate)) {
-      values.emplace(piece.root, std::move(value));
-    }
+    NodeRef value = known.find(piece);
+    if (!value) value = known.add(piece, evaluate_piece(piece, values, evaluate));
+    if (value) values.emplace(piece.root, std::move(value));
     for (const Node* input : piece.inputs) {
       if (last_use[input] == i && !pieces.is_wanted(input)) values.erase(input);
     }

@@ -151,6 +151,30 @@ TEST(FoldConstant, a_chain_of_large_constants_is_computed_without_keeping_them) 
   EXPECT_EQ(calls, 4u);  // the two parts, and twice sixteen of the others
 }
 
+TEST(FoldConstant, what_is_made_of_nothing_is_computed_once) {
+  PassContext ctx = pass_test::folding_context();
+  size_t calls = 0;
+  ctx.evaluate = [&, evaluate = ctx.evaluate](const Function& f, const std::vector<Tensor>& args) {
+    ++calls;
+    return evaluate(f, args);
+  };
+  Module out =
+      pass_test::apply(kFoldConstant,
+                       pass_test::parse("def @main(%x: Tensor[(4,), float32]) {\n"
+                                        "  (add(%x, zeros(shape=[4], dtype=\"float32\")),\n"
+                                        "   multiply(%x, zeros(shape=[4], dtype=\"float32\")),\n"
+                                        "   subtract(%x, ones(shape=[4], dtype=\"float32\"))) }"),
+                       ctx);
+  EXPECT_EQ(calls, 2u);
+  auto* parts = as<TupleNode>(out->find("main")->body);
+  const double want[] = {0, 0, 1};
+  for (size_t i = 0; i < 3; ++i) {
+    auto* k = as<ConstantNode>(as<CallNode>(parts->fields[i])->args[1]);
+    ASSERT_NE(k, nullptr) << i;
+    EXPECT_EQ(k->data.get_as_double(3), want[i]);
+  }
+}
+
 TEST(FoldConstant, tuples_of_constants_and_several_results) {
   Module out = pass_test::apply(
       kFoldConstant,
