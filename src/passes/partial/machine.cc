@@ -195,12 +195,17 @@ class Machine {
   void stop(const char* why) {
     if (stopped_) return;
     const CallNode* cause = unroller_.outermost();
+    if (cause != nullptr && !last_attempt_ && !unroller_.outermost_pays())
+      begin_without(cause, why);
     stops_.push_back({why, cause != nullptr ? cause->span : expr_ ? expr_->span : Span()});
-    if (cause != nullptr && !last_attempt_ && !unroller_.outermost_pays()) {
-      unroller_.give_up(cause);
-      throw Regret{true};
-    }
     stopped_ = true;
+  }
+
+  // Begins anew, without going into the call.
+  [[noreturn]] void begin_without(const CallNode* cause, const char* why) {
+    stops_.push_back({why, cause->span});
+    unroller_.give_up(cause);
+    throw Regret{true};
   }
 
   // The atom of a value that has one, for use in a block.
@@ -385,6 +390,7 @@ class Machine {
     block_ = b.around;
     pending_.pop_back();
     v.pending = false;
+    ++cost_.stays;
     for (StaticValue* p : b.out_of_reach) --p->out_of_reach;
     Type result = body->type;
     v.home->bindings.emplace_back(cast<VarNode>(v.atom),
@@ -593,9 +599,10 @@ class Machine {
           return go(callee->function->body, env);
         case Unroller::Verdict::regret:
           if (last_attempt_) break;
-          stops_.push_back({"no end is in sight", unroller_.start_of_failure()->span});
-          unroller_.give_up(unroller_.start_of_failure());
-          throw Regret{true};
+          begin_without(unroller_.start_of_failure(), "no end is in sight");
+        case Unroller::Verdict::repeats:
+          if (last_attempt_) break;
+          begin_without(unroller_.start_of_failure(), "each step leaves a call");
         case Unroller::Verdict::refuse:
           break;
       }
@@ -611,6 +618,7 @@ class Machine {
       for (size_t i = 0; i < values.size(); ++i) values[i] = declared(values[i], c.args[i]->type);
       made = call(atom(*callee, *block_), values, c.attrs, c.span, type_args);
     }
+    ++cost_.stays;
     give(emit(made));
   }
 

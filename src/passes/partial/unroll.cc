@@ -13,6 +13,8 @@ constexpr uint32_t kFamilies = family::expr | family::pattern;
 constexpr uint64_t kUnknown = ~uint64_t{0};
 // How much one binding must save in an unrolling that does not come to its end.
 constexpr int64_t kGainPerBinding = 16;
+// From how many steps on a loop that leaves a call or a function at each of them is not written out.
+constexpr int64_t kLongLoop = 32;
 
 const ConstantNode* known_integer(const StaticValue& v) {
   auto* c = v.kind == StaticValue::tensor ? as<ConstantNode>(v.atom) : nullptr;
@@ -128,6 +130,10 @@ Unroller::Verdict Unroller::judge(const StaticValue& callee, const Function& f,
     return Verdict::refuse;
   }
   const Activation& last = it->second.back();
+  if (only_repeats(last)) {
+    failed_ = last.start.call;
+    return Verdict::repeats;
+  }
   Measure now = measure(callee, args);
   bool same_form = now.size() == last.least.size();
   for (size_t i = 0; same_form && i < now.size(); ++i) {
@@ -152,6 +158,10 @@ Unroller::Verdict Unroller::judge(const StaticValue& callee, const Function& f,
 
 bool Unroller::pays(const Start& start) const {
   return (cost_->grown - start.cost.grown) * kGainPerBinding <= cost_->gained - start.cost.gained;
+}
+
+bool Unroller::only_repeats(const Activation& last) const {
+  return last.depth >= kLongLoop && cost_->stays - last.start.cost.stays >= last.depth;
 }
 
 void Unroller::enter(const StaticValue& callee, const Function& f,

@@ -10,7 +10,9 @@
 // An unrolling that does not come to its end leaves the recursion in the program, and adds to it.
 // It is kept when it costs next to no code, else what it began with is not inlined. The same holds
 // for a loop that counts upwards and makes much work of tensors, which a loop does as fast: a
-// recurrent network of a few steps is written out, one of many stays a loop.
+// recurrent network of a few steps is written out, one of many stays a loop. So does a long one of
+// which each step leaves a call or a function: a list of trees, each of which a recursion goes through,
+// or a loop whose steps push closures on the tape of a gradient.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +29,8 @@ struct Cost {
   int64_t gained = 0;   // how much the residual program does not have to do
   int64_t grown = 0;    // its bindings
   int64_t tensors = 0;  // those that compute a tensor of rank 1 or more
+  int64_t stays =
+      0;  // calls of functions that are not known to the end, and functions, that are left
 };
 
 class Unroller {
@@ -36,6 +40,8 @@ class Unroller {
     refuse,
     // Going into the recursion that `start_of_failure` began has gained nothing.
     regret,
+    // Nor has it where each of many activations has left a call, or a function that somebody else calls.
+    repeats,
   };
 
   // A loop over a counter is inlined `max_unroll` times, and while it has computed less than
@@ -81,6 +87,7 @@ class Unroller {
   };
 
   bool pays(const Start& start) const;
+  bool only_repeats(const Activation& last) const;
   void find_recursive(const Module& mod);
   static Measure measure(const StaticValue& callee, const std::vector<StaticValue*>& args);
 

@@ -596,6 +596,58 @@ TEST(PartialEvaluate, a_loop_that_computes_many_tensors_stays_one_unless_it_is_s
   unchanged(steps(40));
 }
 
+TEST(PartialEvaluate, a_long_loop_of_which_each_step_leaves_a_call_or_a_function_stays_one) {
+  auto list = [](int n, const std::string& part) {
+    std::string text = "Nil";
+    for (int i = 0; i < n; ++i) text = "Cons(" + part + ", " + text + ")";
+    return text;
+  };
+  auto trees = [&](int n) {
+    return std::string(kList) + R"(
+type Tree { Leaf(float32), Node(Tree, Tree), }
+def @sum(%t: Tree) -> float32 {
+  match (%t) { Leaf(%x) => { exp(%x) }, Node(%a, %b) => { add(@sum(%a), @sum(%b)) }, } }
+def @all(%l: List[Tree], %s: float32) -> float32 {
+  match (%l) { Cons(%t, %r) => { @all(%r, add(%s, @sum(%t))) }, Nil => { %s }, } }
+def @main(%t: Tree) { @all()" +
+           list(n, "%t") + ", (0f, 1f).0) }";
+  };
+  auto functions = [&](int n) {
+    return std::string(kList) + R"(
+def @push(%l: List[float32], %tape: ref(fn () -> float32)) -> () {
+  match (%l) {
+    Cons(%x, %r) => {
+      let %before = ref_read(%tape);
+      let %w = ref_write(%tape, fn () { add(exp(%x), %before()) });
+      @push(%r, %tape)
+    },
+    Nil => { () },
+  }
+}
+def @main(%x: float32, %tape: ref(fn () -> float32)) { @push()" +
+           list(n, "%x") + ", %tape) }";
+  };
+  auto loops = [](const std::string& text, const std::string& name) {
+    int calls = 0;
+    post_order(residual(text)->find("main"), [&](const Node& n) {
+      auto* g = as<GlobalVarNode>(&n);
+      calls += g != nullptr && g->name_hint == name;
+    });
+    return calls;
+  };
+  EXPECT_EQ(loops(trees(30), "all"), 0);
+  EXPECT_EQ(loops(trees(50), "all"), 1);
+  EXPECT_EQ(loops(functions(30), "push"), 0);
+  EXPECT_EQ(loops(functions(50), "push"), 1);
+  EXPECT_NE(note(evaluated(parse(trees(50)))).find("each step leaves a call"), std::string::npos);
+  // Nothing of the loop is left here, however long it is.
+  expect_dataflow(residual(std::string(kList) + R"(
+def @all(%l: List[float32], %s: float32) -> float32 {
+  match (%l) { Cons(%x, %r) => { @all(%r, add(%s, exp(%x))) }, Nil => { %s }, } }
+def @main(%x: float32) { @all()" +
+                           list(50, "%x") + ", 0f) }"));
+}
+
 TEST(PartialEvaluate, data_that_is_known_in_part) {
   same_value(std::string(kList) + R"(
 def @zip(%a: List[float32], %b: List[float32]) -> List[(float32, float32)] {
