@@ -314,11 +314,15 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
                  std::to_string(args.size()) + " are given");
   }
   size_t by_name = 0;
-  if (donated != nullptr && !f.donations.empty()) donated->resize(f.results.size());
+  std::vector<const runtime::Donation*> donations(f.params.size());
+  if (donated != nullptr && !f.donations.empty()) {
+    donated->resize(f.results.size());
+    for (const runtime::Donation& d : f.donations) donations[static_cast<size_t>(d.param)] = &d;
+  }
   auto add = [&](nb::handle given, size_t i) {
     const runtime::Slot& slot = f.params[i];
-    const runtime::Donation* donation = runtime::donation_of_param(f, i);
-    if (donation == nullptr || donated == nullptr) {
+    const runtime::Donation* donation = donations[i];
+    if (donation == nullptr) {
       values.push_back(to_run_value(given, slot, type(i), mod, exchange));
       return;
     }
@@ -353,14 +357,19 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
 namespace {
 
 // The result with the arrays that were donated in place of the tensors that are in their memory.
-nb::object with_donated(nb::handle result, const std::vector<nb::object>& donated, size_t& next) {
+nb::object with_donated(const runtime::Value& result, const Type& type, const Module& mod,
+                        Exchange& exchange, const std::vector<nb::object>& donated, size_t& next) {
   Nesting deeper;
-  if (!PyTuple_Check(result.ptr())) {
+  if (!result.is_tuple()) {
     const nb::object& given = donated[next++];
-    return given.is_valid() ? given : nb::borrow(result);
+    return given.is_valid() ? given : from_run_value(result, type, mod, exchange);
   }
+  auto* tuple = as<TupleTypeNode>(type);
   nb::list fields;
-  for (nb::handle field : nb::iter(result)) fields.append(with_donated(field, donated, next));
+  for (size_t i = 0; i < result.num_fields(); ++i) {
+    fields.append(with_donated(result.field(i), tuple == nullptr ? Type() : tuple->fields[i], mod,
+                               exchange, donated, next));
+  }
   return nb::tuple(fields);
 }
 
@@ -404,10 +413,12 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
     values.clear();
     return out;
   });
-  nb::object out = exchange.result(result, typed ? typed->body->type : nullptr, types);
-  if (donated.empty()) return out;
+  const Type type = typed ? typed->body->type : Type();
+  if (donated.empty()) return exchange.result(result, type, types);
   size_t next = 0;
-  return with_donated(out, donated, next);
+  nb::object out = with_donated(result, type, types, exchange, donated, next);
+  exchange.write_back(types);
+  return out;
 }
 
 Evaluation make_evaluator(const PyModule& mod, nb::handle params) {

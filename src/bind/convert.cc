@@ -335,12 +335,16 @@ Tensor to_tensor(nb::handle object) {
   PyObject* raw = object.ptr();
   bool plain = is_plain(raw);
   if (PyUnicode_Check(raw)) return string_tensor(object);
+  const bool shows = !plain && PyObject_CheckBuffer(raw) != 0;
+  // First, since most arguments are arrays of numbers: to ask for a dtype takes longer.
+  if (shows) {
+    if (auto tensor = try_buffer(object)) return *tensor;
+  }
   if (nb::hasattr(object, "dtype") && nb::hasattr(object.attr("dtype"), "kind") &&
       holds_text(nb::borrow(object))) {
     return string_tensor(object);
   }
-  if (!plain && PyObject_CheckBuffer(raw) != 0) {
-    if (auto tensor = try_buffer(object)) return *tensor;
+  if (shows) {
     auto dtype = extension_dtype(element_type(object));
     if (dtype && nb::hasattr(object, "view")) {  // the bits travel
       DType bits = dtype->is_bfloat16() ? DType::UInt(16) : dtype->storage();
@@ -416,10 +420,8 @@ Tensor to_donated(nb::handle object, const runtime::Slot& slot) {
                         .found(found)
                         .help("numpy.require(x, dtype, \"CAW\") makes such an array"));
   };
-  // Memory of an array of package ml_dtypes is shown by a view of it.
-  bool extends = !is_plain(raw) && extension_dtype(element_type(object)).has_value();
-  bool shows = !is_plain(raw) &&
-               (PyObject_CheckBuffer(raw) != 0 || extends || nb::hasattr(object, "__dlpack__"));
+  bool shows =
+      !is_plain(raw) && (PyObject_CheckBuffer(raw) != 0 || nb::hasattr(object, "__dlpack__"));
   if (!shows || PyUnicode_Check(raw)) refuse(class_name(object) + " " + python_text(object));
   Tensor tensor = to_tensor(object);
   // What is no view of foreign memory is a copy.

@@ -61,6 +61,58 @@ Tensor donated(const Donation& d, std::span<const Value> inputs) {
   return inputs[static_cast<size_t>(d.param)].tensor();
 }
 
+// Pieces of memory, each with the number of its owner: finds in O(log n) whether another's overlaps
+// with one.
+class Memory {
+ public:
+  void add(const Tensor& t, size_t owner) {
+    if (t.byte_size() > 0) pieces_.push_back({begin_of(t), begin_of(t) + t.byte_size(), owner});
+  }
+
+  // All are added.
+  void sort() {
+    std::ranges::sort(pieces_, {}, &Piece::begin);
+    Ends ends;
+    for (const Piece& p : pieces_) {
+      if (p.owner == ends.owner) {
+        ends.last = std::max(ends.last, p.end);
+      } else if (p.end > ends.last) {
+        ends = {p.end, p.owner, ends.last};
+      } else {
+        ends.of_others = std::max(ends.of_others, p.end);
+      }
+      ends_.push_back(ends);
+    }
+  }
+
+  bool is_of_other(const Tensor& t, size_t owner) const {
+    if (t.byte_size() == 0) return false;
+    const uintptr_t begin = begin_of(t), end = begin + t.byte_size();
+    // Of those that begin before its end, the one that ends last.
+    auto behind = std::ranges::lower_bound(pieces_, end, {}, &Piece::begin);
+    if (behind == pieces_.begin()) return false;
+    const Ends& ends = ends_[static_cast<size_t>(behind - pieces_.begin()) - 1];
+    return (ends.owner == owner ? ends.of_others : ends.last) > begin;
+  }
+
+ private:
+  struct Piece {
+    uintptr_t begin, end;
+    size_t owner;
+  };
+  // Of a piece and those in front of it: the last end, whose it is, and the last end of all others.
+  struct Ends {
+    uintptr_t last = 0;
+    size_t owner = static_cast<size_t>(-1);
+    uintptr_t of_others = 0;
+  };
+
+  static uintptr_t begin_of(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); }
+
+  std::vector<Piece> pieces_;
+  std::vector<Ends> ends_;
+};
+
 }  // namespace
 
 bool overlap(const Tensor& a, const Tensor& b) {
@@ -82,7 +134,12 @@ const Donation* donation_of_result(const Function& f, size_t output) {
 void check_donated(const Function& f, std::span<const Value> inputs) {
   if (f.donations.empty()) return;
   std::vector<std::vector<Tensor>> tensors(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) tensors_in(inputs[i], tensors[i]);
+  Memory memory;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    tensors_in(inputs[i], tensors[i]);
+    for (const Tensor& t : tensors[i]) memory.add(t, i);
+  }
+  memory.sort();
   std::vector<Diagnostic> errors;
   auto refuse = [&](const Donation& d, const std::string& expected, const std::string& found,
                     const std::string& help) {
@@ -104,6 +161,7 @@ void check_donated(const Function& f, std::span<const Value> inputs) {
              "relay_session_donate_input");
       continue;
     }
+    if (!memory.is_of_other(mine, static_cast<size_t>(d.param))) continue;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (i == static_cast<size_t>(d.param)) continue;
       bool shared = std::ranges::any_of(tensors[i],
@@ -125,15 +183,19 @@ Value in_donated_memory(const Function& f, std::span<const Value> inputs, Value 
   RELAY_CHECK(tensors && leaves.size() == f.results.size(),
               "a result of another form than its type");
   bool changed = false;
+  Memory memory;  // of each donated input, owned by its output
+  std::vector<const void*> given(leaves.size());
+  for (const Donation& d : f.donations) {
+    const Tensor mine = donated(d, inputs);
+    memory.add(mine, static_cast<size_t>(d.output));
+    given[static_cast<size_t>(d.output)] = mine.data();
+  }
+  memory.sort();
   for (size_t i = 0; i < leaves.size(); ++i) {
-    for (const Donation& d : f.donations) {
-      Tensor mine = donated(d, inputs);
-      bool own = static_cast<size_t>(d.output) == i;
-      if (!overlap(leaves[i], mine) || (own && leaves[i].data() == mine.data())) continue;
-      leaves[i] = leaves[i].copy();
-      changed = true;
-      break;
-    }
+    const bool in_place = given[i] != nullptr && leaves[i].data() == given[i];
+    if (!memory.is_of_other(leaves[i], in_place ? i : leaves.size())) continue;
+    leaves[i] = leaves[i].copy();
+    changed = true;
   }
   for (const Donation& d : f.donations) {
     Tensor mine = donated(d, inputs);

@@ -90,6 +90,24 @@ def test_memory_of_another_input_is_refused():
         exe(wrong, zeros(4, 3))
 
 
+def test_of_many_inputs_the_one_that_begins_before_and_ends_behind_is_found():
+    text = """#[version = "0.0.5"]
+def @main(%b: Tensor[(1, 3), float32], %a: Tensor[(10, 3), float32], %cache: Tensor[(4, 3), float32],
+          %other: Tensor[(4, 3), float32]) {
+  (add(%cache, sum(%a)), add(%other, sum(%b))) }
+"""
+    exe = relay.build(relay.parse(text), donate={"cache": 0, "other": 1})
+    whole = zeros(20, 3)
+    with pytest.raises(relay.UserError, match=r"E1205(.|\n)*memory of input 'a' too") as found:
+        exe(whole[2:3], whole[:10], whole[4:8], whole[16:])
+    assert "'other' is donated" not in str(found.value)
+    with pytest.raises(relay.UserError, match=r"memory of input 'other' too"):
+        exe(whole[:1], whole[:10], whole[12:16], whole[15:19])
+    # Those that are only read may overlap.
+    cache, other = exe(whole[2:3], whole[:10], whole[10:14], whole[14:18])
+    assert np.shares_memory(cache, whole) and np.shares_memory(other, whole)
+
+
 @pytest.mark.parametrize(
     ("donate", "code"),
     [({"past": 1}, "E1201"), ({"cache": 2}, "E1201"), ({"cache": "present"}, "E1201"),
