@@ -254,7 +254,10 @@ std::string tile_loops(Schedule& s, const Sum& sum, const BlockRV& out, size_t a
                      " register tile, " + (order[0] == axes.back().outer ? "columns" : "rows") +
                      " outside";
   if (bordered) text += ", border in tiles of its own";
-  if ((around == 0 || sum.in_parts || sum.in_blocks) && target.num_cores > 1 && work >= 4 * kMinParallelWork) {
+  // Some 3 us of multiply-adds: products of a microsecond, one after the other, take up to 1.7 times
+  // as long on two threads, by how far the cores are apart (measured).
+  const bool lasts = work >= 16 * kMinParallelWork;
+  if ((around == 0 || sum.in_parts || sum.in_blocks) && target.num_cores > 1 && lasts) {
     // Loops that are not cut share the work in fine portions; pieces of one that is are shared
     // each.
     std::vector<LoopRV> shared;
