@@ -4,7 +4,7 @@
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
-#include "ops/loops.h"
+#include "ops/index_mode.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -50,9 +50,8 @@ TirTensor adv_index_compute(const ComputeContext& ctx) {
     auto split = i.begin() + static_cast<std::ptrdiff_t>(lead);
     Indices at, which(i.begin(), split);
     for (size_t k = 0; k < indexed; ++k) {
-      PrimExpr size = x->shape()[k];
-      PrimExpr place = index_from_end(broadcast_read(ctx.inputs[k + 1], which, all), size);
-      at.push_back(min(max(place, index(0)), size - 1));
+      at.push_back(
+          place_of(broadcast_read(ctx.inputs[k + 1], which, all), x->shape()[k], IndexMode::Fast));
     }
     at.insert(at.end(), split, i.end());
     return x(at);

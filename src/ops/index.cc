@@ -7,6 +7,7 @@
 #include "ops/batching.h"
 #include "ops/composed.h"
 #include "ops/gradient.h"
+#include "ops/index_mode.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 #include "runtime/core/kernel_abi.h"
@@ -17,14 +18,6 @@ namespace {
 using namespace tir;  // NOLINT
 using relay::CallNode;
 using relay::Type;
-
-// An index made safe: negative ones count from the end, then it is wrapped or clipped into range.
-PrimExpr safe_index(const PrimExpr& raw, const PrimExpr& size, const std::string& mode) {
-  PrimExpr i = tir::cast(kIndex, raw);
-  if (mode == "wrap") return floor_mod(i, max(size, index(1)));
-  PrimExpr from_end = mode == "clip" ? i : select(lt(i, index(0)), i + size, i);
-  return min(max(from_end, index(0)), size - 1);
-}
 
 // Something can be read for every index: an axis is empty only where there is no index.
 bool readable(RelationContext& ctx, const Dim& size, const std::vector<Dim>& indices) {
@@ -45,6 +38,8 @@ struct TakeAttrs : AttrsOf<TakeAttrs> {
   int64_t batch_dims = 0;
   std::optional<int64_t> axis;
   std::string mode = "clip";
+  // The relation has accepted it.
+  IndexMode how() const { return *index_mode(mode); }
   static AttrsList describe() {
     return {
         "relay.attrs.TakeAttrs",
@@ -61,8 +56,8 @@ Type take_relation(RelationContext& ctx) {
   const TensorTypeNode *x = ctx.tensor(0), *i = ctx.tensor(1);
   if (x == nullptr || i == nullptr || !integer(ctx, *i, "indices")) return nullptr;
   auto& a = ctx.attrs<TakeAttrs>();
-  if (!require(ctx, a.mode == "clip" || a.mode == "wrap" || a.mode == "fast",
-               codes::op_bad_attribute, "mode is not known", "clip, wrap or fast", a.mode) ||
+  if (!require(ctx, index_mode(a.mode).has_value(), codes::op_bad_attribute, "mode is not known",
+               "clip, wrap or fast", a.mode) ||
       !require(ctx, a.batch_dims == 0, codes::op_bad_attribute,
                "batch_dims other than 0 are not supported", "0", std::to_string(a.batch_dims)))
     return nullptr;
@@ -87,7 +82,7 @@ TirTensor take_compute(const ComputeContext& ctx) {
     if (!a.axis) {
       PrimExpr n = index(1);
       for (const PrimExpr& d : x->shape()) n = n * d;
-      PrimExpr flat = safe_index(indices(i), n, a.mode);
+      PrimExpr flat = place_of(indices(i), n, a.how());
       Indices at(x->shape().size());
       for (size_t d = at.size(); d-- > 0;) {
         at[d] = floor_mod(flat, x->shape()[d]);
@@ -99,7 +94,7 @@ TirTensor take_compute(const ComputeContext& ctx) {
            rank = static_cast<size_t>(indices->rank());
     auto begin = i.begin() + static_cast<std::ptrdiff_t>(axis);
     Indices which(begin, begin + static_cast<std::ptrdiff_t>(rank)), at(i.begin(), begin);
-    at.push_back(safe_index(indices(which), x->shape()[axis], a.mode));
+    at.push_back(place_of(indices(which), x->shape()[axis], a.how()));
     at.insert(at.end(), begin + static_cast<std::ptrdiff_t>(rank), i.end());
     return x(at);
   });
@@ -170,7 +165,7 @@ TirTensor checked_gather_compute(const ComputeContext& ctx, size_t axis) {
       [=](const std::vector<Buffer>& in, const Buffer& out) {
         const PrimExpr& size = in[0]->shape[axis];
         return stores_with_a_check(shape, [&](const Indices& at, const Cell& outside) {
-          PrimExpr i = index_from_end(load(in[1], at), size);
+          PrimExpr i = place_of(load(in[1], at), size, IndexMode::Checked);
           Indices from = at;
           // Lanes that may leave out what they read are fetched together.
           const DType dtype = in[0]->dtype;
@@ -191,7 +186,7 @@ TirTensor gather_compute(const ComputeContext& ctx) {
   if (a.checked) return checked_gather_compute(ctx, axis);
   return tir::compute("T_gather", ctx.outputs[0].shape, [&](const Indices& i) {
     Indices at = i;
-    at[axis] = safe_index(indices(i), x->shape()[axis], "fast");
+    at[axis] = place_of(indices(i), x->shape()[axis], IndexMode::Fast);
     return x(at);
   });
 }
@@ -239,7 +234,7 @@ TirTensor gather_nd_compute(const ComputeContext& ctx) {
     for (int64_t k = 0; k < length; ++k) {
       Indices which{index(k)};
       which.insert(which.end(), i.begin(), i.begin() + static_cast<std::ptrdiff_t>(lead));
-      at.push_back(safe_index(indices(which), x->shape()[at.size()], "fast"));
+      at.push_back(place_of(indices(which), x->shape()[at.size()], IndexMode::Fast));
     }
     at.insert(at.end(), i.begin() + static_cast<std::ptrdiff_t>(lead), i.end());
     return x(at);
@@ -319,17 +314,15 @@ TirTensor trilu_compute(const ComputeContext& ctx) {
 
 // ---- Gradients
 
-// The rows of a table that were looked up get their adjoints, one after the other.
-// The line that an index without axes names, where it is known to be one of the data's.
-std::optional<int64_t> known_line(const Expr& index, const Dim& lines) {
+// The line that an index without axes names, where index and size are numbers.
+std::optional<int64_t> known_line(const Expr& index, const Dim& lines, IndexMode mode) {
   auto* c = as<ConstantNode>(index);
   auto size = as_const(lines);
   if (c == nullptr || c->data.rank() != 0 || !size) return std::nullopt;
-  int64_t line = c->data.get_as_int(0);
-  if (line < 0 || line >= *size) return std::nullopt;
-  return line;
+  return place_of(c->data.get_as_int(0), *size, mode);
 }
 
+// The rows of a table that were looked up get their adjoints, one after the other.
 Adjoints take_gradient(const GradientContext& ctx) {
   auto& a = ctx.attrs<TakeAttrs>();
   const Expr &x = ctx.arg(0), &indices = ctx.arg(1);
@@ -337,23 +330,23 @@ Adjoints take_gradient(const GradientContext& ctx) {
   if (!a.axis || std::ranges::any_of(shape, is_any)) return moved(ctx);
   int64_t axis = from_front(*a.axis, rank_of(x)), rank = rank_of(indices);
   auto at = static_cast<size_t>(axis);
-  if (auto line = known_line(indices, shape[at])) {
+  if (auto line = known_line(indices, shape[at], a.how())) {
     Expr g = apply("expand_dims", {ctx.adjoint()}, {{"axis", axis}});
     return {pad_axis(g, axis, dim(*line), shape[at] - dim(*line + 1)), nullptr};
   }
   // One line among zeros: who adds it to others does that line alone (grad/grad_cell.h).
-  if (rank == 0 && axis == 0 && a.mode != "wrap") {
+  if (rank == 0 && axis == 0) {
     Expr zeros = apply("zeros", {},
                        {{"shape", shape_value(shape)}, {"dtype", type_of(x).dtype.to_string()}});
     Expr line = apply("expand_dims", {ctx.adjoint()}, {{"axis", int64_t{0}}});
-    return {apply("update_slice", {zeros, line, indices}), nullptr};
+    // update_slice clips its start itself.
+    Expr start = a.how() == IndexMode::Clip ? indices : places_in(x, axis, indices, a.how());
+    return {apply("update_slice", {zeros, line, start}), nullptr};
   }
   auto flat = [](const Expr& e) {
     return apply("reshape", {e}, {{"newshape", to_value(Ints{-1})}});
   };
-  // What the operator reads for each index, by its own rule.
-  Expr rows =
-      apply("take", {iota(shape[at]), flat(indices)}, {{"axis", int64_t{0}}, {"mode", a.mode}});
+  Expr rows = places_in(x, axis, flat(indices), a.how());
   // The axes of the indices in front, as one.
   Ints order;
   for (int64_t d = 0; d < rank; ++d) order.push_back(axis + d);
@@ -415,13 +408,9 @@ Adjoints gather_gradient(const GradientContext& ctx) {
 // ---- Batching
 
 // From each lane's data by its own indices, along an axis of a lane.
-Expr taken_by_lane(const Expr& data, Expr at, int64_t axis, const std::string& mode) {
-  const Dim& size = type_of(data).shape[static_cast<size_t>(axis) + 1];
-  if (is_any(size)) return nullptr;
-  Expr count = size_as(size, at), zero = scalar(0, at);
-  if (mode == "wrap") at = apply("floor_mod", {at, count});
-  if (mode == "fast") at = choose(is_greater(zero, at), at + count, at);
-  at = apply("minimum", {apply("maximum", {at, zero}), count - scalar(1, at)});
+Expr taken_by_lane(const Expr& data, Expr at, int64_t axis, IndexMode mode) {
+  if (is_any(type_of(data).shape[static_cast<size_t>(axis) + 1])) return nullptr;
+  at = places_in(data, axis + 1, at, mode);
   Expr index = apply("expand_dims", {at}, {{"axis", int64_t{0}}});
   Expr taken =
       apply("gather_nd", {move_axis(data, axis + 1, 1), index}, {{"batch_dims", int64_t{1}}});
@@ -452,7 +441,7 @@ Expr batch_take(const BatchingContext& ctx) {
     Expr taken = with_attrs(ctx.call, {data, ctx.arg(1)}, {{"axis", axis}});
     return move_axis(taken, axis, 0);
   }
-  return a.batch_dims == 0 && ctx.batched[0] ? taken_by_lane(data, ctx.arg(1), axis, a.mode)
+  return a.batch_dims == 0 && ctx.batched[0] ? taken_by_lane(data, ctx.arg(1), axis, a.how())
                                              : nullptr;
 }
 
@@ -519,7 +508,7 @@ TirTensor checked_index_compute(const ComputeContext& ctx) {
           return tir::cast(kIndex, in[1]->shape.empty() ? load(in[1], {}) : load(in[1], {at[0]}));
         };
         auto moved = [&](const Indices& at) {
-          return index_from_end(load(in[0], at), size_at(at));
+          return place_of(load(in[0], at), size_at(at), IndexMode::Checked);
         };
         auto written = [&](const PrimExpr& i, const Indices& at) {
           return store(out, at, tir::cast(dtype, i));

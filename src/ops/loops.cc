@@ -86,11 +86,6 @@ Stmt check_index(const PrimExpr& i, const PrimExpr& size) {
                "an index is outside the data");
 }
 
-PrimExpr index_from_end(const PrimExpr& raw, const PrimExpr& size) {
-  PrimExpr i = tir::cast(kIndex, raw);
-  return raw->dtype.is_uint() ? i : select(lt(i, index(0)), i + size, i);
-}
-
 PrimExpr count_elements(const std::vector<PrimExpr>& shape) {
   PrimExpr n = index(1);
   for (const PrimExpr& d : shape) n = n * d;

@@ -55,9 +55,6 @@ tir::Stmt each_line(const std::vector<PrimExpr>& shape, size_t axis, int64_t wor
 // Fails the kernel with "index out of bounds" unless 0 <= i < size.
 tir::Stmt check_index(const PrimExpr& i, const PrimExpr& size);
 
-// An index as int64; negative ones count from the end.
-PrimExpr index_from_end(const PrimExpr& raw, const PrimExpr& size);
-
 // The number of elements of a shape.
 PrimExpr count_elements(const std::vector<PrimExpr>& shape);
 

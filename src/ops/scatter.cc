@@ -4,6 +4,7 @@
 #include "ops/batching.h"
 #include "ops/composed.h"
 #include "ops/gradient.h"
+#include "ops/index_mode.h"
 #include "ops/loops.h"
 #include "ops/rows.h"
 
@@ -85,13 +86,14 @@ Stmt scatter_elements(const Buffer& data, const Buffer& indices, const Buffer& u
   bool mean = reduction == "mean";
   auto put = [&](const Indices& i) {
     PrimExpr size = out->shape[axis];
-    return named("at", index_from_end(load(indices, i), size), [&](const PrimExpr& place) {
-      Indices at = i;
-      at[axis] = place;
-      Stmt put = store(out, at, reduced(reduction, load(out, at), load(updates, i)));
-      if (mean) put = seq({put, store(counts, at, load(counts, at) + 1)});
-      return seq({check_index(place, size), put});
-    });
+    return named("at", place_of(load(indices, i), size, IndexMode::Checked),
+                 [&](const PrimExpr& place) {
+                   Indices at = i;
+                   at[axis] = place;
+                   Stmt put = store(out, at, reduced(reduction, load(out, at), load(updates, i)));
+                   if (mean) put = seq({put, store(counts, at, load(counts, at) + 1)});
+                   return seq({check_index(place, size), put});
+                 });
   };
   const std::vector<PrimExpr>& shape = indices->shape;
   const std::vector<PrimExpr> lines(shape.begin(), shape.end() - 1);
@@ -152,7 +154,8 @@ Stmt scatter_nd(const Buffer& data, const Buffer& indices, const Buffer& updates
           for (size_t k = length; k-- > 0;) {
             Indices which{index(static_cast<int64_t>(k))};
             which.insert(which.end(), i.begin(), i.end());
-            body = let_stmt(places[k], index_from_end(load(indices, which), out->shape[k]), body);
+            body = let_stmt(
+                places[k], place_of(load(indices, which), out->shape[k], IndexMode::Checked), body);
           }
           return body;
         });
@@ -282,7 +285,7 @@ TirTensor update_slice_compute(const ComputeContext& ctx) {
   TirTensor x = ctx.inputs[0], update = ctx.inputs[1], start = ctx.inputs[2];
   PrimExpr lines = update->shape()[0];
   return tir::compute("T_update_slice", x->shape(), [&](const Indices& i) {
-    PrimExpr first = min(max(tir::cast(kIndex, start(Indices{})), index(0)), x->shape()[0] - lines);
+    PrimExpr first = place_of(start(Indices{}), x->shape()[0] - lines + 1, IndexMode::Clip);
     PrimExpr line = i[0] - first;
     Indices from = i;
     from[0] = min(max(line, index(0)), lines - 1);
@@ -382,9 +385,8 @@ Adjoints scatter_nd_gradient(const GradientContext& ctx) {
 
 // The line, of `all`, that the first of so many lines replaces; int64.
 Expr first_line(const Expr& start, const Dim& lines, const Dim& all) {
-  Expr from = cast_to(start, DType::Int(64));
-  return apply("minimum", {apply("maximum", {from, scalar(0, from)}),
-                           size_as(all, from) - size_as(lines, from)});
+  Expr zero = constant(0, DType::Int(64));
+  return place_of(start, size_as(all - lines + dim(1), zero), IndexMode::Clip);
 }
 
 Adjoints update_slice_gradient(const GradientContext& ctx) {
