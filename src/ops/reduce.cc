@@ -466,8 +466,8 @@ std::shared_ptr<const ComputeRule> arg_rule(bool greatest) {
     TirTensor x = ctx.inputs[0];
     std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
     std::vector<PrimExpr> extents = extents_of(x, axes);
-    // The best value, then the first (or last) place of it, several axes in row-major order. A
-    // NaN is never the best.
+    // The best value, then the first (or last) place of it, several axes in row-major order. The
+    // best value of what has a NaN is NaN, and its place is that of the NaN.
     DType place = DType::Int(32);
     if (extents.empty()) {  // each element is the best of itself
       return tir::compute("T_index", ctx.outputs[0].shape,
@@ -475,22 +475,21 @@ std::shared_ptr<const ComputeRule> arg_rule(bool greatest) {
     }
     PrimExpr none = a.select_last_index ? imm(place, -1) : tir::cast(place, count_of(x, axes));
     PrimExpr first = a.select_last_index ? tir::cast(place, count_of(x, axes) - 1) : imm(place, 0);
-    PrimExpr worst = greatest ? min_value(x->dtype) : max_value(x->dtype);
     auto element = [&](const Indices& i, const Indices& k) {
       return x(full_index(axes, a.keepdims, i, k));
     };
     TirTensor best = tir::compute("T_best", ctx.outputs[0].shape, [&](const Indices& i) {
-      return reduce(greatest ? Combiner::Max : Combiner::Min, extents, [&](const Indices& k) {
-        PrimExpr v = element(i, k);
-        return v->dtype.is_floating() ? select(eq(v, v), v, worst) : v;
-      });
+      return reduce(greatest ? Combiner::Max : Combiner::Min, extents,
+                    [&](const Indices& k) { return element(i, k); });
     });
     TirTensor found = tir::compute("T_arg", best->shape(), [&](const Indices& i) {
       return reduce(a.select_last_index ? Combiner::Max : Combiner::Min, extents,
                     [&](const Indices& k) {
                       PrimExpr flat = index(0);
                       for (size_t d = 0; d < k.size(); ++d) flat = flat * extents[d] + k[d];
-                      return select(eq(element(i, k), best(i)), tir::cast(place, flat), none);
+                      PrimExpr v = element(i, k), is_best = eq(v, best(i));
+                      if (v->dtype.is_floating()) is_best = logical_or(is_best, ne(v, v));
+                      return select(is_best, tir::cast(place, flat), none);
                     });
     });
     return tir::compute("T_index", found->shape(), [&](const Indices& i) {
@@ -529,7 +528,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
   static const OpInfo rows[] = {
       {
           .name = "argmax",
-          .doc = "Where the greatest is, as int32.",
+          .doc = "Where the greatest, or a NaN, is, as int32.",
           .args = {{"data", "The input."}},
           .attrs = &ArgReduceAttrs::static_info(),
           .fusion = FusionClass::CommReduce,
@@ -548,7 +547,7 @@ std::span<const OpInfo> rows_of<Family::ArgReduce>() {
       },
       {
           .name = "argmin",
-          .doc = "Where the least is, as int32.",
+          .doc = "Where the least, or a NaN, is, as int32.",
           .args = {{"data", "The input."}},
           .attrs = &ArgReduceAttrs::static_info(),
           .fusion = FusionClass::CommReduce,

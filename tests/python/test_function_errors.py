@@ -160,13 +160,6 @@ E0904 shares memory with 'y'
     return z
            ^
 
-E0904 shares memory with 'y'
-    y = [x]
-    z = y
-    y.append(x)
-    return z
-           ^
-
 E0904 shares memory
     y = x * 1
     z = y.T
@@ -249,13 +242,6 @@ E0902 not assigned to
     n.real = 3
     ^^^^^^
     return x
-
-E0904 'z' shares memory with 'y'
-    y = {"a": x}
-    z = y
-    y["a"] = x * 2
-    return z
-           ^
 
 E0905 300 is not a value of uint8
     return x.astype("uint8") + 300

@@ -117,7 +117,8 @@ def apply(name: str, *operands: Value) -> Value:
                 found=describe(value),
             )
     if name == "positive":
-        return operands[0]
+        (value,) = operands
+        return Tensor(value.expr, value.weak) if isinstance(value, Tensor) else value
     if (sized := _of_sizes(name, operands)) is not None:
         return sized
     ufunc = getattr(np, name)
@@ -132,7 +133,7 @@ def apply(name: str, *operands: Value) -> Value:
         own = [np.dtype(number) for number in weak]
     of_integers = all(np.dtype(d).kind in "iu" for d in own)
     if name in ("floor", "ceil", "trunc") and of_integers:
-        return operands[0]
+        return apply("positive", *operands)
     if name == "power" and of_integers and isinstance(operands[1], Static) and operands[1].obj < 0:
         if not all_weak:
             raise Refusal(

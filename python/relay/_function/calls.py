@@ -7,7 +7,7 @@ import dataclasses
 import re
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from relay._function.errors import (
     Pending,
     Refusal,
 )
+from relay._function.memory import Activation, memory_of
 from relay._function.outcome import (
     Env,
     Exit,
@@ -34,6 +35,7 @@ from relay._function.outcome import (
     bound,
     finished,
     has_effects,
+    joined_type,
     leaves,
     leaves_of,
     parameters,
@@ -42,6 +44,7 @@ from relay._function.outcome import (
 from relay._function.values import (
     Chain,
     Clash,
+    ClashType,
     Closure,
     Data,
     Derivative,
@@ -53,6 +56,7 @@ from relay._function.values import (
     Static,
     Tensor,
     Tuple,
+    TupleType,
     Type,
     Value,
     as_expr,
@@ -63,7 +67,9 @@ from relay._function.values import (
     opened,
     pack,
     packed_type,
+    placed,
     type_of,
+    unflatten,
     unpack,
     widen,
 )
@@ -99,20 +105,6 @@ class Bound(Value):
     function: Any
     base: Value
     of_class: bool = True
-
-
-@dataclass(eq=False)
-class Activation:
-    """A function within the function that is being read; once it calls itself, as a function."""
-
-    key: object
-    recursive: bool = False
-    kinds: dict[str, Type] = field(default_factory=dict)
-    returned: Type | None = None
-    var: Any = None
-    changed: bool = False
-    # Whether a call of it does something.
-    does: bool = False
 
 
 class NeedsFunction(Exception):
@@ -193,7 +185,11 @@ class Calls:
 
     def _apply(self, function: Callable, args: list, named: dict[str, Value]) -> Value:
         try:
-            return function(*args, **named)
+            made = function(*args, **named)
+            # What gives an argument as it is may stand for a copy of it: it is another object.
+            if isinstance(made, Tensor) and any(made is arg for arg in args):
+                return dataclasses.replace(made)
+            return made
         except TypeError as error:
             # The functions here are named for those that they stand for.
             raise Refusal(CALL, re.sub(r"^_(\w+\(\))", r"\1", str(error))) from error
@@ -292,13 +288,21 @@ class Calls:
 
         def enter(variables: Env) -> Tree:
             reader = frame.within(closure.node, frame)
-            return reader.read_body(variables)
+            tree = reader.read_body(variables)
+            reader.finished = len(self.program.changes)
+            return tree
 
         key = (id(closure.node), id(frame))
-        return self.activate(key, name, closure.node, env, enter)
+        return self.activate(key, name, closure.node, env, enter, closure.defaults)
 
     def activate(
-        self, key: object, name: str, node: ast.AST, env: Env, enter: Callable[[Env], Tree]
+        self,
+        key: object,
+        name: str,
+        node: ast.AST,
+        env: Env,
+        enter: Callable[[Env], Tree],
+        defaults: Env | None = None,
     ) -> Value:
         """Reads a function into its caller; as a function of its own when it calls itself."""
         active = self.program.active
@@ -313,11 +317,12 @@ class Calls:
                 f"more than {_MAX_INLINED} functions are read into each other",
                 help="decorate functions of their own with @relay.function",
             )
-        activation = Activation(key)
+        activation = Activation(key, name, memory_of(env.values()))
         active.append(activation)
         try:
             try:
-                return self._inlined(enter(dict(env)))
+                tree = enter(dict(env))
+                return self._inlined(tree, activation, node, env, defaults or {})
             except NeedsFunction as need:
                 if need.activation is not activation:
                     raise
@@ -325,24 +330,48 @@ class Calls:
         finally:
             active.remove(activation)
 
-    def _inlined(self, tree: Tree) -> Value:
+    def _inlined(
+        self, tree: Tree, activation: Activation, node: ast.AST, env: Env, defaults: Env
+    ) -> Value:
+        names = self.changed_parameters(activation, env)
         if isinstance(tree, (Exit, Fall)):
             put(self.env, effects_of(tree.env))
-            return returned_value(tree)
-        return self.value_of(tree)
+            value, after = returned_value(tree), {name: tree.env[name] for name in names}
+        else:
+            value, after = self._values_of(tree, names)
+        if not names:
+            return value
+        return self.hand_back(activation, node, env, after, value, defaults)
 
-    def value_of(self, tree: Tree) -> Value:
-        """The result of a body that ends in several ways."""
-        kind = returned_type(tree)
+    def _values_of(self, tree: Tree, names: list[str]) -> tuple[Value, Env]:
+        """The result of a body that ends in several ways, and variables behind it."""
+        returned = returned_type(tree)
         if any(isinstance(end, Never) for end in leaves(tree)):
             raise Pending
+        ends = list(leaves(tree))
+        kinds = {n: joined_type([type_of(end.env[n]) for end in ends], n) for n in names}
+        clashes = {n: k.clash for n, k in kinds.items() if isinstance(k, ClashType)}
+        kinds = {n: k for n, k in kinds.items() if n not in clashes}
+        kind = TupleType((returned, *kinds.values()))
         does = has_effects(tree)
+
+        def whole(end: Tree) -> Value:
+            return Tuple((returned_value(end), *(end.env[n] for n in kinds)))
+
         if not leaf_types(kind) and not does:
-            return unpack(_core.Tuple([]), kind)
-        out = finished(
-            tree, packed_type(kind), lambda end: pack(flatten(returned_value(end), kind))
-        )
-        return unpack(self.effect(out) if does else out, kind)
+            out = _core.Tuple([])
+        else:
+            out = finished(tree, packed_type(kind), lambda end: pack(flatten(whole(end), kind)))
+            out = self.effect(out) if does else out
+        count = len(leaf_types(kind))
+        exprs = [out] if count == 1 else [_core.TupleGetItem(out, i) for i in range(count)]
+        source = iter(exprs)
+        value = unflatten(returned, source, returned_roots(tree) or None)
+        after = {
+            n: placed(unflatten(k, source), [end.env[n] for end in ends], {}, ())
+            for n, k in kinds.items()
+        }
+        return value, after | clashes
 
     def _recur(self, activation: Activation, env: Env) -> Value:
         for name, kind in activation.kinds.items():
@@ -357,11 +386,16 @@ class Calls:
                 ) from None
             if joined != kind:
                 activation.kinds[name] = joined
-                activation.changed = True
-        if activation.returned is None or activation.changed:
+                activation.widened = True
+        if activation.returned is None or activation.widened:
             raise Pending
         out = _core.Call(activation.var, leaves_of(env, activation.kinds))
-        return unpack(self.effect(out) if activation.does else out, activation.returned)
+        roots = frozenset().union(*(value.roots for value in env.values()))
+        return unpack(
+            self.effect(out) if activation.does else out,
+            activation.returned,
+            (roots or None) if activation.shares else None,
+        )
 
     def _recursive(
         self,
@@ -373,18 +407,21 @@ class Calls:
     ) -> Value:
         activation.recursive = True
         activation.kinds = {k: opened(widen(type_of(value))) for k, value in env.items()}
+        activation.changed.clear()
+        whole = frozenset().union(*(value.roots for value in env.values()))
         with self.frozen(scope.read([node])) as lets:
             partial = self.program.partial
             for _ in range(_MAX_ROUNDS):
-                activation.changed, self.program.partial = False, partial
+                activation.widened, self.program.partial = False, partial
                 kinds = activation.kinds
                 params = parameters(kinds)
                 tree = enter(bound(kinds, params, [env]))
-                returned = None if activation.changed else widen(returned_type(tree))
-                same = activation.does == has_effects(tree) and returned == activation.returned
-                if not activation.changed and same:
+                returned = None if activation.widened else widen(returned_type(tree))
+                found = returned, has_effects(tree), bool(returned_roots(tree) & whole)
+                known = activation.returned, activation.does, activation.shares
+                if not activation.widened and found == known:
                     break
-                activation.returned, activation.does = returned, has_effects(tree)
+                activation.returned, activation.does, activation.shares = found
                 if returned is not None:
                     types_ = [v.type_annotation for v in params]
                     activation.var = _core.Var(name, _core.FuncType(types_, packed_type(returned)))
@@ -397,7 +434,8 @@ class Calls:
         start = _core.Call(activation.var, leaves_of(env, kinds))
         out = _core.Let(activation.var, _core.Function(params, body, result), start)
         out = bound_around(tuple(lets), out)
-        return unpack(self.effect(out) if activation.does else out, returned)
+        roots = (whole or None) if activation.shares else None
+        return unpack(self.effect(out) if activation.does else out, returned, roots)
 
     # ---- What is not known yet
 
@@ -448,6 +486,12 @@ def operand(value: Value) -> object:
 
 def returned_value(end: Tree) -> Value:
     return end.value if isinstance(end, Exit) else Static(None)
+
+
+def returned_roots(tree: Tree) -> frozenset[int]:
+    """The memory that what a body returns may be in."""
+    ends = (end for end in leaves(tree) if isinstance(end, (Exit, Fall)))
+    return frozenset().union(*(returned_value(end).roots for end in ends))
 
 
 def returned_type(tree: Tree) -> Type:

@@ -211,6 +211,16 @@ class Printing:
         comma = "," if form is None and isinstance(value, Tuple) and len(names) == 1 else ""
         return [*out, comma + ends[1]]
 
+    def place_text(self) -> str:
+        """The line of the user's code that is being read, for messages of a run."""
+        line = self.program.line
+        return f" ({line})" if line else ""
+
+    def ensure(self, test: Value, *pieces: str | Value) -> None:
+        """Ends the run, with a message and the line, where a test does not hold."""
+        shown = [p if isinstance(p, str) else as_expr(p) for p in (*pieces, self.place_text())]
+        self.effect(call("debug.check", as_expr(test), _core.Tuple(_merged(shown))))
+
     def check(self, test: _core.Expr, node: ast.Assert) -> None:
         """An assertion of what is known only at run time."""
         message = [ast.unparse(node.test)]
@@ -219,8 +229,8 @@ class Printing:
             message = self._shown(self.expr(node.msg), nested=False)
             if effects_of(self.env) is not done:
                 raise Refusal(VALUE, "the message of an assertion prints, or asserts, itself")
-        place = f" ({self.source.name}:{node.lineno})"
-        pieces = ["assertion failed: ", *message, place]
+        begin = "" if self.source.is_own else "assertion failed: "
+        pieces = [begin, *message, self.place_text()]
         if any(isinstance(piece, Chain) for piece in pieces):
             raise Refusal(
                 VALUE,

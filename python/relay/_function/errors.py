@@ -35,7 +35,8 @@ def fail(
     help: str = "",
 ) -> NoReturn:
     """Raises the UserError of that code at a node of the source's syntax tree."""
-    file, begin, end = (None, 0, 0) if source is None else (source.file, *source.range(node))
+    known = source is not None and not source.is_own
+    file, begin, end = (source.file, *source.range(node)) if known else (None, 0, 0)
     _core.fail(code, file, begin, end, message, expected, found, help)
     raise AssertionError(code)
 

@@ -16,6 +16,8 @@ from relay._function.arithmetic import (
     apply,
     describe,
     is_number,
+    kind_of,
+    numpy_dtype,
     truth,
 )
 from relay._function.arrays import known, matmul, tensor_of
@@ -46,8 +48,10 @@ from relay._function.values import (
     flatten,
     forward,
     is_text,
+    item_roots,
     join,
     lift,
+    new_list_of,
     new_list_root,
     pack,
     type_of,
@@ -91,12 +95,18 @@ class Expressions:
                 raise Refusal(
                     NAME, f"'{name}' may have no value here", help="give it a value on every way"
                 )
-            if self.outer is not None:
-                return self.outer.read_name(name)
-            return self.captured(name)
+            return self._read_around(name)
         if isinstance(value, Clash):
             raise Refusal(value.code, value.message, help=value.help)
         return value
+
+    def _read_around(self, name: str) -> Value:
+        frame = self.outer
+        while frame is not None:
+            if frame.env.get(name) is not None or name in frame.locals:
+                return self.read_outside(name, frame.read_name(name), frame)
+            frame = frame.outer
+        return self.captured(name)
 
     # ---- Operators
 
@@ -119,17 +129,18 @@ class Expressions:
         return apply(name, left, right)
 
     def _check_exponent(self, base: Value, exponent: Value) -> None:
-        """A negative power of a Python integer is a float: which of the two must be known."""
+        """Integers have no negative powers, and those of Python floats: which it is must be known."""
         kinds = (widen(type_of(base)), widen(type_of(exponent)))
         of_integers = all(
-            isinstance(k, TensorType) and k.weak and k.dtype == "int64" for k in kinds
+            isinstance(k, TensorType) and numpy_dtype(k.dtype).kind in "iu" for k in kinds
         )
-        if not of_integers or not isinstance(exponent, Tensor) or exponent.natural:
+        unsigned = of_integers and numpy_dtype(kinds[1].dtype).kind == "u"
+        if not of_integers or unsigned or not isinstance(exponent, Tensor) or exponent.natural:
             return
-        line = getattr(self.here, "lineno", self.node.lineno)
-        message = f"the exponent of an integer's power is negative ({self.source.name}:{line})"
         test = apply("greater_equal", exponent, Static(0))
-        self.effect(call("debug.check", test.expr, _core.Tuple([_core.Constant(message)])))
+        if exponent.shape:
+            test = Tensor(call("all", test.expr))
+        self.ensure(test, "the exponent of an integer's power is negative")
 
     def _python(self, compute) -> Value:
         """What Python itself computes of known objects."""
@@ -147,7 +158,7 @@ class Expressions:
         if name == "add" and chains:
             kind = join(type_of(left), type_of(right))
             pair = [as_chain(side, ChainType(kind.item)).expr for side in (left, right)]
-            return Chain(prelude.concat(*pair), kind.item)
+            return Chain(prelude.concat(*pair), kind.item, False, new_list_of(left, right))
         times = right if isinstance(left, (List, Tuple)) else left
         many = left if times is right else right
         if name == "multiply" and isinstance(times, Static) and isinstance(times.obj, int):
@@ -441,39 +452,57 @@ class Expressions:
         if not isinstance(known_index, (int, type(None))):
             raise Refusal(VALUE, f"a list is indexed by integers, not {known_index!r}")
         expr = chain.expr
+        position = self._position(chain, index)
         if known_index is not None and known_index < 0:
             expr = expr if chain.backward else prelude.reverse(expr)
             position = _core.Constant(-1 - known_index, "int32")
         else:
             expr = prelude.reverse(expr) if chain.backward else expr
-            position = self._position(chain, index)
-        return unpack(prelude.nth(expr, position), chain.item)
+        return unpack(prelude.nth(expr, position), chain.item, item_roots(chain))
 
     def _position(self, chain: Chain, index: Value) -> _core.Expr:
         """An index of a list from its start, an int32."""
+        if not (isinstance(index, (Static, Size)) or _is_integer(index)):
+            raise Refusal(VALUE, "a list is indexed by integers", found=describe(index))
+        given = Tensor(call("cast", as_expr(index), dtype="int64"), True)
+        length = Tensor(call("cast", prelude.length(chain.expr), dtype="int64"), True)
+        natural = isinstance(index, Size) or getattr(index, "natural", False)
         if isinstance(index, Static):
-            return _core.Constant(index.obj, "int32")
-        at = call("cast", as_expr(index), dtype="int32")
-        if isinstance(index, Tensor) and index.natural:
-            return at
-        shifted = call("add", at, prelude.length(chain.expr))
-        return call("where", call("less", at, _core.Constant(0, "int32")), shifted, at)
+            natural = index.obj >= 0
+        inside = apply("less", given, length)
+        if not natural:
+            first = apply("negative", length)
+            inside = apply("logical_and", inside, apply("greater_equal", given, first))
+        self.ensure(inside, "index ", given, " of a list of length ", length)
+        at = given
+        if not natural:
+            shifted = apply("add", given, length)
+            at = Tensor(
+                call("where", apply("less", given, Static(0)).expr, shifted.expr, given.expr)
+            )
+        return call("cast", at.expr, dtype="int32")
 
     def chain_with(self, old: Value, index: Value, value: Value) -> Value:
+        if isinstance(index, Slice):
+            raise Refusal(UNSUPPORTED, "a slice of a list is not assigned to")
+        if isinstance(index, Static) and type(index.obj) is not int:
+            raise Refusal(VALUE, f"a list is indexed by integers, not {index.obj!r}")
         chain = self.as_uniform(old) if isinstance(old, List) else old
         kind = join(chain.item, forward(widen(type_of(value))))
         chain = as_chain(chain, ChainType(kind))
+        position = self._position(chain, index)
         if isinstance(index, Static) and index.obj < 0:
             back = as_chain(chain, ChainType(kind, True))
             position = _core.Constant(-1 - index.obj, "int32")
         else:
-            back, position = chain, self._position(chain, index)
+            back = chain
         item = pack(flatten(value, kind))
-        return dataclasses.replace(back, expr=prelude.update(back.expr, position, item))
+        new = prelude.update(back.expr, position, item)
+        return dataclasses.replace(back, expr=new, roots=new_list_of(back, value))
 
     def prepended(self, chain: Chain, item: Value, kind: Type) -> Chain:
         expr = prelude.cons(pack(flatten(item, kind)), chain.expr)
-        return Chain(expr, kind, chain.backward, chain.roots | item.roots)
+        return Chain(expr, kind, chain.backward, new_list_of(chain, item))
 
     # ---- Displays
 
@@ -578,13 +607,17 @@ class Expressions:
                 self.env = after
 
 
+def _is_integer(index: Value) -> bool:
+    return isinstance(index, Tensor) and not index.shape and kind_of(index.dtype) == "i"
+
+
 def _list_copy(value: Value) -> Value:
     if isinstance(value, Tuple):
         return dataclasses.replace(value, own=new_list_root())
     return (
         List(value.items)
         if isinstance(value, List)
-        else dataclasses.replace(value, roots=new_list_root())
+        else dataclasses.replace(value, roots=new_list_of(value))
     )
 
 

@@ -11,9 +11,10 @@ from relay import _core
 from relay._function import prelude, scope
 from relay._function.arithmetic import apply, describe
 from relay._function.arrays import size_value
-from relay._function.effects import Lets, effects_of, put, taken
-from relay._function.errors import NAME, UNSUPPORTED, VALUE, Pending, Refusal
+from relay._function.effects import EFFECTS, Lets, effects_of, put, taken
+from relay._function.errors import MUTATION, NAME, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.indexing import get
+from relay._function.memory import Sharing
 from relay._function.outcome import (
     Branch,
     Cases,
@@ -48,6 +49,7 @@ from relay._function.values import (
     Value,
     as_expr,
     flatten,
+    item_roots,
     leaf_types,
     opened,
     packed_type,
@@ -172,13 +174,13 @@ class Loops:
         before = dict(self.env)
         try:
             return self.run_time_loop(node, iteration, node.target, node.body)
-        except _core.UserError as problem:
+        except (_core.UserError, Refusal) as problem:
             if iteration.known is None:
                 raise
             self.env = before
             try:
                 tree = self.unrolled(node, iteration)
-            except _core.UserError as second:
+            except (_core.UserError, Refusal) as second:
                 raise second from problem
             self.program.note(self, node, f"unrolled, {len(iteration.known)} steps")
             return tree
@@ -187,13 +189,23 @@ class Loops:
         before = dict(self.env)
         done = taken(before)
 
+        first_change = len(self.program.changes)
+
         def step(i: int, env: Env) -> Tree:
             if i == len(iteration.known):
                 return Fall(env)
             done = taken(env)
             start = dict(env)
             self.env = env
-            self.assign(node.target, iteration.known[i]())
+            item = iteration.known[i]()
+            if any(item.roots & memory for memory in self.program.changes[first_change:]):
+                self.refuse(
+                    MUTATION,
+                    node.iter,
+                    "the loop runs over what it has changed in place",
+                    help="run over the indices: for i in range(len(x)): x[i] = ...",
+                )
+            self.assign(node.target, item)
             tree = self.block(node.body, self.env)
             tree = replaced(tree, lambda end: Fall(end.env) if _ends(end, "continue") else end)
             tree = behind(done, settled(tree, start))
@@ -250,6 +262,8 @@ class Loops:
         index = self.env[name]
         natural = source.step > 0 and isinstance(source.start, Static) and source.start.obj >= 0
         over = self.env.get(f"{prefix} over")
+        if isinstance(over, Clash):
+            raise Refusal(over.code, over.message, help=over.help)
         found.append(source.item(dataclasses.replace(index, natural=natural), over))
         out = leave()
         self.env[name] = apply("add", index, Static(source.step))
@@ -266,7 +280,7 @@ class Loops:
         kind = packed_type(chain.item)
         first, rest = _core.Var("first", kind), _core.Var("rest", prelude.list_of(kind))
         out = leave()
-        found.append(unpack(first, chain.item))
+        found.append(unpack(first, chain.item, item_roots(chain)))
         self.env[name] = Chain(rest, chain.item, False, chain.roots)
         cons, nil = prelude.constructors()
         here = _core.PatternConstructor(cons, [_core.PatternVar(first), _core.PatternVar(rest)])
@@ -298,10 +312,15 @@ class Loops:
             carried += list(hidden)
             kinds = {name: opened(widen(type_of(start[name]))) for name in carried}
             poisoned: dict[str, Clash] = {}
+            sharing = Sharing()
             for _ in range(_MAX_ROUNDS):
-                made, exits = self._round(start, kinds, poisoned, head, body, targets)
+                made, exits, begin = self._round(start, kinds, poisoned, sharing, head, body)
                 again = [e.env for e in leaves(made.body) if _goes_on(e)]
-                if not self._adapted(start, kinds, poisoned, again):
+                more = _changed_by_calls([*again, *exits], begin, {*changed, *hidden})
+                changed |= more
+                kinds |= {name: opened(widen(type_of(start[name]))) for name in more}
+                shared = sharing.grow(kinds, begin, again)
+                if not self._adapted(start, kinds, poisoned, again) and not (more or shared):
                     break
             else:
                 self.refuse(VALUE, node, "the types of the loop's variables do not settle")
@@ -330,14 +349,14 @@ class Loops:
         start: Env,
         kinds: dict[str, Type],
         poisoned: dict[str, Clash],
+        sharing: Sharing,
         head: Callable,
         body: list[ast.stmt],
-        targets: list[str],
-    ) -> tuple[Looped, list[Env]]:
-        """The loop with variables of those types; a break leaf where it ends."""
+    ) -> tuple[Looped, list[Env], Env]:
+        """The loop with variables of those types; a break leaf where it ends; the variables at its start."""
         params = parameters(kinds)
-        env = {**start, **bound(kinds, params, [start]), **poisoned}
-        self.env = env
+        env = {**start, **bound(kinds, params, [start], sharing.more), **poisoned}
+        self.env, begin = env, dict(env)
 
         def leave() -> Tree:
             return Exit("break", dict(env))
@@ -350,7 +369,7 @@ class Loops:
             made.body = head(enter, leave)
         except Pending:
             made.body = Never()
-        return made, [e.env for e in leaves(made.body) if _ends(e, "break")]
+        return made, [e.env for e in leaves(made.body) if _ends(e, "break")], begin
 
     def _adapted(
         self,
@@ -481,6 +500,17 @@ class _Frozen:
     def __exit__(self, *_: object) -> None:
         for frame, env in self.saved:
             frame.env = env
+
+
+def _changed_by_calls(ends: list[Env], begin: Env, known: set[str]) -> dict[str, None]:
+    """The variables that a step changes and that its statements do not name: a call was given them."""
+    return {
+        name: None
+        for name, value in begin.items()
+        if name not in known and name != EFFECTS and not isinstance(value, Clash)
+        if any(env.get(name, value) is not value for env in ends)
+        if not any(isinstance(env.get(name), Clash) for env in ends)
+    }
 
 
 def _within_only(name: str) -> Clash:

@@ -12,6 +12,7 @@ from relay._function.effects import put, taken
 from relay._function.errors import CALL, NAME, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.outcome import Branch, Cases, Env, Fall, Never, Tree, behind
 from relay._function.values import (
+    HELD,
     Chain,
     ChainType,
     Data,
@@ -23,7 +24,9 @@ from relay._function.values import (
     Value,
     as_chain,
     flatten,
+    item_roots,
     leaf_types,
+    new_list_root,
     packed_type,
     unpack,
 )
@@ -68,7 +71,8 @@ class Matches:
                 break
             env = dict(before)
             with self.at(case.pattern):
-                pattern, simple = self._pattern(case.pattern, kind, env)
+                roots = item_roots(subject) if isinstance(subject, Chain) else HELD
+                pattern, simple = self._pattern(case.pattern, kind, env, roots)
             if simple is not None:
                 seen.add(simple)
             total = total or simple == _IRREFUTABLE or _all_seen(kind, seen)
@@ -79,21 +83,27 @@ class Matches:
             return Never()
         return Cases(subject.expr, clauses)
 
-    def _pattern(self, node: ast.pattern, kind: Type, env: Env) -> tuple[Any, Covered]:
-        """The pattern, and of what it fits every value: a constructor, or lists of some lengths."""
+    def _pattern(
+        self, node: ast.pattern, kind: Type, env: Env, roots: frozenset[int]
+    ) -> tuple[Any, Covered]:
+        """The pattern, and of what it fits every value: a constructor, or lists of some lengths.
+
+        roots: the memory of the parts that it names.
+        """
         with self.at(node):
             if isinstance(node, ast.MatchAs) and node.pattern is None:
                 if node.name is None:
                     return _core.PatternWildcard(), _IRREFUTABLE
                 v = _core.Var(node.name, packed_type(kind))
-                env[node.name] = unpack(v, kind)
+                # A list of a pattern is a new one, of the same elements.
+                env[node.name] = unpack(v, kind, roots | new_list_root())
                 if not leaf_types(kind):
                     return _core.PatternWildcard(), _IRREFUTABLE
                 return _core.PatternVar(v), _IRREFUTABLE
             if isinstance(kind, DataType) and isinstance(node, ast.MatchClass):
                 return self._class_pattern(node, kind, env)
             if isinstance(kind, ChainType) and isinstance(node, ast.MatchSequence):
-                return self._list_pattern(node.patterns, kind, env)
+                return self._list_pattern(node.patterns, kind, env, roots)
             raise Refusal(
                 UNSUPPORTED,
                 "this pattern is not part of relay.function here",
@@ -130,14 +140,14 @@ class Matches:
             if field not in given:
                 parts.append(_core.PatternWildcard())
                 continue
-            part, covers = self._pattern(given[field], of, env)
+            part, covers = self._pattern(given[field], of, env, HELD)
             simple = simple and covers == _IRREFUTABLE
             parts.append(part)
         pattern = _core.PatternConstructor(made.constructors[name], parts)
         return pattern, name if simple else None
 
     def _list_pattern(
-        self, nodes: list[ast.pattern], kind: ChainType, env: Env
+        self, nodes: list[ast.pattern], kind: ChainType, env: Env, roots: frozenset[int]
     ) -> tuple[Any, Covered]:
         cons, nil = prelude.constructors()
         if not nodes:
@@ -147,9 +157,9 @@ class Matches:
             if len(nodes) > 1:
                 raise Refusal(UNSUPPORTED, "the * of a list pattern comes last")
             name = ast.copy_location(ast.MatchAs(None, first.name), first)
-            return self._pattern(name, kind, env)
-        item, covers = self._pattern(first, kind.item, env)
-        rest, rest_covers = self._list_pattern(nodes[1:], kind, env)
+            return self._pattern(name, kind, env, roots)
+        item, covers = self._pattern(first, kind.item, env, roots)
+        rest, rest_covers = self._list_pattern(nodes[1:], kind, env, roots)
         pattern = _core.PatternConstructor(cons, [item, rest])
         if covers != _IRREFUTABLE or rest_covers is None:
             return pattern, None
@@ -264,6 +274,7 @@ class Matches:
         for key, kind in fields.items():
             leaves = flatten(self.fitting(given[key], kind, key), kind)
             exprs.append(leaves[0] if len(leaves) == 1 else _core.Tuple(leaves))
+            self.give_away(given[key])
         return Data(_core.Call(made.constructors[name], exprs), of)
 
     def field_of(self, base: Data, name: str) -> Value:
@@ -285,7 +296,7 @@ class Matches:
             ]
             pattern = _core.PatternConstructor(made.constructors[constructor], parts)
             clauses.append(_core.Clause(pattern, v))
-        return unpack(_core.Match(base.expr, clauses), kinds[0])
+        return unpack(_core.Match(base.expr, clauses), kinds[0], HELD)
 
 
 def _all_seen(kind: Type, seen: set) -> bool:

@@ -25,6 +25,7 @@ from relay._function.values import (
     leaf_types,
     opened,
     pack,
+    placed,
     type_of,
     unflatten,
 )
@@ -231,21 +232,24 @@ def leaves_of(env: Env, kinds: dict[str, Type]) -> list[_core.Expr]:
     return [leaf for name, kind in kinds.items() for leaf in flatten(env[name], kind)]
 
 
-def roots_of(envs: list[Env], name: str) -> frozenset[int]:
-    return frozenset().union(*(env[name].roots for env in envs if name in env))
-
-
 def parameters(kinds: dict[str, Type]) -> list[_core.Var]:
     return [
         _core.Var(name.strip(), leaf) for name, kind in kinds.items() for leaf in leaf_types(kind)
     ]
 
 
-def bound(kinds: dict[str, Type], exprs: list[_core.Expr], envs: list[Env]) -> Env:
-    """Variables of those types, made of leaves; they may share the memory that `envs` do."""
+def bound(
+    kinds: dict[str, Type],
+    exprs: list[_core.Expr],
+    envs: list[Env],
+    more: dict[tuple, set[int]] | None = None,
+) -> Env:
+    """Variables of those types, made of leaves; they may share the memory that `envs` and `more` say."""
     source = iter(exprs)
+    made = {name: unflatten(kind, source) for name, kind in kinds.items()}
     return {
-        name: unflatten(kind, source, roots_of(envs, name) or None) for name, kind in kinds.items()
+        name: placed(value, [env[name] for env in envs if name in env], more or {}, (name,))
+        for name, value in made.items()
     }
 
 

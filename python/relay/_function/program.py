@@ -11,7 +11,7 @@ import numpy as np
 
 from relay import _core, analysis
 from relay._function import prelude
-from relay._function.calls import bind, returned_type, returned_value
+from relay._function.calls import bind, returned_roots, returned_type, returned_value
 from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
 from relay._function.outcome import Env, Never, finished, has_effects, leaves
 from relay._function.reader import Reader
@@ -61,6 +61,8 @@ class Form:
     # Whether a call does something; and whether one was taken for doing nothing while this was read.
     does: bool = False
     taken_for_pure: bool = False
+    # Whether what it returns may share memory with its arguments.
+    shares: bool = False
     function: Any = None
     var: Any = None
 
@@ -80,6 +82,7 @@ class Program:
     active: list = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     place: tuple = (None, 0, 0)
+    line: str = ""
     captures: dict[tuple, Value] = field(default_factory=dict)
     data: dict[type, None] = field(default_factory=dict)
     # How often one of two values stood for both, while the type of the other was not known.
@@ -89,6 +92,9 @@ class Program:
     has_lists: bool = False
     # The memory of what references refer to, which is not changed in place any more.
     given_away: frozenset[int] = frozenset()
+    # The memory that was changed in place, in order; and what was read of functions that had ended.
+    changes: list[frozenset[int]] = field(default_factory=list)
+    finished_reads: frozenset[int] = frozenset()
     # The functions and data types of derivatives.
     derived: dict[str, Any] = field(default_factory=dict)
     derived_types: list = field(default_factory=list)
@@ -254,7 +260,8 @@ class Program:
             out = reader.effect(out)
         elif form.function is None:
             form.taken_for_pure = True
-        return unpack(out, form.returned)
+        shared = frozenset().union(*(value.roots for value in given.values()))
+        return unpack(out, form.returned, (shared or None) if form.shares else None)
 
     def _inline(self, reader: Reader, function: Any, given: Env) -> Value:
         def enter(variables: Env):
@@ -336,7 +343,8 @@ class Program:
             finally:
                 self.active = saved
             form.does = form.does or has_effects(tree)
-            settled = not form.used or returned == form.returned
+            shared, form.shares = form.shares, form.shares or bool(returned_roots(tree) & OUTSIDE)
+            settled = not form.used or (returned, shared) == (form.returned, form.shares)
             if settled and not (form.does and form.taken_for_pure):
                 break
             form.declare(returned)

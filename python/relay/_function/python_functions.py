@@ -23,6 +23,7 @@ from relay._function.values import (
     Tensor,
     Tuple,
     Value,
+    new_list_of,
     new_list_root,
 )
 from relay._wrappers import call
@@ -234,7 +235,9 @@ BUILTINS = {
     id(builtins.isinstance): _isinstance,
     id(builtins.len): lambda reader, x: reader.builtin_len(x),
     id(builtins.list): lambda reader, x=_NOTHING: (
-        x if isinstance(x, Chain) else List(tuple(reader.elements(x, "list")))
+        dataclasses.replace(x, roots=new_list_of(x))
+        if isinstance(x, Chain)
+        else List(tuple(reader.elements(x, "list")))
     ),
     id(builtins.max): _fold("max", max),
     id(builtins.min): _fold("min", min),

@@ -17,6 +17,7 @@ from relay._function.errors import ANNOTATION, LIMIT, VALUE, Refusal
 from relay._function.expressions import Expressions
 from relay._function.loops import Loops
 from relay._function.matches import Matches
+from relay._function.memory import Memory
 from relay._function.outcome import Env, Tree
 from relay._function.references import References
 from relay._function.returned_functions import ReturnedFunctions
@@ -29,6 +30,7 @@ class Reader(
     Statements,
     Expressions,
     Calls,
+    Memory,
     Derivatives,
     Batches,
     Loops,
@@ -58,6 +60,10 @@ class Reader(
         self.gives_out = False
         # The innermost node that is being read.
         self.here: ast.AST = node
+        # How many functions were being read when this one was entered; how many changes in place there
+        # had been when it ended.
+        self.depth = len(program.active)
+        self.finished: int | None = None
 
     def within(self, node: ast.FunctionDef | ast.Lambda, outer: Reader) -> Reader:
         return Reader(self.program, self.source, node, self.captured, outer)
@@ -73,6 +79,8 @@ class Reader(
         return _At(self, node)
 
     def refuse(self, code: str, node: ast.AST, message: str, help: str = "") -> NoReturn:
+        if self.source.is_own:
+            raise Refusal(code, message, help=help)
         errors.fail(code, self.source, node, message, help=help)
 
     def fitting(self, value: Value, kind: Type, name: str) -> Value:
@@ -110,7 +118,10 @@ class _At:
         program, source = self.reader.program, self.reader.source
         self.before, self.around = program.place, self.reader.here
         self.reader.here = self.node
+        if source.is_own:
+            return
         program.place = (source.file, *source.range(self.node))
+        program.line = f"{source.name}:{getattr(self.node, 'lineno', self.reader.node.lineno)}"
         _core.set_place(*program.place)
 
     def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
@@ -119,6 +130,10 @@ class _At:
         if error is None:
             return
         source = self.reader.source
+        if source.is_own:
+            if isinstance(error, Mismatch):
+                raise Refusal(VALUE, "values that meet here are of different types") from error
+            return
         if isinstance(error, Refusal):
             try:
                 errors.fail(error.code, source, self.node, error.message, **error.more)

@@ -14,6 +14,7 @@ from relay._function.errors import ANNOTATION, CALL, VALUE, Refusal
 from relay._function.exchange import is_plain, maker
 from relay._function.outcome import finished, parameters
 from relay._function.values import (
+    OUTSIDE,
     Closure,
     Derivative,
     Function,
@@ -94,7 +95,10 @@ class ReturnedFunctions:
         with frame.frozen(scope.read([node])) as lets:
             params = parameters(kinds)
             leaves = iter(params)
-            env = {name: unflatten(kind, leaves) for name, kind in kinds.items()}
+            # Its caller holds what it is called with, and each call the same defaults.
+            env = {name: unflatten(kind, leaves, OUTSIDE) for name, kind in kinds.items()}
+            for value in closure.defaults.values():
+                self.give_away(value)
             tree = frame.within(node, frame).read_body({**closure.defaults, **env})
             returned = widen(returned_type(tree))
             if maker(returned) is not None:
@@ -167,4 +171,5 @@ class ReturnedFunctions:
             leaves += flatten(self.fitting(arg, kind, name), kind)
         # Its body may do something.
         out = self.effect(_core.Call(function.expr, leaves))
-        return unpack(out, function.kind.returned)
+        shared = frozenset().union(*(arg.roots for arg in args))
+        return unpack(out, function.kind.returned, shared or None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from relay._function.errors import LIMIT, UNSUPPORTED, fail
 from relay._function.source import Source
@@ -83,8 +84,11 @@ def check(source: Source, definition: ast.AST) -> None:
         todo.extend((child, place, depth + 1) for child in reversed(children))
 
 
-def assigned(nodes: list[ast.AST], in_place: bool = True) -> list[str]:
-    """The names that statements assign, and those that they change in place, in order."""
+def assigned(nodes: Sequence[ast.AST], in_place: bool = True, augmented: bool = True) -> list[str]:
+    """The names that statements assign, and those that they change in place, in order.
+
+    augmented: whether `x += 1`, which may do either, counts for x.
+    """
     found: dict[str, None] = {}
     todo = list(reversed(nodes))
     while todo:
@@ -93,6 +97,11 @@ def assigned(nodes: list[ast.AST], in_place: bool = True) -> list[str]:
             found[node.name] = None
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found[node.id] = None
+        elif (
+            isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and not augmented
+        ):
+            todo.append(node.value)
+            continue
         elif isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
             if in_place and (name := changed_name(node)) is not None:
                 found[name] = None

@@ -6,9 +6,14 @@ import ast
 import functools
 import inspect
 import linecache
+import os
 import types
 
 from relay import _core
+
+# The package's own functions in Python, such as the losses of relay.train: what is wrong in a call of one
+# is said of the call.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Source:
@@ -16,6 +21,7 @@ class Source:
 
     def __init__(self, name: str, text: str, tree: ast.Module) -> None:
         self.name = name
+        self.is_own = name.startswith(_PACKAGE)
         self.tree = tree
         self.file = _core.SourceFile(name, text)
         self._lines = [0]

@@ -6,10 +6,11 @@ import ast
 from functools import partial
 
 from relay._function import scope
-from relay._function.arithmetic import BINARY, cast, describe, kind_of
+from relay._function.arithmetic import cast, describe, kind_of
 from relay._function.effects import Lets, taken
 from relay._function.errors import MUTATION, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.indexing import set_item
+from relay._function.memory import memory_of
 from relay._function.outcome import (
     Branch,
     Env,
@@ -22,6 +23,7 @@ from relay._function.outcome import (
     settled,
 )
 from relay._function.values import (
+    HELD,
     OUTSIDE,
     Chain,
     ChainType,
@@ -38,9 +40,11 @@ from relay._function.values import (
     as_chain,
     forward,
     join,
+    new_list_root,
     own_of,
     type_of,
     widen,
+    with_parts,
 )
 
 
@@ -80,13 +84,13 @@ class Statements:
     # ---- Assignments
 
     def do_Assign(self, node: ast.Assign) -> None:
-        value = self.expr(node.value)
+        value = self.alone(node.value)
         for target in node.targets:
             self.assign(target, value)
 
     def do_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
-            self.assign(node.target, self.expr(node.value))
+            self.assign(node.target, self.alone(node.value))
 
     def assign(self, target: ast.expr, value: Value) -> None:
         with self.at(target):
@@ -133,44 +137,70 @@ class Statements:
 
     def do_AugAssign(self, node: ast.AugAssign) -> None:
         target = node.target
-        name, _ = BINARY.get(type(node.op).__name__, ("matmul", None))
+        if isinstance(target, ast.Subscript):
+            base, index = self.expr(_loaded(target.value)), self.index(target.slice)
+            with self.at(target):
+                old = self.subscript(base, index)
+            new = self._augmented(target, node.op, old, self.expr(node.value))
+            # An element that is an object of its own is changed itself.
+            own = _is_changed(old, new) and not isinstance(base, Tensor)
+            with self.at(target):
+                self._store(target, base, index, new, ((old, new),) if own else ())
+            return
         if not isinstance(target, ast.Name):
-            place = ast.copy_location(type(target)(**vars(target) | {"ctx": ast.Load()}), target)
-            self.assign(target, self.binary(node.op, self.expr(place), self.expr(node.value)))
+            old = self.expr(_loaded(target))
+            self.assign(target, self.binary(node.op, old, self.expr(node.value)))
             return
         with self.at(target):
             old = self.read_name(target.id)
-        value = self.expr(node.value)
-        if isinstance(old, (List, Chain)) and name == "add":
-            self._change(target, self.extended(old, value))
-            return
-        new = self.binary(node.op, old, value)
-        in_place = isinstance(old, Tensor) and old.shape and isinstance(new, Tensor)
-        if not in_place:
+        new = self._augmented(target, node.op, old, self.expr(node.value))
+        if _is_changed(old, new):
+            self._change(target, old, new)
+        else:
             self.env[target.id] = new
-            return
+
+    def _augmented(self, target: ast.expr, op: ast.operator, old: Value, value: Value) -> Value:
+        """What `target op= value` makes of the old value: arrays keep their dtype and rank."""
+        if isinstance(old, (List, Chain)) and isinstance(op, ast.Add):
+            return self.extended(old, value)
+        new = self.binary(op, old, value)
+        if not _is_changed(old, new):
+            return new
+        name = ast.unparse(target)
         if new.dtype != old.dtype and kind_of(new.dtype) != kind_of(old.dtype):
             raise Refusal(
                 VALUE,
-                f"{target.id} is changed in place and keeps its dtype",
+                f"{name} is changed in place and keeps its dtype",
                 expected=old.dtype,
                 found=new.dtype,
-                help=f"write {target.id} = {target.id} + ...",
+                help=f"write {name} = {name} + ...",
             )
         if len(new.shape) != len(old.shape):
             raise Refusal(
                 VALUE,
-                f"{target.id} is changed in place and keeps its shape",
+                f"{name} is changed in place and keeps its shape",
                 expected=describe(old),
                 found=describe(new),
-                help=f"write {target.id} = {target.id} + ...",
+                help=f"write {name} = {name} + ...",
             )
-        self._change(target, cast(new, old.dtype))
+        return cast(new, old.dtype)
 
-    def _set_item(self, target: ast.Subscript, value: Value) -> None:
+    def _set_item(
+        self, target: ast.Subscript, value: Value, changes: tuple[tuple[Value, Value], ...] = ()
+    ) -> None:
         """x[i] = v, also where x is a part of a variable: a new value of the variable."""
-        old = self.expr(_loaded(target.value))
-        index = self.index(target.slice)
+        base = self.expr(_loaded(target.value))
+        self._store(target, base, self.index(target.slice), value, changes)
+
+    def _store(
+        self,
+        target: ast.Subscript,
+        old: Value,
+        index: Value,
+        value: Value,
+        changes: tuple[tuple[Value, Value], ...],
+    ) -> None:
+        """The same with x and i evaluated; `changes`: the parts of x that change themselves."""
         if isinstance(old, Tensor):
             new = set_item(old, index, value)
         elif isinstance(old, (List, Chain)):
@@ -178,15 +208,28 @@ class Statements:
         elif isinstance(old, Tuple) and old.is_dict:
             items = dict(zip(old.form.names, old.items, strict=True))
             items[self.known(index, "a key")] = value
-            new = Tuple(tuple(items.values()), Form("dict", dict, tuple(items)), old.own)
+            form = Form("dict", dict, tuple(items))
+            new = Tuple(tuple(items.values()), form, new_list_root())
         else:
             raise Refusal(VALUE, "this has no elements to set", found=describe(old))
-        self._change(target.value, new)
+        self._change(target.value, old, new, changes)
 
-    def _change(self, target: ast.expr, new: Value) -> None:
-        """Gives what changes in place its new value; what shares its memory has none any more."""
+    def _change(
+        self,
+        target: ast.expr,
+        old: Value,
+        new: Value,
+        parts: tuple[tuple[Value, Value], ...] = (),
+    ) -> None:
+        """Gives what changes in place its new value, also by its other names.
+
+        What shares only a part of its memory has no value any more. `parts`: the parts of it that
+        change themselves, before and after.
+        """
+        new = with_parts(new, parts)
+        changes = (*parts, (old, new))
         if isinstance(target, ast.Subscript):
-            self._set_item(target, new)
+            self._set_item(target, new, changes)
             return
         if not isinstance(target, ast.Name):
             self.refuse(
@@ -196,12 +239,12 @@ class Statements:
                 help="copy the part into a variable, change it, and make the whole anew",
             )
         name = target.id
-        old = self.read_name(name)
-        own = own_of(old)
+        own = frozenset().union(*(own_of(before) for before, _ in changes))
         given_away = own & self.program.given_away
-        if name not in self.env or OUTSIDE & own or given_away:
+        if name not in self.env or (OUTSIDE | HELD) & own or given_away:
             whose = "an argument, which is the caller's" if name in self.env else "captured"
-            whose = "what a reference refers to" if given_away else whose
+            whose = "a part of data, which is not changed" if HELD & own else whose
+            whose = "what a reference refers to, or data holds" if given_away else whose
             self.refuse(
                 MUTATION,
                 target,
@@ -210,22 +253,24 @@ class Statements:
                 if isinstance(old, Tensor)
                 else "make a new list",
             )
-        line = getattr(target, "lineno", 0)
-        for other, value in self.env.items():
-            if other != name and value.roots & own:
-                self.env[other] = Clash(
-                    MUTATION,
-                    f"'{other}' shares memory with '{name}', which is changed in place in line "
-                    f"{line}",
-                    f"copy it before: {other} = {other}.copy()",
-                )
+        self.note_change(name, target, own)
+        # Another part that shares memory with one that changed, and is not it.
+        gone = memory_of(before for before, _ in parts) - memory_of(now for _, now in parts)
+        if new.roots & gone:
+            new = Clash(
+                MUTATION,
+                f"a part of '{name}' shares memory with another, which is changed in place in line "
+                f"{getattr(target, 'lineno', 0)}",
+                "copy it before",
+            )
         self.env[name] = new
+        self.pass_on(changes, own, f"'{name}', which", getattr(target, "lineno", 0), but=name)
 
     # ---- Lists that change
 
     def extended(self, old: Value, more: Value) -> Value:
         if isinstance(old, List) and isinstance(more, (List, Tuple)):
-            return List(old.items + more.items, old.own)
+            return List(old.items + more.items)
         if isinstance(more, Chain):
             return self.binary(ast.Add(), old, more)
         for item in self.elements(more, "extending a list"):
@@ -234,7 +279,7 @@ class Statements:
 
     def appended(self, old: Value, item: Value) -> Value:
         if isinstance(old, List):
-            return List((*old.items, item), old.own)
+            return List((*old.items, item))
         try:
             kind = join(old.item, forward(widen(type_of(item))))
         except Mismatch:
@@ -253,7 +298,7 @@ class Statements:
             if not -len(items) <= index.obj < len(items):
                 raise Refusal(VALUE, f"index {index.obj} of a list of {len(items)}")
             items[index.obj] = value
-            return List(tuple(items), old.own)
+            return List(tuple(items))
         return self.chain_with(old, index, value)
 
     # ---- Choices and ends
@@ -273,7 +318,7 @@ class Statements:
             return self._choose(Branch(test, yes, no), before, done)
 
     def do_Return(self, node: ast.Return) -> Tree:
-        value = Static(None) if node.value is None else self.expr(node.value)
+        value = Static(None) if node.value is None else self.alone(node.value)
         if self.gives_out:
             value = self.given_out(value)
         return Exit("return", self.env, value, node)
@@ -298,9 +343,9 @@ class Statements:
                 if isinstance(old, (List, Chain)) and len(value.args) == 1 and not value.keywords:
                     item = self.expr(value.args[0])
                     grown = self.appended if value.func.attr == "append" else self.extended
-                    self._change(base, grown(old, item))
+                    self._change(base, old, grown(old, item))
                     return
-        self.expr(value)
+        self.alone(value)
 
     def do_Assert(self, node: ast.Assert) -> None:
         test = self.test(node.test)
@@ -342,6 +387,13 @@ class Statements:
             if default is not None:
                 out[arg.arg] = self.expr(default)
         return out
+
+
+def _is_changed(old: Value, new: Value) -> bool:
+    """Whether an augmented assignment changes the old value in place, as it does arrays and lists."""
+    if isinstance(old, (List, Chain)):
+        return isinstance(new, (List, Chain))
+    return isinstance(old, Tensor) and bool(old.shape) and isinstance(new, Tensor)
 
 
 def _loaded(node: ast.expr) -> ast.expr:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ from relay._wrappers import call
 _tokens = itertools.count(0, 2)
 # What the caller, or Python outside the function, holds too: it must not be changed.
 OUTSIDE = frozenset({-2, -1})
+# What values of data hold: it must not be changed either.
+HELD = frozenset({-4, -3})
 
 
 def new_root() -> frozenset[int]:
@@ -36,8 +38,94 @@ def new_root() -> frozenset[int]:
 
 
 def new_list_root() -> frozenset[int]:
-    """The memory of a list that nothing else shares, without its elements."""
-    return frozenset({next(_tokens) + 1})
+    """The memory of a list that nothing else shares; the even number is that of its elements.
+
+    Elements that are values of their own have their own memory; those of a list of the prelude share
+    the even number.
+    """
+    token = next(_tokens)
+    return frozenset({token, token + 1})
+
+
+def new_list_of(*lists: Value) -> frozenset[int]:
+    """The memory of a new list that holds elements of others."""
+    return new_list_root().union(t for value in lists for t in value.roots if t % 2 == 0)
+
+
+def item_roots(chain: Chain) -> frozenset[int]:
+    """The memory of an element of a list of the prelude, which is a list of its own if it is one."""
+    return frozenset(t for t in chain.roots if t % 2 == 0) | {next(_tokens) + 1}
+
+
+def renewed(value: Value, tokens: dict[int, int]) -> Value:
+    """The value with other numbers for pieces of its memory."""
+    if not value.roots & tokens.keys():
+        return value
+
+    def new(roots: frozenset[int]) -> frozenset[int]:
+        return frozenset(tokens.get(t, t) for t in roots)
+
+    if isinstance(value, (Tuple, List)):
+        items = tuple(renewed(item, tokens) for item in value.items)
+        return dataclasses.replace(value, items=items, own=new(value.own))
+    return dataclasses.replace(value, roots=new(value.roots))
+
+
+def fresh_token(like: int = 0) -> int:
+    """A new number for a piece of memory of the same kind."""
+    return next(_tokens) + like % 2
+
+
+def fresh_tokens(changed: frozenset[int]) -> dict[int, int]:
+    """New numbers for pieces of memory, a list's for a list's."""
+    return {t: fresh_token(t) for t in changed}
+
+
+def slots_of(value: Value, key: tuple = ()) -> Iterator[tuple[tuple, frozenset[int]]]:
+    """The memory of each part of a value that may change in place, by where it is."""
+    if isinstance(value, (Tuple, List)):
+        if value.own:
+            yield (*key, "own"), value.own
+        for i, item in enumerate(value.items):
+            yield from slots_of(item, (*key, i))
+    elif not (isinstance(value, Tensor) and not value.shape) and value.roots:
+        yield key, value.roots
+
+
+def placed(value: Value, likes: Sequence[Value], more: dict[tuple, set[int]], key: tuple) -> Value:
+    """The value in the memory that others are in, and in that which `more` says of its parts."""
+    if isinstance(value, (Tuple, List)):
+        count = len(value.items)
+        alike = all(isinstance(v, (Tuple, List)) and len(v.items) == count for v in likes)
+        items = tuple(
+            placed(item, [v.items[i] for v in likes] if alike else likes, more, (*key, i))
+            for i, item in enumerate(value.items)
+        )
+        if not value.own:
+            return dataclasses.replace(value, items=items)
+        own = frozenset(t for v in likes for t in (v.own if alike else v.roots) if alike or t % 2)
+        own = (own or value.own) | more.get((*key, "own"), set())
+        return dataclasses.replace(value, items=items, own=own)
+    if not isinstance(value, (Tensor, Chain)):
+        return value
+    roots = frozenset().union(*(v.roots for v in likes)) or value.roots
+    roots |= more.get(key, set())
+    if isinstance(value, Tensor):
+        roots = frozenset(t for t in roots if t % 2 == 0)
+    return dataclasses.replace(value, roots=roots)
+
+
+def with_parts(value: Value, changes: Sequence[tuple[Value, Value]]) -> Value:
+    """The value with the parts that changed, which are known by identity, in their new state."""
+    for old, new in changes:
+        if value is old:
+            return new
+    if not isinstance(value, (Tuple, List)):
+        return value
+    items = tuple(with_parts(item, changes) for item in value.items)
+    if all(new is old for new, old in zip(items, value.items, strict=True)):
+        return value
+    return dataclasses.replace(value, items=items)
 
 
 def own_of(value: Value) -> frozenset[int]:
@@ -532,12 +620,12 @@ def pack(leaves: list[_core.Expr]) -> _core.Expr:
     return leaves[0] if len(leaves) == 1 else _core.Tuple(leaves)
 
 
-def unpack(expr: _core.Expr, kind: Type) -> Value:
-    """The value of a type that is in one expression."""
+def unpack(expr: _core.Expr, kind: Type, roots: frozenset[int] | None = None) -> Value:
+    """The value of a type that is in one expression; `roots` as for `unflatten`."""
     count = len(leaf_types(kind))
     if count == 1:
-        return unflatten(kind, iter([expr]))
-    return unflatten(kind, iter([_core.TupleGetItem(expr, i) for i in range(count)]))
+        return unflatten(kind, iter([expr]), roots)
+    return unflatten(kind, iter([_core.TupleGetItem(expr, i) for i in range(count)]), roots)
 
 
 def flatten(value: Value, kind: Type) -> list[_core.Expr]:
