@@ -59,7 +59,11 @@ std::vector<std::string> libraries_of(const std::vector<tir::PrimFunc>& kernels)
 
 LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                            KernelCache* cache) {
-  runtime::request_state_of(features_of(kernels));
+  std::vector<std::string> features = target.required_features();
+  for (std::string& f : features_of(kernels)) features.push_back(std::move(f));
+  auto refusal = runtime::machine_refuses("code for " + target.name, target.arch, features);
+  if (!refusal) refusal = runtime::request_state_of(features);
+  if (refusal) throw UserError(*refusal);
   return backend_of(target).load(kernels, target, cache);
 }
 

@@ -82,8 +82,7 @@ std::vector<std::string> features_of(const std::vector<tir::PrimFunc>& kernels);
 // The libraries beside the runtime that the kernels call, by file name (runtime/core/string_functions.h).
 std::vector<std::string> libraries_of(const std::vector<tir::PrimFunc>& kernels);
 
-// The kernels in this process, by the target's backend. Throws UserError E0610 when the operating system does not let them
-// run.
+// The kernels in this process, by the target's backend. Throws UserError E0610 when this machine cannot run them.
 LoadedKernels load_kernels(const std::vector<tir::PrimFunc>& kernels, const Target& target,
                            KernelCache* cache = nullptr);
 

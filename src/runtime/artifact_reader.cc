@@ -134,22 +134,7 @@ class ArtifactReader {
   }
 
   void check_cpu(const ArtifactInfo& info) const {
-    std::string help = "compile the model on this machine, or with a --target that it supports";
-    if (info.arch != host_arch()) {
-      throw UserError(
-          Diagnostic(codes::artifact_cpu, {}, name_ + " is compiled for another architecture")
-              .expected(std::string(host_arch()))
-              .found(info.arch)
-              .help(help));
-    }
-    std::string list;
-    for (const std::string& feature : missing_features(info.features)) {
-      list += (list.empty() ? "" : ", ") + feature;
-    }
-    if (list.empty()) return;
-    throw UserError(Diagnostic(codes::artifact_cpu, {},
-                               name_ + " uses instructions that this processor lacks: " + list)
-                        .help(help));
+    if (auto refusal = machine_refuses(name_, info.arch, info.features)) throw UserError(*refusal);
   }
 
   // What follows in the index is the table of constants. `base` is where they are.

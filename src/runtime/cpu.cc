@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "base/codes/runtime.h"
 #include "base/lines.h"
@@ -140,25 +141,39 @@ bool request_tiles() {
 
 }  // namespace
 
-bool host_has_feature(std::string_view name) {
+namespace {
+
+struct Offered {
+  std::set<std::string_view> present;  // by the processor
+  std::set<std::string_view> enabled;  // of these, whose registers the operating system saves
+};
+
+const Offered& offered() {
   // Asked for once: each question to the processor leaves a virtual machine, which takes long.
   // Never destroyed: threads may still load artifacts while the process ends.
-  static const auto& present = *new std::set<std::string_view>([] {
-    std::set<std::string_view> out;
+  static const auto& offered = *new Offered([] {
+    Offered out;
     const uint64_t saved = saved_state();
     for (const Feature& feature : kFeatures) {
       uint32_t regs[4] = {};
       if (__get_cpuid_count(feature.leaf, feature.subleaf, &regs[eax], &regs[ebx], &regs[ecx],
-                            &regs[edx]) != 0 &&
-          (regs[feature.reg] >> feature.bit & 1u) != 0 &&
-          (saved & feature.state) == feature.state) {
-        out.insert(feature.name);
+                            &regs[edx]) == 0 ||
+          (regs[feature.reg] >> feature.bit & 1u) == 0) {
+        continue;
       }
+      out.present.insert(feature.name);
+      if ((saved & feature.state) == feature.state) out.enabled.insert(feature.name);
     }
     return out;
   }());
-  return present.contains(name);
+  return offered;
 }
+
+bool processor_has_feature(std::string_view name) { return offered().present.contains(name); }
+
+}  // namespace
+
+bool host_has_feature(std::string_view name) { return offered().enabled.contains(name); }
 
 FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
   _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040u);
@@ -185,9 +200,11 @@ namespace {
 
 bool request_tiles() { return false; }
 
+bool processor_has_feature(std::string_view name) { return name == "neon" || name == "fp-armv8"; }
+
 }  // namespace
 
-bool host_has_feature(std::string_view name) { return name == "neon" || name == "fp-armv8"; }
+bool host_has_feature(std::string_view name) { return processor_has_feature(name); }
 
 FlushDenormals::FlushDenormals() {
   __asm__ volatile("mrs %0, fpcr" : "=r"(saved_));
@@ -200,21 +217,49 @@ FlushDenormals::~FlushDenormals() { __asm__ volatile("msr fpcr, %0" : : "r"(save
 #error "this architecture has no section: docs/adding_a_target.md"
 #endif
 
-std::vector<std::string> missing_features(std::span<const std::string> required) {
-  std::vector<std::string> missing;
+MissingFeatures missing_features(std::span<const std::string> required) {
+  MissingFeatures missing;
   for (const std::string& feature : required) {
-    if (!host_has_feature(feature)) missing.push_back(feature);
+    if (host_has_feature(feature)) continue;
+    (processor_has_feature(feature) ? missing.disabled : missing.absent).push_back(feature);
   }
   return missing;
 }
 
-void request_state_of(std::span<const std::string> features) {
+Diagnostic features_refused(const std::string& name, const MissingFeatures& missing) {
+  std::string text = name + " uses instructions";
+  auto add = [&](const char* why, const std::vector<std::string>& features) {
+    const char* between = ": ";
+    if (features.empty()) return;
+    text += why;
+    for (const std::string& f : features) text += std::exchange(between, ", ") + f;
+  };
+  add(" that this processor lacks", missing.absent);
+  if (!missing.absent.empty() && !missing.disabled.empty()) text += "; and instructions";
+  add(" that the operating system does not enable", missing.disabled);
+  return Diagnostic(codes::artifact_cpu, {}, text)
+      .help("compile the model on this machine, or with a --target that it supports");
+}
+
+std::optional<Diagnostic> machine_refuses(const std::string& name, std::string_view arch,
+                                          std::span<const std::string> features) {
+  if (arch != host_arch()) {
+    return Diagnostic(codes::artifact_cpu, {}, name + " is compiled for another architecture")
+        .expected(std::string(host_arch()))
+        .found(std::string(arch))
+        .help("compile the model on this machine, or with a --target that it supports");
+  }
+  MissingFeatures missing = missing_features(features);
+  if (missing.empty()) return std::nullopt;
+  return features_refused(name, missing);
+}
+
+std::optional<Diagnostic> request_state_of(std::span<const std::string> features) {
   bool tiles =
       std::ranges::any_of(features, [](const std::string& f) { return f.starts_with("amx-"); });
-  if (!tiles || request_tiles()) return;
-  throw UserError(
-      Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
-          .help("compile the model with --target 'native -mattr=-amx-tile'"));
+  if (!tiles || request_tiles()) return std::nullopt;
+  return Diagnostic(codes::artifact_cpu, {}, "the operating system does not grant the use of AMX")
+      .help("compile the model with --target 'native -mattr=-amx-tile'");
 }
 
 namespace {

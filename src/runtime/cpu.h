@@ -4,10 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/diagnostic.h"
 
 namespace relay::runtime {
 
@@ -28,12 +31,24 @@ const CodeForm& host_code_form();
 // "avx512bw", "amx-int8"). False for a name that this runtime does not know.
 bool host_has_feature(std::string_view feature);
 
-// Those of `required` that the machine lacks, in order.
-std::vector<std::string> missing_features(std::span<const std::string> required);
+// Features that code needs and the machine does not offer, in order.
+struct MissingFeatures {
+  std::vector<std::string> absent;  // the processor has no such instructions
+  std::vector<std::string>
+      disabled;  // it has, but the operating system does not save their registers
+  bool empty() const { return absent.empty() && disabled.empty(); }
+};
+MissingFeatures missing_features(std::span<const std::string> required);
+
+// E0610 for code, which `name` describes, of an architecture and with features that the machine does not offer; nullopt
+// when it offers them.
+std::optional<Diagnostic> machine_refuses(const std::string& name, std::string_view arch,
+                                          std::span<const std::string> features);
+Diagnostic features_refused(const std::string& name, const MissingFeatures& missing);
 
 // Asks the operating system, once per process, for what code that uses the features needs beyond the processor: the state
-// of AMX tiles, which threads have only where that is granted. Throws UserError E0610 when it is refused.
-void request_state_of(std::span<const std::string> features);
+// of AMX tiles, which threads have only where that is granted. E0610 when it is not; nullopt otherwise.
+std::optional<Diagnostic> request_state_of(std::span<const std::string> features);
 
 // How many threads a run should use: the physical cores in the affinity mask, limited by the
 // control group's processor quota (rounded down, at least 1). `root` is prepended to the paths

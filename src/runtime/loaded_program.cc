@@ -53,7 +53,6 @@ class LoadedArtifacts {
 
 // Maps the code; `id` is what stands in its descriptor.
 void load_kernels(LoadedProgram& loaded, std::string_view elf, const Digest& id) {
-  request_state_of(loaded.info.features);
   for (const std::string& library : loaded.info.libraries) {
     if (open_library(library) != nullptr) continue;
     throw UserError(
@@ -85,6 +84,7 @@ std::shared_ptr<const LoadedProgram> load(Artifact artifact, bool verify_constan
   loaded->info = std::move(artifact.info);
   loaded->id = artifact.id;
   loaded->constant_file = std::move(artifact.constant_file);
+  if (auto refusal = request_state_of(loaded->info.features)) throw UserError(*refusal);
   load_kernels(*loaded, artifact.elf, artifact.id);
   LoadedArtifacts::instance().insert(artifact.id, loaded);
   return loaded;
@@ -111,7 +111,9 @@ std::shared_ptr<const LoadedProgram> LoadedProgram::from_elf(std::string_view el
   loaded->program = std::move(program);
   loaded->metadata = std::move(metadata);
   loaded->info = std::move(info);
-  load_kernels(*loaded, elf, Digest());
+  loaded->refusal = machine_refuses("the program", loaded->info.arch, loaded->info.features);
+  if (!loaded->refusal) loaded->refusal = request_state_of(loaded->info.features);
+  if (!loaded->refusal) load_kernels(*loaded, elf, Digest());
   return loaded;
 }
 

@@ -5,11 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "runtime/artifact.h"
 #include "runtime/elf_image.h"
 
@@ -21,7 +23,8 @@ struct LoadedProgram {
                                                         bool verify_constants);
   static std::shared_ptr<const LoadedProgram> from_bytes(std::string_view bytes,
                                                          bool verify_constants);
-  // Parts of a program that has not been written as an artifact.
+  // Parts of a program that has not been written as an artifact. What this machine cannot run becomes a program that can
+  // be looked at, and that runs refuse (require_machine).
   static std::shared_ptr<const LoadedProgram> from_elf(std::string_view elf, Program program,
                                                        std::string metadata, ArtifactInfo info);
   static std::shared_ptr<const LoadedProgram> from_kernels(Program program,
@@ -33,12 +36,18 @@ struct LoadedProgram {
   void copy_artifact(const std::string& from, const std::string& to, bool overwrite) const;
   // RuntimeError E0614 when the file behind mapped constants is not what it was.
   void require_constants() const;
+  // UserError E0610 when the machine cannot run the kernels.
+  void require_machine() const {
+    if (refusal) throw UserError(*refusal);
+  }
 
   Program program;
   std::string metadata;
   ArtifactInfo info;
   Digest id;  // of the artifact; zeros when it is not from one
   std::vector<relay_kernel> kernels;
+  // Why the machine cannot run them; there are none then.
+  std::optional<Diagnostic> refusal;
   // What the program and the kernels lie in.
   std::shared_ptr<const ConstantFile> constant_file;
   std::unique_ptr<ElfImage> image;

@@ -194,6 +194,7 @@ struct Module::Impl {
     } borrowed{*this, borrow()};
     const Program& program = loaded->program;
     size_t index = static_cast<size_t>(&function - program.functions.data());
+    loaded->require_machine();
     check_donated(function, inputs);
     loaded->require_constants();
     Value result = borrowed.context->run(program, loaded->kernels, index, inputs, outputs, options);

@@ -432,6 +432,22 @@ TEST_F(ArtifactTest, must_fail_E0610_cpu) {
   EXPECT_EQ(load_error(write_artifact(contents())), "E0610");
 }
 
+TEST_F(ArtifactTest, a_program_that_was_just_compiled_for_another_machine_is_refused_when_it_runs) {
+  for (const char* arch : {"vax", info.arch.c_str()}) {
+    ArtifactInfo other = info;
+    other.arch = arch;
+    other.features = {"avx1024"};
+    Module m = Module::from_elf(elf, program, "{}", other);
+    EXPECT_FALSE(m.function_names().empty());
+    try {
+      expect_works(m);
+      ADD_FAILURE() << arch;
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.diagnostics()[0].code, "E0610");
+    }
+  }
+}
+
 TEST_F(ArtifactTest, must_fail_E0608_other_code) {
   // A kernel table that does not fit the program, and an image without a descriptor.
   program.kernels.push_back(program.kernels[0]);

@@ -247,7 +247,22 @@ TEST(cpu, features_are_named) {
 #endif
   EXPECT_FALSE(host_has_feature("made-up"));
   std::vector<std::string> wanted = {"made-up", "other"};
-  EXPECT_EQ(missing_features(wanted), wanted);
+  EXPECT_EQ(missing_features(wanted).absent, wanted);
+  EXPECT_TRUE(missing_features(wanted).disabled.empty());
+}
+
+TEST(cpu, a_refusal_says_who_lacks_what) {
+  auto text = [](const MissingFeatures& m) { return features_refused("m.so", m).message; };
+  EXPECT_EQ(text({{"amx-tile", "xop"}, {}}),
+            "m.so uses instructions that this processor lacks: amx-tile, xop");
+  EXPECT_EQ(text({{}, {"avx512f"}}),
+            "m.so uses instructions that the operating system does not enable: avx512f");
+  EXPECT_EQ(text({{"xop"}, {"avx512f", "avx512vl"}}),
+            "m.so uses instructions that this processor lacks: xop; and instructions that the "
+            "operating system does not enable: avx512f, avx512vl");
+  const std::vector<std::string> least;
+  EXPECT_FALSE(machine_refuses("m.so", host_arch(), least));
+  EXPECT_EQ(machine_refuses("m.so", "vax", least)->code, "E0610");
 }
 
 class QuotaTest : public testing::Test {
