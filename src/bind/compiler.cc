@@ -23,7 +23,6 @@
 #include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
 #include "codegen/kernel_cache.h"
-#include "codegen/targets.h"
 #include "driver/check_model.h"
 #include "driver/compile.h"
 #include "driver/evaluate.h"
@@ -203,7 +202,7 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
   for (auto [key, value] : specialised) {
     options.specialised[to_text(key, "the name of an input")] = to_tensor(value).copy();
   }
-  options.evaluate = make_constant_evaluator(native_target());
+  options.evaluate = make_constant_evaluator();
   auto to_shape = [](nb::handle shape) {
     std::vector<int64_t> dims;
     for (nb::handle d : nb::iter(shape)) dims.push_back(to_int64(d));

@@ -1,6 +1,7 @@
 #include "codegen/targets.h"
 
 #include "codegen/backend.h"
+#include "runtime/cpu.h"
 #include "target/target_text.h"
 
 namespace relay {
@@ -12,6 +13,6 @@ Target parse_target(std::string_view text) {
 
 Target native_target() { return parse_target("native"); }
 
-Target least_target() { return parse_target(find_architecture(native_target().arch)->least_level); }
+Target least_target() { return parse_target(find_architecture(runtime::host_arch())->least_level); }
 
 }  // namespace relay

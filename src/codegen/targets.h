@@ -4,6 +4,8 @@
 //   parse_target("x86-64-v3 -num-threads=1")     a level of the x86-64 psABI
 //   parse_target("llvm -mcpu=znver4")            any processor that LLVM knows
 //
+// Only native, and llvm without a processor, depend on this machine.
+//
 // target/target_text.h has the options.
 #pragma once
 
@@ -19,7 +21,7 @@ Target parse_target(std::string_view text);
 // The machine this runs on: its features, caches, and the cores that the process may use.
 Target native_target();
 
-// What every machine that Relay runs on can run, on this one's caches and cores.
+// The level that every machine of this architecture has that Relay runs on.
 Target least_target();
 
 }  // namespace relay

@@ -330,7 +330,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
 }
 
 ConstantEvaluator constant_evaluator(const CompileOptions& options) {
-  return make_constant_evaluator(resolve_target(options), options.cache);
+  return make_constant_evaluator(options.cache);
 }
 
 namespace {

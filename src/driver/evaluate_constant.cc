@@ -10,25 +10,12 @@
 #include "lower/rules/rules.h"
 #include "node/structural.h"
 #include "runtime/core/strings.h"
-#include "runtime/cpu.h"
 #include "runtime/module.h"
 #include "tir/interpret.h"
 #include "tir/lower_loops.h"
 
 namespace relay {
 namespace {
-
-// What constants are computed with: code for the program's target where this machine runs it, but for a matrix unit,
-// which code may use that the target's features alone do not ask for; else for one that it does, whichever machine compiles.
-Target runnable(const Target& target) {
-  if (!runtime::missing_features(target.required_features()).empty() ||
-      target.arch != runtime::host_arch()) {
-    return least_target();
-  }
-  Target out = target;
-  if (out.has_feature("amx-tile")) out.features += ",-amx-tile,-amx-int8,-amx-bf16";
-  return out;
-}
 
 // Operations and bytes up to which a kernel is interpreted: a few milliseconds at tens of
 // nanoseconds each, where generating code takes ten or more.
@@ -90,8 +77,7 @@ class Compiled : public Kernel {
 
 class Cache {
  public:
-  Cache(const Target& target, std::shared_ptr<KernelCache> on_disk)
-      : target_(runnable(target)), on_disk_(std::move(on_disk)) {}
+  explicit Cache(std::shared_ptr<KernelCache> on_disk) : on_disk_(std::move(on_disk)) {}
 
   std::vector<Tensor> evaluate(const Function& f, const std::vector<Tensor>& args) {
     std::vector<Tensor> stored;
@@ -164,7 +150,9 @@ class Cache {
     return runtime::Module::from_kernels(std::move(program), jit->functions(), "{}", jit);
   }
 
-  Target target_;
+  // Sums are ordered and rounded by the width of vectors and by fused instructions, so code for the program's target, or
+  // for the machine that compiles, would give other bits: constants are the same whichever machine computes them.
+  const Target target_ = least_target();
   std::shared_ptr<KernelCache> on_disk_;
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::vector<Known>> known_;
@@ -172,9 +160,8 @@ class Cache {
 
 }  // namespace
 
-ConstantEvaluator make_constant_evaluator(const Target& target,
-                                          std::shared_ptr<KernelCache> on_disk) {
-  auto cache = std::make_shared<Cache>(target, std::move(on_disk));
+ConstantEvaluator make_constant_evaluator(std::shared_ptr<KernelCache> on_disk) {
+  auto cache = std::make_shared<Cache>(std::move(on_disk));
   return [cache](const Function& f, const std::vector<Tensor>& args) {
     return cache->evaluate(f, args);
   };

@@ -11,7 +11,6 @@
 #include "analysis/size_hints.h"
 #include "base/codes/driver.h"
 #include "base/codes/frontend.h"
-#include "codegen/targets.h"
 #include "driver/compile.h"
 #include "driver/evaluate_constant.h"
 #include "frontend/onnx/onnx.h"
@@ -242,7 +241,7 @@ LoadedModel load_model(const std::string& path, const ModelOptions& options) {
     onnx.dims = options.dims;
     onnx.numbers = options.numbers;
     onnx.frozen = options.frozen;
-    onnx.evaluate = make_constant_evaluator(native_target());
+    onnx.evaluate = make_constant_evaluator();
     ImportedModel imported = import_specialised(path, std::move(onnx), options, out);
     out.format = "onnx";
     out.module = imported.module;

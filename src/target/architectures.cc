@@ -7,17 +7,51 @@ namespace relay {
 namespace {
 
 using Level = Architecture::Level;
+using Processor = Architecture::Processor;
+
+constexpr int64_t K = 1 << 10;
+constexpr int64_t M = 1 << 20;
 
 // The levels of the x86-64 psABI.
 constexpr std::array<Level, 4> kX86Levels{{
-    {"x86-64", "+sse2"},
-    {"x86-64-v2", "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16"},
+    {"x86-64", "+sse2", {32 * K, 256 * K, 8 * M, 4}},
+    {"x86-64-v2", "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16", {32 * K, 256 * K, 8 * M, 4}},
     {"x86-64-v3",
-     "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe"},
+     "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe",
+     {32 * K, 512 * K, 16 * M, 8}},
     {"x86-64-v4",
      "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,"
-     "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl"},
+     "+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl",
+     {32 * K, 1 * M, 32 * M, 8}},
 }};
+
+// By LLVM's names. L3 is the part that one core reaches: on AMD processors, that of one core complex. Cores are those of a
+// complex, of a desktop processor, or of a common server processor.
+constexpr Processor kX86Processors[] = {
+    {"nehalem", {32 * K, 256 * K, 8 * M, 4}},
+    {"sandybridge", {32 * K, 256 * K, 8 * M, 4}},
+    {"ivybridge", {32 * K, 256 * K, 8 * M, 4}},
+    {"haswell", {32 * K, 256 * K, 8 * M, 4}},
+    {"broadwell", {32 * K, 256 * K, 6 * M, 4}},
+    {"skylake", {32 * K, 256 * K, 8 * M, 4}},
+    {"skylake-avx512", {32 * K, 1 * M, 22 * M, 16}},
+    {"cascadelake", {32 * K, 1 * M, 22 * M, 16}},
+    {"cooperlake", {32 * K, 1 * M, 22 * M, 16}},
+    {"icelake-client", {48 * K, 512 * K, 8 * M, 4}},
+    {"icelake-server", {48 * K, 1280 * K, 24 * M, 16}},
+    {"tigerlake", {48 * K, 1280 * K, 12 * M, 4}},
+    {"rocketlake", {48 * K, 512 * K, 16 * M, 8}},
+    {"alderlake", {48 * K, 1280 * K, 30 * M, 8}},
+    {"raptorlake", {48 * K, 2 * M, 36 * M, 8}},
+    {"sapphirerapids", {48 * K, 2 * M, 30 * M, 16}},
+    {"emeraldrapids", {48 * K, 2 * M, 80 * M, 16}},
+    {"graniterapids", {48 * K, 2 * M, 64 * M, 16}},
+    {"znver1", {32 * K, 512 * K, 8 * M, 4}},
+    {"znver2", {32 * K, 512 * K, 16 * M, 4}},
+    {"znver3", {32 * K, 512 * K, 32 * M, 8}},
+    {"znver4", {32 * K, 1 * M, 32 * M, 8}},
+    {"znver5", {48 * K, 1 * M, 32 * M, 8}},
+};
 
 // Whatever LLVM emits for plain arithmetic, bit tricks included, not only what is asked for.
 constexpr std::string_view kX86Checked[] = {
@@ -40,9 +74,28 @@ void derive_x86(Target& t) {
 }
 
 constexpr Architecture kArchitectures[] = {
-    {"x86_64", "x86_64-unknown-linux-gnu", "x86-64", kX86Levels, "x86-64-v2", kX86Checked,
-     derive_x86},
+    {"x86_64", "x86_64-unknown-linux-gnu", "x86-64", kX86Levels, kX86Processors, "x86-64-v2",
+     kX86Checked, derive_x86},
 };
+
+constexpr TestHost kTestHosts[] = {
+    {"x86-64-v2", "x86-64-v2"},
+    {"x86-64-v3", "x86-64-v3"},
+    {"zen4", "llvm -mcpu=znver4"},
+    {"zen5", "llvm -mcpu=znver5"},
+    {"sapphire-rapids", "llvm -mcpu=sapphirerapids"},
+};
+
+// Whether the target has every feature of the level.
+bool reaches(const Target& target, const Level& level) {
+  std::string_view rest = level.features;
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    if (!target.has_feature(rest.substr(1, comma - 1))) return false;
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -51,6 +104,18 @@ const Architecture::Level* Architecture::find_level(std::string_view level) cons
       std::find_if(levels.begin(), levels.end(), [&](const Level& l) { return l.name == level; });
   return it == levels.end() ? nullptr : &*it;
 }
+
+Machine Architecture::machine_of(std::string_view cpu, const Target& target) const {
+  auto known = std::ranges::find(processors, cpu, &Processor::name);
+  if (known != processors.end()) return known->machine;
+  Machine out = levels.front().machine;
+  for (const Level& l : levels) {
+    if (reaches(target, l)) out = l.machine;
+  }
+  return out;
+}
+
+std::span<const TestHost> test_hosts() { return kTestHosts; }
 
 std::span<const Architecture> architectures() { return kArchitectures; }
 

@@ -9,17 +9,31 @@
 
 namespace relay {
 
+// The caches and cores that code is scheduled for where the target string names a processor and no sizes.
+struct Machine {
+  int64_t l1_bytes, l2_bytes;  // data, per core
+  int64_t l3_bytes;            // shared
+  int num_cores;
+};
+
 struct Architecture {
   // A set of features that is a target by name.
   struct Level {
     std::string_view name;      // "x86-64-v3"
     std::string_view features;  // "+sse3,..."
+    Machine machine;            // a common one of that level
+  };
+  struct Processor {
+    std::string_view name;  // the code generator's, "znver4"
+    Machine machine;
   };
 
   std::string_view name;          // as runtime::host_arch() and triples have it, "x86_64"
   std::string_view triple;        // of code for it on a machine of another architecture
   std::string_view generic_cpu;   // the processor that every one is, for which levels are compiled
   std::span<const Level> levels;  // the least first
+  // Processors with known caches; any other takes those of the highest level that it reaches.
+  std::span<const Processor> processors;
   // The level that every machine has that Relay runs on; code that must run here and was asked for a better one is made
   // for it.
   std::string_view least_level;
@@ -30,11 +44,22 @@ struct Architecture {
 
   // Null when there is none of that name.
   const Level* find_level(std::string_view level) const;
+  // The caches and cores of a processor with these features.
+  Machine machine_of(std::string_view cpu, const Target& target) const;
 };
 
 std::span<const Architecture> architectures();
 
 // Null when there is none of that name.
 const Architecture* find_architecture(std::string_view name);
+
+// A machine that tests compile for in place of the one they run on.
+struct TestHost {
+  std::string_view name;    // the value of RELAY_HOST, "zen4"
+  std::string_view target;  // the processor, as users name it
+};
+
+// One for each kind of processor for which schedule rules and instructions differ.
+std::span<const TestHost> test_hosts();
 
 }  // namespace relay

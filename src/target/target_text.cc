@@ -1,7 +1,11 @@
 #include "target/target_text.h"
 
+#include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "base/codes/lowering.h"
@@ -10,15 +14,47 @@ namespace relay {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr int64_t kLeastCache = 1 << 10;
+constexpr int64_t kMostCache = int64_t{1} << 32;
 
 constexpr TargetOption kOptions[] = {
     {"-mcpu", "CPU", "A processor by the code generator's name; its features are the target's."},
     {"-mattr", "+FEATURE,-FEATURE",
      "Features that the processor has or lacks beyond that; +FEATURE alone is short for it."},
+    {"-mtune", "CPU",
+     "The processor whose caches, cores and instruction times code is made for; features stay."},
     {"-mtriple", "TRIPLE", "The architecture and system to make code for."},
     {"-keys", "KIND", "The kind of machine."},
     {"-num-threads", "N", "Threads that kernels are split over."},
+    {"-l1", "SIZE", "Bytes of the L1 data cache of a core, as in 32K."},
+    {"-l2", "SIZE", "Bytes of the L2 cache of a core, as in 1M."},
+    {"-l3", "SIZE", "Bytes of the L3 cache, which cores share, as in 32M."},
 };
+
+// The fields that caches set, by option.
+constexpr std::pair<std::string_view, int64_t Target::*> kCaches[] = {
+    {"-l1", &Target::l1_bytes}, {"-l2", &Target::l2_bytes}, {"-l3", &Target::l3_bytes}};
+
+void set_machine(Target& t, const Machine& machine) {
+  t.l1_bytes = machine.l1_bytes;
+  t.l2_bytes = machine.l2_bytes;
+  t.l3_bytes = machine.l3_bytes;
+  t.num_cores = machine.num_cores;
+}
+
+// "32K", "1M", "65536"; nullopt for anything else, and outside what a cache may have.
+std::optional<int64_t> read_bytes(std::string_view text) {
+  int64_t number = 0;
+  auto [stop, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || number < 1 || number > kMostCache) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<size_t>(stop - text.data()));
+  if (unit == "K") number <<= 10;
+  if (unit == "M") number <<= 20;
+  if (unit == "G") number <<= 30;
+  const bool known = unit.empty() || unit == "K" || unit == "M" || unit == "G";
+  if (!known || number < kLeastCache || number > kMostCache) return std::nullopt;
+  return number;
+}
 
 std::string listed(const std::vector<std::string>& words) {
   std::string out;
@@ -47,13 +83,16 @@ class Reader {
     if (!(in >> name)) unknown("it is empty", listed(names(processors_)));
     while (in >> word) read_option(word);
     Target t = begin(name);
-    if (!keys_.empty() && keys_ != to_string(t.kind)) {
-      unknown("there is no kind of machine '" + keys_ + "'",
+    const std::string keys = value_of("-keys");
+    if (!keys.empty() && keys != to_string(t.kind)) {
+      unknown("there is no kind of machine '" + keys + "'",
               "-keys=" + std::string(to_string(t.kind)));
     }
     set_triple(t);
     set_processor(t);
+    set_tuning(t);
     set_features(t);
+    set_caches(t);
     set_threads(t);
     return t;
   }
@@ -86,81 +125,129 @@ class Reader {
       features_ += (features_.empty() ? "" : ",") + value;
       return;
     }
-    std::string* place = name == "-mcpu"          ? &cpu_
-                         : name == "-mtriple"     ? &triple_
-                         : name == "-keys"        ? &keys_
-                         : name == "-num-threads" ? &threads_
-                                                  : nullptr;
-    if (place == nullptr) unknown_option(word);
-    if (!place->empty()) unknown(name + " is said twice", name + "=" + *place + ", or " + word);
-    *place = value;
+    if (std::ranges::find(kOptions, name, &TargetOption::name) == std::end(kOptions)) {
+      unknown_option(word);
+    }
+    auto [place, is_new] = values_.emplace(name, value);
+    if (!is_new) unknown(name + " is said twice", name + "=" + place->second + ", or " + word);
   }
 
-  // What the first word says.
+  // The value of an option, as written; empty: not given.
+  std::string value_of(std::string_view option) const {
+    auto it = values_.find(option);
+    return it == values_.end() ? std::string() : it->second;
+  }
+
+  // What the first word says. This machine is described by native, and by llvm without a processor; any other target
+  // is the same on every machine.
   Target begin(const std::string& name) {
-    Target t = processors_.host();
-    t.name = name;
-    if (name == "native" || name == "llvm") {
-      arch_ = find_architecture(t.arch);
-      if (arch_ == nullptr)
-        unknown("there is no code generator for this machine, " + t.arch, triples());
-      return t;
-    }
     for (const Architecture& a : architectures()) {
       const Architecture::Level* level = a.find_level(name);
       if (level == nullptr || !processors_.has_code_for(a)) continue;
       is_level_ = true;
-      set_architecture(t, a);
-      t.features = level->features;
-      a.derive(t);
+      Target t;
+      t.name = name;
+      set_level(t, a, *level);
       return t;
     }
-    unknown("there is no target '" + name + "'", listed(names(processors_)));
+    if (name != "native" && name != "llvm") {
+      unknown("there is no target '" + name + "'", listed(names(processors_)));
+    }
+    if (name == "llvm" && !value_of("-mcpu").empty()) return least_of_processor();
+    Target t = processors_.host();
+    t.name = name;
+    arch_ = find_architecture(t.arch);
+    if (arch_ == nullptr) {
+      unknown("there is no code generator for this machine, " + t.arch, triples());
+    }
+    return t;
   }
 
-  // The least processor of an architecture. The triple stays this machine's where that is of the same.
-  void set_architecture(Target& t, const Architecture& a) {
+  // The least processor of the architecture of the one that -mcpu names.
+  Target least_of_processor() {
+    const std::string cpu = value_of("-mcpu");
+    std::string known;
+    for (const Architecture& a : architectures()) {
+      if (!processors_.has_code_for(a)) continue;
+      known += (known.empty() ? "" : " or ") + std::string(a.name);
+      if (!processors_.features_of(a, cpu)) continue;
+      Target t;
+      t.name = "llvm";
+      set_level(t, a, a.levels.front());
+      return t;
+    }
+    unknown_processor(cpu, known);
+  }
+
+  [[noreturn]] void unknown_processor(const std::string& cpu, const std::string& arch) const {
+    unknown("there is no CPU '" + cpu + "'",
+            "a processor of " + arch + " by the code generator's name");
+  }
+
+  void set_level(Target& t, const Architecture& a, const Architecture::Level& level) {
     arch_ = &a;
-    if (t.arch != a.name) t.triple = a.triple;
+    t.triple = a.triple;
     t.arch = a.name;
     t.cpu = a.generic_cpu;
-    t.features = a.levels.front().features;
+    t.features = level.features;
+    set_machine(t, level.machine);
+    a.derive(t);
   }
 
   // "x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86_64": an architecture, any vendor, and Linux with the GNU C
   // library.
   void set_triple(Target& t) {
-    if (triple_.empty()) return;
-    std::string name = triple_.substr(0, triple_.find('-'));
+    const std::string triple = value_of("-mtriple");
+    if (triple.empty()) return;
+    std::string name = triple.substr(0, triple.find('-'));
     const Architecture* a = find_architecture(name);
     bool known = a != nullptr && processors_.has_code_for(*a);
-    if (known && triple_ != name) {
-      std::string system = triple_.substr(name.size() + 1);
+    if (known && triple != name) {
+      std::string system = triple.substr(name.size() + 1);
       for (const char* vendor : {"unknown-", "pc-"}) {
         if (system.starts_with(vendor)) system = system.substr(std::string(vendor).size());
       }
       known = system == "linux-gnu" || system == "linux";
     }
-    if (!known) unknown("there is no code generator for '" + triple_ + "'", triples());
+    if (!known) unknown("there is no code generator for '" + triple + "'", triples());
     if (a == arch_) return;
     if (is_level_)
-      unknown("-mtriple=" + triple_ + " does not go with " + t.name, std::string(arch_->triple));
-    set_architecture(t, *a);
-    a->derive(t);
+      unknown("-mtriple=" + triple + " does not go with " + t.name, std::string(arch_->triple));
+    set_level(t, *a, a->levels.front());
+  }
+
+  std::string features_of(const std::string& cpu) const {
+    auto features = processors_.features_of(*arch_, cpu);
+    if (!features) unknown_processor(cpu, std::string(arch_->name));
+    return *features;
   }
 
   void set_processor(Target& t) {
-    if (cpu_.empty()) return;
-    if (is_level_)
-      unknown("-mcpu does not go with " + t.name, "-mattr=+FEATURE, or llvm -mcpu=" + cpu_);
-    auto features = processors_.features_of(*arch_, cpu_);
-    if (!features) {
-      unknown("there is no CPU '" + cpu_ + "'",
-              "a processor of " + std::string(arch_->name) + " by the code generator's name");
+    const std::string cpu = value_of("-mcpu");
+    if (cpu.empty()) return;
+    if (t.name != "llvm") {
+      unknown("-mcpu does not go with " + t.name,
+              "llvm -mcpu=" + cpu + ", or " + t.name + " with -mattr=+FEATURE or -mtune=" + cpu);
     }
-    t.cpu = cpu_;
-    t.features = *features;
+    t.cpu = cpu;
+    t.features = features_of(cpu);
     arch_->derive(t);
+    set_machine(t, arch_->machine_of(cpu, t));
+  }
+
+  // The code generator takes instruction times from the processor, and then also its features: those that the target lacks
+  // are taken away again.
+  void set_tuning(Target& t) {
+    const std::string cpu = value_of("-mtune");
+    if (cpu.empty()) return;
+    Target tuned;
+    tuned.features = features_of(cpu);
+    for (std::string_view f : arch_->checked_features) {
+      if (tuned.has_feature(f) && !t.has_feature(f)) t.features += ",-" + std::string(f);
+    }
+    t.cpu = cpu;
+    arch_->derive(t);
+    set_machine(t, arch_->machine_of(cpu, tuned));
   }
 
   void set_features(Target& t) {
@@ -178,12 +265,24 @@ class Reader {
     arch_->derive(t);
   }
 
+  void set_caches(Target& t) {
+    for (auto [option, field] : kCaches) {
+      const std::string size = value_of(option);
+      if (size.empty()) continue;
+      auto bytes = read_bytes(size);
+      const std::string name(option);
+      if (!bytes) unknown(name + "=" + size, name + "=1K to 4G, in bytes or with K, M or G");
+      t.*field = *bytes;
+    }
+  }
+
   void set_threads(Target& t) {
-    if (threads_.empty()) return;
-    const char* end = threads_.data() + threads_.size();
-    auto [stop, failed] = std::from_chars(threads_.data(), end, t.num_cores);
+    const std::string threads = value_of("-num-threads");
+    if (threads.empty()) return;
+    const char* end = threads.data() + threads.size();
+    auto [stop, failed] = std::from_chars(threads.data(), end, t.num_cores);
     if (failed != std::errc() || stop != end || t.num_cores < 1 || t.num_cores > kMostThreads) {
-      unknown("-num-threads=" + threads_, "-num-threads=1 to " + std::to_string(kMostThreads));
+      unknown("-num-threads=" + threads, "-num-threads=1 to " + std::to_string(kMostThreads));
     }
   }
 
@@ -199,8 +298,8 @@ class Reader {
   const Processors& processors_;
   const Architecture* arch_ = nullptr;
   bool is_level_ = false;
-  // The values of the options, as written; empty: not given.
-  std::string triple_, cpu_, features_, keys_, threads_;
+  std::string features_;                                    // of all -mattr, as written
+  std::map<std::string, std::string, std::less<>> values_;  // of the other options, as written
 };
 
 }  // namespace

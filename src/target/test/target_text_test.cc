@@ -18,12 +18,17 @@ class Known : public Processors {
     t.features = "+avx,+avx2,+fma";
     find_architecture(t.arch)->derive(t);
     t.num_cores = 6;
+    t.l1_bytes = 48 << 10;
+    t.l2_bytes = 3 << 20;
+    t.l3_bytes = 100 << 20;
     return t;
   }
   bool has_code_for(const Architecture&) const override { return true; }
   std::optional<std::string> features_of(const Architecture&, std::string_view cpu) const override {
+    if (cpu == "znver1") return "+sse3,+avx,+avx2,+fma,+f16c,+sse4a";
     if (cpu != "big") return std::nullopt;
-    return "+avx512f,+avx512vl,+avx512bw,+avx512dq,+f16c";
+    return "+sse3,+ssse3,+sse4.1,+sse4.2,+popcnt,+cx16,+f16c,"
+           "+avx512f,+avx512vl,+avx512bw,+avx512dq";
   }
   bool knows_feature(const Architecture&, std::string_view feature) const override {
     return feature == "avx2" || feature == "avx512f" || feature == "f16c";
@@ -62,6 +67,50 @@ TEST(TargetText, levels_say_vectors_and_registers) {
   EXPECT_EQ(read("x86-64-v4").cpu, "x86-64");
 }
 
+// Caches and cores: "32K 256K 8M, 4 cores".
+std::string machine(const std::string& text) {
+  Target t = read(text);
+  return std::to_string(t.l1_bytes >> 10) + "K " + std::to_string(t.l2_bytes >> 10) + "K " +
+         std::to_string(t.l3_bytes >> 20) + "M, " + std::to_string(t.num_cores) + " cores";
+}
+
+TEST(TargetText, a_named_target_takes_nothing_from_this_machine) {
+  EXPECT_EQ(machine("native"), "48K 3072K 100M, 6 cores");
+  EXPECT_EQ(machine("llvm -mattr=+f16c"), "48K 3072K 100M, 6 cores");
+  EXPECT_EQ(machine("x86-64-v2"), "32K 256K 8M, 4 cores");
+  EXPECT_EQ(machine("x86-64-v4"), "32K 1024K 32M, 8 cores");
+  EXPECT_EQ(machine("llvm -mcpu=znver1"), "32K 512K 8M, 4 cores");
+  // A processor without a row has the caches of the level that it reaches.
+  EXPECT_EQ(machine("llvm -mcpu=big"), machine("x86-64-v2"));
+  for (const char* text : {"x86-64-v3", "llvm -mcpu=big", "llvm -mcpu=znver1 -mattr=+f16c"}) {
+    EXPECT_EQ(read(text).triple, "x86_64-unknown-linux-gnu") << text;
+  }
+}
+
+TEST(TargetText, words_say_caches_and_cores) {
+  EXPECT_EQ(machine("x86-64-v4 -l1=48K -l2=2M -l3=1G -num-threads=3"), "48K 2048K 1024M, 3 cores");
+  EXPECT_EQ(machine("native -l2=1048576"), "48K 1024K 100M, 6 cores");
+  for (const char* size :
+       {"0", "-1M", "1", "1023", "5G", "1T", "M", "1.5M", "1m", "99999999999K"}) {
+    EXPECT_TRUE(says(std::string("x86-64-v4 -l2=") + size, "-l2=1K to 4G")) << size;
+  }
+  EXPECT_TRUE(says("x86-64-v4 -l3", "-l3=SIZE"));
+  EXPECT_TRUE(says("x86-64-v4 -l3=1M -l3=2M", "twice"));
+}
+
+TEST(TargetText, tuning_keeps_the_features) {
+  Target t = read("x86-64-v4 -mtune=znver1");
+  EXPECT_EQ(t.cpu, "znver1");
+  EXPECT_EQ(t.vector_bits, 512);
+  EXPECT_FALSE(t.has_feature("sse4a"));
+  EXPECT_EQ(t.required_features(), read("x86-64-v4").required_features());
+  EXPECT_EQ(machine("x86-64-v4 -mtune=znver1"), "32K 512K 8M, 4 cores");
+  EXPECT_EQ(machine("x86-64-v4 -mtune=znver1 -l2=1M"), "32K 1024K 8M, 4 cores");
+  EXPECT_EQ(read("x86-64-v2 -mtune=znver1 -mattr=+avx2").vector_bits, 256);
+  EXPECT_EQ(read("native -mtune=big").vector_bits, 256);
+  EXPECT_TRUE(says("x86-64-v4 -mtune=small", "small"));
+}
+
 TEST(TargetText, every_option_is_used) {
   EXPECT_EQ(read("llvm -mcpu=big").vector_bits, 512);
   EXPECT_EQ(read("llvm -mcpu=big -mattr=-avx512f").vector_bits, 128);
@@ -96,7 +145,15 @@ TEST(TargetText, what_is_not_there_is_refused_by_name) {
 
 TEST(TargetText, contradictions_are_refused) {
   EXPECT_TRUE(says("x86-64-v2 -mcpu=big", "llvm -mcpu=big"));
+  EXPECT_TRUE(says("native -mcpu=big", "llvm -mcpu=big"));
   EXPECT_TRUE(says("llvm -mcpu=big -mcpu=here", "twice"));
+}
+
+void is_whole(const Machine& m, std::string_view name) {
+  EXPECT_GE(m.l1_bytes, 16 << 10) << name;
+  EXPECT_GT(m.l2_bytes, m.l1_bytes) << name;
+  EXPECT_GT(m.l3_bytes, m.l2_bytes) << name;
+  EXPECT_GE(m.num_cores, 1) << name;
 }
 
 TEST(Architectures, each_row_is_whole) {
@@ -112,7 +169,9 @@ TEST(Architectures, each_row_is_whole) {
       t.features = l.features;
       a.derive(t);
       EXPECT_GE(t.vector_bits, 128) << l.name;
+      is_whole(l.machine, l.name);
     }
+    for (const Architecture::Processor& p : a.processors) is_whole(p.machine, p.name);
   }
 }
 
