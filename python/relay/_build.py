@@ -239,10 +239,13 @@ def build(
     Of a `relay.frontend.OpenModel` it is one that compiles a program for each case of the inputs that
     decide, when the case comes, and keeps the last 16 (`cache_info`).
 
-    target: "native", "x86-64-v3", "llvm -mcpu=znver4", ...; None: the PassContext's, else native.
+    target: "native", "x86-64-v3", "llvm -mcpu=znver4 -l2=1M", ...; None: the PassContext's, else native.
+        All but native give equal programs on every machine. One that this machine cannot run is built
+        and exported; to run it is error E0610.
     params: values of @main's parameters by name, which become constants.
     opt_level: 0 to 3; None: the PassContext's, else 3.
-    num_threads: threads that kernels are split over; 0: what the machine offers.
+    num_threads: threads that kernels are split over; 0: what the target has (-num-threads=N), and to
+        run them what the machine offers.
     cache: use and keep compiled kernels in the user's cache folder (see `relay cache`).
     donate: inputs of @main that callers give up, each with the output, by name or number, that is
         written into its memory: {"past": "present"}. A call changes the array that it is given, and

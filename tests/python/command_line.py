@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from hosts import TEXT_HOST
 from onnx import TensorProto, helper, numpy_helper
 
 # Beside the interpreter, where an installed Relay has it; RELAY names another one.
@@ -21,10 +22,25 @@ def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) {
 """
 
 
-def relay(*args, cwd=None, check=True, timeout=60, prefix=()) -> subprocess.CompletedProcess:
-    """Runs the command, behind `prefix`, with its output in pipes; with `check`, it must succeed."""
+# What only looks at a program does not look at the machine, so that tests see the same text on every one.
+LOOKS = ("show", "opt", "explain")
+
+
+def relay(
+    *args, cwd=None, check=True, timeout=60, prefix=(), host=None
+) -> subprocess.CompletedProcess:
+    """Runs the command, behind `prefix`, with its output in pipes; with `check`, it must succeed.
+
+    host: the machine that the target `native` is (hosts.py); None: this one, and for commands that only
+    look at a program TEXT_HOST.
+    """
     command = [*prefix, RELAY, *map(str, args)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+    if host is None and args and args[0] in LOOKS:
+        host = os.environ.get("RELAY_HOST") or TEXT_HOST
+    environment = os.environ | ({"RELAY_HOST": host} if host else {})
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=timeout, env=environment
+    )
     if check:
         assert done.returncode == 0, done.stderr + done.stdout
     return done

@@ -11,6 +11,7 @@ import onnx
 import oracles
 import pytest
 from command_line import model, relay, value
+from hosts import HOSTS
 from onnx import helper, numpy_helper
 
 
@@ -95,17 +96,41 @@ def test_older_processors_code_agrees(target):
     oracles.assert_builds_agree(case.build(), case.arguments(), build, target, 1e-4)
 
 
-def test_the_rule_says_what_it_chose_and_can_be_left_out(tmp_path):
+LARGE = "x86-64-v4 -l2=2M -l3=64M"
+SMALL = "x86-64-v4 -l2=1M -l3=16M"
+
+
+# What is chosen follows from the caches, and so from the target alone, on whichever machine.
+@pytest.mark.parametrize(
+    ("case", "target", "phrase"),
+    [
+        (Case(56, 56), LARGE, "196 tiles, groups of 7, threads over groups"),
+        (Case(56, 56), SMALL, "196 tiles, all at once, threads in each phase"),
+        (Case(16, 16, 256, 256), LARGE, "16 tiles, all at once"),
+        (Case(16, 16, 512, 512, open=True), LARGE, "16 tiles, "),
+        (Case(28, 28, given=True), SMALL, "schedule = winograd: weights, "),
+        (Case(56, 56, open=True), SMALL, "threads over groups"),
+        (Case(56, 56, open=True), "x86-64-v2", "196 tiles, all at once"),
+    ],
+    ids=str,
+)
+def test_the_rule_says_what_it_chose(tmp_path, case, target, phrase):
     path = tmp_path / "model.onnx"
-    for case, phrase in [
-        (Case(56, 56), "threads over groups"),
-        (Case(16, 16, 256, 256), "16 tiles, all at once"),
-        (Case(16, 16, 512, 512, open=True), "16 tiles, "),
-        (Case(28, 28, given=True), "schedule = winograd: weights, "),
-        (Case(56, 56, open=True), "threads over groups"),
-    ]:
-        onnx.save(case.build(), path)
-        text = relay("show", path, "--tir", "--threads", 2).stdout
+    onnx.save(case.build(), path)
+    for host in {HOSTS[case.height % len(HOSTS)], HOSTS[-1]}:
+        text = relay("show", path, "--tir", "--threads", 2, "--target", target, host=host).stdout
         assert "schedule = winograd: " in text and phrase in text, text[:2000]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_rule_takes_the_convolution_on_every_machine(tmp_path, host):
+    path = tmp_path / "model.onnx"
+    onnx.save(Case(56, 56).build(), path)
+    assert "schedule = winograd: " in relay("show", path, "--tir", host=host).stdout
+
+
+def test_the_rule_can_be_left_out(tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(Case(56, 56, open=True).build(), path)
     without = relay("show", path, "--tir", "--disable-pass", "WinogradConvolution").stdout
     assert "schedule = winograd: " not in without and "schedule = sum: " in without

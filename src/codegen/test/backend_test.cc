@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
+#include <set>
+
 #include "codegen/llvm/architecture.h"
 #include "codegen/targets.h"
 #include "codegen/test/kernel_harness.h"
@@ -90,7 +94,7 @@ TEST(Backend, every_architecture_has_its_parts) {
     }
   }
   ASSERT_NE(find_architecture(runtime::host_arch()), nullptr);
-  EXPECT_TRUE(runtime::missing_features(least_target().required_features()).empty());
+  EXPECT_TRUE(runs_here(least_target()));
 }
 
 // The summary of all tests (tools/count_results.py) says which code was executed and which compared by its model only.
@@ -104,7 +108,7 @@ TEST(Backend, levels_that_this_machine_runs_are_recorded) {
   for (auto* level = arch.find_level(arch.least_level);
        level != arch.levels.data() + arch.levels.size(); ++level) {
     Target t = parse_target(std::string(level->name));
-    add(level->name, runtime::missing_features(t.required_features()).empty());
+    add(level->name, runs_here(t));
   }
   for (std::string_view unit : {"avx512vnni", "avx512bf16", "amx-int8", "amx-bf16"}) {
     add(unit, runtime::host_has_feature(unit));
@@ -120,6 +124,47 @@ TEST(Backend, targets_know_processors_by_llvms_names) {
   EXPECT_THROW(parse_target("native -mcpu=nonsense"), UserError);
   EXPECT_THROW(parse_target("native -mattr=+nonsense"), UserError);
   EXPECT_THROW(parse_target("llvm -mtriple=aarch64-linux-gnu"), UserError);
+}
+
+// RELAY_HOST while it lives.
+class Host {
+ public:
+  explicit Host(const std::string& name) { setenv("RELAY_HOST", name.c_str(), 1); }
+  ~Host() {
+    if (before_) {
+      setenv("RELAY_HOST", before_->c_str(), 1);
+    } else {
+      unsetenv("RELAY_HOST");
+    }
+  }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+ private:
+  const std::optional<std::string> before_ = std::getenv("RELAY_HOST") == nullptr
+                                                 ? std::nullopt
+                                                 : std::optional(std::getenv("RELAY_HOST"));
+};
+
+TEST(Backend, tests_compile_for_machines_that_they_do_not_run_on) {
+  PrimFunc f = calls("exp");
+  std::set<std::string> seen;
+  auto code = [&](const Target& t) { return backend_of(t).compile({f}, t, 1, nullptr).front(); };
+  const std::string named = code(parse_target("x86-64-v3"));
+  for (const TestHost& row : test_hosts()) {
+    Host host{std::string(row.name)};
+    Target t = native_target();
+    EXPECT_EQ(t.name, "native");
+    EXPECT_TRUE(seen.insert(t.features).second) << row.name;
+    EXPECT_FALSE(code(t).empty());
+    EXPECT_EQ(code(parse_target("x86-64-v3")), named) << row.name;
+    if (!runs_here(t)) {
+      EXPECT_NE(error_of([&] { load_kernels({f}, t); }).find("this processor lacks"),
+                std::string::npos);
+    }
+  }
+  Host host("z80");
+  EXPECT_NE(error_of([] { native_target(); }).find("E0403"), std::string::npos);
 }
 
 }  // namespace

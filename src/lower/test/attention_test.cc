@@ -164,7 +164,7 @@ TEST(Attention, long_sequence_keeps_the_scores_of_a_block_only) {
   expect_right(c, "attention:");
   int64_t largest = 0;
   post_order(
-      lower_loops(scheduled(c.func, codegen_test::runnable_targets().back()))->body,
+      lower_loops(scheduled(c.func, codegen_test::text_target()))->body,
       [&](const Node& n) {
         auto* a = as<AllocateNode>(&n);
         if (a == nullptr) return;

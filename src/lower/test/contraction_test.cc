@@ -163,9 +163,8 @@ TEST(contraction, depthwise_convolutions_read_no_copy) {
                          Image{16, 57, 16, 0, 3, 1, 1}, Image{2, 2, 5, 0, 3, 1, 1}}) {
     Case c = convolution(p);
     expect_tiled(c);
-    EXPECT_EQ(
-        to_string(scheduled(c.func, codegen_test::runnable_targets().back())).find("allocate pad"),
-        std::string::npos);
+    EXPECT_EQ(to_string(scheduled(c.func, codegen_test::text_target())).find("allocate pad"),
+              std::string::npos);
   }
 }
 
@@ -173,9 +172,8 @@ TEST(contraction, a_wide_border_is_copied) {
   // Taps far apart: each line at the border would be code of its own.
   Case c = convolution({24, 24, 16, 0, 3, 1, 12, 12});
   expect_tiled(c);
-  EXPECT_NE(
-      to_string(scheduled(c.func, codegen_test::runnable_targets().back())).find("allocate pad"),
-      std::string::npos);
+  EXPECT_NE(to_string(scheduled(c.func, codegen_test::text_target())).find("allocate pad"),
+            std::string::npos);
 }
 
 // The same product, of which a run says how many rows, columns and elements of a sum there are where it is asked for.
@@ -284,7 +282,7 @@ TEST(contraction, rows_along_two_open_axes_are_one) {
   Case one = rows_of_two_axes(33, 1, true, false);
   expect_tiled(one);
   EXPECT_NE(rule_of(one.func).find("open rows by "), std::string::npos) << rule_of(one.func);
-  std::string text = to_string(scheduled(one.func, codegen_test::runnable_targets().back()));
+  std::string text = to_string(scheduled(one.func, codegen_test::text_target()));
   EXPECT_NE(text.find("x: float32[b, 5]"), std::string::npos) << text;
 }
 
@@ -302,11 +300,11 @@ TEST(contraction, open_rows_that_are_a_multiple_of_a_tile) {
 TEST(contraction, rows_that_something_tells_apart_stay_two_axes) {
   Case c = rows_of_two_axes(3, 21, false, true);
   expect_tiled(c);
-  std::string text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+  std::string text = to_string(scheduled(c.func, codegen_test::text_target()));
   EXPECT_NE(text.find("x: float32[b, s, 5]"), std::string::npos) << text;
   // Long enough for tiles.
   c = rows_of_two_axes(3, 64, true, false);
-  text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+  text = to_string(scheduled(c.func, codegen_test::text_target()));
   EXPECT_NE(text.find("x: float32[b, 64, 5]"), std::string::npos) << text;
 }
 
@@ -334,7 +332,7 @@ TEST(contraction, the_end_of_open_columns_is_a_masked_vector) {
 
 TEST(contraction, whole_tiles_of_open_rows_test_nothing) {
   Case c = open_dense(43, 64, 5, {.rows = true});
-  std::string text = to_string(scheduled(c.func, codegen_test::runnable_targets().back()));
+  std::string text = to_string(scheduled(c.func, codegen_test::text_target()));
   EXPECT_EQ(text.find("where"), std::string::npos) << text;
   EXPECT_NE(rule_of(c.func).find("open rows by "), std::string::npos) << rule_of(c.func);
 }

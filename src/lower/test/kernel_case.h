@@ -51,7 +51,7 @@ inline PrimFunc scheduled(const PrimFunc& f, const Target& target) {
 }
 
 inline std::string rule_of(const PrimFunc& f) {
-  return scheduled(f, codegen_test::runnable_targets().back())->attrs.at("schedule");
+  return scheduled(f, codegen_test::text_target())->attrs.at("schedule");
 }
 
 // Every buffer lies right before, or right behind, memory that cannot be touched.
