@@ -6,7 +6,11 @@
                            matches.py, derivatives.py, batches.py
       outcome.py           the ways through it, and how they join
       values.py            what names stand for, and the types of that
-        arithmetic.py, arrays.py, indexing.py, numpy_functions.py
+        arithmetic.py, arrays.py, indexing.py
+  numpy_catalogue.py       what is here of NumPy, math and Python's containers, and what is not
+    numpy_registry.py      by NumPy's names: numpy_functions.py, numpy_elementwise.py,
+                           numpy_statistics.py, numpy_arrangement.py, numpy_search.py,
+                           numpy_linear.py; python_functions.py, python_math.py, python_methods.py
 """
 
 from relay._function.annotations import Static as Static

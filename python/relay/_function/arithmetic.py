@@ -6,6 +6,7 @@ The dtypes are NumPy's own (`numpy.ufunc.resolve_dtypes`): a Python number gives
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -70,6 +71,8 @@ UNARY = {
     "USub": ("negative", operator.neg), "UAdd": ("positive", operator.pos),
     "Invert": ("invert", operator.invert),
 }  # fmt: skip
+# By NumPy's name: what is composed of operators, of tensors of the dtypes that NumPy computes in.
+COMPOSED: dict[str, Callable] = {}
 _SIZE_OPERATORS = {"add", "subtract", "multiply", "floor_divide", "remainder"}
 
 
@@ -152,8 +155,11 @@ def apply(name: str, *operands: Value) -> Value:
             found=", ".join(map(describe, operands)),
             help="astype converts a tensor to another dtype",
         ) from None
-    op = UFUNCS[name]
-    if op in _LOGICAL:
+    op = UFUNCS.get(name)
+    if name in COMPOSED:
+        inputs = [_cast(value, d.name) for value, d in zip(operands, resolved, strict=False)]
+        out = COMPOSED[name](*map(Tensor, inputs)).expr
+    elif op in _LOGICAL:
         inputs = [truth(value) for value in operands]
         out = call(op, *inputs)
     else:

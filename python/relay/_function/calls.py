@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from relay import _core
-from relay._function import numpy_functions, prelude, python_functions, scope
-from relay._function.arithmetic import apply, cast, describe, is_number
+from relay._function import numpy_catalogue, prelude, python_functions, python_methods, scope
+from relay._function.arithmetic import cast, describe
 from relay._function.arrays import size_value, tensor_of
 from relay._function.effects import bound_around, effects_of, put
 from relay._function.errors import (
@@ -41,6 +41,7 @@ from relay._function.outcome import (
     parameters,
     result_type,
 )
+from relay._function.python_math import call_math
 from relay._function.values import (
     Chain,
     Clash,
@@ -73,25 +74,17 @@ from relay._function.values import (
     unpack,
     widen,
 )
+from relay._prim_func import PrimFunc
 from relay._wrappers import call
 
 # Functions of Python that are not compiled, and what to do instead.
 _INSTEAD = {
     "input": "compiled code reads nothing; pass the value",
-    "sorted": "np.sort sorts a tensor",
     "map": "write a list comprehension",
     "filter": "write a list comprehension with if",
     "numpy.add.at": 'relay.scatter_nd(x, i[None], v, mode="add") gives what np.add.at(x, i, v) makes of x',
     "open": "read the file outside, and pass what is in it",
 }
-
-# math's functions on what is known only at run time, by NumPy's names.
-_MATH = {
-    "acos": "arccos", "asin": "arcsin", "atan": "arctan", "ceil": "ceil", "cos": "cos",
-    "cosh": "cosh", "exp": "exp", "fabs": "fabs", "floor": "floor", "log": "log",
-    "log10": "log10", "log2": "log2", "pow": "power", "sin": "sin", "sinh": "sinh",
-    "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
-}  # fmt: skip
 
 # Functions that are read into each other.
 _MAX_INLINED = 100
@@ -117,7 +110,14 @@ class NeedsFunction(Exception):
 
 class Calls:
     def on_Call(self, node: ast.Call) -> Value:
+        changed = self.changing_call(node)
+        if changed is not None:
+            return changed
         function = self.expr(node.func)
+        return self.call(function, *self.arguments(node))
+
+    def arguments(self, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
+        """The arguments of a call, by place and by name."""
         args = self._display(node.args)
         named: dict[str, Value] = {}
         for keyword in node.keywords:
@@ -128,7 +128,7 @@ class Calls:
                 named.update(zip(value.form.names, value.items, strict=True))
             else:
                 raise Refusal(VALUE, "** takes a dictionary", found=describe(value))
-        return self.call(function, args, named)
+        return args, named
 
     def call(self, function: Value, args: list[Value], named: dict[str, Value]) -> Value:
         if isinstance(function, Closure):
@@ -156,27 +156,37 @@ class Calls:
             if obj.derivative is not None:
                 return self.call_derivative(obj.derivative, args, named)
             return self.program.call(self, obj, args, named)
-        if id(obj) in numpy_functions.FUNCTIONS:
-            return self._apply(numpy_functions.FUNCTIONS[id(obj)], args, named)
+        if (found := numpy_catalogue.FUNCTIONS.get(id(obj))) is not None:
+            reads = id(obj) in numpy_catalogue.READERS
+            return self._apply(found, [self, *args] if reads else args, named)
         if id(obj) in python_functions.BUILTINS:
             return self._apply(python_functions.BUILTINS[id(obj)], [self, *args], named)
         if getattr(obj, "__module__", None) == "math":
-            return self._math(obj, args)
+            return call_math(self, obj, args, named)
+        if isinstance(getattr(obj, "__self__", None), str):
+            method = python_methods.reading(Static(""), obj.__name__)
+            if method is not None:
+                return self._apply(method, [self, Static(obj.__self__), *args], named)
+            help = numpy_catalogue.instead_of("str", obj.__name__)
+            raise Refusal(CALL, f"str.{obj.__name__} is not part of relay.function", help=help)
         if isinstance(obj, type):
             return self._construct(obj, args, named)
         if isinstance(obj, _core.Expr):
             return self.lifted(obj(*(as_expr(a) for a in args)))
-        if isinstance(obj, types.FunctionType) and obj.__module__.partition(".")[0] == "relay":
+        if isinstance(obj, PrimFunc) or (
+            isinstance(obj, types.FunctionType) and obj.__module__.partition(".")[0] == "relay"
+        ):
             return self._operator(obj, args, named)
         name = getattr(obj, "__qualname__", None) or repr(obj)
         module = getattr(obj, "__module__", "") or ""
         if module.partition(".")[0] == "numpy":
+            space, name = numpy_catalogue.NAMES.get(id(obj), ("numpy", name))
             drawn = module.startswith("numpy.random") or obj is np.random.default_rng
             help = "random numbers come from a key: relay.random.uniform(key, shape), which is an argument"
             raise Refusal(
                 CALL,
                 f"numpy's {name} is not part of relay.function",
-                help=help if drawn else "docs/python_function.md has those that are",
+                help=help if drawn else numpy_catalogue.instead_of(space, name),
             )
         if isinstance(getattr(obj, "__self__", None), np.ufunc):
             name = f"numpy.{obj.__self__.__name__}.{obj.__name__}"
@@ -216,23 +226,6 @@ class Calls:
             fields = range(len(kind.fields))
             return Tuple(tuple(self.lifted(_core.TupleGetItem(made, i)) for i in fields))
         raise Refusal(CALL, "the type of this call is not known", found=str(kind))
-
-    def _math(self, function: Callable, args: list[Value]) -> Value:
-        if all(isinstance(a, Static) for a in args):
-            return self._python(lambda: function(*(a.obj for a in args)))
-        name = _MATH.get(function.__name__)
-        if name is None:
-            raise Refusal(CALL, f"math.{function.__name__} is for known numbers here")
-        numbers = []
-        for a in args:
-            if not is_number(a) or (isinstance(a, Tensor) and a.shape):
-                raise Refusal(VALUE, "math is for numbers", found=describe(a), help="use numpy")
-            numbers.append(
-                Tensor(cast(a, "float64").expr, True) if not isinstance(a, Static) else a
-            )
-        out = apply(name, *numbers)
-        to = "int64" if name in ("floor", "ceil") else "float64"
-        return Tensor(cast(out, to).expr, True)
 
     def _construct(self, cls: type, args: list[Value], named: dict[str, Value]) -> Value:
         if issubclass(cls, np.generic):

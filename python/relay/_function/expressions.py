@@ -6,9 +6,17 @@ import ast
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
 from relay import _core
-from relay._function import numpy_functions, prelude, scope
+from relay._function import (
+    numpy_catalogue,
+    numpy_functions,
+    numpy_registry,
+    prelude,
+    python_methods,
+    scope,
+)
 from relay._function.arithmetic import (
     BINARY,
     COMPARE,
@@ -163,6 +171,9 @@ class Expressions:
         many = left if times is right else right
         if name == "multiply" and isinstance(times, Static) and isinstance(times.obj, int):
             return dataclasses.replace(many, items=many.items * times.obj)
+        both_dicts = all(isinstance(v, Tuple) and v.is_dict for v in (left, right))
+        if name == "bitwise_or" and both_dicts:
+            return python_methods.CHANGING["dict"]["update"].function(self, left, right)[0]
         if isinstance(left, Tensor) or isinstance(right, Tensor):
             return apply(name, *map(numpy_functions.tensor_or_number, (left, right)))
         raise Refusal(
@@ -211,7 +222,9 @@ class Expressions:
             return Static(same == isinstance(op, ast.Is))
         if isinstance(op, (ast.In, ast.NotIn)):
             inside = self._is_in(left, right)
-            return Static(inside == isinstance(op, ast.In))
+            if isinstance(inside, bool):
+                return Static(inside == isinstance(op, ast.In))
+            return inside if isinstance(op, ast.In) else apply("logical_not", inside)
         name, python = COMPARE[type(op).__name__]
         if isinstance(left, Static) and isinstance(right, Static):
             return self._python(lambda: python(left.obj, right.obj))
@@ -234,10 +247,35 @@ class Expressions:
                 return isinstance(a, Static) and a.obj is b.obj
         raise Refusal(UNSUPPORTED, "`is` compares with None", help="use ==")
 
-    def _is_in(self, item: Value, container: Value) -> bool:
+    def _is_in(self, item: Value, container: Value) -> bool | Value:
         if isinstance(container, Tuple) and container.form is not None:
             return known(item, "a key") in container.form.names
-        return known(item, "what `in` looks for") in known(container, "where `in` looks")
+        if isinstance(container, Static) and isinstance(container.obj, str):
+            return known(item, "what `in` looks for") in container.obj
+        if isinstance(container, Tensor):
+            return Tensor(numpy_registry.there("any")(apply("equal", container, item)).expr, True)
+        if isinstance(container, Chain):
+            return apply("greater", self.counted(container, item), Static(0))
+        if isinstance(container, Static):
+            found = self.iteration(container)
+            if found.known is None:
+                raise Refusal(UNSUPPORTED, "`in` looks in what is known, lists and tensors")
+            container = List(tuple(made() for made in found.known))
+        out: Value = Static(False)
+        for element in container.items if isinstance(container, (List, Tuple)) else ():
+            same = self.compare_equal(element, item)
+            if isinstance(same, Static):
+                if same.obj:
+                    return True
+            else:
+                out = same if isinstance(out, Static) else apply("logical_or", out, same)
+        return False if isinstance(out, Static) else Tensor(out.expr, True)
+
+    def compare_equal(self, left: Value, right: Value) -> Value:
+        """left == right of an element and what is looked for, a truth value."""
+        same = self._compare(ast.Eq(), left, right)
+        test = self.truth_of(same)
+        return Static(test) if isinstance(test, bool) else Tensor(test, True)
 
     def on_BoolOp(self, node: ast.BoolOp) -> Value:
         return self._bool(node, list(node.values))
@@ -368,19 +406,20 @@ class Expressions:
             except AttributeError as error:
                 raise Refusal(NAME, str(error)) from None
         elif isinstance(base, Tensor):
-            if name in numpy_functions.ATTRIBUTES:
-                return numpy_functions.ATTRIBUTES[name](base)
-            if name in numpy_functions.METHODS:
-                return Bound(numpy_functions.METHODS[name], base, of_class=False)
+            if name in numpy_registry.ATTRIBUTES:
+                return numpy_registry.ATTRIBUTES[name](base)
+            if name in numpy_registry.METHODS:
+                return Bound(numpy_registry.METHODS[name], base, of_class=False)
         elif isinstance(base, Data):
             return self.field_of(base, name)
-        if isinstance(base, (List, Chain, Tuple)) and name in LIST_METHODS:
-            return Bound(LIST_METHODS[name], base, of_class=False)
+        if (method := python_methods.reading(base, name)) is not None:
+            return Bound(partial(method, self), base, of_class=False)
+        of = python_methods.class_of(base)
         raise Refusal(
             NAME,
             f"there is no attribute '{name}' here",
             found=describe(base),
-            help="docs/python_function.md has those of tensors and lists",
+            help=numpy_catalogue.instead_of(of or "", name),
         )
 
     def on_Subscript(self, node: ast.Subscript) -> Value:
@@ -609,29 +648,6 @@ class Expressions:
 
 def _is_integer(index: Value) -> bool:
     return isinstance(index, Tensor) and not index.shape and kind_of(index.dtype) == "i"
-
-
-def _list_copy(value: Value) -> Value:
-    if isinstance(value, Tuple):
-        return dataclasses.replace(value, own=new_list_root())
-    return (
-        List(value.items)
-        if isinstance(value, List)
-        else dataclasses.replace(value, roots=new_list_of(value))
-    )
-
-
-def _dict_items(value: Value) -> Value:
-    pairs = zip(value.form.names, value.items, strict=True)
-    return List(tuple(Tuple((Static(name), item)) for name, item in pairs))
-
-
-LIST_METHODS = {
-    "copy": _list_copy,
-    "items": _dict_items,
-    "keys": lambda value: List(tuple(map(Static, value.form.names))),
-    "values": lambda value: List(value.items),
-}
 
 
 def _never_equal(left: Value, right: Value) -> bool:

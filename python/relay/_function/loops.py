@@ -135,10 +135,23 @@ class Loops:
 
     def summed(self, values: Value, start: Value) -> Value:
         """The sum of what has an open number of elements: `for item in values: total += item`."""
+        return self._total(values, start, lambda item: item)
+
+    def counted(self, values: Value, wanted: Value) -> Value:
+        """How many elements of an open number are equal to a value."""
+        with self.scoped({"the wanted"}):
+            self.env["the wanted"] = wanted
+            like = ast.Name("the wanted", ast.Load())
+            return self._total(
+                values, Static(0), lambda item: ast.Compare(item, [ast.Eq()], [like])
+            )
+
+    def _total(self, values: Value, start: Value, summand: Callable[[ast.expr], ast.expr]) -> Value:
         names = "the sum", "the item"
         total, item = (ast.Name(name, ast.Load()) for name in names)
         target = ast.Name(names[1], ast.Store())
-        add = ast.Assign([ast.Name(names[0], ast.Store())], ast.BinOp(total, ast.Add(), item))
+        more = ast.BinOp(total, ast.Add(), summand(item))
+        add = ast.Assign([ast.Name(names[0], ast.Store())], more)
         loop = ast.copy_location(ast.For(target, ast.Constant(None), [add], []), self.here)
         for node in ast.walk(loop):
             ast.copy_location(node, self.here)

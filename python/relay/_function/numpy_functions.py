@@ -37,29 +37,17 @@ from relay._function.arrays import (
     stacked,
     tensor_of,
 )
-from relay._function.errors import CALL, VALUE, Refusal
-from relay._function.indexing import Slice, get
+from relay._function.errors import CALL, Refusal
+from relay._function.indexing import get
+from relay._function.numpy_registry import (
+    ATTRIBUTES,
+    add_method,
+    numpy_function,
+    there,
+)
+from relay._function.shorthand import choose
 from relay._function.values import List, Static, Tensor, Tuple, Value, as_expr, is_text
 from relay._wrappers import call
-
-FUNCTIONS: dict[int, Callable] = {}
-# Methods and attributes of arrays, by their names.
-METHODS: dict[str, Callable] = {}
-
-
-def _numpy(*names: str, method: bool = False) -> Callable:
-    def add(function: Callable) -> Callable:
-        for name in names:
-            of = np
-            for part in name.split("."):
-                of = getattr(of, part)
-            # By identity: some of NumPy's objects compare element-wise.
-            FUNCTIONS[id(of)] = function
-        if method:
-            METHODS[names[0]] = function
-        return function
-
-    return add
 
 
 def _install_ufuncs() -> None:
@@ -69,7 +57,7 @@ def _install_ufuncs() -> None:
         return lambda x1, x2: apply(name, tensor_or_number(x1), tensor_or_number(x2))
 
     for name in [*UFUNCS, "positive"]:
-        FUNCTIONS[id(getattr(np, name))] = elementwise(name)
+        numpy_function(name)(elementwise(name))
 
 
 def tensor_or_number(value: Value) -> Value:
@@ -79,38 +67,18 @@ def tensor_or_number(value: Value) -> Value:
 _install_ufuncs()
 
 
-@_numpy("matmul")
+@numpy_function("matmul")
 def _matmul(x1, x2):
     return matmul(tensor_of(x1), tensor_of(x2))
 
 
-@_numpy("dot", method=True)
-def _dot(a, b):
-    a, b = tensor_of(a), tensor_of(b)
-    if not a.shape or not b.shape:
-        return apply("multiply", a, b)
-    if len(b.shape) > 2:
-        raise Refusal(CALL, "np.dot of a tensor of rank 3 or more", help="use @ or np.einsum")
-    return matmul(a, b)
-
-
-@_numpy("square")
-def _square(x):
-    return apply("multiply", x, x)
-
-
-@_numpy("reciprocal")
-def _reciprocal(x):
-    return apply("divide", Static(1), x)
-
-
-@_numpy("outer")
+@numpy_function("outer")
 def _outer(a, b):
     a, b = reshape(tensor_of(a), Static(-1)), reshape(tensor_of(b), Static(-1))
     return apply("multiply", _expand_dims(a, 1), _expand_dims(b, 0))
 
 
-@_numpy("einsum")
+@numpy_function("einsum")
 def _einsum(subscripts, *operands):
     tensors = same_dtype([tensor_of(v) for v in operands])
     equation = known(subscripts, "the equation of einsum").replace(" ", "")
@@ -134,16 +102,34 @@ def _summed_dtype(tensor: Tensor, dtype: object) -> str:
     return "uint64" if kind.kind == "u" else tensor.dtype
 
 
-@_numpy("sum", method=True)
-def _sum(a, axis=None, dtype=None, keepdims=False):
-    a = tensor_of(a)
-    return reduced("sum", cast(a, _summed_dtype(a, dtype)), axis, keepdims)
+def _kept(a: Tensor, where: Value | None, neutral: object) -> Tensor:
+    """The elements that a mask chooses, and what changes nothing in the place of the others."""
+    if where is None or (isinstance(where, Static) and where.obj is True):
+        return a
+    if not isinstance(neutral, Tensor):
+        neutral = Tensor(_core.Constant(np.array(neutral).astype(numpy_dtype(a.dtype))))
+    return _where(tensor_of(where), a, neutral)
 
 
-@_numpy("prod", method=True)
-def _prod(a, axis=None, dtype=None, keepdims=False):
+def _started(name: str, made: Tensor, initial: Value | None) -> Tensor:
+    """The result of a reduction together with what it starts from."""
+    if initial is None or (isinstance(initial, Static) and initial.obj is None):
+        return made
+    return cast(apply(name, made, tensor_or_number(initial)), made.dtype)
+
+
+@numpy_function("sum", method=True)
+def _sum(a, axis=None, dtype=None, keepdims=False, initial=None, where=None):
     a = tensor_of(a)
-    return reduced("prod", cast(a, _summed_dtype(a, dtype)), axis, keepdims)
+    a = _kept(cast(a, _summed_dtype(a, dtype)), where, 0)
+    return _started("add", reduced("sum", a, axis, keepdims), initial)
+
+
+@numpy_function("prod", method=True)
+def _prod(a, axis=None, dtype=None, keepdims=False, initial=None, where=None):
+    a = tensor_of(a)
+    a = _kept(cast(a, _summed_dtype(a, dtype)), where, 1)
+    return _started("multiply", reduced("prod", a, axis, keepdims), initial)
 
 
 def _floating(a: Value) -> Tensor:
@@ -151,35 +137,66 @@ def _floating(a: Value) -> Tensor:
     return a if kind_of(a.dtype) == "f" else cast(a, "float64")
 
 
-@_numpy("mean", "average", method=True)
-def _mean(a, axis=None, dtype=None, keepdims=False):
+@numpy_function("mean", method=True)
+def _mean(a, axis=None, dtype=None, keepdims=False, where=None):
     given = known(dtype, "dtype")
     a = _floating(a) if given is None else cast(tensor_of(a), dtype_name(given))
-    return reduced("mean", a, axis, keepdims)
+    if where is None:
+        return reduced("mean", a, axis, keepdims)
+    total = reduced("sum", _kept(a, where, 0), axis, keepdims)
+    return apply("divide", total, cast(counted(a, where, axis, keepdims), total.dtype))
 
 
-@_numpy("var", method=True)
-def _var(a, axis=None, ddof=0, keepdims=False):
-    a = _floating(a)
-    off = apply("subtract", a, reduced("mean", a, axis, True))
-    total = reduced("sum", apply("multiply", off, off), axis, keepdims)
-    count = apply("subtract", count_of(a, axis), Static(known(ddof, "ddof")))
-    return apply("divide", total, count)
+def counted(a: Tensor, where: Value, axis: object, keepdims: object) -> Tensor:
+    """How many elements of a reduction a mask chooses."""
+    chosen = apply("logical_and", tensor_of(where), Tensor(call("ones_like", truth_like(a))))
+    return _sum(chosen, axis, None, keepdims)
 
 
-@_numpy("std", method=True)
-def _std(a, axis=None, ddof=0, keepdims=False):
-    return apply("sqrt", _var(a, axis, ddof, keepdims))
+def truth_like(a: Tensor) -> _core.Expr:
+    """A tensor of bools of the same shape."""
+    return call("isnan", a.expr) if kind_of(a.dtype) == "f" else truth(a)
 
 
-@_numpy("max", "amax", method=True)
-def _max(a, axis=None, keepdims=False):
-    return reduced("max", tensor_of(a), axis, keepdims)
+@numpy_function("var", method=True)
+def _var(a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None, correction=None):
+    given, off = known(dtype, "dtype"), known(correction, "correction")
+    a = _floating(a) if given is None else cast(tensor_of(a), dtype_name(given))
+    middle = _mean(a, axis, None, True, where) if mean is None else tensor_of(mean)
+    off = Static(known(ddof, "ddof") if off is None else off)
+    away = apply("subtract", a, middle)
+    total = reduced("sum", _kept(apply("multiply", away, away), where, 0), axis, keepdims)
+    if where is None:
+        return apply("divide", total, apply("subtract", count_of(a, axis), off))
+    count = apply("subtract", counted(a, where, axis, keepdims), off)
+    nothing = Tensor(_core.Constant(np.array(0, "int64")))
+    return apply("divide", total, cast(apply("maximum", count, nothing), total.dtype))
 
 
-@_numpy("min", "amin", method=True)
-def _min(a, axis=None, keepdims=False):
-    return reduced("min", tensor_of(a), axis, keepdims)
+@numpy_function("std", method=True)
+def _std(a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None, correction=None):
+    return apply("sqrt", _var(a, axis, ddof, keepdims, dtype, where, mean, correction))
+
+
+@numpy_function("max", "amax", method=True)
+def _max(a, axis=None, keepdims=False, initial=None, where=None):
+    a = tensor_of(a)
+    a = _kept(a, where, _needed(initial, where, "max"))
+    return _started("maximum", reduced("max", a, axis, keepdims), initial)
+
+
+def _needed(initial: Value | None, where: Value | None, name: str) -> Value | None:
+    """What the greatest or least of nothing is: a mask may choose nothing."""
+    if where is not None and initial is None:
+        raise Refusal(CALL, f"np.{name} with where= needs initial=", help="initial=0, say")
+    return None if initial is None else tensor_of(initial)
+
+
+@numpy_function("min", "amin", method=True)
+def _min(a, axis=None, keepdims=False, initial=None, where=None):
+    a = tensor_of(a)
+    a = _kept(a, where, _needed(initial, where, "min"))
+    return _started("minimum", reduced("min", a, axis, keepdims), initial)
 
 
 def _arg(op: str) -> Callable:
@@ -192,21 +209,21 @@ def _arg(op: str) -> Callable:
     return found
 
 
-_numpy("argmax", method=True)(_arg("argmax"))
-_numpy("argmin", method=True)(_arg("argmin"))
+numpy_function("argmax", method=True)(_arg("argmax"))
+numpy_function("argmin", method=True)(_arg("argmin"))
 
 
-@_numpy("any", method=True)
-def _any(a, axis=None, keepdims=False):
-    return reduced("any", Tensor(truth(tensor_of(a))), axis, keepdims)
+@numpy_function("any", method=True)
+def _any(a, axis=None, keepdims=False, where=None):
+    return reduced("any", _kept(Tensor(truth(tensor_of(a))), where, False), axis, keepdims)
 
 
-@_numpy("all", method=True)
-def _all(a, axis=None, keepdims=False):
-    return reduced("all", Tensor(truth(tensor_of(a))), axis, keepdims)
+@numpy_function("all", method=True)
+def _all(a, axis=None, keepdims=False, where=None):
+    return reduced("all", _kept(Tensor(truth(tensor_of(a))), where, True), axis, keepdims)
 
 
-@_numpy("count_nonzero")
+@numpy_function("count_nonzero")
 def _count_nonzero(a, axis=None, keepdims=False):
     return _sum(Tensor(truth(tensor_of(a))), axis, None, keepdims)
 
@@ -222,32 +239,41 @@ def _scan(op: str) -> Callable:
     return scanned
 
 
-_numpy("cumsum", method=True)(_scan("cumsum"))
-_numpy("cumprod", method=True)(_scan("cumprod"))
+def _cumulative(name: str, first: int) -> Callable:
+    def scanned(x, axis=None, dtype=None, include_initial=False):
+        x = tensor_of(x)
+        if known(axis, "axis") is None and len(x.shape) != 1:
+            raise Refusal(
+                CALL, f"np.{name} of a tensor of rank 2 or more needs axis=", help="axis=0"
+            )
+        at = 0 if known(axis, "axis") is None else one_axis(axis, x)
+        out = _scan("cumsum" if first == 0 else "cumprod")(x, at, dtype)
+        if not known(include_initial, "include_initial"):
+            return out
+        width = [[int(i == at), 0] for i in range(len(x.shape))]
+        start = _core.Constant(np.array(first, numpy_dtype(out.dtype)))
+        return Tensor(call("nn.pad", out.expr, start, pad_width=width, pad_mode="constant"))
+
+    return scanned
 
 
-@_numpy("linalg.norm")
-def _norm(x, ord=None, axis=None, keepdims=False):
-    if known(ord, "ord") not in (None, 2):
-        raise Refusal(CALL, "np.linalg.norm is there for ord=None and 2")
-    x = _floating(x)
-    axes = axes_of(axis, x)
-    if known(ord, "ord") == 2 and len(axes or x.shape) != 1:
-        raise Refusal(CALL, "np.linalg.norm with ord=2 is there for vectors")
-    return apply("sqrt", reduced("sum", apply("multiply", x, x), axis, keepdims))
+numpy_function("cumulative_sum")(_cumulative("cumulative_sum", 0))
+numpy_function("cumulative_prod")(_cumulative("cumulative_prod", 1))
+numpy_function("cumsum", method=True)(_scan("cumsum"))
+numpy_function("cumprod", method=True)(_scan("cumprod"))
 
 
-@_numpy("linalg.inv")
+@numpy_function("linalg.inv")
 def _inv(a):
     return Tensor(call("linalg.inv", _floating(a).expr))
 
 
-@_numpy("linalg.det")
+@numpy_function("linalg.det")
 def _det(a):
     return Tensor(call("linalg.det", _floating(a).expr))
 
 
-@_numpy("linalg.solve")
+@numpy_function("linalg.solve")
 def _solve(a, b):
     return matmul(_inv(a), _floating(b))
 
@@ -255,7 +281,7 @@ def _solve(a, b):
 # ---- Sums and logarithms that do not overflow, or lose what is small ------------------------------
 
 
-@_numpy("log1p")
+@numpy_function("log1p")
 def _log1p(x):
     """What 1 + x loses of x is added to its logarithm as a constant: derivatives are those of log(1 + x)."""
     x = _floating(x)
@@ -270,7 +296,7 @@ def _log1p(x):
     return apply("add", log, Tensor(call("stop_gradient", lost.expr)))
 
 
-@_numpy("logaddexp")
+@numpy_function("logaddexp")
 def _logaddexp(x1, x2):
     pair = [tensor_or_number(x) for x in (x1, x2)]
     apart = apply("absolute", apply("subtract", *pair))
@@ -282,17 +308,17 @@ def _logaddexp(x1, x2):
 # ---- Shapes --------------------------------------------------------------------------------------
 
 
-@_numpy("reshape")
+@numpy_function("reshape")
 def _reshape(a, shape):
     return reshape(tensor_of(a), shape)
 
 
-@_numpy("ravel", method=True)
+@numpy_function("ravel", method=True)
 def _ravel(a):
     return reshape(tensor_of(a), Static(-1))
 
 
-@_numpy("transpose")
+@numpy_function("transpose")
 def _transpose(a, axes=None):
     a = tensor_of(a)
     order = axes_of(axes, a)
@@ -301,7 +327,7 @@ def _transpose(a, axes=None):
     return Tensor(call("transpose", a.expr, axes=order), False, a.roots)
 
 
-@_numpy("swapaxes", method=True)
+@numpy_function("swapaxes", method=True)
 def _swapaxes(a, axis1, axis2):
     a = tensor_of(a)
     order = list(range(len(a.shape)))
@@ -310,7 +336,7 @@ def _swapaxes(a, axis1, axis2):
     return _transpose(a, Tuple(tuple(map(Static, order))))
 
 
-@_numpy("moveaxis")
+@numpy_function("moveaxis")
 def _moveaxis(a, source, destination):
     a = tensor_of(a)
     moved, places = axes_of(source, a), axes_of(destination, a)
@@ -320,7 +346,7 @@ def _moveaxis(a, source, destination):
     return _transpose(a, Tuple(tuple(map(Static, order))))
 
 
-@_numpy("expand_dims")
+@numpy_function("expand_dims")
 def _expand_dims(a, axis):
     a = tensor_of(a)
     axes = known(axis, "axis")
@@ -332,7 +358,7 @@ def _expand_dims(a, axis):
     return Tensor(out, False, a.roots)
 
 
-@_numpy("squeeze", method=True)
+@numpy_function("squeeze", method=True)
 def _squeeze(a, axis=None):
     a = tensor_of(a)
     axes = axes_of(axis, a)
@@ -345,58 +371,53 @@ def _squeeze(a, axis=None):
     return Tensor(call("squeeze", a.expr, axis=axes), False, a.roots) if axes else a
 
 
-@_numpy("broadcast_to")
+@numpy_function("broadcast_to")
 def _broadcast_to(array, shape):
     array = tensor_of(array)
-    return Tensor(call("broadcast_to", array.expr, shape=shape_of(shape)))
+    return Tensor(call("broadcast_to", array.expr, shape=shape_of(shape)), False, array.roots)
 
 
-@_numpy("concatenate")
-def _concatenate(arrays, axis=0):
-    tensors = operands_of(arrays)
+def _in_dtype(tensors: list[Tensor], dtype: object) -> list[Tensor]:
+    given = known(dtype, "dtype")
+    return tensors if given is None else [cast(t, dtype_name(given)) for t in tensors]
+
+
+@numpy_function("concatenate")
+def _concatenate(arrays, axis=0, dtype=None):
+    tensors = _in_dtype(operands_of(arrays), dtype)
     if known(axis, "axis") is None:
         tensors, axis = [reshape(t, Static(-1)) for t in tensors], 0
     exprs = _core.Tuple([t.expr for t in tensors])
     return Tensor(call("concatenate", exprs, axis=one_axis(axis, tensors[0])))
 
 
-@_numpy("stack")
-def _stack(arrays, axis=0):
-    tensors = operands_of(arrays)
+@numpy_function("stack")
+def _stack(arrays, axis=0, dtype=None):
+    tensors = _in_dtype(operands_of(arrays), dtype)
     at = known(axis, "axis")
     return stacked(tensors, at if at >= 0 else at + len(tensors[0].shape) + 1)
 
 
-@_numpy("vstack")
-def _vstack(tup):
-    tensors = operands_of(tup)
+@numpy_function("vstack")
+def _vstack(tup, dtype=None):
+    tensors = _in_dtype(operands_of(tup), dtype)
     rows = [_expand_dims(t, 0) if len(t.shape) == 1 else t for t in tensors]
     return _concatenate(List(tuple(rows)), 0)
 
 
-@_numpy("hstack")
-def _hstack(tup):
-    tensors = operands_of(tup)
+@numpy_function("hstack")
+def _hstack(tup, dtype=None):
+    tensors = _in_dtype(operands_of(tup), dtype)
     return _concatenate(List(tuple(tensors)), 0 if len(tensors[0].shape) == 1 else 1)
 
 
-@_numpy("split", "array_split")
-def _split(ary, indices_or_sections, axis=0):
-    ary = tensor_of(ary)
-    sections = known(indices_or_sections, "indices_or_sections")
-    parts = call("split", ary.expr, indices_or_sections=sections, axis=one_axis(axis, ary))
-    count = len(parts.checked_type.fields)
-    fields = (_core.TupleGetItem(parts, i) for i in range(count))
-    return List(tuple(Tensor(field, False, ary.roots) for field in fields))
-
-
-@_numpy("tile")
+@numpy_function("tile")
 def _tile(A, reps):
     A = tensor_of(A)
     return Tensor(call("tile", A.expr, reps=shape_of(reps, "reps")))
 
 
-@_numpy("repeat")
+@numpy_function("repeat")
 def _repeat(a, repeats, axis=None):
     a = tensor_of(a)
     if known(axis, "axis") is None:
@@ -405,7 +426,7 @@ def _repeat(a, repeats, axis=None):
     return Tensor(call("repeat", a.expr, repeats=times, axis=one_axis(axis, a)))
 
 
-@_numpy("flip")
+@numpy_function("flip")
 def _flip(m, axis=None):
     m = tensor_of(m)
     axes = axes_of(axis, m)
@@ -415,88 +436,20 @@ def _flip(m, axis=None):
     return Tensor(out, False, m.roots)
 
 
-@_numpy("roll")
-def _roll(a, shift, axis=None):
-    a = tensor_of(a)
-    if known(axis, "axis") is None:
-        flat = _roll(reshape(a, Static(-1)), shift, 0)
-        return reshape(flat, Tuple(tuple(size_value(a, i) for i in range(len(a.shape)))))
-    at, by = one_axis(axis, a), known(shift, "shift")
-    size = a.shape[at]
-    if isinstance(size, int) and size:
-        by %= size
-    if by == 0:
-        return a
-    whole = [Slice(Static(None), Static(None), Static(None))] * at
-    last = get(a, Tuple((*whole, Slice(Static(-by), Static(None), Static(None)))))
-    first = get(a, Tuple((*whole, Slice(Static(None), Static(-by), Static(None)))))
-    return _concatenate(List((last, first)), at)
-
-
-@_numpy("pad")
-def _pad(array, pad_width, mode="constant", constant_values=0):
-    array = tensor_of(array)
-    width, rank = known(pad_width, "pad_width"), len(array.shape)
-    if isinstance(width, int):
-        width = [(width, width)] * rank
-    elif len(width) == 2 and all(isinstance(w, int) for w in width):
-        width = [tuple(width)] * rank
-    elif len(width) == 1:
-        width = list(width) * rank
-    name = {"constant": "constant", "edge": "edge", "reflect": "reflect"}.get(known(mode, "mode"))
-    if name is None:
-        raise Refusal(CALL, "np.pad is there for the modes constant, edge and reflect")
-    fill = constant_values if isinstance(constant_values, Value) else Static(constant_values)
-    value = as_expr(cast(tensor_of(fill), array.dtype))
-    widths = [list(w) for w in width]
-    return Tensor(call("nn.pad", array.expr, value, pad_width=widths, pad_mode=name))
-
-
-@_numpy("atleast_2d")
-def _atleast_2d(ary):
-    ary = tensor_of(ary)
-    missing = 2 - len(ary.shape)
-    return _expand_dims(ary, tuple(range(missing))) if missing > 0 else ary
-
-
-@_numpy("diff")
-def _diff(a, n=1, axis=-1):
-    a = tensor_of(a)
-    whole = [Slice(Static(None), Static(None), Static(None))] * one_axis(axis, a)
-    for _ in range(known(n, "n")):
-        upper = get(a, Tuple((*whole, Slice(Static(1), Static(None), Static(None)))))
-        lower = get(a, Tuple((*whole, Slice(Static(None), Static(-1), Static(None)))))
-        a = apply("subtract", upper, lower)
-    return a
-
-
 # ---- Choice --------------------------------------------------------------------------------------
 
 
-@_numpy("where")
+@numpy_function("where")
 def _where(condition, x=None, y=None):
     if x is None or y is None:
-        raise Refusal(CALL, "np.where takes a condition and two values", help="or np.argwhere")
+        return there("nonzero")(condition)
     if is_text(x) or is_text(y):
         pair = [t.expr for t in same_dtype([tensor_of(x), tensor_of(y)])]
         return Tensor(call("where", truth(tensor_of(condition)), *pair))
-    # The dtype of both, as a sum has it.
-    both = apply("maximum", *(_flat_number(v) for v in (x, y))).dtype
-    dtype = both if isinstance(both, str) else both.name
-    pair = [as_expr(v, dtype) for v in map(tensor_or_number, (x, y))]
-    pair = [e if e.checked_type.dtype == dtype else call("cast", e, dtype=dtype) for e in pair]
-    return Tensor(call("where", truth(tensor_of(condition)), *pair))
+    return choose(tensor_of(condition), x, y)
 
 
-def _flat_number(value: Value) -> Value:
-    """A number of the value's dtype, to ask what a pair of dtypes gives."""
-    value = tensor_or_number(value)
-    if isinstance(value, Tensor) and not value.weak:
-        return Tensor(_core.Constant(0, value.dtype))
-    return value
-
-
-@_numpy("clip")
+@numpy_function("clip")
 def _clip(a, a_min=None, a_max=None, min=None, max=None):
     bounds = [a_min if min is None else min, a_max if max is None else max]
     a = tensor_or_number(a)
@@ -511,10 +464,10 @@ def _clip(a, a_min=None, a_max=None, min=None, max=None):
     return a
 
 
-METHODS["clip"] = lambda a, min=None, max=None: _clip(a, min, max)
+add_method("clip", lambda a, min=None, max=None: _clip(a, min, max))
 
 
-@_numpy("take", method=True)
+@numpy_function("take", method=True)
 def _take(a, indices, axis=None):
     a = tensor_of(a)
     if known(axis, "axis") is None:
@@ -523,7 +476,7 @@ def _take(a, indices, axis=None):
     return Tensor(call("take", a.expr, index, axis=one_axis(axis, a), mode="fast"))
 
 
-@_numpy("take_along_axis")
+@numpy_function("take_along_axis")
 def _take_along_axis(arr, indices, axis=-1):
     arr = tensor_of(arr)
     at = one_axis(axis, arr)
@@ -531,31 +484,19 @@ def _take_along_axis(arr, indices, axis=-1):
     return Tensor(call("gather", arr.expr, index, axis=at))
 
 
-@_numpy("argwhere")
+@numpy_function("argwhere")
 def _argwhere(a):
     return cast(Tensor(call("argwhere", truth(tensor_of(a)))), "int64")
 
 
-@_numpy("sort")
-def _sort(a, axis=-1):
-    a = tensor_of(a)
-    return Tensor(call("sort", a.expr, axis=one_axis(axis, a), is_ascend=True))
-
-
-@_numpy("argsort", method=True)
-def _argsort(a, axis=-1):
-    a = tensor_of(a)
-    return Tensor(call("argsort", a.expr, axis=one_axis(axis, a), is_ascend=True, dtype="int64"))
-
-
-@_numpy("tril")
+@numpy_function("tril")
 def _tril(m, k=0):
     return Tensor(
         call("trilu", tensor_of(m).expr, _core.Constant(known(k, "k"), "int64"), upper=False)
     )
 
 
-@_numpy("triu")
+@numpy_function("triu")
 def _triu(m, k=0):
     return Tensor(
         call("trilu", tensor_of(m).expr, _core.Constant(known(k, "k"), "int64"), upper=True)
@@ -570,17 +511,17 @@ def _named_dtype(dtype: object, default: str) -> str:
     return default if given is None else dtype_name(given)
 
 
-@_numpy("zeros", "empty")
+@numpy_function("zeros", "empty")
 def _zeros(shape, dtype=None):
     return full(shape, Static(0), _named_dtype(dtype, "float64"))
 
 
-@_numpy("ones")
+@numpy_function("ones")
 def _ones(shape, dtype=None):
     return full(shape, Static(1), _named_dtype(dtype, "float64"))
 
 
-@_numpy("full")
+@numpy_function("full")
 def _full(shape, fill_value, dtype=None):
     return full(shape, fill_value, _named_dtype(dtype, as_expr(fill_value).checked_type.dtype))
 
@@ -593,22 +534,22 @@ def _like(a: Tensor, value: Value, dtype: object) -> Tensor:
     return full(Tuple(tuple(map(arithmetic.size_or_number, a.shape))), value, name)
 
 
-@_numpy("zeros_like", "empty_like")
+@numpy_function("zeros_like", "empty_like")
 def _zeros_like(a, dtype=None):
     return _like(tensor_of(a), Static(0), dtype)
 
 
-@_numpy("ones_like")
+@numpy_function("ones_like")
 def _ones_like(a, dtype=None):
     return _like(tensor_of(a), Static(1), dtype)
 
 
-@_numpy("full_like")
+@numpy_function("full_like")
 def _full_like(a, fill_value, dtype=None):
     return _like(tensor_of(a), fill_value, dtype)
 
 
-@_numpy("arange")
+@numpy_function("arange")
 def _arange(start, stop=None, step=None, dtype=None):
     if stop is None:
         start, stop = Static(0), start
@@ -624,14 +565,7 @@ def _arange(start, stop=None, step=None, dtype=None):
     return Tensor(call("arange", start=start, stop=stop, step=step, dtype=name))
 
 
-@_numpy("linspace")
-def _linspace(start, stop, num=50, endpoint=True, dtype=None):
-    args = [known(v, "an argument of np.linspace") for v in (start, stop, num, endpoint)]
-    made = np.linspace(args[0], args[1], args[2], bool(args[3]), dtype=known(dtype, "dtype"))
-    return Tensor(_core.Constant(made))
-
-
-@_numpy("eye", "identity")
+@numpy_function("eye", "identity")
 def _eye(N, M=None, k=0, dtype=None):
     sizes = known(N, "N"), known(M, "M")
     return Tensor(
@@ -639,13 +573,13 @@ def _eye(N, M=None, k=0, dtype=None):
     )
 
 
-@_numpy("array", "copy")
+@numpy_function("array", "copy")
 def _array(a, dtype=None):
     a = tensor_of(a)
     return cast(a, _named_dtype(dtype, a.dtype))
 
 
-@_numpy("asarray", "ascontiguousarray")
+@numpy_function("asarray", "ascontiguousarray")
 def _asarray(a, dtype=None):
     made = tensor_of(a)
     # The same memory where nothing is converted.
@@ -653,28 +587,36 @@ def _asarray(a, dtype=None):
     return made if same else _array(a, dtype)
 
 
-@_numpy("char.upper")
+@numpy_function("char.upper")
 def _upper(a):
     return Tensor(call("text.change_case", tensor_of(a).expr, upper=True))
 
 
-@_numpy("char.lower")
+@numpy_function("char.lower")
 def _lower(a):
     return Tensor(call("text.change_case", tensor_of(a).expr, upper=False))
 
 
-@_numpy("char.add")
+@numpy_function("char.add")
 def _add_text(x1, x2):
     return apply("add", tensor_or_number(x1), tensor_or_number(x2))
 
 
-METHODS["upper"], METHODS["lower"] = _upper, _lower
-METHODS["copy"] = lambda a: cast(tensor_of(a), tensor_of(a).dtype)
-METHODS["astype"] = lambda a, dtype: cast(tensor_of(a), dtype_name(known(dtype, "dtype")))
-METHODS["flatten"] = lambda a: Tensor(_ravel(a).expr)
-METHODS["item"] = lambda a: reshape(tensor_of(a), Tuple(()))
-METHODS["round"] = lambda a: apply("rint", a)
-METHODS["repeat"] = _repeat
+add_method("copy", lambda a: cast(tensor_of(a), tensor_of(a).dtype))
+add_method("astype", lambda a, dtype: cast(tensor_of(a), dtype_name(known(dtype, "dtype"))))
+
+
+def _item(a, *args):
+    if not args:
+        return reshape(tensor_of(a), Tuple(()))
+    index = args[0] if len(args) == 1 else Tuple(args)
+    line = tensor_of(a) if len(args) > 1 or isinstance(index, Tuple) else _ravel(a)
+    return get(line, index)
+
+
+add_method("item", _item)
+add_method("flatten", lambda a: Tensor(_ravel(a).expr))
+add_method("repeat", _repeat)
 
 
 def _method_reshape(a, *shape):
@@ -687,38 +629,35 @@ def _method_transpose(a, *axes):
     return _transpose(a, (axes[0] if len(axes) == 1 else Tuple(axes)) if axes else None)
 
 
-METHODS["reshape"] = _method_reshape
-METHODS["transpose"] = _method_transpose
+add_method("reshape", _method_reshape)
+add_method("transpose", _method_transpose)
 
 
-@_numpy("shape")
+@numpy_function("shape")
 def _shape(a):
     a = tensor_of(a)
     return Tuple(tuple(size_value(a, i) for i in range(len(a.shape))))
 
 
-@_numpy("ndim")
+@numpy_function("ndim")
 def _ndim(a):
     return Static(len(tensor_of(a).shape))
 
 
-@_numpy("size")
-def _size(a):
-    return count_of(tensor_of(a), None)
+@numpy_function("size")
+def _size(a, axis=None):
+    return count_of(tensor_of(a), axis)
 
 
-@_numpy("round", "around")
-def _round(a, decimals=0):
-    if known(decimals, "decimals") != 0:
-        raise Refusal(VALUE, "np.round is there for decimals=0")
-    return apply("rint", a)
-
-
-ATTRIBUTES: dict[str, Callable] = {
+ATTRIBUTES |= {
     "shape": _shape,
     "ndim": _ndim,
     "size": _size,
     "T": _transpose,
     "dtype": lambda a: Static(arithmetic.numpy_dtype(a.dtype)),
+    "itemsize": lambda a: Static(numpy_dtype(a.dtype).itemsize),
+    "nbytes": lambda a: apply("multiply", _size(a), Static(numpy_dtype(a.dtype).itemsize)),
+    "real": lambda a: a,
+    "imag": lambda a: Tensor(call("zeros_like", a.expr)),
     "mT": lambda a: _swapaxes(a, -1, -2),
 }

@@ -81,6 +81,15 @@ def nth(chain: _core.Expr, position: _core.Expr) -> _core.Expr:
     return _core.Call(_prelude().nth, [chain, position])
 
 
+def head(chain: _core.Expr) -> _core.Expr:
+    """The first element; of an empty list the run ends."""
+    return _core.Call(_prelude().hd, [chain])
+
+
+def tail(chain: _core.Expr) -> _core.Expr:
+    return _core.Call(_prelude().tl, [chain])
+
+
 def update(chain: _core.Expr, position: _core.Expr, value: _core.Expr) -> _core.Expr:
     return _core.Call(_prelude().update, [chain, position, value])
 

@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from relay._function import numpy_functions
+from relay._function import numpy_registry, python_methods
 from relay._function.arithmetic import apply, cast, describe, is_number, kind_of
 from relay._function.arrays import known
 from relay._function.errors import CALL, UNSUPPORTED, VALUE, Refusal
+from relay._function.indexing import Slice
 from relay._function.loops import Counter, Iteration
+from relay._function.numpy_elementwise import round_exactly, rounded
 from relay._function.values import (
     Chain,
     Form,
@@ -23,6 +25,7 @@ from relay._function.values import (
     Tensor,
     Tuple,
     Value,
+    as_expr,
     new_list_of,
     new_list_root,
 )
@@ -121,7 +124,7 @@ def _fold(name: str, python: Callable) -> Callable:
     def folded(reader, *values: Value) -> Value:
         if len(values) == 1:
             if isinstance(values[0], Tensor):
-                return numpy_functions.METHODS[name](values[0])
+                return numpy_registry.METHODS[name](values[0])
             values = tuple(reader.elements(values[0], name))
         if not values:
             raise Refusal(VALUE, f"{name}() of nothing")
@@ -153,7 +156,7 @@ def _sum(reader, values: Value, start: Value | None = None) -> Value:
 def _any_all(is_any: bool) -> Callable:
     def found(reader, values: Value) -> Value:
         if isinstance(values, Tensor):
-            return numpy_functions.METHODS["any" if is_any else "all"](values)
+            return numpy_registry.METHODS["any" if is_any else "all"](values)
         out: Value = Static(not is_any)
         for item in reader.elements(values, "any" if is_any else "all"):
             test = reader.truth_of(item)
@@ -201,10 +204,30 @@ def _isinstance(reader, value: Value, classes: Value) -> Value:
     return Static(issubclass(of, wanted))
 
 
-def _round(reader, value: Value) -> Value:
+def _round(reader, value: Value, ndigits: Value | None = None) -> Value:
+    digits = None if ndigits is None else known(ndigits, "the number of digits")
     if isinstance(value, Static):
-        return reader._python(lambda: round(value.obj))
-    return Tensor(cast(apply("rint", value), "int64").expr, True)
+        return reader._python(lambda: round(value.obj, digits))
+    if digits is None:
+        return Tensor(cast(apply("rint", value), "int64").expr, True)
+    weak = isinstance(value, Size) or value.weak
+    if not weak or kind_of(as_expr(value).checked_type.dtype) != "f":
+        out = rounded(value, digits)
+    else:
+        out = round_exactly(Tensor(value.expr), digits)
+    return Tensor(out.expr, weak) if isinstance(out, Tensor) else out
+
+
+def _sorted(reader, values: Value, key: Value | None = None, reverse: Value | None = None) -> Value:
+    return List(python_methods.in_order(reader, values, key, reverse))
+
+
+def _slice(reader, *bounds: Value) -> Value:
+    nothing = Static(None)
+    start, stop, step = {1: (nothing, *bounds, nothing), 2: (*bounds, nothing), 3: bounds}[
+        len(bounds)
+    ]
+    return Slice(start, stop, step)
 
 
 def _dict(reader, **named: Value) -> Value:
@@ -246,6 +269,8 @@ BUILTINS = {
     id(builtins.range): _range,
     id(builtins.reversed): _reversed,
     id(builtins.round): _round,
+    id(builtins.slice): _slice,
+    id(builtins.sorted): _sorted,
     id(builtins.sum): _sum,
     id(builtins.tuple): lambda reader, x=_NOTHING: Tuple(tuple(reader.elements(x, "tuple"))),
     id(builtins.zip): _zip,

@@ -10,8 +10,12 @@ from relay._function.source import Source
 
 FUNCTIONS = (ast.FunctionDef, ast.Lambda)
 _SCOPES = (*FUNCTIONS, ast.ListComp, ast.GeneratorExp)
-# Methods of lists that change them.
-CHANGING_METHODS = {"append", "extend"}
+# Methods that change what they are called on, and NumPy's functions that change their argument.
+CHANGING_METHODS = {
+    "append", "clear", "extend", "fill", "insert", "partition", "pop", "popitem", "put", "remove",
+    "reverse", "setdefault", "sort", "update",
+}  # fmt: skip
+CHANGING_FUNCTIONS = {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"}
 
 # What is outside the subset, by the class of the node: what it is called, what to write instead.
 _REFUSED = {
@@ -106,14 +110,55 @@ def assigned(nodes: Sequence[ast.AST], in_place: bool = True, augmented: bool = 
             if in_place and (name := changed_name(node)) is not None:
                 found[name] = None
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            changes = in_place and node.func.attr in CHANGING_METHODS
-            if changes and isinstance(node.func.value, ast.Name):
-                found[node.func.value.id] = None
+            changed = [node.func.value] if node.func.attr in CHANGING_METHODS else []
+            changed += node.args[:1] if node.func.attr in CHANGING_FUNCTIONS else []
+            for target in changed if in_place else ():
+                if (name := changed_name(target)) is not None:
+                    found[name] = None
         elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name is not None:
             found[node.name] = None
         if not isinstance(node, _SCOPES):
             todo.extend(reversed(list(ast.iter_child_nodes(node))))
     return list(found)
+
+
+def changes_safely(node: ast.Call, target: ast.AST, function: ast.AST) -> bool:
+    """Whether a call that changes a variable is evaluated exactly once where its statement is reached,
+    and nothing that the statement evaluates before it is the whole variable."""
+    whole = [
+        [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.stmt) and not isinstance(statement, ast.While)
+    ]
+    found = [parts for parts in whole if any(_holds(part, node) for part in parts)]
+    if not found:
+        # A node that the reader has made; or the test of a loop.
+        return not _holds(function, node)
+    name, uses, harmless = changed_name(target), set(), set()
+    for other in (inner for part in found[0] for inner in ast.walk(part)):
+        if isinstance(other, _NOT_ONCE) and _holds(other, node):
+            return False
+        if isinstance(other, ast.Name) and other.id == name and _begin(other) < _begin(node):
+            uses.add(other)
+        elif isinstance(other, ast.Subscript):
+            harmless.add(other.value)
+        elif isinstance(other, ast.Call):
+            is_len = isinstance(other.func, ast.Name) and other.func.id == "len"
+            harmless |= set(other.args[:1]) if is_len else set()
+            if isinstance(other.func, ast.Attribute) and other.func.attr in CHANGING_METHODS:
+                harmless.add(other.func.value)
+    return uses <= harmless
+
+
+def _begin(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+_NOT_ONCE = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.GeneratorExp)
+
+
+def _holds(whole: ast.AST, node: ast.AST) -> bool:
+    return any(inner is node for inner in ast.walk(whole))
 
 
 def changed_name(target: ast.AST) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import partial
 
-from relay._function import scope
+from relay._function import python_methods, scope
 from relay._function.arithmetic import cast, describe, kind_of
+from relay._function.arrays import tensor_of
 from relay._function.effects import Lets, taken
 from relay._function.errors import MUTATION, UNSUPPORTED, VALUE, Pending, Refusal
 from relay._function.indexing import set_item
@@ -214,6 +216,38 @@ class Statements:
             raise Refusal(VALUE, "this has no elements to set", found=describe(old))
         self._change(target.value, old, new, changes)
 
+    def changing_call(self, node: ast.Call) -> Value | None:
+        """A call that changes a variable: a method of it, or a NumPy function of its own kind."""
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        if node.func.attr in scope.CHANGING_METHODS:
+            old = self.expr(node.func.value)
+            method = python_methods.changing(old, node.func.attr)
+            if method is not None:
+                args, named = self.arguments(node)
+                return self._changed_by(node, node.func.value, method, [old, *args], named)
+        if node.func.attr in scope.CHANGING_FUNCTIONS and node.args:
+            function = self.expr(node.func)
+            row = python_methods.CHANGERS.get(id(getattr(function, "obj", None)))
+            if row is not None:
+                args, named = self.arguments(node)
+                old = args[0] if isinstance(args[0], Tensor) else tensor_of(args[0])
+                return self._changed_by(node, node.args[0], row.function, [old, *args[1:]], named)
+        return None
+
+    def _changed_by(
+        self, node: ast.Call, target: ast.expr, change: Callable, args: list[Value], named: dict
+    ) -> Value:
+        if not scope.changes_safely(node, target, self.node):
+            raise Refusal(
+                UNSUPPORTED,
+                "a variable is changed in an expression that may not be evaluated, or reads it before",
+                help="make it a statement of its own, and use its value behind it",
+            )
+        new, result = self._apply(change, [self, *args], named)
+        self._change(target, args[0], new)
+        return result
+
     def _change(
         self,
         target: ast.expr,
@@ -333,19 +367,8 @@ class Statements:
         pass
 
     def do_Expr(self, node: ast.Expr) -> None:
-        value = node.value
-        if isinstance(value, ast.Constant):
-            return
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            base = value.func.value
-            if value.func.attr in scope.CHANGING_METHODS:
-                old = self.expr(base)
-                if isinstance(old, (List, Chain)) and len(value.args) == 1 and not value.keywords:
-                    item = self.expr(value.args[0])
-                    grown = self.appended if value.func.attr == "append" else self.extended
-                    self._change(base, old, grown(old, item))
-                    return
-        self.alone(value)
+        if not isinstance(node.value, ast.Constant):
+            self.alone(node.value)
 
     def do_Assert(self, node: ast.Assert) -> None:
         test = self.test(node.test)

@@ -1,0 +1,115 @@
+"""All of NumPy's functions, Python's `math` and the methods of Python's containers: here or not.
+
+What is here is what the modules below register. What is not has a row in `ABSENT`, with what to write
+instead, which the refusal of a call says too. docs/python_function.md has both as a table
+(tools/numpy_table.py); a test compares them with the names of NumPy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relay._function import (  # noqa: F401
+    numpy_arrangement,
+    numpy_elementwise,
+    numpy_functions,
+    numpy_linear,
+    numpy_search,
+    numpy_statistics,
+)
+from relay._function.numpy_registry import FUNCTIONS, READERS, ROWS, found  # noqa: F401
+
+
+def _name_aliases() -> None:
+    """np.abs is np.absolute: what is one object is one row."""
+    by_object = {id(found(name)): row for name, row in ROWS.items()}
+    for name in dir(np):
+        # Names on their way out warn when they are read.
+        if name not in ROWS and name != "row_stack" and not name.startswith("_"):
+            row = by_object.get(id(getattr(np, name)))
+            if row is not None:
+                ROWS[name] = row
+
+
+_name_aliases()
+
+
+def _rows(groups: dict[str, str]) -> dict[str, str]:
+    """By name: what to write instead, from the names that share it."""
+    return {name: instead for instead, names in groups.items() for name in names.split()}
+
+
+_OUTSIDE = "do it outside the function, and pass the result"
+_MUTABLE = "a tensor has no bytes of its own: x.astype, x.reshape, x.copy"
+
+# What is not here: what to write instead, by the names that it is for.
+ABSENT: dict[str, dict[str, str]] = {
+    "numpy": _rows({
+        "print, or an f-string": "array2string array_repr array_str format_float_positional "
+        "format_float_scientific",
+        "np.asarray; np.isfinite(x).all() tests it": "asarray_chkfinite",
+        "there are no matrices of class np.matrix: np.block, @": "asmatrix bmat",
+        "dates are integers here: x.astype('int64') outside": "busday_count busday_offset "
+        "datetime_as_string datetime_data is_busday isnat",
+        "np.einsum; its order of products is chosen when it is compiled": "einsum_path",
+        _OUTSIDE: "frombuffer fromfile fromiter fromregex fromstring from_dlpack genfromtxt load "
+        "loadtxt save savetxt savez savez_compressed test info nested_iters",
+        "a function is compiled as it is: call it, or relay.vmap(f)": "frompyfunc",
+        "it says nothing about a compiled program: leave it out": "get_include get_printoptions "
+        "getbufsize geterr geterrcall printoptions set_printoptions setbufsize seterr seterrcall "
+        "show_config show_runtime may_share_memory shares_memory",
+        "np.bincount of np.ravel_multi_index of two np.digitize": "histogram2d histogramdd",
+        "np.exp(np.abs(x)) scaled by a polynomial, see np.polyval": "i0",
+        "np.dot of bits and powers of 2": "packbits",
+        "(x[:, None] >> np.arange(8)) & 1": "unpackbits",
+        "np.polymul of the factors": "poly",
+        "np.polymul and np.polysub, a coefficient at a time": "polydiv",
+        "np.linalg.solve of the normal equations of np.vander(x, n)": "polyfit",
+        "Newton's method with np.polyval and np.polyder": "roots",
+        "np.vstack": "row_stack",
+        "np.sort; there are no complex numbers": "sort_complex",
+    }),
+    "numpy.linalg": _rows({
+        "np.linalg.solve, np.linalg.inv; or compute it outside, and pass it": "cholesky pinv",
+        "a power iteration with @ and np.linalg.norm; or compute it outside": "eig eigh eigvals "
+        "eigvalsh svd svdvals matrix_rank",
+        "np.linalg.solve(a.T @ a, a.T @ b), of full column rank": "lstsq",
+        "np.linalg.solve; or compute it outside, and pass it": "qr",
+        "np.sign and np.log of np.abs(np.linalg.det(x)), where it does not overflow": "slogdet",
+        _OUTSIDE: "test",
+    }),
+    "math": _rows({
+        "1 - math.erf(x), which loses digits beyond 4": "erfc",
+        "math.prod of a known number of factors; or compute it outside": "gamma lgamma",
+        "sum(xs), or np.sum; it is rounded at each step": "fsum",
+        "x * y + z": "fma",
+    }),
+    "list": _rows({}),
+    "dict": _rows({"write the dictionary out: {'a': 0, 'b': 0}": "fromkeys"}),
+    "str": _rows({
+        "an f-string": "format format_map",
+        "there are no bytes": "encode",
+        "replace, once for each character": "maketrans translate",
+    }),
+    "ndarray": _rows({
+        _MUTABLE: "base byteswap ctypes data dump dumps flags getfield setfield setflags strides "
+        "to_device tobytes tofile view device",
+        "x.ravel()": "flat",
+        "np.resize(x, shape), a new tensor": "resize",
+        "the tensor itself; [x[0], x[1]] is a list of a known number": "tolist",
+    }),
+}  # fmt: skip
+
+
+# The names of what is not here, by NumPy's object.
+NAMES = {
+    id(of): (space, name)
+    for space in ("numpy", "numpy.linalg")
+    for name in ABSENT[space]
+    if name != "row_stack" and (of := found(f"{space}.{name}"[6:].lstrip("."))) is not None
+}
+
+
+def instead_of(space: str, name: str) -> str:
+    """What to write in the place of a name that is not here."""
+    return ABSENT.get(space, {}).get(name) or "docs/python_function.md has those that are"

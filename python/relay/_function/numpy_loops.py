@@ -1,0 +1,92 @@
+"""NumPy's functions that are loops: written in Python, compiled as a user's own."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+
+def _gcd(a, b):
+    a, b = np.abs(a), np.abs(b)
+    while np.any(b != 0):
+        rest = np.where(b != 0, a % np.where(b != 0, b, 1), 0)
+        a = np.where(b != 0, b, a)
+        b = rest
+    return a
+
+
+def _lcm(a, b):
+    x, y = np.abs(a), np.abs(b)
+    while np.any(y != 0):
+        rest = np.where(y != 0, x % np.where(y != 0, y, 1), 0)
+        x = np.where(y != 0, y, x)
+        y = rest
+    return np.abs(np.where(x != 0, a // np.where(x != 0, x, 1) * b, 0))
+
+
+def _polyval(p, x):
+    out = x * 0 + p[0] * 0
+    for c in p:
+        out = out * x + c
+    return out
+
+
+def _factorial(n):
+    out = n * 0 + 1
+    for i in range(2, n + 1):
+        out = out * i
+    return out
+
+
+def _perm(n, k):
+    out = n * 0 + 1
+    for i in range(k):
+        out = out * (n - i)
+    return out
+
+
+def _comb(n, k):
+    out = n * 0 + 1
+    few = min(k, n - k)
+    for i in range(few):
+        out = out * (n - i) // (i + 1)
+    return out if few >= 0 else n * 0
+
+
+@functools.cache
+def _compiled(function: Any) -> Any:
+    from relay._function.function import function as compiled
+
+    return compiled(function)
+
+
+def gcd() -> Any:
+    """The greatest common divisors of two tensors of int64 of one shape."""
+    return _compiled(_gcd)
+
+
+def lcm() -> Any:
+    """Their least common multiples."""
+    return _compiled(_lcm)
+
+
+def polyval() -> Any:
+    """The values of a polynomial, its highest coefficient first."""
+    return _compiled(_polyval)
+
+
+def factorial() -> Any:
+    """The product of the integers up to one."""
+    return _compiled(_factorial)
+
+
+def perm() -> Any:
+    """The ways to choose k of n in order."""
+    return _compiled(_perm)
+
+
+def comb() -> Any:
+    """The ways to choose k of n."""
+    return _compiled(_comb)
