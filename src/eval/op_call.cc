@@ -11,6 +11,8 @@
 #include "runtime/core/print.h"
 #include "runtime/core/strings.h"
 #include "tir/compute.h"
+#include "tir/passes/block_sums.h"
+#include "tir/passes/lower_blocks.h"
 
 namespace relay {
 namespace {
@@ -215,8 +217,10 @@ std::shared_ptr<OpCaller::Kernel> OpCaller::find(const OpNode& op, const Attrs& 
   }
   tir::InterpretOptions options;
   options.wide_floats = options_.wide_floats;
-  made->interpreter.emplace(tir::create_prim_func(op.name, inputs, results), std::vector<int64_t>(),
-                            options);
+  tir::PrimFunc kernel = tir::create_prim_func(op.name, inputs, results);
+  // Long sums keep their digits as they do in compiled programs.
+  if (!options.wide_floats) kernel = tir::block_sums(tir::lower_blocks(kernel));
+  made->interpreter.emplace(kernel, std::vector<int64_t>(), options);
   if (++num_kernels_ > kMaxKernels) {
     kernels_.clear();
     num_kernels_ = 1;

@@ -1,5 +1,6 @@
 #include "tir/lower_loops.h"
 
+#include "tir/passes/block_sums.h"
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/guard_accesses.h"
@@ -22,6 +23,7 @@ constexpr LoweringPass kPasses[] = {
     {"VectorizeLoops", vectorize_loops},  // no vectorised loops
     {"UnrollLoops", unroll_loops},        // only serial and parallel loops
     {"Simplify", simplify},
+    {"BlockSums", block_sums},  // no long chains of float32 additions
     {"InsertPrefetches", insert_prefetches},
     {"GuardAccesses", guard_accesses},  // no vector points far from its buffer
 };

@@ -1,9 +1,12 @@
 // Lowering passes: a program before and after each, and one that each must leave alone.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tir/compute.h"
 #include "tir/interpret.h"
 #include "tir/lower_loops.h"
+#include "tir/passes/block_sums.h"
 #include "tir/passes/compact_buffers.h"
 #include "tir/passes/flatten_buffers.h"
 #include "tir/passes/insert_prefetches.h"
@@ -485,6 +488,111 @@ TEST(TirInsertPrefetches, each_line_once_ahead) {
 TEST(TirInsertPrefetches, nothing_without_a_note_or_within_a_line) {
   for (const PrimFunc& f : {adds_rows(16, false), adds_rows(8, true)}) {
     EXPECT_EQ(insert_prefetches(f), f) << text_of(insert_prefetches(f));
+  }
+}
+
+// out[0] is the sum of so many elements of `a`, each times one of `b` where there is one.
+PrimFunc long_sum(const PrimExpr& length, DType dtype = f32, bool product = false) {
+  Var k = var("k");
+  Buffer a = buffer("a", dtype, {length}), b = buffer("b", dtype, {length});
+  Buffer out = buffer("out", dtype, {index(1)});
+  PrimExpr term = load(a, {k});
+  if (product) term = term * load(b, {k});
+  Stmt add = store(out, {index(0)}, load(out, {index(0)}) + term);
+  std::vector<Var> dims;
+  if (auto* n = as<VarNode>(length)) dims.push_back(Var(n));
+  return func({a, b, out}, 2, for_(k, index(0), length, add), dims);
+}
+
+TEST(TirBlockSums, a_long_sum_is_cut) {
+  EXPECT_EQ(body_of(block_sums(long_sum(index(4096)))), R"(
+  allocate out_total: float64[1] in register
+  allocate out_block: float32[1] in register
+  out_total[0] = float64(out[0])
+  for k_block in range(128):
+    out_block[0] = 0f
+    for k in range(k_block * 32, k_block * 32 + 32):
+      out_block[0] = out_block[0] + a[k]
+    out_total[0] = out_total[0] + float64(out_block[0])
+  out[0] = float32(out_total[0])
+)");
+}
+
+TEST(TirBlockSums, a_run_decides_whether_an_open_sum_is_long) {
+  std::string text = body_of(block_sums(long_sum(var("n"))));
+  EXPECT_NE(text.find("if n < 65:\n    for k in range(n):"), std::string::npos) << text;
+  EXPECT_NE(text.find("min(n - k_block * 32, 32)"), std::string::npos) << text;
+}
+
+TEST(TirBlockSums, short_sums_products_and_wide_floats_stay) {
+  for (const PrimFunc& f :
+       {long_sum(index(64)), long_sum(index(4096), DType::Float(64)),
+        long_sum(index(4096), DType::Int(32)), long_sum(index(8192), f32, true)}) {
+    EXPECT_EQ(block_sums(f), f) << text_of(block_sums(f));
+  }
+  EXPECT_NE(body_of(block_sums(long_sum(index(8193), f32, true))).find("_block"),
+            std::string::npos);
+}
+
+TEST(TirBlockSums, an_accumulator_that_is_read_elsewhere_stays) {
+  Loops l;
+  Buffer sum = buffer("sum", f32, {index(1)});
+  // Running sums.
+  Stmt body = for_(l.k, index(0), index(64),
+                   for_(l.j, index(0), index(64),
+                        seq({store(sum, {index(0)}, load(sum, {index(0)}) + load(l.a, {l.j})),
+                             store(l.out, {l.j}, load(sum, {index(0)}))})));
+  PrimFunc f = func({l.a, sum, l.out}, 1, body);
+  EXPECT_EQ(block_sums(f), f);
+}
+
+// Loops of sums of all shapes, in registers and in memory: whatever the order of the loops, the error stays below that of a
+// block, and the sums of small integers are exact.
+TEST(TirBlockSums, keeps_digits_in_any_nest) {
+  for (int64_t rows : {1, 3, 40, 700}) {
+    for (int64_t columns : {1, 5, 33, 200}) {
+      for (bool columns_inside : {false, true}) {
+        for (Scope scope : {Scope::Global, Scope::Register}) {
+          for (bool by_column : {false, true}) {
+            Var i = var("i"), j = var("j"), v = var("v"), w = var("w");
+            const int64_t count = by_column ? columns : 1;
+            Buffer a = buffer("a", f32, {index(rows * columns)});
+            Buffer out = buffer("out", f32, {index(count)});
+            Buffer sums = scope == Scope::Global ? out : buffer("sums", f32, {index(count)}, scope);
+            PrimExpr at = by_column ? PrimExpr(j) : index(0);
+            Stmt add = store(sums, {at}, load(sums, {at}) + load(a, {i * columns + j}));
+            Stmt nest =
+                columns_inside
+                    ? for_(i, index(0), index(rows), for_(j, index(0), index(columns), add))
+                    : for_(j, index(0), index(columns), for_(i, index(0), index(rows), add));
+            std::vector<Stmt> steps{
+                for_(v, index(0), index(count), store(sums, {v}, imm_float(f32, 0))), nest};
+            if (scope == Scope::Register) {
+              steps.push_back(for_(w, index(0), index(count), store(out, {w}, load(sums, {w}))));
+            }
+            Stmt body = seq(steps);
+            if (scope == Scope::Register) body = allocate(sums, body);
+            PrimFunc f = func({a, out}, 1, body), cut = block_sums(f);
+            verify(cut);
+            const int64_t terms = by_column ? rows : rows * columns;
+            // What moves with a loop inside the sum is cut only where it is the kernel's own.
+            bool moves = by_column && columns_inside && scope == Scope::Global;
+            EXPECT_EQ(cut != f, terms > kShortSum && !moves) << text_of(cut);
+            for (float value : {0.1f, 3.0f}) {
+              runtime::Tensor x = runtime::Tensor::empty(f32, {rows * columns});
+              runtime::Tensor y = runtime::Tensor::empty(f32, {count});
+              std::fill_n(x.data<float>(), rows * columns, value);
+              ASSERT_EQ(interpret(cut, {x, y}, {}), 0);
+              const double want = static_cast<double>(value) * static_cast<double>(terms);
+              const double most = value == 3 ? 0 : moves ? 1e-4 : 2e-6;
+              for (int64_t c = 0; c < count; ++c) {
+                EXPECT_LE(std::abs(y.data<float>()[c] / want - 1), most) << text_of(cut);
+              }
+            }
+          }
+        }
+      }
+    }
   }
 }
 
