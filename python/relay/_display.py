@@ -29,11 +29,15 @@ def node(self: _core.Node) -> str:
     if isinstance(self, (_core.Type, _core.Dim)):
         return str(self)
     text = str(self)
-    fields = dir(self)
-    if text.startswith("<relay.attrs."):
-        given = ", ".join(f"{name}={getattr(self, name)!r}" for name in fields)
-        return f"{text[len('<relay.attrs.') : -1]}({given})"
-    return _pattern(self) if "Pattern" in text else text
+    if isinstance(self, _core.Attrs):
+        given = ", ".join(f"{name}={value!r}" for name, value in self.items())
+        return f"{text.rpartition('.')[2][:-1]}({given})"
+    return _pattern(self) if isinstance(self, _PATTERNS) else text
+
+
+_PATTERNS = (
+    _core.PatternWildcard, _core.PatternVar, _core.PatternConstructor, _core.PatternTuple,
+)  # fmt: skip
 
 
 def _pattern(self: _core.Node) -> str:
@@ -44,11 +48,10 @@ def _pattern(self: _core.Node) -> str:
         if isinstance(each, str):
             out.append(each)
             continue
-        fields = dir(each)
-        if "patterns" not in fields:
-            out.append(f"%{each.var.name_hint}" if "var" in fields else "_")
+        if isinstance(each, (_core.PatternWildcard, _core.PatternVar)):
+            out.append(f"%{each.var.name_hint}" if isinstance(each, _core.PatternVar) else "_")
             continue
-        name = each.constructor.name_hint if "constructor" in fields else ""
+        name = each.constructor.name_hint if isinstance(each, _core.PatternConstructor) else ""
         parts = list(each.patterns)
         if name and not parts:
             out.append(name)

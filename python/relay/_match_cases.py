@@ -35,8 +35,8 @@ def unmatched(match: _core.Match, mod: _core.IRModule | None) -> list[Any]:
 
 
 def _fields(pattern: Any) -> list | None:
-    names = dir(pattern)
-    return list(pattern.patterns) if "patterns" in names else None
+    composite = isinstance(pattern, (_core.PatternConstructor, _core.PatternTuple))
+    return list(pattern.patterns) if composite else None
 
 
 def _against(pattern: Any, candidate: Candidate) -> tuple[bool, tuple | None, Any]:
@@ -60,7 +60,7 @@ def _against(pattern: Any, candidate: Candidate) -> tuple[bool, tuple | None, An
 
 
 def _parts_by_form(pattern: Any, constructors: dict[str, list]) -> list[Candidate]:
-    if "constructor" not in dir(pattern):
+    if isinstance(pattern, _core.PatternTuple):
         return [(None, [None] * len(_fields(pattern)))]
     name = pattern.constructor.belong_to.name_hint
     if name not in constructors:

@@ -12,7 +12,6 @@ import numpy as np
 from relay import _core
 from relay._expr import parse
 from relay.adt import Pattern as Pattern
-from relay.adt import TypeData as TypeData
 from relay.analysis import free_vars
 
 # ---- Types ---------------------------------------------------------------------------------------
@@ -30,21 +29,6 @@ def ShapeVar(name: str) -> _core.TypeVar:
 
 def Any_() -> None:
     """Returns the size that is known at run time only, in shapes: None."""
-
-
-def RefType(value: _core.Type) -> _core.Type:
-    """Returns the type of references to values of a type."""
-    return _core.ref_type(value)
-
-
-def GlobalTypeVar(name: str) -> _core.Type:
-    """Returns the name of a data type."""
-    return _core.global_type_var(name)
-
-
-def TypeCall(func: _core.Type, args: Sequence[_core.Type]) -> _core.Type:
-    """Returns a data type with type arguments."""
-    return func(*args)
 
 
 # ---- Expressions ---------------------------------------------------------------------------------

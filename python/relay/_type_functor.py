@@ -31,15 +31,7 @@ _METHODS = {
 
 def form_of(kind: _core.Type) -> str:
     """Which form of a type it is: TensorType, TypeCall, ..."""
-    name = type(kind).__name__
-    if name != "Type":
-        return name
-    # Forms without a class of their own are told by their fields.
-    fields = dir(kind)
-    for form, field in (("TypeData", "constructors"), ("TypeCall", "func"), ("RefType", "value")):
-        if field in fields:
-            return form
-    return "GlobalTypeVar"
+    return type(kind).__name__
 
 
 def _operands(size: object) -> tuple[object, ...]:
@@ -202,9 +194,9 @@ class TypeMutator(TypeFunctor):
 
     def visit_ref_type(self, ref: _core.Type, /) -> Any:
         """Returns the type of references to what the type of their content became."""
-        return _core.ref_type(self.visit(ref.value))
+        return _core.RefType(self.visit(ref.value))
 
     def visit_type_data(self, definition: _core.Type, /) -> Any:
         """Returns the definition with what the types of the fields became."""
         rows = [(c.name_hint, self._all(c.inputs)) for c in definition.constructors]
-        return _core.type_data(self.visit(definition.header), self._all(definition.type_vars), rows)
+        return _core.TypeData(self.visit(definition.header), self._all(definition.type_vars), rows)

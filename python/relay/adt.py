@@ -42,23 +42,12 @@ from relay._core import (
 from relay._core import (
     PatternWildcard as PatternWildcard,
 )
+from relay._core import (
+    TypeData as TypeData,
+)
 from relay._wrappers import absent
 
 Pattern = _core.PatternWildcard | _core.PatternVar | _core.PatternConstructor | _core.PatternTuple
-
-
-def TypeData(
-    header: _core.Type,
-    type_vars: Sequence[_core.TypeVar],
-    constructors: Sequence[tuple[str, Sequence[_core.Type]]],
-) -> _core.Type:
-    """Returns the definition of a data type, for `IRModule.with_type`.
-
-    header: `relay.GlobalTypeVar(name)`; the types of fields may refer to it.
-    constructors: pairs of a name and the types of the fields; what programs call is in
-        `definition.constructors`.
-    """
-    return _core.type_data(header, list(type_vars), [(n, list(of)) for n, of in constructors])
 
 
 class ConstructorClass(type):

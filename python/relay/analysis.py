@@ -21,10 +21,6 @@ from relay._wrappers import absent
 def children(node: _core.Node) -> list[_core.Node]:
     """Returns the parts of an expression, clause or pattern that are such themselves, in order."""
     read = _PARTS.get(type(node).__name__)
-    if read is None and type(node) is _core.Node:
-        # Clauses and patterns that a program is read with.
-        names = dir(node)
-        read = next((_PARTS[k] for k, of in _BY_FIELDS.items() if of == names), None)
     return [] if read is None else read(node)
 
 
@@ -43,12 +39,6 @@ _PARTS: dict[str, Callable] = {
     "RefCreate": lambda r: [r.value],
     "RefRead": lambda r: [r.ref],
     "RefWrite": lambda r: [r.ref, r.value],
-}
-_BY_FIELDS = {
-    "Clause": ["lhs", "rhs"],
-    "PatternVar": ["var"],
-    "PatternConstructor": ["constructor", "patterns"],
-    "PatternTuple": ["patterns"],
 }
 
 
@@ -75,36 +65,27 @@ def post_order_visit(expr: _core.Expr, fvisit: Callable[[_core.Expr], object]) -
             fvisit(node)
 
 
-def _variables(expr: _core.Expr) -> tuple[list, set]:
-    """The variables of an expression in order, and those that it binds."""
+def all_vars(expr: _core.Expr) -> list[_core.Var]:
+    """Returns the variables that occur, in post-order."""
+    return [node for node in _post_order(expr) if isinstance(node, _core.Var)]
+
+
+def bound_vars(expr: _core.Expr) -> list[_core.Var]:
+    """Returns the variables that a function, let or pattern within the expression binds."""
     found, bound = [], set()
     for node in _post_order(expr):
         if isinstance(node, _core.Var):
             found.append(node)
         elif isinstance(node, _core.Function):
             bound.update(node.params)
-        elif isinstance(node, _core.Let):
+        elif isinstance(node, (_core.Let, _core.PatternVar)):
             bound.add(node.var)
-        elif not isinstance(node, _core.Expr):
-            bound.update(c for c in children(node) if isinstance(c, _core.Var))
-    return found, bound
-
-
-def all_vars(expr: _core.Expr) -> list[_core.Var]:
-    """Returns the variables that occur, in post-order."""
-    return _variables(expr)[0]
-
-
-def bound_vars(expr: _core.Expr) -> list[_core.Var]:
-    """Returns the variables that a function, let or pattern within the expression binds."""
-    found, bound = _variables(expr)
     return [v for v in found if v in bound]
 
 
 def free_vars(expr: _core.Expr) -> list[_core.Var]:
-    """Returns the variables that nothing within the expression binds."""
-    found, bound = _variables(expr)
-    return [v for v in found if v not in bound]
+    """Returns the variables that are used where nothing within the expression binds them."""
+    return _core.free_vars(expr)
 
 
 def global_names(expr: _core.Expr) -> list[str]:
@@ -113,36 +94,17 @@ def global_names(expr: _core.Expr) -> list[str]:
     return list(found)
 
 
-def _type_parts(kind: object) -> list:
-    if isinstance(kind, _core.TensorType):
-        return list(kind.shape)
-    if isinstance(kind, _core.TupleType):
-        return list(kind.fields)
-    if isinstance(kind, _core.FuncType):
-        return [*kind.arg_types, kind.ret_type]
-    names = dir(kind) if isinstance(kind, _core.Node) else ()
-    # Data types applied to arguments, what references hold, sizes that are computed.
-    return [part for name in ("args", "value", "a", "b", "var") if name in names
-            for part in _as_list(getattr(kind, name))]  # fmt: skip
-
-
-def _as_list(value: object) -> list:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
-def _type_variables(types: Iterable[object]) -> list[_core.TypeVar]:
-    found: dict[_core.TypeVar, None] = {}
+def _all_types(types: Iterable[_core.Type | None]) -> Iterator[_core.Type]:
+    """The types and all that they are made of, in order."""
     todo = list(types)[::-1]
     while todo:
         kind = todo.pop()
-        if isinstance(kind, _core.TypeVar):
-            found[kind] = None
-        elif kind is not None:
-            todo.extend(reversed(_type_parts(kind)))
-    return list(found)
+        if kind is not None:
+            yield kind
+            todo.extend(reversed(types_in(kind)))
 
 
-def _types_of(expr: _core.Expr) -> Iterator[object]:
+def _types_of(expr: _core.Expr) -> Iterator[_core.Type | None]:
     for node in _post_order(expr):
         if isinstance(node, _core.Var):
             yield node.type_annotation
@@ -159,20 +121,24 @@ def all_type_vars(
     expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
 ) -> list[_core.TypeVar]:
     """Returns the type variables that occur in annotations; `mod` is Relay's of old."""
-    return _type_variables(_typed(expr))
+    found = (kind for kind in _all_types(_typed(expr)) if isinstance(kind, _core.TypeVar))
+    return list(dict.fromkeys(found))
 
 
 def bound_type_vars(
     expr: _core.Expr | _core.Type, mod: _core.IRModule | None = None
 ) -> list[_core.TypeVar]:
-    """Returns the type parameters of the functions and function types within."""
+    """Returns the type parameters of the functions, function types and data types within."""
     bound: dict[_core.TypeVar, None] = {}
-    if isinstance(expr, _core.Type):
-        bound.update(dict.fromkeys(getattr(expr, "type_params", ())))
-    else:
+    if isinstance(expr, _core.Expr):
         for node in _post_order(expr):
             if isinstance(node, _core.Function):
                 bound.update(dict.fromkeys(node.type_params))
+    for kind in _all_types(_typed(expr)):
+        if isinstance(kind, _core.FuncType):
+            bound.update(dict.fromkeys(kind.type_params))
+        elif isinstance(kind, _core.TypeData):
+            bound.update(dict.fromkeys(kind.type_vars))
     return list(bound)
 
 
@@ -237,7 +203,11 @@ def count_layers(expr: _core.Expr | _core.IRModule, valid_ops: Iterable[str]) ->
 
 
 def get_total_mac_number(expr: _core.Expr | _core.IRModule) -> int:
-    """Returns the multiplications of all convolutions and matrix products, as they are defined."""
+    """Returns the multiplications of all convolutions and matrix products, as they are defined.
+
+    A transposed convolution counts as one of the data with zeros between its elements: the size of the
+    kernel and the channels that it reads for each element of the result.
+    """
     return sum(_macs(call) for call in _calls(expr) if isinstance(call.op, _core.Op))
 
 
@@ -252,10 +222,10 @@ def _macs(call: _core.Call) -> int:
         raise TypeError(f"{name} has sizes that are not known")
     data, weight = shapes[:2]
     if is_conv:
-        # A weight has an axis for the channels that are computed (read, where it is transposed).
-        letter = "I" if is_transposed else "O"
-        channels = weight[call.attrs.kernel_layout.index(letter)]
-        return math.prod(data if is_transposed else out) * (math.prod(weight) // channels)
+        # For each element: the weight without the axis of the channels that are computed. A transposed
+        # one has those of all groups on its other axis.
+        read = math.prod(weight) // weight[call.attrs.kernel_layout.index("O")]
+        return math.prod(out) * (read // call.attrs.groups if is_transposed else read)
     transposed = name != "nn.dense" and call.attrs.transpose_a
     return math.prod(out) * data[-2 if transposed else -1]
 
@@ -267,7 +237,7 @@ def extract_fused_functions(mod: _core.IRModule) -> dict[str, _core.IRModule]:
     found: dict[_core.IRModule, str] = {}
     for function in FuseOps()(mod).functions.values():
         for node in _post_order(function):
-            if isinstance(node, _core.Function) and "Primitive" in dict(node.attrs):
+            if isinstance(node, _core.Function) and "Primitive" in node.attrs:
                 made = _core.IRModule.from_expr(node)
                 ops = [c.op.name for c in _calls(node) if isinstance(c.op, _core.Op)]
                 found.setdefault(made, f"fused_{'_'.join(ops)}_{len(found)}".replace(".", "_"))

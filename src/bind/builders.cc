@@ -23,12 +23,6 @@ struct PySource {
   std::shared_ptr<const SourceFile> file;
 };
 
-// The classes of patterns; a clause is one too for Python.
-template <class N>
-struct PyPatternOf : PyNode {
-  using node_type = N;
-};
-
 thread_local Span place;
 
 constexpr std::array kPythonCodes{
@@ -74,7 +68,8 @@ Type type_at(nb::handle object) {
 
 // A data type and its constructors: rows of a name and the types of its fields, in which `header`
 // and `type_vars` may occur.
-TypeData make_type_data(const PyType& header, const std::vector<PyTypeOf<TypeVarNode>>& type_vars,
+TypeData make_type_data(const PyTypeOf<GlobalTypeVarNode>& header,
+                        const std::vector<PyTypeOf<TypeVarNode>>& type_vars,
                         nb::handle constructors) {
   auto name = GlobalTypeVar::unchecked(header.ref);
   std::vector<TypeVar> vars;
@@ -174,6 +169,34 @@ void bind_patterns(nb::module_& m) {
           nb::arg("lhs"), nb::arg("rhs"));
 }
 
+void bind_data_types(nb::module_& m) {
+  using PyGlobalTypeVar = PyTypeOf<GlobalTypeVarNode>;
+  nb::class_<PyGlobalTypeVar, PyType>(m, "GlobalTypeVar", "The name of a data type.")
+      .def(
+          "__init__",
+          [](PyGlobalTypeVar* self, const std::string& name) {
+            new (self) PyGlobalTypeVar;
+            self->ref = global_type_var(name);
+          },
+          nb::arg("name"));
+  using PyTypeData = PyTypeOf<TypeDataNode>;
+  nb::class_<PyTypeData, PyType>(
+      m, "TypeData",
+      "The definition of a data type, for `IRModule.with_type`.\n\n"
+      "header: `relay.GlobalTypeVar(name)`; the types of fields may refer to it.\n"
+      "constructors: pairs of a name and the types of the fields; what programs call is in\n"
+      "    `definition.constructors`.")
+      .def(
+          "__init__",
+          [](PyTypeData* self, const PyGlobalTypeVar& header,
+             const std::vector<PyTypeOf<TypeVarNode>>& type_vars, nb::handle constructors) {
+            TypeData made = make_type_data(header, type_vars, constructors);
+            new (self) PyTypeData;
+            self->ref = made;
+          },
+          nb::arg("header"), nb::arg("type_vars"), nb::arg("constructors"));
+}
+
 }  // namespace
 
 const Span& current_place() { return place; }
@@ -209,16 +232,10 @@ void bind_builders(nb::module_& m) {
       nb::arg("code"), nb::arg("source").none(), nb::arg("begin"), nb::arg("end"),
       nb::arg("message"), nb::arg("expected"), nb::arg("found"), nb::arg("help"),
       "Raises the UserError of a Python function.");
-  m.def("global_type_var", [](const std::string& name) { return wrap(global_type_var(name)); });
-  m.def(
-      "type_data",
-      [](const PyType& header, const std::vector<PyTypeOf<TypeVarNode>>& type_vars,
-         nb::handle constructors) { return wrap(make_type_data(header, type_vars, constructors)); },
-      nb::arg("header"), nb::arg("type_vars"), nb::arg("constructors"),
-      "A data type; a constructor is its name and the types of its fields.");
   m.def("with_definitions", &with_definitions, nb::arg("mod"), nb::arg("functions"),
         nb::arg("types"), "The module with further functions and data types, typed.");
   bind_patterns(m);
+  bind_data_types(m);
 }
 
 }  // namespace relay::bind

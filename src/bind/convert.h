@@ -14,7 +14,7 @@ namespace relay::bind {
 
 namespace nb = nanobind;
 
-// A node as Python holds it; one class of Python for each kind of expression and type.
+// A node as Python holds it; one class of Python for each kind of expression, pattern and type.
 struct PyNode {
   NodeRef ref;
 };
@@ -31,6 +31,11 @@ struct PyExprOf : PyExpr {
 };
 template <class N>
 struct PyTypeOf : PyType {
+  using node_type = N;
+};
+// A pattern, or a clause.
+template <class N>
+struct PyPatternOf : PyNode {
   using node_type = N;
 };
 

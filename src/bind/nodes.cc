@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <unordered_map>
 
 #include "bind/convert.h"
 #include "bind/places.h"
@@ -24,17 +25,32 @@
 namespace relay::bind {
 namespace {
 
-template <class N>
-nb::object wrap_expr(const NodeRef& ref) {
-  PyExprOf<N> out;
+template <class P>
+nb::object wrap_as(const NodeRef& ref) {
+  P out;
   out.ref = ref;
   return nb::cast(std::move(out));
 }
-template <class N>
-nb::object wrap_type(const NodeRef& ref) {
-  PyTypeOf<N> out;
-  out.ref = ref;
-  return nb::cast(std::move(out));
+using Wrapper = nb::object (*)(const NodeRef&);
+
+// The class of each kind of node; kinds that are not here are of the class of their family.
+template <template <class> class Class, class... N>
+void add_classes(std::unordered_map<int, Wrapper>& out) {
+  (out.emplace(N::kKind, &wrap_as<Class<N>>), ...);
+}
+const std::unordered_map<int, Wrapper>& classes() {
+  static const std::unordered_map<int, Wrapper> known = [] {
+    std::unordered_map<int, Wrapper> out;
+    add_classes<PyExprOf, ConstantNode, VarNode, GlobalVarNode, OpNode, ConstructorNode,
+                FunctionNode, CallNode, LetNode, IfNode, TupleNode, TupleGetItemNode, MatchNode,
+                RefCreateNode, RefReadNode, RefWriteNode>(out);
+    add_classes<PyPatternOf, PatternWildcardNode, PatternVarNode, PatternConstructorNode,
+                PatternTupleNode, ClauseNode>(out);
+    add_classes<PyTypeOf, TensorTypeNode, TupleTypeNode, FuncTypeNode, TypeVarNode, RefTypeNode,
+                TypeCallNode, GlobalTypeVarNode, TypeDataNode>(out);
+    return out;
+  }();
+  return known;
 }
 
 Type to_type(nb::handle object) {
@@ -187,6 +203,8 @@ void bind_dim_arithmetic(Class& c) {
 
 // An expression of sizes.
 struct PyDim : PyNode {};
+// The attributes of a call.
+struct PyAttrs : PyNode {};
 
 nb::object get_field(const PyNode& self, const std::string& name) {
   const Node& node = *self.ref.get();
@@ -216,6 +234,13 @@ nb::object get_field(const PyNode& self, const std::string& name) {
         (std::string(node.info().name) + " has no attribute '" + name + "'").c_str());
   }
   const void* at = field->in(node);
+  if (std::string_view(field->ops->type_name) == "dict") {
+    nb::dict out;
+    for (const auto& [key, value] : *static_cast<const Dict*>(at)) {
+      out[nb::str(key.c_str(), key.size())] = from_value(value);
+    }
+    return out;
+  }
   if (field->ops->get_child == nullptr) return from_value(field->ops->get(at));
   if (std::string_view(field->ops->type_name) == "node") return wrap(field->ops->get_child(at, 0));
   nb::list out;
@@ -241,6 +266,48 @@ template <class P>
 void set_ref(P* self, NodeRef ref) {
   new (self) P;
   self->ref = std::move(ref);
+}
+
+std::vector<std::string> field_names(const PyNode& self) {
+  std::vector<std::string> names;
+  for (const Field& f : self.ref.get()->info().fields) names.emplace_back(f.name);
+  return names;
+}
+
+// By name as by attribute: `call.attrs["axis"]`.
+void bind_attrs(nb::module_& m) {
+  auto item = [](const PyAttrs& self, const std::string& name) {
+    if (self.ref.get()->info().find(name) == nullptr) throw nb::key_error(name.c_str());
+    return get_field(self, name);
+  };
+  nb::class_<PyAttrs, PyNode>(m, "Attrs", "The attributes of a call: attrs.axis, attrs[\"axis\"].")
+      .def("__getitem__", item)
+      .def("__contains__",
+           [](const PyAttrs& self, nb::handle name) {
+             return PyUnicode_Check(name.ptr()) &&
+                    self.ref.get()->info().find(nb::cast<std::string>(name)) != nullptr;
+           })
+      .def("__len__", [](const PyAttrs& self) { return self.ref.get()->info().fields.size(); })
+      .def("__iter__", [](const PyAttrs& self) { return nb::iter(nb::cast(field_names(self))); })
+      .def("keys", &field_names, "The names.")
+      .def(
+          "items",
+          [](const PyAttrs& self) {
+            nb::list out;
+            for (const std::string& name : field_names(self)) {
+              out.append(nb::make_tuple(name, get_field(self, name)));
+            }
+            return out;
+          },
+          "Pairs of a name and a value.")
+      .def("get_int", item, nb::arg("key"), "The value of that name.")
+      .def("get_str", item, nb::arg("key"), "The value of that name.")
+      .def(
+          "get_int_tuple",
+          [item](const PyAttrs& self, const std::string& name) {
+            return nb::tuple(item(self, name));
+          },
+          nb::arg("key"), "The list of that name, as a tuple.");
 }
 
 nb::object op_row(const OpInfo& row) {
@@ -598,10 +665,17 @@ void bind_modules(nb::module_& m) {
       return PyModule{read_module(SourceFile::make(name, text)), name, ""};
     });
   });
-  m.def("ref_type", [](const PyType& value) { return wrap(ref_type(value.type())); });
   m.def("in_form", [](const PyModule& self, const std::string& form) {
     return !find_form_defect(self.module, form == "anf" ? Form::anf : Form::basic_blocks);
   });
+  m.def(
+      "free_vars",
+      [](const PyExpr& e) {
+        nb::list out;
+        for (const Var& v : free_vars(e.expr())) out.append(wrap(v));
+        return out;
+      },
+      nb::arg("expr"), nb::sig("def free_vars(expr: Expr) -> list[Var]"));
   m.def("infer_type", [](const PyExpr& e) { return wrap(infer_type(e.expr())); });
   m.def("parse_type", [](const std::string& text) { return wrap(parse_type(text)); });
   m.def(
@@ -630,70 +704,24 @@ void bind_modules(nb::module_& m) {
 
 nb::object wrap(const NodeRef& ref) {
   if (!ref) return nb::none();
-  switch (ref.get()->kind()) {
-    case ExprKind::Constant:
-      return wrap_expr<ConstantNode>(ref);
-    case ExprKind::Var:
-      return wrap_expr<VarNode>(ref);
-    case ExprKind::GlobalVar:
-      return wrap_expr<GlobalVarNode>(ref);
-    case ExprKind::Op:
-      return wrap_expr<OpNode>(ref);
-    case ExprKind::Constructor:
-      return wrap_expr<ConstructorNode>(ref);
-    case ExprKind::Function:
-      return wrap_expr<FunctionNode>(ref);
-    case ExprKind::Call:
-      return wrap_expr<CallNode>(ref);
-    case ExprKind::Let:
-      return wrap_expr<LetNode>(ref);
-    case ExprKind::If:
-      return wrap_expr<IfNode>(ref);
-    case ExprKind::Tuple:
-      return wrap_expr<TupleNode>(ref);
-    case ExprKind::TupleGetItem:
-      return wrap_expr<TupleGetItemNode>(ref);
-    case ExprKind::Match:
-      return wrap_expr<MatchNode>(ref);
-    case ExprKind::RefCreate:
-      return wrap_expr<RefCreateNode>(ref);
-    case ExprKind::RefRead:
-      return wrap_expr<RefReadNode>(ref);
-    case ExprKind::RefWrite:
-      return wrap_expr<RefWriteNode>(ref);
-    case TypeKind::TensorType:
-      return wrap_type<TensorTypeNode>(ref);
-    case TypeKind::TupleType:
-      return wrap_type<TupleTypeNode>(ref);
-    case TypeKind::FuncType:
-      return wrap_type<FuncTypeNode>(ref);
-    case TypeKind::TypeVar:
-      return wrap_type<TypeVarNode>(ref);
+  auto found = classes().find(ref.get()->kind());
+  if (found != classes().end()) return found->second(ref);
+  switch (ref.get()->info().family) {
+    case family::type:
+      return wrap_as<PyType>(ref);
+    case family::dim:
+      return wrap_as<PyDim>(ref);
+    case family::attrs:
+      return wrap_as<PyAttrs>(ref);
     default:
-      break;
+      return nb::cast(PyNode{ref});
   }
-  if (ref.get()->info().family == family::type) {
-    PyType out;
-    out.ref = ref;
-    return nb::cast(std::move(out));
-  }
-  if (ref.get()->info().family == family::dim) {
-    PyDim out;
-    out.ref = ref;
-    return nb::cast(std::move(out));
-  }
-  return nb::cast(PyNode{ref});
 }
 
 void bind_nodes(nb::module_& m) {
   nb::class_<PyNode>(m, "Node", "A part of a program: immutable; == is identity.")
       .def("__getattr__", &get_field, nb::sig("def __getattr__(self, name: str, /) -> typing.Any"))
-      .def("__dir__",
-           [](const PyNode& self) {
-             std::vector<std::string> names;
-             for (const Field& f : self.ref.get()->info().fields) names.emplace_back(f.name);
-             return names;
-           })
+      .def("__dir__", &field_names)
       .def(
           "__eq__",
           [](const PyNode& a, nb::handle b) {
@@ -759,6 +787,23 @@ void bind_nodes(nb::module_& m) {
           },
           nb::arg("arg_types"), nb::arg("ret_type"),
           nb::arg("type_params") = std::vector<PyTypeOf<TypeVarNode>>());
+  using PyRefType = PyTypeOf<RefTypeNode>;
+  nb::class_<PyRefType, PyType>(m, "RefType", "The type of references to values of a type.")
+      .def(
+          "__init__",
+          [](PyRefType* self, const PyType& value) { set_ref(self, ref_type(value.type())); },
+          nb::arg("value"));
+  using PyTypeCall = PyTypeOf<TypeCallNode>;
+  nb::class_<PyTypeCall, PyType>(m, "TypeCall", "A data type with type arguments.")
+      .def(
+          "__init__",
+          [](PyTypeCall* self, const PyTypeOf<GlobalTypeVarNode>& func,
+             const std::vector<PyType>& args) {
+            std::vector<Type> types;
+            for (const PyType& a : args) types.push_back(a.type());
+            set_ref(self, type_call(GlobalTypeVar::unchecked(func.ref), std::move(types)));
+          },
+          nb::arg("func"), nb::arg("args"));
   using PyDimVar = PyTypeOf<TypeVarNode>;
   nb::class_<PyDimVar, PyType> type_var(m, "TypeVar",
                                         "A type variable; by default a named dimension.");
@@ -781,6 +826,7 @@ void bind_nodes(nb::module_& m) {
       .def("__hash__",
            [](const PyDim& a) { return static_cast<int64_t>(structural_hash(a.ref) >> 1); });
   bind_dim_arithmetic(dim);
+  bind_attrs(m);
 
   nb::class_<PyExpr, PyNode>(m, "Expr", "An expression.");
   bind_exprs(m);

@@ -70,6 +70,13 @@ def test_macs_of_convolutions():
         relay.var("a", shape=(3, 2, 5)), relay.var("b", shape=(3, 5, 4)), transpose_b=False
     )
     assert analysis.get_total_mac_number(batch) == 3 * 2 * 4 * 5
+    # Of a transposed one for each element of the result too: the kernel and the channels of a group.
+    kernel = relay.var("kernel", shape=(4, 3, 5, 5))
+    wide = relay.nn.conv2d_transpose(
+        image, kernel, channels=6, groups=2, kernel_size=(5, 5), strides=(2, 2)
+    )
+    assert wide.shape == (1, 6, 21, 21)
+    assert analysis.get_total_mac_number(wide) == 6 * 21 * 21 * 2 * 5 * 5
     opened = relay.nn.dense(relay.var("a", shape=(relay.TypeVar("n"), 8)), w)
     with pytest.raises(TypeError, match="sizes that are not known"):
         analysis.get_total_mac_number(opened)

@@ -38,7 +38,7 @@ class RelayType:
         name = cls.__name__
         while name in known:
             name += "_"
-        self.header = _core.global_type_var(name)
+        self.header = _core.GlobalTypeVar(name)
 
     @functools.cached_property
     def fields(self) -> dict[str, dict[str, Type]]:
@@ -76,7 +76,7 @@ class RelayType:
                 (f"{self.header}_{name}", [packed_type(kind) for kind in kinds.values()])
                 for name, kinds in self.fields.items()
             ]
-            return _core.type_data(self.header, [], rows), used()
+            return _core.TypeData(self.header, [], rows), used()
 
     @property
     def definition(self) -> Any:

@@ -606,7 +606,7 @@ def leaf_types(kind: Type) -> list[_core.Type]:
     if isinstance(kind, DataType):
         return [kind.cls.__relay_type__.header]
     if isinstance(kind, RefType):
-        return [_core.ref_type(packed_type(kind.item))]
+        return [_core.RefType(packed_type(kind.item))]
     return [kind.core] if isinstance(kind, FunctionType) else []
 
 
