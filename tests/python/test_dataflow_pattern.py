@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -113,13 +115,72 @@ def test_dominators():
     dense = is_op("nn.dense")(d, wildcard())
     pattern = dominates(dense, elementwise | broadcast, is_op("nn.relu")(wildcard()))
     root = relay.nn.dense(X, W)
-    end = relay.nn.relu(relay.exp(root) + relay.tanh(root) * 2.0)
+    end = relay.nn.relu(relay.exp(root) + relay.tanh(root) * root)
     assert pattern.match(end)
     assert pattern.find(end)[dense] == [root]
     assert len(pattern.find(end)[elementwise]) == 2
+    # It is computed of the parent alone: not of a constant or a variable besides.
+    for other in (relay.const(2.0), relay.var("z", shape=(2, 4)), relay.zeros((2, 4), "float32")):
+        assert not pattern.match(relay.nn.relu(relay.exp(root) + relay.tanh(root) * other))
+    assert not pattern.match(relay.nn.relu(relay.exp(X) + root))
     assert not pattern.match(relay.nn.relu(relay.nn.softmax(root)))
     assert not pattern.match(relay.nn.relu(root + relay.nn.dense(Y, W)))
     assert dense.dominates(is_op("exp")(wildcard())).match(relay.exp(root))
+
+
+def test_what_is_on_the_path_may_look_like_the_parent():
+    once = relay.exp(X)
+    twice = relay.exp(once)
+    exp = is_op("exp")(wildcard())
+    pattern = dominates(exp, is_op("exp")(wildcard()), is_op("add")(wildcard(), wildcard()))
+    for e in (relay.add(once, twice), relay.add(twice, once)):
+        assert pattern.match(e)
+        assert pattern.find(e)[exp] == [once]
+    # The nearest one, where there are several.
+    assert pattern.find(relay.add(twice, twice))[exp] == [twice]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_dominators_of_drawn_programs(seed):
+    """Every way up ends at one parent, by the definition: all ways, one after the other."""
+    draw = random.Random(seed)
+    nodes = [X, Y, relay.const(1.0)]
+    for _ in range(9):
+        a, b = (draw.choice(nodes[-5:]) for _ in range(2))
+        make = draw.choice([relay.exp, relay.tanh, relay.nn.relu, relay.add, relay.multiply])
+        nodes.append(make(a, b) if make in (relay.add, relay.multiply) else make(a))
+
+    def name(e):
+        return e.op.name if isinstance(e, relay.Call) else ""
+
+    parents, passed = ({"tanh", "exp"}, {"exp", "add", "nn.relu"})
+
+    def ways(e):
+        """The operators' expressions on each way from the operands of `e` up."""
+        if not isinstance(e, relay.Call):
+            yield []
+            return
+        for operand in e.args:
+            for rest in ways(operand):
+                yield [operand, *rest]
+
+    def dominating(e):
+        every = list(ways(e)) if isinstance(e, relay.Call) else []
+        for i, p in enumerate(every[0]) if every else ():
+            reached = all(
+                p in way and all(name(b) in passed for b in way[: way.index(p)]) for way in every
+            )
+            if name(p) in parents and reached:
+                return p, i
+        return None
+
+    any_call = is_op("exp")(wildcard()) | is_op("tanh")(wildcard())
+    path = is_op("exp")(wildcard()) | is_op("nn.relu")(wildcard()) | is_op("add")(None)
+    pattern = dominates(any_call, path, wildcard())
+    for e in nodes:
+        found, expected = pattern.find(e), dominating(e)
+        assert (found is None) == (expected is None), str(e)
+        assert found is None or found[any_call] == [expected[0]]
 
 
 def test_recursion():

@@ -254,7 +254,7 @@ void DFMatch::for_each(
   auto enter = [&](const DFPattern::Node& p, const Expr& e) -> const Answer* {
     if (!entered.insert({&p, e}).second) return nullptr;
     auto it = answers_.find({&p, e});
-    if (it == answers_.end() || !it->second.ok || it->second.is_parent) return nullptr;
+    if (it == answers_.end() || !it->second.ok) return nullptr;
     const Bound& more = it->second.bound;
     work.insert(work.end(), more.rbegin(), more.rend());
     return &it->second;
@@ -266,11 +266,12 @@ void DFMatch::for_each(
     visit(*node, e);
     if (node->kind == DFKind::Recursive) enter(*node, e);
     if (node->kind != DFKind::Dominator) continue;
+    const Expr& parent = parents_.at({node, e});
     std::vector<Expr> up = operands_of(e);
     while (!up.empty()) {
       Expr at = up.back();
       up.pop_back();
-      if (enter(*node, at) == nullptr) continue;
+      if (at == parent || enter(*node, at) == nullptr) continue;
       std::vector<Expr> more = operands_of(at);
       up.insert(up.end(), more.begin(), more.end());
     }
@@ -328,33 +329,39 @@ bool DFMatch::try_answer(const Question& q, Answer& out) {
 bool DFMatch::try_path(const Question& q, Answer& out) {
   const DFPattern::Node& p = *q.pattern;
   bound_.clear();
-  if (match(*p.parts[0].get(), q.expr)) {
-    out = {true, q.expr, true, {}};
-    return true;
-  }
+  const bool is_parent = match(*p.parts[0].get(), q.expr);
   if (!open_.empty()) return false;
   bound_.clear();
-  if (match(*p.parts[1].get(), q.expr)) {
-    out.bound = std::move(bound_);
-    bound_.clear();
-    out.ok = ways_up(p, q.expr, out.parent);
-  } else {
-    out.ok = is_leaf(*q.expr);
-  }
-  return open_.empty();
+  out.ok = match(*p.parts[1].get(), q.expr);
+  if (!open_.empty()) return false;
+  out.bound = std::move(bound_);
+  bound_.clear();
+  const int above = out.ok ? meeting_place(p, q.expr) : 0;
+  if (!open_.empty()) return false;
+  Places& places = places_of(p);
+  auto at = [&](int i) { return places[static_cast<size_t>(i)].step; };
+  out.place = static_cast<int>(places.size());
+  const int next = is_parent ? out.place : places[static_cast<size_t>(above)].parent;
+  places.push_back({step_below(above, at), q.expr, next});
+  return true;
 }
 
-bool DFMatch::ways_up(const DFPattern::Node& p, const Expr& e, Expr& parent) {
+DFMatch::Places& DFMatch::places_of(const DFPattern::Node& p) {
+  Places& places = places_[&p];
+  if (places.empty()) places.push_back({{0, 0, 0}, nullptr, 0});
+  return places;
+}
+
+int DFMatch::meeting_place(const DFPattern::Node& p, const Expr& e) {
+  const Places& places = places_of(p);
+  auto at = [&](int i) { return places[static_cast<size_t>(i)].step; };
+  std::optional<int> meeting;
   for (const Expr& operand : operands_of(e)) {
     const Answer* up = known(p, operand);
     if (up == nullptr) continue;
-    if (!up->ok || (up->parent && parent && !(up->parent == parent))) {
-      open_.clear();
-      return false;
-    }
-    if (up->parent) parent = up->parent;
+    meeting = meeting ? common_ancestor(*meeting, up->place, at) : up->place;
   }
-  return open_.empty();
+  return open_.empty() ? meeting.value_or(0) : 0;
 }
 
 // As deep as the pattern, which is written by hand; never as deep as the program. False, with
@@ -463,9 +470,19 @@ bool DFMatch::match(const DFPattern::Node& p, const Expr& e) {
 
 bool DFMatch::match_dominated(const DFPattern::Node& p, const Expr& child) {
   if (!match(*p.parts[2].get(), child)) return false;
-  Expr parent;
-  if (!ways_up(p, child, parent)) return false;
-  return parent && match(*p.parts[0].get(), parent);
+  int at = meeting_place(p, child);
+  if (!open_.empty()) return false;
+  const Places& places = places_of(p);
+  auto next = [&](int from) { return places[static_cast<size_t>(from)].parent; };
+  for (at = next(at); at != 0; at = next(places[static_cast<size_t>(at)].step.parent)) {
+    const Expr parent = places[static_cast<size_t>(at)].expr;
+    if (match(*p.parts[0].get(), parent)) {
+      parents_[{&p, child}] = parent;
+      return true;
+    }
+    if (!open_.empty()) return false;
+  }
+  return false;
 }
 
 }  // namespace relay

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ancestors.h"
 #include "ir/expr.h"
 
 namespace relay {
@@ -96,9 +97,10 @@ DFPattern is_function(std::vector<DFPattern> params, DFPattern body);
 DFPattern is_any_function(DFPattern body);
 // The two orders of a commutative operator's operands.
 DFPattern either_order(const DFPattern& op, const DFPattern& a, const DFPattern& b);
-// What matches `child` and is computed from one expression that matches `parent`: every way from
-// child's operands up ends at it or at a leaf and passes only what matches `path`. What matches both
-// is the parent.
+// What matches `child` and is computed from one expression that matches `parent` and from nothing
+// else: every way from child's operands up ends at it and passes only what matches `path`. A variable,
+// a constant or another call without operands is another end. Of several such expressions it is the
+// one next to `child`.
 DFPattern dominates(DFPattern parent, DFPattern path, DFPattern child);
 // The pattern that `body` makes of itself. Throws UserError E0316, when it is matched, if it asks
 // whether an expression matches in order to tell whether it does: `self | x`.
@@ -138,10 +140,18 @@ class DFMatch {
   };
   struct Answer {
     bool ok = false;
-    Expr parent;             // of a path: the one expression where its ways end; null: at leaves
-    bool is_parent = false;  // the expression is itself that parent
-    Bound bound;             // what the parts stand for here
+    int place = 0;  // of a path: where the expression is in the pattern's tree
+    Bound bound;    // what the parts stand for here
   };
+  // The expressions that were looked at for a pattern `dominates`, as a tree: above each is the
+  // expression that all ways up from its operands meet; the root, place 0, is above what is not on
+  // the path and where the ways have nothing in common.
+  struct Place {
+    TreeStep step;
+    Expr expr;
+    int parent = 0;  // the next place from here up that matches the pattern's parent; 0: none
+  };
+  using Places = std::vector<Place>;
 
   // Answers a question; false when others must be answered before (`open_` has them).
   bool try_answer(const Question& q, Answer& out);
@@ -151,13 +161,16 @@ class DFMatch {
 
   bool match(const DFPattern::Node& p, const Expr& e);
   bool match_dominated(const DFPattern::Node& p, const Expr& child);
-  // The ways up from an expression's operands, put together; false: they end at two places, or at
-  // something that is not on the path, or are not known yet.
-  bool ways_up(const DFPattern::Node& p, const Expr& e, Expr& parent);
+  Places& places_of(const DFPattern::Node& p);
+  // Where the ways up from an expression's operands meet: 0 where they do not, or where their places
+  // are not known yet.
+  int meeting_place(const DFPattern::Node& p, const Expr& e);
 
   Bound bound_;
   std::vector<DFPattern> kept_;  // patterns that answers speak of
   std::unordered_map<Question, Answer, QuestionHash> answers_;
+  std::unordered_map<const DFPattern::Node*, Places> places_;
+  std::unordered_map<Question, Expr, QuestionHash> parents_;  // of what `dominates` has matched
   std::vector<Question> open_;
 };
 

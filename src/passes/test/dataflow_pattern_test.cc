@@ -106,8 +106,10 @@ TEST(DataflowPattern, dominators) {
   DFPattern child = is_op("nn.relu")(wildcard());
   DFPattern p = dominates(parent, path, child);
   EXPECT_TRUE(matches(p, "nn.relu(nn.dense(%x, %w))"));
-  EXPECT_TRUE(matches(p, "%0 = nn.dense(%x, %w); nn.relu(add(exp(%0), multiply(%0, 2f)))"));
+  EXPECT_TRUE(matches(p, "%0 = nn.dense(%x, %w); nn.relu(add(exp(%0), multiply(%0, %0)))"));
   // Another way in, no parent, or something on the way that the path does not allow.
+  EXPECT_FALSE(matches(p, "%0 = nn.dense(%x, %w); nn.relu(add(exp(%0), multiply(%0, 2f)))"));
+  EXPECT_FALSE(matches(p, "nn.relu(add(nn.dense(%x, %w), exp(%y)))"));
   EXPECT_FALSE(matches(p, "nn.relu(add(nn.dense(%x, %w), sum(%y, axis=[0])))"));
   EXPECT_FALSE(matches(p, "nn.relu(exp(%x))"));
   EXPECT_FALSE(matches(p, "nn.relu(nn.softmax(nn.dense(%x, %w)))"));
