@@ -1,6 +1,7 @@
 #include "passes/convert_layout.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <unordered_map>
 
@@ -74,6 +75,39 @@ bool is_fast_by_channels(const CallNode& c, const Target& target) {
   return 4 * columns >= 3 * vectors * lanes && image <= target.l2_bytes / 4;
 }
 
+// Rules of operators that name axes by number take those of a tensor of three to five axes to be in
+// their first order. What such a rule is told and says is in the letters of that order: those of the
+// axes that stand where the operator's own operands have them.
+class FirstOrder {
+ public:
+  explicit FirstOrder(const Layout& from) {
+    const char* first = from.rank() == 3   ? "NCW"
+                        : from.rank() == 4 ? "NCHW"
+                        : from.rank() == 5 ? "NCDHW"
+                                           : nullptr;
+    if (first == nullptr || from.primal_axes().size() != static_cast<size_t>(from.rank())) return;
+    axes_ = from.primal_axes();
+    first_ = first;
+  }
+
+  Layout in_first(const Layout& l) const { return renamed(l, axes_, first_); }
+  Layout in_own(const Layout& l) const { return renamed(l, first_, axes_); }
+
+ private:
+  static Layout renamed(const Layout& l, const std::string& from, const std::string& to) {
+    std::string text = l.to_string();
+    for (char& c : text) {
+      const bool is_block = std::islower(static_cast<unsigned char>(c)) != 0;
+      const size_t at = from.find(static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+      if (at == std::string::npos) continue;
+      c = is_block ? static_cast<char>(std::tolower(static_cast<unsigned char>(to[at]))) : to[at];
+    }
+    return l.defined() ? Layout::of(text) : l;
+  }
+
+  std::string axes_, first_;
+};
+
 Expr transform(const Expr& e, const Layout& from, const Layout& to) {
   if (from == to) return e;
   const OpInfo& row = *OpRegistry::global().get("layout_transform")->row;
@@ -133,19 +167,14 @@ class Converter : public RewriterOutsidePrimitives {
         args.push_back(argument(a));
       }
     }
-    std::vector<Layout> offered;
-    Layout from;
-    for (const Argument& a : args) {
-      if (tensor(a.original) == nullptr) return nullptr;
-      offered.push_back(a.converted ? a.converted->to : Layout());
-      if (a.converted) from = a.converted->from;
-    }
     auto desired = desired_.layouts.find(row.name);
     const bool wanted = desired != desired_.layouts.end();
-    if (!wanted && !from.defined()) return nullptr;
-    if (!from.defined() && desired_.target != nullptr && is_fast_by_channels(c, *desired_.target)) {
-      return nullptr;
+    bool touched = wanted;
+    for (const Argument& a : args) {
+      if (tensor(a.original) == nullptr) return nullptr;
+      touched |= a.converted != nullptr;
     }
+    if (!touched) return nullptr;
     // Operators with attributes (bias_add) say themselves where their operands go.
     bool broadcasts = row.fusion <= FusionClass::Broadcast && row.attrs == nullptr;
     CallNode const* call_node = &c;
@@ -155,10 +184,35 @@ class Converter : public RewriterOutsidePrimitives {
       if (!expanded) return nullptr;
       call_node = expanded.get();
     }
-    // What the operator's layouts are as it stands, and what they would be.
+    // What the operator's layouts are as it stands: its attributes say so, or it takes its operands'.
     auto now = row.layout(*call_node, std::vector<Layout>(args.size()), Layout());
+    const bool is_told = now && !now->outputs.empty() && now->outputs[0].defined();
+    Layout common;
+    for (const Argument& a : args) {
+      if (a.converted && !common.defined()) common = a.converted->from;
+    }
+    auto read_in = [&](size_t i) { return is_told ? now->inputs[i] : common; };
+    // Values that were converted from another layout than it reads them in are as if they were not.
+    std::vector<Layout> offered(args.size());
+    bool any_offered = false;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Converted*& converted = args[i].converted;
+      if (converted != nullptr && !(converted->from == read_in(i))) converted = nullptr;
+      if (converted == nullptr) continue;
+      offered[i] = converted->to;
+      any_offered = true;
+    }
+    if (!wanted && !any_offered) return nullptr;
+    if (!any_offered && desired_.target != nullptr && is_fast_by_channels(c, *desired_.target)) {
+      return nullptr;
+    }
+    // And what they would be.
+    FirstOrder order(is_told ? Layout() : common);
+    for (Layout& l : offered) l = order.in_first(l);
     auto then = row.layout(*call_node, offered, wanted ? desired->second : Layout());
     if (!then || then->outputs.empty() || !then->outputs[0].defined()) return nullptr;
+    for (Layout& l : then->inputs) l = order.in_own(l);
+    for (Layout& l : then->outputs) l = order.in_own(l);
     std::vector<Expr> new_args;
     bool any = false;
     for (size_t i = 0; i < args.size(); ++i) {
@@ -173,15 +227,13 @@ class Converter : public RewriterOutsidePrimitives {
         any = true;
         continue;
       }
-      Layout have = a.converted                       ? a.converted->from
-                    : now && now->inputs[i].defined() ? now->inputs[i]
-                                                      : from;
+      const Layout have = read_in(i);
       if (!have.defined() || have.rank() != tensor(a.rewritten)->rank()) return nullptr;
       any |= !(have == want);
       new_args.push_back(transform(a.rewritten, have, want));
     }
     if (!any) return nullptr;
-    Layout original_out = now && now->outputs[0].defined() ? now->outputs[0] : from;
+    const Layout original_out = is_told ? now->outputs[0] : common;
     if (!original_out.defined()) return nullptr;
     std::vector<Expr> operands;
     size_t next = 0;

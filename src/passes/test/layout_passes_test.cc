@@ -1,7 +1,10 @@
 // FoldScaleAxis, ConvertLayout and AlterOpLayout.
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "eval/evaluator.h"
+#include "ir/op.h"
 #include "node/walk.h"
 #include "passes/alter_op_layout.h"
 #include "passes/convert_layout.h"
@@ -132,6 +135,146 @@ TEST(ConvertLayout, slices_are_cut_along_the_axes_that_moved) {
   ASSERT_EQ(got.num_elements(), want.num_elements());
   for (int64_t i = 0; i < want.num_elements(); ++i)
     EXPECT_NEAR(got.get_as_double(i), want.get_as_double(i), 1e-4) << i;
+}
+
+// A convolution that multiplies each channel by one, of a tensor in that layout; `x` has its shape.
+std::string ones_conv(const std::string& x, const TensorTypeNode& type, const std::string& layout) {
+  const std::string channels = to_string(type.shape[layout.find('C')]);
+  std::string kernel = channels + ", 1", sizes, kernel_layout = "OI";
+  for (char axis : std::string("DHW").substr(5 - layout.size())) {
+    kernel += ", 1";
+    sizes += sizes.empty() ? "1" : ", 1";
+    kernel_layout += axis;
+  }
+  return "nn.conv" + std::to_string(layout.size() - 2) + "d(" + x + ", ones(shape=[" + kernel +
+         "], dtype=\"float32\"), groups=" + channels + ", channels=" + channels +
+         ", kernel_size=[" + sizes + "], data_layout=\"" + layout + "\", kernel_layout=\"" +
+         kernel_layout + "\")";
+}
+
+// The call with the tensors of the first one's rank from convolutions, of which every second is in
+// `layout` and the others in `other`; with `first_only` the first alone is. Empty where the first is no
+// float32 tensor of that rank.
+std::string behind_convolutions(const std::string& op, const std::vector<std::string>& args,
+                                const std::string& attrs, const std::string& layout,
+                                const std::string& other, bool first_only) {
+  const auto rank = static_cast<int64_t>(layout.size());
+  std::string params, operands;
+  int seen = 0, made = 0;
+  auto operand = [&](const Type& type) {
+    std::string name = "%p" + std::to_string(seen++);
+    params += (params.empty() ? "" : ", ") + name + ": " + to_string(type);
+    auto* t = as<TensorTypeNode>(type);
+    const bool fits =
+        t != nullptr && t->dtype.is_float(32) && t->const_shape() && t->rank() == rank;
+    if (!fits || (first_only && made > 0)) return name;
+    return ones_conv(name, *t, made++ % 2 == 0 ? layout : other);
+  };
+  for (const std::string& text : args) {
+    Type type = parse_type(text);
+    std::string whole;
+    if (auto* t = as<TupleTypeNode>(type)) {
+      for (const Type& field : t->fields) whole += (whole.empty() ? "" : ", ") + operand(field);
+      whole = "(" + whole + (t->fields.size() == 1 ? ",)" : ")");
+    } else {
+      whole = operand(type);
+    }
+    if (made == 0) return {};
+    operands += (operands.empty() ? "" : ", ") + whole;
+  }
+  return "def @main(" + params + ") { " + op + "(" + operands +
+         (attrs.empty() ? "" : ", " + attrs) + ") }";
+}
+
+struct ExampleCall {
+  std::string op;
+  std::vector<std::string> args;
+  std::string attrs;
+};
+
+// The examples of all rows with a layout rule; and those that name axes with each axis.
+std::vector<ExampleCall> calls_with_layout_rules() {
+  std::vector<ExampleCall> out;
+  for (const Op& op : OpRegistry::global().all()) {
+    if (op->row->layout == nullptr) continue;
+    for (const OpExample& e : op->row->examples) out.push_back({op->row->name, e.args, e.attrs});
+  }
+  const std::string kData = "Tensor[(2, 3, 4, 5), float32]";
+  for (int axis = -4; axis < 4; ++axis) {
+    const std::string at = std::to_string(axis);
+    const std::string size = std::to_string(2 + (axis + 4) % 4);
+    out.push_back({"concatenate", {"(" + kData + ", " + kData + ")"}, "axis=" + at});
+    out.push_back({"strided_slice", {kData}, "begin=[1], end=[2], axes=[" + at + "]"});
+    out.push_back({"nn.bias_add", {kData, "Tensor[(" + size + ",), float32]"}, "axis=" + at});
+    out.push_back({"nn.prelu", {kData, "Tensor[(" + size + ",), float32]"}, "axis=" + at});
+    for (const char* op : {"sum", "max", "mean", "argmax"})
+      out.push_back({op, {kData}, "axis=[" + at + "], keepdims=True"});
+    out.push_back({"sum", {kData}, "axis=[" + at + "], exclude=True, keepdims=True"});
+  }
+  out.push_back(
+      {"strided_slice", {kData}, "begin=[0, 1, 3, 4], end=[2, 3, 0, 0], strides=[1, 1, -1, -2]"});
+  out.push_back({"add", {kData, kData}, ""});
+  out.push_back({"multiply", {kData, "Tensor[(4, 5), float32]"}, ""});
+  return out;
+}
+
+// Every row with a layout rule, behind convolutions of all layouts, converted to the first and the
+// last channels: the same numbers as before.
+TEST(ConvertLayout, every_layout_rule_keeps_the_values) {
+  register_ops();
+  const std::vector<std::vector<std::string>> layouts{
+      {"NCW", "NWC", "CWN"}, {"NCHW", "NHWC", "HWCN"}, {"NCDHW", "NDHWC", "CDWHN"}};
+  size_t converted = 0;
+  for (const ExampleCall& c : calls_with_layout_rules()) {
+    for (const std::vector<std::string>& of_rank : layouts) {
+      for (size_t i = 0; i < of_rank.size(); ++i) {
+        for (bool first_only : {true, false}) {
+          const std::string text = behind_convolutions(
+              c.op, c.args, c.attrs, of_rank[i], of_rank[(i + 1) % of_rank.size()], first_only);
+          if (text.empty()) continue;
+          for (size_t wanted : {size_t{0}, size_t{1}}) {
+            SCOPED_TRACE(of_rank[wanted] + ": " + text);
+            Module before = pass_test::parse(text);
+            PassContext ctx;
+            const std::string conv = "nn.conv" + std::to_string(of_rank[0].size() - 2) + "d";
+            ctx.config["relay.ConvertLayout." + conv] = AttrValue(of_rank[wanted]);
+            Module after = pass_test::apply(kConvertLayout, before, ctx);
+            if (after == before) continue;
+            ++converted;
+            std::vector<Tensor> want = pass_test::results(before), got = pass_test::results(after);
+            ASSERT_EQ(got.size(), want.size());
+            for (size_t k = 0; k < want.size(); ++k) {
+              ASSERT_TRUE(std::ranges::equal(got[k].shape(), want[k].shape()));
+              for (int64_t at = 0; at < want[k].num_elements(); ++at) {
+                const double x = got[k].get_as_double(at), y = want[k].get_as_double(at);
+                ASSERT_TRUE((std::isnan(x) && std::isnan(y)) || x == y ||
+                            std::abs(x - y) <= 1e-4 * (1 + std::abs(y)))
+                    << "element " << at << ": " << x << " for " << y << "\n"
+                    << print_module(after);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(converted, 500u);
+}
+
+TEST(ConvertLayout, operators_of_a_region_keep_their_axes_from_either_layout) {
+  // A program with the channels last, converted to the channels first: one region.
+  PassContext ctx;
+  ctx.config["relay.ConvertLayout.nn.conv2d"] = AttrValue(std::string("NCHW"));
+  EXPECT_EQ(
+      converted("def @main(%x: Tensor[(1, 8, 8, 3), float32], %w: Tensor[(8, 3, 3, 3), float32], "
+                "%v: Tensor[(4, 16, 1, 1), float32]) {\n"
+                "  %0 = nn.conv2d(%x, %w, data_layout=\"NHWC\");\n"
+                "  %1 = concatenate((nn.relu(%0), %0), axis=-1);\n"
+                "  nn.conv2d(strided_slice(%1, begin=[1], end=[5], axes=[1]), %v, "
+                "data_layout=\"NHWC\") }",
+                ctx),
+      "NHWC>NCHW nn.conv2d:NCHW/OIHW nn.relu concatenate strided_slice nn.conv2d:NCHW/OIHW "
+      "NCHW>NHWC");
 }
 
 TEST(ConvertLayout, what_declines_gets_the_original_back) {
