@@ -7,8 +7,12 @@
 // An operator's row says what happens to its calls (Precision): those that gain are always computed in 16 bits, those that lose
 // digits never, the others where their operands are in 16 bits already; constants beside these are rounded.
 // What operators give to anything but operators keeps its dtype, and so do parameters and results.
+// A sum of products whose result is wanted in float32 (by nn.softmax above, were there no nn.relu) gives
+// its float32 sums: `nn.dense(..., out_dtype="float32")`, which is rounded for those who want 16 bits.
 // Not legal as such: results are rounded more often. Loses where the machine has no 16-bit arithmetic.
-// Does not look into attributes: a call that asks for a result in float32 gives one.
+// Does not look into attributes otherwise: a call that asks for a result in float32 gives one.
+#include <unordered_map>
+
 #include "analysis/calls.h"
 #include "base/codes/passes.h"
 #include "ir/op.h"
@@ -107,6 +111,61 @@ class Mixing {
   DType low_;
 };
 
+// Sums of products in 16 bits that are cast to float32 somewhere.
+class WideSums {
+ public:
+  explicit WideSums(DType low) : low_(low) {}
+
+  Function apply(const Function& f) {
+    post_order(
+        f, [&](const Node& n) { find(n); }, family::expr | family::pattern);
+    if (wide_.empty()) return f;
+    return cast<FunctionNode>(rewrite(
+        f,
+        [&](const NodeRef& original, NodeRef rebuilt) {
+          if (const CallNode* sum = cast_sum(*original.get())) return NodeRef(wide_.at(sum));
+          auto it = wide_.find(original.get());
+          if (it == wide_.end()) return rebuilt;
+          auto& c = *as<CallNode>(rebuilt);
+          it->second = with_attrs(c, c.args, {kWide});
+          return NodeRef(make_call("cast", {it->second}, {{"dtype", low_.to_string()}}, c));
+        },
+        family::expr | family::pattern));
+  }
+
+ private:
+  // The sum that a call casts to float32; null for anything else.
+  const CallNode* cast_sum(const Node& n) const {
+    auto* c = as<CallNode>(&n);
+    if (c == nullptr || !is_call_to(Expr(c), "cast") || !is_float32(c->type)) return nullptr;
+    auto* sum = as<CallNode>(c->args[0]);
+    return sum != nullptr && wide_.contains(sum) ? sum : nullptr;
+  }
+
+  void find(const Node& n) {
+    auto* c = as<CallNode>(&n);
+    if (c == nullptr || !is_call_to(Expr(c), "cast") || !is_float32(c->type)) return;
+    auto* sum = as<CallNode>(c->args[0]);
+    auto* op = sum == nullptr ? nullptr : as<OpNode>(sum->op);
+    auto* type = sum == nullptr ? nullptr : as<TensorTypeNode>(sum->type);
+    if (op == nullptr || type == nullptr || type->dtype != low_ || !op->row->precision ||
+        op->row->precision.get() != Precision::Always || !sum->attrs ||
+        sum->attrs->info().find("out_dtype") == nullptr || !text_attr(*sum, "out_dtype").empty()) {
+      return;
+    }
+    try {
+      if (is_float32(with_attrs(*sum, sum->args, {kWide})->type)) wide_.emplace(sum, nullptr);
+    } catch (const UserError&) {
+      // The operator gives no other dtype.
+    }
+  }
+
+  static inline const std::pair<std::string, AttrValue> kWide{"out_dtype", std::string("float32")};
+
+  DType low_;
+  std::unordered_map<const Node*, Expr> wide_;
+};
+
 Module run(const Module& mod, PassContext& ctx) {
   auto name = ctx.option<std::string>(kToMixedPrecision, "mixed_precision_type");
   auto low = DType::parse(name);
@@ -121,9 +180,9 @@ Module run(const Module& mod, PassContext& ctx) {
   Mixing mixing(*low);
   return map_functions(mod, [&](const GlobalVar&, const Function& f) {
     if (f->is_primitive()) return f;
-    return cast<FunctionNode>(rewrite(
+    return WideSums(*low).apply(cast<FunctionNode>(rewrite(
         f, [&](const NodeRef&, NodeRef rebuilt) { return mixing.apply(rebuilt); },
-        family::expr | family::pattern));
+        family::expr | family::pattern)));
   });
 }
 

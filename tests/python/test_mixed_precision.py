@@ -12,6 +12,7 @@ HEAD = (
     "def @main(%x: Tensor[(3, 5), float32], %w: Tensor[(4, 5), float32]) {\n  "
 )
 DENSE = 'nn.dense(cast(%x, dtype="float16"), cast(%w, dtype="float16"))'
+WIDE = DENSE[:-1] + ', out_dtype="float32")'
 
 CASES = {
     "what follows a product": (
@@ -24,7 +25,23 @@ CASES = {
     ),
     "operands of both kinds stay wide": (
         "%0 = nn.dense(%x, %w); add(%0, nn.softmax(%0))",
-        f'%0 = cast({DENSE}, dtype="float32"); add(%0, nn.softmax(%0))',
+        f"%0 = {WIDE}; add(%0, nn.softmax(%0))",
+    ),
+    "sums that are wanted in float32 are not rounded before": (
+        "nn.softmax(nn.dense(%x, %w))",
+        f"nn.softmax({WIDE})",
+    ),
+    "and rounded for those who want 16 bits": (
+        "%0 = nn.dense(%x, %w); add(nn.softmax(%0), nn.relu(%0))",
+        f'%0 = {WIDE}; add(nn.softmax(%0), cast(nn.relu(cast(%0, dtype="float16")), dtype="float32"))',
+    ),
+    "results keep their sums": (
+        "%0 = nn.dense(%x, %w); (%0, exp(%0))",
+        f"%0 = {WIDE}; (%0, exp(%0))",
+    ),
+    "a dtype that is asked for": (
+        'nn.relu(nn.dense(%x, %w, out_dtype="float32"))',
+        f"nn.relu({WIDE})",
     ),
     "parts of a tuple": (
         "%0 = split(nn.dense(%x, %w), indices_or_sections=2, axis=1); concatenate((%0.1, %0.0), axis=1)",
