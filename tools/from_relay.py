@@ -31,6 +31,9 @@ What every program meets:
 - `relay.create_executor("debug", mod)` is the reference evaluator.
 - `x == y` compares expressions, not values, as it did.
 - Operators, passes and patterns of one's own: [Extending Relay from Python](extending_python.md).
+- The gradient of a function with a tuple as result is that of the sum of all its fields, in both modes.
+  Before, `mode="first_order"` gave that and `mode="higher_order"` the gradient of the first field:
+  `vjp` with a weight of zeros for the others gives it.
 """
 
 

@@ -73,10 +73,10 @@ def _operand(name: str, value: object) -> object:
     return value
 
 
-def _unset(parameter: inspect.Parameter, value: object) -> bool:
-    """Whether the value is a default that says nothing."""
+def says_nothing(parameter: inspect.Parameter, value: object, default: object) -> bool:
+    """Whether the value is one that leaves an attribute at the operator's default."""
     if isinstance(value, str):
-        return value == "" and parameter.default == ""
+        return value == parameter.default == default == ""
     return value is None and parameter.default is None
 
 
@@ -100,7 +100,7 @@ def _dynamic(row: Operator, given: dict) -> _core.Call | None:
         if name in sizes and not isinstance(value, _core.Expr):
             value = _core.Constant([value] if is_number(value) else value, "int64")
         operands.append(value)
-    attrs = {n: v for n, v in given.items() if n in kept and not (v is None or v == "")}
+    attrs = {n: v for n, v in given.items() if n in kept and v is not None}
     return _core.Call(dynamic.node, operands, attrs)
 
 
@@ -118,6 +118,7 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
     renamed = _signatures.RENAMED.get(row.name, {})
     arguments = {a.name for a in row.args}
     kinds = {a.name: a.type for a in row.attrs}
+    defaults = {a.name: a.default for a in row.attrs}
     axes = _spatial_axes(row.name)
 
     def build(*values, **named):
@@ -132,7 +133,7 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
             name, parameter = renamed.get(name, name), signature.parameters[name]
             if name in arguments:
                 given[name] = _operand(name, value)
-            elif not _unset(parameter, value):
+            elif not says_nothing(parameter, value, defaults[name]):
                 given[name] = _attribute(value, kinds[name], axes)
         dynamic = _dynamic(row, given)
         if dynamic is not None:

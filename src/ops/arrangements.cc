@@ -409,7 +409,7 @@ Expr sparse_to_dense(const CallNode& call) {
                {{"mode", std::string("update")}});
 }
 
-// Elements for the rows that have none.
+// Elements for the rows that have none, where they belong; the elements of a row keep their order.
 Expr sparse_fill_empty_rows(const CallNode& call) {
   const Expr &indices = call.args[0], &values = call.args[1], &shape = call.args[2];
   demand(
@@ -443,7 +443,9 @@ Expr sparse_fill_empty_rows(const CallNode& call) {
   Expr like = apply("squeeze", {missing}, {{"axis", to_value(Ints{1})}});
   Expr fills =
       apply("full_like", {cast_to(like, type_of(values).dtype), reshape_to(call.args[3], {})});
-  return tuple({joined({indices, places}, 0), joined({values, fills}, 0), is_empty});
+  Expr order = order_of(joined({row, as_index(like)}, 0), 0);
+  return tuple({taken(joined({indices, places}, 0), order, 0),
+                taken(joined({values, fills}, 0), order, 0), is_empty});
 }
 
 // The sparse matrix of arguments 1 to 3 (values, their columns, and where rows begin) as a plain one, as wide as the first.
@@ -683,9 +685,8 @@ std::span<const OpInfo> rows_of<Family::Arrangements>() {
                      .inputs = {{0, 1, 2, 3}, {5, 6}, {1}},
                      .results = {}}}),
       composed_row("sparse_fill_empty_rows",
-                   "The places and values of a sparse tensor, behind them a place in column 0 of "
-                   "each row that "
-                   "has none, and which rows these are.",
+                   "The places and values of a sparse tensor row by row, with a place in column 0 "
+                   "of each row that has none, and which rows these are.",
                    {{"sparse_indices", "The places, (n, axes)."},
                     {"sparse_values", "Their values."},
                     {"dense_shape", "The sizes of all axes."},

@@ -314,7 +314,8 @@ Expr upsampling3d(const CallNode& call) {
                {{"size", to_value(size)},
                 {"layout", a.layout},
                 {"method", std::string(a.method == "trilinear" ? "linear" : a.method)},
-                {"coordinate_transformation_mode", a.coordinate_transformation_mode}});
+                {"coordinate_transformation_mode", a.coordinate_transformation_mode},
+                {"rounding_method", std::string()}});
 }
 
 // ---- Windows of images

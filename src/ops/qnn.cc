@@ -366,6 +366,8 @@ Expr dequantize(const CallNode& c) {
   return cast_to(dequantized(c.args[0], c.args[1], c.args[2], a.axis), a.out_dtype);
 }
 
+constexpr const char* kUpward = "UPWARD";
+
 // The nearest integer; what becomes of halves is the rounding.
 Expr rounded(const Expr& x, const std::string& rounding) {
   Expr half = scalar(0.5, x);
@@ -480,15 +482,45 @@ DefinitionRule by_real(RealFunction f) {
   };
 }
 
-DefinitionRule binary_by_real(const char* op) {
-  return [op](const CallNode& c) {
+// The two operands of a call, in float32: the integers less their zero points, and their scales.
+struct Operands {
+  explicit Operands(const CallNode& c) {
     auto& a = *static_cast<const QnnBroadcastAttrs*>(c.attrs.get());
-    DType dtype = type_of(c.args[0]).dtype;
-    for (size_t i : {2, 4, 6}) check_constants(c, c.args[i], c.args[i + 1], dtype);
-    Expr x = dequantized(c.args[0], c.args[2], c.args[3], a.lhs_axis);
-    Expr y = dequantized(c.args[1], c.args[4], c.args[5], a.rhs_axis);
-    return quantized(apply(op, {x, y}), c.args[6], c.args[7], -1, dtype);
+    for (size_t i : {2, 4, 6}) {
+      check_constants(c, c.args[i], c.args[i + 1], type_of(c.args[0]).dtype);
+    }
+    auto read = [&](size_t at, int64_t axis, Expr& number, Expr& scale) {
+      number = cast_to(centred(c.args[at], c.args[2 * at + 3], axis), kFloat);
+      scale = along_data(c.args[2 * at + 2], axis, rank_of(c.args[at]));
+    };
+    read(0, a.lhs_axis, x, x_scale);
+    read(1, a.rhs_axis, y, y_scale);
+    scale = along_data(c.args[6], -1, as<TensorTypeNode>(c.type)->rank());
+  }
+
+  Expr x, x_scale, y, y_scale, scale;
+};
+
+// Rounded numbers in the scale of the result of a call of two operands.
+Expr binary_result(const CallNode& c, Expr q) {
+  auto* result = as<TensorTypeNode>(c.type);
+  if (!is_zero(c.args[7])) q = q + cast_to(along_data(c.args[7], -1, result->rank()), kFloat);
+  return saturated(q, result->dtype);
+}
+
+// Each operand is rounded to the scale of the result, halves up, before the operator.
+DefinitionRule rounded_operands(const char* op) {
+  return [op](const CallNode& c) {
+    Operands o(c);
+    Expr x = rounded(o.x * (o.x_scale / o.scale), kUpward);
+    Expr y = rounded(o.y * (o.y_scale / o.scale), kUpward);
+    return binary_result(c, apply(op, {x, y}));
   };
+}
+
+Expr rounded_product(const CallNode& c) {
+  Operands o(c);
+  return binary_result(c, rounded(o.x * o.y * (o.x_scale * o.y_scale / o.scale), kUpward));
 }
 
 // Tensors that have the scale and zero point of the result already are joined as they are.
@@ -554,7 +586,7 @@ OpInfo unary_row(const char* name, const char* doc, RealFunction f) {
              real_relation<1>, by_real<1>(std::move(f)), {example});
 }
 
-OpInfo binary_row(const char* name, const char* doc, const char* op) {
+OpInfo binary_row(const char* name, const char* doc, DefinitionRule definition) {
   OpExample bytes{{"Tensor[(2, 3), uint8]", "Tensor[(3,), uint8]", kNumber, kZero, kNumber, kZero,
                    kNumber, kZero},
                   ""};
@@ -573,7 +605,7 @@ OpInfo binary_row(const char* name, const char* doc, const char* op) {
                      {-4}};
   return row(name, doc,
              arguments({{"lhs", "Quantised."}, {"rhs", "Quantised."}}, {"lhs_", "rhs_", "output_"}),
-             &QnnBroadcastAttrs::static_info(), binary_relation, binary_by_real(op),
+             &QnnBroadcastAttrs::static_info(), binary_relation, std::move(definition),
              {bytes, channels});
 }
 
@@ -641,10 +673,16 @@ std::span<const OpInfo> rows_of<Family::Qnn>() {
           arguments({{"data", "Floats."}, {"in_dtype", "The code, int32."}}, {"input_"}),
           &SimulatedQuantizeAttrs::static_info(), simulated_relation, simulated_dequantize,
           {simulated}),
-      binary_row("qnn.add", "The sum of two quantised tensors, rounded once.", "add"),
-      binary_row("qnn.subtract", "The difference of two quantised tensors, rounded once.",
-                 "subtract"),
-      binary_row("qnn.mul", "The product of two quantised tensors, rounded once.", "multiply"),
+      binary_row("qnn.add",
+                 "The sum of two quantised tensors: each is rounded to the scale of the result, "
+                 "halves up, and the integers are added.",
+                 rounded_operands("add")),
+      binary_row("qnn.subtract",
+                 "The difference of two quantised tensors: each is rounded to the scale of the "
+                 "result, halves up, and the integers are subtracted.",
+                 rounded_operands("subtract")),
+      binary_row("qnn.mul", "The product of two quantised tensors, rounded once, halves up.",
+                 rounded_product),
       row("qnn.concatenate", "Joins quantised tensors along an axis.",
           {{"data", "A tuple of quantised tensors."},
            {"input_scales", "A tuple of their scales, float32 numbers."},

@@ -318,7 +318,9 @@ def _(a, indices, values, shape, value):
     places = np.zeros((empty.sum(), indices.shape[1]), indices.dtype)
     places[:, 0] = np.flatnonzero(empty)
     fills = np.full(len(places), value.item(), values.dtype)
-    return [np.concatenate([indices, places]), np.concatenate([values, fills]), empty]
+    indices, values = np.concatenate([indices, places]), np.concatenate([values, fills])
+    order = np.argsort(indices[:, 0], kind="stable")
+    return [indices[order], values[order], empty]
 
 
 @oracle("nn.conv2d_backward_weight")

@@ -46,7 +46,7 @@ def _(a, q, in_scale, in_zero, out_scale, out_zero):
     nearest = {
         "TONEAREST": lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),
         "TONEAREST_EVEN": np.round,
-    }.get(a.rounding, lambda x: np.floor(x + 0.5))
+    }.get(a.rounding, upward)
     return saturated(nearest(x) + spread(out_zero, a.axis, q.ndim), a.out_dtype)
 
 
@@ -63,13 +63,25 @@ def _(a, x, code, scale, zero):
     return x if code == 0 else (x - spread(zero, a.axis, x.ndim)) * spread(scale, a.axis, x.ndim)
 
 
-for _name, _f in {"add": np.add, "subtract": np.subtract, "mul": np.multiply}.items():
+def upward(x):
+    return np.floor(x + 0.5)
 
-    def _binary(a, x, y, xs, xz, ys, yz, s, z, f=_f):
-        value = f(real(x, xs, xz, a.lhs_axis), real(y, ys, yz, a.rhs_axis))
-        return integers(value, s, z, x.dtype)
 
-    oracle(f"qnn.{_name}")(_binary)
+for _name, _f in {"add": np.add, "subtract": np.subtract}.items():
+
+    def _sum(a, x, y, xs, xz, ys, yz, s, z, f=_f):
+        left, right = (
+            upward(r / s) for r in (real(x, xs, xz, a.lhs_axis), real(y, ys, yz, a.rhs_axis))
+        )
+        return saturated(f(left, right) + z, x.dtype)
+
+    oracle(f"qnn.{_name}")(_sum)
+
+
+@oracle("qnn.mul")
+def _(a, x, y, xs, xz, ys, yz, s, z):
+    value = real(x, xs, xz, a.lhs_axis) * real(y, ys, yz, a.rhs_axis)
+    return saturated(upward(value / s) + z, x.dtype)
 
 
 def rounded_once(f):

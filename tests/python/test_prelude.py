@@ -46,6 +46,7 @@ def test_lists(n, tmp_path):
             state += x
         return state, out
 
+    total, made = accumulate(xs)
     cases = [
         ("@length(%xs)", n, "int32"),
         ("@sum(%xs)", sum(xs), "int32"),
@@ -60,7 +61,8 @@ def test_lists(n, tmp_path):
         ),
         (f"@foldl({SUBTRACT}, 5, %xs)", reduce(f, xs, 5), "int32"),
         (f"@foldr({SUBTRACT}, 5, %xs)", reduce(lambda b, a: f(a, b), xs[::-1], 5), "int32"),
-        (f"@map_accuml({PAIR}, 10, %xs)", accumulate(xs), "(int32, List[int32])"),
+        # The element that is made last stands first, from either side.
+        (f"@map_accuml({PAIR}, 10, %xs)", (total, made[::-1]), "(int32, List[int32])"),
         ("@tensor_array_to_list(@tensor_array_from_list(%xs))", xs, "List[int32]"),
     ]
     state, last_first = accumulate(xs[::-1])
