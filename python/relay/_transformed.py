@@ -20,10 +20,8 @@ def _with_expr(step: Pass, expr: _core.Expr, mod: _core.IRModule | None = None) 
     free = [] if isinstance(expr, _core.Function) else _free_vars(expr)
     if free:
         function = _core.Function(free, expr)
-    whole = _core.IRModule.from_expr(function)
-    if mod is not None:
-        whole = mod.with_function("main", function)
-    out = step(whole)["main"]
+    name = "main" if mod is None else unused("main", set(mod.functions))
+    out = step(with_function(name, function, mod))[name]
     return out if isinstance(expr, _core.Function) else out.body
 
 
@@ -61,14 +59,16 @@ def to_cps(func: _core.Function, mod: _core.IRModule | None = None) -> _core.Fun
     """Returns the function in continuation-passing style: its last parameter takes the result.
 
     `mod` has the functions that it calls; where there are any, the result calls their forms of that
-    style, which `ToCPS()(mod)` has. ValueError when the function has no such form: it handles data
-    types that hold functions.
+    style, which are functions of `ToCPS()(mod)`: `ToCPS()(mod).with_function(name, result)`. ValueError
+    when the function has no such form: it handles data types that hold functions.
     """
-    whole = with_function("func", func, mod)
+    known = set() if mod is None else set(mod.functions)
+    name = unused("func", known | {n.removesuffix("_cps") for n in known})
+    whole = with_function(name, func, mod)
     out = _core.run_pass("ToCPS", whole, PassContext.current().settings(), True).functions
-    if "func_cps" not in out:
+    if f"{name}_cps" not in out:
         raise ValueError("the function handles data types that hold functions")
-    return out["func_cps"]
+    return out[f"{name}_cps"]
 
 
 def un_cps(func: _core.Function) -> _core.Function:

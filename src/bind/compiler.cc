@@ -27,10 +27,12 @@
 #include "driver/compile.h"
 #include "driver/evaluate.h"
 #include "driver/evaluate_constant.h"
+#include "driver/interface.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "driver/specialise.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/bindings.h"
 #include "ir/donation.h"
 #include "ir/prepack.h"
 #include "ir/text/text.h"
@@ -120,6 +122,11 @@ Progress progress_of(nb::handle function) {
 }
 
 }  // namespace
+
+Module whole(const PyModule& mod) {
+  check_calls(mod.module);
+  return infer_types(mod.module);
+}
 
 Settings make_options(nb::handle settings) {
   Settings out;
@@ -288,7 +295,7 @@ Executable build(const PyModule& mod, nb::handle params, nb::handle settings, nb
   options.source_hash = mod.source_hash;
   std::map<std::string, Tensor> tensors = to_tensors(params);
   return compile_unlocked([&] {
-    Module typed = infer_types(bind_params(infer_types(mod.module), tensors));
+    Module typed = infer_types(bind_params(whole(mod), tensors));
     typed = with_prepacked(with_donations(typed, donated), prepacked);
     auto compiled = std::make_shared<CompiledModule>(compile(typed, options));
     runtime::LoadOptions load;
@@ -422,8 +429,7 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
 
 Evaluation make_evaluator(const PyModule& mod, nb::handle params) {
   std::map<std::string, Tensor> tensors = to_tensors(params);
-  Module typed =
-      compile_unlocked([&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
+  Module typed = compile_unlocked([&] { return infer_types(bind_params(whole(mod), tensors)); });
   return {typed, std::make_shared<EvaluatedFunctions>(typed)};
 }
 
@@ -480,7 +486,7 @@ PyModule run_pass_by_name(const std::string& name, const PyModule& mod, nb::hand
                           bool always) {
   Settings options = make_options(settings);
   Module out = compile_unlocked([&] {
-    Module typed = infer_types(mod.module);
+    Module typed = whole(mod);
     PassContext ctx = pass_context(options);
     const Pass& pass = find_pass(name);
     return always || ctx.enabled(pass) ? run_pass(typed, pass, ctx) : typed;
@@ -504,7 +510,7 @@ std::pair<PyModule, bool> add_derivative_by_name(const PyModule& mod, const std:
     bad_argument("the mode first_order has gradients only, no " + kind);
   bool alone = true;
   Module out = compile_unlocked([&] {
-    Module typed = infer_types(mod.module);
+    Module typed = whole(mod);
     Function f = typed->find(of);
     if (!f) bad_argument("the module has no function @" + of);
     PassContext ctx = pass_context(options);
@@ -550,7 +556,7 @@ add_batched_by_name(const PyModule& mod, const std::string& of, const std::strin
   bool alone = true;
   std::vector<LaneByLane> report;
   Module out = compile_unlocked([&] {
-    Module typed = infer_types(mod.module);
+    Module typed = whole(mod);
     Function f = typed->find(of);
     if (!f) bad_argument("the module has no function @" + of);
     PassContext ctx = pass_context(options);
@@ -607,7 +613,7 @@ void bind_compiler(nb::module_& m) {
         [](nb::handle name) { return prepack_function(to_text(name, "the name of a function")); });
   m.def("optimize", [](const PyModule& mod, nb::handle settings) {
     Settings options = make_options(settings);
-    Module out = compile_unlocked([&] { return optimize(infer_types(mod.module), options); });
+    Module out = compile_unlocked([&] { return optimize(whole(mod), options); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
   m.def(
@@ -619,7 +625,9 @@ void bind_compiler(nb::module_& m) {
     runtime::LoadOptions options;
     options.num_threads = make_options(settings).num_threads;
     Unlocked unlocked;
-    return Executable{runtime::Module::load(path, options), nullptr, path, nullptr};
+    runtime::Module loaded = runtime::Module::load(path, options);
+    Module interface = interface_of(loaded);
+    return Executable{std::move(loaded), nullptr, path, nullptr, std::move(interface)};
   });
   m.def("import_onnx", &import_onnx);
   m.def("check_onnx", [](const std::string& path, nb::dict shapes, nb::dict frozen) {
@@ -645,8 +653,7 @@ void bind_compiler(nb::module_& m) {
   });
   m.def("bind_params", [](const PyModule& mod, nb::handle params) {
     std::map<std::string, Tensor> tensors = to_tensors(params);
-    Module out = compile_unlocked(
-        [&] { return infer_types(bind_params(infer_types(mod.module), tensors)); });
+    Module out = compile_unlocked([&] { return infer_types(bind_params(whole(mod), tensors)); });
     return PyModule{out, mod.source_name, mod.source_hash};
   });
   m.def("pass_rows", [] {

@@ -18,10 +18,14 @@ struct Executable {
       compiled;  // null when loaded from `path`, and for programs of the compiler's own
   std::string path;
   std::shared_ptr<FunctionOwner> functions;  // null when none can come out
+  Module interface {};                       // of a loaded one (driver/interface.h)
 
-  // What is known of types beyond the artifact: null when it was loaded.
-  Module types() const { return compiled ? compiled->optimized : Module(); }
+  // The types that its functions take and give, as far as they are known; may be null.
+  Module types() const { return compiled ? compiled->optimized : interface; }
 };
+
+// The module, typed; UserError E0103 where it calls a function that it does not have.
+Module whole(const PyModule& mod);
 
 // The values of a function's parameters, in order, by position or name. `mod` knows their types, or is null. `exchange`: takes
 // the references and functions among them. `donated`: takes the objects that are donated, by the results that they are donated to; null where nothing is donated.

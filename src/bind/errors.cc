@@ -4,6 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <variant>
+
 #include "base/diagnostic.h"
 #include "bind/convert.h"
 #include "bind/python_code.h"
@@ -41,6 +46,11 @@ PyObject* make_class(nb::module_& m, const char* name, const char* doc, nb::obje
   type.attr("diagnostics") = nb::tuple();
   m.attr(name) = type;
   return made;
+}
+
+// Python's own IndexError and RuntimeError would be the caller's.
+std::string defect(const std::exception& e) {
+  return "internal error: " + std::string(e.what()) + " (a defect of Relay)";
 }
 
 const char* severity_name(Severity severity) {
@@ -101,6 +111,14 @@ void bind_errors(nb::module_& m) {
       raise(run_error, e);
     } catch (const InternalError& e) {
       raise(internal_error_class, e);
+    } catch (const std::logic_error& e) {
+      raise(internal_error_class, InternalError(defect(e)));
+    } catch (const std::bad_optional_access& e) {
+      raise(internal_error_class, InternalError(defect(e)));
+    } catch (const std::bad_variant_access& e) {
+      raise(internal_error_class, InternalError(defect(e)));
+    } catch (const std::bad_function_call& e) {
+      raise(internal_error_class, InternalError(defect(e)));
     }
   });
 }

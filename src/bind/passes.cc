@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/codes/passes.h"
+#include "bind/compiler.h"
 #include "bind/python_code.h"
 #include "bind/settings.h"
 #include "extend/pass.h"
@@ -106,7 +107,7 @@ PyModule run_python_pass(const PythonPass& self, const PyModule& mod, nb::handle
                          bool always) {
   Settings options = make_options(settings);
   Module out = compile_unlocked([&] {
-    Module typed = infer_types(mod.module);
+    Module typed = whole(mod);
     PassContext ctx = pass_context(options);
     return always || ctx.enabled(*self.pass) ? run_pass(typed, *self.pass, ctx) : typed;
   });

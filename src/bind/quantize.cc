@@ -61,7 +61,7 @@ nb::tuple quantize_program(const PyModule& mod, nb::list dataset, nb::dict given
   quantize::Options options = make_quantize_options(given);
   Settings compile_settings = make_options(settings);
   options.compile = compile_settings;
-  Module typed = compile_unlocked([&] { return infer_types(mod.module); });
+  Module typed = compile_unlocked([&] { return whole(mod); });
   runtime::Function main = signature_of(typed, "main");
   quantize::Samples samples;
   for (nb::handle sample : dataset) {

@@ -11,6 +11,7 @@
 #include "codegen/backend.h"
 #include "codegen/targets.h"
 #include "driver/evaluate_constant.h"
+#include "driver/interface.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
@@ -152,6 +153,8 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     }
     root["specialised"].push_back({{"function", e.function}, {"inputs", std::move(inputs)}});
   }
+  std::string interface = interface_text(compiled.optimized, compiled.program);
+  if (!interface.empty()) root["interface"] = std::move(interface);
   nlohmann::ordered_json& kernels = root["kernels"] = nlohmann::ordered_json::array();
   for (size_t i = 0; i < compiled.kernels.size(); ++i) {
     const CompiledKernel& k = compiled.kernels[i];

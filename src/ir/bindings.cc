@@ -1,5 +1,8 @@
 #include "ir/bindings.h"
 
+#include <string>
+#include <unordered_set>
+
 #include "base/codes/text.h"
 #include "node/node_map.h"
 #include "node/walk.h"
@@ -158,6 +161,24 @@ void check_bindings(const Expr& expr) {
                                "variable %" + v->name_hint + " is used where nothing binds it")
                         .expected("a parameter of the function, or a let around every use")
                         .help("add it to the parameters: relay.Function([...], body)"));
+  }
+}
+
+void check_calls(const Module& mod) {
+  std::unordered_set<std::string> known;
+  for (const GlobalVar& g : mod->global_vars) known.insert(g->name_hint);
+  for (size_t i = 0; i < mod->functions.size(); ++i) {
+    post_order(
+        mod->functions[i],
+        [&](const Node& n) {
+          auto* g = as<GlobalVarNode>(&n);
+          if (g == nullptr || known.contains(g->name_hint)) return;
+          throw UserError(
+              Diagnostic(codes::text_unbound_name, g->span, "there is no function @" + g->name_hint)
+                  .found("@" + mod->global_vars[i]->name_hint + " refers to it")
+                  .help("add it: mod.with_function(\"" + g->name_hint + "\", function)"));
+        },
+        kFamilies);
   }
 }
 

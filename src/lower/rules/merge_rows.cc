@@ -176,6 +176,7 @@ class Merge {
       outer[p.outer] = b;
       inner[p.inner] = b;
     }
+    // Of rewritten indices, which may hold reads themselves; the axes in them are what they were.
     auto indices = [&](const Node* buffer, std::vector<PrimExpr> all) {
       auto place = places_.find(buffer);
       if (place == places_.end() || place->second == kApart) return all;
@@ -190,20 +191,20 @@ class Merge {
           if (auto b = buffers_.find(before.get()); b != buffers_.end()) return b->second;
           if (auto* l = as<tir::LoadNode>(before)) {
             auto& now = static_cast<const tir::LoadNode&>(*after.get());
-            auto all = indices(l->buffer.get(), l->indices);
-            if (all.size() == l->indices.size()) return after;
+            auto all = indices(l->buffer.get(), now.indices);
+            if (all.size() == now.indices.size()) return after;
             return tir::modified(now, [&](tir::LoadNode& n) { n.indices = all; });
           }
           if (auto* s = as<tir::StoreNode>(before)) {
             auto& now = static_cast<const tir::StoreNode&>(*after.get());
-            auto all = indices(s->buffer.get(), s->indices);
-            if (all.size() == s->indices.size()) return after;
+            auto all = indices(s->buffer.get(), now.indices);
+            if (all.size() == now.indices.size()) return after;
             return tir::modified(now, [&](tir::StoreNode& n) { n.indices = all; });
           }
           if (auto* r = as<tir::RegionNode>(before)) {
-            auto all = indices(r->buffer.get(), r->mins);
-            if (all.size() == r->mins.size()) return after;
             auto& now = static_cast<const tir::RegionNode&>(*after.get());
+            auto all = indices(r->buffer.get(), now.mins);
+            if (all.size() == now.mins.size()) return after;
             return tir::modified(now, [&](tir::RegionNode& n) {
               n.mins = all;
               n.extents.erase(n.extents.begin() + places_.at(r->buffer.get()));
