@@ -32,6 +32,10 @@ from relay._function.values import (
 )
 from relay._wrappers import call
 
+_HELP = {
+    "a key": "a dictionary has the same keys in every run: a table by numbers is an array or a list",
+}
+
 
 def known(value: object, what: str) -> object:
     """The Python object that a value is; E0906 where it is not known."""
@@ -49,7 +53,7 @@ def known(value: object, what: str) -> object:
         STATIC,
         f"{what} is known when the function is compiled",
         found=describe(value),
-        help="write it as a constant, or annotate the parameter with relay.Static",
+        help=_HELP.get(what, "write it as a constant, or annotate the parameter with relay.Static"),
     )
 
 

@@ -92,7 +92,8 @@ class Memory:
                     target,
                     f"'{name}' is an argument of {activation.name}, which calls itself, and is "
                     "changed in place",
-                    help="return what it becomes, and assign the result of the call",
+                    help=f"change a copy ({name} = {name}.copy()), return it, and assign what the call "
+                    "returns",
                 )
             activation.where = name, getattr(target, "lineno", 0)
             if activation.read_outside & borrowed:

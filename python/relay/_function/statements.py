@@ -279,13 +279,16 @@ class Statements:
             whose = "an argument, which is the caller's" if name in self.env else "captured"
             whose = "a part of data, which is not changed" if HELD & own else whose
             whose = "what a reference refers to, or data holds" if given_away else whose
+            function = getattr(self.node, "name", "f")
+            copy = f"{name}.copy()" if isinstance(old, Tensor) else f"list({name})"
             self.refuse(
                 MUTATION,
                 target,
                 f"'{name}' is {whose}, and is changed in place",
-                help=f"change a copy: {name} = {name}.copy()"
-                if isinstance(old, Tensor)
-                else "make a new list",
+                # A copy of what is captured would lose the change when the function returns.
+                help=f"change a copy: {name} = {copy}"
+                if name in self.env
+                else f"make it a parameter: {function}(..., {name})",
             )
         self.note_change(name, target, own)
         # Another part that shares memory with one that changed, and is not it.
