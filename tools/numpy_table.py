@@ -34,6 +34,7 @@ END = "\n## Functions of tutorials\n"
 TEXT = """
 By NumPy {numpy} and Python {python}. Functions that are elementwise take their operands alone
 (`np.where(mask, np.f(x), x)` in the place of `where=`). No function has `out=`: assign the result.
+`np.f.outer` is here for those of two operands, `reduce` and `accumulate` of sums, products and extremes.
 How a tensor is stored has no meaning here: `order=`, `device=`, `copy=` and the like say nothing.
 """
 

@@ -186,7 +186,9 @@ CASES: dict[str, list[str]] = {
     # Indices, functions, dtypes
     "unravel_index": ["np.unravel_index(k, (2, 3))", "np.unravel_index(np.argmax(x), x.shape)"], "ravel_multi_index": ["np.ravel_multi_index((k % 3, k % 4), (3, 4))", "np.ravel_multi_index((k, i), (3, 4), mode='clip')", "np.ravel_multi_index((k, i), (3, 4), mode='wrap')"],
     "apply_along_axis": ["np.apply_along_axis(lambda a: a.sum(), 1, x)", "np.apply_along_axis(lambda a: a * a[0], 0, x)", "np.apply_along_axis(lambda a: np.sort(a), 1, c)"], "apply_over_axes": ["np.apply_over_axes(np.sum, c, [0, 2])"],
-    "result_type": ["np.result_type(x, y) == np.float64", "np.zeros(2, np.result_type(i, y))"], "promote_types": ["np.zeros(2, np.promote_types('int8', 'int16'))"], "common_type": ["np.zeros(2, np.common_type(y, i))"], "can_cast": ["np.can_cast('int8', 'int16')"], "issubdtype": ["np.issubdtype(x.dtype, np.floating)"], "isdtype": ["np.isdtype(x.dtype, 'real floating')"], "min_scalar_type": ["np.zeros(2, np.min_scalar_type(300))"], "mintypecode": ["np.mintypecode('df')"], "typename": ["np.typename('d')"], "base_repr": ["np.base_repr(5, 3)"], "binary_repr": ["np.binary_repr(5)"], "mask_indices": ["np.mask_indices(3, np.triu)"], "isscalar": ["np.isscalar(3)", "np.isscalar(x)"], "iterable": ["np.iterable(x)", "np.iterable(3)"],
+    "result_type": ["np.result_type(x, y) == np.float64", "np.zeros(2, np.result_type(i, y))"], "promote_types": ["np.zeros(2, np.promote_types('int8', 'int16'))"], "common_type": ["np.zeros(2, np.common_type(y, i))"], "can_cast": ["np.can_cast('int8', 'int16')"], "issubdtype": ["np.issubdtype(x.dtype, np.floating)"], "isdtype": ["np.isdtype(x.dtype, 'real floating')"], "min_scalar_type": ["np.zeros(2, np.min_scalar_type(300))"], "mintypecode": ["np.mintypecode('df')"], "typename": ["np.typename('d')"], "base_repr": ["np.base_repr(5, 3)"], "binary_repr": ["np.binary_repr(5)"], "finfo": ["x * np.finfo(x.dtype).eps", "np.clip(y, np.finfo(np.float32).tiny, None)", "k + np.iinfo('int8').max", "np.zeros(2, np.dtype('int16'))"],
+    "ufunc.reduce": ["np.add.reduce(x)", "np.maximum.reduce(x, axis=1)", "np.logical_or.reduce(g)", "np.multiply.reduce(x, axis=None)"], "ufunc.accumulate": ["np.add.accumulate(x)", "np.multiply.accumulate(v)"], "ufunc.outer": ["np.subtract.outer(v, e)", "np.multiply.outer(x, v)", "np.arctan2.outer(v, v)"],
+    "mask_indices": ["np.mask_indices(3, np.triu)"], "isscalar": ["np.isscalar(3)", "np.isscalar(x)"], "iterable": ["np.iterable(x)", "np.iterable(3)"],
 }  # fmt: skip
 
 # Of math, by name: expressions of two floats, two integers and a tensor that the run gives.
@@ -260,6 +262,7 @@ CONTAINERS: dict[str, dict[str, list[str]]] = {
         "place": ["y = x.copy()\nnp.place(y, x > 0, [1.0, 2.0, 3.0])\nreturn y"], "put_along_axis": ["y = x.copy()\nnp.put_along_axis(y, np.argmax(x, axis=1, keepdims=True), 99.0, axis=1)\nreturn y"],
     },
     "builtins": {
+        "divmod": ["return divmod(n, 3), divmod(a, 0.5), divmod(-n, k)"],
         "sorted": ["return sorted([a, b, 1.0])", "return sorted((a, b, 1.0), reverse=True)", "return sorted([3, 1, 2])[0] + n", "return sorted([n, k, 4], key=lambda v: -v)"],
         "round": ["return round(a, 2), round(a), round(b, 3), round(12345.678 * a, -1)"],
         "in": ["return n in [1, 2, 3], a in (a, b), n not in [n], 'q' in ['p'], n in range(4)", GROWN + "return n in xs, -1 in xs", "return n in np.arange(5), 0.5 in x"],
@@ -299,3 +302,25 @@ REFUSED: list[tuple[str, str, str]] = [
     ("[xs.pop() for xs in [[1], [2]]]", "may not be evaluated", "statement"),
     ("x[0, 0] if [1].pop() else o", "may not be evaluated", "statement"),
 ]
+
+# Tensors without elements, and of one.
+EMPTY_VALUES = {
+    "v": np.zeros(0), "w": np.zeros(3), "x": np.zeros((0, 3)), "y": np.zeros((3, 0)), "i": np.zeros(0, "int64"),
+    "b": np.zeros(0, bool), "one": np.ones(1), "m": np.array([[2.0]]),
+}  # fmt: skip
+EMPTY = [
+    "np.median(v)", "np.median(x, axis=0)", "np.median(y, axis=0)", "np.quantile(y, 0.5, axis=0)", "np.nanmedian(y, axis=0)", "np.nanmedian(v)",
+    "np.nanmean(v)", "np.nansum(v)", "np.nanstd(v)", "np.unique(v)", "np.unique(i, return_counts=True)",
+    "np.unique(i, return_inverse=True, return_index=True)", "np.isin(w, v)", "np.isin(v, w)", "np.intersect1d(v, w)", "np.setdiff1d(w, v)",
+    "np.union1d(v, v)", "np.setxor1d(v, w)", "np.setxor1d(v, v)", "np.searchsorted(v, w)", "np.searchsorted(w, v)", "np.digitize(v, w)",
+    "np.digitize(w, v)", "np.bincount(i)", "np.bincount(i, minlength=3)", "np.histogram(v)", "np.histogram(v, bins=3)", "np.interp(v, w, w)",
+    "np.convolve(w, one)", "np.diff(v)", "np.ediff1d(v)", "np.trapezoid(v)", "np.argsort(v)", "np.sort(x, axis=0)", "np.nonzero(v)",
+    "np.flatnonzero(b)", "np.diag(v)", "np.diagonal(x)", "np.trace(x)", "np.roll(v, 1)", "np.roll(x, 1, axis=0)", "np.flip(x)", "np.pad(v, 2)",
+    "np.pad(x, 1)", "np.meshgrid(v, w)", "np.kron(v, w)", "np.outer(v, w)", "np.tensordot(x, x, axes=2)", "np.inner(v, v)", "np.linalg.norm(v)",
+    "np.cov(y)", "np.trim_zeros(w)", "np.trim_zeros(v)", "np.compress(b, v)", "np.extract(b, v)", "np.array_split(v, 3)", "np.cumsum(v)",
+    "np.cumulative_sum(v, include_initial=True)", "np.lexsort((v, i))", "np.polyval(v, w)", "np.vander(v, 2)", "np.tri(0)", "np.tril_indices(0)",
+    "np.select([b], [v])", "np.choose(i, [v, v])", "np.linspace(v, v, 3)", "np.sum(x, where=x > 0)", "np.all(v)", "np.prod(v)", "np.allclose(v, v)",
+    "np.array_equal(v, v)", "np.median(one)", "np.quantile(one, 0.3)", "np.unique(one)", "np.gradient(w)", "np.interp(w, one, one)",
+    "np.convolve(one, one)", "np.cross(x, x)", "np.ptp(one)", "np.corrcoef(one, one)", "np.cov(one)", "np.diag(one)", "np.diag(m)", "np.unwrap(one)",
+    "np.unwrap(v)", "np.gcd(i, i)", "np.delete(w, 1)", "np.insert(v, 0, 1.0)", "np.kron(m, m)", "np.roll(one, 1)", "np.histogram(one)",
+]  # fmt: skip

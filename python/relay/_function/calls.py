@@ -13,9 +13,16 @@ from typing import Any
 import numpy as np
 
 from relay import _core
-from relay._function import numpy_catalogue, prelude, python_functions, python_methods, scope
+from relay._function import (
+    numpy_catalogue,
+    numpy_registry,
+    prelude,
+    python_functions,
+    python_methods,
+    scope,
+)
 from relay._function.arithmetic import cast, describe
-from relay._function.arrays import size_value, tensor_of
+from relay._function.arrays import known, size_value, tensor_of
 from relay._function.effects import bound_around, effects_of, put
 from relay._function.errors import (
     CALL,
@@ -81,6 +88,7 @@ from relay._wrappers import call
 _INSTEAD = {
     "input": "compiled code reads nothing; pass the value",
     "map": "write a list comprehension",
+    "numpy.frompyfunc": "call the function, or relay.vmap of it",
     "filter": "write a list comprehension with if",
     "numpy.add.at": 'relay.scatter_nd(x, i[None], v, mode="add") gives what np.add.at(x, i, v) makes of x',
     "open": "read the file outside, and pass what is in it",
@@ -156,8 +164,8 @@ class Calls:
             if obj.derivative is not None:
                 return self.call_derivative(obj.derivative, args, named)
             return self.program.call(self, obj, args, named)
-        if (found := numpy_catalogue.FUNCTIONS.get(id(obj))) is not None:
-            reads = id(obj) in numpy_catalogue.READERS
+        if (found := numpy_registry.FUNCTIONS.get(id(obj))) is not None:
+            reads = id(obj) in numpy_registry.READERS
             return self._apply(found, [self, *args] if reads else args, named)
         if id(obj) in python_functions.BUILTINS:
             return self._apply(python_functions.BUILTINS[id(obj)], [self, *args], named)
@@ -169,6 +177,8 @@ class Calls:
                 return self._apply(method, [self, Static(obj.__self__), *args], named)
             help = numpy_catalogue.instead_of("str", obj.__name__)
             raise Refusal(CALL, f"str.{obj.__name__} is not part of relay.function", help=help)
+        if isinstance(obj, type) and obj in numpy_catalogue.DESCRIBED and args:
+            return Static(self._python(lambda: obj(known(args[0], "a dtype"))).obj)
         if isinstance(obj, type):
             return self._construct(obj, args, named)
         if isinstance(obj, _core.Expr):
@@ -188,8 +198,11 @@ class Calls:
                 f"numpy's {name} is not part of relay.function",
                 help=help if drawn else numpy_catalogue.instead_of(space, name),
             )
-        if isinstance(getattr(obj, "__self__", None), np.ufunc):
-            name = f"numpy.{obj.__self__.__name__}.{obj.__name__}"
+        if isinstance(of := getattr(obj, "__self__", None), np.ufunc):
+            found = numpy_catalogue.ufunc_method(of, obj.__name__)
+            if found is not None:
+                return self._apply(found, args, named)
+            name = f"numpy.{of.__name__}.{obj.__name__}"
         help = _INSTEAD.get(name, "decorate it with @relay.function, or call it outside")
         raise Refusal(CALL, f"{name} is not a function that can be compiled", help=help)
 

@@ -12,6 +12,7 @@ from relay import _core
 from relay._function.arithmetic import apply, cast, describe, dtype_name, kind_of, numpy_dtype
 from relay._function.arrays import (
     axes_of,
+    full,
     known,
     one_axis,
     operands_of,
@@ -410,11 +411,14 @@ def _diag(v, k=0):
         return _diagonal(v, k)
     need(len(v.shape) == 1, "np.diag takes a vector or a matrix", "np.diagonal")
     off = known(k, "k")
+    if v.shape == (0,):
+        return full(Tuple((Static(abs(off)),) * 2), Static(0), v.dtype)
     size = add(size_value(v, 0), abs(off))
-    at = positions(size if not isinstance(size, Static) else size.obj)
+    at = positions(size)
     row, column = along(at, 0, 2), along(at, 1, 2)
     hit = eq(sub(column, row), off)
-    index = maximum(minimum(sub(at, max(-off, 0)), sub(size_value(v, 0), 1)), 0)
+    last = sub(tensor_of(size_value(v, 0)), 1)
+    index = maximum(minimum(sub(at, max(-off, 0)), last), 0)
     spread = along(taken(v, tensor_of(index)), 0, 2)
     return choose(hit, spread, Tensor(_core.Constant(np.zeros((), numpy_dtype(v.dtype)))))
 

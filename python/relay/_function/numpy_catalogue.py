@@ -7,6 +7,8 @@ instead, which the refusal of a call says too. docs/python_function.md has both 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from relay._function import (  # noqa: F401
@@ -17,18 +19,19 @@ from relay._function import (  # noqa: F401
     numpy_search,
     numpy_statistics,
 )
-from relay._function.numpy_registry import FUNCTIONS, READERS, ROWS, found  # noqa: F401
+from relay._function.arrays import tensor_of
+from relay._function.numpy_registry import ROWS, found
+from relay._function.values import Tensor, Value
+from relay._wrappers import call
 
 
 def _name_aliases() -> None:
     """np.abs is np.absolute: what is one object is one row."""
     by_object = {id(found(name)): row for name, row in ROWS.items()}
-    for name in dir(np):
-        # Names on their way out warn when they are read.
-        if name not in ROWS and name != "row_stack" and not name.startswith("_"):
-            row = by_object.get(id(getattr(np, name)))
-            if row is not None:
-                ROWS[name] = row
+    # Not by dir and getattr, which import submodules.
+    for name, of in vars(np).items():
+        if name not in ROWS and not name.startswith("_") and id(of) in by_object:
+            ROWS[name] = by_object[id(of)]
 
 
 _name_aliases()
@@ -108,6 +111,38 @@ NAMES = {
     for name in ABSENT[space]
     if name != "row_stack" and (of := found(f"{space}.{name}"[6:].lstrip("."))) is not None
 }
+
+
+# Classes of NumPy's that describe a dtype, which is known.
+DESCRIBED = (np.dtype, np.finfo, np.iinfo)
+
+# By the name of a ufunc: its reduction, and its running form.
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any",
+}  # fmt: skip
+_RUNNING = {"add": "cumsum", "multiply": "cumprod"}
+
+
+def ufunc_method(ufunc: np.ufunc, method: str) -> Callable | None:
+    """np.add.reduce and its kind: the composition, None where there is none."""
+    name = ufunc.__name__
+    if method == "reduce" and name in _REDUCTIONS:
+        whole = ROWS[_REDUCTIONS[name]].function
+        return lambda array, axis=0, keepdims=False: whole(array, axis=axis, keepdims=keepdims)
+    if method == "accumulate" and name in _RUNNING:
+        running = ROWS[_RUNNING[name]].function
+        return lambda array, axis=0: running(array, axis=axis)
+    if method == "outer" and ufunc.nin == 2 and name in ROWS:
+        return lambda A, B: _outer(ROWS[name].function, tensor_of(A), tensor_of(B))
+    return None
+
+
+def _outer(function: Callable, a: Tensor, b: Tensor) -> Value:
+    """A function of two on all pairs of elements."""
+    if b.shape and a.shape:
+        a = Tensor(call("expand_dims", a.expr, axis=len(a.shape), num_newaxis=len(b.shape)))
+    return function(a, b)
 
 
 def instead_of(space: str, name: str) -> str:

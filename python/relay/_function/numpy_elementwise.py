@@ -58,6 +58,8 @@ def _composed(*names: str) -> Callable:
 
     def add_rows(function: Callable) -> Callable:
         for name in names:
+            if not hasattr(np, name):
+                continue
             arithmetic.COMPOSED[name] = function
             if getattr(np, name).nin == 1:
                 row = lambda x, name=name: apply(name, value_of(x))  # noqa: E731

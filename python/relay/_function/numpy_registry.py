@@ -114,12 +114,13 @@ def _says_nothing(value: Value, parameter: inspect.Parameter) -> bool:
 
 def checked(name: str, function: Callable, theirs: Callable | None) -> Callable:
     """The function, with arguments bound as NumPy binds them and refused by name."""
-    own = signature_of(function)
-    open_ended = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in own.parameters.values())
 
     def call(*args: Value, **named: Value) -> Value:
+        own = signature_of(function)
+        kinds = {p.kind for p in own.parameters.values()}
         signature = None if theirs is None else signature_of(theirs)
-        if not open_ended and signature is not None:
+        open_ended = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        if not kinds & open_ended and signature is not None:
             args, named = _as_theirs(name, own, signature, args, named)
         try:
             own.bind(*args, **named)

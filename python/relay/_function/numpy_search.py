@@ -183,8 +183,9 @@ def _digitize(x, bins, right=False):
     count = value_of(size_value(bins, 0))
     back = Tensor(call("reverse", bins.expr, axis=0))
     falling = sub(count, _searchsorted(back, x, "right" if side == "left" else "left"))
-    last = taken(bins, tensor_of(maximum(sub(count, 1), 0)))
-    return cast(choose(gt(taken(bins, tensor_of(Static(0))), last), falling, rising), "int64")
+    ends = concatenated([bins, _filler(bins)])
+    last = taken(ends, maximum(sub(tensor_of(count), 1), 0))
+    return cast(choose(gt(taken(ends, tensor_of(Static(0))), last), falling, rising), "int64")
 
 
 # ---- Sets ----------------------------------------------------------------------------------------
@@ -570,7 +571,7 @@ def _coefficients(value: Value) -> Tensor:
 def _polyval(reader, p, x):
     p, x = _coefficients(p), Tensor(tensor_of(x).expr)
     if not isinstance(p.shape[0], int):
-        dtype = add(taken(p, Tensor(_core.Constant(np.int64(0)))), x).dtype
+        dtype = add(Tensor(_core.Constant(np.zeros((), numpy_dtype(p.dtype)))), x).dtype
         return reader.program.call(
             reader, numpy_loops.polyval(), [cast(p, dtype), cast(x, dtype)], {}
         )

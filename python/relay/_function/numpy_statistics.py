@@ -32,6 +32,7 @@ from relay._function.shorthand import (
     floor,
     floordiv,
     ge,
+    gt,
     isnan,
     le,
     lt,
@@ -95,11 +96,20 @@ def _nan_where(hit: Tensor | None, out: Tensor) -> Tensor:
 @numpy_function("median")
 def _median(a, axis=None, keepdims=False):
     a, at, axes = lined_up(tensor_of(a), axis)
-    count = value_of(size_value(a, at))
-    ends = [floordiv(sub(count, 1), 2), floordiv(count, 2)]
-    line = _sorted(a if kind_of(a.dtype) == "f" else cast(a, "float64"), at)
+    count = tensor_of(value_of(size_value(a, at)))
+    ends = [maximum(floordiv(sub(count, 1), 2), 0), floordiv(count, 2)]
+    line = _sorted(_never_empty(floating(a), at), at)
     low, high = (taken(line, tensor_of(e), at) for e in ends)
     return _back(_nan_where(_any_nan(a, at), _middle(low, high)), axes, keepdims)
+
+
+def _never_empty(a: Tensor, at: int) -> Tensor:
+    """The floats with a NaN behind an axis that may be empty, which is then its median."""
+    if isinstance(a.shape[at], int) and a.shape[at]:
+        return a
+    width = [[0, int(i == at)] for i in range(len(a.shape))]
+    nan = _constant(np.nan, a.dtype).expr
+    return Tensor(call("nn.pad", a.expr, nan, pad_width=width, pad_mode="constant"))
 
 
 def _middle(low: Tensor, high: Tensor) -> Tensor:
@@ -262,7 +272,7 @@ def _variables(m: Tensor, y: Value | None, rowvar: object) -> Tensor:
 
 def _cov_matrix(m, y, rowvar, bias, ddof) -> Tensor:
     x = _variables(tensor_of(m), y, rowvar)
-    count = value_of(size_value(x, 1))
+    count = tensor_of(value_of(size_value(x, 1)))
     off = known(ddof, "ddof")
     off = (0 if known(bias, "bias") else 1) if off is None else off
     away = sub(x, there("mean")(x, 1, None, True))
@@ -345,7 +355,13 @@ def _limits(a: Tensor, range_: Value | None) -> tuple[Value, Value]:
             _apart(low, high)[1], "float64"
         )
     wide = cast(a, "float64")
-    low, high = there("min")(wide), there("max")(wide)
+    ends = (_constant(v, "float64") for v in (np.inf, -np.inf))
+    low, high = (
+        there(name)(concatenated([wide, reshape(end, Static(1))]))
+        for name, end in zip(("min", "max"), ends, strict=True)
+    )
+    # Of nothing NumPy's range is from 0 to 1.
+    low, high = choose(gt(low, high), 0.0, low), choose(gt(low, high), 1.0, high)
     same = eq(low, high)
     return choose(same, sub(low, 0.5), low), choose(same, add(high, 0.5), high)
 
@@ -514,6 +530,7 @@ def _nanmedian(a, axis=None, keepdims=False):
 def _nan_quantile(a: Tensor, q: Tensor, axis: object, keepdims: object, middle: bool = False):
     need(not q.shape, "the quantile is one number", "call it for each")
     a, at, axes = lined_up(floating(a), axis)
+    a = _never_empty(a, at)
     mask = no(isnan(a))
     line = _sorted(a, at)
     count = there("sum")(mask, at, None, True)

@@ -252,6 +252,9 @@ BUILTINS = {
     id(builtins.any): _any_all(True),
     id(builtins.bool): _number("bool", bool),
     id(builtins.dict): _dict,
+    id(builtins.divmod): lambda reader, x, y: Tuple(
+        (reader.binary(ast.FloorDiv(), x, y), reader.binary(ast.Mod(), x, y))
+    ),
     id(builtins.enumerate): _enumerate,
     id(builtins.float): _number("float64", float),
     id(builtins.int): _number("int64", int),
