@@ -324,3 +324,17 @@ EMPTY = [
     "np.convolve(one, one)", "np.cross(x, x)", "np.ptp(one)", "np.corrcoef(one, one)", "np.cov(one)", "np.diag(one)", "np.diag(m)", "np.unwrap(one)",
     "np.unwrap(v)", "np.gcd(i, i)", "np.delete(w, 1)", "np.insert(v, 0, 1.0)", "np.kron(m, m)", "np.roll(one, 1)", "np.histogram(one)",
 ]  # fmt: skip
+
+# What depends on the dtype, of each of these as `X`.
+DTYPES = ["bool", "int8", "uint8", "int32", "float16", "float32"]
+OF_DTYPE = [
+    "np.arctan2(X, X)", "np.hypot(X, X)", "np.expm1(X)", "np.cbrt(X)", "np.fmax(X, X)", "np.heaviside(X, X)", "np.float_power(X, 2)",
+    "np.ldexp(X, 2)", "np.divmod(X, 3)", "np.modf(X)", "np.frexp(X)", "np.square(X)", "np.isclose(X, X)", "np.nan_to_num(X)", "np.sinc(X)",
+    "np.angle(X)", "np.median(X)", "np.quantile(X, 0.25)", "np.average(X)", "np.average(X, weights=X)", "np.ptp(X)", "np.bincount(X.ravel())",
+    "np.histogram(X)", "np.nansum(X)", "np.nanmean(X)", "np.nanvar(X)", "np.nanmedian(X)", "np.cumulative_sum(X, axis=0)", "np.diag(X)",
+    "np.trace(X)", "np.kron(X, X)", "np.cross(X[:, :3], X[:, :3])", "np.pad(X, 1, 'wrap')", "np.convolve(X[0], X[1])", "np.polyder(X[0])",
+    "np.polyint(X[0])", "np.gradient(X)", "np.trapezoid(X)", "np.diff(X)", "np.tensordot(X, X)", "np.inner(X, X)", "np.vdot(X, X)",
+    "np.linalg.norm(X)", "np.linalg.norm(X, 1)", "np.unique(X, return_counts=True)", "np.isin(X, X)", "np.setdiff1d(X, X[0])",
+    "np.where(X > 1, X, X)", "np.where(X > 1, X, 2)", "np.clip(X, 0, 1)", "np.sum(X, where=X > 1)", "np.max(X, initial=3)", "np.vander(X[0], 3)",
+    "np.gcd(X, X)", "np.bitwise_count(X)", "np.linspace(X, X, 3)", "np.linalg.matrix_power(X[:, :3], 2)", "np.count_nonzero(X)", "np.unwrap(X[0])",
+]  # fmt: skip

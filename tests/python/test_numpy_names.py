@@ -13,7 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from function_oracle import same
-from numpy_cases import CASES, CONTAINERS, EMPTY, EMPTY_VALUES, MATH, REFUSED, values
+from numpy_cases import (
+    CASES,
+    CONTAINERS,
+    DTYPES,
+    EMPTY,
+    EMPTY_VALUES,
+    MATH,
+    OF_DTYPE,
+    REFUSED,
+    values,
+)
 
 import relay
 from relay._function import numpy_catalogue, python_math, python_methods
@@ -100,6 +110,32 @@ def test_results_of_nothing_are_numpys():
     results = relay.function(given, opt_level=0)(*arguments)
     for expression, one, other in zip(part, results, expected, strict=True):
         same(one, other, expression)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes_are_numpys(dtype):
+    """Of small integers NumPy computes some in half precision, others in double."""
+    x = (np.random.default_rng(2).integers(0, 5, (3, 4))).astype(dtype)
+    part = [e.replace("X", "x") for e in OF_DTYPE if exists(e)]
+    part = [e for e in part if takes(python_function(f"return {e}", ["x"]), x)]
+    assert len(part) > 35
+    given = python_function(f"return ({', '.join(part)},)", ["x"])
+    results = relay.function(given, opt_level=0)(x)
+    with np.errstate(all="ignore"):
+        expected = given(x)
+    for expression, one, other in zip(part, results, expected, strict=True):
+        half = any(leaf.dtype == "float16" for leaf in map(np.asarray, leaves(other)))
+        same(one, other, f"{expression} of {dtype}", 2e-3 if half else 1e-5)
+
+
+def takes(function: types.FunctionType, x: np.ndarray) -> bool:
+    """Whether NumPy's function is there for a dtype."""
+    try:
+        with np.errstate(all="ignore"):
+            function(x)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def build(body: str, **given: object) -> tuple[types.FunctionType, relay.RelayFunction]:

@@ -73,6 +73,8 @@ UNARY = {
 }  # fmt: skip
 # By NumPy's name: what is composed of operators, of tensors of the dtypes that NumPy computes in.
 COMPOSED: dict[str, Callable] = {}
+# Those that look at the bits of their operands, whose dtype they keep.
+_OF_BITS = {"copysign", "nextafter", "signbit", "spacing"}
 _SIZE_OPERATORS = {"add", "subtract", "multiply", "floor_divide", "remainder"}
 
 
@@ -157,7 +159,9 @@ def apply(name: str, *operands: Value) -> Value:
         ) from None
     op = UFUNCS.get(name)
     if name in COMPOSED:
-        inputs = [_cast(value, d.name) for value, d in zip(operands, resolved, strict=False)]
+        inputs = [
+            _cast(value, d) for value, d in zip(operands, _wide(name, resolved), strict=False)
+        ]
         out = COMPOSED[name](*map(Tensor, inputs)).expr
     elif op in _LOGICAL:
         inputs = [truth(value) for value in operands]
@@ -168,6 +172,14 @@ def apply(name: str, *operands: Value) -> Value:
     if out.checked_type.dtype != resolved[-1].name:
         out = call("cast", out, dtype=resolved[-1].name)
     return Tensor(out, all_weak)
+
+
+def _wide(name: str, dtypes: tuple) -> list[str]:
+    """The dtypes that a composition computes in: floats of 16 bits are float32 within it."""
+    names = [d.name for d in dtypes]
+    if name in _OF_BITS:
+        return names
+    return ["float32" if n in ("float16", "bfloat16") else n for n in names]
 
 
 # Of strings: their order is that of their characters.

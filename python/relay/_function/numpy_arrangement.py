@@ -619,8 +619,7 @@ def _vander(x, N=None, increasing=False):
     need(isinstance(count, int), "np.vander needs the number of columns", "N=")
     exponents = np.arange(count, dtype="int64")
     exponents = exponents if known(increasing, "increasing") else exponents[::-1].copy()
-    x = x if kind_of(x.dtype) == "f" or numpy_dtype(x.dtype).itemsize == 8 else cast(x, "int64")
-    wide = cast(x, x.dtype)
+    wide = cast(x, np.promote_types(numpy_dtype(x.dtype), int).name)
     columns = [_whole_power(wide, int(e)) for e in exponents]
     return stacked(columns, 1)
 

@@ -258,9 +258,16 @@ def _divmod(x1, x2):
     return Tuple((floordiv(x1, x2), mod(x1, x2)))
 
 
+def _in_floats(name: str, x: Value) -> Tensor:
+    """The operand in the floats that NumPy's function computes in."""
+    x = tensor_of(x)
+    dtypes = getattr(np, name).resolve_dtypes((numpy_dtype(x.dtype), None, None))
+    return cast(x, dtypes[0].name)
+
+
 @numpy_function("modf")
 def _modf(x):
-    x = floating(x)
+    x = _in_floats("modf", x)
     whole = apply("trunc", x)
     rest = choose(isinf(x), _like(x, 0), sub(x, whole))
     return Tuple((_copysign(rest, x), whole))
@@ -268,7 +275,7 @@ def _modf(x):
 
 @numpy_function("frexp")
 def _frexp(x):
-    x = floating(x)
+    x = _in_floats("frexp", x)
     usual = both(isfinite(x), ne(x, 0))
     size = stopped(choose(usual, absolute(x), _like(x, 1)))
     exponent = add(floor(apply("log2", size)), 1)
@@ -285,9 +292,8 @@ def _frexp(x):
     return Tuple((mantissa, choose(usual, found, nothing)))
 
 
-@numpy_function("square")
+@_composed("square")
 def _square(x):
-    x = value_of(x)
     return mul(x, x)
 
 
@@ -404,10 +410,8 @@ def _real_if_close(a, tol=100):
 
 @numpy_function("angle")
 def _angle(z, deg=False):
-    z = floating(z)
-    half = 180.0 if known(deg, "deg") else math.pi
-    turned = choose(_signbit(z), _like(z, half), _like(z, 0))
-    return choose(isnan(z), z, turned)
+    turned = apply("arctan2", Static(0), tensor_of(z))
+    return mul(turned, 180.0 / math.pi) if known(deg, "deg") else turned
 
 
 @numpy_function("fix")
@@ -415,10 +419,17 @@ def _fix(x):
     return apply("trunc", value_of(x))
 
 
+def _least(dtype: str) -> float:
+    """A number whose sine is itself."""
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(numpy_dtype(dtype)).eps)
+
+
 @numpy_function("sinc")
 def _sinc(x):
     x = floating(x)
-    at = mul(_like(x, math.pi), choose(eq(x, 0), _like(x, 1e-20), x))
+    at = mul(_like(x, math.pi), choose(eq(x, 0), _like(x, _least(x.dtype)), x))
     return div(apply("sin", at), at)
 
 
@@ -441,12 +452,13 @@ def _nan_to_num(x, nan=0.0, posinf=None, neginf=None):
 
 @numpy_function("unwrap")
 def _unwrap(p, discont=None, axis=-1, period=2 * math.pi):
-    p = floating(p)
+    given = tensor_of(p)
+    p = floating(given)
     at = one_axis(axis, p)
     turn = known(period, "period")
     limit = known(discont, "discont")
     limit = turn / 2 if limit is None else max(limit, turn / 2)
-    step = there("diff")(p, axis=at)
+    step = floating(there("diff")(given, axis=at))
     inside = sub(mod(add(step, turn / 2), turn), turn / 2)
     inside = choose(both(eq(inside, -turn / 2), gt(step, 0)), _like(p, turn / 2), inside)
     fix = sub(inside, step)

@@ -391,10 +391,7 @@ def _histogram_bin_edges(a, bins=10, range=None, weights=None):
 
 def _stored(edges: Tensor, a: Tensor) -> Tensor:
     """NumPy has edges of equal width in the dtype of floats of the data."""
-    both_dtypes = np.result_type(
-        numpy_dtype(a.dtype), np.float32 if a.dtype == "float32" else float
-    )
-    return cast(edges, both_dtypes.name) if a.dtype in ("float32", "float16") else edges
+    return cast(edges, a.dtype) if kind_of(a.dtype) == "f" else edges
 
 
 @numpy_function("histogram", only="bins= a known number or edges")
