@@ -1,9 +1,11 @@
 #include "extend/operator.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/codes/python.h"
 #include "grad/dataflow.h"
+#include "ir/bindings.h"
 #include "ir/text/text.h"
 #include "lower/interface/compute_rule.h"
 #include "lower/interface/kernel_end.h"
@@ -51,6 +53,35 @@ struct Nested {
   Nested& operator=(const Nested&) = delete;
 };
 
+// Refuses variables in an expression that neither it nor one of `given` binds or uses: what a call
+// is replaced by may have no others than the call.
+void refuse_free_variables(const OutsideOperator& op, const std::string& what, const Expr& e,
+                           const std::vector<Expr>& given, const Span& span) {
+  // Stand-ins keep the search out of the expressions that surround the call.
+  std::unordered_map<const Node*, NodeRef> stand_ins;
+  std::set<const Node*> known;
+  for (const Expr& g : given) {
+    if (!g || stand_ins.contains(g.get())) continue;
+    Var v = var("given", g->type);
+    known.insert(v.get());
+    stand_ins.emplace(g.get(), v);
+  }
+  const Expr own = Expr::unchecked(substitute(e, stand_ins, family::expr | family::pattern));
+  std::vector<Var> free = free_vars(own);
+  std::erase_if(free, [&](const Var& v) { return known.contains(v.get()); });
+  if (free.empty()) return;
+  for (const Expr& g : given) {
+    if (!g) continue;
+    for (const Var& v : free_vars(g)) known.insert(v.get());
+  }
+  std::erase_if(free, [&](const Var& v) { return known.contains(v.get()); });
+  if (free.empty()) return;
+  std::string names;
+  for (const ArgInfo& a : op.args) names += (names.empty() ? "" : ", ") + a.name;
+  refuse_result(op.name, what, span, "an expression of the operator's arguments (" + names + ")",
+                "the variable '" + free[0]->name_hint + "', which nothing binds");
+}
+
 Expr define(const OutsideOperator& op, const std::vector<Expr>& args, const Attrs& attrs,
             const Span& span) {
   Nested deeper;
@@ -59,6 +90,7 @@ Expr define(const OutsideOperator& op, const std::vector<Expr>& args, const Attr
                   "operators that are defined by one another, without an end");
   }
   Expr out = op.definition(args, attrs, span);
+  refuse_free_variables(op, "the definition", out, args, span);
   return out->type ? out : infer_type(out);
 }
 
@@ -285,17 +317,34 @@ size_t num_tensors(const CallNode& call) {
 std::vector<Expr> differentiate(const OutsideOperator& op, const GradientContext& ctx) {
   std::vector<Expr> out = op.gradient(ctx);
   std::vector<TensorType> tensors;
-  for (const Expr& a : ctx.call.args) {
-    auto more = flatten_tensor_types(a->type);
-    tensors.insert(tensors.end(), more->begin(), more->end());
+  std::vector<std::string> names;  // "x", and "x.1" for a field of a tuple
+  for (size_t a = 0; a < ctx.call.args.size(); ++a) {
+    auto more = flatten_tensor_types(ctx.call.args[a]->type);
+    const std::string name = a < op.args.size() ? op.args[a].name : std::to_string(a);
+    const bool one = isa<TensorTypeNode>(ctx.call.args[a]->type);
+    for (size_t i = 0; i < more->size(); ++i) {
+      tensors.push_back((*more)[i]);
+      names.push_back(one ? name : name + "." + std::to_string(i));
+    }
   }
-  if (out.size() > tensors.size()) {
-    refuse_result(op.name, "the number of gradients", ctx.call.span, std::to_string(tensors.size()),
-                  std::to_string(out.size()));
+  if (out.size() != tensors.size()) {
+    std::string all;
+    for (const std::string& n : names) all += (all.empty() ? "" : ", ") + n;
+    refuse_result(
+        op.name, "the number of gradients", ctx.call.span,
+        std::to_string(tensors.size()) + ", one for each of " + all + "; None where there is none",
+        std::to_string(out.size()));
   }
+  std::vector<Expr> given = ctx.call.args;
+  given.insert(given.end(), ctx.adjoints.begin(), ctx.adjoints.end());
+  given.push_back(ctx.result);
+  given.emplace_back(&ctx.call);
   for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i]) {
+      refuse_free_variables(op, "the gradient of '" + names[i] + "'", out[i], given, ctx.call.span);
+    }
     if (out[i] && !same_but_for_open_sizes(out[i]->type, Type(tensors[i]))) {
-      refuse_result(op.name, "the gradient of argument " + std::to_string(i), ctx.call.span,
+      refuse_result(op.name, "the gradient of '" + names[i] + "'", ctx.call.span,
                     to_string(Type(tensors[i])),
                     out[i]->type ? to_string(out[i]->type) : "an expression without a type");
     }

@@ -434,6 +434,63 @@ def test_garbage(garbage):
             relay.transform.gradient(relay.Function([x], op(x)))
 
 
+@pytest.mark.parametrize("given", [[], [0], [0, 1, 0]])
+def test_must_fail_E0912_gradients_of_another_number(given):
+    """What is left out is no zero: it may have been forgotten."""
+
+    def gradient(call, adjoint, result):
+        every = [adjoint * call.args[1], adjoint * call.args[0]]
+        return [every[i] for i in given]
+
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(3,))
+    with (
+        relay.register_op("mylib.product", lambda a, b: a * b, gradient=gradient) as op,
+        pytest.raises(relay.UserError, match=r"(?s)E0912.*2, one for each of a, b.*found") as error,
+    ):
+        relay.transform.gradient(relay.Function([x, y], op(x, y)))
+    assert f"found:    {len(given)}" in str(error.value)
+
+
+def test_none_is_no_gradient():
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(3,))
+    with relay.register_op(
+        "mylib.product", lambda a, b: a * b, gradient=lambda c, g, r: [g * c.args[1], None]
+    ) as op:
+        f = relay.transform.gradient(relay.Function([x, y], op(x, y)))
+        _, (dx, dy) = relay.create_executor("debug", relay.IRModule.from_expr(f)).evaluate()(
+            np.float32([1, 2, 3]), np.float32([4, 5, 6])
+        )
+        assert dx.tolist() == [4, 5, 6] and dy.tolist() == [0, 0, 0]
+
+
+def test_must_fail_E0912_variables_that_nothing_binds():
+    x, stray = relay.var("x", shape=(3,)), relay.var("stray", shape=(3,))
+    inner = relay.Function([relay.var("z", shape=(3,))], stray)
+    for columns in (
+        {"definition": lambda a: a * stray},
+        {"definition": lambda a: relay.Tuple([a, relay.Let(relay.var("v"), a, stray)])},
+        {"definition": lambda a: relay.Call(inner, [a])},
+        {"definition": lambda a: a * stray, "relation": lambda t: t},
+    ):
+        with (
+            relay.register_op("mylib.stray", **columns) as op,
+            pytest.raises(relay.UserError, match=r"E0912.*definition") as error,
+        ):
+            relay.build(relay.Function([x], op(x)))
+        assert "the variable 'stray', which nothing binds" in str(error.value)
+        assert "(a)" in str(error.value)
+    with (
+        relay.register_op("mylib.g", lambda a: a * a, gradient=lambda c, g, r: [g * stray]) as op,
+        pytest.raises(relay.UserError, match=r"E0912.*the gradient of 'a'"),
+    ):
+        relay.transform.gradient(relay.Function([x], op(x)))
+    # Its arguments may be expressions with variables of the program, in a definition of any form.
+    y = relay.var("y", shape=(3,))
+    with relay.register_op("mylib.fine", lambda a: relay.Let(v := relay.var("v"), a, v * v)) as op:
+        f = relay.Function([x], relay.Let(y, relay.exp(x), op(y + x)))
+        assert np.allclose(both(f, np.zeros(3, "float32")), 1)
+
+
 def test_columns_that_contradict_each_other():
     x = relay.var("x", shape=(4,))
     longer = relay.TensorType((8,))
