@@ -1,6 +1,7 @@
 // com.microsoft: what ONNX Runtime's optimisers make of several operators, and images with their channels last. Attention is
 // in convert_transformer.cc, what is quantised in convert_quantize.cc.
 #include <limits>
+#include <numeric>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
@@ -185,6 +186,23 @@ Values convert_cdist(NodeContext& ctx) {
 
 Values convert_inverse(NodeContext& ctx) { return {value_of(ctx.call("linalg.inv", {ctx.in(0)}))}; }
 
+// The x of A x = B, for a vector or the columns of a matrix.
+Values convert_solve(NodeContext& ctx) {
+  Expr a = ctx.in(0), b = ctx.in(1);
+  const int64_t rank = NodeContext::rank_of(a);
+  if (rank < 2) {
+    ctx.fail(codes::type_rank, "the first operand must be a matrix", "rank 2 or more",
+             to_string(a->type));
+  }
+  if (ctx.attr("transposed", 0) != 0) {
+    std::vector<int64_t> axes(static_cast<size_t>(rank));
+    std::iota(axes.begin(), axes.end(), 0);
+    std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
+    a = ctx.transpose(a, axes);
+  }
+  return {value_of(ctx.matmul(ctx.call("linalg.inv", {a}), b))};
+}
+
 Values convert_contrib_expand_dims(NodeContext& ctx) {
   Expr x = ctx.in(0);
   const int64_t rank = NodeContext::rank_of(x);
@@ -212,6 +230,7 @@ std::span<const ConverterRow> converter_rows<Converters::Contrib>() {
       {kMicrosoft, "NhwcFusedConv", 1, convert_nhwc_conv},
       {kMicrosoft, "NhwcMaxPool", 1, convert_nhwc_max_pool},
       {kMicrosoft, "SkipGroupNorm", 1, convert_contrib_group_norm},
+      {kMicrosoft, "Solve", 1, convert_solve},
   };
   return rows;
 }

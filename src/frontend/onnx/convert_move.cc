@@ -145,23 +145,26 @@ SliceSpec slice_spec(NodeContext& ctx, int64_t rank) {
              std::to_string(n) + " each");
   }
   s.axes = ctx.axes(s.axes, rank);
-  for (int64_t step : s.steps) {
-    if (step == 0 || step == std::numeric_limits<int64_t>::min()) {
+  for (int64_t& step : s.steps) {
+    if (step == 0) {
       ctx.fail(codes::frontend_attribute, "a step is impossible", "a step of not 0",
                std::to_string(step));
     }
+    // Its negative is a number, and no dimension has room for two steps.
+    step = std::max(step, -kMaxInt);
   }
   return s;
 }
 
-// Start and end within a dimension of known size, as Python's slice.indices gives them.
+// Start and end within a dimension of known size. As Python's slice.indices gives them, but a start
+// before the first element is the first one, whatever the direction.
 std::pair<int64_t, int64_t> clamp_slice(int64_t start, int64_t end, int64_t step, int64_t size) {
   auto fix = [&](int64_t v) {
     if (v < 0) v = v < -size ? -1 : v + size;
     return step > 0 ? std::clamp<int64_t>(v, 0, size) : std::clamp<int64_t>(v, -1, size - 1);
   };
+  int64_t low = std::max<int64_t>(fix(start), size > 0 || step > 0 ? 0 : -1);
   // Before the first element means 0 when going up.
-  int64_t low = step > 0 ? std::max<int64_t>(fix(start), 0) : fix(start);
   int64_t high = step > 0 ? std::max<int64_t>(fix(end), 0) : fix(end);
   return {low, high};
 }
@@ -191,9 +194,11 @@ Values slice_known(NodeContext& ctx) {
       axes.push_back(s.axes[i]);
       continue;
     }
-    if (!from || !to) {
+    // Only a run knows whether that is before the first element, which is the first one then.
+    const bool before = step < 0 && from && *from < -1 && !as_const(size);
+    if (!from || !to || before) {
       ctx.fail(codes::frontend_dynamic, "a bound depends on an input's open dimension", "a number",
-               to_string(from ? s.ends[i] : s.starts[i]),
+               to_string(from && !before ? s.ends[i] : s.starts[i]),
                "give the input's shape, as in --input NAME=1x3x224x224");
     }
     if (auto n = as_const(size)) {
@@ -256,6 +261,16 @@ Values slice_open(NodeContext& ctx) {
     steps = spread(ctx, ctx.full(1, {dim(rank)}, i64), which, steps);
     axes.resize(static_cast<size_t>(rank));
     std::iota(axes.begin(), axes.end(), 0);
+  }
+  auto known_steps = ctx.has(4) ? ctx.known(4) : std::nullopt;
+  bool forward = !ctx.has(4) || (known_steps && known_steps->is_constant());
+  for (int64_t i = 0; forward && known_steps && i < known_steps->size(); ++i) {
+    forward = known_steps->int_at(i) > 0;
+  }
+  if (!forward) {
+    // A start before the first element is the first one.
+    Expr sizes = ctx.call("take", {sizes_of(ctx, x), ctx.ints(axes)}, {{"axis", int64_t{0}}});
+    begin = ctx.call("maximum", {begin, ctx.call("negative", {sizes})});
   }
   return {value_of(open_slice(ctx, x, begin, end, steps, axes))};
 }

@@ -1,6 +1,7 @@
 // Matrix products, Einsum among them.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
@@ -119,6 +120,54 @@ Term contract(NodeContext& ctx, Term a, Term b, const std::string& keep) {
   return {ctx.reshape(y, result), labels};
 }
 
+// A size of 1 is broadcast to the other operands' size of the index: it is one element, whatever
+// the index, and its axis goes.
+void drop_broadcast(NodeContext& ctx, std::vector<Term>& terms) {
+  std::set<char> larger;
+  for (const Term& t : terms) {
+    const std::vector<Dim>& shape = NodeContext::shape_of(t.e);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (as_const(shape[i]) != 1) larger.insert(t.labels[i]);
+    }
+  }
+  for (Term& t : terms) {
+    const std::vector<Dim> shape = NodeContext::shape_of(t.e);
+    std::set<char> own;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (as_const(shape[i]) != 1) own.insert(t.labels[i]);
+    }
+    std::vector<Dim> left;
+    std::string labels;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (larger.contains(t.labels[i]) && !own.contains(t.labels[i])) continue;
+      left.push_back(shape[i]);
+      labels += t.labels[i];
+    }
+    if (left.size() != shape.size()) t = {ctx.reshape(t.e, left), labels};
+  }
+}
+
+bool has_diagonal(const Term& t) {
+  return std::set<char>(t.labels.begin(), t.labels.end()).size() < t.labels.size();
+}
+
+// Letters in place of the labels of an ellipsis, in all of them; false where there are too few.
+bool make_letters(std::vector<std::string*> all) {
+  std::set<char> labels;
+  for (const std::string* s : all) labels.insert(s->begin(), s->end());
+  char next = 'A';
+  for (char c : labels) {
+    if (std::isalpha(static_cast<unsigned char>(c))) continue;
+    while (next <= 'z' &&
+           (labels.contains(next) || !std::isalpha(static_cast<unsigned char>(next))))
+      ++next;
+    if (next > 'z') return false;
+    for (std::string* s : all) std::ranges::replace(*s, c, next);
+    ++next;
+  }
+  return true;
+}
+
 // Terms are contracted from left to right, each pair as a batched matrix product. An ellipsis
 // stands for labels of its own, one per dimension.
 Values convert_einsum(NodeContext& ctx) {
@@ -159,17 +208,12 @@ Values convert_einsum(NodeContext& ctx) {
     int64_t rank = NodeContext::rank_of(operands[i]);
     std::string labels = expand(inputs[i], rank);
     if (static_cast<int64_t>(labels.size()) != rank) bad("an operand has another rank");
-    std::string sorted = labels;
-    std::sort(sorted.begin(), sorted.end());
-    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-      // A diagonal is no matrix product.
-      return {value_of(ctx.call("einsum", {ctx.tuple_of(operands)}, {{"equation", equation}}))};
-    }
     for (char c : inputs[i]) {
       if (c != '.' && !std::isalpha(static_cast<unsigned char>(c))) bad("an index is not a letter");
     }
     terms.push_back({operands[i], labels});
   }
+  drop_broadcast(ctx, terms);
   std::string output;
   if (arrow != std::string::npos) {
     output = equation.substr(arrow + 2);
@@ -193,6 +237,20 @@ Values convert_einsum(NodeContext& ctx) {
     bool found = std::any_of(terms.begin(), terms.end(),
                              [&](const Term& t) { return t.labels.find(c) != std::string::npos; });
     if (!found || std::count(output.begin(), output.end(), c) > 1) bad("its result is unclear");
+  }
+  if (std::ranges::any_of(terms, has_diagonal)) {
+    // No matrix product.
+    std::vector<std::string*> labels{&output};
+    for (Term& t : terms) labels.push_back(&t.labels);
+    if (!make_letters(labels)) bad("it has more than 52 indices");
+    std::string text;
+    std::vector<Expr> all;
+    for (const Term& t : terms) {
+      text += (all.empty() ? "" : ",") + t.labels;
+      all.push_back(t.e);
+    }
+    text += "->" + output;
+    return {value_of(ctx.call("einsum", {ctx.tuple_of(all)}, {{"equation", text}}))};
   }
   Term at = terms[0];
   for (size_t i = 1; i < terms.size(); ++i) {

@@ -93,15 +93,37 @@ Values convert_constant_of_shape(NodeContext& ctx) {
   });
 }
 
+// 0, 1, ... along an axis.
+Expr places_of(NodeContext& ctx, const Expr& x, size_t axis) {
+  const DType i64 = DType::Int(64);
+  const Dim& size = NodeContext::shape_of(x)[axis];
+  if (is_any(size)) {
+    return open_range(ctx, ctx.scalar(0, i64),
+                      ctx.select(sizes_of(ctx, x), 0, static_cast<int64_t>(axis)));
+  }
+  return ctx.call("arange", {},
+                  {{"start", relay::to_value(dim(0))},
+                   {"stop", relay::to_value(size)},
+                   {"step", int64_t{1}},
+                   {"dtype", to_value(i64)}});
+}
+
 Values convert_eye_like(NodeContext& ctx) {
   Expr x = ctx.in(0);
   if (NodeContext::rank_of(x) != 2) {
     ctx.fail(codes::type_rank, "the input must be a matrix", "rank 2", to_string(x->type));
   }
-  int64_t rows = ctx.const_dim(x, 0, "the number of rows");
-  int64_t columns = ctx.const_dim(x, 1, "the number of columns");
+  const auto known_rows = as_const(NodeContext::shape_of(x)[0]);
+  const auto known_columns = as_const(NodeContext::shape_of(x)[1]);
   int64_t k = ctx.attr("k", 0);
   DType dtype = ctx.attr_dtype("dtype", NodeContext::dtype_of(x));
+  if (!known_rows || !known_columns) {
+    // One where the column is the row + k; the difference of two places cannot overflow.
+    Expr row = ctx.call("expand_dims", {places_of(ctx, x, 0)}, {{"axis", int64_t{1}}});
+    Expr away = ctx.sub(places_of(ctx, x, 1), row);
+    return {value_of(ctx.cast(ctx.call("equal", {away, ctx.ints({k})}), dtype))};
+  }
+  const int64_t rows = *known_rows, columns = *known_columns;
   ctx.charge_bytes(rows * columns, dtype);
   Tensor t = Tensor::zeros(dtype, {rows, columns});
   for (int64_t r = 0; r < rows; ++r) {
