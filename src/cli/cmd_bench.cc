@@ -7,6 +7,7 @@
 #include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/kernel_work.h"
 #include "cli/terminal.h"
 #include "driver/machine_limits.h"
 #include "driver/specialise.h"
@@ -73,8 +74,8 @@ struct KernelReport {
   int64_t calls = 0;                  // in one run
   double seconds = 0;                 // of one call
   double share = 0;                   // of all kernels' time
-  double flops = 0, bytes = 0;
-  Bound bound;  // no name: what the kernel touches is unknown
+  double flops = 0, bytes = 0;        // of one call; not positive: unknown, or none
+  Bound bound;                        // no name: what the kernel touches is unknown
 
   double gflops() const { return flops / seconds / 1e9; }
   double gbytes() const { return bytes / seconds / 1e9; }
@@ -111,11 +112,13 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
                                  : nlohmann::json::array();
   double footprint = 0;
   for (const Tensor& t : program.constants) footprint += static_cast<double>(t.byte_size());
-  for (const auto& f : program.functions) footprint += static_cast<double>(f.arena_bytes);
+  double arenas = 0;
+  for (const auto& f : program.functions) arenas += static_cast<double>(f.arena_bytes);
+  footprint += std::max(arenas, static_cast<double>(profiler.peak_bytes()));
   std::vector<double> constants = constant_bytes(program);
   std::vector<KernelReport> out;
   double total = 0;
-  for (const runtime::Profiler::Row& r : profiler.rows(program)) {
+  for (const runtime::Profiler::Row& r : profiler.rows(program, work_of(module))) {
     auto i = static_cast<size_t>(r.kernel);
     KernelReport k;
     k.name = program.kernels[i].name;
@@ -128,13 +131,16 @@ std::vector<KernelReport> kernel_reports(const runtime::Profiler& profiler,
     k.calls = r.calls / kProfiledRuns;
     k.seconds = static_cast<double>(r.min_ns) * 1e-9;
     k.share = k.seconds * static_cast<double>(k.calls);
-    k.flops = static_cast<double>(r.flops);
-    k.bytes = static_cast<double>(r.bytes);
-    double weights = std::min(constants[i], k.bytes);
+    k.flops = r.work.flops;
+    k.bytes = r.work.bytes;
+    double weights = std::clamp(constants[i], 0.0, std::max(k.bytes, 0.0));
     // The work of a convolution is counted as it is defined; minimal filtering does a quarter of
     // it.
     double arithmetic = k.rule == kMinimalFiltering ? k.flops / 4 : k.flops;
-    k.bound = bound_of({arithmetic, weights, k.bytes - weights}, footprint, limits);
+    if (k.bytes > 0) {
+      k.bound =
+          bound_of({std::max(arithmetic, 0.0), weights, k.bytes - weights}, footprint, limits);
+    }
     // Faster than all its data can be read: it reads a part of them, as a lookup in a table does.
     constexpr double kMeasurementError = 1.5;
     if (k.of_bound() > kMeasurementError) k.bound = Bound{};
@@ -179,12 +185,13 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
                 : k.of_bound() >= 0.8    ? Tone::good
                 : k.of_bound() >= 0.5    ? Tone::fair
                                          : Tone::poor;
-    table.row({shortened(k.name, name), std::to_string(k.calls), format_seconds(k.seconds),
-               format_number(100 * k.share, 1), format_number(k.gflops(), 1), format_bytes(k.bytes),
-               format_number(k.gbytes(), 1), k.bound.name,
-               known ? format_number(100 * k.of_bound(), 0) : "", escape_for_terminal(k.origin),
-               k.schedule},
-              tone);
+    table.row(
+        {shortened(k.name, name), std::to_string(k.calls), format_seconds(k.seconds),
+         format_number(100 * k.share, 1), k.flops > 0 ? format_number(k.gflops(), 1) : "",
+         k.bytes > 0 ? format_bytes(k.bytes) : "", k.bytes > 0 ? format_number(k.gbytes(), 1) : "",
+         k.bound.name, known ? format_number(100 * k.of_bound(), 0) : "",
+         escape_for_terminal(k.origin), k.schedule},
+        tone);
   }
   std::printf("%s", table.text().c_str());
   for (const KernelReport& k : reports) {
@@ -195,6 +202,11 @@ void print_profile(const std::vector<KernelReport>& reports, const MachineLimits
     if (k.rule != "loops") continue;
     for (const std::string& d : k.declined) std::printf("  declined  %s\n", d.c_str());
   }
+}
+
+// A figure in a report; null where the work that it is of is unknown.
+nlohmann::ordered_json known(double work, double figure) {
+  return work < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(figure);
 }
 
 nlohmann::ordered_json limits_json(const MachineLimits& limits) {
@@ -324,7 +336,8 @@ int run(const Options& options, const Given& given) {
   std::string trace = o.trace;
   if (o.profile && trace.empty() && !o.json) trace = "relay-trace.json";
   if (!trace.empty()) {
-    write_text(trace, profiler.chrome_trace(ready.module.program()), o.force || o.trace.empty());
+    write_text(trace, profiler.chrome_trace(ready.module.program(), work_of(ready.module)),
+               o.force || o.trace.empty());
   }
   if (o.json) {
     nlohmann::ordered_json root;
@@ -347,9 +360,9 @@ int run(const Options& options, const Given& given) {
                                  {"calls", k.calls},
                                  {"seconds", k.seconds},
                                  {"share", k.share},
-                                 {"gflops", k.gflops()},
-                                 {"bytes", k.bytes},
-                                 {"gbytes_per_second", k.gbytes()},
+                                 {"gflops", known(k.flops, k.gflops())},
+                                 {"bytes", known(k.bytes, k.bytes)},
+                                 {"gbytes_per_second", known(k.bytes, k.gbytes())},
                                  {"limit", k.bound.name},
                                  {"limit_seconds", k.bound.seconds},
                                  {"of_limit", k.of_bound()},

@@ -119,9 +119,18 @@ std::string text_of_program(const Json& program, const std::string& path) {
   out += row("kernels",
              std::to_string(number("kernels")) +
                  (open ? ", " + std::to_string(number("open_kernels")) + " of open sizes" : ""));
-  out += row("arithmetic",
-             format_number(static_cast<double>(number("flops")) / 1e6, 1) + " MFLOP a run" +
-                 (open ? " in kernels of known sizes; --dim NAME=SIZE fixes the others" : ""));
+  std::string work;
+  if (number("flops") > 0 || !open) {
+    work = format_number(static_cast<double>(number("flops")) / 1e6, 1) + " MFLOP a run";
+  }
+  if (program.contains("flops_by_sizes")) {
+    work += (work.empty() ? "" : ", and ") + text_of(program["flops_by_sizes"]) + " FLOP";
+  }
+  if (const int64_t more = number("uncounted_kernels"); more > 0) {
+    work += (work.empty() ? "" : ", and ") + std::string("that of ") + std::to_string(more) +
+            (more == 1 ? " kernel" : " kernels") + " of open sizes: --dim NAME=SIZE fixes them";
+  }
+  out += row("arithmetic", work.empty() ? "none" : work);
   out += row("memory",
              "constants " + format_bytes(static_cast<double>(number("constant_bytes"))) +
                  (program.contains("working_memory")

@@ -6,6 +6,7 @@
 #include "cli/inputs.h"
 #include "cli/terminal.h"
 #include "codegen/kernel_cache.h"
+#include "driver/kernel_work.h"
 #include "driver/specialise.h"
 #include "ir/prepack.h"
 
@@ -70,7 +71,11 @@ int run(const Options& o) {
     root["kernels"] = compiled.kernels.size();
     root["constants"] = compiled.program.constants.size();
     root["constant_bytes"] = compiled.constant_bytes();
-    root["arena_bytes"] = compiled.arena_bytes();
+    if (const std::string formula = working_memory(compiled.arenas); !formula.empty()) {
+      root["working_memory"] = formula;
+    } else {
+      root["arena_bytes"] = compiled.arena_bytes();
+    }
     for (const EntryFunction& e : entries) {
       nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
       for (const SpecialisedInput& i : e.inputs) inputs[i.name] = i.text();
@@ -103,9 +108,13 @@ int run(const Options& o) {
               format_bytes(static_cast<double>(compiled.constant_bytes())).c_str());
   int64_t bound = 0;
   for (const ArenaReport& a : compiled.arenas) bound += a.lower_bound;
-  std::printf("arena      %s (minimum possible %s)\n",
-              format_bytes(static_cast<double>(compiled.arena_bytes())).c_str(),
-              format_bytes(static_cast<double>(bound)).c_str());
+  if (const std::string formula = working_memory(compiled.arenas); !formula.empty()) {
+    std::printf("arena      %s bytes\n", formula.c_str());
+  } else {
+    std::printf("arena      %s (minimum possible %s)\n",
+                format_bytes(static_cast<double>(compiled.arena_bytes())).c_str(),
+                format_bytes(static_cast<double>(bound)).c_str());
+  }
   for (const EntryFunction& e : entries) {
     std::string inputs;
     for (const SpecialisedInput& i : e.inputs) {

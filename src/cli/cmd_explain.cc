@@ -220,6 +220,11 @@ void print_kernel(const Json& k, const Json& all, bool in_full) {
   if (double bytes = k.value("bytes", 0.0); bytes > 0) {
     std::printf(", %s", format_bytes(bytes).c_str());
   }
+  for (const auto& [key, unit] : {std::pair{"flops_by_sizes", "FLOP"}, {"bytes_by_sizes", "B"}}) {
+    if (!k.contains(key) || !k[key].is_object()) continue;
+    const std::string text = text_of(k[key].value("text", Json("0")));
+    if (text != "0") std::printf(", %s %s", text.c_str(), unit);
+  }
   std::printf("\n");
   for (const Json& l : k.value("layouts", Json::array())) {
     std::printf("  layout    %s\n", text_of(l).c_str());
@@ -280,11 +285,13 @@ void print_memory(const Json& memory) {
   }
   for (const Json& f : memory["functions"]) {
     auto number = [&](const char* key) { return f[key].get<int64_t>(); };
-    std::printf("  @%s: arena %s (minimum possible %s)\n", text_of(f["name"]).c_str(),
-                format_bytes(f["arena_bytes"].get<double>()).c_str(),
-                format_bytes(f["arena_lower_bound"].get<double>()).c_str());
     if (f.contains("working_memory")) {
-      std::printf("    working memory %s bytes\n", text_of(f["working_memory"]).c_str());
+      std::printf("  @%s: working memory %s bytes\n", text_of(f["name"]).c_str(),
+                  text_of(f["working_memory"]).c_str());
+    } else {
+      std::printf("  @%s: arena %s (minimum possible %s)\n", text_of(f["name"]).c_str(),
+                  format_bytes(f["arena_bytes"].get<double>()).c_str(),
+                  format_bytes(f["arena_lower_bound"].get<double>()).c_str());
     }
     std::printf(
         "    %s, %s; not copied: %s, %s written into a concatenation, %lld of %s written by "

@@ -7,6 +7,7 @@
 #include "base/codes/runtime.h"
 #include "cli/commands.h"
 #include "cli/inputs.h"
+#include "cli/kernel_work.h"
 #include "cli/limits.h"
 #include "cli/npy.h"
 #include "cli/terminal.h"
@@ -63,7 +64,7 @@ struct Outcome {
   // Of compiled programs only.
   std::string target;
   std::string counting;  // of operations
-  double flops = 0;
+  double flops = -1;     // negative: unknown
   int threads = 1;
 };
 
@@ -125,6 +126,27 @@ Outcome run_evaluator(const Options& o, const Inputs& inputs) {
   return out;
 }
 
+// The operations of a run: of the calls that its profile has, else of the function's own straight
+// code; what that calls is not counted. Negative where a call's are unknown.
+double flops_of(const runtime::Function& f, const runtime::Module& module,
+                const runtime::Profiler& profiler) {
+  const runtime::Program& program = module.program();
+  double flops = 0;
+  if (profiler.num_runs() == 0) {
+    for (const runtime::Instruction& i : f.code) {
+      if (i.op != runtime::Opcode::invoke_kernel) continue;
+      flops += static_cast<double>(program.kernels[static_cast<size_t>(i.a)].flops);
+    }
+    return flops;
+  }
+  if (profiler.dropped()) return -1;
+  for (const auto& row : profiler.rows(program, work_of(module))) {
+    if (row.work.flops < 0) return -1;
+    flops += row.work.flops * static_cast<double>(row.calls);
+  }
+  return flops;
+}
+
 Outcome run_compiled(const Options& o, const Inputs& inputs) {
   Outcome out;
   ModelOptions shapes = inputs.shapes;
@@ -139,7 +161,17 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
       input_values(out, make_arguments(ready.module, function, inputs, o.inputs.seed), o);
   o.limits.begin_run();
   runtime::RunOptions limits = o.limits.of_run();
-  out.value = ready.module.run_values(function, values, limits);
+  // Of kernels whose sizes the run says the first one tells the work.
+  constexpr size_t kMostCalls = 1 << 16;
+  runtime::Profiler profiler;
+  profiler.limit(kMostCalls);
+  runtime::RunOptions first = limits;
+  const auto& kernels = ready.module.program().kernels;
+  if (std::ranges::any_of(kernels, [](const auto& k) { return k.num_dims > 0; })) {
+    first.profiler = &profiler;
+  }
+  out.value = ready.module.run_values(function, values, first);
+  out.flops = flops_of(out.signature, ready.module, profiler);
   if (ready.source) {
     const auto& functions = ready.module.program().functions;
     out.text = result_text(ready.source, o.function, out.value, [&](int32_t tag) {
@@ -158,12 +190,6 @@ Outcome run_compiled(const Options& o, const Inputs& inputs) {
     auto start = Clock::now();
     run_again(ready.module, function, values, outputs, limits);
     out.seconds = std::min(out.seconds, seconds_since(start));
-  }
-  // Of the function's own straight code; what it calls is not counted.
-  for (const runtime::Instruction& i : out.signature.code) {
-    if (i.op != runtime::Opcode::invoke_kernel) continue;
-    out.flops +=
-        static_cast<double>(ready.module.program().kernels[static_cast<size_t>(i.a)].flops);
   }
   return out;
 }
@@ -230,7 +256,8 @@ void print_json(const Outcome& out, const std::vector<Tensor>& outputs, bool ten
   root["seconds"] = out.seconds;
   if (peak_gflops > 0) {
     root["counting"] = out.counting;
-    root["gflops"] = out.flops / out.seconds / 1e9;
+    root["gflops"] = nullptr;
+    if (out.flops >= 0) root["gflops"] = out.flops / out.seconds / 1e9;
     root["peak_gflops"] = peak_gflops;
   }
   std::printf("%s\n",

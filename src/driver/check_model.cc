@@ -6,9 +6,11 @@
 
 #include "codegen/backend.h"
 #include "driver/compile.h"
+#include "driver/kernel_work.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/onnx/summary.h"
 #include "ir/op.h"
+#include "lower/open_work.h"
 #include "node/walk.h"
 #include "types/match.h"
 #include "types/verify.h"
@@ -97,23 +99,23 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   out["data_dependent"] = data_dependent(model.module);
   Bytecode bytecode = make_bytecode(optimize(model.module, options), options);
   std::vector<CompiledKernel> kernels = lower_kernels(bytecode, options);
-  int64_t constants = 0, arena = 0, flops = 0, open = 0;
-  std::string formula;
+  int64_t constants = 0, arena = 0, flops = 0, open = 0, unknown = 0;
+  OpenWork::Sum open_flops;
   for (const Tensor& t : bytecode.program.constants) {
     constants += static_cast<int64_t>(t.byte_size());
   }
-  for (const ArenaReport& a : bytecode.arenas) {
-    arena += a.arena_bytes;
-    if (!a.formula.empty()) formula += (formula.empty() ? "" : " + ") + a.formula;
-  }
+  for (const ArenaReport& a : bytecode.arenas) arena += a.arena_bytes;
+  const std::string formula = working_memory(bytecode.arenas);
   Json plain = Json::array();
   for (size_t i = 0; i < kernels.size() && i < bytecode.program.kernels.size(); ++i) {
     const runtime::KernelInfo& info = bytecode.program.kernels[i];
     const auto calls = static_cast<int64_t>(kernels[i].sites.size());
-    if (info.flops > 0) {
+    if (bytecode.kernels[i].composed.dims.empty()) {
       flops += info.flops * calls;
-    } else if (!kernels[i].composed->dims.empty()) {
-      ++open;
+    } else if (auto work = open_work(*kernels[i].primitive.get()); ++open, work.flops) {
+      for (int64_t n = 0; n < calls; ++n) add_to(open_flops, *work.flops);
+    } else {
+      ++unknown;
     }
     if (kernels[i].rule != "loops" || !is_busy(info)) continue;
     Json nodes = Json::array();
@@ -122,9 +124,15 @@ Json describe(const LoadedModel& model, const CompileOptions& options) {
   }
   out["kernels"] = kernels.size();
   out["constant_bytes"] = constants;
-  out["arena_bytes"] = arena;
-  if (!formula.empty()) out["working_memory"] = formula;
+  if (formula.empty()) {
+    out["arena_bytes"] = arena;
+  } else {
+    out["working_memory"] = formula;
+  }
   out["flops"] = flops;
+  // Beside these, the operations of kernels whose sizes a run says.
+  if (!open_flops.empty()) out["flops_by_sizes"] = to_string(open_flops);
+  out["uncounted_kernels"] = unknown;
   out["open_kernels"] = open;
   out["plain_loops"] = std::move(plain);
   std::vector<tir::PrimFunc> functions;

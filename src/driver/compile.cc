@@ -12,6 +12,7 @@
 #include "codegen/targets.h"
 #include "driver/evaluate_constant.h"
 #include "driver/interface.h"
+#include "driver/kernel_work.h"
 #include "driver/options.h"
 #include "driver/size_options.h"
 #include "ir/op.h"
@@ -136,7 +137,9 @@ std::string without_folder(std::string origin, const std::string& source) {
 }
 
 // Provenance and kernels, for `relay show` and profiles; the same for the same input.
-std::string make_metadata(const CompiledModule& compiled, const CompileOptions& options) {
+std::string make_metadata(const CompiledModule& compiled,
+                          const std::vector<plan::ProgramKernel>& lowered,
+                          const CompileOptions& options) {
   nlohmann::ordered_json root;
   root["compiler"] = std::string("relay ") + RELAY_VERSION;
   root["target"] = compiled.target;
@@ -172,6 +175,12 @@ std::string make_metadata(const CompiledModule& compiled, const CompileOptions& 
     }
     item["flops"] = compiled.program.kernels[i].flops;
     item["bytes"] = compiled.program.kernels[i].bytes;
+    if (!lowered[i].composed.dims.empty()) {
+      // A part that does not depend on sizes is in the formulas.
+      item.erase("flops");
+      item.erase("bytes");
+      describe_work(lowered[i], item);
+    }
     kernels.push_back(std::move(item));
   }
   nlohmann::ordered_json& arenas = root["arenas"] = nlohmann::ordered_json::array();
@@ -327,7 +336,7 @@ CompiledModule compile(const Module& mod, const CompileOptions& options) {
   for (std::string& f : features_of(functions)) out.info.features.push_back(std::move(f));
   out.info.libraries = libraries_of(functions);
   out.info.compiler_version = std::string("relay ") + RELAY_VERSION;
-  out.metadata = make_metadata(out, options);
+  out.metadata = make_metadata(out, bytecode.kernels, options);
   phases.end();
   return out;
 }

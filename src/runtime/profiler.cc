@@ -27,6 +27,12 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
+std::string number_text(double value) {
+  char buffer[48];
+  std::snprintf(buffer, sizeof(buffer), "%.0f", value);
+  return buffer;
+}
+
 // Nanoseconds as microseconds with three decimals, which is the format's unit.
 std::string microseconds(int64_t ns) {
   char buffer[48];
@@ -49,7 +55,15 @@ int64_t Profiler::run_ns() const {
   return total;
 }
 
-std::vector<Profiler::Row> Profiler::rows(const Program& program) const {
+Profiler::Work Profiler::work_of(const Event& event, const Program& program,
+                                 const WorkOf& work) const {
+  if (work) return work(event.kernel, std::span(dims_).subspan(event.dims, event.num_dims));
+  const KernelInfo& kernel = program.kernels[static_cast<size_t>(event.kernel)];
+  if (event.num_dims > 0) return {};
+  return {static_cast<double>(kernel.flops), static_cast<double>(kernel.bytes)};
+}
+
+std::vector<Profiler::Row> Profiler::rows(const Program& program, const WorkOf& work) const {
   std::vector<Row> rows(program.kernels.size());
   for (const Event& event : events_) {
     if (event.kernel < 0) continue;
@@ -58,11 +72,16 @@ std::vector<Profiler::Row> Profiler::rows(const Program& program) const {
     row.min_ns = row.calls == 0 ? ns : std::min(row.min_ns, ns);
     ++row.calls;
     row.total_ns += ns;
+    const Work one = work_of(event, program, work);
+    auto add = [](double& sum, double more) { sum = sum < 0 || more < 0 ? -1 : sum + more; };
+    add(row.work.flops, one.flops);
+    add(row.work.bytes, one.bytes);
   }
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].kernel = static_cast<int32_t>(i);
-    rows[i].flops = program.kernels[i].flops;
-    rows[i].bytes = program.kernels[i].bytes;
+    for (double* sum : {&rows[i].work.flops, &rows[i].work.bytes}) {
+      if (*sum > 0) *sum /= static_cast<double>(rows[i].calls);
+    }
   }
   std::erase_if(rows, [](const Row& row) { return row.calls == 0; });
   std::stable_sort(rows.begin(), rows.end(),
@@ -70,7 +89,7 @@ std::vector<Profiler::Row> Profiler::rows(const Program& program) const {
   return rows;
 }
 
-std::string Profiler::chrome_trace(const Program& program) const {
+std::string Profiler::chrome_trace(const Program& program, const WorkOf& work) const {
   int64_t origin = 0;
   for (size_t i = 0; i < events_.size(); ++i) {
     origin = i == 0 ? events_[i].begin_ns : std::min(origin, events_[i].begin_ns);
@@ -88,9 +107,11 @@ std::string Profiler::chrome_trace(const Program& program) const {
            ", \"ts\": " + microseconds(event.begin_ns - origin) +
            ", \"dur\": " + microseconds(event.end_ns - event.begin_ns);
     if (kernel != nullptr) {
-      out += ", \"args\": {\"origin\": " + quoted(kernel->origin) +
-             ", \"flops\": " + std::to_string(kernel->flops) +
-             ", \"bytes\": " + std::to_string(kernel->bytes) + "}";
+      const Work one = work_of(event, program, work);
+      out += ", \"args\": {\"origin\": " + quoted(kernel->origin);
+      if (one.flops >= 0) out += ", \"flops\": " + number_text(one.flops);
+      if (one.bytes >= 0) out += ", \"bytes\": " + number_text(one.bytes);
+      out += "}";
     }
     out += "}";
   }

@@ -14,6 +14,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,9 +28,20 @@ class Profiler {
  public:
   struct Event {
     int32_t kernel;  // -1: the whole run
+    uint32_t num_dims = 0;
     int64_t begin_ns;
     int64_t end_ns;
+    size_t dims = 0;  // the first of its sizes
   };
+
+  // What one call does; negative: unknown.
+  struct Work {
+    double flops = -1;
+    double bytes = -1;
+  };
+  // The work of a call of a kernel with these sizes (kernel_abi.h, `dims`). Without it only that of
+  // kernels of known sizes is known, as their KernelInfo says.
+  using WorkOf = std::function<Work(int32_t kernel, std::span<const int64_t> dims)>;
 
   // All calls of one kernel together.
   struct Row {
@@ -35,8 +49,7 @@ class Profiler {
     int64_t calls = 0;
     int64_t total_ns = 0;
     int64_t min_ns = 0;
-    int64_t flops = 0;  // of one call, 0 when unknown
-    int64_t bytes = 0;
+    Work work{0, 0};  // of one call; where sizes differ from call to call, on average
   };
 
   static int64_t now_ns() {
@@ -45,10 +58,20 @@ class Profiler {
         .count();
   }
 
-  void record(int32_t kernel, int64_t begin_ns, int64_t end_ns) {
-    events_.push_back({kernel, begin_ns, end_ns});
+  void record(int32_t kernel, int64_t begin_ns, int64_t end_ns,
+              std::span<const int64_t> dims = {}) {
+    if (events_.size() >= max_events_) {
+      dropped_ = true;
+      return;
+    }
+    events_.push_back({kernel, static_cast<uint32_t>(dims.size()), begin_ns, end_ns, dims_.size()});
+    dims_.insert(dims_.end(), dims.begin(), dims.end());
   }
   void record_run(int64_t begin_ns, int64_t end_ns) { record(-1, begin_ns, end_ns); }
+
+  // No more events than these are kept; `dropped` tells whether there were more.
+  void limit(size_t max_events) { max_events_ = max_events; }
+  bool dropped() const { return dropped_; }
 
   // The most bytes of working memory, arenas and places, that a run had at once.
   void record_memory(int64_t bytes) { peak_bytes_ = std::max(peak_bytes_, bytes); }
@@ -57,6 +80,8 @@ class Profiler {
   const std::vector<Event>& events() const { return events_; }
   void clear() {
     events_.clear();
+    dims_.clear();
+    dropped_ = false;
     peak_bytes_ = 0;
   }
 
@@ -64,12 +89,17 @@ class Profiler {
   // Total of the runs, with everything between the kernels.
   int64_t run_ns() const;
   // By total time, longest first.
-  std::vector<Row> rows(const Program& program) const;
-  // A JSON document in the Trace Event format.
-  std::string chrome_trace(const Program& program) const;
+  std::vector<Row> rows(const Program& program, const WorkOf& work = nullptr) const;
+  // A JSON document in the Trace Event format; without the work of kernels of which it is unknown.
+  std::string chrome_trace(const Program& program, const WorkOf& work = nullptr) const;
+  // What an event's kernel did.
+  Work work_of(const Event& event, const Program& program, const WorkOf& work) const;
 
  private:
   std::vector<Event> events_;
+  std::vector<int64_t> dims_;  // of the events, one behind another
+  size_t max_events_ = std::numeric_limits<size_t>::max();
+  bool dropped_ = false;
   int64_t peak_bytes_ = 0;
 };
 

@@ -87,7 +87,7 @@ def test_the_working_memory_of_open_sizes_is_a_formula(tmp_path):
     (function,) = relay_json("explain", path)["memory"]["functions"]
     formula = function["working_memory"]
     assert re.fullmatch(r"(\d+ \+ )?\d+\*n( \+ align64\(4\*n\))?", formula), formula
-    assert f"    working memory {formula} bytes\n" in relay("explain", path).stdout
+    assert f"  @main: working memory {formula} bytes\n" in relay("explain", path).stdout
     plan = relay("show", path, "--plan").stdout
     assert f" places of open sizes; working memory {formula} bytes\n" in plan
     out = tmp_path / "open.so"

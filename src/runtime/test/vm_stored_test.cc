@@ -47,7 +47,7 @@ TEST_F(VmTest, profile_counts_kernels_and_makes_a_trace) {
   int64_t total = 0;
   for (const Profiler::Row& row : rows) {
     EXPECT_EQ(row.calls, 3);
-    EXPECT_EQ(row.flops, 8);
+    EXPECT_EQ(row.work.flops, 8);
     total += row.total_ns;
   }
   EXPECT_LE(total, profiler.run_ns());
