@@ -6,7 +6,6 @@ holds, or for the values of a few numbers. A process keeps the last ones that it
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relay import _core
-from relay._build import Executable
+from relay._build import Executable, Slot
+from relay._locks import Lock
 
 # The programs that are kept for one model.
 LIMIT = 16
@@ -25,7 +25,8 @@ class RankIsOpen(Exception):
 
     def __init__(self, error: _core.UserError, deciding: list, inputs: list) -> None:
         super().__init__(str(error))
-        self.error, self.deciding, self.inputs = error, deciding, inputs
+        self.error, self.deciding = error, deciding
+        self.inputs = [Slot(*row) for row in inputs]
 
 
 class OpenModel:
@@ -35,10 +36,11 @@ class OpenModel:
         self._load = load
         # What is raised where one program is needed.
         self.error = refused.error
-        self.input_names: list[str] = list(refused.inputs)
+        self.inputs: list[Slot] = refused.inputs
+        self.input_names: list[str] = [slot.name for slot in refused.inputs]
         self._deciding: list[tuple[str, str]] = list(refused.deciding)
         self._needed: list[tuple[str, str]] = []
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def deciding(self) -> list[tuple[str, str]]:
@@ -150,7 +152,7 @@ class Programs:
     def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Callable]) -> None:
         self.model, self._make = model, make
         self._programs: OrderedDict[tuple, Callable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._hits = self._misses = 0
 
     def info(self) -> CacheInfo:
@@ -187,7 +189,8 @@ class Programs:
 class SpecialisedExecutable(Executable):
     """A compiled model that has a program for each case of the inputs that decide; the last ones are kept.
 
-    What describes a program (`input_info`, `metadata`, ...) is of the last call's.
+    What describes a program (`output_info`, `metadata`, ...) is of the last call's; before the first
+    call there is none: UserError E0505.
     """
 
     def __init__(self, model: OpenModel, make: Callable[[_core.IRModule], Executable]) -> None:
@@ -209,6 +212,12 @@ class SpecialisedExecutable(Executable):
         if function == "main":
             return self(*args, **kwargs)
         return super().run(function, *args, **kwargs)
+
+    def input_info(self, function: str = "main") -> list[Slot]:
+        """Returns the parameters of the last call's program; before the first call, the model's inputs."""
+        if function == "main" and self._programs.last() is None:
+            return list(self._programs.model.inputs)
+        return super().input_info(function)
 
     def cache_info(self) -> CacheInfo:
         """Returns how many programs there are, and how often one was there for a call."""

@@ -15,6 +15,7 @@
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
 #include "base/codes/runtime.h"
+#include "base/fork.h"
 #include "base/lines.h"
 #include "base/quantities.h"
 
@@ -216,6 +217,12 @@ void BudgetScope::fail_memory() const {
                  "program so large");
 }
 
+// Who is asked may wait for a lock that a thread holds while it forks.
+bool is_cancelled(const BudgetLimits& limits) {
+  ForkGap gap;
+  return limits.cancelled();
+}
+
 // The limits of this scope and of those around it.
 void BudgetScope::check(bool ask) const {
   Clock::time_point now = Clock::now();
@@ -226,7 +233,7 @@ void BudgetScope::check(bool ask) const {
       if (memory < 0) memory = own_memory();
       if (memory > s->memory_ceiling_) s->fail_memory();
     }
-    if (ask && s->limits_.cancelled && s->limits_.cancelled()) {
+    if (ask && s->limits_.cancelled && is_cancelled(s->limits_)) {
       exceeded(s->limits_.kind, codes::pass_cancelled, codes::run_failed, "was cancelled", "");
     }
   }

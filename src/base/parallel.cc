@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "base/thread_locals.h"
 
 namespace relay {
 
@@ -30,6 +31,8 @@ void for_each_parallel(size_t count, int threads, const std::function<void(size_
   };
   const BudgetScope* budget = current_budget();
   auto help = [&] {
+    // The others do its part.
+    if (!has_thread_locals()) return;
     BudgetShare share(budget);
     loop();
   };

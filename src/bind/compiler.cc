@@ -14,6 +14,7 @@
 
 #include "base/codes/driver.h"
 #include "base/codes/passes.h"
+#include "base/thread_locals.h"
 #include "bind/compiler.h"
 #include "bind/data_values.h"
 #include "bind/exchange.h"
@@ -196,6 +197,8 @@ Settings make_options(nb::handle settings) {
 
 namespace {
 
+nb::list describe(const std::vector<runtime::Slot>& slots);
+
 std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb::dict dtypes,
                                           bool freeze_params, const std::string& folder,
                                           int64_t opset, nb::dict frozen, nb::dict specialised,
@@ -251,7 +254,9 @@ std::pair<PyModule, nb::dict> import_onnx(nb::handle model, nb::dict shapes, nb:
       static constexpr const char* kBy[] = {"sizes", "elements", "value"};
       deciding.append(nb::make_tuple(d.name, kBy[d.by]));
     }
-    for (const std::string& name : refused->inputs()) inputs.append(name);
+    for (const ModelInput& input : refused->inputs()) {
+      inputs.append(describe({slot_of(input.name, input.type)})[0]);
+    }
     open.append(deciding);
     open.append(inputs);
     throw *refused;
@@ -410,10 +415,17 @@ nb::object run(const Executable& exe, nb::handle function, nb::tuple args, nb::d
   if (functions) turn.emplace(*exe.functions);
   std::vector<nb::object> donated;
   Exchange exchange(functions ? exe.functions : nullptr);
+  const int64_t before = runtime::thread_object_bytes();
   std::vector<runtime::Value> values =
       collect_arguments(exe.module.function(name), types, args, kwargs, exchange, &donated);
+  const int64_t taken = runtime::thread_object_bytes() - before;
   if (functions) bind_sizes(typed, values, exchange.sizes());
-  runtime::Value result = run_with(exchange, types, [&](const runtime::RunOptions& options) {
+  runtime::Value result = run_with(exchange, types, [&](const runtime::RunOptions& limits) {
+    runtime::RunOptions options = limits;
+    // Copies of arguments are the run's.
+    if (limits.memory_limit > 0) {
+      options.memory_limit = std::max<int64_t>(limits.memory_limit - taken, 1);
+    }
     runtime::Value out = functions ? exe.functions->run(name, values, options)
                                    : exe.module.run_values(name, values, options);
     values.clear();
@@ -679,6 +691,7 @@ void bind_compiler(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   namespace bind = relay::bind;
+  relay::require_thread_locals();
   m.doc() = "Relay's compiler and runtime; the package relay gives it its shape.";
   relay::initialize();
   m.attr("__version__") = RELAY_VERSION;

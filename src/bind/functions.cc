@@ -86,17 +86,27 @@ constexpr const char* kDoc =
 
 }  // namespace
 
-FunctionOwner::Turn::Turn(FunctionOwner& owner) : owner_(owner) {
-  if (owner_.turn_.try_lock()) return;
+std::recursive_timed_mutex& FunctionOwner::turn() {
+  if (process_ != fork_generation()) {
+    process_ = fork_generation();
+    // The old one may be locked, and stays.
+    (void)turn_.release();
+    turn_ = std::make_unique<std::recursive_timed_mutex>();
+  }
+  return *turn_;
+}
+
+FunctionOwner::Turn::Turn(FunctionOwner& owner) : owner_(owner), mutex_(owner.turn()) {
+  if (mutex_.try_lock()) return;
   run_unlocked([&](const runtime::RunOptions&) {
-    while (!owner_.turn_.try_lock_for(std::chrono::milliseconds(20))) check_budget_after_work();
+    while (!mutex_.try_lock_for(std::chrono::milliseconds(20))) check_budget_after_work();
     return 0;
   });
 }
 
 FunctionOwner::Turn::~Turn() {
   owner_.drop_gone();
-  owner_.turn_.unlock();
+  mutex_.unlock();
 }
 
 void FunctionOwner::drop_gone() {
@@ -106,9 +116,10 @@ void FunctionOwner::drop_gone() {
 
 void FunctionOwner::let_go(Held held) {
   gone_.push_back(std::move(held));
-  if (!turn_.try_lock()) return;
+  std::recursive_timed_mutex& mine = turn();
+  if (!mine.try_lock()) return;
   drop_gone();
-  turn_.unlock();
+  mine.unlock();
 }
 
 FunctionValue::~FunctionValue() {

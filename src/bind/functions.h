@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fork.h"
 #include "bind/convert.h"
 #include "bind/exchange.h"
 #include "runtime/module.h"
@@ -42,6 +43,7 @@ class FunctionOwner {
 
    private:
     FunctionOwner& owner_;
+    std::recursive_timed_mutex& mutex_;
   };
 
   // What a FunctionValue held is let go of in a turn: now, or in that of the run under way.
@@ -54,8 +56,12 @@ class FunctionOwner {
  private:
   // Within a turn.
   void drop_gone();
+  // Of this process: a thread that had the turn may be in the parent of a fork only. With the GIL.
+  std::recursive_timed_mutex& turn();
 
-  std::recursive_timed_mutex turn_;
+  std::unique_ptr<std::recursive_timed_mutex> turn_ =
+      std::make_unique<std::recursive_timed_mutex>();
+  uint64_t process_ = fork_generation();
   Module types_;
   std::vector<Held> gone_;  // guarded by the GIL
 };

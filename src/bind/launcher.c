@@ -38,6 +38,15 @@ int main(int argc, char** argv) {
       return 1;
     }
     globfree(&found);
+    // Without memory for the variables of its threads the C library would end the process, saying nothing of use.
+    void* volatile room = malloc((size_t)1 << 20);
+    if (room == NULL) {
+      fprintf(stderr,
+              "relay: error E0604: there is no memory to begin with; raise the limit of address "
+              "space (ulimit -v)\n");
+      return 1;
+    }
+    free(room);
     int (*command)(int, char**);
     *(void**)&command = dlsym(module, "relay_main");
     if (command == NULL) {

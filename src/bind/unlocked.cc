@@ -7,6 +7,9 @@
 
 #include <atomic>
 
+#include "base/fork.h"
+#include "base/thread_locals.h"
+
 namespace relay::bind {
 namespace {
 
@@ -23,8 +26,16 @@ void take_lock(const F& take) {
 
 // The interpreter ends: work of other threads than the main one ends too, and they stay where they are.
 std::atomic<bool> ending{false};
-// Threads between the two halves of Unlocked.
+// Threads between the two halves of Unlocked, of the process that counts. A child of fork has none of them.
 std::atomic<int> working{0};
+std::atomic<uint64_t> counted_by{0};
+
+void begin_work() {
+  if (counted_by.exchange(fork_generation()) != fork_generation()) working = 0;
+  ++working;
+}
+
+int working_threads() { return counted_by == fork_generation() ? working.load() : 0; }
 
 bool is_main_thread() { return gettid() == getpid(); }
 
@@ -43,14 +54,14 @@ void end_daemons() {
   auto threads = nb::module_::import_("threading").attr("active_count")();
   if (nb::cast<int>(threads) > 1) nb::set_leak_warnings(false);
   nb::gil_scoped_release release;
-  for (int ms = 0; ms < 2000 && working.load() > 0; ++ms) usleep(1000);
+  for (int ms = 0; ms < 2000 && working_threads() > 0; ++ms) usleep(1000);
 }
 
 PyObject* get_limits = nullptr;
 
 }  // namespace
 
-Unlocked::Unlocked() : state_(PyEval_SaveThread()) { ++working; }
+Unlocked::Unlocked() : state_(PyEval_SaveThread()) { begin_work(); }
 
 void Unlocked::lock() {
   if (state_ == nullptr) return;
@@ -69,6 +80,7 @@ void rethrow_unless_interrupted() {
 }
 
 PythonLimits PythonLimits::current() {
+  require_thread_locals();
   PythonLimits out;
   nb::object found = nb::steal(PyObject_CallNoArgs(get_limits));
   if (!found.is_valid()) throw nb::python_error();

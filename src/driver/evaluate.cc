@@ -8,19 +8,6 @@
 namespace relay {
 namespace {
 
-runtime::Slot slot_of(std::string name, const Type& type) {
-  runtime::Slot slot;
-  slot.name = std::move(name);
-  auto* tensor = as<TensorTypeNode>(type);
-  slot.is_tensor = tensor != nullptr;
-  if (tensor != nullptr) {
-    slot.tensor = spec_of(*tensor);
-  } else {
-    slot.type_text = to_string(type);
-  }
-  return slot;
-}
-
 Function find(const Module& mod, std::string_view name) {
   Function f = mod->find(name);
   if (f) return f;
@@ -29,6 +16,19 @@ Function find(const Module& mod, std::string_view name) {
 }
 
 }  // namespace
+
+runtime::Slot slot_of(std::string name, const Type& type) {
+  runtime::Slot slot;
+  slot.name = std::move(name);
+  auto* tensor = as<TensorTypeNode>(type);
+  slot.is_tensor = tensor != nullptr;
+  if (tensor != nullptr) {
+    slot.tensor = spec_of(*tensor);
+  } else {
+    slot.type_text = type ? to_string(type) : "?";
+  }
+  return slot;
+}
 
 runtime::Function signature_of(const Module& mod, std::string_view name) {
   Function f = find(mod, name);

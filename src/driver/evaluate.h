@@ -10,6 +10,9 @@
 
 namespace relay {
 
+// A parameter or result of that type, as a compiled function describes it; the type may be null.
+runtime::Slot slot_of(std::string name, const Type& type);
+
 // The parameters and results of a function as its compiled form would name and type them, without
 // code. UserError E0612 when the module has no such function.
 runtime::Function signature_of(const Module& mod, std::string_view function);

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "base/codes/extensions.h"
+#include "base/fork.h"
 #include "extend/function_text.h"
 #include "extend/operator.h"
 #include "extend/pass.h"
@@ -394,7 +395,7 @@ struct Loaded {
 };
 
 struct Registry {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   // Plug-ins keep pointers to their entries.
   std::deque<Loaded> entries;
 };

@@ -10,6 +10,7 @@
 #include "base/codes/operators.h"
 #include "base/codes/text.h"
 #include "base/codes/types.h"
+#include "base/fork.h"
 
 namespace relay {
 
@@ -361,7 +362,7 @@ std::vector<std::string_view> missing_columns(const OpInfo& row) {
 }
 
 struct OpRegistry::State {
-  mutable std::shared_mutex mutex;
+  mutable ForkSafeSharedMutex mutex;
   std::map<std::string, Op, std::less<>> ops;
   // The names of Relay's own operators, and the namespaces in them.
   std::set<std::string, std::less<>> own, own_namespaces;

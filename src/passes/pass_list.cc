@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/codes/passes.h"
+#include "base/fork.h"
 #include "ir/op.h"
 #include "passes/pipelines.h"
 
@@ -19,7 +20,7 @@ struct Outside {
 
 // Entries stay where they are for good, since a pass that was removed may still run.
 struct Registry {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::deque<Outside> entries;
 
   Outside* find(std::string_view name) {

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/codes/runtime.h"
+#include "base/fork.h"
 #include "runtime/artifact.h"
 #include "runtime/checksum.h"
 #include "runtime/core/strings.h"
@@ -304,7 +305,7 @@ class ArtifactReader {
 struct ConstantFile::State {
   int fd = -1;
   uint64_t offset = 0, size = 0, checksum = 0;
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   Written known;  // when the constants were what they should be
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/codes/runtime.h"
+#include "base/thread_locals.h"
 #include "runtime/core/strings.h"
 #include "runtime/donations.h"
 #include "runtime/module.h"
@@ -87,6 +88,7 @@ relay_status failed(relay_status status, const char* text) noexcept {
 template <typename F>
 relay_status guarded(F&& f) noexcept {
   try {
+    relay::require_thread_locals();
     f();
     return RELAY_OK;
   } catch (const UserError& error) {

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/codes/runtime.h"
+#include "base/fork.h"
 #include "runtime/core/string_functions.h"
 #include "runtime/cpu.h"
 #include "runtime/file_descriptor.h"
@@ -47,7 +48,7 @@ class LoadedArtifacts {
   }
 
  private:
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   std::map<Digest, std::weak_ptr<const LoadedProgram>> programs_;
 };
 

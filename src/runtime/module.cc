@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <mutex>
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
+#include "base/fork.h"
 #include "runtime/donations.h"
 #include "runtime/loaded_program.h"
 
@@ -158,7 +158,7 @@ struct Module::Impl {
   std::shared_ptr<const LoadedProgram> loaded;
   int num_threads = 1;
 
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::shared_ptr<ThreadPool> pool;
   std::vector<std::unique_ptr<ExecutionContext>> idle;
   size_t num_contexts = 0;  // idle and borrowed

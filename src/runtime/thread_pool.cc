@@ -1,7 +1,6 @@
 #include "runtime/thread_pool.h"
 
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,6 +12,8 @@
 #include <new>
 #include <system_error>
 
+#include "base/fork.h"
+#include "base/thread_locals.h"
 #include "runtime/cpu.h"
 
 namespace relay::runtime {
@@ -29,17 +30,6 @@ constexpr auto kSpinAfterSession = std::chrono::microseconds(200);
 constexpr auto kSpinInSession = std::chrono::milliseconds(10);
 // Rounds that a waiting caller spins before it offers its core to others.
 constexpr int kSpinsBeforeYield = 1 << 14;
-
-// Rises in a child process after fork.
-std::atomic<uint64_t> process_generation{0};
-
-void note_fork() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    pthread_atfork(nullptr, nullptr,
-                   [] { process_generation.fetch_add(1, std::memory_order_relaxed); });
-  });
-}
 
 int32_t run_body(relay_parallel_body body, void* env, int64_t begin, int64_t end) noexcept {
   try {
@@ -89,9 +79,7 @@ struct ThreadPool::Worker {
   }
 };
 
-ThreadPool::ThreadPool(int num_threads) {
-  note_fork();
-  process_ = process_generation.load(std::memory_order_relaxed);
+ThreadPool::ThreadPool(int num_threads) : process_(fork_generation()) {
   try {
     // Room first: a worker that runs has its place already.
     workers_.reserve(static_cast<size_t>(std::max(num_threads, 1) - 1));
@@ -123,7 +111,7 @@ ThreadPool::~ThreadPool() {
 
 std::shared_ptr<ThreadPool> ThreadPool::shared(int num_threads) {
   // Never destroyed: threads may still ask while the process ends.
-  static auto& mutex = *new std::mutex;
+  static auto& mutex = *new ForkSafeMutex;
   static auto& pools = *new std::map<int, std::weak_ptr<ThreadPool>>;
   if (num_threads <= 0) num_threads = available_threads();
   num_threads = std::min(num_threads, 1024);
@@ -137,9 +125,7 @@ std::shared_ptr<ThreadPool> ThreadPool::shared(int num_threads) {
   return pool;
 }
 
-bool ThreadPool::usable() const {
-  return process_ == process_generation.load(std::memory_order_relaxed);
-}
+bool ThreadPool::usable() const { return process_ == fork_generation(); }
 
 void ThreadPool::wake_all() {
   for (auto& worker : workers_) worker->wake();
@@ -201,6 +187,8 @@ int32_t ThreadPool::parallel_for(relay_parallel_body body, void* env, int64_t ex
 }
 
 void ThreadPool::work(Worker& worker) {
+  // Callers do the work of one that is not there.
+  if (!has_thread_locals()) return;
   FlushDenormals flush;
   uint32_t finished = 0;
   Clock::time_point idle_since;

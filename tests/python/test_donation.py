@@ -164,6 +164,58 @@ def test_structures_that_differ_are_refused():
         step({"sum": zeros(3), "more": zeros(2)}, zeros(3))
 
 
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("first", ["fails", "differs", "is fine"])
+def test_other_calls_leave_donation_on(first, times):
+    """A call that fails, or whose sizes do not allow it, says nothing about the next one."""
+
+    @relay.function(donate={"state": 0})
+    def step(state, x):
+        return state + x
+
+    for _ in range(times):
+        if first == "fails":
+            with pytest.raises(relay.RelayError):
+                step(zeros(4), zeros(5))
+        if first == "differs":
+            state = zeros(1)
+            assert step(state, zeros(5)).shape == (5,)
+        state = zeros(4)
+        new = step(state, np.ones(4, "float32"))
+        assert new is state and state.tolist() == [1, 1, 1, 1]
+    # What is remembered is the form that donates.
+    assert step(state, zeros(4)) is state
+
+
+def test_a_function_whose_result_is_of_another_size_donates_where_it_can():
+    @relay.function(donate={"state": 0})
+    def longer(state, x):
+        return np.concatenate([state, x])[: state.shape[0] + x.shape[0]]
+
+    for _ in range(2):
+        state = zeros(4)
+        new = longer(state, zeros(4))
+        assert new.shape == (8,) and new is not state
+
+
+def test_a_failure_in_the_run_leaves_donation_on():
+    @relay.function(donate={"state": 0})
+    def step(state, i):
+        assert i < 3, "too far"
+        new = state.copy()
+        new[i] += 1.0
+        return new
+
+    state = zeros(3)
+    for i in (0, 5, 1, 7, 2):
+        if i < 3:
+            assert step(state, i) is state
+        else:
+            with pytest.raises(relay.RunError, match="too far"):
+                step(state, i)
+    assert state.tolist() == [1, 1, 1]
+
+
 # ---- Caches of decoders
 
 

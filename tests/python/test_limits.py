@@ -76,6 +76,57 @@ def test_a_run_ends_at_its_fuel_and_memory():
     assert grow(np.int32(1000)) == 1
 
 
+PEAKS = r"""
+    import re
+    import numpy as np
+    import relay
+
+    def status(key):
+        with open("/proc/self/status") as f:
+            return int(re.search(key + r":\s+(\d+) kB", f.read())[1]) << 10
+
+    HEAD = '#[version = "0.0.5"]\n'
+    PROGRAMS = (
+        # Values of open sizes, and panels of a weight that is not a constant.
+        (HEAD + '''def @main[n: Dim](%x: Tensor[(n, 64), float32], %w: Tensor[(1024, 64), float32]) {
+            nn.softmax(nn.dense(nn.softmax(nn.dense(%x, %w)), transpose(%w))) }''',
+         lambda n: (np.ones((n, 64), "float32"), np.ones((1024, 64), "float32"))),
+        # Working memory of kernels beside results.
+        (HEAD + '''def @main[n: Dim](%x: Tensor[(n, 256), float32]) {
+            (argsort(%x, axis=0), cumsum(%x, axis=0), sort(%x, axis=1)) }''',
+         lambda n: (np.ones((n, 256), "float32"),)),
+        # An argument that has to be copied.
+        (HEAD + '''def @main[n: Dim](%x: Tensor[(n, 256), float32]) { exp(%x) }''',
+         lambda n: (np.ones((256, n), "float32").T,)),
+    )
+    LIMIT = 64 << 20
+    for text, inputs in PROGRAMS:
+        exe = relay.build(relay.parse(text), num_threads=2)
+        refused = passed = 0
+        for n in (1000, 4000, 10_000, 20_000, 40_000, 60_000):
+            args = inputs(n)
+            with open("/proc/self/clear_refs", "w") as f:
+                f.write("5")
+            before = status("VmRSS")
+            try:
+                with relay.limits(memory=LIMIT):
+                    result = exe(*args)
+                passed += 1
+            except relay.RunError as error:
+                assert error.code == "E0604", error
+                refused += 1
+            peak = status("VmHWM") - before
+            assert peak <= LIMIT + (6 << 20), (text, n, peak >> 20)
+            result = None
+        assert passed and refused, (text, passed, refused)
+"""
+
+
+def test_a_process_grows_by_no_more_than_the_limit_of_a_run():
+    done = run_python(PEAKS)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_the_evaluator_has_the_same_limits():
     evaluate = relay.create_executor("debug", mod=relay.parse(SPIN)).evaluate()
     with relay.limits(fuel=1000), pytest.raises(relay.RunError) as error:
@@ -235,6 +286,74 @@ def test_the_command_ends_cleanly_when_memory_is_short(tmp_path):
                 assert "error" in done.stderr, (size, done.stderr)
             codes.add(done.returncode)
     assert 0 in codes
+
+
+def _limited(words, size, **options):
+    return subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)),
+        **options,
+    )
+
+
+def test_a_command_that_has_hardly_room_for_its_code_says_so(tmp_path):
+    """The C library ends a process that has no memory for the variables of a thread."""
+    model = tmp_path / "spin.relay"
+    model.write_text(SPIN)
+
+    def loads(size):
+        return "cannot be loaded" not in _limited([RELAY, "--version"], size).stderr
+
+    # The least size, in steps of 256 KiB, with which the code can be mapped.
+    low, high = 16 << 20, 512 << 20
+    assert loads(high)
+    while high - low > 256 << 10:
+        middle = (low + high) // 2
+        low, high = (low, middle) if loads(middle) else (middle, high)
+    said = set()
+    for step in range(10):
+        size = high + step * (256 << 10)
+        for words in (["--version"], ["check", str(model)], ["run", str(model), "--no-cache"]):
+            done = _limited([RELAY, *words], size)
+            assert done.returncode in (0, 1), (size, words, done.returncode, done.stderr)
+            assert done.returncode == 0 or "error" in done.stderr, (size, words, done.stderr)
+            said.add(done.returncode)
+    assert said >= {1}
+
+
+@pytest.mark.parametrize("size", range(100, 340, 48))
+def test_python_that_is_short_of_memory_gets_its_exceptions(size):
+    code = f"""
+        try:
+            import threading
+            import relay
+            mod = relay.parse({SPIN!r})
+            relay.build(mod, cache=False, num_threads=4)(20)
+            failures = []
+            def work():
+                try:
+                    relay.build(mod, cache=False)(20)
+                except (MemoryError, relay.RelayError, OSError) as error:
+                    failures.append(error)
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        except (ImportError, MemoryError, OSError, RuntimeError) as error:
+            print(type(error).__name__)
+        except BaseException as error:
+            if not type(error).__module__.startswith("relay"):
+                raise
+        """
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = _limited([sys.executable, "-c", textwrap.dedent(code)], size << 20, env=env)
+    # Signals are negative; 127 is the C library's abort.
+    assert done.returncode in (0, 1), (size, done.returncode, done.stderr[-1000:])
+    assert "ABORT" not in done.stderr and "terminate called" not in done.stderr, done.stderr
 
 
 def test_every_failure_of_the_system_is_an_error_of_python(tmp_path):

@@ -151,7 +151,16 @@ def test_one_program_is_asked_for_where_there_are_many():
     program = relay.build(mod)
     with pytest.raises(relay.UserError, match="E0505"):
         program.export_library("x.so")
-    for what in (lambda: program.input_info(), lambda: relay.optimize(mod), lambda: mod["main"]):
+    # The inputs are the model's, whatever it is that a program is made for.
+    x, k = program.input_info()
+    assert (x.name, x.dtype, x.shape, x.device) == ("x", "float32", ("n", 6), "cpu")
+    assert (k.name, k.dtype, k.shape) == ("k", "int64", ("length",))
+    for what in (
+        lambda: program.output_info(),
+        lambda: program.input_info("other"),
+        lambda: relay.optimize(mod),
+        lambda: mod["main"],
+    ):
         with pytest.raises(relay.UserError, match="E0505"):
             what()
     with pytest.raises(TypeError, match="missing"):

@@ -8,7 +8,6 @@ import inspect
 import itertools
 import os
 import sys
-import threading
 import time
 import types
 from collections import OrderedDict
@@ -50,6 +49,7 @@ from relay._function.values import (
     static_type,
     type_of,
 )
+from relay._locks import Lock
 
 # Compiled forms of a function that are kept; the one that was used longest ago goes first.
 MAX_FORMS = 64
@@ -96,14 +96,24 @@ class Lowered:
 
     def donations(self) -> dict[str, int]:
         """The parameters of @main whose memory results take, with the numbers of these results."""
+        return self._donations[0]
+
+    @property
+    def donates_all(self) -> bool:
+        """Whether each array in the parameters that are donated is."""
+        return self._donations[1]
+
+    @functools.cached_property
+    def _donations(self) -> tuple[dict[str, int], bool]:
         if not self.function.donate:
-            return {}
+            return {}, True
         kinds, returned = self.form.kinds, self.form.returned
         parts = returned.items if isinstance(returned, TupleType) else (returned,)
         ends = list(itertools.accumulate(len(leaf_types(part)) for part in parts))
         names = iter([p.name_hint for p in self.module["main"].params])
         given = {name: [(next(names), t) for t in leaf_types(kinds[name])] for name in kinds}
         out: dict[str, int] = {}
+        arrays = 0
         for name, part in self.function.donate.items():
             types_ = leaf_types(parts[part]) if 0 <= part < len(parts) else None
             if types_ is None or len(types_) != len(given.get(name, ())):
@@ -117,9 +127,10 @@ class Lowered:
                 )
             first = ends[part] - len(types_)
             for i, ((leaf, mine), other) in enumerate(zip(given[name], types_, strict=True)):
+                arrays += _has_memory(mine)
                 if _has_memory(mine) and _core.structural_equal(mine, other):
                     out[leaf] = first + i
-        return out
+        return out, len(out) == arrays
 
 
 def _has_memory(kind: _core.Type) -> bool:
@@ -133,6 +144,7 @@ class _Compiled:
     executable: Executable
     seconds: float
     run: Callable[[tuple], Any]
+    key: object
 
 
 class RelayFunction:
@@ -180,7 +192,7 @@ class RelayFunction:
         self.source, self.node = read, node
         self.signature = signature
         self.names_around = names_around
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._compiled: OrderedDict[object, _Compiled] = OrderedDict()
         self._runs: dict[object, Callable[[tuple], Any]] = {}
         self._only_run: Callable[[tuple], Any] | None = None
@@ -265,7 +277,8 @@ class RelayFunction:
                     raise
         values, given = self._bound(args, kwargs)
         try:
-            return self._form(values, given).run(values)
+            made = self._form(values, given)
+            out = made.run(values)
         except _core.RunError as problem:
             self._explain_sizes(problem, values, given)
             raise
@@ -273,6 +286,8 @@ class RelayFunction:
             self._explain_sizes(problem, values, given)
             # It shows the place in the function: the way through the reader says no more.
             raise problem.with_traceback(None) from problem.__cause__
+        self._remember(made, values, given)
+        return out
 
     def _explain_sizes(self, problem: Exception, values: tuple, given: frozenset[str]) -> None:
         """Where sizes did not fit: the type error of the function for these sizes, if it has one.
@@ -339,7 +354,6 @@ class RelayFunction:
             found = self._compiled.get(key)
             if found is not None:
                 self._compiled.move_to_end(key)
-                self._remember(found.run, values, given)
                 return found
             try:
                 lowered = self._lower(values, given)
@@ -349,9 +363,8 @@ class RelayFunction:
             executable = lowered.compile()
             seconds = time.perf_counter() - begin
             run = self._runner(lowered.form, executable)
-            made = _Compiled(lowered, executable, seconds, run)
+            made = _Compiled(lowered, executable, seconds, run, key)
             self._compiled[key] = made
-            self._remember(run, values, given)
             if len(self._compiled) > MAX_FORMS:
                 _, dropped = self._compiled.popitem(last=False)
                 self._runs = {k: r for k, r in self._runs.items() if r is not dropped.run}
@@ -376,15 +389,22 @@ class RelayFunction:
         told.code, told.diagnostics = problem.code, problem.diagnostics
         return told
 
-    def _remember(self, run: Callable[[tuple], Any], values: tuple, given: frozenset[str]) -> None:
-        """Lets calls with such arguments find the form at once."""
+    def _remember(self, made: _Compiled, values: tuple, given: frozenset[str]) -> None:
+        """Lets calls with such arguments find the form at once, after one that succeeded.
+
+        A form for sizes that differ takes equal sizes too. Where it donates less than the form for
+        equal sizes would, each call looks at the sizes.
+        """
         if self._is_typed:
-            self._only_run = run
-        elif len(given) == self._count:
-            # Strings of each length are a dtype of NumPy's.
-            if len(self._runs) >= 4 * MAX_FORMS:
-                self._runs.clear()
-            self._runs[self._short_key(values)] = run
+            self._only_run = made.run
+        elif len(given) == self._count and made.lowered.donates_all:
+            with self._lock:
+                if self._compiled.get(made.key) is not made:
+                    return
+                # Strings of each length are a dtype of NumPy's.
+                if len(self._runs) >= 4 * MAX_FORMS:
+                    self._runs.clear()
+                self._runs[self._short_key(values)] = made.run
 
     def _lower(self, values: tuple, given: frozenset[str], fixed: bool = False) -> Lowered:
         """The function for arguments; `fixed`: for their sizes, whatever is declared."""

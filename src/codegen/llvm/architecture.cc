@@ -5,6 +5,8 @@
 #include <mutex>
 #include <new>
 
+#include "base/fork.h"
+
 namespace relay::codegen {
 
 // CMake writes the list, a line for each architecture that has a file here.
@@ -37,6 +39,7 @@ const LlvmArchitecture* find_llvm_architecture(std::string_view name) {
 }
 
 void initialize_llvm() {
+  ForkSection section;
   static std::once_flag once;
   std::call_once(once, [] {
     // LLVM is built without exceptions, but they pass through it: what it holds is lost.

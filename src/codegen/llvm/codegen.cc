@@ -24,6 +24,7 @@
 
 #include "base/budget.h"
 #include "base/codes/lowering.h"
+#include "base/fork.h"
 #include "base/parallel.h"
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/kernel_builder.h"
@@ -213,6 +214,8 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
   const std::string settings = settings_of(target);
   std::vector<ObjectCode> out(kernels.size());
   auto generate = [&](size_t i) {
+    // LLVM has locks and tables of its own.
+    ForkSection section;
     auto generator = generators.take();
     auto module = generator->build(kernels[i]);
     std::string key = cache == nullptr ? "" : key_of(*module, settings);
@@ -230,6 +233,7 @@ std::vector<ObjectCode> generate_objects(const std::vector<tir::PrimFunc>& kerne
 }
 
 std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
+  ForkSection section;
   std::string out;
   llvm::raw_string_ostream stream(out);
   llvm::LLVMContext context;
@@ -243,6 +247,7 @@ std::string llvm_ir_text(const std::vector<tir::PrimFunc>& kernels, const Target
 }
 
 std::string assembly_text(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
+  ForkSection section;
   std::string out;
   Generator generator(target, llvm::CodeGenFileType::AssemblyFile);
   for (const tir::PrimFunc& f : kernels) out += generator.generate(*generator.build(f), f);
@@ -258,6 +263,7 @@ llvm::GlobalVariable* define_constant(llvm::Module& module, llvm::StringRef name
 }
 
 ObjectCode descriptor_object(const std::vector<tir::PrimFunc>& kernels, const Target& target) {
+  ForkSection section;
   llvm::LLVMContext context;
   auto machine = make_machine(target);
   llvm::Module module("relay_descriptor", context);

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "base/fork.h"
 #include "codegen/llvm/architecture.h"
 #include "runtime/cpu.h"
 #include "target/architectures.h"
@@ -50,6 +51,7 @@ std::string host_features() {
 Target host_target() {
   // The processor stays what it is; how much of it this process may use can change.
   static const Target processor = [] {
+    ForkSection section;
     Target t;
     t.arch = runtime::host_arch();
     t.triple = llvm::sys::getDefaultTargetTriple();

@@ -4,6 +4,7 @@
 #include <llvm/Support/MemoryBuffer.h>
 
 #include "base/codes/lowering.h"
+#include "base/fork.h"
 #include "codegen/llvm/codegen.h"
 #include "codegen/llvm/kernel_builder.h"
 
@@ -27,6 +28,7 @@ void check(llvm::Error error) {
 
 LoadedKernels load_objects(const std::vector<ObjectCode>& objects,
                            const std::vector<tir::PrimFunc>& kernels, const Target& target) {
+  ForkSection section;
   // The code is there already: what it was made for is told, since finding out takes long.
   std::shared_ptr<llvm::orc::LLJIT> jit =
       check(llvm::orc::LLJITBuilder()

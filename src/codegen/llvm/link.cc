@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/codes/lowering.h"
+#include "base/fork.h"
 #include "codegen/llvm/architecture.h"
 #include "codegen/llvm/codegen.h"
 
@@ -166,8 +167,8 @@ std::string link_shared(const std::vector<ObjectCode>& objects,
   std::string output;
   {
     // The linker keeps its state in globals.
-    static std::mutex mutex;
-    std::lock_guard<std::mutex> lock(mutex);
+    static ForkSafeMutex mutex;
+    std::lock_guard lock(mutex);
     llvm::raw_string_ostream stream(output);
     lld::Result result = lld::lldMain(argv, stream, stream, {{lld::Gnu, &lld::elf::link}});
     if (result.retCode != 0) {

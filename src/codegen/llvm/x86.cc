@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/fork.h"
 #include "codegen/llvm/architecture.h"
 #include "target/dot_products.h"
 
@@ -40,7 +41,7 @@ std::optional<std::string> features_of(std::string_view cpu) {
 }
 
 bool gathers_fast(const Target& target) {
-  static std::mutex mutex;
+  static ForkSafeMutex mutex;
   static std::map<std::string, bool> known;
   const std::lock_guard lock(mutex);
   auto [it, is_new] = known.emplace(target.cpu, false);

@@ -90,19 +90,25 @@ struct DecidingInput {
   By by;
 };
 
+// An input as the model declares it; no type where the model declares none.
+struct ModelInput {
+  std::string name;
+  Type type;
+};
+
 // E0505 where inputs are known whose sizes or values decide what a run alone knows.
 class RankIsOpen : public UserError {
  public:
   RankIsOpen(std::vector<Diagnostic> found, std::vector<DecidingInput> deciding,
-             std::vector<std::string> inputs)
+             std::vector<ModelInput> inputs)
       : UserError(std::move(found)), deciding_(std::move(deciding)), inputs_(std::move(inputs)) {}
   const std::vector<DecidingInput>& deciding() const { return deciding_; }
   // All inputs of the model, in order.
-  const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::vector<ModelInput>& inputs() const { return inputs_; }
 
  private:
   std::vector<DecidingInput> deciding_;
-  std::vector<std::string> inputs_;
+  std::vector<ModelInput> inputs_;
 };
 
 // Reads a model file. Weights stay in the file and are mapped where their alignment allows. Weights

@@ -102,12 +102,15 @@ void Importer::throw_if_errors(const ::onnx::GraphProto& graph) const {
     }
   }
   if (!open || deciding.empty()) diagnostics_.throw_if_errors();
-  std::vector<std::string> inputs;
+  std::vector<ModelInput> inputs;
   for (const auto& i : graph.input()) {
     auto* found = main_scope_.find(i.name()).get();
     const bool weight = found != nullptr && found->data && !options_.frozen.contains(i.name()) &&
                         !options_.specialised.contains(i.name());
-    if (!weight) inputs.push_back(i.name());
+    if (weight) continue;
+    auto param = std::ranges::find(result_.input_names, i.name());
+    const auto at = static_cast<size_t>(param - result_.input_names.begin());
+    inputs.push_back({i.name(), at < params_.size() ? params_[at]->type : Type()});
   }
   std::vector<Diagnostic> found = diagnostics_.all();
   std::string names;

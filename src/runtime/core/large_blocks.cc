@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <mutex>
+
+#include "base/fork.h"
 
 namespace relay::runtime {
 namespace {
@@ -70,7 +71,7 @@ class LargeBlocks {
   }
   void drop_oldest() { std::free(remove(0)); }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   Block blocks_[kMostBlocks];
   size_t count_ = 0;
   size_t total_ = 0;

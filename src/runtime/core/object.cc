@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/diagnostic.h"
+#include "base/fork.h"
 #include "runtime/core/free_blocks.h"
 #include "runtime/core/immediate.h"
 #include "runtime/core/large_blocks.h"
@@ -117,7 +118,7 @@ Cell* get_next(const Cell* cell) {
 
 // A reference has two links behind its content, null while it is in no list.
 constexpr uint32_t kNext = 1, kPrevious = 2;
-std::mutex ref_mutex;
+constinit ForkSafeMutex ref_mutex;
 
 // One owner fewer; true when it was the last. A sole owner needs no locked instruction.
 bool drop(Object* object) {

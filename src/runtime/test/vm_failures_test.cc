@@ -199,12 +199,19 @@ TEST_F(VmTest, must_fail_E0604_working_memory_of_a_kernel) {
   Tensor x = Tensor::zeros(DType::Float(32), {1 << 16});
   options.memory_limit = 1 << 20;
   EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
-  options.memory_limit = (1 << 18) + 4096;
+  options.memory_limit = (1 << 19) + 8192;
   EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
   kernels[kCopy] = [](void* const*, const int64_t*, const relay_kernel_context* ctx) {
     if (ctx->scratch(ctx, 1 << 19) == nullptr) *ctx->error = RELAY_KERNEL_OUT_OF_MEMORY;
   };
   fails("E0604", {x}, options);
+  // It is held together with the result, at first and where it is kept for the next kernel.
+  for (int run = 0; run < 3; ++run) {
+    options.memory_limit = (1 << 18) + (1 << 19) - 4096;
+    fails("E0604", {x}, options);
+    options.memory_limit = (1 << 18) + (1 << 19) + 16384;
+    EXPECT_EQ(module().run("main", {{x}}, options).size(), 1u);
+  }
 }
 
 TEST_F(VmTest, must_fail_E0607_fatal_and_match) {

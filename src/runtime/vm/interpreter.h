@@ -76,6 +76,10 @@ class Interpreter {
   bool limited() const { return options_.memory_limit >= 0; }
   // Called before `bytes` more are taken.
   void charge(int64_t bytes) const;
+  // Bytes that the run holds.
+  int64_t held() const;
+  // What the next kernel may allocate.
+  void limit_kernel();
 
   // ---- Values
 

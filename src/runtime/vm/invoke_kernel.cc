@@ -70,13 +70,16 @@ void Interpreter::invoke_kernel(const Instruction& in, const Window& w) {
     c_.dims_[n] = w.i[operands[buffers + n].index].integer;
   }
   if (options_.poison) poison_outputs(kernel, operands, w);
+  if (limited()) [[unlikely]]
+    limit_kernel();
 
   if (options_.profiler == nullptr) [[likely]] {
     kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
   } else {
     int64_t begin = Profiler::now_ns();
     kernels_[static_cast<size_t>(in.a)](c_.buffers_.data(), c_.dims_.data(), &kernel_context_);
-    options_.profiler->record(in.a, begin, Profiler::now_ns());
+    const int64_t end = Profiler::now_ns();
+    options_.profiler->record(in.a, begin, end, std::span(c_.dims_).first(kernel.num_dims));
   }
   c_.scratch_.reset();
   if (c_.ending_.load(std::memory_order_relaxed)) [[unlikely]] {

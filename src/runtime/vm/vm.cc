@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "base/codes/runtime.h"
+#include "runtime/core/large_blocks.h"
 #include "runtime/core/strings.h"
 #include "runtime/cpu.h"
 #include "runtime/profiler.h"
@@ -57,6 +58,8 @@ Interpreter::Interpreter(ExecutionContext& context, const Program& program,
   if (options.poison) c_.scratch_.poison(*options.poison);
   c_.scratch_.limit(options.memory_limit);
   c_.strings_.limit(options.memory_limit);
+  // What earlier runs have freed is not theirs and this one's at once.
+  if (limited()) drop_large_blocks();
 }
 
 Interpreter::~Interpreter() {
@@ -104,6 +107,8 @@ void Interpreter::grow(size_t slots) {
              "look for a recursion without end");
   }
   constexpr size_t kMinSlots = 1024;
+  // The old ones are there until they are copied.
+  if (limited()) charge(static_cast<int64_t>(slots * sizeof(Slot)));
   c_.slots_.resize(std::min(std::max({slots, 2 * c_.slots_.size(), kMinSlots}), kMaxSlots));
 }
 
@@ -137,13 +142,19 @@ Object* Interpreter::collect_outputs() {
   return tuple;
 }
 
-void Interpreter::charge(int64_t bytes) const {
+int64_t Interpreter::held() const {
   int64_t held = thread_object_bytes() - bytes_before_ +
                  static_cast<int64_t>(c_.arena_.in_use() + c_.top_ * sizeof(Slot));
-  if (held <= options_.memory_limit &&
-      bytes <= options_.memory_limit - std::max<int64_t>(held, 0)) {
-    return;
-  }
+  return std::max<int64_t>(held, 0);
+}
+
+void Interpreter::limit_kernel() {
+  c_.scratch_.limit(std::max<int64_t>(options_.memory_limit - held(), 0));
+}
+
+void Interpreter::charge(int64_t bytes) const {
+  const int64_t held = this->held();
+  if (held <= options_.memory_limit && bytes <= options_.memory_limit - held) return;
   fail_run(
       codes::run_out_of_memory,
       "the run exceeds its memory limit of " + std::to_string(options_.memory_limit) + " bytes",
