@@ -415,3 +415,22 @@ def test_inputs_of_another_rank_are_refused(op):
     attrs = {"num_heads": 2} if "Attention" in op else {}
     with pytest.raises(relay.UserError, match="E02"):
         relay.frontend.from_onnx(model_of(op, inputs, [FLOAT], attrs=attrs))
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+@pytest.mark.parametrize("right", [(3,), (3, 2), (2, 3, 2)])
+def test_solve(right, transposed):
+    """ONNX Runtime has no kernel for it; exporters write it all the same."""
+    a = np.float32([[4, 1, 0], [1, 3, 1], [0.5, 1, 5]])
+    b = np.arange(np.prod(right), dtype="float32").reshape(right)
+    nodes = [helper.make_node("Solve", ["a", "b"], ["x"], domain="com.microsoft",
+                                   transposed=transposed)]  # fmt: skip
+    value = helper.make_tensor_value_info
+    inputs = [value(n, TensorProto.FLOAT, v.shape) for n, v in (("a", a), ("b", b))]
+    graph = helper.make_graph(nodes, "g", inputs, [value("x", TensorProto.FLOAT, None)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    mod, _ = relay.frontend.from_onnx(model)
+    found = relay.build(mod, opt_level=1)(a, b)
+    want = np.linalg.inv(a.T if transposed else a) @ b
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
