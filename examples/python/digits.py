@@ -83,7 +83,7 @@ def accuracy(model: Any, images: Any, labels: Any) -> Any:
 def fit(model: Any, epochs: int, progress: bool = False) -> float:
     """Trains a model; returns the part of the test images that it knows."""
     known, unknown = data()
-    batches = train.Batches(known, 32, key=1)
+    batches = train.Batches(known, 32, key=1, drop_last=True)
     rate = train.schedules.Cosine(4e-3, steps=epochs * len(batches), warmup=len(batches))
     trainer = train.Trainer(loss, model, train.adamw(rate))
     trainer.fit(batches, epochs, progress)

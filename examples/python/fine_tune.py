@@ -85,7 +85,7 @@ def fit(steps: int) -> tuple[float, float]:
 
     known, (unseen, wanted) = split()
     trainer = train.Trainer(loss, learnt, train.adam(3e-4))
-    batches = train.Batches(known, BATCH, key=0)
+    batches = train.Batches(known, BATCH, key=0, drop_last=True)
     before, done = right(learnt), 0
     while done < steps:
         for batch in batches.epoch(done // len(batches)):

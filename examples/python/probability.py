@@ -109,7 +109,7 @@ def learn_digits(epochs: int = 40, progress: bool = False) -> list[float]:
 
     images = (sklearn.datasets.load_digits().data / 16).astype("float32")
     trainer = train.Trainer(bound, AutoEncoder(init.Keys(0)), train.adam(3e-3), key=1)
-    return trainer.fit(train.Batches((images,), 64, key=2), epochs, progress)
+    return trainer.fit(train.Batches((images,), 64, key=2, drop_last=True), epochs, progress)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def loss(model: Any, text: Any, following: Any) -> Any:
 
 def fit(model: Any, length: int, size: int, rate: float, steps: int) -> float:
     """Trains a model; returns the loss, in nats a character, of its last tenth of the steps."""
-    batches = train.Batches(pieces(read()[0], length), size, key=1)
+    batches = train.Batches(pieces(read()[0], length), size, key=1, drop_last=True)
     schedule = train.schedules.Cosine(rate, steps=steps, warmup=steps // 20)
     trainer = train.Trainer(loss, model, train.adamw(schedule), clip=1.0)
     values: list[float] = []

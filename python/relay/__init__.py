@@ -78,6 +78,7 @@ from relay._core import (
     TypeCall as TypeCall,
     TypeData as TypeData,
     TypeVar as TypeVar,
+    ArgumentError as ArgumentError,
     UserError as UserError,
     Var as Var,
     structural_equal as structural_equal,
@@ -149,6 +150,11 @@ if _typing.TYPE_CHECKING:
     from relay._operators import *  # noqa: F403
 
 _wrappers.install(globals())
+
+for _kind in (kind for name, kind in vars(_core).items() if globals().get(name) is kind):
+    # Messages of the binding name its classes as users find them.
+    if isinstance(_kind, type) and _kind.__module__ == "relay._core":
+        _kind.__module__ = "relay"
 
 __all__ = [name for name in globals() if not name.startswith("_") and name != "annotations"]
 

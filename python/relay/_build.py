@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relay import _core
+from relay._errors import wrong
 from relay.transform import PassContext
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Executable:
         first = {s.name for s in self.input_info(once)} if once in self.function_names else set()
         for name in inputs:
             if name not in known | first:
-                raise TypeError(f"the program has no input {name!r}")
+                raise wrong(f"the program has no input {name!r}")
         values = {name: value for name, value in inputs.items() if name in known}
         if first:
             made = self.run(once, **{n: value for n, value in inputs.items() if n in first})
@@ -186,7 +187,7 @@ def refuse(function: str, given: dict) -> None:
     """Refuses parameters of Relay's that mean nothing here, unless they are left out."""
     for name, value in given.items():
         if value is not None:
-            raise TypeError(f"{function}() takes no {name}: {_MEANINGLESS[name]}")
+            raise wrong(f"{function}() takes no {name}: {_MEANINGLESS[name]}")
 
 
 _MEANINGLESS = {
@@ -270,7 +271,7 @@ def build(
         },
     )
     if mod_name != "default":
-        raise TypeError("relay.build() takes no mod_name: a library has its own name space")
+        raise wrong("relay.build() takes no mod_name: a library has its own name space")
     settings = _settings(target, opt_level, num_threads) | {"cache": cache}
     none = lambda given: {} if given is None else given  # noqa: E731
     settings |= {"dims": none(dims), "hot": none(hot), "progress": progress}
@@ -304,4 +305,4 @@ def as_module(mod: _core.IRModule | _core.Expr) -> _core.IRModule:
         return _core.IRModule.from_expr(mod)
     if hasattr(mod, "specialised"):
         raise mod.error
-    raise TypeError(f"a relay.IRModule or an expression is needed, not {type(mod).__name__}")
+    raise wrong(f"a relay.IRModule or an expression is needed, not {type(mod).__name__}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from relay import _core
+from relay._errors import wrong
 from relay._wrappers import call, is_number
 
 COMPOSITIONS: dict[str, Callable[..., _core.Expr]] = {}
@@ -32,7 +33,7 @@ def _constant(value: object, dtype: object) -> _core.Expr:
 
 def _known(sizes: Sequence, what: str) -> list[int]:
     if not all(isinstance(size, int) for size in sizes):
-        raise TypeError(f"{what} needs sizes that are known, not {tuple(map(str, sizes))}")
+        raise wrong(f"{what} needs sizes that are known, not {tuple(map(str, sizes))}")
     return list(sizes)
 
 
@@ -81,9 +82,9 @@ def _reshape_like(data, shape_like, lhs_begin=0, lhs_end=None, rhs_begin=0, rhs_
 def _segment_sum(data, segment_ids, num_segments=None):
     """Returns the sums of the rows of each segment."""
     if num_segments is None:
-        raise TypeError("relay.segment_sum needs num_segments: sizes are known when it is built")
+        raise wrong("relay.segment_sum needs num_segments: sizes are known when it is built")
     if not is_number(num_segments):
-        raise TypeError("relay.segment_sum: num_segments is a number")
+        raise wrong("relay.segment_sum: num_segments is a number")
     return call("segment_sum", data, segment_ids, num_segments=num_segments)
 
 
@@ -118,7 +119,7 @@ def _all_class_non_max_suppression(
 ):
     """Returns the boxes that stay, as (batch, class, box), and how many they are, a tuple."""
     if output_format != "onnx":
-        raise TypeError('relay.vision.all_class_non_max_suppression: output_format is "onnx"')
+        raise wrong('relay.vision.all_class_non_max_suppression: output_format is "onnx"')
     if is_number(max_output_boxes_per_class) and max_output_boxes_per_class == -1:
         max_output_boxes_per_class = 2**31 - 1
     kept = call(
@@ -143,7 +144,7 @@ def _simulated(dtype: object) -> _core.Expr:
     if isinstance(dtype, _core.Expr):
         return dtype
     if dtype not in _SIMULATED:
-        raise TypeError(f"the dtype is one of {', '.join(_SIMULATED)}, not {dtype!r}")
+        raise wrong(f"the dtype is one of {', '.join(_SIMULATED)}, not {dtype!r}")
     return _core.Constant(_SIMULATED[dtype], "int32")
 
 

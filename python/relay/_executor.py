@@ -8,6 +8,7 @@ from typing import Any
 
 from relay import _core
 from relay._build import Slot, as_module, build, refuse
+from relay._errors import wrong
 from relay._specialise import OpenModel, Programs
 
 
@@ -78,11 +79,11 @@ def create_executor(
     params: values of @main's parameters by name, which become constants.
     """
     if mod is None:
-        raise TypeError("create_executor() needs a module")
+        raise wrong("create_executor() needs a module")
     refuse("relay.create_executor", {"device": device})
     if kind == "debug":
         if target is not None or opt_level is not None:
-            raise TypeError('the executor "debug" takes no target and no opt_level')
+            raise wrong('the executor "debug" takes no target and no opt_level')
 
         def evaluation(module: _core.IRModule) -> Evaluation:
             return Evaluation(_core.evaluator(module, {} if params is None else params))
@@ -94,4 +95,4 @@ def create_executor(
     if kind in ("vm", "graph", "aot"):
         module = mod if isinstance(mod, OpenModel) else as_module(mod)
         return Executor(module, lambda: build(module, target, params=params, opt_level=opt_level))
-    raise _core.UserError(f'there is no executor "{kind}"; there are "debug" and "vm"')
+    raise wrong(f'there is no executor "{kind}"; there are "debug" and "vm"')

@@ -9,6 +9,7 @@ import numpy as np
 
 from relay import _core, _signatures, op
 from relay._build import refuse
+from relay._errors import wrong
 from relay._indexing import index_tensor
 from relay._wrappers import call
 
@@ -24,7 +25,7 @@ def var(
     A dimension is a size, a `TypeVar` (a named dimension) or None (known at run time only).
     """
     if type_annotation is not None and shape is not None:
-        raise TypeError("var() takes a type or a shape, not both")
+        raise wrong("var() takes a type or a shape, not both")
     if isinstance(type_annotation, str):
         type_annotation = _core.parse_type(type_annotation)
     if shape is not None:
@@ -78,7 +79,7 @@ _LOGIC = {"and": "and", "or": "or", "xor": "xor"}
 
 def _no_value(what: str, instead: str):
     def method(self, *_):
-        raise TypeError(f"{what}: an expression has no value while the program is built; {instead}")
+        raise wrong(f"{what}: an expression has no value while the program is built; {instead}")
 
     return method
 
@@ -86,7 +87,7 @@ def _no_value(what: str, instead: str):
 def _dtype(expr: _core.Expr, sign: str) -> str:
     kind = expr.checked_type
     if not isinstance(kind, _core.TensorType):
-        raise TypeError(f"{sign} needs a tensor of a known type, not {kind}")
+        raise wrong(f"{sign} needs a tensor of a known type, not {kind}")
     return kind.dtype
 
 
@@ -114,7 +115,7 @@ def _equal(self, other):
     """Identity, as for all nodes; what looks like a comparison of values is refused."""
     if isinstance(other, _core.Node) or other is None or isinstance(other, str):
         return _node_equal(self, other)
-    raise TypeError(
+    raise wrong(
         "== compares expressions, not their values; relay.equal(x, y) is the operator, `x is y` "
         "asks whether they are the same"
     )
@@ -126,11 +127,11 @@ def _matmul(left, right):
 
     sides = [s if isinstance(s, _core.Expr) else _core.Constant(s) for s in (left, right)]
     if not all(isinstance(s.checked_type, _core.TensorType) for s in sides):
-        raise TypeError("@ needs tensors of known types")
+        raise wrong("@ needs tensors of known types")
     try:
         return arrays.product(*sides)
     except errors.Refusal as problem:
-        raise TypeError(problem.message) from None
+        raise wrong(problem.message) from None
 
 
 def _num_results(expr: _core.Expr) -> int | None:
@@ -167,13 +168,13 @@ def _get_item(self, index):
         if isinstance(index, slice):
             return _core.Tuple([_field(self, i) for i in range(size)[index]])
         if isinstance(index, bool) or not hasattr(index, "__index__"):
-            raise TypeError(f"a tuple is indexed by a number, not {index!r}")
+            raise wrong(f"a tuple is indexed by a number, not {index!r}")
         if not -size <= index < size:
             raise IndexError(f"index {index} of a tuple with {size} fields")
         return _field(self, range(size)[index])
     if isinstance(self.checked_type, _core.TensorType):
         return _part(self, index)
-    raise TypeError(
+    raise wrong(
         f"only tuples and tensors of known types are indexed, not {self.checked_type or 'this'}; "
         "give the variables types, or use relay.TupleGetItem"
     )
@@ -206,7 +207,7 @@ def _length(self) -> int:
     shape = getattr(self.checked_type, "shape", None)
     if shape and isinstance(shape[0], int):
         return shape[0]
-    raise TypeError(
+    raise wrong(
         "len: only tuples and tensors whose first size is known have a length while the program is "
         "built; x.shape has a tensor's sizes"
     )
@@ -215,7 +216,7 @@ def _length(self) -> int:
 def _iterate(self) -> Iterator[_core.Expr]:
     size = _num_results(self)
     if size is None:
-        raise TypeError(
+        raise wrong(
             "only a tuple can be iterated over while the program is built; relay.split gives the "
             "parts of a tensor"
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from relay import _core, analysis
+from relay._errors import wrong
 
 # The method for each kind of expression.
 _METHODS = {
@@ -30,7 +31,7 @@ class ExprFunctor:
     def visit(self, expr: _core.Expr) -> Any:
         """Returns what the method for the expression's kind gives."""
         if not isinstance(expr, _core.Expr):
-            raise TypeError(f"{expr!r} is not an expression")
+            raise wrong(f"{expr!r} is not an expression")
         if expr in self.memo_map:
             return self.memo_map[expr]
         stack = [expr]

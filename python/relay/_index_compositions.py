@@ -8,6 +8,7 @@ import numpy as np
 
 from relay import _core
 from relay._compositions import _named
+from relay._errors import wrong
 from relay._wrappers import call, is_number
 
 
@@ -17,7 +18,7 @@ def _numbers(value: object, what: str) -> list[int]:
         value = value.data.tolist()
     value = [value] if is_number(value) else value
     if isinstance(value, _core.Expr) or not all(is_number(v) for v in value):
-        raise TypeError(f"relay.{what} needs numbers that are known when the program is built")
+        raise wrong(f"relay.{what} needs numbers that are known when the program is built")
     return [int(v) for v in value]
 
 
@@ -51,7 +52,7 @@ def _matrix_set_diag(data, diagonal, k=0, align="RIGHT_LEFT"):
     low, high = (k, k) if is_number(k) else k
     words = align.split("_")
     if len(words) != 2 or not set(words) <= {"LEFT", "RIGHT"}:
-        raise TypeError("relay.matrix_set_diag: align is LEFT or RIGHT above and below: RIGHT_LEFT")
+        raise wrong("relay.matrix_set_diag: align is LEFT or RIGHT above and below: RIGHT_LEFT")
     right = [word == "RIGHT" for word in words]
     attrs = {"super_diag_right_align": right[0], "sub_diag_right_align": right[1]}
     return call("matrix_set_diag", data, diagonal, k1=low, k2=high, **attrs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relay import _core
+from relay._errors import wrong
 from relay._wrappers import call, is_number
 
 
@@ -43,7 +44,7 @@ def index_tensor(tensor: _core.Expr, index: object) -> _core.Expr:
 def _without_ellipsis(items: list, rank: int) -> list:
     for item in items:
         if not (item is None or item is ... or is_number(item) or isinstance(item, slice)):
-            raise TypeError(
+            raise wrong(
                 f"a tensor is indexed by integers, slices, ... and None, not {type(item).__name__}; "
                 "relay.take, relay.gather_nd and relay.adv_index take tensors"
             )
@@ -61,7 +62,7 @@ def _check(index: int, size: object) -> None:
     if isinstance(size, int) and not -size <= index < size:
         raise IndexError(f"index {index} of an axis of size {size}")
     if not isinstance(size, int) and index < 0:
-        raise TypeError("an index from the end needs an axis of known size")
+        raise wrong("an index from the end needs an axis of known size")
 
 
 # Beyond any size; what is past the ends of an axis is left out.
@@ -72,14 +73,14 @@ def _bounds(item: slice, size: object) -> tuple[int, int, int]:
     """Begin, end and stride of a slice, as strided_slice takes them."""
     for part in (item.start, item.stop, item.step):
         if not (part is None or is_number(part)):
-            raise TypeError("the bounds of a slice are integers; relay.strided_slice takes tensors")
+            raise wrong("the bounds of a slice are integers; relay.strided_slice takes tensors")
     step = 1 if item.step is None else int(item.step)
     if step == 0:
-        raise ValueError("the step of a slice is not zero")
+        raise wrong("the step of a slice is not zero")
     if isinstance(size, int):
         first, last, step = slice(item.start, item.stop, step).indices(size)
         # Past the first element; a plain -1 would be the last one.
         return first, last if last >= 0 else -size - 1, step
     if step < 0:
-        raise TypeError("a slice with a negative step needs an axis of known size")
+        raise wrong("a slice with a negative step needs an axis of known size")
     return item.start or 0, _FAR if item.stop is None else int(item.stop), step

@@ -6,6 +6,7 @@ import math
 from contextvars import Token
 
 from relay import _core
+from relay._errors import wrong
 
 
 class limits:
@@ -40,9 +41,9 @@ class limits:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(f"{name} is a number, not {value!r}")
+                raise wrong(f"{name} is a number, not {value!r}")
             if not (0 < value < 2**62) or (name != "time" and value != math.floor(value)):
-                raise ValueError(f"{name} is a positive number, not {value!r}")
+                raise wrong(f"{name} is a positive number, not {value!r}")
         self._tokens: list[Token] = []
 
     def __enter__(self) -> limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relay import _core
+from relay._errors import wrong
 
 # A candidate: values of one form. None for any value, else what is matched and the candidates within.
 Candidate = Any
@@ -64,7 +65,7 @@ def _parts_by_form(pattern: Any, constructors: dict[str, list]) -> list[Candidat
         return [(None, [None] * len(_fields(pattern)))]
     name = pattern.constructor.belong_to.name_hint
     if name not in constructors:
-        raise ValueError(f"the module has no data type {name}")
+        raise wrong(f"the module has no data type {name}")
     return [(c, [None] * len(c.inputs)) for c in constructors[name]]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relay import _core
+from relay._errors import wrong
 from relay._expr import parse
 from relay.adt import Pattern as Pattern
 from relay.analysis import free_vars
@@ -38,7 +39,7 @@ def bind(expr: _core.Expr, binds: Mapping[_core.Var, object]) -> _core.Expr:
     """Returns the expression with values in the place of variables; of a function, of parameters too."""
     for variable in binds:
         if not isinstance(variable, _core.Var):
-            raise TypeError(f"{variable!r} is not a variable")
+            raise wrong(f"{variable!r} is not a variable")
     values = [v if isinstance(v, _core.Expr) else _core.Constant(v) for v in binds.values()]
     body = expr.body if isinstance(expr, _core.Function) else expr
     # What is applied has no variables of others.
@@ -55,7 +56,7 @@ def bind_params_by_name(func: _core.Function, params: Mapping[str, object]) -> _
     named = {p.name_hint: p for p in func.params}
     unknown = set(params) - set(named)
     if unknown:
-        raise ValueError(f"the function has no parameter {sorted(unknown)[0]}")
+        raise wrong(f"the function has no parameter {sorted(unknown)[0]}")
     return bind(func, {named[name]: value for name, value in params.items()})
 
 
@@ -204,7 +205,7 @@ def save_param_dict(params: object) -> bytes:
         elif kind in _KINDS:
             code, bits = _KINDS[kind], array.dtype.itemsize * 8
         else:
-            raise TypeError(f"arrays of {name} cannot be saved")
+            raise wrong(f"arrays of {name} cannot be saved")
         out.append(struct.pack("<QQiii", _ARRAY_MAGIC, 0, 1, 0, array.ndim))
         out.append(struct.pack("<BBH", code, bits, 1))
         out.append(struct.pack(f"<{array.ndim}qq", *array.shape, array.nbytes))
@@ -220,10 +221,10 @@ def load_param_dict(param_bytes: bytes | bytearray) -> dict[str, np.ndarray]:
     reader = _Reader(bytes(param_bytes))
     magic, _ = reader.take("<QQ")
     if magic != _LIST_MAGIC:
-        raise ValueError("these bytes are not parameters: they begin otherwise")
+        raise wrong("these bytes are not parameters: they begin otherwise")
     names = [reader.text() for _ in range(reader.count())]
     if reader.count() != len(names):
-        raise ValueError("the parameters are damaged: there are more names or fewer than arrays")
+        raise wrong("the parameters are damaged: there are more names or fewer than arrays")
     return {name: reader.array() for name in names}
 
 
@@ -235,7 +236,7 @@ def _dtype(name: str) -> np.dtype:
     try:
         return np.dtype(name)
     except TypeError:
-        raise ValueError(f"the parameters are damaged: there is no dtype {name}") from None
+        raise wrong(f"the parameters are damaged: there is no dtype {name}") from None
 
 
 class _Reader:
@@ -245,7 +246,7 @@ class _Reader:
 
     def bytes(self, size: int) -> bytes:
         if not 0 <= size <= len(self.data) - self.at:
-            raise ValueError("the parameters are damaged: they end too early")
+            raise wrong("the parameters are damaged: they end too early")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -256,7 +257,7 @@ class _Reader:
         (count,) = self.take("<Q")
         # A name or an array takes eight bytes at least.
         if count > len(self.data) // 8:
-            raise ValueError("the parameters are damaged: there are more than there is room for")
+            raise wrong("the parameters are damaged: there are more than there is room for")
         return count
 
     def text(self) -> str:
@@ -268,13 +269,13 @@ class _Reader:
         code, bits, lanes = self.take("<BBH")
         names = {number: kind for kind, number in _KINDS.items()}
         if magic != _ARRAY_MAGIC or not 0 <= rank <= 64 or code not in names or lanes != 1:
-            raise ValueError("the parameters are damaged: an array begins otherwise")
+            raise wrong("the parameters are damaged: an array begins otherwise")
         shape = self.take(f"<{rank}q")
         (size,) = self.take("<q")
         dtype = np.dtype(bool) if (code, bits) == (1, 1) else _dtype(f"{names[code]}{bits}")
         data = self.bytes(size)
         if any(d < 0 for d in shape) or int(np.prod(shape, dtype=object)) * dtype.itemsize != size:
-            raise ValueError("the parameters are damaged: an array has another size than its shape")
+            raise wrong("the parameters are damaged: an array has another size than its shape")
         return np.frombuffer(data, dtype).reshape(shape).copy()
 
 
@@ -323,10 +324,10 @@ def _replace_global_vars(
     names = {text(old): text(new) for old, new in replacements.items()}
     unknown = set(names) - set(self.functions)
     if unknown:
-        raise ValueError(f"the module has no function @{min(unknown)}")
+        raise wrong(f"the module has no function @{min(unknown)}")
     made = [names.get(name, name) for name in self.functions]
     if len(set(made)) < len(made):
-        raise ValueError("two functions would have one name")
+        raise wrong("two functions would have one name")
     variables = {old: _core.GlobalVar(new) for old, new in names.items()}
 
     class Rename(ExprMutator):
@@ -345,7 +346,7 @@ def _same(self) -> _core.IRModule:
 
 def _unchanging(name: str):
     def method(self, *_: object, **__: object) -> None:
-        raise TypeError(
+        raise wrong(
             f"a module does not change: instead of {name}, with_function(name, function) gives one "
             "with a function added or replaced"
         )

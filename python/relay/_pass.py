@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from relay import _core
+from relay._errors import wrong
 
 _active = threading.local()
 
 
 def names_in(what: str, names: Iterable[str] | None) -> set[str]:
     if isinstance(names, str):
-        raise TypeError(f"{what} is a list of names, not the string {names!r}")
+        raise wrong(f"{what} is a list of names, not the string {names!r}")
     return set(names or ())
 
 
@@ -45,7 +46,7 @@ class PassContext:
         self.instruments = list(instruments or ())
         for instrument in self.instruments:
             if not any(hasattr(instrument, method) for method in _METHODS):
-                raise TypeError(f"{instrument!r} is no instrument: it has none of {_METHODS}")
+                raise wrong(f"{instrument!r} is no instrument: it has none of {_METHODS}")
         self.config = dict(config or {})
         self.target = target
         self.verify = verify
@@ -70,7 +71,7 @@ class PassContext:
     def __exit__(self, *_: object) -> None:
         stack = getattr(_active, "stack", None)
         if not stack or stack[-1] is not self:
-            raise ValueError("this is not the innermost PassContext of the thread")
+            raise wrong("this is not the innermost PassContext of the thread")
         stack.pop()
         for instrument in self.instruments:
             _call(instrument, "exit_pass_ctx")
@@ -121,12 +122,12 @@ class Pass:
 
     def __init__(self, *values: object, **named: object) -> None:
         if len(values) > len(self.options):
-            raise TypeError(f"{self.name} takes {len(self.options)} options, not {len(values)}")
+            raise wrong(f"{self.name} takes {len(self.options)} options, not {len(values)}")
         given = dict(zip(self.options, values, strict=False))
         for option in named:
             if option not in self.options or option in given:
                 known = ", ".join(self.options) or "none"
-                raise TypeError(f"{self.name} cannot take {option}; its options: {known}")
+                raise wrong(f"{self.name} cannot take {option}; its options: {known}")
         self.config = {f"relay.{self.name}.{k}": v for k, v in {**given, **named}.items()}
         _core.check_settings({"config": self.config})
 
@@ -163,7 +164,7 @@ class Sequential(Pass):
         self.passes = list(passes)
         for step in self.passes:
             if not isinstance(step, Pass):
-                raise TypeError(f"{step!r} is not a pass; relay.transform.FuseOps() is one")
+                raise wrong(f"{step!r} is not a pass; relay.transform.FuseOps() is one")
         self.level = opt_level
         if opt_level is not None:
             PassContext(opt_level)

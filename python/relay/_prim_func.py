@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from relay import _core, te
+from relay._errors import wrong
 from relay._function import source
 from relay._function.annotations import TensorAnnotation
 from relay._function.errors import ANNOTATION, CALL, MUTATION, NAME, UNSUPPORTED, VALUE, fail
@@ -80,13 +81,13 @@ class PrimFunc:
         for name, found in zip(self.inputs, types_, strict=True):
             wanted = self.arguments[name]
             if not isinstance(found, _core.TensorType) or found.dtype != wanted.dtype:
-                raise TypeError(f"'{name}' is a tensor of {wanted.dtype}, not {found}")
+                raise wrong(f"'{name}' is a tensor of {wanted.dtype}, not {found}")
             if len(found.shape) != len(wanted.shape):
-                raise TypeError(f"'{name}' has {len(wanted.shape)} axes: it is {found}")
+                raise wrong(f"'{name}' has {len(wanted.shape)} axes: it is {found}")
             for size, have in zip(wanted.shape, found.shape, strict=True):
                 known = sizes.setdefault(size, have) if isinstance(size, str) else size
                 if known != have:
-                    raise TypeError(f"'{name}' has the size {have} where {size} is {known}")
+                    raise wrong(f"'{name}' has the size {have} where {size} is {known}")
         written = [
             _core.TensorType(shape, self.arguments[name].dtype)
             for name, shape in zip(self.outputs, self._shapes(sizes), strict=True)
@@ -98,7 +99,7 @@ class PrimFunc:
         for name in self.outputs:
             for size in self.arguments[name].shape:
                 if isinstance(size, str) and size not in sizes:
-                    raise TypeError(f"the size {size} of the result is that of no input")
+                    raise wrong(f"the size {size} of the result is that of no input")
         return [
             [sizes[d] if isinstance(d, str) else d for d in self.arguments[name].shape]
             for name in self.outputs
@@ -233,7 +234,7 @@ def prim_func(python: types.FunctionType | None = None, *, outputs: int = 1) -> 
     it runs (RunError). UserError E09xx, with the line, for what else there is.
     """
     if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:
-        raise ValueError(f"outputs is a number of parameters, from 1 on, not {outputs!r}")
+        raise wrong(f"outputs is a number of parameters, from 1 on, not {outputs!r}")
     scope = sys._getframe(1).f_locals
     if python is None:
         return lambda function: _make(function, scope, outputs)
@@ -242,7 +243,7 @@ def prim_func(python: types.FunctionType | None = None, *, outputs: int = 1) -> 
 
 def _make(python: object, scope: dict[str, Any], outputs: int) -> PrimFunc:
     if not isinstance(python, types.FunctionType):
-        raise TypeError(f"relay.prim_func decorates a function, not {python!r}")
+        raise wrong(f"relay.prim_func decorates a function, not {python!r}")
     return PrimFunc(python, scope, outputs)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay import _core
+from relay._errors import wrong
 from relay._pass import Pass, PassContext, PassInfo
 
 
@@ -20,7 +21,7 @@ class _PythonPass(Pass):
         self.name = name if "." in name else f"python.{name}"
         super().__init__()
         if not callable(code):
-            raise TypeError(f"{code!r} is not a function that could be a pass")
+            raise wrong(f"{code!r} is not a function that could be a pass")
         self.opt_level = opt_level
         self.required = list(required)
         self.__doc__ = inspect.getdoc(code) or f"The pass {name}."
@@ -65,16 +66,16 @@ def _takes_context(code: Callable, most: int) -> bool:
 
 def _decorate(kind: type, method: str, code, opt_level, name, required, traceable):
     if opt_level is None:
-        raise ValueError("a pass has an opt_level: it runs at this level and above")
+        raise wrong("a pass has an opt_level: it runs at this level and above")
     if traceable:
-        raise TypeError("a pass is not traceable: it takes and gives programs")
+        raise wrong("a pass is not traceable: it takes and gives programs")
 
     def make(code):
         label = name or f"{code.__module__}.{code.__qualname__}".replace("<locals>.", "")
         if not inspect.isclass(code):
             return kind(code, opt_level, label, required or ())
         if not hasattr(code, method):
-            raise TypeError(f"the class of a pass has a method {method}")
+            raise wrong(f"the class of a pass has a method {method}")
 
         class Made(kind):
             def __init__(self, *args, **kwargs):
@@ -153,7 +154,7 @@ def add_pass(step: ModulePass | FunctionPass, place: str) -> _Added:
     E0312 for a place that does not exist and a name that is taken.
     """
     if not isinstance(step, _PythonPass):
-        raise TypeError(f"{step!r} is not a pass of Python; module_pass makes one")
+        raise wrong(f"{step!r} is not a pass of Python; module_pass makes one")
     step._pass.add(place)
     return _Added(step.name)
 
@@ -163,7 +164,7 @@ def remove_pass(step: Pass | str) -> None:
     name = step if isinstance(step, str) else step.name
     if not _core.remove_pass(name):
         _core.check_settings({"required_pass": [name]})
-        raise ValueError(f"{name} is Relay's own: disabled_pass leaves it out")
+        raise wrong(f"{name} is Relay's own: disabled_pass leaves it out")
 
 
 def PrintIR(header: str = "", show_meta_data: bool = False) -> ModulePass:
@@ -186,7 +187,7 @@ def ApplyPassToFunction(
         after = transform(mod).functions
         chosen = {n: f for n, f in after.items() if re.fullmatch(func_name_regex, n)}
         if error_if_no_function_matches_regex and not chosen:
-            raise ValueError(f"no function's name matches {func_name_regex!r}")
+            raise wrong(f"no function's name matches {func_name_regex!r}")
         for name, function in chosen.items():
             mod = mod.with_function(name, function)
         return mod

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from relay import _core, op
+from relay._errors import wrong
 from relay._function.function import RelayFunction, static_or_structure
 from relay._function.program import Program
 from relay._function.values import TensorType
@@ -115,12 +116,12 @@ def register_op(
             doc=doc,
         )
     if compute is not None and definition is not None:
-        raise TypeError("an operator has a definition or a tensor expression, not both")
+        raise wrong("an operator has a definition or a tensor expression, not both")
     if definition is not None and fusion is not None:
-        raise TypeError("fusion follows from the definition")
+        raise wrong("fusion follows from the definition")
     _check_columns(name, doc, attrs, examples, {"relation": relation, "gradient": gradient})
     if not (layout is None or layout == "follow" or callable(layout)):
-        raise TypeError(f"a layout rule is a function, or 'follow', not {layout!r}")
+        raise wrong(f"a layout rule is a function, or 'follow', not {layout!r}")
     specs = [_attribute(key, value) for key, value in (attrs or {}).items()]
     code = compute if definition is None else definition
     arguments = _arguments(code, {spec[0] for spec in specs})
@@ -154,16 +155,16 @@ def _check_columns(
 ) -> None:
     """TypeError for a column of the wrong kind."""
     if not isinstance(name, str):
-        raise TypeError(f"the name of an operator is a string, not {name!r}")
+        raise wrong(f"the name of an operator is a string, not {name!r}")
     if not isinstance(doc, (str, type(None))):
-        raise TypeError(f"doc is a sentence, not {doc!r}")
+        raise wrong(f"doc is a sentence, not {doc!r}")
     if not isinstance(attrs, (dict, type(None))):
-        raise TypeError(f"attrs are names with defaults, {{'axis': -1}}, not {attrs!r}")
+        raise wrong(f"attrs are names with defaults, {{'axis': -1}}, not {attrs!r}")
     if isinstance(examples, str) or any(isinstance(one, str) for one in examples):  # type: ignore
-        raise TypeError("an example is a list of types: examples=[['Tensor[(2, 3), float32]']]")
+        raise wrong("an example is a list of types: examples=[['Tensor[(2, 3), float32]']]")
     for column, function in functions.items():
         if function is not None and not callable(function):
-            raise TypeError(f"{column} is a function, not {function!r}")
+            raise wrong(f"{column} is a function, not {function!r}")
 
 
 def unregister_op(name: str) -> None:
@@ -181,7 +182,7 @@ _TYPES = {bool: "bool", int: "int", float: "float", str: "string"}
 def _attribute(name: object, value: object) -> tuple[str, str, object, str]:
     """Name, type, default and sentence of an attribute."""
     if not isinstance(name, str):
-        raise TypeError(f"the name of an attribute is a string, not {name!r}")
+        raise wrong(f"the name of an attribute is a string, not {name!r}")
     if isinstance(value, type) and value in _TYPES:
         value = value()
     if isinstance(value, (list, tuple)):
@@ -200,14 +201,14 @@ def _arguments(code: Callable, attributes: set[str]) -> list[str]:
     if isinstance(code, PrimFunc):
         return list(code.inputs)
     if not callable(code):
-        raise TypeError(f"{code!r} is not a function that could define an operator")
+        raise wrong(f"{code!r} is not a function that could define an operator")
     parameters = inspect.signature(code).parameters
     for parameter in parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError("the arguments of an operator have names: *args and **kwargs have none")
+            raise wrong("the arguments of an operator have names: *args and **kwargs have none")
     unknown = attributes - set(parameters)
     if unknown:
-        raise TypeError(f"the function has no parameter {sorted(unknown)[0]}")
+        raise wrong(f"the function has no parameter {sorted(unknown)[0]}")
     return [name for name in parameters if name not in attributes]
 
 
@@ -236,7 +237,7 @@ def _compiled(function: RelayFunction, args: tuple, attrs: dict) -> _core.Expr:
             continue
         found = next(expressions).checked_type
         if not isinstance(found, _core.TensorType):
-            raise TypeError(
+            raise wrong(
                 f"'{name}' is of type {found}: a relay.function in an operator takes tensors"
             )
         kinds[name] = TensorType(found.dtype, tuple(found.shape))
@@ -245,7 +246,7 @@ def _compiled(function: RelayFunction, args: tuple, attrs: dict) -> _core.Expr:
     functions = program.module().functions
     if len(functions) > 1:
         others = ", ".join(f"@{name}" for name in functions if name != "main")
-        raise TypeError(
+        raise wrong(
             f"the definition of an operator is one expression; this function calls {others}"
         )
     return _core.apply_function(functions["main"], list(args))

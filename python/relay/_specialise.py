@@ -14,6 +14,7 @@ import numpy as np
 
 from relay import _core
 from relay._build import Executable, Slot
+from relay._errors import wrong
 from relay._locks import Lock
 
 # The programs that are kept for one model.
@@ -89,18 +90,16 @@ class OpenModel:
     def named(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         """Returns the inputs of a call by name."""
         if len(args) > len(self.input_names):
-            raise TypeError(f"the model takes {len(self.input_names)} inputs, got {len(args)}")
+            raise wrong(f"the model takes {len(self.input_names)} inputs, got {len(args)}")
         inputs = dict(zip(self.input_names, args, strict=False))
         for name, value in kwargs.items():
             if name in inputs or name not in self.input_names:
                 known = ", ".join(self.input_names)
-                raise TypeError(
-                    f"input '{name}' is given twice or does not exist; there are {known}"
-                )
+                raise wrong(f"input '{name}' is given twice or does not exist; there are {known}")
             inputs[name] = value
         missing = [name for name in self.input_names if name not in inputs]
         if missing:
-            raise TypeError(f"input '{missing[0]}' is missing")
+            raise wrong(f"input '{missing[0]}' is missing")
         return inputs
 
     def as_arguments(self, inputs: dict[str, Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relay import _core
+from relay._errors import wrong
 
 # How much of a value is shown: its parts in all, of one list, and the elements of a tensor.
 _MAX_PARTS = 200
@@ -61,7 +62,7 @@ def folded(root: object, leaf: Callable[[Any], Any], node: Callable[[Any, list],
         todo = [part for part in parts if id(part) not in done]
         if todo:
             if id(obj) in opened:
-                raise ValueError("a value that holds itself is not one of the language")
+                raise wrong("a value that holds itself is not one of the language")
             opened.add(id(obj))
             stack.extend(reversed(todo))
             continue

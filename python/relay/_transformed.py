@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from relay import _core
+from relay._errors import wrong
 from relay._pass import Pass, PassContext
 
 
 def with_function(name: str, func: _core.Function, mod: _core.IRModule | None) -> _core.IRModule:
     if not isinstance(func, _core.Function):
-        raise TypeError(f"a relay.Function is needed, not {func!r}")
+        raise wrong(f"a relay.Function is needed, not {func!r}")
     if mod is not None:
         return mod.with_function(name, func)
     return _core.IRModule.from_expr(func).with_function(name, func)
@@ -67,7 +68,7 @@ def to_cps(func: _core.Function, mod: _core.IRModule | None = None) -> _core.Fun
     whole = with_function(name, func, mod)
     out = _core.run_pass("ToCPS", whole, PassContext.current().settings(), True).functions
     if f"{name}_cps" not in out:
-        raise ValueError("the function handles data types that hold functions")
+        raise wrong("the function handles data types that hold functions")
     return out[f"{name}_cps"]
 
 
@@ -79,9 +80,7 @@ def un_cps(func: _core.Function) -> _core.Function:
         else None
     )
     if not isinstance(last, _core.FuncType):
-        raise TypeError(
-            "un_cps takes a function that to_cps made: its last parameter is a function"
-        )
+        raise wrong("un_cps takes a function that to_cps made: its last parameter is a function")
     params = [_core.Var(p.name_hint, p.type_annotation) for p in func.params[:-1]]
     result = last.arg_types[0]
     value = _core.Var("r", result)
@@ -110,14 +109,14 @@ def _derivative(
     expr: _core.Expr, mod: _core.IRModule | None, kind: str, mode: str = "higher_order"
 ) -> _core.Function:
     if not isinstance(expr, _core.Function):
-        raise TypeError(f"a relay.Function is needed, not {expr!r}")
+        raise wrong(f"a relay.Function is needed, not {expr!r}")
     known = set() if mod is None else set(mod.functions)
     of, name = (unused(base, known) for base in ("differentiated", "derivative"))
     whole = with_function(of, expr, mod)
     settings = PassContext.current().settings()
     out, alone = _core.add_derivative(whole, of, name, kind, mode, settings)
     if not alone:
-        raise ValueError(
+        raise wrong(
             f"the {kind} of this function needs functions or data types of its own: "
             "relay.transform.add_derivative gives the module that has them"
         )
@@ -217,7 +216,7 @@ def vmap(
     """
     batched, alone, _, name = _batched(expr, in_axes, out_axes, axis_size, mod, strict)
     if not alone:
-        raise ValueError(
+        raise wrong(
             "the batch of this function needs functions or data types of its own: "
             "relay.transform.add_batched gives the module that has them"
         )
@@ -244,7 +243,7 @@ def _batched(
     strict: bool,
 ) -> tuple[_core.IRModule, bool, list[tuple[str, str, str]], str]:
     if not isinstance(expr, _core.Function):
-        raise TypeError(f"a relay.Function is needed, not {expr!r}")
+        raise wrong(f"a relay.Function is needed, not {expr!r}")
     known = set() if mod is None else set(mod.functions)
     of, name = (unused(base, known) for base in ("lane", "batched"))
     settings = PassContext.current().settings()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relay import _core
+from relay._errors import wrong
 
 
 class TypeKind(enum.IntEnum):
@@ -89,7 +90,7 @@ class TypeFunctor:
     def visit(self, typ: _core.Type) -> Any:
         """Returns what the method for the type's form gives."""
         if not isinstance(typ, _core.Type):
-            raise TypeError(f"{typ!r} is not a type")
+            raise wrong(f"{typ!r} is not a type")
         stack, opened = [typ], set()
         while stack:
             node = stack[-1]
@@ -163,7 +164,7 @@ class TypeMutator(TypeFunctor):
             todo.pop()
             if operands:
                 if each.op not in _SIZES:
-                    raise TypeError(f"the size {each} cannot be computed of other variables")
+                    raise wrong(f"the size {each} cannot be computed of other variables")
                 done[each] = _SIZES[each.op](*(done[o] for o in operands))
             elif isinstance(each, _core.Dim):
                 done[each] = new[each.var] if "var" in dir(each) else each.value

@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable
 
 from relay import _absent, _core, _signatures
+from relay._errors import wrong
 from relay.op import Operator, list_op_names
 from relay.op import row as row_of
 
@@ -91,7 +92,7 @@ def _dynamic(row: Operator, given: dict) -> _core.Call | None:
     for name, value in given.items():
         default = next((a.default for a in row.attrs if a.name == name), None)
         if name not in names and name not in kept and value not in (default, None, ""):
-            raise TypeError(f"relay.{row.name}(): {name} needs sizes that are known")
+            raise wrong(f"relay.{row.name}(): {name} needs sizes that are known")
     operands = []
     for name in names:
         value = given.get(name)
@@ -107,7 +108,7 @@ def _dynamic(row: Operator, given: dict) -> _core.Call | None:
 def _rank(positions: object) -> int:
     shape = positions.shape if isinstance(positions, _core.Expr) else (len(positions),)
     if len(shape) != 1 or not isinstance(shape[0], int):
-        raise TypeError("strides are needed where the number of positions is not known")
+        raise wrong("strides are needed where the number of positions is not known")
     return shape[0]
 
 
@@ -125,7 +126,7 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
         try:
             bound = signature.bind(*values, **named)
         except TypeError as error:
-            raise TypeError(f"relay.{row.name}{signature}: {error}") from None
+            raise wrong(f"relay.{row.name}{signature}: {error}") from None
         if in_table:
             bound.apply_defaults()
         given = {}
@@ -140,7 +141,7 @@ def make(row: Operator, module: str) -> Callable[..., _core.Call]:
             return dynamic
         for name, value in given.items():
             if name not in arguments and isinstance(value, _core.Expr):
-                raise TypeError(
+                raise wrong(
                     f"relay.{row.name}(): '{name}' is known when the program is built, not an "
                     "expression"
                 )

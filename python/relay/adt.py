@@ -45,6 +45,7 @@ from relay._core import (
 from relay._core import (
     TypeData as TypeData,
 )
+from relay._errors import wrong
 from relay._wrappers import absent
 
 Pattern = _core.PatternWildcard | _core.PatternVar | _core.PatternConstructor | _core.PatternTuple
@@ -60,7 +61,7 @@ class ConstructorClass(type):
     def __call__(cls, *fields: object) -> Any:
         """Makes a value; the program that it is given to looks at the types of the fields."""
         if len(fields) != len(cls.inputs):
-            raise TypeError(
+            raise wrong(
                 f"{cls.name} has {len(cls.inputs)} fields ({', '.join(map(str, cls.inputs))}), "
                 f"{len(fields)} are given"
             )

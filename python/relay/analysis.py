@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from relay import _core
+from relay._errors import wrong
 from relay._type_functor import TypeKind, form_of, types_in
 from relay._wrappers import absent
 
@@ -219,7 +220,7 @@ def _macs(call: _core.Call) -> int:
         return 0
     out = call.checked_type.shape
     if not all(isinstance(size, int) for shape in (*shapes[:2], out) for size in shape):
-        raise TypeError(f"{name} has sizes that are not known")
+        raise wrong(f"{name} has sizes that are not known")
     data, weight = shapes[:2]
     if is_conv:
         # For each element: the weight without the axis of the channels that are computed. A transposed
@@ -319,7 +320,7 @@ def check_kind(t: _core.Type, mod: _core.IRModule | None = None) -> TypeKind:
             is_name = part is t and name is part
             if wanted is None or (given != wanted and not is_name):
                 what = "is not there" if wanted is None else f"has {wanted} type variables"
-                raise TypeError(f"{part}: the data type {name.name_hint} {what}")
+                raise wrong(f"{part}: the data type {name.name_hint} {what}")
             inner = inner[1:]
         todo.extend(inner)
     form = form_of(t)

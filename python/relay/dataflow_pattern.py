@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from relay import _core
+from relay._errors import wrong
 from relay._expr import parse_type
 from relay._wrappers import absent
 
@@ -126,13 +127,13 @@ class NodeMap:
 
 def _expression(expr: object) -> _core.Expr:
     if not isinstance(expr, _core.Expr):
-        raise TypeError(f"{expr!r} is not an expression")
+        raise wrong(f"{expr!r} is not an expression")
     return expr
 
 
 def _handle(pattern: object) -> _core.DFPattern:
     if not isinstance(pattern, DFPattern):
-        raise TypeError(f"{pattern!r} is not a pattern; wildcard() matches anything")
+        raise wrong(f"{pattern!r} is not a pattern; wildcard() matches anything")
     return pattern._handle
 
 
@@ -254,7 +255,7 @@ class TypePattern(DFPattern):
         self.pattern = pattern
         self.type = parse_type(ttype) if isinstance(ttype, str) else ttype
         if not isinstance(self.type, _core.Type):
-            raise TypeError(f"{ttype!r} is not a type")
+            raise wrong(f"{ttype!r} is not a type")
         super().__init__(_handle(pattern).has_type(self.type))
 
 
@@ -444,9 +445,9 @@ def rewrite(
     rows = []
     for rule in rules:
         if not isinstance(rule, DFPatternCallback):
-            raise TypeError(f"{rule!r} is not a DFPatternCallback")
+            raise wrong(f"{rule!r} is not a DFPatternCallback")
         if not hasattr(rule, "pattern"):
-            raise TypeError(f"{type(rule).__name__} has no pattern")
+            raise wrong(f"{type(rule).__name__} has no pattern")
         rows.append((_handle(rule.pattern), _calling(rule), rule.rewrite_once))
     return _core.df_rewrite(rows, _expression(expr))
 

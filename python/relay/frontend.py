@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from relay import _core
 from relay._build import refuse
+from relay._errors import wrong
 from relay._specialise import OpenModel, RankIsOpen
 
 
@@ -43,21 +44,21 @@ def from_onnx(
         },
     )
     if not isinstance(dtype, dict) and dtype != "float32":
-        raise TypeError("dtype is a dictionary by input name: every input of a model has a type")
+        raise wrong("dtype is a dictionary by input name: every input of a model has a type")
     if not isinstance(freeze_params, bool):
-        raise TypeError(f"freeze_params is True or False, not {freeze_params!r}")
+        raise wrong(f"freeze_params is True or False, not {freeze_params!r}")
     if isinstance(model, (str, os.PathLike)):
         model = os.fspath(model)
     elif isinstance(model, (bytearray, memoryview)):
         model = bytes(model)
     elif not isinstance(model, bytes):
         if not hasattr(model, "SerializeToString"):
-            raise TypeError(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
+            raise wrong(f"a model is a path, bytes or a ModelProto, not {type(model).__name__}")
         model = model.SerializeToString(deterministic=True)
     dtypes = dtype if isinstance(dtype, dict) else {}
     shapes = {} if shape is None else shape
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int) or opset < 1):
-        raise TypeError(f"opset is a number from 1 on, or None, not {opset!r}")
+        raise wrong(f"opset is a number from 1 on, or None, not {opset!r}")
     frozen = {} if freeze is None else freeze
 
     def load(**known: dict[str, Any]) -> tuple[_core.IRModule, list]:

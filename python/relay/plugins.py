@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -120,6 +121,20 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     as_json = given.json
     found = describe() + [_describe_library(path) for path in given.libraries]
+    try:
+        _print(found, as_json)
+        sys.stdout.flush()
+    except OSError as problem:
+        # What is left in the buffer would be written, and fail, again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        said = f"error[E0705]: standard output cannot be written: {problem.strerror}"
+        print(said, file=sys.stderr)
+        return 1
+    return 1 if any(plugin.error for plugin in found) else 0
+
+
+def _print(found: list[Plugin], as_json: bool) -> None:
+    """The list as text, or as JSON."""
     if as_json:
         print(json.dumps([asdict(plugin) for plugin in found], indent=2))
     elif not found:
@@ -133,4 +148,3 @@ def main(words: list[str] | None = None) -> int:
                     print(f"  {what}  {', '.join(names)}")
             if plugin.error:
                 print(f"  cannot be loaded: {plugin.error}")
-    return 1 if any(plugin.error for plugin in found) else 0

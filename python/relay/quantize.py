@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from relay import _core
 from relay._build import Executable, _settings
+from relay._errors import wrong
 
 __all__ = ["QConfig", "Report", "current_qconfig", "qconfig", "quantize", "quantize_with_report"]
 
@@ -82,20 +83,20 @@ class QConfig:
     def __init__(self, **settings: Any) -> None:
         for name in settings:
             if name in _MEANINGLESS:
-                raise TypeError(f"qconfig() takes no {name}: {_MEANINGLESS[name]}")
+                raise wrong(f"qconfig() takes no {name}: {_MEANINGLESS[name]}")
             if name not in _DEFAULTS:
-                raise TypeError(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
+                raise wrong(f"qconfig() has no setting {name!r}; it has {', '.join(_DEFAULTS)}")
         mode = settings.get("calibrate_mode", "min_max")
         if mode not in _METHODS:
-            raise ValueError(f"calibrate_mode is one of {', '.join(_METHODS)}, not {mode!r}")
+            raise wrong(f"calibrate_mode is one of {', '.join(_METHODS)}, not {mode!r}")
         for name in ("per_channel", "bias_correction"):
             if not isinstance(settings.get(name, True), bool):
-                raise TypeError(f"{name} is True or False, not {settings[name]!r}")
+                raise wrong(f"{name} is True or False, not {settings[name]!r}")
         if isinstance(settings.get("keep_float", ()), str):
-            raise TypeError("keep_float is a list of names, not one name")
+            raise wrong("keep_float is a list of names, not one name")
         score = settings.get("score")
         if score is not None and not callable(score):
-            raise TypeError(f"score is a function of an executable, not {score!r}")
+            raise wrong(f"score is a function of an executable, not {score!r}")
         self._settings = {**_DEFAULTS, **settings}
 
     def __getattr__(self, name: str) -> Any:
@@ -178,7 +179,7 @@ class Report:
         """Writes the report to a .html or .json file."""
         name = os.fspath(path)
         if not name.endswith((".html", ".json")):
-            raise ValueError(f"a report is written to a .html or .json file, not to {name!r}")
+            raise wrong(f"a report is written to a .html or .json file, not to {name!r}")
         with open(name, "w", encoding="utf-8") as file:
             file.write(self._page if name.endswith(".html") else self._json)
 
@@ -229,7 +230,7 @@ def quantize_with_report(
         elif isinstance(sample, (tuple, list)):
             samples.append(tuple(sample))
         else:
-            raise TypeError(
+            raise wrong(
                 "a sample is a dictionary from input names to arrays, or a tuple of arrays, not "
                 f"{type(sample).__name__}"
             )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relay import _core
+from relay._errors import wrong
 from relay._expr import const
 from relay._wrappers import absent, call, is_number
 
@@ -25,10 +26,10 @@ from relay._wrappers import absent, call, is_number
 def threefry_key(seed: int) -> _core.Constant:
     """Returns the first key of a seed, a number from 0 to below 2**256."""
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise TypeError(f"a seed is an integer, not {seed!r}")
+        raise wrong(f"a seed is an integer, not {seed!r}")
     seed = operator.index(seed)
     if not 0 <= seed < 1 << 256:
-        raise ValueError(f"a seed is a number from 0 to below 2**256, not {seed}")
+        raise wrong(f"a seed is a number from 0 to below 2**256, not {seed}")
     cipher = np.frombuffer(seed.to_bytes(32, "little"), dtype="<u8")
     # No path, no counter, and the mark of where the path ends.
     return const(np.concatenate([cipher, np.array([0, 0, 0, 0, 1 << 63, 0], dtype="uint64")]))

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from relay import _core
+from relay._errors import wrong
 
 Block = _core.Block
 Loop = _core.Loop
@@ -49,7 +50,7 @@ def compute(
     try:
         inspect.signature(fcompute).bind(*sizes)
     except TypeError as problem:
-        raise TypeError(f"{name} has {len(sizes)} axes: {problem}") from None
+        raise wrong(f"{name} has {len(sizes)} axes: {problem}") from None
     tensors, several = _core.te_compute(name, sizes, fcompute)
     return tuple(tensors) if several else tensors[0]
 
@@ -239,14 +240,14 @@ def _shape(shape: object) -> list:
     sizes = list(shape)
     for size in sizes:
         if isinstance(size, bool):
-            raise TypeError(f"{size!r} is not a size")
+            raise wrong(f"{size!r} is not a size")
         if isinstance(size, int) and size < 0:
-            raise ValueError(f"{size} is not a size")
+            raise wrong(f"{size} is not a size")
     return sizes
 
 
 def _no_iteration(self) -> None:
-    raise TypeError("a tensor is not iterated over: te.compute goes over its elements")
+    raise wrong("a tensor is not iterated over: te.compute goes over its elements")
 
 
 # Python would ask for element after element without an end.

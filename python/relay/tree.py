@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from relay._errors import wrong
 from relay._function import python_functions
 from relay._function.errors import VALUE, Refusal
 from relay._function.values import Form, List, Static, Tensor, Tuple, Value, form_of, is_array
@@ -45,7 +46,7 @@ def leaves(tree: object) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, leaf in _walk(tree, ""):
         if name in found:
-            raise ValueError(f"two tensors of the structure are named '{name}'")
+            raise wrong(f"two tensors of the structure are named '{name}'")
         found[name] = leaf
     return found
 
@@ -68,7 +69,7 @@ def map(f: Callable, tree: Any, *others: Any) -> Any:
     names = [name for name, _ in parts]
     for column in columns:
         if column is None or [name for name, _ in column[0]] != names:
-            raise ValueError("the structures differ")
+            raise wrong("the structures differ")
     columns = [[value for _, value in column] for column in (parts, *(c[0] for c in columns))]
     return make([map(f, *row) for row in zip(*columns, strict=True)])
 
@@ -84,11 +85,11 @@ def replace(tree: Any, leaves: Mapping[str, Any]) -> Any:
     if missing or unknown:
         what = [f"missing: {', '.join(missing)}"] if missing else []
         what += [f"unknown: {', '.join(unknown)}"] if unknown else []
-        raise ValueError(f"the tensors are not those of the structure; {'; '.join(what)}")
+        raise wrong(f"the tensors are not those of the structure; {'; '.join(what)}")
     for name, leaf in known.items():
         new = leaves[name]
         if tuple(new.shape) != tuple(leaf.shape) or str(new.dtype) != str(leaf.dtype):
-            raise ValueError(
+            raise wrong(
                 f"'{name}' does not fit: {leaf.dtype} of {tuple(leaf.shape)} is wanted, "
                 f"{new.dtype} of {tuple(new.shape)} is given"
             )

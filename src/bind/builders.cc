@@ -13,6 +13,7 @@
 #include "bind/convert.h"
 #include "bind/places.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 #include "ir/bindings.h"
 #include "types/infer.h"
 
@@ -35,7 +36,7 @@ const DiagnosticCode& python_code(const std::string& id) {
   for (const DiagnosticCode& code : kPythonCodes) {
     if (code.id == id) return code;
   }
-  throw nb::value_error(("there is no code " + id).c_str());
+  throw WrongArgument(("there is no code " + id).c_str());
 }
 
 Pattern to_pattern(nb::handle object) {
@@ -43,7 +44,7 @@ Pattern to_pattern(nb::handle object) {
     const NodeRef& ref = nb::cast<const PyNode&>(object).ref;
     if (PatternNode::classof(*ref.get()) && !isa<ClauseNode>(ref)) return Pattern::unchecked(ref);
   }
-  throw nb::type_error((python_text(object) + " is not a pattern").c_str());
+  throw WrongArgument((python_text(object) + " is not a pattern").c_str());
 }
 
 std::vector<Pattern> to_patterns(nb::handle list) {
@@ -63,7 +64,7 @@ void set_pattern(PyPatternOf<N>* self, Fill&& fill) {
 
 Type type_at(nb::handle object) {
   if (nb::isinstance<PyType>(object)) return nb::cast<const PyType&>(object).type();
-  throw nb::type_error((python_text(object) + " is not a type").c_str());
+  throw WrongArgument((python_text(object) + " is not a type").c_str());
 }
 
 // A data type and its constructors: rows of a name and the types of its fields, in which `header`
@@ -114,7 +115,7 @@ PyModule with_definitions(const PyModule& self, nb::handle functions, nb::handle
   for (nb::handle type : nb::iter(types)) {
     auto* definition = as<TypeDataNode>(nb::cast<const PyNode&>(type).ref);
     if (definition == nullptr) {
-      throw nb::type_error((python_text(type) + " is not a data type's definition").c_str());
+      throw WrongArgument((python_text(type) + " is not a data type's definition").c_str());
     }
     definitions.push_back(TypeData(definition));
   }

@@ -23,6 +23,7 @@
 #include "bind/settings.h"
 #include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 #include "codegen/kernel_cache.h"
 #include "driver/check_model.h"
 #include "driver/compile.h"
@@ -112,10 +113,9 @@ Module bind_params(const Module& mod, const std::map<std::string, Tensor>& param
 // A function of Python that is told how far a compilation is.
 Progress progress_of(nb::handle function) {
   if (!PyCallable_Check(function.ptr()))
-    throw nb::type_error(
-        ("progress is a function of a phase, what is done and what is to do, not " +
-         python_text(function))
-            .c_str());
+    throw WrongArgument(("progress is a function of a phase, what is done and what is to do, not " +
+                         python_text(function))
+                            .c_str());
   return [code = Held(function)](std::string_view phase, int64_t done, int64_t total) {
     in_python(codes::pass_python, {}, "progress at " + std::string(phase),
               [&] { code.get()(std::string(phase), done, total); });
@@ -139,7 +139,7 @@ Settings make_options(nb::handle settings) {
   };
   auto number = [](nb::handle value, const std::string& what) {
     if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr())) {
-      throw nb::type_error((what + " is an integer, not " + python_text(value)).c_str());
+      throw WrongArgument((what + " is an integer, not " + python_text(value)).c_str());
     }
     int64_t n = to_int64(value);
     if (n != static_cast<int>(n)) bad_argument(what + " is out of range: " + std::to_string(n));
@@ -147,7 +147,7 @@ Settings make_options(nb::handle settings) {
   };
   auto flag = [](nb::handle value, const std::string& what) {
     if (PyBool_Check(value.ptr())) return value.ptr() == Py_True;
-    throw nb::type_error((what + " is True or False, not " + python_text(value)).c_str());
+    throw WrongArgument((what + " is True or False, not " + python_text(value)).c_str());
   };
   for (auto [key, value] : to_named(settings, "a set of settings")) {
     std::string name = to_text(key, "the name of a setting");
@@ -324,7 +324,22 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
     bad_argument("@" + name + " takes " + std::to_string(f.params.size()) + " inputs, " +
                  std::to_string(args.size()) + " are given");
   }
-  size_t by_name = 0;
+  // A name that no input has: that it is missing is the mistake, not that another input is.
+  for (auto [key, value] : kwargs) {
+    std::string given = to_text(key, "the name of an input");
+    std::vector<std::string_view> known;
+    for (const runtime::Slot& slot : f.params) known.push_back(slot.name);
+    if (std::ranges::find(known, given) != known.end()) continue;
+    Diagnostic problem(codes::driver_option, Span(), "@" + name + " has no input '" + given + "'");
+    std::string near = suggest(given, known);
+    if (near.empty() && !known.empty()) {
+      near = "the inputs are ";
+      for (size_t i = 0; i < known.size(); ++i) {
+        near += (i > 0 ? ", " : "") + std::string(known[i]);
+      }
+    }
+    throw UserError(problem.help(near));
+  }
   std::vector<const runtime::Donation*> donations(f.params.size());
   if (donated != nullptr && !f.donations.empty()) {
     donated->resize(f.results.size());
@@ -348,17 +363,8 @@ std::vector<runtime::Value> collect_arguments(const runtime::Function& f, const 
       add(args[i], i);
     } else if (named) {
       add(kwargs[slot.name.c_str()], i);
-      ++by_name;
     } else {
       bad_argument("@" + name + " needs input '" + slot.name + "' of type " + slot.type_string());
-    }
-  }
-  if (by_name != kwargs.size()) {
-    for (auto [key, value] : kwargs) {
-      std::string given = to_text(key, "the name of an input");
-      bool known = false;
-      for (const runtime::Slot& slot : f.params) known = known || slot.name == given;
-      if (!known) bad_argument("@" + name + " has no input '" + given + "'");
     }
   }
   exchange.read_captured(mod);

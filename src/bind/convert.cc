@@ -10,6 +10,7 @@
 #include "base/codes/donation.h"
 #include "bind/buffer.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 #include "runtime/core/strings.h"
 
 namespace relay::bind {
@@ -88,7 +89,7 @@ nb::object extension_class(DType dtype) {
 }
 
 [[noreturn]] void no_counterpart(nb::handle object) {
-  throw nb::type_error(
+  throw WrongArgument(
       ("arrays of element type '" + element_type(object) + "' have no counterpart in Relay")
           .c_str());
 }
@@ -105,7 +106,7 @@ nb::object number_array(nb::handle object) {
   std::string kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
   if (kind.size() == 1 && std::strchr("biuf", kind[0]) != nullptr) return array;
   if (extension_dtype(element_type(array))) return array;
-  throw nb::type_error((python_text(object) + " is not a number or an array of numbers").c_str());
+  throw WrongArgument((python_text(object) + " is not a number or an array of numbers").c_str());
 }
 
 // Whether a NumPy array's elements are strings: of a fixed length, of any, or Python's own.
@@ -131,7 +132,7 @@ Tensor string_tensor(nb::handle object) {
         PyUnicode_Check(item.ptr()) ? PyUnicode_AsUTF8AndSize(item.ptr(), &size) : nullptr;
     if (text == nullptr) {
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
-      throw nb::type_error((python_text(item) + " is not a string").c_str());
+      throw WrongArgument((python_text(item) + " is not a string").c_str());
     }
     items.push_back(nb::borrow(item));
     texts.emplace_back(text, static_cast<size_t>(size));
@@ -161,7 +162,7 @@ nb::object cast_array(nb::handle object, const nb::object& array, DType wanted) 
   nb::object have = array.attr("dtype");
   if (have.equal(dtype)) return array;
   auto refuse = [&] {
-    throw nb::type_error(
+    throw WrongArgument(
         (python_text(object) + " cannot be " + wanted.to_string() + " without loss").c_str());
   };
   if (nb::cast<int64_t>(array.attr("size")) == 0) return array.attr("astype")(dtype);
@@ -207,7 +208,7 @@ constexpr int kMaxNesting = 1000;
 }  // namespace
 
 Nesting::Nesting() {
-  if (nesting == kMaxNesting) throw nb::value_error("this value is nested too deeply");
+  if (nesting == kMaxNesting) throw WrongArgument("this value is nested too deeply");
   ++nesting;
 }
 Nesting::~Nesting() { --nesting; }
@@ -241,7 +242,7 @@ int64_t to_int64(nb::handle object) {
   int overflow = 0;
   int64_t out = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    throw nb::value_error((python_text(object) + " does not fit into 64 bits").c_str());
+    throw WrongArgument((python_text(object) + " does not fit into 64 bits").c_str());
   }
   return out;
 }
@@ -253,12 +254,12 @@ std::string to_text(nb::handle object, const char* what) {
     if (text == nullptr) throw nb::python_error();
     return {text, static_cast<size_t>(size)};
   }
-  throw nb::type_error((std::string(what) + " is a string, not " + python_text(object)).c_str());
+  throw WrongArgument((std::string(what) + " is a string, not " + python_text(object)).c_str());
 }
 
 nb::dict to_named(nb::handle object, const char* what) {
   if (!PyDict_Check(object.ptr())) {
-    throw nb::type_error(
+    throw WrongArgument(
         (std::string(what) + " is a dictionary by name, not " + python_text(object)).c_str());
   }
   return nb::borrow<nb::dict>(object);
@@ -282,10 +283,10 @@ AttrValue to_value(nb::handle object) {
     auto* name = as<TypeVarNode>(node);
     if (isa<DimNode>(node)) return to_value(Dim::unchecked(node));
     if (name != nullptr && name->kind == Kind::Dim) return to_value(dim(TypeVar(name)));
-    throw nb::type_error("an attribute is known when the program is built, not an expression");
+    throw WrongArgument("an attribute is known when the program is built, not an expression");
   }
   if (PyDict_Check(raw))
-    throw nb::type_error(
+    throw WrongArgument(
         (python_text(object) + " is not a number, a text, a dtype or a list of these").c_str());
   // NumPy: a number or an array, else a dtype or a type that names one.
   if (nb::hasattr(object, "tolist")) return to_value(object.attr("tolist")());
@@ -326,7 +327,7 @@ DType to_dtype(nb::handle object) {
   }
   auto dtype = DType::parse(name);
   if (!dtype || !dtype->is_scalar()) {
-    throw nb::type_error(("'" + name + "' is not an element type of Relay").c_str());
+    throw WrongArgument(("'" + name + "' is not an element type of Relay").c_str());
   }
   return *dtype;
 }
@@ -404,7 +405,7 @@ Tensor to_tensor_of(nb::handle object, DType wanted) {
 Tensor cast_tensor(nb::handle object, DType wanted) {
   if (wanted.is_string()) return string_tensor(object);
   if (PyUnicode_Check(object.ptr())) {
-    throw nb::type_error((python_text(object) + " is not a number or an array of numbers").c_str());
+    throw WrongArgument((python_text(object) + " is not a number or an array of numbers").c_str());
   }
   nb::object array = is_plain(object.ptr()) ? number_array(object) : to_numpy(to_tensor(object));
   return to_tensor(cast_array(object, array, wanted));

@@ -12,6 +12,7 @@
 #include "base/diagnostic.h"
 #include "bind/convert.h"
 #include "bind/python_code.h"
+#include "bind/wrong_argument.h"
 
 namespace relay::bind {
 namespace {
@@ -20,6 +21,7 @@ namespace {
 PyObject* user_error = nullptr;
 PyObject* run_error = nullptr;
 PyObject* internal_error_class = nullptr;
+PyObject* argument_error = nullptr;
 
 void raise(PyObject* type, const Error& error) {
   nb::object raised = nb::borrow(type)(error.what());
@@ -101,10 +103,18 @@ void bind_errors(nb::module_& m) {
   run_error = make_class(m, "RunError", "A run failed on its data or for want of memory.",
                          nb::make_tuple(root, nb::borrow(PyExc_RuntimeError)));
   internal_error_class = make_class(m, "InternalError", "A defect of Relay.", root);
+  argument_error = make_class(
+      m, "ArgumentError", "A function of the package is called with what it does not take (E0913).",
+      nb::make_tuple(nb::borrow(user_error), nb::borrow(PyExc_TypeError)));
+  m.def(
+      "wrong_argument", [](const std::string& message) { throw WrongArgument(message); },
+      nb::arg("message"), "Raises the ArgumentError of that message.");
 
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);
+    } catch (const WrongArgument& e) {
+      raise(argument_error, e);
     } catch (const UserError& e) {
       raise(user_error, e);
     } catch (const RuntimeError& e) {

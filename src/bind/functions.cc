@@ -7,6 +7,7 @@
 
 #include "base/codes/runtime.h"
 #include "bind/data_values.h"
+#include "bind/wrong_argument.h"
 #include "node/walk.h"
 
 namespace relay::bind {
@@ -130,7 +131,7 @@ nb::object make_function_value(std::shared_ptr<FunctionOwner> owner, runtime::Va
                                const Type& type, const TypeParams& sizes) {
   auto* generic = as<FuncTypeNode>(type);
   if (owner == nullptr || generic == nullptr) {
-    throw nb::type_error(
+    throw WrongArgument(
         "the result holds a function whose type is not known here: only a program that is built in "
         "this process gives functions");
   }
@@ -140,10 +141,10 @@ nb::object make_function_value(std::shared_ptr<FunctionOwner> owner, runtime::Va
   post_order(known, [&](const Node& node) {
     auto* named = as<DimVarNode>(&node);
     if (named == nullptr || own.contains(named->var.get())) return;
-    throw nb::type_error(("the result holds a function of type " + type_text(known) +
-                          ", and the size " + named->var->name_hint +
-                          " is not known: no argument of the call has it")
-                             .c_str());
+    throw WrongArgument(("the result holds a function of type " + type_text(known) +
+                         ", and the size " + named->var->name_hint +
+                         " is not known: no argument of the call has it")
+                            .c_str());
   });
   return nb::cast(FunctionValue(std::move(owner), std::move(value), std::move(known)));
 }
@@ -225,7 +226,7 @@ void bind_functions(nb::module_& m) {
       .def(
           "__reduce__",
           [](nb::handle) -> nb::object {
-            throw nb::type_error(
+            throw WrongArgument(
                 "a function of a compiled program cannot be pickled: it is code of this process; "
                 "pickle the module, and build it again");
           },

@@ -12,6 +12,7 @@
 #include "bind/convert.h"
 #include "bind/places.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 #include "driver/model.h"
 #include "ir/bindings.h"
 #include "ir/op.h"
@@ -55,8 +56,7 @@ const std::unordered_map<int, Wrapper>& classes() {
 
 Type to_type(nb::handle object) {
   if (nb::isinstance<PyType>(object)) return nb::cast<const PyType&>(object).type();
-  throw nb::type_error(
-      (python_text(object) + " is not a type; relay.parse_type reads one").c_str());
+  throw WrongArgument((python_text(object) + " is not a type; relay.parse_type reads one").c_str());
 }
 
 // Null where Python gives None.
@@ -139,7 +139,7 @@ Attrs to_attrs(const OpInfo& op, nb::handle values) {
   }
   if (op.attrs == nullptr) {
     if (!named.empty()) {
-      throw nb::type_error((std::string(op.name) + " has no attributes").c_str());
+      throw WrongArgument((std::string(op.name) + " has no attributes").c_str());
     }
     return nullptr;
   }
@@ -151,20 +151,20 @@ Dim to_dim(nb::handle object) {
   if (nb::isinstance<PyTypeOf<TypeVarNode>>(object)) {
     auto name = TypeVar::unchecked(nb::cast<const PyNode&>(object).ref);
     if (name->kind != Kind::Dim) {
-      throw nb::type_error((name->name_hint + " does not stand for a size").c_str());
+      throw WrongArgument((name->name_hint + " does not stand for a size").c_str());
     }
     return dim(name);
   }
   if (nb::isinstance<PyNode>(object)) {
     const NodeRef& ref = nb::cast<const PyNode&>(object).ref;
     if (ref.get()->info().family != family::dim) {
-      throw nb::type_error((python_text(object) + " is not a size").c_str());
+      throw WrongArgument((python_text(object) + " is not a size").c_str());
     }
     return Dim::unchecked(ref);
   }
   int64_t size = to_int64(object);
   if (size < 0) {
-    throw nb::value_error(
+    throw WrongArgument(
         (std::to_string(size) + " is not a size; None is one that is known at run time only")
             .c_str());
   }
@@ -180,7 +180,7 @@ nb::object from_dim(const Dim& d) {
 
 Dim divisor(nb::handle object) {
   Dim d = to_dim(object);
-  if (as_const(d).value_or(1) < 1) throw nb::value_error("a size is divided by a number below one");
+  if (as_const(d).value_or(1) < 1) throw WrongArgument("a size is divided by a number below one");
   return d;
 }
 
@@ -429,7 +429,7 @@ void bind_exprs(nb::module_& m) {
             for (nb::handle c : nb::iter(clauses)) {
               const NodeRef& ref = nb::cast<const PyNode&>(c).ref;
               if (!isa<ClauseNode>(ref)) {
-                throw nb::type_error((python_text(c) + " is not a relay.Clause").c_str());
+                throw WrongArgument((python_text(c) + " is not a relay.Clause").c_str());
               }
               made.push_back(Clause::unchecked(ref));
             }
@@ -525,7 +525,7 @@ void bind_modules(nb::module_& m) {
               std::string name =
                   global != nullptr ? global->name_hint : to_text(key, "the name of a function");
               if (!nb::isinstance<PyExprOf<FunctionNode>>(value))
-                throw nb::type_error((python_text(value) + " is not a relay.Function").c_str());
+                throw WrongArgument((python_text(value) + " is not a relay.Function").c_str());
               Function f = closed(nb::cast<const PyExprOf<FunctionNode>&>(value).get());
               names.push_back(global_var(name, f->type));
               bodies.push_back(f);
@@ -684,7 +684,7 @@ void bind_modules(nb::module_& m) {
         auto ref = [](nb::handle h) {
           if (nb::isinstance<PyModule>(h)) return NodeRef(nb::cast<const PyModule&>(h).module);
           if (nb::isinstance<PyNode>(h)) return nb::cast<const PyNode&>(h).ref;
-          throw nb::type_error((python_text(h) + " is not a part of a program").c_str());
+          throw WrongArgument((python_text(h) + " is not a part of a program").c_str());
         };
         return structural_equal(ref(a), ref(b), map_free_vars);
       },
@@ -737,7 +737,7 @@ void bind_nodes(nb::module_& m) {
           "__call__",
           [](const PyType& self, const nb::args& args) {
             if (as<GlobalTypeVarNode>(self.ref) == nullptr) {
-              throw nb::type_error("only a data type, such as List, takes type arguments");
+              throw WrongArgument("only a data type, such as List, takes type arguments");
             }
             std::vector<Type> types;
             for (nb::handle a : args) types.push_back(to_type(a));

@@ -8,6 +8,7 @@
 #include "base/codes/python.h"
 #include "bind/python_code.h"
 #include "bind/tensor_expressions.h"
+#include "bind/wrong_argument.h"
 #include "extend/operator.h"
 #include "extend/plugin.h"
 #include "ops/common.h"
@@ -192,9 +193,9 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
       op.attrs.push_back({attr, to_text(a[1], "a type"), to_value(a[2]), to_text(a[3], "a doc")});
     } catch (nb::python_error& raised) {
       if (!raised.matches(PyExc_TypeError) && !raised.matches(PyExc_ValueError)) throw;
-      throw nb::type_error(("the attribute " + attr + " has the default " + python_text(a[2]) +
-                            ", which is not a number, a text, a dtype or a list of these")
-                               .c_str());
+      throw WrongArgument(("the attribute " + attr + " has the default " + python_text(a[2]) +
+                           ", which is not a number, a text, a dtype or a list of these")
+                              .c_str());
     }
   }
   for (const std::vector<std::string>& e : examples)
@@ -202,10 +203,10 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   if (!fusion.empty()) {
     op.fusion = extend::fusion_class(fusion);
     if (!op.fusion)
-      throw nb::value_error(("fusion is 'ElemWise', 'Broadcast', 'Injective', 'CommReduce', "
-                             "'OutEWiseFusable' or 'Opaque', not '" +
-                             fusion + "'")
-                                .c_str());
+      throw WrongArgument(("fusion is 'ElemWise', 'Broadcast', 'Injective', 'CommReduce', "
+                           "'OutEWiseFusable' or 'Opaque', not '" +
+                           fusion + "'")
+                              .c_str());
   }
   if (!relation.is_none()) op.relation = relation_of(name, Held(relation));
   if (!definition.is_none()) op.definition = definition_of(name, Held(definition));
@@ -213,7 +214,7 @@ void register_operator(const std::string& name, const std::string& doc, const Ar
   if (!gradient.is_none()) op.gradient = gradient_of(name, Held(gradient));
   if (PyUnicode_Check(layout.ptr())) {
     if (to_text(layout, "a layout rule") != "follow")
-      throw nb::value_error("a layout rule is a function, or 'follow'");
+      throw WrongArgument("a layout rule is a function, or 'follow'");
     op.layout = ops::follow_layout;
   } else if (!layout.is_none()) {
     op.layout = layout_of(name, Held(layout));
@@ -225,9 +226,9 @@ nb::object apply_function(const PyExprOf<FunctionNode>& f, const std::vector<PyE
   std::vector<Expr> args;
   for (const PyExpr& a : given) args.push_back(a.expr());
   if (f.get()->params.size() != args.size()) {
-    throw nb::type_error(("the function takes " + std::to_string(f.get()->params.size()) +
-                          " arguments, not " + std::to_string(args.size()))
-                             .c_str());
+    throw WrongArgument(("the function takes " + std::to_string(f.get()->params.size()) +
+                         " arguments, not " + std::to_string(args.size()))
+                            .c_str());
   }
   return wrap(extend::applied(f.get(), args));
 }

@@ -6,6 +6,7 @@
 #include "bind/compiler.h"
 #include "bind/python_code.h"
 #include "bind/settings.h"
+#include "bind/wrong_argument.h"
 #include "extend/pass.h"
 #include "node/walk.h"
 #include "passes/pass_list.h"
@@ -143,7 +144,7 @@ nb::object with_parts(const PyExpr& self, const std::vector<PyExpr>& parts, nb::
   size_t i = 0;
   bool changed = false;
   for (nb::handle other : nb::iter(others)) {
-    if (i == parts.size()) throw nb::value_error("there are more parts than the expression has");
+    if (i == parts.size()) throw WrongArgument("there are more parts than the expression has");
     const NodeRef& part = parts[i++].ref;
     std::string wanted = binders.contains(part.get())
                              ? "a relay.Var: a function, let or clause binds it"

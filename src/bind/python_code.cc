@@ -1,4 +1,5 @@
 #include "bind/python_code.h"
+#include "bind/wrong_argument.h"
 
 #include <nanobind/stl/string.h>
 
@@ -30,7 +31,7 @@ Held::Held(nb::handle object) : state_(std::make_shared<State>(object)) {}
 
 nb::object Held::get() const {
   if (state_ == nullptr || state_->object == nullptr)
-    throw nb::value_error("this Python code is no longer registered");
+    throw WrongArgument("this Python code is no longer registered");
   return nb::borrow(state_->object);
 }
 
@@ -62,6 +63,8 @@ void rethrow_python(nb::python_error& raised, const DiagnosticCode& code, const 
   if (nb::len(diagnostics) > 0 && nb::isinstance<Diagnostic>(diagnostics[0])) {
     problem = nb::cast<const Diagnostic&>(diagnostics[0]);
     if (!problem.span) problem.span = span;
+    // A wrong argument within the code is the code's failure.
+    if (problem.code == codes::python_argument.id) problem.code = code.id;
     // What calls itself is said once.
     if (problem.message.starts_with(what + ": ")) throw PythonFailure(problem, Held(value));
     problem.message = what + ": " + problem.message;

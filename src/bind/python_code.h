@@ -13,6 +13,7 @@
 #include "base/diagnostic.h"
 #include "bind/convert.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 
 namespace relay::bind {
 
@@ -62,6 +63,8 @@ auto in_python(const DiagnosticCode& code, const Span& span, const std::string& 
     return f();
   } catch (nb::python_error& raised) {
     rethrow_python(raised, code, span, what);
+  } catch (const WrongArgument& raised) {
+    rethrow_python(nb::type_error(raised.message().c_str()), code, span, what);
   } catch (const nb::builtin_exception& raised) {
     rethrow_python(raised, code, span, what);
   }

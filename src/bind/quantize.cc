@@ -7,6 +7,7 @@
 #include "bind/exchange.h"
 #include "bind/settings.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 #include "driver/evaluate.h"
 #include "quantize/report.h"
 #include "types/infer.h"
@@ -18,7 +19,7 @@ double number(nb::handle value, const std::string& name) {
   double out = PyFloat_AsDouble(value.ptr());
   if (out != -1.0 || PyErr_Occurred() == nullptr) return out;
   PyErr_Clear();
-  throw nb::type_error((name + " is a number, not " + python_text(value)).c_str());
+  throw WrongArgument((name + " is a number, not " + python_text(value)).c_str());
 }
 
 // What the package hands on: every name is one of this table's, or the package's own mistake.
@@ -73,7 +74,7 @@ nb::tuple quantize_program(const PyModule& mod, nb::list dataset, nb::dict given
     std::vector<Tensor>& tensors = samples.emplace_back();
     for (const runtime::Value& v : values) {
       if (!runtime::flatten_tensors(v, tensors))
-        throw nb::type_error("a sample of quantize() is made of tensors");
+        throw WrongArgument("a sample of quantize() is made of tensors");
     }
   }
   quantize::Quantized out =

@@ -8,6 +8,7 @@
 #include "bind/places.h"
 #include "bind/tensor_expressions.h"
 #include "bind/unlocked.h"
+#include "bind/wrong_argument.h"
 #include "node/walk.h"
 #include "tir/blocks_of_loops.h"
 #include "tir/interpret.h"
@@ -35,9 +36,9 @@ PyPrimFunc create(const std::vector<PyTensor>& inputs, const std::vector<PyTenso
   std::vector<tir::Var> dims;
   for (const PyTensor& t : inputs) {
     if (!t.tensor->bodies.empty() || t.tensor->imperative)
-      throw nb::type_error(("the input " + t.tensor->name + " is not a placeholder").c_str());
+      throw WrongArgument(("the input " + t.tensor->name + " is not a placeholder").c_str());
     if (!seen.insert(t.tensor.get()).second)
-      throw nb::value_error(("the input " + t.tensor->name + " is given twice").c_str());
+      throw WrongArgument(("the input " + t.tensor->name + " is given twice").c_str());
     for (const tir::PrimExpr& d : t.tensor->shape()) {
       auto* v = as<tir::VarNode>(d);
       if (v != nullptr && seen.insert(v).second) dims.push_back(tir::Var(v));
@@ -50,7 +51,7 @@ PyPrimFunc create(const std::vector<PyTensor>& inputs, const std::vector<PyTenso
     work.pop_back();
     if (!seen.insert(t.get()).second) continue;
     if (t->bodies.empty() && !t->imperative)
-      throw nb::value_error(("the placeholder " + t->name + " is not among the inputs").c_str());
+      throw WrongArgument(("the placeholder " + t->name + " is not among the inputs").c_str());
     for (const tir::Tensor& i : t->inputs) work.push_back(i);
   }
   tir::PrimFunc f = tir::create_prim_func(name, tensors_of(inputs), tensors_of(outputs), dims);
@@ -80,10 +81,10 @@ PyStmt emit(const PyPrimFunc& self, const std::vector<PyBuffer>& inputs,
   std::vector<PyBuffer> given = inputs;
   given.insert(given.end(), outputs.begin(), outputs.end());
   if (given.size() != f.params.size() || inputs.size() != static_cast<size_t>(f.num_inputs)) {
-    throw nb::type_error((f.name + " reads " + std::to_string(f.num_inputs) +
-                          " tensors and writes " +
-                          std::to_string(static_cast<int64_t>(f.params.size()) - f.num_inputs))
-                             .c_str());
+    throw WrongArgument((f.name + " reads " + std::to_string(f.num_inputs) +
+                         " tensors and writes " +
+                         std::to_string(static_cast<int64_t>(f.params.size()) - f.num_inputs))
+                            .c_str());
   }
   tir::VarMap map;
   for (size_t i = 0; i < given.size(); ++i) {
@@ -96,7 +97,7 @@ PyStmt emit(const PyPrimFunc& self, const std::vector<PyBuffer>& inputs,
       fits = tir::Analyzer().constant_difference(tir::replace_vars(size, map), have.shape[d]) == 0;
     }
     if (!fits) {
-      throw nb::type_error(
+      throw WrongArgument(
           (f.name + " is given a tensor of another shape or dtype as " + wanted.name).c_str());
     }
     map[&wanted] = given[i].buffer;
@@ -127,10 +128,10 @@ PyPrimFunc kernel_of(nb::handle func) {
     nb::object made = func.attr("kernel")();
     if (nb::isinstance<PyPrimFunc>(made)) return nb::cast<const PyPrimFunc&>(made);
   }
-  throw nb::type_error(("a schedule is of a kernel of te.create_prim_func or of a function made by "
-                        "relay.prim_func, not of " +
-                        python_text(func))
-                           .c_str());
+  throw WrongArgument(("a schedule is of a kernel of te.create_prim_func or of a function made by "
+                       "relay.prim_func, not of " +
+                       python_text(func))
+                          .c_str());
 }
 
 // The outputs for arrays of the inputs, by the meaning of the statements.
@@ -138,9 +139,9 @@ nb::object run(const PyPrimFunc& self, const nb::args& args) {
   const tir::PrimFuncNode& f = *self.func.get();
   auto inputs = static_cast<size_t>(f.num_inputs);
   if (args.size() != inputs) {
-    throw nb::type_error((f.name + " takes " + std::to_string(inputs) + " arrays, not " +
-                          std::to_string(args.size()))
-                             .c_str());
+    throw WrongArgument((f.name + " takes " + std::to_string(inputs) + " arrays, not " +
+                         std::to_string(args.size()))
+                            .c_str());
   }
   std::unordered_map<const Node*, int64_t> sizes;
   std::vector<Tensor> buffers;
@@ -155,7 +156,7 @@ nb::object run(const PyPrimFunc& self, const nb::args& args) {
       fits = known == t.shape()[d];
     }
     if (!fits)
-      throw nb::value_error((b.name + " is given an array of another shape or dtype").c_str());
+      throw WrongArgument((b.name + " is given an array of another shape or dtype").c_str());
     buffers.push_back(t.copy());
   }
   std::vector<int64_t> dims;
@@ -165,13 +166,13 @@ nb::object run(const PyPrimFunc& self, const nb::args& args) {
     for (const tir::PrimExpr& d : f.params[i]->shape) {
       auto size = tir::as_int(d);
       if (!size && !sizes.contains(d.get()))
-        throw nb::value_error("the sizes of the result are not those of an input");
+        throw WrongArgument("the sizes of the result are not those of an input");
       shape.push_back(size ? *size : sizes.at(d.get()));
     }
     buffers.push_back(Tensor::empty(f.params[i]->dtype, shape));
   }
   int64_t error = compile_unlocked([&] { return tir::interpret(self.func, buffers, dims); });
-  if (error != 0) throw nb::value_error((f.name + " fails: a check of it does not hold").c_str());
+  if (error != 0) throw WrongArgument((f.name + " fails: a check of it does not hold").c_str());
   nb::list out;
   for (size_t i = inputs; i < buffers.size(); ++i) out.append(to_numpy(buffers[i]));
   return nb::len(out) == 1 ? nb::object(out[0]) : nb::object(nb::tuple(out));
@@ -181,7 +182,7 @@ tir::Scope scope_of(const std::string& name) {
   for (tir::Scope s : {tir::Scope::Global, tir::Scope::Local, tir::Scope::Register}) {
     if (tir::to_string(s) == name) return s;
   }
-  throw nb::value_error(("a scope is 'global', 'local' or 'register', not '" + name + "'").c_str());
+  throw WrongArgument(("a scope is 'global', 'local' or 'register', not '" + name + "'").c_str());
 }
 
 }  // namespace

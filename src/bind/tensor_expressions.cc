@@ -12,6 +12,7 @@
 
 #include "base/codes/python.h"
 #include "bind/python_code.h"
+#include "bind/wrong_argument.h"
 #include "node/walk.h"
 #include "runtime/core/kernel_abi.h"
 #include "tir/arith/analyzer.h"
@@ -51,7 +52,7 @@ constexpr std::pair<const char*, BinaryOp> kBinary[] = {
     {"trunc_mod", BinaryOp::Mod},
 };
 
-[[noreturn]] void refuse(const std::string& message) { throw nb::type_error(message.c_str()); }
+[[noreturn]] void refuse(const std::string& message) { throw WrongArgument(message.c_str()); }
 
 PrimExpr from_number(nb::handle object, DType dtype) {
   PyObject* raw = object.ptr();

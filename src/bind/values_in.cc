@@ -9,6 +9,7 @@
 #include "bind/data_values.h"
 #include "bind/exchange.h"
 #include "bind/functions.h"
+#include "bind/wrong_argument.h"
 #include "node/structural.h"
 
 namespace relay::bind {
@@ -156,6 +157,8 @@ class Reader {
   Value tensor_from(nb::handle object, DType dtype, const Wanted& wanted) {
     try {
       return to_tensor_of(object, dtype);
+    } catch (const WrongArgument& e) {
+      fail_as(e.message(), wanted());
     } catch (nb::builtin_exception& e) {
       fail_as(e.what(), wanted());
     } catch (nb::python_error& e) {

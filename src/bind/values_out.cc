@@ -6,6 +6,7 @@
 #include "bind/data_types.h"
 #include "bind/data_values.h"
 #include "bind/exchange.h"
+#include "bind/wrong_argument.h"
 
 namespace relay::bind {
 namespace {
@@ -15,7 +16,7 @@ using runtime::ObjectKind;
 using runtime::Value;
 
 [[noreturn]] void cannot_hold() {
-  throw nb::type_error(
+  throw WrongArgument(
       "the result holds data whose type is not known here: only a program that is built in this "
       "process says what its data types are");
 }

@@ -1,5 +1,6 @@
 #include <cstdio>
 
+#include "base/codes/driver.h"
 #include "cli/commands.h"
 #include "cli/terminal.h"
 #include "ir/text/format.h"
@@ -21,6 +22,12 @@ int run(const Options& o) {
   for (const std::string& file : o.files) {
     try {
       std::shared_ptr<const SourceFile> source = read_source(file);
+      if (source->text().find('\0') != std::string::npos) {
+        throw UserError(Diagnostic(codes::driver_file, Span::place(source, "file"),
+                                   "the file is not Relay text")
+                            .found("binary data")
+                            .help("relay show writes a model as Relay text"));
+      }
       parse_module(source);
       std::string text = format_text(source);
       bool same = text == source->text();

@@ -3,6 +3,7 @@
 #include "base/codes/types.h"
 #include "ops/batching.h"
 #include "ops/gradient.h"
+#include "ops/loops.h"
 #include "ops/rows.h"
 
 namespace relay::ops {
@@ -85,14 +86,28 @@ Type nll_loss_relation(RelationContext& ctx) {
   return a.reduction == "none" ? tensor_type(std::move(items), x->dtype) : scalar_type(x->dtype);
 }
 
+// The class of each target, 0 for those that are ignored; a run fails where there is no such class.
+TirTensor named_classes(const TirTensor& target, const PrimExpr& count, int64_t ignored) {
+  return tir::imperative("T_class", kIndex, target->shape(), {target},
+                         [=](const std::vector<Buffer>& in, const Buffer& out) {
+                           return each_element(in[0]->shape, [&](const Indices& at) {
+                             PrimExpr given = tir::cast(kIndex, load(in[0], at));
+                             return named("class",
+                                          select(eq(given, index(ignored)), index(0), given),
+                                          [&](const PrimExpr& i) {
+                                            Stmt inside = check_index(i, count);
+                                            return seq({inside, store(out, at, i)});
+                                          });
+                           });
+                         });
+}
+
 TirTensor nll_loss(const ComputeContext& ctx) {
   auto& a = ctx.attrs<NLLLossAttrs>();
   TirTensor x = ctx.inputs[0], target = ctx.inputs[1], weight = ctx.inputs[2];
   DType acc = accumulator(x->dtype);
-  // A target that names no class reads the nearest one, never outside of the tensor.
-  auto class_of = [&](const Indices& i) {
-    return min(max(tir::cast(kIndex, target(i)), index(0)), x->shape()[1] - 1);
-  };
+  TirTensor classes = named_classes(target, x->shape()[1], a.ignore_index);
+  auto class_of = [&](const Indices& i) { return classes(i); };
   auto weight_of = [&](const Indices& i) {
     return select(eq(tir::cast(kIndex, target(i)), index(a.ignore_index)), imm_float(acc, 0),
                   tir::cast(acc, weight(class_of(i))));
@@ -251,6 +266,7 @@ std::span<const OpInfo> rows_of<Family::Loss>() {
           .support_level = 10,
           .fusion = FusionClass::Opaque,
           .effect = Effect::Pure,
+          .may_end_run = on_every_call,
           .relation = nll_loss_relation,
           .compute = compute_rule(nll_loss),
           .layout = Absent::AxesAsWritten,

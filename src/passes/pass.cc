@@ -89,9 +89,9 @@ void check_takes(const Module& mod, Form form, const std::string& who, const Pas
     if (ctx.disabled_pass.contains(p->name)) {
       throw UserError(
           Diagnostic(codes::pass_needed, defect->span,
-                     "pass " + p->name + " cannot be skipped: " + who + " takes what it gives")
-              .expected("a program in the form " + to_string(defect->form))
-              .found(defect->detail)
+                     "pass " + p->name + " cannot be skipped: " + who +
+                         " needs its result, which is a program in the form " +
+                         to_string(defect->form))
               .help("optimisation level 0 runs the passes that are needed and few others"));
     }
     names += (names.empty() ? "" : " or ") + p->name;

@@ -382,9 +382,9 @@ def test_batches_have_an_order_of_their_own_in_each_epoch():
     data = train.Batches((np.arange(10), np.arange(10) * 2), 3, key=4)
     epochs = [[b for b in data.epoch(i)] for i in (0, 0, 1)]
     orders = [np.concatenate([a for a, _ in epoch]).tolist() for epoch in epochs]
-    assert len(data) == 3 and orders[0] == orders[1] != orders[2]
-    assert len(set(orders[0])) == 9 and all((2 * a == b).all() for a, b in epochs[0])
-    assert [a.tolist() for a, _ in data.epoch(1, 2)] == [epochs[2][2][0].tolist()]
+    assert len(data) == 4 and orders[0] == orders[1] != orders[2]
+    assert len(set(orders[0])) == 10 and all((2 * a == b).all() for a, b in epochs[0])
+    assert [a.tolist() for a, _ in data.epoch(1, 3)] == [epochs[2][3][0].tolist()]
     with pytest.raises(ValueError, match="different numbers"):
         train.Batches((np.arange(3), np.arange(4)), 1)
     with pytest.raises(ValueError, match="from 1 to 3"):

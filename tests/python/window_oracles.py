@@ -355,9 +355,10 @@ oracle("nn.cross_entropy_with_logits")(lambda a, x, y: -(x * y).sum() / len(x))
 
 @oracle("nn.nll_loss")
 def _(a, x, target, weights):
-    # A target that is no class counts as the nearest one.
-    at = np.clip(target, 0, x.shape[1] - 1)
-    weight = np.where(target == a.ignore_index, 0, weights[at])
+    # A target that is ignored may be no class.
+    ignored = target == a.ignore_index
+    at = np.where(ignored, 0, target)
+    weight = np.where(ignored, 0, weights[at])
     loss = -np.take_along_axis(x, at[:, None], 1)[:, 0] * weight
     means = {"none": loss, "sum": loss.sum(), "mean": loss.sum() / weight.sum()}
     return means[a.reduction]

@@ -8,6 +8,7 @@ import typing
 from typing import Annotated, Any, TypeVar
 
 from relay import _core
+from relay._errors import wrong
 from relay._function.errors import ANNOTATION, Refusal
 from relay._function.values import (
     ChainType,
@@ -51,7 +52,7 @@ class Tensor:
         for size in shape:
             is_size = isinstance(size, int) and not isinstance(size, bool) and size >= 0
             if not (size is None or is_size or (isinstance(size, str) and size.isidentifier())):
-                raise TypeError(f"a dimension is a size, a name or None, not {size!r}")
+                raise wrong(f"a dimension is a size, a name or None, not {size!r}")
         if not isinstance(dtype, str):
             from relay._function.arithmetic import dtype_name
 

@@ -290,10 +290,27 @@ def cast(value: Value, dtype: str) -> Tensor:
     return Tensor(call("cast", expr, dtype=dtype))
 
 
+def number_of(number: float, dtype: str) -> _core.Expr:
+    """A Python number that an array of that dtype is set to."""
+    held = np.empty((), numpy_dtype(dtype))
+    try:
+        held[()] = number
+    except (OverflowError, ValueError):
+        raise Refusal(
+            VALUE,
+            f"{number} is not a value of {dtype}",
+            help="astype(...) of a wider dtype holds it; np.array(x).astype(...) keeps the bits that fit",
+        ) from None
+    return _core.Constant(held)
+
+
 def filled(value: Value, dtype: str) -> _core.Expr:
-    """What a tensor of that dtype holds when it is set to a value: NumPy's conversion."""
+    """What a tensor of that dtype holds when it is set to a value: NumPy's conversion.
+
+    A Python number that is known and does not fit is refused; of the run's, the bits that fit are kept.
+    """
     if isinstance(value, Static) and number_type(value.obj) is not None:
-        return _core.Constant(np.array(value.obj).astype(numpy_dtype(dtype)))
+        return number_of(value.obj, dtype)
     return cast(value, dtype).expr
 
 

@@ -118,8 +118,15 @@ def axes_of(axis: object, tensor: Tensor) -> list[int] | None:
 
 
 def one_axis(axis: object, tensor: Tensor) -> int:
-    (axis,) = axes_of(axis, tensor)
-    return axis
+    axes = axes_of(axis, tensor)
+    if axes is None or len(axes) != 1:
+        raise Refusal(
+            VALUE,
+            "one axis is needed here",
+            found="None" if axes is None else f"{len(axes)} axes",
+            help="call it once for each axis; x.reshape(-1) has all elements along one",
+        )
+    return axes[0]
 
 
 def shape_of(shape: object, what: str = "a shape") -> list | _core.Expr:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import re
+import functools
+import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -99,13 +100,19 @@ _MAX_INLINED = 100
 _MAX_ROUNDS = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bound(Value):
     """A method with the object that it is of; `of_class`: one that the object's class has."""
 
     function: Any
     base: Value
     of_class: bool = True
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"the method {self.name or getattr(self.function, '__name__', '')}, which is not called"
+        )
 
 
 class NeedsFunction(Exception):
@@ -147,7 +154,8 @@ class Calls:
             return self.call_function(function, args, named)
         if isinstance(function, Bound):
             if not function.of_class:
-                return self._apply(function.function, [function.base, *args], named)
+                given = [function.base, *args]
+                return self._apply(function.function, function.name, given, named, 1)
             return self._call_known(function.function, [function.base, *args], named)
         if isinstance(function, Tuple) and function.form is not None:
             method = vars(function.form.cls).get("__call__")
@@ -166,15 +174,18 @@ class Calls:
             return self.program.call(self, obj, args, named)
         if (found := numpy_registry.FUNCTIONS.get(id(obj))) is not None:
             reads = id(obj) in numpy_registry.READERS
-            return self._apply(found, [self, *args] if reads else args, named)
+            given = [self, *args] if reads else args
+            return self._apply(found, numpy_name(obj), given, named, len(given) - len(args))
         if id(obj) in python_functions.BUILTINS:
-            return self._apply(python_functions.BUILTINS[id(obj)], [self, *args], named)
+            function = python_functions.BUILTINS[id(obj)]
+            return self._apply(function, obj.__name__, [self, *args], named, 1)
         if getattr(obj, "__module__", None) == "math":
             return call_math(self, obj, args, named)
         if isinstance(getattr(obj, "__self__", None), str):
             method = python_methods.reading(Static(""), obj.__name__)
             if method is not None:
-                return self._apply(method, [self, Static(obj.__self__), *args], named)
+                given = [self, Static(obj.__self__), *args]
+                return self._apply(method, obj.__name__, given, named, 2)
             help = numpy_catalogue.instead_of("str", obj.__name__)
             raise Refusal(CALL, f"str.{obj.__name__} is not part of relay.function", help=help)
         if isinstance(obj, type) and obj in numpy_catalogue.DESCRIBED and args:
@@ -184,7 +195,7 @@ class Calls:
         if isinstance(obj, _core.Expr):
             return self.lifted(obj(*(as_expr(a) for a in args)))
         if isinstance(obj, PrimFunc) or (
-            isinstance(obj, types.FunctionType) and obj.__module__.partition(".")[0] == "relay"
+            isinstance(obj, types.FunctionType) and str(obj.__module__).startswith("relay.")
         ):
             return self._operator(obj, args, named)
         name = getattr(obj, "__qualname__", None) or repr(obj)
@@ -201,21 +212,39 @@ class Calls:
         if isinstance(of := getattr(obj, "__self__", None), np.ufunc):
             found = numpy_catalogue.ufunc_method(of, obj.__name__)
             if found is not None:
-                return self._apply(found, args, named)
+                name = f"np.{of.__name__}.{obj.__name__}"
+                return self._apply(found, name, args, named, 0)
             name = f"numpy.{of.__name__}.{obj.__name__}"
         help = _INSTEAD.get(name, "decorate it with @relay.function, or call it outside")
         raise Refusal(CALL, f"{name} is not a function that can be compiled", help=help)
 
-    def _apply(self, function: Callable, args: list, named: dict[str, Value]) -> Value:
+    def _apply(
+        self, function: Callable, name: str, args: list, named: dict[str, Value], before: int
+    ) -> Any:
+        """A function that is here for one of NumPy's, of Python's or for a method, called `name`.
+
+        before: how many of the arguments are not the call's own: the reader, the object of a method.
+        """
+        try:
+            _signature(function).bind(*args, **named)
+        except TypeError:
+            raise _wrong_call(function, name, args, named, before) from None
         try:
             made = function(*args, **named)
-            # What gives an argument as it is may stand for a copy of it: it is another object.
-            if isinstance(made, Tensor) and any(made is arg for arg in args):
-                return dataclasses.replace(made)
-            return made
-        except TypeError as error:
-            # The functions here are named for those that they stand for.
-            raise Refusal(CALL, re.sub(r"^_(\w+\(\))", r"\1", str(error))) from error
+        except _core.RelayError:
+            raise
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            given = (*args[before:], *named.values())
+            raise Refusal(
+                CALL,
+                f"{name} does not take these arguments here",
+                found=", ".join(describe(v) for v in given if isinstance(v, Value)),
+                help="docs/python_function.md has what is there",
+            ) from error
+        # What gives an argument as it is may stand for a copy of it: it is another object.
+        if isinstance(made, Tensor) and any(made is arg for arg in args):
+            return dataclasses.replace(made)
+        return made
 
     def _operator(self, function: Callable, args: list[Value], named: dict[str, Value]) -> Value:
         """A function of Relay's: an operator, or what makes an expression."""
@@ -474,6 +503,54 @@ class Calls:
         if isinstance(value, Static) and hasattr(value.obj, "__len__"):
             return Static(len(value.obj))
         raise Refusal(VALUE, "this has no length", found=describe(value))
+
+
+def _signature(function: Callable) -> inspect.Signature:
+    # What is bound to a reader goes with it.
+    bound = isinstance(function, functools.partial)
+    return inspect.signature(function) if bound else _kept_signature(function)
+
+
+@functools.lru_cache(maxsize=2048)
+def _kept_signature(function: Callable) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def numpy_name(obj: Any) -> str:
+    """A function of NumPy's as programs write it."""
+    module = getattr(obj, "__module__", None) or "numpy"
+    within = module.partition(".")[2]
+    public = within and not any(part.startswith("_") for part in within.split("."))
+    return f"np.{within + '.' if public else ''}{obj.__name__}"
+
+
+# Parameters of NumPy's functions that are not here, and what to write in their place.
+_NO_PARAMETER = {
+    "out": "assign the result: y = ...",
+    "where": "np.where chooses between two results, element by element",
+    "order": "leave it out: the elements are in C order",
+    "key": "sort or compare what the key gives",
+    "dtype": "astype converts the result",
+    "casting": "astype converts the result",
+    "initial": "np.maximum, np.minimum or + take one more number in",
+}
+
+
+def _wrong_call(
+    function: Callable, name: str, args: list, named: dict[str, Value], before: int
+) -> Refusal:
+    """What is wrong with a call that the parameters do not fit."""
+    parameters = list(_signature(function).parameters.values())[before:]
+    takes = [str(p.replace(annotation=inspect.Parameter.empty)) for p in parameters]
+    known = {p.name for p in parameters}
+    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+    unknown = [key for key in named if key not in known and not takes_any]
+    shown = ", ".join(takes) or "nothing"
+    if unknown:
+        message = f"{name} does not take '{unknown[0]}' here"
+        return Refusal(CALL, message, expected=shown, help=_NO_PARAMETER.get(unknown[0], ""))
+    return Refusal(CALL, f"{name} takes other arguments", expected=shown,
+                   found=str(len(args) - before + len(named)))  # fmt: skip
 
 
 def operand(value: Value) -> object:

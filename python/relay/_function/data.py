@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from relay import _core, _structure
+from relay._errors import wrong
 from relay._function import prelude
 from relay._function.annotations import Names, type_of_annotation
 from relay._function.errors import ANNOTATION, Refusal
@@ -114,7 +115,7 @@ def data(cls: type) -> type:
     data classes, which is what they become: type checkers then know their fields.
     """
     if not isinstance(cls, type):
-        raise TypeError("relay.data decorates a class")
+        raise wrong("relay.data decorates a class")
     made: dict[str, type] = {}
     for name, inner in list(vars(cls).items()):
         if not isinstance(inner, type):
@@ -128,7 +129,7 @@ def data(cls: type) -> type:
         setattr(cls, name, one)
         made[name] = one
     if not made:
-        raise TypeError(f"{cls.__name__} has no classes within it: each is one way to make a value")
+        raise wrong(f"{cls.__name__} has no classes within it: each is one way to make a value")
     cls.__relay_union__ = made
     frame = sys._getframe(1)
     cls.__relay_scope__ = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from relay._errors import wrong
 from relay._function import python_functions
 from relay._function.errors import CALL, Refusal
 from relay._function.function import RelayFunction, plain_function
@@ -101,9 +102,7 @@ def _positions(argnums: Any) -> Any:
     many = isinstance(argnums, (tuple, list))
     for position in argnums if many else [argnums]:
         if isinstance(position, bool) or not isinstance(position, int) or position < 0:
-            raise TypeError(
-                f"argnums is the number of an argument, from 0, or several: {argnums!r}"
-            )
+            raise wrong(f"argnums is the number of an argument, from 0, or several: {argnums!r}")
     return tuple(argnums) if many else argnums
 
 
@@ -181,7 +180,7 @@ def _axes(axes: Any) -> Any:
         return NamedAxes(tuple((name, _axes(axis)) for name, axis in axes.items()))
     if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
         return axes
-    raise TypeError(f"an axis is a number, None, or a tuple or dictionary of these: {axes!r}")
+    raise wrong(f"an axis is a number, None, or a tuple or dictionary of these: {axes!r}")
 
 
 def _vmap_within(

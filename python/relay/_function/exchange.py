@@ -84,6 +84,7 @@ def _hashable(obj: object) -> object:
         raise Refusal(
             ANNOTATION,
             f"an argument of type {type(obj).__name__} is not a tensor, number or structure of them",
+            help="numpy.asarray(x) is its array" if hasattr(obj, "__array__") else "",
         ) from None
     return type(obj), obj
 

@@ -154,7 +154,7 @@ class Expressions:
         """What Python itself computes of known objects."""
         try:
             return lift(compute())
-        except (ArithmeticError, TypeError, ValueError) as error:
+        except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError) as error:
             raise Refusal(VALUE, str(error)) from None
 
     def _of_lists(self, name: str, left: Value, right: Value) -> Value:
@@ -409,12 +409,18 @@ class Expressions:
             if name in numpy_registry.ATTRIBUTES:
                 return numpy_registry.ATTRIBUTES[name](base)
             if name in numpy_registry.METHODS:
-                return Bound(numpy_registry.METHODS[name], base, of_class=False)
+                return Bound(numpy_registry.METHODS[name], base, False, name)
         elif isinstance(base, Data):
             return self.field_of(base, name)
         if (method := python_methods.reading(base, name)) is not None:
-            return Bound(partial(method, self), base, of_class=False)
+            return Bound(partial(method, self), base, False, name)
         of = python_methods.class_of(base)
+        if isinstance(base, (List, Chain)) and name in scope.CHANGING_METHODS:
+            raise Refusal(
+                UNSUPPORTED,
+                f"{name} changes a list, in a statement of its own",
+                help=f"xs.{name}(...)",
+            )
         raise Refusal(
             NAME,
             f"there is no attribute '{name}' here",

@@ -21,6 +21,7 @@ from numpy import ndarray
 from relay import _core
 from relay._build import Executable, build
 from relay._display import folded
+from relay._errors import wrong
 from relay._function import scope as subset
 from relay._function import source
 from relay._function.annotations import Names, is_static, type_of_annotation
@@ -306,7 +307,10 @@ class RelayFunction:
 
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, frozenset[str]]:
         """The values of all parameters, in order, and the names of those that are given."""
-        bound = self.signature.bind(*args, **kwargs)
+        try:
+            bound = self.signature.bind(*args, **kwargs)
+        except TypeError as problem:
+            raise wrong(f"{self.__name__}(): {problem}") from None
         given = frozenset(bound.arguments)
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self._order), given
@@ -633,7 +637,7 @@ def function(
     if isinstance(python, RelayFunction):
         return python
     if not isinstance(python, types.FunctionType):
-        raise TypeError(f"relay.function decorates a function, not {python!r}")
+        raise wrong(f"relay.function decorates a function, not {python!r}")
     try:
         made = RelayFunction(python, options, fixed_sizes, sys._getframe(1).f_locals)
     except _core.UserError as problem:
@@ -654,7 +658,7 @@ def plain_function(python: Any, asks: str) -> RelayFunction:
     if isinstance(python, RelayFunction):
         return python
     if not isinstance(python, types.FunctionType):
-        raise TypeError(
+        raise wrong(
             f"{asks} takes a function, not {type(python).__name__}; a lambda around it is one, and "
             "relay.transform has derivatives and batches of a relay.Function"
         )
@@ -662,7 +666,7 @@ def plain_function(python: Any, asks: str) -> RelayFunction:
     # What functools.wraps copies is that of another function.
     if known is None or known.python is not python:
         caller = sys._getframe(1)
-        while caller.f_back is not None and caller.f_globals["__name__"].startswith("relay."):
+        while caller.f_back and caller.f_globals.get("__name__", "").startswith("relay."):
             caller = caller.f_back
         options = {"target": None, "opt_level": None, "num_threads": 0}
         try:

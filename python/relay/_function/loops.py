@@ -90,6 +90,9 @@ class Iteration:
     # Whether it can only be taken apart: a tuple or list of known length.
     unrolled: bool = False
 
+    def __repr__(self) -> str:
+        return "a range of open length" if self.known is None else f"a range of {len(self.known)}"
+
 
 class Loops:
     def iteration(self, value: Value) -> Iteration:
@@ -132,6 +135,20 @@ class Loops:
                 help="write a for loop",
             )
         return [item() for item in known]
+
+    def gathered(self, values: Value) -> Value:
+        """The list of what has an open number of elements: `for item in values: out.append(item)`."""
+        names = "the list", "the item"
+        target = ast.Name(names[1], ast.Store())
+        method = ast.Attribute(ast.Name(names[0], ast.Load()), "append", ast.Load())
+        add = ast.Expr(ast.Call(method, [ast.Name(names[1], ast.Load())], []))
+        loop = ast.For(target, ast.Constant(None), [add], [])
+        for node in ast.walk(loop):
+            ast.copy_location(node, self.here)
+        with self.scoped(set(names)):
+            self.env[names[0]] = List(())
+            self.run_time_loop(loop, self.iteration(values), target, loop.body)
+            return self.read_name(names[0])
 
     def summed(self, values: Value, start: Value) -> Value:
         """The sum of what has an open number of elements: `for item in values: total += item`."""

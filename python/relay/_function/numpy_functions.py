@@ -37,7 +37,7 @@ from relay._function.arrays import (
     stacked,
     tensor_of,
 )
-from relay._function.errors import CALL, Refusal
+from relay._function.errors import CALL, VALUE, Refusal
 from relay._function.indexing import get
 from relay._function.numpy_registry import (
     ATTRIBUTES,
@@ -478,10 +478,56 @@ def _take(a, indices, axis=None):
 
 @numpy_function("take_along_axis")
 def _take_along_axis(arr, indices, axis=-1):
-    arr = tensor_of(arr)
+    arr, indices = tensor_of(arr), tensor_of(indices)
+    if kind_of(indices.dtype) != "i":
+        raise Refusal(VALUE, "indices are integers", found=arithmetic.describe(indices))
+    if known(axis, "axis") is None:
+        arr, axis = reshape(arr, Static(-1)), 0
+        if len(indices.shape) != 1:
+            raise Refusal(
+                VALUE, "without an axis, indices have one", found=arithmetic.describe(indices)
+            )
     at = one_axis(axis, arr)
-    index = arithmetic.integers(tensor_of(indices), "indices")
-    return Tensor(call("gather", arr.expr, index, axis=at))
+    if len(indices.shape) != len(arr.shape):
+        raise Refusal(
+            VALUE,
+            "the array and its indices have as many axes",
+            expected=f"rank {len(arr.shape)}",
+            found=arithmetic.describe(indices),
+            help="None in an index adds an axis: indices[..., None]",
+        )
+    # Beside the axis both broadcast.
+    sizes = [(a, b) for a, b in zip(arr.shape, indices.shape, strict=True)]
+    for i, (a, b) in enumerate(sizes):
+        if i != at and isinstance(a, int) and isinstance(b, int) and a != b and 1 not in (a, b):
+            raise Refusal(
+                VALUE,
+                f"an array and its indices broadcast beside the axis, and axis {i} differs",
+                expected=str(a),
+                found=str(b),
+            )
+    beside = [i for i in range(len(sizes)) if i != at]
+    arr_sizes = [b if i in beside and a == 1 else a for i, (a, b) in enumerate(sizes)]
+    index_sizes = [a if i in beside and a != 1 else b for i, (a, b) in enumerate(sizes)]
+    index = Tensor(arithmetic.integers(indices, "indices"))
+    arr, index = _spread_to(arr, arr_sizes), _spread_to(index, index_sizes)
+    return Tensor(call("gather", arr.expr, index.expr, axis=at, checked=True))
+
+
+def _spread_to(tensor: Tensor, sizes: list) -> Tensor:
+    """The tensor broadcast to sizes; those that only the data tells are left to the run."""
+    if list(tensor.shape) == sizes:
+        return tensor
+    if None not in sizes:
+        return Tensor(call("broadcast_to", tensor.expr, shape=sizes))
+    if any(mine == 1 and size != 1 for mine, size in zip(tensor.shape, sizes, strict=True)):
+        raise Refusal(
+            VALUE,
+            "sizes that are known only at run time are not broadcast to here",
+            found=arithmetic.describe(tensor),
+            help="give both the same sizes",
+        )
+    return tensor
 
 
 @numpy_function("argwhere")
@@ -575,8 +621,20 @@ def _eye(N, M=None, k=0, dtype=None):
 
 @numpy_function("array", "copy")
 def _array(a, dtype=None):
+    given = known(dtype, "dtype")
+    if given is not None and kind_of(dtype_name(given)) == "i":
+        for number in _numbers_of(a):
+            # A Python number that the dtype does not hold is refused.
+            arithmetic.number_of(number, dtype_name(given))
     a = tensor_of(a)
     return cast(a, _named_dtype(dtype, a.dtype))
+
+
+def _numbers_of(value: Value) -> list:
+    """The Python integers that are known in a number or in nested lists."""
+    if isinstance(value, (List, Tuple)):
+        return [number for item in value.items for number in _numbers_of(item)]
+    return [value.obj] if isinstance(value, Static) and type(value.obj) is int else []
 
 
 @numpy_function("asarray", "ascontiguousarray")

@@ -13,6 +13,7 @@ from relay import _core, analysis
 from relay._function import prelude
 from relay._function.calls import bind, returned_roots, returned_type, returned_value
 from relay._function.errors import LIMIT, RECURSION, VALUE, Pending, Refusal, fail
+from relay._function.loops import Iteration
 from relay._function.outcome import Env, Never, finished, has_effects, leaves
 from relay._function.reader import Reader
 from relay._function.returned_functions import has_function, returns_function
@@ -416,9 +417,18 @@ def _check_result(kind: Type) -> None:
         raise Refusal(
             VALUE,
             "a compiled function returns tensors, numbers, strings and structures of them",
-            found=f"a value of type {type(kind.obj).__name__}",
+            found=_shown(kind.obj),
             help="call the function here, and return what it gives",
         )
+
+
+def _shown(obj: object) -> str:
+    """A known object that is no result, in words."""
+    if isinstance(obj, (Value, Iteration)):
+        return repr(obj)
+    if isinstance(obj, type) or callable(obj):
+        return f"{'the class' if isinstance(obj, type) else 'the function'} {obj.__name__}"
+    return f"a value of type {type(obj).__name__}"
 
 
 def unflatten_type(kind: Type) -> Value:

@@ -5,31 +5,44 @@ from __future__ import annotations
 import ast
 import builtins
 import dataclasses
+import types
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from relay import _core
 from relay._function import numpy_registry, python_methods
-from relay._function.arithmetic import apply, cast, describe, is_number, kind_of
+from relay._function.arithmetic import apply, cast, describe, is_number, kind_of, numpy_dtype
 from relay._function.arrays import known
+from relay._function.effects import Text
 from relay._function.errors import CALL, UNSUPPORTED, VALUE, Refusal
-from relay._function.indexing import Slice
+from relay._function.indexing import Slice, get
 from relay._function.loops import Counter, Iteration
 from relay._function.numpy_elementwise import round_exactly, rounded
 from relay._function.values import (
+    OUTSIDE,
     Chain,
+    Closure,
+    Data,
+    Derivative,
     Form,
+    Function,
     List,
+    Reference,
     Size,
     Static,
     Tensor,
     Tuple,
     Value,
     as_expr,
+    is_text,
     new_list_of,
     new_list_root,
 )
 from relay._wrappers import call
+
+_NOTHING = Tuple(())
 
 
 def _index_value(value: Value) -> Value:
@@ -121,13 +134,17 @@ def _reversed(reader, value: Value) -> Value:
 
 
 def _fold(name: str, python: Callable) -> Callable:
-    def folded(reader, *values: Value) -> Value:
+    def folded(reader, *values: Value, default: Value | None = None) -> Value:
         if len(values) == 1:
             if isinstance(values[0], Tensor):
-                return numpy_registry.METHODS[name](values[0])
+                return _of_array(name, values[0])
             values = tuple(reader.elements(values[0], name))
+            if not values and default is not None:
+                return default
+        elif default is not None:
+            raise Refusal(CALL, f"{name}() takes a default beside one list, not beside numbers")
         if not values:
-            raise Refusal(VALUE, f"{name}() of nothing")
+            raise Refusal(VALUE, f"{name}() of nothing", help="default=")
         if all(isinstance(v, Static) for v in values):
             return reader._python(lambda: python([v.obj for v in values]))
         out = values[0]
@@ -138,10 +155,35 @@ def _fold(name: str, python: Callable) -> Callable:
                     f"{name}() compares numbers",
                     help=f"use np.{name}imum element by element",
                 )
-            out = apply(f"{name}imum", out, value)
+            chosen = apply(f"{name}imum", out, value)
+            if isinstance(chosen, Tensor) and kind_of(chosen.dtype) == "f":
+                # Python's keeps the first where no comparison holds: of a number and NaN, too.
+                better = apply("less" if name == "min" else "greater", value, out)
+                chosen = Tensor(_picked(better, value, out, chosen.dtype), chosen.weak)
+            out = chosen
         return out
 
     return folded
+
+
+def _picked(test: Value, yes: Value, no: Value, dtype: str) -> _core.Expr:
+    return call("where", as_expr(test), cast(yes, dtype).expr, cast(no, dtype).expr)
+
+
+def _of_array(name: str, values: Tensor) -> Value:
+    """min or max of an array of one axis, whose first element stays where no comparison holds."""
+    if len(values.shape) != 1:
+        raise Refusal(
+            VALUE,
+            f"{name}() compares numbers, and goes over one axis",
+            found=describe(values),
+            help=f"x.{name}() is the {'least' if name == 'min' else 'greatest'} of all elements",
+        )
+    if kind_of(values.dtype) == "f":
+        first = get(values, Static(0))
+        nothing = apply("isnan", values)
+        values = Tensor(_picked(nothing, first, values, values.dtype))
+    return numpy_registry.METHODS[name](values)
 
 
 def _sum(reader, values: Value, start: Value | None = None) -> Value:
@@ -195,13 +237,47 @@ def _number(dtype: str, python: type) -> Callable:
 def _isinstance(reader, value: Value, classes: Value) -> Value:
     wanted = known(classes, "a class")
     if isinstance(value, Static):
-        return Static(isinstance(value.obj, wanted))
+        return reader._python(lambda: isinstance(value.obj, wanted))
+    return reader._python(lambda: _is_of(value, wanted))
+
+
+# The classes of values that are known only at run time.
+_CLASSES = {
+    Size: int, Tuple: tuple, List: list, Chain: list, Closure: types.FunctionType,
+    Function: types.FunctionType, Derivative: types.FunctionType, Reference: _core.RefValue, Text: str,
+}  # fmt: skip
+_NUMBERS = {"b": bool, "i": int, "f": float, "s": str}
+
+
+def _is_of(value: Value, wanted: Any) -> bool:
+    """isinstance, as Python has it for the object that the value stands for."""
+    if isinstance(value, Data):
+        parts = wanted if isinstance(wanted, tuple) else (wanted,)
+        if any(hasattr(part, "__relay_constructor__") for part in parts):
+            raise Refusal(
+                UNSUPPORTED,
+                "which constructor made a value is known only at run time",
+                help="use match",
+            )
+        return issubclass(value.cls, wanted)
     if isinstance(value, Tuple) and value.form is not None:
-        return Static(issubclass(value.form.cls, wanted))
-    of = {Tensor: np.ndarray, Tuple: tuple, List: list, Chain: list}.get(type(value))
-    if of is None:
-        raise Refusal(UNSUPPORTED, "isinstance of this value", help="use match")
-    return Static(issubclass(of, wanted))
+        return issubclass(value.form.cls, wanted)
+    if not isinstance(value, Tensor):
+        return issubclass(_CLASSES.get(type(value), object), wanted)
+    if value.weak:
+        return issubclass(_NUMBERS[kind_of(value.dtype)], wanted)
+    array = issubclass(np.ndarray, wanted)
+    if value.shape:
+        return array
+    number = issubclass(str if is_text(value) else numpy_dtype(value.dtype).type, wanted)
+    if number != array and value.roots & OUTSIDE:
+        raise Refusal(
+            VALUE,
+            "an argument without axes is a number of NumPy's or an array: which is not known",
+            found=describe(value),
+            help="x.ndim == 0 asks for both",
+        )
+    return number
 
 
 def _round(reader, value: Value, ndigits: Value | None = None) -> Value:
@@ -230,6 +306,14 @@ def _slice(reader, *bounds: Value) -> Value:
     return Slice(start, stop, step)
 
 
+def _list(reader, iterable: Value = _NOTHING) -> Value:
+    if isinstance(iterable, Chain):
+        return dataclasses.replace(iterable, roots=new_list_of(iterable))
+    if reader.iteration(iterable).known is None:
+        return reader.gathered(iterable)
+    return List(tuple(reader.elements(iterable, "list")))
+
+
 def _dict(reader, **named: Value) -> Value:
     return Tuple(tuple(named.values()), Form("dict", dict, tuple(named)), new_list_root())
 
@@ -243,8 +327,6 @@ def _replace(reader, base: Value, **named: Value) -> Value:
     pairs = zip(base.form.names, base.items, strict=True)
     return Tuple(tuple(named.get(name, item) for name, item in pairs), base.form)
 
-
-_NOTHING = Tuple(())
 
 BUILTINS = {
     id(builtins.abs): lambda reader, x: apply("absolute", x),
@@ -260,11 +342,7 @@ BUILTINS = {
     id(builtins.int): _number("int64", int),
     id(builtins.isinstance): _isinstance,
     id(builtins.len): lambda reader, x: reader.builtin_len(x),
-    id(builtins.list): lambda reader, x=_NOTHING: (
-        dataclasses.replace(x, roots=new_list_of(x))
-        if isinstance(x, Chain)
-        else List(tuple(reader.elements(x, "list")))
-    ),
+    id(builtins.list): _list,
     id(builtins.max): _fold("max", max),
     id(builtins.min): _fold("min", min),
     id(builtins.print): lambda reader, *values, **named: reader.print(list(values), named),

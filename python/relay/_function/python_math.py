@@ -64,7 +64,7 @@ def call_math(reader, function: Callable, args: list[Value], named: dict[str, Va
             f"math.{function.__name__} is for known numbers here",
             help=instead_of("math", function.__name__),
         )
-    return reader._apply(row.function, [reader, *args], named)
+    return reader._apply(row.function, f"math.{function.__name__}", [reader, *args], named, 1)
 
 
 def _number(value: Value) -> Value:

@@ -13,7 +13,7 @@ from relay._function.batches import Batches
 from relay._function.calls import Calls
 from relay._function.derivatives import Derivatives
 from relay._function.effects import Printing
-from relay._function.errors import ANNOTATION, LIMIT, VALUE, Refusal
+from relay._function.errors import ANNOTATION, CALL, LIMIT, VALUE, Refusal
 from relay._function.expressions import Expressions
 from relay._function.loops import Loops
 from relay._function.matches import Matches
@@ -106,6 +106,13 @@ def _same_but_sizes(a: Type, b: Type) -> bool:
     return type(a) is type(b)
 
 
+def _placed(error: _core.UserError) -> Refusal:
+    """What an operator says of its attributes, without a place: at the call that gives them."""
+    first = error.diagnostics[0]
+    code = VALUE if error.code != "E0913" else CALL
+    return Refusal(code, first.message, expected=first.expected, found=first.found, help=first.help)
+
+
 # Where the expressions of this thread come from, for the way back.
 class _At:
     __slots__ = ("around", "before", "node", "reader")
@@ -134,6 +141,8 @@ class _At:
             if isinstance(error, Mismatch):
                 raise Refusal(VALUE, "values that meet here are of different types") from error
             return
+        if isinstance(error, _core.UserError) and not any(d.place for d in error.diagnostics):
+            error = _placed(error)
         if isinstance(error, Refusal):
             try:
                 errors.fail(error.code, source, self.node, error.message, **error.more)

@@ -244,7 +244,7 @@ class Statements:
                 "a variable is changed in an expression that may not be evaluated, or reads it before",
                 help="make it a statement of its own, and use its value behind it",
             )
-        new, result = self._apply(change, [self, *args], named)
+        new, result = self._apply(change, ast.unparse(node.func), [self, *args], named, 2)
         self._change(target, args[0], new)
         return result
 
@@ -385,6 +385,9 @@ class Statements:
         self.refuse(VALUE, node, f"the assertion fails: {text or ast.unparse(node.test)}")
 
     def do_Raise(self, node: ast.Raise) -> None:
+        if self.source.is_own and isinstance(node.exc, ast.Call):
+            # What the package's own functions say of their arguments.
+            raise Refusal(VALUE, str(self.known(self.expr(node.exc.args[0]), "a message")))
         self.refuse(
             UNSUPPORTED,
             node,

@@ -347,7 +347,9 @@ class StaticType(Type):
     obj: Any = dataclasses.field(compare=False)
 
     def __str__(self) -> str:
-        return repr(self.obj)
+        shown = repr(self.obj)
+        # An address says nothing.
+        return f"an object of class {type(self.obj).__name__}" if " at 0x" in shown else shown
 
 
 @dataclass(frozen=True)
@@ -783,6 +785,9 @@ def form_of(obj: object) -> tuple[Form, list] | None:
     if dataclasses.is_dataclass(cls):
         names = tuple(f.name for f in dataclasses.fields(cls))
         return Form("dataclass", cls, names), [getattr(obj, name) for name in names]
+    # What holds an array by itself, such as a table of another library, is no structure of its parts.
+    if hasattr(cls, "__array__"):
+        return None
     plain = type(getattr(cls, "__dict__", None)).__name__ == "mappingproxy"
     if plain and hasattr(obj, "__dict__") and cls.__module__.partition(".")[0] not in _FOREIGN:
         return Form("object", cls, tuple(vars(obj))), list(vars(obj).values())

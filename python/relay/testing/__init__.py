@@ -16,6 +16,7 @@ import numpy as np
 
 from relay import _core
 from relay._build import refuse
+from relay._errors import wrong
 from relay._executor import create_executor
 from relay.testing import (
     dcgan as dcgan,
@@ -75,7 +76,7 @@ def run_infer_type(expr: _core.Expr) -> _core.Expr:
 def run_opt_pass(expr: _core.Expr, opt_pass: Pass) -> _core.Expr:
     """Returns the expression after a pass."""
     if not isinstance(opt_pass, Pass):
-        raise TypeError(f"{opt_pass!r} is not a pass; relay.transform.FuseOps() is one")
+        raise wrong(f"{opt_pass!r} is not a pass; relay.transform.FuseOps() is one")
     main = opt_pass(_core.IRModule.from_expr(expr))["main"]
     return main if isinstance(expr, _core.Function) else main.body
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import relay
 from relay import _core
+from relay._errors import wrong
 from relay.testing import layers
 from relay.testing.init import create_workload
 
@@ -25,7 +26,7 @@ def get_net(
 ) -> _core.Function:  # fmt: skip
     """Returns the network; `data` is of shape (batch_size, random_len)."""
     if tuple(oshape[1:]) != (64, 64):
-        raise ValueError(f"the images are of 64 x 64, not {tuple(oshape[1:])}")
+        raise wrong(f"the images are of 64 x 64, not {tuple(oshape[1:])}")
     data = relay.var("data", shape=(batch_size, random_len), dtype=dtype)
     weight = relay.var("dense_weight", shape=(4 * 4 * ngf * 8, random_len), dtype=dtype)
     out = relay.nn.relu(relay.nn.dense(data, weight))

@@ -7,6 +7,7 @@ from typing import Any
 
 import relay
 from relay import _core
+from relay._errors import wrong
 from relay.testing import layers
 from relay.testing.init import create_workload
 
@@ -38,7 +39,7 @@ def get_net(
     """Returns the network."""
     if densenet_size not in _VERSIONS:
         known = ", ".join(map(str, _VERSIONS))
-        raise ValueError(f"there is DenseNet {known}, not {densenet_size!r}")
+        raise wrong(f"there is DenseNet {known}, not {densenet_size!r}")
     channels, growth, blocks = _VERSIONS[densenet_size]
     data = layers.image(batch_size, image_shape, dtype)
     out = _normed(layers.conv2d(data, "stem_conv", channels, 7, stride=2, padding=3), "stem_bn")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
+from relay._errors import wrong
 
 Initializer = Callable[[str, np.ndarray], None]
 
@@ -26,9 +27,9 @@ class Xavier:
         seed: int = 0,
     ) -> None:
         if rnd_type not in ("uniform", "gaussian"):
-            raise ValueError(f"rnd_type is uniform or gaussian, not {rnd_type!r}")
+            raise wrong(f"rnd_type is uniform or gaussian, not {rnd_type!r}")
         if factor_type not in ("avg", "in", "out"):
-            raise ValueError(f"factor_type is avg, in or out, not {factor_type!r}")
+            raise wrong(f"factor_type is avg, in or out, not {factor_type!r}")
         self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, magnitude
         self._random = np.random.default_rng(seed)
 

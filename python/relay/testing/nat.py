@@ -7,6 +7,7 @@ testing.nat.count(prelude, testing.nat.make_nat_value(prelude, 5))    # 5
 from __future__ import annotations
 
 from relay import _core
+from relay._errors import wrong
 from relay.prelude import Prelude
 
 
@@ -17,7 +18,7 @@ def count(prelude: Prelude, n: _core.ConstructorValue) -> int:
         (n,) = n.fields
         found += 1
     if n.constructor != prelude.z.name_hint:
-        raise TypeError(f"{n} is not a value of type nat")
+        raise wrong(f"{n} is not a value of type nat")
     return found
 
 
@@ -41,4 +42,4 @@ def make_nat_expr(prelude: Prelude, n: int) -> _core.Expr:
 
 def _check(n: int) -> None:
     if n < 0:
-        raise ValueError(f"a natural number is not negative: {n}")
+        raise wrong(f"a natural number is not negative: {n}")

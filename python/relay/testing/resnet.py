@@ -7,6 +7,7 @@ from typing import Any
 
 import relay
 from relay import _core
+from relay._errors import wrong
 from relay.testing import layers
 from relay.testing.init import create_workload
 
@@ -48,13 +49,13 @@ def get_net(
     small = image_shape[-1] <= 32
     if small:
         if (num_layers - 2) % 6 != 0:
-            raise ValueError(f"for small images there is no ResNet of {num_layers} layers")
+            raise wrong(f"for small images there is no ResNet of {num_layers} layers")
         stages, widths, bottleneck = ((num_layers - 2) // 6,) * 3, (16, 32, 64), False
         out = layers.conv_block(data, "stem", 16, 3, 1, 1)
     else:
         if num_layers not in _STAGES:
             known = ", ".join(map(str, _STAGES))
-            raise ValueError(f"there is no ResNet of {num_layers} layers; there are {known}")
+            raise wrong(f"there is no ResNet of {num_layers} layers; there are {known}")
         stages, widths, bottleneck = _STAGES[num_layers], (64, 128, 256, 512), num_layers >= 50
         out = layers.conv_block(data, "stem", 64, 7, 2, 3)
         pool = relay.nn.max_pool2d if axes == 2 else relay.nn.max_pool3d

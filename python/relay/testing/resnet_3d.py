@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relay import _core
+from relay._errors import wrong
 from relay.testing import resnet
 from relay.testing.init import create_workload
 
@@ -20,7 +21,7 @@ def get_net(
 ) -> _core.Function:
     """Returns the network; `image_shape` is (channels, frames, height, width)."""
     if layout != "NCDHW":
-        raise ValueError(f"the network is made in NCDHW, not {layout}; ConvertLayout changes it")
+        raise wrong(f"the network is made in NCDHW, not {layout}; ConvertLayout changes it")
     return resnet.get_net(batch_size, num_classes, num_layers, image_shape, dtype)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import relay
 from relay import _core
+from relay._errors import wrong
 from relay.testing import layers
 from relay.testing.init import create_workload
 
@@ -30,7 +31,7 @@ def get_net(
 ) -> _core.Function:
     """Returns the network."""
     if version not in _VERSIONS:
-        raise ValueError(f"there is SqueezeNet 1.0 and 1.1, not {version!r}")
+        raise wrong(f"there is SqueezeNet 1.0 and 1.1, not {version!r}")
     (channels, kernel, stride), blocks = _VERSIONS[version]
     out = _conv(
         layers.image(batch_size, image_shape, dtype), "stem", channels, kernel, stride=stride

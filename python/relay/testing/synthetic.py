@@ -7,6 +7,7 @@ from typing import Any
 
 import relay
 from relay import _core
+from relay._errors import wrong
 from relay.testing import layers
 from relay.testing.init import create_workload
 
@@ -18,7 +19,7 @@ def get_net(
 ) -> _core.Function:
     """Returns the network; `wtype` is Relay's of old: weights have the dtype of the data."""
     if wtype not in (None, dtype):
-        raise TypeError("the weights have the dtype of the data")
+        raise wrong("the weights have the dtype of the data")
     data = relay.var("data", shape=tuple(input_shape), dtype=dtype)
     out = layers.conv_block(data, "conv", 32, 3, 1, 1)
     out = relay.nn.max_pool2d(out, pool_size=(2, 2), strides=(2, 2))

@@ -7,6 +7,7 @@ from typing import Any
 
 import relay
 from relay import _core
+from relay._errors import wrong
 from relay.testing import layers
 from relay.testing.init import create_workload
 
@@ -24,7 +25,7 @@ def get_net(
 ) -> _core.Function:
     """Returns the network."""
     if num_layers not in _STAGES:
-        raise ValueError(f"there is no VGG of {num_layers} layers; there are 11, 13, 16, 19")
+        raise wrong(f"there is no VGG of {num_layers} layers; there are 11, 13, 16, 19")
     out: _core.Expr = layers.image(batch_size, image_shape, dtype)
     for i, (count, channels) in enumerate(
         zip(_STAGES[num_layers], (64, 128, 256, 512, 512), strict=True), 1

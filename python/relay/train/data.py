@@ -7,29 +7,32 @@ from typing import Any
 
 import numpy as np
 
+from relay._errors import wrong
 from relay.train.initializers import Keys, words
 
 
 class Batches:
-    """Examples in batches of one size, in another order in each epoch; what is left over is left out.
+    """Examples in batches of one size, in another order in each epoch; the last one has what is left.
 
     data: a tuple of arrays whose first axis is the examples.
     key: a seed or key of the orders; None keeps the order of the data.
+    drop_last: leaves a last batch out that is smaller. A step that is compiled for the sizes of a batch is
+        compiled again for such a one.
     """
 
-    def __init__(self, data: tuple, size: int, key: Any = None) -> None:
+    def __init__(self, data: tuple, size: int, key: Any = None, *, drop_last: bool = False) -> None:
         self.data = tuple(map(np.asarray, data))
         counts = {len(array) for array in self.data}
         if len(counts) != 1:
-            raise ValueError(f"the arrays have different numbers of examples: {sorted(counts)}")
+            raise wrong(f"the arrays have different numbers of examples: {sorted(counts)}")
         self.count, self.size = counts.pop(), size
         if not 1 <= size <= self.count:
-            raise ValueError(f"a batch has from 1 to {self.count} examples, not {size}")
-        self.seed = key
+            raise wrong(f"a batch has from 1 to {self.count} examples, not {size}")
+        self.seed, self.drop_last = key, drop_last
 
     def __len__(self) -> int:
         """The batches of an epoch."""
-        return self.count // self.size
+        return self.count // self.size if self.drop_last else -(-self.count // self.size)
 
     def epoch(self, number: int, start: int = 0) -> Iterator[tuple]:
         """The batches of an epoch, from the one with the number `start` on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relay import _core, random
+from relay._errors import wrong
 from relay._expr_functor import ExprMutator
 
 
@@ -34,5 +35,5 @@ def with_key(network: _core.Function) -> _core.Function:
     keys = _Keys(key)
     body = keys.visit(network.body)
     if keys.key is key:
-        raise ValueError("the function draws no random numbers from a key of its own")
+        raise wrong("the function draws no random numbers from a key of its own")
     return _core.Function([*network.params, key], body, None, network.type_params)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import relay
+from relay._errors import wrong
 from relay._function import Static, function
 
 
@@ -32,7 +33,7 @@ def as_key(seed: Any) -> np.ndarray:
     """The first key of a seed; a key is what it is."""
     if isinstance(seed, np.ndarray):
         if seed.dtype != "uint64" or seed.shape != (10,):
-            raise TypeError(f"a key is 10 uint64, not {seed.dtype} of {seed.shape}")
+            raise wrong(f"a key is 10 uint64, not {seed.dtype} of {seed.shape}")
         return seed
     return relay.random.threefry_key(seed).data
 
@@ -76,9 +77,7 @@ def fans(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
     layout: "io" for x @ w; "oi" for nn.dense and nn.conv2d, with the window behind.
     """
     if len(shape) < 2 or layout not in ("io", "oi"):
-        raise ValueError(
-            f"weights of {shape} with the layout {layout!r} have no inputs and outputs"
-        )
+        raise wrong(f"weights of {shape} with the layout {layout!r} have no inputs and outputs")
     inputs, outputs = shape[:2] if layout == "io" else (shape[1], shape[0])
     window = math.prod(shape[2:])
     return inputs * window, outputs * window

@@ -11,12 +11,36 @@ from typing import Any
 import numpy as np
 
 import relay
+from relay._errors import wrong
 from relay._function import Static, function
+
+
+@function
+def _one_shape(found: Any, wanted: Any) -> None:
+    """Both are of one shape, so that none is broadcast against the other by mistake; or one is a number."""
+    if found.ndim == 0 or wanted.ndim == 0:
+        return
+    if found.ndim != wanted.ndim:
+        raise wrong(f"{found.ndim} axes against {wanted.ndim}: a loss compares one shape")
+    for axis in range(found.ndim):
+        mine, other = found.shape[axis], wanted.shape[axis]
+        assert mine == other, f"axis {axis} of a loss has sizes {mine} and {other}"
+
+
+@function
+def _one_label_each(logits: Any, labels: Any) -> None:
+    """Labels have the axes of the logits but the last, that of the classes."""
+    if labels.ndim != logits.ndim - 1:
+        raise wrong(f"{labels.ndim} axes of labels for {logits.ndim} of logits: one less is right")
+    for axis in range(labels.ndim):
+        mine, other = labels.shape[axis], logits.shape[axis]
+        assert mine == other, f"{mine} labels for {other} rows of logits, along axis {axis}"
 
 
 @function
 def squared_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
     """The squared difference."""
+    _one_shape(found, wanted)
     out = np.square(found - wanted)
     return out.mean() if reduce else out
 
@@ -24,6 +48,7 @@ def squared_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
 @function
 def absolute_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
     """The size of the difference."""
+    _one_shape(found, wanted)
     out = np.abs(found - wanted)
     return out.mean() if reduce else out
 
@@ -31,6 +56,7 @@ def absolute_error(found: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
 @function
 def huber(found: Any, wanted: Any, delta: Static[float] = 1.0, reduce: Static[bool] = True) -> Any:
     """Half the square of differences up to `delta`, and a line from there on."""
+    _one_shape(found, wanted)
     size = np.abs(found - wanted)
     near = np.minimum(size, delta)
     out = near * (size - 0.5 * near)
@@ -39,23 +65,42 @@ def huber(found: Any, wanted: Any, delta: Static[float] = 1.0, reduce: Static[bo
 
 @function
 def softmax_cross_entropy(
-    logits: Any, labels: Any, smoothing: Static[float] = 0.0, reduce: Static[bool] = True
+    logits: Any,
+    labels: Any,
+    smoothing: Static[float] = 0.0,
+    reduce: Static[bool] = True,
+    ignore_index: Static[int | None] = None,
+    check: Static[bool] = True,
 ) -> Any:
     """Minus the logarithm of the probability of the right class, from logits on the last axis.
 
     labels: the numbers of the classes, integers without that axis. `smoothing` of the probability is
-    spread over all classes alike. Logits of any size are taken.
+    spread over all classes alike. Logits of any size are taken. Examples of the label `ignore_index` count
+    nothing. A label that is no class ends the run (E0616); check=False leaves that out, and the loss of such
+    a label is then that of some class.
     """
+    _one_label_each(logits, labels)
+    counts = labels == labels if ignore_index is None else labels != ignore_index
+    if check:
+        classes = logits.shape[-1]
+        wrong = np.logical_and(counts, np.logical_or(labels < 0, labels >= classes)).ravel()
+        first = labels.ravel()[np.argmax(wrong)] if wrong.size else 0
+        assert not np.any(wrong), f"label {first} is none of {classes} classes, 0 to {classes - 1}"
     logs = relay.nn.log_softmax(logits, axis=-1)
-    out = -np.take_along_axis(logs, labels[..., None], axis=-1)[..., 0]
+    known = np.clip(labels, 0, logits.shape[-1] - 1)
+    out = -np.take_along_axis(logs, known[..., None], axis=-1)[..., 0]
     if smoothing:
         out = (1.0 - smoothing) * out - smoothing * logs.mean(axis=-1)
-    return out.mean() if reduce else out
+    if ignore_index is None:
+        return out.mean() if reduce else out
+    out = np.where(counts, out, 0)
+    return out.sum() / counts.sum().astype(out.dtype) if reduce else out
 
 
 @function
 def sigmoid_cross_entropy(logits: Any, wanted: Any, reduce: Static[bool] = True) -> Any:
     """Minus the logarithm of the probability of what is wanted, numbers from 0 to 1, from logits."""
+    _one_shape(logits, wanted)
     out = np.maximum(logits, 0) - logits * wanted + np.log(1.0 + np.exp(-np.abs(logits)))
     return out.mean() if reduce else out
 
@@ -63,4 +108,5 @@ def sigmoid_cross_entropy(logits: Any, wanted: Any, reduce: Static[bool] = True)
 @function
 def accuracy(logits: Any, labels: Any) -> Any:
     """The part of the examples whose largest logit is the right one's, a float32."""
+    _one_label_each(logits, labels)
     return (np.argmax(logits, axis=-1) == labels).astype("float32").mean()

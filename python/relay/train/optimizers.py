@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from relay import tree
+from relay._errors import wrong
 from relay._function import function
 from relay.train.schedules import schedule
 
@@ -114,7 +115,7 @@ def _check(parts: dict[str, float]) -> None:
     """Refuses means over steps that would not fade."""
     for name, value in parts.items():
         if not 0 <= value < 1:
-            raise ValueError(f"{name} is from 0 to below 1, not {value}")
+            raise wrong(f"{name} is from 0 to below 1, not {value}")
 
 
 def sgd(rate: Any, momentum: float = 0.0, nesterov: bool = False, decay: float = 0.0) -> SGD:

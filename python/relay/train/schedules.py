@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relay._errors import wrong
 from relay._function import function
 
 
@@ -83,8 +84,8 @@ def schedule(rate: Any) -> Any:
     """Returns the schedule itself, or the constant one of a number."""
     if isinstance(rate, (int, float)) and not isinstance(rate, bool):
         if not 0 <= rate < math.inf:
-            raise ValueError(f"a rate is a number from 0 on, not {rate}")
+            raise wrong(f"a rate is a number from 0 on, not {rate}")
         return Constant(float(rate))
     if not callable(rate):
-        raise TypeError(f"a rate is a number or a schedule, not {rate!r}")
+        raise wrong(f"a rate is a number or a schedule, not {rate!r}")
     return rate

@@ -14,6 +14,7 @@ import numpy as np
 
 import relay
 from relay import tree
+from relay._errors import wrong
 from relay._function import RelayFunction, function
 from relay._function.derived import value_and_grad
 from relay._function.function import plain_function
@@ -169,13 +170,13 @@ class Trainer:
     ) -> None:
         loss = plain_function(loss, "relay.train.Trainer")
         if not any("float" in str(leaf.dtype) for leaf in tree.leaves(params).values()):
-            raise ValueError("the model has no tensors of floats, which a step could change")
+            raise wrong("the model has no tensors of floats, which a step could change")
         if not (hasattr(optimizer, "init") and hasattr(optimizer, "update")):
-            raise TypeError(f"an optimizer is relay.train.adam(0.001), say, not {optimizer!r}")
+            raise wrong(f"an optimizer is relay.train.adam(0.001), say, not {optimizer!r}")
         if clip is not None and not clip > 0:
-            raise ValueError(f"gradients are clipped to a norm above 0, not {clip}")
+            raise wrong(f"gradients are clipped to a norm above 0, not {clip}")
         if accumulate < 1:
-            raise ValueError(f"a batch is computed in 1 or more parts, not {accumulate}")
+            raise wrong(f"a batch is computed in 1 or more parts, not {accumulate}")
         self.accumulate = accumulate
         with_key = "key" in inspect.signature(loss).parameters
         self.run = _step_function(
@@ -221,7 +222,7 @@ class Trainer:
         if self.accumulate > 1:
             for name, array in tree.leaves(batch).items():
                 if array.ndim == 0 or array.shape[0] % self.accumulate:
-                    raise ValueError(
+                    raise wrong(
                         f"part {name} of the batch, of {tuple(array.shape)}, cannot be computed in "
                         f"{self.accumulate} parts of one size"
                     )
@@ -241,7 +242,7 @@ class Trainer:
         where it stopped, with the same batches.
         """
         if not hasattr(data, "epoch"):
-            raise TypeError(
+            raise wrong(
                 f"data is relay.train.Batches((x, y), size), say, not {type(data).__name__}"
             )
         losses = []
@@ -274,7 +275,7 @@ class Trainer:
     def load(self, path: str | os.PathLike[str]) -> None:
         """Goes on from a file of `save`, bit for bit. ValueError when it is of another model."""
         if files.metadata(path).get("format") != "relay.train":
-            raise ValueError(
+            raise wrong(
                 f"{os.fspath(path)} is not a file of a Trainer: relay.train.load_tensors reads others"
             )
         self._begin(State(**files.load_tensors(self.state._asdict(), path)))

@@ -20,5 +20,6 @@ inline constexpr DiagnosticCode python_recursion{"E0910", "recursion of unknown 
 inline constexpr DiagnosticCode python_operator{"E0911", "code of an operator failed"};
 inline constexpr DiagnosticCode python_operator_result{"E0912",
                                                        "code of an operator gave something else"};
+inline constexpr DiagnosticCode python_argument{"E0913", "wrong argument of a function in Python"};
 
 }  // namespace relay::codes

@@ -23,7 +23,7 @@ const KernelError& row(int64_t error) {
       {"an integer is divided by zero"},
       {"there is not enough memory", codes::run_out_of_memory},
       {"a condition on the data does not hold"},
-      {"shapes do not fit together"},
+      {"sizes do not fit together, or one is negative"},
       {"a string is not a number or not a pattern"},
       {"it needs librelay_text.so, which is not beside the runtime", codes::run_library},
       {"it needs librelay_image.so, which is not beside the runtime", codes::run_library},

@@ -17,10 +17,9 @@ constexpr int64_t kSmallWork = 4096;
 
 [[noreturn]] void kernel_failed(const KernelInfo& kernel, int32_t code) {
   if (std::optional<std::string> said = take_failure()) fail_run(codes::run_assertion, *said);
-  std::string where = kernel.origin.empty() ? std::string() : " (" + kernel.origin + ")";
-  fail_run(kernel_error_code(code),
-           "kernel '" + kernel.name + "'" + where + " failed: " + kernel_error_text(code),
-           kernel_error_help(code));
+  // What a kernel is called is the compiler's; what it computes is the program's.
+  std::string where = kernel.origin.empty() ? std::string() : ", in " + kernel.origin;
+  fail_run(kernel_error_code(code), kernel_error_text(code) + where, kernel_error_help(code));
 }
 
 }  // namespace
