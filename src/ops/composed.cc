@@ -47,10 +47,60 @@ double cost_of_parts(const Expr& definition) {
   return total;
 }
 
+bool is_half(const Type& t) {
+  auto* tensor = as<TensorTypeNode>(t);
+  return tensor != nullptr && tensor->dtype.is_floating() && tensor->dtype.bits == 16;
+}
+
+// Operators of the definition, apart from those of the arguments, that compute numbers of 16-bit floats.
+int roundings(const Expr& definition, const std::vector<Expr>& args) {
+  auto is_argument = [&](const Node& n) {
+    return std::ranges::any_of(args, [&](const Expr& e) { return e.get() == &n; });
+  };
+  int count = 0;
+  post_order_if(
+      definition, [&](const Node& n) { return !is_argument(n); },
+      [&](const Node& n) {
+        auto* c = as<CallNode>(&n);
+        auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
+        count += op != nullptr && op->row->cost && is_half(c->type);
+      },
+      family::expr);
+  return count;
+}
+
 }  // namespace
+
+DefinitionRule in_float32(DefinitionRule definition) {
+  return [definition = std::move(definition)](const CallNode& call) -> Expr {
+    Expr plain = definition(call);
+    if (std::ranges::none_of(call.args, [](const Expr& e) { return is_half(e->type); }) ||
+        roundings(plain, call.args) < 2) {
+      return plain;
+    }
+    auto* wide = new CallNode(call);
+    Call kept(wide);
+    for (Expr& e : wide->args) {
+      if (is_half(e->type)) e = cast_to(e, DType::Float(32));
+    }
+    Expr result = definition(*wide);
+    auto as_before = [](const Expr& e, const Type& type) -> Expr {
+      auto* t = as<TensorTypeNode>(type);
+      return t == nullptr ? e : cast_to(e, t->dtype);
+    };
+    auto* types = as<TupleTypeNode>(plain->type);
+    if (types == nullptr) return as_before(result, plain->type);
+    std::vector<Expr> fields;
+    for (size_t i = 0; i < types->fields.size(); ++i) {
+      fields.push_back(as_before(tuple_get_item(result, i), types->fields[i]));
+    }
+    return tuple(std::move(fields));
+  };
+}
 
 OpInfo composed_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                     DefinitionRule definition, std::vector<OpExample> examples) {
+  definition = in_float32(std::move(definition));
   return {
       .name = std::move(name),
       .doc = std::move(doc),

@@ -15,6 +15,10 @@ namespace relay::ops {
 OpInfo composed_row(std::string name, std::string doc, std::vector<ArgInfo> args, AttrsInfo attrs,
                     DefinitionRule definition, std::vector<OpExample> examples);
 
+// The same definition with float16 and bfloat16 computed in float32 and rounded once, where two operators or more would
+// round to them. Operators that only move elements do not count.
+DefinitionRule in_float32(DefinitionRule definition);
+
 // Throws UserError E0801: a call's attributes or arguments are wrong.
 [[noreturn]] void misused(const CallNode& call, const std::string& message,
                           const std::string& expected = {}, const std::string& found = {});

@@ -1,7 +1,12 @@
 """How many digits results have: long sums, moments, and what is made of them, against float64."""
 
+import math
+
+import ml_dtypes
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import relay
 
@@ -140,3 +145,247 @@ def test_deviations_of_functions():
     wide = x.astype("float64")
     for got, want in zip(_deviation(x), (wide.std(0), wide.var(), wide.std(1)), strict=True):
         expect_within(got, want, SPREAD)
+
+
+def expect_normal(got, want):
+    """The mean is off by a few units of its last place, 6e-5 at 1000, which counts by the deviation."""
+    assert np.abs(np.asarray(got, "float64") - want).max() <= 2 * SPREAD * np.abs(want).max()
+
+
+def normalised(x, axes, epsilon=1e-5):
+    x = x.astype("float64")
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize("name, attrs, axes", [
+    ("layer_norm", {"axis": -1}, (3,)), ("layer_norm", {"axis": 1}, (1,)),
+    ("instance_norm", {}, (2, 3)), ("group_norm", {"num_groups": 4}, (2, 3, 4)),
+])  # fmt: skip
+def test_normalisations_far_from_zero(name, attrs, axes, is_open):
+    x = far_from_zero((3, 96, 10, 96))
+    one, zero = (relay.const(np.full(96, v, "float32")) for v in (1, 0))
+    shape = (relay.Any(), 96, relay.Any(), 96) if is_open else x.shape
+    exe = built(lambda x: getattr(relay.nn, name)(x, one, zero, **attrs), shape)
+    view = x.reshape(3, 4, 24, 10, 96) if name == "group_norm" else x
+    expect_normal(exe(x), normalised(view, axes).reshape(x.shape))
+
+
+# ---- 16 bits -------------------------------------------------------------------------------------
+
+HALVES = {
+    "float16": (np.float16, TensorProto.FLOAT16),
+    "bfloat16": (ml_dtypes.bfloat16, TensorProto.BFLOAT16),
+}
+
+
+def all_halves(dtype):
+    """Every number that the dtype has, subnormals apart, and the infinities."""
+    kind, _ = HALVES[dtype]
+    x = np.arange(1 << 16, dtype="uint16").view(kind)
+    size = np.abs(x.astype("float64"))
+    return x[~np.isnan(size) & ((size == 0) | (size >= float(ml_dtypes.finfo(kind).tiny)))]
+
+
+def places(x):
+    """Where numbers stand among all of their dtype, in order."""
+    bits = np.asarray(x).view("int16").astype("int32")
+    return np.where(bits < 0, -(bits & 0x7FFF), bits)
+
+
+def expect_halves(got, want, dtype, what, units=1):
+    """Within units of the last place of what float64 gives; below the normal numbers, none is asked for."""
+    kind, _ = HALVES[dtype]
+    got, want = np.ravel(got), np.ravel(want)
+    assert str(got.dtype) == dtype, what
+    with np.errstate(over="ignore"):
+        rounded = want.astype(kind)
+    wide = got.astype("float64")
+    assert np.array_equal(np.isnan(wide), np.isnan(want)), (
+        what,
+        want[np.isnan(wide) != np.isnan(want)],
+    )
+    least = float(ml_dtypes.finfo(kind).tiny)
+    small = np.abs(want) < least
+    apart = np.abs(places(got) - places(rounded))
+    apart = np.where(np.isnan(want) | (small & (np.abs(wide) <= least)), 0, apart)
+    worst = int(apart.argmax())
+    assert apart[worst] <= units, (what, apart[worst], wide[worst], want[worst])
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x):
+    return np.logaddexp(x, 0)
+
+
+def elu(x, alpha=1.0):
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+
+
+def erf(x):
+    return np.vectorize(math.erf)(x)
+
+
+# A float32 of ONNX's: alpha and the like.
+def f32(x):
+    return float(np.float32(x))
+
+
+SELU = f32(1.05070102214813232421875), f32(1.67326319217681884765625)
+ACTIVATIONS = {
+    "Softplus": softplus,
+    "Mish": lambda x: x * np.tanh(softplus(x)),
+    "Elu": elu,
+    "Selu": lambda x: SELU[0] * elu(x, SELU[1]),
+    "Celu": elu,
+    "HardSigmoid": lambda x: np.clip(f32(0.2) * x + 0.5, 0, 1),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Gelu": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_activations_of_onnx_round_once(dtype):
+    """All numbers of the dtype. Where 1 is added to what is nearly -1, float32 has no more digits to give."""
+    x = all_halves(dtype)
+    _, code = HALVES[dtype]
+    nodes = [helper.make_node(op, ["x"], [op]) for op in ACTIVATIONS]
+    outputs = [helper.make_tensor_value_info(op, code, x.shape) for op in ACTIVATIONS]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", code, x.shape)], outputs
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+    onnx.checker.check_model(model)
+    results = relay.build(*relay.frontend.from_onnx(model)[:1])(x)
+    wide = x.astype("float64")
+    for (op, formula), got in zip(ACTIVATIONS.items(), results, strict=True):
+        with np.errstate(all="ignore"):
+            want = formula(wide)
+        # Differences of nearly equal numbers: small beside the operands.
+        cancels = np.isinf(wide) | (
+            (wide < -2.5) if op in ("Gelu", "Mish") else (np.abs(want) < 1e-3)
+        )
+        expect_halves(np.asarray(got)[~cancels], want[~cancels], dtype, op)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_reductions_of_onnx_do_not_overflow_halfway(dtype):
+    kind, code = HALVES[dtype]
+    x = np.random.default_rng(0).uniform(100, 900, (3, 64)).astype(kind)
+    formulas = {
+        "ReduceL1": lambda x: np.abs(x).sum(1), "ReduceL2": lambda x: np.sqrt((x * x).sum(1)),
+        "ReduceLogSum": lambda x: np.log(x.sum(1)),
+        "ReduceLogSumExp": lambda x: np.logaddexp.reduce(x, 1),
+    }  # fmt: skip
+    axes = helper.make_tensor("axes", TensorProto.INT64, [1], [1])
+    nodes = [helper.make_node(op, ["x", "axes"], [op], keepdims=0) for op in formulas]
+    nodes.append(helper.make_node("LpNormalization", ["x"], ["lp"], axis=1))
+    outputs = [helper.make_tensor_value_info(n.output[0], code, None) for n in nodes]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", code, x.shape)], outputs, [axes]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+    *results, lp = relay.build(relay.frontend.from_onnx(model)[0])(x)
+    wide = x.astype("float64")
+    for (op, formula), got in zip(formulas.items(), results, strict=True):
+        expect_halves(got, formula(wide), dtype, op)
+    expect_halves(lp, wide / np.sqrt((wide * wide).sum(1, keepdims=True)), dtype, "lp")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_composed_operators_round_once(dtype):
+    x = np.random.default_rng(0).normal(100, 3, (5, 400)).astype(HALVES[dtype][0])
+    wide = x.astype("float64")
+    v = relay.var("x", shape=x.shape, dtype=dtype)
+    parts = [relay.std(v, axis=[1]), relay.logsumexp(v, axis=[1])]
+    parts += [relay.mean_variance(v, axis=[1])[i] for i in range(2)]
+    got = relay.build(relay.Function([v], relay.Tuple(parts)))(x)
+    want = [wide.std(1), np.logaddexp.reduce(wide, 1), wide.mean(1), wide.var(1)]
+    for name, a, b in zip(("std", "logsumexp", "mean", "variance"), got, want, strict=True):
+        expect_halves(a, b, dtype, name)
+
+
+@relay.function
+def _functions(x):
+    return (
+        np.std(x, axis=1),
+        np.linalg.norm(x, axis=1),
+        np.logaddexp(x, -x),
+        np.log1p(x),
+        np.expm1(x),
+    )
+
+
+def test_functions_round_once():
+    x = np.random.default_rng(0).uniform(200, 1000, (5, 400)).astype("float16")
+    x[:, ::3] = np.random.default_rng(1).uniform(0.01, 3, x[:, ::3].shape)
+    wide = x.astype("float64")
+    with np.errstate(over="ignore"):
+        want = [wide.std(1), np.sqrt((wide * wide).sum(1)), np.logaddexp(wide, -wide)]
+        want += [np.log1p(wide), np.expm1(wide)]
+    for i, (a, b) in enumerate(zip(_functions(x), want, strict=True)):
+        expect_halves(a, b, "float16", i)
+
+
+UNARY = {
+    "exp": np.exp, "log": np.log, "log2": np.log2, "log10": np.log10, "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "sigmoid": sigmoid, "tanh": np.tanh, "erf": erf,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "asin": np.arcsin, "acos": np.arccos, "atanh": np.arctanh, "negative": np.negative,
+    "sign": np.sign, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_unary_operators_round_once(dtype):
+    x = all_halves(dtype)
+    v = relay.var("x", shape=x.shape, dtype=dtype)
+    program = relay.Function([v], relay.Tuple([getattr(relay, op)(v) for op in UNARY]))
+    for (op, formula), got in zip(UNARY.items(), relay.build(program)(x), strict=True):
+        with np.errstate(all="ignore"):
+            expect_halves(got, formula(x.astype("float64")), dtype, op)
+
+
+# ---- Infinities ----------------------------------------------------------------------------------
+
+
+def rows_with_infinities():
+    inf = np.inf
+    return np.array([[-inf, -inf], [inf, 0], [inf, inf], [inf, -inf], [-inf, 3], [1, 2]], "float32")
+
+
+def test_logsumexp_at_infinities():
+    x = rows_with_infinities()
+    with np.errstate(all="ignore"):
+        want = np.array([-np.inf, np.inf, np.inf, np.inf, 3, np.logaddexp(1.0, 2.0)], "float32")
+    np.testing.assert_allclose(
+        built(lambda x: relay.logsumexp(x, axis=[1]), x.shape)(x), want, rtol=1e-6
+    )
+    axes = helper.make_tensor("axes", TensorProto.INT64, [1], [1])
+    graph = helper.make_graph(
+        [helper.make_node("ReduceLogSumExp", ["x", "axes"], ["y"], keepdims=0)], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], [axes],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    np.testing.assert_allclose(relay.build(relay.frontend.from_onnx(model)[0])(x), want, rtol=1e-6)
+    np.testing.assert_allclose(_added(x[:, 0], x[:, 1]), want, rtol=1e-6)
+
+
+@relay.function
+def _added(x, y):
+    return np.logaddexp(x, y)
+
+
+def test_softmax_at_infinities():
+    """Of -inf the share is 0 and its logarithm -inf; with inf there are no shares, as in NumPy's formula."""
+    x = np.array([[-np.inf, 3, 3], [-np.inf, -np.inf, 2]], "float32")
+    np.testing.assert_allclose(built(relay.nn.softmax, x.shape)(x), [[0, 0.5, 0.5], [0, 0, 1]])
+    want = [[-np.inf, -math.log(2), -math.log(2)], [-np.inf, -np.inf, 0]]
+    np.testing.assert_allclose(built(relay.nn.log_softmax, x.shape)(x), want, rtol=1e-6)
+    x[0] = np.inf
+    assert np.isnan(np.asarray(built(relay.nn.softmax, x.shape)(x))[0]).all()

@@ -5,6 +5,7 @@ The dtypes are NumPy's own (`numpy.ufunc.resolve_dtypes`): a Python number gives
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 
@@ -75,6 +76,33 @@ UNARY = {
 COMPOSED: dict[str, Callable] = {}
 # Those that look at the bits of their operands, whose dtype they keep.
 _OF_BITS = {"copysign", "nextafter", "signbit", "spacing"}
+_HALVES = ("float16", "bfloat16")
+
+
+def in_float32(function: Callable) -> Callable:
+    """The function with float16 and bfloat16 computed in float32 and rounded once.
+
+    For what is several operators, each of which would round. Nothing changes where a dtype is asked
+    for, and where the operands have several.
+    """
+
+    @functools.wraps(function)
+    def wide(*args, **kwargs):
+        given = [*args, *kwargs.values()]
+        floats = {v.dtype for v in given if isinstance(v, Tensor) and kind_of(v.dtype) == "f"}
+        if len(floats) != 1 or not floats <= {*_HALVES} or "dtype" in kwargs:
+            return function(*args, **kwargs)
+        narrow = floats.pop()
+
+        def widened(v: Value) -> Value:
+            return cast(v, "float32") if isinstance(v, Tensor) and v.dtype == narrow else v
+
+        out = function(*map(widened, args), **{k: widened(v) for k, v in kwargs.items()})
+        return cast(out, narrow) if isinstance(out, Tensor) and out.dtype == "float32" else out
+
+    return wide
+
+
 _SIZE_OPERATORS = {"add", "subtract", "multiply", "floor_divide", "remainder"}
 
 
@@ -179,7 +207,7 @@ def _wide(name: str, dtypes: tuple) -> list[str]:
     names = [d.name for d in dtypes]
     if name in _OF_BITS:
         return names
-    return ["float32" if n in ("float16", "bfloat16") else n for n in names]
+    return ["float32" if n in _HALVES else n for n in names]
 
 
 # Of strings: their order is that of their characters.

@@ -427,6 +427,7 @@ def _least(dtype: str) -> float:
 
 
 @numpy_function("sinc")
+@arithmetic.in_float32
 def _sinc(x):
     x = floating(x)
     at = mul(_like(x, math.pi), choose(eq(x, 0), _like(x, _least(x.dtype)), x))

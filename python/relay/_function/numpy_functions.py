@@ -17,6 +17,7 @@ from relay._function.arithmetic import (
     apply,
     cast,
     dtype_name,
+    in_float32,
     kind_of,
     numpy_dtype,
     truth,
@@ -159,6 +160,7 @@ def truth_like(a: Tensor) -> _core.Expr:
 
 
 @numpy_function("var", method=True)
+@in_float32
 def _var(a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None, correction=None):
     given, off = known(dtype, "dtype"), known(correction, "correction")
     a = _floating(a) if given is None else cast(tensor_of(a), dtype_name(given))
@@ -174,6 +176,7 @@ def _var(a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None
 
 
 @numpy_function("std", method=True)
+@in_float32
 def _std(a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None, correction=None):
     return apply("sqrt", _var(a, axis, ddof, keepdims, dtype, where, mean, correction))
 
@@ -282,6 +285,7 @@ def _solve(a, b):
 
 
 @numpy_function("log1p")
+@in_float32
 def _log1p(x):
     """What 1 + x loses of x is added to its logarithm as a constant: derivatives are those of log(1 + x)."""
     x = _floating(x)
@@ -297,6 +301,7 @@ def _log1p(x):
 
 
 @numpy_function("logaddexp")
+@in_float32
 def _logaddexp(x1, x2):
     pair = [tensor_or_number(x) for x in (x1, x2)]
     apart = apply("absolute", apply("subtract", *pair))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relay import _core
-from relay._function.arithmetic import apply, cast
+from relay._function.arithmetic import apply, cast, in_float32
 from relay._function.arrays import (
     axes_of,
     known,
@@ -324,6 +324,7 @@ def _matrix_norm(x: Tensor, ord_: object, axes: list[int], keepdims: object) -> 
 
 
 @numpy_function("linalg.norm", only="of matrices ord= fro, 1, -1, inf, -inf")
+@in_float32
 def _norm(x, ord=None, axis=None, keepdims=False):
     x, order = floating(x), known(ord, "ord")
     axes = axes_of(axis, x)
@@ -337,11 +338,13 @@ def _norm(x, ord=None, axis=None, keepdims=False):
 
 
 @numpy_function("linalg.vector_norm")
+@in_float32
 def _np_vector_norm(x, axis=None, keepdims=False, ord=2):
     return _vector_norm(floating(x), known(ord, "ord"), axis, keepdims)
 
 
 @numpy_function("linalg.matrix_norm", only="ord= fro, 1, -1, inf, -inf")
+@in_float32
 def _np_matrix_norm(x, keepdims=False, ord="fro"):
     x = floating(x)
     return _matrix_norm(x, known(ord, "ord"), [len(x.shape) - 2, len(x.shape) - 1], keepdims)

@@ -6,7 +6,7 @@ import numpy as np
 
 from relay import _core
 from relay._function import numpy_loops
-from relay._function.arithmetic import cast, kind_of, numpy_dtype, truth
+from relay._function.arithmetic import cast, in_float32, kind_of, numpy_dtype, truth
 from relay._function.arrays import (
     known,
     matmul,
@@ -408,6 +408,7 @@ def _ediff1d(ary, to_end=None, to_begin=None):
 
 
 @numpy_function("trapezoid")
+@in_float32
 def _trapezoid(y, x=None, dx=1.0, axis=-1):
     y = tensor_of(y)
     at = one_axis(axis, y)
@@ -478,6 +479,7 @@ def _edge(x0: Tensor, x1: Tensor, x2: Tensor, h1: Value, h2: Value) -> Tensor:
 
 
 @numpy_function("interp")
+@in_float32
 def _interp(x, xp, fp, left=None, right=None, period=None):
     x, xp, fp = (cast(tensor_of(v), "float64") for v in (x, xp, fp))
     turn = None if period is None else known(period, "period")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay import _core
-from relay._function.arithmetic import apply, cast, kind_of, numpy_dtype
+from relay._function.arithmetic import apply, cast, in_float32, kind_of, numpy_dtype
 from relay._function.arrays import (
     axes_of,
     full,
@@ -215,6 +215,7 @@ def _ptp(a, axis=None, keepdims=False):
 
 
 @numpy_function("average")
+@in_float32
 def _average(a, axis=None, weights=None, returned=False, keepdims=False):
     a, mean = tensor_of(a), there("mean")
     both_results = known(returned, "returned")
@@ -286,6 +287,7 @@ def _plain(matrix: Tensor) -> Tensor:
 
 
 @numpy_function("cov")
+@in_float32
 def _cov(m, y=None, rowvar=True, bias=False, ddof=None):
     return _plain(_float64(_cov_matrix, m, y, rowvar, bias, ddof))
 
@@ -302,6 +304,7 @@ def _float64(function: Callable, m: Value, y: Value | None, *more: object) -> Te
 
 
 @numpy_function("corrcoef")
+@in_float32
 def _corrcoef(x, y=None, rowvar=True):
     c = _float64(_cov_matrix, x, y, rowvar, False, None)
     if c.shape == (1, 1):
@@ -465,6 +468,7 @@ def _nanmean(a, axis=None, dtype=None, keepdims=False, where=None):
 
 
 @numpy_function("nanvar")
+@in_float32
 def _nanvar(
     a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None, correction=None
 ):
@@ -479,6 +483,7 @@ def _nanvar(
 
 
 @numpy_function("nanstd")
+@in_float32
 def _nanstd(
     a, axis=None, ddof=0, keepdims=False, dtype=None, where=None, mean=None, correction=None
 ):

@@ -214,22 +214,22 @@ Values convert_contrib_expand_dims(NodeContext& ctx) {
 template <>
 std::span<const ConverterRow> converter_rows<Converters::Contrib>() {
   static constexpr ConverterRow rows[] = {
-      {kMicrosoft, "BiasAdd", 1, convert_bias_add},
-      {kMicrosoft, "BiasSoftmax", 1, convert_bias_softmax},
-      {kMicrosoft, "BiasSplitGelu", 1, convert_bias_split_gelu},
-      {kMicrosoft, "CDist", 1, convert_cdist},
-      {kMicrosoft, "ComplexMul", 1, convert_complex_mul},
-      {kMicrosoft, "ComplexMulConj", 1, convert_complex_mul},
+      {kMicrosoft, "BiasAdd", 1, convert_bias_add, kInFloat32},
+      {kMicrosoft, "BiasSoftmax", 1, convert_bias_softmax, kInFloat32},
+      {kMicrosoft, "BiasSplitGelu", 1, convert_bias_split_gelu, kInFloat32},
+      {kMicrosoft, "CDist", 1, convert_cdist, kInFloat32},
+      {kMicrosoft, "ComplexMul", 1, convert_complex_mul, kInFloat32},
+      {kMicrosoft, "ComplexMulConj", 1, convert_complex_mul, kInFloat32},
       {kMicrosoft, "ExpandDims", 1, convert_contrib_expand_dims},
       {kMicrosoft, "FusedConv", 1, convert_fused_conv},
       {kMicrosoft, "FusedGemm", 1, convert_fused_gemm},
-      {kMicrosoft, "GroupNorm", 1, convert_contrib_group_norm},
+      {kMicrosoft, "GroupNorm", 1, convert_contrib_group_norm, kInFloat32},
       {kMicrosoft, "Inverse", 1, convert_inverse},
       {kMicrosoft, "IsAllFinite", 1, convert_is_all_finite},
       {kMicrosoft, "NhwcConv", 1, convert_nhwc_conv},
       {kMicrosoft, "NhwcFusedConv", 1, convert_nhwc_conv},
       {kMicrosoft, "NhwcMaxPool", 1, convert_nhwc_max_pool},
-      {kMicrosoft, "SkipGroupNorm", 1, convert_contrib_group_norm},
+      {kMicrosoft, "SkipGroupNorm", 1, convert_contrib_group_norm, kInFloat32},
       {kMicrosoft, "Solve", 1, convert_solve},
   };
   return rows;

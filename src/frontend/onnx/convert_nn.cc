@@ -209,10 +209,13 @@ Values convert_layer_norm(NodeContext& ctx) {
   }
   std::vector<int64_t> axes(static_cast<size_t>(rank - axis));
   std::iota(axes.begin(), axes.end(), axis);
-  Moments m = normalise(ctx, x, axes, epsilon);
-  Expr y = ctx.mul(m.normalised, gamma);
-  if (ctx.has(2)) y = ctx.add(y, ctx.in(2));
-  return {value_of(y), value_of(m.mean), value_of(m.inverse_deviation)};
+  const DType dtype = NodeContext::dtype_of(x);
+  auto wide = [&](const Expr& e) { return dtype.bits == 16 ? ctx.cast(e, DType::Float(32)) : e; };
+  Moments m = normalise(ctx, wide(x), axes, epsilon);
+  Expr y = ctx.mul(m.normalised, wide(gamma));
+  if (ctx.has(2)) y = ctx.add(y, wide(ctx.in(2)));
+  auto result = [&](const Expr& e) { return value_of(ctx.cast(e, dtype)); };
+  return {result(y), result(m.mean), result(m.inverse_deviation)};
 }
 
 Values convert_rms_norm(NodeContext& ctx) {
@@ -348,8 +351,8 @@ std::span<const ConverterRow> converter_rows<Converters::Nn>() {
       {kOnnx, "LayerNormalization", 1, convert_layer_norm},
       {kOnnx, "LogSoftmax", 1, convert_softmax_flat},
       {kOnnx, "LogSoftmax", 13, convert_softmax},
-      {kOnnx, "LpNormalization", 1, convert_lp_norm},
-      {kOnnx, "MeanVarianceNormalization", 9, convert_mean_variance_norm},
+      {kOnnx, "LpNormalization", 1, convert_lp_norm, kInFloat32},
+      {kOnnx, "MeanVarianceNormalization", 9, convert_mean_variance_norm, kInFloat32},
       {kOnnx, "RMSNormalization", 23, convert_rms_norm},
       {kOnnx, "Softmax", 1, convert_softmax_flat},
       {kOnnx, "Softmax", 13, convert_softmax},

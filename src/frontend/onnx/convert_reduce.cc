@@ -44,11 +44,7 @@ Expr reduced(NodeContext& ctx, const Expr& x, const std::vector<int64_t>& axes, 
   } else if (op == "ReduceLogSum") {
     y = ctx.call("log", {run("sum", x)});
   } else if (op == "ReduceLogSumExp") {
-    // Shifted by the maximum, so that exp does not overflow.
-    Expr top = ctx.reduce("max", x, axes, true);
-    Expr sum = ctx.reduce("sum", ctx.call("exp", {ctx.sub(x, top)}), axes, true);
-    y = ctx.add(ctx.call("log", {sum}), top);
-    if (!keepdims) y = ctx.squeeze(y, axes);
+    y = ctx.call("logsumexp", {x}, {{"axis", to_value(axes)}, {"keepdims", keepdims}});
   }
   RELAY_CHECK(y != nullptr, op);
   return y;
@@ -208,12 +204,12 @@ std::span<const ConverterRow> converter_rows<Converters::Reduce>() {
       {kOnnx, "CumSum", 11, convert_cumulative},
       {kOnnx, "ReduceL1", 1, convert_reduce_attr},
       {kOnnx, "ReduceL1", 18, convert_reduce},
-      {kOnnx, "ReduceL2", 1, convert_reduce_attr},
-      {kOnnx, "ReduceL2", 18, convert_reduce},
-      {kOnnx, "ReduceLogSum", 1, convert_reduce_attr},
-      {kOnnx, "ReduceLogSum", 18, convert_reduce},
-      {kOnnx, "ReduceLogSumExp", 1, convert_reduce_attr},
-      {kOnnx, "ReduceLogSumExp", 18, convert_reduce},
+      {kOnnx, "ReduceL2", 1, convert_reduce_attr, kInFloat32},
+      {kOnnx, "ReduceL2", 18, convert_reduce, kInFloat32},
+      {kOnnx, "ReduceLogSum", 1, convert_reduce_attr, kInFloat32},
+      {kOnnx, "ReduceLogSum", 18, convert_reduce, kInFloat32},
+      {kOnnx, "ReduceLogSumExp", 1, convert_reduce_attr, kInFloat32},
+      {kOnnx, "ReduceLogSumExp", 18, convert_reduce, kInFloat32},
       {kOnnx, "ReduceMax", 1, convert_reduce_attr},
       {kOnnx, "ReduceMax", 18, convert_reduce},
       {kOnnx, "ReduceMean", 1, convert_reduce_attr},
@@ -224,8 +220,8 @@ std::span<const ConverterRow> converter_rows<Converters::Reduce>() {
       {kOnnx, "ReduceProd", 18, convert_reduce},
       {kOnnx, "ReduceSum", 1, convert_reduce_attr},
       {kOnnx, "ReduceSum", 13, convert_reduce},
-      {kOnnx, "ReduceSumSquare", 1, convert_reduce_attr},
-      {kOnnx, "ReduceSumSquare", 18, convert_reduce},
+      {kOnnx, "ReduceSumSquare", 1, convert_reduce_attr, kInFloat32},
+      {kOnnx, "ReduceSumSquare", 18, convert_reduce, kInFloat32},
       {kOnnx, "TopK", 1, convert_top_k_attr},
       {kOnnx, "TopK", 10, convert_top_k},
   };

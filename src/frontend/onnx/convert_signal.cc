@@ -308,9 +308,9 @@ std::span<const ConverterRow> converter_rows<Converters::Signal>() {
       {kOnnx, "HammingWindow", 17, convert_window},
       {kOnnx, "HannWindow", 17, convert_window},
       {kOnnx, "MelWeightMatrix", 17, convert_mel_weight_matrix},
-      {kOnnx, "NegativeLogLikelihoodLoss", 12, convert_nll_loss},
+      {kOnnx, "NegativeLogLikelihoodLoss", 12, convert_nll_loss, kInFloat32},
       {kOnnx, "STFT", 17, convert_stft},
-      {kOnnx, "SoftmaxCrossEntropyLoss", 12, convert_softmax_cross_entropy},
+      {kOnnx, "SoftmaxCrossEntropyLoss", 12, convert_softmax_cross_entropy, kInFloat32},
   };
   return rows;
 }

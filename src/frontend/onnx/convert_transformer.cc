@@ -141,7 +141,9 @@ Values convert_embed_layer_norm(NodeContext& ctx) {
     Expr inside = checked_index(ctx, index, ctx.in(table), 0);
     return ctx.call("take", {ctx.in(table), inside}, {{"axis", int64_t{0}}});
   };
-  Expr sum = rows(2, ids);
+  const DType dtype = NodeContext::dtype_of(ctx.in(2));
+  auto wide = [&](const Expr& e) { return dtype.bits == 16 ? ctx.cast(e, DType::Float(32)) : e; };
+  Expr sum = wide(rows(2, ids));
   Expr positions;
   if (ctx.has(8)) {
     positions = rows(3, ctx.in(8));
@@ -152,9 +154,10 @@ Values convert_embed_layer_norm(NodeContext& ctx) {
       positions = rows(3, places_along(ctx, ids, 1));
     }
   }
-  sum = ctx.add(sum, positions);
-  if (ctx.has(1) && ctx.has(4)) sum = ctx.add(sum, rows(4, ctx.in(1)));
-  Expr y = layer_norm(ctx, sum, ctx.in(5), ctx.in(6));
+  sum = ctx.add(sum, wide(positions));
+  if (ctx.has(1) && ctx.has(4)) sum = ctx.add(sum, wide(rows(4, ctx.in(1))));
+  Expr y = ctx.cast(layer_norm(ctx, sum, wide(ctx.in(5)), wide(ctx.in(6))), dtype);
+  sum = ctx.cast(sum, dtype);
   // The number of tokens of each sequence.
   Expr lengths;
   if (ctx.has(7)) {
@@ -469,10 +472,13 @@ Values convert_attention(NodeContext& ctx) {
 
 // The first `rotated` entries of (batch, heads, sequence, size) turned by angles whose cosines and sines are
 // (batch or 1, 1, sequence, rotated / 2).
-Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cos, const Expr& sin,
-            bool interleaved) {
+Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cosines,
+            const Expr& sines, bool interleaved) {
+  const DType dtype = NodeContext::dtype_of(x);
+  auto wide = [&](const Expr& e) { return dtype.bits == 16 ? ctx.cast(e, DType::Float(32)) : e; };
+  const Expr cos = wide(cosines), sin = wide(sines);
   const int64_t size = ctx.const_dim(x, 3, "the size of a head");
-  Expr turning = ctx.slice(x, 3, 0, rotated);
+  Expr turning = wide(ctx.slice(x, 3, 0, rotated));
   const std::vector<Dim> shape = NodeContext::shape_of(turning);
   Expr a, b;
   if (interleaved) {
@@ -497,6 +503,7 @@ Expr rotate(NodeContext& ctx, const Expr& x, int64_t rotated, const Expr& cos, c
   } else {
     y = ctx.concat({real, imaginary}, 3);
   }
+  y = ctx.cast(y, dtype);
   return rotated < size ? ctx.concat({y, ctx.slice(x, 3, rotated, size)}, 3) : y;
 }
 
@@ -680,16 +687,16 @@ std::span<const ConverterRow> converter_rows<Converters::Transformer>() {
       {kOnnx, "Attention", 23, convert_attention},
       {kOnnx, "RotaryEmbedding", 23, convert_rotary_embedding},
       {kMicrosoft, "Attention", 1, convert_packed_attention},
-      {kMicrosoft, "BiasGelu", 1, convert_bias_gelu},
+      {kMicrosoft, "BiasGelu", 1, convert_bias_gelu, kInFloat32},
       {kMicrosoft, "EmbedLayerNormalization", 1, convert_embed_layer_norm},
-      {kMicrosoft, "FastGelu", 1, convert_fast_gelu},
+      {kMicrosoft, "FastGelu", 1, convert_fast_gelu, kInFloat32},
       {kMicrosoft, "FusedMatMul", 1, convert_fused_matmul},
       {kMicrosoft, "GroupQueryAttention", 1, convert_group_query_attention},
       {kMicrosoft, "MultiHeadAttention", 1, convert_multi_head_attention},
       {kMicrosoft, "RotaryEmbedding", 1, convert_microsoft_rotary},
       {kMicrosoft, "QAttention", 1, convert_quantized_attention},
-      {kMicrosoft, "SkipLayerNormalization", 1, convert_skip_layer_norm},
-      {kMicrosoft, "SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm},
+      {kMicrosoft, "SkipLayerNormalization", 1, convert_skip_layer_norm, kInFloat32},
+      {kMicrosoft, "SkipSimplifiedLayerNormalization", 1, convert_skip_rms_norm, kInFloat32},
       {kMicrosoft, "TransposeMatMul", 1, convert_fused_matmul},
   };
   return rows;

@@ -475,6 +475,24 @@ void Importer::import_node(const ::onnx::NodeProto& node, int index, Scope& scop
   }
 }
 
+namespace {
+
+// Inputs of float16 or bfloat16 become float32. The dtype that they had; float32 where there are none.
+DType widen(const NodeContext& ctx, Values& inputs) {
+  DType narrow = DType::Float(32);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr || inputs[i]->is_list) continue;
+    Expr e = ctx.in(i);
+    const DType dtype = NodeContext::dtype_of(e);
+    if (!dtype.is_floating() || dtype.bits != 16) continue;
+    narrow = dtype;
+    inputs[i] = value_of(ctx.cast(e, DType::Float(32)));
+  }
+  return narrow;
+}
+
+}  // namespace
+
 Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Span& span) {
   if (const auto* f = find_function(node)) return inline_function(*f, node, inputs, span);
   int64_t opset = frames_.back().opsets.of(node.domain());
@@ -487,8 +505,15 @@ Values Importer::convert(const ::onnx::NodeProto& node, Values inputs, const Spa
     throw UserError(Diagnostic(codes::frontend_unsupported, span,
                                "operator " + shorten(node.op_type()) + " cannot be imported"));
   }
+  DType narrow = DType::Float(32);
+  if (row->in_float32) narrow = widen(NodeContext(*this, node, inputs, opset, span), inputs);
   NodeContext ctx(*this, node, std::move(inputs), opset, span);
   Values outputs = row->convert(ctx);
+  for (ValuePtr& v : outputs) {
+    if (narrow.bits != 16 || v == nullptr || v->is_list) continue;
+    Expr e = expr_of(v);
+    if (NodeContext::dtype_of(e) == DType::Float(32)) v = value_of(ctx.cast(e, narrow));
+  }
   for (ValuePtr& v : outputs) {
     if (v == nullptr || !v->expr || v->data || v->known) continue;
     const KnownValue* known = known_values_.of(v->expr);

@@ -201,7 +201,11 @@ struct ConverterRow {
   std::string_view op;
   int since;
   Converter convert;
+  // The operator is made of several of Relay's, each of which would round to float16 or bfloat16: such inputs are cast to
+  // float32, and the outputs back.
+  bool in_float32 = false;
 };
+inline constexpr bool kInFloat32 = true;
 
 // The families of converters. Each is a file convert_*.cc with a table of its rows.
 enum class Converters {
