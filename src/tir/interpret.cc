@@ -34,6 +34,7 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
       for (Memory& memory : m.memories) {
         memory.tensor = {};
         memory.own = {};
+        memory.written = {};
       }
     }
   } let_go{m};
@@ -51,9 +52,17 @@ int64_t KernelInterpreter::run(const std::vector<runtime::Tensor>& buffers) {
     return static_cast<runtime::StringMemory*>(ctx->runtime)->allocate(bytes);
   };
   m.steps_left = impl_->options.max_steps > 0 ? impl_->options.max_steps : INT64_MAX;
+  m.undefined.clear();
   for (const Instr* pc = impl_->code.data(); pc != nullptr;) pc = pc->run(pc, m);
+  if (impl_->options.find_undefined && m.result == RELAY_KERNEL_OK) {
+    for (size_t i = static_cast<size_t>(f.num_inputs); i < buffers.size(); ++i) {
+      note_unwritten(m, m.memories[i]);
+    }
+  }
   return m.result;
 }
+
+const std::string& KernelInterpreter::undefined() const { return impl_->machine.undefined; }
 
 int64_t interpret(const PrimFunc& f, const std::vector<runtime::Tensor>& buffers,
                   const std::vector<int64_t>& dims, const InterpretOptions& options) {

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/core/tensor.h"
@@ -28,14 +30,17 @@ struct InterpretOptions {
   // How many Stores may be executed, vectors counted once; 0: any number. Passing it raises
   // UserError E0606. The limits of the thread (base/budget.h) hold as well.
   int64_t max_steps = 0;
+  // What memory of an Allocate is filled with. Without it, it starts out as NaN, or as 0xCB bytes
+  // for integers, so that a read of undefined data shows.
+  std::optional<uint8_t> poison = std::nullopt;
+  // Keeps count of the elements that are written, for KernelInterpreter::undefined.
+  bool find_undefined = false;
 };
 
 // `buffers`: a tensor for each parameter, in order, of its dtype and shape (of the array that it
 // lies in, if there is one); those of outputs are written. `dims`: the values of f->dims, in order.
 // Returns the error number of a Check that fails (nothing after it is run), 0 otherwise. Strings that
-// are made live until the interpreter runs again or ends: whoever keeps them copies them. Memory of
-// an Allocate starts out as NaN, or as 0xCB bytes for integers, so that a read of undefined data
-// shows.
+// are made live until the interpreter runs again or ends: whoever keeps them copies them.
 //
 // InternalError, with what was done and to which buffer, when an access is out of bounds, a tensor
 // does not fit its parameter, or the function is no well-formed program (tir/verify.h).
@@ -53,6 +58,10 @@ class KernelInterpreter {
 
   // As `interpret`. The tensors are let go at the end.
   int64_t run(const std::vector<runtime::Tensor>& buffers);
+  // With `find_undefined`: the first element that the last run read before it was written, else one
+  // of an output that a run without error left unwritten: "reads sum[3]", "leaves y[0, 1] unwritten".
+  // Empty when there is none.
+  const std::string& undefined() const;
 
  private:
   struct Impl;

@@ -532,6 +532,62 @@ Handler store_handler(DType dtype, const Storage& storage, size_t indices, bool 
   });
 }
 
+// ---- Undefined elements ------------------------------------------------------------------------
+
+namespace {
+
+std::string element_text(const Memory& memory, uint64_t at) {
+  std::string text;
+  for (size_t d = memory.pitches.size(); d-- > 0;) {
+    text = std::to_string(at % memory.pitches[d]) + (text.empty() ? "" : ", ") + text;
+    at /= memory.pitches[d];
+  }
+  return memory.buffer->name + "[" + text + "]";
+}
+
+// The place of the element in its memory.
+uint64_t place_of(Machine& m, const Access& access) {
+  const Memory& memory = m.memories[static_cast<size_t>(access.memory)];
+  std::byte* at = access.indices.size() == 1 ? address<1>(m, access, memory.element_bytes)
+                                             : address<-1>(m, access, memory.element_bytes);
+  return static_cast<uint64_t>(at - memory.data) / memory.element_bytes;
+}
+
+}  // namespace
+
+const Instr* note_read(const Instr* pc, Machine& m) {
+  const Access& access = access_of(pc, m);
+  const Memory& memory = m.memories[static_cast<size_t>(access.memory)];
+  if (!memory.tracked || !m.undefined.empty() || (pc->b != 0 && m[pc->c].i == 0)) return pc + 1;
+  const uint64_t first = place_of(m, access);
+  for (uint64_t l = 0; l < pc->lanes.count && first + l < memory.elements; ++l) {
+    if (memory.written[first + l]) continue;
+    m.undefined = "reads " + element_text(memory, first + l);
+    break;
+  }
+  return pc + 1;
+}
+
+const Instr* note_write(const Instr* pc, Machine& m) {
+  const Access& access = access_of(pc, m);
+  Memory& memory = m.memories[static_cast<size_t>(access.memory)];
+  if (memory.tracked && (pc->b == 0 || m[pc->c].i != 0)) memory.written[place_of(m, access)] = true;
+  return pc + 1;
+}
+
+void note_unwritten(Machine& m, const Memory& memory) {
+  for (uint64_t at = 0; at < memory.elements && m.undefined.empty(); ++at) {
+    if (memory.written[at]) continue;
+    // What is beside the buffer in the array that it lies in is not its own.
+    bool inside = true;
+    uint64_t rest = at;
+    for (size_t d = memory.pitches.size(); d-- > 0; rest /= memory.pitches[d]) {
+      inside = inside && rest % memory.pitches[d] < memory.extents[d];
+    }
+    if (inside) m.undefined = "leaves " + element_text(memory, at) + " unwritten";
+  }
+}
+
 // ---- Control -----------------------------------------------------------------------------------
 
 namespace {
@@ -594,7 +650,9 @@ const Instr* allocate(const Instr* pc, Machine& m) {
   try {
     if (!measure(m, memory)) throw std::bad_alloc();
     int poison = memory.buffer->dtype.is_floating() ? 0xFF : 0xCB;
+    if (m.poison) poison = *m.poison;
     memory.own.assign(memory.elements * memory.element_bytes, static_cast<std::byte>(poison));
+    if (memory.tracked) memory.written.assign(memory.elements, false);
   } catch (const std::exception&) {  // bad_alloc or length_error
     m.result = RELAY_KERNEL_OUT_OF_MEMORY;
     return nullptr;
@@ -613,6 +671,7 @@ const Instr* bind_parameter(const Instr* pc, Machine& m) {
   RELAY_CHECK(fits, "parameter " + memory.buffer->name + " is given a tensor of shape " +
                         runtime::shape_to_string(shape));
   memory.data = static_cast<std::byte*>(memory.tensor.data());
+  if (memory.tracked) memory.written.assign(memory.elements, false);
   return pc + 1;
 }
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/core/string_functions.h"
@@ -60,6 +62,9 @@ struct Memory {
   size_t element_bytes = 0;
   runtime::Tensor tensor;      // of a parameter
   std::vector<std::byte> own;  // of an Allocate
+  // Where the run finds undefined elements: of each, whether it is written. Empty for inputs.
+  bool tracked = false;
+  std::vector<bool> written;
 };
 
 // Where one lane of a Load or Store goes.
@@ -79,6 +84,8 @@ struct Machine {
   runtime::StringMemory made_strings;
   relay_kernel_context context{};
   int32_t error = 0;
+  std::optional<uint8_t> poison;
+  std::string undefined;  // the first element that was read before it was written
 
   Slot& operator[](int32_t at) { return slots[static_cast<size_t>(at)]; }
 };
@@ -121,6 +128,14 @@ Handler load_handler(DType dtype, const Storage& storage, size_t indices, bool g
 Handler load_run_handler(DType dtype, const Storage& storage);
 // The element that accesses[a] names = slot b; when `guarded`, only if slot c is true.
 Handler store_handler(DType dtype, const Storage& storage, size_t indices, bool guarded);
+
+// Before the load of lanes.count elements from accesses[a] on: they have been written; when `b`,
+// only if slot c is true.
+const Instr* note_read(const Instr* pc, Machine& m);
+// After the store to the element that accesses[a] names; when `b`, only if slot c is true.
+const Instr* note_write(const Instr* pc, Machine& m);
+// Says of the memory, an output, which element is not written.
+void note_unwritten(Machine& m, const Memory& memory);
 
 const Instr* jump(const Instr* pc, Machine& m);
 const Instr* jump_unless(const Instr* pc, Machine& m);  // unless a

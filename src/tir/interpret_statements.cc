@@ -55,6 +55,11 @@ void Translator::step_load(const LoadNode& n) {
     Instr i = instr({.run = load_run_handler(dtype, storage), .dst = v.slot});
     i.a = add_access(n.buffer, {at(run->base)}, 0, /*is_store=*/false);
     i.lanes.count = static_cast<uint16_t>(lanes);
+    if (options_.find_undefined) {
+      Instr note = i;
+      note.run = &note_read;
+      emit_to(top_index(), note);
+    }
     emit_to(top_index(), i);
     return finish(n, v);
   }
@@ -70,10 +75,12 @@ void Translator::step_load(const LoadNode& n) {
   Handler handler = load_handler(dtype, storage, indices.size(), guarded);
   Operand v = here(lanes);
   for (int l = 0; l < lanes; ++l) {
-    emit({.run = handler,
-          .dst = v.lane(l),
-          .a = add_access(n.buffer, indices, l, /*is_store=*/false),
-          .c = guarded ? mask.lane(l) : 0});
+    const int32_t access = add_access(n.buffer, indices, l, /*is_store=*/false);
+    const int32_t choice = guarded ? mask.lane(l) : 0;
+    if (options_.find_undefined) {
+      emit({.run = &note_read, .a = access, .b = guarded ? 1 : 0, .c = choice});
+    }
+    emit({.run = handler, .dst = v.lane(l), .a = access, .c = choice});
   }
   finish(n, v);
 }
@@ -88,10 +95,12 @@ void Translator::store(const StoreNode& s, bool guarded) {
   const Storage storage = storage_of(parameters_[static_cast<size_t>(memory)]);
   Handler handler = store_handler(s.buffer->dtype, storage, indices.size(), guarded);
   for (int l = 0; l < s.value->dtype.lanes; ++l) {
-    emit({.run = handler,
-          .a = add_access(s.buffer, indices, l, /*is_store=*/true),
-          .b = value.lane(l),
-          .c = guarded ? mask.lane(l) : 0});
+    const int32_t access = add_access(s.buffer, indices, l, /*is_store=*/true);
+    const int32_t choice = guarded ? mask.lane(l) : 0;
+    emit({.run = handler, .a = access, .b = value.lane(l), .c = choice});
+    if (options_.find_undefined) {
+      emit({.run = &note_write, .a = access, .b = guarded ? 1 : 0, .c = choice});
+    }
   }
 }
 
@@ -131,6 +140,7 @@ void Translator::statement(StmtFrame& f) {
       }
       open();
       add_memory(s.buffer, /*parameter=*/false);
+      memory_.back().tracked = options_.find_undefined;
       close();
       emit({.run = &allocate, .a = memories_.at(s.buffer.get())});
       return enter(s.body);
@@ -202,22 +212,13 @@ void Translator::step_for(const ForNode& s, StmtFrame& f) {
   leave();
 }
 
-bool Translator::reduces_along(const BlockNode& b, const ForNode& loop) {
-  for (size_t i = 0; i < b.iters.size(); ++i) {
-    if (b.iters[i]->kind == IterKind::Reduce && uses(b.bindings[i], loop.var.get())) return true;
-  }
-  return false;
-}
-
 PrimExpr Translator::extent_of_nest(const ForNode& outer) {
   PrimExpr extent = outer.extent;
-  std::vector<const ForNode*> loops{&outer};
-  const Stmt* body = &outer.body;
-  while (auto* inner = as<ForNode>(*body)) body = &inner->body;
   // What a reduction over nothing starts from is stored outside of the loops that reduce.
-  if (auto* b = as<BlockNode>(*body); b != nullptr && b->init && !reduces_along(*b, outer)) {
-    return extent;
+  for (const ReductionNest& nest : reduction_nests(outer)) {
+    if (!reduces_along(*nest.block, outer)) return extent;
   }
+  std::vector<const ForNode*> loops{&outer};
   while (auto* inner = as<ForNode>(loops.back()->body)) {
     auto known = as_int(inner->extent);
     bool varies = std::ranges::any_of(
@@ -233,44 +234,19 @@ PrimExpr Translator::extent_of_nest(const ForNode& outer) {
 }
 
 Stmt Translator::init_of_empty(const ForNode& outer) {
-  std::vector<const ForNode*> loops{&outer};
-  while (auto* inner = as<ForNode>(loops.back()->body)) loops.push_back(inner);
-  auto* b = as<BlockNode>(loops.back()->body);
-  if (b == nullptr || !b->init || initialised_.contains(b)) return nullptr;
-  PrimExpr empty = boolean(false);
-  std::unordered_map<const Node*, NodeRef> replaced;
-  for (size_t i = 0; i < b->iters.size(); ++i) {
-    const IterVar& iter = b->iters[i];
-    replaced[iter->var.get()] = b->bindings[i];
-    if (iter->kind == IterKind::Reduce) empty = logical_or(empty, le(iter->extent, index(0)));
-  }
-  auto reduces = [&](const ForNode& loop) { return reduces_along(*b, loop); };
-  if (as_int(empty) == 0 || !reduces(outer)) return nullptr;
-  initialised_.insert(b);
-  // Conditions on the reduction's own loops say nothing about the others.
-  Stmt init = replace(b->init, replaced);
-  std::vector<PrimExpr> conditions;
-  if (b->predicate) conditions.push_back(replace(b->predicate, replaced));
-  while (!conditions.empty()) {
-    PrimExpr c = conditions.back();
-    conditions.pop_back();
-    if (auto* both = as<BinaryNode>(c); both != nullptr && both->op == BinaryOp::And) {
-      conditions.push_back(both->a);
-      conditions.push_back(both->b);
-      continue;
+  std::vector<Stmt> inits;
+  for (const ReductionNest& nest : reduction_nests(outer)) {
+    const BlockNode& b = *nest.block;
+    if (initialised_.contains(&b) || !reduces_along(b, outer)) continue;
+    PrimExpr empty = boolean(false);
+    for (const IterVar& iter : b.iters) {
+      if (iter->kind == IterKind::Reduce) empty = logical_or(empty, le(iter->extent, index(0)));
     }
-    bool about_reduction = false, about_others = false;
-    for (const ForNode* l : loops) {
-      if (uses(c, l->var.get())) (reduces(*l) ? about_reduction : about_others) = true;
-    }
-    if (about_reduction && about_others) return nullptr;
-    if (!about_reduction) init = if_(c, init);
+    if (as_int(empty) == 0) continue;
+    initialised_.insert(&b);
+    inits.push_back(if_(empty, nest.initialisation()));
   }
-  for (size_t i = loops.size(); i-- > 0;) {
-    const ForNode& l = *loops[i];
-    if (!reduces(l)) init = for_(l.var, l.min, l.extent, init);
-  }
-  return if_(empty, init);
+  return inits.empty() ? nullptr : seq(std::move(inits));
 }
 
 void Translator::step_if(const IfNode& s, StmtFrame& f) {

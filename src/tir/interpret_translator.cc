@@ -12,6 +12,7 @@ void Translator::translate(Machine& m, std::vector<Instr>& code, const std::vect
   for (size_t i = 0; i < dims.size(); ++i) bind(f_.dims[i], {constant(dims[i]), 0, 0, 0});
   for (size_t i = 0; i < f_.params.size(); ++i) {
     add_memory(f_.params[i], /*parameter=*/true);
+    memory_.back().tracked = options_.find_undefined && i >= static_cast<size_t>(f_.num_inputs);
     emit({.run = &bind_parameter, .a = memories_.at(f_.params[i].get())});
   }
   statements(f_.body);
@@ -20,6 +21,7 @@ void Translator::translate(Machine& m, std::vector<Instr>& code, const std::vect
   m.slots = std::move(slots_);
   m.memories = std::move(memory_);
   m.accesses = std::move(accesses_);
+  m.poison = options_.poison;
 }
 
 void Translator::open(bool own_code, int level) {

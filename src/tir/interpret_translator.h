@@ -203,13 +203,12 @@ class Translator {
   void statement(StmtFrame& f);
   void step_store(const StoreNode& s);
   void step_for(const ForNode& s, StmtFrame& f);
-  static bool reduces_along(const BlockNode& b, const ForNode& loop);
   // The iterations of the loop: none where a loop that is all of its body has none, however many
   // it has itself.
   PrimExpr extent_of_nest(const ForNode& outer);
-  // A reduction over nothing gives its initial value: where the block directly inside a nest of
-  // loops reduces over extents that may be zero, and `outer` is the outermost loop of the
-  // reduction, the statement that then initialises. Null where there is none.
+  // A reduction over nothing gives its initial value: where blocks reduce over extents that may be
+  // zero, and `outer` is the outermost loop of the reduction, the statement that then initialises.
+  // Null where there is none.
   Stmt init_of_empty(const ForNode& outer);
   void step_if(const IfNode& s, StmtFrame& f);
   // Bindings, then the predicate around the initialisation, under its own condition, and the body.

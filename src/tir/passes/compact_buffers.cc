@@ -69,7 +69,8 @@ class Compaction {
     switch (s.kind()) {
       case StmtKind::For: {
         auto& f = static_cast<const ForNode&>(s);
-        return !holds(f.min) && !holds(f.extent) && !starts_once(f);
+        return !holds(f.min) && !holds(f.extent) && !starts_once(f) &&
+               first_access(f.body) != Access::Load;
       }
       case StmtKind::If:
         return !holds(static_cast<const IfNode&>(s).cond);
@@ -78,6 +79,42 @@ class Compaction {
       default:
         return true;
     }
+  }
+
+  // How the statement first touches the buffer, in program order. An iteration that begins with a load
+  // reads what an earlier one has stored.
+  enum class Access { None, Load, Store };
+  Access first_access(const Stmt& s) const {
+    if (!holds(s)) return Access::None;
+    bool reads = false;
+    switch (s->kind()) {
+      case StmtKind::Store: {
+        auto& n = *as<StoreNode>(s);
+        reads = holds(n.value) || (n.predicate && holds(n.predicate)) ||
+                std::ranges::any_of(n.indices, [&](const PrimExpr& e) { return holds(e); });
+        return reads ? Access::Load : Access::Store;
+      }
+      case StmtKind::For:
+        reads = holds(as<ForNode>(s)->min) || holds(as<ForNode>(s)->extent);
+        break;
+      case StmtKind::If:
+        reads = holds(as<IfNode>(s)->cond);
+        break;
+      case StmtKind::LetStmt:
+        reads = holds(as<LetStmtNode>(s)->value);
+        break;
+      case StmtKind::Check:
+      case StmtKind::Evaluate:
+        return Access::Load;
+      default:
+        break;
+    }
+    if (reads) return Access::Load;
+    Access first = Access::None;
+    for_each_inner(*s.get(), [&](const Stmt& inner) {
+      if (first == Access::None) first = first_access(inner);
+    });
+    return first;
   }
 
   // Whether only one iteration of the loop initialises the buffer: `if (k == 0) acc = 0` is how a

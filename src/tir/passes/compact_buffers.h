@@ -20,8 +20,9 @@ namespace relay::tir {
 //                out[i * 8 + j] = acc[0, 0]
 //
 // Legal where an iteration of the loops that the allocation moves into reads only what it stored
-// itself: schedules make such buffers only below the loop that completes them, and a loop whose
-// first iteration initialises the buffer keeps it outside. A dimension whose touched part is not
+// itself: schedules make such buffers only below the loop that completes them. A loop whose first
+// iteration initialises the buffer keeps it outside, and so does one whose iterations begin with a
+// load, such as those that look for the best so far. A dimension whose touched part is not
 // known to be smaller stays whole.
 PrimFunc compact_buffers(const PrimFunc& f);
 

@@ -1,5 +1,6 @@
 #include "tir/passes/lower_blocks.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tir/passes/statements.h"
@@ -49,65 +50,27 @@ class BlockLowering {
     return if_(replace(b.predicate, map), body);
   }
 
-  // The initialisation of the reduction whose outermost loop is `f`, in loops of its own over the
-  // data-parallel loops inside; null when `f` is no such loop. The block then comes without it.
+  // The initialisations of the reductions whose outermost loop is `f`; their blocks then come without
+  // them. Null when there are none.
   Stmt init_before(const ForNode& f) {
-    std::vector<const ForNode*> loops{&f};
-    const Node* at = f.body.get();
-    while (auto* inner = as<ForNode>(at)) {
-      loops.push_back(inner);
-      at = inner->body.get();
-    }
-    auto* b = as<BlockNode>(at);
-    if (b == nullptr || !b->init || done_.contains(b)) return nullptr;
-    auto reduces = [&](const ForNode& loop) {
-      for (size_t i = 0; i < b->iters.size(); ++i) {
-        if (b->iters[i]->kind == IterKind::Reduce && uses(b->bindings[i], loop.var.get()))
-          return true;
+    std::vector<Stmt> inits;
+    for (const ReductionNest& nest : reduction_nests(f)) {
+      const BlockNode& b = *nest.block;
+      if (done_.contains(&b) || !reduces_along(b, f)) continue;
+      // Otherwise f starts again in each iteration of a loop around.
+      bool starts_once = std::ranges::none_of(
+          around_, [&](const ForNode* outer) { return reduces_along(b, *outer); });
+      if (!starts_once) continue;
+      // Where the first iteration is known to run, it initialises what no plain nest of loops does.
+      bool plain = nest.loops.back()->body.get() == &b && !nest.has_mixed_condition();
+      for (size_t i = 0; plain && i + 1 < nest.loops.size(); ++i) {
+        plain = nest.loops[i]->body.get() == nest.loops[i + 1];
       }
-      return false;
-    };
-    if (!reduces(f)) return nullptr;
-    for (const ForNode* outer : around_) {
-      if (reduces(*outer)) return nullptr;  // f starts again in each of its iterations
+      if (!plain && !nest.may_be_empty()) continue;
+      inits.push_back(nest.initialisation());
+      done_.emplace(&b, nullptr);
     }
-    NodeMap map = bindings_of(*b);
-    Stmt init = replace(b->init, map);
-    if (b->predicate && as_int(b->predicate) != 1) {
-      // Conditions on the reduction's loops alone say nothing about the initialisation.
-      std::vector<PrimExpr> conditions{replace(b->predicate, map)};
-      while (!conditions.empty()) {
-        PrimExpr c = std::move(conditions.back());
-        conditions.pop_back();
-        if (auto* both = as<BinaryNode>(c); both != nullptr && both->op == BinaryOp::And) {
-          conditions.push_back(both->a);
-          conditions.push_back(both->b);
-          continue;
-        }
-        bool about_reduction = false, about_others = false;
-        for (const ForNode* loop : loops) {
-          if (uses(c, loop->var.get())) (reduces(*loop) ? about_reduction : about_others) = true;
-        }
-        if (about_reduction && about_others) return nullptr;
-        if (!about_reduction) init = if_(c, init);
-      }
-    }
-    NodeMap fresh;
-    std::vector<std::pair<const ForNode*, Var>> kept;
-    for (const ForNode* loop : loops) {
-      if (reduces(*loop)) continue;
-      Var v = var(loop->var->name + "_init", loop->var->dtype);
-      fresh[loop->var.get()] = v;
-      kept.emplace_back(loop, v);
-    }
-    init = replace(init, fresh);
-    for (auto it = kept.rbegin(); it != kept.rend(); ++it) {
-      const ForNode& loop = *it->first;
-      init = for_(it->second, replace(loop.min, fresh), replace(loop.extent, fresh), init,
-                  loop.loop_kind == ForKind::Parallel ? ForKind::Serial : loop.loop_kind);
-    }
-    done_.emplace(b, nullptr);
-    return init;
+    return inits.empty() ? nullptr : seq(std::move(inits));
   }
 
   NodeMap done_;  // blocks whose initialisation stands elsewhere

@@ -7,8 +7,9 @@ namespace relay::tir {
 
 // A block becomes its body, with the bindings in place of its iteration variables, under an If on
 // its predicate. The initialisation of a reduction goes into loops of its own before the outermost
-// loop of the reduction, under what the predicate says of the other loops; where a condition is
-// about both, it stays with the body, under an If on the first iteration.
+// loop of the reduction, under what the predicate says of the other loops. It stays with the body,
+// under an If on the first iteration, where that is known to run and a condition is about both, or
+// other statements stand in the loops. So a reduction over nothing gives its initial value.
 //
 //   before:  for i in range(4):                 after:  for i in range(4):
 //              for k in range(8):                         s[i] = 0f

@@ -71,8 +71,15 @@ class LoopPartition {
       PrimExpr steady = copied <= budget_ ? open_steady_part(*f) : nullptr;
       if (steady) {
         budget_ -= copied;
-        return seq({open_part(*f, index(0), steady, ""),
-                    open_part(*f, steady, analyzer_.simplify(f->extent - steady), "_tail")});
+        auto cut = [&] {
+          return seq({open_part(*f, index(0), steady, ""),
+                      open_part(*f, steady, analyzer_.simplify(f->extent - steady), "_tail")});
+        };
+        if (analyzer_.can_prove(ge(steady, index(0)))) return cut();
+        // Known of a loop that runs at all: of one without iterations the tail would begin before 0.
+        PrimExpr runs = gt(f->extent, index(0));
+        auto assumed = analyzer_.assume(runs);
+        return if_(runs, cut());
       }
     }
     if (PrimExpr known = plain ? settled(*f) : nullptr) {
@@ -104,8 +111,8 @@ class LoopPartition {
     });
   }
 
-  // The number of first iterations in which a condition `v * step + x < y` holds for all x of the loops inside; null when
-  // there is no such condition.
+  // The number of first iterations in which a condition `v * step + x < y` holds for all x of the loops inside, given that
+  // the loop has iterations; null when there is no such condition.
   PrimExpr open_steady_part(const ForNode& f) {
     auto inside = analyzer_.inside(f.var, f.min, f.extent);
     NodeMap ends;

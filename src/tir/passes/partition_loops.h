@@ -25,6 +25,8 @@ namespace relay::tir {
 //                if i * 16 + k < n: ...                         if i * 16 + k < n: ...
 //                                                           for i_tail = n // 16 .. (n + 15) // 16: ...
 //
+// under an If on n > 0 where the number of first iterations is below 0 for a loop that does not run.
+//
 // What the loops inside do not change and sizes that a run gives decide, is asked once for all of them:
 //
 //   before:  for r in range(3):                     after:  for r in range(3):

@@ -1,5 +1,8 @@
 #include "tir/passes/statements.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/budget.h"
 #include "node/walk.h"
 
@@ -108,6 +111,118 @@ bool uses(const NodeRef& root, const Node* what) {
 
 NodeRef replace_nodes(const NodeRef& root, const NodeMap& map) {
   return substitute(root, map, kAll);
+}
+
+bool reduces_along(const BlockNode& b, const ForNode& loop) {
+  for (size_t i = 0; i < b.iters.size(); ++i) {
+    if (b.iters[i]->kind == IterKind::Reduce && uses(b.bindings[i], loop.var.get())) return true;
+  }
+  return false;
+}
+
+namespace {
+
+// The parts of the block's predicate, in terms of the loops.
+std::vector<PrimExpr> conditions_of(const BlockNode& b, const NodeMap& bindings) {
+  std::vector<PrimExpr> out, work;
+  if (b.predicate && as_int(b.predicate) != 1) work.push_back(replace(b.predicate, bindings));
+  while (!work.empty()) {
+    PrimExpr c = std::move(work.back());
+    work.pop_back();
+    if (auto* both = as<BinaryNode>(c); both != nullptr && both->op == BinaryOp::And) {
+      work.push_back(both->a);
+      work.push_back(both->b);
+    } else {
+      out.push_back(std::move(c));
+    }
+  }
+  return out;
+}
+
+NodeMap bindings_of_iters(const BlockNode& b) {
+  NodeMap map;
+  for (size_t i = 0; i < b.iters.size(); ++i) map[b.iters[i]->var.get()] = b.bindings[i];
+  return map;
+}
+
+// Whether the condition is about loops that reduce, and whether about others.
+std::pair<bool, bool> subject_of(const PrimExpr& condition, const ReductionNest& nest) {
+  bool reduction = false, others = false;
+  for (const ForNode* l : nest.loops) {
+    if (uses(condition, l->var.get())) (reduces_along(*nest.block, *l) ? reduction : others) = true;
+  }
+  return {reduction, others};
+}
+
+}  // namespace
+
+bool ReductionNest::may_be_empty() const {
+  return std::ranges::any_of(loops, [&](const ForNode* l) {
+    auto extent = as_int(l->extent);
+    return reduces_along(*block, *l) && (!extent || *extent <= 0);
+  });
+}
+
+bool ReductionNest::has_mixed_condition() const {
+  return std::ranges::any_of(conditions_of(*block, bindings_of_iters(*block)),
+                             [&](const PrimExpr& c) {
+                               auto [reduction, others] = subject_of(c, *this);
+                               return reduction && others;
+                             });
+}
+
+Stmt ReductionNest::initialisation() const {
+  const NodeMap bindings = bindings_of_iters(*block);
+  NodeMap first;
+  for (const ForNode* l : loops) {
+    if (reduces_along(*block, *l)) first[l->var.get()] = l->min;
+  }
+  Stmt init = replace(block->init, bindings);
+  for (const PrimExpr& c : conditions_of(*block, bindings)) {
+    auto [reduction, others] = subject_of(c, *this);
+    if (!reduction) init = if_(c, init);
+    if (reduction && others) init = if_(replace(c, first), init);
+  }
+  NodeMap fresh;
+  std::vector<std::pair<const ForNode*, Var>> kept;
+  for (const ForNode* l : loops) {
+    if (first.contains(l->var.get())) continue;
+    Var v = var(l->var->name + "_init", l->var->dtype);
+    fresh[l->var.get()] = v;
+    kept.emplace_back(l, v);
+  }
+  init = replace(init, fresh);
+  for (auto it = kept.rbegin(); it != kept.rend(); ++it) {
+    const ForNode& l = *it->first;
+    init = for_(it->second, replace(l.min, fresh), replace(l.extent, fresh), init,
+                l.loop_kind == ForKind::Parallel ? ForKind::Serial : l.loop_kind);
+  }
+  return init;
+}
+
+std::vector<ReductionNest> reduction_nests(const ForNode& f) {
+  std::vector<ReductionNest> out;
+  std::vector<const ForNode*> loops;
+  // A statement to enter, or a loop to leave.
+  std::vector<std::pair<const StmtNode*, bool>> work{{&f, false}};
+  while (!work.empty()) {
+    auto [s, leave] = work.back();
+    work.pop_back();
+    if (leave) {
+      loops.pop_back();
+    } else if (auto* l = as<ForNode>(s)) {
+      loops.push_back(l);
+      work.emplace_back(s, true);
+      work.emplace_back(l->body.get(), false);
+    } else if (auto* b = as<BlockNode>(s)) {
+      if (b->init) out.push_back({b, loops});
+    } else if (auto* a = as<AllocateNode>(s)) {
+      work.emplace_back(a->body.get(), false);
+    } else if (auto* all = as<SeqNode>(s)) {
+      for (size_t i = all->stmts.size(); i-- > 0;) work.emplace_back(all->stmts[i].get(), false);
+    }
+  }
+  return out;
 }
 
 }  // namespace relay::tir

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <vector>
 
 #include "tir/stmt.h"
 
@@ -28,5 +29,30 @@ template <class T>
 Ref<T> replace(const Ref<T>& root, const NodeMap& map) {
   return Ref<T>::unchecked(replace_nodes(root, map));
 }
+
+// Whether the block reduces along the loop.
+bool reduces_along(const BlockNode& b, const ForNode& loop);
+
+// A block that initialises what it reduces to, and the loops around it from some loop on, outermost
+// first.
+struct ReductionNest {
+  const BlockNode* block;
+  std::vector<const ForNode*> loops;
+
+  // Whether the loops that reduce may have no iteration, for some sizes of the function. What the
+  // block reduces to must then be initialised outside of them.
+  bool may_be_empty() const;
+  // Whether a condition of the block's predicate is about loops that reduce and about others.
+  bool has_mixed_condition() const;
+  // The initialisation in loops of its own over those of `loops` that do not reduce, for every
+  // element that the nest computes. Conditions on the loops that reduce say nothing about it; those
+  // that are about others as well hold or not as they do at the first iteration.
+  Stmt initialisation() const;
+};
+
+// The nests of all blocks below the loop that have an initialisation, in program order, with the
+// loop itself as the first of `loops`. Blocks below a condition or a LetStmt are left out: what
+// stands there cannot move in front of the loop.
+std::vector<ReductionNest> reduction_nests(const ForNode& f);
 
 }  // namespace relay::tir

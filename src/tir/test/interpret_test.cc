@@ -335,6 +335,50 @@ TEST(Interpret, a_nest_around_an_empty_loop_ends_at_once) {
   EXPECT_EQ(out.get_as_double(0), 0);
 }
 
+TEST(Interpret, elements_that_nothing_has_written_are_found) {
+  Buffer in = buffer("in", f32, {index(4)}), out = buffer("out", f32, {index(2), index(3)});
+  Buffer tmp = buffer("tmp", f32, {index(8)});
+  Var i = var("i"), j = var("j");
+  auto undefined = [&](const Stmt& body) {
+    KernelInterpreter run(kernel({in}, {out}, body), {}, {.find_undefined = true});
+    EXPECT_EQ(run.run({Data::zeros(f32, {4}), Data::zeros(f32, {2, 3})}), 0);
+    return run.undefined();
+  };
+  auto all_but = [&](int64_t rows, const PrimExpr& value) {
+    return for_(i, index(0), index(rows), for_(j, index(0), index(3), store(out, {i, j}, value)));
+  };
+  EXPECT_EQ(undefined(all_but(2, load(in, {index(3)}))), "");
+  EXPECT_EQ(undefined(all_but(1, load(in, {index(3)}))), "leaves out[1, 0] unwritten");
+  Var k = var("k");
+  auto with_tmp = [&](int64_t written) {
+    return allocate(tmp, seq({for_(k, index(0), index(written), store(tmp, {k}, imm_float(f32, 1))),
+                              all_but(2, load(tmp, {j + 3}))}));
+  };
+  EXPECT_EQ(undefined(with_tmp(6)), "");
+  EXPECT_EQ(undefined(with_tmp(4)), "reads tmp[4]");
+  // Lanes of a vector, and lanes under a mask.
+  PrimExpr lanes = load(tmp, {ramp(index(0), index(1), 8)});
+  PrimExpr mask = lt(ramp(index(0), index(1), 8), broadcast(index(3), 8));
+  PrimExpr some = load(tmp, {ramp(index(0), index(1), 8)}, mask);
+  auto row = [&](const PrimExpr& value) {
+    Stmt first = store(tmp, {ramp(index(0), index(1), 4)}, broadcast(imm_float(f32, 1), 4));
+    Buffer wide = buffer("wide", f32, {index(8)});
+    return allocate(tmp,
+                    seq({first, allocate(wide, store(wide, {ramp(index(0), index(1), 8)}, value)),
+                         all_but(2, load(tmp, {index(0)}))}));
+  };
+  EXPECT_EQ(undefined(row(lanes)), "reads tmp[4]");
+  EXPECT_EQ(undefined(row(some)), "");
+}
+
+TEST(Interpret, memory_starts_out_as_asked_for) {
+  Buffer out = buffer("out", i64, {index(1)}), tmp = buffer("tmp", i64, {index(1)});
+  PrimFunc f = kernel({}, {out}, allocate(tmp, store(out, {index(0)}, load(tmp, {index(0)}))));
+  Data t = Data::zeros(i64, {1});
+  ASSERT_EQ(interpret(f, {t}, {}, {.poison = uint8_t{1}}), 0);
+  EXPECT_EQ(t.get_as_int(0), 0x0101010101010101);
+}
+
 TEST(Interpret, limits_and_cancellation) {
   Buffer out = buffer("out", i64, {index(1)});
   Var i = var("i");

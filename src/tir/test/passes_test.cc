@@ -93,6 +93,86 @@ TEST(TirLowerBlocks, a_guard_of_the_reduction_does_not_hold_back_the_initialisat
 )");
 }
 
+// The sums of open columns over open rows, in whole tiles of columns and what is left over.
+PrimFunc column_sums_in_tiles() {
+  Var n = var("n"), m = var("m");
+  Tensor a = placeholder("a", f32, {n, m});
+  Tensor t = compute("t", {m}, [&](const Indices& i) {
+    return sum({n}, [&](const Indices& k) { return a(k[0], i[0]); });
+  });
+  Schedule s(create_prim_func("f", {a}, {t}, {n, m}));
+  std::vector<LoopRV> loops = s.get_loops(s.get_block("t"));
+  s.reorder({loops[1], loops[0]});
+  s.partition_tiles(loops[0], 4);
+  return s.func();
+}
+
+// Its first iteration may not run.
+TEST(TirLowerBlocks, an_open_reduction_is_initialised_in_front_of_loops_that_are_no_plain_nest) {
+  EXPECT_EQ(body_of(lower_blocks(column_sums_in_tiles())), R"(
+  for i_init in range(m // 4 * 4):
+    t[i_init] = 0f
+  for i_1_init in range(m - m // 4 * 4):
+    t[m // 4 * 4 + i_1_init] = 0f
+  for r in range(n):
+    for i in range(m // 4 * 4):
+      t[i] = t[i] + a[r, i]
+    for i_1 in range(m - m // 4 * 4):
+      t[m // 4 * 4 + i_1] = t[m // 4 * 4 + i_1] + a[r, m // 4 * 4 + i_1]
+)");
+}
+
+TEST(TirLowerBlocks, a_reduction_over_nothing_gives_its_initial_value_at_every_stage) {
+  const PrimFunc scheduled = column_sums_in_tiles();
+  for (const PrimFunc& f : {scheduled, lower_blocks(scheduled), lower_loops(scheduled)}) {
+    for (int64_t columns : {0, 1, 7}) {
+      runtime::Tensor a = runtime::Tensor::zeros(f32, {0, columns});
+      runtime::Tensor out = runtime::Tensor::empty(f32, {columns});
+      for (int64_t i = 0; i < columns; ++i) out.set_from_double(i, 5);
+      KernelInterpreter run(f, {0, columns}, {.find_undefined = true});
+      EXPECT_EQ(run.run({a, out}), 0);
+      EXPECT_EQ(run.undefined(), "") << text_of(f);
+      for (int64_t i = 0; i < columns; ++i) EXPECT_EQ(out.get_as_double(i), 0) << text_of(f);
+    }
+  }
+}
+
+TEST(TirCompactBuffers, what_the_next_iteration_reads_stays_outside) {
+  Loops l;
+  Buffer best = buffer("best", f32, {index(1)}, Scope::Local);
+  PrimExpr now = load(best, {index(0)}), mine = load(l.a, {l.j});
+  Stmt body = allocate(
+      best,
+      for_(l.i, index(0), index(8),
+           seq({store(best, {index(0)}, load(l.a, {l.i})),
+                for_(l.j, index(0), index(4),
+                     if_(gt(mine, now), seq({store(best, {index(0)}, mine),
+                                             store(l.out, {l.i}, load(best, {index(0)}))})))})));
+  EXPECT_EQ(body_of(compact_buffers(func({l.a, l.out}, 1, body))), R"(
+  for i in range(8):
+    allocate best: float32[1] in local
+    best[0] = a[i]
+    for j in range(4):
+      if a[j] > best[0]:
+        best[0] = a[j]
+        out[i] = best[0]
+)");
+  // All accesses in the inner loop, which begins with a load: outside of it, though not of both.
+  Stmt carried = allocate(
+      best, for_(l.i, index(0), index(8),
+                 for_(l.j, index(0), index(4),
+                      if_(logical_or(eq(l.j, index(0)), gt(mine, now)),
+                          seq({store(best, {index(0)}, mine), store(l.out, {l.i}, mine)})))));
+  EXPECT_EQ(body_of(compact_buffers(func({l.a, l.out}, 1, carried))), R"(
+  allocate best: float32[1] in local
+  for i in range(8):
+    for j in range(4):
+      if j == 0 or a[j] > best[0]:
+        best[0] = a[j]
+        out[i] = a[j]
+)");
+}
+
 TEST(TirCompactBuffers, a_tile_is_as_large_as_one_visit) {
   Loops l;
   Buffer acc = buffer("acc", f32, {index(8), index(8)}, Scope::Register);
