@@ -140,6 +140,25 @@ const ExprNode* result_behind_views(const Expr& result) {
   return divides_by_open_sizes(result->type, inner->type) ? inner : result.get();
 }
 
+// The kernel with zeros for elements of empty tensors. An operator whose expression reads one has
+// sizes that are assumed not to occur in a run: the load is never executed, and an index clamped to
+// [0, -1] cannot be proved to lie in the tensor.
+tir::PrimFunc without_reads_of_empty(const tir::PrimFunc& f) {
+  auto reads_nothing = [](const Node& n) {
+    auto* l = as<tir::LoadNode>(&n);
+    return l != nullptr && std::ranges::any_of(l->buffer->shape, [](const tir::PrimExpr& e) {
+             return tir::as_int(e) == 0;
+           });
+  };
+  bool found = false;
+  post_order(f, [&](const Node& n) { found = found || reads_nothing(n); });
+  if (!found) return f;
+  return tir::PrimFunc::unchecked(rewrite(f, [&](const NodeRef&, NodeRef rebuilt) -> NodeRef {
+    if (!reads_nothing(*rebuilt.get())) return rebuilt;
+    return tir::imm(static_cast<const tir::LoadNode&>(*rebuilt.get()).dtype, 0);
+  }));
+}
+
 }  // namespace
 
 std::vector<DimAssumption> broadcasts_of(const FunctionNode& primitive) {
@@ -278,7 +297,8 @@ ComposedKernel compose(const FunctionNode& primitive, const std::string& name, K
   if (what != KernelOf::sizes) out.in_place = read_in_place(primitive);
   for (size_t i : out.in_place)
     notes["in_place"] += (notes["in_place"].empty() ? "" : ",") + inputs[i]->name;
-  out.func = tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes));
+  out.func = without_reads_of_empty(
+      tir::create_prim_func(name, inputs, outputs, dim_vars, std::move(notes)));
   return out;
 }
 

@@ -67,6 +67,17 @@ size_t count_assumptions(const Function& f) {
   return count;
 }
 
+// Whether some sizes make all of these equal: a tensor of (n,) may be broadcast with (3,) and with
+// (4,), but is not as large as both.
+bool may_be_equal(const std::vector<DimAssumption>& sizes) {
+  DimScope dims;
+  return std::ranges::all_of(sizes, [&](const DimAssumption& s) {
+    auto a = tir::as_int(dims.lower(s.a)), b = tir::as_int(dims.lower(s.b));
+    dims.make_equal(s.a, s.b);
+    return !a || !b || *a == *b;
+  });
+}
+
 // The type with other sizes, for a tensor or a tuple of tensors.
 Type with_sizes(const Type& type, const std::function<Dim(const Dim&)>& size) {
   auto changed = [&](const Type& part) -> Type {
@@ -194,7 +205,10 @@ LoweredCall LoweredProgram::lower(const Function& f, const FunctionNode& around)
   const FunctionNode& g = *out.primitive.get();
   if (!has_open_size(g.body->type)) {
     out.kernel = add(out.primitive, KernelOf::result);
-    if (!broadcasts_of(g).empty()) out.equal_sizes = add(out.primitive, KernelOf::equal_sizes);
+    auto broadcasts = broadcasts_of(g);
+    if (!broadcasts.empty() && may_be_equal(broadcasts)) {
+      out.equal_sizes = add(out.primitive, KernelOf::equal_sizes);
+    }
     out.versions = versions_of(out.kernel, written, around);
     return out;
   }

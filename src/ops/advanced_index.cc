@@ -35,6 +35,15 @@ Type adv_index_type(RelationContext& ctx) {
     if (!both) return nullptr;
     shape = std::move(*both);
   }
+  // Something can be read for every index: an axis is empty only where there is no index.
+  Dim count = dim(1);
+  for (const Dim& d : shape) count = count * d;
+  for (size_t k = 0; k < indexed; ++k) {
+    if (!require(ctx, ctx.at_least(x->shape[k], min(dim(1), count)), codes::type_shape,
+                 "there is nothing to take from an empty axis", "1 element or more",
+                 to_string(x->shape[k])))
+      return nullptr;
+  }
   shape.insert(shape.end(), x->shape.begin() + static_cast<std::ptrdiff_t>(indexed),
                x->shape.end());
   return tensor_type(std::move(shape), x->dtype);

@@ -212,7 +212,7 @@ TirTensor attention_compute(const ComputeContext& ctx) {
         Heads<PrimExpr> at = heads_of(out, i);
         PrimExpr all = total(at.batch, at.heads, at.sequence);
         // The largest weight is 1: only without keys is their sum less.
-        if (!tir::as_int(keys)) all = tir::max(all, imm_float(acc, 1));
+        if (tir::as_int(keys).value_or(0) == 0) all = tir::max(all, imm_float(acc, 1));
         PrimExpr share = div(imm_float(acc, 1), all);
         return tir::cast(q->dtype, weighted(at.batch, at.heads, at.sequence, at.depth) * share);
       },

@@ -106,7 +106,7 @@ bool holds(RelationContext& ctx, const TensorTypeNode& w, const Layout& l, char 
 // The attributes that repeat what the weight's shape says must agree with it.
 bool check_kernel(RelationContext& ctx, const ConvAttrs& a, const TensorTypeNode& w,
                   const Layout& kernel, size_t dims, const Dim& out_channels) {
-  if (a.channels && !require(ctx, *a.channels >= 1 && ctx.equal(dim(*a.channels), out_channels),
+  if (a.channels && !require(ctx, *a.channels >= 0 && ctx.equal(dim(*a.channels), out_channels),
                              codes::op_bad_attribute, "channels contradicts the weight",
                              "channels=" + to_string(out_channels) + " for weight " +
                                  shape_text(w.shape) + " in " + kernel.to_string(),

@@ -104,7 +104,8 @@ Stmt each_selected(const ComputeContext& ctx, const std::vector<Buffer>& in,
           });
           return seq({selected({b, c, chosen}), strike});
         });
-        return seq({best.set(index(-1)), find, if_(ge(best.get(), index(0)), take)});
+        Stmt none = seq({best.set(index(-1)), score.set(imm_float(DType::Float(32), 0))});
+        return seq({none, find, if_(ge(best.get(), index(0)), take)});
       });
       return seq({start, steps});
     });

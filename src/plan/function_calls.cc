@@ -211,7 +211,7 @@ FunctionPlanner::Bound FunctionPlanner::call_kernel(const LetNode& l, const Call
     w_.add(StepKind::else_);
     ++versions;
   }
-  if (all_equal) {
+  if (all_equal && lowered.equal_sizes >= 0) {
     auto plain = program_.kernel(lowered.equal_sizes, lowered.site, around);
     w_.add(StepKind::if_, outputs, {*all_equal});
     invoke(plain, inputs, outputs, c.span);

@@ -124,7 +124,12 @@ Joins find_joins(const FunctionNode& f, const VarSet& escapes) {
 Memory memory_of(const FunctionNode& f) {
   auto* c = as<CallNode>(f.body);
   auto* op = c == nullptr ? nullptr : as<OpNode>(c->op);
-  if (op == nullptr || op->row->memory == nullptr || has_open_size(f)) return Memory::Own;
+  // A size of an operand may be open where the operator assumes that it is that of another.
+  bool is_static = op != nullptr && std::ranges::all_of(f.params, [](const Var& p) {
+                     auto tensors = flatten_tensor_types(p->type);
+                     return tensors && std::ranges::all_of(*tensors, is_static_tensor);
+                   });
+  if (!is_static || op->row->memory == nullptr || has_open_size(f)) return Memory::Own;
   Memory memory = op->row->memory(*c);
   if (memory == Memory::Cut) {
     bool plain = f.params.size() == 1 && behind_views(c->args[0].get()) == f.params[0].get();
