@@ -66,7 +66,9 @@ Expr mean_std(const CallNode& call) {
 Expr logsumexp(const CallNode& call) {
   auto& a = attrs_of<LogSumExpAttrs>(call);
   const AttrPairs kept{{"axis", axes_value(a.axis)}, {"keepdims", true}};
-  Expr top = apply("max", {call.args[0]}, kept);
+  AttrPairs of_any_size = kept;
+  of_any_size.emplace_back("identity_if_empty", true);
+  Expr top = apply("max", {call.args[0]}, of_any_size);
   // An infinite maximum is the result, and no difference of infinities.
   Expr base = choose(apply("isfinite", {top}), top, scalar(0, top));
   Expr total = apply("log", {apply("sum", {apply("exp", {call.args[0] - base})}, kept)}) + base;

@@ -119,7 +119,7 @@ Expr divided(const Expr& g, const PoolAttrs& a, const Windows& w) {
                     {"count_include_pad", a.count_include_pad}});
     });
     // All elements of a window have one share; where it has none there is nothing to give.
-    Expr share = apply("max", {shares}, {{"axis", to_value(Ints{0})}});
+    Expr share = apply("max", {shares}, {{"axis", to_value(Ints{0})}, {"identity_if_empty", true}});
     out = out * along(share, static_cast<int64_t>(w.axis(d)), rank_of(g));
   }
   return out;

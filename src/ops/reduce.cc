@@ -133,9 +133,26 @@ struct ReduceAttrs : AttrsOf<ReduceAttrs> {
   }
 };
 
+// Of the greatest and the least, which nothing has.
+struct ExtremumAttrs : AttrsOf<ExtremumAttrs> {
+  std::optional<Ints> axis;
+  bool keepdims = false, exclude = false, identity_if_empty = false;
+  static AttrsList describe() {
+    return {
+        "relay.attrs.ExtremumAttrs",
+        {attribute("axis", &Self::axis, "Axes to reduce; None: all."),
+         attribute("keepdims", &Self::keepdims, "Keep reduced axes with size one."),
+         attribute("exclude", &Self::exclude, "Reduce all axes but these."),
+         attribute("identity_if_empty", &Self::identity_if_empty,
+                   "Of no elements max gives the least value of the dtype and min the greatest. "
+                   "Without it they are an error, found in the run where the size is open.")}};
+  }
+};
+
+template <class A>
 std::shared_ptr<const ComputeRule> combine_rule(Combiner c, bool mean) {
   return compute_rule([c, mean](const ComputeContext& ctx) {
-    auto& a = ctx.attrs<ReduceAttrs>();
+    auto& a = ctx.attrs<A>();
     TirTensor x = ctx.inputs[0];
     std::vector<bool> axes = mask_of(x->rank(), a.axis, a.exclude);
     DType acc = mean ? mean_accumulator(x->dtype) : accumulator(x->dtype);
@@ -180,6 +197,22 @@ Type bool_only(RelationContext& ctx) {
     return nullptr;
   return same_dtype(ctx);
 }
+// Something is reduced to each element.
+bool some_reduced(RelationContext& ctx, const Dim& count, const TensorTypeNode& t,
+                  const char* otherwise) {
+  return require(ctx, ctx.at_least(count, dim(1)), codes::type_shape, otherwise,
+                 "1 element or more", shape_text(t.shape));
+}
+Type extremum_type(RelationContext& ctx) {
+  Type result = reduce_type<ExtremumAttrs>(ctx, std::nullopt);
+  if (!result) return nullptr;
+  auto& a = ctx.attrs<ExtremumAttrs>();
+  const TensorTypeNode* t = ctx.tensor(0);
+  if (a.identity_if_empty) return result;
+  Dim count = reduced_count(*t, mask_of(t->rank(), a.axis, a.exclude));
+  return some_reduced(ctx, count, *t, "no element is the greatest or least of none") ? result
+                                                                                     : nullptr;
+}
 // bool has no sums; whole numbers have no mean of nothing.
 Type number_only(RelationContext& ctx) {
   const TensorTypeNode* t = ctx.tensor(0);
@@ -195,10 +228,7 @@ Type mean_type(RelationContext& ctx) {
   const TensorTypeNode* t = ctx.tensor(0);
   if (t->dtype.is_floating()) return result;
   Dim count = reduced_count(*t, mask_of(t->rank(), a.axis, a.exclude));
-  return require(ctx, ctx.at_least(count, dim(1)), codes::type_shape,
-                 "integers have no mean over nothing", "1 element or more", shape_text(t->shape))
-             ? result
-             : nullptr;
+  return some_reduced(ctx, count, *t, "integers have no mean over nothing") ? result : nullptr;
 }
 // Where the greatest is: there must be one, and its index must fit int32.
 Type index_type(RelationContext& ctx) {
@@ -207,9 +237,7 @@ Type index_type(RelationContext& ctx) {
   auto& a = ctx.attrs<ArgReduceAttrs>();
   const TensorTypeNode* t = ctx.tensor(0);
   Dim count = reduced_count(*t, mask_of(t->rank(), a.axis, a.exclude));
-  if (!require(ctx, ctx.at_least(count, dim(1)), codes::type_shape,
-               "no element is the greatest or least of none", "1 element or more",
-               shape_text(t->shape)) ||
+  if (!some_reduced(ctx, count, *t, "no element is the greatest or least of none") ||
       !require(ctx, ctx.at_least(dim((int64_t{1} << 31) - 1), count), codes::type_overflow,
                "the index does not fit int32", "fewer than 2^31 elements", to_string(count)))
     return nullptr;
@@ -232,9 +260,10 @@ Type variance_type(RelationContext& ctx) {
 }
 
 // Reduced axes move with the layout; the result loses its layout unless all stay in place.
+template <class A>
 std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<const Layout> offered,
                                             const Layout&) {
-  auto& a = static_cast<const ReduceAttrs&>(*call.attrs.get());
+  auto& a = static_cast<const A&>(*call.attrs.get());
   if (offered.empty() || !offered[0].defined() || !a.keepdims || a.exclude || !a.axis)
     return std::nullopt;
   const Layout& l = offered[0];
@@ -248,9 +277,10 @@ std::optional<LayoutDecision> reduce_layout(const CallNode& call, std::span<cons
   }
   LayoutDecision out;
   out.inputs = out.outputs = {l};
-  out.attrs = make<ReduceAttrs>([&](ReduceAttrs& n) {
+  out.attrs = make<A>([&](A& n) {
     n.axis = axes;
     n.keepdims = true;
+    if constexpr (requires { n.identity_if_empty; }) n.identity_if_empty = a.identity_if_empty;
   });
   return out;
 }
@@ -315,7 +345,7 @@ Adjoints mean_gradient(const GradientContext& ctx) {
 
 // Elements that tie share the adjoint.
 Adjoints extremum_gradient(const GradientContext& ctx) {
-  Reduced r = reduced_of<ReduceAttrs>(ctx);
+  Reduced r = reduced_of<ExtremumAttrs>(ctx);
   const Expr& g = ctx.adjoint();
   Expr best = indicator(is_equal(r.x, r.spread(ctx.result)), g);
   return {best * r.spread(g / r.total(best))};
@@ -391,13 +421,13 @@ constexpr Reduction kReductions[] = {
      .precision = Precision::Never,
      .gradient = prod_gradient},
     {.name = "max",
-     .doc = "Greatest over axes.",
-     .relation = same_dtype,
+     .doc = "Greatest over axes; of no elements an error.",
+     .relation = extremum_type,
      .combiner = Combiner::Max,
      .gradient = extremum_gradient},
     {.name = "min",
-     .doc = "Least over axes.",
-     .relation = same_dtype,
+     .doc = "Least over axes; of no elements an error.",
+     .relation = extremum_type,
      .combiner = Combiner::Min,
      .gradient = extremum_gradient},
     {.name = "all",
@@ -436,6 +466,7 @@ Expr batch_reduction(const BatchingContext& ctx) {
   return with_attrs(ctx.call, std::move(args), {{"axis", to_value(axes)}, {"exclude", false}});
 }
 
+template <class A>
 OpInfo reduction_row(const Reduction& op) {
   Column<GradientRule> gradient = op.gradient.reason();
   if (op.gradient) gradient = op.gradient.get();
@@ -444,12 +475,12 @@ OpInfo reduction_row(const Reduction& op) {
       .name = op.name,
       .doc = op.doc,
       .args = {{"data", "The input."}},
-      .attrs = &ReduceAttrs::static_info(),
+      .attrs = &A::static_info(),
       .fusion = FusionClass::CommReduce,
       .effect = Effect::Pure,
       .relation = op.relation,
-      .compute = combine_rule(op.combiner, op.mean),
-      .layout = reduce_layout,
+      .compute = combine_rule<A>(op.combiner, op.mean),
+      .layout = reduce_layout<A>,
       .memory = Absent::OnePiece,
       .precision = op.precision,
       .cost = reduce_cost,
@@ -517,7 +548,10 @@ template <>
 std::span<const OpInfo> rows_of<Family::Reduce>() {
   static const std::vector<OpInfo> rows = [] {
     std::vector<OpInfo> out;
-    for (const Reduction& op : kReductions) out.push_back(reduction_row(op));
+    for (const Reduction& op : kReductions) {
+      const bool extremum = op.combiner == Combiner::Max || op.combiner == Combiner::Min;
+      out.push_back(extremum ? reduction_row<ExtremumAttrs>(op) : reduction_row<ReduceAttrs>(op));
+    }
     return out;
   }();
   return rows;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <unordered_set>
 
 #include "base/codes/frontend.h"
 #include "base/codes/types.h"
@@ -12,6 +14,7 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/open_args.h"
 #include "frontend/onnx/shape_args.h"
+#include "node/walk.h"
 #include "runtime/core/strings.h"
 
 namespace relay::importer {
@@ -182,6 +185,23 @@ Values convert_range(NodeContext& ctx) {
 
 // ---- Reshape and friends -----------------------------------------------------------------------
 
+// Whether the i-th size of a Reshape's target may be a 0 that stands for the input's size: where it is
+// made of sizes that the input has not. One that is made of the input's is 0 where the input is empty.
+bool may_copy_size(const std::vector<Dim>& from, const std::vector<Dim>& target, size_t i,
+                   bool allowzero) {
+  if (allowzero || i >= from.size() || as_const(target[i]) || is_any(target[i])) return false;
+  std::unordered_set<const Node*> of_input;
+  auto names = [](const Dim& d, const std::function<void(const Node*)>& visit) {
+    post_order(d, [&](const Node& n) {
+      if (auto* name = as<DimVarNode>(&n)) visit(name->var.get());
+    });
+  };
+  for (const Dim& d : from) names(d, [&](const Node* name) { of_input.insert(name); });
+  bool other = false;
+  names(target[i], [&](const Node* name) { other = other || !of_input.contains(name); });
+  return other;
+}
+
 // The shape that a Reshape gives; nullopt when its target is not known.
 std::vector<Dim> reshape_target(NodeContext& ctx, const std::vector<Dim>& from,
                                 std::vector<Dim> target, bool allowzero) {
@@ -293,6 +313,13 @@ Values reshape_known(NodeContext& ctx) {
   Expr x = ctx.in(0);
   std::vector<Dim> target = shape_elements(ctx, 1, "the new shape");
   bool allowzero = ctx.attr("allowzero", 0) != 0;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (may_copy_size(NodeContext::shape_of(x), target, i, allowzero)) {
+      ctx.fail(codes::frontend_dynamic, "a size of the new shape may be a 0 that copies a size",
+               "a size that is known", to_string(target[i]),
+               "give fixed input shapes, as in --input NAME=1x3x224x224");
+    }
+  }
   return {
       value_of(ctx.reshape(x, reshape_target(ctx, NodeContext::shape_of(x), target, allowzero)))};
 }
@@ -309,7 +336,7 @@ Values reshape_open(NodeContext& ctx) {
   for (size_t i = 0; i < told.size(); ++i) {
     auto c = as_const(told[i]);
     if (c == 0 && !allowzero && i < from.size()) told[i] = from[i];
-    if (c && *c < 0) told[i] = dim_any();
+    if ((c && *c < 0) || may_copy_size(from, told, i, allowzero)) told[i] = dim_any();
     sure =
         sure && (is_any(told[i]) || as_const(told[i]).value_or(0) > 0 || isa<DimVarNode>(told[i]));
   }

@@ -431,7 +431,11 @@ std::vector<Expr> NodeContext::split(Expr e, int64_t axis, int64_t parts) const 
 
 Expr NodeContext::reduce(const char* op, Expr e, std::vector<int64_t> axes, bool keepdims) const {
   if (axes.empty()) return e;
-  return call(op, {std::move(e)}, {{"axis", to_value(axes)}, {"keepdims", keepdims}});
+  AttrList attrs{{"axis", to_value(axes)}, {"keepdims", keepdims}};
+  // ONNX has a greatest and a least of nothing.
+  const std::string_view name = op;
+  if (name == "max" || name == "min") attrs.emplace_back("identity_if_empty", true);
+  return call(op, {std::move(e)}, attrs);
 }
 
 Expr NodeContext::full(double value, const std::vector<Dim>& shape, DType dtype) const {
